@@ -1,0 +1,10 @@
+// Registration: what the addon exports, and nothing else.
+#include "wraps.h"
+
+NAN_MODULE_INIT(initialize) {
+  sprites::initTorus(target);
+  sprites::initReaders(target);
+  sprites::initPool(target);
+}
+
+NODE_MODULE(sprites, initialize)

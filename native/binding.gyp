@@ -1,0 +1,39 @@
+{
+  'target_defaults': {
+    'cflags': ['-Wall', '-Wextra', '-Werror', '-O2'],
+    'cflags_cc': ['-std=gnu++20'],
+    'cflags_cc!': ['-std=gnu++17', '-fno-rtti'],
+  },
+  'targets': [
+    {
+      # The algorithms: no V8, no Node. The sanitizer builds, the fuzzers and the addon share them.
+      'target_name': 'core',
+      'type': 'static_library',
+      'cflags': ['-fPIC'],
+      'sources': [
+        'http.cc',
+        'json.cc',
+        'torus.cc',
+      ],
+    },
+    {
+      'target_name': 'sprites',
+      'dependencies': ['core'],
+      'cflags': ['-isystem', '<!(node -p "require(\'path\').dirname(require.resolve(\'nan\'))")'],
+      'sources': [
+        'addon.cc',
+        'clients_wrap.cc',
+        'readers_wrap.cc',
+        'torus_wrap.cc',
+      ],
+    },
+    {
+      # The load generator behind bin/sprites-swarm: a plain program.
+      'target_name': 'swarm',
+      'type': 'executable',
+      'sources': [
+        'swarm/main.cc',
+      ],
+    },
+  ],
+}

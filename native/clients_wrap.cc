@@ -1,0 +1,7 @@
+#include "wraps.h"
+
+namespace sprites {
+
+void initPool(v8::Local<v8::Object> /*target*/) {}
+
+}  // namespace sprites

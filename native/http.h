@@ -1,0 +1,48 @@
+// The strict reader of the four hot requests (join, poll, throw, leave). It either reads a request
+// head exactly as Node's own parser would, or says that Node is to judge it.
+#ifndef SPRITES_HTTP_H_
+#define SPRITES_HTTP_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "torus.h"
+
+namespace sprites {
+
+/** A head longer than this is Node's to judge (which answers 431 at its own bound). */
+constexpr size_t kHotHeadBytes = 4096;
+
+enum class Route : uint8_t { kJoin, kPoll, kThrow, kLeave };
+
+/** What the reader says of the bytes it was given. */
+enum class Verdict : uint8_t {
+  kIncomplete,  // so far a hot request; more bytes are needed to end its head
+  kHot,         // a whole head, all of it understood: HotRequest is filled
+  kHandOver,    // unusual, malformed or not hot: hand the connection and these bytes to Node
+};
+
+/** A hot request's head, as numbers. Spans point into the bytes given. */
+struct HotRequest {
+  Route route;
+  Edge edge;             // of a throw
+  bool hasHold;          // hold was given
+  bool hasNumber;        // n was given
+  uint8_t id[16];        // of poll, throw and leave: the uuid's bytes
+  uint64_t ack;          // of a poll; 0 when not given. Up to 2^53 - 1
+  uint64_t number;       // of a throw: its n. Up to 2^53 - 1
+  uint32_t hold;         // of a poll, seconds, as asked; not yet held against the server's bounds
+  uint32_t headLength;   // bytes of head, the empty line included
+  uint32_t bodyLength;   // Content-Length, 0 when there is none
+};
+
+/**
+ * Reads one request head at the start of `data`.
+ * Costs one pass over the head; called again from the start as more bytes come, which a caller
+ * bounds by kHotHeadBytes.
+ */
+Verdict readHead(const char* data, size_t length, HotRequest* out);
+
+}  // namespace sprites
+
+#endif  // SPRITES_HTTP_H_

@@ -1,0 +1,15 @@
+// What each *_wrap.cc adds to the addon's exports.
+#ifndef SPRITES_WRAPS_H_
+#define SPRITES_WRAPS_H_
+
+#include <nan.h>
+
+namespace sprites {
+
+void initTorus(v8::Local<v8::Object> target);
+void initReaders(v8::Local<v8::Object> target);
+void initPool(v8::Local<v8::Object> target);
+
+}  // namespace sprites
+
+#endif  // SPRITES_WRAPS_H_
