@@ -2,7 +2,7 @@
   'target_defaults': {
     'cflags': ['-Wall', '-Wextra', '-Werror', '-O2'],
     'cflags_cc': ['-std=gnu++20'],
-    'cflags_cc!': ['-std=gnu++17', '-fno-rtti'],
+    'cflags_cc!': ['-std=gnu++17', '-fno-rtti', '-fno-exceptions'],
   },
   'targets': [
     {
