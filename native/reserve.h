@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <new>
 #include <type_traits>
 
@@ -62,7 +63,8 @@ class Reserved {
   /** Makes every element zero again and gives the resident memory back to the kernel. */
   void clear() {
     // The kernel refuses this only for locked memory (mlockall); then zeros are written instead.
-    if (madvise(data_, bytes(), MADV_DONTNEED) != 0) __builtin_memset(data_, 0, bytes());
+    if (madvise(data_, bytes(), MADV_DONTNEED) != 0)
+      std::memset(static_cast<void*>(data_), 0, bytes());
   }
 
  private:
