@@ -1,0 +1,134 @@
+/**
+ * The sprite itself, in the written format that page, desktop and swarm share. The server relays any
+ * JSON object; so whatever comes in is read here, member by member, before anything is done with it.
+ *
+ *     {
+ *       "id": "k3f9a-7",                its own, 1 to 64 of A-Z a-z 0-9 _ -
+ *       "picture": "rocket",            a drawn one, or a small image as a data URL
+ *       "at": 0.4,                      where along the edge, as a share of its length:
+ *                                       left and right from the top, up and down from the left
+ *       "speed": [0.9, -0.1],           [across, along] in edge lengths a second: across in the
+ *                                       direction of flight, along positive to the right or down
+ *       "name": "Ada's rocket"          if it has one
+ *     }
+ *
+ * `across` counts lengths of the axis it flies along (off the left edge: widths a second), `along`
+ * those of the edge itself. Members a reader doesn't know it ignores; that is how the format grows.
+ */
+
+/** The pictures every reader can draw by itself. */
+export const PICTURES = Object.freeze(['ball', 'star', 'ghost', 'rocket', 'fish', 'flower']);
+
+/** Bounds: `speed` in edge lengths a second, the others in characters. */
+export const BOUNDS = Object.freeze({ id: 64, name: 40, dataUrl: 12_000, speed: 20 });
+
+const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const DATA_URL = /^data:image\/(?:png|jpeg|webp|gif);base64,((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)$/;
+
+/**
+ * @typedef {object} Sprite
+ * @property {string} id
+ * @property {string} picture a name of PICTURES or a data URL
+ * @property {number} at 0 to 1
+ * @property {[number, number]} speed [across, along], edge lengths a second
+ * @property {string} [name]
+ */
+
+/** Says which member is wrong and what it should be. */
+export class SpriteError extends Error {
+  /**
+   * @param {string} member
+   * @param {string} should what it should be
+   */
+  constructor(member, should) {
+    super(`${member} must be ${should}`);
+    this.name = 'SpriteError';
+    this.member = member;
+  }
+}
+
+/**
+ * Reads a sprite.
+ *
+ * @param {unknown} value what JSON.parse made of it
+ * @returns {Sprite} a new object with the members above and no others
+ * @throws {SpriteError} when it isn't one
+ */
+export function readSprite(value) {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new SpriteError('a sprite', 'an object');
+  }
+  const { id, picture, at, speed, name } = value;
+  if (typeof id !== 'string' || !ID.test(id)) {
+    throw new SpriteError('id', `1 to ${BOUNDS.id} of A-Z a-z 0-9 _ -`);
+  }
+  if (typeof picture !== 'string' || !isPicture(picture)) {
+    throw new SpriteError('picture', `one of ${PICTURES.join(', ')}, or a data URL of a PNG, JPEG, `
+      + `WebP or GIF in base64 of at most ${BOUNDS.dataUrl} characters`);
+  }
+  if (!within(at, 0, 1)) throw new SpriteError('at', 'a number from 0 to 1');
+  if (!Array.isArray(speed) || speed.length !== 2 || !within(speed[0], 0, BOUNDS.speed)
+    || !within(speed[1], -BOUNDS.speed, BOUNDS.speed)) {
+    throw new SpriteError('speed', `[across, along], across from 0 to ${BOUNDS.speed}, `
+      + `along from -${BOUNDS.speed} to ${BOUNDS.speed}`);
+  }
+  const sprite = { id, picture, at, speed: [speed[0], speed[1]] };
+  if (name === undefined) return sprite;
+  // Counted as JSON Schema counts: in code points.
+  if (typeof name !== 'string' || [...name.slice(0, 2 * BOUNDS.name + 1)].length > BOUNDS.name) {
+    throw new SpriteError('name', `a string of at most ${BOUNDS.name} characters`);
+  }
+  return { ...sprite, name };
+}
+
+/**
+ * Writes a sprite, bringing numbers into their bounds: a sprite is never refused for being quick.
+ *
+ * @param {Sprite} sprite
+ * @returns {string} JSON, in the order of the format's members
+ * @throws {SpriteError} when the rest of it is wrong
+ */
+export function writeSprite({ id, picture, at, speed, name }) {
+  return JSON.stringify(readSprite({
+    id,
+    picture,
+    at: round(clamp(at, 0, 1)),
+    speed: [
+      round(clamp(speed[0], 0, BOUNDS.speed)),
+      round(clamp(speed[1], -BOUNDS.speed, BOUNDS.speed)),
+    ],
+    name,
+  }));
+}
+
+/**
+ * Takes the bytes of a data URL that `readSprite` let through.
+ *
+ * @param {string} url
+ * @returns {{type: string, bytes: Uint8Array}}
+ */
+export function decodeDataUrl(url) {
+  const text = atob(url.slice(url.indexOf(',') + 1));
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i += 1) bytes[i] = text.charCodeAt(i);
+  return { type: url.slice(5, url.indexOf(';')), bytes };
+}
+
+function isPicture(picture) {
+  if (PICTURES.includes(picture)) return true;
+  if (picture.length > BOUNDS.dataUrl) return false;
+  const data = DATA_URL.exec(picture);
+  return data !== null && data[1].length > 0;
+}
+
+function within(value, least, most) {
+  return typeof value === 'number' && value >= least && value <= most;
+}
+
+function clamp(value, least, most) {
+  return Math.min(most, Math.max(least, value));
+}
+
+function round(value) {
+  return Math.round(value * 1e6) / 1e6;
+}

@@ -1,0 +1,161 @@
+/**
+ * A clock that stands still until it is told, and a fetch that answers from a script: with them
+ * every failure of the network happens in a test at the moment it says, and no test waits.
+ */
+
+/** A clock by hand. Give it to `Client` as `timers`. */
+export class Clock {
+  #now = 0;
+  #next = 1;
+  #timers = new Map();
+
+  now = () => this.#now;
+
+  setTimeout = (callback, ms = 0) => {
+    const timer = this.#next++;
+    this.#timers.set(timer, { at: this.#now + Math.max(0, ms), callback });
+    return timer;
+  };
+
+  clearTimeout = (timer) => {
+    this.#timers.delete(timer);
+  };
+
+  /** @returns {number} how many timers are pending */
+  get pending() {
+    return this.#timers.size;
+  }
+
+  /** Lets everything run that needs no time. */
+  async settle() {
+    for (let i = 0; i < 10; i += 1) await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /**
+   * Lets time pass, timer by timer.
+   *
+   * @param {number} ms
+   */
+  async pass(ms) {
+    const end = this.#now + ms;
+    await this.settle();
+    for (;;) {
+      const first = this.#first();
+      if (!first || first.at > end) break;
+      this.#fire(first);
+      await this.settle();
+    }
+    this.#now = end;
+  }
+
+  /**
+   * Lets time pass until something is so.
+   *
+   * @param {() => boolean} isSo
+   * @throws {Error} when no timer is left and it isn't, or after a thousand timers
+   */
+  async until(isSo) {
+    await this.settle();
+    for (let fired = 0; !isSo(); fired += 1) {
+      const first = this.#first();
+      if (!first || fired > 1000) throw new Error(`it never came true: ${isSo}`);
+      this.#fire(first);
+      await this.settle();
+    }
+  }
+
+  #first() {
+    let first;
+    for (const [timer, { at, callback }] of this.#timers) {
+      if (!first || at < first.at) first = { timer, at, callback };
+    }
+    return first;
+  }
+
+  #fire({ timer, at, callback }) {
+    this.#timers.delete(timer);
+    this.#now = Math.max(this.#now, at);
+    callback();
+  }
+}
+
+/** What a fetch can come to, besides an answer. */
+export const RESET = Symbol('connection reset');
+export const HANG = Symbol('no answer, ever');
+export const CUT = Symbol('an answer cut off in its middle');
+
+/**
+ * @param {number} status
+ * @param {unknown} body text, or what is sent as JSON
+ * @param {object} [headers]
+ * @returns {object} an answer for the script
+ */
+export function answer(status, body, headers = {}) {
+  return { status, body: typeof body === 'string' ? body : JSON.stringify(body), headers };
+}
+
+/**
+ * @param {number} status
+ * @param {string} name
+ * @param {object} [headers]
+ * @returns {object} a problem document for the script
+ */
+export function problem(status, name, headers = {}) {
+  return answer(status, { type: `urn:sprites:${name}`, title: name, status, detail: '-' }, headers);
+}
+
+/** The answer to a join, with `more` members. */
+export function joined(id, more = {}) {
+  return answer(201, { id, hold: 120, lease: 30, maxSprite: 16_384, ...more });
+}
+
+/** The answer to a poll: sprites by their sequence numbers. */
+export function sprites(...seqs) {
+  return answer(200, {
+    seq: seqs.at(-1) ?? 0,
+    sprites: seqs.map((seq) => ({ seq, from: 'right', sprite: { id: `s${seq}` } })),
+  });
+}
+
+/**
+ * A fetch that answers from a script: `script[METHOD PATH]`, where the path is that before the id
+ * (`join`, `poll`, `throw`, `leave`, `place`, `status`), is a list of answers taken one by one.
+ * The last one stays. A function among them is called with the request and returns the answer.
+ *
+ * @param {Record<string, Array>} script
+ * @returns {Function & {calls: object[]}} `calls`: {what, url, method, body} of each request so far
+ */
+export function scripted(script) {
+  const calls = [];
+  const fetch = async (href, { method, body, signal }) => {
+    const url = new URL(href);
+    const what = url.pathname.split('/')[1];
+    const call = { what, url, method, body };
+    calls.push(call);
+    const list = script[what];
+    if (!list) throw new Error(`nothing is scripted for ${what}`);
+    let entry = list.length > 1 ? list.shift() : list[0];
+    if (typeof entry === 'function') entry = entry(call);
+    call.entry = entry;
+    if (entry === RESET) throw new TypeError('fetch failed');
+    if (entry === HANG) {
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) reject(signal.reason);
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    }
+    if (entry === CUT) {
+      return {
+        status: 200,
+        headers: new Headers(),
+        text: async () => {
+          throw new TypeError('terminated');
+        },
+      };
+    }
+    return new Response(entry.status === 204 ? null : entry.body, entry);
+  };
+  fetch.calls = calls;
+  fetch.of = (what) => calls.filter((call) => call.what === what);
+  return fetch;
+}
