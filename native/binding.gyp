@@ -11,6 +11,7 @@
       'type': 'static_library',
       'cflags': ['-fPIC'],
       'sources': [
+        'clients.cc',
         'http.cc',
         'json.cc',
         'torus.cc',

@@ -1,7 +1,263 @@
+// Pool: the clients as a JavaScript object. It converts and trusts; lib/pool.js has checked.
+#include <uv.h>
+
+#include <memory>
+#include <vector>
+
+#include "clients.h"
 #include "wraps.h"
 
 namespace sprites {
 
-void initPool(v8::Local<v8::Object> /*target*/) {}
+namespace {
+
+using v8::Array;
+using v8::Function;
+using v8::FunctionTemplate;
+using v8::Local;
+using v8::Number;
+using v8::Object;
+using v8::Value;
+
+constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
+                                                  "delivered",
+                                                  "queued",
+                                                  "duplicate",
+                                                  "unknown-client",
+                                                  "torus-full",
+                                                  "draining",
+                                                  "ack-ahead",
+                                                  "bad-hold",
+                                                  "bad-sprite",
+                                                  "sprite-too-large",
+                                                  "stale-number",
+                                                  "too-many-throws",
+                                                  "neighbor-busy",
+                                                  "mailboxes-full"};
+
+void set(Local<Object> object, const char* name, Local<Value> value) {
+  Nan::Set(object, Nan::New(name).ToLocalChecked(), value).Check();
+}
+
+void set(Local<Object> object, const char* name, double value) {
+  set(object, name, Nan::New<Number>(value));
+}
+
+double numberIn(Local<Value> object, const char* name) {
+  const auto key = Nan::New(name).ToLocalChecked();
+  return Nan::To<double>(Nan::Get(object.As<Object>(), key).ToLocalChecked()).FromJust();
+}
+
+std::string_view bytesOf(Local<Value> value) {
+  return {node::Buffer::Data(value), node::Buffer::Length(value)};
+}
+
+Id idOf(Local<Value> value) {
+  Id id;
+  memcpy(id.bytes, node::Buffer::Data(value), sizeof id.bytes);
+  return id;
+}
+
+uint32_t uint32Of(Local<Value> value) { return Nan::To<uint32_t>(value).FromJust(); }
+
+double doubleOf(Local<Value> value) { return Nan::To<double>(value).FromJust(); }
+
+}  // namespace
+
+/** Carries polls that node:http parked: hands their answers to a function in JavaScript. */
+class Pool : public Nan::ObjectWrap, private Carrier {
+ public:
+  static void init(Local<Object> target) {
+    Local<FunctionTemplate> constructor = Nan::New<FunctionTemplate>(create);
+    constructor->SetClassName(Nan::New("Pool").ToLocalChecked());
+    constructor->InstanceTemplate()->SetInternalFieldCount(1);
+    Nan::SetPrototypeMethod(constructor, "join", join);
+    Nan::SetPrototypeMethod(constructor, "poll", poll);
+    Nan::SetPrototypeMethod(constructor, "drop", drop);
+    Nan::SetPrototypeMethod(constructor, "throw", throwSprite);
+    Nan::SetPrototypeMethod(constructor, "leave", leave);
+    Nan::SetPrototypeMethod(constructor, "place", place);
+    Nan::SetPrototypeMethod(constructor, "status", status);
+    Nan::SetPrototypeMethod(constructor, "drain", drain);
+    Nan::SetPrototypeMethod(constructor, "close", close);
+    set(target, "Pool", Nan::GetFunction(constructor).ToLocalChecked());
+
+    Local<Array> names = Nan::New<Array>(kOutcomes);
+    for (size_t i = 0; i < kOutcomes; ++i) {
+      Nan::Set(names, i, Nan::New(kOutcomeNames[i]).ToLocalChecked()).Check();
+    }
+    set(target, "outcomes", names);
+  }
+
+ private:
+  Pool(const ClientsOptions& options, Local<Function> onAnswer)
+      : clients_(options, uv_now(Nan::GetCurrentEventLoop())),
+        onAnswer_(onAnswer),
+        resource_("sprites:poll") {
+    clients_.setCarrier(CarriedBy::kHttp, this);
+    // The timer outlives the object when the collector comes first: the loop gives it back.
+    timer_ = new uv_timer_t;
+    timer_->data = this;
+    uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
+    uv_timer_start(timer_, tick, kTickMilliseconds, kTickMilliseconds);
+    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+  }
+
+  ~Pool() override { stop(); }
+
+  void stop() {
+    if (timer_ == nullptr) return;
+    uv_timer_stop(timer_);
+    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    timer_ = nullptr;
+  }
+
+  void answer(uint32_t token, std::string_view body) override {
+    Nan::HandleScope scope;
+    Local<Value> arguments[] = {Nan::New(token),
+                                Nan::CopyBuffer(body.data(), body.size()).ToLocalChecked()};
+    onAnswer_.Call(2, arguments, &resource_);
+  }
+
+  static void tick(uv_timer_t* timer) {
+    auto* self = static_cast<Pool*>(timer->data);
+    const bool done = self->clients_.tick(uv_now(timer->loop));
+    // What is left over waits for one turn of the loop, not for a whole tick.
+    if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
+  }
+
+  static Pool* from(const Nan::FunctionCallbackInfo<Value>& info) {
+    return Nan::ObjectWrap::Unwrap<Pool>(info.Holder());
+  }
+
+  static void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
+    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+  }
+
+  // new Pool({capacity, hold, …}, onAnswer(token, body))
+  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    const ClientsOptions options = {
+        .capacity = static_cast<uint32_t>(numberIn(info[0], "capacity")),
+        .hold = static_cast<uint32_t>(numberIn(info[0], "hold")),
+        .lease = static_cast<uint32_t>(numberIn(info[0], "lease")),
+        .maxSprite = static_cast<uint32_t>(numberIn(info[0], "maxSprite")),
+        .mailboxSprites = static_cast<uint32_t>(numberIn(info[0], "mailbox")),
+        .mailboxBytes = static_cast<uint32_t>(numberIn(info[0], "mailboxBytes")),
+        .mailboxMemory = static_cast<uint64_t>(numberIn(info[0], "mailboxMemory")),
+        .answerBytes = static_cast<uint32_t>(numberIn(info[0], "answerBytes")),
+        .throwRate = static_cast<uint32_t>(numberIn(info[0], "throwRate")),
+        .throwBurst = static_cast<uint32_t>(numberIn(info[0], "throwBurst")),
+    };
+    try {
+      auto* pool = new Pool(options, info[1].As<Function>());
+      pool->Wrap(info.This());
+      info.GetReturnValue().Set(info.This());
+    } catch (const std::bad_alloc&) {
+      Nan::ThrowError("no address space for a pool of this capacity");
+    }
+  }
+
+  // join(id: Uint8Array(16)) → outcome
+  static void join(const Nan::FunctionCallbackInfo<Value>& info) {
+    Id id;
+    const Outcome outcome = from(info)->clients_.join(&id);
+    if (outcome == Outcome::kOk) memcpy(node::Buffer::Data(info[0]), id.bytes, sizeof id.bytes);
+    reply(info, outcome);
+  }
+
+  // poll(id, ack, hold or 0, token) → outcome
+  static void poll(const Nan::FunctionCallbackInfo<Value>& info) {
+    reply(info, from(info)->clients_.poll(idOf(info[0]), static_cast<uint64_t>(doubleOf(info[1])),
+                                          uint32Of(info[2]), CarriedBy::kHttp, uint32Of(info[3])));
+  }
+
+  // drop(id, token)
+  static void drop(const Nan::FunctionCallbackInfo<Value>& info) {
+    from(info)->clients_.drop(idOf(info[0]), CarriedBy::kHttp, uint32Of(info[1]));
+  }
+
+  // throw(id, edge, n or -1, sprite: Buffer) → outcome
+  static void throwSprite(const Nan::FunctionCallbackInfo<Value>& info) {
+    const double number = doubleOf(info[2]);
+    reply(info, from(info)->clients_.throwSprite(
+                    idOf(info[0]), Edge{static_cast<uint8_t>(uint32Of(info[1]))},
+                    number < 0 ? kNoNumber : static_cast<uint64_t>(number), bytesOf(info[3]),
+                    uv_hrtime() / 1000));
+  }
+
+  // leave(id)
+  static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
+    from(info)->clients_.leave(idOf(info[0]));
+  }
+
+  // place(id) → {row, column, rows, columns} or null
+  static void place(const Nan::FunctionCallbackInfo<Value>& info) {
+    Place place;
+    if (!from(info)->clients_.place(idOf(info[0]), &place)) {
+      info.GetReturnValue().SetNull();
+      return;
+    }
+    Local<Object> result = Nan::New<Object>();
+    set(result, "row", place.row);
+    set(result, "column", place.column);
+    set(result, "rows", place.rows);
+    set(result, "columns", place.columns);
+    info.GetReturnValue().Set(result);
+  }
+
+  // status() → the counts
+  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+    const Clients& clients = from(info)->clients_;
+    const Counts& counts = clients.counts();
+    const auto of = [&](Outcome outcome) -> double {
+      return counts.outcomes[static_cast<size_t>(outcome)];
+    };
+    Local<Object> result = Nan::New<Object>();
+    set(result, "clients", counts.clients);
+    set(result, "parked", counts.parked);
+    set(result, "capacity", clients.options().capacity);
+    set(result, "rows", clients.torus().rows());
+    set(result, "columns", clients.torus().columns());
+    set(result, "thrown", counts.thrown);
+    set(result, "acked", counts.acked);
+    set(result, "waiting", counts.waiting);
+    set(result, "lost", counts.lost);
+    set(result, "delivered", of(Outcome::kDelivered));
+    set(result, "queued", of(Outcome::kQueued));
+    set(result, "duplicates", of(Outcome::kDuplicate));
+    set(result, "flown", counts.flown);
+    set(result, "mailboxBytes", counts.mailboxBytes);
+    set(result, "joined", counts.joined);
+    set(result, "left", counts.left);
+    set(result, "expired", counts.expired);
+    set(result, "polls", counts.polls);
+    set(result, "pings", counts.pings);
+    Local<Object> lostReasons = Nan::New<Object>();
+    set(lostReasons, "alone", counts.lost);
+    set(result, "lostReasons", lostReasons);
+    Local<Object> refused = Nan::New<Object>();
+    for (size_t i = static_cast<size_t>(Outcome::kUnknownClient); i < kOutcomes; ++i) {
+      if (counts.outcomes[i] != 0) set(refused, kOutcomeNames[i], counts.outcomes[i]);
+    }
+    set(result, "refused", refused);
+    info.GetReturnValue().Set(result);
+  }
+
+  // drain(window: ms)
+  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
+    from(info)->clients_.drain(uint32Of(info[0]));
+  }
+
+  // close(): no hold and no lease ends any more
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) { from(info)->stop(); }
+
+  Clients clients_;
+  Nan::Callback onAnswer_;
+  Nan::AsyncResource resource_;
+  uv_timer_t* timer_ = nullptr;
+};
+
+void initPool(Local<Object> target) { Pool::init(target); }
 
 }  // namespace sprites

@@ -1,0 +1,12 @@
+import js from '@eslint/js';
+import globals from 'globals';
+
+export default [
+  { ignores: ['node_modules/', 'native/build/', '.tap/', 'coverage/'] },
+  js.configs.recommended,
+  { languageOptions: { globals: globals.node } },
+  {
+    files: ['lib/page/**/*.js'],
+    languageOptions: { globals: { ...globals.browser } }
+  }
+];

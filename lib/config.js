@@ -1,0 +1,209 @@
+import { parseArgs } from 'node:util';
+
+/**
+ * The options: one table, from which the command line, the environment, the checks and the help
+ * text all come. `--mailbox-memory 1G` and `SPRITES_MAILBOX_MEMORY=1G` say the same; the command
+ * line wins.
+ */
+
+/** A wrong option: `message` is one line for a person. */
+export class OptionError extends Error {}
+
+const whole = (low, high) => ({
+  unit: 'number',
+  read(text) {
+    const value = /^[0-9]+$/.test(text) ? Number(text) : NaN;
+    return value >= low && value <= high ? value : undefined;
+  },
+  expects: `a whole number from ${low} to ${high}`
+});
+
+const seconds = (low, high) => ({ ...whole(low, high), unit: 'seconds' });
+
+const UNITS = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 };
+
+const bytes = (low, high) => ({
+  unit: 'bytes',
+  read(text) {
+    const [, digits, unit] = /^([0-9]+)([KMG]?)$/i.exec(text) ?? [];
+    const value = Number(digits) * UNITS[unit?.toUpperCase()];
+    return value >= low && value <= high ? value : undefined;
+  },
+  expects: `a size from ${low} to ${high} bytes, such as 4096, 64K, 256M or 1G`
+});
+
+const oneOf = (...values) => ({
+  unit: values.join('|'),
+  read: (text) => (values.includes(text) ? text : undefined),
+  expects: `one of ${values.join(', ')}`
+});
+
+const text = (unit, pattern, expects) => ({
+  unit,
+  read: (value) => (pattern.test(value) ? value : undefined),
+  expects
+});
+
+/**
+ * @typedef {object} Option
+ * @property {string} name on the command line, after `--`
+ * @property {string} default as one would type it
+ * @property {{unit: string, read: (text: string) => unknown, expects: string}} type `read` gives
+ *     undefined for what is not such a value
+ * @property {string} help
+ */
+
+/** @type {Option[]} */
+export const table = [
+  {
+    name: 'port', default: '8080', type: whole(0, 65535),
+    help: 'TCP port to listen on; 0 takes a free one'
+  },
+  {
+    name: 'host', default: '0.0.0.0',
+    type: text('address', /^[^\s]+$/, 'an address or a host name'),
+    help: 'address to listen on'
+  },
+  {
+    name: 'capacity', default: '1000000', type: whole(1, 16000000),
+    help: 'clients there is room for'
+  },
+  {
+    name: 'hold', default: '120', type: seconds(1, 3600),
+    help: 'how long a poll is parked at most'
+  },
+  {
+    name: 'lease', default: '30', type: seconds(1, 3600),
+    help: 'a client with no poll parked for this long has left'
+  },
+  {
+    name: 'max-sprite', default: '16384', type: bytes(2, 1048576),
+    help: 'largest sprite'
+  },
+  {
+    name: 'mailbox', default: '64', type: whole(1, 65536),
+    help: 'sprites that may wait for one client'
+  },
+  {
+    name: 'mailbox-bytes', default: '256K', type: bytes(64, 2 ** 30),
+    help: 'memory of the sprites that may wait for one client'
+  },
+  {
+    name: 'mailbox-memory', default: '256M', type: bytes(64, 2 ** 40),
+    help: 'memory of the sprites that may wait in all'
+  },
+  {
+    name: 'answer-bytes', default: '64K', type: bytes(64, 2 ** 24),
+    help: 'sprites in one answer; one always goes'
+  },
+  {
+    name: 'throw-rate', default: '20', type: whole(0, 1000000),
+    help: 'throws a second each client may make; 0 for any number'
+  },
+  {
+    name: 'throw-burst', default: '40', type: whole(1, 1000000),
+    help: 'throws a rested client may make at once'
+  },
+  {
+    name: 'cors', default: '*',
+    type: text('origin', /^(\*|none|https?:\/\/[^\s/]+)$/, '*, none, or an origin such as https://example.org'),
+    help: 'Access-Control-Allow-Origin of every answer'
+  },
+  {
+    name: 'head-time', default: '10', type: seconds(1, 3600),
+    help: 'how long a request\'s head may take to arrive'
+  },
+  {
+    name: 'body-time', default: '20', type: seconds(1, 3600),
+    help: 'how long a whole request may take to arrive'
+  },
+  {
+    name: 'idle-time', default: '75', type: seconds(1, 3600),
+    help: 'how long a connection may stay open between requests'
+  }
+];
+
+const SWITCHES = [
+  { name: 'help', help: 'print this and exit' },
+  { name: 'version', help: 'print the version and exit' }
+];
+
+const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+const variable = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
+
+/** What the options must hold among each other. */
+const together = [
+  {
+    holds: ({ maxSprite, mailboxBytes }) => maxSprite + 64 <= mailboxBytes,
+    says: '--mailbox-bytes must have room for one sprite of --max-sprite bytes and 64 more'
+  },
+  {
+    holds: ({ mailboxBytes, mailboxMemory }) => mailboxBytes <= mailboxMemory,
+    says: '--mailbox-memory must be at least --mailbox-bytes'
+  },
+  {
+    holds: ({ headTime, bodyTime }) => headTime <= bodyTime,
+    says: '--body-time counts from the first byte of the head: it must be at least --head-time'
+  }
+];
+
+/**
+ * Reads the options.
+ *
+ * @param {string[]} args the command line, without node and program
+ * @param {Record<string, string | undefined>} [environment]
+ * @returns {object} camel-case names to values, and `help` or `version` when asked for
+ * @throws {OptionError} saying in one line which option is wrong and what it expects
+ */
+export function readOptions(args, environment = {}) {
+  const given = parse(args);
+  const options = {};
+  for (const { name } of SWITCHES) if (given[name]) options[name] = true;
+  for (const { name, type, default: usual } of table) {
+    const [value, where] = given[name] !== undefined ? [given[name], `--${name}`]
+      : environment[variable(name)] !== undefined ? [environment[variable(name)], variable(name)]
+        : [usual, `--${name}`];
+    const read = type.read(value);
+    if (read === undefined) {
+      throw new OptionError(`${where} takes ${type.expects}, not "${value}"`);
+    }
+    options[camel(name)] = read;
+  }
+  for (const { holds, says } of together) if (!holds(options)) throw new OptionError(says);
+  return options;
+}
+
+function parse(args) {
+  const types = {};
+  for (const { name } of table) types[name] = { type: 'string' };
+  for (const { name } of SWITCHES) types[name] = { type: 'boolean' };
+  try {
+    return parseArgs({ args, options: types, strict: true, allowPositionals: false }).values;
+  } catch (error) {
+    const [line] = error.message.split('\n');
+    throw new OptionError(`${line.replace(/\. To specify.*$/, '')}; see --help`);
+  }
+}
+
+/**
+ * @returns {string} the help text, a line an option
+ */
+export function helpText() {
+  const rows = [
+    ...table.map(({ name, type, default: usual, help }) => [
+      `--${name} ${type.unit.toUpperCase()}`, `${help} (default ${usual})`
+    ]),
+    ...SWITCHES.map(({ name, help }) => [`--${name}`, help])
+  ];
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return [
+    'Usage: sprites [OPTION ...]',
+    '',
+    'A server for desktops that throw sprites at each other.',
+    '',
+    ...rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`),
+    '',
+    'Every option can be given by the environment as well: SPRITES_PORT, SPRITES_MAX_SPRITE …',
+    ''
+  ].join('\n');
+}

@@ -1,0 +1,135 @@
+/**
+ * Every problem the server can answer with: RFC 9457 documents of type `urn:sprites:NAME`.
+ *
+ * A problem's `detail` tells the caller what to do. `retryAfter`, in seconds, is there where doing
+ * the same again later can help (429 and 503).
+ */
+
+/**
+ * @typedef {object} Problem
+ * @property {number} status the HTTP status
+ * @property {string} title what is wrong, the same for every occurrence
+ * @property {string} detail what the caller can do about it
+ * @property {number} [retryAfter] seconds after which a retry makes sense
+ */
+
+/** @type {Record<string, Problem>} */
+export const problems = {
+  'bad-request': {
+    status: 400,
+    title: 'Not a readable HTTP request',
+    detail: 'Send a well-formed HTTP/1.1 request with one Host header.'
+  },
+  'bad-edge': {
+    status: 400,
+    title: 'No such edge',
+    detail: 'Throw over one of the edges left, right, up and down: POST /throw/{id}/left.'
+  },
+  'bad-ack': {
+    status: 400,
+    title: 'Not a sequence number',
+    detail: 'Give ack once, as the plain decimal "seq" of the last answer you have dealt with.'
+  },
+  'ack-ahead': {
+    status: 400,
+    title: 'Acknowledges what was never sent',
+    detail: 'Give as ack the "seq" of an answer you have received, or 0.'
+  },
+  'bad-hold': {
+    status: 400,
+    title: 'Not a hold this server grants',
+    detail: 'Give hold once, in whole seconds from 5 up to the "hold" that join answered.'
+  },
+  'bad-number': {
+    status: 400,
+    title: 'Not a throw number',
+    detail: 'Give n once, as a plain decimal number that grows by one with each throw.'
+  },
+  'stale-number': {
+    status: 400,
+    title: 'A throw number of long ago',
+    detail: 'Only the last 64 numbers are remembered: give a number above your newest throw.'
+  },
+  'bad-sprite': {
+    status: 400,
+    title: 'Not a sprite',
+    detail: 'Send one JSON object in UTF-8, nested at most 32 deep, and nothing else.'
+  },
+  'unknown-client': {
+    status: 404,
+    title: 'No such client',
+    detail: 'The id is not known, or its lease has ended: POST /join for a new place.'
+  },
+  'not-found': {
+    status: 404,
+    title: 'No such resource',
+    detail: 'There are /join, /poll/{id}, /throw/{id}/{edge}, /leave/{id}, /place/{id} and /status.'
+  },
+  'method-not-allowed': {
+    status: 405,
+    title: 'Not by this method',
+    detail: 'Use a method that the Allow header names.'
+  },
+  'request-timeout': {
+    status: 408,
+    title: 'The request took too long to arrive',
+    detail: 'Send the whole request without pausing.'
+  },
+  'sprite-too-large': {
+    status: 413,
+    title: 'Sprite too large',
+    detail: 'Throw a sprite of at most "maxSprite" bytes; join answers that number.'
+  },
+  'expectation-failed': {
+    status: 417,
+    title: 'Expectation not met',
+    detail: 'The only expectation this server meets is 100-continue.'
+  },
+  'too-many-throws': {
+    status: 429,
+    title: 'Too many throws',
+    detail: 'Wait as long as Retry-After says, then throw the same sprite again.',
+    retryAfter: 1
+  },
+  'head-too-large': {
+    status: 431,
+    title: 'Request head too large',
+    detail: 'Send fewer or shorter header fields.'
+  },
+  'neighbor-busy': {
+    status: 503,
+    title: 'The neighbor\'s mailbox is full',
+    detail: 'The sprite is still yours: keep it, and throw it again later.',
+    retryAfter: 1
+  },
+  'mailboxes-full': {
+    status: 503,
+    title: 'All mailboxes together are full',
+    detail: 'The sprite is still yours: keep it, and throw it again later.',
+    retryAfter: 5
+  },
+  'torus-full': {
+    status: 503,
+    title: 'No place left in the torus',
+    detail: 'Every place is taken: join again later.',
+    retryAfter: 30
+  },
+  'draining': {
+    status: 503,
+    title: 'The server is about to restart',
+    detail: 'Join again as soon as Retry-After says.',
+    retryAfter: 5
+  }
+};
+
+/**
+ * A problem as a document.
+ *
+ * @param {string} name one of the names in `problems`
+ * @param {string} [detail] what to do, when more can be said than the table does
+ * @returns {string} JSON text
+ */
+export function problemDocument(name, detail) {
+  const { status, title, detail: usual } = problems[name];
+  return JSON.stringify({ type: `urn:sprites:${name}`, title, status, detail: detail ?? usual });
+}

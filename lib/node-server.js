@@ -1,0 +1,96 @@
+import { createServer } from 'node:http';
+
+import { problemDocument, problems } from './errors.js';
+
+/**
+ * Node's own HTTP server, set up for the contract: its timeouts and bounds, and problem documents
+ * where Node would answer a bare status line. It serves whatever the native front door hands over,
+ * and the whole contract where there is no front door.
+ */
+
+/** Largest request head, in bytes. */
+export const HEAD_BYTES = 16384;
+
+/** How often Node looks for connections whose time is up, in milliseconds. */
+const SWEEP = 1000;
+
+/** The problem each error of Node's parser is answered with; any other is a bad-request. */
+const PARSER_PROBLEMS = {
+  HPE_HEADER_OVERFLOW: 'head-too-large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout'
+};
+
+/**
+ * Writes a problem to a socket that no response object belongs to, and closes it.
+ *
+ * @param {import('node:net').Socket} socket
+ * @param {string} name the problem
+ * @param {Record<string, string | number>} headers
+ */
+function refuse(socket, name, headers) {
+  const body = problemDocument(name);
+  const { status, title } = problems[name];
+  const fields = Object.entries({
+    ...headers,
+    'Content-Type': 'application/problem+json',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close'
+  }).map(([field, value]) => `${field}: ${value}\r\n`);
+  socket.end(`HTTP/1.1 ${status} ${title}\r\n${fields.join('')}\r\n${body}`, () => {
+    socket.destroy();
+  });
+}
+
+/**
+ * Makes the server. It does not listen: connections are given to it, or its caller makes it listen.
+ *
+ * @param {ReturnType<import('./routes.js').createRoutes>} routes
+ * @param {{headTime: number, bodyTime: number, idleTime: number}} options seconds
+ * @param {(options: object, handle: Function) => import('node:http').Server} [create] what makes
+ *     the server, by default node:http's createServer
+ * @returns {import('node:http').Server}
+ */
+export function createNodeServer(routes, options, create = createServer) {
+  /** Sockets with an answer still owed: nothing else may be written to them. */
+  const owing = new WeakMap();
+
+  const server = create({
+    maxHeaderSize: HEAD_BYTES,
+    headersTimeout: options.headTime * 1000,
+    requestTimeout: options.bodyTime * 1000,
+    keepAliveTimeout: options.idleTime * 1000,
+    connectionsCheckingInterval: SWEEP,
+    // The routes answer a missing Host with a problem document.
+    requireHostHeader: false,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: 60000
+  }, (request, response) => {
+    const { socket } = request;
+    owing.set(socket, (owing.get(socket) ?? 0) + 1);
+    response.on('close', () => owing.set(socket, owing.get(socket) - 1));
+    routes.handle(request, response);
+  });
+
+  server.on('checkExpectation', (request, response) => {
+    routes.sendProblem(response, 'expectation-failed', { headers: { Connection: 'close' } });
+  });
+  server.on('checkContinue', (request, response) => {
+    // A body that is refused anyway is not asked for.
+    request.once('newListener', (event) => {
+      if (event === 'data') response.writeContinue();
+    });
+    server.emit('request', request, response);
+  });
+  server.on('connect', (request, socket) => {
+    refuse(socket, 'method-not-allowed', { ...routes.headers, Allow: 'GET, POST, OPTIONS' });
+  });
+  server.on('clientError', (error, socket) => {
+    if (!socket.writable || owing.get(socket) > 0 || error.code === 'ECONNRESET') {
+      socket.destroy();
+    } else {
+      refuse(socket, PARSER_PROBLEMS[error.code] ?? 'bad-request', routes.headers);
+    }
+  });
+  return server;
+}

@@ -1,0 +1,215 @@
+import { problemDocument, problems } from './errors.js';
+import { EDGES } from './pool.js';
+
+/**
+ * The wire contract over node:http: what each request means and what it is answered.
+ *
+ *   request ─▶ target ─▶ route ─▶ pool ─▶ answer, or a problem
+ *
+ * The native front door answers the four hot requests itself and alike; it hands everything unusual
+ * over to this file, which therefore speaks the whole contract.
+ */
+
+const JSON_TYPE = 'application/json';
+const PROBLEM_TYPE = 'application/problem+json';
+
+const DECIMAL = /^[0-9]{1,16}$/;
+
+/** How a preflight is answered, and for how long a browser may remember it (seconds). */
+const PREFLIGHT = {
+  'Access-Control-Allow-Methods': 'GET, POST, OPTIONS',
+  'Access-Control-Allow-Headers': 'Content-Type',
+  'Access-Control-Max-Age': '86400'
+};
+
+/** A refusal on the way: the name of the problem, and what its answer says besides. */
+class Refusal extends Error {
+  constructor(problem, { detail, headers } = {}) {
+    super(problem);
+    this.problem = problem;
+    this.detail = detail;
+    this.headers = headers;
+  }
+}
+
+/**
+ * Reads a query's number: absent is undefined, anything but one plain decimal is refused.
+ *
+ * @param {URLSearchParams} query
+ * @param {string} name
+ * @param {string} problem what to refuse it with
+ * @returns {number | undefined}
+ */
+function readNumber(query, name, problem) {
+  const values = query.getAll(name);
+  if (values.length === 0) return undefined;
+  const number = DECIMAL.test(values[0]) ? Number(values[0]) : NaN;
+  if (values.length > 1 || !Number.isSafeInteger(number)) throw new Refusal(problem);
+  return number;
+}
+
+/**
+ * Splits a request target, in origin or absolute form (RFC 9112, section 3.2).
+ *
+ * @param {string} target
+ * @returns {{path: string[], query: URLSearchParams}} the path's segments, undecoded: ids and
+ *     edges have no escapes
+ */
+function readTarget(target) {
+  const origin = target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const mark = origin.indexOf('?');
+  const path = mark < 0 ? origin : origin.slice(0, mark);
+  const query = new URLSearchParams(mark < 0 ? '' : origin.slice(mark + 1));
+  return { path: path.split('/').slice(1), query };
+}
+
+/**
+ * Makes the listener of a node:http server.
+ *
+ * @param {object} parts
+ * @param {import('./pool.js').Pool} parts.pool
+ * @param {object} parts.options see lib/config.js: hold, lease, maxSprite, cors
+ * @param {() => object} parts.status what GET /status answers
+ * @param {(request: object, response: object, path: string) => boolean} parts.page answers what
+ *     belongs to the page, and says whether it did
+ * @returns {{handle: Function, head: (extra?: object) => object}} `handle(request, response)`;
+ *     `head` gives the header fields every answer carries
+ */
+export function createRoutes({ pool, options, status, page }) {
+  const common = { 'Cache-Control': 'no-store' };
+  if (options.cors !== 'none') {
+    common['Access-Control-Allow-Origin'] = options.cors;
+    common['Access-Control-Expose-Headers'] = 'Retry-After';
+    if (options.cors !== '*') common.Vary = 'Origin';
+  }
+
+  function send(response, code, type, body, headers) {
+    response.writeHead(code, {
+      ...common,
+      'Content-Type': type,
+      'Content-Length': Buffer.byteLength(body),
+      ...headers
+    });
+    response.end(body);
+  }
+
+  const sendJson = (response, code, value) => send(response, code, JSON_TYPE, JSON.stringify(value));
+
+  function sendProblem(response, name, { detail, headers } = {}) {
+    const { status: code, retryAfter } = problems[name];
+    const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
+    send(response, code, PROBLEM_TYPE, problemDocument(name, detail), { ...retry, ...headers });
+  }
+
+  // 204 has no content, and by RFC 9110 (section 8.6) no Content-Length either.
+  function sendNothing(response, headers) {
+    response.writeHead(204, { ...common, ...headers });
+    response.end();
+  }
+
+  /** Reads a sprite's bytes, as many as a sprite may have. */
+  function readBody(request, done) {
+    const tooLarge = () => new Refusal('sprite-too-large', {
+      detail: `Throw a sprite of at most ${options.maxSprite} bytes.`,
+      // What is still on its way is not worth reading.
+      headers: { Connection: 'close' }
+    });
+    if (Number(request.headers['content-length']) > options.maxSprite) throw tooLarge();
+    const chunks = [];
+    let length = 0;
+    request.on('data', (chunk) => {
+      length += chunk.length;
+      if (length <= options.maxSprite) {
+        chunks.push(chunk);
+      } else {
+        request.removeAllListeners('data').removeAllListeners('end').resume();
+        done(tooLarge());
+      }
+    });
+    request.on('end', () => done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+  }
+
+  function join(request, response) {
+    const { outcome, id } = pool.join();
+    if (outcome !== 'ok') throw new Refusal(outcome);
+    const { hold, lease, maxSprite } = options;
+    sendJson(response, 201, { id, hold, lease, maxSprite });
+  }
+
+  function poll(request, response, [, id], query) {
+    const ack = readNumber(query, 'ack', 'bad-ack');
+    const hold = readNumber(query, 'hold', 'bad-hold');
+    // To the pool 0 is "no hold given"; from a client it is a hold too short.
+    if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
+    const { outcome, cancel } = pool.poll(id, { ack, hold }, (body) => {
+      send(response, 200, JSON_TYPE, body);
+    });
+    if (outcome !== 'ok') throw new Refusal(outcome);
+    response.on('close', cancel);
+  }
+
+  function throwSprite(request, response, [, id, edge], query) {
+    if (!EDGES.includes(edge)) throw new Refusal('bad-edge');
+    const number = readNumber(query, 'n', 'bad-number') ?? -1;
+    readBody(request, (refusal, sprite) => {
+      const outcome = refusal ? refusal.problem : pool.throw(id, edge, number, sprite);
+      if (outcome in problems) sendProblem(response, outcome, refusal ?? {});
+      else sendJson(response, 202, { state: outcome });
+    });
+  }
+
+  function leave(request, response, [, id]) {
+    pool.leave(id);
+    sendNothing(response);
+  }
+
+  function place(request, response, [, id]) {
+    const found = pool.place(id);
+    if (found === null) throw new Refusal('unknown-client');
+    sendJson(response, 200, found);
+  }
+
+  /** What there is: the first segment and how many there are, the method, and who answers. */
+  const routes = new Map([
+    ['join/1', { method: 'POST', answer: join }],
+    ['poll/2', { method: 'GET', answer: poll }],
+    ['throw/3', { method: 'POST', answer: throwSprite }],
+    ['leave/2', { method: 'POST', answer: leave }],
+    ['place/2', { method: 'GET', answer: place }],
+    ['status/1', {
+      method: 'GET',
+      head: true,
+      answer: (request, response) => sendJson(response, 200, status())
+    }]
+  ]);
+
+  function route(request, response) {
+    const { method } = request;
+    if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+      throw new Refusal('bad-request', { headers: { Connection: 'close' } });
+    }
+    if (method === 'OPTIONS') return sendNothing(response, PREFLIGHT);
+    const { path, query } = readTarget(request.url);
+    const found = routes.get(`${path[0]}/${path.length}`);
+    if (found === undefined) {
+      if (page(request, response, `/${path.join('/')}`)) return undefined;
+      throw new Refusal('not-found');
+    }
+    if (method !== found.method && !(method === 'HEAD' && found.head)) {
+      const allow = [found.method, ...(found.head ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+      throw new Refusal('method-not-allowed', { headers: { Allow: allow } });
+    }
+    return found.answer(request, response, path, query);
+  }
+
+  function handle(request, response) {
+    try {
+      route(request, response);
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      sendProblem(response, error.problem, error);
+    }
+  }
+
+  return { handle, sendProblem, headers: common };
+}
