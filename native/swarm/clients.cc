@@ -1,0 +1,473 @@
+#include "clients.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <stdexcept>
+
+#include "sprite.h"
+
+namespace sprites {
+
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kConnectNs = 15 * kSecond;
+constexpr uint64_t kJoinNs = 30 * kSecond;
+constexpr uint32_t kNoHold = 120;  // what a server holds that does not say
+
+/** A poll unanswered for so long has lost its server. */
+uint64_t overdueAfter(uint64_t hold) { return (hold * 5 / 4 + 30) * kSecond; }
+
+/** With a port of its own for joins, a client connects only when it has an id. */
+bool joinsByLane(const Options& options) { return options.transientPort != options.port; }
+
+std::string authority(const Options& options, uint16_t port) {
+  return options.host + ":" + std::to_string(port);
+}
+
+}  // namespace
+
+Clients::Clients(Core* core)
+    : core_(core),
+      clients_(core->options.clients),
+      refilled_(core->now),
+      overdue_(overdueAfter(core->options.hold == 0 ? kNoHold : core->options.hold)) {
+  const Options& options = core->options;
+  if (!target_.set(options.address, options.port)) {
+    throw std::invalid_argument("no numeric address: " + options.address);
+  }
+  states_[kUnopened] = options.clients;
+  const std::string host = "Host: " + authority(options, options.port) + "\r\n";
+  joinRequest_ = "POST /join HTTP/1.1\r\n" + host + "Content-Length: 0\r\n\r\n";
+  if (options.hold > 0) pollTail_ = "&hold=" + std::to_string(options.hold);
+  pollTail_ += " HTTP/1.1\r\n" + host + "\r\n";
+}
+
+Clients::~Clients() {
+  for (const Client& client : clients_) {
+    if (client.fd >= 0) close(client.fd);
+  }
+}
+
+void Clients::enter(uint32_t index, State state) {
+  states_[clients_[index].state]--;
+  states_[state]++;
+  clients_[index].state = state;
+}
+
+void Clients::pump() {
+  if (!opening_ || opened_ == clients_.size()) return;
+  const double ramp = core_->options.ramp;
+  tokens_ += static_cast<double>(core_->now - refilled_) / kSecond * ramp;
+  refilled_ = core_->now;
+  tokens_ = std::min(tokens_, std::max(1.0, ramp / 20));
+  // Unfinished ones are bounded: more than a listen backlog takes only wait for SYNs to be sent
+  // again.
+  while (tokens_ >= 1 && opened_ < clients_.size() &&
+         states_[kConnecting] + states_[kJoining] + states_[kJoinQueued] <
+             core_->options.inFlight) {
+    tokens_--;
+    begin(opened_++);
+  }
+}
+
+void Clients::begin(uint32_t index) {
+  if (clients_[index].idLength == 0 && joinsByLane(core_->options)) {
+    enter(index, kJoinQueued);
+    joiners_.push_back(index);
+  } else {
+    connect(index);
+  }
+}
+
+void Clients::connect(uint32_t index) {
+  Client& client = clients_[index];
+  const Options& options = core_->options;
+  const int64_t source =
+      options.sources == 0 ? -1
+                           : (static_cast<int64_t>(options.firstClient) + index) % options.sources;
+  client.fd = target_.connect(source);
+  const Token token = {Token::kClient, ++client.generation, index};
+  if (client.fd < 0 || !core_->watch(client.fd, token)) {
+    core_->connectErrors.add(strerror(errno));
+    lost(index);
+    return;
+  }
+  enter(index, kConnecting);
+  core_->wheel.arm(index, core_->now + kConnectNs);
+}
+
+void Clients::connected(uint32_t index) {
+  const int error = connectError(clients_[index].fd);
+  if (error != 0) {
+    core_->connectErrors.add(strerror(error));
+    lost(index);
+    return;
+  }
+  core_->count.connections++;
+  if (clients_[index].idLength == 0) {
+    sendJoin(index);
+  } else {
+    poll(index);
+  }
+}
+
+bool Clients::write(uint32_t index, std::string_view request) {
+  // A request is far smaller than any socket buffer: written in part means the connection is gone.
+  const ssize_t sent = send(clients_[index].fd, request.data(), request.size(), MSG_NOSIGNAL);
+  if (sent == static_cast<ssize_t>(request.size())) return true;
+  core_->count.closed++;
+  lost(index);
+  return false;
+}
+
+void Clients::sendJoin(uint32_t index) {
+  enter(index, kJoining);
+  core_->wheel.arm(index, core_->now + kJoinNs);
+  write(index, joinRequest_);
+}
+
+void Clients::poll(uint32_t index) {
+  Client& client = clients_[index];
+  char request[512];
+  char* at = static_cast<char*>(mempcpy(request, "GET /poll/", 10));
+  at = static_cast<char*>(mempcpy(at, client.id.data(), client.idLength));
+  at = static_cast<char*>(mempcpy(at, "?ack=", 5));
+  at = std::to_chars(at, at + 20, client.taken).ptr;
+  at = static_cast<char*>(mempcpy(at, pollTail_.data(), pollTail_.size()));
+  if (!write(index, std::string_view(request, at - request))) return;
+  if (client.state != kParked) enter(index, kParked);
+  core_->wheel.arm(index, core_->now + overdue_);
+}
+
+void Clients::handle(uint32_t index, uint16_t generation, uint32_t events) {
+  Client& client = clients_[index];
+  if (client.fd < 0 || client.generation != generation) return;
+  if (client.state == kConnecting) {
+    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) connected(index);
+    if ((events & (EPOLLIN | EPOLLRDHUP)) == 0) return;
+    if (client.fd < 0 || client.generation != generation) return;
+  }
+  if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0) read(index, events);
+}
+
+void Clients::read(uint32_t index, uint32_t events) {
+  // A short read leaves nothing behind but, when its edge is in these events, the connection's end.
+  const bool ending = (events & (EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0;
+  Client& client = clients_[index];
+  const uint16_t generation = client.generation;
+  for (;;) {
+    const ssize_t got = core_->receive(client.fd);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (got <= 0) {
+      if (client.state == kPausing) {
+        disconnect(index);
+        return;
+      }
+      core_->count.closed++;
+      lost(index);
+      return;
+    }
+    std::string_view bytes(core_->buffer.data(), got);
+    const auto kept = pieces_.empty() ? pieces_.end() : pieces_.find(index);
+    if (kept != pieces_.end()) {
+      kept->second.append(bytes);
+      bytes = kept->second;
+    }
+    Response response;
+    const ReadState state = readResponse(bytes, &response);
+    if (state == ReadState::kMore && bytes.size() <= kLongestResponse) {
+      if (kept == pieces_.end()) pieces_.emplace(index, bytes);
+    } else if (state == ReadState::kDone) {
+      const bool whole = kept == pieces_.end();
+      std::string held;
+      if (!whole) {
+        // The answer's views point into these bytes; a reconnect on the way may drop the entry.
+        held = std::move(kept->second);
+        pieces_.erase(kept);
+        readResponse(held, &response);
+      }
+      answered(index, response);
+    } else {
+      broken(index);
+      return;
+    }
+    if (client.fd < 0 || client.generation != generation) return;
+    if (static_cast<size_t>(got) < core_->buffer.size() && !ending) return;
+  }
+}
+
+void Clients::broken(uint32_t index) {
+  core_->count.badAnswers++;
+  lost(index);
+}
+
+void Clients::answered(uint32_t index, const Response& response) {
+  Client& client = clients_[index];
+  if (response.close) disconnect(index);
+  switch (client.state) {
+    case kParked:
+      pollAnswered(index, response);
+      return;
+    case kJoining:
+      if (response.status == 201 && keepId(index, response.body)) {
+        client.attempts = 0;
+        if (client.fd >= 0) {
+          poll(index);
+        } else {
+          connect(index);
+        }
+      } else {
+        const std::string_view problem = readProblem(response.body);
+        core_->problems.add(problem.empty() ? "join " + std::to_string(response.status) : problem);
+        pause(index, core_->retryPause(response.retryAfter));
+      }
+      return;
+    default:
+      broken(index);  // nothing was asked
+  }
+}
+
+bool Clients::keepId(uint32_t index, std::string_view body) {
+  JoinAnswer join;
+  if (!readJoinAnswer(body, &join) || join.id.size() > kLongestId) return false;
+  Client& client = clients_[index];
+  std::copy(join.id.begin(), join.id.end(), client.id.begin());
+  client.idLength = static_cast<uint8_t>(join.id.size());
+  client.taken = 0;
+  core_->count.joined++;
+  if (core_->options.hold == 0 && join.hold > 0) overdue_ = overdueAfter(join.hold);
+  return true;
+}
+
+void Clients::forgetId(uint32_t index) {
+  Client& client = clients_[index];
+  core_->count.unackedLosses += client.unacked;
+  client.unacked = 0;
+  client.idLength = 0;
+  client.taken = 0;
+}
+
+void Clients::pollAnswered(uint32_t index, const Response& response) {
+  Client& client = clients_[index];
+  if (response.status != 200) {
+    refusedPoll(index, response);
+    return;
+  }
+  if (!readPollAnswer(response.body, &answer_)) {
+    broken(index);
+    return;
+  }
+  client.attempts = 0;
+  core_->count.answers++;
+  take(index);
+  if (leaving_ && index < leaver_ && answer_.arrivals.empty()) {
+    pause(index, 5 * kSecond);  // its leave is on the way, and this answer its farewell
+  } else if (answer_.superseded) {
+    core_->count.superseded++;
+    pause(index, kSecond);
+  } else if (answer_.retry > 0) {
+    core_->count.retries++;
+    pause(index, answer_.retry * 1'000'000);
+  } else if (client.fd < 0) {
+    connect(index);
+  } else {
+    poll(index);
+  }
+}
+
+void Clients::take(uint32_t index) {
+  Client& client = clients_[index];
+  client.unacked = 0;
+  if (answer_.arrivals.empty()) {
+    core_->count.empty++;
+    return;
+  }
+  const uint64_t now = clockNow();
+  for (const Arrival& arrival : answer_.arrivals) {
+    if (arrival.seq <= client.taken) {
+      core_->count.resent++;
+      continue;
+    }
+    client.taken = arrival.seq;
+    client.unacked++;
+    takeSprite(index, arrival, now);
+  }
+}
+
+void Clients::takeSprite(uint32_t, const Arrival& arrival, uint64_t now) {
+  const Options& options = core_->options;
+  const ReadSprite read = readSprite(arrival.sprite, options.swarm);
+  if (!read.ours) {
+    core_->count.foreign++;
+    return;
+  }
+  const Sprite& sprite = read.sprite;
+  if (core_->account.received(sprite.process, sprite.number)) {
+    core_->count.doubles++;
+    return;
+  }
+  core_->count.received++;
+  const bool whole = options.size < kSpriteRoom || arrival.sprite.size() == options.size;
+  if (!whole || arrival.from != oppositeName(read.to)) core_->count.mangled++;
+  const uint64_t latency = now > sprite.thrownAt ? now - sprite.thrownAt : 0;
+  (sprite.process == options.probeProcess ? core_->probe : core_->arrival).record(latency);
+}
+
+void Clients::refusedPoll(uint32_t index, const Response& response) {
+  Client& client = clients_[index];
+  const std::string_view problem = readProblem(response.body);
+  if (response.status == 404 && leaving_) {
+    left(index);
+    return;
+  }
+  core_->problems.add(problem.empty() ? "poll " + std::to_string(response.status) : problem);
+  if (problem == "unknown-client") {
+    forgetId(index);
+    core_->count.rejoined++;
+    if (client.fd >= 0 && !joinsByLane(core_->options)) {
+      sendJoin(index);
+    } else {
+      disconnect(index);
+      begin(index);
+    }
+    return;
+  }
+  // An ack the server never gave: its numbers began anew.
+  if (problem == "ack-ahead") client.taken = 0;
+  pause(index, core_->retryPause(response.retryAfter));
+}
+
+void Clients::pause(uint32_t index, uint64_t nanoseconds) {
+  enter(index, kPausing);
+  core_->wheel.disarm(index);
+  core_->wheel.arm(index, core_->now + nanoseconds);
+}
+
+void Clients::timeout(uint32_t index) {
+  Client& client = clients_[index];
+  switch (client.state) {
+    case kWaiting:
+      begin(index);
+      return;
+    case kPausing:
+      if (client.fd < 0) {
+        begin(index);
+      } else if (client.idLength == 0) {
+        sendJoin(index);
+      } else {
+        poll(index);
+      }
+      return;
+    case kConnecting:
+      core_->connectErrors.add(strerror(ETIMEDOUT));
+      lost(index);
+      return;
+    case kJoining:
+    case kParked:
+      core_->problems.add("no answer in time");
+      lost(index);
+      return;
+    default:
+      return;
+  }
+}
+
+void Clients::disconnect(uint32_t index) {
+  Client& client = clients_[index];
+  if (client.fd >= 0) close(client.fd);
+  client.fd = -1;
+  if (!pieces_.empty()) pieces_.erase(index);
+}
+
+void Clients::lost(uint32_t index) {
+  Client& client = clients_[index];
+  disconnect(index);
+  enter(index, kWaiting);
+  core_->wheel.disarm(index);
+  core_->wheel.arm(index, core_->now + core_->backoff(client.attempts));
+  if (client.attempts < 16) client.attempts++;
+}
+
+void Clients::drop() {
+  opening_ = false;
+  for (uint32_t i = 0; i < clients_.size(); i++) {
+    if (clients_[i].state == kLeft) continue;
+    disconnect(i);
+    core_->wheel.disarm(i);
+    enter(i, kDropped);
+  }
+  joiners_.clear();
+}
+
+void Clients::back(uint64_t spread) {
+  for (uint32_t i = 0; i < clients_.size(); i++) {
+    if (clients_[i].state != kDropped) continue;
+    clients_[i].attempts = 0;
+    if (spread == 0) {
+      begin(i);
+    } else {
+      enter(i, kWaiting);
+      core_->wheel.arm(i, core_->now + static_cast<uint64_t>(core_->random.fraction() * spread));
+    }
+  }
+}
+
+void Clients::leave() {
+  opening_ = false;
+  leaving_ = true;
+}
+
+bool Clients::nextLeaver(uint32_t* index) {
+  while (leaving_ && leaver_ < clients_.size()) {
+    const uint32_t i = leaver_++;
+    if (clients_[i].idLength > 0 && clients_[i].state != kLeft) {
+      *index = i;
+      return true;
+    }
+    left(i);
+  }
+  return false;
+}
+
+bool Clients::nextJoiner(uint32_t* index) {
+  while (!joiners_.empty()) {
+    *index = joiners_.front();
+    joiners_.pop_front();
+    if (clients_[*index].state == kJoinQueued) return true;
+  }
+  return false;
+}
+
+void Clients::joined(uint32_t index, std::string_view body) {
+  if (clients_[index].state != kJoinQueued) return;
+  if (keepId(index, body)) {
+    clients_[index].attempts = 0;
+    connect(index);
+  } else {
+    broken(index);
+  }
+}
+
+void Clients::joinRefused(uint32_t index, uint64_t wait) {
+  if (clients_[index].state == kJoinQueued) pause(index, wait);
+}
+
+void Clients::left(uint32_t index) {
+  if (clients_[index].state == kLeft) return;
+  disconnect(index);
+  core_->wheel.disarm(index);
+  if (clients_[index].idLength > 0) core_->count.left++;
+  clients_[index].idLength = 0;
+  enter(index, kLeft);
+}
+
+void Clients::holdBack(uint32_t index, uint64_t nanoseconds) {
+  clients_[index].throwAfter = static_cast<uint32_t>((core_->now + nanoseconds) / kHoldBackNs + 1);
+}
+
+}  // namespace sprites

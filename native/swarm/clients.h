@@ -1,0 +1,159 @@
+// The clients: each joins, then keeps one long poll parked, takes what its answers bring and polls
+// again on the same connection, acking what it took.
+//
+//   unopened ─▶ connecting ─▶ joining ─▶ parked ─┐        an answer: take, poll again
+//                  ▲                        ▲ └──┘
+//                  │ backoff                │ retry, Retry-After
+//               waiting ◀── connection ── pausing
+//                              lost
+//
+// With a transient port the joins are errands of the lanes (joinQueued) and a client connects when
+// it has an id. A client that gets unknown-client joins again. Reconnecting goes on for as long as
+// the run does.
+//
+// A parked client costs 72 bytes here, 16 in the wheel, and its socket: no buffers. What is written
+// is built on the stack and fits into any socket's buffer; what is read is parsed in the engine's
+// one buffer, and only an answer that comes in pieces is kept, until it is whole.
+#ifndef SPRITES_SWARM_CLIENTS_H_
+#define SPRITES_SWARM_CLIENTS_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "answers.h"
+#include "core.h"
+#include "response.h"
+#include "socket.h"
+
+namespace sprites {
+
+class Clients {
+ public:
+  enum State : uint8_t {
+    kUnopened,
+    kWaiting,
+    kConnecting,
+    kJoinQueued,
+    kJoining,
+    kParked,
+    kPausing,
+    kDropped,
+    kLeft,
+    kStates
+  };
+
+  /** @param core outlives the clients */
+  explicit Clients(Core* core);
+  ~Clients();
+  Clients(const Clients&) = delete;
+  Clients& operator=(const Clients&) = delete;
+
+  /** Begins to open the clients; pump() goes on with it. */
+  void open() { opening_ = true; }
+
+  /** Opens as many as the ramp and the bound on unfinished ones allow. */
+  void pump();
+
+  void handle(uint32_t index, uint16_t generation, uint32_t events);
+  void timeout(uint32_t index);
+
+  /** All connections of clients are closed, and none made until back(). */
+  void drop();
+
+  /** @param spread nanoseconds over which the dropped ones come back, at random */
+  void back(uint64_t spread);
+
+  /** From now on nextLeaver() hands out every client once. */
+  void leave();
+
+  /** @return false when no client is left to leave */
+  bool nextLeaver(uint32_t* index);
+
+  /** @return false when no client waits for an errand to join it */
+  bool nextJoiner(uint32_t* index);
+
+  /** An errand joined the client. */
+  void joined(uint32_t index, std::string_view body);
+  /** An errand could not: try again after `pause` nanoseconds. */
+  void joinRefused(uint32_t index, uint64_t pause);
+  void left(uint32_t index);
+
+  /** @return the client's id, empty when it has none (yet) */
+  std::string_view id(uint32_t index) const {
+    return {clients_[index].id.data(), clients_[index].idLength};
+  }
+  /** @return the client's number for its next throw, from 1 */
+  uint32_t nextNumber(uint32_t index) { return ++clients_[index].thrown; }
+
+  /** The client may not throw for `pause` nanoseconds. */
+  void holdBack(uint32_t index, uint64_t pause);
+  bool mayThrow(uint32_t index) const {
+    return clients_[index].idLength > 0 && clients_[index].throwAfter <= core_->now / kHoldBackNs;
+  }
+
+  uint32_t size() const { return static_cast<uint32_t>(clients_.size()); }
+  uint32_t in(State state) const { return states_[state]; }
+
+ private:
+  static constexpr size_t kLongestId = 43;
+  static constexpr uint64_t kHoldBackNs = 100'000'000;
+
+  struct Client {
+    uint64_t taken = 0;  // highest seq taken: the next ack
+    int fd = -1;
+    uint32_t thrown = 0;
+    uint32_t throwAfter = 0;  // in units of kHoldBackNs
+    uint16_t generation = 0;
+    uint16_t unacked = 0;  // sprites in the last answer, until the next one shows they were acked
+    State state = kUnopened;
+    uint8_t attempts = 0;
+    uint8_t idLength = 0;
+    std::array<char, kLongestId> id;
+  };
+
+  void enter(uint32_t index, State state);
+  void begin(uint32_t index);
+  void connect(uint32_t index);
+  void connected(uint32_t index);
+  void sendJoin(uint32_t index);
+  void poll(uint32_t index);
+  bool write(uint32_t index, std::string_view request);
+  void read(uint32_t index, uint32_t events);
+  void answered(uint32_t index, const Response& response);
+  void pollAnswered(uint32_t index, const Response& response);
+  void take(uint32_t index);
+  void takeSprite(uint32_t index, const Arrival& arrival, uint64_t now);
+  void refusedPoll(uint32_t index, const Response& response);
+  bool keepId(uint32_t index, std::string_view body);
+  void forgetId(uint32_t index);
+  void pause(uint32_t index, uint64_t nanoseconds);
+  void lost(uint32_t index);
+  void disconnect(uint32_t index);
+  void broken(uint32_t index);
+
+  Core* core_;
+  Target target_;
+  std::vector<Client> clients_;
+  std::array<uint32_t, kStates> states_ = {};
+  std::unordered_map<uint32_t, std::string> pieces_;  // of answers that are not whole yet
+  std::deque<uint32_t> joiners_;
+  PollAnswer answer_;
+  std::string joinRequest_;
+  std::string pollTail_;
+  bool opening_ = false;
+  bool leaving_ = false;
+  uint32_t opened_ = 0;
+  uint32_t leaver_ = 0;
+  double tokens_ = 0;
+  uint64_t refilled_ = 0;
+  uint64_t overdue_;
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_SWARM_CLIENTS_H_

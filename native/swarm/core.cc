@@ -1,0 +1,85 @@
+#include "core.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <system_error>
+
+namespace sprites {
+
+namespace {
+
+constexpr size_t kReadBytes = 256 << 10;
+constexpr uint64_t kMs = 1'000'000;
+
+}  // namespace
+
+uint64_t clockNow() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+void Tally::add(std::string_view name) {
+  for (auto& [known, count] : counts_) {
+    if (known == name) {
+      count++;
+      return;
+    }
+  }
+  // The names come from the server: a bound, and only what can stand in JSON as it is.
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == ' ';
+  });
+  if (counts_.size() >= 64 || !plain || name.size() > 64) {
+    if (name != "other") add("other");
+    return;
+  }
+  counts_.emplace_back(name, 1);
+}
+
+void Tally::print(std::string* json) const {
+  json->push_back('{');
+  for (const auto& [name, count] : counts_) {
+    if (json->back() != '{') json->push_back(',');
+    json->append("\"" + name + "\":" + std::to_string(count));
+  }
+  json->push_back('}');
+}
+
+Core::Core(const Options& options)
+    : options(options),
+      epoll(epoll_create1(EPOLL_CLOEXEC)),
+      now(clockNow()),
+      wheel(options.clients + options.lanes, now),
+      random(options.seed + options.process * 7919),
+      buffer(kReadBytes) {
+  if (epoll < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
+}
+
+Core::~Core() { close(epoll); }
+
+bool Core::watch(int fd, Token token) {
+  epoll_event event = {};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.u64 = token.pack();
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+uint64_t Core::backoff(unsigned attempts) {
+  const uint64_t most = std::min<uint64_t>(5000, uint64_t{100} << std::min(attempts, 6u)) * kMs;
+  return most / 2 + static_cast<uint64_t>(random.fraction() * most / 2);
+}
+
+uint64_t Core::retryPause(uint32_t seconds) {
+  const uint64_t least = (seconds == 0 ? 1 : seconds) * 1000 * kMs;
+  return least + static_cast<uint64_t>(random.fraction() * least / 2);
+}
+
+ssize_t Core::receive(int fd) { return recv(fd, buffer.data(), buffer.size(), 0); }
+
+}  // namespace sprites

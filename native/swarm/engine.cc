@@ -1,0 +1,201 @@
+#include "engine.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace sprites {
+
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kMs = 1'000'000;
+constexpr int kEvents = 256;
+
+struct Name {
+  const char* name;
+  uint64_t Counters::*counter;
+};
+
+constexpr Name kNames[] = {
+    {"connections", &Counters::connections},
+    {"closed", &Counters::closed},
+    {"joined", &Counters::joined},
+    {"rejoined", &Counters::rejoined},
+    {"left", &Counters::left},
+    {"answers", &Counters::answers},
+    {"empty", &Counters::empty},
+    {"retries", &Counters::retries},
+    {"superseded", &Counters::superseded},
+    {"sent", &Counters::sent},
+    {"resends", &Counters::resends},
+    {"accepted", &Counters::accepted},
+    {"delivered", &Counters::delivered},
+    {"queued", &Counters::queued},
+    {"duplicates", &Counters::duplicates},
+    {"refused", &Counters::refused},
+    {"unsettled", &Counters::unsettled},
+    {"received", &Counters::received},
+    {"resent", &Counters::resent},
+    {"doubles", &Counters::doubles},
+    {"unackedLosses", &Counters::unackedLosses},
+    {"foreign", &Counters::foreign},
+    {"mangled", &Counters::mangled},
+    {"badAnswers", &Counters::badAnswers},
+    {"skipped", &Counters::skipped},
+};
+
+void append(std::string* json, const char* name, uint64_t value) {
+  json->append(",\"");
+  json->append(name);
+  json->append("\":");
+  json->append(std::to_string(value));
+}
+
+/** @return the number after the command's first word, 0 when there is none */
+uint64_t argument(const std::string& command) {
+  const size_t space = command.find(' ');
+  uint64_t number = 0;
+  if (space != std::string::npos) {
+    std::from_chars(command.data() + space + 1, command.data() + command.size(), number);
+  }
+  return number;
+}
+
+}  // namespace
+
+Engine::Engine(const Options& options)
+    : core_(options),
+      clients_(&core_),
+      lanes_(&core_, &clients_),
+      commands_(STDIN_FILENO),
+      endsAt_(core_.now + options.limit * kSecond) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.u64 = Token{Token::kParent, 0, 0}.pack();
+  epoll_ctl(core_.epoll, EPOLL_CTL_ADD, STDIN_FILENO, &event);
+}
+
+void Engine::run() {
+  nextTick_ = core_.now;
+  while (running_) {
+    wait();
+    core_.wheel.advance(core_.now, [this](uint32_t item) {
+      if (item < clients_.size()) {
+        clients_.timeout(item);
+      } else {
+        lanes_.timeout(item - clients_.size());
+      }
+    });
+    clients_.pump();
+    lanes_.pump();
+    if (core_.now >= nextTick_) tick();
+    if (core_.now >= endsAt_) running_ = false;
+  }
+}
+
+/** Waits for events, the next turn of the wheel, the next sprite or the next tick, and handles
+ * events. */
+void Engine::wait() {
+  const uint64_t now = clockNow();
+  uint64_t nanoseconds = std::min(Wheel::kTickNs, lanes_.untilDue());
+  nanoseconds = std::min(nanoseconds, nextTick_ > now ? nextTick_ - now : 0);
+  epoll_event events[kEvents];
+  int count = -1;
+  if (hasFineWait_) {
+    const timespec timeout = {0, static_cast<long>(nanoseconds)};
+    count = static_cast<int>(
+        syscall(SYS_epoll_pwait2, core_.epoll, events, kEvents, &timeout, nullptr, 0));
+    if (count < 0 && errno == ENOSYS) hasFineWait_ = false;
+  }
+  if (!hasFineWait_) {
+    count =
+        epoll_wait(core_.epoll, events, kEvents, static_cast<int>((nanoseconds + kMs - 1) / kMs));
+  }
+  core_.now = clockNow();
+  for (int i = 0; i < count; i++) dispatch(events[i]);
+}
+
+void Engine::dispatch(const epoll_event& event) {
+  const Token token = Token::unpack(event.data.u64);
+  switch (token.kind) {
+    case Token::kClient:
+      clients_.handle(token.index, token.generation, event.events);
+      return;
+    case Token::kLane:
+      lanes_.handle(token.index, token.generation, event.events);
+      return;
+    case Token::kParent:
+      readCommands();
+      return;
+  }
+}
+
+void Engine::readCommands() {
+  if (!commands_.read()) {
+    running_ = false;
+    return;
+  }
+  std::string command;
+  while (running_ && commands_.next(&command)) obey(command);
+}
+
+void Engine::obey(const std::string& command) {
+  const std::string word = command.substr(0, command.find(' '));
+  if (word == "open") {
+    clients_.open();
+  } else if (word == "throw") {
+    lanes_.start(argument(command) * kSecond);
+  } else if (word == "stop") {
+    lanes_.stop();
+  } else if (word == "drop") {
+    clients_.drop();
+  } else if (word == "back") {
+    clients_.back(argument(command) * kMs);
+  } else if (word == "leave") {
+    clients_.leave();
+  } else if (word == "account") {
+    tick();
+    core_.account.write(core_.options.process, STDOUT_FILENO);
+    running_ = writeAll(STDOUT_FILENO, "{\"type\":\"account\",\"bytes\":0}\n");
+  } else if (word == "quit") {
+    running_ = false;
+  }
+}
+
+void Engine::tick() {
+  nextTick_ = core_.now + core_.options.tick * kMs;
+  std::string json = "{\"type\":\"tick\",\"bytes\":0";
+  append(&json, "process", core_.options.process);
+  append(&json, "at", core_.now);
+  append(&json, "parked", clients_.in(Clients::kParked));
+  append(&json, "opening", clients_.in(Clients::kUnopened));
+  append(&json, "gone", clients_.in(Clients::kLeft));
+  append(&json, "pending", lanes_.pending());
+  append(&json, "behind", lanes_.behind());
+  printCounters(&json);
+  for (const auto& [name, tally] :
+       {std::pair{"refusals", &core_.refusals}, std::pair{"problems", &core_.problems},
+        std::pair{"connectErrors", &core_.connectErrors}}) {
+    json.append(",\"" + std::string(name) + "\":");
+    tally->print(&json);
+  }
+  for (const auto& [name, histogram] :
+       {std::pair{"arrival", &core_.arrival}, std::pair{"answer", &core_.answer},
+        std::pair{"probe", &core_.probe}}) {
+    json.append(",\"" + std::string(name) + "\":");
+    histogram->takeInterval(&json);
+  }
+  json.append("}\n");
+  if (!writeAll(STDOUT_FILENO, json)) running_ = false;
+}
+
+void Engine::printCounters(std::string* json) const {
+  for (const Name& name : kNames) append(json, name.name, core_.count.*name.counter);
+}
+
+}  // namespace sprites

@@ -1,0 +1,43 @@
+// One engine: the loop around the clients and the lanes, the parent's commands, and the news it
+// gets.
+#ifndef SPRITES_SWARM_ENGINE_H_
+#define SPRITES_SWARM_ENGINE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "clients.h"
+#include "core.h"
+#include "lanes.h"
+#include "parent.h"
+
+namespace sprites {
+
+class Engine {
+ public:
+  explicit Engine(const Options& options);
+
+  /** Runs until the parent says quit, is gone, or the limit has passed. */
+  void run();
+
+ private:
+  void wait();
+  void dispatch(const epoll_event& event);
+  void readCommands();
+  void obey(const std::string& command);
+  void tick();
+  void printCounters(std::string* json) const;
+
+  Core core_;
+  Clients clients_;
+  Lanes lanes_;
+  Commands commands_;
+  uint64_t endsAt_;
+  uint64_t nextTick_ = 0;
+  bool running_ = true;
+  bool hasFineWait_ = true;  // the kernel knows epoll_pwait2
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_SWARM_ENGINE_H_

@@ -1,0 +1,59 @@
+// A log-linear histogram, as HdrHistogram's with three significant digits.
+//
+//   value    0 .. 2047   one bucket each
+//         2048 .. 4095   1,024 buckets, 2 wide
+//         4096 .. 8191   1,024 buckets, 4 wide           ... and so on up to 2^42 ns, 73 minutes
+//
+// Every bucket is at most a thousandth of its value wide, so any percentile is right to three
+// digits. Recording is a count-leading-zeros and an increment. It keeps one interval: the parent
+// adds the intervals up, so the engine never sends the same count twice and a lost engine loses one
+// interval.
+//
+// The indices it has seen lie between low_ and high_, so that printing an interval walks a few
+// hundred of its 34,816 counters (272 KB).
+#ifndef SPRITES_SWARM_HISTOGRAM_H_
+#define SPRITES_SWARM_HISTOGRAM_H_
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace sprites {
+
+class Histogram {
+ public:
+  Histogram() : counts_(kBuckets) {}
+
+  /** @param nanoseconds above 2^42 it counts as 2^42 */
+  void record(uint64_t nanoseconds) {
+    const uint32_t index = indexOf(nanoseconds);
+    counts_[index]++;
+    if (index < low_) low_ = index;
+    if (index >= high_) high_ = index + 1;
+  }
+
+  /** Appends `[[bucket,count],…]` and forgets the interval. */
+  void takeInterval(std::string* json);
+
+  /** The bucket of a value: lib/swarm/histogram.js has the inverse. */
+  static uint32_t indexOf(uint64_t value) {
+    if (value >= kLargest) value = kLargest - 1;
+    if (value < 2 * kHalf) return static_cast<uint32_t>(value);
+    const uint32_t shift = 63 - std::countl_zero(value) - 10;
+    return shift * kHalf + static_cast<uint32_t>(value >> shift);
+  }
+
+ private:
+  static constexpr uint32_t kHalf = 1024;
+  static constexpr uint64_t kLargest = uint64_t{1} << 43;
+  static constexpr uint32_t kBuckets = 34 * kHalf;
+
+  std::vector<uint64_t> counts_;
+  uint32_t low_ = kBuckets;
+  uint32_t high_ = 0;
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_SWARM_HISTOGRAM_H_

@@ -1,0 +1,119 @@
+// The lanes: keep-alive connections for the short requests. A throw, a leave and, with a transient
+// port, a join is an errand; an idle lane takes the next one that is due. Closed loop: a lane is
+// one thrower's own connection and throws again as soon as it was answered. Open loop: sprite k is
+// due at start + k / rate, whether or not those before it were answered, and its time counts from
+// then: a server that stalls is charged for every sprite that should have been thrown meanwhile (no
+// coordinated omission).
+//
+//   idle ─▶ (connecting) ─▶ busy ─▶ idle              at most one errand on a lane
+//               ▲             │
+//               └── waiting ◀─┘ connection lost: the same bytes again, with the same n
+//
+// A lane costs a buffer of one request (some 500 bytes and the sprite's size); there are as many as
+// throwers.
+#ifndef SPRITES_SWARM_LANES_H_
+#define SPRITES_SWARM_LANES_H_
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "clients.h"
+#include "core.h"
+#include "response.h"
+#include "socket.h"
+
+namespace sprites {
+
+class Lanes {
+ public:
+  /** @param core, clients outlive the lanes */
+  Lanes(Core* core, Clients* clients);
+  ~Lanes();
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+  /** Begins to throw, for `duration` nanoseconds at most. */
+  void start(uint64_t duration);
+  void stop();
+
+  /** Gives errands to idle lanes. */
+  void pump();
+
+  void handle(uint32_t index, uint16_t generation, uint32_t events);
+  void timeout(uint32_t index);
+
+  /** @return the nanoseconds until the next sprite is due, UINT64_MAX when none is */
+  uint64_t untilDue() const;
+
+  /** @return throws begun and not answered yet */
+  uint32_t pending() const { return pending_; }
+
+  /** @return open loop: sprites that were due and not thrown, for want of an idle lane or client */
+  uint64_t behind() const { return behind_; }
+
+  /** @return leaves begun and not answered yet */
+  uint32_t leaving() const { return leaving_; }
+
+ private:
+  enum class Errand : uint8_t { kNone, kThrow, kJoin, kLeave };
+  enum class State : uint8_t { kIdle, kConnecting, kBusy, kWaiting };
+
+  struct Lane {
+    int fd = -1;
+    uint16_t generation = 0;
+    State state = State::kIdle;
+    Errand errand = Errand::kNone;
+    uint8_t attempts = 0;
+    bool listed = false;   // in idle_
+    uint32_t repeats = 0;  // of this errand
+    uint32_t client = 0;
+    uint64_t number = 0;  // of the sprite
+    uint64_t due = 0;     // when the throw was meant to happen
+    uint32_t begin = 0;   // of the request in `request`
+    uint32_t end = 0;
+    uint32_t written = 0;  // up to where it was written
+    std::vector<char> request;
+    std::string answer;  // the pieces of one that is not whole yet
+  };
+
+  bool assign(uint32_t index);
+  bool assignThrow(uint32_t index);
+  bool nextThrower(uint32_t index, uint32_t* client);
+  void prepareThrow(Lane* lane, uint32_t client, uint64_t due);
+  void prepare(Lane* lane, Errand errand, uint32_t client, std::string_view path);
+  void place(Lane* lane, std::string_view head);
+  void go(uint32_t index);
+  void write(uint32_t index);
+  void read(uint32_t index, uint32_t events);
+  void answered(uint32_t index, const Response& response);
+  void throwAnswered(uint32_t index, const Response& response);
+  bool refused(uint32_t index, const Response& response);
+  void finish(uint32_t index);
+  void wait(uint32_t index, uint64_t nanoseconds);
+  void lost(uint32_t index);
+  void disconnect(Lane* lane);
+  void settle(Lane* lane);
+
+  Core* core_;
+  Clients* clients_;
+  Target target_;
+  std::vector<Lane> lanes_;
+  std::deque<uint32_t> idle_;
+  std::string headTail_;   // of a throw, from the version to the length
+  std::string emptyTail_;  // of a request without a body
+  bool throwing_ = false;
+  uint64_t startedAt_ = 0;
+  uint64_t endsAt_ = 0;
+  uint64_t issued_ = 0;  // open loop: sprites thrown or given up
+  uint64_t behind_ = 0;
+  uint64_t nextSprite_ = 0;
+  uint32_t turn_ = 0;  // the client that throws next, where they take turns
+  uint32_t pending_ = 0;
+  uint32_t leaving_ = 0;
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_SWARM_LANES_H_

@@ -1,0 +1,43 @@
+// The wire to the parent (lib/swarm/engine.js): commands come as lines on stdin, news goes as JSON
+// lines to stdout. A line whose "bytes" is above 0 is followed by that many raw bytes (the
+// account's pages).
+//
+//   open                   begin to open the clients, at the ramp
+//   throw SECONDS          begin to throw; SECONDS bounds it even if the parent dies
+//   stop                   throw no more; unanswered throws are still repeated until answered
+//   drop                   close every client's connection and stay away
+//   back MILLISECONDS      come back from a drop, spread over that time
+//   leave                  every client leaves
+//   account                write the account's pages, then {"type":"account"}
+//   quit                   end
+//
+// The parent's end closing is `quit` too: no engine outlives its parent.
+#ifndef SPRITES_SWARM_PARENT_H_
+#define SPRITES_SWARM_PARENT_H_
+
+#include <string>
+#include <string_view>
+
+namespace sprites {
+
+/** Writes all of `bytes`, waiting if it must. @return false when nobody reads any more */
+bool writeAll(int fd, std::string_view bytes);
+
+class Commands {
+ public:
+  explicit Commands(int fd) : fd_(fd) {}
+
+  /** Reads what has come. @return false when the parent is gone */
+  bool read();
+
+  /** Takes the next whole line. @return false when there is none */
+  bool next(std::string* line);
+
+ private:
+  int fd_;
+  std::string buffer_;
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_SWARM_PARENT_H_

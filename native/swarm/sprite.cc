@@ -1,0 +1,97 @@
+#include "sprite.h"
+
+#include <charconv>
+#include <cstring>
+
+#include "answers.h"
+
+namespace sprites {
+
+namespace {
+
+constexpr std::string_view kEdges[] = {"left", "right", "up", "down"};
+constexpr std::string_view kSpeeds[] = {"[-1,0.2]", "[1,0.2]", "[0.2,-1]", "[0.2,1]"};
+constexpr std::string_view kPad = ",\"pad\":\"";
+
+char* put(char* at, std::string_view text) {
+  memcpy(at, text.data(), text.size());
+  return at + text.size();
+}
+
+char* put(char* at, uint64_t number) { return std::to_chars(at, at + 20, number).ptr; }
+
+/** Takes `-NUMBER` off the front of `text`. */
+bool takeNumber(std::string_view* text, uint64_t* number) {
+  if (text->empty() || text->front() != '-') return false;
+  const char* end = text->data() + text->size();
+  const auto [stop, code] = std::from_chars(text->data() + 1, end, *number);
+  if (code != std::errc()) return false;
+  text->remove_prefix(stop - text->data());
+  return true;
+}
+
+bool readId(std::string_view id, std::string_view swarm, Sprite* sprite) {
+  if (!id.starts_with(swarm)) return false;
+  id.remove_prefix(swarm.size());
+  uint64_t process, client;
+  if (!takeNumber(&id, &process) || !takeNumber(&id, &client) ||
+      !takeNumber(&id, &sprite->number)) {
+    return false;
+  }
+  sprite->process = static_cast<uint32_t>(process);
+  sprite->client = static_cast<uint32_t>(client);
+  return id.empty();
+}
+
+}  // namespace
+
+std::string_view edgeName(Edge edge) { return kEdges[static_cast<int>(edge)]; }
+
+std::string_view oppositeName(std::string_view edge) {
+  for (int i = 0; i < 4; i++) {
+    if (edge == kEdges[i]) return kEdges[i ^ 1];
+  }
+  return {};
+}
+
+size_t writeSprite(const Sprite& sprite, std::string_view swarm, size_t size, char* to) {
+  char* at = put(put(to, "{\"id\":\""), swarm);
+  at = put(put(at, "-"), sprite.process);
+  at = put(put(at, "-"), sprite.client);
+  at = put(put(at, "-"), sprite.number);
+  at = put(at, "\",\"picture\":\"ball\",\"at\":0.5,\"speed\":");
+  at = put(at, kSpeeds[static_cast<int>(sprite.edge)]);
+  at = put(at, ",\"name\":\"swarm\",\"to\":\"");
+  at = put(at, edgeName(sprite.edge));
+  at = put(put(at, "\",\"t\":"), sprite.thrownAt);
+  const size_t bare = at - to + 1;
+  if (bare + kPad.size() + 1 <= size) {
+    at = put(at, kPad);
+    const size_t filling = size - bare - kPad.size() - 1;
+    memset(at, 'x', filling);
+    at = put(at + filling, "\"");
+  }
+  *at++ = '}';
+  return at - to;
+}
+
+ReadSprite readSprite(std::string_view text, std::string_view swarm) {
+  ReadSprite read;
+  Members members(text);
+  std::string_view name, value;
+  bool hasTime = false;
+  while (members.next(&name, &value)) {
+    if (name == "id") {
+      if (!readId(unquote(value), swarm, &read.sprite)) return read;
+      read.ours = true;
+    } else if (name == "to") {
+      read.to = unquote(value);
+    } else if (name == "t") {
+      hasTime = toNumber(value, &read.sprite.thrownAt);
+    }
+  }
+  read.ours = read.ours && members.ok() && hasTime && !read.to.empty();
+  return read;
+}
+
+}  // namespace sprites
