@@ -1,0 +1,274 @@
+/**
+ * Who is measured, and how each is started and stopped: the one place that knows their options.
+ *
+ * A contender listens on loopback, on a port of its own, and prints or is told it. Node servers run
+ * with probe.js preloaded, which tells what only the process itself knows.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from
+  'node:fs';
+import net from 'node:net';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const ROOT = join(HERE, '..', '..');
+const BUILD = join(HERE, '.build');
+const PROBE = new URL('probe.js', import.meta.url).href;
+
+/** Milliseconds a server has to come up, and to go down before it is killed. */
+const START_TIMEOUT = 15000;
+const STOP_TIMEOUT = 5000;
+
+/** The core the server has to itself, and the one the load has. */
+const SERVER_CORE = 0;
+const LOAD_CORE = 1;
+
+/** bin/sprites as it is measured: no limit that the benchmark itself would run into. */
+const SPRITES_OPTIONS = ['--capacity', '20000', '--throw-rate', '0'];
+
+/** @returns {boolean} whether processes can be pinned to cores of their own */
+export function canPin() {
+  if (availableParallelism() < 2) return false;
+  try {
+    execFileSync('taskset', ['-c', String(LOAD_CORE), 'true'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** @returns {number} the files a process here may open */
+export function fileLimit() {
+  const limit = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))[1];
+  return limit === 'unlimited' ? Infinity : Number(limit);
+}
+
+/**
+ * Compiles a C or C++ file beside this one, unless that was done since it last changed.
+ *
+ * @param {string} source file name, relative to this folder
+ * @param {string} name of the program
+ * @returns {string} path of the program
+ * @throws {Error} when the compiler refuses, with what it says
+ */
+function compile(source, name) {
+  const from = join(HERE, source);
+  const program = join(BUILD, name);
+  if (existsSync(program) && statSync(program).mtimeMs > statSync(from).mtimeMs) return program;
+  mkdirSync(BUILD, { recursive: true });
+  const [compiler, dialect] = source.endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++17'];
+  const fresh = `${program}.${process.pid}`;
+  execFileSync(compiler, ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', '-o', fresh, from],
+    { stdio: ['ignore', 'inherit', 'inherit'] });
+  execFileSync('mv', [fresh, program]);
+  return program;
+}
+
+/** Starts a command on a core where cores can be pinned. */
+function spawnOn(core, command, args, options) {
+  return core === null
+    ? spawn(command, args, options)
+    : spawn('taskset', ['-c', String(core), command, ...args], options);
+}
+
+const running = new Set();
+process.on('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => process.exit(1));
+}
+
+function start(core, command, args, options) {
+  const child = spawnOn(core, command, args, options);
+  running.add(child);
+  child.once('exit', () => running.delete(child));
+  child.once('error', () => running.delete(child));
+  return child;
+}
+
+async function stop(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT);
+  await gone;
+  clearTimeout(timer);
+}
+
+/** Waits for the address a server prints, and reads on so that its pipe never fills. */
+async function readPort(child, name) {
+  const lines = createInterface({ input: child.stdout });
+  const late = AbortSignal.timeout(START_TIMEOUT);
+  return new Promise((resolve, reject) => {
+    late.addEventListener('abort', () => reject(new Error(`${name} printed no address in time`)));
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`${name} stopped at once, with ${code}`)));
+    lines.on('line', (line) => {
+      const match = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line);
+      if (match) resolve(Number(match[1]));
+    });
+  });
+}
+
+async function startPrinting(name, pin, command, args, { probed = false } = {}) {
+  const child = start(pin ? SERVER_CORE : null, command, args, {
+    stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])],
+  });
+  const port = await readPort(child, name);
+  return { port, pids: [child.pid], probe: probed ? child : null, stop: () => stop(child) };
+}
+
+function startNode(name, pin, args) {
+  return startPrinting(name, pin, process.execPath,
+    ['--expose-gc', '--import', PROBE, ...args], { probed: true });
+}
+
+async function freePort() {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+async function untilListening(port, child) {
+  const deadline = Date.now() + START_TIMEOUT;
+  for (;;) {
+    const socket = net.connect(port, '127.0.0.1');
+    const [event] = await Promise.race([
+      once(socket, 'connect').then(() => ['connect'], () => ['error']),
+    ]);
+    socket.destroy();
+    if (event === 'connect') return;
+    if (child.exitCode !== null) throw new Error(`nginx stopped at once, with ${child.exitCode}`);
+    if (Date.now() > deadline) throw new Error('nginx did not come up in time');
+    await sleep(50);
+  }
+}
+
+/** Where nginx keeps its modules, or null where there is no nginx with nchan. */
+function nchanModules() {
+  let about;
+  try {
+    about = execFileSync('sh', ['-c', 'PATH=$PATH:/usr/sbin:/sbin nginx -V 2>&1'], { encoding: 'utf8' });
+  } catch {
+    return null;
+  }
+  const folder = /--modules-path=(\S+)/.exec(about)?.[1] ?? '/usr/lib/nginx/modules';
+  return existsSync(join(folder, 'ngx_nchan_module.so')) ? folder : null;
+}
+
+async function startNchan(pin) {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-nchan-'));
+  const port = await freePort();
+  const names = { modules: nchanModules(), folder, port, files: fileLimit(), connections: 20000 };
+  if (names.files === Infinity) names.files = 1000000;
+  let conf = readFileSync(join(HERE, 'contenders', 'nchan.conf'), 'utf8')
+    .replace(/@(\w+)@/g, (_, name) => names[name]);
+  // A worker of another user could not reach the folder, which only its owner may read.
+  if (process.getuid() === 0) conf = `user root;\n${conf}`;
+  const file = join(folder, 'nginx.conf');
+  writeFileSync(file, conf);
+  const child = start(pin ? SERVER_CORE : null, 'nginx', ['-p', folder, '-c', file, '-e', 'stderr'], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
+  });
+  await untilListening(port, child);
+  const workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+  return {
+    port,
+    pids: [child.pid, ...workers.trim().split(/\s+/).map(Number)],
+    probe: null,
+    stop: async () => {
+      await stop(child);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/**
+ * A contender that runs.
+ *
+ * @typedef {object} Server
+ * @property {number} port on 127.0.0.1
+ * @property {number[]} pids its processes, all of them
+ * @property {import('node:child_process').ChildProcess|null} probe answers as probe.js says, if any
+ * @property {() => Promise<void>} stop ends it, and resolves when it has ended
+ */
+
+/**
+ * All contenders, by name. `missing()` says why one can't run here, or null; `start(pin)` starts it,
+ * on a core of its own where `pin`; `contract` is how the load speaks to it; `leaves` whether its
+ * clients can leave.
+ *
+ * @type {Record<string, {title: string, contract: string, leaves: boolean,
+ *   missing: () => string|null, start: (pin: boolean) => Promise<Server>}>}
+ */
+export const contenders = {
+  sprites: {
+    title: 'sprites',
+    contract: 'sprites',
+    leaves: true,
+    missing: () => (existsSync(join(ROOT, 'bin', 'sprites')) ? null : 'there is no bin/sprites'),
+    start: (pin) => startNode('bin/sprites', pin,
+      [join(ROOT, 'bin', 'sprites'), '--host', '127.0.0.1', '--port', '0', ...SPRITES_OPTIONS]),
+  },
+  'node-http': {
+    title: 'node:http, written the obvious way',
+    contract: 'sprites',
+    leaves: true,
+    missing: () => null,
+    start: (pin) => startNode('node-http', pin, [join(HERE, 'contenders', 'node-http.js')]),
+  },
+  epoll: {
+    title: 'bare epoll in C, no checks: the limit',
+    contract: 'sprites',
+    leaves: true,
+    missing: () => null,
+    start: (pin) => startPrinting('epoll', pin, compile('contenders/epoll.c', 'epoll'), []),
+  },
+  nchan: {
+    title: 'nginx with nchan',
+    contract: 'nchan',
+    leaves: false,
+    missing: () => (nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)'),
+    start: startNchan,
+  },
+};
+
+/**
+ * Starts the load against a server.
+ *
+ * @param {Server} server
+ * @param {boolean} pin whether to give the load a core of its own
+ * @param {Record<string, string|number>} options of load.cc, without their dashes
+ * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) =>
+ *   Promise<object>, ended: Promise<number>}} `next` resolves with the load's next event of that
+ *   name and rejects with its error, or when it ends without one
+ */
+export function startLoad(server, pin, options) {
+  const args = Object.entries({ port: server.port, pids: server.pids.join(','), ...options })
+    .flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = start(pin ? LOAD_CORE : null, compile('load.cc', 'load'), args,
+    { stdio: ['pipe', 'pipe', 'inherit'] });
+  child.stdin.on('error', () => {}); // It may have ended: its exit says so.
+  const ended = once(child, 'close').then(([code, signal]) => code ?? signal);
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async (name) => {
+    for (;;) {
+      const { value, done } = await lines.next();
+      if (done) throw new Error(`the load ended with ${await ended} before "${name}"`);
+      const event = JSON.parse(value);
+      if (event.event === 'error') throw new Error(event.message);
+      if (event.event === name) return event;
+    }
+  };
+  return { child, next, ended, stop: () => stop(child) };
+}

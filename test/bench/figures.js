@@ -1,0 +1,135 @@
+/**
+ * From what was measured to the table: medians, spreads, ratios, and what the server is held to.
+ */
+
+/** What sprites is held to. */
+export const HELD = {
+  /** Server CPU per sprite, as a multiple of bare epoll's in the same run. */
+  cpuOverEpoll: 1.3,
+  /** Sprites per second, as a multiple of node:http's. */
+  rateOverNode: 4,
+  /** Bytes of user space per parked client. */
+  bytesPerClient: 512,
+  /** Bytes of V8 heap per parked client: less than one pointer, so there is no object. */
+  heapPerClient: 4,
+};
+
+/**
+ * @param {number[]} values at least one
+ * @returns {{median: number, min: number, max: number}}
+ */
+export function spread(values) {
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  const median = sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return { median, min: sorted[0], max: sorted.at(-1) };
+}
+
+/**
+ * Sums up the rounds of each contender.
+ *
+ * @param {Record<string, object[]>} rounds by contender: {rate, cpuPerSprite, stall?,
+ *   bytesPerClient?, heapBefore?, heapAfter?, …} each
+ * @returns {Record<string, object>} by contender: the spread of each figure, and the ratios
+ *   `cpuOverEpoll` and `rateOverNode` of rounds taken side by side, where those ran
+ */
+export function summarize(rounds) {
+  const summary = {};
+  for (const [name, mine] of Object.entries(rounds)) {
+    const figures = {};
+    const add = (figure, values) => {
+      const known = values.filter((value) => Number.isFinite(value));
+      if (known.length > 0) figures[figure] = spread(known);
+    };
+    for (const figure of ['rate', 'cpuPerSprite', 'loadCpuPerSprite', 'stall', 'bytesPerClient',
+      'resident', 'heapBefore', 'heapAfter']) {
+      add(figure, mine.map((round) => round[figure]));
+    }
+    add('heapGrowth', mine.map((round) => round.heapAfter - round.heapBefore));
+    if (rounds.epoll) {
+      add('cpuOverEpoll', mine.map((round, i) => round.cpuPerSprite / rounds.epoll[i].cpuPerSprite));
+    }
+    if (rounds['node-http']) {
+      add('rateOverNode', mine.map((round, i) => round.rate / rounds['node-http'][i].rate));
+    }
+    summary[name] = figures;
+  }
+  return summary;
+}
+
+const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+const tenth = new Intl.NumberFormat('en-US', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const fine = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+
+function cell(figure, format, unit = '') {
+  if (!figure) return '-';
+  const show = (value) => format.format(value);
+  const { median, min, max } = figure;
+  return show(min) === show(max)
+    ? `${show(median)}${unit}`
+    : `${show(median)}${unit} (${show(min)}–${show(max)})`;
+}
+
+function heapCell({ heapBefore, heapAfter }) {
+  if (!heapBefore) return '-';
+  return `${tenth.format(heapBefore.median / 1e6)} → ${tenth.format(heapAfter.median / 1e6)} MB`;
+}
+
+/**
+ * @param {Record<string, object>} summary of `summarize`
+ * @param {Record<string, string>} titles by contender
+ * @param {number} memoryClients how many were parked for the memory figures
+ * @returns {string} the table, in Markdown
+ */
+export function table(summary, titles, memoryClients) {
+  const heap = `V8 heap, 0 → ${whole.format(memoryClients)} parked`;
+  const lines = [
+    `| server | sprites/s | × node:http | server CPU per sprite | × epoll | bytes per parked client | ${heap} | longest stall |`,
+    '| --- | --- | --- | --- | --- | --- | --- | --- |',
+  ];
+  for (const [name, figures] of Object.entries(summary)) {
+    lines.push(`| ${[
+      titles[name],
+      cell(figures.rate, whole),
+      cell(figures.rateOverNode, tenth),
+      cell(figures.cpuPerSprite, tenth, ' µs'),
+      cell(figures.cpuOverEpoll, fine),
+      cell(figures.bytesPerClient, whole),
+      heapCell(figures),
+      cell(figures.stall, tenth, ' ms'),
+    ].join(' | ')} |`);
+  }
+  return lines.join('\n');
+}
+
+/**
+ * Holds the medians of sprites against what it promises.
+ *
+ * @param {Record<string, object>} summary of `summarize`
+ * @param {number} memoryClients how many were parked for the memory figures
+ * @returns {{figure: string, value: string, holds: boolean}[]} one for each that could be told
+ */
+export function verdicts(summary, memoryClients) {
+  const { sprites, nchan } = summary;
+  const list = [];
+  if (!sprites) return list;
+  const judge = (known, figure, value, holds) => {
+    if (known) list.push({ figure, value: value(), holds: holds() });
+  };
+  judge(summary.epoll, `CPU per sprite at most ${HELD.cpuOverEpoll} × epoll's`,
+    () => `${fine.format(sprites.cpuOverEpoll.median)} ×`,
+    () => sprites.cpuOverEpoll.median <= HELD.cpuOverEpoll);
+  judge(nchan, "CPU per sprite less than nchan's",
+    () => `${tenth.format(sprites.cpuPerSprite.median)} µs to ${tenth.format(nchan?.cpuPerSprite.median)} µs`,
+    () => sprites.cpuPerSprite.median < nchan.cpuPerSprite.median);
+  judge(summary['node-http'], `at least ${HELD.rateOverNode} × node:http's sprites/s`,
+    () => `${tenth.format(sprites.rateOverNode.median)} ×`,
+    () => sprites.rateOverNode.median >= HELD.rateOverNode);
+  judge(sprites.bytesPerClient, `at most ${HELD.bytesPerClient} bytes per parked client`,
+    () => whole.format(sprites.bytesPerClient.median),
+    () => sprites.bytesPerClient.median <= HELD.bytesPerClient);
+  judge(sprites.heapGrowth, 'V8 heap unchanged by parked clients',
+    () => `${whole.format(sprites.heapGrowth.median / 1000)} kB more`,
+    () => sprites.heapGrowth.median <= HELD.heapPerClient * memoryClients);
+  return list;
+}

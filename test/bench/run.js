@@ -1,0 +1,298 @@
+/**
+ * The benchmark: `npm run bench`.
+ *
+ *     node test/bench/run.js [--only sprites,epoll] [--rounds 5] [--seconds 5] [--clients 5000]
+ *                            [--throwers 64] [--memory-clients 18000] [--json] [--strict]
+ *
+ * It measures side by side, in turn and in several rounds (a machine is never the same twice, so
+ * every ratio is of neighbors in time), on the same load:
+ *
+ * - sprites: bin/sprites
+ * - node-http: the same contract over node:http, written the obvious way (contenders/node-http.js)
+ * - epoll: the limit, bare epoll in C that checks nothing (contenders/epoll.c)
+ * - nchan: nginx with nchan, where it is installed (contenders/nchan.conf)
+ *
+ * and for each:
+ *
+ * - sprites/s: sprites that arrived, with --clients parked and --throwers closed loops throwing in
+ *   the names of all of them. Every sprite is accounted for; one missing or repeated is an error.
+ * - server CPU per sprite: user and system time of all its processes over the same window, from the
+ *   kernel. Where there are two cores the server is pinned to one and the load to the other. The
+ *   load needs about as much CPU for a sprite as the fastest servers, so their sprites/s is its own
+ *   limit, and CPU per sprite tells them apart.
+ * - bytes per parked client: growth of resident size (Rss of smaps_rollup) from 0 to
+ *   --memory-clients parked ones, in a process of its own that was warmed by 64 clients which came,
+ *   threw and left; after garbage collection on both ends. The kernel's own memory is not in it.
+ * - V8 heap in use at the same two points, and the event loop's longest stall under the throws, for
+ *   servers that have them.
+ *
+ * The table is Markdown: medians, with least and most in brackets. The lines under it say which of
+ * the figures that sprites is held to hold. Exit status: 0, or 1 where a sprite was lost or a server
+ * failed, or, with --strict, where a figure does not hold; 2 on a wrong option.
+ *
+ * The load and epoll are compiled on first use into .build beside this file.
+ */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { availableParallelism, cpus, release } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+
+import { canPin, contenders, fileLimit, startLoad } from './contenders.js';
+import { summarize, table, verdicts } from './figures.js';
+
+/** The clients that warm a server before its memory is measured. */
+const WARM = { clients: 64, throwers: 8, warmup: 0, seconds: 0.3 };
+
+/** Files a server or the load needs besides its clients' sockets. */
+const SPARE_FILES = 1000;
+
+/** Milliseconds between two looks at a server that is to come to rest, and how many it is given. */
+const REST_LOOK = 200;
+const REST_LOOKS = 300;
+
+function usage(message) {
+  console.error(`bench: ${message}\nbench: options are in the comment that opens test/bench/run.js`);
+  process.exit(2);
+}
+
+function readOptions() {
+  const text = (value) => ({ type: 'string', default: value });
+  let values;
+  try {
+    ({ values } = parseArgs({
+      options: {
+        only: text(Object.keys(contenders).join()),
+        rounds: text('5'),
+        seconds: text('5'),
+        clients: text('5000'),
+        throwers: text('64'),
+        'memory-clients': text('18000'),
+        json: { type: 'boolean', default: false },
+        strict: { type: 'boolean', default: false },
+      },
+    }));
+  } catch (error) {
+    usage(error.message);
+  }
+  const number = (name, least, most) => {
+    const value = Number(values[name]);
+    if (!(value >= least && value <= most)) usage(`--${name} is ${least} to ${most}`);
+    return value;
+  };
+  const names = values.only.split(',');
+  const unknown = names.find((name) => !Object.hasOwn(contenders, name));
+  if (unknown !== undefined) {
+    usage(`no contender "${unknown}": there are ${Object.keys(contenders).join(', ')}`);
+  }
+  const room = fileLimit() - SPARE_FILES;
+  const options = {
+    names,
+    rounds: number('rounds', 1, 100),
+    seconds: number('seconds', 0.1, 600),
+    clients: number('clients', 1, 1e6),
+    throwers: number('throwers', 1, 1000),
+    memoryClients: number('memory-clients', 0, 1e6),
+    json: values.json,
+    strict: values.strict,
+  };
+  if (options.clients > room) {
+    usage(`--clients ${options.clients} wants a higher \`ulimit -n\` than ${fileLimit()}`);
+  }
+  if (options.memoryClients > room) {
+    console.error(`bench: ${room} clients parked for memory: \`ulimit -n\` allows no more`);
+    options.memoryClients = room;
+  }
+  return options;
+}
+
+/** Ticks of CPU that processes have used. */
+function ticks(pids) {
+  return pids.reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ');
+    return sum + Number(fields[11]) + Number(fields[12]);
+  }, 0);
+}
+
+/** Resolves when processes hardly use any CPU: what was sent to them is done with. */
+async function atRest(pids) {
+  let before = ticks(pids);
+  for (let look = 0, quiet = 0; look < REST_LOOKS; look++) {
+    await sleep(REST_LOOK);
+    const now = ticks(pids);
+    quiet = now - before <= 1 ? quiet + 1 : 0;
+    if (quiet === 2) return;
+    before = now;
+  }
+  throw new Error('the server works on although nobody asks anything of it');
+}
+
+/** Bytes of memory that processes have resident. */
+function residentBytes(pids) {
+  return pids.reduce((sum, pid) => {
+    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+    return sum + Number(/^Rss:\s+(\d+) kB/m.exec(rollup)[1]) * 1024;
+  }, 0);
+}
+
+/** What probe.js tells of a server, or an empty object of a server without it. */
+async function ask({ probe }, { collect = false } = {}) {
+  if (!probe) return {};
+  const answer = once(probe, 'message');
+  probe.send({ collect });
+  return (await answer)[0];
+}
+
+/** Runs `measure` over a fresh server and ends it, whatever happens. */
+async function withServer(contender, pin, measure) {
+  const server = await contender.start(pin);
+  try {
+    return await measure(server);
+  } finally {
+    await server.stop();
+  }
+}
+
+/** Runs `steps` over a load and ends it, whatever happens. */
+async function withLoad(server, pin, options, steps) {
+  const load = startLoad(server, pin, options);
+  try {
+    return await steps(load);
+  } finally {
+    await load.stop();
+  }
+}
+
+/** Has the load throw, and returns its result, with the stall seen meanwhile. */
+async function throwAll(server, load) {
+  load.child.stdin.write('throw\n');
+  await load.next('begin');
+  await ask(server);
+  await load.next('end');
+  const { longestStall } = await ask(server);
+  const result = await load.next('result');
+  const bad = ['missing', 'unanswered', 'repeated', 'uncalled'].filter((name) => result[name] > 0);
+  if (bad.length > 0) {
+    throw new Error(`of ${result.sent} sprites ${bad.map((name) => `${result[name]} ${name}`).join(', ')}`);
+  }
+  return { ...result, stall: longestStall };
+}
+
+function measureThrows(contender, pin, options) {
+  const load = {
+    contract: contender.contract,
+    clients: options.clients,
+    throwers: options.throwers,
+    warmup: Math.min(1, options.seconds),
+    seconds: options.seconds,
+  };
+  return withServer(contender, pin, (server) => withLoad(server, pin, load, async (running) => {
+    await running.next('parked');
+    await atRest(server.pids);
+    return throwAll(server, running);
+  }));
+}
+
+function measureMemory(contender, pin, { memoryClients }) {
+  const { contract } = contender;
+  return withServer(contender, pin, async (server) => {
+    const warm = { contract, ...WARM, leave: contender.leaves ? 'yes' : 'no' };
+    await withLoad(server, pin, warm, async (load) => {
+      await load.next('parked');
+      await throwAll(server, load);
+      await load.ended;
+    });
+    const look = async () => {
+      await atRest(server.pids);
+      const { heapUsed } = await ask(server, { collect: true });
+      await atRest(server.pids);
+      return { heap: heapUsed, resident: residentBytes(server.pids) };
+    };
+    const before = await look();
+    return withLoad(server, pin, { contract, clients: memoryClients }, async (load) => {
+      await load.next('parked');
+      const after = await look();
+      return {
+        bytesPerClient: (after.resident - before.resident) / memoryClients,
+        resident: after.resident,
+        heapBefore: before.heap,
+        heapAfter: after.heap,
+      };
+    });
+  });
+}
+
+/** Names in another order each round, so that no one always runs after the same other. */
+function rotated(names, round) {
+  const by = round % names.length;
+  return [...names.slice(by), ...names.slice(0, by)];
+}
+
+function progress(text) {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+async function runRounds(names, pin, options) {
+  const rounds = Object.fromEntries(names.map((name) => [name, []]));
+  for (let round = 0; round < options.rounds; round++) {
+    for (const name of rotated(names, round)) {
+      const contender = contenders[name];
+      progress(`round ${round + 1} of ${options.rounds}: ${name}`);
+      try {
+        const thrown = await measureThrows(contender, pin, options);
+        const memory = options.memoryClients > 0
+          ? await measureMemory(contender, pin, options)
+          : {};
+        rounds[name].push({ ...thrown, ...memory });
+      } catch (error) {
+        throw new Error(`${name}, round ${round + 1}: ${error.message}`, { cause: error });
+      }
+    }
+  }
+  progress('');
+  return rounds;
+}
+
+function describe(options, pin) {
+  const { rounds, seconds, clients, throwers } = options;
+  return [
+    `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers;`,
+    `${cpus()[0].model.trim()}, ${availableParallelism()} cores, Linux ${release()},`,
+    `Node ${process.version};`,
+    pin ? 'server on core 0, load on core 1.' : 'server and load not pinned.',
+  ].join(' ');
+}
+
+function show(options, pin, summary, held) {
+  const titles = Object.fromEntries(options.names.map((name) => [name, contenders[name].title]));
+  console.log(table(summary, titles, options.memoryClients));
+  console.log(`\n${describe(options, pin)}`);
+  for (const { figure, value, holds } of held) {
+    console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}: ${value}`);
+  }
+}
+
+async function main() {
+  const options = readOptions();
+  const pin = canPin();
+  options.names = options.names.filter((name) => {
+    const why = contenders[name].missing();
+    if (why) console.error(`bench: ${name} is left out: ${why}`);
+    return !why;
+  });
+  const rounds = await runRounds(options.names, pin, options);
+  const summary = summarize(rounds);
+  const held = verdicts(summary, options.memoryClients);
+  if (options.json) {
+    console.log(JSON.stringify({ about: describe(options, pin), summary, held, rounds }, null, 2));
+  } else {
+    show(options, pin, summary, held);
+  }
+  if (options.strict && held.some(({ holds }) => !holds)) process.exitCode = 1;
+}
+
+main().catch((error) => {
+  progress('');
+  console.error(`bench: ${error.message}`);
+  process.exit(1);
+});
