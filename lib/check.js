@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /**
- * `bin/sprites --check N`: what on this host stands in the way of N clients, line by line, each with
- * the command that mends it.
+ * `bin/sprites --check N`: what on this host stands in the way of N clients, line by line, each
+ * with the command that mends it.
  *
  *     deploy/sysctl.conf ──┐
  *     /proc, cgroups ──────┴─▶ check(N) ─▶ findings ─▶ printCheck: lines, exit code
  *
- * deploy/sysctl.conf is written for a million clients. For fewer, each of its settings has a need of
- * its own below (`SETTINGS`): a queue scales, a buffer bound matters from some number on. From a
+ * deploy/sysctl.conf is written for a million clients. For fewer, each of its settings has a need
+ * of its own below (`SETTINGS`): a queue scales, a buffer bound matters from some number on. From a
  * million on, every line is held to the file's own value.
  */
 
@@ -51,8 +51,8 @@ const scaled = (wanted, clients) => wanted.map((n) => Math.ceil(n * clients / MI
 const from = (least) => (wanted, clients) => clients >= least ? wanted : null;
 
 /**
- * The settings of deploy/sysctl.conf that need judgement: `why` they matter, how they are judged, and
- * what fewer than a million clients `need` (null: nothing). Any other line of the file is wanted
+ * The settings of deploy/sysctl.conf that need judgement: `why` they matter, how they are judged,
+ * and what fewer than a million clients `need` (null: nothing). Any other line of the file is wanted
  * as it stands, number by number at least.
  */
 const SETTINGS = {
@@ -308,7 +308,7 @@ function roomIn(bytes) {
   return Math.max(0, Math.floor((bytes - BASE_BYTES) / (KERNEL_BYTES + USER_BYTES)));
 }
 
-/** @returns {Array<Finding & { room: number }>} free memory, and the control group's limit if any */
+/** @returns {Array<Finding & { room: number }>} free memory, and the control group's limit */
 function checkMemory(clients, reader) {
   const need = BASE_BYTES + clients * (KERNEL_BYTES + USER_BYTES);
   const why = `${grouped(KERNEL_BYTES)} bytes of kernel and ${USER_BYTES} of user space a client`;
@@ -339,8 +339,8 @@ function checkMemory(clients, reader) {
       why,
       room: roomIn(limit),
       mend: limit >= need ? undefined
-        : `echo ${Math.ceil(need)} | sudo tee ${group}  (for good: MemoryMax= of the unit, --memory `
-          + 'of the container)'
+        : `echo ${Math.ceil(need)} | sudo tee ${group}  (for good: MemoryMax= of the unit, `
+          + '--memory of the container)'
     });
   }
   return findings;
@@ -389,14 +389,17 @@ export function check(clients, { reader = hostReader, settings } = {}) {
   for (const line of lines) {
     if (line.state === 'unseen') continue;
     const [have] = numbers(line.have);
-    if (line.name === 'fs.epoll.max_user_watches') limits.push({ ...line, room: have - SPARE_FILES });
+    if (line.name === 'fs.epoll.max_user_watches') {
+      limits.push({ ...line, room: have - SPARE_FILES });
+    }
     if (line.name === 'fs.file-max') {
       limits.push({ ...line, room: have - SPARE_FILES - filesInUse(reader) });
     }
   }
   const tightest = limits.reduce((least, limit) => limit.room < least.room ? limit : least);
   const findings = [...new Map([...limits, ...lines].map((finding) => {
-    const { room: _, ...rest } = finding;
+    const rest = { ...finding };
+    delete rest.room;
     return [finding.name, rest];
   })).values()];
   return {

@@ -8,7 +8,7 @@ const LINES = parseSysctl(CONF);
 
 /** A host of 16 GB as Debian starts it. */
 const UNTUNED = {
-  '/proc/self/limits': 'Limit                     Soft Limit           Hard Limit           Units     \n'
+  '/proc/self/limits': 'Limit                     Soft Limit           Hard Limit           Units\n'
     + 'Max open files            1024                 1048576              files     \n',
   '/proc/meminfo': 'MemTotal:       16301284 kB\nMemFree:        15000000 kB\n'
     + 'MemAvailable:   15500000 kB\n',
@@ -42,7 +42,8 @@ const TUNED = {
 };
 
 const reads = (files) => ({ read: (path) => files[path] });
-const look = (clients, files, settings = CONF) => check(clients, { reader: reads(files), settings });
+const look = (clients, files, settings = CONF) => (
+  check(clients, { reader: reads(files), settings }));
 const inTheWay = (result) => (
   result.findings.filter(({ state }) => state === 'no').map(({ name }) => name));
 const named = (result, name) => result.findings.find((finding) => finding.name === name);

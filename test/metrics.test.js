@@ -34,7 +34,9 @@ function block(ms) {
 
 /** Lets the delay monitor tick until `seen` says so. */
 async function turnUntil(seen) {
-  for (let i = 0; i < 500 && !seen(); i++) await new Promise((resolve) => { setTimeout(resolve, 10); });
+  for (let i = 0; i < 500 && !seen(); i++) {
+    await new Promise((resolve) => { setTimeout(resolve, 10); });
+  }
 }
 
 t.test('a scrape copies one look at the status', async (t) => {
