@@ -1,0 +1,67 @@
+// The server's answers as values. Members that are not known are ignored; what is missing or of the
+// wrong type makes the whole answer unreadable, because half an answer is no ground to act on.
+#ifndef SPRITES_CLIENT_ANSWERS_H_
+#define SPRITES_CLIENT_ANSWERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sprites/client.h"
+#include "transport.h"
+
+namespace sprites {
+
+/** To POST /join. */
+struct JoinAnswer {
+  std::string id;
+  unsigned hold = 0;     // seconds
+  size_t maxSprite = 0;  // bytes; 0: not told
+  Millis retry{0};
+};
+
+/** One sprite of a poll's answer. */
+struct Arrival {
+  uint64_t seq = 0;
+  Edge edge = Edge::kLeft;
+  std::string sprite;  // JSON, as it came
+};
+
+/** To GET /poll. */
+struct PollAnswer {
+  std::vector<Arrival> arrivals;
+  bool superseded = false;
+  Millis retry{0};
+};
+
+/** To POST /throw. */
+struct ThrowAnswer {
+  Outcome outcome = Outcome::kQueued;
+  bool duplicate = false;
+  Millis retry{0};
+};
+
+/** RFC 9457. */
+struct Problem {
+  std::string type;
+  std::string detail;  // or the title where there is no detail
+};
+
+std::optional<JoinAnswer> readJoin(std::string_view body);
+std::optional<PollAnswer> readPoll(std::string_view body);
+
+/** A 202 is a 202: what can't be read of its body counts as queued. */
+ThrowAnswer readThrow(std::string_view body);
+
+/** Both members are empty where the body is no problem. */
+Problem readProblem(std::string_view body);
+
+/** The edge of that name. */
+std::optional<Edge> readEdge(std::string_view name);
+
+}  // namespace sprites
+
+#endif  // SPRITES_CLIENT_ANSWERS_H_

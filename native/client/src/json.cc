@@ -1,0 +1,334 @@
+#include "json.h"
+
+#include <cmath>
+#include <cstddef>
+
+namespace sprites::json {
+
+namespace {
+
+constexpr size_t kBad = std::string_view::npos;
+
+size_t skipSpace(std::string_view text, size_t at) {
+  while (at < text.size() &&
+         (text[at] == ' ' || text[at] == '\t' || text[at] == '\n' || text[at] == '\r')) {
+    at++;
+  }
+  return at;
+}
+
+bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+int hexDigit(char c) {
+  if (isDigit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+/** Where the string that opens at `at` ends, or kBad. */
+size_t scanString(std::string_view text, size_t at) {
+  if (at >= text.size() || text[at] != '"') return kBad;
+  for (at++; at < text.size(); at++) {
+    const char c = text[at];
+    if (c == '"') return at + 1;
+    if (static_cast<unsigned char>(c) < 0x20) return kBad;
+    if (c != '\\') continue;
+    if (++at >= text.size()) return kBad;
+    if (text[at] == 'u') {
+      for (int i = 0; i < 4; i++) {
+        if (++at >= text.size() || hexDigit(text[at]) < 0) return kBad;
+      }
+    } else if (std::string_view("\"\\/bfnrt").find(text[at]) == std::string_view::npos) {
+      return kBad;
+    }
+  }
+  return kBad;
+}
+
+size_t scanDigits(std::string_view text, size_t at) {
+  const size_t from = at;
+  while (at < text.size() && isDigit(text[at])) at++;
+  return at == from ? kBad : at;
+}
+
+size_t scanNumber(std::string_view text, size_t at) {
+  if (at < text.size() && text[at] == '-') at++;
+  if (at < text.size() && text[at] == '0') {
+    at++;
+  } else {
+    at = scanDigits(text, at);
+    if (at == kBad) return kBad;
+  }
+  if (at < text.size() && text[at] == '.') {
+    at = scanDigits(text, at + 1);
+    if (at == kBad) return kBad;
+  }
+  if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+    at++;
+    if (at < text.size() && (text[at] == '+' || text[at] == '-')) at++;
+    at = scanDigits(text, at);
+  }
+  return at;
+}
+
+size_t scanWord(std::string_view text, size_t at, std::string_view word) {
+  return text.substr(at, word.size()) == word ? at + word.size() : kBad;
+}
+
+/** Where the value that begins at `at` (no white space before it) ends, or kBad. */
+size_t scanValue(std::string_view text, size_t at, unsigned depth) {
+  if (at >= text.size()) return kBad;
+  switch (text[at]) {
+    case '"':
+      return scanString(text, at);
+    case 't':
+      return scanWord(text, at, "true");
+    case 'f':
+      return scanWord(text, at, "false");
+    case 'n':
+      return scanWord(text, at, "null");
+    case '{':
+    case '[':
+      break;
+    default:
+      return scanNumber(text, at);
+  }
+  if (depth >= kMaxDepth) return kBad;
+  const bool object = text[at] == '{';
+  const char close = object ? '}' : ']';
+  at = skipSpace(text, at + 1);
+  if (at < text.size() && text[at] == close) return at + 1;
+  for (;;) {
+    if (object) {
+      at = scanString(text, at);
+      if (at == kBad) return kBad;
+      at = skipSpace(text, at);
+      if (at >= text.size() || text[at] != ':') return kBad;
+      at = skipSpace(text, at + 1);
+    }
+    at = scanValue(text, at, depth + 1);
+    if (at == kBad) return kBad;
+    at = skipSpace(text, at);
+    if (at >= text.size()) return kBad;
+    if (text[at] == close) return at + 1;
+    if (text[at] != ',') return kBad;
+    at = skipSpace(text, at + 1);
+  }
+}
+
+void appendUtf8(std::string* out, uint32_t point) {
+  if (point < 0x80) {
+    out->push_back(static_cast<char>(point));
+  } else if (point < 0x800) {
+    out->push_back(static_cast<char>(0xC0 | (point >> 6)));
+    out->push_back(static_cast<char>(0x80 | (point & 0x3F)));
+  } else if (point < 0x10000) {
+    out->push_back(static_cast<char>(0xE0 | (point >> 12)));
+    out->push_back(static_cast<char>(0x80 | ((point >> 6) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (point & 0x3F)));
+  } else {
+    out->push_back(static_cast<char>(0xF0 | (point >> 18)));
+    out->push_back(static_cast<char>(0x80 | ((point >> 12) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | ((point >> 6) & 0x3F)));
+    out->push_back(static_cast<char>(0x80 | (point & 0x3F)));
+  }
+}
+
+/** The four hex digits at `at`, which scanString has seen. */
+uint32_t hexUnit(std::string_view text, size_t at) {
+  uint32_t unit = 0;
+  for (size_t i = 0; i < 4; i++) {
+    unit = (unit << 4) | static_cast<uint32_t>(hexDigit(text[at + i]));
+  }
+  return unit;
+}
+
+}  // namespace
+
+bool isUtf8(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const auto lead = static_cast<unsigned char>(text[at]);
+    if (lead < 0x80) {
+      at++;
+      continue;
+    }
+    size_t more = 0;
+    uint32_t least = 0;
+    uint32_t point = 0;
+    if (lead >= 0xC2 && lead <= 0xDF) {
+      more = 1, least = 0x80, point = lead & 0x1FU;
+    } else if (lead >= 0xE0 && lead <= 0xEF) {
+      more = 2, least = 0x800, point = lead & 0x0FU;
+    } else if (lead >= 0xF0 && lead <= 0xF4) {
+      more = 3, least = 0x10000, point = lead & 0x07U;
+    } else {
+      return false;
+    }
+    if (text.size() - at <= more) return false;
+    for (size_t i = 1; i <= more; i++) {
+      const auto next = static_cast<unsigned char>(text[at + i]);
+      if ((next & 0xC0) != 0x80) return false;
+      point = (point << 6) | (next & 0x3FU);
+    }
+    if (point < least || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return false;
+    at += more + 1;
+  }
+  return true;
+}
+
+std::optional<std::string_view> value(std::string_view text) {
+  const size_t from = skipSpace(text, 0);
+  const size_t to = scanValue(text, from, 0);
+  if (to == kBad || skipSpace(text, to) != text.size()) return std::nullopt;
+  return text.substr(from, to - from);
+}
+
+bool members(std::string_view object, const MemberVisitor& visit) {
+  if (object.empty() || object[0] != '{') return false;
+  size_t at = skipSpace(object, 1);
+  while (at < object.size() && object[at] == '"') {
+    const size_t nameEnd = scanString(object, at);
+    if (nameEnd == kBad) return false;
+    const std::optional<std::string> name = string(object.substr(at, nameEnd - at));
+    at = skipSpace(object, nameEnd);
+    if (!name || at >= object.size() || object[at] != ':') return false;
+    at = skipSpace(object, at + 1);
+    const size_t to = scanValue(object, at, 0);
+    if (to == kBad || !visit(*name, object.substr(at, to - at))) return false;
+    at = skipSpace(object, to);
+    if (at < object.size() && object[at] == ',') at = skipSpace(object, at + 1);
+  }
+  return at < object.size() && object[at] == '}';
+}
+
+bool elements(std::string_view array, const ElementVisitor& visit) {
+  if (array.empty() || array[0] != '[') return false;
+  size_t at = skipSpace(array, 1);
+  while (at < array.size() && array[at] != ']') {
+    const size_t to = scanValue(array, at, 0);
+    if (to == kBad || !visit(array.substr(at, to - at))) return false;
+    at = skipSpace(array, to);
+    if (at < array.size() && array[at] == ',') at = skipSpace(array, at + 1);
+  }
+  return at < array.size() && array[at] == ']';
+}
+
+std::optional<std::string> string(std::string_view slice) {
+  if (slice.size() < 2 || scanString(slice, 0) != slice.size()) return std::nullopt;
+  std::string out;
+  out.reserve(slice.size() - 2);
+  for (size_t at = 1; at + 1 < slice.size(); at++) {
+    if (slice[at] != '\\') {
+      out.push_back(slice[at]);
+      continue;
+    }
+    switch (slice[++at]) {
+      case 'b':
+        out.push_back('\b');
+        break;
+      case 'f':
+        out.push_back('\f');
+        break;
+      case 'n':
+        out.push_back('\n');
+        break;
+      case 'r':
+        out.push_back('\r');
+        break;
+      case 't':
+        out.push_back('\t');
+        break;
+      case 'u': {
+        uint32_t point = hexUnit(slice, at + 1);
+        at += 4;
+        if (point >= 0xD800 && point <= 0xDBFF && slice.substr(at + 1, 2) == "\\u") {
+          const uint32_t low = hexUnit(slice, at + 3);
+          if (low >= 0xDC00 && low <= 0xDFFF) {
+            point = 0x10000 + ((point - 0xD800) << 10) + (low - 0xDC00);
+            at += 6;
+          }
+        }
+        if (point >= 0xD800 && point <= 0xDFFF) point = 0xFFFD;
+        appendUtf8(&out, point);
+        break;
+      }
+      default:
+        out.push_back(slice[at]);
+    }
+  }
+  return out;
+}
+
+// Own arithmetic, because strtod() and the streams follow the program's locale, and from_chars for
+// doubles is missing from libraries in use. At worst off by a few units in the last place.
+std::optional<double> number(std::string_view slice) {
+  if (slice.empty() || scanNumber(slice, 0) != slice.size()) return std::nullopt;
+  size_t at = 0;
+  const bool negative = slice[0] == '-';
+  if (negative) at++;
+  uint64_t digits = 0;
+  long scale = 0;
+  bool fraction = false;
+  for (; at < slice.size() && slice[at] != 'e' && slice[at] != 'E'; at++) {
+    if (slice[at] == '.') {
+      fraction = true;
+    } else if (digits < 100000000000000000U) {
+      digits = digits * 10 + static_cast<uint64_t>(slice[at] - '0');
+      if (fraction) scale--;
+    } else if (!fraction) {
+      scale++;
+    }
+  }
+  if (at < slice.size()) {
+    at++;
+    const bool down = slice[at] == '-';
+    if (slice[at] == '-' || slice[at] == '+') at++;
+    long exponent = 0;
+    for (; at < slice.size(); at++) {
+      if (exponent < 1000000) exponent = exponent * 10 + (slice[at] - '0');
+    }
+    scale += down ? -exponent : exponent;
+  }
+  double result = static_cast<double>(digits);
+  if (digits != 0 && scale > 0) result *= std::pow(10.0, static_cast<double>(scale));
+  if (digits != 0 && scale < 0) result /= std::pow(10.0, static_cast<double>(-scale));
+  if (!std::isfinite(result)) return std::nullopt;
+  return negative ? -result : result;
+}
+
+std::optional<uint64_t> count(std::string_view slice) {
+  constexpr uint64_t kMost = (uint64_t{1} << 53) - 1;
+  if (slice.empty() || slice.size() > 16) return std::nullopt;
+  if (slice.size() > 1 && slice[0] == '0') return std::nullopt;
+  uint64_t result = 0;
+  for (const char c : slice) {
+    if (!isDigit(c)) return std::nullopt;
+    result = result * 10 + static_cast<uint64_t>(c - '0');
+  }
+  if (result > kMost) return std::nullopt;
+  return result;
+}
+
+std::string quote(std::string_view text) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (byte < 0x20 || byte == 0x7F) {
+      out += "\\u00";
+      out.push_back(kHex[byte >> 4]);
+      out.push_back(kHex[byte & 15]);
+    } else {
+      out.push_back(c);
+    }
+  }
+  out.push_back('"');
+  return out;
+}
+
+}  // namespace sprites::json

@@ -1,0 +1,21 @@
+// Pictures in data URLs: taking them apart, and the size an image file says it has.
+#ifndef SPRITES_CLIENT_PICTURE_H_
+#define SPRITES_CLIENT_PICTURE_H_
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "sprites/sprite.h"
+
+namespace sprites {
+
+/** The type and the base64 text of a data URL of a picture; nothing if it is none. */
+std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string_view url);
+
+/** Pixels across and down, as the first bytes of a file of that type say; nothing if they don't. */
+std::optional<std::pair<unsigned, unsigned>> pictureSize(PictureType type, std::string_view bytes);
+
+}  // namespace sprites
+
+#endif  // SPRITES_CLIENT_PICTURE_H_

@@ -1,0 +1,90 @@
+// HTTP requests over one libcurl multi handle: the only file that knows curl.
+//
+// Each request is an easy handle of its own in the multi, which keeps the connections: one for the
+// parked poll and as many as there are throws at once, reused. A request lives from start() until
+// its reply was taken or cancel(). Nothing here calls back: replies are fetched with takeReplies(),
+// so that no caller's code runs inside curl.
+//
+// What counts for a throw is whether its bytes may have reached the server. curl asks a read
+// function for the body, so a request whose body was never asked for was surely not taken.
+// (CURLINFO_REQUEST_SIZE won't do: it starts anew when curl resends on a fresh connection.)
+//
+// Rejected: curl_multi_socket_action(). With at most 34 sockets curl_multi_poll() costs nothing to
+// speak of, needs no event loop and no file descriptors, and is the same on Windows.
+#ifndef SPRITES_CLIENT_TRANSPORT_H_
+#define SPRITES_CLIENT_TRANSPORT_H_
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace sprites {
+
+using Millis = std::chrono::milliseconds;
+
+enum class Method : uint8_t { kGet, kPost };
+
+/** One request to make. */
+struct Request {
+  Method method = Method::kGet;
+  std::string path;  // after the server's URL, beginning with '/'
+  std::string body;  // of a kPost
+  Millis timeout{0};
+};
+
+using RequestId = uint64_t;  // never 0, never used twice
+
+/** What came of a request. */
+struct Reply {
+  RequestId id = 0;
+  bool answered = false;  // a whole answer came; else `error` says why not
+  bool sent = false;      // bytes of the body may have reached the server (with no body: always)
+  int status = 0;
+  std::string body;
+  Millis retryAfter{0};  // Retry-After, at most an hour
+  std::string error;
+};
+
+/** How requests are made. */
+struct TransportOptions {
+  std::string server;  // no '/' at its end
+  std::string caFile;
+  Millis connectTimeout{0};
+  size_t maxAnswerBytes = 0;
+};
+
+/** Not for two threads at once, but for wake(), which is for any thread while this lives. */
+class Transport {
+ public:
+  /** Throws std::invalid_argument for a bad server URL, std::runtime_error without curl. */
+  explicit Transport(TransportOptions options);
+  ~Transport();
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+
+  /** Starts a request; its reply comes with a later takeReplies(). */
+  RequestId start(const Request& request);
+
+  /** Drops a request, its connection with it; no reply will come. Unknown ids are ignored. */
+  void cancel(RequestId id);
+
+  /** Moves bytes without waiting, and answers the replies that are complete. */
+  std::vector<Reply> takeReplies();
+
+  /** Waits until there are bytes to move, wake() is called, or `timeout` is over. */
+  void wait(Millis timeout);
+
+  void wake();
+
+ private:
+  struct Transfer;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_CLIENT_TRANSPORT_H_

@@ -1,0 +1,220 @@
+// A client under test, driven line by line: commands come on stdin, events go out on stdout as
+// lines of JSON.
+//
+//   sprites_probe --server URL [--loop] [--hold S] [--pending N] [--parallel N] [--patience MS]
+//                 [--attempts N] [--answer-timeout MS] [--answer-bytes N] [--backoff MS]
+//
+//   throw TAG EDGE JSON   {"event":"result","tag":TAG,...} follows; "taken":false if not accepted
+//   flood TAG COUNT EDGE JSON   so many throws from a second thread
+//   bounce EDGE           from now on each sprite that comes in is thrown on, inside the callback
+//   counts                {"event":"counts",...}
+//   slow MS               each callback takes that long from now on
+//   leave                 leave(); once it has left {"event":"state","state":"left"}
+//   leave-inside          leave() inside the next onSprite
+//   close MS              close(); then {"event":"closed","left":true|false}
+//   quit                  destroys the client and ends (so does the end of stdin)
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "answers.h"
+#include "json.h"
+#include "sprites/client.h"
+
+namespace {
+
+using sprites::Millis;
+using sprites::json::quote;
+
+/** What the callbacks and the commands share. */
+struct Shared {
+  std::mutex output;
+  std::atomic<long> slow{0};
+  std::atomic<int> bounce{-1};
+  std::atomic<bool> leaveInside{false};
+  std::mutex lines;
+  std::deque<std::string> queue;
+  bool ended = false;
+
+  void print(const std::string& line) {
+    const std::lock_guard<std::mutex> lock(output);
+    std::cout << line << std::endl;
+  }
+};
+
+std::string resultLine(const std::string& tag, const sprites::ThrowResult& result) {
+  return "{\"event\":\"result\",\"taken\":true,\"tag\":" + quote(tag) +
+         ",\"outcome\":" + quote(sprites::toString(result.outcome)) +
+         ",\"repeated\":" + (result.repeated ? "true" : "false") +
+         ",\"yours\":" + (result.yours() ? "true" : "false") +
+         ",\"retry\":" + std::to_string(result.retry.count()) +
+         ",\"problem\":" + quote(result.problem) + ",\"detail\":" + quote(result.detail) + "}";
+}
+
+void throwOne(sprites::Client* client, Shared* shared, const std::string& tag, sprites::Edge edge,
+              const std::string& json) {
+  const bool taken = client->throwSprite(edge, json, [shared, tag](const sprites::ThrowResult& r) {
+    std::this_thread::sleep_for(Millis(shared->slow));
+    shared->print(resultLine(tag, r));
+  });
+  if (!taken) shared->print("{\"event\":\"result\",\"taken\":false,\"tag\":" + quote(tag) + "}");
+}
+
+std::string countsLine(const sprites::Counts& counts) {
+  const std::map<std::string, uint64_t> all = {
+      {"received", counts.received}, {"repeats", counts.repeats},  {"thrown", counts.thrown},
+      {"unknown", counts.unknown},   {"resent", counts.resent},    {"joins", counts.joins},
+      {"polls", counts.polls},       {"failures", counts.failures}};
+  std::string line = "{\"event\":\"counts\"";
+  for (const auto& [name, value] : all) line += "," + quote(name) + ":" + std::to_string(value);
+  return line + "}";
+}
+
+/** One command; false to end. */
+bool command(const std::string& line, sprites::Client* client, Shared* shared) {
+  std::istringstream words(line);
+  std::string verb;
+  words >> verb;
+  if (verb == "throw" || verb == "flood") {
+    std::string tag;
+    std::string edge;
+    std::string json;
+    unsigned count = 1;
+    words >> tag;
+    if (verb == "flood") words >> count;
+    words >> edge >> std::ws;
+    std::getline(words, json);
+    const sprites::Edge off = sprites::readEdge(edge).value_or(sprites::Edge::kLeft);
+    if (verb == "throw") {
+      throwOne(client, shared, tag, off, json);
+    } else {
+      std::thread([&] {
+        for (unsigned i = 0; i < count; i++) {
+          throwOne(client, shared, tag + std::to_string(i), off, json);
+        }
+      }).join();
+    }
+  } else if (verb == "bounce") {
+    std::string edge;
+    words >> edge;
+    shared->bounce = static_cast<int>(sprites::readEdge(edge).value_or(sprites::Edge::kLeft));
+  } else if (verb == "counts") {
+    shared->print(countsLine(client->counts()));
+  } else if (verb == "slow") {
+    long wait = 0;
+    words >> wait;
+    shared->slow = wait;
+  } else if (verb == "leave") {
+    client->leave();
+  } else if (verb == "leave-inside") {
+    shared->leaveInside = true;
+  } else if (verb == "close") {
+    long patience = 0;
+    words >> patience;
+    const bool left = client->close(Millis(patience));
+    shared->print(std::string("{\"event\":\"closed\",\"left\":") + (left ? "true" : "false") + "}");
+  }
+  return verb != "quit";
+}
+
+void runThreaded(sprites::Client* client, Shared* shared) {
+  client->start();
+  std::string line;
+  while (std::getline(std::cin, line) && command(line, client, shared)) {
+  }
+}
+
+/** The caller's own loop: a reader thread wakes it, as a window system's events would. */
+void runLoop(sprites::Client* client, Shared* shared) {
+  std::thread reader([&] {
+    std::string line;
+    bool more = true;
+    while (more) {
+      more = static_cast<bool>(std::getline(std::cin, line)) && line != "quit";
+      {
+        const std::lock_guard<std::mutex> lock(shared->lines);
+        shared->ended = !more;
+        if (more) shared->queue.push_back(line);
+      }
+      client->wake();
+    }
+  });
+  for (bool ended = false; !ended;) {
+    const bool alive = client->perform(Millis(200));
+    if (!alive) std::this_thread::sleep_for(Millis(5));  // only commands are left
+    std::deque<std::string> lines;
+    {
+      const std::lock_guard<std::mutex> lock(shared->lines);
+      lines.swap(shared->queue);
+      ended = shared->ended;
+    }
+    for (const std::string& line : lines) command(line, client, shared);
+  }
+  reader.join();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    Shared shared;
+    sprites::Options options;
+    bool loop = false;
+    for (int i = 1; i < argc; i++) {
+      const std::string name = argv[i];
+      if (name == "--loop") {
+        loop = true;
+        continue;
+      }
+      if (i + 1 == argc) throw std::invalid_argument(name + " needs a value");
+      const std::string value = argv[++i];
+      const auto number = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
+      if (name == "--server") options.server = value;
+      if (name == "--hold") options.hold = number;
+      if (name == "--pending") options.maxPendingThrows = number;
+      if (name == "--parallel") options.maxParallelThrows = number;
+      if (name == "--patience") options.throwPatience = Millis(number);
+      if (name == "--attempts") options.throwAttempts = number;
+      if (name == "--answer-timeout") options.answerTimeout = Millis(number);
+      if (name == "--answer-bytes") options.maxAnswerBytes = number;
+      if (name == "--backoff") options.maxBackoff = Millis(number);
+    }
+    std::optional<sprites::Client> client;
+    options.onState = [&shared](const sprites::StateChange& change) {
+      shared.print("{\"event\":\"state\",\"state\":" + quote(sprites::toString(change.state)) +
+                   ",\"newPlace\":" + (change.newPlace ? "true" : "false") +
+                   ",\"reason\":" + quote(change.reason) +
+                   ",\"retry\":" + std::to_string(change.retry.count()) + "}");
+    };
+    options.onSprite = [&](sprites::Edge edge, const std::string& json) {
+      std::this_thread::sleep_for(Millis(shared.slow));
+      shared.print("{\"event\":\"sprite\",\"edge\":" + quote(sprites::toString(edge)) +
+                   ",\"sprite\":" + json + "}");
+      if (shared.leaveInside) client->leave();
+      const int bounce = shared.bounce;
+      if (bounce >= 0) {
+        throwOne(&*client, &shared, "bounced", static_cast<sprites::Edge>(bounce), json);
+      }
+    };
+    client.emplace(options);
+    if (loop) {
+      runLoop(&*client, &shared);
+    } else {
+      runThreaded(&*client, &shared);
+    }
+    client.reset();
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << std::endl;
+    return 2;
+  }
+}
