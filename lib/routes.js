@@ -146,6 +146,8 @@ export function createRoutes({ pool, options, status, page }) {
     });
     if (outcome !== 'ok') throw new Refusal(outcome);
     response.on('close', cancel);
+    // A response still queued behind another one on its connection never hears of its end.
+    request.on('close', cancel);
   }
 
   function throwSprite(request, response, [, id, edge], query) {
