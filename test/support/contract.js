@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict';
+
+/**
+ * What holds of every answer of the server, whoever asked for what: the part of the wire contract
+ * that is checked at each answer of each test.
+ */
+
+/** Every problem there is, and its status: written down here a second time on purpose. */
+export const PROBLEMS = {
+  'bad-request': 400,
+  'bad-edge': 400,
+  'bad-ack': 400,
+  'ack-ahead': 400,
+  'bad-hold': 400,
+  'bad-number': 400,
+  'stale-number': 400,
+  'bad-sprite': 400,
+  'unknown-client': 404,
+  'not-found': 404,
+  'method-not-allowed': 405,
+  'request-timeout': 408,
+  'sprite-too-large': 413,
+  'expectation-failed': 417,
+  'too-many-throws': 429,
+  'too-many-joins': 429,
+  'head-too-large': 431,
+  'too-many-connections': 503,
+  'neighbor-busy': 503,
+  'mailboxes-full': 503,
+  'torus-full': 503,
+  'draining': 503
+};
+
+/**
+ * Asserts what the contract says of every answer.
+ *
+ * @param {import('./http.js').Answer} answer
+ * @param {{cors?: string, head?: boolean}} [expected] `cors`: the origin allowed, by default *;
+ *     `none` for no such header
+ * @returns {import('./http.js').Answer} the same
+ */
+export function checkAnswer(answer, { cors = '*', head = false } = {}) {
+  const { status, headers, body } = answer;
+  if (status < 200) return answer;
+  assert.equal(headers['cache-control'], 'no-store', 'Cache-Control');
+  assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
+  assert.equal(headers['access-control-allow-origin'], cors === 'none' ? undefined : cors, 'CORS');
+  if (status === 429 || status === 503) {
+    assert.match(headers['retry-after'] ?? 'none', /^[1-9][0-9]*$/, 'Retry-After, in seconds');
+  }
+  if (status < 400) return answer;
+  assert.equal(headers['content-type'], 'application/problem+json');
+  if (status === 405) assert.match(headers.allow ?? 'none', /^[A-Z]+(, [A-Z]+)*$/, 'Allow');
+  if (head) return answer;
+  const name = /^urn:sprites:([a-z-]+)$/.exec(body.type)?.[1];
+  assert.equal(PROBLEMS[name], status, `the status of ${body.type}`);
+  assert.equal(body.status, status, 'the status in the document');
+  assert.ok(body.title?.length > 0, 'title');
+  assert.match(body.detail ?? '', /\w+ .*\.$/, 'a detail in words');
+  return answer;
+}
+
+/** @returns {string | undefined} the name of an answer's problem, for t.equal */
+export function problemOf(answer) {
+  return answer.body?.type?.replace(/^urn:sprites:/, '');
+}

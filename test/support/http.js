@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+
+/**
+ * A client of sockets and bytes: it sends whatever it is told to, and reads answers by the letter.
+ */
+
+/**
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {Record<string, string>} headers by lower-case name; a name twice is an error
+ * @property {Buffer} bytes the body
+ * @property {any} body the same as JSON, when it is JSON
+ */
+
+const STATUS_LINE = /^HTTP\/1\.1 ([1-5][0-9]{2}) [\x20-\x7e]*$/;
+const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\t]*?)[ \t]*$/;
+
+/** One connection. */
+export class Wire {
+  #socket;
+  #received = Buffer.alloc(0);
+  #wake = () => {};
+  #ended = false;
+  #closed;
+  /** The error that ended the connection, a reset mostly. */
+  error = null;
+
+  /**
+   * @param {import('node:net').Socket} socket connected
+   */
+  constructor(socket) {
+    this.#socket = socket;
+    socket.setNoDelay(true);
+    socket.on('data', (chunk) => {
+      this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
+      this.#wake();
+    });
+    socket.on('end', () => {
+      this.#ended = true;
+      this.#wake();
+    });
+    socket.on('error', (error) => {
+      this.error = error;
+    });
+    this.#closed = new Promise((resolve) => {
+      socket.on('close', () => {
+        this.#ended = true;
+        this.#wake();
+        resolve();
+      });
+    });
+  }
+
+  /**
+   * @param {number} port
+   * @param {string} [host]
+   * @returns {Promise<Wire>}
+   */
+  static open(port, host = '127.0.0.1') {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ port, host, allowHalfOpen: true });
+      socket.once('error', reject);
+      socket.once('connect', () => {
+        socket.off('error', reject);
+        resolve(new Wire(socket));
+      });
+    });
+  }
+
+  /** @param {string | Buffer} bytes text is sent as it is, a byte a character */
+  send(bytes) {
+    this.#socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+    return this;
+  }
+
+  /** Sends byte by byte, a segment each. */
+  async sendByteByByte(bytes) {
+    for (const byte of Buffer.from(bytes, 'latin1')) {
+      await new Promise((resolve) => {
+        this.#socket.write(Uint8Array.of(byte), () => setImmediate(resolve));
+      });
+    }
+    return this;
+  }
+
+  /** Says that no more will be sent, and goes on reading. */
+  half() {
+    this.#socket.end();
+    return this;
+  }
+
+  /** Stops reading: what the server writes stays in the kernel. */
+  pause() {
+    this.#socket.pause();
+  }
+
+  resume() {
+    this.#socket.resume();
+  }
+
+  /** Closes the connection without a word. */
+  destroy() {
+    this.#socket.destroy();
+    return this.#closed;
+  }
+
+  /** Closes it by a reset. */
+  reset() {
+    this.#socket.resetAndDestroy();
+    return this.#closed;
+  }
+
+  /** Resolves when the connection is closed or the server has ended it. */
+  async closed() {
+    while (!this.#ended) await this.#more();
+  }
+
+  /** Bytes received and not yet read as an answer. */
+  get leftOver() {
+    return this.#received;
+  }
+
+  #more() {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  /**
+   * Reads the next answer; fails on anything that is not one.
+   *
+   * @param {{head?: boolean}} [options] `head`: it answers a HEAD request and so has no body
+   * @returns {Promise<Answer>}
+   */
+  async read({ head = false } = {}) {
+    let end;
+    while ((end = this.#received.indexOf('\r\n\r\n')) < 0) {
+      assert.ok(!this.#ended, `the connection ended in mid-head (${this.error?.code ?? 'cleanly'},`
+        + ` after ${JSON.stringify(this.#received.toString('latin1'))})`);
+      await this.#more();
+    }
+    const [first, ...lines] = this.#received.subarray(0, end).toString('latin1').split('\r\n');
+    const [, code] = STATUS_LINE.exec(first) ?? assert.fail(`no status line: ${first}`);
+    const status = Number(code);
+    const headers = {};
+    for (const line of lines) {
+      const [, name, value] = FIELD.exec(line) ?? assert.fail(`no header field: ${line}`);
+      const key = name.toLowerCase();
+      assert.ok(!(key in headers), `${name} is there twice`);
+      headers[key] = value;
+    }
+    assert.ok(!('transfer-encoding' in headers), 'an answer is never chunked');
+    let length = 0;
+    if (status < 200 || status === 204) {
+      assert.ok(!('content-length' in headers), `a ${status} has no Content-Length`);
+    } else {
+      assert.match(headers['content-length'] ?? 'none', /^(0|[1-9][0-9]*)$/, 'Content-Length');
+      length = head ? 0 : Number(headers['content-length']);
+    }
+    while (this.#received.length < end + 4 + length) {
+      assert.ok(!this.#ended, `the connection ended in mid-body (${this.error?.code ?? 'cleanly'})`);
+      await this.#more();
+    }
+    const bytes = this.#received.subarray(end + 4, end + 4 + length);
+    this.#received = this.#received.subarray(end + 4 + length);
+    const answer = { status, headers, bytes };
+    if (/^application\/(problem\+)?json$/.test(headers['content-type']) && length > 0) {
+      answer.body = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    }
+    return answer;
+  }
+}
+
+/**
+ * Writes a request, as most clients would.
+ *
+ * @param {string} method
+ * @param {string} target
+ * @param {{headers?: Record<string, string>, body?: string | Buffer}} [more] a body gets its
+ *     Content-Length; a header given as undefined is left out
+ * @returns {Buffer}
+ */
+export function request(method, target, { headers = {}, body } = {}) {
+  const bytes = body === undefined ? null : Buffer.from(body);
+  const fields = {
+    Host: 'sprites.test',
+    ...(bytes ? { 'Content-Type': 'application/json', 'Content-Length': bytes.length } : {}),
+    ...(bytes === null && method === 'POST' ? { 'Content-Length': 0 } : {}),
+    ...headers
+  };
+  const lines = Object.entries(fields).filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}: ${value}\r\n`);
+  const head = Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1');
+  return bytes ? Buffer.concat([head, bytes]) : head;
+}

@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { setImmediate as turn } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import { checkAnswer, problemOf } from './contract.js';
+import { request, Wire } from './http.js';
+
+/**
+ * The server as its users have it: a process of its own, spoken to through sockets.
+ */
+
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** The ways in: the wire contract is the same by each. */
+export const DOORS = ['node'];
+
+const LISTENS = /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/;
+
+/** What a door adds to the command line; Node's server is the only one so far. */
+const doorArguments = (door) => (door === 'node' ? [] : ['--door', door]);
+
+/**
+ * Starts a server; the test's end kills it if it still runs.
+ *
+ * @param {import('tap').Test} t
+ * @param {object} [how]
+ * @param {string} [how.door] one of DOORS
+ * @param {Record<string, string | number>} [how.options] without the dashes
+ * @param {Record<string, string>} [how.env] added to the environment
+ * @param {string[]} [how.command] what to run, by default bin/sprites with this Node
+ * @returns {Promise<Server>} once it listens
+ */
+export async function startServer(t, how = {}) {
+  const { door = DOORS[0], options = {}, env = {}, command } = how;
+  const [program, ...first] = command ?? [process.execPath, `${ROOT}bin/sprites`];
+  const all = { port: 0, host: '127.0.0.1', ...options };
+  // The test runner would have its loader ride along in every child.
+  const child = spawn('env', [
+    '-u', 'NODE_OPTIONS', program, ...first,
+    ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)]),
+    ...doorArguments(door)
+  ], { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const ended = once(child, 'close');
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const errors = [];
+  child.stderr.on('data', (chunk) => errors.push(chunk));
+  const lines = [];
+  const [first_] = await new Promise((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      lines.push(line);
+      resolve(lines);
+    });
+    ended.then(() => reject(new Error(`the server ended: ${Buffer.concat(errors)}`)), reject);
+  });
+  const [, port] = LISTENS.exec(first_) ?? assert.fail(`not where it listens: ${first_}`);
+  const server = new Server({ child, ended, lines, errors, port: Number(port), cors: all.cors });
+  await server.status();
+  await server.noConnectionBut(0);
+  server.baseline = server.descriptors();
+  return server;
+}
+
+class Server {
+  #child;
+  #ended;
+  #ids = [];
+  #wires = new Set();
+  #cors;
+
+  constructor({ child, ended, lines, errors, port, cors }) {
+    this.#child = child;
+    this.#ended = ended;
+    this.#cors = cors;
+    /** What it printed, line by line. */
+    this.lines = lines;
+    this.errors = errors;
+    this.port = port;
+    this.pid = child.pid;
+  }
+
+  /** The process, for signals. */
+  get child() {
+    return this.#child;
+  }
+
+  /** @returns {Promise<{code: number | null, signal: string | null}>} once it has ended */
+  async ended() {
+    const [code, signal] = await this.#ended;
+    return { code, signal };
+  }
+
+  /** @returns {Promise<Wire>} a connection, closed at the latest by `leaveNothing` */
+  async wire() {
+    const wire = await Wire.open(this.port);
+    this.#wires.add(wire);
+    return wire;
+  }
+
+  /**
+   * Sends a request over a connection of its own, and checks the answer against what holds of all.
+   *
+   * @returns {Promise<import('./http.js').Answer>}
+   */
+  async ask(method, target, more) {
+    const wire = await this.wire();
+    try {
+      wire.send(request(method, target, more));
+      return await this.read(wire, { head: method === 'HEAD' });
+    } finally {
+      await wire.destroy();
+      this.#wires.delete(wire);
+    }
+  }
+
+  /** Reads an answer from a connection and checks it against what holds of all. */
+  async read(wire, options = {}) {
+    return checkAnswer(await wire.read(options), { cors: this.#cors, ...options });
+  }
+
+  /** @returns {Promise<string>} the id of a client that `leaveNothing` will make leave */
+  async join() {
+    const { status, body } = await this.ask('POST', '/join');
+    assert.equal(status, 201);
+    this.#ids.push(body.id);
+    return body.id;
+  }
+
+  poll(id, query = '') {
+    return this.ask('GET', `/poll/${id}${query && `?${query}`}`);
+  }
+
+  /** Polls and waits until the poll is parked; `answer` is a promise. */
+  async park(id, query = '', wire = undefined) {
+    const over = wire ?? await this.wire();
+    const { polls } = await this.status();
+    over.send(request('GET', `/poll/${id}${query && `?${query}`}`));
+    const answer = this.read(over);
+    answer.catch(() => {});
+    await this.until((status) => status.polls > polls);
+    return { wire: over, answer };
+  }
+
+  throw(id, edge, body = '{}', query = '') {
+    return this.ask('POST', `/throw/${id}/${edge}${query && `?${query}`}`, { body });
+  }
+
+  leave(id) {
+    return this.ask('POST', `/leave/${id}`);
+  }
+
+  /** @returns {Promise<object>} the counts, which must be conserved */
+  async status() {
+    const { body } = await this.ask('GET', '/status');
+    assert.equal(body.thrown, body.acked + body.waiting + body.lost, 'sprites are conserved');
+    return body;
+  }
+
+  /** Looks at /status until `holds(status)`; for what happens soon, but not at once. */
+  async until(holds, seconds = 20) {
+    const end = performance.now() + seconds * 1000;
+    for (;;) {
+      const status = await this.status();
+      if (holds(status)) return status;
+      assert.ok(performance.now() < end, `never came: ${holds} in ${JSON.stringify(status)}`);
+      await turn();
+    }
+  }
+
+  /** How many descriptors the process has open. */
+  descriptors() {
+    return readdirSync(`/proc/${this.pid}/fd`).length;
+  }
+
+  /** Waits until the process has no more than `count` descriptors beyond the baseline. */
+  async noConnectionBut(count, seconds = 20) {
+    const end = performance.now() + seconds * 1000;
+    let last;
+    let same = 0;
+    // Without a baseline yet: until the number stands still.
+    while (this.baseline === undefined ? same < 5 : this.descriptors() > this.baseline + count) {
+      const now = this.descriptors();
+      same = now === last ? same + 1 : 0;
+      last = now;
+      assert.ok(performance.now() < end,
+        `${now} descriptors are open, and there were ${this.baseline}`);
+      await new Promise((resolve) => { setTimeout(resolve, 5); });
+    }
+  }
+
+  /**
+   * Closes every connection and makes every client leave, then asserts that nothing is left of
+   * them: descriptors, clients, parked polls, mailbox bytes.
+   */
+  async leaveNothing() {
+    if (this.#child.exitCode !== null) return;
+    await Promise.all([...this.#wires].map((wire) => wire.destroy()));
+    this.#wires.clear();
+    await this.noConnectionBut(0);
+    for (const id of this.#ids.splice(0)) assert.equal((await this.leave(id)).status, 204);
+    const { clients, parked, waiting, mailboxBytes } = await this.status();
+    assert.deepEqual({ clients, parked, waiting, mailboxBytes },
+      { clients: 0, parked: 0, waiting: 0, mailboxBytes: 0 }, 'nothing is left');
+    await this.noConnectionBut(0);
+  }
+
+  /** Ends it as an operator does; it must end well. */
+  async stop(signal = 'SIGTERM') {
+    this.#child.kill(signal);
+    assert.deepEqual(await this.ended(), { code: 0, signal: null },
+      `an end with exit code 0 (${Buffer.concat(this.errors)})`);
+  }
+}
+
+/**
+ * Runs tests of the wire contract once for each way in, against one server each. After each of
+ * them nothing may be left in the server, and at the end it must stop well.
+ *
+ * @param {import('tap').Test} t
+ * @param {{options?: object, env?: object}} how see startServer
+ * @param {(t: import('tap').Test, server: Server, door: string) => void} tests adds the tests to
+ *     `t`
+ */
+export function contract(t, how, tests) {
+  for (const door of DOORS) {
+    t.test(`by the way in "${door}"`, async (t) => {
+      const server = await startServer(t, { ...how, door });
+      t.afterEach(() => server.leaveNothing());
+      await tests(t, server, door);
+      t.test('the server stops well', () => server.stop());
+    });
+  }
+}
+
+/**
+ * Asserts that requests are refused with a problem and change nothing.
+ *
+ * @param {import('tap').Test} t
+ * @param {Server} server
+ * @param {string} problem its name
+ * @param {() => Promise<import('./http.js').Answer>} ask
+ * @param {string} [why] what was wrong with it
+ */
+export async function refused(t, server, problem, ask, why = problem) {
+  const before = steady(await server.status());
+  const answer = await ask();
+  t.equal(problemOf(answer), problem, why);
+  t.strictSame(steady(await server.status()), before, `${why} changes nothing`);
+  return answer;
+}
+
+/** The counts that only what is accepted may change. */
+function steady(status) {
+  const { clients, parked, thrown, acked, waiting, lost, mailboxBytes, joined, left, expired,
+    flown, rows, columns } = status;
+  return { clients, parked, thrown, acked, waiting, lost, mailboxBytes, joined, left, expired,
+    flown, rows, columns };
+}
