@@ -1,57 +1,72 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
 
 import { helpText, OptionError, readOptions } from './lib/config.js';
 import { describeFileLimit, fileLimit } from './lib/files.js';
-import { createNodeServer } from './lib/node-server.js';
+import { createFront } from './lib/front.js';
+import { createNodeServer, openDoor } from './lib/node-server.js';
+import { servePage } from './lib/page-files.js';
 import { Pool } from './lib/pool.js';
 import { createRoutes } from './lib/routes.js';
 import { createStatus } from './lib/status.js';
-import { servePage } from './lib/page-files.js';
 
 /**
  * The whole program on one page:
  *
- *   options → pool → routes → server → signals
+ *   options → pool → routes → Node's server → front door → signals
  */
+
+/** How often a stopping server looks whether everybody has been answered, in milliseconds. */
+const LOOK = 50;
 
 /**
  * Starts a server.
  *
  * @param {object} options as lib/config.js reads them
  * @returns {Promise<{port: number, pool: Pool, stop: () => Promise<void>}>} `stop` answers every
- *     parked poll, closes every connection and resolves when nothing is left
+ *     parked poll within the drain window, closes every connection and lets the process end
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or the port cannot be had (EADDRINUSE …)
  */
 export async function start(options) {
   const pool = new Pool(options);
   const delay = monitorEventLoopDelay({ resolution: 10 });
-  delay.enable();
-  const routes = createRoutes({ pool, options, status: createStatus(pool, delay), page: servePage });
+  const status = createStatus({ pool, delay, door: () => door });
+  const routes = createRoutes({ pool, options, status, page: servePage });
   const server = createNodeServer(routes, options);
+  const door = options.door === 'native'
+    ? createFront({ pool, options, routes, server })
+    : openDoor(server);
 
   async function stop() {
-    pool.drain(0);
+    door.stopListening();
+    pool.drain(options.drain * 1000);
+    while (pool.status().parked > 0) await pause(LOOK);
+    door.closeIdle();
+    server.closeIdleConnections();
+    await pause(LOOK);
+    close();
+  }
+
+  function close() {
+    door.close();
     server.close();
-    const answered = setInterval(() => {
-      if (pool.status().parked === 0) server.closeAllConnections();
-    }, 50);
-    await once(server, 'close');
-    clearInterval(answered);
+    server.closeAllConnections();
     delay.disable();
     pool.close();
   }
 
   try {
-    server.listen(options.port, options.host);
-    await once(server, 'listening');
+    delay.enable();
+    const port = await door.listen(options.host, options.port);
+    // Starting up is not a stall that anybody feels.
+    delay.reset();
+    return { port, pool, stop };
   } catch (error) {
-    delay.disable();
-    pool.close();
+    close();
     throw error;
   }
-  return { port: server.address().port, pool, stop };
 }
 
 /**
@@ -64,21 +79,29 @@ export async function start(options) {
 export async function main(args, environment) {
   try {
     const options = readOptions(args, environment);
-    if (options.help) return void process.stdout.write(helpText());
-    if (options.version) return void process.stdout.write(`${version()}\n`);
-    const server = await start(options);
-    const host = options.host.includes(':') ? `[${options.host}]` : options.host;
-    process.stdout.write(`Sprites ${version()} listens on http://${host}:${server.port}/\n`
-      + `There is room for ${options.capacity} clients.`
-      + ` ${describeFileLimit(options.capacity, fileLimit())}\n`);
-    const [signal] = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]
-      .map((event, i) => event.then(() => [['SIGTERM', 'SIGINT'][i]])));
-    process.stdout.write(`${signal}: answering every parked poll.\n`);
-    await server.stop();
+    if (options.help) print(helpText());
+    else if (options.version) print(version());
+    else await run(options);
   } catch (error) {
     process.exitCode = error instanceof OptionError ? 2 : 1;
     process.stderr.write(`sprites: ${explain(error)}\n`);
   }
+}
+
+async function run(options) {
+  const signal = Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name)));
+  const server = await start(options);
+  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+  print(`Sprites ${version()} listens on http://${host}:${server.port}/`);
+  print(`There is room for ${options.capacity} clients. `
+    + describeFileLimit(options.capacity, fileLimit()));
+  await signal;
+  print('Answering every parked poll.');
+  await server.stop();
+}
+
+function print(line) {
+  process.stdout.write(`${line.trimEnd()}\n`);
 }
 
 function explain(error) {

@@ -110,6 +110,10 @@ export const table = [
     help: 'Access-Control-Allow-Origin of every answer'
   },
   {
+    name: 'connections', default: '16000000', type: whole(1, 16000000),
+    help: 'connections there may be; the file limit may allow fewer'
+  },
+  {
     name: 'head-time', default: '10', type: seconds(1, 3600),
     help: 'how long a request\'s head may take to arrive'
   },
@@ -120,6 +124,14 @@ export const table = [
   {
     name: 'idle-time', default: '75', type: seconds(1, 3600),
     help: 'how long a connection may stay open between requests'
+  },
+  {
+    name: 'drain', default: '2', type: seconds(0, 3600),
+    help: 'on SIGTERM, the time within which parked polls are answered'
+  },
+  {
+    name: 'door', default: 'native', type: oneOf('native', 'node'),
+    help: 'who reads the hot requests: the native front door, or node:http alone'
   }
 ];
 

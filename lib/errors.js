@@ -108,6 +108,12 @@ export const problems = {
     detail: 'The sprite is still yours: keep it, and throw it again later.',
     retryAfter: 5
   },
+  'too-many-connections': {
+    status: 503,
+    title: 'Too many connections',
+    detail: 'The server holds as many connections as it can: connect again later.',
+    retryAfter: 5
+  },
   'torus-full': {
     status: 503,
     title: 'No place left in the torus',

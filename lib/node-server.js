@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 import { problemDocument, problems } from './errors.js';
@@ -93,4 +94,29 @@ export function createNodeServer(routes, options, create = createServer) {
     }
   });
   return server;
+}
+
+/**
+ * Lets Node's server have the listening socket itself: the way in without the native front door.
+ *
+ * @param {import('node:http').Server} server
+ * @returns {ReturnType<import('./front.js').createFront>} the same calls as a front door
+ */
+export function openDoor(server) {
+  let connections = 0;
+  server.on('connection', (socket) => {
+    connections += 1;
+    socket.on('close', () => { connections -= 1; });
+  });
+  return {
+    async listen(host, port) {
+      server.listen({ host, port, backlog: 65535 });
+      await once(server, 'listening');
+      return server.address().port;
+    },
+    status: () => ({ connections }),
+    stopListening: () => server.close(),
+    closeIdle: () => server.closeIdleConnections(),
+    close: () => server.closeAllConnections()
+  };
 }

@@ -1,15 +1,18 @@
 /**
- * What GET /status answers: the pool's live counts and how the process fares.
+ * What GET /status answers: the pool's live counts, the door's, and how the process fares.
  *
- * @param {import('./pool.js').Pool} pool
- * @param {import('node:perf_hooks').IntervalHistogram} delay of the event loop
+ * @param {object} parts
+ * @param {import('./pool.js').Pool} parts.pool
+ * @param {import('node:perf_hooks').IntervalHistogram} parts.delay of the event loop
+ * @param {() => {status: () => object}} parts.door whoever owns the connections
  * @returns {() => object} the document, made anew at each call
  */
-export function createStatus(pool, delay) {
+export function createStatus({ pool, delay, door }) {
   return () => {
     const { heapUsed, rss } = process.memoryUsage();
     return {
       ...pool.status(),
+      ...door().status(),
       uptime: Math.floor(process.uptime()),
       heapUsed,
       rss,

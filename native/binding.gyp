@@ -12,8 +12,10 @@
       'cflags': ['-fPIC'],
       'sources': [
         'clients.cc',
+        'front.cc',
         'http.cc',
         'json.cc',
+        'listener.cc',
         'torus.cc',
       ],
     },
@@ -24,6 +26,7 @@
       'sources': [
         'addon.cc',
         'clients_wrap.cc',
+        'front_wrap.cc',
         'readers_wrap.cc',
         'torus_wrap.cc',
       ],

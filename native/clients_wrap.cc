@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "clients.h"
+#include "convert.h"
 #include "wraps.h"
 
 namespace sprites {
@@ -35,32 +36,11 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "neighbor-busy",
                                                   "mailboxes-full"};
 
-void set(Local<Object> object, const char* name, Local<Value> value) {
-  Nan::Set(object, Nan::New(name).ToLocalChecked(), value).Check();
-}
-
-void set(Local<Object> object, const char* name, double value) {
-  set(object, name, Nan::New<Number>(value));
-}
-
-double numberIn(Local<Value> object, const char* name) {
-  const auto key = Nan::New(name).ToLocalChecked();
-  return Nan::To<double>(Nan::Get(object.As<Object>(), key).ToLocalChecked()).FromJust();
-}
-
-std::string_view bytesOf(Local<Value> value) {
-  return {node::Buffer::Data(value), node::Buffer::Length(value)};
-}
-
 Id idOf(Local<Value> value) {
   Id id;
   memcpy(id.bytes, node::Buffer::Data(value), sizeof id.bytes);
   return id;
 }
-
-uint32_t uint32Of(Local<Value> value) { return Nan::To<uint32_t>(value).FromJust(); }
-
-double doubleOf(Local<Value> value) { return Nan::To<double>(value).FromJust(); }
 
 }  // namespace
 
@@ -90,6 +70,8 @@ class Pool : public Nan::ObjectWrap, private Carrier {
   }
 
  private:
+  friend Clients* clientsOf(Local<Value> pool);
+
   Pool(const ClientsOptions& options, Local<Function> onAnswer)
       : clients_(options, uv_now(Nan::GetCurrentEventLoop())),
         onAnswer_(onAnswer),
@@ -127,10 +109,6 @@ class Pool : public Nan::ObjectWrap, private Carrier {
     if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
 
-  static Pool* from(const Nan::FunctionCallbackInfo<Value>& info) {
-    return Nan::ObjectWrap::Unwrap<Pool>(info.Holder());
-  }
-
   static void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
     info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
@@ -138,16 +116,16 @@ class Pool : public Nan::ObjectWrap, private Carrier {
   // new Pool({capacity, hold, …}, onAnswer(token, body))
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const ClientsOptions options = {
-        .capacity = static_cast<uint32_t>(numberIn(info[0], "capacity")),
-        .hold = static_cast<uint32_t>(numberIn(info[0], "hold")),
-        .lease = static_cast<uint32_t>(numberIn(info[0], "lease")),
-        .maxSprite = static_cast<uint32_t>(numberIn(info[0], "maxSprite")),
-        .mailboxSprites = static_cast<uint32_t>(numberIn(info[0], "mailbox")),
-        .mailboxBytes = static_cast<uint32_t>(numberIn(info[0], "mailboxBytes")),
-        .mailboxMemory = static_cast<uint64_t>(numberIn(info[0], "mailboxMemory")),
-        .answerBytes = static_cast<uint32_t>(numberIn(info[0], "answerBytes")),
-        .throwRate = static_cast<uint32_t>(numberIn(info[0], "throwRate")),
-        .throwBurst = static_cast<uint32_t>(numberIn(info[0], "throwBurst")),
+        .capacity = uint32In(info[0], "capacity"),
+        .hold = uint32In(info[0], "hold"),
+        .lease = uint32In(info[0], "lease"),
+        .maxSprite = uint32In(info[0], "maxSprite"),
+        .mailboxSprites = uint32In(info[0], "mailbox"),
+        .mailboxBytes = uint32In(info[0], "mailboxBytes"),
+        .mailboxMemory = static_cast<uint64_t>(numberOf(get(info[0], "mailboxMemory"))),
+        .answerBytes = uint32In(info[0], "answerBytes"),
+        .throwRate = uint32In(info[0], "throwRate"),
+        .throwBurst = uint32In(info[0], "throwBurst"),
     };
     try {
       auto* pool = new Pool(options, info[1].As<Function>());
@@ -161,26 +139,27 @@ class Pool : public Nan::ObjectWrap, private Carrier {
   // join(id: Uint8Array(16)) → outcome
   static void join(const Nan::FunctionCallbackInfo<Value>& info) {
     Id id;
-    const Outcome outcome = from(info)->clients_.join(&id);
+    const Outcome outcome = unwrap<Pool>(info)->clients_.join(&id);
     if (outcome == Outcome::kOk) memcpy(node::Buffer::Data(info[0]), id.bytes, sizeof id.bytes);
     reply(info, outcome);
   }
 
   // poll(id, ack, hold or 0, token) → outcome
   static void poll(const Nan::FunctionCallbackInfo<Value>& info) {
-    reply(info, from(info)->clients_.poll(idOf(info[0]), static_cast<uint64_t>(doubleOf(info[1])),
-                                          uint32Of(info[2]), CarriedBy::kHttp, uint32Of(info[3])));
+    reply(info, unwrap<Pool>(info)->clients_.poll(
+                    idOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), uint32Of(info[2]),
+                    CarriedBy::kHttp, uint32Of(info[3])));
   }
 
   // drop(id, token)
   static void drop(const Nan::FunctionCallbackInfo<Value>& info) {
-    from(info)->clients_.drop(idOf(info[0]), CarriedBy::kHttp, uint32Of(info[1]));
+    unwrap<Pool>(info)->clients_.drop(idOf(info[0]), CarriedBy::kHttp, uint32Of(info[1]));
   }
 
   // throw(id, edge, n or -1, sprite: Buffer) → outcome
   static void throwSprite(const Nan::FunctionCallbackInfo<Value>& info) {
-    const double number = doubleOf(info[2]);
-    reply(info, from(info)->clients_.throwSprite(
+    const double number = numberOf(info[2]);
+    reply(info, unwrap<Pool>(info)->clients_.throwSprite(
                     idOf(info[0]), Edge{static_cast<uint8_t>(uint32Of(info[1]))},
                     number < 0 ? kNoNumber : static_cast<uint64_t>(number), bytesOf(info[3]),
                     uv_hrtime() / 1000));
@@ -188,13 +167,13 @@ class Pool : public Nan::ObjectWrap, private Carrier {
 
   // leave(id)
   static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
-    from(info)->clients_.leave(idOf(info[0]));
+    unwrap<Pool>(info)->clients_.leave(idOf(info[0]));
   }
 
   // place(id) → {row, column, rows, columns} or null
   static void place(const Nan::FunctionCallbackInfo<Value>& info) {
     Place place;
-    if (!from(info)->clients_.place(idOf(info[0]), &place)) {
+    if (!unwrap<Pool>(info)->clients_.place(idOf(info[0]), &place)) {
       info.GetReturnValue().SetNull();
       return;
     }
@@ -208,7 +187,7 @@ class Pool : public Nan::ObjectWrap, private Carrier {
 
   // status() → the counts
   static void status(const Nan::FunctionCallbackInfo<Value>& info) {
-    const Clients& clients = from(info)->clients_;
+    const Clients& clients = unwrap<Pool>(info)->clients_;
     const Counts& counts = clients.counts();
     const auto of = [&](Outcome outcome) -> double {
       return counts.outcomes[static_cast<size_t>(outcome)];
@@ -246,17 +225,21 @@ class Pool : public Nan::ObjectWrap, private Carrier {
 
   // drain(window: ms)
   static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
-    from(info)->clients_.drain(uint32Of(info[0]));
+    unwrap<Pool>(info)->clients_.drain(uint32Of(info[0]));
   }
 
   // close(): no hold and no lease ends any more
-  static void close(const Nan::FunctionCallbackInfo<Value>& info) { from(info)->stop(); }
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) { unwrap<Pool>(info)->stop(); }
 
   Clients clients_;
   Nan::Callback onAnswer_;
   Nan::AsyncResource resource_;
   uv_timer_t* timer_ = nullptr;
 };
+
+Clients* clientsOf(Local<Value> pool) {
+  return &Nan::ObjectWrap::Unwrap<Pool>(pool.As<Object>())->clients_;
+}
 
 void initPool(Local<Object> target) { Pool::init(target); }
 

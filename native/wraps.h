@@ -6,9 +6,15 @@
 
 namespace sprites {
 
+class Clients;
+
 void initTorus(v8::Local<v8::Object> target);
 void initReaders(v8::Local<v8::Object> target);
 void initPool(v8::Local<v8::Object> target);
+void initFront(v8::Local<v8::Object> target);
+
+/** The clients inside a Pool. */
+Clients* clientsOf(v8::Local<v8::Value> pool);
 
 }  // namespace sprites
 

@@ -1,0 +1,110 @@
+import { lookup } from 'node:dns/promises';
+import { STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
+
+import { loadAddon } from './addon.js';
+import { problemDocument, problems } from './errors.js';
+import { fileLimit, OWN_FILES } from './files.js';
+
+/**
+ * The native front door: it owns the listening socket and every connection, answers the hot
+ * requests without entering JavaScript, and hands every other connection over to Node's server.
+ */
+
+/** Connections the kernel may keep waiting; it caps this at net.core.somaxconn. */
+const BACKLOG = 65535;
+
+/** Milliseconds in which a peer that has stopped reading must read something. */
+const WRITE_TIME = 20000;
+
+/** A whole answer as text, without its Date, which the front door fills in. */
+function text(status, headers, body) {
+  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields}\r\n${body}`;
+}
+
+/**
+ * The ready-made answers, in the same words as lib/routes.js.
+ *
+ * @param {string[]} outcomes the native names, in their order
+ * @param {object} options hold, lease, maxSprite, idleTime
+ * @param {Record<string, string>} common the fields every answer carries
+ */
+function replies(outcomes, { hold, lease, maxSprite, idleTime }, common) {
+  const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
+  const json = (body) => ({
+    ...common, 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body)
+  });
+
+  function problem(name, connection) {
+    const body = problemDocument(name);
+    const { status, retryAfter } = problems[name];
+    const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
+    const headers = { ...json(body), 'Content-Type': 'application/problem+json', ...retry };
+    return text(status, { ...headers, ...connection }, body);
+  }
+
+  function outcome(name) {
+    if (name === 'ok') return text(204, { ...common, ...staying }, '');
+    if (name in problems) return problem(name, staying);
+    const body = JSON.stringify({ state: name });
+    return text(202, { ...json(body), ...staying }, body);
+  }
+
+  // An id has 36 characters: the length is known before the id is.
+  const nobody = '-'.repeat(36);
+  const welcome = JSON.stringify({ id: nobody, hold, lease, maxSprite });
+  return {
+    outcomes: outcomes.map(outcome),
+    joined: text(201, { ...json(welcome), ...staying }, welcome).split(nobody),
+    poll: text(200, { ...common, 'Content-Type': 'application/json', ...staying }, '')
+      .replace(/\r\n$/, 'Content-Length: '),
+    timedOut: problem('request-timeout', { Connection: 'close' }),
+    refused: problem('too-many-connections', { Connection: 'close' })
+  };
+}
+
+/**
+ * Opens the front door.
+ *
+ * @param {object} parts
+ * @param {import('./pool.js').Pool} parts.pool
+ * @param {object} parts.options see lib/config.js
+ * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
+ * @param {import('node:http').Server} parts.server Node's server, which need not listen
+ * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
+ *     close: Function}} `listen(host, port)` resolves to the port
+ */
+export function createFront({ pool, options, routes, server }) {
+  const addon = loadAddon();
+  const { maxSprite, headTime, bodyTime, idleTime } = options;
+  const front = new addon.Front({
+    connections: Math.min(options.connections, Math.max(1, fileLimit() - OWN_FILES)),
+    maxSprite,
+    headTime: headTime * 1000,
+    bodyTime: bodyTime * 1000,
+    idleTime: idleTime * 1000,
+    writeTime: WRITE_TIME
+  }, replies(addon.outcomes, options, routes.headers), pool.native, (fd, bytes) => {
+    const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    socket.unshift(bytes);
+    server.emit('connection', socket);
+  });
+  // Node watches over slow requests only while its server listens; ours is given its connections.
+  server.emit('listening');
+
+  return {
+    async listen(host, port) {
+      const { address } = await lookup(host);
+      try {
+        return front.listen(address, port, BACKLOG);
+      } catch (error) {
+        throw Object.assign(error, { address: host, port });
+      }
+    },
+    status: () => front.status(),
+    stopListening: () => front.stopListening(),
+    closeIdle: () => front.closeIdle(),
+    close: () => front.close()
+  };
+}

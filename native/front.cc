@@ -1,0 +1,577 @@
+#include "front.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+namespace sprites {
+
+namespace {
+
+constexpr size_t kReadBytes = 65536;
+
+/** Input kept while a connection may not go on; what is more waits in the kernel. */
+constexpr size_t kPipelinedBytes = 16384;
+static_assert(kPipelinedBytes + kHotHeadBytes < kReadBytes, "a read always has room");
+
+/** Events dealt with in one turn; the rest waits until the loop has looked at everything else. */
+constexpr int kEvents = 256;
+
+/** Connections accepted in one turn. */
+constexpr int kAccepts = 64;
+
+/** Connections above the limit that are told so at the same time, each for a second at most. */
+constexpr uint32_t kRefusedAtOnce = 32;
+
+/** And in one tick: refusing costs 30 µs, so that a thousand knocking take 2% of a core. */
+constexpr uint32_t kRefusedPerTick = 50;
+
+/** Milliseconds a connection may take to read a last answer and close. */
+constexpr uint32_t kLinger = 1000;
+
+/** Connections one tick looks at before it lets the loop turn. */
+constexpr uint32_t kTickBudget = 8192;
+
+// What epoll watches for, in the byte a connection has for it.
+constexpr uint8_t kRead = 1;
+constexpr uint8_t kWrite = 2;
+
+// The two descriptors that are no connection, as epoll knows them.
+constexpr uint64_t kListenerKey = UINT64_MAX;
+constexpr uint64_t kWakeKey = UINT64_MAX - 1;
+
+uint64_t keyOf(uint32_t index, uint32_t generation) { return uint64_t{generation} << 32 | index; }
+
+}  // namespace
+
+/** What a peer has not taken of an answer. */
+struct Front::Output {
+  uint32_t length;
+  uint32_t sent;
+
+  char* bytes() { return reinterpret_cast<char*>(this + 1); }
+};
+
+Front::Front(const FrontOptions& options, Replies replies, Desk* desk, HandOver handOver,
+             uint64_t now)
+    : options_(options),
+      writer_(std::move(replies)),
+      desk_(desk),
+      handOver_(std::move(handOver)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      connections_(size_t{options.connections} + kRefusedAtOnce),
+      wheel_(options.connections + kRefusedAtOnce),
+      buffer_(new char[kReadBytes]),
+      start_(now),
+      now_(now) {
+  if (epoll_ < 0 || wake_ < 0) throw std::system_error(errno, std::generic_category());
+  epoll_event event = {EPOLLIN, {.u64 = kWakeKey}};
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event);
+  wheel_.startAt(tickAt(now));
+}
+
+Front::~Front() {
+  closeAll();
+  ::close(wake_);
+  ::close(epoll_);
+}
+
+// ---- Accepting ----------------------------------------------------------------------------------
+
+int Front::listen(const char* address, uint16_t port, int backlog) {
+  const int error = listener_.listen(address, port, backlog);
+  if (error == 0) resumeListening();
+  return error;
+}
+
+void Front::stopListening() {
+  listening_ = false;
+  listener_.close();
+}
+
+void Front::pauseListening() {
+  if (!listening_) return;
+  listening_ = false;
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, listener_.fd(), nullptr);
+}
+
+void Front::resumeListening() {
+  if (listening_ || listener_.fd() < 0) return;
+  listening_ = true;
+  epoll_event event = {EPOLLIN, {.u64 = kListenerKey}};
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, listener_.fd(), &event);
+}
+
+void Front::acceptSome() {
+  for (int i = 0; i < kAccepts && listening_; ++i) {
+    if (counts_.open >= options_.connections + kRefusedAtOnce ||
+        refusedThisTick_ >= kRefusedPerTick) {
+      return pauseListening();
+    }
+    int fd;
+    sockaddr_storage peer;
+    switch (listener_.accept(&fd, &peer)) {
+      case Listener::Accepted::kConnection:
+        open(fd);
+        break;
+      case Listener::Accepted::kOutOfFiles:
+        if (!refuseOnSpare()) return pauseListening();
+        break;
+      case Listener::Accepted::kNone:
+        return;
+    }
+  }
+}
+
+/** No file is left: tells one of the waiting. Returns false when not even that can be done. */
+bool Front::refuseOnSpare() {
+  ++counts_.outOfFiles;
+  const int fd = listener_.acceptOnSpare();
+  if (fd >= 0) {
+    ++counts_.refused;
+    ++refusedThisTick_;
+    const std::string_view text = writer_.write(writer_.replies().refused);
+    // One try: there is no file to wait on it with. Reading first keeps the close from resetting
+    // the connection before the peer has read.
+    (void)!recv(fd, buffer_.get(), kReadBytes, MSG_DONTWAIT);
+    (void)!::send(fd, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    shutdown(fd, SHUT_WR);
+    ::close(fd);
+  }
+  listener_.restoreSpare();
+  return fd >= 0;
+}
+
+void Front::open(int fd) {
+  uint32_t index;
+  if (freeConnection_ != 0) {
+    index = freeConnection_ - 1;
+    freeConnection_ = connections_[index].record;
+  } else {
+    index = used_++;
+  }
+  Connection& connection = connections_[index];
+  connection.fd = fd;
+  connection.state = State::kReading;
+  connection.interest = kRead;
+  ++counts_.open;
+  epoll_event event = {EPOLLIN | EPOLLRDHUP, {.u64 = keyOf(index, connection.generation)}};
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) return close(connection);
+  if (counts_.open > options_.connections) {
+    ++counts_.refused;
+    ++refusedThisTick_;
+    return finish(connection, writer_.replies().refused);
+  }
+  ++counts_.accepted;
+  arm(connection, Deadline::kIdle, options_.headTime);
+}
+
+// ---- The turn -----------------------------------------------------------------------------------
+
+void Front::turn() {
+  epoll_event events[kEvents];
+  const int count = epoll_wait(epoll_, events, kEvents, 0);
+  for (int i = 0; i < count; ++i) {
+    const uint64_t key = events[i].data.u64;
+    if (key == kListenerKey) {
+      acceptSome();
+    } else if (key == kWakeKey) {
+      uint64_t times;
+      (void)!::read(wake_, &times, sizeof times);
+    } else {
+      Connection& connection = connections_[static_cast<uint32_t>(key)];
+      // An event for a connection that an earlier event of this turn has closed is stale.
+      if (connection.state != State::kFree && connection.generation == key >> 32) {
+        event(connection, events[i].events);
+      }
+    }
+  }
+  // Resuming one may make others ready: those wait for the next turn.
+  std::vector<Ticket> ready;
+  ready.swap(ready_);
+  for (const Ticket& ticket : ready) {
+    Connection& connection = connections_[ticket.connection];
+    if (connection.state == State::kReading && connection.generation == ticket.generation) {
+      resume(connection);
+    }
+  }
+}
+
+void Front::event(Connection& connection, uint32_t events) {
+  const uint32_t generation = connection.generation;
+  if ((events & EPOLLOUT) != 0) {
+    flush(connection);
+    if (connection.generation != generation) return;
+  }
+  if ((connection.interest & kRead) != 0) {
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read(connection);
+  } else if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+    // Gone, whatever it sent before: nobody would read the answers.
+    close(connection);
+  }
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+void Front::read(Connection& connection) {
+  char* to = buffer_.get();
+  size_t room = kReadBytes;
+  const bool awaitsRest = connection.needed > connection.inputLength;
+  if (awaitsRest) {
+    // The length of the request is known and its memory taken: straight to its place.
+    to = connection.input + connection.inputLength;
+    room = connection.needed - connection.inputLength;
+  } else {
+    to += connection.inputLength;
+    room -= connection.inputLength;
+  }
+  const ssize_t got = recv(connection.fd, to, room, 0);
+  if (got <= 0) {
+    if (got == 0 || (errno != EAGAIN && errno != EINTR)) close(connection);
+    return;
+  }
+  if (connection.state == State::kClosing) return;
+  if (awaitsRest) {
+    connection.inputLength += got;
+    if (connection.needed > connection.inputLength) return;
+    return resume(connection);
+  }
+  const size_t length = connection.inputLength + got;
+  if (connection.inputLength > 0) {
+    memcpy(buffer_.get(), connection.input, connection.inputLength);
+    dropInput(connection);
+  }
+  if (connection.state == State::kReading) return process(connection, buffer_.get(), length);
+  // Pipelined behind a poll.
+  keep(connection, buffer_.get(), length, 0);
+}
+
+void Front::dropInput(Connection& connection) {
+  counts_.heldBytes -= std::max(connection.needed, connection.inputLength);
+  free(connection.input);
+  connection.input = nullptr;
+  connection.inputLength = connection.needed = 0;
+}
+
+/** Deals with the input that a connection has kept, now that it may be dealt with. */
+void Front::resume(Connection& connection) {
+  if (connection.inputLength == 0) return;
+  // Taken from the connection first: what is left of it is kept anew.
+  const uint32_t generation = connection.generation;
+  char* const input = connection.input;
+  const size_t length = connection.inputLength;
+  connection.input = nullptr;
+  dropInput(connection);
+  process(connection, input, length);
+  free(input);
+  if (connection.generation == generation) watchWhatIsWanted(connection);
+}
+
+/** Serves every whole request in `data` that may be served now, and keeps the rest. */
+void Front::process(Connection& connection, const char* data, size_t length) {
+  const uint32_t generation = connection.generation;
+  while (length > 0) {
+    HotRequest request;
+    switch (readHead(data, length, &request)) {
+      case Verdict::kIncomplete:
+        if (keep(connection, data, length, 0) && connection.deadline != Deadline::kHead) {
+          arm(connection, Deadline::kHead, options_.headTime);
+        }
+        return;
+      case Verdict::kHandOver:
+        return handOver(connection, data, length);
+      case Verdict::kHot:
+        break;
+    }
+    if (request.bodyLength > options_.maxSprite ||
+        (request.route == Route::kPoll && !desk_->takesPolls())) {
+      return handOver(connection, data, length);
+    }
+    const size_t whole = size_t{request.headLength} + request.bodyLength;
+    if (length < whole) {
+      if (keep(connection, data, length, whole) && connection.deadline != Deadline::kBody) {
+        arm(connection, Deadline::kBody, options_.bodyTime);
+      }
+      return;
+    }
+    const std::string_view body(data + request.headLength, request.bodyLength);
+    data += whole;
+    length -= whole;
+    ++counts_.requests;
+    const bool goOn = serve(connection, request, body);
+    if (connection.generation != generation) return;
+    if (!goOn) {
+      if (length > 0) keep(connection, data, length, 0);
+      return;
+    }
+  }
+}
+
+/** Keeps `data` as the connection's input, which is empty, in what the request will need. */
+bool Front::keep(Connection& connection, const char* data, size_t length, size_t needed) {
+  const size_t room = std::max(length, needed);
+  connection.input = static_cast<char*>(malloc(room));
+  if (connection.input == nullptr) {
+    close(connection);
+    return false;
+  }
+  memcpy(connection.input, data, length);
+  connection.inputLength = length;
+  connection.needed = needed;
+  counts_.heldBytes += room;
+  watchWhatIsWanted(connection);
+  return true;
+}
+
+/** Hands the connection over to Node, with the bytes it is to read first. */
+void Front::handOver(Connection& connection, const char* data, size_t length) {
+  const int fd = connection.fd;
+  ++counts_.handedOver;
+  epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+  forget(connection);
+  handOver_(fd, {data, length});
+}
+
+// ---- Serving ------------------------------------------------------------------------------------
+
+/** Serves one request. Returns whether the next may be served: not while this one is open. */
+bool Front::serve(Connection& connection, const HotRequest& request, std::string_view body) {
+  const uint32_t index = indexOf(connection);
+  const Ticket ticket = {index, connection.generation};
+  Id id;
+  std::optional<Outcome> outcome;
+  switch (request.route) {
+    case Route::kPoll: {
+      // Parked before it is asked for: the pool may answer while it is being asked.
+      connection.state = State::kParked;
+      wheel_.disarm(index);
+      uint32_t record;
+      const Outcome parked = desk_->poll(index, request, &record);
+      if (parked != Outcome::kOk) {
+        connection.state = State::kReading;
+        return conclude(connection, Route::kPoll, parked, nullptr);
+      }
+      if (connection.generation != ticket.generation) return false;
+      if (connection.state == State::kParked) {
+        connection.record = record;
+        return false;
+      }
+      return connection.output == nullptr;
+    }
+    case Route::kJoin:
+      outcome = desk_->join(ticket, &id);
+      break;
+    case Route::kThrow:
+      outcome = desk_->throwSprite(ticket, request, body);
+      break;
+    case Route::kLeave:
+      outcome = desk_->leave(ticket, idOf(request));
+      break;
+  }
+  // A throw to oneself, alone, may have closed this very connection.
+  if (connection.generation != ticket.generation) return false;
+  if (!outcome) {
+    connection.state = State::kPending;
+    connection.route = request.route;
+    wheel_.disarm(index);
+    return false;
+  }
+  return conclude(connection, request.route, *outcome, &id);
+}
+
+/** Writes the outcome of a request. Returns whether the next may be served. */
+bool Front::conclude(Connection& connection, Route route, Outcome outcome, const Id* id) {
+  const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
+  const auto& reply = writer_.replies().outcomes[static_cast<size_t>(outcome)];
+  return send(connection, joined ? writer_.joined(*id) : writer_.write(reply));
+}
+
+void Front::settle(Ticket ticket, Outcome outcome, const Id* id) {
+  Connection& connection = connections_[ticket.connection];
+  if (connection.generation != ticket.generation || connection.state != State::kPending) return;
+  connection.state = State::kReading;
+  if (conclude(connection, connection.route, outcome, id)) awaitRequest(connection);
+}
+
+void Front::answer(uint32_t token, std::string_view body) {
+  Connection& connection = connections_[token];
+  connection.state = State::kReading;
+  if (send(connection, writer_.poll(body))) awaitRequest(connection);
+}
+
+/** After an answer outside the connection's own turn: on to what it has sent meanwhile. */
+void Front::awaitRequest(Connection& connection) {
+  if (connection.inputLength == 0) return;
+  if (ready_.empty()) {
+    const uint64_t once = 1;
+    (void)!::write(wake_, &once, sizeof once);
+  }
+  ready_.push_back({indexOf(connection), connection.generation});
+}
+
+// ---- Writing ------------------------------------------------------------------------------------
+
+/**
+ * Writes an answer. What the peer's kernel does not take at once is kept, and the next request
+ * waits for it. Returns whether the connection is there and may go on.
+ */
+bool Front::send(Connection& connection, std::string_view bytes) {
+  ssize_t sent = ::send(connection.fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) {
+    if (errno != EAGAIN && errno != EINTR) {
+      close(connection);
+      return false;
+    }
+    sent = 0;
+  }
+  if (static_cast<size_t>(sent) == bytes.size()) {
+    watchWhatIsWanted(connection);
+    arm(connection, Deadline::kIdle, options_.idleTime);
+    return true;
+  }
+  bytes.remove_prefix(sent);
+  auto* output = static_cast<Output*>(malloc(sizeof(Output) + bytes.size()));
+  if (output == nullptr) {
+    close(connection);
+    return false;
+  }
+  *output = {static_cast<uint32_t>(bytes.size()), 0};
+  memcpy(output->bytes(), bytes.data(), bytes.size());
+  connection.output = output;
+  counts_.heldBytes += output->length;
+  watchWhatIsWanted(connection);
+  arm(connection, Deadline::kWrite, options_.writeTime);
+  return false;
+}
+
+/** Writes on where the peer has read. */
+void Front::flush(Connection& connection) {
+  Output* const output = connection.output;
+  if (output == nullptr) return;
+  const ssize_t sent = ::send(connection.fd, output->bytes() + output->sent,
+                              output->length - output->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) {
+    if (errno != EAGAIN && errno != EINTR) close(connection);
+    return;
+  }
+  output->sent += sent;
+  if (output->sent < output->length) {
+    return arm(connection, Deadline::kWrite, options_.writeTime);
+  }
+  counts_.heldBytes -= output->length;
+  free(output);
+  connection.output = nullptr;
+  watchWhatIsWanted(connection);
+  if (connection.state == State::kClosing) {
+    shutdown(connection.fd, SHUT_WR);
+    return arm(connection, Deadline::kIdle, kLinger);
+  }
+  arm(connection, Deadline::kIdle, options_.idleTime);
+  resume(connection);
+}
+
+/** Writes a last answer, then closes once the peer has, or a second later. */
+void Front::finish(Connection& connection, const Reply& reply) {
+  connection.state = State::kClosing;
+  const uint32_t generation = connection.generation;
+  const bool whole = send(connection, writer_.write(reply));
+  if (connection.generation != generation || !whole) return;
+  shutdown(connection.fd, SHUT_WR);
+  arm(connection, Deadline::kIdle, kLinger);
+}
+
+// ---- Deadlines ----------------------------------------------------------------------------------
+
+uint32_t Front::tickAt(uint64_t milliseconds) const {
+  return static_cast<uint32_t>((milliseconds - start_) / kTickMilliseconds) + 1;
+}
+
+void Front::arm(Connection& connection, Deadline deadline, uint32_t milliseconds) {
+  connection.deadline = deadline;
+  wheel_.arm(indexOf(connection), tickAt(now_ + milliseconds) + 1);
+}
+
+void Front::tick(uint64_t now) {
+  now_ = now;
+  writer_.setDate(time(nullptr));
+  refusedThisTick_ = 0;
+  listener_.restoreSpare();
+  resumeListening();
+  // What is left over waits for the next tick: nobody minds a deadline that is late by one.
+  wheel_.sweep(tickAt(now), kTickBudget, [this](uint32_t index) { fire(connections_[index]); });
+}
+
+void Front::fire(Connection& connection) {
+  const bool halfway =
+      connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
+  if (connection.state == State::kReading && halfway) {
+    ++counts_.timedOut;
+    return finish(connection, writer_.replies().timedOut);
+  }
+  if (connection.deadline == Deadline::kWrite) ++counts_.slowReaders;
+  close(connection);
+}
+
+// ---- Closing ------------------------------------------------------------------------------------
+
+/** Writing comes first; and who has sent enough ahead is not read from. */
+void Front::watchWhatIsWanted(Connection& connection) {
+  const bool enough = connection.needed == 0 && connection.inputLength >= kPipelinedBytes;
+  const uint8_t interest = connection.output != nullptr ? kWrite : enough ? 0 : kRead;
+  if (connection.interest == interest) return;
+  connection.interest = interest;
+  epoll_event event = {EPOLLRDHUP, {.u64 = keyOf(indexOf(connection), connection.generation)}};
+  if ((interest & kRead) != 0) event.events |= EPOLLIN;
+  if ((interest & kWrite) != 0) event.events |= EPOLLOUT;
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.fd, &event);
+}
+
+void Front::close(Connection& connection) {
+  if (connection.state == State::kParked) desk_->drop(connection.record, indexOf(connection));
+  ::close(connection.fd);
+  forget(connection);
+}
+
+/** Gives a connection's place back; its descriptor is closed, or somebody else's. */
+void Front::forget(Connection& connection) {
+  const uint32_t index = indexOf(connection);
+  dropInput(connection);
+  if (connection.output != nullptr) counts_.heldBytes -= connection.output->length;
+  free(connection.output);
+  wheel_.disarm(index);
+  const uint32_t generation = connection.generation + 1;
+  connection = Connection{};
+  connection.generation = generation;
+  connection.record = freeConnection_;
+  freeConnection_ = index + 1;
+  --counts_.open;
+  // Places are free again: the door need not wait for the tick.
+  if (refusedThisTick_ < kRefusedPerTick) resumeListening();
+}
+
+uint32_t Front::closeIdle() {
+  for (uint32_t index = 0; index < used_; ++index) {
+    Connection& connection = connections_[index];
+    if (connection.state == State::kReading && connection.output == nullptr &&
+        connection.inputLength == 0) {
+      close(connection);
+    }
+  }
+  return counts_.open;
+}
+
+void Front::closeAll() {
+  stopListening();
+  for (uint32_t index = 0; index < used_; ++index) {
+    if (connections_[index].state != State::kFree) close(connections_[index]);
+  }
+}
+
+}  // namespace sprites

@@ -1,0 +1,173 @@
+// The front door: every connection to the server, on one epoll descriptor of its own.
+//
+//   listener ─▶ reading ──hot request──▶ desk ──outcome──▶ answer ─▶ reading
+//                 │  ▲                    └─poll─▶ parked ──answer──▲
+//                 │  └─ input: only while a request is in pieces
+//                 │     output: only while the peer reads slowly
+//                 └──anything unusual──▶ handed over, descriptor and bytes, to Node
+//
+//   connections   [ 40 bytes ][ 40 bytes ] …      one array, an index a connection
+//
+// Lifecycle of a connection: accepted; reading, with a deadline for the next request's head and one
+// for its body; parked while its poll waits, with no deadline of its own (keepalive and the hold
+// see to it); pending while a worker's request is under way; closing, for a second, after a last
+// answer that must arrive. Its place is reused; the generation tells an event of the one before.
+//
+// One request at a time: what a peer pipelines behind a parked poll or an unread answer waits in
+// its input, bounded, and then in the kernel. So an answer never waits behind another, and the
+// memory a peer can take is one request and one answer.
+//
+// Cost of a parked poll: 40 bytes here, 12 in the wheel, and the client's record. A throw is one
+// read, one write to the neighbor, one to the thrower: no allocation but the sprite's.
+// Rejected: a uv_tcp_t per connection (248 bytes and a callback with its buffer each),
+// edge-triggered epoll (every read would have to run into EAGAIN: one system call more a request).
+#ifndef SPRITES_FRONT_H_
+#define SPRITES_FRONT_H_
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "desk.h"
+#include "listener.h"
+#include "replies.h"
+#include "reserve.h"
+#include "wheel.h"
+
+struct epoll_event;
+
+namespace sprites {
+
+struct FrontOptions {
+  uint32_t connections;  // at most; one more is answered 503
+  uint32_t maxSprite;    // bytes; a throw with more is Node's to refuse
+  uint32_t headTime;     // milliseconds a head may take, from its first byte or the accept
+  uint32_t bodyTime;     // milliseconds a body may take, from the end of the head
+  uint32_t idleTime;     // milliseconds between requests
+  uint32_t writeTime;    // milliseconds in which a peer that does not read must read something
+};
+
+struct FrontCounts {
+  uint64_t accepted, refused, handedOver, requests;
+  uint64_t timedOut;     // heads and bodies that came too slowly
+  uint64_t slowReaders;  // closed because they did not read their answer
+  uint64_t outOfFiles;   // times accept found no file left
+  uint64_t heldBytes;    // input and output held for connections, now
+  uint32_t open;         // connections, now
+};
+
+class Front : public Carrier {
+ public:
+  /** Takes a connection the front door does not serve: the descriptor is the callee's. */
+  using HandOver = std::function<void(int fd, std::string_view bytes)>;
+
+  /** `desk` outlives the front door; `now` in milliseconds. Throws std::system_error. */
+  Front(const FrontOptions& options, Replies replies, Desk* desk, HandOver handOver, uint64_t now);
+  ~Front() override;
+  Front(const Front&) = delete;
+  Front& operator=(const Front&) = delete;
+
+  /** Listens: see Listener::listen. */
+  int listen(const char* address, uint16_t port, int backlog);
+  uint16_t port() const { return listener_.port(); }
+
+  /** Readable when there is something to do: call turn. */
+  int fd() const { return epoll_; }
+
+  /** Does what there is to do, a bounded share of it. */
+  void turn();
+
+  /** Ends what is due at `now`, milliseconds. To be called every kTickMilliseconds. */
+  void tick(uint64_t now);
+
+  /** Accepts no more connections. */
+  void stopListening();
+
+  /** Closes the connections that nothing is owed to; returns how many are left. */
+  uint32_t closeIdle();
+
+  /** Closes every connection. */
+  void closeAll();
+
+  /** A poll's answer, from the pool. */
+  void answer(uint32_t token, std::string_view body) override;
+
+  /** The outcome of a request that the desk left open; `id` of a join that was kOk. */
+  void settle(Ticket ticket, Outcome outcome, const Id* id);
+
+  const FrontCounts& counts() const { return counts_; }
+
+ private:
+  enum class State : uint8_t { kFree, kReading, kParked, kPending, kClosing };
+
+  /** What a deadline in the wheel means for a reading connection. */
+  enum class Deadline : uint8_t { kIdle, kHead, kBody, kWrite };
+
+  struct Output;
+
+  struct Connection {
+    char* input;     // bytes read and not dealt with
+    Output* output;  // bytes the peer's kernel has not taken
+    int32_t fd;
+    uint32_t generation;
+    uint32_t record;  // of the parked client; of a free one: the next free one + 1
+    uint32_t inputLength;
+    uint32_t needed;  // bytes of input that make the request whole; 0 when not known
+    State state;
+    Deadline deadline;
+    uint8_t interest;  // what epoll watches for
+    Route route;       // of a pending request
+  };
+  static_assert(sizeof(Connection) == 40, "the memory figures in README count on it");
+
+  uint32_t indexOf(const Connection& connection) const { return &connection - connections_.data(); }
+
+  void acceptSome();
+  bool refuseOnSpare();
+  void open(int fd);
+  void event(Connection& connection, uint32_t events);
+  void read(Connection& connection);
+  void process(Connection& connection, const char* data, size_t length);
+  bool serve(Connection& connection, const HotRequest& request, std::string_view body);
+  bool conclude(Connection& connection, Route route, Outcome outcome, const Id* id);
+  bool keep(Connection& connection, const char* data, size_t length, size_t needed);
+  void dropInput(Connection& connection);
+  void resume(Connection& connection);
+  void handOver(Connection& connection, const char* data, size_t length);
+  bool send(Connection& connection, std::string_view bytes);
+  void flush(Connection& connection);
+  void finish(Connection& connection, const Reply& reply);
+  void fire(Connection& connection);
+  void close(Connection& connection);
+  void forget(Connection& connection);
+  void watchWhatIsWanted(Connection& connection);
+  void arm(Connection& connection, Deadline deadline, uint32_t milliseconds);
+  void awaitRequest(Connection& connection);
+  uint32_t tickAt(uint64_t milliseconds) const;
+  void pauseListening();
+  void resumeListening();
+
+  const FrontOptions options_;
+  ReplyWriter writer_;
+  Desk* const desk_;
+  const HandOver handOver_;
+  Listener listener_;
+  int epoll_;
+  int wake_;  // an eventfd: some connection is ready to be resumed
+  Reserved<Connection> connections_;
+  Wheel wheel_;
+  std::unique_ptr<char[]> buffer_;
+  std::vector<Ticket> ready_;  // answered outside their turn, with input left to deal with
+  FrontCounts counts_ = {};
+  const uint64_t start_;  // milliseconds
+  uint64_t now_;
+  uint32_t used_ = 0;            // connections ever used at once
+  uint32_t freeConnection_ = 0;  // the first free one among them + 1
+  uint32_t refusedThisTick_ = 0;
+  bool listening_ = false;
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_FRONT_H_

@@ -1,0 +1,181 @@
+// Front: the front door as a JavaScript object, on Node's own loop. Conversion only.
+#include <uv.h>
+
+#include <cstring>
+#include <system_error>
+
+#include "clients.h"
+#include "convert.h"
+#include "front.h"
+#include "wraps.h"
+
+namespace sprites {
+
+namespace {
+
+using v8::Array;
+using v8::Function;
+using v8::FunctionTemplate;
+using v8::Local;
+using v8::Object;
+using v8::Value;
+
+uint64_t microseconds() { return uv_hrtime() / 1000; }
+
+/** {outcomes: [text, …], poll, joined: [text, text], timedOut, refused} */
+Replies repliesOf(Local<Value> given) {
+  Replies replies;
+  Local<Array> outcomes = get(given, "outcomes").As<Array>();
+  for (uint32_t i = 0; i < kOutcomes; ++i) {
+    replies.outcomes[i] = Reply(textOf(Nan::Get(outcomes, i).ToLocalChecked()));
+  }
+  Local<Array> joined = get(given, "joined").As<Array>();
+  replies.joined = Reply(textOf(Nan::Get(joined, 0).ToLocalChecked()));
+  replies.joinedEnd = textOf(Nan::Get(joined, 1).ToLocalChecked());
+  replies.poll = Reply(textIn(given, "poll"));
+  replies.timedOut = Reply(textIn(given, "timedOut"));
+  replies.refused = Reply(textIn(given, "refused"));
+  return replies;
+}
+
+}  // namespace
+
+class FrontDoor : public Nan::ObjectWrap {
+ public:
+  static void init(Local<Object> target) {
+    Local<FunctionTemplate> constructor = Nan::New<FunctionTemplate>(create);
+    constructor->SetClassName(Nan::New("Front").ToLocalChecked());
+    constructor->InstanceTemplate()->SetInternalFieldCount(1);
+    Nan::SetPrototypeMethod(constructor, "listen", listen);
+    Nan::SetPrototypeMethod(constructor, "stopListening", stopListening);
+    Nan::SetPrototypeMethod(constructor, "closeIdle", closeIdle);
+    Nan::SetPrototypeMethod(constructor, "status", status);
+    Nan::SetPrototypeMethod(constructor, "close", close);
+    set(target, "Front", Nan::GetFunction(constructor).ToLocalChecked());
+  }
+
+ private:
+  FrontDoor(const FrontOptions& options, Replies replies, Local<Object> pool,
+            Local<Function> onHandOver)
+      : pool_(pool),
+        desk_(clientsOf(pool), microseconds),
+        onHandOver_(onHandOver),
+        resource_("sprites:hand-over"),
+        front_(
+            options, std::move(replies), &desk_,
+            [this](int fd, std::string_view bytes) { handOver(fd, bytes); },
+            uv_now(Nan::GetCurrentEventLoop())) {
+    clientsOf(pool)->setCarrier(CarriedBy::kFront, &front_);
+    uv_loop_t* loop = Nan::GetCurrentEventLoop();
+    // The handles outlive the object: the loop gives them back when it has closed them.
+    poll_ = new uv_poll_t;
+    poll_->data = this;
+    uv_poll_init(loop, poll_, front_.fd());
+    uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
+      static_cast<FrontDoor*>(poll->data)->front_.turn();
+    });
+    timer_ = new uv_timer_t;
+    timer_->data = this;
+    uv_timer_init(loop, timer_);
+    uv_timer_start(
+        timer_,
+        [](uv_timer_t* timer) {
+          static_cast<FrontDoor*>(timer->data)->front_.tick(uv_now(timer->loop));
+        },
+        kTickMilliseconds, kTickMilliseconds);
+    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+  }
+
+  ~FrontDoor() override { stop(); }
+
+  void stop() {
+    if (poll_ == nullptr) return;
+    front_.closeAll();
+    uv_close(reinterpret_cast<uv_handle_t*>(poll_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_poll_t*>(handle); });
+    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    poll_ = nullptr;
+  }
+
+  void handOver(int fd, std::string_view bytes) {
+    Nan::HandleScope scope;
+    Local<Value> arguments[] = {Nan::New(fd),
+                                Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked()};
+    onHandOver_.Call(2, arguments, &resource_);
+  }
+
+  // new Front({connections, maxSprite, headTime, …}, replies, pool, onHandOver(fd, bytes))
+  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    const FrontOptions options = {
+        .connections = uint32In(info[0], "connections"),
+        .maxSprite = uint32In(info[0], "maxSprite"),
+        .headTime = uint32In(info[0], "headTime"),
+        .bodyTime = uint32In(info[0], "bodyTime"),
+        .idleTime = uint32In(info[0], "idleTime"),
+        .writeTime = uint32In(info[0], "writeTime"),
+    };
+    try {
+      auto* door =
+          new FrontDoor(options, repliesOf(info[1]), info[2].As<Object>(), info[3].As<Function>());
+      door->Wrap(info.This());
+      info.GetReturnValue().Set(info.This());
+    } catch (const std::bad_alloc&) {
+      Nan::ThrowError("no address space for this many connections");
+    } catch (const std::system_error& error) {
+      Nan::ThrowError(Nan::ErrnoException(error.code().value(), "epoll_create1"));
+    }
+  }
+
+  // listen(address, port, backlog) → the port; throws with code and syscall
+  static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
+    Front& front = unwrap<FrontDoor>(info)->front_;
+    const int error =
+        front.listen(textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
+                     static_cast<int>(uint32Of(info[2])));
+    if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
+    info.GetReturnValue().Set(front.port());
+  }
+
+  static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FrontDoor>(info)->front_.stopListening();
+  }
+
+  // closeIdle() → connections left
+  static void closeIdle(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<FrontDoor>(info)->front_.closeIdle());
+  }
+
+  // status() → the counts
+  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+    const FrontCounts& counts = unwrap<FrontDoor>(info)->front_.counts();
+    Local<Object> result = Nan::New<Object>();
+    set(result, "connections", counts.open);
+    set(result, "accepted", counts.accepted);
+    set(result, "connectionsRefused", counts.refused);
+    set(result, "handedOver", counts.handedOver);
+    set(result, "requests", counts.requests);
+    set(result, "timedOut", counts.timedOut);
+    set(result, "slowReaders", counts.slowReaders);
+    set(result, "outOfFiles", counts.outOfFiles);
+    set(result, "heldBytes", counts.heldBytes);
+    info.GetReturnValue().Set(result);
+  }
+
+  // close(): every connection ends, and the loop is let go
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FrontDoor>(info)->stop();
+  }
+
+  Nan::Persistent<Object> pool_;  // outlives the front door
+  PoolDesk desk_;
+  Nan::Callback onHandOver_;
+  Nan::AsyncResource resource_;
+  Front front_;
+  uv_poll_t* poll_ = nullptr;  // nullptr: closed
+  uv_timer_t* timer_ = nullptr;
+};
+
+void initFront(Local<Object> target) { FrontDoor::init(target); }
+
+}  // namespace sprites
