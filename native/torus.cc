@@ -335,11 +335,12 @@ void Torus::weaveAll(Axis axis) {
 }
 
 void Torus::clear() {
-  nodes_.clear();
-  grid_.clear();
-  holes_.clear();
-  blockHole_.clear();
-  size_ = holeCount_ = 0;
+  for (uint32_t slot = 0; slot < opened_; ++slot) {
+    if (grid_[slot] != 0) nodes_[grid_[slot] - 1] = Node{};
+    grid_[slot] = 0;
+  }
+  while (holeCount_ > 0) fillHole(holes_[holeCount_ - 1]);
+  size_ = 0;
   own_[kRow] = own_[kColumn] = 1;
   resize(0);
 }

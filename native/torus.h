@@ -152,7 +152,7 @@ class Torus {
   /**
    * Replaces the torus by a saved one, link for link. Checks everything: when the data is no
    * torus (or one larger than the capacity) it returns false, and the torus is empty.
-   * Takes time in proportion to `opened`. The account of touches goes on.
+   * Takes time in proportion to `opened`, of both. The account of touches goes on.
    */
   bool restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
                size_t count);

@@ -15,7 +15,11 @@ using v8::Object;
 using v8::Value;
 
 void set(Local<Object> object, const char* name, double value) {
-  Nan::Set(object, Nan::New(name).ToLocalChecked(), Nan::New(value));
+  // Interned, because the engine would look a plain string up in its table of names each time.
+  Local<v8::String> key =
+      v8::String::NewFromUtf8(v8::Isolate::GetCurrent(), name, v8::NewStringType::kInternalized)
+          .ToLocalChecked();
+  Nan::Set(object, key, Nan::New(value));
 }
 
 /**
@@ -35,6 +39,7 @@ class TorusWrap : public Nan::ObjectWrap {
     Nan::SetPrototypeMethod(type, "slot", slot);
     Nan::SetPrototypeMethod(type, "place", place);
     Nan::SetPrototypeMethod(type, "state", state);
+    Nan::SetPrototypeMethod(type, "touches", touches);
     Nan::SetPrototypeMethod(type, "links", links);
     Nan::SetPrototypeMethod(type, "slots", slots);
     Nan::SetPrototypeMethod(type, "restore", restore);
@@ -139,7 +144,7 @@ class TorusWrap : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  /** state(): {size, opened, rows, columns, ownRows, ownColumns, steps, touched, mostTouched} */
+  /** state(): {size, opened, rows, columns, ownRows, ownColumns} */
   static NAN_METHOD(state) {
     const Torus& torus = self(info)->torus_;
     Local<Object> result = Nan::New<Object>();
@@ -149,9 +154,16 @@ class TorusWrap : public Nan::ObjectWrap {
     set(result, "columns", torus.columns());
     set(result, "ownRows", torus.ownRows());
     set(result, "ownColumns", torus.ownColumns());
-    set(result, "steps", static_cast<double>(torus.touches().steps));
-    set(result, "touched", static_cast<double>(torus.touches().total));
-    set(result, "mostTouched", torus.touches().most);
+    info.GetReturnValue().Set(result);
+  }
+
+  /** touches(): {steps, total, most}, the account of law 2 */
+  static NAN_METHOD(touches) {
+    const Touches& touches = self(info)->torus_.touches();
+    Local<Object> result = Nan::New<Object>();
+    set(result, "steps", static_cast<double>(touches.steps));
+    set(result, "total", static_cast<double>(touches.total));
+    set(result, "most", touches.most);
     info.GetReturnValue().Set(result);
   }
 

@@ -1,0 +1,224 @@
+/**
+ * The oracle: the torus as its rules say it, in the plainest way. It keeps who sits in which slot,
+ * and works every link out anew from that, so it is slow, and it shares no idea with the native
+ * torus about how a step is done:
+ *
+ * - Slots are opened in shells: for m = 0, 1, 2, … first column m (rows 0 to m - 1), then row m
+ *   (columns 0 to m). Each of these lines is complete when its shell is opened whole.
+ * - A line is a cycle of its own once it was complete, until more than a quarter of its shell is
+ *   closed; else it hangs on the line before it, as its continuation.
+ * - A join takes some hole, or opens the next slot if there is no hole.
+ * - A leave from the last slot closes it, and the empty slots before it. Any other leave makes a
+ *   hole; but if the aligned 4 x 4 block already has one, the newest node moves into the slot, and
+ *   its own slot is closed in the same way.
+ */
+
+const AXES = [
+  { name: 'row', across: 'column', backward: 0, forward: 1 },
+  { name: 'column', across: 'row', backward: 2, forward: 3 },
+];
+
+/** Every slot's row and column, in the order they are opened; grown as needed. */
+const cells = [];
+
+/** The way back: slots by row, then by column. */
+const slots = [];
+
+/** The shells, in order: the line each completes, and its slots, from `start` to before `end`. */
+const shells = [];
+
+function open(row, column) {
+  (slots[row] ??= [])[column] = cells.length;
+  cells.push({ row, column });
+}
+
+function walkShells(count) {
+  while (cells.length < count) {
+    const start = cells.length;
+    const axis = shells.at(-1)?.axis === 'row' ? 'column' : 'row';
+    const line = shells.length === 0 ? 0 : shells.at(-1).line + (axis === 'column' ? 1 : 0);
+    if (axis === 'column') {
+      for (let row = 0; row < line; row++) open(row, line);
+    } else {
+      for (let column = 0; column <= line; column++) open(line, column);
+    }
+    shells.push({ axis, line, start, end: cells.length });
+  }
+}
+
+/**
+ * @param {number} slot
+ * @returns {{row: number, column: number}} where the slot is in the grid
+ */
+export function cellOf(slot) {
+  walkShells(slot + 1);
+  return cells[slot];
+}
+
+export class TorusModel {
+  constructor() {
+    /** @type {Map<number, number>} */
+    this.nodeAt = new Map();
+    /** @type {Map<number, number>} */
+    this.slotOf = new Map();
+    this.opened = 0;
+    this.own = { row: 1, column: 1 };
+  }
+
+  /**
+   * A model of a torus in a given shape.
+   *
+   * @param {{opened: number, ownRows: number, ownColumns: number}} shape
+   * @param {Iterable<[number, number]>} seats node and slot of each node
+   * @returns {TorusModel}
+   */
+  static of(shape, seats) {
+    const model = new TorusModel();
+    model.opened = shape.opened;
+    model.own = { row: shape.ownRows, column: shape.ownColumns };
+    for (const [node, slot] of seats) model.#seat(node, slot);
+    walkShells(shape.opened);
+    return model;
+  }
+
+  get size() {
+    return this.slotOf.size;
+  }
+
+  /** @returns {{rows: number, columns: number}} lines with at least one opened slot */
+  get extent() {
+    if (this.opened === 0) return { rows: 0, columns: 0 };
+    const opened = shells.filter((shell) => shell.start < this.opened);
+    return {
+      rows: opened.filter((shell) => shell.axis === 'row').length,
+      // Column 0 has no shell of its own: its slots are the first of every row.
+      columns: 1 + opened.filter((shell) => shell.axis === 'column').length,
+    };
+  }
+
+  /**
+   * A node joins.
+   *
+   * @param {number} node
+   * @param {number} slot the slot it was given, which is the torus's choice among the holes
+   * @throws {Error} if the rules do not allow that slot
+   */
+  join(node, slot) {
+    if (this.slotOf.has(node)) throw new Error(`node ${node} joins twice`);
+    const holes = this.opened - this.size;
+    if (holes === 0 && slot !== this.opened) throw new Error(`no hole: slot ${slot} is not the next`);
+    if (holes > 0 && (slot >= this.opened || this.nodeAt.has(slot))) {
+      throw new Error(`slot ${slot} is no hole, and there are ${holes}`);
+    }
+    this.#seat(node, slot);
+    if (slot === this.opened) this.opened++;
+    this.#settleLines();
+  }
+
+  /**
+   * A node leaves.
+   *
+   * @param {number} node
+   * @returns {number|undefined} the node that moved into its slot, if one did
+   */
+  leave(node) {
+    const slot = this.slotOf.get(node);
+    let moved;
+    this.#unseat(node);
+    if (slot !== this.opened - 1 && this.holesInBlockOf(slot) > 1) {
+      moved = this.nodeAt.get(this.opened - 1);
+      this.#unseat(moved);
+      this.#seat(moved, slot);
+    }
+    while (this.opened > 0 && !this.nodeAt.has(this.opened - 1)) this.opened--;
+    this.#settleLines();
+    return moved;
+  }
+
+  /**
+   * @param {number} slot
+   * @returns {number} empty slots among the opened ones of its block
+   */
+  holesInBlockOf(slot) {
+    const { row, column } = cellOf(slot);
+    const top = row - (row % 4);
+    const left = column - (column % 4);
+    let holes = 0;
+    for (let i = top; i < top + 4; i++) {
+      for (let j = left; j < left + 4; j++) {
+        const other = slots[i]?.[j];
+        if (other < this.opened && !this.nodeAt.has(other)) holes++;
+      }
+    }
+    return holes;
+  }
+
+  /**
+   * The cycles of an axis, from nothing but who sits where.
+   *
+   * @param {{name: string, across: string}} axis
+   * @returns {number[][]} the nodes of each cycle, in order
+   */
+  cycles(axis) {
+    const lines = [];
+    for (const [slot, node] of this.nodeAt) {
+      const cell = cellOf(slot);
+      (lines[cell[axis.name]] ??= []).push({ node, position: cell[axis.across] });
+    }
+    const cycles = [];
+    lines.forEach((line, number) => {
+      line.sort((a, b) => a.position - b.position);
+      const nodes = line.map(({ node }) => node);
+      if (number < this.own[axis.name]) {
+        cycles[number] = nodes;
+      } else {
+        cycles[number - 1] = [...(cycles[number - 1] ?? []), ...nodes];
+      }
+    });
+    return cycles.filter(Boolean);
+  }
+
+  /**
+   * @returns {Map<number, number[]>} each node's neighbors, in the order left, right, up, down
+   */
+  links() {
+    const links = new Map();
+    for (const node of this.slotOf.keys()) links.set(node, [node, node, node, node]);
+    for (const axis of AXES) {
+      for (const cycle of this.cycles(axis)) {
+        cycle.forEach((node, i) => {
+          const following = cycle[(i + 1) % cycle.length];
+          links.get(node)[axis.forward] = following;
+          links.get(following)[axis.backward] = node;
+        });
+      }
+    }
+    return links;
+  }
+
+  #seat(node, slot) {
+    this.nodeAt.set(slot, node);
+    this.slotOf.set(node, slot);
+  }
+
+  #unseat(node) {
+    this.nodeAt.delete(this.slotOf.get(node));
+    this.slotOf.delete(node);
+  }
+
+  /** Lines complete become their own, lines a quarter closed hang. */
+  #settleLines() {
+    walkShells(this.opened + 1);
+    for (const axis of ['row', 'column']) {
+      let own = 1;
+      for (const shell of shells) {
+        if (shell.axis !== axis || shell.line === 0 || shell.start >= this.opened) continue;
+        const length = shell.end - shell.start;
+        const closed = Math.max(0, shell.end - this.opened);
+        const wasOwn = shell.line < this.own[axis];
+        if (closed === 0 || (wasOwn && closed <= Math.floor(length / 4))) own = shell.line + 1;
+      }
+      this.own[axis] = own;
+    }
+  }
+}

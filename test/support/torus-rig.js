@@ -1,0 +1,178 @@
+import assert from 'node:assert/strict';
+import { loadAddon } from '../../lib/addon.js';
+import { TorusModel } from '../model/torus.js';
+import { checkLaw1, checkLaw4, law5Share } from '../model/laws.js';
+
+const { Torus } = loadAddon();
+
+/** Law 2: the most other nodes one step may touch. */
+export const MOST_TOUCHED = 12;
+
+/**
+ * @param {number} seed
+ * @returns {() => number} random numbers from 0 to below 1, the same for the same seed
+ */
+export function seeded(seed) {
+  let state = seed | 0;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/**
+ * A native torus and its model, stepped together. Every step is held to law 2. Every so many steps
+ * the whole torus is compared with the model and checked against laws 1 and 4; when that is every
+ * step, its count of touched nodes is held against the links that really changed, too.
+ */
+export class Rig {
+  /**
+   * @param {number} capacity
+   * @param {{every?: number, seed?: number}} [options] `every`: steps between two inspections
+   */
+  constructor(capacity, { every = Infinity, seed = 1 } = {}) {
+    this.torus = new Torus(capacity);
+    this.model = new TorusModel();
+    this.every = every;
+    this.random = seeded(seed);
+    this.allSteps = 0;
+    this.steps = 0;
+    this.touched = 0;
+    this.most = 0;
+    this.links = new Uint32Array(4 * capacity).fill(0xffffffff);
+    this.before = this.links.slice();
+    // Numbers are given out at random, so that none says anything of a node's place.
+    this.free = Array.from({ length: capacity }, (_, i) => i);
+    for (let i = capacity - 1; i > 0; i--) this.#swap(this.free, i, this.pick(i + 1));
+    this.nodes = [];
+    this.index = [];
+  }
+
+  get size() {
+    return this.nodes.length;
+  }
+
+  /** A random whole number below `bound`. */
+  pick(bound) {
+    return Math.floor(this.random() * bound);
+  }
+
+  /** Lets a node join. */
+  join() {
+    const node = this.free.pop();
+    const touched = this.torus.join(node);
+    this.model.join(node, this.torus.slot(node));
+    this.index[node] = this.nodes.push(node) - 1;
+    this.#settle(node, undefined, touched);
+  }
+
+  /** Lets a node leave, by default a random one. */
+  leave(node = this.nodes[this.pick(this.size)]) {
+    const touched = this.torus.leave(node);
+    const moved = this.model.leave(node);
+    const index = this.index[node];
+    this.#swap(this.nodes, index, this.size - 1);
+    this.nodes.pop();
+    if (index < this.size) this.index[this.nodes[index]] = index;
+    this.free.push(node);
+    this.#settle(node, moved, touched);
+  }
+
+  /** Joins, or random leaves, until there are `size` nodes. */
+  resize(size) {
+    while (this.size < size) this.join();
+    while (this.size > size) this.leave();
+  }
+
+  /**
+   * One random step at a population that wavers around a size, as arrivals and departures do.
+   *
+   * @param {number} size
+   */
+  churn(size) {
+    if (this.random() < size / (size + this.size)) this.join();
+    else this.leave();
+  }
+
+  /**
+   * Lets every node leave that the condition, asked now, is true of.
+   *
+   * @param {(cell: {row: number, column: number, slot: number}) => boolean} condition
+   */
+  leaveWhere(condition) {
+    const gone = this.nodes.filter((node) => condition(this.cell(node)));
+    for (const node of gone) this.leave(node);
+  }
+
+  /** Where a node is: {row, column, rows, columns, slot}. */
+  cell(node) {
+    return { ...this.torus.place(node), slot: this.torus.slot(node) };
+  }
+
+  /** The node in the last slot. */
+  newest() {
+    return this.model.nodeAt.get(this.model.opened - 1);
+  }
+
+  /** Compares all with the model, and checks laws 1 and 4. Costs time in proportion to the size. */
+  inspect() {
+    this.torus.links(this.links);
+    const state = this.torus.state();
+    assert.equal(state.size, this.model.size);
+    assert.equal(state.opened, this.model.opened);
+    assert.equal(state.ownRows, this.model.own.row);
+    assert.equal(state.ownColumns, this.model.own.column);
+    assert.deepEqual({ rows: state.rows, columns: state.columns }, this.model.extent);
+    for (const [node, expected] of this.model.links()) {
+      const slot = this.torus.slot(node);
+      if (slot !== this.model.slotOf.get(node)) {
+        assert.fail(`${node} is in slot ${slot}, not ${this.model.slotOf.get(node)}`);
+      }
+      for (let edge = 0; edge < 4; edge++) {
+        const found = this.links[4 * node + edge];
+        if (found !== expected[edge]) {
+          assert.fail(`edge ${edge} of ${node} leads to ${found}, not ${expected[edge]}, after ` +
+            `${this.allSteps} steps, with ${this.size} nodes in ${this.model.opened} slots`);
+        }
+      }
+    }
+    checkLaw1(this.links, this.nodes);
+    checkLaw4(this.links, this.nodes, (node) => this.model.slotOf.get(node));
+  }
+
+  /** The share of law 5, as things are. */
+  share() {
+    this.torus.links(this.links);
+    return law5Share(this.links, this.nodes);
+  }
+
+  /** What the steps since the last call touched: {steps, mean, most}. */
+  account() {
+    const { steps, touched, most } = this;
+    this.steps = this.touched = this.most = 0;
+    return { steps, mean: steps === 0 ? 0 : touched / steps, most };
+  }
+
+  #settle(subject, moved, touched) {
+    this.allSteps++;
+    this.steps++;
+    this.touched += touched;
+    this.most = Math.max(this.most, touched);
+    if (touched > MOST_TOUCHED) assert.fail(`law 2: a step touched ${touched} nodes`);
+    if (this.allSteps % this.every === 0) this.inspect();
+    if (this.every !== 1) return;
+    const changed = new Set(moved === undefined ? [] : [moved]);
+    this.links.forEach((link, i) => {
+      if (link !== this.before[i]) changed.add(i >> 2);
+    });
+    changed.delete(subject);
+    assert.equal(touched, changed.size, 'the torus counts the nodes it touched');
+    [this.links, this.before] = [this.before, this.links];
+  }
+
+  #swap(list, i, j) {
+    [list[i], list[j]] = [list[j], list[i]];
+  }
+}
