@@ -276,7 +276,7 @@ class HeadReader {
       } else {
         return Verdict::kHandOver;
       }
-    } while (*at_ == '&');
+    } while (*at_ == '&' && !(hasAck && out_->hasHold));
     return kGoOn;
   }
 
@@ -338,24 +338,22 @@ class HeadReader {
 
   /** Whether the value from `value` to `at_` suits its header; `whole` tells that it ends there. */
   bool judge(Name name, const char* value, bool whole) {
-    const char* last = at_;
-    while (last != value && isBlank(last[-1])) --last;
-    const auto length = static_cast<size_t>(last - value);
-    const bool ended = whole || last != at_;  // blanks behind it: it can grow no more
+    const auto length = static_cast<size_t>(at_ - value);
     switch (name) {
       case Name::kHost:
-        return length > 0 || !ended;
+        return length > 0 || !whole;
+      // Node's parser is of two minds about blanks behind these, by its version: none are taken.
       case Name::kContentLength:
-        return contentLength(value, length, ended);
-      case Name::kContentEncoding:
-        return isWord(value, length, "identity", ended);
+        return contentLength(value, length, whole);
       case Name::kConnection:
-        return isWord(value, length, "keep-alive", ended);
+        return isWord(value, length, "keep-alive", whole);
+      case Name::kContentEncoding:
+        return isWord(value, length, "identity", whole);
       case Name::kForwardedFor:
-        out_->forwardedFor = spanOf(value, length);
+        out_->forwardedFor = trimmed(value);
         return true;
       case Name::kForwarded:
-        out_->forwarded = spanOf(value, length);
+        out_->forwarded = trimmed(value);
         return true;
       default:
         return false;
@@ -363,8 +361,8 @@ class HeadReader {
   }
 
   /** Digits alone, no zero in front of others, and 0 where the route takes no body. */
-  bool contentLength(const char* value, size_t length, bool ended) {
-    if (length == 0) return !ended;
+  bool contentLength(const char* value, size_t length, bool whole) {
+    if (length == 0) return !whole;
     if (length > kLengthDigits || (length > 1 && value[0] == '0')) return false;
     uint32_t sum = 0;
     for (size_t i = 0; i < length; ++i) {
@@ -377,8 +375,8 @@ class HeadReader {
 
   /** Whether the value is the word, of letters and hyphens in any case; or its start. */
   template <size_t Size>
-  static bool isWord(const char* value, size_t length, const char (&word)[Size], bool ended) {
-    if (length > Size - 1 || (ended && length < Size - 1)) return false;
+  static bool isWord(const char* value, size_t length, const char (&word)[Size], bool whole) {
+    if (length > Size - 1 || (whole && length < Size - 1)) return false;
     for (size_t i = 0; i < length; ++i) {
       const char c = value[i] >= 'A' && value[i] <= 'Z' ? value[i] + ('a' - 'A') : value[i];
       if (c != word[i]) return false;
@@ -386,14 +384,17 @@ class HeadReader {
     return true;
   }
 
-  HeadSpan spanOf(const char* value, size_t length) const {
-    return {static_cast<uint16_t>(value - begin_), static_cast<uint16_t>(length)};
+  /** The span from `value` to `at_` without the blanks at its end. */
+  HeadSpan trimmed(const char* value) const {
+    const char* last = at_;
+    while (last != value && isBlank(last[-1])) --last;
+    return {static_cast<uint16_t>(value - begin_), static_cast<uint16_t>(last - value)};
   }
 
   /** The empty line; Node refuses a request without Host (RFC 9112, section 3.2). */
   Verdict finish() {
-    if (Verdict v = literal("\r\n"); v != kGoOn) return v;
     if ((seen_ & 1u << static_cast<unsigned>(Name::kHost)) == 0) return Verdict::kHandOver;
+    if (Verdict v = literal("\r\n"); v != kGoOn) return v;
     out_->headLength = static_cast<uint32_t>(at_ - begin_);
     return Verdict::kHot;
   }

@@ -193,10 +193,10 @@ export const jsonCases = [
   ...Object.entries(bad).map(([name, text]) => ({ name, bytes: utf8(text), good: false })),
   ...Object.entries(broken).flatMap(([name, bytes]) => [
     { name: `${name}, in a string`, bytes: inString(...bytes), good: false },
-    { name: `${name}, outside`, bytes: Buffer.concat([utf8('{"a":1'), Buffer.from(bytes), utf8('}')]),
-      good: false },
+    { name: `${name}, outside`, good: false,
+      bytes: Buffer.concat([utf8('{"a":1'), Buffer.from(bytes), utf8('}')]) },
   ]),
   { name: 'UTF-16, little end first', bytes: Buffer.from('{"a":1}', 'utf16le'), good: false },
-  { name: 'three bytes cut short by the end of the text', bytes: inString(0xe2, 0x82).subarray(0, 8),
-    good: false },
+  { name: 'three bytes cut short by the end of the text', good: false,
+    bytes: inString(0xe2, 0x82).subarray(0, 8) },
 ];

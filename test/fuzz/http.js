@@ -1,0 +1,269 @@
+/**
+ * The differential fuzzer of the hot requests' reader: whatever it takes, Node's own server reads
+ * the same, with the next request beginning at the same byte.
+ *
+ *   node test/fuzz/http.js --seconds 600 --seed 7
+ *
+ * Each input is real, or a known trick, or both crossed, and then mutated a little. Three things
+ * are asked of the verdict:
+ *  - hot: Node, given these bytes, the declared body and one more request, answers both, and saw
+ *    the same method, target, numbers and body length; and no shorter piece of the head was
+ *    decided already;
+ *  - incomplete: some end makes these bytes hot, so nobody waits for what can't come;
+ *  - handed over: nothing. That is always right, and counted, so that a reader that takes nothing
+ *    does not pass.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+
+import { loadAddon } from '../../lib/addon.js';
+import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
+import { NodeReader } from '../support/node-reader.js';
+import { mutateBytes, Random } from './random.js';
+import { BATCH, bounded, main } from './run.js';
+
+/** The reader's own bounds, near which an incomplete head may have no end. */
+const HEAD_BYTES = 4096;
+const HEADERS = 64;
+const LONGEST = 6000;
+/** The longest body that is sent whole; of a longer one, this less room for what comes behind. */
+const BODY_SENT = 20000;
+const BODY_PART = BODY_SENT - 1000;
+const SENTINEL = Buffer.from('GET /sentinel HTTP/1.1\r\nHost: sentinel\r\n\r\n');
+
+const bytesOf = (text) => Buffer.from(text, 'latin1');
+
+const hotSeeds = [...realRequests.map(({ bytes }) => bytes),
+  ...Object.values(hotHeads).map(([text]) => bytesOf(text))];
+const coldSeeds = Object.values(coldHeads).map(bytesOf).filter(({ length }) => length < LONGEST);
+const seeds = [...hotSeeds, ...coldSeeds];
+
+/** Header lines of every seed, to be put into others. */
+const linesOf = (bytes) => bytes.toString('latin1').split('\r\n');
+const lines = [...new Set(seeds.flatMap((bytes) => linesOf(bytes).slice(1)))]
+  .filter((line) => line.includes(':') && line.length < 200);
+const harmless = ['Accept: */*', 'X-A: b', 'x-b:\tc ', 'Origin: null', 'Cookie: a=b; c=d',
+  'Content-Type: text/plain', 'Content-Length: 0', 'Connection: keep-alive', 'DNT: 1', 'A:',
+  'X-Forwarded-For: 10.1.2.3', 'Forwarded: for=10.1.2.3', 'Content-Encoding: identity'];
+const firstLines = [...new Set(seeds.map((bytes) => linesOf(bytes)[0]))];
+const queries = ['', '?', '?ack=1', '?hold=30', '?ack=2&hold=5', '?hold=5&ack=2', '?n=3', '?n=',
+  '?ack', '?ack=1&ack=2', '?ack=01', '?ack=9007199254740991', '?ack=9007199254740992', '?a=1', '?n=1&n=2'];
+const words = ['\r\n', '\n', '\r', '\r\n\r\n', '\n\n', '\r\n ', '\r\n\t', ' ', '\t', ':', ': ',
+  ' :', ',', ';', '\0', '\x7f', '\x80', '\xff', '?', '&', '=', '#', '%20', '%0d%0a', '/', '//', '..', '*',
+  'GET ', 'POST ', ' HTTP/1.1', ' HTTP/1.0', 'HTTP/1.1\r\n', 'http://a.example', 'close',
+  'keep-alive', 'chunked', 'identity', '100-continue', '+', '-', '0', '00', '1', '9', '2, 2', '0x2', '1e1',
+  '\xef\xbb\xbf', '\xe2\x84\xaa', '\xc5\xbf', '0\r\n\r\n', '2\r\n{}\r\n0\r\n\r\n', ID,
+  'Transfer-Encoding: chunked\r\n', 'Content-Length: 2\r\n', 'Host: b\r\n', 'Connection: close\r\n',
+].map(bytesOf);
+
+/**
+ * The mutations that know what a head is made of; about half of them leave it in good order. Each
+ * is given one of the header lines by its place, and changes the parts.
+ */
+const headMutations = {
+  'a harmless header': (random, { headers }, at) => headers.splice(at, 0, random.pick(harmless)),
+  'one more of those': (random, { headers }, at) => headers.splice(at, 0, random.pick(harmless)),
+  'any header': (random, { headers }, at) => headers.splice(at, 0, random.pick(lines)),
+  'a header twice': (random, { headers }, at) => headers.splice(at, 0, random.pick(headers)),
+  'a header less': (random, { headers }, at) => headers.splice(at, 1),
+  'other cases': (random, { headers }, at) => {
+    const change = (c) => (random.oneIn(3) ? c.toUpperCase() : c);
+    headers[at] = [...headers[at]].map(change).join('');
+  },
+  'blanks': (random, { headers }, at) => {
+    const colon = random.pick([':', ': ', ':\t ', ' :', '::', '']);
+    const end = random.pick(['', ' ', '\t', ' \t ', '\r', '\0']);
+    headers[at] = headers[at].replace(':', colon) + end;
+  },
+  'another number': (random, { headers }, at) => {
+    const other = (n) => random.pick([`0${n}`, `${n}0`, `+${n}`, `${n},${n}`, `${n} `, '0', '7',
+      '19999', '20001', '999999999', '9999999999']);
+    headers[at] = headers[at].replace(/\d+/, other);
+  },
+  'another first line': (random, parts) => { parts.first = random.pick(firstLines); },
+  'another query': (random, parts) => {
+    parts.first = parts.first.replace(/(\?\S*)?( HTTP)/, `${random.pick(queries)}$2`);
+  },
+  'other line ends': (random, parts) => { parts.newline = random.pick(['\r\n', '\n', '\r']); },
+};
+
+function mutateHead(random, bytes) {
+  const [first, ...headers] = linesOf(bytes);
+  if (headers.length === 0) return bytes;
+  const parts = { first, headers, newline: '\r\n' };
+  const at = random.below(Math.max(1, headers.length - 2));
+  headMutations[random.pick(Object.keys(headMutations))](random, parts, at);
+  return bytesOf([parts.first, ...headers].join(parts.newline));
+}
+
+function invent(random) {
+  let bytes = random.oneIn(4) ? random.pick(coldSeeds) : random.pick(hotSeeds);
+  for (let n = random.below(4); n > 0; n -= 1) bytes = mutateHead(random, bytes);
+  if (random.oneIn(2)) bytes = mutateBytes(random, bytes, random.pick(seeds), words);
+  return bytes.subarray(0, LONGEST);
+}
+
+/** What follows the head, as far as it is sent: the input's own bytes, then hostile ones. */
+function bodyOf(bytes, { headLength, bodyLength }) {
+  const body = Buffer.alloc(bodyLength > BODY_SENT ? BODY_PART : bodyLength,
+    'GET /smuggled HTTP/1.1\r\nHost: b\r\n\r\n0\r\n\r\n');
+  bytes.copy(body, 0, headLength);
+  return body;
+}
+
+/** The target Node saw, as numbers; read by the URL class, not as the reader reads. */
+function numbersOf({ method, url }) {
+  const { pathname, searchParams, hash } = new URL(url, 'http://a.example');
+  const [, route, id = null, edge = null, ...rest] = pathname.split('/');
+  const number = (name) => (searchParams.has(name) ? Number(searchParams.get(name)) : null);
+  const known = { join: 2, poll: 3, throw: 4, leave: 3 }[route] === pathname.split('/').length;
+  return { method, route: known && rest.length === 0 && hash === '' ? route : null,
+    id: id?.toLowerCase() ?? null, edge, ack: route === 'poll' ? number('ack') ?? 0 : null,
+    hold: number('hold'), n: number('n') };
+}
+
+/** Why Node did not read what the reader read, or null. */
+async function disagreement(node, bytes, hot) {
+  const headBytes = bytes.subarray(0, hot.headLength);
+  const body = bodyOf(bytes, hot);
+  const whole = body.length === hot.bodyLength;
+  const { requests, error, answer } = await node.read([Buffer.concat([headBytes, body, SENTINEL])],
+    { lastUrl: '/sentinel', bodyBytes: whole ? Infinity : body.length + SENTINEL.length });
+  if (error !== null) return `a head that Node refuses: ${error}`;
+  const [request, next] = requests;
+  if (request === undefined || request.url === '/sentinel') {
+    return `a head that Node answers ${answer.slice(9, 12)}`;
+  }
+
+  const seen = numbersOf(request);
+  for (const key of Object.keys(seen)) {
+    if (seen[key] !== hot[key]) return `${key} ${hot[key]}, which is ${seen[key]} to Node`;
+  }
+  for (const [key, name] of [['forwardedFor', 'x-forwarded-for'], ['forwarded', 'forwarded']]) {
+    const value = request.headers[name] || null;
+    if (value !== hot[key]) return `${key} ${hot[key]}, which is ${value} to Node`;
+  }
+  const declared = Number(request.headers['content-length'] ?? 0);
+  if (declared !== hot.bodyLength) return `a body of ${hot.bodyLength}, which is ${declared} to Node`;
+  if (!whole) {
+    const swallowed = request.bodyLength === body.length + SENTINEL.length && next === undefined;
+    return swallowed ? null : 'a body that is shorter to Node';
+  }
+  if (!request.complete || request.bodyLength !== hot.bodyLength) {
+    return `a body of ${hot.bodyLength} bytes, which has ${request.bodyLength} to Node`;
+  }
+  if (next?.url !== '/sentinel') return `a next request that is ${next?.url} to Node`;
+  const plain = answer.startsWith('HTTP/1.1 200 OK\r\n') && !/connection: close/i.test(answer);
+  return plain ? null : 'a request that Node answers otherwise';
+}
+
+/** Ends that make an incomplete head hot, if anything can: the rests of hot ones. */
+const ends = (() => {
+  const all = new Set();
+  const models = [
+    head(`GET /poll/${ID}?ack=12&hold=30`), head(`GET /poll/${ID}?hold=30&ack=12`),
+    head('POST /join'), head(`POST /leave/${ID}`), ...['left', 'right', 'up', 'down']
+      .map((edge) => head(`POST /throw/${ID}/${edge}?n=7`, 'Content-Length: 0')),
+    ...['Content-Encoding: identity', 'Connection: keep-alive', 'X: y']
+      .map((line) => head('POST /join', line)),
+  ];
+  const host = 'Host: a.example\r\n';
+  for (const model of models) {
+    const hostless = model.replace(host, '');
+    for (const variant of [model, hostless, hostless.replace(/\r\n$/, `${host}\r\n`)]) {
+      for (let i = 0; i < variant.length; i += 1) all.add(variant.slice(i));
+    }
+  }
+  return [...all].sort((a, b) => a.length - b.length).map(bytesOf);
+})();
+
+/** Whether some end makes the incomplete head hot; near the reader's bounds nothing is asked. */
+function canEnd(read, bytes) {
+  const headers = bytes.toString('latin1').split('\r\n').length - 1;
+  if (bytes.length > HEAD_BYTES - 200 || headers >= HEADERS - 1) return true;
+  return ends.some((end) => read(Buffer.concat([bytes, end])));
+}
+
+/** Why the verdict on the input is wrong, or null. */
+async function complaint(random, node, read, bytes) {
+  const said = read(bytes);
+  if (said === null) return canEnd(read, bytes) ? null : 'a wait for what no bytes can bring';
+  const cut = random.below(said ? said.headLength : bytes.length + 1);
+  const earlier = read(bytes.subarray(0, cut));
+  if (said ? earlier !== null : earlier) return `another verdict on its first ${cut} bytes`;
+  return said ? disagreement(node, bytes, said) : null;
+}
+
+/** Reads what is left of a head after one repair, and counts the bytes of the head as it was. */
+function repaired(read, bytes, repair) {
+  const said = read(bytes);
+  if (said !== false) return said;
+  const text = bytes.toString('latin1');
+  const mended = repair(text);
+  if (mended === text) return said;
+  const hot = read(bytesOf(mended));
+  return hot && { ...hot, headLength: hot.headLength + text.length - mended.length };
+}
+
+const planted = (repair) => (read) => (bytes) => repaired(read, bytes, repair);
+
+/** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
+export const plants = {
+  'second-content-length': planted((text) =>
+    text.replace(/(\r\ncontent-length:.*?)\r\ncontent-length:.*?(?=\r\n)/is, '$1')),
+  'transfer-encoding': planted((text) => text.replace(/\r\ntransfer-encoding:.*?(?=\r\n)/i, '')),
+  'space-before-colon': planted((text) => text.replace(/(\r\n\w+) +:/, '$1:')),
+  'bare-line-feed': planted((text) => text.replace(/([^\r])\n/, '$1\r\n')),
+  'folded-value': planted((text) => text.replace(/\r\n[ \t]+/, ' ')),
+  'nul': planted((text) => text.replaceAll('\0', '')),
+  'http-1.0': planted((text) => text.replace(/ HTTP\/1.0\r\n/, ' HTTP/1.1\r\n')),
+  'no-host': planted((text) =>
+    text.replace(/ HTTP\/1.1\r\n(?!.*host:)/is, ' HTTP/1.1\r\nHost: a\r\n')),
+  'connection-close': planted((text) => text.replace(/\r\nconnection: close/i, '')),
+  'expect': planted((text) => text.replace(/\r\nexpect:.*?(?=\r\n)/i, '')),
+  'body-one-short': (read) => (bytes) => {
+    const hot = read(bytes);
+    return hot && hot.bodyLength > 1 ? { ...hot, bodyLength: hot.bodyLength - 1 } : hot;
+  },
+  'ack-without-its-last-digit': (read) => (bytes) => {
+    const hot = read(bytes);
+    return hot && hot.ack > 9 ? { ...hot, ack: Math.floor(hot.ack / 10) } : hot;
+  },
+  'waits-for-ever': (read) => (bytes) => read(bytes) || null,
+};
+
+/**
+ * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
+ * @returns {Promise<{runs: number, hot: number, incomplete: number,
+ *     failure: null|{what: string, input: string}}>}
+ */
+export async function fuzz({ seed, count, seconds, plant }) {
+  const { readHead } = loadAddon();
+  const read = plant === undefined ? readHead : plants[plant](readHead);
+  const node = new NodeReader();
+  const random = new Random(seed);
+  const more = bounded({ count, seconds });
+  const counts = { runs: 0, hot: 0, incomplete: 0 };
+  try {
+    while (more(counts.runs)) {
+      const inputs = Array.from({ length: BATCH }, () => invent(random));
+      const complaints = await Promise.all(inputs.map((bytes) => {
+        const said = read(bytes);
+        counts.runs += 1;
+        if (said === null) counts.incomplete += 1;
+        else if (said) counts.hot += 1;
+        return complaint(random, node, read, bytes);
+      }));
+      const first = complaints.findIndex((what) => what !== null);
+      if (first !== -1) {
+        const input = JSON.stringify(inputs[first].toString('latin1'));
+        return { ...counts, failure: { what: complaints[first], input } };
+      }
+      await turn();
+    }
+    return { ...counts, failure: null };
+  } finally {
+    node.close();
+  }
+}
+
+await main(import.meta.url, fuzz, Object.keys(plants));

@@ -1,0 +1,75 @@
+/**
+ * The frame both fuzzers run in: how long, from which seed, with which planted bug; and the report.
+ */
+import { basename } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import { freshSeed } from './random.js';
+
+/** How often the clock is read and the rest of the process gets a turn, in inputs. */
+export const BATCH = 64;
+
+/**
+ * Counts the batches of one run down.
+ *
+ * @param {{count?: number, seconds?: number}} bounds whichever is given ends the run; 10,000
+ *     inputs when none is
+ * @returns {(runs: number) => boolean} whether to go on after so many inputs
+ */
+export function bounded({ count, seconds }) {
+  const most = count ?? (seconds === undefined ? 10000 : Infinity);
+  const until = seconds === undefined ? Infinity : Date.now() + seconds * 1000;
+  return (runs) => runs < most && Date.now() < until;
+}
+
+/**
+ * Runs a fuzzer from the command line: prints what it did, and exits 1 when it found something.
+ * Does nothing when the fuzzer's file was imported by another.
+ *
+ * @param {string} url the file's own address
+ * @param {(options: object) => Promise<object>} fuzz
+ * @param {string[]} plants the names `--plant` takes
+ */
+export async function main(url, fuzz, plants) {
+  if (process.argv[1] !== fileURLToPath(url)) return;
+  const name = basename(process.argv[1], '.js');
+  const usage = `usage: node test/fuzz/${name}.js [--seconds N] [--count N] [--seed N] [--plant NAME]
+bugs to plant: ${plants.join(', ')}`;
+  let values;
+  try {
+    ({ values } = parseArgs({
+      options: { seconds: { type: 'string' }, count: { type: 'string' }, seed: { type: 'string' },
+        plant: { type: 'string' }, help: { type: 'boolean' } },
+    }));
+    for (const key of ['seconds', 'count', 'seed']) {
+      if (values[key] !== undefined && !/^\d{1,10}$/.test(values[key])) {
+        throw new TypeError(`--${key} wants a number`);
+      }
+    }
+    if (values.plant !== undefined && !plants.includes(values.plant)) {
+      throw new TypeError(`there is no bug named ${values.plant} to plant`);
+    }
+  } catch (error) {
+    process.stderr.write(`${error.message}\n${usage}\n`);
+    process.exitCode = 2;
+    return;
+  }
+  if (values.help) {
+    process.stdout.write(`${usage}\n`);
+    return;
+  }
+  const number = (text) => (text === undefined ? undefined : Number(text));
+  const seed = number(values.seed) ?? freshSeed();
+  process.stdout.write(`${name}: seed ${seed}\n`);
+  const started = process.hrtime.bigint();
+  const { failure, ...counts } = await fuzz({
+    seed, count: number(values.count), seconds: number(values.seconds), plant: values.plant,
+  });
+  const seconds = Number(process.hrtime.bigint() - started) / 1e9;
+  process.stdout.write(`${name}: ${JSON.stringify(counts)} in ${seconds.toFixed(1)} s\n`);
+  if (failure === null) return;
+  process.stdout.write(`${name}: FOUND ${failure.what}\n${failure.input}\n`);
+  process.exitCode = 1;
+}
