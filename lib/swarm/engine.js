@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+import { UsageError } from './errors.js';
+import { FrameReader } from './frames.js';
+
+const PROGRAM = fileURLToPath(new URL('../../native/build/Release/swarm', import.meta.url));
+
+/**
+ * One engine process: native/swarm behind two pipes.
+ */
+export class Engine {
+  #child;
+  #told = false;
+  #stderr = '';
+
+  /**
+   * @param {Record<string, string | number>} options as native/swarm/options.h names them
+   * @param {object} events
+   * @param {(tick: object) => void} events.tick
+   * @param {(header: object, bytes: Buffer) => void} events.page
+   * @param {() => void} events.account all pages have come
+   * @param {(why: string) => void} events.died it ended without being told to
+   * @throws {UsageError} when the program isn't built
+   */
+  constructor(options, events) {
+    if (!existsSync(PROGRAM)) {
+      throw new UsageError('the swarm\'s engine is not built: run "npm install"');
+    }
+    const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+    this.#child = spawn(PROGRAM, given, { stdio: ['pipe', 'pipe', 'pipe'] });
+    const frames = new FrameReader((header, bytes) => events[header.type]?.(header, bytes));
+    this.#child.stdout.on('data', (chunk) => frames.push(chunk));
+    this.#child.stderr.on('data', (chunk) => {
+      this.#stderr = (this.#stderr + chunk).slice(-2000);
+    });
+    // An engine that died tells so by its exit: the pipe's error says nothing more.
+    this.#child.stdin.on('error', () => {});
+
+    /** Resolves when the process has ended. */
+    this.ended = new Promise((resolve) => {
+      this.#child.once('error', (error) => {
+        if (!this.#told) events.died(`engine ${options.process} does not start: ${error.message}`);
+        resolve();
+      });
+      this.#child.once('close', (code, signal) => {
+        if (!this.#told) events.died(this.#obituary(options.process, code, signal));
+        resolve();
+      });
+    });
+  }
+
+  #obituary(process, code, signal) {
+    const how = signal ? `was killed by ${signal}` : `ended with ${code}`;
+    const why = this.#stderr.trim();
+    const hint = signal === 'SIGKILL' ? ' (out of memory?)' : '';
+    return `engine ${process} ${how}${hint}${why ? `: ${why}` : ''}`;
+  }
+
+  /** @param {string} command a line of native/swarm/parent.h */
+  tell(command) {
+    if (command === 'quit') this.#told = true;
+    this.#child.stdin.write(`${command}\n`);
+  }
+
+  /** Ends it whatever it does. */
+  kill() {
+    this.#told = true;
+    this.#child.kill('SIGKILL');
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The engines' log-linear histogram, put together again: see native/swarm/histogram.h. Values are
+ * nanoseconds; 1,024 buckets to each doubling, so a percentile is right to three digits.
+ */
+
+const HALF = 1024;
+
+/**
+ * @param {number} bucket
+ * @returns {number} the largest value that falls into the bucket
+ */
+export function highestOf(bucket) {
+  if (bucket < 2 * HALF) return bucket;
+  const shift = Math.floor(bucket / HALF) - 1;
+  return (bucket % HALF + HALF + 1) * 2 ** shift - 1;
+}
+
+/**
+ * @param {number} value nanoseconds, from 0 up
+ * @returns {number} the bucket it falls into
+ */
+export function bucketOf(value) {
+  if (value < 2 * HALF) return Math.floor(value);
+  const shift = Math.floor(Math.log2(value)) - 10;
+  return shift * HALF + Math.floor(value / 2 ** shift);
+}
+
+/** Counts by bucket, merged from any number of engines and intervals. */
+export class Histogram {
+  #counts = new Map();
+
+  /** Values recorded. */
+  count = 0;
+
+  /**
+   * @param {Array<[number, number]>} buckets pairs of bucket and count
+   * @returns {this}
+   */
+  add(buckets) {
+    for (const [bucket, count] of buckets) {
+      this.#counts.set(bucket, (this.#counts.get(bucket) ?? 0) + count);
+      this.count += count;
+    }
+    return this;
+  }
+
+  /** @returns {Array<[number, number]>} pairs of bucket and count, smallest first */
+  buckets() {
+    return [...this.#counts].sort(([a], [b]) => a - b);
+  }
+
+  /**
+   * @param {number[]} percents ascending, 0 to 100
+   * @returns {Array<number | null>} for each the value, in nanoseconds, that so many percent of all
+   *     are not above; null when nothing was recorded
+   */
+  percentiles(percents) {
+    if (this.count === 0) return percents.map(() => null);
+    const buckets = this.buckets();
+    let at = 0;
+    let below = buckets[0][1];
+    return percents.map((percent) => {
+      const rank = Math.max(1, Math.ceil(percent / 100 * this.count));
+      while (below < rank) below += buckets[++at][1];
+      return highestOf(buckets[at][0]);
+    });
+  }
+
+  /** @returns {number | null} nanoseconds */
+  max() {
+    return this.percentiles([100])[0];
+  }
+
+  /**
+   * @returns {{count: number, p50: ?number, p90: ?number, p99: ?number, 'p99.9': ?number,
+   *     max: ?number}} in milliseconds
+   */
+  summary() {
+    const [p50, p90, p99, p999, max] =
+      this.percentiles([50, 90, 99, 99.9, 100]).map((ns) => ns === null ? null : round(ns / 1e6));
+    return { count: this.count, p50, p90, p99, 'p99.9': p999, max };
+  }
+}
+
+/** Three digits are what the histogram knows. */
+function round(value) {
+  return Number(value.toPrecision(3));
+}

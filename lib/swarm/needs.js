@@ -1,0 +1,151 @@
+import { readFileSync } from 'node:fs';
+
+import { NeedsError } from './errors.js';
+
+/**
+ * What this host must have for a swarm, worked out before anything is opened.
+ *
+ *     files    a socket for each client and lane, per process      → more processes, or ulimit -n
+ *     ports    some 28,000 for each pair of addresses              → loopback source addresses
+ *     memory   kernel and engine, and the server's end on one host → fewer clients
+ */
+
+/** Beside its sockets an engine has three pipes, its poll set and what the loader opened. */
+const SPARE_FILES = 16;
+
+/** Of the parent for each engine: three pipes. And for itself. */
+const PARENT_FILES = 40;
+
+/** More engines than this only stand in each other's way. */
+const MOST_PROCESSES = 64;
+
+/** At the least, of one end of a connection: what the kernel takes, and the engine. */
+const KERNEL_BYTES = 2850;
+const ENGINE_BYTES = 90;
+
+/** The kernel looks long for a free port once most are taken, so a source address gets half. */
+const PORT_SHARE = 0.5;
+
+/**
+ * @typedef {object} Host
+ * @property {number} files hard limit of open files of a process
+ * @property {number} systemFiles files the whole system may still open
+ * @property {number} ports of the ephemeral range
+ * @property {number} memory available, in bytes
+ */
+
+/** @returns {Host} this one */
+export function lookAtHost() {
+  const limit = /^Max open files\s+\S+\s+(\S+)/m.exec(read('/proc/self/limits'))?.[1];
+  const [low, high] = numbers(read('/proc/sys/net/ipv4/ip_local_port_range'));
+  const [open, , most] = numbers(read('/proc/sys/fs/file-nr'));
+  const available = /^MemAvailable:\s+(\d+) kB/m.exec(read('/proc/meminfo'))?.[1];
+  return {
+    files: limit === 'unlimited' || !limit ? Infinity : Number(limit),
+    systemFiles: most === undefined ? Infinity : most - open,
+    ports: high === undefined ? 28232 : high - low + 1,
+    memory: available ? Number(available) * 1024 : Infinity
+  };
+}
+
+function read(file) {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return ''; // a kernel without it: the value counts as unbounded
+  }
+}
+
+function numbers(text) {
+  return text.trim().split(/\s+/).filter(Boolean).map(Number);
+}
+
+/**
+ * @typedef {object} Plan
+ * @property {Array<{clients: number, firstClient: number, lanes: number}>} engines
+ * @property {number} sources loopback source addresses; 0 leaves the choice to the kernel
+ */
+
+/**
+ * @param {object} wish
+ * @param {number} wish.clients
+ * @param {number} wish.lanes connections for throws and leaves, in all
+ * @param {string} wish.address numeric, of the server
+ * @param {number} [wish.processes]
+ * @param {number} [wish.perProcess]
+ * @param {number} [wish.addresses] source addresses
+ * @param {Host} host
+ * @returns {Plan}
+ * @throws {NeedsError} with a line for each thing that is lacking
+ */
+export function plan(wish, host) {
+  const loopback = wish.address.startsWith('127.');
+  const lines = [];
+  const processes = countProcesses(wish, host, lines);
+  const sockets = wish.clients + wish.lanes;
+  checkSystem(sockets, loopback, host, lines);
+  if (!loopback && sockets > host.ports) lines.push(portsLine(sockets, host.ports));
+  if (lines.length > 0) throw new NeedsError(lines);
+  const perAddress = Math.max(1, Math.floor(host.ports * PORT_SHARE));
+  const sources = loopback ? Math.max(wish.addresses ?? 1, Math.ceil(sockets / perAddress)) : 0;
+  return { engines: share(wish, processes), sources };
+}
+
+function countProcesses({ clients, lanes, processes, perProcess }, host, lines) {
+  const holds = Math.max(0, host.files - SPARE_FILES);
+  const lanesEach = (count) => Math.ceil(lanes / count);
+  const filesEach = (count) => Math.ceil(clients / count) + lanesEach(count) + SPARE_FILES;
+  let count = processes ?? Math.ceil(clients / (perProcess ?? clients));
+  if (processes === undefined && perProcess === undefined) {
+    while (count < MOST_PROCESSES && filesEach(count) > host.files) count++;
+  }
+  if (filesEach(count) > host.files) {
+    const enough = holds > 1 ? Math.ceil((clients + lanes) / (holds - 1)) : Infinity;
+    const spread = enough <= MOST_PROCESSES ? `, or spread them: --processes ${enough}` : '';
+    lines.push(`files: ${count === 1 ? 'one engine' : `each of ${count} engines`} needs ` +
+      `${filesEach(count)} open files and may have ${host.files}. To lift it: ` +
+      `ulimit -n ${filesEach(count)} (as root; in systemd: LimitNOFILE=${filesEach(count)})${spread}`);
+  } else if (count * 3 + PARENT_FILES > host.files) {
+    const needed = count * 3 + PARENT_FILES;
+    lines.push(`files: ${count} engines need ${needed} open files in their parent, which may have ` +
+      `${host.files}. To lift it: ulimit -n ${needed}`);
+  }
+  return Math.min(count, clients);
+}
+
+function checkSystem(sockets, loopback, host, lines) {
+  const ends = loopback ? 2 : 1;
+  if (sockets * ends > host.systemFiles) {
+    lines.push(`files: ${sockets * ends} sockets, and the system may open ${host.systemFiles} more. ` +
+      `To lift it: sysctl -w fs.file-max=${Math.ceil(sockets * ends * 1.2 / 1e5 + 1) * 1e5}`);
+  }
+  const bytes = sockets * (KERNEL_BYTES * ends + ENGINE_BYTES);
+  if (bytes > host.memory) {
+    lines.push(`memory: ${sockets} connections take ${megabytes(bytes)} MB at the least` +
+      `${loopback ? ', both ends being on this host' : ''}; ${megabytes(host.memory)} MB are ` +
+      'available. Fewer clients, or a host with more memory.');
+  }
+}
+
+function portsLine(sockets, ports) {
+  const wide = 65535 - 1024 + 1;
+  const remedy = sockets <= wide
+    ? 'To lift it: sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
+    : `Spread the clients over ${Math.ceil(sockets / wide)} hosts, each with ` +
+      'sysctl -w net.ipv4.ip_local_port_range="1024 65535"';
+  return `ports: ${sockets} connections to one address, and this host has ${ports} ports for them. ` +
+    remedy;
+}
+
+const megabytes = (bytes) => Math.ceil(bytes / 1e6);
+
+function share({ clients, lanes }, processes) {
+  const lanesEach = Math.max(1, Math.ceil(lanes / processes));
+  let firstClient = 0;
+  return Array.from({ length: processes }, (_, i) => {
+    const mine = Math.floor(clients / processes) + (i < clients % processes ? 1 : 0);
+    const engine = { clients: mine, firstClient, lanes: lanesEach };
+    firstClient += mine;
+    return engine;
+  });
+}

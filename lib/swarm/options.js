@@ -1,0 +1,254 @@
+import { parseArgs } from 'node:util';
+
+import { UsageError } from './errors.js';
+
+/**
+ * The commands and the options: one table each, from which the command line, the checks and the help
+ * text come.
+ */
+
+const number = (low, high, whole = true) => ({
+  unit: 'NUMBER',
+  read(text) {
+    const value = /^[0-9]+(\.[0-9]+)?$/.test(text) ? Number(text) : NaN;
+    return value >= low && value <= high && (!whole || Number.isInteger(value)) ? value : undefined;
+  },
+  expects: `a ${whole ? 'whole ' : ''}number from ${low} to ${high}`
+});
+
+const seconds = (low, high) => ({ ...number(low, high, false), unit: 'SECONDS' });
+
+const text = (unit) => ({ unit, read: (value) => value || undefined, expects: 'a value' });
+
+const flag = { unit: '', read: () => true, expects: 'no value' };
+
+const PORT = { ...number(1, 65535), unit: 'PORT' };
+
+/** What each command does, and the options that are its own defaults. */
+export const commands = {
+  park: {
+    help: 'opens N clients and holds them, each with one poll parked',
+    time: 30
+  },
+  throw: {
+    help: 'N clients, and sprites among them: --rate R in all by the clock (open loop), or ' +
+      '--throwers T of them each as soon as its last throw was answered (closed loop)',
+    time: 10
+  },
+  latency: {
+    help: 'a quiet probe of a few clients in a process of its own beside N others that throw at --rate',
+    time: 15
+  },
+  storm: {
+    help: 'N clients drop at once, and come back at once: the time until all are parked again',
+    time: 60
+  }
+};
+
+/**
+ * @typedef {object} Option
+ * @property {string} name on the command line, after `--`
+ * @property {string} [default] as one would type it; without one the option is absent
+ * @property {string} [shown] what the help says for a default that is worked out
+ * @property {{unit: string, read: (text: string) => unknown, expects: string}} type
+ * @property {string} group
+ * @property {string} help
+ */
+
+/** @type {Option[]} */
+export const table = [
+  {
+    group: 'The server', name: 'host', default: '127.0.0.1', type: text('HOST'),
+    help: 'host name or address of the server'
+  },
+  { group: 'The server', name: 'port', default: '8080', type: PORT, help: 'its port' },
+  {
+    group: 'The server', name: 'transient-port', type: PORT, shown: 'the port',
+    help: 'its port for throws, joins and leaves'
+  },
+  {
+    group: 'The server', name: 'wait', default: '5', type: seconds(0, 3600),
+    help: 'how long to wait for it to answer at first'
+  },
+  {
+    group: 'The load', name: 'time', type: seconds(0.1, 604800),
+    shown: Object.entries(commands).map(([name, { time }]) => `${name} ${time}`).join(', '),
+    help: 'how long to hold, to throw, or to wait for all to come back'
+  },
+  {
+    group: 'The load', name: 'rate', type: number(0.01, 1e7, false), shown: 'latency 1000',
+    help: 'open loop: sprites a second in all, thrown by all clients in turn'
+  },
+  {
+    group: 'The load', name: 'throwers', type: number(1, 100000), shown: '32',
+    help: 'closed loop: clients that throw; with --rate the connections that the throws share'
+  },
+  {
+    group: 'The load', name: 'every-client', type: flag,
+    help: 'closed loop: the throwers throw for all clients in turn, not each for its own'
+  },
+  {
+    group: 'The load', name: 'size', default: '256', type: { ...number(1, 1048576), unit: 'BYTES' },
+    help: 'size of a sprite; it is padded to this, at the least some 140'
+  },
+  {
+    group: 'The load', name: 'drain', default: '10', type: seconds(0, 3600),
+    help: 'how long the sprites under way may take to arrive at the end'
+  },
+  {
+    group: 'The load', name: 'spread', default: '0', type: seconds(0, 3600),
+    help: 'storm: the clients come back at random within this time instead of at once'
+  },
+  {
+    group: 'The load', name: 'probes', default: '16', type: number(1, 1000),
+    help: 'latency: clients of the probe, which joins last and in one go'
+  },
+  {
+    group: 'The load', name: 'probe-rate', default: '20', type: number(0.1, 1000, false),
+    help: 'latency: sprites a second that the probe throws'
+  },
+  {
+    group: 'The load', name: 'hold', type: { ...number(5, 3600), unit: 'SECONDS' },
+    shown: 'the server\'s', help: 'how long the polls ask to be held'
+  },
+  {
+    group: 'The load', name: 'stay', type: flag,
+    help: 'do not leave at the end: close, as a desktop does whose plug is pulled'
+  },
+  {
+    group: 'The load', name: 'seed', type: number(0, 2 ** 31), shown: 'a new one',
+    help: 'for the edges and the pauses'
+  },
+  {
+    group: 'This host', name: 'ramp', default: '5000', type: number(0.1, 1e6, false),
+    help: 'clients opened a second at the most'
+  },
+  {
+    group: 'This host', name: 'connecting', default: '256', type: number(1, 65535),
+    help: 'clients that may be connecting or joining at once while opening: below the server\'s ' +
+      'listen backlog'
+  },
+  {
+    group: 'This host', name: 'processes', type: number(1, 512),
+    shown: 'as the file limit needs', help: 'engine processes'
+  },
+  {
+    group: 'This host', name: 'per-process', type: number(1, 1e7),
+    shown: 'as the file limit allows', help: 'clients in one process'
+  },
+  {
+    group: 'This host', name: 'addresses', type: number(1, 1e6), shown: 'as the ports need',
+    help: 'loopback source addresses, for a server in 127.0.0.0/8'
+  },
+  {
+    group: 'What it says', name: 'json', type: flag,
+    help: 'the result on stdout as JSON, and nothing else there'
+  },
+  {
+    group: 'What it says', name: 'report', type: text('FILE'),
+    help: 'a report to look at: one HTML file that needs nothing else'
+  },
+  {
+    group: 'What it says', name: 'server-status', type: flag,
+    help: 'every figure of the server\'s /status, before and after'
+  },
+  { group: 'What it says', name: 'quiet', type: flag, help: 'no progress, no summary' },
+  { group: 'What it says', name: 'help', type: flag, help: 'this' }
+];
+
+const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+
+/**
+ * @param {string[]} args the command line
+ * @returns {object} `command`, `clients`, and each option by its name in camel case; `help` alone
+ *     when that was asked for
+ * @throws {UsageError} with one line for a person
+ */
+export function parse(args) {
+  const { values, positionals } = split(args);
+  if (values.help) return { help: true };
+  const options = Object.fromEntries(table
+    .map((option) => [camel(option.name), value(option, values[option.name])])
+    .filter(([, read]) => read !== undefined));
+  const [command, count, ...more] = positionals;
+  if (!command) throw new UsageError(`which command? ${Object.keys(commands).join(', ')}`);
+  if (!Object.hasOwn(commands, command)) {
+    throw new UsageError(`no command "${command}": ${Object.keys(commands).join(', ')}`);
+  }
+  const clients = number(1, 16e6);
+  const wanted = count === undefined && command === 'latency' ? 1 : clients.read(count ?? '');
+  if (wanted === undefined) throw new UsageError(`${command} N: N must be ${clients.expects}`);
+  if (more.length > 0) throw new UsageError(`too much: ${more.join(' ')}`);
+  return complete({ ...options, command, clients: wanted });
+}
+
+function split(args) {
+  const options = Object.fromEntries(table.map(({ name, type }) =>
+    [name, { type: type === flag ? 'boolean' : 'string' }]));
+  try {
+    return parseArgs({ args, options, allowPositionals: true });
+  } catch (error) {
+    throw new UsageError(error.message.split('\n')[0]);
+  }
+}
+
+function value(option, given) {
+  if (given === undefined) given = option.default;
+  if (given === undefined) return undefined;
+  const read = given === true ? true : option.type.read(given);
+  if (read === undefined) {
+    throw new UsageError(`--${option.name} ${given}: must be ${option.type.expects}`);
+  }
+  return read;
+}
+
+function complete(options) {
+  const { command, rate, throwers } = options;
+  const all = { ...options, time: options.time ?? commands[command].time };
+  all.seed ??= Math.floor(Math.random() * 2 ** 31);
+  if (command === 'latency') all.rate ??= 1000;
+  if (command === 'park' && (rate || throwers)) {
+    throw new UsageError('park throws nothing: for --rate and --throwers the command is throw');
+  }
+  all.throwing = all.rate ? 'rate' : command === 'throw' || throwers ? 'closed' : 'none';
+  all.throwers ??= all.throwing === 'closed' ? Math.min(32, all.clients) : 64;
+  if (all.throwing === 'closed' && !all.everyClient && all.throwers > all.clients) {
+    throw new UsageError(`${all.throwers} throwers of ${all.clients} clients: at most all of them`);
+  }
+  all.transientPort ??= all.port;
+  return all;
+}
+
+/** @returns {string} the help text */
+export function help() {
+  const lines = [
+    'Usage: sprites-swarm COMMAND N [OPTION ...]',
+    '',
+    'Thousands of clients against a sprites server, every sprite accounted for.',
+    '',
+    ...Object.entries(commands).flatMap(([name, { help }]) => wrap(`  ${name} N`.padEnd(14), help))
+  ];
+  for (const group of new Set(table.map((option) => option.group))) {
+    lines.push('', `${group}:`);
+    for (const option of table.filter((one) => one.group === group)) {
+      const initial = option.default ?? option.shown;
+      lines.push(...wrap(`  --${option.name} ${option.type.unit}`.padEnd(28),
+        option.help + (initial === undefined ? '' : ` (default: ${initial})`)));
+    }
+  }
+  lines.push('', 'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, ' +
+    'or the', 'server broke its contract; 2 when the run could not begin.');
+  return lines.join('\n');
+}
+
+/** Breaks a help text into lines of a hundred, indented below the first. */
+function wrap(label, words) {
+  const room = 99 - label.length;
+  const lines = [''];
+  for (const word of words.split(' ')) {
+    const line = lines.at(-1);
+    if (line && line.length + 1 + word.length > room) lines.push(word);
+    else lines[lines.length - 1] = line ? `${line} ${word}` : word;
+  }
+  return lines.map((line, i) => (i === 0 ? label : ' '.repeat(label.length)) + line);
+}

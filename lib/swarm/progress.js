@@ -1,0 +1,74 @@
+/**
+ * How far it is, on stderr: a bar on a terminal, a line at the end of each phase elsewhere.
+ */
+
+const FORMAT = '{phase} {bar} {value}/{total}  {note}';
+
+/** @param {boolean} quiet */
+export async function createProgress(quiet) {
+  if (quiet) return new Silent();
+  if (!process.stderr.isTTY) return new Lines();
+  try {
+    const { default: cliProgress } = await import('cli-progress');
+    return new Bar(cliProgress);
+  } catch {
+    return new Lines(); // installed without its development dependencies
+  }
+}
+
+/** What a phase says of itself. The base says nothing. */
+class Silent {
+  /**
+   * @param {string} phase
+   * @param {number} total
+   */
+  begin(phase, total) {
+    this.phase = phase;
+    this.total = total;
+  }
+
+  /**
+   * @param {number} value of the total
+   * @param {string} note a few words
+   */
+  update() {}
+
+  /** Ends the phase. @param {string} [note] */
+  end() {}
+}
+
+class Lines extends Silent {
+  update(value, note) {
+    this.last = { value, note };
+  }
+
+  end(note = this.last?.note ?? '') {
+    process.stderr.write(`${this.phase}: ${note}\n`);
+    this.last = undefined;
+  }
+}
+
+class Bar extends Silent {
+  #bar;
+
+  constructor(cliProgress) {
+    super();
+    this.#bar = new cliProgress.SingleBar({
+      format: FORMAT, stream: process.stderr, hideCursor: true, barsize: 32, fps: 8
+    }, cliProgress.Presets.shades_classic);
+  }
+
+  begin(phase, total) {
+    super.begin(phase, total);
+    this.#bar.start(total, 0, { phase: phase.padEnd(9), note: '' });
+  }
+
+  update(value, note) {
+    this.#bar.update(Math.min(value, this.total), { note });
+  }
+
+  end(note) {
+    if (note !== undefined) this.#bar.update({ note });
+    this.#bar.stop();
+  }
+}

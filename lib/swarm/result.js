@@ -1,0 +1,201 @@
+import { lawOf } from './status.js';
+
+/**
+ * The result of a run, as `--json` prints it and the report shows it.
+ *
+ * @typedef {object} Result
+ * @property {string} command
+ * @property {string} started ISO date
+ * @property {object} target host, port, transientPort
+ * @property {number} clients
+ * @property {{processes: number, addresses: number}} engines
+ * @property {{clients: number, wanted: number, seconds: number, perSecond: number}} opened
+ * @property {object} [throwing] mode, rate, throwers, seconds, perSecond, behind
+ * @property {object} [storm] countedBy, seconds until 50, 90, 99 and 100 % were parked again
+ * @property {{arrival: object, answer: object, probe: object}} latency count and percentiles in ms
+ * @property {object} account of the sprites
+ * @property {Array<object>} interruptions at, lowest, seconds until 99 % were parked again
+ * @property {object} clientsCount joined, rejoined, closed, …
+ * @property {Record<string, number>} problems of joins, polls and leaves
+ * @property {Record<string, number>} connectErrors
+ * @property {?object} server its /status before and after, its law, its longest stall
+ * @property {string[]} faults what makes this run a failure: empty when all is well
+ * @property {string[]} remarks what a reader should know
+ * @property {Array<object>} series
+ * @property {Array<[number, number]>} percentiles of the arrival: percent and ms
+ */
+
+/** For the curve: as many points as a reader can see, thinning towards 100. */
+const CURVE = Array.from({ length: 101 }, (_, i) => 100 * (1 - 10 ** (-i / 20)));
+
+/**
+ * @param {object} run what was seen
+ * @returns {Result}
+ */
+export function resultOf(run) {
+  const { options, facts, tally } = run;
+  const account = accountOf(run);
+  const server = serverOf(facts);
+  const result = {
+    command: options.command,
+    started: new Date(Date.now() - tally.seconds * 1000).toISOString(),
+    seconds: Math.round(tally.seconds * 100) / 100,
+    target: { host: options.host, port: options.port, transientPort: options.transientPort },
+    clients: options.clients,
+    seed: options.seed,
+    engines: { processes: facts.plan.engines.length, addresses: facts.plan.sources },
+    opened: facts.opened,
+    parkedByServer: facts.serverParked ?? null,
+    ...throwingOf(run),
+    ...(facts.storm && { storm: facts.storm }),
+    latency: {
+      arrival: tally.arrival.summary(), answer: tally.answer.summary(), probe: tally.probe.summary()
+    },
+    account,
+    interruptions: run.interruptions,
+    connections: connectionsOf(tally.counts),
+    ...tally.named,
+    server,
+    interrupted: run.interrupted,
+    faults: [],
+    remarks: [],
+    phases: facts.phases,
+    series: tally.series,
+    curves: {
+      arrival: curveOf(tally.arrival), answer: curveOf(tally.answer), probe: curveOf(tally.probe)
+    }
+  };
+  result.faults = faultsOf(result, run);
+  result.remarks = remarksOf(result, run);
+  return result;
+}
+
+/** @returns {Array<[number, number]>} percent and milliseconds, each once */
+function curveOf(histogram) {
+  if (histogram.count === 0) return [];
+  const percents = CURVE.filter((percent) => (100 - percent) / 100 * histogram.count >= 0.5);
+  const values = histogram.percentiles([...percents, 100]);
+  return [...percents, 100].map((percent, i) => [percent, values[i] / 1e6]);
+}
+
+function throwingOf({ options, facts, tally }) {
+  if (options.throwing === 'none') return {};
+  const { throwing } = facts;
+  return {
+    throwing: {
+      mode: options.throwing === 'rate' ? 'open loop' : 'closed loop',
+      rate: options.rate ?? null,
+      throwers: options.throwers,
+      size: options.size,
+      ...throwing,
+      behind: tally.counts.behind
+    }
+  };
+}
+
+function connectionsOf({ connections, closed, joined, rejoined, left, answers, empty, retries,
+  superseded, resends, badAnswers }) {
+  return {
+    connections, closed, joined, rejoined, left, answers, empty, retries, superseded, resends,
+    badAnswers
+  };
+}
+
+/**
+ * Where every sprite is. `missing` was accepted and came to nobody; `landedElsewhere` too, but others'
+ * clients are in the torus and the server says it delivered them.
+ */
+function accountOf({ facts, tally, account, engineDoubles, accounted }) {
+  const { counts, named } = tally;
+  const { missing, elsewhere } = placeMissing(account.missing, facts);
+  return {
+    complete: accounted,
+    sent: counts.sent,
+    accepted: counts.accepted,
+    delivered: counts.delivered,
+    queued: counts.queued,
+    duplicates: counts.duplicates,
+    refused: counts.refused,
+    refusals: named.refusals,
+    unanswered: counts.pending + counts.unsettled,
+    received: counts.received - engineDoubles,
+    resent: counts.resent,
+    repeated: counts.doubles + engineDoubles,
+    excusedRepeats: counts.unackedLosses,
+    missing,
+    missingExamples: missing > 0 ? account.examples : [],
+    landedElsewhere: elsewhere,
+    unconfirmed: account.unconfirmed,
+    foreign: counts.foreign,
+    mangled: counts.mangled
+  };
+}
+
+function placeMissing(missing, { before, drained, ours }) {
+  if (missing === 0 || strangers({ before, drained, ours }) === 0) return { missing, elsewhere: 0 };
+  const law = lawOf(drained);
+  if (!law?.holds) return { missing, elsewhere: 0 };
+  const lost = Math.min(missing, law.lost - (lawOf(before)?.lost ?? 0));
+  return { missing: lost, elsewhere: missing - lost };
+}
+
+/** @returns {number} clients in the torus that are not this swarm's */
+function strangers({ before, drained, ours }) {
+  return Math.max(before?.clients ?? 0, (drained?.clients ?? 0) - ours, 0);
+}
+
+function serverOf({ before, loaded, drained, after }) {
+  const last = after ?? drained;
+  if (!before && !last) return null;
+  return {
+    before, loaded: loaded ?? null, after: last, law: lawOf(last),
+    longestStallMs: last?.longestStallMs ?? null
+  };
+}
+
+function faultsOf({ account, opened, connections, server, storm }, { deaths, facts, options }) {
+  const faults = [...deaths];
+  const fault = (is, text) => is && faults.push(text);
+  if (opened) {
+    fault(opened.clients < opened.wanted, `${opened.clients} of ${opened.wanted} clients got parked`);
+  }
+  fault(!account.complete, 'the account is incomplete: not every engine gave its own');
+  fault(account.complete && account.missing > 0,
+    `${account.missing} sprites are missing: accepted by the server, received by nobody`);
+  fault(account.repeated > account.excusedRepeats,
+    `${account.repeated} sprites came twice, to clients that had acked nothing of the kind`);
+  fault(account.mangled > 0, `${account.mangled} sprites came in changed or by the wrong side`);
+  fault(connections.badAnswers > 0, `${connections.badAnswers} answers are not by the contract`);
+  fault(server?.law && !server.law.holds, 'the server\'s law does not hold: ' +
+    `thrown ${server?.law?.thrown} is not acked + waiting + lost`);
+  fault(storm && storm.seconds[100] === null && !facts.interrupted,
+    `only ${storm?.parked} of ${options.clients} were parked again in time`);
+  return faults;
+}
+
+function remarksOf(result, { facts, tally, options }) {
+  const { account, throwing, server } = result;
+  const remarks = [];
+  const remark = (is, text) => is && remarks.push(text);
+  remark(result.interrupted, 'Stopped by a signal: this is the account so far.');
+  remark(throwing?.behind > 0, `The swarm fell ${throwing?.behind} sprites behind its rate: ` +
+    'every thrower was waiting for an answer, or for its turn.');
+  remark(tally.counts.skipped > 0 && account.refusals['too-many-throws'] > 0,
+    'The server limits throws per client (--throw-rate); the throwers kept to its Retry-After.');
+  remark(account.landedElsewhere > 0, `${account.landedElsewhere} sprites landed at clients that ` +
+    'are not this swarm\'s: the server\'s law holds and says they are not lost.');
+  remark(strangers(facts) > 0 && account.landedElsewhere === 0,
+    'Others\' clients were in the torus too.');
+  remark(account.missing > 0 && server?.law?.waiting > 0,
+    `${server?.law?.waiting} sprites are still waiting at the server.`);
+  remark(account.repeated > 0 && account.repeated <= account.excusedRepeats,
+    `${account.repeated} sprites came twice, after places were lost before an ack: the contract allows it.`);
+  remark(account.unconfirmed > 0,
+    `${account.unconfirmed} sprites arrived though their throw was never answered with 202.`);
+  remark(account.foreign > 0, `${account.foreign} sprites came from others.`);
+  remark(!server, 'The server gives no /status: its side of the account is not known.');
+  remark(options.command === 'latency', 'The probe is a process of its own with ' +
+    `${options.probes} clients that joined one after the other; its sprites land at them or at any ` +
+    'of the others, which are busy: the probe\'s times count both.');
+  return remarks;
+}

@@ -1,0 +1,408 @@
+import dns from 'node:dns/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { performance } from 'node:perf_hooks';
+
+import { Account } from './account.js';
+import { Engine } from './engine.js';
+import { UsageError } from './errors.js';
+import { lookAtHost, plan } from './needs.js';
+import { resultOf } from './result.js';
+import { StatusReader } from './status.js';
+import { Interruptions, Tally } from './tally.js';
+
+/**
+ * One run of the swarm: the phases, over the engines.
+ *
+ *     look ─▶ open ─▶ the command's own phase ─▶ drain ─▶ leave ─▶ account
+ *                        park, throw, latency, storm
+ *
+ * Every phase has an end of its own, whatever the server does. A signal ends the phase that is on
+ * and goes on with the drain; a second one ends everything.
+ */
+
+/** Between two lines of an engine, in milliseconds. */
+const TICK_MS = 100;
+
+/** How often a phase looks whether it is over. */
+const LOOK_MS = 50;
+
+/** Between two looks at the server's count of parked polls in a storm. */
+const STORM_LOOK_MS = 25;
+
+/** After the last sprite has arrived, its ack has to. */
+const ACK_MS = 300;
+
+/** With nothing but errors for so long the opening is given up. */
+const HOPELESS_SECONDS = 10;
+
+const PARTS = [50, 90, 99, 100];
+
+export class Run {
+  #options;
+  #progress;
+  #engines = [];
+  #account = new Account();
+  #accounts = 0;
+  #interrupts = 0;
+  #deaths = [];
+  #facts = { phases: {} };
+
+  /**
+   * @param {object} options of parse()
+   * @param {object} progress of createProgress()
+   */
+  constructor(options, progress) {
+    this.#options = options;
+    this.#progress = progress;
+  }
+
+  /** Ends the phase that is on; a second time, the run. */
+  interrupt() {
+    this.#interrupts++;
+    if (this.#interrupts > 1) for (const engine of this.#engines) engine.kill();
+  }
+
+  /**
+   * @returns {Promise<object>} the result: see result.js
+   * @throws {UsageError} when the run can't begin
+   */
+  async go() {
+    const { options, target } = await this.#look();
+    this.tally = new Tally(options.time + options.clients / options.ramp + 2);
+    this.interruptions = new Interruptions(options.clients);
+    try {
+      this.#start(options, target);
+      if (await this.#open()) await this[`_${options.command}`]();
+      await this.#drain();
+      await this.#leave();
+      await this.#settle();
+    } finally {
+      await this.#end();
+    }
+    return resultOf({
+      options, target, facts: this.#facts, tally: this.tally, account: this.#account.settle(),
+      engineDoubles: this.#account.doubles, interruptions: this.interruptions.list,
+      deaths: this.#deaths, interrupted: this.#interrupts > 0, accounted: this.#isAccounted
+    });
+  }
+
+  get #isAccounted() {
+    return this.#accounts === this.#engines.length;
+  }
+
+  /** Resolves the address, works out what is needed, and sees whether a server is there. */
+  async #look() {
+    const options = this.#options;
+    const address = await resolve(options.host);
+    const probes = options.command === 'latency' ? options.probes : 0;
+    const lanes = options.throwing === 'none' ? Math.min(16, options.clients) : options.throwers;
+    this.#facts.plan = plan({ ...options, address, lanes }, lookAtHost());
+    this.#facts.probes = probes;
+    const target = { address, host: options.host, port: options.port };
+    this.status = new StatusReader(target);
+    this.#facts.before = await this.#knock(options);
+    return { options, target };
+  }
+
+  async #knock({ host, port, wait }) {
+    const end = performance.now() + wait * 1000;
+    for (;;) {
+      try {
+        return await this.status.read();
+      } catch (error) {
+        if (performance.now() >= end || this.#interrupts > 0) {
+          this.status.close();
+          throw new UsageError(`nothing answers at ${host}:${port} (${error.code ?? error.message}). ` +
+            `Is the server up? To start one: bin/sprites --port ${port}`);
+        }
+        await sleep(200);
+      }
+    }
+  }
+
+  #start(options, target) {
+    const { engines, sources } = this.#facts.plan;
+    const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
+    const probeProcess = options.command === 'latency' ? engines.length : 4294967295;
+    // Far behind any end of a phase: an engine whose parent hangs ends too.
+    const limit = Math.ceil(options.time + openLimit(options) + options.drain +
+      leaveLimit(options) + options.wait + 120);
+    const shared = {
+      address: target.address, host: target.host, port: options.port,
+      'transient-port': options.transientPort, swarm, 'probe-process': probeProcess, sources,
+      size: options.size, hold: options.hold ?? 0, tick: TICK_MS, limit, seed: options.seed
+    };
+    engines.forEach((engine, i) => this.#engine({
+      ...shared, process: i, clients: engine.clients, 'first-client': engine.firstClient,
+      lanes: engine.lanes, ramp: options.ramp / engines.length,
+      'in-flight': Math.max(1, Math.floor(options.connecting / engines.length)),
+      throwing: options.throwing, 'every-client': options.everyClient ? 1 : 0,
+      rate: (options.rate ?? 0) / engines.length, phase: i / engines.length
+    }));
+    this.#facts.load = engines.length;
+    if (options.command !== 'latency') return;
+    this.#engine({
+      ...shared, process: probeProcess, clients: options.probes, 'first-client': options.clients,
+      lanes: Math.min(4, options.probes), throwing: 'rate', rate: options.probeRate
+    });
+  }
+
+  #engine(options) {
+    this.#engines.push(new Engine(options, {
+      tick: (tick) => this.tally.add(tick),
+      page: (header, bytes) => this.#account.add(header, bytes),
+      account: () => this.#accounts++,
+      died: (why) => this.#deaths.push(why)
+    }));
+  }
+
+  #tell(command, engines = this.#engines) {
+    for (const engine of engines) engine.tell(command);
+  }
+
+  /**
+   * Waits until `done()`, the time is over, a signal came or an engine died.
+   *
+   * @returns {Promise<boolean>} whether it was done
+   */
+  async #until(done, seconds, show = () => {}) {
+    const interrupts = this.#interrupts;
+    const end = performance.now() + seconds * 1000;
+    for (;;) {
+      this.tally.sample();
+      show();
+      if (done()) return true;
+      const left = end - performance.now();
+      if (left <= 0 || this.#interrupts > interrupts || this.#deaths.length > 0) return false;
+      await sleep(Math.min(LOOK_MS, left));
+    }
+  }
+
+  async #open() {
+    const { clients, ramp } = this.#options;
+    const all = clients + this.#facts.probes;
+    const started = performance.now();
+    const limit = openLimit(this.#options);
+    let lastGrowth = started;
+    let parked = 0;
+    this.#progress.begin('opening', all);
+    const load = this.#engines.slice(0, this.#facts.load);
+    this.#tell('open', load);
+    const grown = (wanted) => () => {
+      const now = this.tally.counts.parked;
+      if (now > parked) [parked, lastGrowth] = [now, performance.now()];
+      return now >= wanted || performance.now() - lastGrowth > HOPELESS_SECONDS * 1000 + 5000 / ramp;
+    };
+    const show = () => {
+      const seconds = (performance.now() - started) / 1000;
+      this.#progress.update(parked, `parked, ${Math.round(parked / seconds)} a second`);
+    };
+    await this.#until(grown(clients), limit, show);
+    if (this.#facts.probes > 0 && parked >= clients) {
+      this.#tell('open', this.#engines.slice(this.#facts.load));
+      await this.#until(grown(all), limit, show);
+    }
+    const seconds = (performance.now() - started) / 1000;
+    const complete = parked >= all;
+    this.#facts.opened = {
+      clients: parked, wanted: all, seconds: round(seconds), perSecond: Math.round(parked / seconds)
+    };
+    if (complete) await this.#seeThemParked(all);
+    this.#progress.end(`${parked} of ${all} parked after ${seconds.toFixed(1)} s`);
+    return complete;
+  }
+
+  /** A poll counts as parked here when it is written; the server's own count says when it is. */
+  async #seeThemParked(all) {
+    const others = this.#facts.before?.parked ?? 0;
+    const end = performance.now() + 10_000;
+    let status = await this.status.tryRead();
+    while (status?.parked < all + others && performance.now() < end && this.#interrupts === 0) {
+      await sleep(LOOK_MS);
+      status = await this.status.tryRead();
+    }
+    this.#facts.serverParked = status?.parked ?? null;
+    this.#facts.loaded = status;
+  }
+
+  async _park() {
+    const { time, clients } = this.#options;
+    await this.#hold('holding', time, () => `${this.tally.counts.parked} of ${clients} parked`);
+  }
+
+  async #hold(phase, seconds, note) {
+    const started = this.tally.seconds;
+    this.#progress.begin(phase, Math.ceil(seconds));
+    await this.#until(() => false, seconds, () => {
+      this.interruptions.see(this.tally.seconds, this.tally.counts.parked);
+      this.#progress.update(Math.floor(this.tally.seconds - started), note());
+    });
+    this.#facts.phases[phase] = { from: round(started), to: round(this.tally.seconds) };
+    this.#progress.end();
+  }
+
+  async _throw() {
+    const { time } = this.#options;
+    const before = this.tally.counts;
+    const started = performance.now();
+    this.#tell(`throw ${Math.ceil(time) + 1}`);
+    await this.#hold('throwing', time, () => this.#throwNote());
+    this.#tell('stop');
+    const seconds = (performance.now() - started) / 1000;
+    // The ticks come a little later than what they count.
+    await sleep(TICK_MS * 1.2);
+    const after = this.tally.counts;
+    this.#facts.throwing = {
+      seconds: round(seconds),
+      thrown: after.accepted - before.accepted,
+      arrived: after.received - before.received,
+      perSecond: Math.round((after.accepted - before.accepted) / seconds)
+    };
+  }
+
+  #throwNote() {
+    const point = this.tally.series.at(-1);
+    const p99 = point?.p99 == null ? '' : `, p99 ${point.p99} ms`;
+    return `${point?.received ?? 0} sprites/s${p99}`;
+  }
+
+  async _latency() {
+    await this._throw();
+  }
+
+  async _storm() {
+    const { time, clients, spread } = this.#options;
+    const throwing = this.#options.throwing !== 'none';
+    if (throwing) this.#tell(`throw ${Math.ceil(time + 30)}`);
+    const others = this.#facts.before?.parked ?? 0;
+    const bySever = this.#facts.serverParked !== null && this.#facts.serverParked !== undefined;
+    this.#progress.begin('storm', clients);
+    this.#tell('drop');
+    const noticed = bySever ? await this.#waitForEmpty(others) : null;
+    if (!bySever) await this.#until(() => this.tally.counts.parked === 0, 5);
+    const started = performance.now();
+    const startedAt = this.tally.seconds;
+    this.#tell(`back ${Math.round(spread * 1000)}`);
+    const seen = await this.#countBack(started, bySever ? others : null);
+    const storm = {
+      countedBy: bySever ? 'server' : 'swarm', dropNoticed: noticed, spread,
+      parked: seen.parked, seconds: seen.seconds
+    };
+    this.#facts.storm = storm;
+    this.#facts.phases.storm = { from: round(startedAt), to: round(this.tally.seconds) };
+    if (throwing) this.#tell('stop');
+    const all = storm.seconds[100];
+    this.#progress.end(all === null
+      ? `${seen.parked} of ${clients} parked again after ${time} s`
+      : `all parked again after ${all} s`);
+  }
+
+  /** @returns {Promise<?number>} seconds until the server had noticed that everyone is gone */
+  async #waitForEmpty(others) {
+    const started = performance.now();
+    while (performance.now() - started < 10_000 && this.#interrupts === 0) {
+      const status = await this.status.tryRead();
+      if (status && status.parked <= others) return round((performance.now() - started) / 1000);
+      await sleep(STORM_LOOK_MS);
+    }
+    return null;
+  }
+
+  /** Times until so many percent are parked again, as the server counts, or as the engines do. */
+  async #countBack(started, others) {
+    const { time, clients } = this.#options;
+    const seconds = Object.fromEntries(PARTS.map((part) => [part, null]));
+    let parked = 0;
+    while (performance.now() - started < time * 1000 && this.#interrupts === 0 &&
+           this.#deaths.length === 0) {
+      parked = others === null
+        ? this.tally.counts.parked
+        : ((await this.status.tryRead())?.parked ?? 0) - others;
+      const now = round((performance.now() - started) / 1000);
+      for (const part of PARTS) {
+        if (parked >= Math.ceil(clients * part / 100)) seconds[part] ??= now;
+      }
+      this.tally.sample();
+      this.#progress.update(Math.max(0, parked), `parked again, ${now.toFixed(1)} s`);
+      if (seconds[100] !== null) break;
+      await sleep(STORM_LOOK_MS);
+    }
+    return { parked, seconds };
+  }
+
+  /** Waits for what is under way: answers to throws, then the sprites, then their acks. */
+  async #drain() {
+    this.#tell('stop');
+    const { drain } = this.#options;
+    const started = performance.now();
+    const arrived = () => {
+      const { pending, received, accepted } = this.tally.counts;
+      return pending === 0 && received >= accepted;
+    };
+    await sleep(TICK_MS * 1.2);
+    if (!arrived()) {
+      this.#progress.begin('draining', Math.ceil(drain));
+      await this.#until(arrived, drain, () => {
+        const { pending, received, accepted } = this.tally.counts;
+        this.#progress.update(Math.floor((performance.now() - started) / 1000),
+          `${pending} unanswered, ${Math.max(0, accepted - received)} under way`);
+      });
+      this.#progress.end();
+    }
+    this.#facts.drainSeconds = round((performance.now() - started) / 1000);
+    await sleep(ACK_MS);
+    this.#facts.drained = await this.status.tryRead();
+    this.#facts.ours = this.tally.counts.parked;
+  }
+
+  async #leave() {
+    if (this.#options.stay || this.#interrupts > 1) return;
+    const all = this.#options.clients + this.#facts.probes;
+    this.#progress.begin('leaving', all);
+    this.#tell('leave');
+    await this.#until(() => this.tally.counts.gone >= all, leaveLimit(this.#options),
+      () => this.#progress.update(this.tally.counts.gone, 'have left'));
+    this.#progress.end(`${this.tally.counts.left} have left`);
+  }
+
+  async #settle() {
+    this.#tell('account');
+    const interrupts = this.#interrupts;
+    const end = performance.now() + 60_000;
+    while (!this.#isAccounted && this.#deaths.length === 0 && this.#interrupts === interrupts &&
+           performance.now() < end) {
+      await sleep(LOOK_MS);
+    }
+    this.#facts.after = await this.status.tryRead();
+  }
+
+  async #end() {
+    this.#tell('quit');
+    const timer = setTimeout(() => this.#engines.forEach((engine) => engine.kill()), 5000);
+    await Promise.all(this.#engines.map((engine) => engine.ended));
+    clearTimeout(timer);
+    this.status.close();
+  }
+}
+
+/** Seconds after which an opening is over, however far it came. */
+function openLimit({ clients, ramp }) {
+  return 60 + 10 * clients / Math.min(ramp, 5000);
+}
+
+function leaveLimit({ clients }) {
+  return 10 + clients / 1000;
+}
+
+async function resolve(host) {
+  try {
+    const { address } = await dns.lookup(host, { verbatim: false });
+    return address;
+  } catch (error) {
+    throw new UsageError(`no address for "${host}" (${error.code ?? error.message})`);
+  }
+}
+
+function round(seconds) {
+  return Math.round(seconds * 1000) / 1000;
+}

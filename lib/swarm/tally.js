@@ -1,0 +1,135 @@
+import { performance } from 'node:perf_hooks';
+
+import { Histogram } from './histogram.js';
+
+/** At most so many points of a series are kept, whatever the length of a run. */
+const MOST_POINTS = 400;
+
+/** The counters of native/swarm/core.h, as the ticks name them. */
+const COUNTERS = ['connections', 'closed', 'joined', 'rejoined', 'left', 'answers', 'empty', 'retries',
+  'superseded', 'sent', 'resends', 'accepted', 'delivered', 'queued', 'duplicates', 'refused',
+  'unsettled', 'received', 'resent', 'doubles', 'unackedLosses', 'foreign', 'mangled', 'badAnswers',
+  'skipped', 'parked', 'opening', 'gone', 'pending', 'behind'];
+const NAMED = ['refusals', 'problems', 'connectErrors'];
+
+/**
+ * What all engines have told so far, added up: counters, histograms, and a series of points over
+ * time for the report.
+ */
+export class Tally {
+  #last = [];
+  #interval = new Histogram();
+  #started = performance.now();
+  #point = null;
+  #step;
+
+  /** Times from throw to arrival, to its answer, and to arrival for the probe's sprites. */
+  arrival = new Histogram();
+  answer = new Histogram();
+  probe = new Histogram();
+
+  /** @type {Array<object>} points: see sample() */
+  series = [];
+
+  /** @param {number} seconds the run will take about */
+  constructor(seconds) {
+    this.#step = Math.max(0.25, seconds / MOST_POINTS);
+  }
+
+  /** @param {object} tick of one engine */
+  add(tick) {
+    this.#last[tick.process] = tick;
+    this.arrival.add(tick.arrival);
+    this.answer.add(tick.answer);
+    this.probe.add(tick.probe);
+    this.#interval.add(tick.arrival).add(tick.probe);
+  }
+
+  /** @returns {Record<string, number>} the counters, over all engines */
+  get counts() {
+    const sums = Object.fromEntries(COUNTERS.map((name) => [name, 0]));
+    for (const tick of this.#last) {
+      for (const name of COUNTERS) sums[name] += tick?.[name] ?? 0;
+    }
+    return sums;
+  }
+
+  /** @returns {Record<string, Record<string, number>>} refusals, problems, connectErrors by name */
+  get named() {
+    const sums = Object.fromEntries(NAMED.map((name) => [name, {}]));
+    for (const tick of this.#last) {
+      for (const name of NAMED) {
+        for (const [key, count] of Object.entries(tick?.[name] ?? {})) {
+          sums[name][key] = (sums[name][key] ?? 0) + count;
+        }
+      }
+    }
+    return sums;
+  }
+
+  /** Seconds since the run began. */
+  get seconds() {
+    return (performance.now() - this.#started) / 1000;
+  }
+
+  /**
+   * Closes a point of the series when its time has come: `at` in seconds, clients parked, sprites
+   * accepted and received a second, and of those received the median, p99 and maximum in ms.
+   */
+  sample() {
+    const at = this.seconds;
+    const counts = this.counts;
+    const before = this.#point ?? { at: 0, accepted: 0, received: 0 };
+    if (at - before.at < this.#step) return;
+    const rate = (name) => (counts[name] - before[name]) / (at - before.at);
+    const { p50, p99, max } = this.#interval.summary();
+    this.series.push({
+      at: Math.round(at * 1000) / 1000, parked: counts.parked,
+      accepted: Math.round(rate('accepted')), received: Math.round(rate('received')), p50, p99, max
+    });
+    this.#point = { at, accepted: counts.accepted, received: counts.received };
+    this.#interval = new Histogram();
+    if (this.series.length > 2 * MOST_POINTS) this.#thin();
+  }
+
+  /** Halves a series that a run longer than planned has made too long. */
+  #thin() {
+    this.#step *= 2;
+    this.series = this.series.filter((_, i) => i % 2 === 1);
+  }
+}
+
+/**
+ * Times at which fewer clients were parked than should be, and how long until all but one in a
+ * hundred were back.
+ */
+export class Interruptions {
+  #all;
+  #now = null;
+
+  /** @type {Array<{at: number, lowest: number, seconds: ?number}>} seconds null: not back by the end */
+  list = [];
+
+  /** @param {number} clients that should be parked */
+  constructor(clients) {
+    this.#all = clients;
+  }
+
+  /**
+   * @param {number} at seconds
+   * @param {number} parked
+   */
+  see(at, parked) {
+    const back = parked >= this.#all * 0.99;
+    if (!this.#now && !back) {
+      this.#now = { at: Math.round(at * 100) / 100, lowest: parked, seconds: null };
+      this.list.push(this.#now);
+    }
+    if (!this.#now) return;
+    this.#now.lowest = Math.min(this.#now.lowest, parked);
+    if (back) {
+      this.#now.seconds = Math.round((at - this.#now.at) * 100) / 100;
+      this.#now = null;
+    }
+  }
+}
