@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { loadAddon } from '../../lib/addon.js';
-import { TorusModel } from '../model/torus.js';
+import { TorusModel, cellOf } from '../model/torus.js';
 import { checkLaw1, checkLaw4, law5Share } from '../model/laws.js';
 
 const { Torus } = loadAddon();
@@ -97,18 +97,29 @@ export class Rig {
   }
 
   /**
-   * Lets every node leave that the condition, asked now, is true of.
+   * Lets every node leave that the condition, asked now, is true of; in the order of their slots,
+   * as long as more than `least` are left.
    *
-   * @param {(cell: {row: number, column: number, slot: number}) => boolean} condition
+   * @param {(cell: {row: number, column: number, rows: number, columns: number, slot: number}) =>
+   *     boolean} condition
+   * @param {number} [least]
    */
-  leaveWhere(condition) {
-    const gone = this.nodes.filter((node) => condition(this.cell(node)));
-    for (const node of gone) this.leave(node);
+  leaveWhere(condition, least = 9) {
+    const extent = this.extent();
+    const gone = [];
+    for (let slot = 0; slot < extent.opened; slot++) {
+      const node = this.model.nodeAt.get(slot);
+      if (node !== undefined && condition({ ...extent, ...cellOf(slot), slot })) gone.push(node);
+    }
+    for (const node of gone) {
+      if (this.size > least) this.leave(node);
+    }
   }
 
-  /** Where a node is: {row, column, rows, columns, slot}. */
-  cell(node) {
-    return { ...this.torus.place(node), slot: this.torus.slot(node) };
+  /** How large the grid is: {rows, columns, opened}. */
+  extent() {
+    const { rows, columns, opened } = this.torus.state();
+    return { rows, columns, opened };
   }
 
   /** The node in the last slot. */
