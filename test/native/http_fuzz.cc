@@ -1,0 +1,152 @@
+// Fuzzes the reader of hot requests under the sanitizers, without Node. Every input is read whole
+// and as each of its beginnings, from copies of exactly their length. What must hold:
+//  - the verdicts on the beginnings are waits, until one verdict, which then stands;
+//  - a hot request's numbers fit its bytes: the head ends with the first empty line, its spans lie
+//    within it, there is a body only where one belongs.
+#include <algorithm>
+#include <string_view>
+
+#include "../../native/http.h"
+#include "fuzz.h"
+
+using sprites::HotRequest;
+using sprites::Route;
+using sprites::Verdict;
+using sprites::test::ExactCopy;
+
+namespace {
+
+constexpr uint64_t kCount = 20000;
+constexpr uint64_t kNumberMax = (uint64_t{1} << 53) - 1;
+
+Verdict read(const std::string& input, size_t length, HotRequest* request) {
+  const ExactCopy copy(input.data(), length);
+  return sprites::readHead(copy.data(), copy.length(), request);
+}
+
+void checkSpan(const std::string& input, const HotRequest& request, sprites::HeadSpan span) {
+  if (span.length == 0) return;
+  if (span.offset + span.length > request.headLength) sprites::test::fail("a wild span", input);
+  const std::string_view value(input.data() + span.offset, span.length);
+  const auto isBlank = [](char c) { return c == ' ' || c == '\t'; };
+  if (isBlank(value.front()) || isBlank(value.back())) {
+    sprites::test::fail("blanks around a span", input);
+  }
+  if (value.find('\r') != value.npos) sprites::test::fail("a span over lines", input);
+}
+
+void checkHot(const std::string& input, const HotRequest& request) {
+  const size_t end = input.find("\r\n\r\n");
+  if (end == input.npos || request.headLength != end + 4) {
+    sprites::test::fail("a head that ends elsewhere", input);
+  }
+  if (request.headLength > sprites::kHotHeadBytes) sprites::test::fail("a long head", input);
+  if (request.bodyLength > 0 && request.route != Route::kThrow) {
+    sprites::test::fail("a body where none belongs", input);
+  }
+  if (request.ack > kNumberMax || request.number > kNumberMax) {
+    sprites::test::fail("a number too large", input);
+  }
+  const char method = request.route == Route::kPoll ? 'G' : 'P';
+  if (input[0] != method) sprites::test::fail("another method", input);
+  checkSpan(input, request, request.forwardedFor);
+  checkSpan(input, request, request.forwarded);
+}
+
+bool same(const HotRequest& a, const HotRequest& b) {
+  return a.route == b.route && a.edge == b.edge && a.hasHold == b.hasHold &&
+         a.hasNumber == b.hasNumber && std::equal(a.id, a.id + sizeof a.id, b.id) &&
+         a.ack == b.ack && a.number == b.number && a.hold == b.hold &&
+         a.headLength == b.headLength && a.bodyLength == b.bodyLength &&
+         a.forwardedFor.offset == b.forwardedFor.offset &&
+         a.forwardedFor.length == b.forwardedFor.length &&
+         a.forwarded.offset == b.forwarded.offset && a.forwarded.length == b.forwarded.length;
+}
+
+/** Reads the input as it may arrive, byte by byte; returns the verdict on the whole. */
+Verdict check(const std::string& input) {
+  HotRequest whole;
+  const Verdict verdict = read(input, input.size(), &whole);
+  if (verdict == Verdict::kHot) checkHot(input, whole);
+
+  const size_t longest = std::min(input.size(), sprites::kHotHeadBytes + 2);
+  for (size_t length = 0; length <= longest; ++length) {
+    HotRequest part;
+    const Verdict early = read(input, length, &part);
+    if (early == Verdict::kIncomplete) {
+      if (length >= sprites::kHotHeadBytes) sprites::test::fail("a wait without a bound", input);
+      if (verdict == Verdict::kHot && length >= whole.headLength) {
+        sprites::test::fail("a wait behind the end", input);
+      }
+      continue;
+    }
+    if (early != verdict) sprites::test::fail("a verdict that changed", input);
+    if (early == Verdict::kHot && !same(part, whole)) {
+      sprites::test::fail("a request that changed", input);
+    }
+    // From here on the verdict must stand; a few longer beginnings show it.
+    length += (longest - length) / 4;
+  }
+  return verdict;
+}
+
+const std::vector<std::string> kWords = {
+    "\r\n",
+    "\n",
+    "\r",
+    "\r\n\r\n",
+    " ",
+    "\t",
+    ":",
+    ",",
+    "?",
+    "&",
+    "=",
+    std::string(1, '\0'),
+    "\x7f",
+    "\xff",
+    "GET ",
+    "POST ",
+    " HTTP/1.1",
+    "?ack=1",
+    "&hold=30",
+    "?n=3",
+    "0",
+    "1",
+    "9",
+    "99999999",
+    "Host: a\r\n",
+    "TE: a\r\n",
+    "Expect: a",
+    "keep-alive",
+    "close",
+    "identity",
+    "Content-Length: 7\r\n",
+    "X-Forwarded-For: \t10.0.0.1 \r\n",
+    "Forwarded: for=a\t\r\n",
+    "Transfer-Encoding: chunked\r\n",
+    std::string(300, 'x'),
+    std::string(4000, 'y'),
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto options = sprites::test::optionsOf(argc, argv, kCount);
+  const auto seeds = sprites::test::readFolder(options.folder);
+  for (const auto& seed : seeds) {
+    if (check(seed) != Verdict::kHot) sprites::test::fail("a real request handed over", seed);
+  }
+  sprites::test::Random random(options.seed);
+  uint64_t hot = 0;
+  for (uint64_t i = 0; i < options.count; ++i) {
+    const auto input = sprites::test::mutate(random, random.pick(seeds), seeds, kWords);
+    if (check(input) == Verdict::kHot) ++hot;
+  }
+  printf("http: %llu inputs with all their beginnings, %llu of them hot\n",
+         static_cast<unsigned long long>(options.count), static_cast<unsigned long long>(hot));
+  if (options.count >= 1000 && hot < options.count / 20) {
+    sprites::test::fail("too little that is hot", "");
+  }
+  return 0;
+}
