@@ -1,0 +1,45 @@
+/*
+ * Preloaded into User-Mode Linux by own-kernel: lets kernels of before 6.13 run on processors with
+ * more register state than they know of (AMX: 11,008 bytes, where they keep room for some 2,700).
+ *
+ * The host takes a process's registers back only whole; a shorter set is refused, and the new
+ * kernel dies with its first process. So a shorter set is made whole here with zeros, which is what
+ * the unknown registers hold: the set's own header says that they are not in use.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <elf.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+enum { kMost = 64 * 1024 };
+
+typedef long (*ptrace_call)(int request, pid_t pid, void *address, void *data);
+
+long ptrace(enum __ptrace_request request, ...) {
+  static ptrace_call next;
+  static char whole[kMost]; /* One CPU: nobody else is in here. */
+  static size_t size;       /* of the host's set */
+  va_list rest;
+  va_start(rest, request);
+  pid_t pid = va_arg(rest, pid_t);
+  void *address = va_arg(rest, void *);
+  void *data = va_arg(rest, void *);
+  va_end(rest);
+  if (!next) next = (ptrace_call)dlsym(RTLD_NEXT, "ptrace");
+  if (request == PTRACE_SETREGSET && address == (void *)NT_X86_XSTATE) {
+    struct iovec *given = data;
+    struct iovec all = {.iov_base = whole, .iov_len = sizeof whole};
+    if (!size) size = next(PTRACE_GETREGSET, pid, address, &all) == 0 ? all.iov_len : 1;
+    if (given->iov_len < size) {
+      all.iov_len = size;
+      memset(whole, 0, size);
+      memcpy(whole, given->iov_base, given->iov_len);
+      return next(request, pid, address, &all);
+    }
+  }
+  return next(request, pid, address, data);
+}
