@@ -10,6 +10,7 @@ import { createNodeServer, openDoor } from './lib/node-server.js';
 import { servePage } from './lib/page-files.js';
 import { Pool } from './lib/pool.js';
 import { createRoutes } from './lib/routes.js';
+import { Sources } from './lib/sources.js';
 import { createStatus } from './lib/status.js';
 
 /**
@@ -31,12 +32,14 @@ const LOOK = 50;
  */
 export async function start(options) {
   const pool = new Pool(options);
+  const sources = new Sources(options);
   const delay = monitorEventLoopDelay({ resolution: 10 });
-  const status = createStatus({ pool, delay, door: () => door });
-  const routes = createRoutes({ pool, options, status, page: servePage });
-  const server = createNodeServer(routes, options);
+  const status = createStatus({ pool, delay, door: () => door, held: () => server.held() });
+  const routes = createRoutes({ pool, sources, options, status, page: servePage });
+  const most = options.door === 'native' ? options.handedOver : options.connections;
+  const server = createNodeServer({ routes, sources, options, most });
   const door = options.door === 'native'
-    ? createFront({ pool, options, routes, server })
+    ? createFront({ pool, sources, options, routes, server })
     : openDoor(server);
 
   async function stop() {

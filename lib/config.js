@@ -114,6 +114,27 @@ export const table = [
     help: 'connections there may be; the file limit may allow fewer'
   },
   {
+    name: 'address-connections', default: '10000', type: whole(0, 16000000),
+    help: 'connections there may be from one source address (IPv6: /64); 0 for any number'
+  },
+  {
+    name: 'address-joins', default: '1000', type: whole(0, 1000000),
+    help: 'joins a second from one source address, ten times that at once; 0 for any number'
+  },
+  {
+    name: 'handed-over', default: '10000', type: whole(1, 16000000),
+    help: 'connections that Node\'s own server may hold'
+  },
+  {
+    name: 'trust-proxy', default: 'none', type: oneOf('none', 'proxy', 'forwarded'),
+    help: 'whose word to take for a client\'s address: a proxy\'s by the PROXY protocol, or by'
+      + ' Forwarded or X-Forwarded-For'
+  },
+  {
+    name: 'head-bytes', default: '16K', type: bytes(4096, 262144),
+    help: 'largest request head'
+  },
+  {
     name: 'head-time', default: '10', type: seconds(1, 3600),
     help: 'how long a request\'s head may take to arrive'
   },
@@ -152,6 +173,10 @@ const together = [
   {
     holds: ({ mailboxBytes, mailboxMemory }) => mailboxBytes <= mailboxMemory,
     says: '--mailbox-memory must be at least --mailbox-bytes'
+  },
+  {
+    holds: ({ trustProxy, door }) => trustProxy !== 'proxy' || door === 'native',
+    says: '--trust-proxy proxy needs --door native: node:http does not read the PROXY protocol'
   },
   {
     holds: ({ headTime, bodyTime }) => headTime <= bodyTime,

@@ -91,6 +91,12 @@ export const problems = {
     detail: 'Wait as long as Retry-After says, then throw the same sprite again.',
     retryAfter: 1
   },
+  'too-many-joins': {
+    status: 429,
+    title: 'Too many joins from one address',
+    detail: 'Wait as long as Retry-After says, then join again; keep the id you have.',
+    retryAfter: 1
+  },
   'head-too-large': {
     status: 431,
     title: 'Request head too large',

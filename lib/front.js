@@ -5,6 +5,7 @@ import { Socket } from 'node:net';
 import { loadAddon } from './addon.js';
 import { problemDocument, problems } from './errors.js';
 import { fileLimit, OWN_FILES } from './files.js';
+import { TRUST } from './sources.js';
 
 /**
  * The native front door: it owns the listening socket and every connection, answers the hot
@@ -69,13 +70,14 @@ function replies(outcomes, { hold, lease, maxSprite, idleTime }, common) {
  *
  * @param {object} parts
  * @param {import('./pool.js').Pool} parts.pool
+ * @param {import('./sources.js').Sources} parts.sources
  * @param {object} parts.options see lib/config.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('node:http').Server} parts.server Node's server, which need not listen
  * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
  *     close: Function}} `listen(host, port)` resolves to the port
  */
-export function createFront({ pool, options, routes, server }) {
+export function createFront({ pool, sources, options, routes, server }) {
   const addon = loadAddon();
   const { maxSprite, headTime, bodyTime, idleTime } = options;
   const front = new addon.Front({
@@ -84,9 +86,12 @@ export function createFront({ pool, options, routes, server }) {
     headTime: headTime * 1000,
     bodyTime: bodyTime * 1000,
     idleTime: idleTime * 1000,
-    writeTime: WRITE_TIME
-  }, replies(addon.outcomes, options, routes.headers), pool.native, (fd, bytes) => {
+    writeTime: WRITE_TIME,
+    trust: TRUST[options.trustProxy]
+  }, replies(addon.outcomes, options, routes.headers), pool.native, sources.native, (fd, bytes, client) => {
     const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+    sources.introduce(socket, client);
+    
     socket.unshift(bytes);
     server.emit('connection', socket);
   });

@@ -9,8 +9,7 @@ import { problemDocument, problems } from './errors.js';
  * and the whole contract where there is no front door.
  */
 
-/** Largest request head, in bytes. */
-export const HEAD_BYTES = 16384;
+
 
 /** How often Node looks for connections whose time is up, in milliseconds. */
 const SWEEP = 1000;
@@ -30,9 +29,11 @@ const PARSER_PROBLEMS = {
  */
 function refuse(socket, name, headers) {
   const body = problemDocument(name);
-  const { status, title } = problems[name];
+  const { status, title, retryAfter } = problems[name];
+  const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
   const fields = Object.entries({
     ...headers,
+    ...retry,
     'Content-Type': 'application/problem+json',
     'Content-Length': Buffer.byteLength(body),
     Connection: 'close'
@@ -45,18 +46,25 @@ function refuse(socket, name, headers) {
 /**
  * Makes the server. It does not listen: connections are given to it, or its caller makes it listen.
  *
- * @param {ReturnType<import('./routes.js').createRoutes>} routes
- * @param {{headTime: number, bodyTime: number, idleTime: number}} options seconds
- * @param {(options: object, handle: Function) => import('node:http').Server} [create] what makes
- *     the server, by default node:http's createServer
- * @returns {import('node:http').Server}
+ * @param {object} parts
+ * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
+ * @param {import('./sources.js').Sources} parts.sources
+ * @param {object} parts.options see lib/config.js: headBytes, headTime, bodyTime, idleTime
+ * @param {number} parts.most connections it may hold; one more is answered 503
+ * @param {(options: object, handle: Function) => import('node:http').Server} [parts.create] what
+ *     makes the server, by default node:http's createServer
+ * @param {string} [parts.arrival] its event for a connection that may be written to
+ * @returns {import('node:http').Server & {held: () => number}} `held` counts its connections
  */
-export function createNodeServer(routes, options, create = createServer) {
+export function createNodeServer({
+  routes, sources, options, most, create = createServer, arrival = 'connection'
+}) {
   /** Sockets with an answer still owed: nothing else may be written to them. */
   const owing = new WeakMap();
+  let held = 0;
 
   const server = create({
-    maxHeaderSize: HEAD_BYTES,
+    maxHeaderSize: options.headBytes,
     headersTimeout: options.headTime * 1000,
     requestTimeout: options.bodyTime * 1000,
     keepAliveTimeout: options.idleTime * 1000,
@@ -73,6 +81,13 @@ export function createNodeServer(routes, options, create = createServer) {
     routes.handle(request, response);
   });
 
+  server.held = () => held;
+  server.on(arrival, (socket) => {
+    held += 1;
+    socket.on('close', () => { held -= 1; });
+    const admitted = sources.admit(socket);
+    if (held > most || !admitted) refuse(socket, 'too-many-connections', routes.headers);
+  });
   server.on('checkExpectation', (request, response) => {
     routes.sendProblem(response, 'expectation-failed', { headers: { Connection: 'close' } });
   });
@@ -103,18 +118,13 @@ export function createNodeServer(routes, options, create = createServer) {
  * @returns {ReturnType<import('./front.js').createFront>} the same calls as a front door
  */
 export function openDoor(server) {
-  let connections = 0;
-  server.on('connection', (socket) => {
-    connections += 1;
-    socket.on('close', () => { connections -= 1; });
-  });
   return {
     async listen(host, port) {
       server.listen({ host, port, backlog: 65535 });
       await once(server, 'listening');
       return server.address().port;
     },
-    status: () => ({ connections }),
+    status: () => ({}),
     stopListening: () => server.close(),
     closeIdle: () => server.closeIdleConnections(),
     close: () => server.closeAllConnections()

@@ -68,6 +68,7 @@ function readTarget(target) {
  *
  * @param {object} parts
  * @param {import('./pool.js').Pool} parts.pool
+ * @param {import('./sources.js').Sources} parts.sources
  * @param {object} parts.options see lib/config.js: hold, lease, maxSprite, cors
  * @param {() => object} parts.status what GET /status answers
  * @param {(request: object, response: object, path: string) => boolean} parts.page answers what
@@ -75,7 +76,7 @@ function readTarget(target) {
  * @returns {{handle: Function, head: (extra?: object) => object}} `handle(request, response)`;
  *     `head` gives the header fields every answer carries
  */
-export function createRoutes({ pool, options, status, page }) {
+export function createRoutes({ pool, sources, options, status, page }) {
   const common = { 'Cache-Control': 'no-store' };
   if (options.cors !== 'none') {
     common['Access-Control-Allow-Origin'] = options.cors;
@@ -130,6 +131,7 @@ export function createRoutes({ pool, options, status, page }) {
   }
 
   function join(request, response) {
+    if (!sources.join(request)) throw new Refusal('too-many-joins');
     const { outcome, id } = pool.join();
     if (outcome !== 'ok') throw new Refusal(outcome);
     const { hold, lease, maxSprite } = options;
@@ -194,6 +196,7 @@ export function createRoutes({ pool, options, status, page }) {
     const { path, query } = readTarget(request.url);
     const found = routes.get(`${path[0]}/${path.length}`);
     if (found === undefined) {
+      for (const [name, value] of Object.entries(common)) response.setHeader(name, value);
       if (page(request, response, `/${path.join('/')}`)) return undefined;
       throw new Refusal('not-found');
     }

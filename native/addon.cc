@@ -5,6 +5,7 @@ NAN_MODULE_INIT(initialize) {
   sprites::initTorus(target);
   sprites::initReaders(target);
   sprites::initPool(target);
+  sprites::initSources(target);
   sprites::initFront(target);
 }
 

@@ -54,8 +54,9 @@ enum class Outcome : uint8_t {
   kTooManyThrows,
   kNeighborBusy,
   kMailboxesFull,
+  kTooManyJoins,
 };
-constexpr size_t kOutcomes = 15;
+constexpr size_t kOutcomes = 16;
 
 /** A poll without `hold`, a throw without `n`. */
 constexpr uint32_t kNoHold = 0;

@@ -34,7 +34,8 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "stale-number",
                                                   "too-many-throws",
                                                   "neighbor-busy",
-                                                  "mailboxes-full"};
+                                                  "mailboxes-full",
+    "too-many-joins"};
 
 Id idOf(Local<Value> value) {
   Id id;

@@ -5,8 +5,10 @@
 #include <optional>
 #include <string_view>
 
+#include "address.h"
 #include "clients.h"
 #include "http.h"
+#include "sources.h"
 
 namespace sprites {
 
@@ -27,8 +29,8 @@ class Desk {
   /** Whether polls can be parked here; if not, the front door hands them over to Node. */
   virtual bool takesPolls() const = 0;
 
-  /** A place for a newcomer: kOk fills `id`. */
-  virtual std::optional<Outcome> join(Ticket ticket, Id* id) = 0;
+  /** A place for a newcomer at `address`: kOk fills `id`. */
+  virtual std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) = 0;
 
   /** A throw; `text` lives for the call only. */
   virtual std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
@@ -57,12 +59,16 @@ inline Id idOf(const HotRequest& request) {
 /** The pool, in its own process. */
 class PoolDesk : public Desk {
  public:
-  /** `clients` outlives the desk; `clock` gives microseconds and never goes back. */
-  PoolDesk(Clients* clients, uint64_t (*clock)()) : clients_(clients), clock_(clock) {}
+  /** `clients` and `sources` outlive the desk; `clock` gives microseconds and never goes back. */
+  PoolDesk(Clients* clients, Sources* sources, uint64_t (*clock)())
+      : clients_(clients), sources_(sources), clock_(clock) {}
 
   bool takesPolls() const override { return true; }
 
-  std::optional<Outcome> join(Ticket, Id* id) override { return clients_->join(id); }
+  std::optional<Outcome> join(Ticket, const Address& address, Id* id) override {
+    if (!sources_->join(address, clock_() / 1000)) return Outcome::kTooManyJoins;
+    return clients_->join(id);
+  }
 
   std::optional<Outcome> throwSprite(Ticket, const HotRequest& request,
                                      std::string_view text) override {
@@ -89,6 +95,7 @@ class PoolDesk : public Desk {
 
  private:
   Clients* clients_;
+  Sources* sources_;
   uint64_t (*clock_)();
 };
 

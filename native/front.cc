@@ -10,6 +10,8 @@
 #include <cstring>
 #include <system_error>
 
+#include "proxy_protocol.h"
+
 namespace sprites {
 
 namespace {
@@ -58,11 +60,12 @@ struct Front::Output {
   char* bytes() { return reinterpret_cast<char*>(this + 1); }
 };
 
-Front::Front(const FrontOptions& options, Replies replies, Desk* desk, HandOver handOver,
-             uint64_t now)
+Front::Front(const FrontOptions& options, Replies replies, Desk* desk, Sources* sources,
+             HandOver handOver, uint64_t now)
     : options_(options),
       writer_(std::move(replies)),
       desk_(desk),
+      sources_(sources),
       handOver_(std::move(handOver)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
@@ -119,7 +122,7 @@ void Front::acceptSome() {
     sockaddr_storage peer;
     switch (listener_.accept(&fd, &peer)) {
       case Listener::Accepted::kConnection:
-        open(fd);
+        open(fd, peer);
         break;
       case Listener::Accepted::kOutOfFiles:
         if (!refuseOnSpare()) return pauseListening();
@@ -149,7 +152,7 @@ bool Front::refuseOnSpare() {
   return fd >= 0;
 }
 
-void Front::open(int fd) {
+void Front::open(int fd, const sockaddr_storage& peer) {
   uint32_t index;
   if (freeConnection_ != 0) {
     index = freeConnection_ - 1;
@@ -171,6 +174,38 @@ void Front::open(int fd) {
   }
   ++counts_.accepted;
   arm(connection, Deadline::kIdle, options_.headTime);
+  connection.client = Address::of(peer);
+  connection.greeted = options_.trust != Trust::kProxy;
+  if (options_.trust == Trust::kNobody) count(connection, connection.client);
+}
+
+/** Counts the connection at its source; when that has enough, says so and returns false. */
+bool Front::count(Connection& connection, const Address& client) {
+  connection.client = client;
+  connection.counted = sources_->open(client);
+  if (connection.counted) return true;
+  ++counts_.refused;
+  finish(connection, writer_.replies().refused);
+  return false;
+}
+
+/** Reads what the proxy says of the client first. Returns whether there is more to read now. */
+bool Front::greet(Connection& connection, const char** data, size_t* length) {
+  ProxyHeader header;
+  switch (readProxyHeader(*data, *length, &header)) {
+    case ProxyVerdict::kIncomplete:
+      if (keep(connection, *data, *length, 0)) arm(connection, Deadline::kHead, options_.headTime);
+      return false;
+    case ProxyVerdict::kBad:
+      close(connection);
+      return false;
+    case ProxyVerdict::kRead:
+      break;
+  }
+  connection.greeted = true;
+  *data += header.length;
+  *length -= header.length;
+  return count(connection, header.known ? header.client : connection.client);
 }
 
 // ---- The turn -----------------------------------------------------------------------------------
@@ -277,6 +312,7 @@ void Front::resume(Connection& connection) {
 /** Serves every whole request in `data` that may be served now, and keeps the rest. */
 void Front::process(Connection& connection, const char* data, size_t length) {
   const uint32_t generation = connection.generation;
+  if (!connection.greeted && !greet(connection, &data, &length)) return;
   while (length > 0) {
     HotRequest request;
     switch (readHead(data, length, &request)) {
@@ -301,11 +337,10 @@ void Front::process(Connection& connection, const char* data, size_t length) {
       }
       return;
     }
-    const std::string_view body(data + request.headLength, request.bodyLength);
+    ++counts_.requests;
+    const bool goOn = serve(connection, request, data);
     data += whole;
     length -= whole;
-    ++counts_.requests;
-    const bool goOn = serve(connection, request, body);
     if (connection.generation != generation) return;
     if (!goOn) {
       if (length > 0) keep(connection, data, length, 0);
@@ -334,15 +369,32 @@ bool Front::keep(Connection& connection, const char* data, size_t length, size_t
 void Front::handOver(Connection& connection, const char* data, size_t length) {
   const int fd = connection.fd;
   ++counts_.handedOver;
+  const Address client = connection.client;
   epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+  connection.counted = false;
   forget(connection);
-  handOver_(fd, {data, length});
+  handOver_(fd, {data, length}, client);
 }
 
 // ---- Serving ------------------------------------------------------------------------------------
 
-/** Serves one request. Returns whether the next may be served: not while this one is open. */
-bool Front::serve(Connection& connection, const HotRequest& request, std::string_view body) {
+Address Front::clientOf(const Connection& connection, const HotRequest& request,
+                        const char* head) const {
+  Address client = connection.client;
+  if (options_.trust == Trust::kForwarded) {
+    const auto of = [head](HeadSpan span) {
+      return std::string_view(head + span.offset, span.length);
+    };
+    forwardedAddress(of(request.forwardedFor), of(request.forwarded), &client);
+  }
+  return client;
+}
+
+/**
+ * Serves the request whose head, and body behind it, are at `head`. Returns whether the next may be
+ * served: not while this one is open.
+ */
+bool Front::serve(Connection& connection, const HotRequest& request, const char* head) {
   const uint32_t index = indexOf(connection);
   const Ticket ticket = {index, connection.generation};
   Id id;
@@ -366,10 +418,11 @@ bool Front::serve(Connection& connection, const HotRequest& request, std::string
       return connection.output == nullptr;
     }
     case Route::kJoin:
-      outcome = desk_->join(ticket, &id);
+      outcome = desk_->join(ticket, clientOf(connection, request, head), &id);
       break;
     case Route::kThrow:
-      outcome = desk_->throwSprite(ticket, request, body);
+      outcome =
+          desk_->throwSprite(ticket, request, {head + request.headLength, request.bodyLength});
       break;
     case Route::kLeave:
       outcome = desk_->leave(ticket, idOf(request));
@@ -504,6 +557,7 @@ void Front::tick(uint64_t now) {
   refusedThisTick_ = 0;
   listener_.restoreSpare();
   resumeListening();
+  sources_->tick(now);
   // What is left over waits for the next tick: nobody minds a deadline that is late by one.
   wheel_.sweep(tickAt(now), kTickBudget, [this](uint32_t index) { fire(connections_[index]); });
 }
@@ -543,6 +597,7 @@ void Front::close(Connection& connection) {
 void Front::forget(Connection& connection) {
   const uint32_t index = indexOf(connection);
   dropInput(connection);
+  if (connection.counted) sources_->close(connection.client);
   if (connection.output != nullptr) counts_.heldBytes -= connection.output->length;
   free(connection.output);
   wheel_.disarm(index);

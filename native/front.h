@@ -6,7 +6,7 @@
 //                 │     output: only while the peer reads slowly
 //                 └──anything unusual──▶ handed over, descriptor and bytes, to Node
 //
-//   connections   [ 40 bytes ][ 40 bytes ] …      one array, an index a connection
+//   connections   [ 64 bytes ][ 64 bytes ] …      one array, an index a connection
 //
 // Lifecycle of a connection: accepted; reading, with a deadline for the next request's head and one
 // for its body; parked while its poll waits, with no deadline of its own (keepalive and the hold
@@ -17,7 +17,7 @@
 // its input, bounded, and then in the kernel. So an answer never waits behind another, and the
 // memory a peer can take is one request and one answer.
 //
-// Cost of a parked poll: 40 bytes here, 12 in the wheel, and the client's record. A throw is one
+// Cost of a parked poll: 64 bytes here, 12 in the wheel, and the client's record. A throw is one
 // read, one write to the neighbor, one to the thrower: no allocation but the sprite's.
 // Rejected: a uv_tcp_t per connection (248 bytes and a callback with its buffer each),
 // edge-triggered epoll (every read would have to run into EAGAIN: one system call more a request).
@@ -29,15 +29,24 @@
 #include <string_view>
 #include <vector>
 
+#include "address.h"
 #include "desk.h"
 #include "listener.h"
 #include "replies.h"
 #include "reserve.h"
+#include "sources.h"
 #include "wheel.h"
 
 struct epoll_event;
 
 namespace sprites {
+
+/** Whose word is taken for a client's address. */
+enum class Trust : uint8_t {
+  kNobody,     // it is the connection's own
+  kProxy,      // a proxy says it by the PROXY protocol, at the start of every connection
+  kForwarded,  // a proxy says it in every request, by X-Forwarded-For or Forwarded
+};
 
 struct FrontOptions {
   uint32_t connections;  // at most; one more is answered 503
@@ -46,6 +55,7 @@ struct FrontOptions {
   uint32_t bodyTime;     // milliseconds a body may take, from the end of the head
   uint32_t idleTime;     // milliseconds between requests
   uint32_t writeTime;    // milliseconds in which a peer that does not read must read something
+  Trust trust;
 };
 
 struct FrontCounts {
@@ -59,11 +69,16 @@ struct FrontCounts {
 
 class Front : public Carrier {
  public:
-  /** Takes a connection the front door does not serve: the descriptor is the callee's. */
-  using HandOver = std::function<void(int fd, std::string_view bytes)>;
+  /**
+   * Takes a connection the front door does not serve: the descriptor is the callee's, and so is the
+   * connection's count in Sources, which the callee closes unless trust is kForwarded.
+   */
+  using HandOver = std::function<void(int fd, std::string_view bytes, const Address& client)>;
 
-  /** `desk` outlives the front door; `now` in milliseconds. Throws std::system_error. */
-  Front(const FrontOptions& options, Replies replies, Desk* desk, HandOver handOver, uint64_t now);
+  /** `desk` and `sources` outlive the front door; `now` in milliseconds. Throws std::system_error.
+   */
+  Front(const FrontOptions& options, Replies replies, Desk* desk, Sources* sources,
+        HandOver handOver, uint64_t now);
   ~Front() override;
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;
@@ -118,18 +133,24 @@ class Front : public Carrier {
     Deadline deadline;
     uint8_t interest;  // what epoll watches for
     Route route;       // of a pending request
+    bool greeted;      // the client's address is known; false until a proxy has told it
+    bool counted;      // by Sources
+    Address client;
   };
-  static_assert(sizeof(Connection) == 40, "the memory figures in README count on it");
+  static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");
 
   uint32_t indexOf(const Connection& connection) const { return &connection - connections_.data(); }
 
   void acceptSome();
   bool refuseOnSpare();
-  void open(int fd);
+  void open(int fd, const sockaddr_storage& peer);
+  bool greet(Connection& connection, const char** data, size_t* length);
+  bool count(Connection& connection, const Address& client);
+  Address clientOf(const Connection& connection, const HotRequest& request, const char* head) const;
   void event(Connection& connection, uint32_t events);
   void read(Connection& connection);
   void process(Connection& connection, const char* data, size_t length);
-  bool serve(Connection& connection, const HotRequest& request, std::string_view body);
+  bool serve(Connection& connection, const HotRequest& request, const char* head);
   bool conclude(Connection& connection, Route route, Outcome outcome, const Id* id);
   bool keep(Connection& connection, const char* data, size_t length, size_t needed);
   void dropInput(Connection& connection);
@@ -151,6 +172,7 @@ class Front : public Carrier {
   const FrontOptions options_;
   ReplyWriter writer_;
   Desk* const desk_;
+  Sources* const sources_;
   const HandOver handOver_;
   Listener listener_;
   int epoll_;

@@ -55,15 +55,18 @@ class FrontDoor : public Nan::ObjectWrap {
   }
 
  private:
-  FrontDoor(const FrontOptions& options, Replies replies, Local<Object> pool,
+  FrontDoor(const FrontOptions& options, Replies replies, Local<Object> pool, Local<Object> sources,
             Local<Function> onHandOver)
       : pool_(pool),
-        desk_(clientsOf(pool), microseconds),
+        sources_(sources),
+        desk_(clientsOf(pool), sourcesOf(sources), microseconds),
         onHandOver_(onHandOver),
         resource_("sprites:hand-over"),
         front_(
-            options, std::move(replies), &desk_,
-            [this](int fd, std::string_view bytes) { handOver(fd, bytes); },
+            options, std::move(replies), &desk_, sourcesOf(sources),
+            [this](int fd, std::string_view bytes, const Address& client) {
+              handOver(fd, bytes, client);
+            },
             uv_now(Nan::GetCurrentEventLoop())) {
     clientsOf(pool)->setCarrier(CarriedBy::kFront, &front_);
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
@@ -98,14 +101,15 @@ class FrontDoor : public Nan::ObjectWrap {
     poll_ = nullptr;
   }
 
-  void handOver(int fd, std::string_view bytes) {
+  void handOver(int fd, std::string_view bytes, const Address& client) {
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(fd),
-                                Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked()};
-    onHandOver_.Call(2, arguments, &resource_);
+                                Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked(),
+                                Nan::New(client.text()).ToLocalChecked()};
+    onHandOver_.Call(3, arguments, &resource_);
   }
 
-  // new Front({connections, maxSprite, headTime, …}, replies, pool, onHandOver(fd, bytes))
+  // new Front({connections, …}, replies, pool, sources, onHandOver(fd, bytes, client))
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FrontOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -114,10 +118,11 @@ class FrontDoor : public Nan::ObjectWrap {
         .bodyTime = uint32In(info[0], "bodyTime"),
         .idleTime = uint32In(info[0], "idleTime"),
         .writeTime = uint32In(info[0], "writeTime"),
+        .trust = Trust{static_cast<uint8_t>(uint32In(info[0], "trust"))},
     };
     try {
-      auto* door =
-          new FrontDoor(options, repliesOf(info[1]), info[2].As<Object>(), info[3].As<Function>());
+      auto* door = new FrontDoor(options, repliesOf(info[1]), info[2].As<Object>(),
+                                 info[3].As<Object>(), info[4].As<Function>());
       door->Wrap(info.This());
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -167,7 +172,8 @@ class FrontDoor : public Nan::ObjectWrap {
     unwrap<FrontDoor>(info)->stop();
   }
 
-  Nan::Persistent<Object> pool_;  // outlives the front door
+  Nan::Persistent<Object> pool_;  // these two outlive the front door
+  Nan::Persistent<Object> sources_;
   PoolDesk desk_;
   Nan::Callback onHandOver_;
   Nan::AsyncResource resource_;
