@@ -5,7 +5,7 @@ import { contract, refused } from './support/server.js';
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
+contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server, door) => {
   t.test('join answers 201 with an id and what holds for its client', async (t) => {
     const { status, headers, body } = await server.ask('POST', '/join');
     await server.leave(body.id);
@@ -149,16 +149,18 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
       { seq: 2, sprites: [{ seq: 2, from: 'right', sprite: { to: 'third' } }] });
   });
 
-  t.test('a poll pipelined behind one of the same id supersedes it, in order', async (t) => {
+  t.test('polls pipelined by one client are answered in order', async (t) => {
     const id = await server.join();
     const wire = await server.wire();
     wire.send(Buffer.concat([1, 2, 3].map(() => request('GET', `/poll/${id}`))));
-    for (let i = 0; i < 2; i += 1) {
-      t.strictSame((await server.read(wire)).body, { seq: 0, sprites: [], superseded: true });
-    }
-    t.equal((await server.until(({ parked }) => parked === 1)).parked, 1);
-    await server.throw(id, 'left');
-    t.equal((await server.read(wire)).body.seq, 1);
+    await server.until(({ parked }) => parked === 1);
+    await server.throw(id, 'left', '{"here":1}');
+    const bodies = [];
+    for (let i = 0; i < 3; i += 1) bodies.push((await server.read(wire)).body);
+    t.strictSame(bodies.at(-1),
+      { seq: 1, sprites: [{ seq: 1, from: 'right', sprite: { here: 1 } }] });
+    for (const { superseded, seq } of bodies) t.ok(superseded ? seq === 0 : seq === 1);
+    t.equal((await server.status()).parked, 0);
   });
 
   t.test('a poll whose connection is lost is parked no more; sprites wait for it', async (t) => {
@@ -182,7 +184,8 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
     const ids = [await server.join(), await server.join(), await server.join()];
     const wire = await server.wire();
     wire.send(Buffer.concat(ids.map((id) => request('GET', `/poll/${id}`))));
-    await server.until(({ parked }) => parked === 3);
+    // Node's server parks them all, the native front door reads one request at a time.
+    await server.until(({ parked }) => parked === (door === 'node' ? 3 : 1));
     await wire.destroy();
     await server.until(({ parked }) => parked === 0);
     t.equal((await server.throw(ids[0], 'left')).body.state, 'queued');

@@ -16,12 +16,9 @@ import { request, Wire } from './http.js';
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** The ways in: the wire contract is the same by each. */
-export const DOORS = ['node'];
+export const DOORS = (process.env.SPRITES_TEST_DOORS ?? 'native,node').split(',');
 
 const LISTENS = /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/;
-
-/** What a door adds to the command line; Node's server is the only one so far. */
-const doorArguments = (door) => (door === 'node' ? [] : ['--door', door]);
 
 /**
  * Starts a server; the test's end kills it if it still runs.
@@ -37,12 +34,11 @@ const doorArguments = (door) => (door === 'node' ? [] : ['--door', door]);
 export async function startServer(t, how = {}) {
   const { door = DOORS[0], options = {}, env = {}, command } = how;
   const [program, ...first] = command ?? [process.execPath, `${ROOT}bin/sprites`];
-  const all = { port: 0, host: '127.0.0.1', ...options };
+  const all = { port: 0, host: '127.0.0.1', door, ...options };
   // The test runner would have its loader ride along in every child.
   const child = spawn('env', [
     '-u', 'NODE_OPTIONS', program, ...first,
-    ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)]),
-    ...doorArguments(door)
+    ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
   ], { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'close');
   t.teardown(async () => {
