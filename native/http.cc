@@ -22,7 +22,7 @@
 // Header names are not looked up: only those that could change the meaning are recognised, by
 // their length and then by their letters. Names are checked by one table of 256 bytes, values
 // eight bytes at a time by arithmetic on a word. A head of curl's takes some 150 ns, a browser's
-// 500 ns (test/bench/http-reader.js).
+// 500 ns (make -C test/native bench).
 //
 // Rejected: llhttp itself (its events have to be gathered into a request, it keeps a state for each
 // connection, and the list of things to refuse stays the same), a lenient reader that mends what it

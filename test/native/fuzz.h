@@ -90,17 +90,27 @@ inline std::string mutate(Random& random, std::string text, const std::vector<st
   return text;
 }
 
+/** A file's bytes; ends the program when it can't be read. */
+inline std::string readFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file) {
+    fprintf(stderr, "%s: can't be read\n", path.c_str());
+    exit(2);
+  }
+  return text.str();
+}
+
 /** The contents of a folder's files, in the order of their names; ends the program without any. */
 inline std::vector<std::string> readFolder(const std::string& folder) {
-  std::set<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.insert(entry.path());
-  std::vector<std::string> contents;
-  for (const auto& path : paths) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();
-    contents.push_back(text.str());
+  std::set<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    paths.insert(entry.path().string());
   }
+  std::vector<std::string> contents;
+  for (const auto& path : paths) contents.push_back(readFile(path));
   if (contents.empty()) {
     fprintf(stderr, "%s: no seeds there\n", folder.c_str());
     exit(2);

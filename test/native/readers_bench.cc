@@ -1,0 +1,75 @@
+// How long the strict readers take: nanoseconds for each real head and sprite of the corpus, as
+// the server calls them. The figure of a run is its fastest round: what the code costs when the
+// machine does nothing else.
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "../../native/http.h"
+#include "../../native/json.h"
+#include "fuzz.h"
+
+namespace {
+
+constexpr int kRounds = 400;
+constexpr int kCalls = 1000;
+
+template <typename Call>
+double nanoseconds(Call call) {
+  double best = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kCalls; ++i) call();
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - start;
+    best = std::min(best, took.count() / kCalls);
+  }
+  return best;
+}
+
+void report(const std::string& name, size_t bytes, double took) {
+  printf("%-44s %5zu bytes %6.0f ns %6.2f ns/byte\n", name.c_str(), bytes, took,
+         took / static_cast<double>(bytes));
+}
+
+/** A sprite as desktops throw them, of about 200 bytes. */
+const std::string kSprite =
+    R"({"kind":"ball","id":"b7f3","x":0.4375,"y":12.5,"vx":-310.25,"vy":42,"spin":0.5,)"
+    R"("color":"#e63946","radius":24,"label":"thrown by the desk at the window","trail":[1,2,3],)"
+    R"("born":1732147200,"bounces":3})";
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fprintf(stderr, "usage: %s CORPUS\n", argv[0]);
+    return 2;
+  }
+  const std::string corpus = argv[1];
+  volatile unsigned sink = 0;  // so that no call is left out
+  for (const std::string name :
+       {"libcurl-poll", "curl-poll", "curl-throw", "python-http-client-throw", "undici-fetch-throw",
+        "firefox-fetch-poll", "chromium-same-origin-poll", "chromium-same-origin-throw"}) {
+    const std::string head = sprites::test::readFile(corpus + "/http/" + name + ".http");
+    sprites::HotRequest request;
+    if (sprites::readHead(head.data(), head.size(), &request) != sprites::Verdict::kHot) return 1;
+    report("head: " + name, request.headLength, nanoseconds([&] {
+             sprites::readHead(head.data(), head.size(), &request);
+             sink = request.headLength;
+           }));
+  }
+  const std::vector<std::pair<std::string, std::string>> sprites = {
+      {"sprite: ball.json", sprites::test::readFile(corpus + "/json/ball.json")},
+      {"sprite: a longer ball", kSprite},
+      {"sprite: picture.json", sprites::test::readFile(corpus + "/json/picture.json")},
+      {"sprite: path.json", sprites::test::readFile(corpus + "/json/path.json")},
+      {"sprite: one string of 16 KB", "{\"a\":\"" + std::string(16000, 'x') + "\"}"},
+  };
+  for (const auto& [name, text] : sprites) {
+    if (!sprites::isJsonObject(text.data(), text.size())) return 1;
+    report(name, text.size(), nanoseconds([&, &text = text] {
+             sink = sprites::isJsonObject(text.data(), text.size());
+           }));
+  }
+  return 0;
+}
