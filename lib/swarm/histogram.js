@@ -60,7 +60,8 @@ export class Histogram {
     let at = 0;
     let below = buckets[0][1];
     return percents.map((percent) => {
-      const rank = Math.max(1, Math.ceil(percent / 100 * this.count));
+      // 99.9 % of a thousand are 999, not 999.0000000000001.
+      const rank = Math.max(1, Math.ceil(percent * this.count / 100 - 1e-6));
       while (below < rank) below += buckets[++at][1];
       return highestOf(buckets[at][0]);
     });

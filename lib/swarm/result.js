@@ -88,7 +88,8 @@ function throwingOf({ options, facts, tally }) {
       throwers: options.throwers,
       size: options.size,
       ...throwing,
-      behind: tally.counts.behind
+      behind: tally.counts.behind,
+      swarmStallMs: Math.round(tally.lateness * 100) / 100
     }
   };
 }
@@ -149,7 +150,8 @@ function serverOf({ before, loaded, drained, after }) {
   if (!before && !last) return null;
   return {
     before, loaded: loaded ?? null, after: last, law: lawOf(last),
-    longestStallMs: last?.longestStallMs ?? null
+    longestStallMs: last?.longestStallMs ?? null,
+    stalledBeforeMs: (loaded ?? before)?.longestStallMs ?? null
   };
 }
 
@@ -177,6 +179,8 @@ function remarksOf(result, { facts, tally, options }) {
   const { account, throwing, server } = result;
   const remarks = [];
   const remark = (is, text) => is && remarks.push(text);
+  remark(throwing?.swarmStallMs > 20, 'The swarm itself was kept from running for ' +
+    `${throwing?.swarmStallMs} ms: the longest times are as much its own as the server's.`);
   remark(result.interrupted, 'Stopped by a signal: this is the account so far.');
   remark(throwing?.behind > 0, `The swarm fell ${throwing?.behind} sprites behind its rate: ` +
     'every thrower was waiting for an answer, or for its turn.');

@@ -245,10 +245,10 @@ export class Run {
     const { time } = this.#options;
     const before = this.tally.counts;
     const started = performance.now();
-    this.#tell(`throw ${Math.ceil(time) + 1}`);
+    this.#tell(`throw ${Math.round(time * 1000)}`);
     await this.#hold('throwing', time, () => this.#throwNote());
     this.#tell('stop');
-    const seconds = (performance.now() - started) / 1000;
+    const seconds = Math.min(time, (performance.now() - started) / 1000);
     // The ticks come a little later than what they count.
     await sleep(TICK_MS * 1.2);
     const after = this.tally.counts;
@@ -273,7 +273,7 @@ export class Run {
   async _storm() {
     const { time, clients, spread } = this.#options;
     const throwing = this.#options.throwing !== 'none';
-    if (throwing) this.#tell(`throw ${Math.ceil(time + 30)}`);
+    if (throwing) this.#tell(`throw ${Math.ceil(time + 30) * 1000}`);
     const others = this.#facts.before?.parked ?? 0;
     const bySever = this.#facts.serverParked !== null && this.#facts.serverParked !== undefined;
     this.#progress.begin('storm', clients);

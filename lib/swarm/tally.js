@@ -54,6 +54,11 @@ export class Tally {
     return sums;
   }
 
+  /** The longest that an engine was kept from its work since throwing began, in ms. */
+  get lateness() {
+    return Math.max(0, ...this.#last.map((tick) => tick?.lateness ?? 0)) / 1e6;
+  }
+
   /** @returns {Record<string, Record<string, number>>} refusals, problems, connectErrors by name */
   get named() {
     const sums = Object.fromEntries(NAMED.map((name) => [name, {}]));
@@ -79,17 +84,26 @@ export class Tally {
   sample() {
     const at = this.seconds;
     const counts = this.counts;
-    const before = this.#point ?? { at: 0, accepted: 0, received: 0 };
+    // Rates go by the engines' clock: the ticks do not come at the parent's convenience.
+    const counted = this.#countedAt;
+    const before = this.#point ?? { at: 0, counted, accepted: 0, received: 0 };
     if (at - before.at < this.#step) return;
-    const rate = (name) => (counts[name] - before[name]) / (at - before.at);
+    const passed = counted - before.counted;
+    const rate = (name) => passed > 0 ? (counts[name] - before[name]) / passed : 0;
     const { p50, p99, max } = this.#interval.summary();
     this.series.push({
       at: Math.round(at * 1000) / 1000, parked: counts.parked,
       accepted: Math.round(rate('accepted')), received: Math.round(rate('received')), p50, p99, max
     });
-    this.#point = { at, accepted: counts.accepted, received: counts.received };
+    this.#point = { at, counted, accepted: counts.accepted, received: counts.received };
     this.#interval = new Histogram();
     if (this.series.length > 2 * MOST_POINTS) this.#thin();
+  }
+
+  /** @returns {number} seconds of the engines' clock, to which they have counted on average */
+  get #countedAt() {
+    const ticks = this.#last.filter(Boolean);
+    return ticks.reduce((sum, { at }) => sum + at / 1e9, 0) / (ticks.length || 1);
   }
 
   /** Halves a series that a run longer than planned has made too long. */

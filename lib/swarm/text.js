@@ -48,11 +48,12 @@ function loadLines({ opened, parkedByServer, throwing, storm, interruptions }) {
   return lines;
 }
 
-function latencyLines({ latency }) {
+function latencyLines({ latency, throwing }) {
   const lines = [];
   if (latency.arrival.count > 0) lines.push(latencyLine('throw to arrival', latency.arrival));
   if (latency.probe.count > 0) lines.push(latencyLine('the quiet probe', latency.probe));
   if (latency.answer.count > 0) lines.push(latencyLine('throw to answer', latency.answer));
+  if (throwing) lines.push(`the swarm's stall  ${throwing.swarmStallMs} ms at the longest`);
   return lines;
 }
 
@@ -92,7 +93,8 @@ function serverLines({ server }, all) {
       `waiting ${n(waiting)} + lost ${n(lost)}`);
   }
   if (server.longestStallMs !== null) {
-    lines.push(`its longest stall  ${server.longestStallMs} ms since it started`);
+    lines.push(`its longest stall  ${server.longestStallMs} ms ` +
+      `(${server.stalledBeforeMs ?? '-'} ms before the load)`);
   }
   if (all) {
     for (const name of Object.keys(server.after ?? {})) {

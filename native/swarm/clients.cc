@@ -297,6 +297,8 @@ void Clients::take(uint32_t index) {
     client.unacked++;
     takeSprite(index, arrival, now);
   }
+  // What is acked is the answer's own number, as every client of the contract does.
+  client.taken = std::max(client.taken, answer_.seq);
 }
 
 void Clients::takeSprite(uint32_t, const Arrival& arrival, uint64_t now) {

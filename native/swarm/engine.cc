@@ -102,6 +102,7 @@ void Engine::run() {
  * events. */
 void Engine::wait() {
   const uint64_t now = clockNow();
+  const uint64_t worked = now - core_.now;
   uint64_t nanoseconds = std::min(Wheel::kTickNs, lanes_.untilDue());
   nanoseconds = std::min(nanoseconds, nextTick_ > now ? nextTick_ - now : 0);
   epoll_event events[kEvents];
@@ -117,6 +118,9 @@ void Engine::wait() {
         epoll_wait(core_.epoll, events, kEvents, static_cast<int>((nanoseconds + kMs - 1) / kMs));
   }
   core_.now = clockNow();
+  // Ready events end the sleep early, so what goes beyond it is this process kept from running.
+  const uint64_t slept = core_.now - now;
+  lateness_ = std::max(lateness_, worked + (slept > nanoseconds ? slept - nanoseconds : 0));
   for (int i = 0; i < count; i++) dispatch(events[i]);
 }
 
@@ -149,7 +153,8 @@ void Engine::obey(const std::string& command) {
   if (word == "open") {
     clients_.open();
   } else if (word == "throw") {
-    lanes_.start(argument(command) * kSecond);
+    lanes_.start(argument(command) * kMs);
+    lateness_ = 0;
   } else if (word == "stop") {
     lanes_.stop();
   } else if (word == "drop") {
@@ -177,6 +182,7 @@ void Engine::tick() {
   append(&json, "gone", clients_.in(Clients::kLeft));
   append(&json, "pending", lanes_.pending());
   append(&json, "behind", lanes_.behind());
+  append(&json, "lateness", lateness_);
   printCounters(&json);
   for (const auto& [name, tally] :
        {std::pair{"refusals", &core_.refusals}, std::pair{"problems", &core_.problems},

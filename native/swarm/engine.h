@@ -34,6 +34,7 @@ class Engine {
   Commands commands_;
   uint64_t endsAt_;
   uint64_t nextTick_ = 0;
+  uint64_t lateness_ = 0;  // the longest turn of the loop since throwing began, less what it slept
   bool running_ = true;
   bool hasFineWait_ = true;  // the kernel knows epoll_pwait2
 };

@@ -17,6 +17,7 @@ namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kAnswerNs = 30 * kSecond;
+constexpr uint64_t kMomentNs = 10'000'000;
 constexpr size_t kHeadRoom = 512;  // before the sprite in a lane's buffer
 constexpr uint32_t kTries = 64;    // clients looked at for one that may throw
 
@@ -55,8 +56,11 @@ void Lanes::start(uint64_t duration) {
 void Lanes::stop() {
   if (!throwing_) return;
   throwing_ = false;
-  if (core_->options.throwing != Throwing::kOpenLoop || core_->now < startedAt_) return;
-  const double seconds = static_cast<double>(std::min(core_->now, endsAt_) - startedAt_) / kSecond;
+  if (core_->options.throwing != Throwing::kOpenLoop) return;
+  // What came due in the last moment is not behind, only next.
+  const uint64_t until = std::min(core_->now, endsAt_) - kMomentNs;
+  if (until < startedAt_) return;
+  const double seconds = static_cast<double>(until - startedAt_) / kSecond;
   const auto due = static_cast<uint64_t>(seconds * core_->options.rate);
   behind_ = due > issued_ ? due - issued_ : 0;
 }

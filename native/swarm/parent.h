@@ -3,7 +3,7 @@
 // account's pages).
 //
 //   open                   begin to open the clients, at the ramp
-//   throw SECONDS          begin to throw; SECONDS bounds it even if the parent dies
+//   throw MILLISECONDS     throw for so long
 //   stop                   throw no more; unanswered throws are still repeated until answered
 //   drop                   close every client's connection and stay away
 //   back MILLISECONDS      come back from a drop, spread over that time
