@@ -1,22 +1,27 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { openAdmin } from './lib/admin.js';
+import { check, printCheck } from './lib/check.js';
 import { helpText, OptionError, readOptions } from './lib/config.js';
 import { describeFileLimit, fileLimit } from './lib/files.js';
 import { createFront } from './lib/front.js';
+import { createLog } from './lib/log.js';
+import { createMetrics } from './lib/metrics.js';
 import { createNodeServer, openDoor } from './lib/node-server.js';
 import { servePage } from './lib/page-files.js';
 import { Pool } from './lib/pool.js';
 import { createRoutes } from './lib/routes.js';
 import { Sources } from './lib/sources.js';
 import { createStatus } from './lib/status.js';
+import { openTls } from './lib/tls.js';
+import { startWorkers } from './lib/workers.js';
 
 /**
  * The whole program on one page:
  *
- *   options → pool → routes → Node's server → front door → signals
+ *   options → pool → workers → routes → Node's server → front door → signals
  */
 
 /** How often a stopping server looks whether everybody has been answered, in milliseconds. */
@@ -25,49 +30,73 @@ const LOOK = 50;
 /**
  * Starts a server.
  *
- * @param {object} options as lib/config.js reads them
- * @returns {Promise<{port: number, pool: Pool, stop: () => Promise<void>}>} `stop` answers every
- *     parked poll within the drain window, closes every connection and lets the process end
- * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or the port cannot be had (EADDRINUSE …)
+ * @param {object} given options as lib/config.js reads them
+ * @param {import('pino').Logger} [log]
+ * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
+ *     pool: Pool, stop: () => Promise<void>}>} `stop` answers every parked poll within the drain
+ *     window, closes every connection and lets the process end
+ * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or a port can't be had (EADDRINUSE …)
  */
-export async function start(options) {
-  const pool = new Pool(options);
-  const sources = new Sources(options);
-  const delay = monitorEventLoopDelay({ resolution: 10 });
-  const status = createStatus({ pool, delay, door: () => door, held: () => server.held() });
-  const routes = createRoutes({ pool, sources, options, status, page: servePage });
+export async function start(given, log = createLog('silent')) {
+  const sources = new Sources(given);
+  const pool = new Pool(given, sources);
+  const workers = await startWorkers({ pool, sources, options: given, log });
+  const options = { ...given, transientPort: workers.port };
+
+  const metrics = createMetrics({ status: () => pool.status(), front: counts, version: version() });
+  const routes = createRoutes({
+    pool, sources, options, log, status: createStatus({ pool, metrics, counts }), page: servePage
+  });
   const most = options.door === 'native' ? options.handedOver : options.connections;
   const server = createNodeServer({ routes, sources, options, most });
   const door = options.door === 'native'
     ? createFront({ pool, sources, options, routes, server })
     : openDoor(server);
+  const open = [door];
+  let draining = false;
+
+  function counts() {
+    const { connections = 0, ...rest } = door.status();
+    const nodeConnections = server.held();
+    return {
+      connections: connections + nodeConnections, nodeConnections, ...rest, ...workers.status()
+    };
+  }
 
   async function stop() {
-    door.stopListening();
+    draining = true;
+    for (const one of open) one.stopListening();
+    await workers.stop();
     pool.drain(options.drain * 1000);
     while (pool.status().parked > 0) await pause(LOOK);
-    door.closeIdle();
+    for (const one of open) one.closeIdle();
     server.closeIdleConnections();
     await pause(LOOK);
     close();
   }
 
   function close() {
-    door.close();
+    for (const one of open) one.close();
     server.close();
     server.closeAllConnections();
-    delay.disable();
+    metrics.close();
     pool.close();
   }
 
   try {
-    delay.enable();
+    const tls = await openTls({ routes, sources, options, log });
+    open.push(tls);
+    const admin = await openAdmin({ options, metrics, ready: () => !draining, log });
+    open.push(admin);
     const port = await door.listen(options.host, options.port);
-    // Starting up is not a stall that anybody feels.
-    delay.reset();
-    return { port, pool, stop };
+    // Starting up is no stall that anybody feels.
+    metrics.forgetStalls();
+    return {
+      port, transientPort: workers.port, tlsPort: tls.port, adminPort: admin.port, pool, stop
+    };
   } catch (error) {
     close();
+    await workers.stop();
     throw error;
   }
 }
@@ -84,6 +113,7 @@ export async function main(args, environment) {
     const options = readOptions(args, environment);
     if (options.help) print(helpText());
     else if (options.version) print(version());
+    else if (options.check > 0) process.exitCode = printCheck(check(options.check));
     else await run(options);
   } catch (error) {
     process.exitCode = error instanceof OptionError ? 2 : 1;
@@ -92,15 +122,19 @@ export async function main(args, environment) {
 }
 
 async function run(options) {
+  const log = createLog(options.logLevel);
   const signal = Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name)));
-  const server = await start(options);
+  const { port, transientPort, tlsPort, adminPort, stop } = await start(options, log);
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;
-  print(`Sprites ${version()} listens on http://${host}:${server.port}/`);
+  print(`Sprites ${version()} listens on http://${host}:${port}/`);
+  if (transientPort) print(`Workers take joins, throws and leaves on http://${host}:${transientPort}/`);
+  if (tlsPort) print(`TLS is served on https://${host}:${tlsPort}/`);
+  if (adminPort) print(`Metrics are on http://${options.adminHost}:${adminPort}/metrics`);
   print(`There is room for ${options.capacity} clients. `
     + describeFileLimit(options.capacity, fileLimit()));
   await signal;
   print('Answering every parked poll.');
-  await server.stop();
+  await stop();
 }
 
 function print(line) {
@@ -109,7 +143,7 @@ function print(line) {
 
 function explain(error) {
   if (error.code === 'EADDRINUSE') {
-    return `${error.address}:${error.port} is taken by another program: choose another --port`;
+    return `${error.address}:${error.port} is taken by another program: choose another port`;
   }
   return error.message;
 }

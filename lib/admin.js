@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 import { problemDocument, problems } from './errors.js';
@@ -116,4 +117,40 @@ export function createAdmin({
   });
   server.listen({ host, port });
   return server;
+}
+
+/**
+ * Opens the admin listener, if there is to be one.
+ *
+ * @param {object} parts
+ * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
+ * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
+ * @param {() => boolean} parts.ready false while draining
+ * @param {import('pino').Logger} parts.log
+ * @returns {Promise<{port: number, stopListening: () => void, closeIdle: () => void,
+ *     close: () => void}>} port 0 without one; it listens on while the server drains
+ * @throws {Error} when the port can't be had
+ */
+export async function openAdmin({ options, metrics, ready, log }) {
+  const nothing = () => {};
+  if (options.adminPort === 'none') {
+    return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
+  }
+  const server = createAdmin({
+    host: options.adminHost,
+    port: options.adminPort,
+    metrics,
+    ready,
+    onError: (error) => log.error({ err: error }, 'admin listener')
+  });
+  await once(server, 'listening');
+  return {
+    port: server.address().port,
+    stopListening: nothing,
+    closeIdle: nothing,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    }
+  };
 }

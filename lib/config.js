@@ -38,6 +38,12 @@ const oneOf = (...values) => ({
   expects: `one of ${values.join(', ')}`
 });
 
+const orNone = (type) => ({
+  ...type,
+  read: (value) => (value === 'none' ? value : type.read(value)),
+  expects: `none or ${type.expects}`
+});
+
 const text = (unit, pattern, expects) => ({
   unit,
   read: (value) => (pattern.test(value) ? value : undefined),
@@ -151,6 +157,44 @@ export const table = [
     help: 'on SIGTERM, the time within which parked polls are answered'
   },
   {
+    name: 'workers', default: '0', type: whole(0, 256),
+    help: 'processes that take joins, throws and leaves on a port of their own'
+  },
+  {
+    name: 'transient-port', default: '8081', type: whole(0, 65535),
+    help: 'the port of the workers; 0 takes a free one'
+  },
+  {
+    name: 'tls-cert', default: 'none', type: text('file', /./, 'a file'),
+    help: 'certificate chain (PEM); with it, the same is served over TLS'
+  },
+  {
+    name: 'tls-key', default: 'none', type: text('file', /./, 'a file'),
+    help: 'private key (PEM) of --tls-cert'
+  },
+  {
+    name: 'tls-port', default: '8443', type: whole(0, 65535),
+    help: 'TCP port of TLS; 0 takes a free one'
+  },
+  {
+    name: 'admin-port', default: 'none', type: orNone(whole(0, 65535)),
+    help: 'TCP port of /metrics, /healthz and /readyz; 0 takes a free one'
+  },
+  {
+    name: 'admin-host', default: '127.0.0.1',
+    type: text('address', /^[^\s]+$/, 'an address or a host name'),
+    help: 'address of the admin port'
+  },
+  {
+    name: 'check', default: '0', type: whole(0, 16000000),
+    help: 'say what stands in the way of this many clients on this host, and exit'
+  },
+  {
+    name: 'log-level', default: 'info',
+    type: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+    help: 'how much is logged on stderr, as JSON lines'
+  },
+  {
     name: 'door', default: 'native', type: oneOf('native', 'node'),
     help: 'who reads the hot requests: the native front door, or node:http alone'
   }
@@ -177,6 +221,10 @@ const together = [
   {
     holds: ({ trustProxy, door }) => trustProxy !== 'proxy' || door === 'native',
     says: '--trust-proxy proxy needs --door native: node:http does not read the PROXY protocol'
+  },
+  {
+    holds: ({ tlsCert, tlsKey }) => (tlsCert === 'none') === (tlsKey === 'none'),
+    says: '--tls-cert and --tls-key go together'
   },
   {
     holds: ({ headTime, bodyTime }) => headTime <= bodyTime,

@@ -85,6 +85,11 @@ export const problems = {
     title: 'Expectation not met',
     detail: 'The only expectation this server meets is 100-continue.'
   },
+  'misdirected': {
+    status: 421,
+    title: 'Not on this port',
+    detail: 'This port takes joins, throws and leaves: poll, and all else, on the main port.'
+  },
   'too-many-throws': {
     status: 429,
     title: 'Too many throws',
@@ -101,6 +106,11 @@ export const problems = {
     status: 431,
     title: 'Request head too large',
     detail: 'Send fewer or shorter header fields.'
+  },
+  'internal-error': {
+    status: 500,
+    title: 'The server has made a mistake',
+    detail: 'Nothing was changed. Please tell the operator, and try something else.'
   },
   'neighbor-busy': {
     status: 503,

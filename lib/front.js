@@ -5,6 +5,7 @@ import { Socket } from 'node:net';
 import { loadAddon } from './addon.js';
 import { problemDocument, problems } from './errors.js';
 import { fileLimit, OWN_FILES } from './files.js';
+import { welcomeOf } from './routes.js';
 import { TRUST } from './sources.js';
 
 /**
@@ -31,7 +32,8 @@ function text(status, headers, body) {
  * @param {object} options hold, lease, maxSprite, idleTime
  * @param {Record<string, string>} common the fields every answer carries
  */
-function replies(outcomes, { hold, lease, maxSprite, idleTime }, common) {
+function replies(outcomes, options, common) {
+  const { idleTime } = options;
   const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
   const json = (body) => ({
     ...common, 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body)
@@ -54,7 +56,7 @@ function replies(outcomes, { hold, lease, maxSprite, idleTime }, common) {
 
   // An id has 36 characters: the length is known before the id is.
   const nobody = '-'.repeat(36);
-  const welcome = JSON.stringify({ id: nobody, hold, lease, maxSprite });
+  const welcome = JSON.stringify(welcomeOf(nobody, options));
   return {
     outcomes: outcomes.map(outcome),
     joined: text(201, { ...json(welcome), ...staying }, welcome).split(nobody),
@@ -74,10 +76,12 @@ function replies(outcomes, { hold, lease, maxSprite, idleTime }, common) {
  * @param {object} parts.options see lib/config.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('node:http').Server} parts.server Node's server, which need not listen
+ * @param {boolean} [parts.remote] whether the pool is a RemotePool
  * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
- *     close: Function}} `listen(host, port)` resolves to the port
+ *     close: Function, receive: Function}} `listen(host, port)` resolves to the port; `receive`
+ *     takes the main process's replies
  */
-export function createFront({ pool, sources, options, routes, server }) {
+export function createFront({ pool, sources, options, routes, server, remote = false }) {
   const addon = loadAddon();
   const { maxSprite, headTime, bodyTime, idleTime } = options;
   const front = new addon.Front({
@@ -88,26 +92,32 @@ export function createFront({ pool, sources, options, routes, server }) {
     idleTime: idleTime * 1000,
     writeTime: WRITE_TIME,
     trust: TRUST[options.trustProxy]
-  }, replies(addon.outcomes, options, routes.headers), pool.native, sources.native, (fd, bytes, client) => {
-    const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
-    sources.introduce(socket, client);
-    
-    socket.unshift(bytes);
-    server.emit('connection', socket);
+  }, {
+    replies: replies(addon.outcomes, options, routes.headers),
+    sources: sources.native,
+    [remote ? 'relay' : 'pool']: pool.native,
+    onTurn: () => pool.flush(),
+    onHandOver: (fd, bytes, client) => {
+      const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+      sources.introduce(socket, client);
+      socket.unshift(bytes);
+      server.emit('connection', socket);
+    }
   });
   // Node watches over slow requests only while its server listens; ours is given its connections.
   server.emit('listening');
 
   return {
-    async listen(host, port) {
+    async listen(host, port, { shared = false } = {}) {
       const { address } = await lookup(host);
       try {
-        return front.listen(address, port, BACKLOG);
+        return front.listen(address, port, BACKLOG, shared);
       } catch (error) {
         throw Object.assign(error, { address: host, port });
       }
     },
     status: () => front.status(),
+    receive: (replies) => front.receive(replies),
     stopListening: () => front.stopListening(),
     closeIdle: () => front.closeIdle(),
     close: () => front.close()

@@ -16,6 +16,7 @@ const NOTHING_TO_CANCEL = () => {};
 export class Pool {
   #native;
   #outcomes;
+  #sources;
   /** Polls that node:http has parked: token → the function that takes the answer. */
   #parked = new Map();
   #lastToken = 0;
@@ -23,9 +24,11 @@ export class Pool {
   /**
    * @param {object} options capacity, hold, lease, maxSprite, mailbox, mailboxBytes,
    *     mailboxMemory, answerBytes, throwRate, throwBurst: see lib/config.js
+   * @param {import('./sources.js').Sources} [sources] who may join from where
    * @throws {Error} when there is no addon, or no address space for the capacity
    */
-  constructor(options) {
+  constructor(options, sources) {
+    this.#sources = sources;
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
     this.#native = new addon.Pool(options, (token, body) => {
@@ -43,9 +46,12 @@ export class Pool {
   /**
    * Gives a newcomer a place.
    *
-   * @returns {{outcome: string, id?: string}} `ok` and its id, or `torus-full` or `draining`
+   * @param {string} [address] where it comes from; without one, nothing is counted
+   * @returns {{outcome: string, id?: string}} `ok` and its id, or `torus-full`, `draining` or
+   *     `too-many-joins`
    */
-  join() {
+  join(address) {
+    if (address !== undefined && !this.#sources.join(address)) return { outcome: 'too-many-joins' };
     const bytes = new Uint8Array(16);
     const outcome = this.#outcomes[this.#native.join(bytes)];
     return outcome === 'ok' ? { outcome, id: stringify(bytes) } : { outcome };

@@ -64,19 +64,33 @@ function readTarget(target) {
 }
 
 /**
+ * What a newcomer is told.
+ *
+ * @param {string} id
+ * @param {object} options see lib/config.js
+ * @returns {object} `transient` is the port that takes joins, throws and leaves as well
+ */
+export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }) {
+  const transient = workers > 0 ? { transient: transientPort } : {};
+  return { id, hold, lease, maxSprite, ...transient };
+}
+
+/**
  * Makes the listener of a node:http server.
  *
  * @param {object} parts
- * @param {import('./pool.js').Pool} parts.pool
+ * @param {import('./pool.js').Pool | import('./remote-pool.js').RemotePool} parts.pool
  * @param {import('./sources.js').Sources} parts.sources
  * @param {object} parts.options see lib/config.js: hold, lease, maxSprite, cors
+ * @param {import('pino').Logger} parts.log
  * @param {() => object} parts.status what GET /status answers
  * @param {(request: object, response: object, path: string) => boolean} parts.page answers what
  *     belongs to the page, and says whether it did
+ * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: Function, head: (extra?: object) => object}} `handle(request, response)`;
  *     `head` gives the header fields every answer carries
  */
-export function createRoutes({ pool, sources, options, status, page }) {
+export function createRoutes({ pool, sources, options, log, status, page, here }) {
   const common = { 'Cache-Control': 'no-store' };
   if (options.cors !== 'none') {
     common['Access-Control-Allow-Origin'] = options.cors;
@@ -109,7 +123,7 @@ export function createRoutes({ pool, sources, options, status, page }) {
   }
 
   /** Reads a sprite's bytes, as many as a sprite may have. */
-  function readBody(request, done) {
+  async function readBody(request) {
     const tooLarge = () => new Refusal('sprite-too-large', {
       detail: `Throw a sprite of at most ${options.maxSprite} bytes.`,
       // What is still on its way is not worth reading.
@@ -118,24 +132,24 @@ export function createRoutes({ pool, sources, options, status, page }) {
     if (Number(request.headers['content-length']) > options.maxSprite) throw tooLarge();
     const chunks = [];
     let length = 0;
-    request.on('data', (chunk) => {
-      length += chunk.length;
-      if (length <= options.maxSprite) {
-        chunks.push(chunk);
-      } else {
-        request.removeAllListeners('data').removeAllListeners('end').resume();
-        done(tooLarge());
-      }
+    return new Promise((resolve, reject) => {
+      request.on('data', (chunk) => {
+        length += chunk.length;
+        if (length <= options.maxSprite) {
+          chunks.push(chunk);
+        } else {
+          request.removeAllListeners('data').removeAllListeners('end').resume();
+          reject(tooLarge());
+        }
+      });
+      request.on('end', () => resolve(Buffer.concat(chunks)));
     });
-    request.on('end', () => done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
   }
 
-  function join(request, response) {
-    if (!sources.join(request)) throw new Refusal('too-many-joins');
-    const { outcome, id } = pool.join();
+  async function join(request, response) {
+    const { outcome, id } = await pool.join(sources.addressOf(request));
     if (outcome !== 'ok') throw new Refusal(outcome);
-    const { hold, lease, maxSprite } = options;
-    sendJson(response, 201, { id, hold, lease, maxSprite });
+    sendJson(response, 201, welcomeOf(id, options));
   }
 
   function poll(request, response, [, id], query) {
@@ -152,18 +166,16 @@ export function createRoutes({ pool, sources, options, status, page }) {
     request.on('close', cancel);
   }
 
-  function throwSprite(request, response, [, id, edge], query) {
+  async function throwSprite(request, response, [, id, edge], query) {
     if (!EDGES.includes(edge)) throw new Refusal('bad-edge');
     const number = readNumber(query, 'n', 'bad-number') ?? -1;
-    readBody(request, (refusal, sprite) => {
-      const outcome = refusal ? refusal.problem : pool.throw(id, edge, number, sprite);
-      if (outcome in problems) sendProblem(response, outcome, refusal ?? {});
-      else sendJson(response, 202, { state: outcome });
-    });
+    const outcome = await pool.throw(id, edge, number, await readBody(request));
+    if (outcome in problems) throw new Refusal(outcome);
+    sendJson(response, 202, { state: outcome });
   }
 
-  function leave(request, response, [, id]) {
-    pool.leave(id);
+  async function leave(request, response, [, id]) {
+    await pool.leave(id);
     sendNothing(response);
   }
 
@@ -187,17 +199,23 @@ export function createRoutes({ pool, sources, options, status, page }) {
     }]
   ]);
 
-  function route(request, response) {
+  async function route(request, response) {
     const { method } = request;
-    if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+    // RFC 9112, sections 3.2 and 6.1: one Host, or none in HTTP/1.0; chunked and no other coding.
+    // Node's parser also takes HTTP/0.9 with a head, and 2.0.
+    const hosts = request.headersDistinct.host?.length ?? 0;
+    const codings = request.headers['transfer-encoding'] ?? 'chunked';
+    if (!['1.0', '1.1'].includes(request.httpVersion) || codings.toLowerCase() !== 'chunked'
+      || hosts > 1 || (hosts === 0 && request.httpVersion !== '1.0')) {
       throw new Refusal('bad-request', { headers: { Connection: 'close' } });
     }
     if (method === 'OPTIONS') return sendNothing(response, PREFLIGHT);
     const { path, query } = readTarget(request.url);
     const found = routes.get(`${path[0]}/${path.length}`);
+    if (here !== undefined && !here.includes(path[0])) throw new Refusal('misdirected');
     if (found === undefined) {
       for (const [name, value] of Object.entries(common)) response.setHeader(name, value);
-      if (page(request, response, `/${path.join('/')}`)) return undefined;
+      if (page(request, response, `/${path.join('/')}`, options)) return undefined;
       throw new Refusal('not-found');
     }
     if (method !== found.method && !(method === 'HEAD' && found.head)) {
@@ -207,12 +225,18 @@ export function createRoutes({ pool, sources, options, status, page }) {
     return found.answer(request, response, path, query);
   }
 
-  function handle(request, response) {
+  async function handle(request, response) {
     try {
-      route(request, response);
+      await route(request, response);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      sendProblem(response, error.problem, error);
+      if (error instanceof Refusal) {
+        sendProblem(response, error.problem, error);
+      } else {
+        // A mistake of ours must not end a million parked polls.
+        log.error({ err: error }, 'a request failed');
+        if (response.headersSent) response.destroy();
+        else sendProblem(response, 'internal-error');
+      }
     }
   }
 

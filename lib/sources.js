@@ -57,13 +57,13 @@ export class Sources {
   }
 
   /**
-   * Whether the client of a request may join now; spends its address's allowance if so.
+   * Whether a client may join from an address now; spends its allowance if so.
    *
-   * @param {import('node:http').IncomingMessage} request
+   * @param {string} address
    * @returns {boolean}
    */
-  join(request) {
-    return this.native.join(this.addressOf(request));
+  join(address) {
+    return this.native.join(address);
   }
 
   /**

@@ -3,26 +3,20 @@
  *
  * @param {object} parts
  * @param {import('./pool.js').Pool} parts.pool
- * @param {import('node:perf_hooks').IntervalHistogram} parts.delay of the event loop
- * @param {() => {status: () => object}} parts.door whoever owns the connections
- * @param {() => number} parts.held connections that Node's server holds
+ * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
+ * @param {() => object} parts.counts the counts of connections and workers
  * @returns {() => object} the document, made anew at each call
  */
-export function createStatus({ pool, delay, door, held }) {
+export function createStatus({ pool, metrics, counts }) {
   return () => {
     const { heapUsed, rss } = process.memoryUsage();
     return {
       ...pool.status(),
-      ...withHeld(door().status(), held()),
+      ...counts(),
       uptime: Math.floor(process.uptime()),
       heapUsed,
       rss,
-      longestStallMs: Math.round(delay.max / 1e4) / 100
+      longestStallMs: Math.round(metrics.longestStallMs() * 100) / 100
     };
   };
-}
-
-/** `connections` are all there are, `nodeConnections` those among them that Node's server holds. */
-function withHeld({ connections = 0, ...rest }, held) {
-  return { connections: connections + held, nodeConnections: held, ...rest };
 }

@@ -6,6 +6,7 @@ NAN_MODULE_INIT(initialize) {
   sprites::initReaders(target);
   sprites::initPool(target);
   sprites::initSources(target);
+  sprites::initRelay(target);
   sprites::initFront(target);
 }
 

@@ -269,6 +269,22 @@ void Clients::answer(Client* client, Remark remark) {
 
 Outcome Clients::throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
                              uint64_t now) {
+  Outcome refusal;
+  if (find(id) == kNoRecord) {
+    refusal = Outcome::kUnknownClient;
+  } else if (text.size() > options_.maxSprite) {
+    refusal = Outcome::kSpriteTooLarge;
+  } else if (!isJsonObject(text.data(), text.size())) {
+    refusal = Outcome::kBadSprite;
+  } else {
+    return throwChecked(id, edge, number, text, now);
+  }
+  ++counts_.outcomes[static_cast<size_t>(refusal)];
+  return refusal;
+}
+
+Outcome Clients::throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
+                              uint64_t now) {
   Client* client = lookUp(id);
   const Outcome outcome =
       client == nullptr ? Outcome::kUnknownClient : tryThrow(client, edge, number, text, now);
@@ -278,8 +294,6 @@ Outcome Clients::throwSprite(const Id& id, Edge edge, uint64_t number, std::stri
 
 Outcome Clients::tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text,
                           uint64_t now) {
-  if (text.size() > options_.maxSprite) return Outcome::kSpriteTooLarge;
-  if (!isJsonObject(text.data(), text.size())) return Outcome::kBadSprite;
   if (number != kNoNumber) {
     if (seen(*client, number)) return Outcome::kDuplicate;
     if (number + kNumberWindow <= client->newestNumber) return Outcome::kStaleNumber;

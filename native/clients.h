@@ -144,6 +144,10 @@ class Clients {
   Outcome throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
                       uint64_t now);
 
+  /** The same with a `text` that has been found a sprite, of a size that is allowed. */
+  Outcome throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
+                       uint64_t now);
+
   /** Ends a client's stay: its sprites fly on. Leaving twice is leaving. */
   void leave(const Id& id);
 

@@ -88,8 +88,8 @@ Front::~Front() {
 
 // ---- Accepting ----------------------------------------------------------------------------------
 
-int Front::listen(const char* address, uint16_t port, int backlog) {
-  const int error = listener_.listen(address, port, backlog);
+int Front::listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing) {
+  const int error = listener_.listen(address, port, backlog, sharing);
   if (error == 0) resumeListening();
   return error;
 }

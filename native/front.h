@@ -84,7 +84,7 @@ class Front : public Carrier {
   Front& operator=(const Front&) = delete;
 
   /** Listens: see Listener::listen. */
-  int listen(const char* address, uint16_t port, int backlog);
+  int listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing);
   uint16_t port() const { return listener_.port(); }
 
   /** Readable when there is something to do: call turn. */

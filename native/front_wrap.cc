@@ -2,11 +2,13 @@
 #include <uv.h>
 
 #include <cstring>
+#include <memory>
 #include <system_error>
 
 #include "clients.h"
 #include "convert.h"
 #include "front.h"
+#include "relay.h"
 #include "wraps.h"
 
 namespace sprites {
@@ -48,6 +50,7 @@ class FrontDoor : public Nan::ObjectWrap {
     constructor->InstanceTemplate()->SetInternalFieldCount(1);
     Nan::SetPrototypeMethod(constructor, "listen", listen);
     Nan::SetPrototypeMethod(constructor, "stopListening", stopListening);
+    Nan::SetPrototypeMethod(constructor, "receive", receive);
     Nan::SetPrototypeMethod(constructor, "closeIdle", closeIdle);
     Nan::SetPrototypeMethod(constructor, "status", status);
     Nan::SetPrototypeMethod(constructor, "close", close);
@@ -55,28 +58,28 @@ class FrontDoor : public Nan::ObjectWrap {
   }
 
  private:
-  FrontDoor(const FrontOptions& options, Replies replies, Local<Object> pool, Local<Object> sources,
-            Local<Function> onHandOver)
-      : pool_(pool),
-        sources_(sources),
-        desk_(clientsOf(pool), sourcesOf(sources), microseconds),
-        onHandOver_(onHandOver),
+  /** `parts`: see create. */
+  FrontDoor(const FrontOptions& options, Local<Object> parts)
+      : parts_(parts),
+        poolDesk_(poolDeskOf(parts)),
+        relay_(poolDesk_ ? nullptr : relayOf(get(parts, "relay"))),
+        onHandOver_(get(parts, "onHandOver").As<Function>()),
+        onTurn_(get(parts, "onTurn").As<Function>()),
         resource_("sprites:hand-over"),
         front_(
-            options, std::move(replies), &desk_, sourcesOf(sources),
+            options, repliesOf(get(parts, "replies")), desk(), sourcesOf(get(parts, "sources")),
             [this](int fd, std::string_view bytes, const Address& client) {
               handOver(fd, bytes, client);
             },
             uv_now(Nan::GetCurrentEventLoop())) {
-    clientsOf(pool)->setCarrier(CarriedBy::kFront, &front_);
+    if (poolDesk_) clientsOf(get(parts, "pool"))->setCarrier(CarriedBy::kFront, &front_);
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
     // The handles outlive the object: the loop gives them back when it has closed them.
     poll_ = new uv_poll_t;
     poll_->data = this;
     uv_poll_init(loop, poll_, front_.fd());
-    uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
-      static_cast<FrontDoor*>(poll->data)->front_.turn();
-    });
+    uv_poll_start(poll_, UV_READABLE,
+                  [](uv_poll_t* poll, int, int) { static_cast<FrontDoor*>(poll->data)->turn(); });
     timer_ = new uv_timer_t;
     timer_->data = this;
     uv_timer_init(loop, timer_);
@@ -101,6 +104,13 @@ class FrontDoor : public Nan::ObjectWrap {
     poll_ = nullptr;
   }
 
+  void turn() {
+    front_.turn();
+    if (relay_ == nullptr || relay_->pending().empty()) return;
+    Nan::HandleScope scope;
+    onTurn_.Call(0, nullptr, &resource_);
+  }
+
   void handOver(int fd, std::string_view bytes, const Address& client) {
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(fd),
@@ -109,7 +119,8 @@ class FrontDoor : public Nan::ObjectWrap {
     onHandOver_.Call(3, arguments, &resource_);
   }
 
-  // new Front({connections, …}, replies, pool, sources, onHandOver(fd, bytes, client))
+  // new Front({connections, …}, {sources, replies, onHandOver(fd, bytes, client),
+  //     pool, or relay and onTurn(), which is called when the relay has something to take})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FrontOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -121,8 +132,7 @@ class FrontDoor : public Nan::ObjectWrap {
         .trust = Trust{static_cast<uint8_t>(uint32In(info[0], "trust"))},
     };
     try {
-      auto* door = new FrontDoor(options, repliesOf(info[1]), info[2].As<Object>(),
-                                 info[3].As<Object>(), info[4].As<Function>());
+      auto* door = new FrontDoor(options, info[1].As<Object>());
       door->Wrap(info.This());
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -132,18 +142,27 @@ class FrontDoor : public Nan::ObjectWrap {
     }
   }
 
-  // listen(address, port, backlog) → the port; throws with code and syscall
+  // listen(address, port, backlog, shared) → the port; throws with code and syscall
   static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
     Front& front = unwrap<FrontDoor>(info)->front_;
-    const int error =
-        front.listen(textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
-                     static_cast<int>(uint32Of(info[2])));
+    const int error = front.listen(
+        textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
+        static_cast<int>(uint32Of(info[2])),
+        Nan::To<bool>(info[3]).FromJust() ? Listener::Sharing::kShared : Listener::Sharing::kAlone);
     if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
     info.GetReturnValue().Set(front.port());
   }
 
   static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FrontDoor>(info)->front_.stopListening();
+  }
+
+  // receive(bytes): replies of the main process, for the relay
+  static void receive(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* door = unwrap<FrontDoor>(info);
+    door->relay_->receive(bytesOf(info[0]), [door](Ticket ticket, Outcome outcome, const Id& id) {
+      door->front_.settle(ticket, outcome, &id);
+    });
   }
 
   // closeIdle() → connections left
@@ -172,10 +191,23 @@ class FrontDoor : public Nan::ObjectWrap {
     unwrap<FrontDoor>(info)->stop();
   }
 
-  Nan::Persistent<Object> pool_;  // these two outlive the front door
-  Nan::Persistent<Object> sources_;
-  PoolDesk desk_;
+  static std::unique_ptr<PoolDesk> poolDeskOf(Local<Object> parts) {
+    Local<Value> pool = get(parts, "pool");
+    if (pool->IsUndefined()) return nullptr;
+    return std::make_unique<PoolDesk>(clientsOf(pool), sourcesOf(get(parts, "sources")),
+                                      microseconds);
+  }
+
+  Desk* desk() {
+    if (poolDesk_) return poolDesk_.get();
+    return relay_;
+  }
+
+  Nan::Persistent<Object> parts_;             // outlive the front door
+  const std::unique_ptr<PoolDesk> poolDesk_;  // in the main process
+  RelayDesk* const relay_;                    // in a worker
   Nan::Callback onHandOver_;
+  Nan::Callback onTurn_;
   Nan::AsyncResource resource_;
   Front front_;
   uv_poll_t* poll_ = nullptr;  // nullptr: closed

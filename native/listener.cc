@@ -60,7 +60,7 @@ socklen_t readAddress(const char* text, uint16_t port, sockaddr_storage* out) {
 
 }  // namespace
 
-int Listener::listen(const char* address, uint16_t port, int backlog) {
+int Listener::bind(const char* address, uint16_t port, Sharing sharing) {
   sockaddr_storage name;
   const socklen_t length = readAddress(address, port, &name);
   if (length == 0) return EINVAL;
@@ -73,13 +73,29 @@ int Listener::listen(const char* address, uint16_t port, int backlog) {
       return error;
     }
   }
-  if (bind(fd_, reinterpret_cast<sockaddr*>(&name), length) != 0 || ::listen(fd_, backlog) != 0) {
+  const int shared = sharing == Sharing::kShared ? 1 : 0;
+  if (setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &shared, sizeof shared) != 0 ||
+      ::bind(fd_, reinterpret_cast<sockaddr*>(&name), length) != 0) {
+    const int error = errno;
+    close();
+    return error;
+  }
+  return 0;
+}
+
+int Listener::listen(const char* address, uint16_t port, int backlog, Sharing sharing) {
+  if (const int error = bind(address, port, sharing); error != 0) return error;
+  if (::listen(fd_, backlog) != 0) {
     const int error = errno;
     close();
     return error;
   }
   restoreSpare();
   return 0;
+}
+
+int Listener::reserve(const char* address, uint16_t port) {
+  return bind(address, port, Sharing::kShared);
 }
 
 uint16_t Listener::port() const {

@@ -19,11 +19,17 @@ class Listener {
 
   ~Listener() { close(); }
 
+  /** Whether other processes of ours may listen on the same port (SO_REUSEPORT, socket(7)). */
+  enum class Sharing { kAlone, kShared };
+
   /**
    * Listens on `address` (numeric, IPv4 or IPv6) and `port`, 0 for a free one.
    * Returns 0, or errno of what failed.
    */
-  int listen(const char* address, uint16_t port, int backlog);
+  int listen(const char* address, uint16_t port, int backlog, Sharing sharing);
+
+  /** Takes the port, to be shared, without listening on it. Returns 0, or errno. */
+  int reserve(const char* address, uint16_t port);
 
   /** The descriptor, for epoll; -1 when not listening. */
   int fd() const { return fd_; }
@@ -47,6 +53,8 @@ class Listener {
   void close();
 
  private:
+  int bind(const char* address, uint16_t port, Sharing sharing);
+
   int fd_ = -1;
   int spare_ = -1;
 };

@@ -8,18 +8,23 @@ namespace sprites {
 
 class Clients;
 class Sources;
+class RelayDesk;
 
 void initTorus(v8::Local<v8::Object> target);
 void initReaders(v8::Local<v8::Object> target);
 void initPool(v8::Local<v8::Object> target);
 void initFront(v8::Local<v8::Object> target);
 void initSources(v8::Local<v8::Object> target);
+void initRelay(v8::Local<v8::Object> target);
 
 /** The clients inside a Pool. */
 Clients* clientsOf(v8::Local<v8::Value> pool);
 
 /** The sources inside a Sources. */
 Sources* sourcesOf(v8::Local<v8::Value> sources);
+
+/** The worker's end of the relay inside a Relay. */
+RelayDesk* relayOf(v8::Local<v8::Value> relay);
 
 }  // namespace sprites
 

@@ -1,0 +1,90 @@
+import { parse, stringify, validate } from 'uuid';
+
+import { loadAddon } from './addon.js';
+import { EDGES } from './pool.js';
+
+/**
+ * The pool as a worker's routes see it: joins, throws and leaves cross to the main process by the
+ * relay (native/relay.h), and their outcomes are promises. Everything else is not here.
+ */
+export class RemotePool {
+  #outcomes;
+  #relay;
+  #pipe;
+  /** Requests under way: number → what takes the outcome. */
+  #open = new Map();
+  #lastNumber = 0;
+
+  /**
+   * @param {{maxSprite: number}} options
+   * @param {import('node:net').Socket} pipe to the main process
+   */
+  constructor({ maxSprite }, pipe) {
+    const addon = loadAddon();
+    this.#outcomes = addon.outcomes;
+    this.#pipe = pipe;
+    this.#relay = new addon.Relay(maxSprite, (number, outcome, id) => {
+      this.#open.get(number)({ outcome: this.#outcomes[outcome], id });
+      this.#open.delete(number);
+    });
+  }
+
+  /** The native relay, for the front door. */
+  get native() {
+    return this.#relay;
+  }
+
+  /** @returns {number} requests of JavaScript's that wait for their outcome */
+  get open() {
+    return this.#open.size;
+  }
+
+  /** Sends what has gathered: one buffer a turn. */
+  flush() {
+    const frames = this.#relay.take();
+    if (frames !== undefined) this.#pipe.write(frames);
+  }
+
+  /** Asks the main process: `ask(number)` adds the frame, or says the outcome at once. */
+  #request(ask) {
+    return new Promise((resolve) => {
+      const number = this.#lastNumber = (this.#lastNumber + 1) >>> 0;
+      const settled = ask(number);
+      if (settled !== undefined) return resolve({ outcome: this.#outcomes[settled] });
+      this.#open.set(number, resolve);
+      return this.flush();
+    });
+  }
+
+  /**
+   * @param {string} address of the client
+   * @returns {Promise<{outcome: string, id?: string}>} as Pool#join
+   */
+  async join(address) {
+    const { outcome, id } = await this.#request((number) => this.#relay.join(number, address));
+    return outcome === 'ok' ? { outcome, id: stringify(id) } : { outcome };
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} edge
+   * @param {number} n
+   * @param {Uint8Array} sprite
+   * @returns {Promise<string>} as Pool#throw
+   */
+  async throw(id, edge, n, sprite) {
+    if (!validate(id)) return 'unknown-client';
+    const { outcome } = await this.#request((number) => (
+      this.#relay.throw(number, parse(id), EDGES.indexOf(edge), n, sprite)
+    ));
+    return outcome;
+  }
+
+  /**
+   * @param {string} id
+   * @returns {Promise<void>}
+   */
+  async leave(id) {
+    if (validate(id)) await this.#request((number) => this.#relay.leave(number, parse(id)));
+  }
+}

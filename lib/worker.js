@@ -1,0 +1,55 @@
+import { Socket } from 'node:net';
+import process from 'node:process';
+
+import { createFront } from './front.js';
+import { createLog } from './log.js';
+import { createNodeServer } from './node-server.js';
+import { RemotePool } from './remote-pool.js';
+import { createRoutes } from './routes.js';
+import { Sources } from './sources.js';
+
+/**
+ * A worker: the front door of the transient port, for joins, throws and leaves. It holds no state
+ * but its connections and the requests under way; the pool is in the main process, behind a pipe.
+ */
+
+/** The pipe to the main process: what lib/workers.js put into the worker's stdio. */
+const PIPE = 4;
+
+/** What there is on the transient port. */
+const HERE = ['join', 'throw', 'leave'];
+
+/** How often a stopping worker looks whether its requests are settled, in milliseconds. */
+const LOOK = 20;
+
+const options = JSON.parse(process.env.SPRITES_WORKER);
+const pipe = new Socket({ fd: PIPE });
+const pool = new RemotePool(options, pipe);
+const sources = new Sources(options);
+const log = createLog(options.logLevel);
+const routes = createRoutes({ pool, sources, options, log, here: HERE });
+const server = createNodeServer({ routes, sources, options, most: options.handedOver });
+const front = createFront({ pool, sources, options, routes, server, remote: true });
+
+pipe.on('data', (replies) => front.receive(replies));
+// Without a main process there is nothing to serve, and nothing to save.
+pipe.on('close', () => process.exit());
+pipe.on('error', () => process.exit(1));
+process.on('disconnect', () => process.exit());
+
+// A terminal's Ctrl-C and a service manager's SIGTERM reach every process of the group; it is the
+// main process that decides when its workers end.
+process.on('SIGINT', () => {});
+process.on('SIGTERM', () => {});
+process.on('message', ({ stop }) => {
+  if (!stop) return;
+  front.stopListening();
+  setInterval(() => {
+    const left = front.closeIdle() + pool.open;
+    server.closeIdleConnections();
+    if (left === 0) process.exit();
+  }, LOOK);
+});
+
+await front.listen(options.host, options.transientPort, { shared: true });
+process.send({ ready: true });

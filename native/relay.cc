@@ -1,0 +1,98 @@
+#include "relay.h"
+
+#include "json.h"
+
+namespace sprites {
+
+void RelayDesk::add(const RelayFrame& frame, std::string_view text) {
+  frames_.append(reinterpret_cast<const char*>(&frame), sizeof frame);
+  frames_.append(text);
+}
+
+std::optional<Outcome> RelayDesk::join(Ticket ticket, const Address& address, Id*) {
+  add({.length = 0,
+       .ticket = ticket,
+       .route = Route::kJoin,
+       .edge = {},
+       .unused = 0,
+       .number = kNoNumber,
+       .address = address,
+       .id = {}},
+      {});
+  return std::nullopt;
+}
+
+std::optional<Outcome> RelayDesk::leave(Ticket ticket, const Id& id) {
+  add({.length = 0,
+       .ticket = ticket,
+       .route = Route::kLeave,
+       .edge = {},
+       .unused = 0,
+       .number = kNoNumber,
+       .address = {},
+       .id = id},
+      {});
+  return std::nullopt;
+}
+
+std::optional<Outcome> RelayDesk::throwSprite(Ticket ticket, const HotRequest& request,
+                                              std::string_view text) {
+  return throwSprite(ticket, idOf(request), request.edge,
+                     request.hasNumber ? request.number : kNoNumber, text);
+}
+
+std::optional<Outcome> RelayDesk::throwSprite(Ticket ticket, const Id& id, Edge edge,
+                                              uint64_t number, std::string_view text) {
+  // What is no sprite needs no way to the main process, which then need not look again.
+  if (text.size() > maxSprite_) return Outcome::kSpriteTooLarge;
+  if (!isJsonObject(text.data(), text.size())) return Outcome::kBadSprite;
+  add({.length = static_cast<uint32_t>(text.size()),
+       .ticket = ticket,
+       .route = Route::kThrow,
+       .edge = edge,
+       .unused = 0,
+       .number = number,
+       .address = {},
+       .id = id},
+      text);
+  return std::nullopt;
+}
+
+std::string_view RelayServer::serve(std::string_view bytes) {
+  replies_.clear();
+  frames_.feed(bytes, [this](std::string_view all) {
+    size_t taken = 0;
+    while (all.size() - taken >= sizeof(RelayFrame)) {
+      RelayFrame frame;
+      memcpy(&frame, all.data() + taken, sizeof frame);
+      if (all.size() - taken - sizeof frame < frame.length) break;
+      const RelayReply reply = serve(frame, all.substr(taken + sizeof frame, frame.length));
+      replies_.append(reinterpret_cast<const char*>(&reply), sizeof reply);
+      taken += sizeof frame + frame.length;
+    }
+    return taken;
+  });
+  return replies_;
+}
+
+RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
+  RelayReply reply = {.ticket = frame.ticket, .outcome = Outcome::kOk, .unused = {}, .id = {}};
+  switch (frame.route) {
+    case Route::kJoin:
+      reply.outcome = sources_->join(frame.address, clock_() / 1000) ? clients_->join(&reply.id)
+                                                                     : Outcome::kTooManyJoins;
+      break;
+    case Route::kThrow:
+      reply.outcome = clients_->throwChecked(frame.id, frame.edge, frame.number, text, clock_());
+      break;
+    case Route::kLeave:
+      clients_->leave(frame.id);
+      break;
+    case Route::kPoll:  // never crosses: polls are parked where the pool is
+      reply.outcome = Outcome::kUnknownClient;
+      break;
+  }
+  return reply;
+}
+
+}  // namespace sprites
