@@ -8,13 +8,16 @@ import { spread, summarize, table, verdicts } from './bench/figures.js';
 
 const RUN = fileURLToPath(new URL('bench/run.js', import.meta.url));
 
-/** Runs the benchmark for a moment; resolves with what it printed and its exit status. */
+/**
+ * Runs the benchmark for a moment, without the loader of the test runner; resolves with what it
+ * printed and its exit status.
+ */
 async function bench(args, env = {}) {
   const short = ['--rounds', '1', '--seconds', '1', '--clients', '200', '--throwers', '8',
     '--memory-clients', '1000'];
-  const options = { env: { ...process.env, ...env } };
+  const command = ['-u', 'NODE_OPTIONS', process.execPath, RUN, ...short, ...args];
   try {
-    return { code: 0, ...await promisify(execFile)(process.execPath, [RUN, ...short, ...args], options) };
+    return { code: 0, ...await promisify(execFile)('env', command, { env: { ...process.env, ...env } }) };
   } catch ({ code, stdout, stderr }) {
     return { code, stdout, stderr };
   }

@@ -15,10 +15,11 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { PROBED, portOf, spritesArgs } from './sprites.js';
+
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = join(HERE, '..', '..');
 const BUILD = join(HERE, '.build');
-const PROBE = new URL('probe.js', import.meta.url).href;
 
 /** Milliseconds a server has to come up, and to go down before it is killed. */
 const START_TIMEOUT = 15000;
@@ -28,8 +29,8 @@ const STOP_TIMEOUT = 5000;
 const SERVER_CORE = 0;
 const LOAD_CORE = 1;
 
-/** bin/sprites as it is measured: no limit that the benchmark itself would run into. */
-const SPRITES_OPTIONS = ['--capacity', '20000', '--throw-rate', '0'];
+/** Clients that sprites has room for. */
+const CAPACITY = 20000;
 
 /** @returns {boolean} whether processes can be pinned to cores of their own */
 export function canPin() {
@@ -110,8 +111,8 @@ async function readPort(child, name) {
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`${name} stopped at once, with ${code}`)));
     lines.on('line', (line) => {
-      const match = /http:\/\/127\.0\.0\.1:(\d+)/.exec(line);
-      if (match) resolve(Number(match[1]));
+      const port = portOf(line);
+      if (port) resolve(port);
     });
   });
 }
@@ -125,8 +126,7 @@ async function startPrinting(name, pin, command, args, { probed = false } = {}) 
 }
 
 function startNode(name, pin, args) {
-  return startPrinting(name, pin, process.execPath,
-    ['--expose-gc', '--import', PROBE, ...args], { probed: true });
+  return startPrinting(name, pin, process.execPath, args, { probed: true });
 }
 
 async function freePort() {
@@ -217,15 +217,15 @@ export const contenders = {
     contract: 'sprites',
     leaves: true,
     missing: () => (existsSync(join(ROOT, 'bin', 'sprites')) ? null : 'there is no bin/sprites'),
-    start: (pin) => startNode('bin/sprites', pin,
-      [join(ROOT, 'bin', 'sprites'), '--host', '127.0.0.1', '--port', '0', ...SPRITES_OPTIONS]),
+    start: (pin) => startNode('bin/sprites', pin, spritesArgs({ capacity: CAPACITY })),
   },
   'node-http': {
     title: 'node:http, written the obvious way',
     contract: 'sprites',
     leaves: true,
     missing: () => null,
-    start: (pin) => startNode('node-http', pin, [join(HERE, 'contenders', 'node-http.js')]),
+    start: (pin) => startNode('node-http', pin,
+      [...PROBED, join(HERE, 'contenders', 'node-http.js')]),
   },
   epoll: {
     title: 'bare epoll in C, no checks: the limit',
