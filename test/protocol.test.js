@@ -487,7 +487,7 @@ t.test('a neighbor that is busy: the sprite is still yours, and that edge rests'
   });
   await clock.settle();
   t.match(await client.throw('left', {}, { patience: 0 }), {
-    thrown: false, state: 'busy', retryAfter: 2500,
+    thrown: false, state: 'busy', problem: 'neighbor-busy', retryAfter: 2500,
   });
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
   t.equal(fetch.of('throw').length, 1, 'the second was not even sent');

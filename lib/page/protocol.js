@@ -153,7 +153,7 @@ export class Client {
   #poll = null; // {since, again} of the parked poll
   #nap = null; // {end, firm} of the loop's wait
   #waiters = new Set(); // throws that wait for the state to change
-  #notBefore = { all: 0, left: 0, right: 0, up: 0, down: 0 };
+  #busy = {}; // {until, problem} by edge, and of all of them
 
   /**
    * @param {object} options
@@ -367,11 +367,12 @@ export class Client {
         if (!this.#id && !(await this.#joined(end))) return say(false, 'offline');
         ticket.id = this.#id;
       }
-      const gate = Math.max(this.#notBefore.all, this.#notBefore[edge]);
-      const wait = gate - this.#timers.now();
-      if (wait > 0) {
-        if (gate > end) return say(mine(), ticket.tried ? 'unanswered' : 'busy', { retryAfter: wait });
-        await this.#sleep(wait);
+      const busy = this.#isBusy(edge);
+      if (busy) {
+        const { problem, until } = busy;
+        const retryAfter = until - this.#timers.now();
+        if (until > end) return say(mine(), ticket.tried ? 'unanswered' : 'busy', { problem, retryAfter });
+        await this.#sleep(retryAfter);
         continue;
       }
 
@@ -408,10 +409,11 @@ export class Client {
         // These two are decided after the number was looked up: surely not thrown.
         const sure = !doubtful || problem === 'neighbor-busy' || problem === 'mailboxes-full';
         if (sure) ticket.tried = false;
-        const scope = problem === 'neighbor-busy' ? edge : 'all';
-        const busy = Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast);
-        this.#notBefore[scope] = this.#timers.now() + this.#spread(busy);
-        continue; // The gate above says whether there is patience left.
+        const wait = Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast);
+        this.#busy[problem === 'neighbor-busy' ? edge : 'all'] = {
+          problem, until: this.#timers.now() + this.#spread(wait),
+        };
+        continue; // Above it is seen whether there is patience left.
       }
       if (answer && answer.status >= 400 && answer.status < 500 && problem && answer.status !== 408) {
         // Below the window nobody knows any more; else an earlier attempt was refused as well.
@@ -423,6 +425,15 @@ export class Client {
       if (unanswered >= this.#limits.attempts) return say(null, 'unanswered');
       await this.#sleep(this.#backoff(unanswered));
     }
+  }
+
+  /** @returns {{until: number, problem?: string}|undefined} what keeps this edge from throwing */
+  #isBusy(edge) {
+    const now = this.#timers.now();
+    const { all, [edge]: one } = this.#busy;
+    const until = Math.max(all?.until ?? 0, one?.until ?? 0);
+    if (until <= now) return undefined;
+    return until === all?.until ? all : one;
   }
 
   // ---- the loop ----

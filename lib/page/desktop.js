@@ -1,0 +1,291 @@
+/**
+ * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
+ *
+ *        0 ───────── x ───────▶ width        A body leaves when its middle crosses an edge, and
+ *      0 ┌─────────────────────┐              enters with its middle on the edge; so it is seen
+ *        │            ○──▶     │              whole, half here and half there.
+ *      y │   ◐ resting         ◑ flying: its throw is not yet answered
+ *        ▼                     │
+ * height └─────────────────────┘              Where there is no way out (offline) edges are walls.
+ *
+ * Lengths are CSS pixels, times seconds. `step` runs once a frame and allocates nothing.
+ */
+
+const FRICTION = 1.15; // of the speed, a second: what is thrown at v slides v / FRICTION
+const STILL = 6; // slower than this a sprite rests
+const GRAVITY = 2100;
+const JUMP = 560;
+const WALK = 0.42; // edge lengths a second
+const WALK_GRIP = 14; // how quickly a walker takes up its speed, a second
+const BOUNCE = 0.62; // of the speed is left after a wall
+const BACK = 0.35; // edge lengths a second: the least with which a refused sprite comes back
+const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite shows itself again
+
+/**
+ * @typedef {object} Body a sprite on this desktop
+ * @property {import('./sprite.js').Sprite} sprite
+ * @property {number} x its middle
+ * @property {number} y
+ * @property {number} vx a second
+ * @property {number} vy
+ * @property {number} z height above the desktop, while it hops
+ * @property {number} vz
+ * @property {number} half half its side
+ * @property {boolean} held by a pointer
+ * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies, its throw unanswered
+ * @property {number} flightTime seconds since it crossed that edge
+ * @property {object|null} ticket of that throw
+ * @property {object|null} look what the stage draws it with
+ */
+
+export class Desktop {
+  /** @type {Body[]} the last one lies on top */
+  bodies = [];
+  width = 1;
+  height = 1;
+  /** @type {boolean} whether sprites may leave */
+  open = false;
+  /** @type {Body|null} the one that walks */
+  selected = null;
+  /** -1, 0 or 1 along each axis: where the selected one is asked to walk */
+  walkX = 0;
+  walkY = 0;
+  #onLeave;
+
+  /**
+   * @param {(body: Body, edge: string) => void} onLeave a body's middle has crossed an open edge.
+   *     It flies until `gone` or `back` is called
+   */
+  constructor(onLeave) {
+    this.#onLeave = onLeave;
+  }
+
+  /** Takes a new size; everything keeps its place as a share of it. */
+  resize(width, height) {
+    const sx = width / this.width;
+    const sy = height / this.height;
+    for (const body of this.bodies) {
+      body.x *= sx;
+      body.y *= sy;
+    }
+    this.width = width;
+    this.height = height;
+  }
+
+  /**
+   * Puts a sprite on the desktop.
+   *
+   * @param {import('./sprite.js').Sprite} sprite
+   * @param {{x: number, y: number, half: number, vx?: number, vy?: number, vz?: number}} where
+   * @returns {Body}
+   */
+  add(sprite, { x, y, half, vx = 0, vy = 0, vz = 0 }) {
+    const body = {
+      sprite, x, y, vx, vy, z: 0, vz, half,
+      held: false, flight: '', flightTime: 0, ticket: null, look: null,
+    };
+    this.bodies.push(body);
+    return body;
+  }
+
+  /**
+   * Lets a sprite in by an edge: at the height at which it left the other desktop, and as fast.
+   *
+   * @param {import('./sprite.js').Sprite} sprite
+   * @param {'left'|'right'|'up'|'down'} from
+   * @param {number} half
+   * @returns {Body}
+   */
+  enter(sprite, from, half) {
+    const level = from === 'left' || from === 'right';
+    const inward = from === 'left' || from === 'up' ? 1 : -1;
+    const length = level ? this.width : this.height;
+    // One that is too slow to get over the edge is helped in.
+    const across = inward * Math.max(sprite.speed[0] * length, FRICTION * half * 1.5);
+    const along = sprite.speed[1] * (level ? this.height : this.width);
+    const edge = inward === 1 ? 0 : length;
+    return this.add(sprite, {
+      x: level ? edge : sprite.at * this.width,
+      y: level ? sprite.at * this.height : edge,
+      vx: level ? across : along,
+      vy: level ? along : across,
+      half,
+    });
+  }
+
+  /**
+   * What a throw says about a body that crosses an edge.
+   *
+   * @param {Body} body
+   * @param {'left'|'right'|'up'|'down'} edge
+   * @returns {{at: number, speed: [number, number]}}
+   */
+  crossing(body, edge) {
+    const level = edge === 'left' || edge === 'right';
+    const x = body.vx / this.width;
+    const y = body.vy / this.height;
+    return level
+      ? { at: body.y / this.height, speed: [Math.abs(x), y] }
+      : { at: body.x / this.width, speed: [Math.abs(y), x] };
+  }
+
+  /** Takes a body off the desktop: it was thrown, or put away. */
+  gone(body) {
+    const index = this.bodies.indexOf(body);
+    if (index >= 0) this.bodies.splice(index, 1);
+    if (this.selected === body) this.selected = null;
+  }
+
+  /** Lets a body that could not leave come back from its edge. */
+  back(body) {
+    const { flight: edge, half } = body;
+    if (!edge) return;
+    body.flight = '';
+    body.ticket = null;
+    if (edge === 'left' || edge === 'right') {
+      const inward = edge === 'left' ? 1 : -1;
+      body.x = edge === 'left' ? Math.max(body.x, -half) : Math.min(body.x, this.width + half);
+      body.vx = inward * Math.max(Math.abs(body.vx) * BOUNCE, this.width * BACK);
+    } else {
+      const inward = edge === 'up' ? 1 : -1;
+      body.y = edge === 'up' ? Math.max(body.y, -half) : Math.min(body.y, this.height + half);
+      body.vy = inward * Math.max(Math.abs(body.vy) * BOUNCE, this.height * BACK);
+    }
+  }
+
+  /** @returns {boolean} whether anything is on its way, or in a hand */
+  get moving() {
+    return this.bodies.some((body) => (
+      body.held || body.flight || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0
+    ));
+  }
+
+  /** Lets the selected one hop, from the ground. */
+  jump() {
+    const body = this.selected;
+    if (body && body.z === 0 && !body.flight) body.vz = JUMP;
+  }
+
+  /**
+   * The topmost body at a point; near ones count where a finger pointed.
+   *
+   * @param {number} x
+   * @param {number} y
+   * @param {number} near how far beside a body still counts
+   * @returns {Body|null}
+   */
+  hit(x, y, near) {
+    for (let i = this.bodies.length - 1; i >= 0; i -= 1) {
+      const body = this.bodies[i];
+      const reach = body.half + near;
+      if (!body.flight && Math.abs(x - body.x) <= reach && Math.abs(y - body.y + body.z) <= reach) {
+        return body;
+      }
+    }
+    return null;
+  }
+
+  /** Puts a body on top of the others. */
+  raise(body) {
+    const index = this.bodies.indexOf(body);
+    if (index < 0 || index === this.bodies.length - 1) return;
+    this.bodies.splice(index, 1);
+    this.bodies.push(body);
+  }
+
+  /**
+   * Lets time pass.
+   *
+   * @param {number} dt seconds; long ones are cut, so that a page that slept doesn't jump
+   * @returns {boolean} whether anything is still moving
+   */
+  step(dt) {
+    const time = Math.min(dt, 1 / 20);
+    const slow = Math.exp(-FRICTION * time);
+    let moving = false;
+    // Backwards, since a body may leave the list on its way.
+    for (let i = this.bodies.length - 1; i >= 0; i -= 1) {
+      const body = this.bodies[i];
+      if (body.held) continue;
+      if (body.flight) {
+        this.#fly(body, time);
+        moving = true;
+      } else if (this.#slide(body, time, slow)) {
+        moving = true;
+      }
+    }
+    return moving;
+  }
+
+  #slide(body, time, slow) {
+    const walking = body === this.selected && (this.walkX !== 0 || this.walkY !== 0);
+    if (walking) {
+      const speed = WALK * Math.min(this.width, this.height);
+      const grip = 1 - Math.exp(-WALK_GRIP * time);
+      body.vx += (this.walkX * speed - body.vx) * grip;
+      body.vy += (this.walkY * speed - body.vy) * grip;
+    } else if (body.z === 0) {
+      body.vx *= slow;
+      body.vy *= slow;
+      if (Math.abs(body.vx) < STILL && Math.abs(body.vy) < STILL) {
+        body.vx = 0;
+        body.vy = 0;
+      }
+    }
+    if (body.vz !== 0 || body.z > 0) {
+      body.vz -= GRAVITY * time;
+      body.z += body.vz * time;
+      if (body.z <= 0) {
+        body.z = 0;
+        body.vz = 0;
+      }
+    }
+    body.x += body.vx * time;
+    body.y += body.vy * time;
+    if (this.open) this.#cross(body);
+    else this.#wall(body);
+    return walking || body.vx !== 0 || body.vy !== 0 || body.z > 0;
+  }
+
+  #cross(body) {
+    let edge = '';
+    if (body.x < 0 && body.vx < 0) edge = 'left';
+    else if (body.x > this.width && body.vx > 0) edge = 'right';
+    else if (body.y < 0 && body.vy < 0) edge = 'up';
+    else if (body.y > this.height && body.vy > 0) edge = 'down';
+    if (!edge) return;
+    body.flight = edge;
+    body.flightTime = 0;
+    this.#onLeave(body, edge);
+  }
+
+  /** A wall bounces what runs into it, and pushes in what stands in it. */
+  #wall(body) {
+    const { half } = body;
+    if (body.x < half && body.vx <= 0) body.vx = Math.max(-body.vx * BOUNCE, 120);
+    else if (body.x > this.width - half && body.vx >= 0) body.vx = -Math.max(body.vx * BOUNCE, 120);
+    if (body.y < half && body.vy <= 0) body.vy = Math.max(-body.vy * BOUNCE, 120);
+    else if (body.y > this.height - half && body.vy >= 0) body.vy = -Math.max(body.vy * BOUNCE, 120);
+    body.x = Math.min(this.width, Math.max(0, body.x));
+    body.y = Math.min(this.height, Math.max(0, body.y));
+  }
+
+  /** Out of sight behind its edge; where the answer is late, it looks back over it. */
+  #fly(body, time) {
+    body.flightTime += time;
+    const { half, flight } = body;
+    const out = body.flightTime > PEEK_AFTER ? half * 0.3 : half * 1.4;
+    if (flight === 'left') body.x = Math.max(-out, body.x + body.vx * time);
+    else if (flight === 'right') body.x = Math.min(this.width + out, body.x + body.vx * time);
+    else if (flight === 'up') body.y = Math.max(-out, body.y + body.vy * time);
+    else body.y = Math.min(this.height + out, body.y + body.vy * time);
+    if (flight === 'left' || flight === 'right') {
+      if (body.flightTime < PEEK_AFTER) body.y += body.vy * time;
+      body.y = Math.min(this.height, Math.max(0, body.y));
+    } else {
+      if (body.flightTime < PEEK_AFTER) body.x += body.vx * time;
+      body.x = Math.min(this.width, Math.max(0, body.x));
+    }
+    if (body.z > 0) body.z = Math.max(0, body.z - 200 * time);
+  }
+}

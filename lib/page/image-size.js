@@ -1,0 +1,107 @@
+/**
+ * How large an image says it is, from its first bytes, before anything decodes it: twelve thousand
+ * characters are enough for an image of gigabytes. No DOM.
+ */
+
+/** The longest side, in pixels, of an image that is decoded. */
+export const LARGEST = 512;
+
+/**
+ * @param {Uint8Array} bytes
+ * @returns {{type: string, width: number, height: number}|null} null when it is no PNG, JPEG, WebP
+ *     or GIF, or is cut off before it says
+ */
+export function imageSize(bytes) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  try {
+    if (starts(bytes, '\x89PNG\r\n\x1a\n') && starts(bytes, 'IHDR', 12)) {
+      return { type: 'image/png', width: view.getUint32(16), height: view.getUint32(20) };
+    }
+    if (starts(bytes, 'GIF87a') || starts(bytes, 'GIF89a')) return gifSize(bytes, view);
+    if (starts(bytes, '\xff\xd8\xff')) return jpegSize(view);
+    if (starts(bytes, 'RIFF') && starts(bytes, 'WEBP', 8)) return webpSize(bytes, view);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    // Cut off: the view ends before the image has said what it is.
+  }
+  return null;
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @param {string} type
+ * @returns {boolean} whether they are an image of the type they claim, small enough to decode
+ */
+export function isSmallImage(bytes, type) {
+  const size = imageSize(bytes);
+  return size !== null && size.type === type && size.width >= 1 && size.height >= 1
+    && size.width <= LARGEST && size.height <= LARGEST;
+}
+
+function starts(bytes, text, at = 0) {
+  for (let i = 0; i < text.length; i += 1) if (bytes[at + i] !== text.charCodeAt(i)) return false;
+  return true;
+}
+
+/** The screen, or the largest frame: a frame may reach beyond its screen. */
+function gifSize(bytes, view) {
+  const size = { type: 'image/gif', width: view.getUint16(6, true), height: view.getUint16(8, true) };
+  const table = (flags) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
+  const skipBlocks = (from) => {
+    let at = from;
+    while (view.getUint8(at) !== 0) at += view.getUint8(at) + 1;
+    return at + 1;
+  };
+  let frames = 0;
+  for (let at = 13 + table(view.getUint8(10)); at < bytes.length;) {
+    const kind = view.getUint8(at);
+    if (kind === 0x21) {
+      at = skipBlocks(at + 2);
+    } else if (kind === 0x2c) {
+      frames += 1;
+      size.width = Math.max(size.width, view.getUint16(at + 1, true) + view.getUint16(at + 5, true));
+      size.height = Math.max(size.height, view.getUint16(at + 3, true) + view.getUint16(at + 7, true));
+      at = skipBlocks(at + 11 + table(view.getUint8(at + 9)));
+    } else {
+      break; // 0x3b, the end, or what no decoder reads any further
+    }
+  }
+  return frames > 0 ? size : null;
+}
+
+/** Walks the segments to the frame header. */
+function jpegSize(view) {
+  for (let at = 2; ;) {
+    if (view.getUint8(at) !== 0xff) return null;
+    const kind = view.getUint8(at + 1);
+    if (kind === 0xff) {
+      at += 1;
+      continue;
+    }
+    const isFrame = kind >= 0xc0 && kind <= 0xcf && kind !== 0xc4 && kind !== 0xc8 && kind !== 0xcc;
+    if (isFrame) {
+      return { type: 'image/jpeg', width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
+    }
+    if (kind === 0xd9 || kind === 0xda) return null;
+    at += 2 + Math.max(2, view.getUint16(at + 2));
+  }
+}
+
+function webpSize(bytes, view) {
+  const type = 'image/webp';
+  if (starts(bytes, 'VP8 ', 12)) {
+    return { type, width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff };
+  }
+  if (starts(bytes, 'VP8L', 12)) {
+    const bits = view.getUint32(21, true);
+    return { type, width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
+  }
+  if (starts(bytes, 'VP8X', 12)) {
+    return {
+      type,
+      width: (view.getUint32(24, true) & 0xffffff) + 1,
+      height: (view.getUint32(26, true) >>> 8) + 1,
+    };
+  }
+  return null;
+}

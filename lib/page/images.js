@@ -1,0 +1,69 @@
+import { isSmallImage } from './image-size.js';
+import { BOUNDS, decodeDataUrl } from './sprite.js';
+
+/**
+ * Images on their way in: from a file, made small enough for a throw; and from a thrown sprite,
+ * looked at before they are drawn.
+ */
+
+const FILE_MOST = 32 * 1024 * 1024;
+const SIDES = [160, 128, 104, 88, 72, 56, 40, 24];
+const QUALITIES = [0.86, 0.7, 0.5];
+
+/**
+ * Makes a file small enough for a throw.
+ *
+ * @param {Blob} file
+ * @param {number} [most] characters the data URL may have
+ * @returns {Promise<string|null>} a data URL; null when the file is no image this browser reads
+ */
+export async function shrink(file, most = BOUNDS.dataUrl) {
+  if (file.size > FILE_MOST) return null;
+  const bitmap = await decode(file);
+  if (!bitmap) return null;
+  try {
+    const canvas = document.createElement('canvas');
+    for (const side of SIDES) {
+      const scale = Math.min(1, side / Math.max(bitmap.width, bitmap.height));
+      canvas.width = Math.max(1, Math.round(bitmap.width * scale));
+      canvas.height = Math.max(1, Math.round(bitmap.height * scale));
+      const ctx = canvas.getContext('2d');
+      ctx.imageSmoothingQuality = 'high';
+      ctx.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+      const url = encode(canvas, most);
+      if (url) return url;
+    }
+    return null;
+  } finally {
+    bitmap.close();
+  }
+}
+
+/**
+ * Decodes the picture of a sprite that was read.
+ *
+ * @param {string} url a data URL that `readSprite` let through
+ * @returns {Promise<ImageBitmap|null>} null when it is no image, not of its type, or too large
+ */
+export async function decodePicture(url) {
+  const { type, bytes } = decodeDataUrl(url);
+  return isSmallImage(bytes, type) ? decode(new Blob([bytes], { type })) : null;
+}
+
+function encode(canvas, most) {
+  // A browser that can't write WebP writes PNG instead, which may fit as well.
+  for (const quality of QUALITIES) {
+    const url = canvas.toDataURL('image/webp', quality);
+    if (url.length <= most) return url;
+    if (!url.startsWith('data:image/webp')) break;
+  }
+  return null;
+}
+
+async function decode(blob) {
+  try {
+    return await createImageBitmap(blob);
+  } catch {
+    return null; // That is the answer: it is no image.
+  }
+}

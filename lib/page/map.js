@@ -1,0 +1,240 @@
+/**
+ * The torus as a small drawn map: a ring seen from a little above, turned so that this desktop is
+ * in front. Columns run around the ring, rows around its tube. It is drawn when something changes,
+ * and glides to its new shape; nothing runs in between.
+ */
+
+const AROUND = 44; // patches around the ring
+const TUBE = 20; // and around the tube
+const RING = 1;
+const THICK = 0.46;
+const TILT = 0.92; // radians from the equator up: how far from above it is seen
+const GLIDE = 900; // ms
+const NODES_MOST = 900; // more than these are no dots any more
+const TAU = Math.PI * 2;
+
+/** @typedef {{row: number, column: number, rows: number, columns: number}} Place */
+
+export class TorusMap {
+  #canvas;
+  #ctx;
+  #still;
+  #from = null;
+  #shown = null;
+  #place = null;
+  #begin = 0;
+  #frame = 0;
+  #patches = [];
+  #point = { x: 0, y: 0, depth: 0, facing: 0 };
+
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {() => boolean} still whether nothing should glide
+   */
+  constructor(canvas, still) {
+    this.#canvas = canvas;
+    this.#ctx = canvas.getContext('2d');
+    this.#still = still;
+    for (let i = 0; i < AROUND; i += 1) {
+      for (let j = 0; j < TUBE; j += 1) this.#patches.push({ i, j, depth: 0, light: 0 });
+    }
+  }
+
+  /**
+   * @param {Place|null} place null when it is not known
+   */
+  show(place) {
+    const same = place && this.#place && ['row', 'column', 'rows', 'columns']
+      .every((key) => place[key] === this.#place[key]);
+    if (same || (!place && !this.#place && this.#shown)) return;
+    this.#place = place;
+    this.#from = place && this.#shown ? { ...this.#shown } : null;
+    this.#begin = performance.now();
+    if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
+  }
+
+  /** Draws again as it is: after a change of size or colors. */
+  redraw() {
+    if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
+  }
+
+  #draw = (now) => {
+    this.#frame = 0;
+    const target = this.#place ?? { row: 0, column: 0, rows: 6, columns: 12 };
+    const share = this.#still() || !this.#from ? 1 : Math.min(1, (now - this.#begin) / GLIDE);
+    const eased = 1 - (1 - share) ** 3;
+    const from = this.#from ?? target;
+    this.#shown = {
+      row: between(from.row, target.row, eased),
+      column: between(from.column, target.column, eased),
+      rows: between(from.rows, target.rows, eased),
+      columns: between(from.columns, target.columns, eased),
+    };
+    this.#paint(this.#shown, target);
+    if (share < 1) this.#frame = requestAnimationFrame(this.#draw);
+    else this.#from = null;
+  };
+
+  #paint({ row, column, rows, columns }, target) {
+    const ratio = Math.min(3, globalThis.devicePixelRatio || 1);
+    const { clientWidth, clientHeight } = this.#canvas;
+    if (!clientWidth || !clientHeight) return;
+    const width = Math.round(clientWidth * ratio);
+    const height = Math.round(clientHeight * ratio);
+    if (this.#canvas.width !== width) this.#canvas.width = width;
+    if (this.#canvas.height !== height) this.#canvas.height = height;
+    const ctx = this.#ctx;
+    const style = getComputedStyle(this.#canvas);
+    const color = (name) => style.getPropertyValue(name).trim();
+    const known = this.#place !== null;
+    // This desktop's column in front, its row on the part of the tube that is seen best.
+    const turn = Math.PI / 2 - ((column + 0.5) / columns) * TAU;
+    const roll = TILT - ((row + 0.5) / rows) * TAU;
+    const scale = Math.min(width / 3.05, height / 2.55);
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    ctx.clearRect(0, 0, width, height);
+    ctx.setTransform(scale, 0, 0, scale, width / 2, height / 2);
+
+    const u = (i) => (i / columns) * TAU + turn;
+    const v = (j) => (j / rows) * TAU + roll;
+    this.#surface(ctx, color, known);
+    this.#lines(ctx, color('--map-line'), u, v, rows, columns);
+    if (!known) return;
+    if (target.rows * target.columns <= NODES_MOST) this.#dots(ctx, color('--map-dot'), u, v, target);
+    this.#self(ctx, color, u, v, { row, column, target });
+  }
+
+  /** The body of the ring, patch by patch from the back to the front. */
+  #surface(ctx, color, known) {
+    const light = color(known ? '--map-light' : '--map-off-light');
+    const dark = color(known ? '--map-dark' : '--map-off-dark');
+    for (const patch of this.#patches) {
+      const point = this.#project(((patch.i + 0.5) / AROUND) * TAU, ((patch.j + 0.5) / TUBE) * TAU);
+      patch.depth = point.depth;
+      patch.facing = point.facing;
+    }
+    this.#patches.sort((a, b) => a.depth - b.depth);
+    for (const { i, j, facing } of this.#patches) {
+      if (facing < -0.15) continue;
+      ctx.beginPath();
+      for (const [di, dj] of [[0, 0], [1, 0], [1, 1], [0, 1]]) {
+        const { x, y } = this.#project(((i + di) / AROUND) * TAU, ((j + dj) / TUBE) * TAU);
+        ctx.lineTo(x, y);
+      }
+      ctx.closePath();
+      ctx.fillStyle = mix(dark, light, Math.max(0, Math.min(1, facing)));
+      ctx.strokeStyle = ctx.fillStyle;
+      ctx.lineWidth = 0.012;
+      ctx.fill();
+      ctx.stroke();
+    }
+  }
+
+  /** The columns and rows, as many of them as can be told apart. */
+  #lines(ctx, color, u, v, rows, columns) {
+    ctx.strokeStyle = color;
+    ctx.lineWidth = 0.009;
+    const columnStep = Math.max(1, Math.ceil(columns / 40));
+    const rowStep = Math.max(1, Math.ceil(rows / 20));
+    ctx.beginPath();
+    for (let i = 0; i < Math.round(columns); i += columnStep) {
+      this.#curve(ctx, 28, (t) => [u(i), t * TAU]);
+    }
+    for (let j = 0; j < Math.round(rows); j += rowStep) {
+      this.#curve(ctx, 64, (t) => [t * TAU, v(j)]);
+    }
+    ctx.stroke();
+  }
+
+  #curve(ctx, steps, at) {
+    let drawing = false;
+    for (let s = 0; s <= steps; s += 1) {
+      const { x, y, facing, hidden } = this.#project(...at(s / steps));
+      const seen = facing > 0.03 && !hidden;
+      if (seen && drawing) ctx.lineTo(x, y);
+      else if (seen) ctx.moveTo(x, y);
+      drawing = seen;
+    }
+  }
+
+  #dots(ctx, color, u, v, { rows, columns }) {
+    const size = Math.max(0.016, Math.min(0.05, 0.7 / Math.sqrt(rows * columns)));
+    ctx.fillStyle = color;
+    for (let j = 0; j < rows; j += 1) {
+      for (let i = 0; i < columns; i += 1) {
+        const { x, y, facing, hidden } = this.#project(u(i + 0.5), v(j + 0.5));
+        if (facing > 0.05 && !hidden) disc(ctx, x, y, size * (0.45 + 0.55 * facing));
+      }
+    }
+  }
+
+  /** This desktop, and the four it throws to in the colors of its edges. */
+  #self(ctx, color, u, v, { row, column, target }) {
+    const neighbors = [
+      [0, 1, '--across'], [0, -1, '--across'], [1, 0, '--along'], [-1, 0, '--along'],
+    ];
+    const i = column + 0.5;
+    const j = row + 0.5;
+    // In a large torus a neighbor would lie under this very dot: draw it a little apart.
+    const reachI = Math.max(1, target.columns / 16);
+    const reachJ = Math.max(1, target.rows / 9);
+    ctx.lineWidth = 0.035;
+    ctx.lineCap = 'round';
+    for (const [dj, di, name] of neighbors) {
+      const [count, reach] = di ? [target.columns, reachI] : [target.rows, reachJ];
+      if (count < 2) continue;
+      ctx.strokeStyle = color(name);
+      ctx.fillStyle = color(name);
+      ctx.beginPath();
+      this.#curve(ctx, 12, (t) => [u(i + di * t * reach), v(j + dj * t * reach)]);
+      ctx.stroke();
+      const { x, y, facing, hidden } = this.#project(u(i + di * reach), v(j + dj * reach));
+      if (facing > 0 && !hidden) disc(ctx, x, y, 0.055);
+    }
+    const { x, y } = this.#project(u(i), v(j));
+    ctx.fillStyle = '#fff';
+    disc(ctx, x, y, 0.115);
+    ctx.fillStyle = color('--self');
+    disc(ctx, x, y, 0.082);
+  }
+
+  /** From the ring to the picture: z towards the eye, y down. */
+  #project(u, v) {
+    const point = this.#point;
+    const out = RING + THICK * Math.cos(v);
+    const px = out * Math.cos(u);
+    const py = out * Math.sin(u);
+    const pz = THICK * Math.sin(v);
+    const sin = Math.sin(TILT);
+    const cos = Math.cos(TILT);
+    point.x = px;
+    point.y = py * sin - pz * cos;
+    point.depth = py * cos + pz * sin;
+    const nx = Math.cos(v) * Math.sin(u);
+    point.facing = nx * cos + Math.sin(v) * sin;
+    // The far side of the hole lies behind the near side of the tube.
+    point.hidden = Math.cos(v) < -0.2 && Math.sin(u) > 0.2 && point.facing < 0.35;
+    return point;
+  }
+}
+
+function between(from, to, share) {
+  return from + (to - from) * share;
+}
+
+function disc(ctx, x, y, radius) {
+  ctx.beginPath();
+  ctx.arc(x, y, radius, 0, TAU);
+  ctx.fill();
+}
+
+/** Between two colors written as #rrggbb. */
+function mix(from, to, share) {
+  let color = '#';
+  for (let at = 1; at < 7; at += 2) {
+    const a = parseInt(from.slice(at, at + 2), 16);
+    const b = parseInt(to.slice(at, at + 2), 16);
+    color += Math.round(between(a, b, share)).toString(16).padStart(2, '0');
+  }
+  return color;
+}

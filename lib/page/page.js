@@ -1,0 +1,474 @@
+import { Desktop } from './desktop.js';
+import { shrink } from './images.js';
+import { TorusMap } from './map.js';
+import { drawSticker } from './pictures.js';
+import { Client, opposite } from './protocol.js';
+import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from './sprite.js';
+import { Stage } from './stage.js';
+import { Store, makeName } from './store.js';
+
+/**
+ * The page: puts the client, the desktop, the stage and the words together.
+ *
+ *     server ◀─▶ Client ──sprite──▶ Desktop ◀──▶ Stage ◀── pointers, keys
+ *                  ▲                   │
+ *                  └──── throw ◀── over an edge           Store: the tab's memory
+ *
+ * A sprite belongs to this desktop until the server has said that it takes it. So one that flies
+ * stays on the desktop, out of sight; refused, it bounces back; without an answer it waits at its
+ * edge and is thrown again with the same number.
+ *
+ * Going away. A page that is closed leaves the torus at once, by a beacon. A reload must not: it
+ * comes back to its place. The browser doesn't say which of the two it is, but the Navigation API
+ * announces reloads where there is one, and the usual keys tell of them elsewhere. A reload taken
+ * for a leave does no harm: what was waiting flies on, this desktop's sprites are in the tab's
+ * memory, and a place is joined anew. A page put into the back-forward cache keeps its place until
+ * its lease ends.
+ */
+
+const MOST = 200; // sprites on a desktop; one more puts the oldest away
+const LOOK = 3000; // ms between two looks at the counts, in a small torus
+const LOOK_OFFLINE = 6000;
+const AGAIN = 4000; // ms until a throw without an answer is thrown again
+const REJOIN = 1200; // ms to read that another tab has taken over
+
+const $ = (id) => document.getElementById(id);
+const reduced = matchMedia('(prefers-reduced-motion: reduce)');
+const still = () => reduced.matches;
+const store = new Store();
+const tally = { thrown: 0, caught: 0, bounced: 0, refused: 0 };
+
+const desktop = new Desktop(leave);
+const stage = new Stage($('stage'), desktop, {
+  still, onChange: changed, onAway: putAway, onPick: (picture) => take(picture),
+});
+const map = new TorusMap($('map'), still);
+
+let client;
+let people = 0;
+let saving = 0;
+let looking = 0;
+let reloading = false;
+let toastTimer = 0;
+
+// ---- sprites ----
+
+/** Takes a new sprite: from the tray, a key, or a file. */
+function take(picture, { x, y, name = $('name').value.trim() } = {}) {
+  makeRoom();
+  const sprite = { id: makeName(), picture, at: 0.5, speed: [0, 0] };
+  if (name) sprite.name = [...name].slice(0, BOUNDS.name).join('');
+  const { half } = stage;
+  const body = desktop.add(sprite, {
+    x: x ?? desktop.width * (0.3 + 0.4 * Math.random()),
+    y: y ?? desktop.height - half * 1.6 - Math.random() * half,
+    vx: x === undefined ? (Math.random() - 0.5) * desktop.width * 0.5 : 0,
+    vy: y === undefined ? -desktop.height * (0.04 + 0.18 * Math.random()) : 0,
+    vz: x === undefined ? 420 : 0,
+    half,
+  });
+  desktop.selected = body;
+  stage.dress(body);
+  changed();
+  return body;
+}
+
+function makeRoom() {
+  if (desktop.bodies.length < MOST) return;
+  const oldest = desktop.bodies.find((body) => !body.flight && !body.held);
+  if (oldest) desktop.gone(oldest);
+}
+
+function putAway(body) {
+  desktop.gone(body);
+  stage.wake();
+  changed();
+}
+
+/** A sprite comes in. */
+function enter(value, { from }) {
+  let sprite;
+  try {
+    sprite = readSprite(value);
+  } catch (error) {
+    if (!(error instanceof SpriteError)) throw error;
+    tally.refused += 1;
+    say('Something came in that is no sprite. It was not let onto the desktop.');
+    changed();
+    return;
+  }
+  makeRoom();
+  const body = desktop.enter(sprite, from, stage.half);
+  stage.dress(body);
+  stage.ripple(body.x, body.y, colorOf(from));
+  tally.caught += 1;
+  const what = PICTURES.includes(sprite.picture) ? sprite.picture : 'picture';
+  hear(`A ${what} came in by the ${side(from)} edge.`);
+  changed();
+}
+
+/** A sprite's middle has crossed an edge: throw it. */
+function leave(body, edge) {
+  const crossing = desktop.crossing(body, edge);
+  body.sprite = readSprite({ ...JSON.parse(writeSprite({ ...body.sprite, ...crossing })) });
+  body.ticket = client.ticket();
+  stage.ripple(body.x, body.y, colorOf(edge));
+  changed();
+  throwIt(body, edge);
+}
+
+async function throwIt(body, edge) {
+  save();
+  const outcome = await client.throw(edge, writeSprite(body.sprite), {
+    patience: 0, ticket: body.ticket,
+  });
+  if (body.flight !== edge) return;
+  if (outcome.thrown === true) {
+    tally.thrown += 1;
+    if (body.flightTime < 0.25) await rest(250); // It is still to be seen leaving.
+    desktop.gone(body);
+    stage.wake();
+  } else if (outcome.state === 'unanswered') {
+    body.ticket = outcome.ticket;
+    setTimeout(() => {
+      if (body.flight === edge && desktop.bodies.includes(body)) throwIt(body, edge);
+    }, AGAIN * (0.5 + Math.random()));
+  } else {
+    // Refused, or nobody will ever know: a sprite seen twice is better than one lost.
+    tally.bounced += 1;
+    desktop.back(body);
+    stage.wake();
+    if (outcome.state === 'busy') {
+      say(outcome.problem === 'neighbor-busy'
+        ? `The ${neighbor(edge)} has no room: it came back.`
+        : 'Too much at once: it came back. Try again in a moment.');
+    } else if (outcome.problem === 'sprite-too-large') {
+      say('That one is too large for this server: it came back.');
+    } else {
+      say('It could not be thrown: it came back.');
+    }
+  }
+  changed();
+}
+
+// ---- what the client says ----
+
+function onState(state, { why }) {
+  document.body.dataset.state = state;
+  desktop.open = state === 'online';
+  if (state === 'superseded') {
+    setTimeout(() => client.start(), REJOIN);
+  }
+  if (state !== 'online') map.show(null);
+  words(why);
+  look();
+  stage.wake();
+}
+
+function words(why = client.why) {
+  const { state } = client;
+  const text = {
+    joining: why === 'unknown-client' ? 'The server has forgotten this place. Joining anew…' : 'Joining…',
+    online: people === 1
+      ? 'Only you, right now: what you throw over one edge comes back by the other.'
+      : 'Throw something over an edge.',
+    offline: offline(why),
+    superseded: 'Another tab has taken over this place. Joining anew…',
+    left: 'You have left the torus.',
+  }[state];
+  if ($('state').textContent === text) return;
+  $('state').textContent = text;
+  hear(text);
+}
+
+function offline(why) {
+  const reason = {
+    draining: 'The server is restarting',
+    'torus-full': 'The torus is full',
+    'too-many-joins': 'Too many came at once',
+    'too-many-connections': 'The server is full',
+  }[why] ?? (navigator.onLine === false ? 'You are offline' : 'The server does not answer');
+  return `${reason}. Trying again… Until then the edges are walls, and nothing gets lost.`;
+}
+
+/** The live counts, and the place; politely: the more there are, the more seldom. */
+async function look() {
+  clearTimeout(looking);
+  const online = client.state === 'online';
+  const pace = Math.min(30_000, Math.max(LOOK, LOOK * Math.sqrt(people / 300)));
+  looking = setTimeout(look, (online ? pace : LOOK_OFFLINE) * (0.85 + 0.3 * Math.random()));
+  if (document.hidden || client.state === 'left') return;
+  const [status, place] = await Promise.all([client.status(), client.place()]);
+  if (status && Number.isSafeInteger(status.clients) && status.clients >= 0) count(status.clients);
+  if (place) showPlace(place);
+}
+
+function count(clients) {
+  // Between a join and the next look this desktop may not be counted yet.
+  const now = client.state === 'online' ? Math.max(1, clients) : clients;
+  if (now === people) return;
+  people = now;
+  const text = now.toLocaleString('en');
+  $('count').textContent = text;
+  $('count').classList.toggle('long', text.length > 4);
+  $('count').classList.remove('bump');
+  void $('count').offsetWidth; // So that the animation begins anew.
+  $('count').classList.add('bump');
+  $('count-words').textContent = now === 1 ? 'person connected right now' : 'people connected right now';
+  document.title = `${text} · Sprites`;
+  document.body.dataset.people = now;
+  words();
+}
+
+function showPlace({ row, column, rows, columns }) {
+  if (client.state !== 'online') return;
+  map.show({ row, column, rows, columns });
+  document.body.dataset.place = [row, column, rows, columns].join(' ');
+  $('place').textContent = `row ${row + 1} of ${rows}, column ${column + 1} of ${columns}`;
+}
+
+// ---- words ----
+
+function side(edge) {
+  return { left: 'left', right: 'right', up: 'upper', down: 'lower' }[edge];
+}
+
+function neighbor(edge) {
+  return people === 1 ? 'other edge' : `${side(edge)} neighbor`;
+}
+
+function colorOf(edge) {
+  const name = edge === 'left' || edge === 'right' ? '--across' : '--along';
+  return getComputedStyle(document.body).getPropertyValue(name).trim();
+}
+
+/** For everybody to see, for a while. */
+function say(text) {
+  $('toast').textContent = text;
+  $('toast').hidden = false;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => {
+    $('toast').hidden = true;
+  }, 3500);
+  hear(text);
+}
+
+let heard = 0;
+
+/** For who listens: the newest news, at most every second and a half. */
+function hear(text) {
+  clearTimeout(heard);
+  heard = setTimeout(() => {
+    $('news').textContent = text;
+  }, 700);
+}
+
+function rest(ms) {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}
+
+// ---- memory ----
+
+/** Something has changed: say so to who looks at the page from outside, and remember it. */
+function changed() {
+  const canvas = $('stage');
+  const { bodies } = desktop;
+  const at = (body) => `${body.sprite.id} ${Math.round(body.x)} ${Math.round(body.y)}`;
+  const flying = bodies.filter((body) => body.flight).length;
+  canvas.dataset.sprites = bodies.length - flying;
+  canvas.dataset.flying = flying;
+  canvas.dataset.moving = desktop.moving;
+  canvas.dataset.where = bodies.filter((body) => !body.flight).slice(-20).map(at).join(',');
+  for (const [name, number] of Object.entries(tally)) canvas.dataset[name] = number;
+  clearTimeout(saving);
+  saving = setTimeout(save, 300);
+}
+
+function save() {
+  clearTimeout(saving);
+  store.keepDesktop({
+    sprites: desktop.bodies.map(({ sprite, x, y, flight, ticket }) => ({
+      sprite, x: x / desktop.width, y: y / desktop.height, flight, ticket,
+    })),
+  });
+}
+
+/** Brings back what this tab remembers. It may be anything: whoever owns the tab can write there. */
+function recall(kept) {
+  const list = Array.isArray(kept?.sprites) ? kept.sprites.slice(-MOST) : [];
+  for (const entry of list) {
+    try {
+      const sprite = readSprite(entry?.sprite);
+      const share = (value) => (value >= 0 && value <= 1 ? value : 0.5);
+      const body = desktop.add(sprite, {
+        x: share(entry.x) * desktop.width, y: share(entry.y) * desktop.height, half: stage.half,
+      });
+      stage.dress(body);
+      const { ticket, flight } = entry;
+      if (['left', 'right', 'up', 'down'].includes(flight) && Number.isSafeInteger(ticket?.n)) {
+        // Its throw was under way. Asked again with the same number, the server knows.
+        body.flight = flight;
+        body.flightTime = 1;
+        body.ticket = { id: String(ticket.id), n: ticket.n, tried: true };
+        throwIt(body, flight);
+      }
+    } catch (error) {
+      if (!(error instanceof SpriteError)) throw error;
+      console.warn('a remembered sprite is none:', error.message);
+    }
+  }
+}
+
+// ---- coming and going ----
+
+function listen() {
+  new ResizeObserver(() => {
+    stage.resize();
+    map.redraw();
+  }).observe($('desk'));
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
+    stage.colors();
+    map.redraw();
+  });
+  document.addEventListener('visibilitychange', () => {
+    save();
+    if (document.hidden) return;
+    client.wake(); // After a sleep the parked poll may hang on a connection that is dead.
+    look();
+    stage.wake();
+  });
+  addEventListener('online', () => {
+    client.wake();
+    look();
+  });
+  addEventListener('offline', () => look());
+  globalThis.navigation?.addEventListener('navigate', (event) => {
+    reloading = event.navigationType === 'reload';
+  });
+  addEventListener('keydown', (event) => {
+    const reload = event.key === 'F5' || ((event.ctrlKey || event.metaKey) && event.key === 'r');
+    if (!reload) return;
+    reloading = true;
+    setTimeout(() => {
+      reloading = false;
+    }, 3000);
+  });
+  addEventListener('pagehide', (event) => {
+    save();
+    const { leaveUrl } = client;
+    client.stop();
+    if (event.persisted || reloading || !leaveUrl) return;
+    navigator.sendBeacon(leaveUrl);
+    store.keepPlace(null);
+  });
+  addEventListener('pageshow', (event) => {
+    if (event.persisted) client.start();
+  });
+}
+
+function furnish() {
+  const tray = $('tray');
+  const file = tray.firstElementChild;
+  for (const picture of PICTURES) {
+    const button = document.createElement('button');
+    button.className = 'pick';
+    button.type = 'button';
+    button.title = `Take a ${picture}`;
+    button.setAttribute('aria-label', `Take a ${picture}`);
+    button.append(drawSticker(picture, 128));
+    // Dragged out of the tray it is in the hand at once; clicked it hops onto the desktop.
+    let start = null;
+    let dragged = false;
+    button.addEventListener('pointerdown', (event) => {
+      dragged = false;
+      start = { x: event.clientX, y: event.clientY };
+      button.setPointerCapture(event.pointerId);
+    });
+    button.addEventListener('pointermove', (event) => {
+      if (!start || Math.hypot(event.clientX - start.x, event.clientY - start.y) < 12) return;
+      start = null;
+      dragged = true;
+      const box = $('stage').getBoundingClientRect();
+      const body = take(picture, { x: event.clientX - box.left, y: event.clientY - box.top });
+      body.y = Math.min(body.y, desktop.height);
+      button.releasePointerCapture(event.pointerId);
+      stage.grab(body, event);
+    });
+    button.addEventListener('click', (event) => {
+      start = null;
+      const byKey = event.detail === 0;
+      if (byKey || !dragged) take(picture);
+    });
+    tray.insertBefore(button, file);
+  }
+  $('file').addEventListener('change', (event) => {
+    open(event.target.files);
+    event.target.value = '';
+  });
+  const desk = $('desk');
+  desk.addEventListener('dragover', (event) => {
+    event.preventDefault();
+    desk.classList.add('dropping');
+  });
+  desk.addEventListener('dragleave', () => desk.classList.remove('dropping'));
+  addEventListener('dragover', (event) => event.preventDefault());
+  addEventListener('drop', (event) => {
+    event.preventDefault(); // A file dropped beside the desktop must not replace the page.
+    desk.classList.remove('dropping');
+    const box = desk.getBoundingClientRect();
+    const x = Math.min(box.width, Math.max(0, event.clientX - box.left));
+    const y = Math.min(box.height, Math.max(0, event.clientY - box.top));
+    open(event.dataTransfer?.files, { x, y });
+  });
+  $('name').addEventListener('input', () => {
+    const body = desktop.selected;
+    if (!body || body.flight) return;
+    const name = $('name').value.trim();
+    body.sprite = readSprite({ ...body.sprite, name: name || undefined });
+    stage.dress(body);
+    changed();
+  });
+  $('name').addEventListener('keydown', (event) => {
+    if (event.key === 'Enter') $('stage').focus();
+  });
+}
+
+/** Makes sprites of image files. */
+async function open(files = [], { x, y } = {}) {
+  let step = 0;
+  for (const file of [...files].slice(0, 8)) {
+    const picture = await shrink(file);
+    if (picture) {
+      take(picture, x === undefined ? {} : { x: x + step, y: y + step });
+      step += 24;
+    } else {
+      say(`${file.name} is no image this browser can read.`);
+    }
+  }
+}
+
+async function main() {
+  furnish();
+  stage.resize();
+  const kept = await store.open();
+  client = new Client({
+    base: location.href.replace(/[?#].*/, ''),
+    resume: kept.place,
+    onSprite: enter,
+    onState,
+    onResume: (resume) => store.keepPlace(resume),
+  });
+  listen();
+  client.start();
+  recall(kept.desktop);
+  if (desktop.bodies.length === 0) {
+    take(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
+      x: desktop.width * 0.5, y: desktop.height * 0.78,
+    });
+  }
+  changed();
+}
+
+main();

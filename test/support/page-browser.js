@@ -1,0 +1,263 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { deflateSync } from 'node:zlib';
+import { chromium } from 'playwright-core';
+
+/** A real server and a real browser, for the tests of the page. */
+
+const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
+const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+const STEPS = 6; // of a drag
+const SPEED = 0.8; // edge lengths a second
+
+/** @returns {string|false} why the browser tests can't run here, for a test's `skip` */
+export function noBrowser() {
+  return existsSync(CHROMIUM) ? false : `there is no ${CHROMIUM}: apt-get install chromium, or set CHROMIUM`;
+}
+
+/** A server of its own process, that can be killed and started again on the same port. */
+export class Server {
+  #args;
+  #child;
+  #port = 0;
+
+  /** @param {string[]} args for bin/sprites, besides port and host */
+  constructor(...args) {
+    this.#args = args;
+  }
+
+  /** @returns {string} its URL */
+  get base() {
+    return `http://127.0.0.1:${this.#port}/`;
+  }
+
+  async start() {
+    const args = [PROGRAM, '--port', this.#port, '--host', '127.0.0.1', '--capacity', '1000', ...this.#args];
+    // By env: the test runner's own hooks, which it puts into every child, are not for a server.
+    const command = ['-u', 'NODE_OPTIONS', process.execPath, ...args.map(String)];
+    this.#child = spawn('env', command, { stdio: ['ignore', 'pipe', 'pipe'] });
+    let said = '';
+    const listening = new Promise((resolve, reject) => {
+      const hear = (chunk) => {
+        said += chunk;
+        const found = /http:\/\/[^/\s]*:(\d+)/.exec(said);
+        if (found) resolve(Number(found[1]));
+      };
+      this.#child.stdout.on('data', hear);
+      this.#child.stderr.on('data', hear);
+      this.#child.once('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+    });
+    this.#port = await listening;
+    return this;
+  }
+
+  /** @param {NodeJS.Signals} signal */
+  async stop(signal = 'SIGTERM') {
+    if (!this.#child || this.#child.exitCode !== null || this.#child.signalCode) return;
+    const exit = once(this.#child, 'exit');
+    this.#child.kill(signal);
+    await exit;
+  }
+
+  /** @returns {Promise<object>} what /status says */
+  async status() {
+    return (await fetch(new URL('status', this.base))).json();
+  }
+
+  /** Joins idle clients. They stay for a lease. */
+  async fill(count) {
+    const ids = [];
+    for (let i = 0; i < count; i += 1) {
+      const response = await fetch(new URL('join', this.base), { method: 'POST' });
+      ids.push((await response.json()).id);
+    }
+    return ids;
+  }
+}
+
+export class Browser {
+  #browser;
+  /** What the pages complained about: console errors, violations, exceptions. */
+  complaints = [];
+  /** Every URL any page asked for. */
+  requests = [];
+
+  async start() {
+    this.#browser = await chromium.launch({
+      executablePath: CHROMIUM,
+      args: [
+        '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+        '--disable-background-networking', '--disable-component-update', '--disable-sync',
+      ],
+    });
+    return this;
+  }
+
+  async stop() {
+    await this.#browser?.close();
+  }
+
+  /**
+   * Opens a page as a visitor of its own: with storage of its own.
+   *
+   * @param {string} base
+   * @param {object} [options] of a browser context
+   * @returns {Promise<import('playwright-core').Page>} it has joined
+   */
+  async visit(base, options = {}) {
+    const context = await this.#browser.newContext({ viewport: { width: 1000, height: 700 }, ...options });
+    context.on('request', (request) => this.requests.push(request.url()));
+    context.on('page', (page) => this.#watch(page));
+    const page = await context.newPage();
+    await page.goto(base);
+    await online(page);
+    return page;
+  }
+
+  #watch(page) {
+    page.on('pageerror', (error) => this.complaints.push(error.stack));
+    page.on('console', (message) => {
+      // A server that is away on purpose is no complaint; what the policy forbids is one.
+      const expected = /Failed to load resource|ERR_(CONNECTION|INTERNET|EMPTY)/.test(message.text());
+      if (['error', 'warning'].includes(message.type()) && !expected) this.complaints.push(message.text());
+    });
+  }
+}
+
+/** Waits until the page says it is in this state. */
+export function online(page, state = 'online') {
+  return page.waitForSelector(`body[data-state=${state}]`, { timeout: 30_000 });
+}
+
+/** @returns {Promise<object>} what the desktop says about itself: numbers, and where the sprites are */
+export async function look(page) {
+  const data = await page.evaluate(() => ({ ...document.getElementById('stage').dataset }));
+  const { where = '', ...numbers } = data;
+  const sprites = where === '' ? [] : where.split(',').map((entry) => {
+    const [id, x, y] = entry.split(' ');
+    return { id, x: Number(x), y: Number(y) };
+  });
+  return { ...Object.fromEntries(Object.entries(numbers).map(([key, value]) => [key, Number(value)])), list: sprites };
+}
+
+/** Waits until a number of the desktop is at least so much. */
+export function until(page, name, least) {
+  return page.waitForFunction(([key, number]) => (
+    Number(document.getElementById('stage').dataset[key]) >= number
+  ), [name, least], { timeout: 30_000 });
+}
+
+/** Waits until the desktop has exactly so many sprites, and none in flight. */
+export function holds(page, count) {
+  return page.waitForFunction((number) => {
+    const { sprites, flying } = document.getElementById('stage').dataset;
+    return Number(sprites) === number && Number(flying) === 0;
+  }, count, { timeout: 30_000 });
+}
+
+/** Waits until everything on the desktop lies still: before that nobody knows where it is. */
+export function resting(page) {
+  return page.waitForFunction(
+    () => document.getElementById('stage').dataset.moving === 'false',
+    null,
+    { timeout: 30_000 },
+  );
+}
+
+/**
+ * Moves the mouse or a finger along a line, as fast by the time its events carry as is said here,
+ * however slow the machine is.
+ *
+ * @param {import('playwright-core').Page} page
+ * @param {{x: number, y: number}} from where it goes down
+ * @param {{x: number, y: number}} to where it goes up again
+ * @param {{finger?: boolean, pace?: number, still?: number}} [how] `pace`: ms from step to step;
+ *     `still`: ms held still before it goes up
+ */
+export async function drag(page, from, to, { finger = false, pace = 16, still = 0 } = {}) {
+  const session = await page.context().newCDPSession(page);
+  const begin = Date.now() / 1000;
+  const send = (step, { x, y }, time = step * pace) => {
+    const timestamp = begin + time / 1000;
+    const type = step === 0 ? 0 : step <= STEPS ? 1 : 2;
+    return finger
+      ? session.send('Input.dispatchTouchEvent', {
+        type: ['touchStart', 'touchMove', 'touchEnd'][type],
+        touchPoints: type === 2 ? [] : [{ x, y }],
+        timestamp,
+      })
+      : session.send('Input.dispatchMouseEvent', {
+        type: ['mousePressed', 'mouseMoved', 'mouseReleased'][type],
+        button: 'left',
+        buttons: type === 2 ? 0 : 1,
+        clickCount: 1,
+        x,
+        y,
+        timestamp,
+      });
+  };
+  for (let step = 0; step <= STEPS; step += 1) {
+    const share = step / STEPS;
+    await send(step, { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share });
+  }
+  await send(STEPS + 1, to, STEPS * pace + 8 + still);
+  await session.detach();
+}
+
+/** Takes a sprite and throws it over an edge, so fast that it stays on the next desktop. */
+export async function hurl(page, { x, y }, edge, how) {
+  const { width, height } = await page.locator('#stage').boundingBox();
+  const to = {
+    left: { x: 2, y }, right: { x: width - 2, y }, up: { x, y: 2 }, down: { x, y: height - 2 },
+  }[edge];
+  const share = Math.abs(to.x - x) / width + Math.abs(to.y - y) / height;
+  await drag(page, { x, y }, to, { pace: (share / STEPS / SPEED) * 1000, ...how });
+}
+
+/** @returns {Promise<number[]>} row, column, rows, columns, as the page shows them */
+export async function place(page) {
+  await page.waitForSelector('body[data-place]');
+  return (await page.evaluate(() => document.body.dataset.place)).split(' ').map(Number);
+}
+
+/** A PNG of noise, which no compressor makes small. */
+export function noisePng(width, height) {
+  const rows = Buffer.alloc(height * (1 + width * 3));
+  let seed = 1;
+  for (let i = 0; i < rows.length; i += 1) {
+    seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
+    rows[i] = i % (1 + width * 3) === 0 ? 0 : seed >>> 24;
+  }
+  return png(width, height, deflateSync(rows, { level: 1 }));
+}
+
+/** A PNG by its size and its data, which need not match. */
+export function png(width, height, data) {
+  const head = Buffer.alloc(13);
+  head.writeUInt32BE(width, 0);
+  head.writeUInt32BE(height, 4);
+  head.set([8, 2, 0, 0, 0], 8);
+  const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
+  return Buffer.concat([signature, chunk('IHDR', head), chunk('IDAT', data), chunk('IEND', Buffer.alloc(0))]);
+}
+
+function chunk(type, data) {
+  const out = Buffer.alloc(data.length + 12);
+  out.writeUInt32BE(data.length, 0);
+  out.write(type, 4, 'latin1');
+  data.copy(out, 8);
+  out.writeUInt32BE(crc(out.subarray(4, data.length + 8)), data.length + 8);
+  return out;
+}
+
+function crc(bytes) {
+  let sum = 0xffffffff;
+  for (const byte of bytes) {
+    sum ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
+  }
+  return (sum ^ 0xffffffff) >>> 0;
+}
