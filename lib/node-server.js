@@ -61,7 +61,17 @@ export function createNodeServer({
 }) {
   /** Sockets with an answer still owed: nothing else may be written to them. */
   const owing = new WeakMap();
+  /** The newest request of each socket, and its response. */
+  const newest = new WeakMap();
   let held = 0;
+
+  /** Whether a refusal may be written: nothing else is owed, or the request is still arriving. */
+  function mayRefuse(socket) {
+    const answers = owing.get(socket) ?? 0;
+    if (answers === 0) return true;
+    const { request, response } = newest.get(socket);
+    return answers === 1 && !request.complete && !response.headersSent;
+  }
 
   const server = create({
     maxHeaderSize: options.headBytes,
@@ -77,6 +87,7 @@ export function createNodeServer({
   }, (request, response) => {
     const { socket } = request;
     owing.set(socket, (owing.get(socket) ?? 0) + 1);
+    newest.set(socket, { request, response });
     response.on('close', () => owing.set(socket, owing.get(socket) - 1));
     routes.handle(request, response);
   });
@@ -102,7 +113,7 @@ export function createNodeServer({
     refuse(socket, 'method-not-allowed', { ...routes.headers, Allow: 'GET, POST, OPTIONS' });
   });
   server.on('clientError', (error, socket) => {
-    if (!socket.writable || owing.get(socket) > 0 || error.code === 'ECONNRESET') {
+    if (!socket.writable || !mayRefuse(socket) || error.code === 'ECONNRESET') {
       socket.destroy();
     } else {
       refuse(socket, PARSER_PROBLEMS[error.code] ?? 'bad-request', routes.headers);
