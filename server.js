@@ -13,6 +13,7 @@ import { createNodeServer, openDoor } from './lib/node-server.js';
 import { servePage } from './lib/page-files.js';
 import { Pool } from './lib/pool.js';
 import { createRoutes } from './lib/routes.js';
+import { keepState, takeState } from './lib/snapshot.js';
 import { Sources } from './lib/sources.js';
 import { createStatus } from './lib/status.js';
 import { openTls } from './lib/tls.js';
@@ -40,6 +41,7 @@ const LOOK = 50;
 export async function start(given, log = createLog('silent')) {
   const sources = new Sources(given);
   const pool = new Pool(given, sources);
+  const state = takeState({ pool, options: given, log });
   const workers = await startWorkers({ pool, sources, options: given, log });
   const options = { ...given, transientPort: workers.port };
 
@@ -73,6 +75,7 @@ export async function start(given, log = createLog('silent')) {
     server.closeIdleConnections();
     await pause(LOOK);
     close();
+    keepState({ pool, options, log });
   }
 
   function close() {
@@ -91,6 +94,7 @@ export async function start(given, log = createLog('silent')) {
     const port = await door.listen(options.host, options.port);
     // Starting up is no stall that anybody feels.
     metrics.forgetStalls();
+    state.taken();
     return {
       port, transientPort: workers.port, tlsPort: tls.port, adminPort: admin.port, pool, stop
     };

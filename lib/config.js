@@ -165,6 +165,14 @@ export const table = [
     help: 'the port of the workers; 0 takes a free one'
   },
   {
+    name: 'state', default: 'none', type: text('file', /./, 'a file'),
+    help: 'where the whole state is kept from one run to the next'
+  },
+  {
+    name: 'state-bytes', default: '4G', type: bytes(1024, 2 ** 50),
+    help: 'largest state that is written or read'
+  },
+  {
     name: 'tls-cert', default: 'none', type: text('file', /./, 'a file'),
     help: 'certificate chain (PEM); with it, the same is served over TLS'
   },

@@ -18,6 +18,7 @@
         'listener.cc',
         'proxy_protocol.cc',
         'relay.cc',
+        'snapshot.cc',
         'torus.cc',
       ],
     },

@@ -174,6 +174,8 @@ class Clients {
   const ClientsOptions& options() const { return options_; }
 
  private:
+  friend class SnapshotAccess;
+
   struct Client {
     Id id;
     Mailbox mailbox;

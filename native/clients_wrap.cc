@@ -6,6 +6,7 @@
 
 #include "clients.h"
 #include "convert.h"
+#include "snapshot.h"
 #include "wraps.h"
 
 namespace sprites {
@@ -35,7 +36,7 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "too-many-throws",
                                                   "neighbor-busy",
                                                   "mailboxes-full",
-    "too-many-joins"};
+                                                  "too-many-joins"};
 
 Id idOf(Local<Value> value) {
   Id id;
@@ -59,6 +60,8 @@ class Pool : public Nan::ObjectWrap, private Carrier {
     Nan::SetPrototypeMethod(constructor, "leave", leave);
     Nan::SetPrototypeMethod(constructor, "place", place);
     Nan::SetPrototypeMethod(constructor, "status", status);
+    Nan::SetPrototypeMethod(constructor, "save", save);
+    Nan::SetPrototypeMethod(constructor, "load", load);
     Nan::SetPrototypeMethod(constructor, "drain", drain);
     Nan::SetPrototypeMethod(constructor, "close", close);
     set(target, "Pool", Nan::GetFunction(constructor).ToLocalChecked());
@@ -222,6 +225,31 @@ class Pool : public Nan::ObjectWrap, private Carrier {
     }
     set(result, "refused", refused);
     info.GetReturnValue().Set(result);
+  }
+
+  // save(path, most bytes) → {clients, sprites, bytes}; throws with code
+  static void save(const Nan::FunctionCallbackInfo<Value>& info) {
+    report(info, "save",
+           Snapshot::save(unwrap<Pool>(info)->clients_, textOf(info[0]),
+                          static_cast<uint64_t>(numberOf(info[1]))));
+  }
+
+  // load(path, most bytes) → {clients, sprites, bytes}; throws with code
+  static void load(const Nan::FunctionCallbackInfo<Value>& info) {
+    report(info, "load",
+           Snapshot::load(&unwrap<Pool>(info)->clients_, textOf(info[0]),
+                          static_cast<uint64_t>(numberOf(info[1]))));
+  }
+
+  static void report(const Nan::FunctionCallbackInfo<Value>& info, const char* what,
+                     const SnapshotResult& result) {
+    if (result.error != 0) return Nan::ThrowError(Nan::ErrnoException(result.error, what));
+    if (!result.problem.empty()) return Nan::ThrowError(result.problem.c_str());
+    Local<Object> object = Nan::New<Object>();
+    set(object, "clients", result.clients);
+    set(object, "sprites", result.sprites);
+    set(object, "bytes", result.bytes);
+    info.GetReturnValue().Set(object);
   }
 
   // drain(window: ms)
