@@ -172,14 +172,18 @@ void Torus::resize(uint32_t opened) {
 
 // ---- the links ----
 
-uint32_t Torus::previous(Axis axis, uint32_t node) const { return nodes_[node].link[2 * axis] - 1; }
+uint32_t Torus::previous(Axis axis, uint32_t node) const {
+  return nodes_[node].link[backward(axis)] - 1;
+}
 
-uint32_t Torus::next(Axis axis, uint32_t node) const { return nodes_[node].link[2 * axis + 1] - 1; }
+uint32_t Torus::next(Axis axis, uint32_t node) const {
+  return nodes_[node].link[forward(axis)] - 1;
+}
 
 /** Makes `to` follow `from` along an axis. */
 void Torus::bind(Axis axis, uint32_t from, uint32_t to) {
-  nodes_[from].link[2 * axis + 1] = to + 1;
-  nodes_[to].link[2 * axis] = from + 1;
+  nodes_[from].link[forward(axis)] = to + 1;
+  nodes_[to].link[backward(axis)] = from + 1;
 }
 
 /** The same, within a step: on the account of law 2. */

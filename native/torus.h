@@ -42,17 +42,20 @@
 //   - A line crosses each of its blocks with at most one hole, and two holes are side by side only
 //     across a block's border. So at most two slots in a row are empty, and the nearest node of a
 //     line is at most three slots away: look at the slots, there is nothing to search (law 3).
-//   - After any history an opened grid is at least 15/16 full in every whole block, and so no row
-//   or
-//     column is much shorter than the square root of the population (law 4). A hanging line at most
+//   - After any history the grid is at least 15/16 full in every whole block, and no row or column
+//     is much shorter than the square root of the population (law 4). A hanging line at most
 //     doubles the cycle it hangs on.
-//   - Touched by a step, other than the node itself (law 2): a join into a hole, 4; into a new slot
-//     4, of which 2 are the ends of its line when that splits, and 2 more; a leave that digs a
-//     hole, 4; any other leave, the newest node, its 4 neighbors, the leaver's 4, and the ends of
-//     a line that hangs again: 4, of which 2 were the newest node's neighbors already. That is 11
-//     of the 12 allowed. Two lines can hang again in one step, when the grid shrinks past holes at
-//     its very corner; the newest node was hanging then, and its neighbors overlap. The tests
-//     enumerate every shape of the small grids, where lines are short and all of this meets.
+//   - A step touches, other than the node itself (law 2): joining into a hole, 4 nodes; into the
+//     next slot, 4, and when that completes its line also the line's first node: 5. Leaving with a
+//     hole, 4; from the last slot, 4, and 2 more when the line hangs again. Any other leave: the
+//     leaver's 4 neighbors, the newest node, its 4, and when its line hangs again, of the four ends
+//     two that are none of these yet: 11. The line that hangs again is the newest node's own,
+//     unless the grid shrinks past more holes at the end of the line before than a quarter of that
+//     line. Such a run is at most two holes, across a block's border, and a quarter of eight slots
+//     is two already: only lines of five slots or fewer can end so. All this is over by slot 32,
+//     and the tests enumerate every shape and every step up to there. They find 12.
+//   - Left then up is up then left (law 5), but for three nodes around each hole, and where the
+//     line being filled ends. Churn at a steady population fills holes faster than it digs them.
 //   - There are no holes when a slot is opened, so `opened` never exceeds the most nodes there
 //     ever were: the grid needs one slot for each node of the capacity.
 //
@@ -63,9 +66,10 @@
 //
 // REJECTED. Occupancy bitmaps with lines up to half empty: the search for a neighbor then has no
 // local bound, and a torus that shrank from a million to ten keeps lines of empty slots between
-// its nodes. Always moving the newest node into the gap: no holes at all, but every leave touches
-// nine, a mean of over six. A hole per line instead of per block: holes of neighboring lines can
-// line up and leave a column empty. Links by pointer: twice the memory, and no snapshot.
+// its nodes. Always moving the newest node into the gap: no holes at all, but nearly every leave
+// touches nine, and so a step six or seven on average. A hole per line instead of per block: holes
+// of neighboring lines can line up and leave a column empty. Links by pointer: twice the memory,
+// and no snapshot.
 #ifndef SPRITES_TORUS_H_
 #define SPRITES_TORUS_H_
 
@@ -161,8 +165,8 @@ class Torus {
   const Touches& touches() const { return touches_; }
 
  private:
-  // A line is a row or a column, by its axis: one code serves both. The links backward and forward
-  // in a line are link[2 * axis] and link[2 * axis + 1]: left and right, up and down.
+  // A line is a row or a column, by its axis: one code serves both. Backward and forward in a
+  // line are left and right, or up and down.
   enum Axis : uint8_t { kRow = 0, kColumn = 1 };
   static constexpr Axis kAxes[] = {kRow, kColumn};
 
@@ -208,6 +212,8 @@ class Torus {
   uint32_t lastOf(Axis axis, uint32_t line) const;
   uint32_t before(Axis axis, uint32_t line, uint32_t position) const;
 
+  static size_t backward(Axis axis) { return size_t{2} * axis; }
+  static size_t forward(Axis axis) { return size_t{2} * axis + 1; }
   uint32_t previous(Axis axis, uint32_t node) const;
   uint32_t next(Axis axis, uint32_t node) const;
   void bind(Axis axis, uint32_t from, uint32_t to);
