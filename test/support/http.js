@@ -16,6 +16,9 @@ import { connect } from 'node:net';
 const STATUS_LINE = /^HTTP\/1\.1 ([1-5][0-9]{2}) [\x20-\x7e]*$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\t]*?)[ \t]*$/;
 
+/** Milliseconds after which waiting for the server is called a failure: far above any hold here. */
+const PATIENCE = 20000;
+
 /** One connection. */
 export class Wire {
   #socket;
@@ -122,8 +125,12 @@ export class Wire {
   }
 
   #more() {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
+    return new Promise((resolve, reject) => {
+      const patience = setTimeout(() => reject(new Error('nothing comes, and no end')), PATIENCE);
+      this.#wake = () => {
+        clearTimeout(patience);
+        resolve();
+      };
     });
   }
 
