@@ -146,7 +146,6 @@ class Engine {
   Leaving leaving_ = Leaving::kNo;
   Time leaveDeadline_;
   Time leaveDue_;
-  unsigned leaveTries_ = 0;
 };
 
 }  // namespace sprites

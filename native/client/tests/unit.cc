@@ -304,7 +304,8 @@ void checkMutations(Checks& check) {
       if (random() % 3 == 0) {
         text.erase(at, 1 + random() % 5);
       } else {
-        text[at] = static_cast<char>(random() % 3 == 0 ? "{}[]\",:\\0e-"[random() % 11] : random());
+        text[at] =
+            random() % 3 == 0 ? "{}[]\",:\\0e-"[random() % 11] : static_cast<char>(random() & 255);
       }
       if (text.empty()) text = "x";
     }

@@ -1,0 +1,80 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+/**
+ * Building the C++ parts with cmake, and running what was built.
+ */
+
+/** The repository. */
+export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+const run = promisify(execFile);
+
+/** The environment for programs under test: no proxy, and not the test runner's loader. */
+export function plainEnvironment(more = {}) {
+  const env = { ...process.env, ...more };
+  for (const name of Object.keys(env)) {
+    if (/^(https?|all|no)_proxy$/i.test(name) || name === 'NODE_OPTIONS') delete env[name];
+  }
+  return env;
+}
+
+/**
+ * Why a test can't run here.
+ *
+ * @param {object} needs
+ * @param {string[]} [needs.programs] found by asking them for their version
+ * @param {string[]} [needs.packages] pkg-config names
+ * @returns {string | false} one line for tap's `skip`
+ */
+export function missing({ programs = [], packages = [] }) {
+  const lacks = programs.filter((name) => spawnSync('which', [name]).status !== 0);
+  if (!lacks.includes('pkg-config')) {
+    lacks.push(...packages.filter((name) => spawnSync('pkg-config', ['--exists', name]).status !== 0));
+  }
+  return lacks.length > 0 && `not installed here: ${lacks.join(', ')}`;
+}
+
+/**
+ * Runs a program to its end.
+ *
+ * @param {string} program
+ * @param {string[]} args
+ * @param {object} [options] of execFile
+ * @returns {Promise<string>} what it printed
+ * @throws {Error} with its whole output, when it fails
+ */
+export async function tool(program, args, options = {}) {
+  try {
+    const { stdout } = await run(program, args, {
+      env: plainEnvironment(), maxBuffer: 2 ** 26, ...options
+    });
+    return stdout;
+  } catch (error) {
+    const command = [program, ...args].join(' ');
+    throw new Error(`${command}\n${error.stdout ?? ''}${error.stderr ?? ''}`, { cause: error });
+  }
+}
+
+/**
+ * Configures and builds a CMake project.
+ *
+ * @param {object} what
+ * @param {string} what.source its folder, from the root of the repository or absolute
+ * @param {string} what.into the build folder
+ * @param {string} [what.preset] of its CMakePresets.json
+ * @param {Record<string, string>} [what.define] cache variables
+ * @returns {Promise<string>} the build folder
+ */
+export async function cmakeBuild({ source, into, preset, define = {} }) {
+  const folder = source.startsWith('/') ? source : join(ROOT, source);
+  await tool('cmake', [
+    '-S', folder, '-B', into, ...(preset ? ['--preset', preset] : []),
+    ...Object.entries(define).map(([name, value]) => `-D${name}=${value}`)
+  ]);
+  await tool('cmake', ['--build', into, '--parallel', String(availableParallelism())]);
+  return into;
+}
