@@ -333,6 +333,32 @@ async function thrown(server, count) {
   while ((await server.status()).thrown < count) await turn();
 }
 
+t.test('a second signal ends it at once', async (t) => {
+  const server = await startServer(t);
+  const child = start(t, ['throw', 50, '--rate', 100, '--time', 600, '--drain', 600,
+    '--port', server.port, '--json']);
+  await thrown(server, 20);
+  server.child.kill('SIGSTOP');
+  child.kill('SIGTERM');
+  const killed = setInterval(() => child.kill('SIGTERM'), 500);
+  const { code, out } = await child.result();
+  clearInterval(killed);
+  server.child.kill('SIGCONT');
+  t.equal(code, 1);
+  t.notOk(JSON.parse(out).account.complete);
+});
+
+t.test('an engine that dies ends the run, by name', async (t) => {
+  const server = await startServer(t);
+  const child = start(t, ['park', 20, '--time', 600, '--processes', 2, '--port', server.port, '--json']);
+  while ((await server.status()).parked < 20) await turn();
+  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+  process.kill(Number(children.split(' ')[1]), 'SIGKILL');
+  const { code, out } = await child.result();
+  t.equal(code, 1);
+  t.match(JSON.parse(out).faults[0], /engine 1 was killed by SIGKILL/);
+});
+
 t.test('too few files: it says what it needs and how to get it', async (t) => {
   const server = await startServer(t);
   const { code, out, err } = await start(t,

@@ -5,7 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { UsageError } from './errors.js';
 import { FrameReader } from './frames.js';
 
-const PROGRAM = fileURLToPath(new URL('../../native/build/Release/swarm', import.meta.url));
+/** SPRITES_SWARM_ENGINE names another build, as one under a sanitizer. */
+const PROGRAM = process.env.SPRITES_SWARM_ENGINE ??
+  fileURLToPath(new URL('../../native/build/Release/swarm', import.meta.url));
 
 /**
  * One engine process: native/swarm behind two pipes.

@@ -155,11 +155,11 @@ function serverOf({ before, loaded, drained, after }) {
   };
 }
 
-function faultsOf({ account, opened, connections, server, storm }, { deaths, facts, options }) {
+function faultsOf({ account, opened, connections, server, storm }, { deaths, interrupted, options }) {
   const faults = [...deaths];
   const fault = (is, text) => is && faults.push(text);
   if (opened) {
-    fault(opened.clients < opened.wanted, `${opened.clients} of ${opened.wanted} clients got parked`);
+    fault(opened.clients < opened.wanted && !interrupted, `${opened.clients} of ${opened.wanted} clients got parked`);
   }
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
   fault(account.complete && account.missing > 0,
@@ -170,7 +170,7 @@ function faultsOf({ account, opened, connections, server, storm }, { deaths, fac
   fault(connections.badAnswers > 0, `${connections.badAnswers} answers are not by the contract`);
   fault(server?.law && !server.law.holds, 'the server\'s law does not hold: ' +
     `thrown ${server?.law?.thrown} is not acked + waiting + lost`);
-  fault(storm && storm.seconds[100] === null && !facts.interrupted,
+  fault(storm && storm.seconds[100] === null && !interrupted,
     `only ${storm?.parked} of ${options.clients} were parked again in time`);
   return faults;
 }

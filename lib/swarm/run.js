@@ -1,4 +1,5 @@
 import dns from 'node:dns/promises';
+import { isIPv6 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { performance } from 'node:perf_hooks';
 
@@ -59,7 +60,9 @@ export class Run {
   /** Ends the phase that is on; a second time, the run. */
   interrupt() {
     this.#interrupts++;
-    if (this.#interrupts > 1) for (const engine of this.#engines) engine.kill();
+    if (this.#interrupts < 2) return;
+    for (const engine of this.#engines) engine.kill();
+    this.status?.close();
   }
 
   /**
@@ -86,6 +89,11 @@ export class Run {
     });
   }
 
+  /** Killed by a second signal, or an engine died: waiting for the others is of no use. */
+  get #isHopeless() {
+    return this.#interrupts > 1 || this.#deaths.length > 0;
+  }
+
   get #isAccounted() {
     return this.#accounts === this.#engines.length;
   }
@@ -98,7 +106,8 @@ export class Run {
     const lanes = options.throwing === 'none' ? Math.min(16, options.clients) : options.throwers;
     this.#facts.plan = plan({ ...options, address, lanes }, lookAtHost());
     this.#facts.probes = probes;
-    const target = { address, host: options.host, port: options.port };
+    const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
+    const target = { address, host, port: options.port };
     this.status = new StatusReader(target);
     this.#facts.before = await this.#knock(options);
     return { options, target };
@@ -173,7 +182,7 @@ export class Run {
       show();
       if (done()) return true;
       const left = end - performance.now();
-      if (left <= 0 || this.#interrupts > interrupts || this.#deaths.length > 0) return false;
+      if (left <= 0 || this.#interrupts > interrupts || this.#isHopeless) return false;
       await sleep(Math.min(LOOK_MS, left));
     }
   }
@@ -350,13 +359,13 @@ export class Run {
       this.#progress.end();
     }
     this.#facts.drainSeconds = round((performance.now() - started) / 1000);
-    await sleep(ACK_MS);
-    this.#facts.drained = await this.status.tryRead();
+    if (this.#interrupts < 2) await sleep(ACK_MS);
+    this.#facts.drained = await this.#lastStatus();
     this.#facts.ours = this.tally.counts.parked;
   }
 
   async #leave() {
-    if (this.#options.stay || this.#interrupts > 1) return;
+    if (this.#options.stay || this.#isHopeless) return;
     const all = this.#options.clients + this.#facts.probes;
     this.#progress.begin('leaving', all);
     this.#tell('leave');
@@ -367,13 +376,13 @@ export class Run {
 
   async #settle() {
     this.#tell('account');
-    const interrupts = this.#interrupts;
     const end = performance.now() + 60_000;
-    while (!this.#isAccounted && this.#deaths.length === 0 && this.#interrupts === interrupts &&
-           performance.now() < end) {
-      await sleep(LOOK_MS);
-    }
-    this.#facts.after = await this.status.tryRead();
+    while (!this.#isAccounted && !this.#isHopeless && performance.now() < end) await sleep(LOOK_MS);
+    this.#facts.after = await this.#lastStatus();
+  }
+
+  async #lastStatus() {
+    return this.#interrupts > 1 ? null : this.status.tryRead();
   }
 
   async #end() {
@@ -396,7 +405,7 @@ function leaveLimit({ clients }) {
 
 async function resolve(host) {
   try {
-    const { address } = await dns.lookup(host, { verbatim: false });
+    const { address } = await dns.lookup(host, { order: 'ipv4first' });
     return address;
   } catch (error) {
     throw new UsageError(`no address for "${host}" (${error.code ?? error.message})`);

@@ -17,6 +17,8 @@ namespace {
 constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kConnectNs = 15 * kSecond;
 constexpr uint64_t kJoinNs = 30 * kSecond;
+constexpr uint32_t kReturnsATurn = 512;
+constexpr uint64_t kLongestRetryMs = 3600'000;
 constexpr uint32_t kNoHold = 120;  // what a server holds that does not say
 
 /** A poll unanswered for so long has lost its server. */
@@ -60,6 +62,11 @@ void Clients::enter(uint32_t index, State state) {
 }
 
 void Clients::pump() {
+  pumpOpening();
+  pumpReturning();
+}
+
+void Clients::pumpOpening() {
   if (!opening_ || opened_ == clients_.size()) return;
   const double ramp = core_->options.ramp;
   tokens_ += static_cast<double>(core_->now - refilled_) / kSecond * ramp;
@@ -272,7 +279,7 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
     pause(index, kSecond);
   } else if (answer_.retry > 0) {
     core_->count.retries++;
-    pause(index, answer_.retry * 1'000'000);
+    pause(index, std::min(answer_.retry, kLongestRetryMs) * 1'000'000);
   } else if (client.fd < 0) {
     connect(index);
   } else {
@@ -407,14 +414,22 @@ void Clients::drop() {
 }
 
 void Clients::back(uint64_t spread) {
-  for (uint32_t i = 0; i < clients_.size(); i++) {
+  spread_ = spread;
+  returner_ = 0;
+}
+
+void Clients::pumpReturning() {
+  // At once, but with a look at the answers in between: a turn of the loop stays short.
+  for (uint32_t most = kReturnsATurn; most > 0 && returner_ < clients_.size(); returner_++) {
+    const uint32_t i = returner_;
     if (clients_[i].state != kDropped) continue;
+    most--;
     clients_[i].attempts = 0;
-    if (spread == 0) {
+    if (spread_ == 0) {
       begin(i);
     } else {
       enter(i, kWaiting);
-      core_->wheel.arm(i, core_->now + static_cast<uint64_t>(core_->random.fraction() * spread));
+      core_->wheel.arm(i, core_->now + static_cast<uint64_t>(core_->random.fraction() * spread_));
     }
   }
 }

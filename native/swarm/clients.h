@@ -65,8 +65,15 @@ class Clients {
   /** All connections of clients are closed, and none made until back(). */
   void drop();
 
-  /** @param spread nanoseconds over which the dropped ones come back, at random */
+  /**
+   * The dropped ones come back; pump() goes on with it.
+   *
+   * @param spread nanoseconds over which they come back at random; 0 is at once
+   */
   void back(uint64_t spread);
+
+  /** @return whether pump() has more to bring back right away */
+  bool returning() const { return returner_ < clients_.size(); }
 
   /** From now on nextLeaver() hands out every client once. */
   void leave();
@@ -116,6 +123,8 @@ class Clients {
     std::array<char, kLongestId> id;
   };
 
+  void pumpOpening();
+  void pumpReturning();
   void enter(uint32_t index, State state);
   void begin(uint32_t index);
   void connect(uint32_t index);
@@ -149,6 +158,8 @@ class Clients {
   bool leaving_ = false;
   uint32_t opened_ = 0;
   uint32_t leaver_ = 0;
+  uint32_t returner_ = UINT32_MAX;  // the next one that comes back from a drop
+  uint64_t spread_ = 0;
   double tokens_ = 0;
   uint64_t refilled_ = 0;
   uint64_t overdue_;

@@ -56,7 +56,7 @@ Core::Core(const Options& options)
       epoll(epoll_create1(EPOLL_CLOEXEC)),
       now(clockNow()),
       wheel(options.clients + options.lanes, now),
-      random(options.seed + options.process * 7919),
+      random(options.seed + uint64_t{options.process} * 7919),
       buffer(kReadBytes) {
   if (epoll < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
 }
@@ -76,7 +76,7 @@ uint64_t Core::backoff(unsigned attempts) {
 }
 
 uint64_t Core::retryPause(uint32_t seconds) {
-  const uint64_t least = (seconds == 0 ? 1 : seconds) * 1000 * kMs;
+  const uint64_t least = uint64_t{seconds == 0 ? 1 : seconds} * 1000 * kMs;
   return least + static_cast<uint64_t>(random.fraction() * least / 2);
 }
 

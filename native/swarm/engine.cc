@@ -103,7 +103,7 @@ void Engine::run() {
 void Engine::wait() {
   const uint64_t now = clockNow();
   const uint64_t worked = now - core_.now;
-  uint64_t nanoseconds = std::min(Wheel::kTickNs, lanes_.untilDue());
+  uint64_t nanoseconds = clients_.returning() ? 0 : std::min(Wheel::kTickNs, lanes_.untilDue());
   nanoseconds = std::min(nanoseconds, nextTick_ > now ? nextTick_ - now : 0);
   epoll_event events[kEvents];
   int count = -1;
