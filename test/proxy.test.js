@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import {
   chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 } from 'node:fs';
+import http from 'node:http';
 import http2 from 'node:http2';
 import https from 'node:https';
 import net from 'node:net';
@@ -26,8 +27,6 @@ const installed = (command) => !spawnSync(command, ['-v']).error;
 /** Runs bin/sprites with this Node, and without the loader of the test runner. */
 const SERVER = ['env', ['-u', 'NODE_OPTIONS', process.execPath, SPRITES]];
 const HELP = spawnSync(SERVER[0], [...SERVER[1], '--help'], { encoding: 'utf8' }).stdout;
-/** Whether the server can take the client's address from a proxy. */
-const TRUSTS = HELP.includes('--trust-proxy');
 
 /** A port that is free now, for a program that can't take 0. */
 async function freePort() {
@@ -92,22 +91,21 @@ async function listening(child, port) {
   throw new Error(child.said);
 }
 
-async function startSprites(t, port) {
+async function startSprites(t, port, options) {
   const child = program(t, SERVER[0], [...SERVER[1], '--host', '127.0.0.1', '--port', String(port),
-    ...(TRUSTS ? ['--trust-proxy'] : [])]);
+    ...options]);
   await listening(child, port);
   return child;
 }
 
 /** deploy/haproxy.cfg with the test's ports and paths. */
 function haproxyConfig({ dir, port, upstream }) {
-  const text = deployed('haproxy.cfg')
+  return deployed('haproxy.cfg')
     .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`)
     .replace('bind :8443', `bind 127.0.0.1:${port}`)
     .replaceAll('/etc/haproxy/sprites.pem', path.join(dir, 'both.pem'))
     // The memory and the files of a test machine, not of a server.
     .replace('maxconn 200000', 'maxconn 2000');
-  return TRUSTS ? text : text.replaceAll(' send-proxy-v2', '');
 }
 
 /** deploy/nginx.conf with the test's ports and paths. */
@@ -128,12 +126,14 @@ function nginxConfig({ dir, port, upstream }) {
 const PROXIES = {
   haproxy: {
     file: 'haproxy.cfg',
+    trust: 'proxy',
     config: haproxyConfig,
     check: (config) => ['-c', '-f', config],
     run: (config) => ['-db', '-f', config]
   },
   nginx: {
     file: 'nginx.conf',
+    trust: 'forwarded',
     config: nginxConfig,
     check: (config) => ['-t', '-q', '-c', config],
     run: (config) => ['-c', config, '-g', 'daemon off;']
@@ -141,16 +141,16 @@ const PROXIES = {
 };
 
 /** Server and proxy, and a way to speak TLS to it. */
-async function behind(t, name) {
+async function behind(t, name, options = []) {
   const dir = temporary(t);
   const ca = certificate(dir);
   const [port, upstream] = [await freePort(), await freePort()];
-  const { file, config, run } = PROXIES[name];
+  const { file, trust, config, run } = PROXIES[name];
   const written = path.join(dir, file);
   writeFileSync(written, config({ dir, port, upstream }));
   const agent = new https.Agent({ keepAlive: true, ca, maxSockets: 100 });
   t.teardown(() => agent.destroy());
-  const sprites = await startSprites(t, upstream);
+  const sprites = await startSprites(t, upstream, ['--trust-proxy', trust, ...options]);
   const proxy = program(t, name, run(written));
   await listening(proxy, port);
 
@@ -192,6 +192,30 @@ for (const name of Object.keys(PROXIES)) {
     const { status, stdout, stderr } = spawnSync(name, check(written), { encoding: 'utf8' });
     t.equal(status, 0, stdout + stderr);
     t.notMatch(stdout + stderr, /warn/i, 'and warns of nothing');
+  });
+
+  t.test(`the server bounds each client by its own address, behind ${name}`, { skip }, async (t) => {
+    const { port, ca } = await behind(t, name, ['--address-joins', '1']);
+    const joins = async (localAddress, times) => {
+      const agent = new https.Agent({ ca, localAddress, keepAlive: true, maxSockets: 1 });
+      const statuses = [];
+      for (let i = 0; i < times; i++) {
+        const request = https.request({
+          host: '127.0.0.1', port, path: '/join', method: 'POST', agent,
+          headers: { 'Content-Length': 0, 'X-Forwarded-For': `192.0.2.${i}` }
+        }).end();
+        const [response] = await once(request, 'response');
+        response.resume();
+        await once(response, 'end');
+        statuses.push(response.statusCode);
+      }
+      agent.destroy();
+      return statuses;
+    };
+    const many = await joins('127.0.0.77', 40);
+    t.equal(many[0], 201);
+    t.ok(many.includes(429), 'whatever it claims to be');
+    t.same(await joins('127.0.0.78', 1), [201], 'and another is not held up by it');
   });
 
   t.test(`through ${name}, with TLS`, { skip }, async (t) => {
@@ -303,6 +327,74 @@ for (const name of Object.keys(PROXIES)) {
     }
   });
 }
+
+/** A proxy before a listener of the test's. */
+async function before(t, name, upstream) {
+  const dir = temporary(t);
+  const ca = certificate(dir);
+  const port = await freePort();
+  const { file, config, run } = PROXIES[name];
+  writeFileSync(path.join(dir, file), config({ dir, port, upstream }));
+  await listening(program(t, name, run(path.join(dir, file))), port);
+  return { ca, port };
+}
+
+t.test('haproxy tells the client\'s address by the PROXY protocol, version 2', {
+  skip: installed('haproxy') ? false : 'haproxy is not installed'
+}, async (t) => {
+  const heads = [];
+  const backend = net.createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', (bytes) => {
+      heads.push(bytes);
+      socket.end('HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n');
+    });
+  }).listen(0, '127.0.0.1');
+  await once(backend, 'listening');
+  t.teardown(() => backend.close());
+  const { ca, port } = await before(t, 'haproxy', backend.address().port);
+  const agent = new https.Agent({ ca, localAddress: '127.0.0.77' });
+  const [response] = await once(https.get({ host: '127.0.0.1', port, path: '/status', agent }),
+    'response');
+  t.equal(response.statusCode, 204);
+  response.resume();
+  agent.destroy();
+  // The start of the connection that looked whether haproxy listens yet says nothing further.
+  const head = heads.find((bytes) => bytes.includes('GET /status'));
+  t.equal(head.subarray(0, 12).toString('latin1'), '\r\n\r\n\0\r\nQUIT\n');
+  t.equal(head[12], 0x21, 'version 2, PROXY');
+  t.equal(head[13], 0x11, 'TCP over IPv4');
+  t.same([...head.subarray(16, 20)], [127, 0, 0, 77], 'the client\'s address');
+  const length = head.readUInt16BE(14);
+  t.match(head.subarray(16 + length).toString('latin1'), /^GET \/status HTTP\/1\.1\r\n/,
+    'and after it the request as it came');
+});
+
+t.test('nginx tells the client\'s address, and not what the client claims', {
+  skip: installed('nginx') ? false : 'nginx is not installed'
+}, async (t) => {
+  const seen = [];
+  const backend = http.createServer((request, response) => {
+    seen.push(request.headers);
+    response.end('{}');
+  }).listen(0, '127.0.0.1');
+  await once(backend, 'listening');
+  t.teardown(() => {
+    backend.close();
+    backend.closeAllConnections();
+  });
+  const { ca, port } = await before(t, 'nginx', backend.address().port);
+  const agent = new https.Agent({ ca, localAddress: '127.0.0.77' });
+  const claims = { 'X-Forwarded-For': '192.0.2.1', Forwarded: 'for=192.0.2.1' };
+  const [response] = await once(https.get({
+    host: '127.0.0.1', port, path: '/status', agent, headers: claims
+  }), 'response');
+  response.resume();
+  await once(response, 'end');
+  agent.destroy();
+  t.equal(seen[0]['x-forwarded-for'], '127.0.0.77');
+  t.equal(seen[0].forwarded, undefined);
+});
 
 /** "180s", "5m", "500ms" → seconds. */
 function seconds(text) {
