@@ -2,6 +2,7 @@
  * The frame both fuzzers run in: how long, from which seed, with which planted bug; and the report.
  */
 import { basename } from 'node:path';
+import { performance } from 'node:perf_hooks';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -20,8 +21,8 @@ export const BATCH = 64;
  */
 export function bounded({ count, seconds }) {
   const most = count ?? (seconds === undefined ? 10000 : Infinity);
-  const until = seconds === undefined ? Infinity : Date.now() + seconds * 1000;
-  return (runs) => runs < most && Date.now() < until;
+  const until = seconds === undefined ? Infinity : performance.now() + seconds * 1000;
+  return (runs) => runs < most && performance.now() < until;
 }
 
 /**
