@@ -342,8 +342,7 @@ class HeadReader {
     switch (name) {
       case Name::kHost:
         return length > 0 || !whole;
-      // A tab behind a Content-Length is refused by llhttp 9.3 and taken by 9.4: no blanks are taken
-      // behind any of these.
+      // llhttp 9.3 refuses a tab behind a Content-Length, 9.4 takes it: no blanks behind these.
       case Name::kContentLength:
         return contentLength(value, length, whole);
       case Name::kConnection:
