@@ -1,6 +1,9 @@
 import t from 'tap';
 import { MOST_TOUCHED, Rig } from './support/torus-rig.js';
 
+// A fixed amount of work, with nothing to wait for: only a crowded machine makes it long.
+t.setTimeout(600_000);
+
 /**
  * What somebody could do to bend the torus out of shape. Each history starts from a torus of `n`
  * nodes and takes nodes out, down to nine at the least: as long as law 4 holds.
@@ -98,7 +101,7 @@ for (const [name, history] of Object.entries(HISTORIES)) {
     for (const n of [9, 10, 12, 15, 16, 17, 20, 25, 30, 36, 47, 64, 81, 100]) {
       play(new Rig(n, { every: 1, seed: n }), history, n);
     }
-    const n = 4000;
+    const n = 2500;
     const rig = new Rig(n, { every: 1000, seed: n });
     const share = play(rig, history, n);
     const { mean, most } = rig.account();
