@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
+import { OWN_FILES } from './files.js';
+
 /**
  * `bin/sprites --check N`: what on this host stands in the way of N clients, line by line, each
  * with the command that mends it.
@@ -12,9 +14,6 @@ import { fileURLToPath } from 'node:url';
  * of its own below (`SETTINGS`): a queue scales, a buffer bound matters from some number on. From a
  * million on, every line is held to the file's own value.
  */
-
-/** Descriptors the server needs beside its clients: listeners, logs, state, the handed-over. */
-export const SPARE_FILES = 1024;
 
 /** What an idle connection costs the kernel and the process, in bytes. */
 export const KERNEL_BYTES = 3400;
@@ -58,15 +57,15 @@ const from = (least) => (wanted, clients) => clients >= least ? wanted : null;
 const SETTINGS = {
   'fs.nr_open': {
     why: 'the most files one process may be allowed',
-    need: (_, clients) => [clients + SPARE_FILES]
+    need: (_, clients) => [clients + OWN_FILES]
   },
   'fs.file-max': {
     why: 'files of all processes together',
-    need: (_, clients, used) => [clients + SPARE_FILES + used]
+    need: (_, clients, used) => [clients + OWN_FILES + used]
   },
   'fs.epoll.max_user_watches': {
     why: 'descriptors a user may watch; one more fails with ENOSPC',
-    need: (_, clients) => [clients + SPARE_FILES]
+    need: (_, clients) => [clients + OWN_FILES]
   },
   'net.core.somaxconn': {
     why: 'connections waiting to be accepted when all come back at once',
@@ -255,11 +254,11 @@ function fileLimits(reader) {
 /** @returns {Finding & { room: number }} */
 function checkFiles(clients, reader) {
   const limits = fileLimits(reader);
-  const need = clients + SPARE_FILES;
+  const need = clients + OWN_FILES;
   const common = {
     name: 'files of this process',
     need: grouped(need),
-    why: 'a connection is a file'
+    why: 'a connection is a file, and a throw has one of its own while it lasts'
   };
   if (limits === null) {
     return { ...common, state: 'unseen', have: 'not to be seen from here', room: Infinity };
@@ -267,7 +266,7 @@ function checkFiles(clients, reader) {
   // Node raises the soft limit to the hard one at its start, so the hard one decides.
   const { hard } = limits;
   const have = hard === Infinity ? 'unlimited' : grouped(hard);
-  const room = hard - SPARE_FILES;
+  const room = hard - OWN_FILES;
   if (hard >= need) return { ...common, state: 'ok', have, room };
   return {
     ...common,
@@ -351,14 +350,14 @@ function checkConntrack(clients, reader) {
   const text = reader.read('/proc/sys/net/netfilter/nf_conntrack_max');
   if (text === undefined) return [];
   const have = numbers(text)[0];
-  const need = Math.ceil(clients * 1.25) + SPARE_FILES;
+  const need = Math.ceil(clients * 1.25) + OWN_FILES;
   return [{
     state: have >= need ? 'ok' : 'no',
     name: 'net.netfilter.nf_conntrack_max',
     have: String(have),
     need: String(need),
     why: 'a stateful firewall drops every connection above it',
-    room: Math.floor((have - SPARE_FILES) / 1.25),
+    room: Math.floor((have - OWN_FILES) / 1.25),
     mend: have >= need ? undefined
       : `sudo sysctl -w net.netfilter.nf_conntrack_max=${need}  (or don't track the server's port)`
   }];
@@ -390,10 +389,10 @@ export function check(clients, { reader = hostReader, settings } = {}) {
     if (line.state === 'unseen') continue;
     const [have] = numbers(line.have);
     if (line.name === 'fs.epoll.max_user_watches') {
-      limits.push({ ...line, room: have - SPARE_FILES });
+      limits.push({ ...line, room: have - OWN_FILES });
     }
     if (line.name === 'fs.file-max') {
-      limits.push({ ...line, room: have - SPARE_FILES - filesInUse(reader) });
+      limits.push({ ...line, room: have - OWN_FILES - filesInUse(reader) });
     }
   }
   const tightest = limits.reduce((least, limit) => limit.room < least.room ? limit : least);
