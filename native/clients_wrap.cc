@@ -7,6 +7,7 @@
 #include "clients.h"
 #include "convert.h"
 #include "snapshot.h"
+#include "turn.h"
 #include "wraps.h"
 
 namespace sprites {
@@ -107,6 +108,7 @@ class Pool : public Nan::ObjectWrap, private Carrier {
   }
 
   static void tick(uv_timer_t* timer) {
+    Turn turn;
     auto* self = static_cast<Pool*>(timer->data);
     const bool done = self->clients_.tick(uv_now(timer->loop));
     // What is left over waits for one turn of the loop, not for a whole tick.

@@ -9,6 +9,7 @@
 #include "convert.h"
 #include "front.h"
 #include "relay.h"
+#include "turn.h"
 #include "wraps.h"
 
 namespace sprites {
@@ -86,6 +87,7 @@ class FrontDoor : public Nan::ObjectWrap {
     uv_timer_start(
         timer_,
         [](uv_timer_t* timer) {
+          Turn turn;
           static_cast<FrontDoor*>(timer->data)->front_.tick(uv_now(timer->loop));
         },
         kTickMilliseconds, kTickMilliseconds);
@@ -105,9 +107,9 @@ class FrontDoor : public Nan::ObjectWrap {
   }
 
   void turn() {
+    Turn turn;
     front_.turn();
     if (relay_ == nullptr || relay_->pending().empty()) return;
-    Nan::HandleScope scope;
     onTurn_.Call(0, nullptr, &resource_);
   }
 
