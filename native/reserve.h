@@ -12,8 +12,8 @@
 // pass to initialise it, which would touch every page.
 //
 // Rejected: std::vector with reserve() (its allocator may touch or commit, and growing needs
-// size bookkeeping that none of the tables wants), calloc (gives the same pages, but no way to
-// return them), growing by chunks (a second load on every access).
+// size bookkeeping that none of the tables wants), calloc (the same pages, by the allocator's
+// grace), growing by chunks (a second load on every access).
 #ifndef SPRITES_RESERVE_H_
 #define SPRITES_RESERVE_H_
 
@@ -21,7 +21,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <new>
 #include <type_traits>
 
@@ -59,13 +58,6 @@ class Reserved {
 
   /** Elements there is room for. */
   size_t size() const { return size_; }
-
-  /** Makes every element zero again and gives the resident memory back to the kernel. */
-  void clear() {
-    // The kernel refuses this only for locked memory (mlockall); then zeros are written instead.
-    if (madvise(data_, bytes(), MADV_DONTNEED) != 0)
-      std::memset(static_cast<void*>(data_), 0, bytes());
-  }
 
  private:
   /** Bytes mapped: never none, which mmap would refuse. */

@@ -85,7 +85,7 @@ for (const [down, right] of [[0, 0], [0, 1], [1, 0], [1, 1]]) {
   HISTORIES[`all but ${name} leave`] = (rig) => rig.leaveWhere((cell) => !corner(cell));
 }
 
-/** One history: from n nodes down, a look, back up to n, a look. Returns law 5's share down there. */
+/** One history: from n nodes down, a look, back up, a look. Returns law 5's share down there. */
 function play(rig, history, n) {
   rig.resize(n);
   history(rig, n);

@@ -16,7 +16,9 @@ function torusOf(size, capacity = size) {
   return torus;
 }
 
-const neighbors = (torus, node) => [LEFT, RIGHT, UP, DOWN].map((edge) => torus.neighbor(node, edge));
+const neighbors = (torus, node) => (
+  [LEFT, RIGHT, UP, DOWN].map((edge) => torus.neighbor(node, edge))
+);
 
 const figure = (number) => number.toFixed(3);
 
@@ -153,7 +155,7 @@ const KINDS = {
 };
 
 for (const [kind, step] of Object.entries(KINDS)) {
-  t.test(`steady churn ${kind} touches fewer than five nodes a step, and keeps law 5`, async (t) => {
+  t.test(`steady churn ${kind} touches fewer than five a step, and keeps law 5`, async (t) => {
     for (const size of [9, 16, 25, 36, 49, 64, 100, 400, 1000, 10_000]) {
       const rig = new Rig(3 * size, { seed: size });
       rig.resize(size);
@@ -172,7 +174,8 @@ for (const [kind, step] of Object.entries(KINDS)) {
       rig.inspect();
       const { mean, most } = rig.account();
       const share = shares / looks;
-      t.comment(`${size} nodes: ${figure(mean)} touched, ${most} at most; law 5 for ${figure(share)}`);
+      t.comment(`${size} nodes: ${figure(mean)} touched, ${most} at most; ` +
+        `law 5 for ${figure(share)}`);
       t.ok(mean < 5, `${size} nodes: a mean of ${figure(mean)}`);
       // A grid of a few lines is mostly edge: where its last line ends, left then up is elsewhere.
       if (size >= 100) t.ok(share > 0.9, `${size} nodes: law 5 for ${figure(share)}`);

@@ -118,7 +118,9 @@ for (let i = 0; i < rounds; i++) {
 }
 
 const reports = subjects.map((subject) => subject.report());
-const row = (name, ...cells) => console.log(name.padEnd(26) + cells.map((c) => c.padStart(12)).join(''));
+const row = (name, ...cells) => {
+  console.log(name.padEnd(26) + cells.map((cell) => cell.padStart(12)).join(''));
+};
 const ns = (time) => `${time.toFixed(0)} ns`;
 const [small, large] = reports;
 row('', ...SIZES.map((size) => `${size}`), 'ratio');

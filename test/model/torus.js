@@ -106,7 +106,9 @@ export class TorusModel {
   join(node, slot) {
     if (this.slotOf.has(node)) throw new Error(`node ${node} joins twice`);
     const holes = this.opened - this.size;
-    if (holes === 0 && slot !== this.opened) throw new Error(`no hole: slot ${slot} is not the next`);
+    if (holes === 0 && slot !== this.opened) {
+      throw new Error(`no hole, and slot ${slot} is not the next`);
+    }
     if (holes > 0 && (slot >= this.opened || this.nodeAt.has(slot))) {
       throw new Error(`slot ${slot} is no hole, and there are ${holes}`);
     }
