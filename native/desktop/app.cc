@@ -1,0 +1,349 @@
+#include "app.h"
+
+#include <algorithm>
+#include <iostream>
+#include <stdexcept>
+
+#include "images.h"
+
+namespace sprites::desktop {
+
+namespace {
+
+constexpr size_t kInboxMost = 200;  // arrivals that wait for the main thread
+constexpr std::chrono::milliseconds kFrame{16};
+constexpr int kIdleWait = 1000;  // ms; anything that happens ends it
+constexpr std::chrono::milliseconds kTrail{100};
+constexpr std::chrono::milliseconds kStandstill{60};  // then what is let go has no speed
+constexpr double kNear = 6;
+constexpr std::chrono::seconds kCloseTime{6};
+
+Edge opposite(Edge edge) {
+  switch (edge) {
+    case Edge::kLeft:
+      return Edge::kRight;
+    case Edge::kRight:
+      return Edge::kLeft;
+    case Edge::kUp:
+      return Edge::kDown;
+    case Edge::kDown:
+      break;
+  }
+  return Edge::kUp;
+}
+
+/** The file's name without folders and ending, as far as it may name a sprite. */
+std::string nameOf(const std::string& path) {
+  std::string name = path.substr(path.find_last_of("/\\") + 1);
+  name = name.substr(0, name.find_last_of('.'));
+  Sprite probe;
+  probe.id = "x";
+  probe.picture = "ball";
+  for (probe.name = name; !probe.name.empty(); probe.name.pop_back()) {
+    try {
+      writeSprite(probe);
+      return probe.name;
+    } catch (const std::invalid_argument&) {
+      continue;  // too long, or cut within a character: one byte less
+    }
+  }
+  return "";
+}
+
+/** A name for the title: a stranger chose it, so nothing that moves a cursor. */
+std::string printable(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
+  return name;
+}
+
+}  // namespace
+
+App::App(const Settings& settings)
+    : window_(settings),
+      wakeEvent_(SDL_RegisterEvents(1)),
+      desktop_(window_.width(), window_.height(),
+               [this](const Body& body, Edge edge) { leaveBy(body, edge); }),
+      client_(clientOptions(settings)) {
+  for (const std::string& picture : settings.sprites) addDrawn(picture);
+  for (const std::string& file : settings.files) addFile(file);
+  if (desktop_.bodies().empty()) addDrawn(std::string(kDrawnPictures[SDL_GetTicks() % 6]));
+  retitle();
+}
+
+App::~App() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+  }
+  taken_.notify_all();
+  client_.close(kCloseTime);
+  if (unreadable_ + dropped_ > 0) {
+    std::cerr << "sprites-desktop: " << unreadable_ << " sprites could not be read, for "
+              << dropped_ << " there was no room" << std::endl;
+  }
+}
+
+Options App::clientOptions(const Settings& settings) {
+  Options options;
+  options.server = settings.server;
+  options.onSprite = [this](Edge edge, const std::string& json) { onSprite(edge, json); };
+  options.onState = [this](const StateChange& change) {
+    tell([&change](News* news) { news->states.push_back(change); });
+  };
+  return options;
+}
+
+// ---- the client's thread
+
+void App::onSprite(Edge edge, const std::string& json) {
+  const std::optional<Sprite> sprite = readSprite(json);
+  {
+    // Not taking more is what stops the server: the next poll waits, the mailbox fills up, and the
+    // neighbors hear that this one is busy.
+    std::unique_lock<std::mutex> lock(mutex_);
+    taken_.wait(lock, [this] { return closing_ || inbox_.arrivals.size() < kInboxMost; });
+  }
+  tell([&](News* news) {
+    if (sprite) {
+      news->arrivals.push_back({edge, *sprite, false});
+    } else {
+      news->unreadable++;
+    }
+  });
+}
+
+template <typename Change>
+void App::tell(Change change) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    change(&inbox_);
+  }
+  SDL_Event event{};
+  event.type = wakeEvent_;
+  SDL_PushEvent(&event);  // where the queue is full the main thread is awake
+}
+
+// ---- the main thread
+
+void App::run() {
+  client_.start();
+  Clock::time_point last = Clock::now();
+  while (running_) {
+    SDL_Event event;
+    if (!changed_ && !desktop_.isMoving()) {
+      if (SDL_WaitEventTimeout(&event, kIdleWait) != 0) onEvent(event);
+      last = Clock::now();
+    }
+    while (SDL_PollEvent(&event) != 0) onEvent(event);
+    takeInbox();
+
+    const Clock::time_point now = Clock::now();
+    const bool moved = desktop_.isMoving();
+    desktop_.step(std::chrono::duration<double>(now - last).count());
+    last = now;
+    if (moved || changed_) {
+      changed_ = false;
+      retitle();
+      window_.paint(desktop_, state_);
+      const auto spent = Clock::now() - now;
+      if (spent < kFrame) {
+        SDL_Delay(static_cast<Uint32>(
+            std::chrono::duration_cast<std::chrono::milliseconds>(kFrame - spent).count()));
+      }
+    }
+  }
+}
+
+void App::takeInbox() {
+  News news;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::swap(news, inbox_);
+  }
+  taken_.notify_all();
+  unreadable_ += news.unreadable;
+  for (const StateChange& change : news.states) {
+    state_ = change.state;
+    desktop_.setOpen(state_ == State::kOnline);
+    changed_ = true;
+  }
+  for (const auto& [id, result] : news.results) onResult(id, result);
+  for (const Arrival& arrival : news.arrivals) onArrival(arrival);
+}
+
+void App::onArrival(const Arrival& arrival) {
+  changed_ = true;
+  const size_t count = desktop_.bodies().size();
+  if (count < kMostBodies || (arrival.passed && count < 2 * kMostBodies)) {
+    desktop_.enter(arrival.sprite, arrival.edge, kHalf);
+    return;
+  }
+  // Full: it flies on, the way it was going. What nobody takes stays after all, up to twice as
+  // many; a stranger who throws still more loses them.
+  const bool thrown =
+      !arrival.passed &&
+      client_.throwSprite(opposite(arrival.edge), writeSprite(arrival.sprite),
+                          [this, arrival](const ThrowResult& result) {
+                            if (!result.yours()) return;
+                            Arrival back = arrival;
+                            back.passed = true;
+                            tell([&](News* news) { news->arrivals.push_back(back); });
+                          });
+  if (!thrown) dropped_++;
+}
+
+void App::onResult(BodyId id, const ThrowResult& result) {
+  changed_ = true;
+  if (result.outcome == Outcome::kDelivered || result.outcome == Outcome::kQueued) {
+    desktop_.remove(id);
+  } else {
+    desktop_.back(id);
+  }
+}
+
+void App::leaveBy(const Body& body, Edge edge) {
+  const BodyId id = body.id;
+  const bool taken = client_.throwSprite(
+      edge, writeSprite(desktop_.crossing(body, edge)), [this, id](const ThrowResult& result) {
+        tell([&](News* news) { news->results.emplace_back(id, result); });
+      });
+  if (!taken) desktop_.back(id);
+}
+
+void App::onEvent(const SDL_Event& event) {
+  switch (event.type) {
+    case SDL_QUIT:
+      running_ = false;
+      break;
+    case SDL_WINDOWEVENT:
+      if (event.window.event == SDL_WINDOWEVENT_SIZE_CHANGED) {
+        window_.takeSize();
+        desktop_.resize(window_.width(), window_.height());
+      } else if (event.window.event == SDL_WINDOWEVENT_FOCUS_LOST) {
+        desktop_.walk(0, 0);
+      }
+      changed_ = true;
+      break;
+    case SDL_DROPFILE:
+      addFile(event.drop.file);
+      SDL_free(event.drop.file);
+      break;
+    case SDL_KEYDOWN:
+    case SDL_KEYUP:
+      onKey(event.key);
+      break;
+    case SDL_MOUSEBUTTONDOWN:
+      if (event.button.button == SDL_BUTTON_LEFT) onPress(event.button);
+      break;
+    case SDL_MOUSEMOTION:
+      onMove(event.motion.x, event.motion.y);
+      break;
+    case SDL_MOUSEBUTTONUP:
+      if (event.button.button == SDL_BUTTON_LEFT) onRelease();
+      break;
+    default:
+      break;
+  }
+}
+
+void App::onKey(const SDL_KeyboardEvent& key) {
+  const SDL_Keycode code = key.keysym.sym;
+  if (key.type == SDL_KEYDOWN && key.repeat == 0) {
+    if (code == SDLK_SPACE) desktop_.jump();
+    if (code >= SDLK_1 && code <= SDLK_6) {
+      addDrawn(std::string(kDrawnPictures[static_cast<size_t>(code - SDLK_1)]));
+    }
+    if (code == SDLK_ESCAPE && window_.isTransparent()) running_ = false;
+  }
+  const Uint8* down = SDL_GetKeyboardState(nullptr);
+  desktop_.walk(down[SDL_SCANCODE_RIGHT] - down[SDL_SCANCODE_LEFT],
+                down[SDL_SCANCODE_DOWN] - down[SDL_SCANCODE_UP]);
+  changed_ = true;
+}
+
+void App::onPress(const SDL_MouseButtonEvent& button) {
+  changed_ = true;
+  if (window_.isTransparent()) window_.takeFocus();
+  const BodyId id = desktop_.hit(button.x, button.y, kNear);
+  desktop_.select(id);
+  if (id == 0) return;
+  if (button.clicks == 2) {
+    desktop_.remove(id);
+    return;
+  }
+  const Body* body = desktop_.find(id);
+  held_ = id;
+  gripX_ = button.x - body->x;
+  gripY_ = button.y - body->y;
+  desktop_.hold(id);
+  trail_.clear();
+  trail_.push_back({Clock::now(), body->x, body->y});
+  SDL_CaptureMouse(SDL_TRUE);  // a hand that is quick ends outside the window
+}
+
+void App::onMove(double x, double y) {
+  if (held_ == 0) return;
+  const Clock::time_point now = Clock::now();
+  trail_.push_back({now, x - gripX_, y - gripY_});
+  while (trail_.size() > 2 && now - trail_.front().at > kTrail) trail_.pop_front();
+  desktop_.drag(held_, x - gripX_, y - gripY_);
+  changed_ = true;
+}
+
+void App::onRelease() {
+  if (held_ == 0) return;
+  SDL_CaptureMouse(SDL_FALSE);
+  const Trail& first = trail_.front();
+  const Trail& last = trail_.back();
+  const double seconds = std::chrono::duration<double>(last.at - first.at).count();
+  const bool stood = Clock::now() - last.at > kStandstill || seconds < 0.005;
+  desktop_.release(held_, stood ? 0 : (last.x - first.x) / seconds,
+                   stood ? 0 : (last.y - first.y) / seconds);
+  held_ = 0;
+  changed_ = true;
+}
+
+void App::addDrawn(const std::string& picture) {
+  Sprite sprite;
+  sprite.id = newSpriteId();
+  sprite.picture = picture;
+  desktop_.select(addAtFreePlace(sprite));
+}
+
+void App::addFile(const std::string& path) {
+  std::string why;
+  const std::optional<std::string> picture = pictureOfFile(path, &why);
+  if (!picture) {
+    std::cerr << "sprites-desktop: " << why << std::endl;
+    return;
+  }
+  Sprite sprite;
+  sprite.id = newSpriteId();
+  sprite.picture = *picture;
+  sprite.name = nameOf(path);
+  desktop_.select(addAtFreePlace(sprite));
+}
+
+/** Side by side around the middle, ten in a row. */
+BodyId App::addAtFreePlace(const Sprite& sprite) {
+  changed_ = true;
+  const unsigned row = added_ / 10 % 5;
+  const unsigned column = added_ % 10;
+  added_++;
+  const double off = (column % 2 == 0 ? 1.0 : -1.0) * ((column + 1) / 2) * 2.2 * kHalf;
+  return desktop_.add(
+      sprite, std::clamp(desktop_.width() / 2 + off, 0.0 + kHalf, desktop_.width() - kHalf),
+      std::clamp(desktop_.height() / 2 + row * 2.2 * kHalf, 0.0 + kHalf, desktop_.height() - kHalf),
+      kHalf);
+}
+
+void App::retitle() {
+  std::string title = std::string("Sprites - ") + toString(state_);
+  const Body* body = desktop_.find(desktop_.selected());
+  if (body != nullptr && !body->sprite.name.empty()) title += " - " + printable(body->sprite.name);
+  window_.setTitle(title);
+}
+
+}  // namespace sprites::desktop

@@ -1,0 +1,107 @@
+// The program: the client, the desktop and the window, and what flows between them.
+//
+//   client's thread                                  main thread
+//   onSprite, results, onState ─▶ inbox (mutex) ─▶ takeInbox ─▶ Desktop ─▶ Window
+//        ▲  waits while the inbox is full             │ step: over an edge
+//        └──────────── Client::throwSprite ◀──────────┘
+//
+// A sprite that was thrown stays on this desktop, out of sight behind its edge, until the server
+// has answered: taken, it is gone; anything else, it comes back from the edge. What nobody can
+// answer for (Outcome::kUnknown) comes back, too: twice a sprite is better than none.
+#ifndef SPRITES_DESKTOP_APP_H_
+#define SPRITES_DESKTOP_APP_H_
+
+#include <SDL.h>
+#include <sprites/client.h>
+#include <sprites/sprite.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "desktop.h"
+#include "options.h"
+#include "window.h"
+
+namespace sprites::desktop {
+
+class App {
+ public:
+  /** Throws std::invalid_argument and std::runtime_error with one line for a person. */
+  explicit App(const Settings& settings);
+  ~App();
+
+  /** Runs until the window is closed. */
+  void run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Arrival {
+    Edge edge;
+    Sprite sprite;
+    bool passed;  // it was thrown on from here, and nobody took it
+  };
+
+  /** What the client's thread has to tell. */
+  struct News {
+    std::vector<Arrival> arrivals;
+    std::vector<std::pair<BodyId, ThrowResult>> results;
+    std::vector<StateChange> states;
+    unsigned unreadable = 0;
+  };
+
+  /** Where the pointer was, for the speed with which it lets go. */
+  struct Trail {
+    Clock::time_point at;
+    double x;
+    double y;
+  };
+
+  Options clientOptions(const Settings& settings);
+  void onSprite(Edge edge, const std::string& json);
+  template <typename Change>
+  void tell(Change change);
+  void takeInbox();
+  void onArrival(const Arrival& arrival);
+  void onResult(BodyId id, const ThrowResult& result);
+  void leaveBy(const Body& body, Edge edge);
+  void onEvent(const SDL_Event& event);
+  void onKey(const SDL_KeyboardEvent& key);
+  void onPress(const SDL_MouseButtonEvent& button);
+  void onMove(double x, double y);
+  void onRelease();
+  void addDrawn(const std::string& picture);
+  void addFile(const std::string& path);
+  BodyId addAtFreePlace(const Sprite& sprite);
+  void retitle();
+
+  std::mutex mutex_;
+  std::condition_variable taken_;
+  News inbox_;            // under mutex_
+  bool closing_ = false;  // under mutex_
+
+  Window window_;
+  const uint32_t wakeEvent_;
+  Desktop desktop_;
+  State state_ = State::kConnecting;
+  bool running_ = true;
+  bool changed_ = true;  // there is something to paint
+  BodyId held_ = 0;
+  double gripX_ = 0;  // from the held one's middle to the pointer
+  double gripY_ = 0;
+  std::deque<Trail> trail_;
+  unsigned unreadable_ = 0;
+  unsigned dropped_ = 0;
+  unsigned added_ = 0;
+  Client client_;  // the last: its thread ends before anything it uses
+};
+
+}  // namespace sprites::desktop
+
+#endif  // SPRITES_DESKTOP_APP_H_

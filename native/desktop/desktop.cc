@@ -1,0 +1,251 @@
+#include "desktop.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace sprites::desktop {
+
+namespace {
+
+constexpr double kFriction = 1.15;  // of the speed, a second: thrown at v it slides v / kFriction
+constexpr double kStill = 6;        // slower than this a sprite rests
+constexpr double kGravity = 2100;
+constexpr double kJump = 560;
+constexpr double kWalk = 0.42;      // of the shorter side, a second
+constexpr double kWalkGrip = 14;    // how quickly a walker takes up its speed, a second
+constexpr double kBounce = 0.62;    // of the speed is left after a wall
+constexpr double kOffWall = 120;    // the least speed off a wall
+constexpr double kBack = 0.35;      // of the side, a second: the least of one that was refused
+constexpr double kPeekAfter = 0.7;  // seconds without an answer, then it looks back over the edge
+constexpr double kLongestStep = 0.05;
+
+bool isLevel(Edge edge) { return edge == Edge::kLeft || edge == Edge::kRight; }
+
+/** 1 where the way in by this edge is the way of growing x or y, else -1. */
+double inward(Edge edge) { return edge == Edge::kLeft || edge == Edge::kUp ? 1 : -1; }
+
+}  // namespace
+
+Desktop::Desktop(double width, double height, OnLeave onLeave)
+    : width_(width), height_(height), onLeave_(std::move(onLeave)) {}
+
+void Desktop::resize(double width, double height) {
+  for (Body& body : bodies_) {
+    body.x *= width / width_;
+    body.y *= height / height_;
+  }
+  width_ = width;
+  height_ = height;
+}
+
+BodyId Desktop::add(const Sprite& sprite, double x, double y, double half) {
+  Body body;
+  body.id = ++lastId_;
+  body.sprite = sprite;
+  body.x = x;
+  body.y = y;
+  body.half = half;
+  bodies_.push_back(std::move(body));
+  return lastId_;
+}
+
+BodyId Desktop::enter(const Sprite& sprite, Edge edge, double half) {
+  const bool level = isLevel(edge);
+  const double length = level ? width_ : height_;
+  const double border = inward(edge) > 0 ? 0 : length;
+  // One that is too slow to get over the edge is helped in.
+  const double across = inward(edge) * std::max(sprite.across * length, kFriction * half * 1.5);
+  const double along = sprite.along * (level ? height_ : width_);
+  const BodyId id =
+      add(sprite, level ? border : sprite.at * width_, level ? sprite.at * height_ : border, half);
+  bodies_.back().vx = level ? across : along;
+  bodies_.back().vy = level ? along : across;
+  return id;
+}
+
+Sprite Desktop::crossing(const Body& body, Edge edge) const {
+  const double x = body.vx / width_;
+  const double y = body.vy / height_;
+  Sprite sprite = body.sprite;
+  sprite.at = std::clamp(isLevel(edge) ? body.y / height_ : body.x / width_, 0.0, 1.0);
+  sprite.across = std::min(std::abs(isLevel(edge) ? x : y), kSpriteSpeedMax);
+  sprite.along = std::clamp(isLevel(edge) ? y : x, -kSpriteSpeedMax, kSpriteSpeedMax);
+  return sprite;
+}
+
+const Body* Desktop::find(BodyId id) const {
+  const auto found = std::find_if(bodies_.begin(), bodies_.end(),
+                                  [id](const Body& body) { return body.id == id; });
+  return found == bodies_.end() ? nullptr : &*found;
+}
+
+Body* Desktop::body(BodyId id) { return const_cast<Body*>(find(id)); }
+
+void Desktop::remove(BodyId id) {
+  bodies_.erase(std::remove_if(bodies_.begin(), bodies_.end(),
+                               [id](const Body& body) { return body.id == id; }),
+                bodies_.end());
+  if (selected_ == id) selected_ = 0;
+}
+
+void Desktop::back(BodyId id) {
+  Body* body = this->body(id);
+  if (body == nullptr || !body->flight) return;
+  const Edge edge = *body->flight;
+  body->flight.reset();
+  const double side = isLevel(edge) ? width_ : height_;
+  double& place = isLevel(edge) ? body->x : body->y;
+  double& speed = isLevel(edge) ? body->vx : body->vy;
+  place = std::clamp(place, -body->half, side + body->half);
+  speed = inward(edge) * std::max(std::abs(speed) * kBounce, side * kBack);
+}
+
+BodyId Desktop::hit(double x, double y, double near) const {
+  for (auto body = bodies_.rbegin(); body != bodies_.rend(); ++body) {
+    const double reach = body->half + near;
+    if (!body->flight && std::abs(x - body->x) <= reach &&
+        std::abs(y - (body->y - body->z)) <= reach) {
+      return body->id;
+    }
+  }
+  return 0;
+}
+
+void Desktop::select(BodyId id) {
+  const auto found = std::find_if(bodies_.begin(), bodies_.end(),
+                                  [id](const Body& body) { return body.id == id; });
+  selected_ = found == bodies_.end() ? 0 : id;
+  if (selected_ != 0) std::rotate(found, found + 1, bodies_.end());
+}
+
+void Desktop::walk(int x, int y) {
+  walkX_ = x;
+  walkY_ = y;
+}
+
+void Desktop::jump() {
+  Body* body = this->body(selected_);
+  if (body != nullptr && body->z <= 0 && !body->flight) body->vz = kJump;
+}
+
+void Desktop::hold(BodyId id) {
+  Body* body = this->body(id);
+  if (body == nullptr || body->flight) return;
+  body->held = true;
+  body->vx = body->vy = body->z = body->vz = 0;
+}
+
+void Desktop::drag(BodyId id, double x, double y) {
+  Body* body = this->body(id);
+  if (body == nullptr || !body->held) return;
+  body->x = std::clamp(x, 0.0, width_);
+  body->y = std::clamp(y, 0.0, height_);
+}
+
+void Desktop::release(BodyId id, double vx, double vy) {
+  Body* body = this->body(id);
+  if (body == nullptr || !body->held) return;
+  body->held = false;
+  body->vx = std::clamp(vx, -kSpriteSpeedMax * width_, kSpriteSpeedMax * width_);
+  body->vy = std::clamp(vy, -kSpriteSpeedMax * height_, kSpriteSpeedMax * height_);
+}
+
+void Desktop::step(double seconds) {
+  const double time = std::clamp(seconds, 0.0, kLongestStep);
+  // By number: onLeave_ may take the body away at once.
+  std::vector<BodyId> ids;
+  ids.reserve(bodies_.size());
+  for (const Body& body : bodies_) ids.push_back(body.id);
+  for (const BodyId id : ids) {
+    Body* body = this->body(id);
+    if (body == nullptr || body->held) continue;
+    if (body->flight) {
+      fly(body, time);
+    } else {
+      slide(body, time);
+    }
+  }
+}
+
+void Desktop::slide(Body* body, double time) {
+  if (body->id == selected_ && (walkX_ != 0 || walkY_ != 0)) {
+    const double speed = kWalk * std::min(width_, height_);
+    const double grip = 1 - std::exp(-kWalkGrip * time);
+    body->vx += (walkX_ * speed - body->vx) * grip;
+    body->vy += (walkY_ * speed - body->vy) * grip;
+  } else if (body->z <= 0) {
+    const double slow = std::exp(-kFriction * time);
+    body->vx *= slow;
+    body->vy *= slow;
+    if (std::abs(body->vx) < kStill && std::abs(body->vy) < kStill) body->vx = body->vy = 0;
+  }
+  if (body->z > 0 || body->vz > 0) {
+    body->vz -= kGravity * time;
+    body->z += body->vz * time;
+    if (body->z <= 0) body->z = body->vz = 0;
+  }
+  body->x += body->vx * time;
+  body->y += body->vy * time;
+  if (open_) {
+    cross(body);
+  } else {
+    wall(body);
+  }
+}
+
+void Desktop::cross(Body* body) {
+  if (body->x < 0 && body->vx < 0) {
+    body->flight = Edge::kLeft;
+  } else if (body->x > width_ && body->vx > 0) {
+    body->flight = Edge::kRight;
+  } else if (body->y < 0 && body->vy < 0) {
+    body->flight = Edge::kUp;
+  } else if (body->y > height_ && body->vy > 0) {
+    body->flight = Edge::kDown;
+  } else {
+    return;
+  }
+  body->flightTime = 0;
+  const Body leaving = *body;
+  onLeave_(leaving, *leaving.flight);
+}
+
+/** A wall bounces what runs into it, and pushes in what stands in it. */
+void Desktop::wall(Body* body) {
+  const auto bounce = [body](double* place, double* speed, double side) {
+    if (*place < body->half && *speed <= 0) {
+      *speed = std::max(-*speed * kBounce, kOffWall);
+    } else if (*place > side - body->half && *speed >= 0) {
+      *speed = -std::max(*speed * kBounce, kOffWall);
+    }
+    *place = std::clamp(*place, 0.0, side);
+  };
+  bounce(&body->x, &body->vx, width_);
+  bounce(&body->y, &body->vy, height_);
+}
+
+/** Out of sight behind its edge; where the answer is late, it looks back over it. */
+void Desktop::fly(Body* body, double time) {
+  body->flightTime += time;
+  const bool late = body->flightTime > kPeekAfter;
+  const double out = body->half * (late ? 0.3 : 1.4);
+  const bool level = isLevel(*body->flight);
+  double& across = level ? body->x : body->y;
+  double& along = level ? body->y : body->x;
+  const double side = level ? width_ : height_;
+  across = std::clamp(across + (level ? body->vx : body->vy) * time, -out, side + out);
+  if (!late) along += (level ? body->vy : body->vx) * time;
+  along = std::clamp(along, 0.0, level ? height_ : width_);
+  body->z = std::max(0.0, body->z - 200 * time);
+}
+
+bool Desktop::isMoving() const {
+  if (selected_ != 0 && (walkX_ != 0 || walkY_ != 0)) return true;
+  return std::any_of(bodies_.begin(), bodies_.end(), [](const Body& body) {
+    return body.held || body.flight || std::abs(body.vx) > 0 || std::abs(body.vy) > 0 ||
+           body.z > 0 || body.vz > 0;
+  });
+}
+
+}  // namespace sprites::desktop

@@ -1,0 +1,95 @@
+#include "options.h"
+
+#include <sprites/sprite.h>
+
+#include <regex>
+#include <stdexcept>
+
+namespace sprites::desktop {
+
+namespace {
+
+Area readArea(const std::string& text) {
+  static const std::regex form("([0-9]{1,5})x([0-9]{1,5})(?:([+-][0-9]{1,5})([+-][0-9]{1,5}))?");
+  std::smatch parts;
+  Area area;
+  if (std::regex_match(text, parts, form)) {
+    area.width = std::stoi(parts[1]);
+    area.height = std::stoi(parts[2]);
+    if (parts[3].matched) {
+      area.x = std::stoi(parts[3]);
+      area.y = std::stoi(parts[4]);
+    }
+  }
+  if (area.width < 100 || area.height < 100) {
+    throw std::invalid_argument("--window takes WIDTHxHEIGHT or WIDTHxHEIGHT+X+Y in pixels, at " +
+                                ("least 100x100, not \"" + text + "\""));
+  }
+  return area;
+}
+
+}  // namespace
+
+Settings readSettings(const std::vector<std::string>& arguments) {
+  Settings settings;
+  bool onlyFiles = false;
+  for (size_t i = 0; i < arguments.size(); i++) {
+    std::string name = arguments[i];
+    if (onlyFiles || name.empty() || name[0] != '-') {
+      settings.files.push_back(name);
+      continue;
+    }
+    std::optional<std::string> value;
+    const size_t equals = name.find('=');
+    if (equals != std::string::npos) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    const auto take = [&]() -> std::string {
+      if (value) return *value;
+      if (i + 1 == arguments.size()) throw std::invalid_argument(name + " needs a value");
+      return arguments[++i];
+    };
+    if (name == "--") {
+      onlyFiles = true;
+    } else if (name == "--server") {
+      settings.server = take();
+    } else if (name == "--window") {
+      settings.window = readArea(take());
+    } else if (name == "--sprite") {
+      settings.sprites.push_back(take());
+      if (!isDrawnPicture(settings.sprites.back())) {
+        throw std::invalid_argument("--sprite takes ball, star, ghost, rocket, fish or flower");
+      }
+    } else if (name == "--transparent") {
+      settings.transparent = true;
+    } else if (name == "--help") {
+      settings.help = true;
+    } else if (name == "--version") {
+      settings.version = true;
+    } else {
+      throw std::invalid_argument("there is no option " + name + "; --help shows them");
+    }
+  }
+  return settings;
+}
+
+std::string helpText() {
+  return "sprites-desktop [options] [image files...]\n"
+         "\n"
+         "A window on which sprites live. Drag one and let go: over an edge it flies to the "
+         "neighbor.\n"
+         "\n"
+         "  --server URL          the server (http://127.0.0.1:8080)\n"
+         "  --window WxH+X+Y      size and place of the window (800x600)\n"
+         "  --transparent         no window to be seen: sprites over everything else, where the\n"
+         "                        system can do that; Escape ends it\n"
+         "  --sprite NAME         begin with a ball, star, ghost, rocket, fish or flower\n"
+         "  --help, --version\n"
+         "\n"
+         "Image files, named here or dropped on the window, become sprites. Keys: 1 to 6 make a "
+         "drawn\n"
+         "one; arrows walk the selected one and space lets it hop. A double click puts one away.\n";
+}
+
+}  // namespace sprites::desktop

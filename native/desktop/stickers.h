@@ -1,0 +1,16 @@
+// How the six drawn sprites look: as stickers, cut out with a white rim, as on the web page.
+#ifndef SPRITES_DESKTOP_STICKERS_H_
+#define SPRITES_DESKTOP_STICKERS_H_
+
+#include <string_view>
+
+#include "canvas.h"
+
+namespace sprites::desktop {
+
+/** Draws one of kDrawnPictures; anything else looks like a torn photograph. */
+Canvas drawSticker(std::string_view name, int side);
+
+}  // namespace sprites::desktop
+
+#endif  // SPRITES_DESKTOP_STICKERS_H_

@@ -1,0 +1,330 @@
+// Tests of what needs no window: how sprites move, how they are drawn, the command line.
+//
+//   desktop_unit [FOLDER]     with a folder: the stickers are written there as PAM images
+//
+// Prints one line for each check that fails and ends with their number (at most 100).
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "../canvas.h"
+#include "../desktop.h"
+#include "../image.h"
+#include "../options.h"
+#include "../stickers.h"
+
+namespace {
+
+using namespace sprites::desktop;
+using sprites::Edge;
+using sprites::Sprite;
+
+class Checks {
+ public:
+  void operator()(bool good, const std::string& what) {
+    made_++;
+    if (good) return;
+    failed_++;
+    std::cerr << "failed: " << what << std::endl;
+  }
+  int made() const { return made_; }
+  int failed() const { return failed_; }
+
+ private:
+  int made_ = 0;
+  int failed_ = 0;
+};
+
+bool near(double a, double b, double within = 1e-6) { return std::abs(a - b) <= within; }
+
+Sprite ball(double across = 0, double along = 0, double at = 0.5) {
+  Sprite sprite;
+  sprite.id = "a";
+  sprite.picture = "ball";
+  sprite.at = at;
+  sprite.across = across;
+  sprite.along = along;
+  return sprite;
+}
+
+/** A desktop of 1000 by 500 that remembers what left it. */
+struct Scene {
+  struct Left {
+    BodyId id;
+    Edge edge;
+    Sprite sprite;
+  };
+  std::vector<Left> left;
+  Desktop desktop{1000, 500, [this](const Body& body, Edge edge) {
+                    left.push_back({body.id, edge, desktop.crossing(body, edge)});
+                  }};
+
+  void run(double seconds) {
+    for (double t = 0; t < seconds; t += 1.0 / 60) desktop.step(1.0 / 60);
+  }
+  BodyId push(double x, double y, double vx, double vy) {
+    const BodyId id = desktop.add(ball(), x, y, 36);
+    desktop.hold(id);
+    desktop.release(id, vx, vy);
+    return id;
+  }
+  const Body& at(BodyId id) const { return *desktop.find(id); }
+};
+
+void checkSliding(Checks& check) {
+  Scene scene;
+  const BodyId id = scene.push(200, 250, 230, 0);
+  check(scene.desktop.isMoving(), "what was pushed moves");
+  scene.run(10);
+  check(near(scene.at(id).x, 200 + 230 / 1.15, 12), "it slides speed / friction far");
+  check(near(scene.at(id).y, 250), "and straight");
+  check(!scene.desktop.isMoving(), "and comes to rest");
+  scene.desktop.step(1e9);
+  check(std::isfinite(scene.at(id).x), "a desktop that slept for years");
+}
+
+void checkLeaving(Checks& check) {
+  const struct {
+    double vx, vy;
+    Edge edge;
+  } ways[] = {{-900, 40, Edge::kLeft},
+              {900, 40, Edge::kRight},
+              {80, -450, Edge::kUp},
+              {80, 450, Edge::kDown}};
+  for (const auto& way : ways) {
+    const std::string name = sprites::toString(way.edge);
+    Scene scene;
+    scene.desktop.setOpen(true);
+    const BodyId id = scene.push(500, 250, way.vx, way.vy);
+    scene.run(2);
+    check(scene.left.size() == 1 && scene.left[0].edge == way.edge, "it leaves once: " + name);
+    if (scene.left.size() != 1) continue;
+    const Sprite& thrown = scene.left[0].sprite;
+    check(thrown.across > 0.2 && thrown.across < 0.5, "with its speed: " + name);
+    check(thrown.at > 0.5 && thrown.at < 0.6, "at its height: " + name);
+    check(near(thrown.along * (way.vx * way.vx > way.vy * way.vy ? 500 : 1000),
+               way.vx * way.vx > way.vy * way.vy ? scene.at(id).vy : scene.at(id).vx, 1),
+          "with its speed along the edge: " + name);
+    check(scene.at(id).flight == way.edge, "it is out of sight until there is an answer: " + name);
+    check(scene.desktop.hit(scene.at(id).x, scene.at(id).y, 50) == 0, "and can't be caught");
+
+    scene.desktop.back(id);
+    const Body& back = scene.at(id);
+    const bool inward =
+        (way.edge == Edge::kLeft && back.vx > 0) || (way.edge == Edge::kRight && back.vx < 0) ||
+        (way.edge == Edge::kUp && back.vy > 0) || (way.edge == Edge::kDown && back.vy < 0);
+    check(inward && !back.flight, "refused, it bounces back: " + name);
+    scene.run(5);
+    check(scene.left.size() == 1, "and stays: " + name);
+    check(scene.at(id).x >= 0 && scene.at(id).x <= 1000 && scene.at(id).y >= 0 &&
+              scene.at(id).y <= 500,
+          "within the window: " + name);
+    scene.desktop.remove(id);
+    check(scene.desktop.bodies().empty() && scene.desktop.find(id) == nullptr, "gone: " + name);
+    scene.desktop.back(id);
+    scene.desktop.remove(id);
+  }
+}
+
+void checkWalls(Checks& check) {
+  Scene scene;
+  const BodyId id = scene.push(500, 250, 5000, 3000);
+  for (int i = 0; i < 600; i++) {
+    scene.desktop.step(1.0 / 60);
+    const Body& body = scene.at(id);
+    if (body.x < 0 || body.x > 1000 || body.y < 0 || body.y > 500) check(false, "within walls");
+  }
+  check(scene.left.empty(), "offline nothing leaves");
+  check(!scene.desktop.isMoving(), "and comes to rest");
+}
+
+void checkEntering(Checks& check) {
+  Scene scene;
+  const BodyId right = scene.desktop.enter(ball(1.5, -0.2, 0.25), Edge::kRight, 36);
+  check(near(scene.at(right).x, 1000) && near(scene.at(right).y, 125), "where it left");
+  check(near(scene.at(right).vx, -1500) && near(scene.at(right).vy, -100), "as fast");
+  const BodyId up = scene.desktop.enter(ball(2, 0.5, 0.75), Edge::kUp, 36);
+  check(near(scene.at(up).x, 750) && near(scene.at(up).y, 0), "from above");
+  check(near(scene.at(up).vx, 500) && near(scene.at(up).vy, 1000), "downwards");
+  Scene slow;
+  slow.desktop.setOpen(true);
+  const BodyId still = slow.desktop.enter(ball(0, 0), Edge::kLeft, 36);
+  slow.run(10);
+  check(slow.at(still).x > 36, "one without speed is helped in");
+  check(slow.left.empty(), "and stays");
+
+  // What leaves one desktop enters the next as it left, whatever their sizes.
+  Scene from;
+  from.desktop.setOpen(true);
+  from.push(900, 100, 3000, 200);
+  from.run(0.2);
+  Desktop to(400, 400, [](const Body&, Edge) {});
+  const BodyId id = to.enter(from.left.at(0).sprite, Edge::kLeft, 36);
+  const Body* body = to.find(id);
+  check(near(body->vx / 400, from.left[0].sprite.across), "speed in edge lengths");
+  check(near(body->y / 400, from.left[0].sprite.at), "height as a share");
+}
+
+void checkHand(Checks& check) {
+  Scene scene;
+  const BodyId under = scene.desktop.add(ball(), 100, 100, 36);
+  const BodyId over = scene.desktop.add(ball(), 110, 100, 36);
+  check(scene.desktop.hit(105, 100, 0) == over, "the topmost one is hit");
+  scene.desktop.select(under);
+  check(scene.desktop.hit(105, 100, 0) == under, "the selected one is on top");
+  check(scene.desktop.hit(105, 300, 5) == 0, "nothing there");
+  scene.desktop.hold(under);
+  scene.desktop.drag(under, -50, 900);
+  check(near(scene.at(under).x, 0) && near(scene.at(under).y, 500), "a hand stays in the window");
+  scene.run(1);
+  check(near(scene.at(under).y, 500), "what is held does not move by itself");
+  scene.desktop.release(under, 1e9, -1e9);
+  check(scene.at(under).vx <= 20 * 1000 && scene.at(under).vy >= -20 * 500,
+        "a hand's speed is cut");
+  scene.desktop.remove(under);
+  check(scene.desktop.selected() == 0, "what is gone is not selected");
+}
+
+void checkWalking(Checks& check) {
+  Scene scene;
+  const BodyId id = scene.desktop.add(ball(), 500, 250, 36);
+  scene.desktop.walk(1, 0);
+  scene.run(0.5);
+  check(near(scene.at(id).x, 500), "only the selected one walks");
+  scene.desktop.select(id);
+  scene.run(0.5);
+  const double x = scene.at(id).x;
+  check(x > 560 && x < 640 && near(scene.at(id).y, 250), "it walks to the right");
+  scene.desktop.walk(0, 0);
+  scene.run(5);
+  check(!scene.desktop.isMoving(), "and stops");
+  scene.desktop.jump();
+  scene.run(0.1);
+  const double high = scene.at(id).z;
+  check(high > 20, "it hops");
+  scene.desktop.jump();
+  scene.run(1);
+  check(near(scene.at(id).z, 0), "and lands");
+  scene.desktop.setOpen(true);
+  scene.desktop.walk(-1, 0);
+  scene.run(20);
+  check(scene.left.size() == 1 && scene.left[0].edge == Edge::kLeft, "and walks off the desktop");
+}
+
+void checkResize(Checks& check) {
+  Scene scene;
+  const BodyId id = scene.desktop.add(ball(), 250, 250, 36);
+  scene.desktop.resize(400, 1000);
+  check(near(scene.at(id).x, 100) && near(scene.at(id).y, 500), "everything keeps its share");
+}
+
+/** How many of the pixels are at least half opaque, as a share. */
+double covered(const Canvas& canvas) {
+  const std::vector<uint8_t> pixels = canvas.pixels();
+  double count = 0;
+  for (size_t i = 3; i < pixels.size(); i += 4) count += pixels[i] >= 128 ? 1 : 0;
+  return count / (static_cast<double>(pixels.size()) / 4);
+}
+
+void checkDrawing(Checks& check) {
+  Canvas square(40);
+  square.fill(Path("M25 25 H75 V75 H25Z"), rgb(0xFF0000));
+  check(near(covered(square), 0.25), "a square's area");
+  const std::vector<uint8_t> pixels = square.pixels();
+  const size_t middle = (20 * 40 + 20) * 4;
+  check(pixels[middle] == 255 && pixels[middle + 1] == 0 && pixels[middle + 3] == 255, "red");
+  check(pixels[3] == 0, "nothing beside it");
+  Canvas round(100);
+  round.fill(Path().circle({50, 50}, 40), rgb(0));
+  check(near(covered(round), 0.5027, 0.01), "a circle's area");
+  Canvas hole(100);
+  hole.fill(Path("M0 0 H100 V100 H0Z").circle({50, 50}, 40), rgb(0), Rule::kEvenOdd);
+  check(near(covered(hole), 1 - 0.5027, 0.01), "a hole");
+  Canvas line(100);
+  line.stroke(Path("M20 50 L80 50"), rgb(0), 10);
+  check(near(covered(line), 0.06 + 0.00785, 0.005), "a line with round ends");
+  Canvas clipped(100);
+  clipped.clip(Path("M0 0 H50 V100 H0Z"));
+  clipped.fill(Path("M0 0 H100 V100 H0Z"), rgb(0));
+  check(near(covered(clipped), 0.5, 0.01), "clipped");
+  Canvas curve(100);
+  curve.fill(Path("M0 100 Q50 0 100 100Z"), rgb(0));
+  check(near(covered(curve), 1.0 / 3, 0.01), "a parabola's area");
+  Canvas outside(20);
+  outside.fill(Path("M-500 -500 L900 -500 L900 900Z"), rgb(0));
+  outside.stroke(Path("M-500 50 L900 50"), rgb(0), 500);
+  check(near(covered(outside), 1), "larger than the canvas");
+  for (const std::string_view name : sprites::kDrawnPictures) {
+    const double share = covered(drawSticker(name, 72));
+    check(share > 0.3 && share < 0.9, "a sticker: " + std::string(name));
+  }
+  check(covered(drawSticker("nothing known", 72)) > 0.2, "a torn photograph");
+}
+
+void checkImages(Checks& check) {
+  Image image{2, 2, {255, 0, 0, 255, 0, 0, 255, 255, 9, 9, 9, 0, 9, 9, 9, 0}};
+  const Image one = resized(image, 1, 1);
+  check(one.pixels[0] == 128 && one.pixels[1] == 0 && one.pixels[2] == 128 && one.pixels[3] == 128,
+        "a mean weighed by opacity");
+  check(!isOpaque(image) && isOpaque(Image{1, 1, {1, 2, 3, 255}}), "opacity");
+  Image wide{400, 100, std::vector<uint8_t>(400 * 100 * 4, 255)};
+  check(fitted(wide, 192).width == 192 && fitted(wide, 192).height == 48, "fitted");
+  check(fitted(image, 192).width == 2, "never larger");
+  const Image line{1000, 1, std::vector<uint8_t>(4000, 255)};
+  check(fitted(line, 50).height == 1, "never nothing");
+  check(imageSticker(line, 72).pixels.size() == 72 * 72 * 4, "a sticker of a line");
+}
+
+void checkCommandLine(Checks& check) {
+  const Settings settings = readSettings({"--server", "http://x:1", "--window=300x200-5+7", "a.png",
+                                          "--sprite", "fish", "--transparent", "--", "--b.png"});
+  check(settings.server == "http://x:1" && settings.transparent, "options");
+  check(settings.window && settings.window->width == 300 && *settings.window->x == -5 &&
+            *settings.window->y == 7,
+        "a window");
+  check(settings.files == std::vector<std::string>{"a.png", "--b.png"}, "files");
+  check(settings.sprites == std::vector<std::string>{"fish"}, "a drawn one");
+  check(!readSettings({"--window", "300x200"}).window->x, "a window without a place");
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--window", "3x2"}, {"--window", "300"}, {"--window"}, {"--sprite", "cat"}, {"--nothing"}};
+  for (const auto& line : wrong) {
+    bool refused = false;
+    try {
+      readSettings(line);
+    } catch (const std::invalid_argument&) {
+      refused = true;
+    }
+    check(refused, "refused: " + line.back());
+  }
+}
+
+void writeStickers(const std::string& folder) {
+  for (const std::string_view name : sprites::kDrawnPictures) {
+    const Canvas canvas = drawSticker(name, 144);
+    std::ofstream out(folder + "/" + std::string(name) + ".pam", std::ios::binary);
+    out << "P7\nWIDTH 144\nHEIGHT 144\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n";
+    for (const uint8_t byte : canvas.pixels()) out.put(static_cast<char>(byte));
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Checks check;
+  checkSliding(check);
+  checkLeaving(check);
+  checkWalls(check);
+  checkEntering(check);
+  checkHand(check);
+  checkWalking(check);
+  checkResize(check);
+  checkDrawing(check);
+  checkImages(check);
+  checkCommandLine(check);
+  if (argc > 1) writeStickers(argv[1]);
+  std::cout << check.made() << " checks, " << check.failed() << " failed" << std::endl;
+  return check.failed() > 100 ? 100 : check.failed();
+}
