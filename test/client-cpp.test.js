@@ -336,6 +336,7 @@ async function everything(t, preset, mode) {
     (await stub.next(/^\/poll/)).answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
     const poll = await stub.next(/^\/poll/);
     t.equal(poll.query.get('ack'), '3');
+    await one.until(({ sprite }) => sprite?.id === 'n3');
     t.strictSame(ids(one.caught), ['n1', 'n2', 'n3']);
     t.equal((await one.counts()).repeats, 2);
     await one.quit();
