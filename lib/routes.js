@@ -1,4 +1,5 @@
 import { problemDocument, problems } from './errors.js';
+import { isPagePath } from './page-files.js';
 import { EDGES } from './pool.js';
 
 /**
@@ -60,7 +61,9 @@ function readTarget(target) {
   const mark = origin.indexOf('?');
   const path = mark < 0 ? origin : origin.slice(0, mark);
   const query = new URLSearchParams(mark < 0 ? '' : origin.slice(mark + 1));
-  return { path: path.split('/').slice(1), query };
+  // An absolute form may have no path; "*" and the like are no path of ours.
+  const segments = path.startsWith('/') ? path.split('/').slice(1) : [path];
+  return { path: segments, query };
 }
 
 /**
@@ -215,7 +218,11 @@ export function createRoutes({ pool, sources, options, log, status, page, here }
     if (here !== undefined && !here.includes(path[0])) throw new Refusal('misdirected');
     if (found === undefined) {
       for (const [name, value] of Object.entries(common)) response.setHeader(name, value);
-      if (page(request, response, `/${path.join('/')}`, options)) return undefined;
+      const file = `/${path.join('/')}`;
+      if (page(request, response, file, options)) return undefined;
+      if (isPagePath(file)) {
+        throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });
+      }
       throw new Refusal('not-found');
     }
     if (method !== found.method && !(method === 'HEAD' && found.head)) {
