@@ -90,15 +90,19 @@ export function isPagePath(path) {
  * @param {string} path
  * @param {object} [options]
  * @param {number} [options.transientPort] where the page may throw to besides; 0 for none
+ * @param {number} [options.workers] how many there are on that port; with none it is not named
  * @returns {boolean} false, and nothing answered, when the path is none of the page's or the method
  *     is neither GET nor HEAD
  */
-export function servePage(request, response, path, { transientPort = 0 } = {}) {
+export function servePage(request, response, path, { transientPort = 0, workers = 1 } = {}) {
   const file = files.get(path);
   if (file === undefined || !['GET', 'HEAD'].includes(request.method)) return false;
   response.writeHead(200, {
     ...file.headers,
-    'Content-Security-Policy': contentSecurityPolicy(request.headers.host, transientPort)
+    'Content-Security-Policy': contentSecurityPolicy(
+      request.headers.host,
+      workers > 0 ? transientPort : 0
+    )
   });
   response.end(request.method === 'HEAD' ? undefined : file.body);
   return true;

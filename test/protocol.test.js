@@ -1,7 +1,15 @@
 import t from 'tap';
 import { Client, EDGES, backoff, opposite } from '../lib/page/protocol.js';
 import {
-  CUT, Clock, HANG, RESET, answer, joined, problem, scripted, sprites,
+  CUT,
+  Clock,
+  HANG,
+  RESET,
+  answer,
+  joined,
+  problem,
+  scripted,
+  sprites,
 } from './support/page-fakes.js';
 
 const BUSY = { 'retry-after': '2' };
@@ -33,9 +41,15 @@ t.test('it joins, polls with the ack of what it has handed out, and leaves', asy
   const { client, clock, fetch, seen } = start({ poll: [sprites(1, 2), sprites(3), HANG] });
   await clock.settle();
   t.same(seen.sprites, [1, 2, 3]);
-  t.same(fetch.of('poll').map(({ url }) => url.search), ['?ack=0&hold=120', '?ack=2&hold=120', '?ack=3&hold=120']);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.search),
+    ['?ack=0&hold=120', '?ack=2&hold=120', '?ack=3&hold=120'],
+  );
   t.match(client.resume, { id: 'one', ack: 3, n: 0, hold: 120, lease: 30, maxSprite: 16_384 });
-  t.same(seen.resumes.map((resume) => resume.ack), [0, 2, 3]);
+  t.same(
+    seen.resumes.map((resume) => resume.ack),
+    [0, 2, 3],
+  );
   t.equal(client.leaveUrl, 'http://torus.test:8080/leave/one');
   t.equal(await client.leave(), true);
   t.equal(client.resume, null);
@@ -47,7 +61,9 @@ t.test('it joins, polls with the ack of what it has handed out, and leaves', asy
 });
 
 t.test('a sprite that comes again is not handed out again', async (t) => {
-  const { client, clock, seen } = start({ poll: [sprites(1, 2), sprites(2, 3), sprites(1, 2, 3, 4), HANG] });
+  const { client, clock, seen } = start({
+    poll: [sprites(1, 2), sprites(2, 3), sprites(1, 2, 3, 4), HANG],
+  });
   await clock.settle();
   t.same(seen.sprites, [1, 2, 3, 4]);
   await client.leave();
@@ -65,12 +81,15 @@ t.test('a program that fails over a sprite stops nothing', async (t) => {
     },
   });
   const handed = [];
-  const { client, clock } = start({ poll: [sprites(1, 2), HANG] }, {
-    onSprite: (sprite, { seq }) => {
-      handed.push(seq);
-      throw new Error(`no room for ${seq}`);
+  const { client, clock } = start(
+    { poll: [sprites(1, 2), HANG] },
+    {
+      onSprite: (sprite, { seq }) => {
+        handed.push(seq);
+        throw new Error(`no room for ${seq}`);
+      },
     },
-  });
+  );
   await clock.settle();
   t.same(handed, [1, 2]);
   t.same(caught, ['no room for 1', 'no room for 2']);
@@ -78,22 +97,28 @@ t.test('a program that fails over a sprite stops nothing', async (t) => {
   await client.leave();
 });
 
-t.test('a callback may stop in the middle of an answer: the rest comes with the next poll', async (t) => {
-  const { client, clock, seen } = start({ poll: [sprites(1, 2), sprites(2), HANG] }, {
-    onSprite: (sprite, { seq }) => {
-      seen.sprites.push(seq);
-      if (seq === 1) client.stop();
-    },
-  });
-  await clock.settle();
-  t.same(seen.sprites, [1]);
-  t.equal(client.state, 'left');
-  t.match(client.resume, { id: 'one', ack: 1 });
-  client.start();
-  await clock.settle();
-  t.same(seen.sprites, [1, 2]);
-  await client.leave();
-});
+t.test(
+  'a callback may stop in the middle of an answer: the rest comes with the next poll',
+  async (t) => {
+    const { client, clock, seen } = start(
+      { poll: [sprites(1, 2), sprites(2), HANG] },
+      {
+        onSprite: (sprite, { seq }) => {
+          seen.sprites.push(seq);
+          if (seq === 1) client.stop();
+        },
+      },
+    );
+    await clock.settle();
+    t.same(seen.sprites, [1]);
+    t.equal(client.state, 'left');
+    t.match(client.resume, { id: 'one', ack: 1 });
+    client.start();
+    await clock.settle();
+    t.same(seen.sprites, [1, 2]);
+    await client.leave();
+  },
+);
 
 for (const [name, failure, why] of [
   ['a connection that is reset', RESET, 'network'],
@@ -101,9 +126,21 @@ for (const [name, failure, why] of [
   ['no answer at all', HANG, 'slow'],
   ['an answer that is no JSON', answer(200, '<html>Sign in to the hotel</html>'), 'garbage'],
   ['an answer without sprites', answer(200, { seq: 1 }), 'garbage'],
-  ['a sprite without a number', answer(200, { seq: 1, sprites: [{ from: 'left', sprite: {} }] }), 'garbage'],
-  ['a sprite from nowhere', answer(200, { seq: 1, sprites: [{ seq: 1, from: 'x', sprite: {} }] }), 'garbage'],
-  ['a sprite that is an array', answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: [] }] }), 'garbage'],
+  [
+    'a sprite without a number',
+    answer(200, { seq: 1, sprites: [{ from: 'left', sprite: {} }] }),
+    'garbage',
+  ],
+  [
+    'a sprite from nowhere',
+    answer(200, { seq: 1, sprites: [{ seq: 1, from: 'x', sprite: {} }] }),
+    'garbage',
+  ],
+  [
+    'a sprite that is an array',
+    answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: [] }] }),
+    'garbage',
+  ],
   ['a gateway that fails', answer(502, 'Bad gateway'), 'garbage'],
   ['a 404 that no sprites server wrote', answer(404, 'Not here'), 'garbage'],
 ]) {
@@ -112,11 +149,17 @@ for (const [name, failure, why] of [
     await clock.until(() => client.resume?.ack === 2);
     t.same(seen.sprites, [1, 2]);
     t.same(seen.states, ['joining', 'online', `offline: ${why}`, 'online']);
-    t.same(fetch.of('poll').slice(0, 3).map(({ url }) => url.search), [
-      '?ack=0&hold=120',
-      '?ack=1&hold=120',
-      '?ack=1&hold=5', // short, to know soon whether anyone is there
-    ]);
+    t.same(
+      fetch
+        .of('poll')
+        .slice(0, 3)
+        .map(({ url }) => url.search),
+      [
+        '?ack=0&hold=120',
+        '?ack=1&hold=120',
+        '?ack=1&hold=5', // short, to know soon whether anyone is there
+      ],
+    );
     t.equal(fetch.of('join').length, 1);
     await client.leave();
   });
@@ -139,31 +182,47 @@ t.test('an answer too long to read is refused before it is read', async (t) => {
   await client.leave();
 });
 
-t.test('waits grow with each failure, are spread over their whole length, and end at a bound', async (t) => {
-  const at = [];
-  const { client, clock } = start({
-    poll: [() => {
-      at.push(clock.now());
-      return RESET;
-    }],
-  });
-  await clock.until(() => at.length === 9);
-  const waits = at.slice(1).map((time, i) => time - at[i]);
-  t.same(waits, [250, 500, 1000, 2000, 4000, 7500, 7500, 7500]);
-  await client.leave();
-  t.equal(backoff(1, 500, 15_000, () => 0), 0);
-  t.equal(backoff(1, 500, 15_000, () => 0.999), 499.5);
-  t.equal(backoff(1e9, 500, 15_000, () => 1), 15_000);
-});
+t.test(
+  'waits grow with each failure, are spread over their whole length, and end at a bound',
+  async (t) => {
+    const at = [];
+    const { client, clock } = start({
+      poll: [
+        () => {
+          at.push(clock.now());
+          return RESET;
+        },
+      ],
+    });
+    await clock.until(() => at.length === 9);
+    const waits = at.slice(1).map((time, i) => time - at[i]);
+    t.same(waits, [250, 500, 1000, 2000, 4000, 7500, 7500, 7500]);
+    await client.leave();
+    t.equal(
+      backoff(1, 500, 15_000, () => 0),
+      0,
+    );
+    t.equal(
+      backoff(1, 500, 15_000, () => 0.999),
+      499.5,
+    );
+    t.equal(
+      backoff(1e9, 500, 15_000, () => 1),
+      15_000,
+    );
+  },
+);
 
 t.test('"retry" is waited out, and waking up does not shorten it', async (t) => {
   const at = [];
   const retry = answer(200, { seq: 0, sprites: [], retry: 7000 });
   const { client, clock } = start({
-    poll: [() => {
-      at.push(clock.now());
-      return at.length === 1 ? retry : HANG;
-    }],
+    poll: [
+      () => {
+        at.push(clock.now());
+        return at.length === 1 ? retry : HANG;
+      },
+    ],
   });
   await clock.pass(3000);
   client.wake();
@@ -181,19 +240,27 @@ t.test('"retry" beside sprites: they are handed out first; one of a year is boun
   await client.leave();
 });
 
-for (const [status, name] of [[503, 'draining'], [429, 'too-many-joins'], [503, 'torus-full']]) {
-  t.test(`${status} ${name} when joining: Retry-After is honored, with jitter on top`, async (t) => {
-    const { client, clock, fetch, seen } = start({
-      join: [problem(status, name, { 'retry-after': '4' }), joined('one')], poll: [HANG],
-    });
-    await clock.pass(1000);
-    client.wake();
-    await clock.until(() => client.state === 'online');
-    t.equal(clock.now(), 5000, 'four seconds and half of their half');
-    t.same(seen.states, ['joining', `offline: ${name}`, 'online']);
-    t.equal(fetch.of('join').length, 2);
-    await client.leave();
-  });
+for (const [status, name] of [
+  [503, 'draining'],
+  [429, 'too-many-joins'],
+  [503, 'torus-full'],
+]) {
+  t.test(
+    `${status} ${name} when joining: Retry-After is honored, with jitter on top`,
+    async (t) => {
+      const { client, clock, fetch, seen } = start({
+        join: [problem(status, name, { 'retry-after': '4' }), joined('one')],
+        poll: [HANG],
+      });
+      await clock.pass(1000);
+      client.wake();
+      await clock.until(() => client.state === 'online');
+      t.equal(clock.now(), 5000, 'four seconds and half of their half');
+      t.same(seen.states, ['joining', `offline: ${name}`, 'online']);
+      t.equal(fetch.of('join').length, 2);
+      await client.leave();
+    },
+  );
 }
 
 t.test('503 while polling keeps the place', async (t) => {
@@ -213,10 +280,15 @@ t.test('an id the server has forgotten: it joins anew, with numbers from the sta
   await clock.settle();
   t.equal(client.id, 'two');
   t.same(seen.sprites, [5, 1]);
-  t.same(fetch.of('poll').map(({ url }) => url.pathname + url.search), [
-    '/poll/one?ack=0&hold=120', '/poll/one?ack=5&hold=120',
-    '/poll/two?ack=0&hold=120', '/poll/two?ack=1&hold=120',
-  ]);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.pathname + url.search),
+    [
+      '/poll/one?ack=0&hold=120',
+      '/poll/one?ack=5&hold=120',
+      '/poll/two?ack=0&hold=120',
+      '/poll/two?ack=1&hold=120',
+    ],
+  );
   t.same(seen.states, ['joining', 'online', 'joining: unknown-client', 'online']);
   await client.leave();
 });
@@ -253,7 +325,10 @@ t.test('a hold the server no longer allows: the server chooses', async (t) => {
   const { client, clock, fetch } = start({ poll: [problem(400, 'bad-hold'), sprites(1), HANG] });
   await clock.until(() => client.resume?.ack === 1);
   await clock.settle();
-  t.same(fetch.of('poll').map(({ url }) => url.search), ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1']);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.search),
+    ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1'],
+  );
   await client.leave();
 });
 
@@ -265,11 +340,17 @@ t.test('empty answers that come at once are not asked for in a tight loop', asyn
 });
 
 t.test('long polls cut off in their middle, twice: it asks for a shorter hold', async (t) => {
-  const { client, clock, fetch } = start({ poll: [HANG, sprites(1), HANG, sprites(2), HANG] }, {
-    limits: { pollSlack: -90_000 }, // so that it is cut off after a minute
-  });
+  const { client, clock, fetch } = start(
+    { poll: [HANG, sprites(1), HANG, sprites(2), HANG] },
+    {
+      limits: { pollSlack: -90_000 }, // so that it is cut off after a minute
+    },
+  );
   await clock.until(() => fetch.of('poll').length === 5);
-  t.same(fetch.of('poll').map(({ url }) => url.searchParams.get('hold')), ['120', '5', '120', '5', '45']);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.searchParams.get('hold')),
+    ['120', '5', '120', '5', '45'],
+  );
   await client.leave();
 });
 
@@ -277,7 +358,9 @@ t.test('long polls cut off now and then: the hold stays', async (t) => {
   const late = () => answer(200, { seq: 0, sprites: [] });
   const clock = new Clock();
   const script = scripted({
-    join: [joined('one')], poll: [HANG, late, late, HANG, late, HANG], leave: [answer(204, '')],
+    join: [joined('one')],
+    poll: [HANG, late, late, HANG, late, HANG],
+    leave: [answer(204, '')],
   });
   const client = new Client({
     base: 'http://torus.test/',
@@ -287,19 +370,30 @@ t.test('long polls cut off now and then: the hold stays', async (t) => {
     onSprite() {},
     async fetch(...args) {
       const response = await script(...args);
-      if (script.calls.at(-1).what === 'poll') await new Promise((go) => clock.setTimeout(go, 20_000));
+      if (script.calls.at(-1).what === 'poll')
+        await new Promise((go) => clock.setTimeout(go, 20_000));
       return response;
     },
   });
   client.start();
   await clock.until(() => script.of('poll').length === 6);
-  t.same(script.of('poll').map(({ url }) => url.searchParams.get('hold')), ['120', '5', '120', '120', '5', '120']);
+  t.same(
+    script.of('poll').map(({ url }) => url.searchParams.get('hold')),
+    ['120', '5', '120', '120', '5', '120'],
+  );
   await client.leave();
 });
 
 t.test('superseded: it says so, stops, and joins anew when told', async (t) => {
-  const over = answer(200, { seq: 0, sprites: [{ seq: 1, from: 'up', sprite: {} }], superseded: true });
-  const { client, clock, fetch, seen } = start({ join: [joined('one'), joined('two')], poll: [over, HANG] });
+  const over = answer(200, {
+    seq: 0,
+    sprites: [{ seq: 1, from: 'up', sprite: {} }],
+    superseded: true,
+  });
+  const { client, clock, fetch, seen } = start({
+    join: [joined('one'), joined('two')],
+    poll: [over, HANG],
+  });
   await clock.pass(300_000);
   t.equal(client.state, 'superseded');
   t.same(seen.sprites, [], 'they are for the other one');
@@ -320,16 +414,28 @@ t.test('it takes up a place it was given, without joining', async (t) => {
   );
   await clock.settle();
   t.equal(fetch.of('join').length, 0);
-  t.same(fetch.of('poll').map(({ url }) => url.search), ['?ack=7&hold=5', '?ack=8&hold=60']);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.search),
+    ['?ack=7&hold=5', '?ack=8&hold=60'],
+  );
   t.match(await client.throw('up', {}), { ticket: { n: 4 } }, 'numbers go on');
   t.equal(seen.resumes.at(-1).n, 4, 'and were said before the throw was sent');
   t.match(await client.throw('up', { name: 'x'.repeat(100) }), {
-    thrown: false, state: 'refused', problem: 'sprite-too-large',
+    thrown: false,
+    state: 'refused',
+    problem: 'sprite-too-large',
   });
   await client.leave();
 });
 
-for (const resume of ['one', {}, { id: '../leave', ack: 0, n: 0 }, { id: 'a', ack: -1 }, { id: 'a', n: 0.5 }, []]) {
+for (const resume of [
+  'one',
+  {},
+  { id: '../leave', ack: 0, n: 0 },
+  { id: 'a', ack: -1 },
+  { id: 'a', n: 0.5 },
+  [],
+]) {
   t.test(`a resume that is none is not taken: ${JSON.stringify(resume)}`, async (t) => {
     const { client, clock, fetch } = start({ poll: [HANG] }, { resume });
     await clock.settle();
@@ -349,37 +455,49 @@ t.test('waking up ends a wait of its own', async (t) => {
   await client.leave();
 });
 
-t.test('waking up with a parked poll asks again with a short hold; a fresh poll is left alone', async (t) => {
-  const { client, clock, fetch, seen } = start({ poll: [HANG, sprites(1), HANG] });
-  await clock.pass(500);
-  client.wake();
-  await clock.settle();
-  t.equal(fetch.of('poll').length, 1);
-  await clock.pass(60_000);
-  client.wake();
-  await clock.settle();
-  t.same(fetch.of('poll').map(({ url }) => url.search), ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1&hold=120']);
-  t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
-  await client.leave();
-});
+t.test(
+  'waking up with a parked poll asks again with a short hold; a fresh poll is left alone',
+  async (t) => {
+    const { client, clock, fetch, seen } = start({ poll: [HANG, sprites(1), HANG] });
+    await clock.pass(500);
+    client.wake();
+    await clock.settle();
+    t.equal(fetch.of('poll').length, 1);
+    await clock.pass(60_000);
+    client.wake();
+    await clock.settle();
+    t.same(
+      fetch.of('poll').map(({ url }) => url.search),
+      ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1&hold=120'],
+    );
+    t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
+    await client.leave();
+  },
+);
 
-t.test('a poll that a program stopped and started again ends is not counted as a failure', async (t) => {
-  const { client, clock, seen } = start({ poll: [HANG] });
-  await clock.settle();
-  client.stop();
-  client.start();
-  await clock.settle();
-  t.same(seen.states, ['joining', 'online', 'left', 'joining']);
-  await client.leave();
-});
+t.test(
+  'a poll that a program stopped and started again ends is not counted as a failure',
+  async (t) => {
+    const { client, clock, seen } = start({ poll: [HANG] });
+    await clock.settle();
+    client.stop();
+    client.start();
+    await clock.settle();
+    t.same(seen.states, ['joining', 'online', 'left', 'joining']);
+    await client.leave();
+  },
+);
 
 t.test('place and status', async (t) => {
   const { client, clock } = start({
     join: [joined('one'), joined('two')],
     poll: [HANG],
     place: [
-      answer(200, { row: 3, column: 7, rows: 11, columns: 10 }), answer(200, { row: 'x' }),
-      problem(503, 'draining', BUSY), RESET, problem(404, 'unknown-client'),
+      answer(200, { row: 3, column: 7, rows: 11, columns: 10 }),
+      answer(200, { row: 'x' }),
+      problem(503, 'draining', BUSY),
+      RESET,
+      problem(404, 'unknown-client'),
     ],
     status: [answer(200, { clients: 4 }), answer(200, [4])],
   });
@@ -400,7 +518,10 @@ t.test('place and status', async (t) => {
 });
 
 t.test('a look that succeeds ends the wait after a failure', async (t) => {
-  const { client, clock, fetch } = start({ poll: [RESET, HANG], status: [answer(200, { clients: 1 })] });
+  const { client, clock, fetch } = start({
+    poll: [RESET, HANG],
+    status: [answer(200, { clients: 1 })],
+  });
   await clock.settle();
   t.equal(client.state, 'offline');
   await client.status();
@@ -413,7 +534,8 @@ t.test('a look that succeeds ends the wait after a failure', async (t) => {
 
 t.test('a look does not shorten what the server asked for', async (t) => {
   const { client, clock } = start({
-    poll: [problem(503, 'draining', { 'retry-after': '10' }), HANG], status: [answer(200, {})],
+    poll: [problem(503, 'draining', { 'retry-after': '10' }), HANG],
+    status: [answer(200, {})],
   });
   await clock.settle();
   await client.status();
@@ -427,11 +549,19 @@ for (const state of ['delivered', 'queued', 'duplicate']) {
   t.test(`a throw that is ${state}`, async (t) => {
     const { client, clock, fetch } = start({ poll: [HANG], throw: [answer(202, { state })] });
     await clock.settle();
-    t.match(await client.throw('left', { id: 'x' }), { thrown: true, state, ticket: { id: 'one', n: 1 } });
+    t.match(await client.throw('left', { id: 'x' }), {
+      thrown: true,
+      state,
+      ticket: { id: 'one', n: 1 },
+    });
     t.match(await client.throw('down', '{"id":"y"}'), { thrown: true });
-    t.same(fetch.of('throw').map(({ url, body }) => [url.pathname + url.search, body]), [
-      ['/throw/one/left?n=1', '{"id":"x"}'], ['/throw/one/down?n=2', '{"id":"y"}'],
-    ]);
+    t.same(
+      fetch.of('throw').map(({ url, body }) => [url.pathname + url.search, body]),
+      [
+        ['/throw/one/left?n=1', '{"id":"x"}'],
+        ['/throw/one/down?n=2', '{"id":"y"}'],
+      ],
+    );
     await client.leave();
   });
 }
@@ -443,12 +573,19 @@ t.test('an edge that is none is a mistake of the program', async (t) => {
 });
 
 for (const [name, failure] of [
-  ['reset', RESET], ['cut off', CUT], ['never answered', HANG],
-  ['answered with garbage', answer(202, 'ok')], ['answered by a failing gateway', answer(502, 'oh')],
-  ['answered 200 by something else', answer(200, {})], ['timed out by the server', problem(408, 'request-timeout')],
+  ['reset', RESET],
+  ['cut off', CUT],
+  ['never answered', HANG],
+  ['answered with garbage', answer(202, 'ok')],
+  ['answered by a failing gateway', answer(502, 'oh')],
+  ['answered 200 by something else', answer(200, {})],
+  ['timed out by the server', problem(408, 'request-timeout')],
 ]) {
   t.test(`a throw that is ${name} is repeated with its number`, async (t) => {
-    const { client, clock, fetch } = start({ poll: [HANG], throw: [failure, answer(202, { state: 'duplicate' })] });
+    const { client, clock, fetch } = start({
+      poll: [HANG],
+      throw: [failure, answer(202, { state: 'duplicate' })],
+    });
     await clock.settle();
     let outcome;
     client.throw('left', {}).then((value) => {
@@ -456,38 +593,56 @@ for (const [name, failure] of [
     });
     await clock.until(() => outcome);
     t.match(outcome, { thrown: true, state: 'duplicate' });
-    t.same(fetch.of('throw').map(({ url }) => url.search), ['?n=1', '?n=1']);
+    t.same(
+      fetch.of('throw').map(({ url }) => url.search),
+      ['?n=1', '?n=1'],
+    );
     await client.leave();
   });
 }
 
-t.test('a throw that is never answered ends with nobody knowing, and a ticket to ask again', async (t) => {
-  const { client, clock, fetch } = start({
-    poll: [HANG], throw: [RESET, RESET, RESET, RESET, RESET, answer(202, { state: 'duplicate' })],
-  });
-  await clock.settle();
-  let outcome;
-  client.throw('left', {}).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
-  t.match(outcome, { thrown: null, state: 'unanswered', ticket: { id: 'one', n: 1, tried: true } });
-  t.equal(fetch.of('throw').length, 5);
-  const ticket = JSON.parse(JSON.stringify(outcome.ticket));
-  t.match(await client.throw('left', {}, { ticket }), { thrown: true, state: 'duplicate' });
-  t.equal(fetch.of('throw').at(-1).url.search, '?n=1');
-  await client.leave();
-});
+t.test(
+  'a throw that is never answered ends with nobody knowing, and a ticket to ask again',
+  async (t) => {
+    const { client, clock, fetch } = start({
+      poll: [HANG],
+      throw: [RESET, RESET, RESET, RESET, RESET, answer(202, { state: 'duplicate' })],
+    });
+    await clock.settle();
+    let outcome;
+    client.throw('left', {}).then((value) => {
+      outcome = value;
+    });
+    await clock.until(() => outcome);
+    t.match(outcome, {
+      thrown: null,
+      state: 'unanswered',
+      ticket: { id: 'one', n: 1, tried: true },
+    });
+    t.equal(fetch.of('throw').length, 5);
+    const ticket = JSON.parse(JSON.stringify(outcome.ticket));
+    t.match(await client.throw('left', {}, { ticket }), { thrown: true, state: 'duplicate' });
+    t.equal(fetch.of('throw').at(-1).url.search, '?n=1');
+    await client.leave();
+  },
+);
 
 t.test('a neighbor that is busy: the sprite is still yours, and that edge rests', async (t) => {
   const { client, clock, fetch } = start({
     poll: [HANG],
-    throw: [({ url }) => (url.pathname.endsWith('left') && clock.now() < 2500
-      ? problem(503, 'neighbor-busy', BUSY) : answer(202, { state: 'queued' }))],
+    throw: [
+      ({ url }) =>
+        url.pathname.endsWith('left') && clock.now() < 2500
+          ? problem(503, 'neighbor-busy', BUSY)
+          : answer(202, { state: 'queued' }),
+    ],
   });
   await clock.settle();
   t.match(await client.throw('left', {}, { patience: 0 }), {
-    thrown: false, state: 'busy', problem: 'neighbor-busy', retryAfter: 2500,
+    thrown: false,
+    state: 'busy',
+    problem: 'neighbor-busy',
+    retryAfter: 2500,
   });
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
   t.equal(fetch.of('throw').length, 1, 'the second was not even sent');
@@ -504,7 +659,11 @@ t.test('a neighbor that is busy: the sprite is still yours, and that edge rests'
 
 t.test('too many throws: every edge rests', async (t) => {
   const { client, clock, fetch } = start({
-    poll: [HANG], throw: [problem(429, 'too-many-throws', { 'retry-after': '0' }), answer(202, { state: 'queued' })],
+    poll: [HANG],
+    throw: [
+      problem(429, 'too-many-throws', { 'retry-after': '0' }),
+      answer(202, { state: 'queued' }),
+    ],
   });
   await clock.settle();
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
@@ -541,7 +700,11 @@ t.test('busy after no answer proves nothing, unless the number was looked up fir
   await sure.client.leave();
 });
 
-for (const [status, name] of [[413, 'sprite-too-large'], [400, 'bad-sprite'], [400, 'stale-number']]) {
+for (const [status, name] of [
+  [413, 'sprite-too-large'],
+  [400, 'bad-sprite'],
+  [400, 'stale-number'],
+]) {
   t.test(`a throw refused as ${name} is yours, and is not repeated`, async (t) => {
     const { client, clock, fetch } = start({ poll: [HANG], throw: [problem(status, name)] });
     await clock.settle();
@@ -572,13 +735,18 @@ t.test('thrown from a place the server has forgotten: thrown from the new one', 
   });
   await clock.until(() => outcome);
   t.match(outcome, { thrown: true, ticket: { id: 'two' } });
-  t.same(fetch.of('throw').map(({ url }) => url.pathname), ['/throw/one/left', '/throw/two/left']);
+  t.same(
+    fetch.of('throw').map(({ url }) => url.pathname),
+    ['/throw/one/left', '/throw/two/left'],
+  );
   await client.leave();
 });
 
 t.test('a place forgotten between two attempts: nobody knows', async (t) => {
   const { client, clock, fetch } = start({
-    join: [joined('one'), joined('two')], poll: [HANG], throw: [RESET, problem(404, 'unknown-client')],
+    join: [joined('one'), joined('two')],
+    poll: [HANG],
+    throw: [RESET, problem(404, 'unknown-client')],
   });
   await clock.settle();
   let outcome;
@@ -621,36 +789,54 @@ t.test('leaving while a throw waits to be repeated ends it', async (t) => {
 
 t.test('the transient port: throws and leaves go there, polls do not', async (t) => {
   const { client, clock, fetch } = start({
-    join: [joined('one', { transient: 9090 })], poll: [HANG], throw: [answer(202, { state: 'queued' })],
+    join: [joined('one', { transient: 9090 })],
+    poll: [HANG],
+    throw: [answer(202, { state: 'queued' })],
   });
   await clock.settle();
   await client.throw('left', {});
   t.equal(client.leaveUrl, 'http://torus.test:9090/leave/one');
   await client.leave();
-  t.same(fetch.calls.map(({ what, url }) => `${what} ${url.port}`), ['join 8080', 'poll 8080', 'throw 9090', 'leave 9090']);
+  t.same(
+    fetch.calls.map(({ what, url }) => `${what} ${url.port}`),
+    ['join 8080', 'poll 8080', 'throw 9090', 'leave 9090'],
+  );
 });
 
-t.test('a transient port nobody answers on: the main port takes over, with the same number', async (t) => {
-  const { client, clock, fetch } = start({
-    join: [joined('one', { transient: 9090 })],
-    poll: [HANG],
-    throw: [({ url }) => (url.port === '9090' ? RESET : answer(202, { state: 'queued' }))],
-  });
-  await clock.settle();
-  let outcome;
-  client.throw('left', {}).then((value) => {
-    outcome = value;
-  });
-  await clock.until(() => outcome);
-  t.match(outcome, { thrown: true });
-  await client.throw('up', {});
-  t.same(fetch.of('throw').map(({ url }) => url.port + url.search), ['9090?n=1', '8080?n=1', '8080?n=2']);
-  await client.leave();
-});
+t.test(
+  'a transient port nobody answers on: the main port takes over, with the same number',
+  async (t) => {
+    const { client, clock, fetch } = start({
+      join: [joined('one', { transient: 9090 })],
+      poll: [HANG],
+      throw: [({ url }) => (url.port === '9090' ? RESET : answer(202, { state: 'queued' }))],
+    });
+    await clock.settle();
+    let outcome;
+    client.throw('left', {}).then((value) => {
+      outcome = value;
+    });
+    await clock.until(() => outcome);
+    t.match(outcome, { thrown: true });
+    await client.throw('up', {});
+    t.same(
+      fetch.of('throw').map(({ url }) => url.port + url.search),
+      ['9090?n=1', '8080?n=1', '8080?n=2'],
+    );
+    await client.leave();
+  },
+);
 
 t.test('behind TLS, or where it is no port, there is no transient port', async (t) => {
-  for (const [base, transient] of [['https://torus.test/', 9090], ['http://torus.test:8080/', 99_999], ['http://torus.test:8080/', '90']]) {
-    const { client, clock } = start({ join: [joined('one', { transient })], poll: [HANG] }, { base });
+  for (const [base, transient] of [
+    ['https://torus.test/', 9090],
+    ['http://torus.test:8080/', 99_999],
+    ['http://torus.test:8080/', '90'],
+  ]) {
+    const { client, clock } = start(
+      { join: [joined('one', { transient })], poll: [HANG] },
+      { base },
+    );
     await clock.settle();
     t.equal(client.leaveUrl, new URL('leave/one', base).href);
     await client.leave();
@@ -658,10 +844,15 @@ t.test('behind TLS, or where it is no port, there is no transient port', async (
 });
 
 t.test('a server under a path of its own', async (t) => {
-  const { client, clock } = start({}, {
-    base: 'https://example.org/sprites/',
-    fetch: scripted({ sprites: [({ url }) => (url.pathname.endsWith('/join') ? joined('one') : HANG)] }),
-  });
+  const { client, clock } = start(
+    {},
+    {
+      base: 'https://example.org/sprites/',
+      fetch: scripted({
+        sprites: [({ url }) => (url.pathname.endsWith('/join') ? joined('one') : HANG)],
+      }),
+    },
+  );
   await clock.settle();
   t.equal(client.leaveUrl, 'https://example.org/sprites/leave/one');
   client.stop();

@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs';
 import Ajv2020 from 'ajv/dist/2020.js';
 import t from 'tap';
-import { BOUNDS, PICTURES, SpriteError, decodeDataUrl, readSprite, writeSprite } from '../lib/page/sprite.js';
+import {
+  BOUNDS,
+  PICTURES,
+  SpriteError,
+  decodeDataUrl,
+  readSprite,
+  writeSprite,
+} from '../lib/page/sprite.js';
 
 const read = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
 const vectors = read('./vectors/sprites.json');
@@ -33,7 +40,10 @@ for (const { name, json, ok } of vectors) {
     t.equal(validate(parsed.value), ok, 'by the schema');
     if (ok) {
       const sprite = readSprite(parsed.value);
-      t.same(Object.keys(sprite).filter((key) => !(key in schema.properties)), []);
+      t.same(
+        Object.keys(sprite).filter((key) => !(key in schema.properties)),
+        [],
+      );
       t.ok(validate(sprite));
       t.ok(validate(JSON.parse(writeSprite(sprite))), 'and what is written of it again');
     } else {
@@ -45,9 +55,17 @@ for (const { name, json, ok } of vectors) {
 t.test('what JSON cannot say is refused too', async (t) => {
   const good = { id: 'a', picture: 'ball', at: 0.5, speed: [0, 0] };
   for (const bad of [
-    undefined, () => {}, Symbol('sprite'), 1n, { ...good, at: NaN }, { ...good, at: Infinity },
-    { ...good, speed: [NaN, 0] }, { ...good, speed: [0, -Infinity] }, { ...good, speed: [, 0] },
-    { ...good, at: new Number(0.5) }, { ...good, id: new String('a') },
+    undefined,
+    () => {},
+    Symbol('sprite'),
+    1n,
+    { ...good, at: NaN },
+    { ...good, at: Infinity },
+    { ...good, speed: [NaN, 0] },
+    { ...good, speed: [0, -Infinity] },
+    { ...good, speed: new Array(2) },
+    { ...good, at: new Number(0.5) },
+    { ...good, id: new String('a') },
   ]) {
     t.throws(() => readSprite(bad), SpriteError);
   }
@@ -62,7 +80,8 @@ t.test('what is read is a sprite of its own: the given one can change afterwards
 
 t.test('an error says which member, and what it should be', async (t) => {
   t.throws(() => readSprite({ id: 'a', picture: 'ball', at: 2, speed: [0, 0] }), {
-    member: 'at', message: 'at must be a number from 0 to 1',
+    member: 'at',
+    message: 'at must be a number from 0 to 1',
   });
   t.throws(() => readSprite(7), { message: 'a sprite must be an object' });
 });
@@ -71,7 +90,11 @@ t.test('writing brings numbers into their bounds and refuses the rest', async (t
   const sprite = { id: 'a', picture: 'star', at: -3, speed: [1e9, -1e9] };
   t.same(JSON.parse(writeSprite(sprite)), { id: 'a', picture: 'star', at: 0, speed: [20, -20] });
   t.same(JSON.parse(writeSprite({ ...sprite, at: 7, speed: [-1, 1 / 3], name: 'x' })), {
-    id: 'a', picture: 'star', at: 1, speed: [0, 0.333333], name: 'x',
+    id: 'a',
+    picture: 'star',
+    at: 1,
+    speed: [0, 0.333333],
+    name: 'x',
   });
   t.throws(() => writeSprite({ ...sprite, id: '' }), SpriteError);
   t.throws(() => writeSprite({ ...sprite, at: NaN }), SpriteError);

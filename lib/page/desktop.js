@@ -18,6 +18,7 @@ const JUMP = 560;
 const WALK = 0.42; // edge lengths a second
 const WALK_GRIP = 14; // how quickly a walker takes up its speed, a second
 const BOUNCE = 0.62; // of the speed is left after a wall
+const PUSH = 120; // the least with which a wall pushes away
 const BACK = 0.35; // edge lengths a second: the least with which a refused sprite comes back
 const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite shows itself again
 
@@ -32,7 +33,7 @@ const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite
  * @property {number} vz
  * @property {number} half half its side
  * @property {boolean} held by a pointer
- * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies, its throw unanswered
+ * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies, unanswered yet
  * @property {number} flightTime seconds since it crossed that edge
  * @property {object|null} ticket of that throw
  * @property {object|null} look what the stage draws it with
@@ -81,8 +82,19 @@ export class Desktop {
    */
   add(sprite, { x, y, half, vx = 0, vy = 0, vz = 0 }) {
     const body = {
-      sprite, x, y, vx, vy, z: 0, vz, half,
-      held: false, flight: '', flightTime: 0, ticket: null, look: null,
+      sprite,
+      x,
+      y,
+      vx,
+      vy,
+      z: 0,
+      vz,
+      half,
+      held: false,
+      flight: '',
+      flightTime: 0,
+      ticket: null,
+      look: null,
     };
     this.bodies.push(body);
     return body;
@@ -155,9 +167,10 @@ export class Desktop {
 
   /** @returns {boolean} whether anything is on its way, or in a hand */
   get moving() {
-    return this.bodies.some((body) => (
-      body.held || body.flight || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0
-    ));
+    return this.bodies.some(
+      (body) =>
+        body.held || body.flight || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0,
+    );
   }
 
   /** Lets the selected one hop, from the ground. */
@@ -262,10 +275,10 @@ export class Desktop {
   /** A wall bounces what runs into it, and pushes in what stands in it. */
   #wall(body) {
     const { half } = body;
-    if (body.x < half && body.vx <= 0) body.vx = Math.max(-body.vx * BOUNCE, 120);
-    else if (body.x > this.width - half && body.vx >= 0) body.vx = -Math.max(body.vx * BOUNCE, 120);
-    if (body.y < half && body.vy <= 0) body.vy = Math.max(-body.vy * BOUNCE, 120);
-    else if (body.y > this.height - half && body.vy >= 0) body.vy = -Math.max(body.vy * BOUNCE, 120);
+    if (body.x < half && body.vx <= 0) body.vx = bounced(body.vx);
+    else if (body.x > this.width - half && body.vx >= 0) body.vx = -bounced(body.vx);
+    if (body.y < half && body.vy <= 0) body.vy = bounced(body.vy);
+    else if (body.y > this.height - half && body.vy >= 0) body.vy = -bounced(body.vy);
     body.x = Math.min(this.width, Math.max(0, body.x));
     body.y = Math.min(this.height, Math.max(0, body.y));
   }
@@ -288,4 +301,8 @@ export class Desktop {
     }
     if (body.z > 0) body.z = Math.max(0, body.z - 200 * time);
   }
+}
+
+function bounced(speed) {
+  return Math.max(Math.abs(speed) * BOUNCE, PUSH);
 }

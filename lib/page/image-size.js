@@ -34,8 +34,14 @@ export function imageSize(bytes) {
  */
 export function isSmallImage(bytes, type) {
   const size = imageSize(bytes);
-  return size !== null && size.type === type && size.width >= 1 && size.height >= 1
-    && size.width <= LARGEST && size.height <= LARGEST;
+  return (
+    size !== null &&
+    size.type === type &&
+    size.width >= 1 &&
+    size.height >= 1 &&
+    size.width <= LARGEST &&
+    size.height <= LARGEST
+  );
 }
 
 function starts(bytes, text, at = 0) {
@@ -45,7 +51,8 @@ function starts(bytes, text, at = 0) {
 
 /** The screen, or the largest frame: a frame may reach beyond its screen. */
 function gifSize(bytes, view) {
-  const size = { type: 'image/gif', width: view.getUint16(6, true), height: view.getUint16(8, true) };
+  const number = (at) => view.getUint16(at, true);
+  const size = { type: 'image/gif', width: number(6), height: number(8) };
   const table = (flags) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
   const skipBlocks = (from) => {
     let at = from;
@@ -59,8 +66,8 @@ function gifSize(bytes, view) {
       at = skipBlocks(at + 2);
     } else if (kind === 0x2c) {
       frames += 1;
-      size.width = Math.max(size.width, view.getUint16(at + 1, true) + view.getUint16(at + 5, true));
-      size.height = Math.max(size.height, view.getUint16(at + 3, true) + view.getUint16(at + 7, true));
+      size.width = Math.max(size.width, number(at + 1) + number(at + 5));
+      size.height = Math.max(size.height, number(at + 3) + number(at + 7));
       at = skipBlocks(at + 11 + table(view.getUint8(at + 9)));
     } else {
       break; // 0x3b, the end, or what no decoder reads any further
@@ -90,7 +97,8 @@ function jpegSize(view) {
 function webpSize(bytes, view) {
   const type = 'image/webp';
   if (starts(bytes, 'VP8 ', 12)) {
-    return { type, width: view.getUint16(26, true) & 0x3fff, height: view.getUint16(28, true) & 0x3fff };
+    const side = (at) => view.getUint16(at, true) & 0x3fff;
+    return { type, width: side(26), height: side(28) };
   }
   if (starts(bytes, 'VP8L', 12)) {
     const bits = view.getUint32(21, true);

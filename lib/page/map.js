@@ -44,8 +44,10 @@ export class TorusMap {
    * @param {Place|null} place null when it is not known
    */
   show(place) {
-    const same = place && this.#place && ['row', 'column', 'rows', 'columns']
-      .every((key) => place[key] === this.#place[key]);
+    const same =
+      place &&
+      this.#place &&
+      ['row', 'column', 'rows', 'columns'].every((key) => place[key] === this.#place[key]);
     if (same || (!place && !this.#place && this.#shown)) return;
     this.#place = place;
     this.#from = place && this.#shown ? { ...this.#shown } : null;
@@ -100,7 +102,8 @@ export class TorusMap {
     this.#surface(ctx, color, known);
     this.#lines(ctx, color('--map-line'), u, v, rows, columns);
     if (!known) return;
-    if (target.rows * target.columns <= NODES_MOST) this.#dots(ctx, color('--map-dot'), u, v, target);
+    const few = target.rows * target.columns <= NODES_MOST;
+    if (few) this.#dots(ctx, color('--map-dot'), u, v, target);
     this.#self(ctx, color, u, v, { row, column, target });
   }
 
@@ -117,7 +120,12 @@ export class TorusMap {
     for (const { i, j, facing } of this.#patches) {
       if (facing < -0.15) continue;
       ctx.beginPath();
-      for (const [di, dj] of [[0, 0], [1, 0], [1, 1], [0, 1]]) {
+      for (const [di, dj] of [
+        [0, 0],
+        [1, 0],
+        [1, 1],
+        [0, 1],
+      ]) {
         const { x, y } = this.#project(((i + di) / AROUND) * TAU, ((j + dj) / TUBE) * TAU);
         ctx.lineTo(x, y);
       }
@@ -171,7 +179,10 @@ export class TorusMap {
   /** This desktop, and the four it throws to in the colors of its edges. */
   #self(ctx, color, u, v, { row, column, target }) {
     const neighbors = [
-      [0, 1, '--across'], [0, -1, '--across'], [1, 0, '--along'], [-1, 0, '--along'],
+      [0, 1, '--across'],
+      [0, -1, '--across'],
+      [1, 0, '--along'],
+      [-1, 0, '--along'],
     ];
     const i = column + 0.5;
     const j = row + 0.5;
@@ -234,7 +245,9 @@ function mix(from, to, share) {
   for (let at = 1; at < 7; at += 2) {
     const a = parseInt(from.slice(at, at + 2), 16);
     const b = parseInt(to.slice(at, at + 2), 16);
-    color += Math.round(between(a, b, share)).toString(16).padStart(2, '0');
+    color += Math.round(between(a, b, share))
+      .toString(16)
+      .padStart(2, '0');
   }
   return color;
 }

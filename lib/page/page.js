@@ -2,7 +2,7 @@ import { Desktop } from './desktop.js';
 import { shrink } from './images.js';
 import { TorusMap } from './map.js';
 import { drawSticker } from './pictures.js';
-import { Client, opposite } from './protocol.js';
+import { Client } from './protocol.js';
 import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from './sprite.js';
 import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
@@ -18,17 +18,20 @@ import { Store, makeName } from './store.js';
  * stays on the desktop, out of sight; refused, it bounces back; without an answer it waits at its
  * edge and is thrown again with the same number.
  *
- * Going away. A page that is closed leaves the torus at once, by a beacon. A reload must not: it
- * comes back to its place. The browser doesn't say which of the two it is, but the Navigation API
- * announces reloads where there is one, and the usual keys tell of them elsewhere. A reload taken
- * for a leave does no harm: what was waiting flies on, this desktop's sprites are in the tab's
- * memory, and a place is joined anew. A page put into the back-forward cache keeps its place until
- * its lease ends.
+ * Going away. A page that is closed leaves the torus at once, by a beacon, so that nobody throws
+ * into a desktop that is not there. A reload should come back to its place instead; but a browser
+ * doesn't say which of the two it is. So a page that sees a reload coming (by a key, or by a
+ * script: the Navigation API announces it) keeps its place, and any other leaves. A reload taken
+ * for a leave, by the browser's button, does no harm: what waits in the mailbox flies on, this
+ * desktop's sprites are in the tab's memory, and the join fills the hole that the leave has made.
+ * A page in the back-forward cache, or discarded by the system, keeps its place as long as its
+ * lease.
  */
 
 const MOST = 200; // sprites on a desktop; one more puts the oldest away
-const LOOK = 3000; // ms between two looks at the counts, in a small torus
+const LOOK = 2000; // ms between two looks at the counts, in a small torus
 const LOOK_OFFLINE = 6000;
+const SLEPT = 12_000; // ms a look may come late before the machine must have slept
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
 const REJOIN = 1200; // ms to read that another tab has taken over
 
@@ -40,7 +43,10 @@ const tally = { thrown: 0, caught: 0, bounced: 0, refused: 0 };
 
 const desktop = new Desktop(leave);
 const stage = new Stage($('stage'), desktop, {
-  still, onChange: changed, onAway: putAway, onPick: (picture) => take(picture),
+  still,
+  onChange: changed,
+  onAway: putAway,
+  onPick: (picture) => take(picture),
 });
 const map = new TorusMap($('map'), still);
 
@@ -48,6 +54,7 @@ let client;
 let people = 0;
 let saving = 0;
 let looking = 0;
+let lookDue = Infinity;
 let reloading = false;
 let toastTimer = 0;
 
@@ -120,7 +127,8 @@ function leave(body, edge) {
 async function throwIt(body, edge) {
   save();
   const outcome = await client.throw(edge, writeSprite(body.sprite), {
-    patience: 0, ticket: body.ticket,
+    patience: 0,
+    ticket: body.ticket,
   });
   if (body.flight !== edge) return;
   if (outcome.thrown === true) {
@@ -130,18 +138,23 @@ async function throwIt(body, edge) {
     stage.wake();
   } else if (outcome.state === 'unanswered') {
     body.ticket = outcome.ticket;
-    setTimeout(() => {
-      if (body.flight === edge && desktop.bodies.includes(body)) throwIt(body, edge);
-    }, AGAIN * (0.5 + Math.random()));
+    setTimeout(
+      () => {
+        if (body.flight === edge && desktop.bodies.includes(body)) throwIt(body, edge);
+      },
+      AGAIN * (0.5 + Math.random()),
+    );
   } else {
     // Refused, or nobody will ever know: a sprite seen twice is better than one lost.
     tally.bounced += 1;
     desktop.back(body);
     stage.wake();
     if (outcome.state === 'busy') {
-      say(outcome.problem === 'neighbor-busy'
-        ? `The ${neighbor(edge)} has no room: it came back.`
-        : 'Too much at once: it came back. Try again in a moment.');
+      say(
+        outcome.problem === 'neighbor-busy'
+          ? `The ${neighbor(edge)} has no room: it came back.`
+          : 'Too much at once: it came back. Try again in a moment.',
+      );
     } else if (outcome.problem === 'sprite-too-large') {
       say('That one is too large for this server: it came back.');
     } else {
@@ -168,10 +181,12 @@ function onState(state, { why }) {
 function words(why = client.why) {
   const { state } = client;
   const text = {
-    joining: why === 'unknown-client' ? 'The server has forgotten this place. Joining anew…' : 'Joining…',
-    online: people === 1
-      ? 'Only you, right now: what you throw over one edge comes back by the other.'
-      : 'Throw something over an edge.',
+    joining:
+      why === 'unknown-client' ? 'The server has forgotten this place. Joining anew…' : 'Joining…',
+    online:
+      people === 1
+        ? 'Only you, right now: what you throw over one edge comes back by the other.'
+        : 'Throw something over an edge.',
     offline: offline(why),
     superseded: 'Another tab has taken over this place. Joining anew…',
     left: 'You have left the torus.',
@@ -182,12 +197,13 @@ function words(why = client.why) {
 }
 
 function offline(why) {
-  const reason = {
-    draining: 'The server is restarting',
-    'torus-full': 'The torus is full',
-    'too-many-joins': 'Too many came at once',
-    'too-many-connections': 'The server is full',
-  }[why] ?? (navigator.onLine === false ? 'You are offline' : 'The server does not answer');
+  const reason =
+    {
+      draining: 'The server is restarting',
+      'torus-full': 'The torus is full',
+      'too-many-joins': 'Too many came at once',
+      'too-many-connections': 'The server is full',
+    }[why] ?? (navigator.onLine === false ? 'You are offline' : 'The server does not answer');
   return `${reason}. Trying again… Until then the edges are walls, and nothing gets lost.`;
 }
 
@@ -196,7 +212,11 @@ async function look() {
   clearTimeout(looking);
   const online = client.state === 'online';
   const pace = Math.min(30_000, Math.max(LOOK, LOOK * Math.sqrt(people / 300)));
-  looking = setTimeout(look, (online ? pace : LOOK_OFFLINE) * (0.85 + 0.3 * Math.random()));
+  const wait = (online ? pace : LOOK_OFFLINE) * (0.85 + 0.3 * Math.random());
+  looking = setTimeout(look, wait);
+  // A machine that slept may hold a poll on a connection that is long dead.
+  if (!document.hidden && Date.now() - lookDue > SLEPT) client.wake();
+  lookDue = document.hidden ? Infinity : Date.now() + wait;
   if (document.hidden || client.state === 'left') return;
   const [status, place] = await Promise.all([client.status(), client.place()]);
   if (status && Number.isSafeInteger(status.clients) && status.clients >= 0) count(status.clients);
@@ -214,7 +234,7 @@ function count(clients) {
   $('count').classList.remove('bump');
   void $('count').offsetWidth; // So that the animation begins anew.
   $('count').classList.add('bump');
-  $('count-words').textContent = now === 1 ? 'person connected right now' : 'people connected right now';
+  $('count-words').textContent = `${now === 1 ? 'person' : 'people'} connected right now`;
   document.title = `${text} · Sprites`;
   document.body.dataset.people = now;
   words();
@@ -280,7 +300,11 @@ function changed() {
   canvas.dataset.sprites = bodies.length - flying;
   canvas.dataset.flying = flying;
   canvas.dataset.moving = desktop.moving;
-  canvas.dataset.where = bodies.filter((body) => !body.flight).slice(-20).map(at).join(',');
+  canvas.dataset.where = bodies
+    .filter((body) => !body.flight)
+    .slice(-20)
+    .map(at)
+    .join(',');
   for (const [name, number] of Object.entries(tally)) canvas.dataset[name] = number;
   clearTimeout(saving);
   saving = setTimeout(save, 300);
@@ -290,12 +314,16 @@ function save() {
   clearTimeout(saving);
   store.keepDesktop({
     sprites: desktop.bodies.map(({ sprite, x, y, flight, ticket }) => ({
-      sprite, x: x / desktop.width, y: y / desktop.height, flight, ticket,
+      sprite,
+      x: x / desktop.width,
+      y: y / desktop.height,
+      flight,
+      ticket,
     })),
   });
 }
 
-/** Brings back what this tab remembers. It may be anything: whoever owns the tab can write there. */
+/** Brings back what this tab remembers. It may be anything: whoever owns the tab may write it. */
 function recall(kept) {
   const list = Array.isArray(kept?.sprites) ? kept.sprites.slice(-MOST) : [];
   for (const entry of list) {
@@ -303,7 +331,9 @@ function recall(kept) {
       const sprite = readSprite(entry?.sprite);
       const share = (value) => (value >= 0 && value <= 1 ? value : 0.5);
       const body = desktop.add(sprite, {
-        x: share(entry.x) * desktop.width, y: share(entry.y) * desktop.height, half: stage.half,
+        x: share(entry.x) * desktop.width,
+        y: share(entry.y) * desktop.height,
+        half: stage.half,
       });
       stage.dress(body);
       const { ticket, flight } = entry;
@@ -364,7 +394,7 @@ function listen() {
     store.keepPlace(null);
   });
   addEventListener('pageshow', (event) => {
-    if (event.persisted) client.start();
+    if (event.persisted) client.start(); // If its lease has run out, it will join anew.
   });
 }
 
@@ -465,7 +495,8 @@ async function main() {
   recall(kept.desktop);
   if (desktop.bodies.length === 0) {
     take(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
-      x: desktop.width * 0.5, y: desktop.height * 0.78,
+      x: desktop.width * 0.5,
+      y: desktop.height * 0.78,
     });
   }
   changed();

@@ -6,6 +6,14 @@
 const INK = '#2a2342';
 const TAU = Math.PI * 2;
 
+const GHOST =
+  'M18 86 V46 C18 10 82 10 82 46 V86 Q75 76 68 84 Q61 92 54 82 ' +
+  'Q50 77 46 82 Q39 92 32 84 Q25 76 18 86Z';
+const HULL = 'M50 6 C66 18 70 38 68 58 L62 80 H38 L32 58 C30 38 34 18 50 6Z';
+const ROCKET =
+  'M50 6 C66 18 70 38 68 58 L82 72 L80 84 L64 78 L60 82 L58 90 L50 97 ' +
+  'L42 90 L40 82 L36 78 L20 84 L18 72 L32 58 C30 38 34 18 50 6Z';
+
 /** Each draws in a square of 100 by 100. `cut` is the outline that the rim follows. */
 const DRAWINGS = {
   ball: {
@@ -38,7 +46,7 @@ const DRAWINGS = {
     },
   },
   ghost: {
-    cut: [new Path2D('M18 86 V46 C18 10 82 10 82 46 V86 Q75 76 68 84 Q61 92 54 82 Q50 77 46 82 Q39 92 32 84 Q25 76 18 86Z')],
+    cut: [new Path2D(GHOST)],
     paint(ctx) {
       const [outline] = this.cut;
       fill(ctx, outline, '#cfc4ff');
@@ -52,11 +60,11 @@ const DRAWINGS = {
     },
   },
   rocket: {
-    cut: [new Path2D('M50 6 C66 18 70 38 68 58 L82 72 L80 84 L64 78 L60 82 L58 90 L50 97 L42 90 L40 82 L36 78 L20 84 L18 72 L32 58 C30 38 34 18 50 6Z')],
+    cut: [new Path2D(ROCKET)],
     paint(ctx) {
       fill(ctx, new Path2D('M40 80 H60 L58 90 L50 97 L42 90Z'), '#ffc53d');
       fill(ctx, new Path2D('M32 56 L18 72 L20 84 L38 77Z M68 56 L82 72 L80 84 L62 77Z'), '#ff6b4a');
-      fill(ctx, new Path2D('M50 6 C66 18 70 38 68 58 L62 80 H38 L32 58 C30 38 34 18 50 6Z'), '#f4f0ff');
+      fill(ctx, new Path2D(HULL), '#f4f0ff');
       fill(ctx, new Path2D('M50 6 C66 18 70 38 68 58 L62 80 H52 C58 52 58 26 50 6Z'), '#d9d0f5');
       fill(ctx, new Path2D('M50 6 C57 11 62 18 65 27 H35 C38 18 43 11 50 6Z'), '#ff6b4a');
       fill(ctx, circlePath(50, 44, 11), INK);

@@ -112,10 +112,9 @@ export function backoff(failures, first, most, random) {
  * @typedef {object} Outcome
  * @property {boolean|null} thrown true: the server is answerable for the sprite; false: it is still
  *     yours; null: nobody knows
- * @property {'delivered'|'queued'|'duplicate'|'busy'|'refused'|'offline'|'unanswered'|'forgotten'} state
- *     thrown: `delivered` to a parked poll, `queued` in the neighbor's mailbox, `duplicate` thrown
- *     by an earlier attempt. Yours: `busy` try later, `refused` it won't be taken as it is,
- *     `offline` no place to throw from. Not known: `unanswered` throw it again with the same
+ * @property {string} state thrown: `delivered` to a parked poll, `queued` in the neighbor's
+ *     mailbox, `duplicate` thrown by an earlier attempt. Yours: `busy` try later, `refused` it
+ *     won't be taken as it is, `offline` no place to throw from. Not known: `unanswered` throw it again with the same
  *     ticket, `forgotten` the server has forgotten this place, so no later answer will tell
  * @property {string} [problem] the problem's name, such as `neighbor-busy`
  * @property {number} [retryAfter] ms after which another throw has a chance
@@ -343,8 +342,8 @@ export class Client {
    * @param {'left'|'right'|'up'|'down'} edge
    * @param {object|string} sprite an object, or its JSON
    * @param {object} [options]
-   * @param {number} [options.patience] ms to go on trying while the server says it is busy, or while
-   *     there is no place to throw from; 0 to be told at once
+   * @param {number} [options.patience] ms to go on trying while the server says it is busy, or
+   *     while there is no place to throw from; 0 to be told at once
    * @param {Ticket} [options.ticket] of an earlier outcome, to throw the same sprite again
    * @returns {Promise<Outcome>}
    * @throws {TypeError} on an edge that isn't one
@@ -361,7 +360,9 @@ export class Client {
       return say(mine(), 'refused', { problem: 'sprite-too-large' });
     }
     for (let unanswered = 0; ;) {
-      if (this.#state === 'left') return ticket.tried ? say(null, 'unanswered') : say(false, 'offline');
+      if (this.#state === 'left') {
+        return ticket.tried ? say(null, 'unanswered') : say(false, 'offline');
+      }
       if (!this.#id || ticket.id !== this.#id) {
         if (ticket.tried) return say(null, 'forgotten');
         if (!this.#id && !(await this.#joined(end))) return say(false, 'offline');
@@ -371,7 +372,8 @@ export class Client {
       if (busy) {
         const { problem, until } = busy;
         const retryAfter = until - this.#timers.now();
-        if (until > end) return say(mine(), ticket.tried ? 'unanswered' : 'busy', { problem, retryAfter });
+        const state = ticket.tried ? 'unanswered' : 'busy';
+        if (until > end) return say(mine(), state, { problem, retryAfter });
         await this.#sleep(retryAfter);
         continue;
       }
@@ -411,11 +413,12 @@ export class Client {
         if (sure) ticket.tried = false;
         const wait = Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast);
         this.#busy[problem === 'neighbor-busy' ? edge : 'all'] = {
-          problem, until: this.#timers.now() + this.#spread(wait),
+          problem,
+          until: this.#timers.now() + this.#spread(wait),
         };
         continue; // Above it is seen whether there is patience left.
       }
-      if (answer && answer.status >= 400 && answer.status < 500 && problem && answer.status !== 408) {
+      if (problem && answer.status < 500 && answer.status !== 408) {
         // Below the window nobody knows any more; else an earlier attempt was refused as well.
         if (doubtful && problem === 'stale-number') return say(null, 'forgotten', { problem });
         ticket.tried = false;
@@ -463,13 +466,15 @@ export class Client {
   /** @returns {Promise<{ms: number, firm: boolean}|undefined>} how long to wait before going on */
   async #pollOnce(run) {
     const id = this.#id;
-    const seconds = this.#doubt
-      ? this.#limits.holdLeast
-      : Math.min(this.#hold ?? Infinity, this.#holdMost);
+    const seconds =
+      this.#doubt || this.#state !== 'online'
+        ? this.#limits.holdLeast
+        : Math.min(this.#hold ?? Infinity, this.#holdMost);
     const hold = Number.isFinite(seconds) ? `&hold=${seconds}` : '';
     // The server may add jitter to a hold, so some of the slack grows with it.
-    const most = (Number.isFinite(seconds) ? seconds : this.#limits.holdUnknown) * 1250
-      + (this.#doubt ? this.#limits.doubtSlack : this.#limits.pollSlack);
+    const most =
+      (Number.isFinite(seconds) ? seconds : this.#limits.holdUnknown) * 1250 +
+      (this.#doubt ? this.#limits.doubtSlack : this.#limits.pollSlack);
     const poll = { since: this.#timers.now(), again: false };
     this.#poll = poll;
     const url = this.#url(`poll/${id}?ack=${this.#ack}${hold}`);
@@ -608,7 +613,8 @@ export class Client {
     this.#maxSprite = positive(limits.maxSprite);
     // The transient port speaks plain HTTP: behind TLS there is only the main one.
     const port = Number.isInteger(limits.transient) && limits.transient < 65_536;
-    this.#transient = port && this.#base.protocol === 'http:' ? positive(limits.transient) : undefined;
+    this.#transient =
+      port && this.#base.protocol === 'http:' ? positive(limits.transient) : undefined;
   }
 
   #halt() {
@@ -668,8 +674,8 @@ export class Client {
     return new Promise((resolve) => {
       let timer;
       const look = () => {
-        const over = this.#state === 'left' || this.#state === 'superseded'
-          || this.#timers.now() >= end;
+        const over =
+          this.#state === 'left' || this.#state === 'superseded' || this.#timers.now() >= end;
         if (!isTrue() && !over) return false;
         this.#timers.clearTimeout(timer);
         this.#waiters.delete(look);
@@ -679,7 +685,8 @@ export class Client {
       if (look()) return;
       this.#waiters.add(look);
       const wait = () => {
-        timer = this.#timers.setTimeout(() => look() || wait(), Math.max(1, end - this.#timers.now()));
+        const left = Math.max(1, end - this.#timers.now());
+        timer = this.#timers.setTimeout(() => look() || wait(), left);
       };
       wait();
     });
@@ -809,15 +816,25 @@ function isUnknown(answer) {
 function readResume(value) {
   if (!isObject(value)) return null;
   const { id, ack = 0, n = 0 } = value;
-  const good = typeof id === 'string' && /^[\w-]{1,64}$/.test(id)
-    && Number.isSafeInteger(ack) && ack >= 0 && Number.isSafeInteger(n) && n >= 0;
+  const good =
+    typeof id === 'string' &&
+    /^[\w-]{1,64}$/.test(id) &&
+    Number.isSafeInteger(ack) &&
+    ack >= 0 &&
+    Number.isSafeInteger(n) &&
+    n >= 0;
   return good ? { ...value, id, ack, n } : null;
 }
 
 /** @returns {Array<{seq: number, from: string, sprite: object}>|null} null for what is no answer */
 function readEntries(json) {
   if (!isObject(json) || !Array.isArray(json.sprites)) return null;
-  const good = json.sprites.every((entry) => isObject(entry) && Number.isSafeInteger(entry.seq)
-    && EDGES.includes(entry.from) && isObject(entry.sprite));
+  const good = json.sprites.every(
+    (entry) =>
+      isObject(entry) &&
+      Number.isSafeInteger(entry.seq) &&
+      EDGES.includes(entry.from) &&
+      isObject(entry.sprite),
+  );
   return good ? json.sprites : null;
 }

@@ -1,6 +1,7 @@
 /**
- * The sprite itself, in the written format that page, desktop and swarm share. The server relays any
- * JSON object; so whatever comes in is read here, member by member, before anything is done with it.
+ * The sprite itself, in the written format that page, desktop and swarm share. The server relays
+ * any JSON object; so whatever comes in is read here, member by member, before anything is done
+ * with it.
  *
  *     {
  *       "id": "k3f9a-7",                its own, 1 to 64 of A-Z a-z 0-9 _ -
@@ -23,7 +24,8 @@ export const PICTURES = Object.freeze(['ball', 'star', 'ghost', 'rocket', 'fish'
 export const BOUNDS = Object.freeze({ id: 64, name: 40, dataUrl: 12_000, speed: 20 });
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
-const DATA_URL = /^data:image\/(?:png|jpeg|webp|gif);base64,((?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?)$/;
+const DATA_URL = /^data:image\/(?:png|jpeg|webp|gif);base64,/;
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /**
  * @typedef {object} Sprite
@@ -63,14 +65,24 @@ export function readSprite(value) {
     throw new SpriteError('id', `1 to ${BOUNDS.id} of A-Z a-z 0-9 _ -`);
   }
   if (typeof picture !== 'string' || !isPicture(picture)) {
-    throw new SpriteError('picture', `one of ${PICTURES.join(', ')}, or a data URL of a PNG, JPEG, `
-      + `WebP or GIF in base64 of at most ${BOUNDS.dataUrl} characters`);
+    throw new SpriteError(
+      'picture',
+      `one of ${PICTURES.join(', ')}, or a data URL of a PNG, JPEG, ` +
+        `WebP or GIF in base64 of at most ${BOUNDS.dataUrl} characters`,
+    );
   }
   if (!within(at, 0, 1)) throw new SpriteError('at', 'a number from 0 to 1');
-  if (!Array.isArray(speed) || speed.length !== 2 || !within(speed[0], 0, BOUNDS.speed)
-    || !within(speed[1], -BOUNDS.speed, BOUNDS.speed)) {
-    throw new SpriteError('speed', `[across, along], across from 0 to ${BOUNDS.speed}, `
-      + `along from -${BOUNDS.speed} to ${BOUNDS.speed}`);
+  if (
+    !Array.isArray(speed) ||
+    speed.length !== 2 ||
+    !within(speed[0], 0, BOUNDS.speed) ||
+    !within(speed[1], -BOUNDS.speed, BOUNDS.speed)
+  ) {
+    throw new SpriteError(
+      'speed',
+      `[across, along], across from 0 to ${BOUNDS.speed}, ` +
+        `along from -${BOUNDS.speed} to ${BOUNDS.speed}`,
+    );
   }
   const sprite = { id, picture, at, speed: [speed[0], speed[1]] };
   if (name === undefined) return sprite;
@@ -89,16 +101,18 @@ export function readSprite(value) {
  * @throws {SpriteError} when the rest of it is wrong
  */
 export function writeSprite({ id, picture, at, speed, name }) {
-  return JSON.stringify(readSprite({
-    id,
-    picture,
-    at: round(clamp(at, 0, 1)),
-    speed: [
-      round(clamp(speed[0], 0, BOUNDS.speed)),
-      round(clamp(speed[1], -BOUNDS.speed, BOUNDS.speed)),
-    ],
-    name,
-  }));
+  return JSON.stringify(
+    readSprite({
+      id,
+      picture,
+      at: round(clamp(at, 0, 1)),
+      speed: [
+        round(clamp(speed[0], 0, BOUNDS.speed)),
+        round(clamp(speed[1], -BOUNDS.speed, BOUNDS.speed)),
+      ],
+      name,
+    }),
+  );
 }
 
 /**
@@ -117,8 +131,10 @@ export function decodeDataUrl(url) {
 function isPicture(picture) {
   if (PICTURES.includes(picture)) return true;
   if (picture.length > BOUNDS.dataUrl) return false;
-  const data = DATA_URL.exec(picture);
-  return data !== null && data[1].length > 0;
+  const head = DATA_URL.exec(picture)?.[0];
+  return (
+    head !== undefined && picture.length > head.length && BASE64.test(picture.slice(head.length))
+  );
 }
 
 function within(value, least, most) {

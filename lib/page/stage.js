@@ -36,9 +36,6 @@ export class Stage {
   #keys = new Set();
   #byKeys = false;
   #moving = false;
-  /** frames drawn so far, and how long they took to draw in all (ms) */
-  frames = 0;
-  drawn = 0;
 
   /**
    * @param {HTMLCanvasElement} canvas
@@ -93,7 +90,8 @@ export class Stage {
     this.#canvas.width = Math.round(clientWidth * ratio);
     this.#canvas.height = Math.round(clientHeight * ratio);
     this.#desktop.resize(clientWidth, clientHeight);
-    const half = Math.round(Math.max(30, Math.min(46, Math.min(clientWidth, clientHeight) * 0.062)));
+    const side = Math.min(clientWidth, clientHeight);
+    const half = Math.round(Math.max(30, Math.min(46, side * 0.062)));
     if (ratio !== this.#ratio || half !== this.#half || !this.#shadow) {
       this.#ratio = ratio;
       this.#half = half;
@@ -173,10 +171,7 @@ export class Stage {
         rippling = true;
       }
     }
-    const begin = performance.now();
     this.#draw();
-    this.frames += 1;
-    this.drawn += performance.now() - begin;
     if (moving || rippling || this.#grips.size > 0) {
       this.#frame = requestAnimationFrame(this.#tick);
     } else {
@@ -202,7 +197,8 @@ export class Stage {
       ctx.strokeStyle = ripple.color;
       ctx.lineWidth = (1 - share) * 10 * ratio;
       ctx.beginPath();
-      ctx.arc(ripple.x * ratio, ripple.y * ratio, ripple.size * (0.6 + 2.4 * Math.sqrt(share)) * ratio, 0, TAU);
+      const radius = ripple.size * (0.6 + 2.4 * Math.sqrt(share)) * ratio;
+      ctx.arc(ripple.x * ratio, ripple.y * ratio, radius, 0, TAU);
       ctx.stroke();
     }
     ctx.globalAlpha = 1;
@@ -309,7 +305,7 @@ export class Stage {
     this.wake();
   };
 
-  /** The sample from which on the speed is measured: a little before the last, or the next older. */
+  /** The sample from which on speed is measured: a little before the last, or the next older. */
   #since(samples, last) {
     let first = null;
     for (const sample of samples) {

@@ -65,7 +65,9 @@ export class Store {
 /** @returns {string} a name of its own, in the characters an id may have */
 export function makeName() {
   const bytes = crypto.getRandomValues(new Uint8Array(9));
-  return btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_');
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_');
 }
 
 function read(key) {

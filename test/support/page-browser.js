@@ -1,3 +1,4 @@
+/* global document */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -15,7 +16,9 @@ const SPEED = 0.8; // edge lengths a second
 
 /** @returns {string|false} why the browser tests can't run here, for a test's `skip` */
 export function noBrowser() {
-  return existsSync(CHROMIUM) ? false : `there is no ${CHROMIUM}: apt-get install chromium, or set CHROMIUM`;
+  return existsSync(CHROMIUM)
+    ? false
+    : `there is no ${CHROMIUM}: apt-get install chromium, or set CHROMIUM`;
 }
 
 /** A server of its own process, that can be killed and started again on the same port. */
@@ -35,7 +38,16 @@ export class Server {
   }
 
   async start() {
-    const args = [PROGRAM, '--port', this.#port, '--host', '127.0.0.1', '--capacity', '1000', ...this.#args];
+    const args = [
+      PROGRAM,
+      '--port',
+      this.#port,
+      '--host',
+      '127.0.0.1',
+      '--capacity',
+      '1000',
+      ...this.#args,
+    ];
     // By env: the test runner's own hooks, which it puts into every child, are not for a server.
     const command = ['-u', 'NODE_OPTIONS', process.execPath, ...args.map(String)];
     this.#child = spawn('env', command, { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -48,7 +60,9 @@ export class Server {
       };
       this.#child.stdout.on('data', hear);
       this.#child.stderr.on('data', hear);
-      this.#child.once('exit', (code) => reject(new Error(`the server ended with ${code}: ${said}`)));
+      this.#child.once('exit', (code) =>
+        reject(new Error(`the server ended with ${code}: ${said}`)),
+      );
     });
     this.#port = await listening;
     return this;
@@ -89,8 +103,13 @@ export class Browser {
     this.#browser = await chromium.launch({
       executablePath: CHROMIUM,
       args: [
-        '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
-        '--disable-background-networking', '--disable-component-update', '--disable-sync',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
       ],
     });
     return this;
@@ -108,7 +127,10 @@ export class Browser {
    * @returns {Promise<import('playwright-core').Page>} it has joined
    */
   async visit(base, options = {}) {
-    const context = await this.#browser.newContext({ viewport: { width: 1000, height: 700 }, ...options });
+    const context = await this.#browser.newContext({
+      viewport: { width: 1000, height: 700 },
+      ...options,
+    });
     context.on('request', (request) => this.requests.push(request.url()));
     context.on('page', (page) => this.#watch(page));
     const page = await context.newPage();
@@ -121,8 +143,11 @@ export class Browser {
     page.on('pageerror', (error) => this.complaints.push(error.stack));
     page.on('console', (message) => {
       // A server that is away on purpose is no complaint; what the policy forbids is one.
-      const expected = /Failed to load resource|ERR_(CONNECTION|INTERNET|EMPTY)/.test(message.text());
-      if (['error', 'warning'].includes(message.type()) && !expected) this.complaints.push(message.text());
+      const expected = /Failed to load resource|ERR_(CONNECTION|INTERNET|EMPTY)/.test(
+        message.text(),
+      );
+      if (['error', 'warning'].includes(message.type()) && !expected)
+        this.complaints.push(message.text());
     });
   }
 }
@@ -132,30 +157,52 @@ export function online(page, state = 'online') {
   return page.waitForSelector(`body[data-state=${state}]`, { timeout: 30_000 });
 }
 
-/** @returns {Promise<object>} what the desktop says about itself: numbers, and where the sprites are */
+/** @returns {Promise<object>} what the desktop says about itself: numbers, and `list` of sprites */
 export async function look(page) {
   const data = await page.evaluate(() => ({ ...document.getElementById('stage').dataset }));
   const { where = '', ...numbers } = data;
-  const sprites = where === '' ? [] : where.split(',').map((entry) => {
-    const [id, x, y] = entry.split(' ');
-    return { id, x: Number(x), y: Number(y) };
-  });
-  return { ...Object.fromEntries(Object.entries(numbers).map(([key, value]) => [key, Number(value)])), list: sprites };
+  const sprites =
+    where === ''
+      ? []
+      : where.split(',').map((entry) => {
+          const [id, x, y] = entry.split(' ');
+          return { id, x: Number(x), y: Number(y) };
+        });
+  return {
+    ...Object.fromEntries(Object.entries(numbers).map(([key, value]) => [key, Number(value)])),
+    list: sprites,
+  };
 }
 
 /** Waits until a number of the desktop is at least so much. */
 export function until(page, name, least) {
-  return page.waitForFunction(([key, number]) => (
-    Number(document.getElementById('stage').dataset[key]) >= number
-  ), [name, least], { timeout: 30_000 });
+  return page.waitForFunction(
+    ([key, number]) => Number(document.getElementById('stage').dataset[key]) >= number,
+    [name, least],
+    { timeout: 30_000 },
+  );
 }
 
 /** Waits until the desktop has exactly so many sprites, and none in flight. */
 export function holds(page, count) {
-  return page.waitForFunction((number) => {
-    const { sprites, flying } = document.getElementById('stage').dataset;
-    return Number(sprites) === number && Number(flying) === 0;
-  }, count, { timeout: 30_000 });
+  return page.waitForFunction(
+    (number) => {
+      const { sprites, flying } = document.getElementById('stage').dataset;
+      return Number(sprites) === number && Number(flying) === 0;
+    },
+    count,
+    { timeout: 30_000 },
+  );
+}
+
+/** Waits until the page knows that it is not alone on the torus. */
+export function among(page) {
+  return page.waitForFunction(() => !/ 1 1$/.test(document.body.dataset.place ?? ' 1 1'));
+}
+
+/** @returns {Promise<object>} what the tab remembers of its place or its desktop */
+export function memory(page, of) {
+  return page.evaluate((key) => JSON.parse(sessionStorage.getItem(key)), `sprites.${of}`);
 }
 
 /** Waits until everything on the desktop lies still: before that nobody knows where it is. */
@@ -185,19 +232,19 @@ export async function drag(page, from, to, { finger = false, pace = 16, still = 
     const type = step === 0 ? 0 : step <= STEPS ? 1 : 2;
     return finger
       ? session.send('Input.dispatchTouchEvent', {
-        type: ['touchStart', 'touchMove', 'touchEnd'][type],
-        touchPoints: type === 2 ? [] : [{ x, y }],
-        timestamp,
-      })
+          type: ['touchStart', 'touchMove', 'touchEnd'][type],
+          touchPoints: type === 2 ? [] : [{ x, y }],
+          timestamp,
+        })
       : session.send('Input.dispatchMouseEvent', {
-        type: ['mousePressed', 'mouseMoved', 'mouseReleased'][type],
-        button: 'left',
-        buttons: type === 2 ? 0 : 1,
-        clickCount: 1,
-        x,
-        y,
-        timestamp,
-      });
+          type: ['mousePressed', 'mouseMoved', 'mouseReleased'][type],
+          button: 'left',
+          buttons: type === 2 ? 0 : 1,
+          clickCount: 1,
+          x,
+          y,
+          timestamp,
+        });
   };
   for (let step = 0; step <= STEPS; step += 1) {
     const share = step / STEPS;
@@ -211,7 +258,10 @@ export async function drag(page, from, to, { finger = false, pace = 16, still = 
 export async function hurl(page, { x, y }, edge, how) {
   const { width, height } = await page.locator('#stage').boundingBox();
   const to = {
-    left: { x: 2, y }, right: { x: width - 2, y }, up: { x, y: 2 }, down: { x, y: height - 2 },
+    left: { x: 2, y },
+    right: { x: width - 2, y },
+    up: { x, y: 2 },
+    down: { x, y: height - 2 },
   }[edge];
   const share = Math.abs(to.x - x) / width + Math.abs(to.y - y) / height;
   await drag(page, { x, y }, to, { pace: (share / STEPS / SPEED) * 1000, ...how });
@@ -241,7 +291,12 @@ export function png(width, height, data) {
   head.writeUInt32BE(height, 4);
   head.set([8, 2, 0, 0, 0], 8);
   const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-  return Buffer.concat([signature, chunk('IHDR', head), chunk('IDAT', data), chunk('IEND', Buffer.alloc(0))]);
+  return Buffer.concat([
+    signature,
+    chunk('IHDR', head),
+    chunk('IDAT', data),
+    chunk('IEND', Buffer.alloc(0)),
+  ]);
 }
 
 function chunk(type, data) {
@@ -260,4 +315,64 @@ function crc(bytes) {
     for (let bit = 0; bit < 8; bit += 1) sum = (sum >>> 1) ^ (sum & 1 ? 0xedb88320 : 0);
   }
   return (sum ^ 0xffffffff) >>> 0;
+}
+
+/**
+ * What the browser tests of one file share: a browser, and servers that end with it.
+ *
+ * @param {import('tap').Test} t the file's own
+ * @returns {object} `browser`; `skip`, for every test; `serve(...args)` starts a server for one
+ *     test; `end(server, ...pages)` ends it and its visitors; `clients(server, count)` waits until
+ *     it knows so many; `nothingElse(t)` asserts that no page complained or asked anyone else
+ */
+export function browserRig(t) {
+  const skip = noBrowser();
+  const browser = new Browser();
+  const servers = [];
+  t.before(async () => {
+    if (!skip) await browser.start();
+  });
+  t.teardown(async () => {
+    await browser.stop();
+    for (const server of servers) await server.stop('SIGKILL');
+  });
+  return {
+    browser,
+    skip,
+    async serve(...args) {
+      const server = await new Server(...args).start();
+      servers.push(server);
+      return server;
+    },
+    async end(server, ...pages) {
+      for (const page of pages) await page.context().close();
+      await server.stop('SIGKILL');
+    },
+    clients: (server, count) => soon(async () => (await server.status()).clients === count),
+    nothingElse(t) {
+      t.ok(browser.requests.length > 50);
+      t.same(
+        browser.requests.filter((url) => !/^(http:\/\/127\.0\.0\.1:\d+\/|data:|blob:)/.test(url)),
+        [],
+      );
+      t.same(browser.complaints, []);
+    },
+  };
+}
+
+/** @returns {Promise<boolean>} whether it came true within half a minute */
+export async function soon(isSo) {
+  for (let i = 0; i < 600; i += 1) {
+    if (await isSo()) return true;
+    await new Promise((go) => {
+      setTimeout(go, 50);
+    });
+  }
+  return false;
+}
+
+/** @returns {Promise<string[]>} over which edge sprites go to the other page, of two, and back */
+export async function edgeBetween(page, other) {
+  const [[row, , rows], [otherRow]] = [await place(page), await place(other)];
+  return rows === 1 || row === otherRow ? ['right', 'left'] : ['down', 'up'];
 }

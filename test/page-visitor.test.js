@@ -1,0 +1,449 @@
+/* global DataTransfer, DragEvent, KeyboardEvent, dispatchEvent, document, location,
+   requestAnimationFrame, window */
+import { mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { Client } from '../lib/page/protocol.js';
+import {
+  among,
+  browserRig,
+  drag,
+  edgeBetween,
+  holds,
+  hurl,
+  look,
+  memory,
+  noisePng,
+  online,
+  place,
+  png,
+  resting,
+  until,
+} from './support/page-browser.js';
+
+/** One visitor: how a page comes and goes, what it takes in, and by which hands it is used. */
+
+const PICTURES = fileURLToPath(new URL('./pictures/', import.meta.url));
+
+const { browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+
+t.test(
+  'a reload comes back to its place, with its sprites; closing leaves at once',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    await page.locator('.pick').nth(2).click();
+    await resting(page);
+    await holds(page, 2);
+    const id = () => page.evaluate(() => JSON.parse(sessionStorage.getItem('sprites.place')).id);
+    const sprites = async () => (await look(page)).list.map((sprite) => sprite.id);
+    const before = { id: await id(), sprites: await sprites() };
+    const reloads = {
+      'by a script': () =>
+        Promise.all([
+          page.waitForEvent('load'),
+          page.evaluate(() => {
+            setTimeout(() => location.reload());
+          }),
+        ]),
+      'by a key': async () => {
+        await page.keyboard.press('F5'); // Which a browser without a window only tells the page.
+        await page.reload();
+      },
+    };
+    for (const [how, reload] of Object.entries(reloads)) {
+      await reload();
+      await online(page);
+      await holds(page, 2);
+      t.equal(await id(), before.id, `the same place: ${how}`);
+      t.same(await sprites(), before.sprites, 'the same sprites');
+      t.equal((await server.status()).joined, 1);
+    }
+
+    // As by the browser's button, which tells the page nothing: it leaves, and joins anew.
+    await page.reload();
+    await online(page);
+    await holds(page, 2);
+    t.same(await sprites(), before.sprites, 'the same sprites all the same');
+    t.ok(await clients(server, 1), 'and no place is left behind');
+
+    await page.close({ runBeforeUnload: true });
+    t.ok(await clients(server, 0), 'gone without waiting for the lease');
+    await end(server, page);
+  },
+);
+
+t.test('a duplicated tab joins anew and has no copies of the sprites', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const [{ id }] = (await look(page)).list;
+  const opened = page.waitForEvent('popup');
+  await page.evaluate(() => window.open('/') !== null);
+  const copy = await opened;
+  await online(copy);
+  t.ok(await clients(server, 2));
+  await holds(copy, 1);
+  t.not((await look(copy)).list[0].id, id);
+  t.equal(
+    await page.evaluate(() => document.body.dataset.state),
+    'online',
+    'and the first one noticed nothing',
+  );
+  await end(server, page);
+});
+
+t.test('a tab whose place another takes over says so and joins anew', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const resume = await memory(page, 'place');
+  const other = new Client({ base: server.base, resume, onSprite() {} });
+  const said = page.waitForFunction(() =>
+    /Another tab has taken over/.test(document.getElementById('state').textContent),
+  );
+  other.start();
+  await said;
+  await online(page);
+  t.ok(await clients(server, 2));
+  t.not((await memory(page, 'place')).id, resume.id);
+  t.equal(other.id, resume.id);
+  await other.leave();
+  await end(server, page);
+});
+
+t.test(
+  'keys: arrows walk, space jumps, shift throws, numbers take, delete puts away',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    await server.fill(11);
+    const page = await browser.visit(server.base);
+    const [before] = (await look(page)).list;
+    await page.focus('#stage');
+    await page.keyboard.down('ArrowRight');
+    await page.waitForFunction(
+      () => performance.now() - (globalThis.pressed ??= performance.now()) > 400,
+    );
+    await page.keyboard.up('ArrowRight');
+    await page.keyboard.press(' ');
+    await page.waitForFunction(
+      (x) => Number(document.getElementById('stage').dataset.where.split(' ')[1]) > x,
+      before.x + 20,
+    );
+    t.ok(true, 'it has walked');
+    await page.keyboard.press('4');
+    await until(page, 'sprites', 2);
+    await page.keyboard.press('Delete');
+    await holds(page, 1);
+    t.equal((await look(page)).list[0].id, before.id, 'the one just taken was put away');
+    await page.keyboard.press('n');
+    await page.keyboard.press('Shift+ArrowLeft');
+    await until(page, 'thrown', 1);
+    await holds(page, 0);
+    await page.keyboard.press('ArrowLeft');
+    t.equal((await look(page)).sprites, 0, 'with none there is nothing to walk');
+    await page.focus('#name');
+    await page.keyboard.type('4 n');
+    t.equal((await look(page)).sprites, 0, 'what is typed elsewhere is not for the desktop');
+    await end(server, page);
+  },
+);
+
+t.test(
+  'an image file becomes a sprite that fits a throw, and is seen by the neighbor',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const one = await browser.visit(server.base);
+    const two = await browser.visit(server.base);
+    await clients(server, 2);
+    await among(one);
+    await one.setInputFiles('#file', [
+      { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(900, 600) },
+      { name: 'text.png', mimeType: 'image/png', buffer: Buffer.from('this is no image') },
+    ]);
+    await holds(one, 2);
+    t.match(await one.textContent('#toast'), /text\.png is no image/);
+    const kept = await memory(one, 'desktop');
+    t.ok(kept);
+    const [there] = await edgeBetween(one, two);
+    await one.waitForFunction(
+      () => JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.length === 2,
+    );
+    const { picture } = (await memory(one, 'desktop')).sprites[1].sprite;
+    t.match(picture, /^data:image\/(webp|png);base64,/);
+    t.ok(picture.length <= 12_000, `${picture.length} characters`);
+    await one.focus('#stage');
+    await one.keyboard.press(there === 'right' ? 'Shift+ArrowRight' : 'Shift+ArrowDown');
+    await until(two, 'caught', 1);
+    await two.waitForFunction(() =>
+      JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.some(({ sprite }) =>
+        sprite.picture.startsWith('data:'),
+      ),
+    );
+
+    // Dropped from a file manager.
+    await two.evaluate(async () => {
+      const canvas = document.createElement('canvas');
+      canvas.width = 40;
+      canvas.height = 80;
+      canvas.getContext('2d').fillRect(0, 0, 40, 80);
+      const blob = await new Promise((go) => {
+        canvas.toBlob(go);
+      });
+      const data = new DataTransfer();
+      data.items.add(new File([blob], 'black.png', { type: 'image/png' }));
+      const event = {
+        bubbles: true,
+        cancelable: true,
+        dataTransfer: data,
+        clientX: 300,
+        clientY: 200,
+      };
+      document.getElementById('stage').dispatchEvent(new DragEvent('dragover', event));
+      document.getElementById('stage').dispatchEvent(new DragEvent('drop', event));
+    });
+    await two.waitForFunction(() =>
+      /\b300 200\b/.test(document.getElementById('stage').dataset.where),
+    );
+    t.ok(true, 'it lies where it was dropped');
+    await end(server, one, two);
+  },
+);
+
+t.test('what comes in is never trusted', { skip }, async (t) => {
+  const server = await serve('--throw-rate', '0');
+  const page = await browser.visit(server.base);
+  const client = new Client({ base: server.base, onSprite() {} });
+  client.start();
+  await clients(server, 2);
+  await among(page);
+  const [, , rows] = await place(page);
+  const edge = rows === 1 ? 'left' : 'up';
+  const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
+  const bad = [
+    { ...good, picture: 'javascript:document.title="owned"' },
+    { ...good, picture: 'https://example.org/track.png' },
+    { ...good, picture: 'data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+' },
+    { ...good, picture: 'data:text/html;base64,PHNjcmlwdD4=' },
+    { ...good, speed: [1e6, 0] },
+    { ...good, at: 2 },
+    { ...good, id: '<b>' },
+    {},
+    '{"id":"x","picture":"ball","at":1e999,"speed":[0,0]}',
+    '{"__proto__":{"picture":"ball"},"id":"x","at":0.5,"speed":[0,0]}',
+  ];
+  for (const sprite of bad) t.match(await client.throw(edge, sprite), { thrown: true });
+  await until(page, 'refused', bad.length);
+  t.equal((await look(page)).caught, 0);
+
+  // In the written format, but no image: nothing decodes it, and a torn sticker is shown.
+  const bomb = png(30_000, 30_000, Buffer.alloc(40)).toString('base64');
+  const url = (type, data) => `data:image/${type};base64,${data}`;
+  const odd = [
+    url('png', bomb),
+    url('jpeg', bomb),
+    url('png', 'AAAA'),
+    url('gif', Buffer.from('GIF89a').toString('base64')),
+    url('webp', Buffer.from('<svg onload=alert(1)>').toString('base64')),
+  ];
+  for (const [i, picture] of odd.entries())
+    await client.throw(edge, { ...good, id: `odd${i}`, picture });
+  await client.throw(edge, { ...good, id: 'last', name: '<img src=x onerror=alert(1)>' });
+  await until(page, 'caught', odd.length + 1);
+  await holds(page, odd.length + 2);
+  t.equal(await page.locator('img').count(), 0, 'names are drawn, not parsed');
+  t.not(await page.title(), 'owned');
+  await client.leave();
+  await end(server, page);
+});
+
+t.test('a phone: fingers throw, and take from the tray', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base, {
+    viewport: { width: 390, height: 844 },
+    deviceScaleFactor: 2,
+    isMobile: true,
+    hasTouch: true,
+  });
+  await page.locator('.pick').nth(3).tap();
+  await resting(page);
+  await holds(page, 2);
+  const [sprite] = (await look(page)).list;
+  await hurl(page, sprite, 'left', { finger: true });
+  await until(page, 'thrown', 1);
+  await holds(page, 1);
+
+  // Out of the tray onto the desktop in one movement.
+  const box = await page.locator('.pick').first().boundingBox();
+  const from = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+  await drag(page, from, { x: from.x + 120, y: from.y - 360 }, { finger: true, still: 300 });
+  await resting(page);
+  await holds(page, 2);
+  const { x, y } = (await look(page)).list.at(-1);
+  t.ok(
+    Math.abs(x - from.x - 120) < 20 && Math.abs(y - from.y + 360) < 20,
+    `it lies where the finger left it: ${x} ${y}`,
+  );
+
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  t.equal(wide, 390, 'nothing sticks out');
+  for (const button of await page.locator('.pick').all()) {
+    const { width, height } = await button.boundingBox();
+    t.ok(width >= 44 && height >= 44, `large enough for a finger: ${width} by ${height}`);
+  }
+  await end(server, page);
+});
+
+t.test('reduced motion: no ornament moves, and it still throws', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base, { reducedMotion: 'reduce' });
+  await page.waitForFunction(() => document.getElementById('count').textContent === '1');
+  t.equal(await page.evaluate(() => document.getAnimations().length), 0);
+  const [sprite] = (await look(page)).list;
+  await hurl(page, sprite, 'left');
+  await until(page, 'caught', 1);
+  await end(server, page);
+});
+
+t.test('it is usable without seeing it', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const stage = page.getByRole('application', { name: 'Your desktop' });
+  t.equal(await stage.count(), 1);
+  t.match(
+    await page.evaluate(() => document.getElementById('stage').getAttribute('aria-describedby')),
+    'keys',
+  );
+  t.match(await page.textContent('#keys'), /walk/);
+  for (const name of ['Take a ball', 'Take a flower'])
+    t.equal(await page.getByRole('button', { name }).count(), 1);
+  t.equal(await page.getByLabel('An image of your own').count(), 1);
+  await page.waitForFunction(() => /Only you/.test(document.getElementById('news').textContent));
+  t.ok(true, 'a live region says the state');
+  await end(server, page);
+});
+
+t.test('a hundred sprites at once', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base);
+  for (let i = 0; i < 99; i += 1) await page.keyboard.press(String((i % 6) + 1));
+  await until(page, 'sprites', 100);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' }); // CPU, not wall clock
+  const measure = async () => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    const get = (name) => metrics.find((metric) => metric.name === name).value;
+    return { task: get('TaskDuration'), script: get('ScriptDuration') };
+  };
+  const begin = await measure();
+  const frames = await page.evaluate(
+    () =>
+      new Promise((go) => {
+        // One walks all the while, so that every frame is drawn whole.
+        dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp' }));
+        const first = performance.now();
+        let count = 0;
+        const tick = (now) => {
+          count += 1;
+          if (now - first < 1500) {
+            requestAnimationFrame(tick);
+          } else {
+            dispatchEvent(new KeyboardEvent('keyup', { key: 'ArrowUp' }));
+            go({ count, rate: (count * 1000) / (now - first) });
+          }
+        };
+        requestAnimationFrame(tick);
+      }),
+  );
+  const { task, script } = await measure();
+  const each = (from, to) => (((to - from) * 1000) / frames.count).toFixed(2);
+  t.comment(
+    `${frames.rate.toFixed(1)} frames a second with 100 sprites and no GPU; of the page's thread ` +
+      `a frame takes ${each(begin.task, task)} ms, ${each(begin.script, script)} of them in scripts`,
+  );
+  t.ok(frames.count > 0);
+  await end(server, page);
+});
+
+t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
+  nothingElse(t);
+});
+
+t.test(
+  'pictures for README',
+  { skip: skip || (process.env.PICTURES ? false : 'set PICTURES=1') },
+  async (t) => {
+    mkdirSync(PICTURES, { recursive: true });
+    const server = await serve();
+    await server.fill(40);
+    const clip = { timeout: 10_000 };
+    for (const [name, options] of [
+      ['page-desktop', { viewport: { width: 1200, height: 750 }, colorScheme: 'light' }],
+      ['page-dark', { viewport: { width: 1200, height: 750 }, colorScheme: 'dark' }],
+      [
+        'page-phone',
+        {
+          viewport: { width: 390, height: 780 },
+          isMobile: true,
+          hasTouch: true,
+          colorScheme: 'light',
+        },
+      ],
+    ]) {
+      const page = await browser.visit(server.base, options);
+      await page.waitForFunction(() => Number(document.body.dataset.people) > 40);
+      for (const i of [0, 2, 3, 4]) await page.locator('.pick').nth(i).click();
+      await holds(page, 5);
+      await page.evaluate(() => document.activeElement.blur());
+      await page.mouse.move(0, 0);
+      await page.evaluate(
+        () =>
+          new Promise((go) => {
+            setTimeout(go, 3500);
+          }),
+      );
+      await page.screenshot({ path: `${PICTURES}${name}.png`, ...clip });
+      await page.context().close();
+      t.pass(name);
+    }
+    await end(server);
+
+    // Two desktops side by side, and a sprite that went from one to the other.
+    const pair = await serve();
+    const options = { viewport: { width: 600, height: 520 }, colorScheme: 'light' };
+    const one = await browser.visit(pair.base, options);
+    const two = await browser.visit(pair.base, { ...options, colorScheme: 'dark' });
+    await clients(pair, 2);
+    await among(one);
+    await among(two);
+    const [there] = await edgeBetween(one, two);
+    for (const page of [one, two]) {
+      await page.waitForFunction(() => document.body.dataset.people === '2');
+    }
+    await one.fill('#name', "Ada's own");
+    await one.locator('.pick').nth(3).click();
+    await holds(one, 2);
+    await one.evaluate(() => document.activeElement.blur());
+    await resting(one);
+    await hurl(one, (await look(one)).list.at(-1), there);
+    await until(two, 'caught', 1);
+    await resting(two);
+    const shots = [];
+    for (const page of [one, two]) {
+      await page.mouse.move(0, 0);
+      shots.push((await page.screenshot()).toString('base64'));
+    }
+    const frame = await one.context().newPage();
+    await frame.setViewportSize({ width: 1240, height: 540 });
+    const images = shots.map((shot) => `<img width="600" src="data:image/png;base64,${shot}">`);
+    await frame.setContent(
+      `<body style="margin:10px;display:flex;gap:20px;background:#8a84a0">${images.join('')}`,
+    );
+    await frame.screenshot({ path: `${PICTURES}page-throw.png` });
+    await end(pair, one, two);
+    t.pass('page-throw');
+  },
+);
