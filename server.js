@@ -127,6 +127,8 @@ export async function main(args, environment) {
 
 async function run(options) {
   const log = createLog(options.logLevel);
+  // Who started it may have gone and closed the other end: no reason to fall.
+  process.stdout.on('error', (error) => log.warn({ err: error }, 'nobody reads stdout'));
   const signal = Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name)));
   const { port, transientPort, tlsPort, adminPort, stop } = await start(options, log);
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;
