@@ -33,11 +33,11 @@ const LISTENS = /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/;
  */
 export async function startServer(t, how = {}) {
   const { door = DOORS[0], options = {}, env = {}, command } = how;
-  const [program, ...first] = command ?? [process.execPath, `${ROOT}bin/sprites`];
+  const [program, ...before] = command ?? [process.execPath, `${ROOT}bin/sprites`];
   const all = { port: 0, host: '127.0.0.1', door, ...options };
   // The test runner would have its loader ride along in every child.
   const child = spawn('env', [
-    '-u', 'NODE_OPTIONS', program, ...first,
+    '-u', 'NODE_OPTIONS', program, ...before,
     ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
   ], { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   const ended = once(child, 'close');
@@ -48,15 +48,16 @@ export async function startServer(t, how = {}) {
   const errors = [];
   child.stderr.on('data', (chunk) => errors.push(chunk));
   const lines = [];
-  const [first_] = await new Promise((resolve, reject) => {
+  const [first] = await new Promise((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line);
       resolve(lines);
     });
     ended.then(() => reject(new Error(`the server ended: ${Buffer.concat(errors)}`)), reject);
   });
-  const [, port] = LISTENS.exec(first_) ?? assert.fail(`not where it listens: ${first_}`);
-  const server = new Server({ child, ended, lines, errors, port: Number(port), cors: all.cors });
+  const [, port] = LISTENS.exec(first) ?? assert.fail(`not where it listens: ${first}`);
+  const { host, cors } = all;
+  const server = new Server({ child, ended, lines, errors, host, port: Number(port), cors });
   await server.status();
   await server.noConnectionBut(0);
   server.baseline = server.descriptors();
@@ -70,13 +71,14 @@ class Server {
   #wires = new Set();
   #cors;
 
-  constructor({ child, ended, lines, errors, port, cors }) {
+  constructor({ child, ended, lines, errors, host, port, cors }) {
     this.#child = child;
     this.#ended = ended;
     this.#cors = cors;
     /** What it printed, line by line. */
     this.lines = lines;
     this.errors = errors;
+    this.host = host;
     this.port = port;
     this.pid = child.pid;
   }
@@ -94,7 +96,7 @@ class Server {
 
   /** @returns {Promise<Wire>} a connection, closed at the latest by `leaveNothing` */
   async wire() {
-    const wire = await Wire.open(this.port);
+    const wire = await Wire.open(this.port, this.host);
     this.#wires.add(wire);
     return wire;
   }
