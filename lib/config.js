@@ -258,7 +258,7 @@ export function readOptions(args, environment = {}) {
         : [usual, `--${name}`];
     const read = type.read(value);
     if (read === undefined) {
-      throw new OptionError(`${where} takes ${type.expects}, not "${value}"`);
+      throw new OptionError(`${where} takes ${type.expects}, not ${JSON.stringify(value)}`);
     }
     options[camel(name)] = read;
   }
