@@ -296,6 +296,35 @@ t.test('a phone: fingers throw, and take from the tray', { skip }, async (t) => 
   await end(server, page);
 });
 
+t.test('it fits every screen', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  await page.waitForFunction(() => document.body.dataset.people === '1');
+  for (const [width, height] of [
+    [320, 568],
+    [568, 320],
+    [600, 520],
+    [768, 1024],
+    [920, 500],
+    [1920, 1080],
+  ]) {
+    await page.setViewportSize({ width, height });
+    t.equal((await page.locator('#stage').boundingBox()).width, width, `${width} by ${height}`);
+    for (const selector of ['#count', '#state', '#map', '#place', '.pick']) {
+      for (const part of await page.locator(selector).all()) {
+        const box = await part.boundingBox();
+        const inside =
+          box.x >= 0 &&
+          box.y >= 0 &&
+          box.x + box.width <= width + 0.5 &&
+          box.y + box.height <= height + 0.5;
+        t.ok(inside, `${selector} at ${width} by ${height}: ${JSON.stringify(box)}`);
+      }
+    }
+  }
+  await end(server, page);
+});
+
 t.test('reduced motion: no ornament moves, and it still throws', { skip }, async (t) => {
   const server = await serve();
   const page = await browser.visit(server.base, { reducedMotion: 'reduce' });
@@ -413,7 +442,7 @@ t.test(
 
     // Two desktops side by side, and a sprite that went from one to the other.
     const pair = await serve();
-    const options = { viewport: { width: 600, height: 520 }, colorScheme: 'light' };
+    const options = { viewport: { width: 760, height: 560 }, colorScheme: 'light' };
     const one = await browser.visit(pair.base, options);
     const two = await browser.visit(pair.base, { ...options, colorScheme: 'dark' });
     await clients(pair, 2);
@@ -437,8 +466,8 @@ t.test(
       shots.push((await page.screenshot()).toString('base64'));
     }
     const frame = await one.context().newPage();
-    await frame.setViewportSize({ width: 1240, height: 540 });
-    const images = shots.map((shot) => `<img width="600" src="data:image/png;base64,${shot}">`);
+    await frame.setViewportSize({ width: 1220, height: 465 });
+    const images = shots.map((shot) => `<img width="590" src="data:image/png;base64,${shot}">`);
     await frame.setContent(
       `<body style="margin:10px;display:flex;gap:20px;background:#8a84a0">${images.join('')}`,
     );

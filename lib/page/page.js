@@ -172,7 +172,10 @@ function onState(state, { why }) {
   if (state === 'superseded') {
     setTimeout(() => client.start(), REJOIN);
   }
-  if (state !== 'online') map.show(null);
+  if (state !== 'online') {
+    map.show(null);
+    $('place').textContent = 'somewhere on the torus';
+  }
   words(why);
   look();
   stage.wake();
@@ -191,6 +194,8 @@ function words(why = client.why) {
     superseded: 'Another tab has taken over this place. Joining anew…',
     left: 'You have left the torus.',
   }[state];
+  const when = people > 0 && state !== 'online' ? 'when last seen' : 'right now';
+  $('count-words').textContent = `${people === 1 ? 'person' : 'people'} connected ${when}`;
   if ($('state').textContent === text) return;
   $('state').textContent = text;
   hear(text);
@@ -234,7 +239,6 @@ function count(clients) {
   $('count').classList.remove('bump');
   void $('count').offsetWidth; // So that the animation begins anew.
   $('count').classList.add('bump');
-  $('count-words').textContent = `${now === 1 ? 'person' : 'people'} connected right now`;
   document.title = `${text} · Sprites`;
   document.body.dataset.people = now;
   words();

@@ -5,7 +5,9 @@
  *
  *     {
  *       "id": "k3f9a-7",                its own, 1 to 64 of A-Z a-z 0-9 _ -
- *       "picture": "rocket",            a drawn one, or a small image as a data URL
+ *       "picture": "rocket",            a drawn one, or a small image as a data URL: of the type
+ *                                       it claims and of at most 512 pixels a side, which is
+ *                                       looked at before it is decoded (see image-size.js)
  *       "at": 0.4,                      where along the edge, as a share of its length:
  *                                       left and right from the top, up and down from the left
  *       "speed": [0.9, -0.1],           [across, along] in edge lengths a second: across in the
