@@ -14,7 +14,7 @@ const RUN = fileURLToPath(new URL('bench/run.js', import.meta.url));
  */
 async function bench(args, env = {}) {
   const short = ['--rounds', '1', '--seconds', '1', '--clients', '200', '--throwers', '8',
-    '--memory-clients', '1000'];
+    '--memory-clients', '1000', '--settle', '1'];
   const command = ['-u', 'NODE_OPTIONS', process.execPath, RUN, ...short, ...args];
   try {
     return { code: 0, ...await promisify(execFile)('env', command, { env: { ...process.env, ...env } }) };

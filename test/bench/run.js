@@ -2,7 +2,8 @@
  * The benchmark: `npm run bench`.
  *
  *     node test/bench/run.js [--only sprites,epoll] [--rounds 5] [--seconds 5] [--clients 5000]
- *                            [--throwers 64] [--memory-clients 18000] [--json] [--strict]
+ *                            [--throwers 64] [--memory-clients 18000] [--settle 10]
+                            [--json] [--strict]
  *
  * It measures side by side, in turn and in several rounds (a machine is never the same twice, so
  * every ratio is of neighbors in time), on the same load:
@@ -22,7 +23,10 @@
  *   limit, and CPU per sprite tells them apart.
  * - bytes per parked client: growth of resident size (Rss of smaps_rollup) from 0 to
  *   --memory-clients parked ones, in a process of its own that was warmed by 64 clients which came,
- *   threw and left; after garbage collection on both ends. The kernel's own memory is not in it.
+ *   threw and left. V8 gives memory back in its own time, some megabytes seconds after the start,
+ *   which would count as shrinking clients: so at both ends a server with a heap is left alone until
+ *   its size has made no new low for --settle seconds, then its garbage is collected, and the least
+ *   counts. The kernel's own memory is not in it. In the first three rounds only: it takes long.
  * - V8 heap in use at the same two points, and the event loop's longest stall under the throws, for
  *   servers that have them.
  *
@@ -47,6 +51,16 @@ const WARM = { clients: 64, throwers: 8, warmup: 0, seconds: 0.3 };
 /** Files a server or the load needs besides its clients' sockets. */
 const SPARE_FILES = 1000;
 
+/** Rounds in which memory is measured, from the first. */
+const MEMORY_ROUNDS = 3;
+
+/** Garbage collections before a resident size counts, and the milliseconds V8 has after each. */
+const COLLECTIONS = 3;
+const COLLECTION_TIME = 1000;
+
+/** Bytes; a smaller dip in resident size is no news. */
+const NEW_LOW = 64 * 1024;
+
 /** Milliseconds between two looks at a server that is to come to rest, and how many it is given. */
 const REST_LOOK = 200;
 const REST_LOOKS = 300;
@@ -68,6 +82,7 @@ function readOptions() {
         clients: text('5000'),
         throwers: text('64'),
         'memory-clients': text('18000'),
+        settle: text('10'),
         json: { type: 'boolean', default: false },
         strict: { type: 'boolean', default: false },
       },
@@ -93,6 +108,7 @@ function readOptions() {
     clients: number('clients', 1, 1e6),
     throwers: number('throwers', 1, 1000),
     memoryClients: number('memory-clients', 0, 1e6),
+    settle: number('settle', 0, 600),
     json: values.json,
     strict: values.strict,
   };
@@ -133,6 +149,34 @@ function residentBytes(pids) {
     const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
     return sum + Number(/^Rss:\s+(\d+) kB/m.exec(rollup)[1]) * 1024;
   }, 0);
+}
+
+/** Resolves when resident size has made no new low for `seconds`. */
+async function settled(pids, seconds) {
+  let lowest = residentBytes(pids);
+  for (let since = Date.now(); Date.now() - since < seconds * 1000;) {
+    await sleep(REST_LOOK);
+    const now = residentBytes(pids);
+    if (now < lowest - NEW_LOW) since = Date.now();
+    lowest = Math.min(lowest, now);
+  }
+}
+
+/**
+ * @returns {Promise<{resident: number, heap: number|undefined}>} bytes, when the server has settled
+ */
+async function memoryOf(server, { settle }) {
+  await atRest(server.pids);
+  if (!server.probe) return { resident: residentBytes(server.pids) };
+  await settled(server.pids, settle);
+  let resident = Infinity;
+  let heap;
+  for (let i = 0; i < COLLECTIONS; i++) {
+    heap = (await ask(server, { collect: true })).heapUsed;
+    await sleep(COLLECTION_TIME);
+    resident = Math.min(resident, residentBytes(server.pids));
+  }
+  return { resident, heap };
 }
 
 /** What probe.js tells of a server, or an empty object of a server without it. */
@@ -193,8 +237,9 @@ function measureThrows(contender, pin, options) {
   }));
 }
 
-function measureMemory(contender, pin, { memoryClients }) {
+function measureMemory(contender, pin, options) {
   const { contract } = contender;
+  const { memoryClients } = options;
   return withServer(contender, pin, async (server) => {
     const warm = { contract, ...WARM, leave: contender.leaves ? 'yes' : 'no' };
     await withLoad(server, pin, warm, async (load) => {
@@ -202,16 +247,10 @@ function measureMemory(contender, pin, { memoryClients }) {
       await throwAll(server, load);
       await load.ended;
     });
-    const look = async () => {
-      await atRest(server.pids);
-      const { heapUsed } = await ask(server, { collect: true });
-      await atRest(server.pids);
-      return { heap: heapUsed, resident: residentBytes(server.pids) };
-    };
-    const before = await look();
+    const before = await memoryOf(server, options);
     return withLoad(server, pin, { contract, clients: memoryClients }, async (load) => {
       await load.next('parked');
-      const after = await look();
+      const after = await memoryOf(server, options);
       return {
         bytesPerClient: (after.resident - before.resident) / memoryClients,
         resident: after.resident,
@@ -240,7 +279,7 @@ async function runRounds(names, pin, options) {
       progress(`round ${round + 1} of ${options.rounds}: ${name}`);
       try {
         const thrown = await measureThrows(contender, pin, options);
-        const memory = options.memoryClients > 0
+        const memory = options.memoryClients > 0 && round < MEMORY_ROUNDS
           ? await measureMemory(contender, pin, options)
           : {};
         rounds[name].push({ ...thrown, ...memory });
