@@ -70,8 +70,9 @@ uint32_t Clients::tickAt(uint64_t milliseconds) const {
 }
 
 void Clients::arm(uint32_t record, uint64_t milliseconds) {
-  // One tick more than the division says: never early, at most a tick late.
-  wheel_.arm(record, tickAt(now_ + milliseconds) + 1);
+  // Never early: one tick for what the division cuts off, one for how far now_ lags behind the
+  // clock, and one for a tick that comes late itself.
+  wheel_.arm(record, tickAt(now_ + milliseconds) + 3);
 }
 
 uint32_t Clients::random(uint32_t below) {

@@ -65,7 +65,7 @@ constexpr uint64_t kNoNumber = UINT64_MAX;
 /** The shortest hold a client may ask for, in seconds. */
 constexpr uint32_t kShortestHold = 5;
 
-/** Milliseconds of one tick of the wheel: how late a hold or a lease may end. */
+/** Milliseconds of one tick of the wheel: a hold or a lease ends up to three of them late. */
 constexpr uint32_t kTickMilliseconds = 100;
 
 /** Takes the answer of a parked poll to its client. */
