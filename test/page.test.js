@@ -4,10 +4,12 @@ import { Client } from '../lib/page/protocol.js';
 import {
   among,
   browserRig,
+  drag,
   edgeBetween,
   holds,
   hurl,
   look,
+  memory,
   online,
   place,
   resting,
@@ -52,7 +54,11 @@ t.test('two pages throw to each other, both ways', { skip }, async (t) => {
   }
   await among(one);
   const [there, back] = await edgeBetween(one, two);
-  const [sprite] = (await look(one)).list;
+  // Higher up, so that over there it doesn't come to lie on the other one.
+  const [{ id, x, y }] = (await look(one)).list;
+  const sprite = { id, x, y: y / 3 };
+  await drag(one, { x, y }, sprite, { still: 300 });
+  await resting(one);
   await hurl(one, sprite, there);
   await until(two, 'caught', 1);
   await holds(two, 2);
@@ -207,6 +213,49 @@ t.test('the server dies with a throw under way: the sprite comes back', { skip }
   await server.start();
   await holds(page, 1);
   t.equal((await look(page)).list[0].id, sprite.id);
+  await end(server, page);
+});
+
+t.test('a restart that keeps the state: every page has its place again', { skip }, async (t) => {
+  const server = await serve('--drain', '1', '--state', `${t.testdir()}/state`);
+  const one = await browser.visit(server.base);
+  const two = await browser.visit(server.base);
+  await clients(server, 2);
+  await among(one);
+  const [there] = await edgeBetween(one, two);
+  const before = [(await memory(one, 'place')).id, (await memory(two, 'place')).id];
+  await server.stop();
+  await server.start();
+  await Promise.all([online(one), online(two)]);
+  const [sprite] = (await look(one)).list;
+  const onTheWay = until(two, 'caught', 1);
+  for (let tries = 0; tries < 20 && (await look(one)).thrown === 0; tries += 1) {
+    // It bounces back as long as the page has not noticed that the server is there again.
+    await online(one);
+    await resting(one);
+    const [{ x, y }] = (await look(one)).list;
+    await hurl(one, { x, y }, there);
+    await resting(one);
+  }
+  await onTheWay;
+  t.ok((await look(two)).list.some(({ id }) => id === sprite.id));
+  t.same([(await memory(one, 'place')).id, (await memory(two, 'place')).id], before);
+  await end(server, one, two);
+});
+
+t.test('where there is a transient port, it throws and leaves there', { skip }, async (t) => {
+  const server = await serve('--workers', '1', '--transient-port', '0');
+  const page = await browser.visit(server.base);
+  const { transient } = await memory(page, 'place');
+  const asked = [];
+  page.on('request', (request) => asked.push(new URL(request.url())));
+  await resting(page);
+  await hurl(page, (await look(page)).list[0], 'left');
+  await until(page, 'caught', 1);
+  const thrown = asked.filter(({ pathname }) => pathname.startsWith('/throw/'));
+  t.same([...new Set(thrown.map(({ port }) => port))], [String(transient)]);
+  await page.close({ runBeforeUnload: true });
+  t.ok(await clients(server, 0));
   await end(server, page);
 });
 

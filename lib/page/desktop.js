@@ -11,8 +11,9 @@
  * Lengths are CSS pixels, times seconds. `step` runs once a frame and allocates nothing.
  */
 
-const FRICTION = 1.15; // of the speed, a second: what is thrown at v slides v / FRICTION
-const STILL = 6; // slower than this a sprite rests
+const FRICTION = 1.15; // of the speed, a second: what is thrown at v slides almost v / FRICTION
+const DRAG = 45; // and this much of it besides, a second, so that it comes to rest and doesn't creep
+const LIFT_IN = 70; // more than the drag takes, to get over an edge
 const GRAVITY = 2100;
 const JUMP = 560;
 const WALK = 0.42; // edge lengths a second
@@ -113,7 +114,7 @@ export class Desktop {
     const inward = from === 'left' || from === 'up' ? 1 : -1;
     const length = level ? this.width : this.height;
     // One that is too slow to get over the edge is helped in.
-    const across = inward * Math.max(sprite.speed[0] * length, FRICTION * half * 1.5);
+    const across = inward * Math.max(sprite.speed[0] * length, FRICTION * half * 1.5 + LIFT_IN);
     const along = sprite.speed[1] * (level ? this.height : this.width);
     const edge = inward === 1 ? 0 : length;
     return this.add(sprite, {
@@ -238,12 +239,10 @@ export class Desktop {
       body.vx += (this.walkX * speed - body.vx) * grip;
       body.vy += (this.walkY * speed - body.vy) * grip;
     } else if (body.z === 0) {
-      body.vx *= slow;
-      body.vy *= slow;
-      if (Math.abs(body.vx) < STILL && Math.abs(body.vy) < STILL) {
-        body.vx = 0;
-        body.vy = 0;
-      }
+      const speed = Math.hypot(body.vx, body.vy) * slow;
+      const left = speed > DRAG * time ? slow * (1 - (DRAG * time) / speed) : 0;
+      body.vx *= left;
+      body.vy *= left;
     }
     if (body.vz !== 0 || body.z > 0) {
       body.vz -= GRAVITY * time;
