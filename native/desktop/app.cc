@@ -15,6 +15,7 @@ constexpr std::chrono::milliseconds kFrame{16};
 constexpr int kIdleWait = 1000;  // ms; anything that happens ends it
 constexpr std::chrono::milliseconds kTrail{100};
 constexpr std::chrono::milliseconds kStandstill{60};  // then what is let go has no speed
+constexpr double kQuickest = 0.04;                    // seconds
 constexpr double kNear = 6;
 constexpr std::chrono::seconds kCloseTime{6};
 
@@ -297,8 +298,10 @@ void App::onRelease() {
   SDL_CaptureMouse(SDL_FALSE);
   const Trail& first = trail_.front();
   const Trail& last = trail_.back();
-  const double seconds = std::chrono::duration<double>(last.at - first.at).count();
-  const bool stood = Clock::now() - last.at > kStandstill || seconds < 0.005;
+  // On a busy machine a whole flick may arrive at once: then it was as quick as can be seen.
+  const double seconds =
+      std::max(kQuickest, std::chrono::duration<double>(last.at - first.at).count());
+  const bool stood = Clock::now() - last.at > kStandstill;
   desktop_.release(held_, stood ? 0 : (last.x - first.x) / seconds,
                    stood ? 0 : (last.y - first.y) / seconds);
   held_ = 0;

@@ -2,28 +2,47 @@
 
 #include <sprites/sprite.h>
 
-#include <regex>
 #include <stdexcept>
+#include <string_view>
 
 namespace sprites::desktop {
 
 namespace {
 
+/** Takes a sign, where one is wanted, and up to five digits off the front of the text. */
+std::optional<int> takeNumber(std::string_view* text, bool isSigned) {
+  size_t digits = 0;
+  const size_t sign = isSigned ? 1 : 0;
+  if (isSigned && (text->empty() || (text->front() != '+' && text->front() != '-'))) return {};
+  int value = 0;
+  while (digits < 5 && sign + digits < text->size()) {
+    const char c = (*text)[sign + digits];
+    if (c < '0' || c > '9') break;
+    value = value * 10 + (c - '0');
+    digits++;
+  }
+  if (digits == 0) return {};
+  if (isSigned && text->front() == '-') value = -value;
+  text->remove_prefix(sign + digits);
+  return value;
+}
+
 Area readArea(const std::string& text) {
-  static const std::regex form("([0-9]{1,5})x([0-9]{1,5})(?:([+-][0-9]{1,5})([+-][0-9]{1,5}))?");
-  std::smatch parts;
+  std::string_view rest = text;
   Area area;
-  if (std::regex_match(text, parts, form)) {
-    area.width = std::stoi(parts[1]);
-    area.height = std::stoi(parts[2]);
-    if (parts[3].matched) {
-      area.x = std::stoi(parts[3]);
-      area.y = std::stoi(parts[4]);
-    }
+  area.width = takeNumber(&rest, false).value_or(0);
+  if (!rest.empty() && rest.front() == 'x') {
+    rest.remove_prefix(1);
+    area.height = takeNumber(&rest, false).value_or(0);
+  }
+  if (!rest.empty()) {
+    area.x = takeNumber(&rest, true);
+    area.y = takeNumber(&rest, true);
+    if (!rest.empty() || !area.x || !area.y) area.width = 0;
   }
   if (area.width < 100 || area.height < 100) {
-    throw std::invalid_argument("--window takes WIDTHxHEIGHT or WIDTHxHEIGHT+X+Y in pixels, at " +
-                                ("least 100x100, not \"" + text + "\""));
+    throw std::invalid_argument(
+        "--window takes WIDTHxHEIGHT or WIDTHxHEIGHT+X+Y, at least 100x100, not \"" + text + "\"");
   }
   return area;
 }

@@ -45,6 +45,9 @@ Window::Window(const Settings& settings) {
   // Without this a click that gives the window the keyboard would do nothing else.
   SDL_SetHint(SDL_HINT_MOUSE_FOCUS_CLICKTHROUGH, "1");
   SDL_SetHint(SDL_HINT_VIDEO_ALLOW_SCREENSAVER, "1");
+  // The first picture would go through the graphics card, for which SDL makes the window anew, and
+  // the new one has lost its shape.
+  SDL_SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0");
   if (SDL_Init(SDL_INIT_VIDEO) != 0) fail("no display");
   transparent_ = settings.transparent && openTransparent(settings);
   if (!transparent_) open(settings);
@@ -150,7 +153,8 @@ SDL_Surface* Window::look(const std::string& picture) {
 void Window::paintGround() {
   SDL_Surface* frame = frame_.get();
   if (transparent_) {
-    SDL_FillRect(frame, nullptr, SDL_MapRGBA(frame->format, 0, 0, 0, 0));
+    // White, so that the half-covered pixels at the stickers' white rims do not turn gray.
+    SDL_FillRect(frame, nullptr, SDL_MapRGBA(frame->format, 255, 255, 255, 0));
     return;
   }
   SDL_FillRect(frame, nullptr, SDL_MapRGBA(frame->format, 0xFB, 0xF3, 0xE4, 255));

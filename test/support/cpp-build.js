@@ -45,7 +45,7 @@ export function missing({ programs = [], packages = [] }) {
  * @param {string[]} args
  * @param {object} [options] of execFile
  * @returns {Promise<string>} what it printed
- * @throws {Error} with its whole output, when it fails
+ * @throws {Error} with the end of its output, when it fails
  */
 export async function tool(program, args, options = {}) {
   try {
@@ -54,8 +54,8 @@ export async function tool(program, args, options = {}) {
     });
     return stdout;
   } catch (error) {
-    const command = [program, ...args].join(' ');
-    throw new Error(`${command}\n${error.stdout ?? ''}${error.stderr ?? ''}`, { cause: error });
+    const said = `${error.stdout ?? ''}${error.stderr ?? ''}`;
+    throw new Error(`${[program, ...args].join(' ')}\n${said.slice(-4000)}`, { cause: error });
   }
 }
 

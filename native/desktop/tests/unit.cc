@@ -288,8 +288,15 @@ void checkCommandLine(Checks& check) {
   check(settings.files == std::vector<std::string>{"a.png", "--b.png"}, "files");
   check(settings.sprites == std::vector<std::string>{"fish"}, "a drawn one");
   check(!readSettings({"--window", "300x200"}).window->x, "a window without a place");
-  const std::vector<std::vector<std::string>> wrong = {
-      {"--window", "3x2"}, {"--window", "300"}, {"--window"}, {"--sprite", "cat"}, {"--nothing"}};
+  const std::vector<std::vector<std::string>> wrong = {{"--window", "3x2"},
+                                                       {"--window", "300"},
+                                                       {"--window", "300x200+1"},
+                                                       {"--window", "300x200+1+2x"},
+                                                       {"--window", "300x200 +1+2"},
+                                                       {"--window", "999999x200"},
+                                                       {"--window"},
+                                                       {"--sprite", "cat"},
+                                                       {"--nothing"}};
   for (const auto& line : wrong) {
     bool refused = false;
     try {

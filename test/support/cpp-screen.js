@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { plainEnvironment, tool } from './cpp-build.js';
+
+/**
+ * A screen of its own (Xvfb) with a hand (xdotool) and an eye (ImageMagick), and programs on it.
+ */
+export class Screen {
+  #env;
+
+  /** @param {{width: number, height: number}} size in pixels */
+  static async start(t, { width, height }) {
+    const screen = new Screen();
+    const xvfb = spawn('Xvfb', [
+      '-displayfd', '3', '-screen', '0', `${width}x${height}x24`, '-nolisten', 'tcp', '-br'
+    ], { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] });
+    const ended = once(xvfb, 'close');
+    t.teardown(async () => {
+      xvfb.kill();
+      await ended;
+    });
+    const [number] = await once(xvfb.stdio[3], 'data');
+    screen.#env = plainEnvironment({
+      DISPLAY: `:${String(number).trim()}`, SDL_VIDEODRIVER: 'x11', XAUTHORITY: '/dev/null',
+      LC_ALL: 'C.UTF-8'
+    });
+    screen.width = width;
+    screen.height = height;
+    return screen;
+  }
+
+  /** The environment for programs that show themselves on it. */
+  get env() {
+    return this.#env;
+  }
+
+  /** The hand: an xdotool command line. */
+  hand(...words) {
+    return tool('xdotool', words.map(String), { env: this.#env });
+  }
+
+  /**
+   * Takes what is under a point to another one, and throws it from there: so far in 0.1 seconds.
+   * On a busy machine the throw is slower or quicker by some; leave it room.
+   */
+  async fling(from, to, { dx = 0, dy = 0 }) {
+    const steps = 10;
+    const flick = Array.from({ length: steps }, (_, i) => [
+      'mousemove', Math.round(to.x + dx * (i + 1) / steps), Math.round(to.y + dy * (i + 1) / steps),
+      'sleep', '0.01'
+    ]).flat();
+    await this.hand('mousemove', from.x, from.y, 'sleep', '0.05', 'mousedown', 1, 'sleep', '0.05',
+      'mousemove', Math.round((from.x + to.x) / 2), Math.round((from.y + to.y) / 2), 'sleep', '0.05',
+      'mousemove', to.x, to.y, 'sleep', '0.2', ...flick, 'mouseup', 1);
+  }
+
+  /** Writes what is to be seen now as a PNG. */
+  save(file) {
+    return tool('import', ['-window', 'root', file], { env: this.#env });
+  }
+
+  /**
+   * Where a color is to be seen within an area.
+   *
+   * @param {number[]} color red, green, blue
+   * @param {{x: number, y: number, width: number, height: number}} area
+   * @returns {Promise<{count: number, x: number, y: number}>} how many pixels, and their middle
+   */
+  async find(color, { x, y, width, height }) {
+    const bytes = await tool('import', [
+      '-window', 'root', '-crop', `${width}x${height}+${x}+${y}`, '-depth', '8', 'rgb:-'
+    ], { env: this.#env, encoding: 'buffer' });
+    assert.equal(bytes.length, width * height * 3);
+    let count = 0;
+    let sumX = 0;
+    let sumY = 0;
+    for (let i = 0; i < width * height; i++) {
+      const off = color.reduce((most, part, j) => Math.max(most, Math.abs(part - bytes[3 * i + j])), 0);
+      if (off > 6) continue;
+      count++;
+      sumX += i % width;
+      sumY += Math.floor(i / width);
+    }
+    return { count, x: Math.round(x + sumX / count), y: Math.round(y + sumY / count) };
+  }
+
+  /** Looks until a color is there (at least `count` pixels of it), at rest; or, with 0, gone. */
+  async until(color, area, count, seconds = 45) {
+    const end = performance.now() + seconds * 1000;
+    let last = { count: -1 };
+    for (;;) {
+      const seen = await this.find(color, area);
+      const still = seen.x === last.x && seen.y === last.y;
+      if (count === 0 ? seen.count === 0 : seen.count >= count && still) return seen;
+      assert.ok(performance.now() < end, `${seen.count} pixels of ${color}, not ${count}`);
+      last = seen;
+      await sleep(30);
+    }
+  }
+}
+
+/** sprites-desktop on a screen. */
+export class DesktopProgram {
+  #child;
+  #ended;
+  #screen;
+
+  /** What it said on stderr. */
+  errors = '';
+
+  constructor(t, program, screen, args, env = {}) {
+    this.#screen = screen;
+    this.#child = spawn(program, args, {
+      // SDL and its drivers leave memory to the system when they end.
+      env: { ...screen.env, ASAN_OPTIONS: 'detect_leaks=0:exitcode=99', ...env },
+      stdio: ['ignore', 'ignore', 'pipe']
+    });
+    this.#ended = once(this.#child, 'close');
+    this.#child.stderr.on('data', (chunk) => { this.errors += chunk; });
+    t.teardown(async () => {
+      this.#child.kill('SIGKILL');
+      await this.#ended;
+    });
+  }
+
+  /** Waits until its window has this title. */
+  async titled(title, seconds = 45) {
+    const end = performance.now() + seconds * 1000;
+    for (;;) {
+      try {
+        const found = await this.#screen.hand('search', '--all', '--pid', this.#child.pid, '--name',
+          `^${title}$`);
+        this.window = found.trim().split('\n')[0];
+        if (this.window) return;
+      } catch (error) {
+        if (error.cause?.code !== 1) throw error; // 1: no such window yet
+      }
+      assert.equal(this.#child.exitCode, null, this.errors);
+      assert.ok(performance.now() < end, `no window "${title}": ${this.errors}`);
+      await sleep(30);
+    }
+  }
+
+  focus() {
+    return this.#screen.hand('windowfocus', '--sync', this.window);
+  }
+
+  /** Closes it as a window manager or the system does, and waits for its end. */
+  async close() {
+    this.#child.kill('SIGTERM');
+    const [code, signal] = await this.#ended;
+    assert.deepEqual({ code, signal }, { code: 0, signal: null }, this.errors);
+  }
+}
