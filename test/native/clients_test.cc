@@ -202,7 +202,7 @@ class Model {
     if (!gone_.empty() && below(4) == 0) {
       const Id id = gone_[below(gone_.size())];
       const auto at = members_.find(id.record());
-      if (at == members_.end() || !(at->second.id == id)) {
+      if (at == members_.end() || memcmp(at->second.id.bytes, id.bytes, sizeof id.bytes) != 0) {
         clients_.leave(id);
         clients_.drop(id, CarriedBy::kFront, 1);
         EXPECT(clients_.poll(id, 0, 0, CarriedBy::kFront, 1) == Outcome::kUnknownClient);
@@ -312,6 +312,11 @@ class Model {
       const uint64_t ahead = below(30) == 0 ? below(300) : below(4);
       number = member->newest + ahead;
       if (below(3) == 0) number -= std::min<uint64_t>(number, below(100));
+      if (below(4) == 0 && !member->numbers.empty()) {
+        // The oldest that may still be remembered, or the one before it.
+        const uint64_t edge = member->newest - std::min<uint64_t>(member->newest, 63 + below(2));
+        number = *member->numbers.lower_bound(edge);
+      }
       if (below(5000) == 0) number = (uint64_t{1} << 53) - 1 - below(70);
     }
     const Edge edge{static_cast<uint8_t>(below(4))};

@@ -1,0 +1,112 @@
+// The timer wheel against a plain table: random arming, disarming, sweeping, also from callbacks.
+//
+//   wheel_test [steps] [seed]
+#include "../../native/wheel.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace {
+
+[[noreturn]] void fail(const char* what, int line) {
+  fprintf(stderr, "wheel_test.cc:%d: %s\n", line, what);
+  abort();
+}
+#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
+
+constexpr uint32_t kEntries = 40;
+
+class Run {
+ public:
+  explicit Run(uint64_t seed) : random_(seed), wheel_(kEntries), now_(below(3000)) {
+    wheel_.startAt(now_);
+  }
+
+  void step() {
+    if (below(3) > 0) {
+      change();
+    } else {
+      sweep();
+    }
+    for (uint32_t entry = 0; entry < kEntries; ++entry) {
+      EXPECT(wheel_.armed(entry) == (due_.count(entry) == 1));
+    }
+  }
+
+  uint64_t fired() const { return fired_; }
+
+ private:
+  uint32_t below(uint64_t bound) { return static_cast<uint32_t>(random_() % bound); }
+
+  /** Arms or disarms somebody: soon, in some turns of the wheel, or when it is due already. */
+  void change() {
+    const uint32_t entry = below(kEntries);
+    if (below(4) == 0) {
+      wheel_.disarm(entry);
+      due_.erase(entry);
+      return;
+    }
+    const uint32_t ahead[] = {1 + below(30), below(1024 * 4), 1023 + below(3)};
+    uint32_t due = now_ + ahead[below(3)];
+    if (below(8) == 0) due = now_ - std::min(now_, below(2000));
+    if (due == 0) due = 1;
+    wheel_.arm(entry, due);
+    due_[entry] = due;
+  }
+
+  void sweep() {
+    const uint32_t ahead[] = {0, 1, below(20), below(3000)};
+    now_ += ahead[below(4)];
+    bool done;
+    uint32_t budget;
+    do {
+      budget = below(2) == 0 ? 1 + below(5) : 100000;
+      uint32_t left = budget;
+      done = wheel_.sweep(now_, budget, [&](uint32_t entry) {
+        EXPECT(left-- > 0);
+        EXPECT(due_.count(entry) == 1 && due_[entry] <= now_ && !wheel_.armed(entry));
+        due_.erase(entry);
+        ++fired_;
+        // What fires may do anything to anybody, itself included.
+        for (uint32_t i = below(3); i > 0; --i) change();
+      });
+    } while (!done);
+    // What a callback armed as due already fires in the next sweep that gets on.
+    ++now_;
+    while (!wheel_.sweep(now_, 100000, [&](uint32_t entry) {
+      EXPECT(due_.count(entry) == 1 && due_[entry] <= now_);
+      due_.erase(entry);
+      ++fired_;
+    })) {
+    }
+    for (const auto& [entry, due] : due_) EXPECT(due > now_);
+  }
+
+  std::mt19937_64 random_;
+  sprites::Wheel wheel_;
+  uint32_t now_;
+  std::map<uint32_t, uint32_t> due_;
+  uint64_t fired_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 300000;
+  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
+  printf("wheel_test: %" PRIu64 " steps, seed %" PRIu64 "\n", steps, seed);
+  fflush(stdout);
+  uint64_t fired = 0;
+  for (uint64_t done = 0, run = 0; done < steps; ++run) {
+    Run wheel(seed + run);
+    for (int i = 0; i < 5000 && done < steps; ++i, ++done) wheel.step();
+    fired += wheel.fired();
+  }
+  printf("fired %" PRIu64 "\n", fired);
+  return 0;
+}
