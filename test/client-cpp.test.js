@@ -170,6 +170,38 @@ async function everything(t, preset, mode) {
     t.match(await second.status(), { joined: 1, left: 1, thrown: 1, acked: 1 });
   });
 
+  t.test('a server that is stopped and comes back with its state: places and sprites are kept', async (t) => {
+    const options = { 'throw-rate': 0, state: join(t.testdir(), 'state'), drain: 1 };
+    const first = await ServerProcess.start(t, options);
+    const proxy = await FaultProxy.start(t, first.port);
+    const one = probe(t, proxy.url, '--backoff', 300);
+    await one.state('online');
+    const two = probe(t, proxy.url, '--backoff', 300);
+    await two.state('online');
+    two.say('slow', 30); // so that some wait in its mailbox all the time
+    const total = 40;
+    let back;
+    for (let i = 0; i < total; i++) {
+      if (i === total / 2) {
+        await first.stop();
+        back = ServerProcess.start(t, options).then(({ port }) => { proxy.target = port; });
+      }
+      // What does not leave is thrown again, as a desktop would.
+      for (let result; !result || result.yours;) {
+        one.say('throw', `k${i}`, 'left', JSON.stringify({ id: `k${i}` }));
+        result = await one.until(({ event, tag }) => event === 'result' && tag === `k${i}`);
+        t.not(result.outcome, 'unknown');
+        if (result.yours) await sleep(Math.min(result.retry, 200));
+      }
+    }
+    await back;
+    await two.until(() => two.caught.length >= total, { all: true });
+    t.strictSame(ids(two.caught), Array.from({ length: total }, (_, i) => `k${i}`));
+    for (const client of [one, two]) t.equal((await client.counts()).joins, 1);
+    await one.leave();
+    await two.leave();
+  });
+
   t.test('a client whose lease ran out is told by its throw, which flies from the new place', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url);

@@ -8,8 +8,9 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr double kFriction = 1.15;  // of the speed, a second: thrown at v it slides v / kFriction
-constexpr double kStill = 6;        // slower than this a sprite rests
+constexpr double kFriction = 1.15;  // of the speed, a second: at v it slides almost v / kFriction
+constexpr double kDrag = 45;        // and so much of it besides, so that it rests and doesn't creep
+constexpr double kLiftIn = 70;      // more than the drag takes, to get over an edge
 constexpr double kGravity = 2100;
 constexpr double kJump = 560;
 constexpr double kWalk = 0.42;      // of the shorter side, a second
@@ -55,7 +56,8 @@ BodyId Desktop::enter(const Sprite& sprite, Edge edge, double half) {
   const double length = level ? width_ : height_;
   const double border = inward(edge) > 0 ? 0 : length;
   // One that is too slow to get over the edge is helped in.
-  const double across = inward(edge) * std::max(sprite.across * length, kFriction * half * 1.5);
+  const double across =
+      inward(edge) * std::max(sprite.across * length, kFriction * half * 1.5 + kLiftIn);
   const double along = sprite.along * (level ? height_ : width_);
   const BodyId id =
       add(sprite, level ? border : sprite.at * width_, level ? sprite.at * height_ : border, half);
@@ -176,9 +178,10 @@ void Desktop::slide(Body* body, double time) {
     body->vy += (walkY_ * speed - body->vy) * grip;
   } else if (body->z <= 0) {
     const double slow = std::exp(-kFriction * time);
-    body->vx *= slow;
-    body->vy *= slow;
-    if (std::abs(body->vx) < kStill && std::abs(body->vy) < kStill) body->vx = body->vy = 0;
+    const double speed = std::hypot(body->vx, body->vy) * slow;
+    const double left = speed > kDrag * time ? slow * (1 - kDrag * time / speed) : 0;
+    body->vx *= left;
+    body->vy *= left;
   }
   if (body->z > 0 || body->vz > 0) {
     body->vz -= kGravity * time;

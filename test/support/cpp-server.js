@@ -46,6 +46,13 @@ export class ServerProcess {
     await this.#ended;
   }
 
+  /** Stops it as an operator does, and waits until it is gone. */
+  async stop() {
+    this.child.kill('SIGTERM');
+    const [code] = await this.#ended;
+    assert.equal(code, 0, 'the server stopped well');
+  }
+
   /** @returns {Promise<string>} the id of a client that never polls */
   async join() {
     const response = await fetch(`${this.url}/join`, { method: 'POST' });

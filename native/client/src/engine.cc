@@ -225,7 +225,10 @@ void Engine::startThrows(Time now) {
                                           : later(Millis(0), "there was no contact in time"));
       continue;
     }
-    if (!pending->maybeTaken) {
+    if (pending->maybeTaken) {
+      // It waits for contact rather than knock on a door that is shut. One that is leaving tries.
+      if (state() == State::kOffline && leaving_ == Leaving::kNo) continue;
+    } else {
       if (leaving_ != Leaving::kNo) {
         settle(pending, later(Millis(0), "the client is leaving"));
         continue;
@@ -269,17 +272,21 @@ bool Engine::sendThrow(Throw* pending, Time now) {
   request.timeout = options_.answerTimeout;
   pending->request = transport_.start(request);
   pending->due = now;
-  if (pending->attempts++ > 0) count([](Counts* counts) { counts->resent++; });
+  if (pending->tries++ > 0) count([](Counts* counts) { counts->resent++; });
   return true;
 }
 
-/** Tries a throw again after a while, or ends it where it was tried often enough. */
+/**
+ * Tries a throw again after a while, or ends it where it was tried often enough. What fails while
+ * there is no contact says nothing of the throw: then only its patience ends it.
+ */
 void Engine::postpone(Throws::iterator pending, Millis least, Time now) {
+  if (state() == State::kOnline) pending->attempts++;
   if (pending->attempts >= options_.throwAttempts || leaving_ != Leaving::kNo) {
-    settle(pending, unknown("no answer came, in " + std::to_string(pending->attempts) + " tries"));
+    settle(pending, unknown("no answer came, in " + std::to_string(pending->tries) + " tries"));
     return;
   }
-  pending->due = now + std::max(least, backoff(pending->attempts));
+  pending->due = now + std::max(least, backoff(pending->tries));
 }
 
 Engine::Throws::iterator Engine::settle(Throws::iterator pending, ThrowResult result) {
@@ -331,12 +338,8 @@ void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
 }
 
 void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, Time now) {
-  if (reply.sent) {
+  if (reply.sent || pending->maybeTaken) {
     pending->maybeTaken = true;
-    postpone(pending, Millis(0), now);
-  } else if (pending->maybeTaken) {
-    // The server was not reached, so this was no try: until there is contact only time counts.
-    pending->attempts--;
     postpone(pending, Millis(0), now);
   } else {
     settle(pending, later(backoff(1), reply.error));

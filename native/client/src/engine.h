@@ -70,7 +70,8 @@ class Engine {
     std::string place;  // the id it is sent with; empty until it first is
     uint64_t n = 0;
     RequestId request = 0;  // 0: not on the wire
-    unsigned attempts = 0;
+    unsigned tries = 0;     // times it was sent
+    unsigned attempts = 0;  // of those, the ones that failed though there was contact
     bool maybeTaken = false;
     Time due;       // not to be sent before
     Time deadline;  // to be settled by

@@ -145,10 +145,10 @@ struct Options {
   /** For each answer, a poll's apart (that has its hold, a fourth of it and this much more). */
   std::chrono::milliseconds answerTimeout{15000};
 
-  /** How long a throw is repeated for want of an answer before it is kUnknown... */
+  /** How long a throw may wait for an answer, or for contact, before it is kUnknown or kLater... */
   std::chrono::milliseconds throwPatience{60000};
 
-  /** ...and how many times it is sent at most. At least 1. */
+  /** ...and how many times it may fail while there is contact. At least 1. */
   unsigned throwAttempts = 8;
 
   /** The longest wait between two tries for contact; the first are shorter. At least 100 ms. */
