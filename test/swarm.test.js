@@ -117,7 +117,7 @@ t.test('frames come out whole, however the pipe cuts them', async (t) => {
 
 t.test('what a host must have is worked out before anything is opened', async (t) => {
   const host = { files: 20000, systemFiles: 1e7, ports: 28232, memory: 64e9 };
-  const wish = { clients: 50000, lanes: 64, address: '127.0.0.1' };
+  const wish = { clients: 50000, lanes: 64, ramp: 5000, address: '127.0.0.1' };
   const { engines, sources } = plan(wish, host);
   t.equal(engines.length, 3);
   t.equal(engines.reduce((sum, { clients }) => sum + clients, 0), 50000);
@@ -125,7 +125,7 @@ t.test('what a host must have is worked out before anything is opened', async (t
   t.ok(sources * host.ports / 2 >= 50064);
   const million = plan({ ...wish, clients: 1e6 }, { ...host, files: 3e6 });
   t.equal(million.engines.length, 1);
-  t.ok(million.sources >= 36);
+  t.ok(million.sources >= 1e6 / 8000);
   t.throws(() => plan({ ...wish, processes: 1 }, host),
     { message: /needs 50080 open files and may have 20000.*ulimit -n 50080.*--processes 3/ });
   t.throws(() => plan({ ...wish, address: '192.0.2.1' }, host),

@@ -23,6 +23,10 @@ const MOST_PROCESSES = 64;
 const KERNEL_BYTES = 2850;
 const ENGINE_BYTES = 90;
 
+/** A server limits joins a second and connections by source address: these it should not mind. */
+const JOINS_PER_ADDRESS = 800;
+const CONNECTIONS_PER_ADDRESS = 8000;
+
 /** The kernel looks long for a free port once most are taken, so a source address gets half. */
 const PORT_SHARE = 0.5;
 
@@ -70,6 +74,7 @@ function numbers(text) {
  * @param {object} wish
  * @param {number} wish.clients
  * @param {number} wish.lanes connections for throws and leaves, in all
+ * @param {number} wish.ramp clients opened a second
  * @param {string} wish.address numeric, of the server
  * @param {number} [wish.processes]
  * @param {number} [wish.perProcess]
@@ -86,8 +91,11 @@ export function plan(wish, host) {
   checkSystem(sockets, loopback, host, lines);
   if (!loopback && sockets > host.ports) lines.push(portsLine(sockets, host.ports));
   if (lines.length > 0) throw new NeedsError(lines);
-  const perAddress = Math.max(1, Math.floor(host.ports * PORT_SHARE));
-  const sources = loopback ? Math.max(wish.addresses ?? 1, Math.ceil(sockets / perAddress)) : 0;
+  const perAddress =
+    Math.max(1, Math.min(CONNECTIONS_PER_ADDRESS, Math.floor(host.ports * PORT_SHARE)));
+  const joins = Math.ceil(Math.min(wish.ramp, wish.clients) / JOINS_PER_ADDRESS);
+  const sources = loopback
+    ? Math.max(wish.addresses ?? joins, Math.ceil(sockets / perAddress)) : 0;
   return { engines: share(wish, processes), sources };
 }
 
