@@ -17,7 +17,7 @@ import { keepState, takeState } from './lib/snapshot.js';
 import { Sources } from './lib/sources.js';
 import { createStatus } from './lib/status.js';
 import { openTls } from './lib/tls.js';
-import { startWorkers } from './lib/workers.js';
+import { reserveTransientPort, startWorkers } from './lib/workers.js';
 
 /**
  * The whole program on one page:
@@ -42,8 +42,8 @@ export async function start(given, log = createLog('silent')) {
   const sources = new Sources(given);
   const pool = new Pool(given, sources);
   const state = takeState({ pool, options: given, log });
-  const workers = await startWorkers({ pool, sources, options: given, log });
-  const options = { ...given, transientPort: workers.port };
+  const transient = await reserveTransientPort(given);
+  const options = { ...given, transientPort: transient.port };
 
   const metrics = createMetrics({ status: () => pool.status(), front: counts, version: version() });
   const routes = createRoutes({
@@ -54,6 +54,7 @@ export async function start(given, log = createLog('silent')) {
   const door = options.door === 'native'
     ? createFront({ pool, sources, options, routes, server })
     : openDoor(server);
+  const workers = startWorkers({ front: door, options, log });
   const open = [door];
   let draining = false;
 
@@ -69,6 +70,7 @@ export async function start(given, log = createLog('silent')) {
     draining = true;
     for (const one of open) one.stopListening();
     await workers.stop();
+    transient.close();
     pool.drain(options.drain * 1000);
     while (pool.status().parked > 0) await pause(LOOK);
     for (const one of open) one.closeIdle();
@@ -91,12 +93,13 @@ export async function start(given, log = createLog('silent')) {
     open.push(tls);
     const admin = await openAdmin({ options, metrics, ready: () => !draining, log });
     open.push(admin);
+    await workers.ready;
     const port = await door.listen(options.host, options.port);
     // Starting up is no stall that anybody feels.
     metrics.forgetStalls();
     state.taken();
     return {
-      port, transientPort: workers.port, tlsPort: tls.port, adminPort: admin.port, pool, stop
+      port, transientPort: transient.port, tlsPort: tls.port, adminPort: admin.port, pool, stop
     };
   } catch (error) {
     close();

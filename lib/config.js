@@ -231,6 +231,10 @@ const together = [
     says: '--trust-proxy proxy needs --door native: node:http does not read the PROXY protocol'
   },
   {
+    holds: ({ workers, door }) => workers === 0 || door === 'native',
+    says: '--workers needs --door native, which watches the relays to them'
+  },
+  {
     holds: ({ tlsCert, tlsKey }) => (tlsCert === 'none') === (tlsKey === 'none'),
     says: '--tls-cert and --tls-key go together'
   },

@@ -76,12 +76,13 @@ function replies(outcomes, options, common) {
  * @param {object} parts.options see lib/config.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('node:http').Server} parts.server Node's server, which need not listen
- * @param {boolean} [parts.remote] whether the pool is a RemotePool
+ * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
  * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
- *     close: Function, receive: Function}} `listen(host, port)` resolves to the port; `receive`
- *     takes the main process's replies
+ *     close: Function, addWorker: Function, flush: Function, relays: Function}} `listen(host, port)` resolves to the port;
+ *     `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what JavaScript
+ *     has put into the relay, `relays` counts those whose other end is there
  */
-export function createFront({ pool, sources, options, routes, server, remote = false }) {
+export function createFront({ pool, sources, options, routes, server, relayFd }) {
   const addon = loadAddon();
   const { maxSprite, headTime, bodyTime, idleTime } = options;
   const front = new addon.Front({
@@ -95,8 +96,8 @@ export function createFront({ pool, sources, options, routes, server, remote = f
   }, {
     replies: replies(addon.outcomes, options, routes.headers),
     sources: sources.native,
-    [remote ? 'relay' : 'pool']: pool.native,
-    onTurn: () => pool.flush(),
+    [relayFd === undefined ? 'pool' : 'relay']: pool.native,
+    relayFd,
     onHandOver: (fd, bytes, client) => {
       const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
       sources.introduce(socket, client);
@@ -117,7 +118,9 @@ export function createFront({ pool, sources, options, routes, server, remote = f
       }
     },
     status: () => front.status(),
-    receive: (replies) => front.receive(replies),
+    addWorker: () => front.addWorker(),
+    flush: () => front.flush(),
+    relays: () => front.relays(),
     stopListening: () => front.stopListening(),
     closeIdle: () => front.closeIdle(),
     close: () => front.close()

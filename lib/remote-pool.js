@@ -10,19 +10,17 @@ import { EDGES } from './pool.js';
 export class RemotePool {
   #outcomes;
   #relay;
-  #pipe;
+  #flush = () => {};
   /** Requests under way: number → what takes the outcome. */
   #open = new Map();
   #lastNumber = 0;
 
   /**
    * @param {{maxSprite: number}} options
-   * @param {import('node:net').Socket} pipe to the main process
    */
-  constructor({ maxSprite }, pipe) {
+  constructor({ maxSprite }) {
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
-    this.#pipe = pipe;
     this.#relay = new addon.Relay(maxSprite, (number, outcome, id) => {
       this.#open.get(number)({ outcome: this.#outcomes[outcome], id });
       this.#open.delete(number);
@@ -39,10 +37,11 @@ export class RemotePool {
     return this.#open.size;
   }
 
-  /** Sends what has gathered: one buffer a turn. */
-  flush() {
-    const frames = this.#relay.take();
-    if (frames !== undefined) this.#pipe.write(frames);
+  /**
+   * @param {() => void} flush sends what is in the relay: the front door's
+   */
+  flushBy(flush) {
+    this.#flush = flush;
   }
 
   /** Asks the main process: `ask(number)` adds the frame, or says the outcome at once. */
@@ -52,7 +51,7 @@ export class RemotePool {
       const settled = ask(number);
       if (settled !== undefined) return resolve({ outcome: this.#outcomes[settled] });
       this.#open.set(number, resolve);
-      return this.flush();
+      return this.#flush();
     });
   }
 

@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import process from 'node:process';
 
 import { createFront } from './front.js';
@@ -13,8 +12,8 @@ import { Sources } from './sources.js';
  * but its connections and the requests under way; the pool is in the main process, behind a pipe.
  */
 
-/** The pipe to the main process: what lib/workers.js put into the worker's stdio. */
-const PIPE = 4;
+/** The relay to the main process: what lib/workers.js put into the worker's stdio. */
+const RELAY = 4;
 
 /** What there is on the transient port. */
 const HERE = ['join', 'throw', 'leave'];
@@ -23,18 +22,15 @@ const HERE = ['join', 'throw', 'leave'];
 const LOOK = 20;
 
 const options = JSON.parse(process.env.SPRITES_WORKER);
-const pipe = new Socket({ fd: PIPE });
-const pool = new RemotePool(options, pipe);
+const pool = new RemotePool(options);
 const sources = new Sources(options);
 const log = createLog(options.logLevel);
 const routes = createRoutes({ pool, sources, options, log, here: HERE });
 const server = createNodeServer({ routes, sources, options, most: options.handedOver });
-const front = createFront({ pool, sources, options, routes, server, remote: true });
+const front = createFront({ pool, sources, options, routes, server, relayFd: RELAY });
+pool.flushBy(front.flush);
 
-pipe.on('data', (replies) => front.receive(replies));
 // Without a main process there is nothing to serve, and nothing to save.
-pipe.on('close', () => process.exit());
-pipe.on('error', () => process.exit(1));
 process.on('disconnect', () => process.exit());
 
 // A terminal's Ctrl-C and a service manager's SIGTERM reach every process of the group; it is the

@@ -1,6 +1,7 @@
 import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
+import { closeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { loadAddon } from './addon.js';
@@ -9,15 +10,12 @@ import { loadAddon } from './addon.js';
  * The workers of the transient port, seen from the main process: started, fed from the pool,
  * started again when they die.
  *
- *   worker 1 ─┐  frames, one buffer a turn
- *   worker 2 ─┼─▶ RelayServer ─▶ pool          (native/relay.h)
- *   worker N ─┘ ◀── replies
+ *   worker 1 ─┐  requests, one buffer a turn
+ *   worker 2 ─┼─▶ front door ─▶ pool           (native/relay.h: none of it in JavaScript)
+ *   worker N ─┘ ◀── outcomes
  */
 
 const PROGRAM = fileURLToPath(new URL('worker.js', import.meta.url));
-
-/** Where the pipe is in a worker's stdio, behind stdin, stdout, stderr and Node's own channel. */
-const PIPE = 4;
 
 /** Milliseconds before a dead worker is started again: doubled with each quick death. */
 const BACKOFF = { first: 50, most: 5000 };
@@ -29,52 +27,66 @@ const SETTLED = 10000;
 const PATIENCE = 5000;
 
 /**
+ * Takes the transient port, so that newcomers can be told of it before the workers are there. It is
+ * held bound and never listened on: the workers share it, and nobody else may have it.
+ *
+ * @param {{workers: number, transientPort: number, host: string}} options
+ * @returns {Promise<{port: number, close: () => void}>} port 0 without workers
+ * @throws {Error} when it can't be had (EADDRINUSE …)
+ */
+export async function reserveTransientPort({ workers, transientPort, host }) {
+  if (workers === 0) return { port: 0, close() {} };
+  const { address } = await lookup(host);
+  try {
+    return new (loadAddon().Reservation)(address, transientPort);
+  } catch (error) {
+    throw Object.assign(error, { address: host, port: transientPort });
+  }
+}
+
+/**
  * Starts the workers.
  *
  * @param {object} parts
- * @param {import('./pool.js').Pool} parts.pool
- * @param {import('./sources.js').Sources} parts.sources
- * @param {object} parts.options see lib/config.js: workers, transientPort, host …
+ * @param {ReturnType<import('./front.js').createFront>} parts.front the main process's
+ * @param {object} parts.options see lib/config.js, with the transientPort that was reserved
  * @param {import('pino').Logger} parts.log
- * @returns {Promise<{port: number, status: () => object, stop: () => Promise<void>}>} the transient
- *     port (0 without workers); `stop` lets the workers answer what they have and ends them
+ * @returns {{ready: Promise<void>, status: () => object, stop: () => Promise<void>}} `ready` when
+ *     all of them listen; `stop` lets them answer what they have and ends them
  */
-export async function startWorkers({ pool, sources, options, log }) {
+export function startWorkers({ front, options, log }) {
   const counts = { workers: 0, workerDeaths: 0 };
-  if (options.workers === 0) return { port: 0, status: () => counts, stop: async () => {} };
-
-  const addon = loadAddon();
-  // Held bound, never listened on: the workers share the port, and nobody else may take it.
-  const { address } = await lookup(options.host);
-  const reservation = new addon.Reservation(address, options.transientPort);
-  const { port } = reservation;
-  const settings = { ...options, transientPort: port };
   const living = new Set();
   let stopping = false;
 
-  cluster.setupPrimary({
-    exec: PROGRAM, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc', 'pipe']
-  });
+  function fork() {
+    const relay = front.addWorker();
+    cluster.setupPrimary({
+      exec: PROGRAM, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc', relay]
+    });
+    try {
+      return cluster.fork({ SPRITES_WORKER: JSON.stringify(options) });
+    } finally {
+      // The worker has a copy of its own: with this one open its death would go unnoticed.
+      closeSync(relay);
+    }
+  }
 
   function launch(backoff) {
-    const born = Date.now();
-    const worker = cluster.fork({ SPRITES_WORKER: JSON.stringify(settings) });
-    const pipe = worker.process.stdio[PIPE];
-    const relay = new addon.RelayServer(pool.native, sources.native);
+    const born = performance.now();
+    const worker = fork();
+    let listens = false;
     living.add(worker);
-    pipe.on('data', (frames) => {
-      const replies = relay.serve(frames);
-      if (replies !== undefined) pipe.write(replies);
+    worker.once('message', () => {
+      listens = true;
+      counts.workers += 1;
     });
-    // A worker that dies takes its pipe with it: its clients repeat what was not answered.
-    pipe.on('error', (error) => log.debug({ err: error }, 'worker pipe'));
-    worker.once('message', () => { counts.workers += 1; });
     worker.once('exit', (code, signal) => {
       living.delete(worker);
-      counts.workers = Math.min(counts.workers, living.size);
+      if (listens) counts.workers -= 1;
       if (stopping) return;
       counts.workerDeaths += 1;
-      const wait = Date.now() - born > SETTLED ? BACKOFF.first : backoff;
+      const wait = performance.now() - born > SETTLED ? BACKOFF.first : backoff;
       log.warn({ code, signal, wait }, 'a worker died; another one starts');
       setTimeout(() => {
         if (!stopping) launch(Math.min(wait * 2, BACKOFF.most));
@@ -84,7 +96,7 @@ export async function startWorkers({ pool, sources, options, log }) {
   }
 
   const first = Array.from({ length: options.workers }, () => launch(BACKOFF.first));
-  await Promise.all(first.map((worker) => once(worker, 'message')));
+  const ready = Promise.all(first.map((worker) => once(worker, 'message'))).then(() => {});
 
   async function stop() {
     stopping = true;
@@ -95,8 +107,7 @@ export async function startWorkers({ pool, sources, options, log }) {
     }, PATIENCE);
     await Promise.all(ends);
     clearTimeout(impatient);
-    reservation.close();
   }
 
-  return { port, status: () => counts, stop };
+  return { ready, status: () => counts, stop };
 }

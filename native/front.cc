@@ -48,6 +48,10 @@ constexpr uint8_t kWrite = 2;
 constexpr uint64_t kListenerKey = UINT64_MAX;
 constexpr uint64_t kWakeKey = UINT64_MAX - 1;
 
+// A relay's descriptor, as epoll knows it: no connection has this generation and an index as high.
+constexpr uint64_t kRelayKey = UINT64_MAX << 31;
+constexpr uint64_t kRelayLast = kWakeKey - 1;
+
 uint64_t keyOf(uint32_t index, uint32_t generation) { return uint64_t{generation} << 32 | index; }
 
 }  // namespace
@@ -220,6 +224,8 @@ void Front::turn() {
     } else if (key == kWakeKey) {
       uint64_t times;
       (void)!::read(wake_, &times, sizeof times);
+    } else if (key >= kRelayKey && key <= kRelayLast) {
+      relayEvent(static_cast<int>(key - kRelayKey), events[i].events);
     } else {
       Connection& connection = connections_[static_cast<uint32_t>(key)];
       // An event for a connection that an earlier event of this turn has closed is stale.
@@ -237,6 +243,48 @@ void Front::turn() {
       resume(connection);
     }
   }
+  flushRelays();
+}
+
+// ---- Relays -------------------------------------------------------------------------------------
+
+void Front::attach(int fd, RelayEnd* end) {
+  relays_.push_back({fd, end, false, false});
+  epoll_event event = {EPOLLIN, {.u64 = kRelayKey + fd}};
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
+}
+
+void Front::relayEvent(int fd, uint32_t events) {
+  const auto relay =
+      std::find_if(relays_.begin(), relays_.end(), [fd](const Relay& one) { return one.fd == fd; });
+  if (relay == relays_.end()) return;
+  if ((events & EPOLLOUT) != 0) relay->blocked = false;
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  const ssize_t got = recv(fd, buffer_.get(), kReadBytes, MSG_DONTWAIT);
+  if (got > 0) {
+    relay->end->receive({buffer_.get(), static_cast<size_t>(got)});
+  } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    ::close(fd);
+    relays_.erase(relay);
+  }
+}
+
+void Front::flushRelays() {
+  for (Relay& relay : relays_) flushRelay(&relay);
+}
+
+void Front::flushRelay(Relay* relay) {
+  std::string& outgoing = relay->end->outgoing();
+  if (outgoing.empty() || relay->blocked) return;
+  const ssize_t sent =
+      ::send(relay->fd, outgoing.data(), outgoing.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent > 0) outgoing.erase(0, sent);
+  // A broken pipe is noticed, and tidied up, where it is read.
+  relay->blocked = !outgoing.empty();
+  epoll_event event = {EPOLLIN, {.u64 = kRelayKey + relay->fd}};
+  if (relay->blocked) event.events |= EPOLLOUT;
+  if (relay->blocked != relay->watched) epoll_ctl(epoll_, EPOLL_CTL_MOD, relay->fd, &event);
+  relay->watched = relay->blocked;
 }
 
 void Front::event(Connection& connection, uint32_t events) {
@@ -624,6 +672,8 @@ uint32_t Front::closeIdle() {
 
 void Front::closeAll() {
   stopListening();
+  for (const Relay& relay : relays_) ::close(relay.fd);
+  relays_.clear();
   for (uint32_t index = 0; index < used_; ++index) {
     if (connections_[index].state != State::kFree) close(connections_[index]);
   }

@@ -32,6 +32,7 @@
 #include "address.h"
 #include "desk.h"
 #include "listener.h"
+#include "relay.h"
 #include "replies.h"
 #include "reserve.h"
 #include "sources.h"
@@ -105,6 +106,15 @@ class Front : public Carrier {
   /** Closes every connection. */
   void closeAll();
 
+  /** Watches one end of a relay; the descriptor is the front door's, `end` the caller's. */
+  void attach(int fd, RelayEnd* end);
+
+  /** Sends what the ends of relays have gathered. */
+  void flushRelays();
+
+  /** Relays whose other end is there. */
+  size_t relays() const { return relays_.size(); }
+
   /** A poll's answer, from the pool. */
   void answer(uint32_t token, std::string_view body) override;
 
@@ -141,6 +151,14 @@ class Front : public Carrier {
 
   uint32_t indexOf(const Connection& connection) const { return &connection - connections_.data(); }
 
+  /** One end of a relay, and what the kernel has not taken yet of what it said. */
+  struct Relay {
+    int fd;
+    RelayEnd* end;
+    bool blocked;  // the kernel takes no more for now
+    bool watched;  // epoll tells when it does
+  };
+
   void acceptSome();
   bool refuseOnSpare();
   void open(int fd, const sockaddr_storage& peer);
@@ -148,6 +166,8 @@ class Front : public Carrier {
   bool count(Connection& connection, const Address& client);
   Address clientOf(const Connection& connection, const HotRequest& request, const char* head) const;
   void event(Connection& connection, uint32_t events);
+  void relayEvent(int fd, uint32_t events);
+  void flushRelay(Relay* relay);
   void read(Connection& connection);
   void process(Connection& connection, const char* data, size_t length);
   bool serve(Connection& connection, const HotRequest& request, const char* head);
@@ -180,6 +200,7 @@ class Front : public Carrier {
   Reserved<Connection> connections_;
   Wheel wheel_;
   std::unique_ptr<char[]> buffer_;
+  std::vector<Relay> relays_;  // a handful: one for each worker
   std::vector<Ticket> ready_;  // answered outside their turn, with input left to deal with
   FrontCounts counts_ = {};
   const uint64_t start_;  // milliseconds

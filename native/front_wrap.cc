@@ -1,9 +1,11 @@
 // Front: the front door as a JavaScript object, on Node's own loop. Conversion only.
+#include <sys/socket.h>
 #include <uv.h>
 
 #include <cstring>
 #include <memory>
 #include <system_error>
+#include <vector>
 
 #include "clients.h"
 #include "convert.h"
@@ -51,7 +53,9 @@ class FrontDoor : public Nan::ObjectWrap {
     constructor->InstanceTemplate()->SetInternalFieldCount(1);
     Nan::SetPrototypeMethod(constructor, "listen", listen);
     Nan::SetPrototypeMethod(constructor, "stopListening", stopListening);
-    Nan::SetPrototypeMethod(constructor, "receive", receive);
+    Nan::SetPrototypeMethod(constructor, "addWorker", addWorker);
+    Nan::SetPrototypeMethod(constructor, "flush", flush);
+    Nan::SetPrototypeMethod(constructor, "relays", relays);
     Nan::SetPrototypeMethod(constructor, "closeIdle", closeIdle);
     Nan::SetPrototypeMethod(constructor, "status", status);
     Nan::SetPrototypeMethod(constructor, "close", close);
@@ -65,7 +69,6 @@ class FrontDoor : public Nan::ObjectWrap {
         poolDesk_(poolDeskOf(parts)),
         relay_(poolDesk_ ? nullptr : relayOf(get(parts, "relay"))),
         onHandOver_(get(parts, "onHandOver").As<Function>()),
-        onTurn_(get(parts, "onTurn").As<Function>()),
         resource_("sprites:hand-over"),
         front_(
             options, repliesOf(get(parts, "replies")), desk(), sourcesOf(get(parts, "sources")),
@@ -73,14 +76,21 @@ class FrontDoor : public Nan::ObjectWrap {
               handOver(fd, bytes, client);
             },
             uv_now(Nan::GetCurrentEventLoop())) {
-    if (poolDesk_) clientsOf(get(parts, "pool"))->setCarrier(CarriedBy::kFront, &front_);
+    if (poolDesk_) {
+      clientsOf(get(parts, "pool"))->setCarrier(CarriedBy::kFront, &front_);
+    } else {
+      settleBy(get(parts, "relay"), &front_);
+      front_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_);
+    }
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
     // The handles outlive the object: the loop gives them back when it has closed them.
     poll_ = new uv_poll_t;
     poll_->data = this;
     uv_poll_init(loop, poll_, front_.fd());
-    uv_poll_start(poll_, UV_READABLE,
-                  [](uv_poll_t* poll, int, int) { static_cast<FrontDoor*>(poll->data)->turn(); });
+    uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
+      Turn turn;
+      static_cast<FrontDoor*>(poll->data)->front_.turn();
+    });
     timer_ = new uv_timer_t;
     timer_->data = this;
     uv_timer_init(loop, timer_);
@@ -106,13 +116,6 @@ class FrontDoor : public Nan::ObjectWrap {
     poll_ = nullptr;
   }
 
-  void turn() {
-    Turn turn;
-    front_.turn();
-    if (relay_ == nullptr || relay_->pending().empty()) return;
-    onTurn_.Call(0, nullptr, &resource_);
-  }
-
   void handOver(int fd, std::string_view bytes, const Address& client) {
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(fd),
@@ -122,7 +125,7 @@ class FrontDoor : public Nan::ObjectWrap {
   }
 
   // new Front({connections, …}, {sources, replies, onHandOver(fd, bytes, client),
-  //     pool, or relay and onTurn(), which is called when the relay has something to take})
+  //     pool, or relay and relayFd})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FrontOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -159,12 +162,29 @@ class FrontDoor : public Nan::ObjectWrap {
     unwrap<FrontDoor>(info)->front_.stopListening();
   }
 
-  // receive(bytes): replies of the main process, for the relay
-  static void receive(const Nan::FunctionCallbackInfo<Value>& info) {
+  // addWorker() → the descriptor of the worker's end of a new relay, which the caller closes
+  static void addWorker(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* door = unwrap<FrontDoor>(info);
-    door->relay_->receive(bytesOf(info[0]), [door](Ticket ticket, Outcome outcome, const Id& id) {
-      door->front_.settle(ticket, outcome, &id);
-    });
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+      return Nan::ThrowError(Nan::ErrnoException(errno, "socketpair"));
+    }
+    Local<Object> parts = Nan::New(door->parts_);
+    // Ends of workers that have died are kept: a few hundred bytes each, and rare.
+    door->servers_.push_back(std::make_unique<RelayServer>(
+        clientsOf(get(parts, "pool")), sourcesOf(get(parts, "sources")), microseconds));
+    door->front_.attach(ends[0], door->servers_.back().get());
+    info.GetReturnValue().Set(ends[1]);
+  }
+
+  // flush(): sends what JavaScript has put into the relay
+  static void flush(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FrontDoor>(info)->front_.flushRelays();
+  }
+
+  // relays() → how many have their other end
+  static void relays(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<FrontDoor>(info)->front_.relays()));
   }
 
   // closeIdle() → connections left
@@ -205,11 +225,11 @@ class FrontDoor : public Nan::ObjectWrap {
     return relay_;
   }
 
-  Nan::Persistent<Object> parts_;             // outlive the front door
-  const std::unique_ptr<PoolDesk> poolDesk_;  // in the main process
-  RelayDesk* const relay_;                    // in a worker
+  Nan::Persistent<Object> parts_;                      // outlive the front door
+  const std::unique_ptr<PoolDesk> poolDesk_;           // in the main process
+  std::vector<std::unique_ptr<RelayServer>> servers_;  // the relays' ends to workers
+  RelayDesk* const relay_;                             // in a worker
   Nan::Callback onHandOver_;
-  Nan::Callback onTurn_;
   Nan::AsyncResource resource_;
   Front front_;
   uv_poll_t* poll_ = nullptr;  // nullptr: closed

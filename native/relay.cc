@@ -5,8 +5,21 @@
 namespace sprites {
 
 void RelayDesk::add(const RelayFrame& frame, std::string_view text) {
-  frames_.append(reinterpret_cast<const char*>(&frame), sizeof frame);
-  frames_.append(text);
+  outgoing().append(reinterpret_cast<const char*>(&frame), sizeof frame);
+  outgoing().append(text);
+}
+
+void RelayDesk::receive(std::string_view bytes) {
+  replies_.feed(bytes, [this](std::string_view all) {
+    size_t taken = 0;
+    for (; all.size() - taken >= sizeof(RelayReply); taken += sizeof(RelayReply)) {
+      RelayReply reply;
+      memcpy(&reply, all.data() + taken, sizeof reply);
+      const bool ofScript = reply.ticket.connection == kScriptConnection;
+      (ofScript ? script_ : front_)(reply.ticket, reply.outcome, reply.id);
+    }
+    return taken;
+  });
 }
 
 std::optional<Outcome> RelayDesk::join(Ticket ticket, const Address& address, Id*) {
@@ -58,8 +71,7 @@ std::optional<Outcome> RelayDesk::throwSprite(Ticket ticket, const Id& id, Edge 
   return std::nullopt;
 }
 
-std::string_view RelayServer::serve(std::string_view bytes) {
-  replies_.clear();
+void RelayServer::receive(std::string_view bytes) {
   frames_.feed(bytes, [this](std::string_view all) {
     size_t taken = 0;
     while (all.size() - taken >= sizeof(RelayFrame)) {
@@ -67,12 +79,11 @@ std::string_view RelayServer::serve(std::string_view bytes) {
       memcpy(&frame, all.data() + taken, sizeof frame);
       if (all.size() - taken - sizeof frame < frame.length) break;
       const RelayReply reply = serve(frame, all.substr(taken + sizeof frame, frame.length));
-      replies_.append(reinterpret_cast<const char*>(&reply), sizeof reply);
+      outgoing().append(reinterpret_cast<const char*>(&reply), sizeof reply);
       taken += sizeof frame + frame.length;
     }
     return taken;
   });
-  return replies_;
 }
 
 RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {

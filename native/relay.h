@@ -1,8 +1,8 @@
 // The relay: how a worker's requests reach the pool in the main process, and their outcomes return.
 //
 //   worker                                            main process
-//   front door ─▶ RelayDesk ─▶ [frame│frame│…] ─pipe─▶ RelayServer ─▶ pool
-//   front door ◀─ settle ◀──── [reply│reply│…] ◀─pipe─ RelayServer ◀──┘
+//   front door ─▶ RelayDesk ─▶ [frame│frame│…] ─socket pair─▶ RelayServer ─▶ pool
+//   front door ◀─ settle ◀──── [reply│reply│…] ◀─socket pair─ RelayServer ◀──┘
 //
 // Requests gather for one turn of the worker's loop and cross in one buffer; their replies come
 // back in one. A frame is a fixed head and the sprite's text behind it; a reply is of fixed size.
@@ -48,6 +48,21 @@ static_assert(sizeof(RelayReply) == 28, "what crosses has no room for surprises"
 /** The connection of a ticket that JavaScript holds, for a request that Node's server read. */
 constexpr uint32_t kScriptConnection = UINT32_MAX;
 
+/** One end of the relay, as the front door that watches its descriptor sees it. */
+class RelayEnd {
+ public:
+  virtual ~RelayEnd() = default;
+
+  /** Takes what has come, whole messages or pieces. */
+  virtual void receive(std::string_view bytes) = 0;
+
+  /** What is to be sent; the front door takes from its front what the kernel has taken. */
+  std::string& outgoing() { return outgoing_; }
+
+ private:
+  std::string outgoing_;
+};
+
 /** Collects the pieces a stream arrives in until they are whole. */
 class RelayBuffer {
  public:
@@ -74,13 +89,18 @@ class RelayBuffer {
 };
 
 /** The worker's end. */
-class RelayDesk : public Desk {
+class RelayDesk : public Desk, public RelayEnd {
  public:
-  /** Told of a reply to a request of JavaScript's: its number, the outcome, the id of a join. */
-  using Settled = std::function<void(uint32_t number, Outcome outcome, const Id& id)>;
+  /** Told of a reply; `id` is a join's that was kOk. */
+  using Settled = std::function<void(Ticket ticket, Outcome outcome, const Id& id)>;
 
-  RelayDesk(uint32_t maxSprite, Settled settled)
-      : maxSprite_(maxSprite), settled_(std::move(settled)) {}
+  explicit RelayDesk(uint32_t maxSprite) : maxSprite_(maxSprite) {}
+
+  /** Who is told of replies: to JavaScript's requests, and to the front door's. */
+  void setSettled(Settled script, Settled front) {
+    script_ = std::move(script);
+    front_ = std::move(front);
+  }
 
   bool takesPolls() const override { return false; }
   std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) override;
@@ -94,46 +114,25 @@ class RelayDesk : public Desk {
   std::optional<Outcome> throwSprite(Ticket ticket, const Id& id, Edge edge, uint64_t number,
                                      std::string_view text);
 
-  /** The frames gathered since clear. */
-  std::string_view pending() const { return frames_; }
-  void clear() { frames_.clear(); }
-
-  /** Reads replies, whole or in pieces; `settle(ticket, outcome, id)` gets the front door's. */
-  template <typename Settle>
-  void receive(std::string_view bytes, Settle&& settle) {
-    replies_.feed(bytes, [&](std::string_view all) {
-      size_t taken = 0;
-      for (; all.size() - taken >= sizeof(RelayReply); taken += sizeof(RelayReply)) {
-        RelayReply reply;
-        memcpy(&reply, all.data() + taken, sizeof reply);
-        if (reply.ticket.connection == kScriptConnection) {
-          settled_(reply.ticket.generation, reply.outcome, reply.id);
-        } else {
-          settle(reply.ticket, reply.outcome, reply.id);
-        }
-      }
-      return taken;
-    });
-  }
+  void receive(std::string_view bytes) override;
 
  private:
   void add(const RelayFrame& frame, std::string_view text);
 
   const uint32_t maxSprite_;
-  const Settled settled_;
-  std::string frames_;
+  Settled script_;
+  Settled front_;
   RelayBuffer replies_;
 };
 
 /** The main process's end, one for each worker. */
-class RelayServer {
+class RelayServer : public RelayEnd {
  public:
   /** Both outlive the server; `clock` as for PoolDesk. */
   RelayServer(Clients* clients, Sources* sources, uint64_t (*clock)())
       : clients_(clients), sources_(sources), clock_(clock) {}
 
-  /** Serves the whole frames in `bytes` and before; their replies, valid until the next call. */
-  std::string_view serve(std::string_view bytes);
+  void receive(std::string_view bytes) override;
 
  private:
   RelayReply serve(const RelayFrame& frame, std::string_view text);
@@ -142,7 +141,6 @@ class RelayServer {
   Sources* const sources_;
   uint64_t (*const clock_)();
   RelayBuffer frames_;
-  std::string replies_;
 };
 
 }  // namespace sprites

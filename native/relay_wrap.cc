@@ -1,7 +1,6 @@
-// Relay and RelayServer: both ends of the relay as JavaScript objects. Conversion only.
-#include <uv.h>
-
+// Relay and Reservation: what a worker has of the pool, and the port it shares. Conversion only.
 #include "convert.h"
+#include "front.h"
 #include "listener.h"
 #include "relay.h"
 #include "wraps.h"
@@ -16,20 +15,15 @@ using v8::Local;
 using v8::Object;
 using v8::Value;
 
-uint64_t microseconds() { return uv_hrtime() / 1000; }
-
 Id idFrom(Local<Value> bytes) {
   Id id;
   memcpy(id.bytes, node::Buffer::Data(bytes), sizeof id.bytes);
   return id;
 }
 
-Local<Value> bufferOf(std::string_view bytes) {
-  return Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked();
-}
-
 }  // namespace
 
+/** The worker's end of the relay, for the requests that Node's server has read. */
 class RelayObject : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
@@ -39,31 +33,28 @@ class RelayObject : public Nan::ObjectWrap {
     Nan::SetPrototypeMethod(constructor, "join", join);
     Nan::SetPrototypeMethod(constructor, "throw", throwSprite);
     Nan::SetPrototypeMethod(constructor, "leave", leave);
-    Nan::SetPrototypeMethod(constructor, "take", take);
     set(target, "Relay", Nan::GetFunction(constructor).ToLocalChecked());
   }
 
  private:
   friend RelayDesk* relayOf(Local<Value> relay);
+  friend void settleBy(Local<Value> relay, Front* front);
 
   RelayObject(uint32_t maxSprite, Local<Function> onSettled)
-      : onSettled_(onSettled),
-        resource_("sprites:relay"),
-        desk_(maxSprite, [this](uint32_t number, Outcome outcome, const Id& id) {
-          settled(number, outcome, id);
-        }) {}
+      : onSettled_(onSettled), resource_("sprites:relay"), desk_(maxSprite) {}
 
-  void settled(uint32_t number, Outcome outcome, const Id& id) {
+  void settled(Ticket ticket, Outcome outcome, const Id& id) {
     Nan::HandleScope scope;
-    Local<Value> arguments[] = {
-        Nan::New(number), Nan::New(static_cast<uint32_t>(outcome)),
-        bufferOf({reinterpret_cast<const char*>(id.bytes), sizeof id.bytes})};
+    const auto* bytes = reinterpret_cast<const char*>(id.bytes);
+    Local<Value> arguments[] = {Nan::New(ticket.generation),
+                                Nan::New(static_cast<uint32_t>(outcome)),
+                                Nan::CopyBuffer(bytes, sizeof id.bytes).ToLocalChecked()};
     onSettled_.Call(3, arguments, &resource_);
   }
 
   static Ticket ticketOf(Local<Value> number) { return {kScriptConnection, uint32Of(number)}; }
 
-  // new Relay(maxSprite, onSettled(number, outcome, id))
+  // new Relay(maxSprite, onSettled(number, outcome, id)); the front door is given it
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* object = new RelayObject(uint32Of(info[0]), info[1].As<Function>());
     object->Wrap(info.This());
@@ -91,56 +82,22 @@ class RelayObject : public Nan::ObjectWrap {
     unwrap<RelayObject>(info)->desk_.leave(ticketOf(info[0]), idFrom(info[1]));
   }
 
-  // take() → the frames gathered, or undefined when there are none
-  static void take(const Nan::FunctionCallbackInfo<Value>& info) {
-    RelayDesk& desk = unwrap<RelayObject>(info)->desk_;
-    if (desk.pending().empty()) return;
-    info.GetReturnValue().Set(bufferOf(desk.pending()));
-    desk.clear();
-  }
-
   Nan::Callback onSettled_;
   Nan::AsyncResource resource_;
   RelayDesk desk_;
 };
 
-class RelayServerObject : public Nan::ObjectWrap {
- public:
-  static void init(Local<Object> target) {
-    Local<FunctionTemplate> constructor = Nan::New<FunctionTemplate>(create);
-    constructor->SetClassName(Nan::New("RelayServer").ToLocalChecked());
-    constructor->InstanceTemplate()->SetInternalFieldCount(1);
-    Nan::SetPrototypeMethod(constructor, "serve", serve);
-    set(target, "RelayServer", Nan::GetFunction(constructor).ToLocalChecked());
-  }
-
- private:
-  RelayServerObject(Local<Object> pool, Local<Object> sources)
-      : pool_(pool),
-        sources_(sources),
-        server_(clientsOf(pool), sourcesOf(sources), microseconds) {}
-
-  // new RelayServer(pool, sources)
-  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* object = new RelayServerObject(info[0].As<Object>(), info[1].As<Object>());
-    object->Wrap(info.This());
-    info.GetReturnValue().Set(info.This());
-  }
-
-  // serve(bytes) → the replies, or undefined when no frame is whole yet
-  static void serve(const Nan::FunctionCallbackInfo<Value>& info) {
-    const std::string_view replies =
-        unwrap<RelayServerObject>(info)->server_.serve(bytesOf(info[0]));
-    if (!replies.empty()) info.GetReturnValue().Set(bufferOf(replies));
-  }
-
-  Nan::Persistent<Object> pool_;  // these two outlive the server
-  Nan::Persistent<Object> sources_;
-  RelayServer server_;
-};
-
 RelayDesk* relayOf(Local<Value> relay) {
   return &Nan::ObjectWrap::Unwrap<RelayObject>(relay.As<Object>())->desk_;
+}
+
+void settleBy(Local<Value> relay, Front* front) {
+  auto* object = Nan::ObjectWrap::Unwrap<RelayObject>(relay.As<Object>());
+  object->desk_.setSettled([object](Ticket ticket, Outcome outcome,
+                                    const Id& id) { object->settled(ticket, outcome, id); },
+                           [front](Ticket ticket, Outcome outcome, const Id& id) {
+                             front->settle(ticket, outcome, &id);
+                           });
 }
 
 /** A port that is held for the workers to share. */
@@ -158,7 +115,7 @@ class Reservation : public Nan::ObjectWrap {
   // new Reservation(address, port) with its `port`; throws with code and syscall
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* object = new Reservation;
-    const uint16_t port = static_cast<uint16_t>(uint32Of(info[1]));
+    const auto port = static_cast<uint16_t>(uint32Of(info[1]));
     const int error = object->listener_.reserve(textOf(info[0]).c_str(), port);
     if (error != 0) {
       delete object;
@@ -177,9 +134,8 @@ class Reservation : public Nan::ObjectWrap {
 };
 
 void initRelay(Local<Object> target) {
-  Reservation::init(target);
   RelayObject::init(target);
-  RelayServerObject::init(target);
+  Reservation::init(target);
 }
 
 }  // namespace sprites

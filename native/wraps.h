@@ -9,6 +9,7 @@ namespace sprites {
 class Clients;
 class Sources;
 class RelayDesk;
+class Front;
 
 void initTorus(v8::Local<v8::Object> target);
 void initReaders(v8::Local<v8::Object> target);
@@ -25,6 +26,9 @@ Sources* sourcesOf(v8::Local<v8::Value> sources);
 
 /** The worker's end of the relay inside a Relay. */
 RelayDesk* relayOf(v8::Local<v8::Value> relay);
+
+/** Has the replies that a Relay gets settle the requests of `front`. */
+void settleBy(v8::Local<v8::Value> relay, Front* front);
 
 }  // namespace sprites
 
