@@ -231,7 +231,7 @@ function account({ account }) {
 <td>${className ? `<i class="${className}" style="display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:8px"></i>` : ''}${escape(name)} <span class="why">${escape(why)}</span></td></tr>`;
   return `<section><h2>Where the sprites are</h2>
 <p class="soft">${n(account.sent)} thrown, ${n(account.accepted)} accepted: ${n(account.delivered)} delivered at
-once, ${n(account.queued)} queued for a neighbor that was just taking others.</p>
+once, ${n(account.queued)} queued in a mailbox until the neighbor polled again.</p>
 ${accountBar(parts)}
 <table>${parts.map(({ className, name, count, why }) => row(count, name, why, className)).join('')}
 ${other.map(([count, name, why]) => row(count, name, why)).join('')}</table></section>`;
