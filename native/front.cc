@@ -2,12 +2,14 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <system_error>
 
 #include "proxy_protocol.h"
@@ -47,10 +49,17 @@ constexpr uint8_t kWrite = 2;
 // The two descriptors that are no connection, as epoll knows them.
 constexpr uint64_t kListenerKey = UINT64_MAX;
 constexpr uint64_t kWakeKey = UINT64_MAX - 1;
+constexpr uint64_t kPaceKey = UINT64_MAX - 2;
 
 // A relay's descriptor, as epoll knows it: no connection has this generation and an index as high.
 constexpr uint64_t kRelayKey = UINT64_MAX << 31;
-constexpr uint64_t kRelayLast = kWakeKey - 1;
+constexpr uint64_t kRelayLast = kPaceKey - 1;
+
+uint64_t microseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * uint64_t{1000000} + now.tv_nsec / 1000;
+}
 
 uint64_t keyOf(uint32_t index, uint32_t generation) { return uint64_t{generation} << 32 | index; }
 
@@ -72,21 +81,25 @@ Front::Front(const FrontOptions& options, Replies replies, Desk* desk, Sources* 
       sources_(sources),
       handOver_(std::move(handOver)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      pace_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       connections_(size_t{options.connections} + kRefusedAtOnce),
       wheel_(options.connections + kRefusedAtOnce),
       buffer_(new char[kReadBytes]),
       start_(now),
       now_(now) {
-  if (epoll_ < 0 || wake_ < 0) throw std::system_error(errno, std::generic_category());
+  if (epoll_ < 0 || pace_ < 0 || wake_ < 0) throw std::system_error(errno, std::generic_category());
   epoll_event event = {EPOLLIN, {.u64 = kWakeKey}};
   epoll_ctl(epoll_, EPOLL_CTL_ADD, wake_, &event);
+  event.data.u64 = kPaceKey;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, pace_, &event);
   wheel_.startAt(tickAt(now));
 }
 
 Front::~Front() {
   closeAll();
   ::close(wake_);
+  ::close(pace_);
   ::close(epoll_);
 }
 
@@ -221,9 +234,10 @@ void Front::turn() {
     const uint64_t key = events[i].data.u64;
     if (key == kListenerKey) {
       acceptSome();
-    } else if (key == kWakeKey) {
+    } else if (key == kWakeKey || key == kPaceKey) {
+      // What they are there for is done at the end of every turn.
       uint64_t times;
-      (void)!::read(wake_, &times, sizeof times);
+      (void)!::read(key == kWakeKey ? wake_ : pace_, &times, sizeof times);
     } else if (key >= kRelayKey && key <= kRelayLast) {
       relayEvent(static_cast<int>(key - kRelayKey), events[i].events);
     } else {
@@ -248,8 +262,8 @@ void Front::turn() {
 
 // ---- Relays -------------------------------------------------------------------------------------
 
-void Front::attach(int fd, RelayEnd* end) {
-  relays_.push_back({fd, end, false, false});
+void Front::attach(int fd, RelayEnd* end, uint32_t pace) {
+  relays_.push_back({fd, end, false, false, pace, 0});
   epoll_event event = {EPOLLIN, {.u64 = kRelayKey + fd}};
   epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
 }
@@ -269,6 +283,11 @@ void Front::relayEvent(int fd, uint32_t events) {
   }
 }
 
+void Front::flushLater(uint64_t microseconds) {
+  const itimerspec in = {{0, 0}, {0, static_cast<long>(microseconds * 1000)}};
+  timerfd_settime(pace_, 0, &in, nullptr);
+}
+
 void Front::flushRelays() {
   for (Relay& relay : relays_) flushRelay(&relay);
 }
@@ -276,6 +295,11 @@ void Front::flushRelays() {
 void Front::flushRelay(Relay* relay) {
   std::string& outgoing = relay->end->outgoing();
   if (outgoing.empty() || relay->blocked) return;
+  if (relay->pace > 0) {
+    const uint64_t now = microseconds();
+    if (now < relay->sentAt + relay->pace) return flushLater(relay->sentAt + relay->pace - now);
+    relay->sentAt = now;
+  }
   const ssize_t sent =
       ::send(relay->fd, outgoing.data(), outgoing.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent > 0) outgoing.erase(0, sent);

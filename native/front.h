@@ -106,8 +106,13 @@ class Front : public Carrier {
   /** Closes every connection. */
   void closeAll();
 
-  /** Watches one end of a relay; the descriptor is the front door's, `end` the caller's. */
-  void attach(int fd, RelayEnd* end);
+  /**
+   * Watches one end of a relay; the descriptor is the front door's, `end` the caller's. What the
+   * end gathers is sent after each turn, but not more often than every `pace` microseconds: under
+   * load a batch then is large enough for its system calls to cost little, and a lone request still
+   * goes at once.
+   */
+  void attach(int fd, RelayEnd* end, uint32_t pace);
 
   /** Sends what the ends of relays have gathered. */
   void flushRelays();
@@ -155,8 +160,10 @@ class Front : public Carrier {
   struct Relay {
     int fd;
     RelayEnd* end;
-    bool blocked;  // the kernel takes no more for now
-    bool watched;  // epoll tells when it does
+    bool blocked;     // the kernel takes no more for now
+    bool watched;     // epoll tells when it does
+    uint32_t pace;    // microseconds
+    uint64_t sentAt;  // microseconds, of the last batch
   };
 
   void acceptSome();
@@ -168,6 +175,7 @@ class Front : public Carrier {
   void event(Connection& connection, uint32_t events);
   void relayEvent(int fd, uint32_t events);
   void flushRelay(Relay* relay);
+  void flushLater(uint64_t microseconds);
   void read(Connection& connection);
   void process(Connection& connection, const char* data, size_t length);
   bool serve(Connection& connection, const HotRequest& request, const char* head);
@@ -196,6 +204,7 @@ class Front : public Carrier {
   const HandOver handOver_;
   Listener listener_;
   int epoll_;
+  int pace_;  // a timerfd: a batch of a relay is due
   int wake_;  // an eventfd: some connection is ready to be resumed
   Reserved<Connection> connections_;
   Wheel wheel_;

@@ -25,6 +25,9 @@ using v8::Local;
 using v8::Object;
 using v8::Value;
 
+/** How often a worker sends a batch at the most: 500 times a second, if it has more than one. */
+constexpr uint32_t kBatchMicroseconds = 2000;
+
 uint64_t microseconds() { return uv_hrtime() / 1000; }
 
 /** {outcomes: [text, …], poll, joined: [text, text], timedOut, refused} */
@@ -80,7 +83,7 @@ class FrontDoor : public Nan::ObjectWrap {
       clientsOf(get(parts, "pool"))->setCarrier(CarriedBy::kFront, &front_);
     } else {
       settleBy(get(parts, "relay"), &front_);
-      front_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_);
+      front_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_, kBatchMicroseconds);
     }
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
     // The handles outlive the object: the loop gives them back when it has closed them.
@@ -173,7 +176,7 @@ class FrontDoor : public Nan::ObjectWrap {
     // Ends of workers that have died are kept: a few hundred bytes each, and rare.
     door->servers_.push_back(std::make_unique<RelayServer>(
         clientsOf(get(parts, "pool")), sourcesOf(get(parts, "sources")), microseconds));
-    door->front_.attach(ends[0], door->servers_.back().get());
+    door->front_.attach(ends[0], door->servers_.back().get(), 0);
     info.GetReturnValue().Set(ends[1]);
   }
 

@@ -168,7 +168,8 @@ void Engine::startDue(Time now) {
   if (state() == State::kLeft) return;
   if (leaving_ != Leaving::kNo) {
     startLeaving(now);
-  } else if (join_ == 0 && poll_ == 0 && now >= nextContact_) {
+  } else if (join_ == 0 && poll_ == 0 && now >= nextContact_ && events_.empty()) {
+    // Not before what has come is handed over: until then the poll could not ack it.
     if (state() != State::kOnline) setState({State::kConnecting, false, "", Millis(0)});
     if (id_.empty()) {
       startJoin();
