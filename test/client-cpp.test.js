@@ -67,6 +67,7 @@ async function everything(t, preset, mode) {
     t.equal(two.caught.length, 61);
     await one.until(() => one.results.length === 61, { all: true });
     t.ok(one.results.every(isTaken));
+    t.equal((await two.counts()).repeats, 0, 'each poll acked what had come');
     await one.leave();
     await two.leave();
     t.match(await server.status(), { clients: 0, thrown: 62, acked: 62, flown: 0, left: 2 });
@@ -460,6 +461,41 @@ async function everything(t, preset, mode) {
     t.equal(one.caught[0].id, 'a');
     await one.quit();
     await other.leave();
+  });
+
+  t.test('a client leaves only when an answer has proved that its last ack was taken', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    await stub.join('first');
+    (await stub.next(/^\/poll/)).answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: {} }] });
+    const parked = await stub.next(/^\/poll/);
+    one.say('leave');
+    const second = await stub.next(/^\/poll/);
+    t.strictSame([parked.query.get('ack'), second.query.get('ack')], ['1', '1']);
+    t.notOk(stub.requests.some(({ path }) => path === '/leave/first'));
+    parked.answer(200, { seq: 1, sprites: [], superseded: true });
+    (await stub.next(/^\/leave\/first$/)).answer(204);
+    await one.state('left');
+    await one.quit();
+  });
+
+  t.test('who leaves while sprites come in gets no more of them, and acks no more', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    await stub.join('first');
+    const poll = await stub.next(/^\/poll/);
+    one.say('leave-inside');
+    one.say('counts');
+    await one.until(({ event }) => event === 'counts');
+    const arrival = (seq) => ({ seq, from: 'left', sprite: { id: `n${seq}` } });
+    poll.answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
+    const last = [await stub.next(/^\/poll/), await stub.next(/^\/poll/)];
+    t.strictSame(last.map(({ query }) => query.get('ack')), ['1', '1']);
+    last[0].answer(200, { seq: 3, sprites: [2, 3].map(arrival) });
+    (await stub.next(/^\/leave\/first$/)).answer(204);
+    await one.state('left');
+    t.strictSame(ids(one.caught), ['n1']);
+    await one.quit();
   });
 
   t.test('leaving without a server ends, and so does quitting in the middle of things', async (t) => {
