@@ -4,7 +4,10 @@ import globals from 'globals';
 export default [
   { ignores: ['node_modules/', 'native/build/', '.tap/', 'coverage/'] },
   js.configs.recommended,
-  { languageOptions: { globals: globals.node } },
+  {
+    files: ['**/*.js', 'bin/*', 'test/nodes'],
+    languageOptions: { globals: globals.node }
+  },
   {
     files: ['lib/page/**/*.js'],
     languageOptions: { globals: { ...globals.browser } }
