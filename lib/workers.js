@@ -1,6 +1,5 @@
 import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
-import { once } from 'node:events';
 import { closeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -52,12 +51,17 @@ export async function reserveTransientPort({ workers, transientPort, host }) {
  * @param {object} parts.options see lib/config.js, with the transientPort that was reserved
  * @param {import('pino').Logger} parts.log
  * @returns {{ready: Promise<void>, status: () => object, stop: () => Promise<void>}} `ready` when
- *     all of them listen; `stop` lets them answer what they have and ends them
+ *     all of them listen, rejected when one cannot; `stop` lets them answer what they have and ends them
  */
 export function startWorkers({ front, options, log }) {
   const counts = { workers: 0, workerDeaths: 0 };
   const living = new Set();
   let stopping = false;
+  let begun;
+  let failed;
+  const ready = new Promise((resolve, reject) => { [begun, failed] = [resolve, reject]; });
+  // It may fail before anybody waits for it.
+  ready.catch(() => {});
 
   function fork() {
     const relay = front.addWorker();
@@ -72,36 +76,59 @@ export function startWorkers({ front, options, log }) {
     }
   }
 
+  /** Starts a worker, and another one when it is gone; `backoff` in ms, if it dies young. */
   function launch(backoff) {
     const born = performance.now();
-    const worker = fork();
     let listens = false;
+    let worker;
+
+    function gone(how) {
+      if (worker !== undefined && !living.delete(worker)) return;
+      if (listens) counts.workers -= 1;
+      if (stopping) return;
+      counts.workerDeaths += 1;
+      if (how.code > 0 && !listens) failed(new Error('a worker could not start: see its words'));
+      const wait = performance.now() - born > SETTLED ? BACKOFF.first : backoff;
+      log.warn({ ...how, wait }, 'a worker is gone; another one starts');
+      setTimeout(() => {
+        if (!stopping) launch(Math.min(wait * 2, BACKOFF.most));
+      }, wait);
+    }
+
+    try {
+      worker = fork();
+    } catch (error) {
+      // Out of files, mostly: no reason for those who are parked to go.
+      return gone({ err: error });
+    }
     living.add(worker);
     worker.once('message', () => {
       listens = true;
       counts.workers += 1;
+      if (counts.workers === options.workers) begun();
     });
-    worker.once('exit', (code, signal) => {
-      living.delete(worker);
-      if (listens) counts.workers -= 1;
-      if (stopping) return;
-      counts.workerDeaths += 1;
-      const wait = performance.now() - born > SETTLED ? BACKOFF.first : backoff;
-      log.warn({ code, signal, wait }, 'a worker died; another one starts');
-      setTimeout(() => {
-        if (!stopping) launch(Math.min(wait * 2, BACKOFF.most));
-      }, wait);
+    worker.once('exit', (code, signal) => gone({ code, signal }));
+    // A process that never was has no end; one that is just ending can't be told anything.
+    worker.on('error', (error) => {
+      if (worker.process.pid === undefined) gone({ err: error });
     });
-    return worker;
+    return undefined;
   }
 
-  const first = Array.from({ length: options.workers }, () => launch(BACKOFF.first));
-  const ready = Promise.all(first.map((worker) => once(worker, 'message'))).then(() => {});
+  if (options.workers === 0) begun();
+  for (let i = 0; i < options.workers; i += 1) launch(BACKOFF.first);
+
+  function tellToStop(worker) {
+    // One that is dying has no channel any more.
+    if (worker.isConnected()) worker.send({ stop: true }, () => {});
+  }
 
   async function stop() {
     stopping = true;
-    const ends = [...living].map((worker) => once(worker, 'exit'));
-    for (const worker of living) worker.send({ stop: true });
+    const ends = [...living].map((worker) => new Promise((resolve) => {
+      worker.once('exit', resolve);
+    }));
+    for (const worker of living) tellToStop(worker);
     const impatient = setTimeout(() => {
       for (const worker of living) worker.process.kill('SIGKILL');
     }, PATIENCE);
