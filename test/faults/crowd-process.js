@@ -1,0 +1,186 @@
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+
+import { request, Wire } from '../support/http.js';
+
+/**
+ * A crowd of clients in a process of its own, to be killed, stopped and cut off.
+ *
+ * It says what it does as JSON lines on stdout, and it says that it has received a sprite before it
+ * acks it: so whoever reads the lines knows of every promise the server is held to, whatever
+ * happens to this process at any moment.
+ *
+ *   {"ready":true}               all have joined
+ *   {"promised":KEY,"state":…}   a throw got 202
+ *   {"open":KEY}                 a throw whose outcome nobody will ever know: its thrower is gone
+ *   {"got":[KEY,…]}              sprites of one answer, in its order
+ *   {"gone":ID}                  a 404: the place is lost, and it joins again
+ *   {"broken":TEXT}              the server broke its contract
+ *   {"quiet":true}               no throw is under way any more (after "quiet" on stdin)
+ */
+
+const { values } = parseArgs({
+  options: {
+    host: { type: 'string', default: '127.0.0.1' },
+    port: { type: 'string' },
+    name: { type: 'string' },
+    clients: { type: 'string', default: '10' },
+    pace: { type: 'string', default: '200' },
+    patience: { type: 'string', default: '9000' }
+  }
+});
+const { host, name } = values;
+const port = Number(values.port);
+/** Milliseconds between two throws of a client; 0: it only catches. */
+const pace = Number(values.pace);
+/** Milliseconds an answer may take: a hold and more. Then the connection is taken for dead. */
+const patience = Number(values.patience);
+
+let throwing = pace > 0;
+let running = true;
+let made = 0;
+
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+/** One keep-alive connection, opened anew whenever it fails. */
+class Line {
+  #wire = null;
+
+  async ask(method, target, body) {
+    let over = false;
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => {
+        over = true;
+        reject(new Error('no answer in time'));
+      }, patience);
+    });
+    const asked = (async () => {
+      if (!this.#wire) {
+        const wire = await Wire.open(port, host);
+        if (over) return void wire.destroy();
+        this.#wire = wire;
+      }
+      this.#wire.send(request(method, target, { body }));
+      return this.#wire.read();
+    })();
+    asked.catch(() => {});
+    try {
+      return await Promise.race([asked, late]);
+    } catch (error) {
+      this.close();
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  close() {
+    this.#wire?.destroy();
+    this.#wire = null;
+  }
+}
+
+class Client {
+  #polls = new Line();
+  #throws = new Line();
+  #ack = 0;
+  #stay = 0;
+  id = null;
+
+  async join() {
+    for (;;) {
+      try {
+        const { status, body } = await this.#polls.ask('POST', '/join');
+        if (status === 201) {
+          this.#ack = 0;
+          this.#stay++;
+          this.id = body.id;
+          return;
+        }
+      } catch { /* the next try may get through: it is a fault suite */ }
+      await pause(100);
+    }
+  }
+
+  async pollOn() {
+    while (running) {
+      let answer;
+      try {
+        answer = await this.#polls.ask('GET', `/poll/${this.id}?ack=${this.#ack}`);
+      } catch {
+        await pause(50);
+        continue;
+      }
+      const { status, body } = answer;
+      if (status === 404) {
+        say({ gone: this.id });
+        await this.join();
+      } else if (status !== 200) {
+        say({ broken: `poll: ${status} ${JSON.stringify(body)}` });
+        await pause(100);
+      } else if (body.sprites.length > 0) {
+        for (const { seq } of body.sprites) {
+          if (seq !== this.#ack + 1) say({ broken: `sprite ${seq} came after ${this.#ack}` });
+          this.#ack = seq;
+        }
+        say({ got: body.sprites.map(({ sprite }) => sprite.key) });
+      }
+    }
+  }
+
+  async throwOn() {
+    await pause(Math.random() * pace);
+    let stay = 0;
+    let number = 0;
+    while (throwing) {
+      if (stay !== this.#stay) number = 0;
+      stay = this.#stay;
+      number++;
+      await this.#throwOne(stay, number, `${name}.${++made}`);
+      await pause(pace);
+    }
+  }
+
+  /** Throws until the server has said what became of it, or the thrower's place is gone. */
+  async #throwOne(stay, number, key) {
+    const edge = ['left', 'right', 'up', 'down'][made % 4];
+    const id = this.id;
+    while (stay === this.#stay) {
+      try {
+        const { status, body } = await this.#throws.ask(
+          'POST', `/throw/${id}/${edge}?n=${number}`, JSON.stringify({ key }));
+        if (status === 202) return say({ promised: key, state: body.state });
+        if (status === 404) break;
+        if (status !== 429 && status !== 503) {
+          return say({ broken: `throw: ${status} ${JSON.stringify(body)}` });
+        }
+      } catch { /* its fate is unknown: the same number again tells */ }
+      await pause(100);
+    }
+    say({ open: key });
+  }
+
+  close() {
+    this.#polls.close();
+    this.#throws.close();
+  }
+}
+
+const clients = Array.from({ length: Number(values.clients) }, () => new Client());
+await Promise.all(clients.map((client) => client.join()));
+say({ ready: true });
+for (const client of clients) client.pollOn();
+const throws = clients.map((client) => throwing && client.throwOn());
+
+createInterface({ input: process.stdin }).on('line', async (line) => {
+  if (line !== 'quiet') return;
+  throwing = false;
+  await Promise.all(throws);
+  say({ quiet: true });
+}).on('close', () => {
+  running = false;
+  for (const client of clients) client.close();
+  process.exit();
+});

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { ROOT, startServer } from '../support/server.js';
+
+/** Why a case can't be shown here. */
+export class Skip extends Error {}
+
+/** What was promised to crowds, and what came. */
+class Ledger {
+  /** Keys of sprites that a 202 was given for. */
+  promised = new Set();
+  /** Keys of sprites whose throw was never answered: they may come, or not. */
+  open = new Set();
+  /** How often each key came. */
+  received = new Map();
+  gone = 0;
+  broken = [];
+
+  take(line) {
+    if (line.promised) this.promised.add(line.promised);
+    if (line.open) this.open.add(line.open);
+    for (const key of line.got ?? []) this.received.set(key, (this.received.get(key) ?? 0) + 1);
+    if (line.gone) this.gone++;
+    if (line.broken) this.broken.push(line.broken);
+  }
+
+  /** Promised, and never seen again. */
+  get missing() {
+    return [...this.promised].filter((key) => !this.received.has(key));
+  }
+
+  /** Seen more than once: by two clients, when the first was gone before it acked. */
+  get repeated() {
+    return [...this.received.values()].filter((times) => times > 1).length;
+  }
+}
+
+/** A crowd of clients in a process of its own: crowd-process.js. */
+class Crowd {
+  #quiet;
+  #rest = [];
+
+  constructor(child, ledger) {
+    this.child = child;
+    this.ended = once(child, 'close');
+    child.stdin.on('error', () => {}); // killed: that is what it is for
+    this.ready = new Promise((resolve, reject) => {
+      this.#quiet = new Promise((still) => {
+        createInterface({ input: child.stdout }).on('line', (text) => {
+          // The last line of one that was killed may be half a line.
+          let line;
+          try {
+            line = JSON.parse(text);
+          } catch {
+            return void this.#rest.push(text);
+          }
+          ledger.take(line);
+          if (line.ready) resolve();
+          if (line.quiet) still();
+        });
+        this.ended.then(still, still);
+      });
+      this.ended.then(() => reject(new Error('the crowd ended before it was ready')), reject);
+    });
+    this.ready.catch(() => {});
+  }
+
+  signal(name) {
+    this.child.kill(name);
+  }
+
+  /** Throws no more; resolves when no throw is under way. */
+  async quiet() {
+    if (this.child.exitCode === null && this.child.signalCode === null) {
+      this.child.stdin.write('quiet\n');
+    }
+    await this.#quiet;
+  }
+}
+
+/** What a case has at hand. It ends everything it has started. */
+export class Scene {
+  #endings = [];
+
+  /** @param {{short: boolean}} how */
+  constructor({ short }) {
+    this.short = short;
+    this.ledger = new Ledger();
+    this.crowds = [];
+  }
+
+  /** As tap's: what starts servers takes it for the test. */
+  teardown(end) {
+    this.#endings.push(end);
+  }
+
+  async end() {
+    for (const end of this.#endings.reverse()) await end();
+  }
+
+  /** @returns {ReturnType<typeof startServer>} */
+  server(options = {}, how = {}) {
+    return startServer(this, { options: { 'log-level': 'error', ...options }, ...how });
+  }
+
+  /**
+   * Starts a crowd against a server and waits until all of it has joined.
+   *
+   * @param {{port: number, host?: string}} server
+   * @param {Record<string, string | number>} options of crowd-process.js
+   * @param {string[]} [before] what to run it by
+   */
+  async crowd({ port }, options = {}, before = []) {
+    const args = { port, name: `c${this.crowds.length}`, ...options };
+    const [program, ...rest] = [...before, process.execPath,
+      `${ROOT}test/faults/crowd-process.js`,
+      ...Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)])];
+    const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const crowd = new Crowd(child, this.ledger);
+    this.crowds.push(crowd);
+    this.teardown(async () => {
+      child.kill('SIGKILL');
+      await crowd.ended;
+    });
+    await crowd.ready;
+    return crowd;
+  }
+
+  /** @returns {Promise<string>} a folder that goes with the scene */
+  async folder() {
+    const path = await mkdtemp(join(tmpdir(), 'sprites-faults-'));
+    this.teardown(() => rm(path, { recursive: true, force: true }));
+    return path;
+  }
+
+  /**
+   * Lets every throw and every sprite under way come to its end, and holds the server to what it has
+   * promised: each sprite with a 202 was received, and its own counts say so too.
+   *
+   * @param {Awaited<ReturnType<typeof startServer>>} server
+   * @returns {Promise<string>} the figures
+   */
+  async account(server, seconds = 40) {
+    await Promise.all(this.crowds.map((crowd) => crowd.quiet()));
+    const status = await server.until(({ waiting }) => waiting === 0, seconds);
+    const { ledger } = this;
+    assert.deepEqual(ledger.broken, [], 'the contract was kept');
+    assert.deepEqual(ledger.missing.slice(0, 5), [],
+      `${ledger.missing.length} of ${ledger.promised.size} promised sprites never came`);
+    assert.ok(ledger.promised.size > 0, 'something was promised');
+    assert.equal(status.lost, 0, 'the server has lost none');
+    assert.equal(status.acked, status.thrown, 'every sprite was acked by somebody');
+    assert.ok(status.thrown >= ledger.promised.size, 'it counts what it has promised');
+    return `${ledger.promised.size} promised, ${ledger.promised.size} received`
+      + (ledger.repeated ? ` (${ledger.repeated} twice: the first had not acked)` : '')
+      + `, lost ${status.lost}`;
+  }
+}
+
+/** Looks until `holds` gives something true, which it returns; fails after so many seconds. */
+export async function eventually(what, holds, seconds = 20) {
+  const end = performance.now() + seconds * 1000;
+  for (;;) {
+    const found = await holds();
+    if (found) return found;
+    assert.ok(performance.now() < end, `not within ${seconds} s: ${what}`);
+    await pause(50);
+  }
+}
+
+/** @returns {() => number} seconds since now, to a tenth */
+export function stopwatch() {
+  const start = performance.now();
+  return () => Math.round((performance.now() - start) / 100) / 10;
+}
