@@ -1,0 +1,41 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+
+import t from 'tap';
+
+import { table } from '../lib/config.js';
+import { problems } from '../lib/errors.js';
+import { startServer } from './support/server.js';
+
+const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
+
+t.test('every option is in the README, with its default', async (t) => {
+  for (const { name, default: usual } of table) {
+    t.ok(readme.includes(`| \`--${name}\` | ${usual} |`), `--${name}`);
+  }
+});
+
+t.test('every problem is in the README, with its status', async (t) => {
+  for (const [name, { status }] of Object.entries(problems)) {
+    t.ok(readme.includes(`| \`${name}\` | ${status} |`), name);
+  }
+});
+
+t.test('the session with curl shows a throw arriving', async (t) => {
+  const [session] = /^ {4}A=\$\(curl[^]*?wait \$!$/m.exec(readme);
+  const server = await startServer(t);
+  const script = session.replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
+  const { stdout } = await promisify(execFile)('bash', ['-c', script]);
+  t.match(stdout, '{"state":"delivered"}');
+  t.match(stdout, '{"seq":1,"sprites":[{"seq":1,"from":"right","sprite":{"hello":"neighbor"}}]}');
+});
+
+t.test('every file the README names is there', async (t) => {
+  const named = readme.matchAll(/`((?:lib|native|test|deploy|bin)\/[\w./-]+)`|\]\((test\/[\w./-]+)\)/g);
+  for (const [, code, link] of named) {
+    const name = code ?? link;
+    if (name.includes('build/')) continue;
+    t.doesNotThrow(() => readFileSync(new URL(`../${name}`, import.meta.url)), name);
+  }
+});
