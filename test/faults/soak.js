@@ -1,0 +1,287 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+
+import { request } from '../support/http.js';
+import { startServer } from '../support/server.js';
+import { chart, trend } from './trend.js';
+
+/**
+ * The soak: thousands of clients that come, throw, leave and vanish, for minutes; and whether
+ * anything of the server grows meanwhile.
+ *
+ *   node test/faults/soak.js [--minutes 10] [--clients 10000] [--churn 1] [--rate 300]
+ *
+ * Each second `churn` per cent of the clients are replaced or interrupted: a third leaves, a third
+ * vanishes without a word and expires, a third loses its connection and polls again. Ends with 1
+ * when a figure grows, a promised sprite is missing, or something is left when all have gone.
+ */
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '10' },
+    clients: { type: 'string', default: '10000' },
+    churn: { type: 'string', default: '1' },
+    rate: { type: 'string', default: '300' },
+    every: { type: 'string', default: '5' }
+  }
+});
+const [minutes, clients, churn, rate, every] =
+  ['minutes', 'clients', 'churn', 'rate', 'every'].map((name) => Number(values[name]));
+
+const LEASE = 10;
+const HOLD = 30;
+const EDGES = ['left', 'right', 'up', 'down'];
+
+const endings = [];
+const server = await startServer({ teardown: (end) => endings.push(end) }, {
+  options: {
+    hold: HOLD, lease: LEASE, 'log-level': 'error', 'address-connections': 0, 'address-joins': 0
+  }
+});
+
+const account = { promised: new Set(), received: new Set(), refused: 0, unanswered: 0, wrong: [] };
+const happened = { joined: 0, left: 0, vanished: 0, dropped: 0 };
+const members = [];
+let running = true;
+
+/** A connection that asks one thing at a time, and no more than a soak's needs of HTTP. */
+class Line {
+  #socket;
+  #text = '';
+  #answer = () => {};
+
+  constructor() {
+    const socket = connect({ port: server.port, host: '127.0.0.1', noDelay: true });
+    this.#socket = socket;
+    socket.setEncoding('latin1');
+    socket.on('data', (text) => {
+      this.#text += text;
+      const cut = this.#text.indexOf('\r\n\r\n');
+      if (cut < 0) return;
+      const length = Number(/content-length: ([0-9]+)/i.exec(this.#text)?.[1] ?? 0);
+      if (this.#text.length < cut + 4 + length) return;
+      const status = Number(this.#text.slice(9, 12));
+      const body = this.#text.slice(cut + 4, cut + 4 + length);
+      this.#text = '';
+      this.#answer({ status, body: body && JSON.parse(body) });
+    });
+    socket.on('error', () => {}); // a close follows
+    socket.on('close', () => this.#answer({ status: 0 }));
+  }
+
+  /** The answer; status 0 when the connection ended first. */
+  ask(method, target, body) {
+    return new Promise((resolve) => {
+      if (this.#socket.destroyed) return resolve({ status: 0 });
+      this.#answer = resolve;
+      this.#socket.write(request(method, target, { body }));
+    });
+  }
+
+  get over() {
+    return this.#socket.destroyed;
+  }
+
+  close() {
+    this.#socket.destroy();
+  }
+}
+
+/** A member: one connection with a poll parked, and its id. */
+class Member {
+  #line;
+  #ack = 0;
+  #gone = false;
+
+  async join() {
+    this.#line = new Line();
+    const { status, body } = await this.#line.ask('POST', '/join');
+    if (status !== 201) throw new Error(`join: ${status} ${JSON.stringify(body)}`);
+    this.id = body.id;
+    happened.joined++;
+    members.push(this);
+    this.#pollOn();
+  }
+
+  async #pollOn() {
+    while (!this.#gone) {
+      const { status, body } = await this.#line.ask('GET', `/poll/${this.id}?ack=${this.#ack}`);
+      if (this.#gone) return;
+      if (status === 200) {
+        for (const { seq, sprite } of body.sprites) {
+          if (seq !== this.#ack + 1) account.wrong.push(`sprite ${seq} after ${this.#ack}`);
+          this.#ack = seq;
+          account.received.add(sprite.key);
+        }
+      } else if (status !== 0) {
+        account.wrong.push(`poll: ${status} ${JSON.stringify(body)}`);
+        return;
+      } else {
+        this.#line = new Line();
+      }
+    }
+  }
+
+  /** The connection breaks; it comes back at once. */
+  drop() {
+    happened.dropped++;
+    this.#line.close();
+  }
+
+  /** Says no word. */
+  vanish() {
+    happened.vanished++;
+    this.#gone = true;
+    this.#line.close();
+  }
+
+  async leave(over) {
+    this.#gone = true;
+    const { status } = await over.ask('POST', `/leave/${this.id}`);
+    if (status !== 204) account.wrong.push(`leave: ${status}`);
+    happened.left++;
+    this.#line.close();
+  }
+}
+
+const any = () => members[Math.floor(Math.random() * members.length)];
+
+/** Takes a random member out of the list. */
+function take() {
+  const at = Math.floor(Math.random() * members.length);
+  const member = members[at];
+  members[at] = members.at(-1);
+  members.pop();
+  return member;
+}
+
+/** Does something so many times a second, as evenly as timers allow, while the soak runs. */
+async function steadily(perSecond, act) {
+  let due = 0;
+  let last = performance.now();
+  while (running) {
+    await pause(50);
+    const now = performance.now();
+    due += (now - last) / 1000 * perSecond;
+    last = now;
+    const acts = [];
+    for (; due >= 1; due--) acts.push(act());
+    await Promise.all(acts);
+  }
+}
+
+const idle = [];
+/** Lends a connection for one request. */
+async function lend(use) {
+  let line = idle.pop();
+  if (!line || line.over) line = new Line();
+  try {
+    return await use(line);
+  } finally {
+    idle.push(line);
+  }
+}
+
+let made = 0;
+function throwOne() {
+  const member = any();
+  const key = ++made;
+  return lend(async (line) => {
+    const sprite = JSON.stringify({ key, fill: 'x'.repeat(key % 400) });
+    const { status } = await line.ask('POST', `/throw/${member.id}/${EDGES[key % 4]}`, sprite);
+    if (status === 202) account.promised.add(key);
+    else if (status === 0) account.unanswered++;
+    else account.refused++; // 404: its thrower has just left; 429, 503: the bounds
+  });
+}
+
+let turn = 0;
+async function churnOne() {
+  const kind = turn++ % 3;
+  if (kind === 0) return any().drop();
+  const member = take();
+  if (kind === 1) member.vanish();
+  else await lend((line) => member.leave(line));
+  await new Member().join();
+}
+
+const memoryOf = () =>
+  Number(/VmRSS:\s+([0-9]+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) * 1024;
+
+const samples = [];
+async function sample() {
+  const { clients, parked, mailboxBytes, heldBytes, waiting, connections, heapUsed } =
+    await server.status();
+  samples.push({
+    'resident size': memoryOf(), 'V8 heap': heapUsed,
+    descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
+    connections, clients, parked, waiting, 'mailbox bytes': mailboxBytes, 'held bytes': heldBytes
+  });
+}
+
+/** What may rise by so much over the second half and still be called flat. */
+const SLACK = { 'resident size': 2 ** 20, 'V8 heap': 2 ** 20, default: 16 };
+
+const started = performance.now();
+const passed = () => Math.round((performance.now() - started) / 1000);
+while (members.length < clients) {
+  const batch = Math.min(200, clients - members.length);
+  await Promise.all(Array.from({ length: batch }, () => new Member().join()));
+}
+process.stdout.write(`${clients} clients after ${passed()} s; ${minutes} minutes of churn: `
+  + `${clients * churn / 100} a second, and ${rate} sprites a second\n`);
+const work = [steadily(clients * churn / 100, churnOne), steadily(rate, throwOne)];
+const end = performance.now() + minutes * 60_000;
+while (performance.now() < end) {
+  await pause(every * 1000);
+  await sample();
+}
+running = false;
+await Promise.all(work);
+
+let bad = 0;
+const half = samples.slice(Math.floor(samples.length / 2));
+process.stdout.write(`\nA mark every ${every} s; flat or not: the second half\n\n`);
+for (const name of Object.keys(samples[0])) {
+  const { mean, rise, flat } = trend(half.map((one) => one[name]), SLACK[name] ?? SLACK.default);
+  if (!flat) bad++;
+  const round = (value) => Math.round(value).toLocaleString('en');
+  process.stdout.write(`${name.padEnd(14)} ${chart(samples.map((one) => one[name]), 60)} `
+    + `${round(mean).padStart(12)} ${(rise < 0 ? '' : '+') + round(rise)}`.padEnd(24)
+    + ` ${flat ? 'flat' : 'GROWS'}\n`);
+}
+
+// What is under way arrives; then all leave, and nothing may be left of them.
+const seconds = LEASE + 30;
+await server.until(({ waiting }) => waiting === 0, seconds).catch((error) => {
+  account.wrong.push(error.message);
+});
+const missing = [...account.promised].filter((key) => !account.received.has(key));
+const busiest = await server.status();
+await Promise.all(Array.from({ length: 32 }, async () => {
+  for (let member; (member = members.pop());) await lend((line) => member.leave(line));
+}));
+for (const line of idle) line.close();
+const last = await server.until((status) => status.clients === 0, seconds);
+await server.noConnectionBut(0, 30);
+const left = ['clients', 'parked', 'waiting', 'mailboxBytes', 'heldBytes']
+  .filter((name) => last[name] !== 0);
+await server.stop();
+
+process.stdout.write([
+  '',
+  `${happened.joined} joined, ${happened.left} left, ${happened.vanished} vanished, `
+    + `${happened.dropped} lost their connection and came back`,
+  `${account.promised.size} sprites promised, ${missing.length} missing; ${account.refused} refused,`
+    + ` ${account.unanswered} unanswered; the server: thrown ${last.thrown} = acked ${last.acked}`
+    + ` + waiting ${last.waiting} + lost ${last.lost}, ${last.flown} flew on`,
+  `longest stall ${busiest.longestStallMs} ms`,
+  left.length === 0 ? 'nothing is left when all have gone: clients, polls, bytes, descriptors'
+    : `LEFT when all have gone: ${left.join(', ')}`,
+  ...account.wrong.slice(0, 10).map((line) => `WRONG: ${line}`), ''
+].join('\n'));
+process.exitCode =
+  bad > 0 || missing.length > 0 || left.length > 0 || account.wrong.length > 0 ? 1 : 0;
+for (const one of endings) await one();

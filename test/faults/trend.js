@@ -1,0 +1,47 @@
+/**
+ * Figures over time: as a line of text, and whether they grow.
+ */
+
+const BARS = '▁▂▃▄▅▆▇█';
+
+/**
+ * @param {number[]} values
+ * @param {number} width characters at most; each shows the mean of its share of the values
+ * @returns {string} a line of bars from 0 to the highest value
+ */
+export function chart(values, width) {
+  const count = Math.min(width, values.length);
+  const means = Array.from({ length: count }, (_, i) => {
+    const share = values.slice(
+      Math.floor(i * values.length / count), Math.floor((i + 1) * values.length / count));
+    return share.reduce((sum, value) => sum + value, 0) / share.length;
+  });
+  const high = Math.max(...means, 1);
+  return means.map((value) => BARS[Math.min(7, Math.floor(value / high * 7.999))]).join('');
+}
+
+/**
+ * The line of least squares through values taken at equal intervals.
+ *
+ * @param {number[]} values
+ * @param {number} slack a rise that nobody minds
+ * @returns {{mean: number, rise: number, flat: boolean}} `rise`: of that line, from the first value
+ *     to the last. It is flat unless it rises by more than the slack, 5% of the mean, and twice
+ *     what the values scatter around it
+ */
+export function trend(values, slack) {
+  const count = values.length;
+  const mean = values.reduce((sum, value) => sum + value, 0) / count;
+  const middle = (count - 1) / 2;
+  let above = 0;
+  let below = 0;
+  values.forEach((value, i) => {
+    above += (i - middle) * (value - mean);
+    below += (i - middle) ** 2;
+  });
+  const slope = below === 0 ? 0 : above / below;
+  const scatter = Math.sqrt(values.reduce((sum, value, i) =>
+    sum + (value - mean - slope * (i - middle)) ** 2, 0) / count);
+  const rise = slope * (count - 1);
+  return { mean, rise, flat: rise <= Math.max(slack, mean * 0.05, 2 * scatter) };
+}
