@@ -1,0 +1,272 @@
+/**
+ * Restarts without loss, measured.
+ *
+ *     node test/bench/restart.js                   a swarm throws while the server is restarted
+ *     node test/bench/restart.js --idle 1000000    idle clients are saved and loaded, no sockets
+ *
+ * The first:
+ *
+ *     server up ─▶ swarm opens, throws ─▶ SIGTERM ─▶ drain, save, exit ─▶ load, listen ─▶ parked
+ *                                            └───────────── three times ───────────────────┘
+ *
+ * The swarm keeps the account: what it threw and nobody received is missing. Whoever counts on the
+ * server's side counts over the restarts too, since its counts are in the state. Exit code 0 when
+ * nothing is missing; 1 when something is; 2 when there was no run.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import { readOptions } from '../../lib/config.js';
+import { Pool } from '../../lib/pool.js';
+import { portOf } from './sprites.js';
+
+const SELF = fileURLToPath(import.meta.url);
+const SERVER = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
+const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
+
+/** Milliseconds between two looks at /status. */
+const LOOK = 20;
+
+/** Share of the clients that has to be parked to count as all: some are just being answered. */
+const MOST_OF_ALL = 0.99;
+
+/** Seconds the swarm throws before the first restart, between two, and after the last. */
+const PAUSE = 4;
+
+/** Seconds everything may take before it counts as failed. */
+const PATIENCE = 120;
+
+const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(2)} s`;
+const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+const say = (line) => process.stdout.write(`${line}\n`);
+
+class NoRun extends Error {}
+
+function readArguments() {
+  const string = (value) => ({ type: 'string', default: value });
+  const { values } = parseArgs({
+    options: {
+      clients: string('10000'),
+      rate: string('2000'),
+      restarts: string('3'),
+      drain: string('2'),
+      hold: string('120'),
+      workers: string('0'),
+      idle: string('0'),
+      save: string(''),
+      load: string('')
+    }
+  });
+  const number = (name, least) => {
+    const value = Number(values[name]);
+    if (!(value >= least)) throw new NoRun(`--${name} wants a number from ${least}`);
+    return value;
+  };
+  return {
+    clients: number('clients', 4),
+    rate: number('rate', 1),
+    restarts: number('restarts', 1),
+    drain: number('drain', 0),
+    hold: number('hold', 5),
+    workers: number('workers', 0),
+    idle: number('idle', 0),
+    save: values.save,
+    load: values.load
+  };
+}
+
+// ---- A throwing swarm, and a server that is restarted -------------------------------------------
+
+/** Starts the server; resolves when it listens. */
+async function startServer(options) {
+  const child = spawn(process.execPath, [
+    SERVER,
+    ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
+  ], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const errors = text(child.stderr);
+  const ended = once(child, 'close');
+  const lines = createInterface({ input: child.stdout });
+  let transientPort = null;
+  const port = await new Promise((resolve, reject) => {
+    let found = null;
+    lines.on('line', (line) => {
+      if (found === null) found = portOf(line);
+      else if (line.startsWith('Workers take')) transientPort = portOf(line);
+      if (line.startsWith('There is room')) resolve(found);
+    });
+    ended.then(async () => reject(new NoRun(`the server ended: ${await errors}`)), reject);
+  });
+  return { child, ended, errors, port, transientPort };
+}
+
+async function look(port) {
+  try {
+    const answer = await fetch(`http://127.0.0.1:${port}/status`);
+    return await answer.json();
+  } catch {
+    return null; // it is down, or just going
+  }
+}
+
+async function until(port, holds, what) {
+  const end = performance.now() + PATIENCE * 1000;
+  for (;;) {
+    const status = await look(port);
+    if (status !== null && holds(status)) return status;
+    if (performance.now() > end) throw new NoRun(`never came: ${what} (${JSON.stringify(status)})`);
+    await sleep(LOOK);
+  }
+}
+
+/** SIGTERM, the end, the next start: and when nearly all are parked again. */
+async function restart(server, options, clients) {
+  const before = performance.now();
+  server.child.kill('SIGTERM');
+  const [code] = await server.ended;
+  if (code !== 0) throw new NoRun(`the server ended with ${code}: ${await server.errors}`);
+  const down = performance.now();
+  const bytes = statSync(options.state).size;
+  const next = await startServer({ ...options, port: server.port });
+  const up = performance.now();
+  const { waiting } = await look(next.port) ?? {};
+  await until(next.port, ({ parked }) => parked >= clients * MOST_OF_ALL, '99% parked again');
+  const parked = performance.now();
+  say(`  stopped and saved in ${seconds(down - before)} (${megabytes(bytes)}, ${waiting} sprites `
+    + `waiting), listening ${seconds(up - down)} later, 99% parked ${seconds(parked - up)} after `
+    + `that: ${seconds(parked - before)} in all`);
+  return next;
+}
+
+async function throwing({ clients, rate, restarts, drain, hold, workers }, directory) {
+  const options = {
+    host: '127.0.0.1',
+    port: 0,
+    capacity: clients + 1000,
+    hold,
+    drain,
+    state: join(directory, 'state'),
+    'throw-rate': 0,
+    'address-connections': 0,
+    'address-joins': 0,
+    'log-level': 'warn',
+    ...(workers > 0 && { workers, 'transient-port': 0 })
+  };
+  let server = await startServer(options);
+  if (workers > 0) options['transient-port'] = server.transientPort;
+  // It throws until it is told to stop: an interrupt is how the swarm ends in good order.
+  const swarm = spawn(process.execPath, [
+    SWARM, 'throw', String(clients), '--rate', String(rate), '--time', '3600', '--json',
+    '--port', String(server.port), '--drain', '20',
+    ...(workers > 0 ? ['--transient-port', String(server.transientPort)] : [])
+  ], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const swarmEnded = once(swarm, 'close');
+  const told = Promise.all([text(swarm.stdout), text(swarm.stderr)]);
+  try {
+    await until(server.port, ({ thrown }) => thrown > rate, 'the swarm throws');
+    say(`${clients} clients throw ${rate} sprites a second.`);
+    for (let i = 1; i <= restarts; i += 1) {
+      await sleep(PAUSE * 1000);
+      say(`Restart ${i}:`);
+      server = await restart(server, options, clients);
+    }
+    await sleep(PAUSE * 1000);
+    swarm.kill('SIGINT');
+    const [code] = await swarmEnded;
+    return report(code, await told, await look(server.port));
+  } finally {
+    swarm.kill('SIGKILL');
+    server.child.kill('SIGTERM');
+    await Promise.all([swarmEnded, server.ended]);
+  }
+}
+
+function report(code, [result, errors], status) {
+  if (result === '') throw new NoRun(`the swarm ended with ${code} and no result: ${errors}`);
+  const { account, faults, remarks, connections, problems, refusals, connectErrors } =
+    JSON.parse(result);
+  say(`The swarm's account: ${JSON.stringify(account)}`);
+  say(`Its connections: ${JSON.stringify({ ...connections, problems, refusals, connectErrors })}`);
+  for (const remark of remarks) say(`Remark: ${remark}`);
+  for (const fault of faults) say(`FAULT: ${fault}`);
+  const { thrown, acked, waiting, lost } = status;
+  say(`The server, over all its lives: thrown ${thrown} = acked ${acked} + waiting ${waiting} `
+    + `+ lost ${lost}`);
+  say(faults.length === 0 ? 'Nothing is missing.' : 'Something is wrong.');
+  return faults.length === 0 ? 0 : 1;
+}
+
+// ---- Idle clients by the million, in a process of their own each time ---------------------------
+
+/** In the first child: so many join, and are saved. */
+function saveIdle(count, path) {
+  const pool = new Pool({ ...readOptions([]), capacity: count, lease: 3600 });
+  const begun = performance.now();
+  for (let i = 0; i < count; i += 1) {
+    if (pool.join().outcome !== 'ok') throw new Error(`the join ${i} was refused`);
+  }
+  const joined = performance.now();
+  const { bytes } = pool.save(path, Number.MAX_SAFE_INTEGER);
+  const saved = performance.now();
+  pool.close();
+  say(JSON.stringify({ bytes, joining: joined - begun, saving: saved - joined }));
+}
+
+/** In the second: they are loaded into a pool that is new. */
+function loadIdle(count, path) {
+  const pool = new Pool({ ...readOptions([]), capacity: count, lease: 3600 });
+  const before = process.memoryUsage.rss();
+  const begun = performance.now();
+  const { clients } = pool.load(path, Number.MAX_SAFE_INTEGER);
+  const loading = performance.now() - begun;
+  const resident = process.memoryUsage.rss() - before;
+  pool.close();
+  say(JSON.stringify({ clients, loading, resident }));
+}
+
+async function inChild(args) {
+  const child = spawn(process.execPath, [SELF, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [told, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
+  if (code !== 0) throw new NoRun(`a process ended with ${code}`);
+  return JSON.parse(told);
+}
+
+async function idle(count, directory) {
+  const path = join(directory, 'state');
+  const saved = await inChild(['--idle', String(count), '--save', path]);
+  say(`${count} idle clients joined in ${seconds(saved.joining)}, and were saved in `
+    + `${seconds(saved.saving)}, with fsync: ${megabytes(saved.bytes)}`);
+  const loaded = await inChild(['--idle', String(count), '--load', path]);
+  say(`Loaded in ${seconds(loaded.loading)}, ${megabytes(loaded.resident)} of memory`);
+  return loaded.clients === count ? 0 : 1;
+}
+
+// -------------------------------------------------------------------------------------------------
+
+async function main() {
+  const options = readArguments();
+  if (options.save !== '') return saveIdle(options.idle, options.save);
+  if (options.load !== '') return loadIdle(options.idle, options.load);
+  const directory = mkdtempSync(join(tmpdir(), 'sprites-restart-'));
+  try {
+    return options.idle > 0
+      ? await idle(options.idle, directory)
+      : await throwing(options, directory);
+  } finally {
+    rmSync(directory, { recursive: true });
+  }
+}
+
+try {
+  process.exitCode = await main();
+} catch (error) {
+  process.stderr.write(`restart: ${error instanceof NoRun ? error.message : error.stack}\n`);
+  process.exitCode = 2;
+}
