@@ -53,7 +53,7 @@ struct Mailbox {
   uint64_t sequence;  // of the newest sprite that ever entered
   uint32_t waiting;   // sprites in it
   uint32_t unsent;    // those at its end that no answer has carried yet
-  uint32_t bytes;     // Sprite::cost of all of them
+  uint64_t bytes;     // Sprite::cost of all of them: flown on, more than a mailbox's bound
 
   /** The newest sequence number its client has acked. */
   uint64_t acked() const { return sequence - waiting; }
