@@ -39,6 +39,9 @@ constexpr uint32_t kRefusedPerTick = 50;
 /** Milliseconds a connection may take to read a last answer and close. */
 constexpr uint32_t kLinger = 1000;
 
+/** Connections that may take it at the same time; further ones are closed at once. */
+constexpr uint32_t kLingerers = 256;
+
 /** Connections one tick looks at before it lets the loop turn. */
 constexpr uint32_t kTickBudget = 8192;
 
@@ -211,7 +214,10 @@ bool Front::greet(Connection& connection, const char** data, size_t* length) {
   ProxyHeader header;
   switch (readProxyHeader(*data, *length, &header)) {
     case ProxyVerdict::kIncomplete:
-      if (keep(connection, *data, *length, 0)) arm(connection, Deadline::kHead, options_.headTime);
+      // Armed once: bytes that drip in do not lengthen it.
+      if (keep(connection, *data, *length, 0) && connection.deadline != Deadline::kHead) {
+        arm(connection, Deadline::kHead, options_.headTime);
+      }
       return false;
     case ProxyVerdict::kBad:
       close(connection);
@@ -602,12 +608,19 @@ void Front::flush(Connection& connection) {
   resume(connection);
 }
 
-/** Writes a last answer, then closes once the peer has, or a second later. */
+/**
+ * Writes a last answer, then closes once the peer has, or a second later. Where many are being told
+ * so at once (one address that connects and connects), there is no waiting: their places are
+ * others'.
+ */
 void Front::finish(Connection& connection, const Reply& reply) {
   connection.state = State::kClosing;
+  ++lingering_;
   const uint32_t generation = connection.generation;
   const bool whole = send(connection, writer_.write(reply));
-  if (connection.generation != generation || !whole) return;
+  if (connection.generation != generation) return;
+  if (lingering_ > kLingerers) return close(connection);
+  if (!whole) return;
   shutdown(connection.fd, SHUT_WR);
   arm(connection, Deadline::kIdle, kLinger);
 }
@@ -669,6 +682,7 @@ void Front::close(Connection& connection) {
 void Front::forget(Connection& connection) {
   const uint32_t index = indexOf(connection);
   dropInput(connection);
+  if (connection.state == State::kClosing) --lingering_;
   if (connection.counted) sources_->close(connection.client);
   if (connection.output != nullptr) counts_.heldBytes -= connection.output->length;
   free(connection.output);

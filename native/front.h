@@ -217,6 +217,7 @@ class Front : public Carrier {
   uint32_t used_ = 0;            // connections ever used at once
   uint32_t freeConnection_ = 0;  // the first free one among them + 1
   uint32_t refusedThisTick_ = 0;
+  uint32_t lingering_ = 0;  // connections that are closing
   bool listening_ = false;
 };
 
