@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 /**
  * The options: one table, from which the command line, the environment, the checks and the help
  * text all come. `--mailbox-memory 1G` and `SPRITES_MAILBOX_MEMORY=1G` say the same; the command
- * line wins.
+ * line wins, and a variable that is empty is as good as none.
  */
 
 /** A wrong option: `message` is one line for a person. */
@@ -95,7 +95,7 @@ export const table = [
     help: 'memory of the sprites that may wait for one client'
   },
   {
-    name: 'mailbox-memory', default: '256M', type: bytes(64, 2 ** 40),
+    name: 'mailbox-memory', default: '256M', type: bytes(64, 2 ** 36),
     help: 'memory of the sprites that may wait in all'
   },
   {
@@ -151,6 +151,10 @@ export const table = [
   {
     name: 'idle-time', default: '75', type: seconds(1, 3600),
     help: 'how long a connection may stay open between requests'
+  },
+  {
+    name: 'write-time', default: '20', type: seconds(1, 3600),
+    help: 'how long a peer may take to read on in its answer'
   },
   {
     name: 'drain', default: '2', type: seconds(0, 3600),
@@ -249,16 +253,18 @@ const together = [
  *
  * @param {string[]} args the command line, without node and program
  * @param {Record<string, string | undefined>} [environment]
- * @returns {object} camel-case names to values, and `help` or `version` when asked for
+ * @returns {object} camel-case names to values; only `help` when asked for that, whatever else is
+ *     wrong, and `version` when asked for
  * @throws {OptionError} saying in one line which option is wrong and what it expects
  */
 export function readOptions(args, environment = {}) {
+  if (args.includes('--help')) return { help: true };
   const given = parse(args);
   const options = {};
   for (const { name } of SWITCHES) if (given[name]) options[name] = true;
   for (const { name, type, default: usual } of table) {
     const [value, where] = given[name] !== undefined ? [given[name], `--${name}`]
-      : environment[variable(name)] !== undefined ? [environment[variable(name)], variable(name)]
+      : environment[variable(name)] ? [environment[variable(name)], variable(name)]
         : [usual, `--${name}`];
     const read = type.read(value);
     if (read === undefined) {

@@ -16,9 +16,6 @@ import { TRUST } from './sources.js';
 /** Connections the kernel may keep waiting; it caps this at net.core.somaxconn. */
 const BACKLOG = 65535;
 
-/** Milliseconds in which a peer that has stopped reading must read something. */
-const WRITE_TIME = 20000;
-
 /** A whole answer as text, without its Date, which the front door fills in. */
 function text(status, headers, body) {
   const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('');
@@ -84,14 +81,14 @@ function replies(outcomes, options, common) {
  */
 export function createFront({ pool, sources, options, routes, server, relayFd }) {
   const addon = loadAddon();
-  const { maxSprite, headTime, bodyTime, idleTime } = options;
+  const { maxSprite, headTime, bodyTime, idleTime, writeTime } = options;
   const front = new addon.Front({
     connections: Math.min(options.connections, Math.max(1, fileLimit() - OWN_FILES)),
     maxSprite,
     headTime: headTime * 1000,
     bodyTime: bodyTime * 1000,
     idleTime: idleTime * 1000,
-    writeTime: WRITE_TIME,
+    writeTime: writeTime * 1000,
     trust: TRUST[options.trustProxy]
   }, {
     replies: replies(addon.outcomes, options, routes.headers),

@@ -10,9 +10,14 @@ import { problemDocument, problems } from './errors.js';
  */
 
 
-
 /** How often Node looks for connections whose time is up, in milliseconds. */
 const SWEEP = 1000;
+
+/** Milliseconds a connection may take to read a last answer and close. */
+const LINGER = 1000;
+
+/** Connections above the bound that may take it; further ones are closed at once. */
+const LINGERERS = 32;
 
 /** The problem each error of Node's parser is answered with; any other is a bad-request. */
 const PARSER_PROBLEMS = {
@@ -21,13 +26,15 @@ const PARSER_PROBLEMS = {
 };
 
 /**
- * Writes a problem to a socket that no response object belongs to, and closes it.
+ * Writes a problem to a socket that no response object belongs to, and closes it once the peer has,
+ * or a second later: a close with bytes still unread would be a reset, and might overtake the answer.
  *
  * @param {import('node:net').Socket} socket
  * @param {string} name the problem
  * @param {Record<string, string | number>} headers
+ * @param {number} [linger] milliseconds
  */
-function refuse(socket, name, headers) {
+function refuse(socket, name, headers, linger = LINGER) {
   const body = problemDocument(name);
   const { status, title, retryAfter } = problems[name];
   const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
@@ -38,9 +45,15 @@ function refuse(socket, name, headers) {
     'Content-Length': Buffer.byteLength(body),
     Connection: 'close'
   }).map(([field, value]) => `${field}: ${value}\r\n`);
+  // What still arrives is no request any more: it is read, and by nobody.
+  socket.removeAllListeners('data').on('data', () => {});
+  const close = () => socket.destroy();
   socket.end(`HTTP/1.1 ${status} ${title}\r\n${fields.join('')}\r\n${body}`, () => {
-    socket.destroy();
+    if (linger === 0 || socket.readableEnded) close();
   });
+  socket.on('end', close);
+  const patience = setTimeout(close, linger || LINGER);
+  socket.on('close', () => clearTimeout(patience));
 }
 
 /**
@@ -49,7 +62,8 @@ function refuse(socket, name, headers) {
  * @param {object} parts
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('./sources.js').Sources} parts.sources
- * @param {object} parts.options see lib/config.js: headBytes, headTime, bodyTime, idleTime
+ * @param {object} parts.options see lib/config.js: headBytes, headTime, bodyTime, idleTime,
+ *     writeTime
  * @param {number} parts.most connections it may hold; one more is answered 503
  * @param {(options: object, handle: Function) => import('node:http').Server} [parts.create] what
  *     makes the server, by default node:http's createServer
@@ -64,6 +78,7 @@ export function createNodeServer({
   /** The newest request of each socket, and its response. */
   const newest = new WeakMap();
   let held = 0;
+  let lingering = 0;
 
   /** Whether a refusal may be written: nothing else is owed, or the request is still arriving. */
   function mayRefuse(socket) {
@@ -71,6 +86,13 @@ export function createNodeServer({
     if (answers === 0) return true;
     const { request, response } = newest.get(socket);
     return answers === 1 && !request.complete && !response.headersSent;
+  }
+
+  /** Ends the connection of a peer that does not read its answer. */
+  function hurry(socket, response) {
+    if (socket.writableLength === 0) return;
+    const patience = setTimeout(() => socket.destroy(), options.writeTime * 1000);
+    response.on('close', () => clearTimeout(patience));
   }
 
   const server = create({
@@ -89,6 +111,7 @@ export function createNodeServer({
     owing.set(socket, (owing.get(socket) ?? 0) + 1);
     newest.set(socket, { request, response });
     response.on('close', () => owing.set(socket, owing.get(socket) - 1));
+    response.on('prefinish', () => hurry(socket, response));
     routes.handle(request, response);
   });
 
@@ -97,7 +120,10 @@ export function createNodeServer({
     held += 1;
     socket.on('close', () => { held -= 1; });
     const admitted = sources.admit(socket);
-    if (held > most || !admitted) refuse(socket, 'too-many-connections', routes.headers);
+    if (held <= most && admitted) return;
+    lingering += 1;
+    socket.on('close', () => { lingering -= 1; });
+    refuse(socket, 'too-many-connections', routes.headers, lingering > LINGERERS ? 0 : LINGER);
   });
   server.on('checkExpectation', (request, response) => {
     routes.sendProblem(response, 'expectation-failed', { headers: { Connection: 'close' } });
