@@ -28,11 +28,12 @@ const LISTENS = /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/;
  * @param {string} [how.door] one of DOORS
  * @param {Record<string, string | number>} [how.options] without the dashes
  * @param {Record<string, string>} [how.env] added to the environment
+ * @param {string} [how.greeting] what every connection begins with, as a proxy's would
  * @param {string[]} [how.command] what to run, by default bin/sprites with this Node
  * @returns {Promise<Server>} once it listens
  */
 export async function startServer(t, how = {}) {
-  const { door = DOORS[0], options = {}, env = {}, command } = how;
+  const { door = DOORS[0], options = {}, env = {}, greeting = '', command } = how;
   const [program, ...before] = command ?? [process.execPath, `${ROOT}bin/sprites`];
   const all = { port: 0, host: '127.0.0.1', door, ...options };
   // The test runner would have its loader ride along in every child.
@@ -57,7 +58,9 @@ export async function startServer(t, how = {}) {
   });
   const [, port] = LISTENS.exec(first) ?? assert.fail(`not where it listens: ${first}`);
   const { host, cors } = all;
-  const server = new Server({ child, ended, lines, errors, host, port: Number(port), cors });
+  const server = new Server({
+    child, ended, lines, errors, host, port: Number(port), cors, greeting
+  });
   await server.status();
   await server.noConnectionBut(0);
   server.baseline = server.descriptors();
@@ -70,9 +73,11 @@ class Server {
   #ids = [];
   #wires = new Set();
   #cors;
+  #greeting;
 
-  constructor({ child, ended, lines, errors, host, port, cors }) {
+  constructor({ child, ended, lines, errors, host, port, cors, greeting }) {
     this.#child = child;
+    this.#greeting = greeting;
     this.#ended = ended;
     this.#cors = cors;
     /** What it printed, line by line. */
@@ -97,6 +102,7 @@ class Server {
   /** @returns {Promise<Wire>} a connection, closed at the latest by `leaveNothing` */
   async wire() {
     const wire = await Wire.open(this.port, this.host);
+    if (this.#greeting !== '') wire.send(this.#greeting);
     this.#wires.add(wire);
     return wire;
   }
