@@ -21,6 +21,9 @@ const HERE = ['join', 'throw', 'leave'];
 /** How often a stopping worker looks whether its requests are settled, in milliseconds. */
 const LOOK = 20;
 
+/** How long a stopping worker waits for requests that are still arriving, in milliseconds. */
+const GRACE = 1000;
+
 const options = JSON.parse(process.env.SPRITES_WORKER);
 const pool = new RemotePool(options);
 const sources = new Sources(options);
@@ -40,10 +43,11 @@ process.on('SIGTERM', () => {});
 process.on('message', ({ stop }) => {
   if (!stop) return;
   front.stopListening();
+  const end = performance.now() + GRACE;
   setInterval(() => {
     const left = front.closeIdle() + pool.open;
     server.closeIdleConnections();
-    if (left === 0) process.exit();
+    if (left === 0 || performance.now() > end) process.exit();
   }, LOOK);
 });
 

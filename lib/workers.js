@@ -54,8 +54,9 @@ export async function reserveTransientPort({ workers, transientPort, host }) {
  *     all of them listen, rejected when one cannot; `stop` lets them answer what they have and ends them
  */
 export function startWorkers({ front, options, log }) {
-  const counts = { workers: 0, workerDeaths: 0 };
+  let workerDeaths = 0;
   const living = new Set();
+  const listening = new Set();
   let stopping = false;
   let begun;
   let failed;
@@ -79,15 +80,14 @@ export function startWorkers({ front, options, log }) {
   /** Starts a worker, and another one when it is gone; `backoff` in ms, if it dies young. */
   function launch(backoff) {
     const born = performance.now();
-    let listens = false;
     let worker;
 
     function gone(how) {
       if (worker !== undefined && !living.delete(worker)) return;
-      if (listens) counts.workers -= 1;
+      const listened = listening.delete(worker);
       if (stopping) return;
-      counts.workerDeaths += 1;
-      if (how.code > 0 && !listens) failed(new Error('a worker could not start: see its words'));
+      workerDeaths += 1;
+      if (how.code > 0 && !listened) failed(new Error('a worker could not start: see its words'));
       const wait = performance.now() - born > SETTLED ? BACKOFF.first : backoff;
       log.warn({ ...how, wait }, 'a worker is gone; another one starts');
       setTimeout(() => {
@@ -103,9 +103,8 @@ export function startWorkers({ front, options, log }) {
     }
     living.add(worker);
     worker.once('message', () => {
-      listens = true;
-      counts.workers += 1;
-      if (counts.workers === options.workers) begun();
+      listening.add(worker);
+      if (listening.size === options.workers) begun();
     });
     worker.once('exit', (code, signal) => gone({ code, signal }));
     // A process that never was has no end; one that is just ending can't be told anything.
@@ -119,8 +118,10 @@ export function startWorkers({ front, options, log }) {
   for (let i = 0; i < options.workers; i += 1) launch(BACKOFF.first);
 
   function tellToStop(worker) {
+    // Who does not listen yet has nobody to answer, and would not hear it either.
+    if (!listening.has(worker)) worker.process.kill('SIGKILL');
     // One that is dying has no channel any more.
-    if (worker.isConnected()) worker.send({ stop: true }, () => {});
+    else if (worker.isConnected()) worker.send({ stop: true }, () => {});
   }
 
   async function stop() {
@@ -136,5 +137,5 @@ export function startWorkers({ front, options, log }) {
     clearTimeout(impatient);
   }
 
-  return { ready, status: () => counts, stop };
+  return { ready, status: () => ({ workers: listening.size, workerDeaths }), stop };
 }

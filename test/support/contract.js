@@ -21,6 +21,7 @@ export const PROBLEMS = {
   'request-timeout': 408,
   'sprite-too-large': 413,
   'expectation-failed': 417,
+  'misdirected': 421,
   'too-many-throws': 429,
   'too-many-joins': 429,
   'head-too-large': 431,
