@@ -505,7 +505,7 @@ class Model {
   Answer take(const Member& member) {
     EXPECT(!answers_.empty() && answers_[0].token == member.token);
     EXPECT(answers_[0].carriedBy == member.carriedBy);
-    const Answer answer = answers_[0];
+    Answer answer = answers_[0];
     answers_.erase(answers_.begin());
     return answer;
   }

@@ -110,6 +110,7 @@ inline std::vector<std::string> readFolder(const std::string& folder) {
     paths.insert(entry.path().string());
   }
   std::vector<std::string> contents;
+  contents.reserve(paths.size());
   for (const auto& path : paths) contents.push_back(readFile(path));
   if (contents.empty()) {
     fprintf(stderr, "%s: no seeds there\n", folder.c_str());

@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
   for (const std::string name :
        {"libcurl-poll", "curl-poll", "curl-throw", "python-http-client-throw", "undici-fetch-throw",
         "firefox-fetch-poll", "chromium-same-origin-poll", "chromium-same-origin-throw"}) {
-    const std::string head = sprites::test::readFile(corpus + "/http/" + name + ".http");
+    const std::string head =
+        sprites::test::readFile(std::string(corpus).append("/http/").append(name).append(".http"));
     sprites::HotRequest request;
     if (sprites::readHead(head.data(), head.size(), &request) != sprites::Verdict::kHot) return 1;
     report("head: " + name, request.headLength, nanoseconds([&] {
