@@ -354,7 +354,8 @@ SnapshotResult Snapshot::save(const Clients& clients, const std::string& path, u
 }
 
 SnapshotResult Snapshot::load(Clients* clients, const std::string& path, uint64_t most) {
-  const File file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not to wait for the other end of a pipe, which is refused anyway.
+  const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat info;
   if (file.fd() < 0 || fstat(file.fd(), &info) != 0) return failed(errno);
   if (!S_ISREG(info.st_mode)) return refused("it is no regular file");

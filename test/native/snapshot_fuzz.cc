@@ -1,0 +1,211 @@
+// Snapshots that are damaged in ways their checksum does not tell: the loader takes a state that
+// holds together or refuses it, and never reads or writes where it should not.
+//
+//   snapshot_fuzz [count] [seed]
+//
+// A pool with a past is saved, a few numbers of the file are replaced by odd ones, the checksum is
+// made right again, and it is loaded. What is taken is then used: clients leave, throw and poll.
+#include <unistd.h>
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "../../native/snapshot.h"
+
+namespace {
+
+using namespace sprites;
+
+constexpr uint32_t kCapacity = 64;
+constexpr size_t kHeader = 104;  // bytes, as in snapshot.cc
+constexpr uint64_t kAnySize = uint64_t{1} << 40;
+
+[[noreturn]] void fail(const char* what, int line) {
+  fprintf(stderr, "snapshot_fuzz.cc:%d: %s\n", line, what);
+  abort();
+}
+#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
+
+struct Nobody : Carrier {
+  void answer(uint32_t, std::string_view body) override { bytes += body.size(); }
+  size_t bytes = 0;
+};
+
+ClientsOptions options() {
+  return {.capacity = kCapacity,
+          .hold = 120,
+          .lease = 30,
+          .maxSprite = 4096,
+          .mailboxSprites = 16,
+          .mailboxBytes = 1 << 16,
+          .mailboxMemory = 1 << 24,
+          .answerBytes = 1 << 12,
+          .throwRate = 0,
+          .throwBurst = 1};
+}
+
+/** CRC-32 as zlib has it, bit by bit: not the code under test. */
+uint32_t checksum(const std::vector<uint8_t>& bytes, size_t length) {
+  uint32_t value = UINT32_MAX;
+  for (size_t i = 0; i < length; ++i) {
+    value ^= bytes[i];
+    for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value & 1 ? 0xedb88320 : 0);
+  }
+  return ~value;
+}
+
+std::vector<uint8_t> readAll(const std::string& path) {
+  FILE* file = fopen(path.c_str(), "rb");
+  EXPECT(file != nullptr);
+  std::vector<uint8_t> bytes(1 << 20);
+  bytes.resize(fread(bytes.data(), 1, bytes.size(), file));
+  fclose(file);
+  return bytes;
+}
+
+void writeAll(const std::string& path, const std::vector<uint8_t>& bytes) {
+  FILE* file = fopen(path.c_str(), "wb");
+  EXPECT(file != nullptr && fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size());
+  EXPECT(fclose(file) == 0);
+}
+
+class Run {
+ public:
+  explicit Run(uint64_t seed) : random_(seed) {
+    char name[] = "/tmp/snapshot_fuzz.XXXXXX";
+    const int fd = mkstemp(name);
+    EXPECT(fd >= 0);
+    close(fd);
+    path_ = name;
+  }
+  ~Run() { unlink(path_.c_str()); }
+
+  /** Fills a pool and keeps the file it is saved to. */
+  void prepare() {
+    Clients clients(options(), 0);
+    clients.setCarrier(CarriedBy::kHttp, &nobody_);
+    ids_.clear();
+    const uint32_t most = below(30) + 1;
+    for (uint32_t i = 0; i < most * 10; ++i) {
+      const uint32_t what = below(10);
+      if (ids_.size() < most && what < 4) {
+        Id id;
+        EXPECT(clients.join(&id) == Outcome::kOk);
+        ids_.push_back(id);
+      } else if (!ids_.empty() && what == 4) {
+        const size_t at = below(ids_.size());
+        clients.leave(ids_[at]);
+        ids_.erase(ids_.begin() + at);
+      } else if (!ids_.empty()) {
+        const Id& id = ids_[below(ids_.size())];
+        if (what < 9) {
+          clients.throwSprite(id, Edge{static_cast<uint8_t>(below(4))}, i,
+                              "{\"n\":" + std::to_string(i) + "}", i);
+        } else {
+          clients.poll(id, 0, 0, CarriedBy::kHttp, i);
+        }
+      }
+    }
+    EXPECT(Snapshot::save(clients, path_, kAnySize).ok());
+    whole_ = readAll(path_);
+    EXPECT(load(whole_).empty());
+    EXPECT(!load({whole_.begin(), whole_.end() - 1}).empty());
+  }
+
+  void step() {
+    static constexpr uint32_t kOdd[] = {0,  1,  2,         3,          4,          5,         255,
+                                        64, 65, 0x7ffffff, 0x7fffffff, 0x80000000, 0xffffffff};
+    std::vector<uint8_t> bytes = whole_;
+    for (uint32_t n = below(3) + 1; n > 0; --n) {
+      // From the counts on; half of all strikes hit the header or the first client.
+      const size_t words = (bytes.size() - 4) / 4;
+      const size_t first = std::min<size_t>(words, (kHeader + 56) / 4);
+      const size_t at = 4 * (4 + below((below(2) ? first : words) - 4));
+      if (below(3) > 0) {
+        const uint32_t value = below(2) ? kOdd[below(std::size(kOdd))] : below(70);
+        memcpy(&bytes[at], &value, sizeof value);
+      } else {
+        bytes[at + below(4)] ^= 1 << below(8);
+      }
+    }
+    if (below(8) == 0) bytes.resize(below(bytes.size()));
+    if (bytes.size() >= 4) {
+      const uint32_t sum = checksum(bytes, bytes.size() - 4);
+      memcpy(&bytes[bytes.size() - 4], &sum, sizeof sum);
+    }
+    ++seen_[load(bytes)];
+  }
+
+  void report() const {
+    for (const auto& [problem, times] : seen_) {
+      printf("%8" PRIu64 "  %s\n", times, problem.empty() ? "taken" : problem.c_str());
+    }
+  }
+
+ private:
+  uint32_t below(uint32_t most) { return most == 0 ? 0 : random_() % most; }
+
+  /** Loads `bytes`, and uses what is taken; what was wrong with it. */
+  std::string load(const std::vector<uint8_t>& bytes) {
+    writeAll(path_, bytes);
+    Clients clients(options(), 0);
+    clients.setCarrier(CarriedBy::kHttp, &nobody_);
+    const SnapshotResult result = Snapshot::load(&clients, path_, kAnySize);
+    EXPECT(result.error == 0);
+    if (!result.ok()) return withoutNumbers(result.problem);
+    const Counts& counts = clients.counts();
+    EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
+    EXPECT(counts.clients == clients.torus().size());
+    for (const Id& id : ids_) {
+      for (uint8_t edge = 0; edge < 4; ++edge) {
+        clients.throwSprite(id, Edge{edge}, below(400), "{\"after\":1}", 0);
+      }
+      clients.poll(id, 0, 0, CarriedBy::kHttp, 1);
+      Id newcomer;
+      if (below(2) > 0) clients.join(&newcomer);
+      if (below(2) > 0) clients.leave(id);
+      EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
+    }
+    // Every hold and every lease ends: nobody is left, nothing waits.
+    for (uint64_t now = 0; now < 400000; now += 50) {
+      while (!clients.tick(now)) {
+      }
+    }
+    EXPECT(counts.clients == 0 && counts.waiting == 0 && counts.mailboxBytes == 0);
+    return {};
+  }
+
+  static std::string withoutNumbers(std::string text) {
+    std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+    return text;
+  }
+
+  std::mt19937_64 random_;
+  Nobody nobody_;
+  std::string path_;
+  std::vector<Id> ids_;
+  std::vector<uint8_t> whole_;
+  std::map<std::string, uint64_t> seen_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 10) : 3000;
+  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
+  printf("snapshot_fuzz: %" PRIu64 " states, seed %" PRIu64 "\n", count, seed);
+  fflush(stdout);
+  Run run(seed);
+  for (uint64_t i = 0; i < count; ++i) {
+    if (i % 100 == 0) run.prepare();
+    run.step();
+  }
+  run.report();
+  return 0;
+}
