@@ -88,11 +88,12 @@ export function createNodeServer({
     return answers === 1 && !request.complete && !response.headersSent;
   }
 
-  /** Ends the connection of a peer that does not read its answer. */
+  /** Ends the connection of a peer that does not read on in its answer. */
   function hurry(socket, response) {
     if (socket.writableLength === 0) return;
-    const patience = setTimeout(() => socket.destroy(), options.writeTime * 1000);
-    response.on('close', () => clearTimeout(patience));
+    // Node's own time-out begins again whenever the kernel has taken something.
+    socket.setTimeout(options.writeTime * 1000);
+    response.prependListener('finish', () => socket.setTimeout(0));
   }
 
   const server = create({

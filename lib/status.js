@@ -8,8 +8,20 @@
  * @returns {() => object} the document, made anew at each call
  */
 export function createStatus({ pool, metrics, counts }) {
+  let memory = process.memoryUsage();
+
+  /** As it is, or was last: with every file in use there is none to ask the kernel by. */
+  function look() {
+    try {
+      memory = process.memoryUsage();
+    } catch (error) {
+      if (error.code !== 'EMFILE' && error.code !== 'ENFILE') throw error;
+    }
+    return memory;
+  }
+
   return () => {
-    const { heapUsed, rss } = process.memoryUsage();
+    const { heapUsed, rss } = look();
     return {
       ...pool.status(),
       ...counts(),
