@@ -19,6 +19,9 @@ import { problemOf } from './support/contract.js';
 import { request } from './support/http.js';
 import { DOORS, ROOT, startServer } from './support/server.js';
 
+// Some forty starts of a server, on a machine that may have other things to do.
+t.setTimeout(600_000);
+
 /** Where things are in the file, written down here a second time on purpose. */
 const VERSION = 8;
 const BYTE_ORDER = 12;
