@@ -335,7 +335,8 @@ BodyId App::addAtFreePlace(const Sprite& sprite) {
   const unsigned row = added_ / 10 % 5;
   const unsigned column = added_ % 10;
   added_++;
-  const double off = (column % 2 == 0 ? 1.0 : -1.0) * ((column + 1) / 2) * 2.2 * kHalf;
+  const unsigned pair = (column + 1) / 2;
+  const double off = (column % 2 == 0 ? 1.0 : -1.0) * pair * 2.2 * kHalf;
   return desktop_.add(
       sprite, std::clamp(desktop_.width() / 2 + off, 0.0 + kHalf, desktop_.width() - kHalf),
       std::clamp(desktop_.height() / 2 + row * 2.2 * kHalf, 0.0 + kHalf, desktop_.height() - kHalf),

@@ -45,7 +45,8 @@ Image resized(const Image& image, int width, int height) {
   for (int y = 0; y < height; y++) {
     for (int x = 0; x < width; x++) {
       const auto mean = meanOf(image, x * stepX, y * stepY, (x + 1) * stepX, (y + 1) * stepY);
-      for (const double value : mean) out.pixels.push_back(static_cast<uint8_t>(value + 0.5));
+      for (const double value : mean)
+        out.pixels.push_back(static_cast<uint8_t>(std::lround(value)));
     }
   }
   return out;

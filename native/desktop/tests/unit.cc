@@ -63,7 +63,8 @@ struct Scene {
                   }};
 
   void run(double seconds) {
-    for (double t = 0; t < seconds; t += 1.0 / 60) desktop.step(1.0 / 60);
+    const int frames = static_cast<int>(seconds * 60);
+    for (int frame = 0; frame < frames; frame++) desktop.step(1.0 / 60);
   }
   BodyId push(double x, double y, double vx, double vy) {
     const BodyId id = desktop.add(ball(), x, y, 36);
