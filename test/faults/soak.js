@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { request } from '../support/http.js';
-import { startServer } from '../support/server.js';
+import { ROOT, startServer } from '../support/server.js';
 import { chart, trend } from './trend.js';
 
 /**
@@ -34,11 +34,15 @@ const LEASE = 10;
 const HOLD = 30;
 const EDGES = ['left', 'right', 'up', 'down'];
 
+/** Lets a signal collect all garbage: what the heap holds then is what is really held. */
+const COLLECTS = 'data:text/javascript,process.on("SIGPWR",()=>globalThis.gc())';
+
 const endings = [];
 const server = await startServer({ teardown: (end) => endings.push(end) }, {
   options: {
     hold: HOLD, lease: LEASE, 'log-level': 'error', 'address-connections': 0, 'address-joins': 0
-  }
+  },
+  command: [process.execPath, '--expose-gc', '--import', COLLECTS, `${ROOT}bin/sprites`]
 });
 
 const account = { promised: new Set(), received: new Set(), refused: 0, unanswered: 0, wrong: [] };
@@ -212,6 +216,7 @@ const memoryOf = () =>
 
 const samples = [];
 async function sample() {
+  server.child.kill('SIGPWR');
   const { clients, parked, mailboxBytes, heldBytes, waiting, connections, heapUsed } =
     await server.status();
   samples.push({
