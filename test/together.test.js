@@ -197,7 +197,7 @@ async function picture(t, { screen, right, below }) {
   const file = (name) => join(dir, `${name}.png`);
   for (const [page, name] of [[right, 'right'], [below, 'below']]) {
     // Each its own company.
-    for (const key of name === 'right' ? '25' : '13') await page.keyboard.press(key);
+    for (const key of name === 'right' ? '25' : '32') await page.keyboard.press(key);
     await resting(page);
     await page.screenshot({ path: file(name) });
   }

@@ -91,7 +91,7 @@ export class Catcher {
   }
 
   /**
-   * Polls until `enough(entries)`, then acks and leaves.
+   * Polls until `enough(entries)`.
    *
    * @returns {Promise<object[]>} the sprites
    */
@@ -111,7 +111,8 @@ export class Catcher {
     this.entries.push(...sprites);
   }
 
+  /** Leaves; what came last is not acknowledged. */
   async leave() {
-    await fetch(`${this.#url}/leave/${this.#id}?ack=${this.#ack}`, { method: 'POST' });
+    await fetch(`${this.#url}/leave/${this.#id}`, { method: 'POST' });
   }
 }
