@@ -259,7 +259,7 @@ t.test('a sprite that is swallowed on its way is missing, and an error', async (
     swallowed ??= answer.sprites[0]?.sprite.id;
     answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed);
   });
-  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 1];
+  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 4];
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(code, 1);
   t.equal(result.account.missing, 1);
@@ -283,7 +283,7 @@ t.test('a sprite that comes twice is an error, but not in an answer that comes a
     first ??= { client, sprite: entry.sprite };
     answer.sprites.push(entry);
   });
-  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 1];
+  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 4];
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(code, 1);
   t.equal(repeats, 1);

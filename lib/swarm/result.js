@@ -155,11 +155,14 @@ function serverOf({ before, loaded, drained, after }) {
   };
 }
 
-function faultsOf({ account, opened, connections, server, storm }, { deaths, interrupted, options }) {
+function faultsOf({ account, opened, connections, server, storm }, { deaths, facts, interrupted, options }) {
   const faults = [...deaths];
   const fault = (is, text) => is && faults.push(text);
   if (opened) {
-    fault(opened.clients < opened.wanted && !interrupted, `${opened.clients} of ${opened.wanted} clients got parked`);
+    fault(opened.clients < opened.wanted && !interrupted,
+      `${opened.clients} of ${opened.wanted} clients got parked`);
+    fault((facts.serverParked ?? Infinity) < opened.clients,
+      `all polls were written, and the server counts ${facts.serverParked} of ${opened.clients} parked`);
   }
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
   fault(account.complete && account.missing > 0,
