@@ -10,7 +10,6 @@ namespace sprites {
 namespace {
 
 constexpr std::string_view kEdges[] = {"left", "right", "up", "down"};
-constexpr std::string_view kSpeeds[] = {"[-1,0.2]", "[1,0.2]", "[0.2,-1]", "[0.2,1]"};
 constexpr std::string_view kPad = ",\"pad\":\"";
 
 char* put(char* at, std::string_view text) {
@@ -59,8 +58,7 @@ size_t writeSprite(const Sprite& sprite, std::string_view swarm, size_t size, ch
   at = put(put(at, "-"), sprite.process);
   at = put(put(at, "-"), sprite.client);
   at = put(put(at, "-"), sprite.number);
-  at = put(at, "\",\"picture\":\"ball\",\"at\":0.5,\"speed\":");
-  at = put(at, kSpeeds[static_cast<int>(sprite.edge)]);
+  at = put(at, "\",\"picture\":\"ball\",\"at\":0.5,\"speed\":[1,0.2]");
   at = put(at, ",\"name\":\"swarm\",\"to\":\"");
   at = put(at, edgeName(sprite.edge));
   at = put(put(at, "\",\"t\":"), sprite.thrownAt);

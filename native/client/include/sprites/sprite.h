@@ -85,7 +85,7 @@ struct Picture {
   unsigned height = 0;  ///< pixels, likewise
 };
 
-constexpr unsigned kPictureSide = 2048;  ///< most pixels a side that decodePicture() lets pass
+constexpr unsigned kPictureSide = 512;  ///< most pixels a side that decodePicture() lets pass
 
 /**
  * Takes a picture out of a data URL, and holds it against its own first bytes: a file that is not
