@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -104,6 +103,7 @@ export async function start(given, log = createLog('silent')) {
   } catch (error) {
     close();
     await workers.stop();
+    transient.close();
     throw error;
   }
 }
@@ -132,7 +132,10 @@ async function run(options) {
   const log = createLog(options.logLevel);
   // Who started it may have gone and closed the other end: no reason to fall.
   process.stdout.on('error', (error) => log.warn({ err: error }, 'nobody reads stdout'));
-  const signal = Promise.race(['SIGTERM', 'SIGINT'].map((name) => once(process, name)));
+  // The listeners stay: an impatient second signal must not cost the state. SIGQUIT ends at once.
+  const signal = new Promise((resolve) => {
+    for (const name of ['SIGTERM', 'SIGINT']) process.on(name, resolve);
+  });
   const { port, transientPort, tlsPort, adminPort, stop } = await start(options, log);
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;
   print(`Sprites ${version()} listens on http://${host}:${port}/`);

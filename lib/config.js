@@ -235,6 +235,10 @@ const together = [
     says: '--trust-proxy proxy needs --door native: node:http does not read the PROXY protocol'
   },
   {
+    holds: ({ state, drain, lease }) => state === 'none' || 2 * drain < lease,
+    says: '--lease must be more than twice --drain: who is told to come back must still be known'
+  },
+  {
     holds: ({ workers, door }) => workers === 0 || door === 'native',
     says: '--workers needs --door native, which watches the relays to them'
   },

@@ -19,9 +19,6 @@ const PROGRAM = fileURLToPath(new URL('worker.js', import.meta.url));
 /** Milliseconds before a dead worker is started again: doubled with each quick death. */
 const BACKOFF = { first: 50, most: 5000 };
 
-/** A worker that has lived this long (ms) did not die of its start. */
-const SETTLED = 10000;
-
 /** Milliseconds a worker has to end by itself. */
 const PATIENCE = 5000;
 
@@ -79,7 +76,6 @@ export function startWorkers({ front, options, log }) {
 
   /** Starts a worker, and another one when it is gone; `backoff` in ms, if it dies young. */
   function launch(backoff) {
-    const born = performance.now();
     let worker;
 
     function gone(how) {
@@ -88,7 +84,8 @@ export function startWorkers({ front, options, log }) {
       if (stopping) return;
       workerDeaths += 1;
       if (how.code > 0 && !listened) failed(new Error('a worker could not start: see its words'));
-      const wait = performance.now() - born > SETTLED ? BACKOFF.first : backoff;
+      // Who has listened did not die of its start.
+      const wait = listened ? BACKOFF.first : backoff;
       log.warn({ ...how, wait }, 'a worker is gone; another one starts');
       setTimeout(() => {
         if (!stopping) launch(Math.min(wait * 2, BACKOFF.most));

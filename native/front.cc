@@ -48,6 +48,7 @@ constexpr uint32_t kTickBudget = 8192;
 // What epoll watches for, in the byte a connection has for it.
 constexpr uint8_t kRead = 1;
 constexpr uint8_t kWrite = 2;
+constexpr uint8_t kEnded = 4;  // the peer's end has been read: only a reset is news
 
 // The two descriptors that are no connection, as epoll knows them.
 constexpr uint64_t kListenerKey = UINT64_MAX;
@@ -346,6 +347,8 @@ void Front::read(Connection& connection) {
     room -= connection.inputLength;
   }
   const ssize_t got = recv(connection.fd, to, room, 0);
+  // Who has sent all it will may still read the outcome of what it sent.
+  if (got == 0 && connection.state == State::kPending) return watch(connection, kEnded);
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) close(connection);
     return;
@@ -663,10 +666,14 @@ void Front::fire(Connection& connection) {
 /** Writing comes first; and who has sent enough ahead is not read from. */
 void Front::watchWhatIsWanted(Connection& connection) {
   const bool enough = connection.needed == 0 && connection.inputLength >= kPipelinedBytes;
-  const uint8_t interest = connection.output != nullptr ? kWrite : enough ? 0 : kRead;
+  watch(connection, connection.output != nullptr ? kWrite : enough ? 0 : kRead);
+}
+
+void Front::watch(Connection& connection, uint8_t interest) {
   if (connection.interest == interest) return;
   connection.interest = interest;
-  epoll_event event = {EPOLLRDHUP, {.u64 = keyOf(indexOf(connection), connection.generation)}};
+  epoll_event event = {0, {.u64 = keyOf(indexOf(connection), connection.generation)}};
+  if (interest != kEnded) event.events |= EPOLLRDHUP;
   if ((interest & kRead) != 0) event.events |= EPOLLIN;
   if ((interest & kWrite) != 0) event.events |= EPOLLOUT;
   epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.fd, &event);

@@ -191,6 +191,7 @@ class Front : public Carrier {
   void close(Connection& connection);
   void forget(Connection& connection);
   void watchWhatIsWanted(Connection& connection);
+  void watch(Connection& connection, uint8_t interest);
   void arm(Connection& connection, Deadline deadline, uint32_t milliseconds);
   void awaitRequest(Connection& connection);
   uint32_t tickAt(uint64_t milliseconds) const;
