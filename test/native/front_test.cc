@@ -154,7 +154,7 @@ class Test {
  public:
   explicit Test(uint64_t seed)
       : random_(seed),
-        sources_(SourcesOptions{0, 1000000, 1000000}),
+        sources_(SourcesOptions{100000, 1000000, 1000000}),
         clients_(
             ClientsOptions{
                 .capacity = 4 * kWave,
@@ -170,9 +170,10 @@ class Test {
             },
             now),
         desk_(&clients_, &sources_, microseconds),
-        front_(options(), makeReplies(), &desk_, &sources_, handOver(), now),
+        front_(options(), makeReplies(), &desk_, &sources_, handOver(&sources_), now),
         relayDesk_(kMaxSprite),
-        worker_(options(), makeReplies(), &relayDesk_, &workerSources_, handOver(), now),
+        worker_(options(), makeReplies(), &relayDesk_, &workerSources_, handOver(&workerSources_),
+                now),
         relayServer_(&clients_, &sources_, microseconds) {
     clients_.setCarrier(CarriedBy::kFront, &front_);
     relayDesk_.setSettled(
@@ -221,10 +222,11 @@ class Test {
   }
 
   /** Others would serve it: here its end is all there is to see. */
-  static Front::HandOver handOver() {
-    return [](int fd, std::string_view bytes, const Address&) {
+  static Front::HandOver handOver(Sources* sources) {
+    return [sources](int fd, std::string_view bytes, const Address& client) {
       EXPECT(!bytes.empty());
       ::close(fd);
+      sources->close(client);
     };
   }
 
@@ -549,7 +551,7 @@ class Test {
 
   std::mt19937 random_;
   Sources sources_;
-  Sources workerSources_{SourcesOptions{0, 0, 1}};
+  Sources workerSources_{SourcesOptions{100000, 0, 1}};
   Clients clients_;
   PoolDesk desk_;
   Front front_;
