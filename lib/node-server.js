@@ -106,7 +106,8 @@ export function createNodeServer({
     requireHostHeader: false,
     noDelay: true,
     keepAlive: true,
-    keepAliveInitialDelay: 60000
+    // As native/listener.cc has it, and for its reasons.
+    keepAliveInitialDelay: 300000
   }, (request, response) => {
     const { socket } = request;
     owing.set(socket, (owing.get(socket) ?? 0) + 1);
