@@ -106,7 +106,8 @@ t.test('a page without bytes is full', async (t) => {
 });
 
 t.test('frames come out whole, however the pipe cuts them', async (t) => {
-  const wire = Buffer.from('{"type":"tick","bytes":0}\n{"type":"page","bytes":3}\na\nb{"type":"z","bytes":0}\n');
+  const wire = Buffer.from('{"type":"tick","bytes":0}\n{"type":"page","bytes":3}\na\nb' +
+    '{"type":"z","bytes":0}\n');
   for (let size = 1; size <= wire.length; size++) {
     const seen = [];
     const reader = new FrameReader(({ type }, bytes) => seen.push([type, bytes.toString()]));
@@ -132,7 +133,8 @@ t.test('what a host must have is worked out before anything is opened', async (t
     { message: /ports: 50064 .*28232 ports.*sysctl -w net.ipv4.ip_local_port_range="1024 65535"/ });
   t.throws(() => plan({ ...wish, clients: 1e5, address: '192.0.2.1' }, host),
     { message: /over 2 hosts/ });
-  t.throws(() => plan(wish, { ...host, memory: 1e8 }), { message: /memory: 50064 connections take/ });
+  t.throws(() => plan(wish, { ...host, memory: 1e8 }),
+    { message: /memory: 50064 connections take/ });
   t.throws(() => plan(wish, { ...host, systemFiles: 1000 }), { message: /sysctl -w fs.file-max=/ });
   t.throws(() => plan({ ...wish, clients: 2e6 }, { ...host, files: 1024 }),
     { message: /files: each of 64 engines/ });
@@ -153,15 +155,15 @@ t.test('the help has every option, and wrong ones are told apart', async (t) => 
 
 t.test('an interruption lasts until all but one in a hundred are back', async (t) => {
   const seen = new Interruptions(1000);
-  for (const [at, parked] of [[1, 1000], [2, 995], [3, 400], [4, 0], [5, 900], [6.5, 990], [7, 985]]) {
-    seen.see(at, parked);
-  }
+  const looks = [[1, 1000], [2, 995], [3, 400], [4, 0], [5, 900], [6.5, 990], [7, 985]];
+  for (const [at, parked] of looks) seen.see(at, parked);
   t.same(seen.list, [{ at: 3, lowest: 0, seconds: 3.5 }, { at: 7, lowest: 985, seconds: null }]);
 });
 
 t.test('park opens its clients, holds them and leaves', async (t) => {
   const server = await startServer(t);
-  const child = start(t, ['park', 300, '--port', server.port, '--time', 2, '--json', '--processes', 2]);
+  const child = start(t, ['park', 300, '--port', server.port, '--time', 2, '--json',
+    '--processes', 2]);
   const { code, out } = await child.result();
   const result = JSON.parse(out);
   t.equal(code, 0);
@@ -268,7 +270,7 @@ t.test('a sprite that is swallowed on its way is missing, and an error', async (
   t.match(result.faults, [/^1 sprites are missing/]);
 });
 
-t.test('a sprite that comes twice is an error, but not in an answer that comes again', async (t) => {
+t.test('a sprite that comes twice is an error, not so an answer that comes again', async (t) => {
   const server = await startServer(t);
   let first;
   let repeats = 0;
@@ -318,7 +320,8 @@ t.test('sprites that land at others\' clients are not missing', async (t) => {
 
 t.test('a signal stops it with the account so far', async (t) => {
   const server = await startServer(t);
-  const child = start(t, ['throw', 50, '--rate', 100, '--time', 600, '--port', server.port, '--json']);
+  const child = start(t, ['throw', 50, '--rate', 100, '--time', 600, '--port', server.port,
+    '--json']);
   await thrown(server, 20);
   child.kill('SIGINT');
   const { code, out } = await child.result();
@@ -350,7 +353,8 @@ t.test('a second signal ends it at once', async (t) => {
 
 t.test('an engine that dies ends the run, by name', async (t) => {
   const server = await startServer(t);
-  const child = start(t, ['park', 20, '--time', 600, '--processes', 2, '--port', server.port, '--json']);
+  const child = start(t, ['park', 20, '--time', 600, '--processes', 2, '--port', server.port,
+    '--json']);
   while ((await server.status()).parked < 20) await turn();
   const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
   process.kill(Number(children.split(' ')[1]), 'SIGKILL');
@@ -370,7 +374,8 @@ t.test('too few files: it says what it needs and how to get it', async (t) => {
 
 t.test('too few files for one process: it takes more processes', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, ['park', 400, '--time', 0.2], { files: 200 });
+  const { code, result } =
+    await swarm(t, server.port, ['park', 400, '--time', 0.2], { files: 200 });
   t.equal(code, 0, result.faults.join());
   t.ok(result.engines.processes >= 3);
   t.equal(result.parkedByServer, 400);
@@ -403,7 +408,8 @@ t.test('the report shows a fault as one, and trusts no text', async (t) => {
   const latency = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
   const html = reportOf({
     command: 'park', started: '2026-01-01T00:00:00.000Z', seconds: 3, clients: 10,
-    target: { host: '<b>', port: 1, transientPort: 1 }, opened: { clients: 9, wanted: 10, seconds: 1, perSecond: 9 },
+    target: { host: '<b>', port: 1, transientPort: 1 },
+    opened: { clients: 9, wanted: 10, seconds: 1, perSecond: 9 },
     latency: { arrival: latency, answer: latency, probe: latency }, account: { sent: 0 },
     faults: ['9 of 10 clients got parked'], remarks: ['<script>'], series: [], phases: {},
     curves: { arrival: [], answer: [], probe: [] }, interruptions: [], engines: {}, connections: {},

@@ -66,7 +66,8 @@ function rows(ticks, y, name) {
   return ticks.map((tick) => {
     const at = fixed(y(tick));
     return `<line class="grid" x1="${PAD.left}" x2="${WIDTH - PAD.right}" y1="${at}" y2="${at}"/>` +
-      `<text class="tick" x="${PAD.left - 10}" y="${at + 4}" text-anchor="end">${name(tick)}</text>`;
+      `<text class="tick" x="${PAD.left - 10}" y="${at + 4}" text-anchor="end">` +
+      `${name(tick)}</text>`;
   }).join('');
 }
 
@@ -124,7 +125,8 @@ export function percentileChart(curves, marks) {
     const [cx, cy] = [fixed(at(percent)), fixed(y(ms))];
     const anchor = percent >= 100 ? 'end' : 'middle';
     return `<line class="drop" x1="${cx}" x2="${cx}" y1="${cy}" y2="${bottom}"/>` +
-      `<circle class="dot" cx="${cx}" cy="${cy}" r="4.5"><title>${label}: ${time(ms)}</title></circle>` +
+      `<circle class="dot" cx="${cx}" cy="${cy}" r="4.5">` +
+      `<title>${label}: ${time(ms)}</title></circle>` +
       `<text class="mark" x="${percent >= 100 ? cx + 4 : cx}" y="${cy - 13}" ` +
       `text-anchor="${anchor}">${time(ms)}</text>`;
   }).join('');
@@ -137,8 +139,8 @@ export function percentileChart(curves, marks) {
  *
  * @param {object} chart
  * @param {string} chart.label
- * @param {Array<{className: string, points: Array<[number, ?number]>, filled?: boolean}>} chart.curves
- *     seconds and value; null is a gap
+ * @param {Array<{className: string, points: Array<[number, ?number]>,
+ *     filled?: boolean}>} chart.curves seconds and value; null is a gap
  * @param {?{from: number, to: number}} chart.phase seconds, shaded
  * @param {boolean} [chart.times] values are ms on a logarithmic axis; else counts from 0
  * @param {number} chart.seconds where the axis ends
@@ -168,8 +170,8 @@ export function timeChart({ label, curves, phase, times = false, seconds }) {
     return (filled ? area(placed, bottom, className) : '') + line(placed, className);
   }).join('')).join('');
   return frame(height, label, shade + rows(ticks, y, times ? time : (n) => compact.format(n)) +
-    columns(roundTicks(seconds).filter((tick) => tick <= seconds), x, bottom, (tick) => `${tick} s`) +
-    drawn);
+    columns(roundTicks(seconds).filter((tick) => tick <= seconds), x, bottom,
+      (tick) => `${tick} s`) + drawn);
 }
 
 /**
@@ -209,7 +211,8 @@ export function stormChart(seconds) {
   return frame(parts.length * 40, 'Time until parked again', parts.map(([part, value], i) => {
     const y = i * 40;
     const width = value === null ? WIDTH - 230 : Math.max(3, x(value));
-    return `<text class="name" x="${PAD.left - 10}" y="${y + 23}" text-anchor="end">${part}%</text>` +
+    return `<text class="name" x="${PAD.left - 10}" y="${y + 23}" text-anchor="end">` +
+      `${part}%</text>` +
       `<rect class="${value === null ? 'missing' : 'arrival'}" x="${PAD.left}" y="${y + 6}" ` +
       `width="${fixed(width)}" height="26" rx="4"/>` +
       `<text class="mark" x="${fixed(PAD.left + width + 10)}" y="${y + 24}">` +

@@ -112,11 +112,12 @@ function countProcesses({ clients, lanes, processes, perProcess }, host, lines) 
     const spread = enough <= MOST_PROCESSES ? `, or spread them: --processes ${enough}` : '';
     lines.push(`files: ${count === 1 ? 'one engine' : `each of ${count} engines`} needs ` +
       `${filesEach(count)} open files and may have ${host.files}. To lift it: ` +
-      `ulimit -n ${filesEach(count)} (as root; in systemd: LimitNOFILE=${filesEach(count)})${spread}`);
+      `ulimit -n ${filesEach(count)} (as root; in systemd: LimitNOFILE=${filesEach(count)})` +
+      spread);
   } else if (count * 3 + PARENT_FILES > host.files) {
     const needed = count * 3 + PARENT_FILES;
-    lines.push(`files: ${count} engines need ${needed} open files in their parent, which may have ` +
-      `${host.files}. To lift it: ulimit -n ${needed}`);
+    lines.push(`files: ${count} engines need ${needed} open files in their parent, which may ` +
+      `have ${host.files}. To lift it: ulimit -n ${needed}`);
   }
   return Math.min(count, clients);
 }
@@ -124,8 +125,9 @@ function countProcesses({ clients, lanes, processes, perProcess }, host, lines) 
 function checkSystem(sockets, loopback, host, lines) {
   const ends = loopback ? 2 : 1;
   if (sockets * ends > host.systemFiles) {
-    lines.push(`files: ${sockets * ends} sockets, and the system may open ${host.systemFiles} more. ` +
-      `To lift it: sysctl -w fs.file-max=${Math.ceil(sockets * ends * 1.2 / 1e5 + 1) * 1e5}`);
+    lines.push(`files: ${sockets * ends} sockets, and the system may open ` +
+      `${host.systemFiles} more. To lift it: ` +
+      `sysctl -w fs.file-max=${Math.ceil(sockets * ends * 1.2 / 1e5 + 1) * 1e5}`);
   }
   const bytes = sockets * (KERNEL_BYTES * ends + ENGINE_BYTES);
   if (bytes > host.memory) {
@@ -141,8 +143,8 @@ function portsLine(sockets, ports) {
     ? 'To lift it: sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
     : `Spread the clients over ${Math.ceil(sockets / wide)} hosts, each with ` +
       'sysctl -w net.ipv4.ip_local_port_range="1024 65535"';
-  return `ports: ${sockets} connections to one address, and this host has ${ports} ports for them. ` +
-    remedy;
+  return `ports: ${sockets} connections to one address, and this host has ${ports} ports for ` +
+    `them. ${remedy}`;
 }
 
 const megabytes = (bytes) => Math.ceil(bytes / 1e6);

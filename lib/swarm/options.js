@@ -3,8 +3,8 @@ import { parseArgs } from 'node:util';
 import { UsageError } from './errors.js';
 
 /**
- * The commands and the options: one table each, from which the command line, the checks and the help
- * text come.
+ * The commands and the options: one table each, from which the command line, the checks and the
+ * help text come.
  */
 
 const number = (low, high, whole = true) => ({
@@ -36,7 +36,8 @@ export const commands = {
     time: 10
   },
   latency: {
-    help: 'a quiet probe of a few clients in a process of its own beside N others that throw at --rate',
+    help: 'a quiet probe of a few clients in a process of its own beside N others that throw at ' +
+      '--rate',
     time: 15
   },
   storm: {
@@ -236,8 +237,8 @@ export function help() {
         option.help + (initial === undefined ? '' : ` (default: ${initial})`)));
     }
   }
-  lines.push('', 'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, ' +
-    'or the', 'server broke its contract; 2 when the run could not begin.');
+  lines.push('',
+    'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, or the', 'server broke its contract; 2 when the run could not begin.');
   return lines.join('\n');
 }
 

@@ -30,13 +30,15 @@ section { background: var(--card); border: 1px solid var(--rule); border-radius:
 .verdict.good { color: var(--good); } .verdict.bad { color: var(--bad); }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px;
   margin-top: 24px; }
-.tile { background: var(--card); border: 1px solid var(--rule); border-radius: 12px; padding: 12px 16px; }
+.tile { background: var(--card); border: 1px solid var(--rule); border-radius: 12px;
+  padding: 12px 16px; }
 .tile b { display: block; font-size: 25px; line-height: 1.25; letter-spacing: -0.01em;
   font-variant-numeric: tabular-nums; white-space: nowrap; }
 .tile.bad b { color: var(--bad); }
 .tile span, .legend, caption { color: var(--soft); font-size: 14px; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 6px 0 8px; }
-.legend i { display: inline-block; width: 18px; height: 4px; border-radius: 2px; margin: 0 7px 4px 0; }
+.legend i { display: inline-block; width: 18px; height: 4px; border-radius: 2px;
+  margin: 0 7px 4px 0; }
 svg { display: block; width: 100%; height: auto; margin-top: 8px; overflow: visible; }
 svg text { font: 13px system-ui, "Segoe UI", Roboto, sans-serif; fill: var(--soft);
   font-variant-numeric: tabular-nums; }
@@ -55,10 +57,13 @@ svg .probe, i.probe { color: var(--probe); } svg .slow, i.slow { color: var(--sl
 svg .calm, i.calm { color: var(--calm); } svg .missing, i.missing { color: var(--bad); }
 svg rect.arrival, svg rect.answer, svg rect.probe, svg rect.slow, svg rect.calm, svg rect.missing {
   fill: currentColor; } i { background: currentColor; }
-table { border-collapse: collapse; width: 100%; margin-top: 10px; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; width: 100%; margin-top: 10px;
+  font-variant-numeric: tabular-nums; }
 td { padding: 5px 0; border-top: 1px solid var(--rule); vertical-align: top; }
 tr:first-child td { border-top: 0; }
-td.number { text-align: right; white-space: nowrap; padding-right: 20px; width: 1%; font-weight: 600; }
+td.number { text-align: right; white-space: nowrap; padding-right: 20px; width: 1%;
+  font-weight: 600; }
+i.key { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 8px; }
 td .why { color: var(--soft); }
 .law { font-size: 20px; margin-top: 8px; font-variant-numeric: tabular-nums; }
 .law small { color: var(--soft); font-size: 14px; }
@@ -118,7 +123,9 @@ function tile(value, name, className = '') {
 function tiles({ opened, throwing, latency, account, storm }) {
   const { arrival } = latency;
   const list = [];
-  if (opened) list.push(tile(n(opened.clients), 'clients parked', opened.clients < opened.wanted && 'bad'));
+  if (opened) {
+    list.push(tile(n(opened.clients), 'clients parked', opened.clients < opened.wanted && 'bad'));
+  }
   if (throwing?.perSecond !== undefined) list.push(tile(n(throwing.perSecond), 'sprites a second'));
   if (storm) {
     for (const part of [50, 99, 100]) {
@@ -139,8 +146,9 @@ function tiles({ opened, throwing, latency, account, storm }) {
 
 function notes({ faults, remarks }) {
   if (faults.length + remarks.length === 0) return '';
-  return `<section><h2>To know</h2><ul>${faults.map((one) => `<li class="bad">${escape(one)}</li>`).join('')}
-${remarks.map((one) => `<li>${escape(one)}</li>`).join('')}</ul></section>`;
+  const lines = [...faults.map((one) => `<li class="bad">${escape(one)}</li>`),
+    ...remarks.map((one) => `<li>${escape(one)}</li>`)];
+  return `<section><h2>To know</h2><ul>${lines.join('\n')}</ul></section>`;
 }
 
 function legend(entries) {
@@ -149,7 +157,8 @@ function legend(entries) {
 }
 
 const CURVES = {
-  probe: 'the quiet probe: throw to arrival', arrival: 'throw to arrival', answer: 'throw to its answer'
+  probe: 'the quiet probe: throw to arrival', arrival: 'throw to arrival',
+  answer: 'throw to its answer'
 };
 
 function latency({ latency, curves, command, throwing }) {
@@ -161,9 +170,10 @@ function latency({ latency, curves, command, throwing }) {
     .filter(([, percent]) => percent === 100 || first.count * (100 - percent) >= 100)
     .map(([label, percent]) => [label, percent, first[label]]);
   const from = throwing.mode === 'open loop'
-    ? 'Each sprite is timed from the moment it was due, so a server that stalls is charged for all ' +
-      'that should have been thrown meanwhile.'
-    : 'Each thrower waits for its answer before it throws again: a server that stalls is asked less.';
+    ? 'Each sprite is timed from the moment it was due, so a server that stalls is charged for ' +
+      'all that should have been thrown meanwhile.'
+    : 'Each thrower waits for its answer before it throws again: a server that stalls is asked ' +
+      'less.';
   return `<section><h2>How long a sprite flies</h2>
 <p class="soft">Both axes are logarithmic: as much room for the slowest in ten thousand as for the
 fastest half. ${from}</p>
@@ -178,8 +188,9 @@ function storm({ storm, clients }) {
     : ` The server had noticed that all were gone after ${time(storm.dropNoticed * 1000)}.`;
   const how = storm.spread > 0 ? `within ${storm.spread} s` : 'at once';
   return `<section><h2>Until all were back</h2>
-<p class="soft">${n(clients)} clients closed their connections, and came back ${how}: the time until so
-many were parked again, counted by the ${storm.countedBy}.${noticed}</p>${stormChart(storm.seconds)}</section>`;
+<p class="soft">${n(clients)} clients closed their connections, and came back ${how}: the time until
+so many were parked again, counted by the ${storm.countedBy}.${noticed}</p>
+${stormChart(storm.seconds)}</section>`;
 }
 
 function overTime({ series, phases, seconds, throwing, interruptions }) {
@@ -189,13 +200,15 @@ function overTime({ series, phases, seconds, throwing, interruptions }) {
   const phase = Object.values(phases)[0];
   const charts = [];
   if (throwing) {
-    charts.push(`<h2>Sprites a second</h2>${legend([['arrival', 'arrived'], ['answer', 'accepted']])}` +
+    const rates = legend([['arrival', 'arrived'], ['answer', 'accepted']]);
+    charts.push(`<h2>Sprites a second</h2>${rates}` +
       timeChart({ label: 'Sprites a second over time', seconds: end, phase, curves: [
         { className: 'arrival', points: pick('received'), filled: true },
         { className: 'answer', points: pick('accepted') }] }));
-    charts.push(`<h2>Time in flight</h2>${legend([['slow', 'slowest'], ['answer', '99%'],
-      ['arrival', 'half']])}` + timeChart({ label: 'Latency over time', seconds: end, phase, times: true,
-      curves: [{ className: 'slow', points: pick('max') }, { className: 'answer', points: pick('p99') },
+    const times = legend([['slow', 'slowest'], ['answer', '99%'], ['arrival', 'half']]);
+    charts.push(`<h2>Time in flight</h2>${times}` +
+      timeChart({ label: 'Latency over time', seconds: end, phase, times: true, curves: [
+        { className: 'slow', points: pick('max') }, { className: 'answer', points: pick('p99') },
         { className: 'arrival', points: pick('p50') }] }));
   }
   const dips = interruptions.map(({ at, lowest, seconds }) => `At ${at} s down to ${n(lowest)}; ` +
@@ -210,28 +223,29 @@ function account({ account }) {
   if (account.sent === 0) return '';
   const parts = [
     { className: 'arrival', name: 'arrived', count: account.received,
-      why: `came to one of the swarm's clients (${n(account.resent)} more in answers that were sent again)` },
+      why: `came to one of the swarm's clients (${n(account.resent)} more in answers sent again)` },
     { className: 'missing', name: 'missing', count: account.missing,
       why: 'accepted by the server, received by nobody' },
     { className: 'probe', name: 'landed elsewhere', count: account.landedElsewhere,
       why: 'at clients of others in the same torus' },
     { className: 'answer', name: 'refused', count: account.refused,
-      why: Object.entries(account.refusals).map(([name, count]) => `${n(count)} ${name}`).join(', ') ||
-        'stayed with their throwers' },
+      why: named(account.refusals) || 'stayed with their throwers' },
     { className: 'calm', name: 'unanswered', count: account.unanswered - account.unconfirmed,
       why: 'nobody knows whether the server took them' }
   ].filter(({ name, count }) => count > 0 || name === 'missing' || name === 'arrived');
   const other = [
     [account.repeated, 'repeated', 'received twice, under different sequence numbers'],
-    [account.duplicates, 'duplicate', 'throws repeated after a broken connection, known by their number'],
+    [account.duplicates, 'duplicate', 'throws repeated after a broken connection, and known'],
     [account.mangled, 'changed', 'or in by the wrong side'],
     [account.foreign, 'from others', 'thrown by somebody else\'s clients']
   ].filter(([count, name]) => count > 0 || name === 'repeated');
   const row = (count, name, why, className) => `<tr><td class="number">${n(count)}</td>
-<td>${className ? `<i class="${className}" style="display:inline-block;width:10px;height:10px;border-radius:3px;margin-right:8px"></i>` : ''}${escape(name)} <span class="why">${escape(why)}</span></td></tr>`;
+<td>${className ? `<i class="${className} key"></i>` : ''}${escape(name)}
+<span class="why">${escape(why)}</span></td></tr>`;
   return `<section><h2>Where the sprites are</h2>
-<p class="soft">${n(account.sent)} thrown, ${n(account.accepted)} accepted: ${n(account.delivered)} delivered at
-once, ${n(account.queued)} queued in a mailbox until the neighbor polled again.</p>
+<p class="soft">${n(account.sent)} thrown, ${n(account.accepted)} accepted:
+${n(account.delivered)} delivered at once, ${n(account.queued)} queued in a mailbox
+until the neighbor polled again.</p>
 ${accountBar(parts)}
 <table>${parts.map(({ className, name, count, why }) => row(count, name, why, className)).join('')}
 ${other.map(([count, name, why]) => row(count, name, why)).join('')}</table></section>`;
@@ -242,15 +256,20 @@ function server({ server }) {
   const { thrown, acked, waiting, lost, holds } = server.law;
   const stall = server.longestStallMs === null ? ''
     : `<p class="soft">Its event loop was late by ${time(server.longestStallMs)} at the longest` +
-      (server.stalledBeforeMs === null ? '' : `, by ${time(server.stalledBeforeMs)} before the load`) +
-      '.</p>';
+      (server.stalledBeforeMs === null
+        ? '' : `, by ${time(server.stalledBeforeMs)} before the load`) + '.</p>';
   return `<section><h2>The server's own account</h2>
-<p class="law">${n(thrown)} <small>thrown</small> ${holds ? '=' : '≠'} ${n(acked)} <small>acked</small> +
+<p class="law">${n(thrown)} <small>thrown</small> ${holds ? '=' : '≠'}
+${n(acked)} <small>acked</small> +
 ${n(waiting)} <small>waiting</small> + ${n(lost)} <small>lost</small></p>${stall}</section>`;
 }
 
-function facts({ target, engines, opened, throwing, connections, problems, connectErrors, seed, parkedByServer }) {
-  const named = (counts) => Object.entries(counts).map(([name, count]) => `${n(count)} ${name}`).join(', ');
+function named(counts) {
+  return Object.entries(counts).map(([name, count]) => `${n(count)} ${name}`).join(', ');
+}
+
+function facts({ target, engines, opened, throwing, connections, problems, connectErrors, seed,
+  parkedByServer }) {
   const list = [
     ['Transient port', target.transientPort === target.port ? 'none' : target.transientPort],
     ['Engine processes', engines.processes],

@@ -103,8 +103,8 @@ function connectionsOf({ connections, closed, joined, rejoined, left, answers, e
 }
 
 /**
- * Where every sprite is. `missing` was accepted and came to nobody; `landedElsewhere` too, but others'
- * clients are in the torus and the server says it delivered them.
+ * Where every sprite is. `missing` was accepted and came to nobody; `landedElsewhere` too, but
+ * others' clients are in the torus and the server says it delivered them.
  */
 function accountOf({ facts, tally, account, engineDoubles, accounted }) {
   const { counts, named } = tally;
@@ -155,14 +155,16 @@ function serverOf({ before, loaded, drained, after }) {
   };
 }
 
-function faultsOf({ account, opened, connections, server, storm }, { deaths, facts, interrupted, options }) {
+function faultsOf({ account, opened, connections, server, storm },
+  { deaths, facts, interrupted, options }) {
   const faults = [...deaths];
   const fault = (is, text) => is && faults.push(text);
   if (opened) {
     fault(opened.clients < opened.wanted && !interrupted,
       `${opened.clients} of ${opened.wanted} clients got parked`);
     fault((facts.serverParked ?? Infinity) < opened.clients,
-      `all polls were written, and the server counts ${facts.serverParked} of ${opened.clients} parked`);
+      `all polls were written, and the server counts ${facts.serverParked} of ${opened.clients} ` +
+      'parked');
   }
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
   fault(account.complete && account.missing > 0,
@@ -196,13 +198,14 @@ function remarksOf(result, { facts, tally, options }) {
   remark(account.missing > 0 && server?.law?.waiting > 0,
     `${server?.law?.waiting} sprites are still waiting at the server.`);
   remark(account.repeated > 0 && account.repeated <= account.excusedRepeats,
-    `${account.repeated} sprites came twice, after places were lost before an ack: the contract allows it.`);
+    `${account.repeated} sprites came twice, after places were lost before an ack: the contract ` +
+    'allows it.');
   remark(account.unconfirmed > 0,
     `${account.unconfirmed} sprites arrived though their throw was never answered with 202.`);
   remark(account.foreign > 0, `${account.foreign} sprites came from others.`);
   remark(!server, 'The server gives no /status: its side of the account is not known.');
   remark(options.command === 'latency', 'The probe is a process of its own with ' +
-    `${options.probes} clients that joined one after the other; its sprites land at them or at any ` +
-    'of the others, which are busy: the probe\'s times count both.');
+    `${options.probes} clients that joined one after the other; its sprites land at them or at ` +
+    'any of the others, which are busy: the probe\'s times count both.');
   return remarks;
 }

@@ -121,8 +121,9 @@ export class Run {
       } catch (error) {
         if (performance.now() >= end || this.#interrupts > 0) {
           this.status.close();
-          throw new UsageError(`nothing answers at ${host}:${port} (${error.code ?? error.message}). ` +
-            `Is the server up? To start one: bin/sprites --port ${port}`);
+          throw new UsageError(`nothing answers at ${host}:${port} ` +
+            `(${error.code ?? error.message}). Is the server up? ` +
+            `To start one: bin/sprites --port ${port}`);
         }
         await sleep(200);
       }
@@ -200,7 +201,8 @@ export class Run {
     const grown = (wanted) => () => {
       const now = this.tally.counts.parked;
       if (now > parked) [parked, lastGrowth] = [now, performance.now()];
-      return now >= wanted || performance.now() - lastGrowth > HOPELESS_SECONDS * 1000 + 5000 / ramp;
+      const patience = HOPELESS_SECONDS * 1000 + 5000 / ramp;
+      return now >= wanted || performance.now() - lastGrowth > patience;
     };
     const show = () => {
       const seconds = (performance.now() - started) / 1000;

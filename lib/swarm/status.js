@@ -68,7 +68,8 @@ function parse(status, text) {
  * @returns {?{thrown: number, acked: number, waiting: number, lost: number, holds: boolean}}
  */
 export function lawOf(status) {
-  if (!status || !['thrown', 'acked', 'waiting', 'lost'].every((name) => name in status)) return null;
+  const names = ['thrown', 'acked', 'waiting', 'lost'];
+  if (!status || !names.every((name) => name in status)) return null;
   const { thrown, acked, waiting, lost } = status;
   return { thrown, acked, waiting, lost, holds: thrown === acked + waiting + lost };
 }

@@ -6,9 +6,9 @@ import { Histogram } from './histogram.js';
 const MOST_POINTS = 400;
 
 /** The counters of native/swarm/core.h, as the ticks name them. */
-const COUNTERS = ['connections', 'closed', 'joined', 'rejoined', 'left', 'answers', 'empty', 'retries',
-  'superseded', 'sent', 'resends', 'accepted', 'delivered', 'queued', 'duplicates', 'refused',
-  'unsettled', 'received', 'resent', 'doubles', 'unackedLosses', 'foreign', 'mangled', 'badAnswers',
+const COUNTERS = ['connections', 'closed', 'joined', 'rejoined', 'left', 'answers', 'empty',
+  'retries', 'superseded', 'sent', 'resends', 'accepted', 'delivered', 'queued', 'duplicates',
+  'refused', 'unsettled', 'received', 'resent', 'doubles', 'unackedLosses', 'foreign', 'mangled', 'badAnswers',
   'skipped', 'parked', 'opening', 'gone', 'pending', 'behind'];
 const NAMED = ['refusals', 'problems', 'connectErrors'];
 
@@ -121,7 +121,7 @@ export class Interruptions {
   #all;
   #now = null;
 
-  /** @type {Array<{at: number, lowest: number, seconds: ?number}>} seconds null: not back by the end */
+  /** @type {Array<{at: number, lowest: number, seconds: ?number}>} null: not back by the end */
   list = [];
 
   /** @param {number} clients that should be parked */

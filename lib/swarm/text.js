@@ -9,7 +9,8 @@ function latencyLine(label, { count, p50, p90, p99, 'p99.9': p999, max }) {
     `max ${ms(max)}  (${n(count)})`;
 }
 
-const list = (counts) => Object.entries(counts).map(([name, count]) => `${n(count)} ${name}`).join(', ');
+const list = (counts) =>
+  Object.entries(counts).map(([name, count]) => `${n(count)} ${name}`).join(', ');
 
 /**
  * @param {import('./result.js').Result} result
@@ -27,8 +28,8 @@ function loadLines({ opened, parkedByServer, throwing, storm, interruptions }) {
   const lines = [];
   if (opened) {
     const confirmed = parkedByServer === null ? '' : `, the server counts ${n(parkedByServer)}`;
-    lines.push(`parked             ${n(opened.clients)} of ${n(opened.wanted)} in ${opened.seconds} s ` +
-      `(${n(opened.perSecond)} a second)${confirmed}`);
+    lines.push(`parked             ${n(opened.clients)} of ${n(opened.wanted)} in ` +
+      `${opened.seconds} s (${n(opened.perSecond)} a second)${confirmed}`);
   }
   if (throwing?.perSecond !== undefined) {
     const asked = throwing.rate === null
@@ -76,11 +77,13 @@ function troubleLines({ connections, problems, connectErrors }) {
   const lines = [];
   const told = Object.keys(problems).length > 0;
   if (connections.closed > 0 || connections.rejoined > 0) {
-    lines.push(`connections        ${n(connections.closed)} broke, ${n(connections.rejoined)} clients ` +
-      `joined again, ${n(connections.resends)} requests repeated`);
+    lines.push(`connections        ${n(connections.closed)} broke, ${n(connections.rejoined)} ` +
+      `clients joined again, ${n(connections.resends)} requests repeated`);
   }
   if (told) lines.push(`problems           ${list(problems)}`);
-  if (Object.keys(connectErrors).length > 0) lines.push(`connect errors     ${list(connectErrors)}`);
+  if (Object.keys(connectErrors).length > 0) {
+    lines.push(`connect errors     ${list(connectErrors)}`);
+  }
   return lines;
 }
 
@@ -98,7 +101,8 @@ function serverLines({ server }, all) {
   }
   if (all) {
     for (const name of Object.keys(server.after ?? {})) {
-      const [before, after] = [server.before?.[name], server.after[name]].map((v) => JSON.stringify(v));
+      const [before, after] =
+        [server.before?.[name], server.after[name]].map((value) => JSON.stringify(value));
       lines.push(`  ${name.padEnd(17)}${before === after ? after : `${before} → ${after}`}`);
     }
   }

@@ -6,7 +6,7 @@ import http from 'node:http';
  *
  * @param {import('tap').Test} t
  * @param {number} port of the server behind
- * @param {(answer: object, path: string) => void} [tamper] may change a poll's answer before it goes on
+ * @param {(answer: object, path: string) => void} [tamper] may change a poll's answer on its way
  * @returns {Promise<{port: number, cut: () => void}>} `cut` breaks every connection through it
  */
 export async function startProxy(t, port, tamper = () => {}) {
