@@ -207,7 +207,7 @@ Canvas::Mask Canvas::fillMask(const Path& path, Rule rule) const {
       const double right = std::clamp(crossings[i + 1].x, 0.0, static_cast<double>(side_));
       for (int column = static_cast<int>(left); column < side_ && column < right; column++) {
         const double covered = std::min(right, column + 1.0) - std::max(left, column + 0.0);
-        mask[size_t{static_cast<unsigned>(row / kLines)} * side_ + column] += covered / kLines;
+        mask[at(column, row / kLines)] += covered / kLines;
       }
     }
   }
@@ -244,7 +244,7 @@ void Canvas::stroke(const Path& path, Color color, double width) {
       for (int y = bound(std::min(from.y, to.y) - reach - 1); y < bottom; y++) {
         for (int x = bound(std::min(from.x, to.x) - reach - 1); x < right; x++) {
           const double off = distance({x + 0.5, y + 0.5}, from, to);
-          double& covered = mask[size_t{static_cast<unsigned>(y)} * side_ + x];
+          double& covered = mask[at(x, y)];
           covered = std::max(covered, std::clamp(reach - off + 0.5, 0.0, 1.0));
         }
       }

@@ -86,6 +86,11 @@ class Canvas {
   using Mask = std::vector<double>;
 
   Point place(Point point) const;
+  /** Where pixel `column` of `row` is in a mask and in the image. */
+  size_t at(int column, int row) const {
+    return static_cast<size_t>(row) * static_cast<size_t>(side_) + static_cast<size_t>(column);
+  }
+
   Mask fillMask(const Path& path, Rule rule) const;
   void paint(const Mask& mask, Color color);
 
