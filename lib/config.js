@@ -146,7 +146,7 @@ export const table = [
   },
   {
     name: 'body-time', default: '20', type: seconds(1, 3600),
-    help: 'how long a whole request may take to arrive'
+    help: 'how long a request\'s body may take to arrive'
   },
   {
     name: 'idle-time', default: '75', type: seconds(1, 3600),
@@ -248,7 +248,7 @@ const together = [
   },
   {
     holds: ({ headTime, bodyTime }) => headTime <= bodyTime,
-    says: '--body-time counts from the first byte of the head: it must be at least --head-time'
+    says: '--body-time must be at least --head-time: Node\'s server counts both from the first byte'
   }
 ];
 
