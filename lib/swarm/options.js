@@ -238,7 +238,8 @@ export function help() {
     }
   }
   lines.push('',
-    'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, or the', 'server broke its contract; 2 when the run could not begin.');
+    'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, or the',
+    'server broke its contract; 2 when the run could not begin.');
   return lines.join('\n');
 }
 

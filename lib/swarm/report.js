@@ -120,8 +120,9 @@ function tile(value, name, className = '') {
   return `<div class="tile ${className}"><b>${value}</b><span>${name}</span></div>`;
 }
 
-function tiles({ opened, throwing, latency, account, storm }) {
-  const { arrival } = latency;
+function tiles({ command, opened, throwing, latency, account, storm }) {
+  const felt = command === 'latency' ? latency.probe : latency.arrival;
+  const whose = command === 'latency' ? 'of the probe\'s ' : '';
   const list = [];
   if (opened) {
     list.push(tile(n(opened.clients), 'clients parked', opened.clients < opened.wanted && 'bad'));
@@ -134,9 +135,9 @@ function tiles({ opened, throwing, latency, account, storm }) {
         value === null && 'bad'));
     }
   }
-  if (arrival.count > 0) {
-    list.push(tile(time(arrival.p50), 'half arrive within'), tile(time(arrival.p99), '99% within'),
-      tile(time(arrival.max), 'the slowest'));
+  if (felt.count > 0) {
+    list.push(tile(time(felt.p50), `half ${whose}arrive within`),
+      tile(time(felt.p99), `99% ${whose}within`), tile(time(felt.max), `the slowest ${whose}`));
   }
   if (account.sent > 0) {
     list.push(tile(n(account.missing), 'sprites missing', account.missing > 0 && 'bad'));

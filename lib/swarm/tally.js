@@ -8,8 +8,8 @@ const MOST_POINTS = 400;
 /** The counters of native/swarm/core.h, as the ticks name them. */
 const COUNTERS = ['connections', 'closed', 'joined', 'rejoined', 'left', 'answers', 'empty',
   'retries', 'superseded', 'sent', 'resends', 'accepted', 'delivered', 'queued', 'duplicates',
-  'refused', 'unsettled', 'received', 'resent', 'doubles', 'unackedLosses', 'foreign', 'mangled', 'badAnswers',
-  'skipped', 'parked', 'opening', 'gone', 'pending', 'behind'];
+  'refused', 'unsettled', 'received', 'resent', 'doubles', 'unackedLosses', 'foreign', 'mangled',
+  'badAnswers', 'skipped', 'parked', 'opening', 'gone', 'pending', 'behind'];
 const NAMED = ['refusals', 'problems', 'connectErrors'];
 
 /**
