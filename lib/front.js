@@ -5,6 +5,7 @@ import { Socket } from 'node:net';
 import { loadAddon } from './addon.js';
 import { problemDocument, problems } from './errors.js';
 import { fileLimit, OWN_FILES } from './files.js';
+import { keepIdle } from './node-server.js';
 import { welcomeOf } from './routes.js';
 import { TRUST } from './sources.js';
 
@@ -89,6 +90,7 @@ export function createFront({ pool, sources, options, routes, server, relayFd })
     bodyTime: bodyTime * 1000,
     idleTime: idleTime * 1000,
     writeTime: writeTime * 1000,
+    keepIdle: keepIdle(options),
     trust: TRUST[options.trustProxy]
   }, {
     replies: replies(addon.outcomes, options, routes.headers),

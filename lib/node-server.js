@@ -57,6 +57,17 @@ function refuse(socket, name, headers, linger = LINGER) {
 }
 
 /**
+ * When a silent connection is probed: after any hold and its jitter, and a minute more, so that a
+ * parked poll that is well never is (native/listener.cc says what that would cost).
+ *
+ * @param {{hold: number}} options seconds
+ * @returns {number} seconds
+ */
+export function keepIdle({ hold }) {
+  return Math.ceil(hold * 17 / 16) + 60;
+}
+
+/**
  * Makes the server. It does not listen: connections are given to it, or its caller makes it listen.
  *
  * @param {object} parts
@@ -106,8 +117,7 @@ export function createNodeServer({
     requireHostHeader: false,
     noDelay: true,
     keepAlive: true,
-    // As native/listener.cc has it, and for its reasons.
-    keepAliveInitialDelay: 300000
+    keepAliveInitialDelay: keepIdle(options) * 1000
   }, (request, response) => {
     const { socket } = request;
     owing.set(socket, (owing.get(socket) ?? 0) + 1);

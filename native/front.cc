@@ -110,7 +110,8 @@ Front::~Front() {
 // ---- Accepting ----------------------------------------------------------------------------------
 
 int Front::listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing) {
-  const int error = listener_.listen(address, port, backlog, sharing);
+  const int error =
+      listener_.listen(address, port, backlog, static_cast<int>(options_.keepIdle), sharing);
   if (error == 0) resumeListening();
   return error;
 }

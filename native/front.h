@@ -56,6 +56,7 @@ struct FrontOptions {
   uint32_t bodyTime;     // milliseconds a body may take, from the end of the head
   uint32_t idleTime;     // milliseconds between requests
   uint32_t writeTime;    // milliseconds in which a peer that does not read must read something
+  uint32_t keepIdle;     // seconds of silence after which a peer is probed: longer than any hold
   Trust trust;
 };
 

@@ -137,6 +137,7 @@ class FrontDoor : public Nan::ObjectWrap {
         .bodyTime = uint32In(info[0], "bodyTime"),
         .idleTime = uint32In(info[0], "idleTime"),
         .writeTime = uint32In(info[0], "writeTime"),
+        .keepIdle = uint32In(info[0], "keepIdle"),
         .trust = Trust{static_cast<uint8_t>(uint32In(info[0], "trust"))},
     };
     try {

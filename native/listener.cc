@@ -13,10 +13,11 @@ namespace sprites {
 namespace {
 
 // A peer that is gone without a word (a closed lid, a cut cable) is found out when its poll is
-// answered, after a hold at the latest, and nobody's kernel acknowledges that. Probes are for what
-// is silent longer than any usual hold, first after 5 minutes, then every 15 s, four times: probing
-// a million parked polls once a minute would take 16,000 packets a second, for nothing.
-constexpr int kKeepIdle = 300;
+// answered, after a hold at the latest, and nobody's kernel acknowledges that (kUserTimeout).
+// Probes are for what stays silent longer than a hold: a parked client that is well is never
+// probed, since a million of them probed in turn are thousands of packets in one burst of the
+// kernel's timers, some are dropped, and with TCP_USER_TIMEOUT set one lost probe ends the
+// connection, whatever TCP_KEEPCNT says (tcp_keepalive_timer in net/ipv4/tcp_timer.c).
 constexpr int kKeepInterval = 15;
 constexpr int kKeepCount = 4;
 
@@ -32,13 +33,9 @@ struct Setting {
 // Set on the listener: Linux hands all of these down to the connections it accepts, which saves
 // six system calls each.
 constexpr Setting kSettings[] = {
-    {SOL_SOCKET, SO_REUSEADDR, 1},
-    {IPPROTO_TCP, TCP_NODELAY, 1},
-    {SOL_SOCKET, SO_KEEPALIVE, 1},
-    {IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdle},
-    {IPPROTO_TCP, TCP_KEEPINTVL, kKeepInterval},
-    {IPPROTO_TCP, TCP_KEEPCNT, kKeepCount},
-    {IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeout},
+    {SOL_SOCKET, SO_REUSEADDR, 1},          {IPPROTO_TCP, TCP_NODELAY, 1},
+    {SOL_SOCKET, SO_KEEPALIVE, 1},          {IPPROTO_TCP, TCP_KEEPINTVL, kKeepInterval},
+    {IPPROTO_TCP, TCP_KEEPCNT, kKeepCount}, {IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeout},
 };
 
 /** Reads a numeric address; the length of what it wrote, or 0. */
@@ -84,8 +81,14 @@ int Listener::bind(const char* address, uint16_t port, Sharing sharing) {
   return 0;
 }
 
-int Listener::listen(const char* address, uint16_t port, int backlog, Sharing sharing) {
+int Listener::listen(const char* address, uint16_t port, int backlog, int keepIdle,
+                     Sharing sharing) {
   if (const int error = bind(address, port, sharing); error != 0) return error;
+  if (setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &keepIdle, sizeof keepIdle) != 0) {
+    const int error = errno;
+    close();
+    return error;
+  }
   if (::listen(fd_, backlog) != 0) {
     const int error = errno;
     close();

@@ -23,10 +23,11 @@ class Listener {
   enum class Sharing { kAlone, kShared };
 
   /**
-   * Listens on `address` (numeric, IPv4 or IPv6) and `port`, 0 for a free one.
-   * Returns 0, or errno of what failed.
+   * Listens on `address` (numeric, IPv4 or IPv6) and `port`, 0 for a free one; a connection that
+   * has been silent for `keepIdle` seconds is probed (TCP_KEEPIDLE). Returns 0, or errno of what
+   * failed.
    */
-  int listen(const char* address, uint16_t port, int backlog, Sharing sharing);
+  int listen(const char* address, uint16_t port, int backlog, int keepIdle, Sharing sharing);
 
   /** Takes the port, to be shared, without listening on it. Returns 0, or errno. */
   int reserve(const char* address, uint16_t port);
