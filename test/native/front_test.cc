@@ -46,6 +46,7 @@ constexpr uint32_t kHeadTime = 2000;
 constexpr uint32_t kBodyTime = 4000;
 constexpr uint32_t kIdleTime = 20000;
 constexpr uint32_t kWriteTime = 5000;
+constexpr uint32_t kKeepIdle = 60;  // seconds
 constexpr uint32_t kHold = 30;
 constexpr uint32_t kLease = 5;
 
@@ -218,7 +219,8 @@ class Test {
   };
 
   static FrontOptions options() {
-    return {kConnections, kMaxSprite, kHeadTime, kBodyTime, kIdleTime, kWriteTime, Trust::kNobody};
+    return {kConnections, kMaxSprite, kHeadTime, kBodyTime,
+            kIdleTime,    kWriteTime, kKeepIdle, Trust::kNobody};
   }
 
   /** Others would serve it: here its end is all there is to see. */
