@@ -76,9 +76,9 @@ function replies(outcomes, options, common) {
  * @param {import('node:http').Server} parts.server Node's server, which need not listen
  * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
  * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
- *     close: Function, addWorker: Function, flush: Function, relays: Function}} `listen(host, port)` resolves to the port;
- *     `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what JavaScript
- *     has put into the relay, `relays` counts those whose other end is there
+ *     close: Function, addWorker: Function, flush: Function}} `listen(host, port)` resolves to the
+ *     port; `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what
+ *     JavaScript has put into the relay
  */
 export function createFront({ pool, sources, options, routes, server, relayFd }) {
   const addon = loadAddon();
@@ -119,7 +119,6 @@ export function createFront({ pool, sources, options, routes, server, relayFd })
     status: () => front.status(),
     addWorker: () => front.addWorker(),
     flush: () => front.flush(),
-    relays: () => front.relays(),
     stopListening: () => front.stopListening(),
     closeIdle: () => front.closeIdle(),
     close: () => front.close()

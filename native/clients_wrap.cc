@@ -16,7 +16,6 @@ namespace {
 
 using v8::Array;
 using v8::Function;
-using v8::FunctionTemplate;
 using v8::Local;
 using v8::Number;
 using v8::Object;
@@ -39,33 +38,26 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "mailboxes-full",
                                                   "too-many-joins"};
 
-Id idOf(Local<Value> value) {
-  Id id;
-  memcpy(id.bytes, node::Buffer::Data(value), sizeof id.bytes);
-  return id;
-}
-
 }  // namespace
 
 /** Carries polls that node:http parked: hands their answers to a function in JavaScript. */
 class Pool : public Nan::ObjectWrap, private Carrier {
  public:
   static void init(Local<Object> target) {
-    Local<FunctionTemplate> constructor = Nan::New<FunctionTemplate>(create);
-    constructor->SetClassName(Nan::New("Pool").ToLocalChecked());
-    constructor->InstanceTemplate()->SetInternalFieldCount(1);
-    Nan::SetPrototypeMethod(constructor, "join", join);
-    Nan::SetPrototypeMethod(constructor, "poll", poll);
-    Nan::SetPrototypeMethod(constructor, "drop", drop);
-    Nan::SetPrototypeMethod(constructor, "throw", throwSprite);
-    Nan::SetPrototypeMethod(constructor, "leave", leave);
-    Nan::SetPrototypeMethod(constructor, "place", place);
-    Nan::SetPrototypeMethod(constructor, "status", status);
-    Nan::SetPrototypeMethod(constructor, "save", save);
-    Nan::SetPrototypeMethod(constructor, "load", load);
-    Nan::SetPrototypeMethod(constructor, "drain", drain);
-    Nan::SetPrototypeMethod(constructor, "close", close);
-    set(target, "Pool", Nan::GetFunction(constructor).ToLocalChecked());
+    defineClass(target, "Pool", create,
+                {
+                    {"join", join},
+                    {"poll", poll},
+                    {"drop", drop},
+                    {"throw", throwSprite},
+                    {"leave", leave},
+                    {"place", place},
+                    {"status", status},
+                    {"save", save},
+                    {"load", load},
+                    {"drain", drain},
+                    {"close", close},
+                });
 
     Local<Array> names = Nan::New<Array>(kOutcomes);
     for (size_t i = 0; i < kOutcomes; ++i) {

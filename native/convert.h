@@ -4,13 +4,23 @@
 
 #include <nan.h>
 
+#include <cstring>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
+#include "id.h"
+
 namespace sprites {
 
+/** A property's name: interned, because the engine would look a plain string up each time. */
+inline v8::Local<v8::String> nameOf(const char* name) {
+  return v8::String::NewFromUtf8(v8::Isolate::GetCurrent(), name, v8::NewStringType::kInternalized)
+      .ToLocalChecked();
+}
+
 inline void set(v8::Local<v8::Object> object, const char* name, v8::Local<v8::Value> value) {
-  Nan::Set(object, Nan::New(name).ToLocalChecked(), value).Check();
+  Nan::Set(object, nameOf(name), value).Check();
 }
 
 inline void set(v8::Local<v8::Object> object, const char* name, double value) {
@@ -18,7 +28,7 @@ inline void set(v8::Local<v8::Object> object, const char* name, double value) {
 }
 
 inline v8::Local<v8::Value> get(v8::Local<v8::Value> object, const char* name) {
-  return Nan::Get(object.As<v8::Object>(), Nan::New(name).ToLocalChecked()).ToLocalChecked();
+  return Nan::Get(object.As<v8::Object>(), nameOf(name)).ToLocalChecked();
 }
 
 inline double numberOf(v8::Local<v8::Value> value) { return Nan::To<double>(value).FromJust(); }
@@ -41,6 +51,29 @@ inline std::string textIn(v8::Local<v8::Value> object, const char* name) {
 /** The bytes of a Buffer or other view: valid for as long as the call's handles. */
 inline std::string_view bytesOf(v8::Local<v8::Value> value) {
   return {node::Buffer::Data(value), node::Buffer::Length(value)};
+}
+
+/** The id whose 16 bytes are a Buffer's. */
+inline Id idOf(v8::Local<v8::Value> value) {
+  Id id;
+  memcpy(id.bytes, node::Buffer::Data(value), sizeof id.bytes);
+  return id;
+}
+
+/** A method of a class that JavaScript sees. */
+struct Method {
+  const char* name;
+  Nan::FunctionCallback call;
+};
+
+/** Gives `target` a class of Nan::ObjectWrap objects, which `construct` makes and wraps. */
+inline void defineClass(v8::Local<v8::Object> target, const char* name,
+                        Nan::FunctionCallback construct, std::initializer_list<Method> methods) {
+  v8::Local<v8::FunctionTemplate> type = Nan::New<v8::FunctionTemplate>(construct);
+  type->SetClassName(nameOf(name));
+  type->InstanceTemplate()->SetInternalFieldCount(1);
+  for (const Method& method : methods) Nan::SetPrototypeMethod(type, method.name, method.call);
+  set(target, name, Nan::GetFunction(type).ToLocalChecked());
 }
 
 /** The C++ object inside `info.This()`, where `T` is a Nan::ObjectWrap. */

@@ -276,6 +276,11 @@ void Front::attach(int fd, RelayEnd* end, uint32_t pace) {
   epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
 }
 
+bool Front::attached(const RelayEnd* end) const {
+  return std::any_of(relays_.begin(), relays_.end(),
+                     [end](const Relay& one) { return one.end == end; });
+}
+
 void Front::relayEvent(int fd, uint32_t events) {
   const auto relay =
       std::find_if(relays_.begin(), relays_.end(), [fd](const Relay& one) { return one.fd == fd; });

@@ -118,8 +118,8 @@ class Front : public Carrier {
   /** Sends what the ends of relays have gathered. */
   void flushRelays();
 
-  /** Relays whose other end is there. */
-  size_t relays() const { return relays_.size(); }
+  /** Whether the relay of `end` still has its other end. */
+  bool attached(const RelayEnd* end) const;
 
   /** A poll's answer, from the pool. */
   void answer(uint32_t token, std::string_view body) override;

@@ -20,7 +20,6 @@ namespace {
 
 using v8::Array;
 using v8::Function;
-using v8::FunctionTemplate;
 using v8::Local;
 using v8::Object;
 using v8::Value;
@@ -51,18 +50,16 @@ Replies repliesOf(Local<Value> given) {
 class FrontDoor : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
-    Local<FunctionTemplate> constructor = Nan::New<FunctionTemplate>(create);
-    constructor->SetClassName(Nan::New("Front").ToLocalChecked());
-    constructor->InstanceTemplate()->SetInternalFieldCount(1);
-    Nan::SetPrototypeMethod(constructor, "listen", listen);
-    Nan::SetPrototypeMethod(constructor, "stopListening", stopListening);
-    Nan::SetPrototypeMethod(constructor, "addWorker", addWorker);
-    Nan::SetPrototypeMethod(constructor, "flush", flush);
-    Nan::SetPrototypeMethod(constructor, "relays", relays);
-    Nan::SetPrototypeMethod(constructor, "closeIdle", closeIdle);
-    Nan::SetPrototypeMethod(constructor, "status", status);
-    Nan::SetPrototypeMethod(constructor, "close", close);
-    set(target, "Front", Nan::GetFunction(constructor).ToLocalChecked());
+    defineClass(target, "Front", create,
+                {
+                    {"listen", listen},
+                    {"stopListening", stopListening},
+                    {"addWorker", addWorker},
+                    {"flush", flush},
+                    {"closeIdle", closeIdle},
+                    {"status", status},
+                    {"close", close},
+                });
   }
 
  private:
@@ -174,7 +171,9 @@ class FrontDoor : public Nan::ObjectWrap {
       return Nan::ThrowError(Nan::ErrnoException(errno, "socketpair"));
     }
     Local<Object> parts = Nan::New(door->parts_);
-    // Ends of workers that have died are kept: a few hundred bytes each, and rare.
+    // The ends to workers that have died go now: nothing calls them any more.
+    std::erase_if(door->servers_,
+                  [door](const auto& server) { return !door->front_.attached(server.get()); });
     door->servers_.push_back(std::make_unique<RelayServer>(
         clientsOf(get(parts, "pool")), sourcesOf(get(parts, "sources")), microseconds));
     door->front_.attach(ends[0], door->servers_.back().get(), 0);
@@ -184,11 +183,6 @@ class FrontDoor : public Nan::ObjectWrap {
   // flush(): sends what JavaScript has put into the relay
   static void flush(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FrontDoor>(info)->front_.flushRelays();
-  }
-
-  // relays() → how many have their other end
-  static void relays(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<FrontDoor>(info)->front_.relays()));
   }
 
   // closeIdle() → connections left

@@ -7,33 +7,21 @@
 
 namespace sprites {
 
-namespace {
-
 using v8::Function;
-using v8::FunctionTemplate;
 using v8::Local;
 using v8::Object;
 using v8::Value;
-
-Id idFrom(Local<Value> bytes) {
-  Id id;
-  memcpy(id.bytes, node::Buffer::Data(bytes), sizeof id.bytes);
-  return id;
-}
-
-}  // namespace
 
 /** The worker's end of the relay, for the requests that Node's server has read. */
 class RelayObject : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
-    Local<FunctionTemplate> constructor = Nan::New<FunctionTemplate>(create);
-    constructor->SetClassName(Nan::New("Relay").ToLocalChecked());
-    constructor->InstanceTemplate()->SetInternalFieldCount(1);
-    Nan::SetPrototypeMethod(constructor, "join", join);
-    Nan::SetPrototypeMethod(constructor, "throw", throwSprite);
-    Nan::SetPrototypeMethod(constructor, "leave", leave);
-    set(target, "Relay", Nan::GetFunction(constructor).ToLocalChecked());
+    defineClass(target, "Relay", create,
+                {
+                    {"join", join},
+                    {"throw", throwSprite},
+                    {"leave", leave},
+                });
   }
 
  private:
@@ -72,14 +60,14 @@ class RelayObject : public Nan::ObjectWrap {
   static void throwSprite(const Nan::FunctionCallbackInfo<Value>& info) {
     const double number = numberOf(info[3]);
     const auto outcome = unwrap<RelayObject>(info)->desk_.throwSprite(
-        ticketOf(info[0]), idFrom(info[1]), Edge{static_cast<uint8_t>(uint32Of(info[2]))},
+        ticketOf(info[0]), idOf(info[1]), Edge{static_cast<uint8_t>(uint32Of(info[2]))},
         number < 0 ? kNoNumber : static_cast<uint64_t>(number), bytesOf(info[4]));
     if (outcome) info.GetReturnValue().Set(static_cast<uint32_t>(*outcome));
   }
 
   // leave(number, id)
   static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<RelayObject>(info)->desk_.leave(ticketOf(info[0]), idFrom(info[1]));
+    unwrap<RelayObject>(info)->desk_.leave(ticketOf(info[0]), idOf(info[1]));
   }
 
   Nan::Callback onSettled_;
@@ -104,11 +92,10 @@ void settleBy(Local<Value> relay, Front* front) {
 class Reservation : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
-    Local<FunctionTemplate> constructor = Nan::New<FunctionTemplate>(create);
-    constructor->SetClassName(Nan::New("Reservation").ToLocalChecked());
-    constructor->InstanceTemplate()->SetInternalFieldCount(1);
-    Nan::SetPrototypeMethod(constructor, "close", close);
-    set(target, "Reservation", Nan::GetFunction(constructor).ToLocalChecked());
+    defineClass(target, "Reservation", create,
+                {
+                    {"close", close},
+                });
   }
 
  private:

@@ -9,7 +9,6 @@ namespace sprites {
 
 namespace {
 
-using v8::FunctionTemplate;
 using v8::Local;
 using v8::Object;
 using v8::Value;
@@ -26,14 +25,13 @@ Address addressOf(Local<Value> text) {
 class SourcesObject : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
-    Local<FunctionTemplate> constructor = Nan::New<FunctionTemplate>(create);
-    constructor->SetClassName(Nan::New("Sources").ToLocalChecked());
-    constructor->InstanceTemplate()->SetInternalFieldCount(1);
-    Nan::SetPrototypeMethod(constructor, "open", open);
-    Nan::SetPrototypeMethod(constructor, "close", close);
-    Nan::SetPrototypeMethod(constructor, "join", join);
-    Nan::SetPrototypeMethod(constructor, "size", size);
-    set(target, "Sources", Nan::GetFunction(constructor).ToLocalChecked());
+    defineClass(target, "Sources", create,
+                {
+                    {"open", open},
+                    {"close", close},
+                    {"join", join},
+                    {"size", size},
+                });
     Nan::SetMethod(target, "forwardedAddress", forwarded);
   }
 

@@ -3,6 +3,7 @@
 #include <new>
 #include <vector>
 
+#include "convert.h"
 #include "torus.h"
 #include "wraps.h"
 
@@ -14,14 +15,6 @@ using v8::Local;
 using v8::Object;
 using v8::Value;
 
-void set(Local<Object> object, const char* name, double value) {
-  // Interned, because the engine would look a plain string up in its table of names each time.
-  Local<v8::String> key =
-      v8::String::NewFromUtf8(v8::Isolate::GetCurrent(), name, v8::NewStringType::kInternalized)
-          .ToLocalChecked();
-  Nan::Set(object, key, Nan::New(value));
-}
-
 /**
  * `new Torus(capacity)`: nodes are the integers below `capacity`. Methods throw a TypeError for an
  * argument of the wrong kind, and a RangeError for a node that does not fit the call.
@@ -29,28 +22,27 @@ void set(Local<Object> object, const char* name, double value) {
 class TorusWrap : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
-    Local<v8::FunctionTemplate> type = Nan::New<v8::FunctionTemplate>(construct);
-    type->SetClassName(Nan::New("Torus").ToLocalChecked());
-    type->InstanceTemplate()->SetInternalFieldCount(1);
-    Nan::SetPrototypeMethod(type, "join", join);
-    Nan::SetPrototypeMethod(type, "leave", leave);
-    Nan::SetPrototypeMethod(type, "neighbor", neighbor);
-    Nan::SetPrototypeMethod(type, "contains", contains);
-    Nan::SetPrototypeMethod(type, "slot", slot);
-    Nan::SetPrototypeMethod(type, "place", place);
-    Nan::SetPrototypeMethod(type, "state", state);
-    Nan::SetPrototypeMethod(type, "touches", touches);
-    Nan::SetPrototypeMethod(type, "links", links);
-    Nan::SetPrototypeMethod(type, "slots", slots);
-    Nan::SetPrototypeMethod(type, "restore", restore);
-    Nan::Set(target, Nan::New("Torus").ToLocalChecked(), Nan::GetFunction(type).ToLocalChecked());
+    defineClass(target, "Torus", construct,
+                {
+                    {"join", join},
+                    {"leave", leave},
+                    {"neighbor", neighbor},
+                    {"contains", contains},
+                    {"slot", slot},
+                    {"place", place},
+                    {"state", state},
+                    {"touches", touches},
+                    {"links", links},
+                    {"slots", slots},
+                    {"restore", restore},
+                });
   }
 
  private:
   explicit TorusWrap(uint32_t capacity) : torus_(capacity) {}
 
   static TorusWrap* self(const Nan::FunctionCallbackInfo<Value>& info) {
-    return Nan::ObjectWrap::Unwrap<TorusWrap>(info.This());
+    return unwrap<TorusWrap>(info);
   }
 
   /** Reads a uint32 argument; throws a TypeError and returns false if it is none. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 
+import { fileLimit } from '../files.js';
 import { NeedsError } from './errors.js';
 
 /**
@@ -32,7 +33,7 @@ const PORT_SHARE = 0.5;
 
 /**
  * @typedef {object} Host
- * @property {number} files hard limit of open files of a process
+ * @property {number} files that a process may have open
  * @property {number} systemFiles files the whole system may still open
  * @property {number} ports of the ephemeral range
  * @property {number} memory available, in bytes
@@ -40,12 +41,11 @@ const PORT_SHARE = 0.5;
 
 /** @returns {Host} this one */
 export function lookAtHost() {
-  const limit = /^Max open files\s+\S+\s+(\S+)/m.exec(read('/proc/self/limits'))?.[1];
   const [low, high] = numbers(read('/proc/sys/net/ipv4/ip_local_port_range'));
   const [open, , most] = numbers(read('/proc/sys/fs/file-nr'));
   const available = /^MemAvailable:\s+(\d+) kB/m.exec(read('/proc/meminfo'))?.[1];
   return {
-    files: limit === 'unlimited' || !limit ? Infinity : Number(limit),
+    files: fileLimit(),
     systemFiles: most === undefined ? Infinity : most - open,
     ports: high === undefined ? 28232 : high - low + 1,
     memory: available ? Number(available) * 1024 : Infinity

@@ -15,6 +15,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { fileLimit } from '../../lib/files.js';
 import { PROBED, portOf, spritesArgs } from './sprites.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -41,12 +42,6 @@ export function canPin() {
   } catch {
     return false;
   }
-}
-
-/** @returns {number} the files a process here may open */
-export function fileLimit() {
-  const limit = /^Max open files\s+\S+\s+(\S+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))[1];
-  return limit === 'unlimited' ? Infinity : Number(limit);
 }
 
 /**

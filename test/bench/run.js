@@ -42,7 +42,8 @@ import { availableParallelism, cpus, release } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { canPin, contenders, fileLimit, startLoad } from './contenders.js';
+import { fileLimit } from '../../lib/files.js';
+import { canPin, contenders, startLoad } from './contenders.js';
 import { summarize, table, verdicts } from './figures.js';
 
 /** The clients that warm a server before its memory is measured. */
