@@ -152,7 +152,9 @@ against('a reset, an end and a half-close at every moment leave nothing',
         return wire;
       },
       'while parked, with much sent ahead': async () => {
-        const { wire } = await server.park(id);
+        // Node reads no further once 16 kB of answers queue behind the parked poll, and so does not
+        // see the reset before the hold ends: the shortest there is.
+        const { wire } = await server.park(id, 'hold=5');
         wire.send(Buffer.concat(Array.from({ length: 500 }, () => LEAVE)));
         if (door === 'native') await server.until(({ heldBytes }) => heldBytes >= 16384);
         return wire;
