@@ -547,7 +547,7 @@ class Test {
     EXPECT(conserved());
     EXPECT(front_.counts().heldBytes == 0 && worker_.counts().heldBytes == 0);
     EXPECT(sources_.size() == 0 && workerSources_.size() == 0);
-    EXPECT(front_.relays() == 1 && worker_.relays() == 1);
+    EXPECT(front_.attached(&relayServer_) && worker_.attached(&relayDesk_));
     lostBefore_ = counts.lost;
   }
 
