@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -85,6 +84,7 @@ Front::Front(const FrontOptions& options, Replies replies, Desk* desk, Sources* 
       sources_(sources),
       handOver_(std::move(handOver)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      gate_(epoll_),
       pace_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       connections_(size_t{options.connections} + kRefusedAtOnce),
@@ -236,8 +236,10 @@ bool Front::greet(Connection& connection, const char** data, size_t* length) {
 // ---- The turn -----------------------------------------------------------------------------------
 
 void Front::turn() {
+  if (!gate_.pass(microseconds())) return;
   epoll_event events[kEvents];
   const int count = epoll_wait(epoll_, events, kEvents, 0);
+  if (count == kEvents) gate_.hurry();
   for (int i = 0; i < count; ++i) {
     const uint64_t key = events[i].data.u64;
     if (key == kListenerKey) {
@@ -296,10 +298,7 @@ void Front::relayEvent(int fd, uint32_t events) {
   }
 }
 
-void Front::flushLater(uint64_t microseconds) {
-  const itimerspec in = {{0, 0}, {0, static_cast<long>(microseconds * 1000)}};
-  timerfd_settime(pace_, 0, &in, nullptr);
-}
+void Front::flushLater(uint64_t microseconds) { alarm(pace_, microseconds); }
 
 void Front::flushRelays() {
   for (Relay& relay : relays_) flushRelay(&relay);

@@ -31,6 +31,7 @@
 
 #include "address.h"
 #include "desk.h"
+#include "gate.h"
 #include "listener.h"
 #include "relay.h"
 #include "replies.h"
@@ -90,10 +91,17 @@ class Front : public Carrier {
   uint16_t port() const { return listener_.port(); }
 
   /** Readable when there is something to do: call turn. */
-  int fd() const { return epoll_; }
+  int fd() const { return gate_.fd(); }
 
   /** Does what there is to do, a bounded share of it. */
   void turn();
+
+  /**
+   * Turns come no more often than every `microseconds`: with many requests a second each then costs
+   * less, and waits that long at the most. A lone request still goes at once. 0, the default: none
+   * waits.
+   */
+  void pace(uint32_t microseconds) { gate_.pace(microseconds); }
 
   /** Ends what is due at `now`, milliseconds. To be called every kTickMilliseconds. */
   void tick(uint64_t now);
@@ -206,8 +214,9 @@ class Front : public Carrier {
   const HandOver handOver_;
   Listener listener_;
   int epoll_;
-  int pace_;  // a timerfd: a batch of a relay is due
-  int wake_;  // an eventfd: some connection is ready to be resumed
+  Gate gate_;  // what the loop watches
+  int pace_;   // a timerfd: a batch of a relay is due
+  int wake_;   // an eventfd: some connection is ready to be resumed
   Reserved<Connection> connections_;
   Wheel wheel_;
   std::unique_ptr<char[]> buffer_;

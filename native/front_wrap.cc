@@ -27,6 +27,9 @@ using v8::Value;
 /** How often a worker sends a batch at the most: 500 times a second, if it has more than one. */
 constexpr uint32_t kBatchMicroseconds = 2000;
 
+/** And how often the main process, once it has workers, sees to what has arrived. */
+constexpr uint32_t kTurnMicroseconds = 1000;
+
 uint64_t microseconds() { return uv_hrtime() / 1000; }
 
 /** {outcomes: [text, …], poll, joined: [text, text], timedOut, refused} */
@@ -177,6 +180,7 @@ class FrontDoor : public Nan::ObjectWrap {
     door->servers_.push_back(std::make_unique<RelayServer>(
         clientsOf(get(parts, "pool")), sourcesOf(get(parts, "sources")), microseconds));
     door->front_.attach(ends[0], door->servers_.back().get(), 0);
+    door->front_.pace(kTurnMicroseconds);
     info.GetReturnValue().Set(ends[1]);
   }
 
