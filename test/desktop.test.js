@@ -8,7 +8,7 @@ import { ServerProcess } from './support/cpp-server.js';
 
 /**
  * The desktop program as people use it: windows on a screen, a real pointer, real keys; built with
- * AddressSanitizer. With SPRITES_PICTURES set the pictures of the README are made anew, in
+ * AddressSanitizer. With PICTURES set the pictures of the README are made anew, in
  * test/pictures; SPRITES_CPP_BUILDS names a folder that keeps the build.
  */
 
@@ -221,7 +221,7 @@ t.test('the desktop', { skip: lacking }, async (t) => {
 
 /** Keeps what is to be seen for the README, when asked to. */
 async function picture(screen, name) {
-  if (!process.env.SPRITES_PICTURES) return;
+  if (!process.env.PICTURES) return;
   const folder = join(ROOT, 'test/pictures');
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `${name}.png`);
