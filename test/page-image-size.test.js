@@ -57,7 +57,8 @@ const jpeg = (width, height, kind = 0xc0) =>
 const webp = (chunk, ...data) => bytes('RIFF', [0, 0, 0, 0], 'WEBP', chunk, [0, 0, 0, 0], ...data);
 const vp8l = (width, height) => {
   const bits = (width - 1) | ((height - 1) << 14);
-  return webp('VP8L', [0x2f, bits & 255, (bits >> 8) & 255, (bits >> 16) & 255, bits >>> 24]);
+  const size = [bits & 255, (bits >> 8) & 255, (bits >> 16) & 255, bits >>> 24];
+  return webp('VP8L', [0x2f, ...size, 7, 16, 17, 17, 136]);
 };
 
 for (const [name, image, type, width, height] of [
@@ -109,6 +110,7 @@ t.test('what is no image has no size', async (t) => {
     '<svg/>',
     '\xff\xd8\xff',
     'RIFF....WEBPVP8Z....................',
+    'RIFF....WEBPVP8L.....................',
     '\x89PNG\r\n\x1a\n....JUNK........',
   ]) {
     t.equal(imageSize(bytes(text)), null);

@@ -224,11 +224,19 @@ t.test('what comes in is never trusted', { skip }, async (t) => {
   const [, , rows] = await place(page);
   const edge = rows === 1 ? 'left' : 'up';
   const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
+  const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
+  const bomb = png(30_000, 30_000, Buffer.alloc(40));
   const bad = [
     { ...good, picture: 'javascript:document.title="owned"' },
     { ...good, picture: 'https://example.org/track.png' },
     { ...good, picture: 'data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+' },
     { ...good, picture: 'data:text/html;base64,PHNjcmlwdD4=' },
+    // In the written format, but no image of the type it claims, or one of gigabytes.
+    { ...good, picture: url('png', bomb) },
+    { ...good, picture: url('jpeg', png(9, 9, Buffer.alloc(40))) },
+    { ...good, picture: url('png', Buffer.alloc(3)) },
+    { ...good, picture: url('gif', Buffer.from('GIF89a')) },
+    { ...good, picture: url('webp', Buffer.from('<svg onload=alert(1)>')) },
     { ...good, speed: [1e6, 0] },
     { ...good, at: 2 },
     { ...good, id: '<b>' },
@@ -240,21 +248,11 @@ t.test('what comes in is never trusted', { skip }, async (t) => {
   await until(page, 'refused', bad.length);
   t.equal((await look(page)).caught, 0);
 
-  // In the written format, but no image: nothing decodes it, and a torn sticker is shown.
-  const bomb = png(30_000, 30_000, Buffer.alloc(40)).toString('base64');
-  const url = (type, data) => `data:image/${type};base64,${data}`;
-  const odd = [
-    url('png', bomb),
-    url('jpeg', bomb),
-    url('png', 'AAAA'),
-    url('gif', Buffer.from('GIF89a').toString('base64')),
-    url('webp', Buffer.from('<svg onload=alert(1)>').toString('base64')),
-  ];
-  for (const [i, picture] of odd.entries())
-    await client.throw(edge, { ...good, id: `odd${i}`, picture });
+  // Damaged further in: a torn sticker is shown.
+  await client.throw(edge, { ...good, id: 'torn', picture: url('png', png(9, 9, Buffer.alloc(40))) });
   await client.throw(edge, { ...good, id: 'last', name: '<img src=x onerror=alert(1)>' });
-  await until(page, 'caught', odd.length + 1);
-  await holds(page, odd.length + 2);
+  await until(page, 'caught', 2);
+  await holds(page, 3);
   t.equal(await page.locator('img').count(), 0, 'names are drawn, not parsed');
   t.not(await page.title(), 'owned');
   await client.leave();

@@ -30,14 +30,15 @@ t.test('the vectors have names of their own, and there are good and bad ones', a
   t.ok(vectors.filter(({ ok }) => !ok).length > 50);
 });
 
-for (const { name, json, ok } of vectors) {
+// `schema`: where only the bytes of an image are at fault, which a schema can't see.
+for (const { name, json, ok, schema: passes = ok } of vectors) {
   t.test(`${ok ? 'read' : 'refused'}: ${name}`, async (t) => {
     const parsed = parse(json);
     if (!parsed) {
       t.notOk(ok, 'what is no JSON is no sprite');
       return;
     }
-    t.equal(validate(parsed.value), ok, 'by the schema');
+    t.equal(validate(parsed.value), passes, 'by the schema');
     if (ok) {
       const sprite = readSprite(parsed.value);
       t.same(
@@ -110,9 +111,10 @@ t.test('the schema and the reader have the same pictures and bounds', async (t) 
 });
 
 t.test('a largest sprite of all fits the default throw of 16384 bytes', async (t) => {
+  const head = '/9j/wAARCAAJAAkDAREAAhEAAxEA'; // of a JPEG of 9 by 9 pixels
   const sprite = {
     id: 'i'.repeat(64),
-    picture: `data:image/jpeg;base64,${'A'.repeat(11_976)}`,
+    picture: `data:image/jpeg;base64,${head.padEnd(11_976, 'A')}`,
     at: 0.123456,
     speed: [12.345678, -12.345678],
     name: '\u0001'.repeat(40),

@@ -19,7 +19,7 @@ export function imageSize(bytes) {
     }
     if (starts(bytes, 'GIF87a') || starts(bytes, 'GIF89a')) return gifSize(bytes, view);
     if (starts(bytes, '\xff\xd8\xff')) return jpegSize(view);
-    if (starts(bytes, 'RIFF') && starts(bytes, 'WEBP', 8)) return webpSize(bytes, view);
+    if (starts(bytes, 'RIFF') && starts(bytes, 'WEBP', 8) && bytes.length >= 30) return webpSize(bytes, view);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     // Cut off: the view ends before the image has said what it is.
@@ -100,7 +100,7 @@ function webpSize(bytes, view) {
     const side = (at) => view.getUint16(at, true) & 0x3fff;
     return { type, width: side(26), height: side(28) };
   }
-  if (starts(bytes, 'VP8L', 12)) {
+  if (starts(bytes, 'VP8L', 12) && bytes[20] === 0x2f) {
     const bits = view.getUint32(21, true);
     return { type, width: (bits & 0x3fff) + 1, height: ((bits >>> 14) & 0x3fff) + 1 };
   }

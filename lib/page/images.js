@@ -1,9 +1,8 @@
-import { isSmallImage } from './image-size.js';
 import { BOUNDS, decodeDataUrl } from './sprite.js';
 
 /**
- * Images on their way in: from a file, made small enough for a throw; and from a thrown sprite,
- * looked at before they are drawn.
+ * Images on their way in: from a file, made small enough for a throw; and from a sprite that was
+ * read, to be drawn.
  */
 
 const FILE_MOST = 32 * 1024 * 1024;
@@ -43,11 +42,11 @@ export async function shrink(file, most = BOUNDS.dataUrl) {
  * Decodes the picture of a sprite that was read.
  *
  * @param {string} url a data URL that `readSprite` let through
- * @returns {Promise<ImageBitmap|null>} null when it is no image, not of its type, or too large
+ * @returns {Promise<ImageBitmap|null>} null when it is damaged further in than `readSprite` looks
  */
 export async function decodePicture(url) {
   const { type, bytes } = decodeDataUrl(url);
-  return isSmallImage(bytes, type) ? decode(new Blob([bytes], { type })) : null;
+  return decode(new Blob([bytes], { type }));
 }
 
 function encode(canvas, most) {

@@ -1,3 +1,5 @@
+import { LARGEST, isSmallImage } from './image-size.js';
+
 /**
  * The sprite itself, in the written format that page, desktop and swarm share. The server relays
  * any JSON object; so whatever comes in is read here, member by member, before anything is done
@@ -5,9 +7,9 @@
  *
  *     {
  *       "id": "k3f9a-7",                its own, 1 to 64 of A-Z a-z 0-9 _ -
- *       "picture": "rocket",            a drawn one, or a small image as a data URL: of the type
- *                                       it claims and of at most 512 pixels a side, which is
- *                                       looked at before it is decoded (see image-size.js)
+ *       "picture": "rocket",            a drawn one, or a small image as a data URL: by its first
+ *                                       bytes of the type it claims, and of at most 512 pixels a
+ *                                       side (see image-size.js)
  *       "at": 0.4,                      where along the edge, as a share of its length:
  *                                       left and right from the top, up and down from the left
  *       "speed": [0.9, -0.1],           [across, along] in edge lengths a second: across in the
@@ -70,7 +72,8 @@ export function readSprite(value) {
     throw new SpriteError(
       'picture',
       `one of ${PICTURES.join(', ')}, or a data URL of a PNG, JPEG, ` +
-        `WebP or GIF in base64 of at most ${BOUNDS.dataUrl} characters`,
+        `WebP or GIF in base64 of at most ${BOUNDS.dataUrl} characters, which is one by its ` +
+        `first bytes, of at most ${LARGEST} pixels a side`,
     );
   }
   if (!within(at, 0, 1)) throw new SpriteError('at', 'a number from 0 to 1');
@@ -118,7 +121,7 @@ export function writeSprite({ id, picture, at, speed, name }) {
 }
 
 /**
- * Takes the bytes of a data URL that `readSprite` let through.
+ * Takes the bytes of a data URL in base64.
  *
  * @param {string} url
  * @returns {{type: string, bytes: Uint8Array}}
@@ -134,9 +137,9 @@ function isPicture(picture) {
   if (PICTURES.includes(picture)) return true;
   if (picture.length > BOUNDS.dataUrl) return false;
   const head = DATA_URL.exec(picture)?.[0];
-  return (
-    head !== undefined && picture.length > head.length && BASE64.test(picture.slice(head.length))
-  );
+  if (head === undefined || !BASE64.test(picture.slice(head.length))) return false;
+  const { type, bytes } = decodeDataUrl(picture);
+  return isSmallImage(bytes, type);
 }
 
 function within(value, least, most) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iostream>
 #include <string>
+#include <string_view>
 
 #include "sprites/sprite.h"
 
@@ -26,7 +27,11 @@ void writeSome() {
   sprite.at = 1.0 / 3;
   sprite.across = 1e-9;
   sprite.along = -1e-9;
-  sprite.picture = sprites::encodePicture(sprites::PictureType::kGif, "GIF89a\x01\x02");
+  constexpr char kGif[] =
+      "GIF89a\x01\0\x01\0\0\0\0"                     // one pixel, no colors of its own
+      ",\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0;";  // and its only frame
+  sprite.picture =
+      sprites::encodePicture(sprites::PictureType::kGif, std::string_view(kGif, sizeof(kGif) - 1));
   std::cout << sprites::writeSprite(sprite) << '\n';
 }
 
