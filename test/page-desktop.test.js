@@ -175,3 +175,15 @@ t.test('a new size keeps every place; the topmost is hit first; raising puts on 
   t.equal(desktop.bodies.length, 1);
   t.equal(desktop.selected, null);
 });
+
+t.test('a window squeezed to nothing and opened again keeps every place', async (t) => {
+  const { desktop } = make();
+  const body = desktop.add(SPRITE, { x: 250, y: 400, half: 30 });
+  for (const [width, height] of [[800, 0], [0, 600], [0, 0]]) {
+    desktop.resize(width, height);
+    desktop.step(1 / 60);
+    desktop.resize(800, 600);
+    t.ok(Math.abs(body.x - 200) < 1e-6, `${body.x}`);
+    t.ok(Math.abs(body.y - 480) < 1e-6, `${body.y}`);
+  }
+});

@@ -62,8 +62,13 @@ export class Desktop {
     this.#onLeave = onLeave;
   }
 
-  /** Takes a new size; everything keeps its place as a share of it. */
-  resize(width, height) {
+  /**
+   * Takes a new size; everything keeps its place as a share of it. A window squeezed to nothing
+   * counts as one pixel, or there would be no share to come back by.
+   */
+  resize(newWidth, newHeight) {
+    const width = Math.max(1, newWidth);
+    const height = Math.max(1, newHeight);
     const sx = width / this.width;
     const sy = height / this.height;
     for (const body of this.bodies) {
