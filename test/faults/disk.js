@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, open, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { plainEnvironment } from '../support/cpp-build.js';
@@ -23,6 +23,7 @@ async function fill(server, clients, sprites, size) {
   return ids;
 }
 
+const FULL = 'a full file system';
 const OWN_MOUNT = ['unshare', ...(process.getuid() === 0 ? [] : ['-r']), '-m', 'sh', '-c'];
 
 export const full = {
@@ -35,7 +36,7 @@ export const full = {
       throw new Skip('no file system may be mounted here');
     }
     const ways = {
-      'a full file system': [...OWN_MOUNT, `${mount} exec "$@"`, folder],
+      [FULL]: [...OWN_MOUNT, `${mount} exec "$@"`, folder],
       'a limit on file sizes': ['sh', '-c', 'ulimit -f 32 && exec "$@"', 'sh']
     };
     const seen = [];
@@ -43,6 +44,11 @@ export const full = {
       const state = join(folder, 'state');
       const server = await scene.server({ state, drain: 0 }, { command: [...before, ...SERVER] });
       await fill(server, 4, 40, 8000);
+      // As the server sees it: its own mount is seen through its root alone, and this keeps it.
+      const inside = await open(`/proc/${server.pid}/root${folder}`);
+      scene.teardown(() => inside.close());
+      const sameDisk = (await inside.stat()).dev === (await stat(folder)).dev;
+      assert.equal(sameDisk, before !== ways[FULL], `${way}: it is the server's folder that is seen`);
       server.child.kill('SIGTERM');
       const ended = await server.ended();
       const said = Buffer.concat(server.errors).toString();
@@ -50,7 +56,7 @@ export const full = {
       const line = said.split('\n').find((one) => one.startsWith('sprites: ')) ?? '';
       assert.match(line, /^sprites: the state is lost: .*can't be written \(.+\)$/, said);
       assert.doesNotMatch(said, /\n\s+at /, 'no stack');
-      const left = await readdir(folder);
+      const left = await readdir(`/proc/self/fd/${inside.fd}`);
       assert.deepEqual(left, [], `${way}: nothing half is left`);
       seen.push(`${way}: exit 1, "${/\((.*)\)$/.exec(line)[1]}"`);
     }
