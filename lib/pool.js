@@ -44,6 +44,17 @@ export class Pool {
   }
 
   /**
+   * Counts a request that is refused before the pool sees it.
+   *
+   * @param {string} outcome the name of the problem, one that the pool knows
+   * @returns {string} that name
+   */
+  refuse(outcome) {
+    this.#native.refuse(this.#outcomes.indexOf(outcome));
+    return outcome;
+  }
+
+  /**
    * Gives a newcomer a place.
    *
    * @param {string} [address] where it comes from; without one, nothing is counted
@@ -51,7 +62,9 @@ export class Pool {
    *     `too-many-joins`
    */
   join(address) {
-    if (address !== undefined && !this.#sources.join(address)) return { outcome: 'too-many-joins' };
+    if (address !== undefined && !this.#sources.join(address)) {
+      return { outcome: this.refuse('too-many-joins') };
+    }
     const bytes = new Uint8Array(16);
     const outcome = this.#outcomes[this.#native.join(bytes)];
     return outcome === 'ok' ? { outcome, id: stringify(bytes) } : { outcome };
@@ -69,7 +82,9 @@ export class Pool {
    *     `ack-ahead`; `cancel` takes the poll back when its connection is gone
    */
   poll(id, { ack = 0, hold = 0 }, answer) {
-    if (!validate(id)) return { outcome: 'unknown-client', cancel: NOTHING_TO_CANCEL };
+    if (!validate(id)) {
+      return { outcome: this.refuse('unknown-client'), cancel: NOTHING_TO_CANCEL };
+    }
     const bytes = parse(id);
     const token = this.#lastToken = (this.#lastToken + 1) >>> 0;
     this.#parked.set(token, answer);
@@ -93,7 +108,7 @@ export class Pool {
    * @returns {string} `delivered`, `queued`, `duplicate`, or the name of a problem
    */
   throw(id, edge, number, sprite) {
-    if (!validate(id)) return 'unknown-client';
+    if (!validate(id)) return this.refuse('unknown-client');
     return this.#outcomes[this.#native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
   }
 

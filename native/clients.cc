@@ -12,6 +12,12 @@ namespace {
 /** Entries one tick looks at before it lets the loop turn: some 5 ms of work at the most. */
 constexpr uint32_t kTickBudget = 8192;
 
+/**
+ * Sprites that fly on from one tick to the next, 60 ns each: one mailbox may hold millions that
+ * have flown into it, and its owner leaves with one small request.
+ */
+constexpr uint32_t kFlyBudget = 8192;
+
 /** A hold is lengthened by up to a sixteenth, so that polls that came together part. */
 constexpr uint32_t kJitterShare = 16;
 
@@ -34,6 +40,7 @@ Clients::Clients(const ClientsOptions& options, uint64_t now)
       torus_(options.capacity),
       wheel_(options.capacity),
       random_(std::random_device{}()),
+      flyBudget_(kFlyBudget),
       start_(now),
       now_(now) {
   body_.reserve(2 * size_t{options.answerBytes});
@@ -81,8 +88,13 @@ uint32_t Clients::random(uint32_t below) {
 
 // ---- Joining and leaving ------------------------------------------------------------------------
 
+Outcome Clients::refuse(Outcome reason) {
+  ++counts_.outcomes[static_cast<size_t>(reason)];
+  return reason;
+}
+
 Outcome Clients::join(Id* id) {
-  if (draining()) return Outcome::kDraining;
+  if (draining()) return refuse(Outcome::kDraining);
   uint32_t record;
   if (freeRecord_ != 0) {
     record = freeRecord_ - 1;
@@ -90,7 +102,7 @@ Outcome Clients::join(Id* id) {
   } else if (used_ < options_.capacity) {
     record = used_++;
   } else {
-    return Outcome::kTorusFull;
+    return refuse(Outcome::kTorusFull);
   }
   Client& client = clients_[record];
   client = Client{};
@@ -113,15 +125,38 @@ void Clients::leave(const Id& id) {
 
 void Clients::remove(Client* client) {
   const uint32_t record = numberOf(client);
-  // Out of sight first: its own sprites must find a neighbor, and never come back to it.
+  // Out of sight first: nobody is to find it any more, and no new sprite.
   client->live = false;
   if (client->carriedBy != CarriedBy::kNobody) answer(client, Remark::kNone);
-  flyOn(client);
-  torus_.leave(record);
   wheel_.disarm(record);
-  client->token = freeRecord_;
-  freeRecord_ = record + 1;
   --counts_.clients;
+  leaving_.push_back(record);
+  seeOff();
+}
+
+/**
+ * Sends the sprites of those who leave on their way, as far as the budget reaches, and frees the
+ * nodes that are empty. One after the other: what flies into the next one's mailbox goes on with
+ * the rest of it, and nothing flies into the first one's, so that all of them come to an end.
+ */
+void Clients::seeOff() {
+  while (!leaving_.empty()) {
+    const uint32_t record = leaving_.front();
+    Client& client = clients_[record];
+    flyOn(&client);
+    if (client.mailbox.waiting > 0) return;
+    leaving_.pop_front();
+    torus_.leave(record);
+    client.token = freeRecord_;
+    freeRecord_ = record + 1;
+  }
+}
+
+void Clients::seeAllOff() {
+  while (!leaving_.empty()) {
+    flyBudget_ = kFlyBudget;
+    seeOff();
+  }
 }
 
 /**
@@ -129,6 +164,7 @@ void Clients::remove(Client* client) {
  * on; where its own row or column holds nobody else, aside; kNone where there is nobody at all.
  */
 uint32_t Clients::nextStop(uint32_t record, Edge from) const {
+  if (counts_.clients == 0) return Torus::kNone;
   const Edge onward = opposite(from);
   const Edge aside = onward == Edge::kLeft || onward == Edge::kRight ? Edge::kUp : Edge::kLeft;
   for (const Edge edge : {onward, aside}) {
@@ -139,16 +175,16 @@ uint32_t Clients::nextStop(uint32_t record, Edge from) const {
 }
 
 /**
- * Sends what waits for a leaver on its way. A neighbor takes it even over its mailbox's bounds: the
- * server has answered for these sprites already, and they cost no memory that is not held yet. New
- * throws are what such a neighbor refuses until it has read on.
+ * Sends what waits for a leaver on its way. A neighbor takes it even over its mailbox's own bounds:
+ * the server has answered for these sprites already, and has the memory for them. New throws are
+ * what such a neighbor refuses until it has read on.
  */
 void Clients::flyOn(Client* client) {
   const uint32_t record = numberOf(client);
   Mailbox& mailbox = client->mailbox;
   uint32_t stops[4];
   for (uint8_t edge = 0; edge < 4; ++edge) stops[edge] = nextStop(record, Edge{edge});
-  while (mailbox.first != nullptr) {
+  for (; mailbox.first != nullptr && flyBudget_ > 0; --flyBudget_) {
     Sprite* sprite = mailbox.pop();
     const uint32_t next = stops[static_cast<size_t>(sprite->from)];
     if (next == Torus::kNone) {
@@ -175,12 +211,12 @@ void Clients::flyOn(Client* client) {
 Outcome Clients::poll(const Id& id, uint64_t ack, uint32_t hold, CarriedBy carriedBy,
                       uint32_t token) {
   Client* client = lookUp(id);
-  if (client == nullptr) return Outcome::kUnknownClient;
+  if (client == nullptr) return refuse(Outcome::kUnknownClient);
   if (hold == kNoHold) hold = options_.hold;
   if (hold > options_.hold || hold < std::min(kShortestHold, options_.hold)) {
-    return Outcome::kBadHold;
+    return refuse(Outcome::kBadHold);
   }
-  if (ack > client->mailbox.sent()) return Outcome::kAckAhead;
+  if (ack > client->mailbox.sent()) return refuse(Outcome::kAckAhead);
   if (client->carriedBy != CarriedBy::kNobody) answer(client, Remark::kSuperseded);
   acknowledge(client, ack);
   client->carriedBy = carriedBy;
@@ -270,18 +306,10 @@ void Clients::answer(Client* client, Remark remark) {
 
 Outcome Clients::throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
                              uint64_t now) {
-  Outcome refusal;
-  if (find(id) == kNoRecord) {
-    refusal = Outcome::kUnknownClient;
-  } else if (text.size() > options_.maxSprite) {
-    refusal = Outcome::kSpriteTooLarge;
-  } else if (!isJsonObject(text.data(), text.size())) {
-    refusal = Outcome::kBadSprite;
-  } else {
-    return throwChecked(id, edge, number, text, now);
-  }
-  ++counts_.outcomes[static_cast<size_t>(refusal)];
-  return refusal;
+  if (find(id) == kNoRecord) return refuse(Outcome::kUnknownClient);
+  if (text.size() > options_.maxSprite) return refuse(Outcome::kSpriteTooLarge);
+  if (!isJsonObject(text.data(), text.size())) return refuse(Outcome::kBadSprite);
+  return throwChecked(id, edge, number, text, now);
 }
 
 Outcome Clients::throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
@@ -305,6 +333,8 @@ Outcome Clients::tryThrow(Client* client, Edge edge, uint64_t number, std::strin
 
   Client& neighbor = clients_[torus_.neighbor(numberOf(client), edge)];
   const uint32_t cost = Sprite::cost(text.size());
+  // One that is leaving takes nothing new: what waits for it is just flying on.
+  if (!neighbor.live) return Outcome::kNeighborBusy;
   if (neighbor.mailbox.waiting >= options_.mailboxSprites ||
       neighbor.mailbox.bytes + cost > options_.mailboxBytes) {
     return Outcome::kNeighborBusy;
@@ -357,7 +387,11 @@ void Clients::remember(Client* client, uint64_t number) {
 
 bool Clients::tick(uint64_t now) {
   now_ = now;
-  return wheel_.sweep(tickAt(now), kTickBudget, [this](uint32_t record) { fire(record); });
+  flyBudget_ = kFlyBudget;
+  seeOff();
+  const bool swept =
+      wheel_.sweep(tickAt(now), kTickBudget, [this](uint32_t record) { fire(record); });
+  return swept && leaving_.empty();
 }
 
 void Clients::fire(uint32_t record) {

@@ -10,7 +10,8 @@
 //   join ──▶ away ──poll, nothing waits──▶ parked ──sprite, hold over, superseded──▶ away ─┐
 //             ▲  └──poll, sprites wait: answered at once, stays away                       │
 //             └────────────────────────────────────────────────────────────────────────────┘
-//            away for `lease` seconds, or leave ──▶ gone: its sprites fly on, its record is free
+//            away for `lease` seconds, or leave ──▶ leaving: unknown, and its sprites fly on, some
+//            thousands from tick to tick ──▶ gone: out of the torus, its record free
 //
 // So a client has one timer at any moment: its hold while parked, its lease while away. A parked
 // poll is known by its carrier and a token of the carrier's; what carries it (the front door's
@@ -25,6 +26,7 @@
 #define SPRITES_CLIENTS_H_
 
 #include <cstdint>
+#include <deque>
 #include <random>
 #include <string>
 #include <string_view>
@@ -120,6 +122,9 @@ class Clients {
   /** Gives a newcomer a place in the torus and its id. kOk, kTorusFull or kDraining. */
   Outcome join(Id* id);
 
+  /** Counts a request that somebody before the pool refuses for `reason`, and gives that back. */
+  Outcome refuse(Outcome reason);
+
   /**
    * Frees the sprites up to `ack`, then answers with those above it, or parks the poll for `hold`
    * seconds. kOk: the carrier has been or will be given the answer under `token`, once.
@@ -151,12 +156,17 @@ class Clients {
   /** Ends a client's stay: its sprites fly on. Leaving twice is leaving. */
   void leave(const Id& id);
 
+  /** Lets those who are leaving leave, however long it takes: the end, before the state is saved.
+   */
+  void seeAllOff();
+
   /** A client's place; false when there is no such client. */
   bool place(const Id& id, Place* place) const;
 
   /**
    * Lets holds and leases end that are due at `now`, in milliseconds of a clock that never goes
-   * back. Returns false when there is more to do than one turn of the loop should: call again soon.
+   * back, and sprites fly on that have waited for it. Returns false when there is more to do than
+   * one turn of the loop should: call again soon.
    */
   bool tick(uint64_t now);
 
@@ -206,6 +216,7 @@ class Clients {
   uint32_t nextStop(uint32_t record, Edge from) const;
   void flyOn(Client* client);
   void remove(Client* client);
+  void seeOff();
   void fire(uint32_t record);
   uint32_t random(uint32_t below);
 
@@ -218,12 +229,14 @@ class Clients {
   Carrier* carriers_[3] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};
-  const uint64_t start_;      // milliseconds
-  uint64_t now_;              // milliseconds, of the last tick
-  uint32_t used_ = 0;         // records ever used
-  uint32_t freeRecord_ = 0;   // the first free one among them + 1
-  uint64_t drainEnd_ = 0;     // milliseconds; 0: not draining
-  uint32_t drainWindow_ = 0;  // milliseconds
+  std::deque<uint32_t> leaving_;  // records whose sprites are flying on; not yet free
+  uint32_t flyBudget_;            // sprites that may before the next tick
+  const uint64_t start_;          // milliseconds
+  uint64_t now_;                  // milliseconds, of the last tick
+  uint32_t used_ = 0;             // records ever used
+  uint32_t freeRecord_ = 0;       // the first free one among them + 1
+  uint64_t drainEnd_ = 0;         // milliseconds; 0: not draining
+  uint32_t drainWindow_ = 0;      // milliseconds
 };
 
 }  // namespace sprites

@@ -51,6 +51,7 @@ class Pool : public Nan::ObjectWrap, private Carrier {
                     {"drop", drop},
                     {"throw", throwSprite},
                     {"leave", leave},
+                    {"refuse", refuse},
                     {"place", place},
                     {"status", status},
                     {"save", save},
@@ -183,6 +184,11 @@ class Pool : public Nan::ObjectWrap, private Carrier {
     info.GetReturnValue().Set(result);
   }
 
+  // refuse(outcome): counts a request that JavaScript refuses
+  static void refuse(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<Pool>(info)->clients_.refuse(Outcome{static_cast<uint8_t>(uint32Of(info[0]))});
+  }
+
   // status() → the counts
   static void status(const Nan::FunctionCallbackInfo<Value>& info) {
     const Clients& clients = unwrap<Pool>(info)->clients_;
@@ -224,7 +230,7 @@ class Pool : public Nan::ObjectWrap, private Carrier {
   // save(path, most bytes) → {clients, sprites, bytes}; throws with code
   static void save(const Nan::FunctionCallbackInfo<Value>& info) {
     report(info, "save",
-           Snapshot::save(unwrap<Pool>(info)->clients_, textOf(info[0]),
+           Snapshot::save(&unwrap<Pool>(info)->clients_, textOf(info[0]),
                           static_cast<uint64_t>(numberOf(info[1]))));
   }
 

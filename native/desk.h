@@ -66,7 +66,9 @@ class PoolDesk : public Desk {
   bool takesPolls() const override { return true; }
 
   std::optional<Outcome> join(Ticket, const Address& address, Id* id) override {
-    if (!sources_->join(address, clock_() / 1000)) return Outcome::kTooManyJoins;
+    if (!sources_->join(address, clock_() / 1000)) {
+      return clients_->refuse(Outcome::kTooManyJoins);
+    }
     return clients_->join(id);
   }
 
@@ -85,7 +87,7 @@ class PoolDesk : public Desk {
     const Id id = idOf(request);
     *record = clients_->find(id);
     const uint32_t hold = request.hasHold ? request.hold : kNoHold;
-    if (request.hasHold && hold == kNoHold) return Outcome::kBadHold;
+    if (request.hasHold && hold == kNoHold) return clients_->refuse(Outcome::kBadHold);
     return clients_->poll(id, request.ack, hold, CarriedBy::kFront, connection);
   }
 

@@ -90,8 +90,9 @@ RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
   RelayReply reply = {.ticket = frame.ticket, .outcome = Outcome::kOk, .unused = {}, .id = {}};
   switch (frame.route) {
     case Route::kJoin:
-      reply.outcome = sources_->join(frame.address, clock_() / 1000) ? clients_->join(&reply.id)
-                                                                     : Outcome::kTooManyJoins;
+      reply.outcome = sources_->join(frame.address, clock_() / 1000)
+                          ? clients_->join(&reply.id)
+                          : clients_->refuse(Outcome::kTooManyJoins);
       break;
     case Route::kThrow:
       reply.outcome = clients_->throwChecked(frame.id, frame.edge, frame.number, text, clock_());

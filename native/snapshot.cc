@@ -325,8 +325,9 @@ class SnapshotAccess {
   }
 };
 
-SnapshotResult Snapshot::save(const Clients& clients, const std::string& path, uint64_t most) {
-  const uint64_t size = SnapshotAccess::size(clients);
+SnapshotResult Snapshot::save(Clients* clients, const std::string& path, uint64_t most) {
+  clients->seeAllOff();
+  const uint64_t size = SnapshotAccess::size(*clients);
   if (size > most) {
     return refused("the state has " + std::to_string(size) + " bytes, and --state-bytes allows " +
                    std::to_string(most));
@@ -338,7 +339,7 @@ SnapshotResult Snapshot::save(const Clients& clients, const std::string& path, u
         open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR));
     if (file.fd() < 0) return failed(errno);
     Writer writer(file.fd());
-    SnapshotAccess::write(clients, &writer);
+    SnapshotAccess::write(*clients, &writer);
     result.error = writer.finish();
     result.bytes = writer.bytes();
   }
@@ -348,8 +349,8 @@ SnapshotResult Snapshot::save(const Clients& clients, const std::string& path, u
     return result;
   }
   result.error = syncDirectoryOf(path);
-  result.clients = clients.counts().clients;
-  result.sprites = clients.counts().waiting;
+  result.clients = clients->counts().clients;
+  result.sprites = clients->counts().waiting;
   return result;
 }
 

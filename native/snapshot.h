@@ -39,8 +39,11 @@ struct SnapshotResult {
 
 class Snapshot {
  public:
-  /** Writes the state of `clients` to `path`, unless it is more than `most` bytes. */
-  static SnapshotResult save(const Clients& clients, const std::string& path, uint64_t most);
+  /**
+   * Writes the state of `clients` to `path`, unless it is more than `most` bytes. Those who are
+   * leaving have left before.
+   */
+  static SnapshotResult save(Clients* clients, const std::string& path, uint64_t most);
 
   /**
    * Reads the state at `path`, of at most `most` bytes, into `clients`, which must be new. When the

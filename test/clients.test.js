@@ -1,3 +1,4 @@
+import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
@@ -244,6 +245,7 @@ t.test('a million in one mailbox after the other: all leave but one', async (t) 
     pool.leave(id);
     conserved(pool);
   }
+  await until(() => pool.status().rows * pool.status().columns === 1);
   t.equal(conserved(pool).waiting, thrown, 'every sprite came to the last one');
   t.equal(conserved(pool).lost, 0);
   let ack = 0;
@@ -259,6 +261,84 @@ t.test('a million in one mailbox after the other: all leave but one', async (t) 
   pool.leave(ids[0]);
   const { waiting, mailboxBytes, clients } = conserved(pool);
   t.strictSame({ waiting, mailboxBytes, clients }, { waiting: 0, mailboxBytes: 0, clients: 0 });
+});
+
+/** Sprites that fly on between two ticks: see kFlyBudget in native/clients.cc. */
+const FLY_BUDGET = 8192;
+
+/** A pool of two, and so many sprites that wait for the second; all thrown by `edge`. */
+function fullMailbox(t, many) {
+  const pool = makePool(t, { mailbox: many, mailboxBytes: 2 ** 30 });
+  const [one, other] = join(pool, 2);
+  const edge = EDGES.find((name) => pool.throw(one, name, -1, sprite({ n: -1 }))
+    && poll(pool, other).answers.length > 0);
+  for (let n = 0; n < many - 1; n += 1) pool.throw(one, edge, -1, sprite({ n }));
+  t.equal(pool.throw(one, edge, -1, sprite({})), 'neighbor-busy');
+  return { pool, one, other, edge };
+}
+
+t.test('a leave sends a bounded share on at once, and the rest soon, in order', async (t) => {
+  const many = 5 * FLY_BUDGET;
+  const { pool, one, other, edge } = fullMailbox(t, many);
+  const { flown, waiting } = conserved(pool);
+  pool.leave(other);
+  t.ok(conserved(pool).flown - flown <= FLY_BUDGET, 'no more than a share');
+  t.equal(conserved(pool).waiting, waiting, 'nothing is lost');
+  t.equal(pool.status().clients, 1, 'who has left is no client');
+  t.equal(poll(pool, other).outcome, 'unknown-client');
+  t.equal(pool.throw(one, edge, -1, sprite({})), 'neighbor-busy', 'nor gets anything new');
+  await until(() => pool.status().flown - flown >= many);
+  t.equal(conserved(pool).waiting, waiting);
+  const numbers = [];
+  for (let ack = 0; numbers.length < waiting;) {
+    const { answers: [answer], cancel } = poll(pool, one, { ack });
+    cancel();
+    numbers.push(...answer.sprites.map(({ sprite: { n } }) => n));
+    ack = answer.seq;
+  }
+  const sorted = numbers.filter((n) => n >= 0);
+  t.strictSame(sorted, Array.from({ length: many - 1 }, (_, n) => n), 'each once, in order');
+});
+
+t.test('when the last ones leave, all of it is lost, and counted', async (t) => {
+  const { pool, one, other } = fullMailbox(t, 3 * FLY_BUDGET);
+  const { waiting } = pool.status();
+  pool.leave(other);
+  pool.leave(one);
+  t.equal(conserved(pool).clients, 0);
+  await until(() => pool.status().waiting === 0);
+  t.equal(conserved(pool).lost, waiting);
+  t.equal(pool.status().mailboxBytes, 0);
+});
+
+t.test('a state kept while somebody is leaving has all of it', async (t) => {
+  const { pool, other } = fullMailbox(t, 3 * FLY_BUDGET);
+  const { waiting } = pool.status();
+  pool.leave(other);
+  const file = path.join(t.testdir(), 'state');
+  t.match(pool.save(file, 2 ** 30), { clients: 1, sprites: waiting });
+  const next = makePool(t, { mailbox: 3 * FLY_BUDGET, mailboxBytes: 2 ** 30 });
+  t.match(next.load(file, 2 ** 30), { clients: 1, sprites: waiting });
+});
+
+t.test('every refusal is counted by its reason', async (t) => {
+  const pool = makePool(t, { capacity: 1, addressJoins: 1 });
+  const [id] = join(pool);
+  pool.join();
+  poll(pool, UNKNOWN);
+  poll(pool, 'no id');
+  poll(pool, id, { hold: 1 });
+  poll(pool, id, { ack: 7 });
+  pool.throw('no id', 'left', -1, sprite({}));
+  pool.throw(UNKNOWN, 'left', -1, sprite({}));
+  pool.throw(id, 'left', -1, Buffer.from('[]'));
+  pool.refuse('sprite-too-large');
+  pool.drain(0);
+  pool.join();
+  t.strictSame(pool.status().refused, {
+    'unknown-client': 4, 'torus-full': 1, draining: 1, 'ack-ahead': 1, 'bad-hold': 1,
+    'bad-sprite': 1, 'sprite-too-large': 1
+  });
 });
 
 t.test('bounds of one mailbox and of all, in bytes', async (t) => {

@@ -112,7 +112,7 @@ class Run {
         }
       }
     }
-    EXPECT(Snapshot::save(clients, path_, kAnySize).ok());
+    EXPECT(Snapshot::save(&clients, path_, kAnySize).ok());
     whole_ = readAll(path_);
     EXPECT(load(whole_).empty());
     EXPECT(!load({whole_.begin(), whole_.end() - 1}).empty());
