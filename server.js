@@ -33,8 +33,9 @@ const LOOK = 50;
  * @param {object} given options as lib/config.js reads them
  * @param {import('pino').Logger} [log]
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
- *     pool: Pool, stop: () => Promise<void>}>} `stop` answers every parked poll within the drain
- *     window, closes every connection and lets the process end
+ *     pool: Pool, reload: () => void, stop: () => Promise<void>}>} `reload` reads TLS's certificate
+ *     and key anew; `stop` answers every parked poll within the drain window, closes every
+ *     connection and lets the process end
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or a port can't be had (EADDRINUSE …)
  */
 export async function start(given, log = createLog('silent')) {
@@ -98,7 +99,13 @@ export async function start(given, log = createLog('silent')) {
     metrics.forgetStalls();
     state.taken();
     return {
-      port, transientPort: transient.port, tlsPort: tls.port, adminPort: admin.port, pool, stop
+      port,
+      transientPort: transient.port,
+      tlsPort: tls.port,
+      adminPort: admin.port,
+      pool,
+      reload: tls.reload,
+      stop
     };
   } catch (error) {
     close();
@@ -132,11 +139,15 @@ async function run(options) {
   const log = createLog(options.logLevel);
   // Who started it may have gone and closed the other end: no reason to fall.
   process.stdout.on('error', (error) => log.warn({ err: error }, 'nobody reads stdout'));
+  // A reload costs nobody anything, nor does one that comes before there is something to reload.
+  // Why a start has failed is said elsewhere.
+  process.on('SIGUSR2', () => { starting.then(({ reload }) => reload(), () => {}); });
   // The listeners stay: an impatient second signal must not cost the state. SIGQUIT ends at once.
   const signal = new Promise((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT']) process.on(name, resolve);
   });
-  const { port, transientPort, tlsPort, adminPort, stop } = await start(options, log);
+  const starting = start(options, log);
+  const { port, transientPort, tlsPort, adminPort, stop } = await starting;
   const host = options.host.includes(':') ? `[${options.host}]` : options.host;
   print(`Sprites ${version()} listens on http://${host}:${port}/`);
   if (transientPort) print(`Workers take joins, throws and leaves on http://${host}:${transientPort}/`);

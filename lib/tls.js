@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
-import process from 'node:process';
 
 import { createNodeServer } from './node-server.js';
 
@@ -11,22 +10,25 @@ import { createNodeServer } from './node-server.js';
  */
 
 /**
- * Opens the TLS port, if there is to be one. SIGUSR2 reads certificate and key anew, for the
- * handshakes from then on.
+ * Opens the TLS port, if there is to be one.
  *
  * @param {object} parts
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('./sources.js').Sources} parts.sources
  * @param {object} parts.options see lib/config.js: tlsCert, tlsKey, tlsPort, host …
  * @param {import('pino').Logger} parts.log
- * @returns {Promise<{port: number, held: () => number, stopListening: () => void,
- *     closeIdle: () => void, close: () => void}>} port 0 without TLS
+ * @returns {Promise<{port: number, held: () => number, reload: () => void,
+ *     stopListening: () => void, closeIdle: () => void, close: () => void}>} port 0 without TLS;
+ *     `reload` reads certificate and key anew, for the handshakes from then on
  * @throws {Error} when certificate or key can't be read or don't fit, or the port can't be had
  */
 export async function openTls({ routes, sources, options, log }) {
   const nothing = () => {};
   if (options.tlsCert === 'none') {
-    return { port: 0, held: () => 0, stopListening: nothing, closeIdle: nothing, close: nothing };
+    const reload = () => log.info('there is no TLS, and nothing to read anew');
+    return {
+      port: 0, held: () => 0, reload, stopListening: nothing, closeIdle: nothing, close: nothing
+    };
   }
   const read = () => ({
     cert: readFileSync(options.tlsCert), key: readFileSync(options.tlsKey)
@@ -39,24 +41,24 @@ export async function openTls({ routes, sources, options, log }) {
     create: (settings, handle) => createServer({ ...settings, ...read() }, handle),
     arrival: 'secureConnection'
   });
-  const reload = () => {
+  function reload() {
     try {
       server.setSecureContext(read());
       log.info('TLS certificate and key read anew');
     } catch (error) {
       log.error({ err: error }, 'TLS certificate and key not changed');
     }
-  };
+  }
+
   server.listen({ port: options.tlsPort, host: options.host, backlog: 65535 });
   await once(server, 'listening');
-  process.on('SIGUSR2', reload);
   return {
     port: server.address().port,
     held: () => server.held(),
+    reload,
     stopListening: () => server.close(),
     closeIdle: () => server.closeIdleConnections(),
     close() {
-      process.off('SIGUSR2', reload);
       server.close();
       server.closeAllConnections();
     }

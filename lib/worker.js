@@ -40,6 +40,8 @@ process.on('disconnect', () => process.exit());
 // main process that decides when its workers end.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => {});
+// Nor must a reload end them that reaches the whole group.
+process.on('SIGUSR2', () => {});
 process.on('message', ({ stop }) => {
   if (!stop) return;
   front.stopListening();
