@@ -187,3 +187,27 @@ t.test('a window squeezed to nothing and opened again keeps every place', async 
     t.ok(Math.abs(body.y - 480) < 1e-6, `${body.y}`);
   }
 });
+
+for (const from of ['left', 'right', 'up', 'down']) {
+  t.test(`what only flies across, from the ${from}: over the opposite edge`, async (t) => {
+    const { desktop, left, run } = make();
+    const sprite = { ...SPRITE, at: 0.25, speed: [1, 0] };
+    const { body, time } = desktop.pass(sprite, from, 30);
+    t.equal(body.flight, opposite(from));
+    t.equal(time, 1);
+    run(time / 2);
+    const level = from === 'left' || from === 'right';
+    const share = level ? body.x / 1000 : body.y / 500;
+    t.ok(share > 0.4 && share < 0.6, `half way: ${share}`);
+    t.equal(desktop.hit(body.x, body.y, 0), null, 'not to be caught');
+    run(time);
+    t.equal(left.length, 0, 'its throw is for who asked');
+    const { at } = desktop.crossing(body, body.flight);
+    t.ok(Math.abs(at - 0.25) < 1e-9);
+    desktop.back(body);
+    run(0.3);
+    t.ok(body.x >= 0 && body.x <= 1000 && body.y >= 0 && body.y <= 500, 'it can come back');
+    t.ok(desktop.pass({ ...SPRITE, speed: [0, 0] }, from, 30).time < 2, 'the slowest is helped');
+    t.ok(desktop.pass({ ...SPRITE, speed: [20, 0] }, from, 30).time > 0.2);
+  });
+}

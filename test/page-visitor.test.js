@@ -9,6 +9,7 @@ import {
   browserRig,
   drag,
   edgeBetween,
+  fill,
   holds,
   hurl,
   look,
@@ -17,7 +18,9 @@ import {
   online,
   place,
   png,
+  remembers,
   resting,
+  soon,
   until,
 } from './support/page-browser.js';
 
@@ -170,9 +173,7 @@ t.test(
     const kept = await memory(one, 'desktop');
     t.ok(kept);
     const [there] = await edgeBetween(one, two);
-    await one.waitForFunction(
-      () => JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.length === 2,
-    );
+    await remembers(one, 2);
     const { picture } = (await memory(one, 'desktop')).sprites[1].sprite;
     t.match(picture, /^data:image\/(webp|png);base64,/);
     t.ok(picture.length <= 12_000, `${picture.length} characters`);
@@ -255,6 +256,67 @@ t.test('what comes in is never trusted', { skip }, async (t) => {
   await holds(page, 3);
   t.equal(await page.locator('img').count(), 0, 'names are drawn, not parsed');
   t.not(await page.title(), 'owned');
+  await client.leave();
+  await end(server, page);
+});
+
+t.test('a full desktop: nobody\'s own makes way, and nothing gets lost', { skip }, async (t) => {
+  const server = await serve('--throw-rate', '0');
+  const page = await browser.visit(server.base);
+  await fill(page, 200);
+  const ids = async () => (await memory(page, 'desktop')).sprites.map(({ sprite }) => sprite.id);
+  await remembers(page, 200);
+  const own = (await ids()).sort();
+  await page.locator('.pick').first().click();
+  t.match(await page.textContent('#toast'), /full, with 200 sprites/);
+  t.equal((await look(page)).sprites, 200, 'and what the visitor takes changes nothing');
+
+  const seen = [];
+  const client = new Client({
+    base: server.base,
+    onSprite: (sprite, { from }) => seen.push({ ...sprite, from }),
+  });
+  client.start();
+  await clients(server, 2);
+  await among(page);
+  const [, , rows] = await place(page);
+  const [edge, from] = rows === 1 ? ['left', 'right'] : ['up', 'down'];
+  const guest = { id: 'guest', picture: 'ghost', at: 0.25, speed: [2.5, 0], name: 'Boo' };
+  t.match(await client.throw(edge, guest), { thrown: true });
+  t.ok(await soon(async () => seen.length > 0), 'it flies on, by the opposite edge');
+  t.same(seen, [{ ...guest, from }], 'as fast as it came, at the same height');
+  t.match(await page.textContent('#toast'), /full: what comes in flies on/);
+  await holds(page, 200);
+  await remembers(page, 200);
+  t.same((await ids()).sort(), own);
+
+  // Where it can't fly on it comes back, up to twice as many; the rest waits in the mailbox.
+  const busy = {
+    status: 503,
+    contentType: 'application/problem+json',
+    body: JSON.stringify({ type: 'urn:sprites:neighbor-busy', status: 503 }),
+  };
+  await page.route('**/throw/**', (route) => route.fulfill(busy));
+  const more = [];
+  for (let i = 0; i < 206; i += 1) more.push(`more-${i}`);
+  for (const id of more) await client.throw(edge, { ...guest, id });
+  await holds(page, 400);
+  t.ok(await soon(async () => (await server.status()).waiting === 6));
+  await page.unroute('**/throw/**');
+  await page.evaluate(() => document.activeElement.blur());
+  for (let i = 0; i < 12; i += 1) {
+    await page.keyboard.press('n');
+    await page.keyboard.press('Delete');
+  }
+  await page.waitForFunction(() => {
+    const { passed, flying } = document.getElementById('stage').dataset;
+    return passed === '207' && flying === '0';
+  });
+  t.ok(await soon(async () => (await server.status()).waiting === 0));
+  const counts = await server.status();
+  t.match(counts, { thrown: counts.acked, lost: 0 });
+  const kept = (await look(page)).sprites + seen.length - 1;
+  t.equal(kept, 400 - 12 + 6, 'here or there, none is missing');
   await client.leave();
   await end(server, page);
 });
@@ -359,8 +421,7 @@ t.test('a hundred sprites at once', { skip }, async (t) => {
   const server = await serve();
   await server.fill(11);
   const page = await browser.visit(server.base);
-  for (let i = 0; i < 99; i += 1) await page.keyboard.press(String((i % 6) + 1));
-  await until(page, 'sprites', 100);
+  await fill(page, 100);
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable', { timeDomain: 'threadTicks' }); // CPU, not wall clock
   const measure = async () => {

@@ -69,6 +69,35 @@ t.test('a sprite that comes again is not handed out again', async (t) => {
   await client.leave();
 });
 
+t.test('what a program has no room for stays in the mailbox, and is asked for again', async (t) => {
+  let room = 2;
+  const taken = [];
+  const { client, clock, fetch, seen } = start(
+    { poll: [sprites(1, 2, 3, 4), ...new Array(6).fill(sprites(3, 4)), HANG] },
+    {
+      onSprite: (sprite, { seq }) => {
+        if (taken.length >= room) return false;
+        taken.push(seq);
+        return undefined;
+      },
+    },
+  );
+  const acks = () => fetch.of('poll').map(({ url }) => url.searchParams.get('ack'));
+  await clock.pass(2000);
+  t.same(taken, [1, 2]);
+  t.same(acks().slice(0, 2), ['0', '2'], 'what was taken is acked, the rest is not');
+  t.ok(acks().length <= 5, `not in a tight loop: ${acks().length} polls`);
+  t.equal(client.state, 'online');
+  t.equal(client.resume.ack, 2);
+  room = 9;
+  client.wake();
+  await clock.settle();
+  t.same(taken, [1, 2, 3, 4], 'room again: waking up asks at once');
+  t.equal(acks().at(-1), '4');
+  t.equal(seen.states.join(), 'joining,online');
+  await client.leave();
+});
+
 t.test('a program that fails over a sprite stops nothing', async (t) => {
   const caught = [];
   t.intercept(globalThis, 'queueMicrotask', {

@@ -1,3 +1,5 @@
+import { opposite } from './protocol.js';
+
 /**
  * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
  *
@@ -21,6 +23,7 @@ const WALK_GRIP = 14; // how quickly a walker takes up its speed, a second
 const BOUNCE = 0.62; // of the speed is left after a wall
 const PUSH = 120; // the least with which a wall pushes away
 const BACK = 0.35; // edge lengths a second: the least with which a refused sprite comes back
+const PASSING = [0.4, 1.5]; // seconds: the least and the most one takes that only flies across
 const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite shows itself again
 
 /**
@@ -129,6 +132,27 @@ export class Desktop {
       vy: level ? along : across,
       half,
     });
+  }
+
+  /**
+   * Lets a sprite in that finds no room: it flies across, out of every hand's reach, and is in
+   * flight over the opposite edge.
+   *
+   * @param {import('./sprite.js').Sprite} sprite
+   * @param {'left'|'right'|'up'|'down'} from
+   * @param {number} half
+   * @returns {{body: Body, time: number}} time: seconds until it is there, to be thrown on
+   */
+  pass(sprite, from, half) {
+    const body = this.enter(sprite, from, half);
+    const time = Math.min(PASSING[1], Math.max(PASSING[0], 1 / sprite.speed[0]));
+    if (from === 'left' || from === 'right') {
+      body.vx = (Math.sign(body.vx) * this.width) / time;
+    } else {
+      body.vy = (Math.sign(body.vy) * this.height) / time;
+    }
+    body.flight = opposite(from);
+    return { body, time };
   }
 
   /**

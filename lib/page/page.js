@@ -28,7 +28,8 @@ import { Store, makeName } from './store.js';
  * lease.
  */
 
-const MOST = 200; // sprites on a desktop; one more puts the oldest away
+const MOST = 200; // sprites on a desktop: then it is full, and what comes in flies on
+const MOST_OF_ALL = 400; // with those flying: then what comes in waits in the mailbox
 const LOOK = 2000; // ms between two looks at the counts, in a small torus
 const LOOK_OFFLINE = 6000;
 const SLEPT = 12_000; // ms a look may come late before the machine must have slept
@@ -39,7 +40,7 @@ const $ = (id) => document.getElementById(id);
 const reduced = matchMedia('(prefers-reduced-motion: reduce)');
 const still = () => reduced.matches;
 const store = new Store();
-const tally = { thrown: 0, caught: 0, bounced: 0, refused: 0 };
+const tally = { thrown: 0, caught: 0, passed: 0, bounced: 0, refused: 0 };
 
 const desktop = new Desktop(leave);
 const stage = new Stage($('stage'), desktop, {
@@ -57,12 +58,17 @@ let looking = 0;
 let lookDue = Infinity;
 let reloading = false;
 let toastTimer = 0;
+let toldFull = false;
+let keptWaiting = false;
 
 // ---- sprites ----
 
-/** Takes a new sprite: from the tray, a key, or a file. */
+/** Takes a new sprite: from the tray, a key, or a file. Null where the desktop is full. */
 function take(picture, { x, y, name = $('name').value.trim() } = {}) {
-  makeRoom();
+  if (isFull()) {
+    say(`This desktop is full, with ${MOST} sprites. Throw one, or put one away.`);
+    return null;
+  }
   const sprite = { id: makeName(), picture, at: 0.5, speed: [0, 0] };
   if (name) sprite.name = [...name].slice(0, BOUNDS.name).join('');
   const { half } = stage;
@@ -80,10 +86,10 @@ function take(picture, { x, y, name = $('name').value.trim() } = {}) {
   return body;
 }
 
-function makeRoom() {
-  if (desktop.bodies.length < MOST) return;
-  const oldest = desktop.bodies.find((body) => !body.flight && !body.held);
-  if (oldest) desktop.gone(oldest);
+function isFull() {
+  let here = 0;
+  for (const body of desktop.bodies) if (!body.flight) here += 1;
+  return here >= MOST;
 }
 
 function putAway(body) {
@@ -92,8 +98,12 @@ function putAway(body) {
   changed();
 }
 
-/** A sprite comes in. */
+/** A sprite comes in. @returns {boolean} false: there is no room, not even to let it fly on */
 function enter(value, { from }) {
+  if (desktop.bodies.length >= MOST_OF_ALL) {
+    keptWaiting = true;
+    return false;
+  }
   let sprite;
   try {
     sprite = readSprite(value);
@@ -102,9 +112,12 @@ function enter(value, { from }) {
     tally.refused += 1;
     say('Something came in that is no sprite. It was not let onto the desktop.');
     changed();
-    return;
+    return true;
   }
-  makeRoom();
+  if (isFull()) {
+    passOn(sprite, from);
+    return true;
+  }
   const body = desktop.enter(sprite, from, stage.half);
   stage.dress(body);
   stage.ripple(body.x, body.y, colorOf(from));
@@ -112,6 +125,27 @@ function enter(value, { from }) {
   const what = PICTURES.includes(sprite.picture) ? sprite.picture : 'picture';
   hear(`A ${what} came in by the ${side(from)} edge.`);
   changed();
+  return true;
+}
+
+/**
+ * Full: nobody's own sprite makes way for a stranger's. It flies on the way it was going, as fast
+ * as it came. What nobody takes comes back and stays after all.
+ */
+function passOn(sprite, from) {
+  const { body, time } = desktop.pass(sprite, from, stage.half);
+  stage.dress(body);
+  tally.passed += 1;
+  if (!toldFull) say('This desktop is full: what comes in flies on, by the opposite edge.');
+  toldFull = true;
+  changed();
+  setTimeout(() => {
+    const edge = body.flight;
+    const { at } = desktop.crossing(body, edge);
+    body.sprite = { ...body.sprite, at: Math.min(1, Math.max(0, at)) };
+    body.ticket = client.ticket();
+    throwIt(body, edge);
+  }, time * 1000);
 }
 
 /** A sprite's middle has crossed an edge: throw it. */
@@ -299,6 +333,11 @@ function rest(ms) {
 function changed() {
   const canvas = $('stage');
   const { bodies } = desktop;
+  if (toldFull && !isFull()) toldFull = false;
+  if (keptWaiting && bodies.length < MOST_OF_ALL) {
+    keptWaiting = false;
+    client.wake();
+  }
   const at = (body) => `${body.sprite.id} ${Math.round(body.x)} ${Math.round(body.y)}`;
   const flying = bodies.filter((body) => body.flight).length;
   canvas.dataset.sprites = bodies.length - flying;
@@ -329,7 +368,7 @@ function save() {
 
 /** Brings back what this tab remembers. It may be anything: whoever owns the tab may write it. */
 function recall(kept) {
-  const list = Array.isArray(kept?.sprites) ? kept.sprites.slice(-MOST) : [];
+  const list = Array.isArray(kept?.sprites) ? kept.sprites.slice(-MOST_OF_ALL) : [];
   for (const entry of list) {
     try {
       const sprite = readSprite(entry?.sprite);
@@ -426,6 +465,7 @@ function furnish() {
       dragged = true;
       const box = $('stage').getBoundingClientRect();
       const body = take(picture, { x: event.clientX - box.left, y: event.clientY - box.top });
+      if (!body) return;
       body.y = Math.min(body.y, desktop.height);
       button.releasePointerCapture(event.pointerId);
       stage.grab(body, event);

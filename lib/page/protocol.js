@@ -23,7 +23,8 @@
  * What it promises:
  *
  * - Each sprite of a place is handed to `onSprite` once, in order, however often the server sends
- *   it. It is acked by the next poll, after `onSprite` has returned.
+ *   it. It is acked by the next poll, after `onSprite` has returned. Where `onSprite` returns
+ *   false there is no room: that one and those after it stay in the mailbox, and come again later.
  * - A throw that got no answer is repeated with the same number, so that it arrives once. Where the
  *   number of attempts ends first, the outcome says that nobody knows (`thrown: null`) and carries
  *   the ticket with which to ask again.
@@ -157,9 +158,10 @@ export class Client {
   /**
    * @param {object} options
    * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
-   * @param {(sprite: object, entry: {from: string, seq: number}) => void} options.onSprite called
-   *     once per sprite. What it throws is reported as an uncaught error; the sprite counts as
-   *     handed out
+   * @param {(sprite: object, entry: {from: string, seq: number}) => unknown} options.onSprite
+   *     called once per sprite. `false` leaves it in the mailbox, to be called with it again after
+   *     a wait, which `wake` ends. What it throws is reported as an uncaught error; the sprite
+   *     counts as handed out
    * @param {(state: string, about: {why?: string}) => void} [options.onState] called on every
    *     change; `why` is a problem's name, `network`, `garbage` or `slow`
    * @param {(resume: Resume|null) => void} [options.onResume] called whenever what `start` would
@@ -533,8 +535,12 @@ export class Client {
     this.#doubt = false;
     for (const { seq, from, sprite } of entries) {
       if (seq <= this.#ack) continue;
+      const last = this.#ack;
       this.#ack = seq;
-      this.#hand(sprite, { from, seq });
+      if (!this.#hand(sprite, { from, seq })) {
+        this.#ack = last; // No room. As an answer with nothing new it is waited out, below.
+        break;
+      }
       if (run !== this.#run) break; // The callback has stopped or left.
     }
     if (this.#id && this.#ack > before) this.#onResume(this.resume);
@@ -552,14 +558,16 @@ export class Client {
     return undefined;
   }
 
+  /** @returns {boolean} whether the program took it */
   #hand(sprite, entry) {
     try {
-      this.#onSprite(sprite, entry);
+      return this.#onSprite(sprite, entry) !== false;
     } catch (error) {
       // The program's own fault, for its own handler of uncaught errors; the loop goes on.
       queueMicrotask(() => {
         throw error;
       });
+      return true;
     }
   }
 

@@ -1,4 +1,4 @@
-/* global document */
+/* global document, KeyboardEvent, dispatchEvent */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
@@ -195,6 +195,17 @@ export function holds(page, count) {
   );
 }
 
+/** Takes new sprites, by key, until the desktop has so many. */
+export async function fill(page, count) {
+  await page.evaluate((number) => {
+    const { dataset } = document.getElementById('stage');
+    for (let i = Number(dataset.sprites); i < number; i += 1) {
+      dispatchEvent(new KeyboardEvent('keydown', { key: String((i % 6) + 1) }));
+    }
+  }, count);
+  await until(page, 'sprites', count);
+}
+
 /** Waits until the page knows that it is not alone on the torus. */
 export function among(page) {
   return page.waitForFunction(() => !/ 1 1$/.test(document.body.dataset.place ?? ' 1 1'));
@@ -203,6 +214,16 @@ export function among(page) {
 /** @returns {Promise<object>} what the tab remembers of its place or its desktop */
 export function memory(page, of) {
   return page.evaluate((key) => JSON.parse(sessionStorage.getItem(key)), `sprites.${of}`);
+}
+
+/** Waits until the tab remembers so many sprites. */
+export function remembers(page, count) {
+  return page.waitForFunction(
+    (number) =>
+      JSON.parse(sessionStorage.getItem('sprites.desktop'))?.sprites.length === number,
+    count,
+    { timeout: 30_000 },
+  );
 }
 
 /** Waits until everything on the desktop lies still: before that nobody knows where it is. */
