@@ -10,6 +10,7 @@
 #include <cstring>
 #include <ctime>
 #include <system_error>
+#include <utility>
 
 #include "proxy_protocol.h"
 
@@ -136,7 +137,7 @@ void Front::resumeListening() {
 
 void Front::acceptSome() {
   for (int i = 0; i < kAccepts && listening_; ++i) {
-    if (counts_.open >= options_.connections + kRefusedAtOnce ||
+    if (counts_.open + elsewhere_ >= options_.connections + kRefusedAtOnce ||
         refusedThisTick_ >= kRefusedPerTick) {
       return pauseListening();
     }
@@ -189,7 +190,7 @@ void Front::open(int fd, const sockaddr_storage& peer) {
   ++counts_.open;
   epoll_event event = {EPOLLIN | EPOLLRDHUP, {.u64 = keyOf(index, connection.generation)}};
   if (epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) != 0) return close(connection);
-  if (counts_.open > options_.connections) {
+  if (counts_.open + elsewhere_ > options_.connections) {
     ++counts_.refused;
     ++refusedThisTick_;
     return finish(connection, writer_.replies().refused);
@@ -332,7 +333,8 @@ void Front::event(Connection& connection, uint32_t events) {
   if ((connection.interest & kRead) != 0) {
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read(connection);
   } else if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
-    // Gone, whatever it sent before: nobody would read the answers.
+    // Gone, whatever it sent before. While an answer is being written an end of the peer's own half
+    // is not watched for: it may well be reading.
     close(connection);
   }
 }
@@ -354,6 +356,10 @@ void Front::read(Connection& connection) {
   const ssize_t got = recv(connection.fd, to, room, 0);
   // Who has sent all it will may still read the outcome of what it sent.
   if (got == 0 && connection.state == State::kPending) return watch(connection, kEnded);
+  if (got == 0 && connection.state == State::kReading && connection.greeted &&
+      connection.inputLength > 0) {
+    return handOverInput(connection);
+  }
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) close(connection);
     return;
@@ -367,18 +373,18 @@ void Front::read(Connection& connection) {
   const size_t length = connection.inputLength + got;
   if (connection.inputLength > 0) {
     memcpy(buffer_.get(), connection.input, connection.inputLength);
-    dropInput(connection);
+    takeInput(connection);
   }
   if (connection.state == State::kReading) return process(connection, buffer_.get(), length);
   // Pipelined behind a poll.
   keep(connection, buffer_.get(), length, 0);
 }
 
-void Front::dropInput(Connection& connection) {
+/** Takes what a connection has kept out of it. */
+Front::Input Front::takeInput(Connection& connection) {
   counts_.heldBytes -= std::max(connection.needed, connection.inputLength);
-  free(connection.input);
-  connection.input = nullptr;
   connection.inputLength = connection.needed = 0;
+  return Input(std::exchange(connection.input, nullptr));
 }
 
 /** Deals with the input that a connection has kept, now that it may be dealt with. */
@@ -386,12 +392,9 @@ void Front::resume(Connection& connection) {
   if (connection.inputLength == 0) return;
   // Taken from the connection first: what is left of it is kept anew.
   const uint32_t generation = connection.generation;
-  char* const input = connection.input;
   const size_t length = connection.inputLength;
-  connection.input = nullptr;
-  dropInput(connection);
-  process(connection, input, length);
-  free(input);
+  const Input input = takeInput(connection);
+  process(connection, input.get(), length);
   if (connection.generation == generation) watchWhatIsWanted(connection);
 }
 
@@ -460,6 +463,13 @@ void Front::handOver(Connection& connection, const char* data, size_t length) {
   connection.counted = false;
   forget(connection);
   handOver_(fd, {data, length}, client);
+}
+
+/** The same with what it has kept: a request that has ended before it was whole. */
+void Front::handOverInput(Connection& connection) {
+  const size_t length = connection.inputLength;
+  const Input input = takeInput(connection);
+  handOver(connection, input.get(), length);
 }
 
 // ---- Serving ------------------------------------------------------------------------------------
@@ -678,7 +688,7 @@ void Front::watch(Connection& connection, uint8_t interest) {
   if (connection.interest == interest) return;
   connection.interest = interest;
   epoll_event event = {0, {.u64 = keyOf(indexOf(connection), connection.generation)}};
-  if (interest != kEnded) event.events |= EPOLLRDHUP;
+  if (interest != kEnded && interest != kWrite) event.events |= EPOLLRDHUP;
   if ((interest & kRead) != 0) event.events |= EPOLLIN;
   if ((interest & kWrite) != 0) event.events |= EPOLLOUT;
   epoll_ctl(epoll_, EPOLL_CTL_MOD, connection.fd, &event);
@@ -693,7 +703,7 @@ void Front::close(Connection& connection) {
 /** Gives a connection's place back; its descriptor is closed, or somebody else's. */
 void Front::forget(Connection& connection) {
   const uint32_t index = indexOf(connection);
-  dropInput(connection);
+  takeInput(connection);
   if (connection.state == State::kClosing) --lingering_;
   if (connection.counted) sources_->close(connection.client);
   if (connection.output != nullptr) counts_.heldBytes -= connection.output->length;

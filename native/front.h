@@ -24,6 +24,7 @@
 #ifndef SPRITES_FRONT_H_
 #define SPRITES_FRONT_H_
 
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -51,13 +52,15 @@ enum class Trust : uint8_t {
 };
 
 struct FrontOptions {
-  uint32_t connections;  // at most; one more is answered 503
+  uint32_t connections;  // at most, those elsewhere counted; one more is answered 503
   uint32_t maxSprite;    // bytes; a throw with more is Node's to refuse
-  uint32_t headTime;     // milliseconds a head may take, from its first byte or the accept
-  uint32_t bodyTime;     // milliseconds a body may take, from the end of the head
-  uint32_t idleTime;     // milliseconds between requests
-  uint32_t writeTime;    // milliseconds in which a peer that does not read must read something
-  uint32_t keepIdle;     // seconds of silence after which a peer is probed: longer than any hold
+  // Milliseconds a head may take, from its first byte or the accept; one that has not sent a byte
+  // is closed without a word: browsers connect ahead, and would take a 408 for an answer.
+  uint32_t headTime;
+  uint32_t bodyTime;   // milliseconds a body may take, from the end of the head
+  uint32_t idleTime;   // milliseconds between requests
+  uint32_t writeTime;  // milliseconds in which a peer that does not read must read something
+  uint32_t keepIdle;   // seconds of silence after which a peer is probed: longer than any hold
   Trust trust;
 };
 
@@ -109,6 +112,9 @@ class Front : public Carrier {
   /** Accepts no more connections. */
   void stopListening();
 
+  /** Connections that others of this process hold: they take places of the front door's. */
+  void elsewhere(uint32_t connections) { elsewhere_ = connections; }
+
   /** Closes the connections that nothing is owed to; returns how many are left. */
   uint32_t closeIdle();
 
@@ -144,6 +150,12 @@ class Front : public Carrier {
   enum class Deadline : uint8_t { kIdle, kHead, kBody, kWrite };
 
   struct Output;
+
+  /** A connection's input, in its new owner's hands; gives the memory back. */
+  struct FreeInput {
+    void operator()(char* input) const { ::free(input); }
+  };
+  using Input = std::unique_ptr<char, FreeInput>;
 
   struct Connection {
     char* input;     // bytes read and not dealt with
@@ -190,9 +202,10 @@ class Front : public Carrier {
   bool serve(Connection& connection, const HotRequest& request, const char* head);
   bool conclude(Connection& connection, Route route, Outcome outcome, const Id* id);
   bool keep(Connection& connection, const char* data, size_t length, size_t needed);
-  void dropInput(Connection& connection);
+  Input takeInput(Connection& connection);
   void resume(Connection& connection);
   void handOver(Connection& connection, const char* data, size_t length);
+  void handOverInput(Connection& connection);
   bool send(Connection& connection, std::string_view bytes);
   void flush(Connection& connection);
   void finish(Connection& connection, const Reply& reply);
@@ -229,6 +242,7 @@ class Front : public Carrier {
   uint32_t freeConnection_ = 0;  // the first free one among them + 1
   uint32_t refusedThisTick_ = 0;
   uint32_t lingering_ = 0;  // connections that are closing
+  uint32_t elsewhere_ = 0;  // connections that others hold
   bool listening_ = false;
 };
 

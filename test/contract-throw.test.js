@@ -249,6 +249,7 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     const before = await server.status();
     const wire = await server.wire();
     wire.send(`POST /throw/${id}/left HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n{}`).half();
+    t.match((await server.read(wire)).body, { type: 'urn:sprites:bad-request', status: 400 });
     await wire.closed();
     t.equal((await server.status()).thrown, before.thrown);
   });
