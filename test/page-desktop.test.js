@@ -151,6 +151,16 @@ t.test('it walks, and over an edge it is thrown; it hops and lands', async (t) =
   desktop.walkX = 0;
 });
 
+t.test('a jump survives a first frame in which no time has passed', async (t) => {
+  const { desktop } = make();
+  const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30 });
+  desktop.selected = body;
+  desktop.jump();
+  t.equal(desktop.step(0), true, 'it moves');
+  desktop.step(1 / 60);
+  t.ok(body.z > 0);
+});
+
 t.test('a long sleep is no leap', async (t) => {
   const { desktop } = make();
   const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30, vx: 100 });

@@ -276,7 +276,8 @@ export class Desktop {
     if (body.vz !== 0 || body.z > 0) {
       body.vz -= GRAVITY * time;
       body.z += body.vz * time;
-      if (body.z <= 0) {
+      // Rising from the ground it has not landed, even where no time has passed.
+      if (body.z <= 0 && body.vz <= 0) {
         body.z = 0;
         body.vz = 0;
       }
@@ -285,7 +286,7 @@ export class Desktop {
     body.y += body.vy * time;
     if (this.open) this.#cross(body);
     else this.#wall(body);
-    return walking || body.vx !== 0 || body.vy !== 0 || body.z > 0;
+    return walking || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0;
   }
 
   #cross(body) {
