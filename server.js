@@ -15,6 +15,7 @@ import { createRoutes } from './lib/routes.js';
 import { keepState, takeState } from './lib/snapshot.js';
 import { Sources } from './lib/sources.js';
 import { createStatus } from './lib/status.js';
+import { Tally } from './lib/tally.js';
 import { openTls } from './lib/tls.js';
 import { reserveTransientPort, startWorkers } from './lib/workers.js';
 
@@ -49,20 +50,24 @@ export async function start(given, log = createLog('silent')) {
   const routes = createRoutes({
     pool, sources, options, log, status: createStatus({ pool, metrics, counts }), page: servePage
   });
-  const most = options.door === 'native' ? options.handedOver : options.connections;
-  const server = createNodeServer({ routes, sources, options, most });
+  const tally = new Tally(options);
+  const server = createNodeServer({ routes, sources, options, tally });
   const door = options.door === 'native'
-    ? createFront({ pool, sources, options, routes, server })
+    ? createFront({ pool, sources, options, routes, server, tally })
     : openDoor(server);
   const workers = startWorkers({ front: door, options, log });
   const open = [door];
   let draining = false;
 
   function counts() {
-    const { connections = 0, ...rest } = door.status();
-    const nodeConnections = server.held();
+    const { connections = 0, connectionsRefused = 0, ...rest } = door.status();
     return {
-      connections: connections + nodeConnections, nodeConnections, ...rest, ...workers.status()
+      connections: connections + tally.held,
+      nodeConnections: server.held(),
+      tlsConnections: tally.held - server.held(),
+      ...rest,
+      connectionsRefused: connectionsRefused + tally.refused,
+      ...workers.status()
     };
   }
 
@@ -89,7 +94,7 @@ export async function start(given, log = createLog('silent')) {
   }
 
   try {
-    const tls = await openTls({ routes, sources, options, log });
+    const tls = await openTls({ routes, sources, tally, options, log });
     open.push(tls);
     const admin = await openAdmin({ options, metrics, ready: () => !draining, log });
     open.push(admin);

@@ -117,11 +117,13 @@ export const table = [
   },
   {
     name: 'connections', default: '16000000', type: whole(1, 16000000),
-    help: 'connections there may be; the file limit may allow fewer'
+    help: 'connections there may be, and as many again at the workers; the file limit may allow'
+      + ' fewer'
   },
   {
     name: 'address-connections', default: '10000', type: whole(0, 16000000),
-    help: 'connections there may be from one source address (IPv6: /64); 0 for any number'
+    help: 'connections there may be from one source address (IPv6: /64), to the main process and'
+      + ' to every worker; 0 for any number'
   },
   {
     name: 'address-joins', default: '1000', type: whole(0, 1000000),
@@ -129,7 +131,8 @@ export const table = [
   },
   {
     name: 'handed-over', default: '10000', type: whole(1, 16000000),
-    help: 'connections that Node\'s own server may hold'
+    help: 'connections that Node\'s own servers may hold, those by TLS among them; as many again'
+      + ' at the workers'
   },
   {
     name: 'trust-proxy', default: 'none', type: oneOf('none', 'proxy', 'forwarded'),

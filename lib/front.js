@@ -4,7 +4,6 @@ import { Socket } from 'node:net';
 
 import { loadAddon } from './addon.js';
 import { problemDocument, problems } from './errors.js';
-import { fileLimit, OWN_FILES } from './files.js';
 import { keepIdle } from './node-server.js';
 import { welcomeOf } from './routes.js';
 import { TRUST } from './sources.js';
@@ -74,17 +73,18 @@ function replies(outcomes, options, common) {
  * @param {object} parts.options see lib/config.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('node:http').Server} parts.server Node's server, which need not listen
+ * @param {import('./tally.js').Tally} parts.tally counts its connections with those of others
  * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
  * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
  *     close: Function, addWorker: Function, flush: Function}} `listen(host, port)` resolves to the
  *     port; `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what
  *     JavaScript has put into the relay
  */
-export function createFront({ pool, sources, options, routes, server, relayFd }) {
+export function createFront({ pool, sources, options, routes, server, tally, relayFd }) {
   const addon = loadAddon();
   const { maxSprite, headTime, bodyTime, idleTime, writeTime } = options;
   const front = new addon.Front({
-    connections: Math.min(options.connections, Math.max(1, fileLimit() - OWN_FILES)),
+    connections: tally.most,
     maxSprite,
     headTime: headTime * 1000,
     bodyTime: bodyTime * 1000,
@@ -103,6 +103,9 @@ export function createFront({ pool, sources, options, routes, server, relayFd })
       socket.unshift(bytes);
       server.emit('connection', socket);
     }
+  });
+  tally.countWith({
+    connections: () => front.status().connections, elsewhere: (held) => front.elsewhere(held)
   });
   // Node watches over slow requests only while its server listens; ours is given its connections.
   server.emit('listening');

@@ -43,7 +43,9 @@ const GAUGES = {
 };
 
 /** Members of the front door's counters that go up and down; all others only grow. */
-const FRONT_GAUGES = new Set(['connections', 'nodeConnections', 'workers', 'heldBytes']);
+const FRONT_GAUGES = new Set([
+  'connections', 'nodeConnections', 'tlsConnections', 'workers', 'heldBytes'
+]);
 
 /** handedOver → handed_over */
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -75,15 +75,21 @@ export function keepIdle({ hold }) {
  * @param {import('./sources.js').Sources} parts.sources
  * @param {object} parts.options see lib/config.js: headBytes, headTime, bodyTime, idleTime,
  *     writeTime
- * @param {number} parts.most connections it may hold; one more is answered 503
+ * @param {import('./tally.js').Tally} parts.tally counts its connections with those of others
+ * @param {() => boolean} [parts.fits] whether the connection counted last may stay; else it is
+ *     answered 503, or closed where no answer can be written yet
  * @param {(options: object, handle: Function) => import('node:http').Server} [parts.create] what
  *     makes the server, by default node:http's createServer
- * @param {string} [parts.arrival] its event for a connection that may be written to
+ * @param {string} [parts.arrival] its event for a connection that may be written to: with TLS, not
+ *     before the handshake
  * @returns {import('node:http').Server & {held: () => number}} `held` counts its connections
  */
 export function createNodeServer({
-  routes, sources, options, most, create = createServer, arrival = 'connection'
+  routes, sources, options, tally, fits = () => tally.fits(), create = createServer,
+  arrival = 'connection'
 }) {
+  /** Sockets that may be written to. */
+  const writable = new WeakSet();
   /** Sockets with an answer still owed: nothing else may be written to them. */
   const owing = new WeakMap();
   /** The newest request of each socket, and its response. */
@@ -128,11 +134,18 @@ export function createNodeServer({
   });
 
   server.held = () => held;
-  server.on(arrival, (socket) => {
+  server.on(arrival, (socket) => writable.add(socket));
+  server.on('connection', (socket) => {
     held += 1;
     socket.on('close', () => { held -= 1; });
+    tally.count(socket);
     const admitted = sources.admit(socket);
-    if (held <= most && admitted) return;
+    if (fits() && admitted) return;
+    tally.refused += 1;
+    if (!writable.has(socket)) {
+      socket.destroy();
+      return;
+    }
     lingering += 1;
     socket.on('close', () => { lingering -= 1; });
     refuse(socket, 'too-many-connections', routes.headers, lingering > LINGERERS ? 0 : LINGER);
@@ -151,7 +164,8 @@ export function createNodeServer({
     refuse(socket, 'method-not-allowed', { ...routes.headers, Allow: 'GET, POST, OPTIONS' });
   });
   server.on('clientError', (error, socket) => {
-    if (!socket.writable || !mayRefuse(socket) || error.code === 'ECONNRESET') {
+    const gone = !socket.writable || error.code === 'ECONNRESET';
+    if (gone || !writable.has(socket) || !mayRefuse(socket)) {
       socket.destroy();
     } else {
       refuse(socket, PARSER_PROBLEMS[error.code] ?? 'bad-request', routes.headers);

@@ -15,20 +15,19 @@ import { createNodeServer } from './node-server.js';
  * @param {object} parts
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('./sources.js').Sources} parts.sources
+ * @param {import('./tally.js').Tally} parts.tally
  * @param {object} parts.options see lib/config.js: tlsCert, tlsKey, tlsPort, host …
  * @param {import('pino').Logger} parts.log
- * @returns {Promise<{port: number, held: () => number, reload: () => void,
- *     stopListening: () => void, closeIdle: () => void, close: () => void}>} port 0 without TLS;
- *     `reload` reads certificate and key anew, for the handshakes from then on
+ * @returns {Promise<{port: number, reload: () => void, stopListening: () => void,
+ *     closeIdle: () => void, close: () => void}>} port 0 without TLS; `reload` reads certificate
+ *     and key anew, for the handshakes from then on
  * @throws {Error} when certificate or key can't be read or don't fit, or the port can't be had
  */
-export async function openTls({ routes, sources, options, log }) {
+export async function openTls({ routes, sources, tally, options, log }) {
   const nothing = () => {};
   if (options.tlsCert === 'none') {
     const reload = () => log.info('there is no TLS, and nothing to read anew');
-    return {
-      port: 0, held: () => 0, reload, stopListening: nothing, closeIdle: nothing, close: nothing
-    };
+    return { port: 0, reload, stopListening: nothing, closeIdle: nothing, close: nothing };
   }
   const read = () => ({
     cert: readFileSync(options.tlsCert), key: readFileSync(options.tlsKey)
@@ -37,8 +36,11 @@ export async function openTls({ routes, sources, options, log }) {
     routes,
     sources,
     options,
-    most: options.handedOver,
-    create: (settings, handle) => createServer({ ...settings, ...read() }, handle),
+    tally,
+    fits: () => tally.fits() && tally.fitsInAll(),
+    create: (settings, handle) => createServer({
+      ...settings, handshakeTimeout: options.headTime * 1000, ...read()
+    }, handle),
     arrival: 'secureConnection'
   });
   function reload() {
@@ -54,7 +56,6 @@ export async function openTls({ routes, sources, options, log }) {
   await once(server, 'listening');
   return {
     port: server.address().port,
-    held: () => server.held(),
     reload,
     stopListening: () => server.close(),
     closeIdle: () => server.closeIdleConnections(),

@@ -6,6 +6,7 @@ import { createNodeServer } from './node-server.js';
 import { RemotePool } from './remote-pool.js';
 import { createRoutes } from './routes.js';
 import { Sources } from './sources.js';
+import { Tally } from './tally.js';
 
 /**
  * A worker: the front door of the transient port, for joins, throws and leaves. It holds no state
@@ -29,8 +30,9 @@ const pool = new RemotePool(options);
 const sources = new Sources(options);
 const log = createLog(options.logLevel);
 const routes = createRoutes({ pool, sources, options, log, here: HERE });
-const server = createNodeServer({ routes, sources, options, most: options.handedOver });
-const front = createFront({ pool, sources, options, routes, server, relayFd: RELAY });
+const tally = new Tally(options);
+const server = createNodeServer({ routes, sources, options, tally });
+const front = createFront({ pool, sources, options, routes, server, tally, relayFd: RELAY });
 pool.flushBy(front.flush);
 
 // Without a main process there is nothing to serve, and nothing to save.

@@ -61,13 +61,21 @@ export function startWorkers({ front, options, log }) {
   // It may fail before anybody waits for it.
   ready.catch(() => {});
 
+  // Each has its share of what there may be in all.
+  const share = (most) => Math.ceil(most / options.workers);
+  const environment = {
+    SPRITES_WORKER: JSON.stringify({
+      ...options, connections: share(options.connections), handedOver: share(options.handedOver)
+    })
+  };
+
   function fork() {
     const relay = front.addWorker();
     cluster.setupPrimary({
       exec: PROGRAM, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc', relay]
     });
     try {
-      return cluster.fork({ SPRITES_WORKER: JSON.stringify(options) });
+      return cluster.fork(environment);
     } finally {
       // The worker has a copy of its own: with this one open its death would go unnoticed.
       closeSync(relay);

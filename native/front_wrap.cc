@@ -59,6 +59,7 @@ class FrontDoor : public Nan::ObjectWrap {
                     {"stopListening", stopListening},
                     {"addWorker", addWorker},
                     {"flush", flush},
+                    {"elsewhere", elsewhere},
                     {"closeIdle", closeIdle},
                     {"status", status},
                     {"close", close},
@@ -187,6 +188,11 @@ class FrontDoor : public Nan::ObjectWrap {
   // flush(): sends what JavaScript has put into the relay
   static void flush(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FrontDoor>(info)->front_.flushRelays();
+  }
+
+  // elsewhere(connections): how many others of this process hold
+  static void elsewhere(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FrontDoor>(info)->front_.elsewhere(uint32Of(info[0]));
   }
 
   // closeIdle() → connections left

@@ -168,6 +168,27 @@ bound('connections that Node holds', { 'handed-over': 2 }, async (t, server) => 
   t.equal((await server.status()).joined, 0, 'the one refused has not joined');
 }, ['native'].filter((door) => DOORS.includes(door)));
 
+bound('connections in all, those that Node holds among them', { connections: 8 },
+  async (t, server) => {
+    const wires = await Promise.all(Array.from({ length: 8 }, () => server.wire()));
+    for (const wire of wires) {
+      wire.send(request('GET', '/place/nobody'));
+      t.equal((await server.read(wire)).status, 404);
+    }
+    const late = await server.wire();
+    late.send(request('POST', '/join'));
+    refusal(t, await server.read(late), 'too-many-connections', 503);
+    await late.destroy();
+    await wires.pop().destroy();
+    await server.noConnectionBut(7);
+    const next = await server.wire();
+    next.send(request('POST', LEAVE));
+    t.equal((await server.read(next)).status, 204, 'one that goes makes room');
+    await Promise.all([...wires, next].map((wire) => wire.destroy()));
+    await server.noConnectionBut(0);
+    t.equal((await server.status()).joined, 0, 'nobody has joined');
+  });
+
 bound('the bytes of a head', { 'head-bytes': '6K' }, async (t, server) => {
   const headers = (length) => ({ headers: { 'X-Long': 'x'.repeat(length) } });
   t.equal((await server.ask('GET', '/status', headers(5000))).status, 200);

@@ -270,6 +270,39 @@ t.test('an address may join so often, a client throw so often, on both ports tog
     await server.stop();
   });
 
+/** Opens connections one by one and asks over each; resolves to the statuses of those that stay. */
+async function served(t, port, most, ...what) {
+  const wires = [];
+  const statuses = [];
+  for (let i = 0; i < most; i += 1) {
+    const wire = await Wire.open(port);
+    wires.push(wire);
+    wire.send(request(...what));
+    const answer = checkAnswer(await wire.read());
+    if (answer.status === 503) t.equal(problemOf(answer), 'too-many-connections');
+    else statuses.push(answer.status);
+    if (answer.status === 503) await wire.destroy();
+  }
+  await Promise.all(wires.map((wire) => wire.destroy()));
+  return statuses;
+}
+
+t.test('each worker has its share of the connections', async (t) => {
+  const leave = ['POST', `/leave/${NOBODY}`];
+  for (const [name, limit, expected, what] of [
+    ['connections', 8, 8, leave],
+    ['handed-over', 2, 2, ['OPTIONS', '/join']],
+    // Each process counts for itself what an address has.
+    ['address-connections', 3, 6, leave]
+  ]) {
+    const server = await startWithWorkers(t, { [name]: limit });
+    // Which worker a connection comes to is the kernel's choice: of so many, enough to each.
+    t.strictSame(await served(t, server.transient, 48, ...what), Array(expected).fill(204),
+      `--${name} ${limit}`);
+    await server.stop();
+  }
+});
+
 t.test('of many at once each gets its own answer', async (t) => {
   const server = await startWithWorkers(t, { 'throw-rate': 0, 'address-joins': 0, mailbox: 65536 });
   const ids = await Promise.all(Array.from({ length: 40 }, async () => (
