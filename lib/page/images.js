@@ -5,7 +5,8 @@ import { BOUNDS, decodeDataUrl } from './sprite.js';
  * read, to be drawn.
  */
 
-const FILE_MOST = 32 * 1024 * 1024;
+/** Bytes of a file that `shrink` is asked to read. */
+export const FILE_MOST = 32 * 1024 * 1024;
 const SIDES = [160, 128, 104, 88, 72, 56, 40, 24];
 const QUALITIES = [0.86, 0.7, 0.5];
 
@@ -18,7 +19,7 @@ const QUALITIES = [0.86, 0.7, 0.5];
  */
 export async function shrink(file, most = BOUNDS.dataUrl) {
   if (file.size > FILE_MOST) return null;
-  const bitmap = await decode(file);
+  const bitmap = file.type === 'image/svg+xml' ? await rasterize(file) : await decode(file);
   if (!bitmap) return null;
   try {
     const canvas = document.createElement('canvas');
@@ -57,6 +58,29 @@ function encode(canvas, most) {
     if (!url.startsWith('data:image/webp')) break;
   }
   return null;
+}
+
+/** An SVG, which only an image element reads: there it runs no script and asks nobody. */
+async function rasterize(file) {
+  const url = URL.createObjectURL(file);
+  try {
+    const image = new Image();
+    image.src = url;
+    await image.decode();
+    // One without a size of its own says 0 in some browsers: then it is a square.
+    const width = image.naturalWidth || SIDES[0];
+    const height = image.naturalHeight || SIDES[0];
+    const scale = SIDES[0] / Math.max(width, height);
+    return await createImageBitmap(image, {
+      resizeWidth: Math.max(1, Math.round(width * scale)),
+      resizeHeight: Math.max(1, Math.round(height * scale)),
+      resizeQuality: 'high',
+    });
+  } catch {
+    return null; // That is the answer: it is no image.
+  } finally {
+    URL.revokeObjectURL(url);
+  }
 }
 
 async function decode(blob) {

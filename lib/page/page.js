@@ -1,5 +1,5 @@
 import { Desktop } from './desktop.js';
-import { shrink } from './images.js';
+import { FILE_MOST, shrink } from './images.js';
 import { TorusMap } from './map.js';
 import { drawSticker } from './pictures.js';
 import { Client } from './protocol.js';
@@ -33,6 +33,7 @@ const MOST_OF_ALL = 400; // with those flying: then what comes in waits in the m
 const LOOK = 2000; // ms between two looks at the counts, in a small torus
 const LOOK_OFFLINE = 6000;
 const SLEPT = 12_000; // ms a look may come late before the machine must have slept
+const FILES = 8; // that are taken at a time
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
 const REJOIN = 1200; // ms to read that another tab has taken over
 
@@ -76,7 +77,7 @@ function take(picture, { x, y, name = $('name').value.trim() } = {}) {
     x: x ?? desktop.width * (0.3 + 0.4 * Math.random()),
     y: y ?? desktop.height - half * 1.6 - Math.random() * half,
     vx: x === undefined ? (Math.random() - 0.5) * desktop.width * 0.5 : 0,
-    vy: y === undefined ? -desktop.height * (0.04 + 0.18 * Math.random()) : 0,
+    vy: y === undefined ? -desktop.height * (0.02 + 0.07 * Math.random()) : 0,
     vz: x === undefined ? 420 : 0,
     half,
   });
@@ -311,13 +312,15 @@ function say(text) {
   hear(text);
 }
 
-let heard = 0;
+let news = '';
+let hearing = 0;
 
-/** For who listens: the newest news, at most every second and a half. */
+/** For who listens: the newest news, every 700 ms at most, however much there is. */
 function hear(text) {
-  clearTimeout(heard);
-  heard = setTimeout(() => {
-    $('news').textContent = text;
+  news = text;
+  hearing ||= setTimeout(() => {
+    hearing = 0;
+    $('news').textContent = news;
   }, 700);
 }
 
@@ -349,12 +352,12 @@ function changed() {
     .map(at)
     .join(',');
   for (const [name, number] of Object.entries(tally)) canvas.dataset[name] = number;
-  clearTimeout(saving);
-  saving = setTimeout(save, 300);
+  saving ||= setTimeout(save, 300);
 }
 
 function save() {
   clearTimeout(saving);
+  saving = 0;
   store.keepDesktop({
     sprites: desktop.bodies.map(({ sprite, x, y, flight, ticket }) => ({
       sprite,
@@ -441,6 +444,11 @@ function listen() {
   });
 }
 
+/** What was taken by hand is walked by key: the next one is not for the button. */
+function toStage() {
+  $('stage').focus({ preventScroll: true });
+}
+
 function furnish() {
   const tray = $('tray');
   const file = tray.firstElementChild;
@@ -469,17 +477,20 @@ function furnish() {
       body.y = Math.min(body.y, desktop.height);
       button.releasePointerCapture(event.pointerId);
       stage.grab(body, event);
+      toStage();
     });
     button.addEventListener('click', (event) => {
       start = null;
       const byKey = event.detail === 0;
       if (byKey || !dragged) take(picture);
+      if (!byKey) toStage();
     });
     tray.insertBefore(button, file);
   }
   $('file').addEventListener('change', (event) => {
-    open(event.target.files);
+    open([...event.target.files]);
     event.target.value = '';
+    toStage();
   });
   const desk = $('desk');
   desk.addEventListener('dragover', (event) => {
@@ -511,16 +522,25 @@ function furnish() {
 
 /** Makes sprites of image files. */
 async function open(files = [], { x, y } = {}) {
+  const chosen = [...files];
+  const amiss = [];
+  if (chosen.length > FILES) amiss.push(`Eight at a time: ${chosen.length - FILES} were not taken.`);
   let step = 0;
-  for (const file of [...files].slice(0, 8)) {
+  for (const file of chosen.slice(0, FILES)) {
+    if (file.size > FILE_MOST) {
+      amiss.push(`${file.name} is too large: 32 MB at most.`);
+      continue;
+    }
     const picture = await shrink(file);
-    if (picture) {
-      take(picture, x === undefined ? {} : { x: x + step, y: y + step });
+    if (!picture) {
+      amiss.push(`${file.name} is no image this browser can read.`);
+    } else if (take(picture, x === undefined ? {} : { x: x + step, y: y + step })) {
       step += 24;
     } else {
-      say(`${file.name} is no image this browser can read.`);
+      break; // The desktop is full, and has said so.
     }
   }
+  if (amiss.length > 0) say(amiss.join(' '));
 }
 
 async function main() {
