@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
@@ -566,6 +566,30 @@ async function everything(t, preset, mode) {
   await Promise.resolve();
   t.end();
 }
+
+t.test('it compiles where curl\'s header brings macros named min and max, as on Windows',
+  { skip: lacking }, async (t) => {
+    const dir = t.testdir({
+      curl: {
+        'curl.h': [
+          '#pragma once',
+          '#include <bits/stdc++.h>', // a standard library is written with these macros in mind
+          '#include_next <curl/curl.h>',
+          '#define min(a, b) (((a) < (b)) ? (a) : (b))',
+          '#define max(a, b) (((a) > (b)) ? (a) : (b))',
+          ''
+        ].join('\n')
+      },
+      'program.cc': '#include <curl/curl.h>\n#include <sprites/client.h>\n#include <sprites/sprite.h>\n'
+    });
+    const sources = readdirSync(join(ROOT, SOURCE, 'src')).filter((name) => name.endsWith('.cc'))
+      .map((name) => join(ROOT, SOURCE, 'src', name));
+    for (const file of [...sources, join(dir, 'program.cc')]) {
+      await tool('g++', ['-fsyntax-only', '-std=c++17', '-DSPRITES_CLIENT_VERSION="0"', `-I${dir}`,
+        `-I${join(ROOT, SOURCE, 'include')}`, `-I${join(ROOT, SOURCE, 'src')}`, file]);
+    }
+    t.ok(sources.length > 0);
+  });
 
 t.test('a fresh project finds it: by find_package and by pkg-config, static and shared',
   { skip: lacking }, async (t) => {

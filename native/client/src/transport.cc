@@ -86,7 +86,8 @@ struct Transport::Transfer {
   static size_t onBody(char* buffer, size_t size, size_t count, void* self) noexcept {
     auto* transfer = static_cast<Transfer*>(self);
     transfer->bodyAsked = true;
-    const size_t length = std::min(size * count, transfer->body.size() - transfer->bodyAt);
+    // In parentheses: with MSVC curl's header brings windows.h, and with it a macro named min.
+    const size_t length = (std::min)(size * count, transfer->body.size() - transfer->bodyAt);
     std::memcpy(buffer, transfer->body.data() + transfer->bodyAt, length);
     transfer->bodyAt += length;
     return length;
