@@ -668,7 +668,6 @@ if (process.env.PICTURES) {
     const clip = { timeout: 10_000 };
     for (const [name, options] of [
       ['page-desktop', { viewport: { width: 1200, height: 750 }, colorScheme: 'light' }],
-      ['page-dark', { viewport: { width: 1200, height: 750 }, colorScheme: 'dark' }],
       [
         'page-phone',
         {
@@ -696,40 +695,5 @@ if (process.env.PICTURES) {
       t.pass(name);
     }
     await end(server);
-
-    // Two desktops side by side, and a sprite that went from one to the other.
-    const pair = await serve();
-    const options = { viewport: { width: 760, height: 560 }, colorScheme: 'light' };
-    const one = await browser.visit(pair.base, options);
-    const two = await browser.visit(pair.base, { ...options, colorScheme: 'dark' });
-    await clients(pair, 2);
-    await among(one);
-    await among(two);
-    const [there] = await edgeBetween(one, two);
-    for (const page of [one, two]) {
-      await page.waitForFunction(() => document.body.dataset.people === '2');
-    }
-    await one.fill('#name', "Ada's own");
-    await one.locator('.pick').nth(3).click();
-    await holds(one, 2);
-    await one.evaluate(() => document.activeElement.blur());
-    await resting(one);
-    await hurl(one, (await look(one)).list.at(-1), there);
-    await until(two, 'caught', 1);
-    await resting(two);
-    const shots = [];
-    for (const page of [one, two]) {
-      await page.mouse.move(0, 0);
-      shots.push((await page.screenshot()).toString('base64'));
-    }
-    const frame = await one.context().newPage();
-    await frame.setViewportSize({ width: 1220, height: 465 });
-    const images = shots.map((shot) => `<img width="590" src="data:image/png;base64,${shot}">`);
-    await frame.setContent(
-      `<body style="margin:10px;display:flex;gap:20px;background:#8a84a0">${images.join('')}`,
-    );
-    await frame.screenshot({ path: `${PICTURES}page-throw.png` });
-    await end(pair, one, two);
-    t.pass('page-throw');
   });
 }
