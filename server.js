@@ -17,7 +17,7 @@ import { Sources } from './lib/sources.js';
 import { createStatus } from './lib/status.js';
 import { Tally } from './lib/tally.js';
 import { openTls } from './lib/tls.js';
-import { reserveTransientPort, startWorkers } from './lib/workers.js';
+import { addUp, reserveTransientPort, startWorkers } from './lib/workers.js';
 
 /**
  * The whole program on one page:
@@ -46,9 +46,9 @@ export async function start(given, log = createLog('silent')) {
   const transient = await reserveTransientPort(given);
   const options = { ...given, transientPort: transient.port };
 
-  const metrics = createMetrics({ status: () => pool.status(), front: counts, version: version() });
+  const metrics = createMetrics({ status, front: counts, version: version() });
   const routes = createRoutes({
-    pool, sources, options, log, status: createStatus({ pool, metrics, counts }), page: servePage
+    pool, sources, options, log, status: createStatus({ status, metrics, counts }), page: servePage
   });
   const tally = new Tally(options);
   const server = createNodeServer({ routes, sources, options, tally });
@@ -59,14 +59,19 @@ export async function start(given, log = createLog('silent')) {
   const open = [door];
   let draining = false;
 
+  function status() {
+    const own = pool.status();
+    return { ...own, refused: addUp([own.refused, workers.counts().refused]) };
+  }
+
   function counts() {
-    const { connections = 0, connectionsRefused = 0, ...rest } = door.status();
+    const { connections = 0, heldBytes = 0, ...counters } = door.status();
     return {
       connections: connections + tally.held,
       nodeConnections: server.held(),
       tlsConnections: tally.held - server.held(),
-      ...rest,
-      connectionsRefused: connectionsRefused + tally.refused,
+      heldBytes,
+      ...addUp([counters, { connectionsRefused: tally.refused }, workers.counts().doors]),
       ...workers.status()
     };
   }

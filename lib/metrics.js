@@ -44,7 +44,8 @@ const GAUGES = {
 
 /** Members of the front door's counters that go up and down; all others only grow. */
 const FRONT_GAUGES = new Set([
-  'connections', 'nodeConnections', 'tlsConnections', 'workers', 'heldBytes'
+  'connections', 'nodeConnections', 'tlsConnections', 'workers', 'workerConnections', 'heldBytes',
+  'workerHeldBytes'
 ]);
 
 /** handedOver → handed_over */

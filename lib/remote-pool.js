@@ -37,6 +37,23 @@ export class RemotePool {
     return this.#open.size;
   }
 
+  /** @returns {Record<string, number>} requests refused on this side, by their problem */
+  get refused() {
+    const counts = this.#relay.refused().map((count, i) => [this.#outcomes[i], count]);
+    return Object.fromEntries(counts.filter(([, count]) => count > 0));
+  }
+
+  /**
+   * Counts a request that is refused before the main process hears of it.
+   *
+   * @param {string} outcome the name of the problem
+   * @returns {string} that name
+   */
+  refuse(outcome) {
+    this.#relay.refuse(this.#outcomes.indexOf(outcome));
+    return outcome;
+  }
+
   /**
    * @param {() => void} flush sends what is in the relay: the front door's
    */
@@ -72,7 +89,7 @@ export class RemotePool {
    * @returns {Promise<string>} as Pool#throw
    */
   async throw(id, edge, n, sprite) {
-    if (!validate(id)) return 'unknown-client';
+    if (!validate(id)) return this.refuse('unknown-client');
     const { outcome } = await this.#request((number) => (
       this.#relay.throw(number, parse(id), EDGES.indexOf(edge), n, sprite)
     ));

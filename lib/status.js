@@ -2,12 +2,12 @@
  * What GET /status answers: the pool's live counts, the door's, and how the process fares.
  *
  * @param {object} parts
- * @param {import('./pool.js').Pool} parts.pool
+ * @param {() => object} parts.status the pool's
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
  * @param {() => object} parts.counts the counts of connections and workers
  * @returns {() => object} the document, made anew at each call
  */
-export function createStatus({ pool, metrics, counts }) {
+export function createStatus({ status, metrics, counts }) {
   let memory = process.memoryUsage();
 
   /** As it is, or was last: with every file in use there is none to ask the kernel by. */
@@ -23,7 +23,7 @@ export function createStatus({ pool, metrics, counts }) {
   return () => {
     const { heapUsed, rss } = look();
     return {
-      ...pool.status(),
+      ...status(),
       ...counts(),
       uptime: Math.floor(process.uptime()),
       heapUsed,

@@ -25,6 +25,9 @@ const LOOK = 20;
 /** How long a stopping worker waits for requests that are still arriving, in milliseconds. */
 const GRACE = 1000;
 
+/** How often the main process is told what is counted here, in milliseconds. */
+const REPORT = 1000;
+
 const options = JSON.parse(process.env.SPRITES_WORKER);
 const pool = new RemotePool(options);
 const sources = new Sources(options);
@@ -34,6 +37,25 @@ const tally = new Tally(options);
 const server = createNodeServer({ routes, sources, options, tally });
 const front = createFront({ pool, sources, options, routes, server, tally, relayFd: RELAY });
 pool.flushBy(front.flush);
+
+/** What the main process knows of this worker's counts. */
+let told = '';
+
+/** Tells it, if there is anything new. */
+function report(done = () => {}) {
+  const { connections, connectionsRefused, ...rest } = front.status();
+  const counts = {
+    ...rest,
+    connections: connections + tally.held,
+    connectionsRefused: connectionsRefused + tally.refused,
+    refused: pool.refused
+  };
+  const news = JSON.stringify(counts);
+  if (news === told) return done();
+  told = news;
+  // Without a channel there is nobody to tell, and the end is near.
+  return process.send({ counts }, () => done());
+}
 
 // Without a main process there is nothing to serve, and nothing to save.
 process.on('disconnect', () => process.exit());
@@ -51,9 +73,10 @@ process.on('message', ({ stop }) => {
   setInterval(() => {
     const left = front.closeIdle() + pool.open;
     server.closeIdleConnections();
-    if (left === 0 || performance.now() > end) process.exit();
+    if (left === 0 || performance.now() > end) report(() => process.exit());
   }, LOOK);
 });
 
 await front.listen(options.host, options.transientPort, { shared: true });
 process.send({ ready: true });
+setInterval(report, REPORT).unref();

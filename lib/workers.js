@@ -19,6 +19,24 @@ const PROGRAM = fileURLToPath(new URL('worker.js', import.meta.url));
 /** Milliseconds before a dead worker is started again: doubled with each quick death. */
 const BACKOFF = { first: 50, most: 5000 };
 
+/** What of a worker's counts goes with it; the others only grow, and stay. */
+const GAUGES = ['connections', 'heldBytes'];
+
+/**
+ * Adds counts up.
+ *
+ * @param {object[]} all numbers by name, and such objects by name
+ * @returns {object} the sums, of every name that one of them has
+ */
+export function addUp(all) {
+  const sums = {};
+  for (const [name, value] of all.flatMap(Object.entries)) {
+    sums[name] = typeof value === 'object' ? addUp([sums[name] ?? {}, value])
+      : (sums[name] ?? 0) + value;
+  }
+  return sums;
+}
+
 /** Milliseconds a worker has to end by itself. */
 const PATIENCE = 5000;
 
@@ -40,6 +58,10 @@ export async function reserveTransientPort({ workers, transientPort, host }) {
   }
 }
 
+function countersOf(counts = {}) {
+  return Object.fromEntries(Object.entries(counts).filter(([name]) => !GAUGES.includes(name)));
+}
+
 /**
  * Starts the workers.
  *
@@ -47,13 +69,19 @@ export async function reserveTransientPort({ workers, transientPort, host }) {
  * @param {ReturnType<import('./front.js').createFront>} parts.front the main process's
  * @param {object} parts.options see lib/config.js, with the transientPort that was reserved
  * @param {import('pino').Logger} parts.log
- * @returns {{ready: Promise<void>, status: () => object, stop: () => Promise<void>}} `ready` when
- *     all of them listen, rejected when one cannot; `stop` lets them answer what they have and ends them
+ * @returns {{ready: Promise<void>, status: () => object,
+ *     counts: () => {doors: object, refused: object}, stop: () => Promise<void>}} `ready` when all of
+ *     them listen, rejected when one cannot; `status` is what they are now, `counts` what their
+ *     doors have counted and what they have refused by themselves, the dead among them, as of a
+ *     second ago; `stop` lets them answer what they have and ends them
  */
 export function startWorkers({ front, options, log }) {
   let workerDeaths = 0;
   const living = new Set();
   const listening = new Set();
+  /** What each of the living has last said, and all of the dead together. */
+  const said = new Map();
+  let ofTheDead = {};
   let stopping = false;
   let begun;
   let failed;
@@ -89,6 +117,8 @@ export function startWorkers({ front, options, log }) {
     function gone(how) {
       if (worker !== undefined && !living.delete(worker)) return;
       const listened = listening.delete(worker);
+      ofTheDead = addUp([ofTheDead, countersOf(said.get(worker))]);
+      said.delete(worker);
       if (stopping) return;
       workerDeaths += 1;
       if (how.code > 0 && !listened) failed(new Error('a worker could not start: see its words'));
@@ -107,8 +137,11 @@ export function startWorkers({ front, options, log }) {
       return gone({ err: error });
     }
     living.add(worker);
-    worker.once('message', () => {
-      listening.add(worker);
+    worker.on('message', ({ ready: listens, counts: news }) => {
+      // What a dying one still says comes too late: its counts are with the dead's.
+      if (!living.has(worker)) return;
+      if (news !== undefined) said.set(worker, news);
+      if (listens) listening.add(worker);
       if (listening.size === options.workers) begun();
     });
     worker.once('exit', (code, signal) => gone({ code, signal }));
@@ -142,5 +175,20 @@ export function startWorkers({ front, options, log }) {
     clearTimeout(impatient);
   }
 
-  return { ready, status: () => ({ workers: listening.size, workerDeaths }), stop };
+  function status() {
+    const { connections = 0, heldBytes = 0 } = addUp([...said.values()]);
+    return {
+      workers: listening.size,
+      workerDeaths,
+      workerConnections: connections,
+      workerHeldBytes: heldBytes
+    };
+  }
+
+  function counts() {
+    const { refused = {}, ...doors } = addUp([ofTheDead, ...[...said.values()].map(countersOf)]);
+    return { doors, refused };
+  }
+
+  return { ready, status, counts, stop };
 }

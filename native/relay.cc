@@ -57,8 +57,8 @@ std::optional<Outcome> RelayDesk::throwSprite(Ticket ticket, const HotRequest& r
 std::optional<Outcome> RelayDesk::throwSprite(Ticket ticket, const Id& id, Edge edge,
                                               uint64_t number, std::string_view text) {
   // What is no sprite needs no way to the main process, which then need not look again.
-  if (text.size() > maxSprite_) return Outcome::kSpriteTooLarge;
-  if (!isJsonObject(text.data(), text.size())) return Outcome::kBadSprite;
+  if (text.size() > maxSprite_) return refuse(Outcome::kSpriteTooLarge);
+  if (!isJsonObject(text.data(), text.size())) return refuse(Outcome::kBadSprite);
   add({.length = static_cast<uint32_t>(text.size()),
        .ticket = ticket,
        .route = Route::kThrow,

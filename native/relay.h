@@ -16,6 +16,7 @@
 #ifndef SPRITES_RELAY_H_
 #define SPRITES_RELAY_H_
 
+#include <array>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -116,6 +117,15 @@ class RelayDesk : public Desk, public RelayEnd {
 
   void receive(std::string_view bytes) override;
 
+  /** Counts a request that is refused on this side, for `reason`, and gives that back. */
+  Outcome refuse(Outcome reason) {
+    ++refused_[static_cast<size_t>(reason)];
+    return reason;
+  }
+
+  /** Requests refused on this side, which the main process does not know of. */
+  const std::array<uint64_t, kOutcomes>& refused() const { return refused_; }
+
  private:
   void add(const RelayFrame& frame, std::string_view text);
 
@@ -123,6 +133,7 @@ class RelayDesk : public Desk, public RelayEnd {
   Settled script_;
   Settled front_;
   RelayBuffer replies_;
+  std::array<uint64_t, kOutcomes> refused_ = {};
 };
 
 /** The main process's end, one for each worker. */

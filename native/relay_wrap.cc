@@ -7,8 +7,10 @@
 
 namespace sprites {
 
+using v8::Array;
 using v8::Function;
 using v8::Local;
+using v8::Number;
 using v8::Object;
 using v8::Value;
 
@@ -21,6 +23,8 @@ class RelayObject : public Nan::ObjectWrap {
                     {"join", join},
                     {"throw", throwSprite},
                     {"leave", leave},
+                    {"refuse", refuse},
+                    {"refused", refused},
                 });
   }
 
@@ -68,6 +72,21 @@ class RelayObject : public Nan::ObjectWrap {
   // leave(number, id)
   static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<RelayObject>(info)->desk_.leave(ticketOf(info[0]), idOf(info[1]));
+  }
+
+  // refuse(outcome): counts a request that JavaScript refuses
+  static void refuse(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<RelayObject>(info)->desk_.refuse(Outcome{static_cast<uint8_t>(uint32Of(info[0]))});
+  }
+
+  // refused() → how many requests were refused on this side, in the order of the outcomes
+  static void refused(const Nan::FunctionCallbackInfo<Value>& info) {
+    Local<Array> result = Nan::New<Array>(kOutcomes);
+    uint32_t outcome = 0;
+    for (const uint64_t count : unwrap<RelayObject>(info)->desk_.refused()) {
+      Nan::Set(result, outcome++, Nan::New<Number>(static_cast<double>(count))).Check();
+    }
+    info.GetReturnValue().Set(result);
   }
 
   Nan::Callback onSettled_;

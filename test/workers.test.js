@@ -6,6 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
+import { addUp } from '../lib/workers.js';
 import { checkAnswer, problemOf } from './support/contract.js';
 import { request, Wire } from './support/http.js';
 import { ROOT, startServer } from './support/server.js';
@@ -350,6 +351,67 @@ t.test('a thrower that half-closes after its throw is answered', async (t) => {
     await wire.destroy();
   }
   await server.stop();
+});
+
+// ---- What is counted ----------------------------------------------------------------------------
+
+t.test('what the workers count is in /status, and never goes back', async (t) => {
+  const server = await startWithWorkers(t, { 'admin-port': 0, 'max-sprite': MAX_SPRITE });
+  const id = await server.join();
+  const before = await server.status();
+  const wires = await Promise.all(Array.from({ length: 3 }, () => Wire.open(server.transient)));
+  for (const wire of wires) {
+    wire.send(request('POST', `/leave/${NOBODY}`));
+    await wire.read();
+  }
+  wires[0].send(`POST /throw/${id}/left HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n{`);
+  const open = await server.until(({ workerConnections, workerHeldBytes }) => (
+    workerConnections === 3 && workerHeldBytes > 0
+  ));
+  t.ok(open.requests >= before.requests + 3 && open.accepted >= before.accepted + 3,
+    `${open.requests} requests, ${open.accepted} connections`);
+  await Promise.all(wires.map((wire) => wire.destroy()));
+  for (const [problem, way, target, body] of [
+    ['bad-sprite', 'whole', `/throw/${id}/left`, '[]'],
+    ['bad-sprite', 'chunked', `/throw/${id}/left`, '[]'],
+    ['unknown-client', 'chunked', '/throw/nobody/left', '{}']
+  ]) {
+    const answer = await ask(server.transient, way, 'POST', target, body);
+    t.equal(problemOf(answer), problem);
+  }
+  const counted = await server.until(({ workerConnections, workerHeldBytes, refused }) => (
+    workerConnections === 0 && workerHeldBytes === 0 && refused['bad-sprite'] === 2
+    && refused['unknown-client'] === 1
+  ));
+  t.ok(counted.handedOver >= open.handedOver + 2, 'also what was handed over');
+
+  for (const pid of childrenOf(server.pid)) process.kill(pid, 'SIGKILL');
+  const after = await server.until(({ workers, workerDeaths }) => (
+    workers === 2 && workerDeaths === 2
+  ));
+  for (const name of ['accepted', 'requests', 'handedOver']) {
+    t.ok(after[name] >= counted[name], `${name}: ${after[name]} after ${counted[name]}`);
+  }
+  t.strictSame(after.refused, counted.refused);
+
+  const [, admin] = /:(\d+)\/metrics/.exec(server.lines.find((line) => line.includes('/metrics')));
+  const scrape = await Wire.open(Number(admin));
+  scrape.send(request('GET', '/metrics', { headers: { Connection: 'close' } }));
+  await scrape.closed();
+  const text = scrape.leftOver.toString();
+  t.match(text, /^sprites_refused_total\{problem="bad-sprite"\} 2$/m);
+  t.match(text, /^sprites_front_worker_connections 0$/m);
+  t.match(text, '# TYPE sprites_front_worker_connections gauge');
+  t.match(text, '# TYPE sprites_front_tls_connections gauge');
+  await scrape.destroy();
+  await server.leaveNothing();
+  await server.stop();
+});
+
+t.test('counts add up by their names', async (t) => {
+  t.strictSame(addUp([]), {});
+  t.strictSame(addUp([{ a: 1 }, { a: 2, b: 3, c: { x: 1 } }, { c: { x: 2, y: 4 } }]),
+    { a: 3, b: 3, c: { x: 3, y: 4 } });
 });
 
 // ---- Workers that die ---------------------------------------------------------------------------
