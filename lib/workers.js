@@ -19,6 +19,12 @@ const PROGRAM = fileURLToPath(new URL('worker.js', import.meta.url));
 /** Milliseconds before a dead worker is started again: doubled with each quick death. */
 const BACKOFF = { first: 50, most: 5000 };
 
+/**
+ * Milliseconds a worker must have listened for its death to be no quick one. One that dies of what
+ * it is first asked is; one that is killed every second, and takes some of that to start, is not.
+ */
+const WELL = 500;
+
 /** What of a worker's counts goes with it; the others only grow, and stay. */
 const GAUGES = ['connections', 'heldBytes'];
 
@@ -78,7 +84,8 @@ function countersOf(counts = {}) {
 export function startWorkers({ front, options, log }) {
   let workerDeaths = 0;
   const living = new Set();
-  const listening = new Set();
+  /** Those who listen, and since when. @type {Map<object, number>} */
+  const listening = new Map();
   /** What each of the living has last said, and all of the dead together. */
   const said = new Map();
   let ofTheDead = {};
@@ -116,14 +123,14 @@ export function startWorkers({ front, options, log }) {
 
     function gone(how) {
       if (worker !== undefined && !living.delete(worker)) return;
-      const listened = listening.delete(worker);
+      const since = listening.get(worker);
+      listening.delete(worker);
       ofTheDead = addUp([ofTheDead, countersOf(said.get(worker))]);
       said.delete(worker);
       if (stopping) return;
       workerDeaths += 1;
-      if (how.code > 0 && !listened) failed(new Error('a worker could not start: see its words'));
-      // Who has listened did not die of its start.
-      const wait = listened ? BACKOFF.first : backoff;
+      if (how.code > 0 && since === undefined) failed(new Error('a worker could not start: see its words'));
+      const wait = performance.now() - since >= WELL ? BACKOFF.first : backoff;
       log.warn({ ...how, wait }, 'a worker is gone; another one starts');
       setTimeout(() => {
         if (!stopping) launch(Math.min(wait * 2, BACKOFF.most));
@@ -141,7 +148,7 @@ export function startWorkers({ front, options, log }) {
       // What a dying one still says comes too late: its counts are with the dead's.
       if (!living.has(worker)) return;
       if (news !== undefined) said.set(worker, news);
-      if (listens) listening.add(worker);
+      if (listens) listening.set(worker, performance.now());
       if (listening.size === options.workers) begun();
     });
     worker.once('exit', (code, signal) => gone({ code, signal }));

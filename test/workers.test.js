@@ -541,6 +541,36 @@ t.test('a worker that dies leaves no descriptor behind', async (t) => {
   await server.stop();
 });
 
+t.test('a worker that dies again and again is started ever later, one that was well at once',
+  async (t) => {
+    const server = await startWithWorkers(t, { workers: 1 });
+    let deaths = 0;
+
+    /** Kills the worker; resolves to what the log says of its death. */
+    async function kill() {
+      process.kill(childrenOf(server.pid)[0], 'SIGKILL');
+      deaths += 1;
+      await server.until(({ workers, workerDeaths }) => workers === 1 && workerDeaths === deaths);
+      return Buffer.concat(server.errors).toString().split('\n').filter(Boolean).map(JSON.parse)
+        .filter(({ signal }) => signal === 'SIGKILL').at(-1);
+    }
+
+    await pause(600);
+    let last = await kill();
+    t.equal(last.wait, 50, 'at once');
+    for (let doubled = 0; doubled < 3;) {
+      const next = await kill();
+      // On a machine that is busy it may have listened for long after all.
+      const quick = next.time - last.time - last.wait < 500;
+      if (quick) t.equal(next.wait, 2 * last.wait, `${next.wait} ms after ${last.wait}`);
+      doubled = quick ? doubled + 1 : 0;
+      last = next;
+    }
+    await pause(600);
+    t.equal((await kill()).wait, 50, 'at once, after it was well');
+    await server.stop();
+  });
+
 // ---- The end ------------------------------------------------------------------------------------
 
 t.test('SIGTERM ends main process and workers, with every parked poll answered', async (t) => {
