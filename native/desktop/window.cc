@@ -143,7 +143,7 @@ SDL_Surface* Window::look(const std::string& picture) {
   if (!look.surface) {
     std::optional<Image> image;
     if (!isDrawnPicture(picture)) image = imageOfPicture(picture);
-    // What says it is an image and is none looks torn.
+    // An image that is damaged further in than a reader looks is shown as a torn one.
     look.surface = surfaceOf(image ? imageSticker(*image, 2 * kHalf)
                                    : imageOf(drawSticker(picture, 2 * kHalf)));
   }

@@ -76,7 +76,7 @@ std::optional<Size> pngSize(const Bytes& file) {
 std::optional<Size> jpegSize(const Bytes& file) {
   if (!file.has(0, "\xFF\xD8\xFF")) return {};
   size_t at = 2;
-  while (at + 9 < file.size() && file.at(at) == 0xFF) {
+  while (at + 2 < file.size() && file.at(at) == 0xFF) {
     const unsigned marker = file.at(at + 1);
     if (marker == 0xFF) {  // a fill byte
       at++;
@@ -84,6 +84,7 @@ std::optional<Size> jpegSize(const Bytes& file) {
     }
     const bool frame =
         marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
+    if (frame && at + 9 > file.size()) return {};
     if (frame) return Size{file.big16(at + 7), file.big16(at + 5)};
     if (marker == 0xD9 || marker == 0xDA) return {};
     at += 2 + std::max(2U, file.big16(at + 2));
@@ -102,7 +103,7 @@ std::optional<Size> webpSize(const Bytes& file) {
   return {};
 }
 
-/** Past a GIF's sub-blocks that begin at `at`. */
+/** Past a GIF's sub-blocks at `at`; beyond the file's size where they don't end within it. */
 size_t skipBlocks(const Bytes& file, size_t at) {
   while (at < file.size() && file.at(at) != 0) at += 1 + file.at(at);
   return at + 1;
@@ -112,25 +113,29 @@ size_t colorTable(unsigned flags) {
   return (flags & 0x80) != 0 ? size_t{3} << ((flags & 7) + 1) : 0;
 }
 
-/** A decoder makes room for each frame by the frame's own size, so every frame is looked at. */
+/**
+ * The screen, or the largest frame with its place on it: a decoder makes room for each frame by the
+ * frame's own size, so every frame is looked at.
+ */
 std::optional<Size> gifSize(const Bytes& file) {
   if (!file.has(0, "GIF87a") && !file.has(0, "GIF89a")) return {};
-  if (file.size() < 13) return {};
   Size size{file.little16(6), file.little16(8)};
+  bool hasFrame = false;
   size_t at = 13 + colorTable(file.at(10));
   while (at < file.size()) {
     if (file.at(at) == 0x21) {  // extension
       at = skipBlocks(file, at + 2);
     } else if (file.at(at) == 0x2C) {  // frame
-      size.first = std::max(size.first, file.little16(at + 5));
-      size.second = std::max(size.second, file.little16(at + 7));
+      hasFrame = true;
+      size.first = std::max(size.first, file.little16(at + 1) + file.little16(at + 5));
+      size.second = std::max(size.second, file.little16(at + 3) + file.little16(at + 7));
       at = skipBlocks(file, at + 11 + colorTable(file.at(at + 9)));
-    } else if (file.at(at) == 0x3B) {  // end
-      break;
     } else {
-      return {};
+      break;  // the end, or what no decoder reads any further
     }
+    if (at > file.size()) return {};
   }
+  if (!hasFrame) return {};
   return size;
 }
 

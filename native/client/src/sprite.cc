@@ -41,6 +41,9 @@ const char* fault(const Sprite& sprite) {
     if (!splitDataUrl(sprite.picture)) {
       return "picture is neither a drawn one nor a data URL of png, jpeg, webp or gif";
     }
+    if (!decodePicture(sprite.picture)) {
+      return "picture is by its first bytes no image of its type with 1 to 512 pixels a side";
+    }
   }
   if (!isWithin(sprite.at, 0, 1)) return "at is not 0 to 1";
   if (!isWithin(sprite.across, 0, kSpriteSpeedMax)) return "speed across is not 0 to 20";

@@ -212,11 +212,22 @@ void checkPictures(Checks& check) {
   check(decode(PictureType::kGif, gif(10)).has_value(), "a GIF");
   check(decode(PictureType::kGif, gif(20))->width == 20, "a GIF's frame wider than its screen");
   check(!decode(PictureType::kGif, gif(60000)), "a GIF with a huge frame");
-  check(!decode(PictureType::kGif, gif(10).substr(0, 27) + "x"), "a GIF with something odd in it");
+  const std::string frames = gif(10).substr(0, gif(10).size() - 1);
+  check(decode(PictureType::kGif, frames).has_value(), "a GIF without its end mark");
+  check(decode(PictureType::kGif, frames + "x").has_value(), "a GIF with something odd behind it");
+  check(!decode(PictureType::kGif, frames.substr(0, frames.size() - 1)),
+        "a GIF cut off in a frame");
+  check(!decode(PictureType::kGif, frames.substr(0, frames.size() - 8)), "a GIF cut off before it");
+  check(!decode(PictureType::kGif, gif(10).substr(0, 27) + ";"), "a GIF without a frame");
+  std::string aside = gif(20);
+  aside[aside.find(',') + 1] = '\x05';
+  check(decode(PictureType::kGif, aside)->width == 25, "a GIF's frame off its screen");
   const std::string jpeg =
       bytes({0xFF, 0xD8, 0xFF, 0xE0, 0, 4, 1, 2, 0xFF, 0xC0, 0, 17, 8, 0, 9, 0, 7, 3});
   check(decode(PictureType::kJpeg, jpeg)->width == 7, "a JPEG's width");
   check(decode(PictureType::kJpeg, jpeg)->height == 9, "a JPEG's height");
+  check(decode(PictureType::kJpeg, jpeg.substr(0, 17)).has_value(), "a JPEG just long enough");
+  check(!decode(PictureType::kJpeg, jpeg.substr(0, 16)), "a JPEG cut off in its size");
   check(!decode(PictureType::kJpeg, jpeg.substr(0, 8)), "a JPEG without a frame");
   const std::string riff = "RIFF" + bytes({0, 0, 0, 0}) + "WEBP";
   const auto webp = [&](const char* kind, std::initializer_list<int> rest) {

@@ -7,7 +7,8 @@
 //   {
 //     "id":      "k3J_9-x",              1 to 64 of A-Z a-z 0-9 _ -
 //     "picture": "rocket",               ball star ghost rocket fish flower, or
-//                                        data:image/png|jpeg|webp|gif;base64,...  (<= 12000 bytes)
+//                                        data:image/png|jpeg|webp|gif;base64,...  (<= 12000 bytes),
+//                                        by its first bytes of that type, 1 to 512 pixels a side
 //     "at":      0.25,                   where on the edge: 0 is its top or left end, 1 the other
 //     "speed":   [1.5, -0.2],            [across, along] in edge lengths a second, each |v| <= 20
 //     "name":    "Ada's"                 optional, up to 40 characters
@@ -81,7 +82,7 @@ enum class PictureType : uint8_t { kPng, kJpeg, kWebp, kGif };
 struct Picture {
   PictureType type = PictureType::kPng;
   std::string bytes;    ///< the image file
-  unsigned width = 0;   ///< pixels; for a GIF the widest of its frames and its screen
+  unsigned width = 0;   ///< pixels; for a GIF what its screen and all of its frames need
   unsigned height = 0;  ///< pixels, likewise
 };
 
@@ -91,7 +92,8 @@ constexpr unsigned kPictureSide = 512;  ///< most pixels a side that decodePictu
  * Takes a picture out of a data URL, and holds it against its own first bytes: a file that is not
  * of the type the URL names, has no readable size or is more than kPictureSide pixels a side gives
  * nothing. A decoder given the bytes needs no more than 4 * width * height bytes for a frame, so
- * nine thousand bytes can't ask it for gigabytes.
+ * nine thousand bytes can't ask it for gigabytes. What readSprite() let pass gives a picture; the
+ * file may still be damaged further in, which only a decoder sees.
  */
 std::optional<Picture> decodePicture(std::string_view dataUrl);
 
