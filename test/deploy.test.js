@@ -1,14 +1,18 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import {
   chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync,
-  writeFileSync
+  symlinkSync, writeFileSync
 } from 'node:fs';
+import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
+import { table } from '../lib/config.js';
 import { createMetrics } from '../lib/metrics.js';
+import { startServer } from './support/server.js';
 
 /**
  * The files of deploy/, held to what the program has and to what the tools that read them say. A
@@ -86,6 +90,102 @@ t.test('the service unit', async (t) => {
   });
 });
 
+/** What a process is alone allowed to do by SystemCallFilter= lines. @returns {Set<string>} */
+function allowedCalls(unit) {
+  const members = new Map();
+  const expand = (name) => {
+    if (!name.startsWith('@')) return [name];
+    if (!members.has(name)) {
+      const { output } = run('systemd-analyze', ['--no-pager', 'syscall-filter', name]);
+      members.set(name, output.match(/^ {4}[@\w-]+$/gm).flatMap((line) => expand(line.trim())));
+    }
+    return members.get(name);
+  };
+  const allowed = new Set(expand('@default'));
+  for (const [, not, names] of unit.matchAll(/^SystemCallFilter=(~?)(.+)$/gm)) {
+    for (const call of names.split(' ').flatMap(expand)) {
+      if (not) allowed.delete(call);
+      else allowed.add(call);
+    }
+  }
+  return allowed;
+}
+
+/** Calls beyond the unit's that may fail. */
+const TRIED = {
+  pkey_alloc: 'V8 looks whether the processor has memory protection keys, and does without'
+};
+
+t.test('the unit allows every system call of the main process and its workers', async (t) => {
+  const dir = temporary(t);
+  const log = path.join(dir, 'calls');
+  const traced = ['strace', '-D', '-f', '-c', '-qq', '-o', log];
+  if (run('strace', ['-o', log, 'true'])?.status !== 0) {
+    t.skip('strace is not installed, or may not trace here');
+    return;
+  }
+  if (run('systemd-analyze', ['syscall-filter', '@default'])?.status !== 0) {
+    t.skip('systemd-analyze is not installed');
+    return;
+  }
+  const [key, cert] = ['key', 'cert'].map((name) => path.join(dir, `${name}.pem`));
+  const made = run('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt',
+    'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1', '-subj', '/CN=localhost', '-keyout', key,
+    '-out', cert]);
+  if (made?.status !== 0) {
+    t.skip('openssl is not installed');
+    return;
+  }
+  const options = {
+    workers: 1, 'transient-port': 0, 'tls-cert': cert, 'tls-key': key, 'tls-port': 0,
+    'admin-port': 0, state: path.join(dir, 'state'), drain: 0
+  };
+  const seen = new Set();
+  let id;
+  // The first run writes the state, the second one reads it.
+  for (const round of ['first', 'second']) {
+    const server = await startServer(t, {
+      options, door: 'native', command: [...traced, process.execPath, path.join(ROOT, 'bin/sprites')]
+    });
+    // Every line of where it listens comes with the first one, or soon after.
+    await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
+    const portOf = (word) => Number(/:(\d+)\//.exec(server.lines.find((l) => l.includes(word)))[1]);
+    const post = (at, body) => fetch(`http://127.0.0.1:${portOf('Workers')}${at}`,
+      { method: 'POST', body });
+    id ??= (await (await post('/join')).json()).id;
+    t.equal((await post(`/throw/${id}/left`, '{}')).status, 202, round);
+    t.ok((await server.poll(id)).body.sprites.length > 0);
+    t.equal((await fetch(`http://127.0.0.1:${server.port}/`)).status, 200);
+    t.equal((await fetch(`http://127.0.0.1:${portOf('Metrics')}/metrics`)).status, 200);
+    const page = () => new Promise((resolve, reject) => {
+      https.get({ host: '127.0.0.1', port: portOf('TLS'), rejectUnauthorized: false, agent: false },
+        (answer) => answer.resume().on('end', () => resolve(answer.statusCode)))
+        .on('error', reject);
+    });
+    t.equal(await page(), 200);
+    server.child.kill('SIGUSR2');
+    t.equal(await page(), 200, 'after a reload');
+    if (round === 'first') {
+      const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
+      const worker = children.trim().split(' ').find((pid) => (
+        readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('worker.js')));
+      const threads = readdirSync(`/proc/${worker}/task`).length;
+      const most = table.find(({ name }) => name === 'workers').type.expects.match(/\d+$/);
+      const [, tasks] = /^TasksMax=(\d+)$/m.exec(deployed('sprites.service'));
+      t.ok(Number(tasks) >= threads * (Number(most) + 1) * 1.1,
+        `${tasks} tasks for ${most} workers of ${threads} threads each`);
+    }
+    await server.stop();
+    const calls = readFileSync(log, 'utf8').split('\n').slice(2, -2)
+      .map((line) => line.trim().split(/\s+/).at(-1));
+    for (const call of calls) if (/^\w+$/.test(call)) seen.add(call);
+  }
+  t.ok(['accept4', 'epoll_ctl', 'fsync', 'rename', 'clone3', 'execve'].filter((call) => (
+    seen.has(call))).length >= 4, `${[...seen].join(' ')} were seen`);
+  const allowed = allowedCalls(deployed('sprites.service'));
+  t.same([...seen].filter((call) => !allowed.has(call) && !TRIED[call]), [], 'none is refused');
+});
+
 t.test('the cloud-init file', async (t) => {
   t.test('is cloud-config', async (t) => {
     contented(t, 'cloud-init', ['schema', '--config-file',
@@ -106,6 +206,22 @@ t.test('the cloud-init file', async (t) => {
     }
     const hosts = CLOUD.match(/https?:\/\/[\w.-]+/g).filter((host) => !/\.example$/.test(host));
     t.same([...new Set(hosts)], ['https://nodejs.org'], 'but where Node itself comes from');
+  });
+  t.test('has an example that a server with its default options lets in', async (t) => {
+    const [, example] = /s\|@SWARM@\|(.*?)\|'/.exec(CLOUD);
+    // Over IPv6 to an IPv4 server: every client from one address, as on a machine of its own.
+    const host = '::ffff:127.0.0.1';
+    if (Object.values(os.networkInterfaces()).flat().every(({ address }) => address !== '::1')) {
+      t.skip('no IPv6');
+      return;
+    }
+    const server = await startServer(t, { options: { 'log-level': 'error' } });
+    const words = example.replace(/--time \d+/, '--time 0.5').split(' ');
+    const { stdout } = await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', process.execPath,
+      path.join(ROOT, 'bin/sprites-swarm'), ...words, '--host', host, '--port', `${server.port}`]);
+    t.match(stdout, /the server counts 9,000/);
+    t.notMatch(stdout, /too-many/);
+    await server.stop();
   });
   t.test('has a unit that passes systemd-analyze verify', async (t) => {
     const dir = temporary(t);
@@ -235,19 +351,219 @@ t.test('the swarm\'s setup, with a repository and a Node of the test\'s', async 
   });
 });
 
-t.test('the container file copies what the server needs', async (t) => {
-  const text = deployed('Containerfile');
-  const copied = [...text.matchAll(/^COPY (?!--from)(.+) \S+$/gm)]
-    .flatMap(([, sources]) => sources.split(' '));
-  for (const source of copied) t.ok(existsSync(path.join(ROOT, source)), source);
-  for (const needed of ['bin', 'lib', 'native', 'server.js', 'package.json', 'deploy/sysctl.conf']) {
-    t.ok(copied.includes(needed), needed);
+/**
+ * A machine with nothing but what every machine has: programs are links or made up, and the path
+ * knows no others.
+ */
+function bareMachine(t) {
+  const dir = temporary(t);
+  const bin = path.join(dir, 'bin');
+  for (const name of ['bin', 'dist', 'tmp', 'origin', 'sysctl.d']) mkdirSync(path.join(dir, name));
+  const write = (file, text) => {
+    writeFileSync(file, text);
+    chmodSync(file, 0o755);
+  };
+  const link = (...names) => names.every((name) => {
+    const found = process.env.PATH.split(':').map((folder) => path.join(folder, name))
+      .find((file) => existsSync(file));
+    if (found) symlinkSync(found, path.join(bin, name));
+    return found;
+  });
+  const machine = {
+    dir,
+    link,
+    write,
+    fake: (name, script = '') => write(path.join(bin, name),
+      `#!/bin/sh\necho "${name} $*" >>"${dir}/calls"\n${script}\n`),
+    calls: () => (existsSync(path.join(dir, 'calls'))
+      ? readFileSync(path.join(dir, 'calls'), 'utf8').trim().split('\n') : []),
+    setup: () => run('/bin/sh', [path.join(dir, 'setup')], {
+      env: {
+        PATH: bin, HOME: dir, TMPDIR: path.join(dir, 'tmp'), GIT_REF: 'main',
+        GIT_URL: path.join(dir, 'origin'), SPRITES_HOME: path.join(dir, 'home'),
+        SYSCTL_DIR: path.join(dir, 'sysctl.d'), USR_LOCAL: path.join(dir, 'local'),
+        NODE_DIST: `file://${dir}/dist`
+      }
+    })
+  };
+  writeFileSync(path.join(dir, 'setup'), FILES.get(SETUP));
+  machine.complete = link('sh', 'cat', 'grep', 'gzip', 'mkdir', 'mktemp', 'rm', 'sha256sum', 'tar')
+    && ['git', 'curl', 'xz'].every((name) => run(name, ['--version']) !== null);
+  if (!machine.complete) {
+    t.skip('git, curl or xz is not installed');
+    return machine;
   }
-  // The first stage builds before it has lib: the install script must do without.
-  const { scripts } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
-  t.equal(scripts.install, 'node-gyp rebuild -C native');
-  t.match(text, /^STOPSIGNAL SIGTERM$/m);
-  t.match(text, /^USER node$/m);
+  const origin = path.join(dir, 'origin');
+  mkdirSync(path.join(origin, 'deploy'));
+  copyFileSync(path.join(ROOT, 'deploy/sysctl.conf'), path.join(origin, 'deploy/sysctl.conf'));
+  for (const args of [['init', '-q', '-b', 'main'], ['add', '.'], ['-c', 'user.name=t', '-c',
+    'user.email=t@example', 'commit', '-q', '-m', 'first']]) run('git', ['-C', origin, ...args]);
+  machine.fake('sysctl');
+  return machine;
+}
+
+t.test('the swarm\'s setup on a machine without Node', async (t) => {
+  const machine = bareMachine(t);
+  if (!machine.complete) return;
+  const { dir } = machine;
+  machine.link('git', 'curl', 'xz');
+  for (const tool of ['make', 'g++', 'python3']) machine.fake(tool);
+  /** Packs a Node as its makers do: programs that say how they were called. */
+  const pack = (arch) => {
+    const name = `node-v24.1.0-linux-${arch}`;
+    const programs = path.join(dir, 'dist', name, 'bin');
+    mkdirSync(programs, { recursive: true });
+    machine.write(path.join(programs, 'node'), '#!/bin/sh\n'
+      + '[ "$1" != --version ] || echo v24.1.0\n');
+    machine.write(path.join(programs, 'npm'), `#!/bin/sh\necho "${arch} npm $*" >>"${dir}/calls"\n`);
+    run('tar', ['-cJf', `${name}.tar.xz`, name], { cwd: path.join(dir, 'dist') });
+    rmSync(path.join(dir, 'dist', name), { recursive: true });
+  };
+  pack('x64');
+  pack('arm64');
+  const sums = path.join(dir, 'dist/SHASUMS256.txt');
+  const good = ['x64', 'arm64'].map((arch) => (
+    run('sha256sum', [`node-v24.1.0-linux-${arch}.tar.xz`], { cwd: path.join(dir, 'dist') }).output
+  )).join('');
+  writeFileSync(sums, good);
+  const again = () => {
+    for (const name of ['local', 'home', 'calls']) {
+      rmSync(path.join(dir, name), { recursive: true, force: true });
+    }
+  };
+
+  for (const [machineName, arch] of [['x86_64', 'x64'], ['aarch64', 'arm64']]) {
+    await t.test(`installs the one for ${machineName}, and builds with it`, async (t) => {
+      again();
+      machine.fake('uname', `echo ${machineName}`);
+      const { status, output } = machine.setup();
+      t.equal(status, 0, output);
+      t.match(output, `installing node-v24.1.0-linux-${arch}\n`);
+      t.ok(existsSync(path.join(dir, 'local/bin/node')));
+      t.match(machine.calls().join('\n'), `${arch} npm ci --omit=dev`);
+      t.same(readdirSync(path.join(dir, 'tmp')), [], 'no download is left');
+    });
+  }
+  await t.test('keeps the one it has installed', async (t) => {
+    rmSync(sums);
+    const { status, output } = machine.setup();
+    t.equal(status, 0, output);
+    t.notMatch(output, 'installing');
+  });
+  for (const [why, text] of [
+    ['with another checksum', good.replace(/^[0-9a-f]{8}/gm, '00000000')],
+    ['that is not listed', good.replaceAll('linux', 'darwin')]
+  ]) {
+    await t.test(`takes none ${why}`, async (t) => {
+      again();
+      writeFileSync(sums, text);
+      const { status } = machine.setup();
+      t.not(status, 0);
+      t.notOk(existsSync(path.join(dir, 'local')), 'nothing is unpacked');
+      t.notOk(existsSync(path.join(dir, 'home')), 'and nothing built');
+      t.same(readdirSync(path.join(dir, 'tmp')), [], 'no download is left');
+    });
+  }
+});
+
+t.test('the swarm\'s setup on a machine without tools', async (t) => {
+  const managers = {
+    'apt-get': /^apt-get update -q\napt-get install -y -q git make g\+\+ python3 curl xz-utils /m,
+    dnf: /^dnf install -y git make gcc-c\+\+ python3 curl xz /m,
+    zypper: /^zypper -n install git make gcc-c\+\+ python3 curl xz /m,
+    pacman: /^pacman -Sy --noconfirm --needed git make gcc python curl xz /m
+  };
+  for (const [manager, calls] of Object.entries(managers)) {
+    await t.test(`gets them by ${manager}`, async (t) => {
+      const machine = bareMachine(t);
+      if (!machine.complete) return;
+      const { dir } = machine;
+      // What is installed appears on the path.
+      mkdirSync(path.join(dir, 'packages'));
+      for (const tool of ['make', 'g++', 'python3', 'curl', 'xz', 'node', 'npm']) {
+        machine.write(path.join(dir, 'packages', tool), '#!/bin/sh\n');
+      }
+      machine.link('cp', 'ln');
+      const git = run('/bin/sh', ['-c', 'command -v git']).output.trim();
+      machine.fake(manager, `cp "${dir}"/packages/* "${dir}/bin/"; ln -sf ${git} "${dir}/bin/git"`);
+      const { status, output } = machine.setup();
+      t.equal(status, 0, output);
+      t.match(machine.calls().join('\n'), calls);
+      const before = machine.calls().length;
+      t.equal(machine.setup().status, 0);
+      t.equal(machine.calls().slice(before).filter((call) => call.startsWith(manager)).length, 0,
+        'once');
+    });
+  }
+  await t.test('names them where it knows no package manager', async (t) => {
+    const machine = bareMachine(t);
+    if (!machine.complete) return;
+    const { status, output } = machine.setup();
+    t.equal(status, 1);
+    t.match(output, 'no package manager known here: install git, make, g++, python3, curl and xz');
+  });
+  await t.test('knows only those of systems with systemd, which starts it', async (t) => {
+    const known = [...FILES.get(SETUP).matchAll(/command -v ([a-z-]+) >\/dev\/null; then/g)];
+    t.same(known.map(([, name]) => name), Object.keys(managers));
+  });
+});
+
+t.test('the container file', async (t) => {
+  const text = deployed('Containerfile');
+  const instructions = text.replace(/^#.*\n/gm, '').replace(/\\\n/g, ' ').split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => /^([A-Z]+) +(.+)$/.exec(line)?.slice(1) ?? [line]);
+  const all = (wanted) => instructions.filter(([name]) => name === wanted).map(([, rest]) => rest);
+  const last = instructions.findLastIndex(([name]) => name === 'FROM');
+  const final = Object.fromEntries(instructions.slice(last));
+  const copied = all('COPY').filter((rest) => !rest.startsWith('--from'))
+    .flatMap((rest) => rest.split(/ +/).slice(0, -1));
+  const { scripts, engines } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+
+  t.test('has no instruction that there is not', async (t) => {
+    const known = ['ARG', 'FROM', 'WORKDIR', 'COPY', 'RUN', 'ENV', 'USER', 'VOLUME', 'EXPOSE',
+      'STOPSIGNAL', 'HEALTHCHECK', 'ENTRYPOINT'];
+    t.same(instructions.filter(([name, rest]) => !known.includes(name) || !rest), []);
+  });
+  t.test('copies what the server needs, from what a checkout has', async (t) => {
+    for (const source of copied) {
+      const listed = run('git', ['-C', ROOT, 'ls-files', '--', source]);
+      if (listed?.status === 0) t.not(listed.output, '', `${source} is in the repository`);
+      else t.ok(existsSync(path.join(ROOT, source)), source);
+    }
+    for (const needed of ['bin', 'lib', 'native', 'server.js', 'package.json',
+      'package-lock.json', 'deploy/sysctl.conf']) t.ok(copied.includes(needed), needed);
+    // The first stage builds before it has lib: the install script must do without.
+    t.equal(scripts.install, 'node-gyp rebuild -C native');
+  });
+  t.test('is built on a Node that the program takes, the same in both stages', async (t) => {
+    const given = new Map(all('ARG').map((arg) => arg.split('=')));
+    const images = all('FROM').map((rest) => rest.split(' ')[0].replace(/\$\{(\w+)\}/g,
+      (_, name) => given.get(name)));
+    const versions = images.map((image) => /\/node:(\d+)(?:\.\d+)*-/.exec(image)[1]);
+    t.equal(versions.length, 2);
+    t.equal(versions[0], versions[1]);
+    const [, major] = /^>=(\d+)/.exec(engines.node);
+    t.ok(Number(versions[0]) >= Number(major), `${versions[0]} is ${engines.node}`);
+    t.equal(Number(versions[0]) % 2, 0, 'one that is supported for years');
+  });
+  t.test('runs the program, as nobody\'s root, on the port it has', async (t) => {
+    t.match(final.USER, /^(?!root\b|0\b)\w+$/);
+    t.equal(final.EXPOSE, table.find(({ name }) => name === 'port').default);
+    const [program, file] = JSON.parse(final.ENTRYPOINT);
+    t.equal(program, 'node');
+    t.ok(existsSync(path.join(ROOT, file)) && copied.includes(file.split('/')[0]), file);
+    const [, home] = /^--from=build (\S+) \S+$/.exec(final.COPY);
+    t.equal(final.WORKDIR, home);
+    const [, admin] = /SPRITES_ADMIN_PORT=(\d+)/.exec(final.ENV);
+    t.match(final.HEALTHCHECK, `http://127.0.0.1:${admin}/healthz`);
+    t.match(final.ENV, `SPRITES_STATE=${final.VOLUME}/`);
+  });
+  t.test('stops as the service does', async (t) => {
+    t.equal(final.STOPSIGNAL, 'SIGTERM');
+    const [, grace] = /^# .*--stop-timeout (\d+)/m.exec(text);
+    t.match(deployed('sprites.service'), new RegExp(`^TimeoutStopSec=${grace}$`, 'm'));
+  });
 });
 
 t.test('the dashboard and the alerts ask only for metrics there are', async (t) => {
