@@ -419,6 +419,25 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
+  t.test('empty answers that come at once are not asked for in a tight loop', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--backoff', 300);
+    await stub.join('first');
+    const old = { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: { id: 'x' } }] };
+    (await stub.next(/^\/poll/)).answer(200, old);
+    let last = await stub.next(/^\/poll/);
+    // Nothing at all, or nothing new: it is all the same.
+    for (let i = 0; i < 8; i++) {
+      last.answer(200, i % 2 ? old : { seq: 1, sprites: [] });
+      const poll = await stub.next(/^\/poll/);
+      // A wait of 50 ms at least, unless the answer took a second to come.
+      t.ok(poll.at - last.at >= 49, `${poll.at - last.at} ms`);
+      last = poll;
+    }
+    t.notOk(one.events.some(({ state }) => state === 'offline'));
+    await one.quit();
+  });
+
   t.test('a hold that the server does not want is given up', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--hold', 60, '--backoff', 100);

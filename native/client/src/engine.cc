@@ -15,6 +15,7 @@ constexpr uint64_t kNumberWindow =
     60;  // the server remembers 64; some room for what is on the wire
 constexpr Millis kBackoffFirst{1000};
 constexpr Millis kBackoffLeast{50};
+constexpr Millis kQuick{1000};  // an empty poll answered sooner than this counts as a failure
 constexpr Millis kJitterMost{5000};
 constexpr Millis kLeavePatience{5000};
 constexpr Millis kLeaveReserve{1500};  // of which this is kept for telling the server
@@ -175,6 +176,7 @@ void Engine::startDue(Time now) {
       startJoin();
     } else {
       poll_ = startPoll(pollHold());
+      pollStarted_ = now;
     }
   }
   startThrows(now);
@@ -446,14 +448,23 @@ void Engine::onPoll(const Reply& reply, Time now) {
     return;
   }
   ackTaken_ = lastSeq_;
-  failures_ = 0;
-  nextContact_ = now + answer->retry;
   count([](Counts* counts) { counts->polls++; });
   setState({State::kOnline, false, "", Millis(0)});
   if (answer->superseded) {
     // The later poll has the place now, and gets what was not acked; both would get it twice.
     losePlace("another program polls with the same id", now);
     return;
+  }
+  const bool news = std::any_of(answer->arrivals.begin(), answer->arrivals.end(),
+                                [this](const Arrival& arrival) { return arrival.seq > lastSeq_; });
+  const bool quick = !news && answer->retry == Millis(0) && now - pollStarted_ < kQuick;
+  if (quick) {
+    // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+    failures_++;
+    nextContact_ = now + backoff(failures_);
+  } else {
+    failures_ = 0;
+    nextContact_ = now + answer->retry;
   }
   for (const Arrival& arrival : answer->arrivals) {
     events_.emplace_back([this, arrival, place = place_] { handOver(arrival, place); });

@@ -140,6 +140,7 @@ class Engine {
   Time nextContact_;
   Time throwsOpen_;  // 429, 503: nothing new is thrown before
   RequestId join_ = 0;
+  Time pollStarted_;
   RequestId poll_ = 0;     // acks lastSeq_, always: only its own answer moves that on
   RequestId ackPoll_ = 0;  // a second one while leaving, which makes the server answer the first
   RequestId leave_ = 0;
