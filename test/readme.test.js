@@ -22,13 +22,27 @@ t.test('every problem is in the README, with its status', async (t) => {
   }
 });
 
-t.test('the session with curl shows a throw arriving', async (t) => {
-  const [session] = /^ {4}A=\$\(curl[^]*?wait \$!$/m.exec(readme);
+t.test('the session with curl shows a throw arriving, and can be repeated at once', async (t) => {
+  const [session] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
   const server = await startServer(t);
   const script = session.replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
-  const { stdout } = await promisify(execFile)('bash', ['-c', script]);
-  t.match(stdout, '{"state":"delivered"}');
-  t.match(stdout, '{"seq":1,"sprites":[{"seq":1,"from":"right","sprite":{"hello":"neighbor"}}]}');
+  for (const time of ['first', 'second']) {
+    const { stdout } = await promisify(execFile)('bash', ['-c', script]);
+    t.match(stdout, '{"state":"delivered"}', time);
+    t.match(stdout, '{"seq":1,"sprites":[{"seq":1,"from":"right","sprite":{"hello":"neighbor"}}]}');
+    const { clients, waiting } = await server.status();
+    t.strictSame({ clients, waiting }, { clients: 0, waiting: 0 }, 'nobody and nothing is left');
+  }
+});
+
+t.test('the session with curl ends on a server where others are, too', async (t) => {
+  const [session] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
+  const server = await startServer(t);
+  await server.park(await server.join());
+  const script = session.replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
+  const { stdout } = await promisify(execFile)('timeout', ['30', 'bash', '-c', script]);
+  t.match(stdout, /"state":"(delivered|queued)"/);
+  t.equal((await server.status()).clients, 1);
 });
 
 t.test('every file the README names is there', async (t) => {
