@@ -242,12 +242,14 @@ t.test('SIGTERM answers a poll parked over TLS', async (t) => {
 // ---- Bounds -------------------------------------------------------------------------------------
 
 t.test('who connects and begins no handshake is bounded, and does not stay', async (t) => {
-  const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 1 } });
+  const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 2 } });
   const wires = await Promise.all(Array.from({ length: 200 }, () => (
     silent(server.tls, '127.0.0.9')
   )));
-  const { tlsConnections } = await server.until((status) => status.connectionsRefused === 195);
-  t.ok(tlsConnections <= 5, `${tlsConnections} are held`);
+  // Were the machine so slow that the first have left before the last come, some more are taken.
+  await server.until(({ connectionsRefused, tlsConnections }) => (
+    connectionsRefused > 100 && tlsConnections <= 5
+  ));
   t.equal((await secure(server.tls)).shown, 'old', 'another address is still welcome');
   await Promise.all(wires.map((wire) => wire.closed()));
   const counted = await secure(server.tls, '127.0.0.9');
