@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -379,6 +379,61 @@ t.test('too few files for one process: it takes more processes', async (t) => {
   t.equal(code, 0, result.faults.join());
   t.ok(result.engines.processes >= 3);
   t.equal(result.parkedByServer, 400);
+});
+
+/**
+ * One engine, driven as lib/swarm drives it.
+ *
+ * @returns {{pid: number, tell: (line: string) => void,
+ *     until: (done: (tick: object) => boolean) => Promise<object>}} `until` resolves with the first
+ *     tick that is done, and rejects when the engine ends before
+ */
+function startEngine(t, options) {
+  const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+  const child = spawn(join(ROOT, 'native/build/Release/swarm'), given,
+    { stdio: ['pipe', 'pipe', 'inherit'] });
+  t.teardown(() => child.kill('SIGKILL'));
+  child.stdin.on('error', () => {}); // its end is told by 'close'
+  let look = () => {};
+  const frames = new FrameReader((header) => header.type === 'tick' && look(header));
+  child.stdout.on('data', (chunk) => frames.push(chunk));
+  const ended = once(child, 'close');
+  return {
+    pid: child.pid,
+    tell: (line) => child.stdin.write(`${line}\n`),
+    until: (done) => new Promise((resolve, reject) => {
+      let last;
+      look = (tick) => {
+        last = tick;
+        if (done(tick)) resolve(tick);
+      };
+      ended.then(() => reject(new Error(`ended too early, at ${JSON.stringify(last)}`)), reject);
+    })
+  };
+}
+
+function setFiles(pid, files) {
+  execFileSync('prlimit', ['--pid', String(pid), `--nofile=${files}:`]);
+}
+
+t.test('lanes without files try again by their backoff, and come up when there are', async (t) => {
+  const server = await startServer(t, { options: { 'throw-rate': 0 } });
+  const lanes = 8;
+  const engine = startEngine(t, { port: server.port, clients: 5, lanes, throwing: 'rate', rate: 200,
+    // Shorter than an answer is waited for, 30 s: a lane that waits that long is too late.
+    limit: 25, tick: 50 });
+  engine.tell('open');
+  await engine.until(({ parked }) => parked === 5);
+  setFiles(engine.pid, 4);
+  engine.tell('throw 60000');
+  const failed = ({ connectErrors }) => connectErrors['Too many open files'] ?? 0;
+  const starved = await engine.until((tick) => failed(tick) >= lanes * 4);
+  t.ok(failed(starved) < lanes * 8, `${failed(starved)} tries: with pauses in between`);
+  t.match(starved, { connections: 5, accepted: 0, pending: lanes });
+  setFiles(engine.pid, 1000);
+  const up = await engine.until(({ connections }) => connections === 5 + lanes);
+  await engine.until(({ accepted }) => accepted >= up.accepted + lanes);
+  engine.tell('quit');
 });
 
 t.test('where no server is, it says so', async (t) => {

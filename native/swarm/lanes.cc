@@ -199,6 +199,8 @@ void Lanes::go(uint32_t index) {
     write(index);
     return;
   }
+  // Before the try: one that fails at once is lost like any other, and waits its backoff.
+  lane.state = State::kConnecting;
   const uint32_t sources = core_->options.sources;
   lane.fd = target_.connect(
       sources == 0 ? -1 : (static_cast<int64_t>(core_->options.firstClient) + index) % sources);
@@ -206,9 +208,7 @@ void Lanes::go(uint32_t index) {
   if (lane.fd < 0 || !core_->watch(lane.fd, token)) {
     core_->connectErrors.add(strerror(errno));
     lost(index);
-    return;
   }
-  lane.state = State::kConnecting;
 }
 
 void Lanes::write(uint32_t index) {
