@@ -372,6 +372,9 @@ export class Stage {
   #hurl([x, y]) {
     const { selected: body, width, height } = this.#desktop;
     if (!body || body.held || body.flight) return;
+    // In the air nothing slows it down: it would fly through the neighbor's desktop and on.
+    body.z = 0;
+    body.vz = 0;
     if (x) body.vx = x * HURL * width;
     if (y) body.vy = y * HURL * height;
   }
