@@ -94,6 +94,7 @@ function isFull() {
 }
 
 function putAway(body) {
+  if (body.flight) return; // It may be the neighbor's already.
   desktop.gone(body);
   stage.wake();
   changed();
