@@ -112,12 +112,51 @@ t.test('what is no request, or too long a head, is answered and cut off', async 
     /^HTTP\/1\.1 431 .*urn:sprites:head-too-large/s);
 });
 
-t.test('has bounds on connections and times', async (t) => {
+t.test('the 65th connection is closed, until another one goes', async (t) => {
   const { server } = await start(t);
-  t.ok(server.maxConnections > 0 && server.maxConnections <= 100);
-  t.ok(server.headersTimeout > 0 && server.headersTimeout <= 10_000);
-  t.ok(server.requestTimeout > 0 && server.requestTimeout <= 10_000);
-  t.ok(server.keepAliveTimeout > 0);
+  const ask = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
+  const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  const held = [];
+  for (let i = 0; i < 64; i++) {
+    const socket = net.connect(server.address().port, '127.0.0.1');
+    t.teardown(() => socket.destroy());
+    socket.write(ask);
+    const [answer] = await once(socket, 'data');
+    if (!answer.toString().startsWith('HTTP/1.1 200')) t.fail(`connection ${i + 1}: ${answer}`);
+    held.push(socket);
+  }
+  t.equal(await raw(server, ask), '', 'without an answer');
+  held.pop().destroy();
+  // The server learns of it in its own time.
+  let text = '';
+  while (text === '') text = await raw(server, last);
+  t.match(text, /^HTTP\/1\.1 200 /);
+});
+
+t.test('a head just below 8 KiB is taken, and one above is not', async (t) => {
+  const { server } = await start(t);
+  const head = (bytes) => {
+    const rest = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: ';
+    return `${rest}${'x'.repeat(bytes - rest.length - 4)}\r\n\r\n`;
+  };
+  t.match(await raw(server, head(8000)), /^HTTP\/1\.1 200 /);
+  t.match(await raw(server, head(8400)), /^HTTP\/1\.1 431 .*urn:sprites:head-too-large/s);
+});
+
+t.test('a head that does not end is answered 408 and cut off', async (t) => {
+  const { server } = await start(t);
+  t.equal(server.headersTimeout, 5000);
+  t.match(await raw(server, 'GET /metrics HTTP/1.1\r\nHost: a\r\n'),
+    /^HTTP\/1\.1 408 .*urn:sprites:request-timeout/s);
+});
+
+t.test('a connection is for a thousand requests', async (t) => {
+  const { server } = await start(t);
+  const text = await raw(server, 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1000)
+    + 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  t.equal(text.match(/HTTP\/1\.1 200 /g).length, 1000);
+  const [, after] = text.split(/\r\nConnection: close\r\n/i);
+  t.match(after, 'HTTP/1.1 503 ', 'what follows the one that says close');
 });
 
 t.test('a taken port is an error event, not a throw', async (t) => {
