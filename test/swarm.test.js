@@ -13,7 +13,8 @@ import { bucketOf, highestOf, Histogram } from '../lib/swarm/histogram.js';
 import { plan } from '../lib/swarm/needs.js';
 import { help, parse, table } from '../lib/swarm/options.js';
 import { reportOf } from '../lib/swarm/report.js';
-import { Interruptions } from '../lib/swarm/tally.js';
+import { resultOf } from '../lib/swarm/result.js';
+import { Interruptions, Tally } from '../lib/swarm/tally.js';
 import { ROOT, startServer } from './support/server.js';
 import { startProxy } from './support/tampering-proxy.js';
 
@@ -268,6 +269,61 @@ t.test('a sprite that is swallowed on its way is missing, and an error', async (
   const [, engine, , number] = swallowed.split('-');
   t.same(result.account.missingExamples, [`${engine}/${number}`]);
   t.match(result.faults, [/^1 sprites are missing/]);
+});
+
+t.test('a client that pauses while all drains is no stranger to blame for it', async (t) => {
+  const server = await startServer(t);
+  let swallowed;
+  let paused;
+  const proxy = await startProxy(t, server.port, (answer, path) => {
+    if (answer.sprites.length === 0) return;
+    const client = path.slice(0, 42);
+    swallowed ??= { client, id: answer.sprites[0].sprite.id };
+    if (client !== swallowed.client) paused ??= client;
+    if (client === paused) {
+      // It takes nothing and comes back long after the end.
+      answer.sprites = [];
+      answer.retry = 600_000;
+    }
+    answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed.id);
+  });
+  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 1, '--stay'];
+  const { code, result } = await swarm(t, proxy.port, args);
+  t.equal(result.connections.retries, 1);
+  t.equal(result.server.after.clients, 30, 'it has its place all the while');
+  t.equal(result.account.landedElsewhere, 0);
+  const [, engine, , number] = swallowed.id.split('-');
+  t.ok(result.account.missingExamples.includes(`${engine}/${number}`));
+  t.match(result.faults, [/sprites are missing/]);
+  t.equal(code, 1);
+});
+
+/** The result of a run of 100 clients that missed 7 sprites, as `facts` has them. */
+function missingSeven(facts) {
+  const status = { clients: 100, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
+  return resultOf({
+    options: { command: 'throw', clients: 100, throwing: 'closed', throwers: 1, seed: 1 },
+    facts: {
+      phases: {}, plan: { engines: [1], sources: 0 }, opened: { clients: 100, wanted: 100 },
+      serverParked: 100, before: { ...status, clients: 0, thrown: 0, acked: 0 },
+      drained: status, after: status, ours: 100, throwing: {}, ...facts
+    },
+    tally: new Tally(10), account: { missing: 7, unconfirmed: 0, examples: ['0/1'] },
+    engineDoubles: 0, interruptions: [], deaths: [], interrupted: false, accounted: true
+  });
+}
+
+t.test('what is missing is excused by strangers alone, and only by a law that holds', async (t) => {
+  const status = { clients: 101, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
+  const missing = { missing: 7, landedElsewhere: 0 };
+  const excused = { missing: 0, landedElsewhere: 7 };
+  t.match(missingSeven({}), { account: missing, faults: [/^7 sprites are missing/] });
+  t.match(missingSeven({ ours: 101 }).account, missing, 'one of them left meanwhile');
+  t.match(missingSeven({ drained: status }), { account: excused, faults: { length: 0 } });
+  t.match(missingSeven({ drained: { ...status, acked: 995, lost: 5 } }),
+    { account: { missing: 5, landedElsewhere: 2 }, faults: [/^5 sprites are missing/] });
+  t.match(missingSeven({ drained: { ...status, acked: 900 } }).account, missing);
+  t.match(missingSeven({ drained: null }).account, missing);
 });
 
 t.test('a sprite that comes twice is an error, not so an answer that comes again', async (t) => {

@@ -363,7 +363,10 @@ export class Run {
     this.#facts.drainSeconds = round((performance.now() - started) / 1000);
     if (this.#interrupts < 2) await sleep(ACK_MS);
     this.#facts.drained = await this.#lastStatus();
-    this.#facts.ours = this.tally.counts.parked;
+    // All that hold a place, and not those parked: one that pauses or is between two connections is
+    // no stranger. A tick later, so that who joined before the server counted is counted here too.
+    await sleep(TICK_MS * 1.2);
+    this.#facts.ours = this.tally.counts.members;
   }
 
   async #leave() {

@@ -9,7 +9,7 @@ const MOST_POINTS = 400;
 const COUNTERS = ['connections', 'closed', 'joined', 'rejoined', 'left', 'answers', 'empty',
   'retries', 'superseded', 'sent', 'resends', 'accepted', 'delivered', 'queued', 'duplicates',
   'refused', 'unsettled', 'received', 'resent', 'doubles', 'unackedLosses', 'foreign', 'mangled',
-  'badAnswers', 'skipped', 'parked', 'opening', 'gone', 'pending', 'behind'];
+  'badAnswers', 'skipped', 'parked', 'members', 'opening', 'gone', 'pending', 'behind'];
 const NAMED = ['refusals', 'problems', 'connectErrors'];
 
 /**

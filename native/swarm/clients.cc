@@ -244,7 +244,9 @@ bool Clients::keepId(uint32_t index, std::string_view body) {
   if (!readJoinAnswer(body, &join) || join.id.size() > kLongestId) return false;
   Client& client = clients_[index];
   std::copy(join.id.begin(), join.id.end(), client.id.begin());
+  dropId(&client);
   client.idLength = static_cast<uint8_t>(join.id.size());
+  members_ += client.idLength > 0 ? 1 : 0;
   client.taken = 0;
   core_->count.joined++;
   if (core_->options.hold == 0 && join.hold > 0) overdue_ = overdueAfter(join.hold);
@@ -255,8 +257,13 @@ void Clients::forgetId(uint32_t index) {
   Client& client = clients_[index];
   core_->count.unackedLosses += client.unacked;
   client.unacked = 0;
-  client.idLength = 0;
+  dropId(&client);
   client.taken = 0;
+}
+
+void Clients::dropId(Client* client) {
+  if (client->idLength > 0) members_--;
+  client->idLength = 0;
 }
 
 void Clients::pollAnswered(uint32_t index, const Response& response) {
@@ -479,7 +486,7 @@ void Clients::left(uint32_t index) {
   disconnect(index);
   core_->wheel.disarm(index);
   if (clients_[index].idLength > 0) core_->count.left++;
-  clients_[index].idLength = 0;
+  dropId(&clients_[index]);
   enter(index, kLeft);
 }
 

@@ -105,6 +105,8 @@ class Clients {
 
   uint32_t size() const { return static_cast<uint32_t>(clients_.size()); }
   uint32_t in(State state) const { return states_[state]; }
+  /** @return how many hold an id, connected or not: the places in the torus that are theirs */
+  uint32_t members() const { return members_; }
 
  private:
   static constexpr size_t kLongestId = 43;
@@ -140,6 +142,7 @@ class Clients {
   void refusedPoll(uint32_t index, const Response& response);
   bool keepId(uint32_t index, std::string_view body);
   void forgetId(uint32_t index);
+  void dropId(Client* client);
   void pause(uint32_t index, uint64_t nanoseconds);
   void lost(uint32_t index);
   void disconnect(uint32_t index);
@@ -158,6 +161,7 @@ class Clients {
   bool leaving_ = false;
   uint32_t opened_ = 0;
   uint32_t leaver_ = 0;
+  uint32_t members_ = 0;
   uint32_t returner_ = UINT32_MAX;  // the next one that comes back from a drop
   uint64_t spread_ = 0;
   double tokens_ = 0;

@@ -178,6 +178,7 @@ void Engine::tick() {
   append(&json, "process", core_.options.process);
   append(&json, "at", core_.now);
   append(&json, "parked", clients_.in(Clients::kParked));
+  append(&json, "members", clients_.members());
   append(&json, "opening", clients_.in(Clients::kUnopened));
   append(&json, "gone", clients_.in(Clients::kLeft));
   append(&json, "pending", lanes_.pending());
