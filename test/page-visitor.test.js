@@ -32,6 +32,8 @@ const PICTURES = fileURLToPath(new URL('./pictures/', import.meta.url));
 
 const { browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
 t.test(
   'a reload comes back to its place, with its sprites; closing leaves at once',
   { skip },

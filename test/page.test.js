@@ -21,6 +21,8 @@ import {
 
 const { browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
 t.test('a page alone says so, and catches what it throws', { skip }, async (t) => {
   const server = await serve();
   const page = await browser.visit(server.base);
