@@ -4,6 +4,8 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
+import { verdictOf } from './bench/million-verdict.js';
+
 const MILLION = fileURLToPath(new URL('bench/million', import.meta.url));
 const OWN_KERNEL = fileURLToPath(new URL('bench/own-kernel', import.meta.url));
 
@@ -44,7 +46,7 @@ t.test('the same run with few clients holds them, throws, and reports', async (t
   const { code, stdout, stderr } = await run(MILLION, '--clients', '200', '--rate', '200',
     '--time', '4', '--json');
   t.equal(code, 0, stderr);
-  const { server, kernel, status, swarm } = JSON.parse(stdout);
+  const { server, kernel, status, swarm, verdict } = JSON.parse(stdout);
   t.equal(status.clients, 200);
   t.match(swarm.account, { missing: 0, repeated: 0 });
   t.equal(swarm.account.received, swarm.account.accepted);
@@ -52,4 +54,23 @@ t.test('the same run with few clients holds them, throws, and reports', async (t
   t.ok(server.resident > 1e7 && server.peak >= server.resident);
   t.ok(server.heap > 1e6 && server.heap < 1e8);
   t.equal(kernel.sockets, 400, 'both ends of each connection are here');
+  t.same(verdict, { resident: server.resident, most: 600e6, holds: true, counts: false });
+});
+
+t.test('a server that takes more memory than it may is an error', async (t) => {
+  const few = ['--clients', '50', '--rate', '50', '--time', '3', '--most-resident', '10'];
+  const [said, told] = await Promise.all([run(MILLION, ...few), run(MILLION, ...few, '--json')]);
+  t.match(said, { code: 1, stdout: /^DOES NOT HOLD: server resident size at most 10 MB$/m });
+  t.equal(told.code, 1);
+  const { verdict, swarm } = JSON.parse(told.stdout);
+  t.match(verdict, { most: 10e6, holds: false, counts: true });
+  t.same(swarm.faults, [], 'that alone');
+});
+
+t.test('from a million clients on the verdict counts', async (t) => {
+  t.same(verdictOf({ clients: 1e6 }, 600e6), { resident: 600e6, most: 600e6, holds: true,
+    counts: true });
+  t.match(verdictOf({ clients: 1e6 }, 600e6 + 1), { holds: false, counts: true });
+  t.match(verdictOf({ clients: 1e6 - 1 }, 600e6 + 1), { holds: false, counts: false });
+  t.match(verdictOf({ clients: 2, mostResident: 5e6 }, 5e6 + 1), { holds: false, counts: true });
 });

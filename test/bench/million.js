@@ -18,6 +18,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import { verdictOf } from './million-verdict.js';
 import { portOf, spritesArgs } from './sprites.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -26,10 +27,6 @@ const SWARM = join(HERE, '..', '..', 'bin', 'sprites-swarm');
 /** Milliseconds between two looks, and between two lines that say how far it is. */
 const LOOK = 1000;
 const SAY = 10000;
-
-/** What the server's resident size is held to, where there are a million clients or more. */
-const MILLION = 1e6;
-const MOST_RESIDENT = 600e6;
 
 /** Bytes of memory that a client takes with both its ends on this machine, at the least. */
 const MEMORY_PER_CLIENT = 7000;
@@ -54,6 +51,7 @@ function readOptions() {
         hold: string('120'),
         ramp: string('20000'),
         processes: { type: 'string' },
+        'most-resident': { type: 'string' },
         json: { type: 'boolean', default: false },
       },
     }));
@@ -72,6 +70,8 @@ function readOptions() {
     hold: number('hold', 5),
     ramp: number('ramp', 1),
     processes: values.processes,
+    mostResident:
+      values['most-resident'] === undefined ? undefined : number('most-resident', 1) * 1e6,
     json: values.json,
   };
 }
@@ -215,6 +215,7 @@ function figures(options, before, seen, swarm) {
       caches: Object.fromEntries(caches),
     },
     status: full.counts,
+    verdict: verdictOf(options, full.resident),
     swarm,
   };
 }
@@ -222,7 +223,7 @@ function figures(options, before, seen, swarm) {
 const whole = (value) => Math.round(value).toLocaleString('en-US');
 const megabytes = (bytes) => `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: 1 })} MB`;
 
-function report({ clients, heldSeconds, server, kernel, swarm }) {
+function report({ clients, heldSeconds, server, kernel, verdict, swarm }) {
   const { account, opened, latency, throwing } = swarm;
   const caches = Object.entries(kernel.caches)
     .map(([name, bytes]) => `${name} ${whole(bytes)}`).join(', ');
@@ -245,7 +246,12 @@ function report({ clients, heldSeconds, server, kernel, swarm }) {
     ['kernel', `Linux ${kernel.release}, ${kernel.version}; ${availableParallelism()} CPU; ` +
       `Node ${process.version}`],
   ];
-  return rows.map(([name, value]) => `${name.padEnd(22)}${value}`).join('\n');
+  const lines = rows.map(([name, value]) => `${name.padEnd(22)}${value}`);
+  if (verdict.counts) {
+    lines.push(`${verdict.holds ? 'holds' : 'DOES NOT HOLD'}: server resident size at most ` +
+      megabytes(verdict.most));
+  }
+  return lines.join('\n');
 }
 
 function checkMemory({ clients }) {
@@ -279,11 +285,9 @@ async function main() {
   if (!seen.full) throw new Error('at no time were all clients there');
   const all = figures(options, before, seen, result);
   console.log(options.json ? JSON.stringify(all, null, 2) : report(all));
-  if (!options.json && options.clients >= MILLION) {
-    console.log(`${all.server.resident <= MOST_RESIDENT ? 'holds' : 'DOES NOT HOLD'}: ` +
-      `server resident size at most ${megabytes(MOST_RESIDENT)}`);
-  }
-  process.exit(code);
+  const { counts, holds } = all.verdict;
+  const ofVerdict = counts && !holds ? 1 : 0;
+  process.exit((code ?? 1) || ofVerdict); // A swarm that was killed has no code.
 }
 
 main().catch((error) => {
