@@ -135,6 +135,10 @@ export const table = [
       + ' at the workers'
   },
   {
+    name: 'connection-polls', default: '16', type: whole(1, 65536),
+    help: 'polls that Node\'s own server may have parked on one connection'
+  },
+  {
     name: 'trust-proxy', default: 'none', type: oneOf('none', 'proxy', 'forwarded'),
     help: 'whose word to take for a client\'s address: a proxy\'s by the PROXY protocol, or by'
       + ' Forwarded or X-Forwarded-For'

@@ -102,6 +102,12 @@ export const problems = {
     detail: 'Wait as long as Retry-After says, then join again; keep the id you have.',
     retryAfter: 1
   },
+  'too-many-polls': {
+    status: 429,
+    title: 'Too many polls on one connection',
+    detail: 'Wait for the answers of those parked on this connection, or open another one.',
+    retryAfter: 1
+  },
   'head-too-large': {
     status: 431,
     title: 'Request head too large',

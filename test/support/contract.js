@@ -23,6 +23,7 @@ export const PROBLEMS = {
   'expectation-failed': 417,
   'misdirected': 421,
   'too-many-throws': 429,
+  'too-many-polls': 429,
   'too-many-joins': 429,
   'head-too-large': 431,
   'too-many-connections': 503,
