@@ -309,6 +309,37 @@ async function everything(t, preset, mode) {
     await one.leave();
   });
 
+  t.test('a refusal that says nothing of the sprite is no last word', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--backoff', 100);
+    await stub.join('first');
+    await one.state('online');
+    one.say('throw', 'a', 'left', '{"id":"x"}');
+    const say = [
+      [408, problem('request-timeout')], // cut off on the way
+      [403, '<html>Sign in to this network'], [404, ''], [200, '<html>Welcome'], // a portal's
+      [400, { type: 'about:blank', title: 'Bad Request' }], [502, 'Bad Gateway'] // a proxy's
+    ];
+    const settled = one.until(({ tag }) => tag === 'a');
+    const next = () => Promise.race([stub.next(/^\/throw/), settled]);
+    for (const [status, body] of say) (await next()).answer(status, body);
+    const last = await next();
+    t.strictSame(one.results, [], 'all of them tried again');
+    t.equal(last.query.get('n'), '1', 'under the same number');
+    last.answer(202, { state: 'duplicate' });
+    t.match(await settled, { outcome: 'queued', repeated: true });
+    t.equal((await one.counts()).resent, say.length);
+    await one.quit();
+
+    const few = probe(t, stub.url, '--attempts', 1);
+    await stub.join('second');
+    await few.state('online');
+    few.say('throw', 'b', 'left', '{"id":"y"}');
+    (await stub.next(/^\/throw\/second/)).answer(404, '<html>');
+    t.match(await few.until(({ tag }) => tag === 'b'), { outcome: 'unknown', yours: false });
+    await few.quit();
+  });
+
   t.test('throws under way are bounded', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--pending', 3, '--parallel', 2);

@@ -62,6 +62,11 @@ ThrowResult unknown(std::string detail) {
   return result;
 }
 
+/** Whether a sprites server wrote it, rather than a proxy or a captive portal on the way. */
+bool isFromServer(const Problem& problem) {
+  return problem.type.compare(0, sizeof(kProblem) - 1, kProblem) == 0;
+}
+
 /** One line on an answer that is not the wanted one. */
 std::string describe(const Reply& reply, const Problem& problem) {
   if (!reply.answered) return reply.error;
@@ -377,11 +382,13 @@ void Engine::onThrowRefused(Throws::iterator pending, const Reply& reply, Time n
     }
     result.outcome = Outcome::kLater;
     result.retry = wait;
-  } else if (reply.status >= 500) {  // a proxy's, mostly: 502 and 504 leave open what was taken
+  } else if (reply.status >= 500 || reply.status == 408 || !isFromServer(problem)) {
+    // It says nothing of the sprite: a proxy's 502 or 504, a captive portal's 404, a request that
+    // was cut off on the way.
     pending->maybeTaken = true;
     postpone(pending, reply.retryAfter, now);
     return;
-  } else if (pending->maybeTaken && (isProblem(problem, "stale-number") || problem.type.empty())) {
+  } else if (pending->maybeTaken && isProblem(problem, "stale-number")) {
     result.outcome = Outcome::kUnknown;
   } else {
     result.outcome = Outcome::kRefused;
