@@ -1,3 +1,6 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +11,7 @@ import { Probe } from './support/cpp-probe.js';
 import { FaultProxy } from './support/cpp-proxy.js';
 import { ServerProcess } from './support/cpp-server.js';
 import { problem, Stub } from './support/cpp-stub.js';
+import { shown } from './support/readme.js';
 
 /**
  * The C++ client against the running server, with faults in between. Everything runs three times:
@@ -644,7 +648,6 @@ t.test('it compiles where curl\'s header brings macros named min and max, as on 
 t.test('a fresh project finds it: by find_package and by pkg-config, static and shared',
   { skip: lacking }, async (t) => {
     const dir = t.testdir({ static: {}, shared: {} });
-    const hello = readFileSync(join(ROOT, SOURCE, 'examples/hello.cc'), 'utf8');
     const server = await ServerProcess.start(t);
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     for (const kind of ['static', 'shared']) {
@@ -657,19 +660,16 @@ t.test('a fresh project finds it: by find_package and by pkg-config, static and 
 
       const fresh = join(dir, kind, 'fresh');
       mkdirSync(fresh);
-      writeFileSync(join(fresh, 'hello.cc'), hello);
-      writeFileSync(join(fresh, 'CMakeLists.txt'), [
-        'cmake_minimum_required(VERSION 3.16)',
-        'project(fresh LANGUAGES CXX)',
-        `find_package(sprites ${version} REQUIRED)`,
-        'add_executable(hello hello.cc)',
-        'target_link_libraries(hello PRIVATE sprites::sprites)',
-        ''
-      ].join('\n'));
+      const options = 'sprites::Options options;';
+      const hello = shown('A program with this `hello.cc`');
+      t.match(hello, options);
+      writeFileSync(join(fresh, 'hello.cc'),
+        hello.replace(options, `${options} options.server = "${server.url}";`));
+      writeFileSync(join(fresh, 'CMakeLists.txt'), shown('and this `CMakeLists.txt`'));
       const made = await cmakeBuild({
         source: fresh, into: join(fresh, 'build'), define: { CMAKE_PREFIX_PATH: prefix }
       });
-      t.match(await tool(join(made, 'hello'), [server.url]), /^caught: rocket by the right edge$/m,
+      t.strictSame(await helloSays(t, join(made, 'hello')), ['rocket', 'taken'],
         `${kind}: find_package`);
 
       const lib = (await tool('find', [prefix, '-name', 'pkgconfig'])).trim();
@@ -677,9 +677,24 @@ t.test('a fresh project finds it: by find_package and by pkg-config, static and 
       const flags = await tool('pkg-config', ['--cflags', '--libs', 'sprites'], { env });
       t.equal((await tool('pkg-config', ['--modversion', 'sprites'], { env })).trim(), version);
       const program = join(dir, kind, 'hello');
-      await tool('g++', ['-std=c++17', join(fresh, 'hello.cc'), '-o', program,
+      await tool('g++', ['-std=c++17', join(ROOT, SOURCE, 'examples/hello.cc'), '-o', program,
         ...flags.trim().split(/\s+/)]);
       t.match(await tool(program, [server.url], { env }), /^caught: rocket by the right edge$/m,
         `${kind}: pkg-config`);
     }
   });
+
+/** What the README's program says, in alphabetical order; then Enter ends it. */
+async function helloSays(t, program) {
+  const child = spawn(program, [], { env: plainEnvironment(), timeout: 60_000 });
+  t.teardown(() => child.kill('SIGKILL'));
+  const ended = once(child, 'close');
+  let said = '';
+  for await (const chunk of child.stdout) {
+    said += chunk;
+    if (said.split('\n').length > 2) child.stdin.end('\n');
+  }
+  const [code, signal] = await ended;
+  assert.deepEqual({ code, signal }, { code: 0, signal: null }, said);
+  return said.trim().replace(/delivered|queued/, 'taken').split('\n').sort();
+}

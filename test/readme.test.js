@@ -1,14 +1,15 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import t from 'tap';
 
 import { table } from '../lib/config.js';
 import { problems } from '../lib/errors.js';
+import { plainEnvironment } from './support/cpp-build.js';
+import { readme, shown } from './support/readme.js';
 import { startServer } from './support/server.js';
-
-const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
 
 t.test('every option is in the README, with its default', async (t) => {
   for (const { name, default: usual } of table) {
@@ -43,6 +44,18 @@ t.test('the session with curl ends on a server where others are, too', async (t)
   const { stdout } = await promisify(execFile)('timeout', ['30', 'bash', '-c', script]);
   t.match(stdout, /"state":"(delivered|queued)"/);
   t.equal((await server.status()).clients, 1);
+});
+
+t.test('the module of the protocol throws a sprite and catches it', async (t) => {
+  const server = await startServer(t);
+  const script = shown('Save this in the checkout as `hello.mjs`');
+  t.match(script, 'console.log(thrown, state); // true delivered');
+  const base = `http://127.0.0.1:${server.port}`;
+  const file = join(t.testdir(), 'hello.mjs'); // in the checkout, as the README says
+  writeFileSync(file, script.replace('http://127.0.0.1:8080', base));
+  const { stdout } = await promisify(execFile)(process.execPath, [file],
+    { env: plainEnvironment(), timeout: 60_000 });
+  t.same(stdout.trim().split('\n').sort(), ['star right', 'true delivered']);
 });
 
 t.test('every file the README names is there', async (t) => {
