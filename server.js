@@ -6,6 +6,7 @@ import { check, printCheck } from './lib/check.js';
 import { helpText, OptionError, readOptions } from './lib/config.js';
 import { describeFileLimit, fileLimit } from './lib/files.js';
 import { createFront } from './lib/front.js';
+import { authority, explained } from './lib/listening.js';
 import { createLog } from './lib/log.js';
 import { createMetrics } from './lib/metrics.js';
 import { createNodeServer, openDoor } from './lib/node-server.js';
@@ -43,7 +44,8 @@ export async function start(given, log = createLog('silent')) {
   const sources = new Sources(given);
   const pool = new Pool(given, sources);
   const state = takeState({ pool, options: given, log });
-  const transient = await reserveTransientPort(given);
+  const transient = await explained({ host: 'host', port: 'transient-port' },
+    { host: given.host, port: given.transientPort }, reserveTransientPort(given));
   const options = { ...given, transientPort: transient.port };
 
   const metrics = createMetrics({ status, front: counts, version: version() });
@@ -99,12 +101,17 @@ export async function start(given, log = createLog('silent')) {
   }
 
   try {
-    const tls = await openTls({ routes, sources, tally, options, log });
+    const tls = await explained({ host: 'host', port: 'tls-port' },
+      { host: options.host, port: options.tlsPort },
+      openTls({ routes, sources, tally, options, log }));
     open.push(tls);
-    const admin = await openAdmin({ options, metrics, ready: () => !draining, log });
+    const admin = await explained({ host: 'admin-host', port: 'admin-port' },
+      { host: options.adminHost, port: options.adminPort },
+      openAdmin({ options, metrics, ready: () => !draining, log }));
     open.push(admin);
     await workers.ready;
-    const port = await door.listen(options.host, options.port);
+    const port = await explained({ host: 'host', port: 'port' }, options,
+      door.listen(options.host, options.port));
     // Starting up is no stall that anybody feels.
     metrics.forgetStalls();
     state.taken();
@@ -141,7 +148,7 @@ export async function main(args, environment) {
     else await run(options);
   } catch (error) {
     process.exitCode = error instanceof OptionError ? 2 : 1;
-    process.stderr.write(`sprites: ${explain(error)}\n`);
+    process.stderr.write(`sprites: ${error.message}\n`);
   }
 }
 
@@ -158,11 +165,13 @@ async function run(options) {
   });
   const starting = start(options, log);
   const { port, transientPort, tlsPort, adminPort, stop } = await starting;
-  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
-  print(`Sprites ${version()} listens on http://${host}:${port}/`);
-  if (transientPort) print(`Workers take joins, throws and leaves on http://${host}:${transientPort}/`);
-  if (tlsPort) print(`TLS is served on https://${host}:${tlsPort}/`);
-  if (adminPort) print(`Metrics are on http://${options.adminHost}:${adminPort}/metrics`);
+  const { host, adminHost } = options;
+  print(`Sprites ${version()} listens on http://${authority(host, port)}/`);
+  if (transientPort) {
+    print(`Workers take joins, throws and leaves on http://${authority(host, transientPort)}/`);
+  }
+  if (tlsPort) print(`TLS is served on https://${authority(host, tlsPort)}/`);
+  if (adminPort) print(`Metrics are on http://${authority(adminHost, adminPort)}/metrics`);
   print(`There is room for ${options.capacity} clients. `
     + describeFileLimit(options.capacity, fileLimit()));
   await signal;
@@ -172,13 +181,6 @@ async function run(options) {
 
 function print(line) {
   process.stdout.write(`${line.trimEnd()}\n`);
-}
-
-function explain(error) {
-  if (error.code === 'EADDRINUSE') {
-    return `${error.address}:${error.port} is taken by another program: choose another port`;
-  }
-  return error.message;
 }
 
 function version() {

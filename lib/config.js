@@ -220,8 +220,8 @@ export const table = [
 ];
 
 const SWITCHES = [
-  { name: 'help', help: 'print this and exit' },
-  { name: 'version', help: 'print the version and exit' }
+  { name: 'help', short: ['h'], help: 'print this and exit' },
+  { name: 'version', short: ['v', 'V'], help: 'print the version and exit' }
 ];
 
 const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
@@ -264,15 +264,17 @@ const together = [
  *
  * @param {string[]} args the command line, without node and program
  * @param {Record<string, string | undefined>} [environment]
- * @returns {object} camel-case names to values; only `help` when asked for that, whatever else is
- *     wrong, and `version` when asked for
+ * @returns {object} camel-case names to values; only `help` or `version` when asked for that,
+ *     whatever else is wrong
  * @throws {OptionError} saying in one line which option is wrong and what it expects
  */
 export function readOptions(args, environment = {}) {
-  if (args.includes('--help')) return { help: true };
+  for (const { name, short } of SWITCHES) {
+    const spellings = [`--${name}`, ...short.map((letter) => `-${letter}`)];
+    if (args.some((arg) => spellings.includes(arg))) return { [name]: true };
+  }
   const given = parse(args);
   const options = {};
-  for (const { name } of SWITCHES) if (given[name]) options[name] = true;
   for (const { name, type, default: usual } of table) {
     const [value, where] = given[name] !== undefined ? [given[name], `--${name}`]
       : environment[variable(name)] ? [environment[variable(name)], variable(name)]
@@ -307,7 +309,9 @@ export function helpText() {
     ...table.map(({ name, type, default: usual, help }) => [
       `--${name} ${type.unit.toUpperCase()}`, `${help} (default ${usual})`
     ]),
-    ...SWITCHES.map(({ name, help }) => [`--${name}`, help])
+    ...SWITCHES.map(({ name, short, help }) => [
+      [`--${name}`, ...short.map((letter) => `-${letter}`)].join(', '), help
+    ])
   ];
   const width = Math.max(...rows.map(([left]) => left.length));
   return [

@@ -106,6 +106,7 @@ t.test('it says for how many clients it has room and how many the file limit all
 
 t.test('--help prints every option and exits 0', async (t) => {
   const { code, out, err } = await run(t, [SPRITES, '--help']);
+  t.strictSame(await run(t, [SPRITES, '-h']), { code, out, err }, '-h is the same');
   t.equal(code, 0);
   t.equal(err, '');
   for (const name of ['port', 'host', 'capacity', 'hold', 'lease', 'max-sprite', 'mailbox',
@@ -116,7 +117,12 @@ t.test('--help prints every option and exits 0', async (t) => {
 });
 
 t.test('--version prints the version and exits 0', async (t) => {
-  t.strictSame(await run(t, [SPRITES, '--version']), { code: 0, out: `${version}\n`, err: '' });
+  for (const flag of ['--version', '-v', '-V']) {
+    t.strictSame(await run(t, [SPRITES, flag]), { code: 0, out: `${version}\n`, err: '' }, flag);
+  }
+  const env = { SPRITES_PORT: 'x' };
+  t.equal((await run(t, [SPRITES, '--version'], { env })).out, `${version}\n`,
+    'whatever is in the environment');
 });
 
 t.test('a wrong option is one line and exit code 2', async (t) => {
@@ -149,25 +155,71 @@ t.test('a wrong option is one line and exit code 2', async (t) => {
   });
 });
 
+/** Options with a certificate of its own. */
+function certificate(t) {
+  const dir = mkdtempSync(join(tmpdir(), 'sprites-tls-'));
+  t.teardown(() => rmSync(dir, { recursive: true }));
+  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt',
+    'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost', '-keyout', key,
+    '-out', cert], { stdio: 'ignore' });
+  return ['--tls-cert', cert, '--tls-key', key];
+}
+
+/** Takes a port that is free. */
+async function take(t, host) {
+  const other = createServer();
+  other.listen(0, host);
+  await once(other, 'listening');
+  t.teardown(() => other.close());
+  return other.address().port;
+}
+
 for (const door of DOORS) {
   t.test(`a taken port is one line and exit code 1 (${door})`, async (t) => {
-    const other = createServer();
-    other.listen(0, '127.0.0.1');
-    await once(other, 'listening');
-    t.teardown(() => other.close());
-    const port = String(other.address().port);
-    refusedWith(t, await run(t, [process.execPath, SPRITES, '--door', door, '--host', '127.0.0.1',
-      '--port', port]), 1, new RegExp(`${port} is taken`));
+    for (const [host, where] of [['127.0.0.1', '127\\.0\\.0\\.1'], ['::', '\\[::\\]']]) {
+      const port = await take(t, host);
+      refusedWith(t, await run(t, [SPRITES, '--door', door, '--host', host, '--port', `${port}`]), 1,
+        new RegExp(`^sprites: ${where}:${port} is taken .*choose another port by --port\\n`));
+    }
   });
 
   t.test(`a host that is not there is one line and exit code 1 (${door})`, async (t) => {
-    for (const host of ['203.0.113.7', 'nowhere.invalid']) {
-      const ended = await run(t, [process.execPath, SPRITES, '--door', door, '--host', host,
-        '--port', '0']);
-      refusedWith(t, ended, 1, /./);
+    const hosts = {
+      '203.0.113.7': /^sprites: 203\.0\.113\.7:0 is no address of this host: .* --host/,
+      '2001:db8::7': /^sprites: \[2001:db8::7\]:0 is .*--host/,
+      'nowhere.invalid': /^sprites: nowhere\.invalid:0 is a name .*--host/
+    };
+    for (const [host, pattern] of Object.entries(hosts)) {
+      refusedWith(t, await run(t, [SPRITES, '--door', door, '--host', host, '--port', '0']), 1,
+        pattern);
     }
   });
+
+  t.test(`a port for the privileged only is one line and exit code 1 (${door})`, async (t) => {
+    // Where every port is everybody's, there is nothing to refuse.
+    const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
+    if (Number(readFileSync(file, 'utf8')) < 2) return;
+    const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
+    refusedWith(t, await run(t, [...ordinary, SPRITES, '--door', door, '--host', '127.0.0.1',
+      '--port', '1']), 1, /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/);
+  });
 }
+
+t.test('a port that can\'t be had is told by the option it is given by', async (t) => {
+  const port = await take(t, '127.0.0.1');
+  const ways = {
+    'admin-port': ['--admin-port', `${port}`],
+    'tls-port': ['--tls-port', `${port}`, ...certificate(t)],
+    'transient-port': ['--workers', '1', '--transient-port', `${port}`]
+  };
+  for (const [name, args] of Object.entries(ways)) {
+    refusedWith(t, await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', ...args]), 1,
+      new RegExp(`^sprites: 127\\.0\\.0\\.1:${port} is taken .*--${name}\\n`));
+  }
+  refusedWith(t, await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', '--admin-port', '0',
+    '--admin-host', '203.0.113.7']), 1, /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/);
+});
 
 t.test('a missing or broken addon is one line that says what to do', async (t) => {
   const tree = mkdtempSync(join(tmpdir(), 'sprites-tree-'));

@@ -96,9 +96,14 @@ t.test('messages are one line each, and name the option', async (t) => {
   }
 });
 
-t.test('switches', async (t) => {
-  t.equal(readOptions(['--help']).help, true);
-  t.equal(readOptions(['--version']).version, true);
+t.test('switches, long and short, whatever else is wrong', async (t) => {
+  for (const help of ['--help', '-h']) t.strictSame(readOptions([help]), { help: true }, help);
+  for (const version of ['--version', '-v', '-V']) {
+    t.strictSame(readOptions([version]), { version: true }, version);
+    t.strictSame(readOptions([version], { SPRITES_PORT: 'x' }), { version: true }, version);
+    t.strictSame(readOptions(['--port', 'x', version]), { version: true }, version);
+  }
+  for (const flag of ['-h', '-v', '-V']) t.match(helpText(), ` ${flag}`);
 });
 
 t.test('what options must hold among each other', async (t) => {

@@ -1,0 +1,48 @@
+/**
+ * What an operator is told of a port that can't be had: where, why, and which option mends it.
+ */
+
+/** What each error of the system calls for, by its code. */
+const CURES = {
+  EADDRINUSE: ({ port }) => `is taken by another program: choose another port by --${port}`,
+  EADDRNOTAVAIL: ({ host }) => 'is no address of this host: give one that it has by'
+    + ` --${host}, or 0.0.0.0 for all of them`,
+  EAFNOSUPPORT: ({ host }) => `is of a family this host does not speak: give another by --${host}`,
+  EACCES: ({ port }) => `takes a privilege: choose a port from 1024 up by --${port}, or give the`
+    + ' program CAP_NET_BIND_SERVICE',
+  ENOTFOUND: ({ host }) => `is a name nobody knows: give an address by --${host}`,
+  EAI_AGAIN: ({ host }) => `is a name nobody can be asked about now: give an address by --${host}`
+};
+
+/** The calls of the system whose errors these are: a key that can't be read is another matter. */
+const CALLS = ['listen', 'bind', 'getaddrinfo'];
+
+/**
+ * @param {string} host an address or a name
+ * @param {number} port
+ * @returns {string} both, as in a URL: IPv6 in brackets
+ */
+export function authority(host, port) {
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/**
+ * Lets an error of a way in be understood.
+ *
+ * @template T
+ * @param {{host: string, port: string}} names the options it is opened by, without their dashes
+ * @param {{host: string, port: number}} values what they say
+ * @param {Promise<T>} opening
+ * @returns {Promise<T>} the same; its error has a message that says what to do about it
+ */
+export async function explained(names, { host, port }, opening) {
+  try {
+    return await opening;
+  } catch (error) {
+    const cure = CURES[error.code];
+    if (cure !== undefined && CALLS.includes(error.syscall)) {
+      error.message = `${authority(host, port)} ${cure(names)}`;
+    }
+    throw error;
+  }
+}
