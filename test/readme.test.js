@@ -23,6 +23,38 @@ t.test('every problem is in the README, with its status', async (t) => {
   }
 });
 
+t.test('the live counts are in the README, every one, and nothing else is', async (t) => {
+  const [table] = /^### The live counts$[^]*?^## /m.exec(readme);
+  const rows = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)];
+  const namesIn = (text) => [...text.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const documented = rows.flatMap(([, names]) => namesIn(names));
+  const native = rows.filter(([, , text]) => text.startsWith('native door:'))
+    .flatMap(([, names]) => namesIn(names));
+  t.ok(documented.length > 30 && native.length > 3, 'there is a table');
+  t.equal(new Set(documented).size, documented.length, 'each is there once');
+
+  const all = documented.toSorted();
+  const servers = {
+    'without workers': [{}, all],
+    'with workers': [{ options: { workers: 1, 'transient-port': 0 } }, all],
+    'by --door node': [{ door: 'node' }, all.filter((name) => !native.includes(name))]
+  };
+  for (const [name, [how, expected]] of Object.entries(servers)) {
+    const server = await startServer(t, how);
+    await server.poll('nobody');
+    await server.join();
+    await server.leave(await server.join());
+    const status = await server.status();
+    t.strictSame(Object.keys(status).toSorted(), expected, name);
+    const [, , reasons] = rows.find(([, names]) => names === '`lostReasons`');
+    t.strictSame(Object.keys(status.lostReasons), namesIn(reasons).slice(1), 'reasons of lost');
+    t.strictSame(status.refused, { 'unknown-client': 1 });
+    const { joined, clients, left, expired } = status;
+    t.equal(joined, clients + left + expired);
+    await server.stop();
+  }
+});
+
 t.test('the session with curl shows a throw arriving, and can be repeated at once', async (t) => {
   const [session] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
   const server = await startServer(t);
