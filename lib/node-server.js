@@ -9,7 +9,6 @@ import { problemDocument, problems } from './errors.js';
  * and the whole contract where there is no front door.
  */
 
-
 /** How often Node looks for connections whose time is up, in milliseconds. */
 const SWEEP = 1000;
 
