@@ -489,7 +489,7 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
   const { says, code } = await startAndEnd({ state, port: other.address().port });
   other.close();
   t.equal(code, 1);
-  t.match(says, /^sprites: 127\.0\.0\.1:\d+ is taken by another program: choose another port\n$/);
+  t.match(says, /^sprites: 127\.0\.0\.1:\d+ is taken by another program: choose another port by --port\n$/);
   t.strictSame(readdirSync(directory), ['state']);
   t.ok(readFileSync(state).equals(bytes));
   const server = await startServer(t, { options: { ...QUICK, state } });
