@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
+  'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
