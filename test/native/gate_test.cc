@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 
 namespace {
 
@@ -101,10 +102,12 @@ void alarmRings() {
 
 }  // namespace
 
-int main() {
+int main() try {
   withoutPace();
   tooSoon();
   whatIsLeftOver();
   alarmRings();
   puts("gate: open, shut, and open again");
+} catch (const std::exception& error) {
+  fail(error.what(), __LINE__);
 }
