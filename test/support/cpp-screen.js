@@ -14,8 +14,9 @@ export class Screen {
   /** @param {{width: number, height: number}} size in pixels */
   static async start(t, { width, height }) {
     const screen = new Screen();
+    // It would start anew when the last program goes, the hand for one, and lose who just comes.
     const xvfb = spawn('Xvfb', [
-      '-displayfd', '3', '-screen', '0', `${width}x${height}x24`, '-nolisten', 'tcp', '-br'
+      '-displayfd', '3', '-screen', '0', `${width}x${height}x24`, '-nolisten', 'tcp', '-br', '-noreset'
     ], { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] });
     const ended = once(xvfb, 'close');
     t.teardown(async () => {
