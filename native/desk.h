@@ -49,13 +49,6 @@ class Desk {
   virtual void drop(uint32_t record, uint32_t connection) = 0;
 };
 
-/** The id of a request that has one. */
-inline Id idOf(const HotRequest& request) {
-  Id id;
-  memcpy(id.bytes, request.id, sizeof id.bytes);
-  return id;
-}
-
 /** The pool, in its own process. */
 class PoolDesk : public Desk {
  public:
@@ -75,7 +68,7 @@ class PoolDesk : public Desk {
   std::optional<Outcome> throwSprite(Ticket, const HotRequest& request,
                                      std::string_view text) override {
     const uint64_t number = request.hasNumber ? request.number : kNoNumber;
-    return clients_->throwSprite(idOf(request), request.edge, number, text, clock_());
+    return clients_->throwSprite(request.id, request.edge, number, text, clock_());
   }
 
   std::optional<Outcome> leave(Ticket, const Id& id) override {
@@ -84,11 +77,10 @@ class PoolDesk : public Desk {
   }
 
   Outcome poll(uint32_t connection, const HotRequest& request, uint32_t* record) override {
-    const Id id = idOf(request);
-    *record = clients_->find(id);
+    *record = clients_->find(request.id);
     const uint32_t hold = request.hasHold ? request.hold : kNoHold;
     if (request.hasHold && hold == kNoHold) return clients_->refuse(Outcome::kBadHold);
-    return clients_->poll(id, request.ack, hold, CarriedBy::kFront, connection);
+    return clients_->poll(request.id, request.ack, hold, CarriedBy::kFront, connection);
   }
 
   void drop(uint32_t record, uint32_t connection) override {

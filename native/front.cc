@@ -521,7 +521,7 @@ bool Front::serve(Connection& connection, const HotRequest& request, const char*
           desk_->throwSprite(ticket, request, {head + request.headLength, request.bodyLength});
       break;
     case Route::kLeave:
-      outcome = desk_->leave(ticket, idOf(request));
+      outcome = desk_->leave(ticket, request.id);
       break;
   }
   // A throw to oneself, alone, may have closed this very connection.

@@ -220,7 +220,7 @@ class HeadReader {
     }
     uint8_t bad = 0;
     size_t from = 0;
-    for (size_t byte = 0; byte < sizeof out_->id; ++byte) {
+    for (size_t byte = 0; byte < sizeof out_->id.bytes; ++byte) {
       if (isHyphenPlace(from)) {
         if (at_[from] != '-') return Verdict::kHandOver;
         ++from;
@@ -228,7 +228,7 @@ class HeadReader {
       const uint8_t high = hexOf(at_[from]);
       const uint8_t low = hexOf(at_[from + 1]);
       bad |= high | low;
-      out_->id[byte] = static_cast<uint8_t>(high << 4 | (low & 0xf));
+      out_->id.bytes[byte] = static_cast<uint8_t>(high << 4 | (low & 0xf));
       from += 2;
     }
     if ((bad & 0xf0) != 0) return Verdict::kHandOver;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "id.h"
 #include "torus.h"
 
 namespace sprites {
@@ -37,7 +38,7 @@ struct HotRequest {
   Edge edge;              // of a throw
   bool hasHold;           // hold was given
   bool hasNumber;         // n was given
-  uint8_t id[16];         // of poll, throw and leave: the uuid's bytes
+  Id id;                  // of poll, throw and leave
   uint64_t ack;           // of a poll; 0 when not given. Up to 2^53 - 1
   uint64_t number;        // of a throw: its n. Up to 2^53 - 1
   uint32_t hold;          // of a poll, seconds, as asked; not yet held against the server's bounds

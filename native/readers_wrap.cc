@@ -37,9 +37,7 @@ Local<Value> spanOrNull(std::string_view bytes, const HeadSpan& span) {
   return Nan::Encode(bytes.data() + span.offset, span.length, Nan::BINARY);
 }
 
-Local<Value> uuidOf(const uint8_t (&bytes)[16]) {
-  Id id;
-  memcpy(id.bytes, bytes, sizeof id.bytes);
+Local<Value> uuidOf(const Id& id) {
   char text[36];
   id.format(text);
   return stringOf({text, sizeof text});

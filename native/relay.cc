@@ -50,7 +50,7 @@ std::optional<Outcome> RelayDesk::leave(Ticket ticket, const Id& id) {
 
 std::optional<Outcome> RelayDesk::throwSprite(Ticket ticket, const HotRequest& request,
                                               std::string_view text) {
-  return throwSprite(ticket, idOf(request), request.edge,
+  return throwSprite(ticket, request.id, request.edge,
                      request.hasNumber ? request.number : kNoNumber, text);
 }
 

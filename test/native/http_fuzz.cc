@@ -55,9 +55,8 @@ void checkHot(const std::string& input, const HotRequest& request) {
 
 bool same(const HotRequest& a, const HotRequest& b) {
   return a.route == b.route && a.edge == b.edge && a.hasHold == b.hasHold &&
-         a.hasNumber == b.hasNumber && std::equal(a.id, a.id + sizeof a.id, b.id) &&
-         a.ack == b.ack && a.number == b.number && a.hold == b.hold &&
-         a.headLength == b.headLength && a.bodyLength == b.bodyLength &&
+         a.hasNumber == b.hasNumber && a.id == b.id && a.ack == b.ack && a.number == b.number &&
+         a.hold == b.hold && a.headLength == b.headLength && a.bodyLength == b.bodyLength &&
          a.forwardedFor.offset == b.forwardedFor.offset &&
          a.forwardedFor.length == b.forwardedFor.length &&
          a.forwarded.offset == b.forwarded.offset && a.forwarded.length == b.forwarded.length;
