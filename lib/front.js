@@ -113,11 +113,7 @@ export function createFront({ pool, sources, options, routes, server, tally, rel
   return {
     async listen(host, port, { shared = false } = {}) {
       const { address } = await lookup(host);
-      try {
-        return front.listen(address, port, BACKLOG, shared);
-      } catch (error) {
-        throw Object.assign(error, { address: host, port });
-      }
+      return front.listen(address, port, BACKLOG, shared);
     },
     status: () => front.status(),
     addWorker: () => front.addWorker(),

@@ -1,6 +1,7 @@
 import process from 'node:process';
 
 import { createFront } from './front.js';
+import { explained } from './listening.js';
 import { createLog } from './log.js';
 import { createNodeServer } from './node-server.js';
 import { RemotePool } from './remote-pool.js';
@@ -77,6 +78,8 @@ process.on('message', ({ stop }) => {
   }, LOOK);
 });
 
-await front.listen(options.host, options.transientPort, { shared: true });
+const { host, transientPort: port } = options;
+await explained({ host: 'host', port: 'transient-port' }, { host, port },
+  front.listen(host, port, { shared: true }));
 process.send({ ready: true });
 setInterval(report, REPORT).unref();

@@ -57,11 +57,7 @@ const PATIENCE = 5000;
 export async function reserveTransientPort({ workers, transientPort, host }) {
   if (workers === 0) return { port: 0, close() {} };
   const { address } = await lookup(host);
-  try {
-    return new (loadAddon().Reservation)(address, transientPort);
-  } catch (error) {
-    throw Object.assign(error, { address: host, port: transientPort });
-  }
+  return new (loadAddon().Reservation)(address, transientPort);
 }
 
 function countersOf(counts = {}) {
