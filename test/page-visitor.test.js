@@ -18,7 +18,6 @@ import {
   memory,
   noisePng,
   online,
-  place,
   png,
   remembers,
   resting,
@@ -30,7 +29,7 @@ import {
 
 const PICTURES = fileURLToPath(new URL('./pictures/', import.meta.url));
 
-const { browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+const { beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -324,11 +323,7 @@ t.test('what can\'t be taken is said: too many files, too large ones', { skip },
 t.test('a screen reader hears the news while they pour in', { skip }, async (t) => {
   const server = await serve('--throw-rate', '0');
   const page = await browser.visit(server.base);
-  const client = new Client({ base: server.base, onSprite() {} });
-  client.start();
-  await clients(server, 2);
-  await among(page);
-  const [, , rows] = await place(page);
+  const { client, edges: [edge] } = await beside(server, page);
   // What it says by itself is said: no timer of before the clock is pending.
   await page.waitForFunction(() => {
     const text = (id) => document.getElementById(id).textContent;
@@ -344,7 +339,7 @@ t.test('a screen reader hears the news while they pour in', { skip }, async (t) 
   const heard = async () => /A fish came in by/.test(await page.textContent('#news'));
   for (let i = 1; i <= 100 && !(await heard()); i += 1) {
     const sprite = { id: `news-${i}`, picture: 'fish', at: 0.5, speed: [0, 0] };
-    await client.throw(rows === 1 ? 'left' : 'up', sprite);
+    await client.throw(edge, sprite);
     await until(page, 'caught', i);
     await page.clock.runFor(300);
   }
@@ -397,12 +392,7 @@ t.test('after a sleep it asks again at once: the parked poll may be dead', { ski
 t.test('what comes in is never trusted', { skip }, async (t) => {
   const server = await serve('--throw-rate', '0');
   const page = await browser.visit(server.base);
-  const client = new Client({ base: server.base, onSprite() {} });
-  client.start();
-  await clients(server, 2);
-  await among(page);
-  const [, , rows] = await place(page);
-  const edge = rows === 1 ? 'left' : 'up';
+  const { client, edges: [edge] } = await beside(server, page);
   const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
   const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
   const bomb = png(30_000, 30_000, Buffer.alloc(40));
@@ -451,15 +441,9 @@ t.test('a full desktop: nobody\'s own makes way, and nothing gets lost', { skip 
   t.equal((await look(page)).sprites, 200, 'and what the visitor takes changes nothing');
 
   const seen = [];
-  const client = new Client({
-    base: server.base,
-    onSprite: (sprite, { from }) => seen.push({ ...sprite, from }),
-  });
-  client.start();
-  await clients(server, 2);
-  await among(page);
-  const [, , rows] = await place(page);
-  const [edge, from] = rows === 1 ? ['left', 'right'] : ['up', 'down'];
+  const { client, edges: [edge, from] } = await beside(
+    server, page, (sprite, { from: by }) => seen.push({ ...sprite, from: by }),
+  );
   const guest = { id: 'guest', picture: 'ghost', at: 0.25, speed: [2.5, 0], name: 'Boo' };
   t.match(await client.throw(edge, guest), { thrown: true });
   t.ok(await soon(async () => seen.length > 0), 'it flies on, by the opposite edge');

@@ -1,6 +1,5 @@
 /* global document */
 import t from 'tap';
-import { Client } from '../lib/page/protocol.js';
 import {
   among,
   browserRig,
@@ -19,7 +18,7 @@ import {
 
 /** Pages that throw: to each other, to themselves, and into a server that is not there. */
 
-const { browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+const { beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -87,15 +86,9 @@ t.test('it enters by the opposite edge, at the same height and as fast', { skip 
   const server = await serve();
   const page = await browser.visit(server.base);
   const seen = [];
-  const client = new Client({
-    base: server.base,
-    onSprite: (sprite, { from }) => seen.push({ ...sprite, from }),
-  });
-  client.start();
-  await clients(server, 2);
-  await among(page);
-  const [, , rows] = await place(page);
-  const [there, back] = rows === 1 ? ['right', 'left'] : ['down', 'up'];
+  const { client, rows, edges: [back, there] } = await beside(
+    server, page, (sprite, { from }) => seen.push({ ...sprite, from }),
+  );
   const { width, height } = await page.locator('#stage').boundingBox();
   const [sprite] = (await look(page)).list;
   await hurl(page, sprite, there);

@@ -99,20 +99,25 @@ struct Member {
 
 const char* const kNames[] = {"left", "right", "up", "down"};
 
+/** Small bounds, which a few steps reach. */
+ClientsOptions optionsFor(uint32_t capacity) {
+  return {.capacity = capacity,
+          .hold = kHold,
+          .lease = kLease,
+          .maxSprite = 120,
+          .mailboxSprites = 4,
+          .mailboxBytes = 400,
+          .mailboxMemory = 2500,
+          .answerBytes = 1 << 20,
+          .throwRate = 0,
+          .throwBurst = 1};
+}
+
 class Model {
  public:
   Model(uint64_t seed, uint32_t capacity)
       : random_(seed),
-        options_{.capacity = capacity,
-                 .hold = kHold,
-                 .lease = kLease,
-                 .maxSprite = 120,
-                 .mailboxSprites = 4,
-                 .mailboxBytes = 400,
-                 .mailboxMemory = 2500,
-                 .answerBytes = 1 << 20,
-                 .throwRate = 0,
-                 .throwBurst = 1},
+        options_(optionsFor(capacity)),
         front_(CarriedBy::kFront, &answers_),
         http_(CarriedBy::kHttp, &answers_),
         clients_(options_, now_) {
@@ -556,17 +561,7 @@ void holdsAreSpread() {
   constexpr uint32_t kPolls = 200;
   std::vector<Answer> answers;
   Recorder recorder(CarriedBy::kFront, &answers);
-  Clients clients({.capacity = kPolls,
-                   .hold = kHold,
-                   .lease = kLease,
-                   .maxSprite = 120,
-                   .mailboxSprites = 4,
-                   .mailboxBytes = 400,
-                   .mailboxMemory = 2500,
-                   .answerBytes = 1 << 20,
-                   .throwRate = 0,
-                   .throwBurst = 1},
-                  0);
+  Clients clients(optionsFor(kPolls), 0);
   clients.setCarrier(CarriedBy::kFront, &recorder);
   for (uint32_t token = 0; token < kPolls; ++token) {
     Id id;

@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { deflateSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
+import { Client } from '../../lib/page/protocol.js';
+
 /** A real server and a real browser, for the tests of the page. */
 
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
@@ -344,9 +346,11 @@ function crc(bytes) {
  * @param {import('tap').Test} t the file's own
  * @returns {object} `browser`; `skip`, for every test; `serve(...args)` starts a server for one
  *     test; `end(server, ...pages)` ends it and its visitors; `clients(server, count)` waits until
- *     it knows so many; `nothingElse(t)` asserts that no page complained or asked anyone else
+ *     it knows so many; `beside(server, page, onSprite)` joins the one other client there is, whose
+ *     throws over the first of `edges` the page gets by the second; `nothingElse(t)` asserts that no page complained or asked anyone else
  */
 export function browserRig(t) {
+  const clients = (server, count) => soon(async () => (await server.status()).clients === count);
   const skip = noBrowser();
   const browser = new Browser();
   const servers = [];
@@ -369,7 +373,15 @@ export function browserRig(t) {
       for (const page of pages) await page.context().close();
       await server.stop('SIGKILL');
     },
-    clients: (server, count) => soon(async () => (await server.status()).clients === count),
+    clients,
+    async beside(server, page, onSprite = () => {}) {
+      const client = new Client({ base: server.base, onSprite });
+      client.start();
+      await clients(server, 2);
+      await among(page);
+      const [, , rows] = await place(page);
+      return { client, rows, edges: rows === 1 ? ['left', 'right'] : ['up', 'down'] };
+    },
     nothingElse(t) {
       t.ok(browser.requests.length > 50);
       t.same(
