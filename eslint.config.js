@@ -4,12 +4,6 @@ import globals from 'globals';
 export default [
   { ignores: ['node_modules/', 'native/build/', '.tap/', 'coverage/'] },
   js.configs.recommended,
-  {
-    files: ['**/*.js', 'bin/*', 'test/nodes'],
-    languageOptions: { globals: globals.node }
-  },
-  {
-    files: ['lib/page/**/*.js'],
-    languageOptions: { globals: { ...globals.browser } }
-  }
+  { files: ['**/*.js', 'bin/*', 'test/nodes'], languageOptions: { globals: globals.node } },
+  { files: ['lib/page/**/*.js'], languageOptions: { globals: { ...globals.browser } } }
 ];

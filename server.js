@@ -44,19 +44,28 @@ export async function start(given, log = createLog('silent')) {
   const sources = new Sources(given);
   const pool = new Pool(given, sources);
   const state = takeState({ pool, options: given, log });
-  const transient = await explained({ host: 'host', port: 'transient-port' },
-    { host: given.host, port: given.transientPort }, reserveTransientPort(given));
+  const transient = await explained(
+    { host: 'host', port: 'transient-port' },
+    { host: given.host, port: given.transientPort },
+    reserveTransientPort(given)
+  );
   const options = { ...given, transientPort: transient.port };
 
   const metrics = createMetrics({ status, front: counts, version: version() });
   const routes = createRoutes({
-    pool, sources, options, log, status: createStatus({ status, metrics, counts }), page: servePage
+    pool,
+    sources,
+    options,
+    log,
+    status: createStatus({ status, metrics, counts }),
+    page: servePage
   });
   const tally = new Tally(options);
   const server = createNodeServer({ routes, sources, options, tally });
-  const door = options.door === 'native'
-    ? createFront({ pool, sources, options, routes, server, tally })
-    : openDoor(server);
+  const door =
+    options.door === 'native'
+      ? createFront({ pool, sources, options, routes, server, tally })
+      : openDoor(server);
   const workers = startWorkers({ front: door, options, log });
   const open = [door];
   let draining = false;
@@ -101,17 +110,24 @@ export async function start(given, log = createLog('silent')) {
   }
 
   try {
-    const tls = await explained({ host: 'host', port: 'tls-port' },
+    const tls = await explained(
+      { host: 'host', port: 'tls-port' },
       { host: options.host, port: options.tlsPort },
-      openTls({ routes, sources, tally, options, log }));
+      openTls({ routes, sources, tally, options, log })
+    );
     open.push(tls);
-    const admin = await explained({ host: 'admin-host', port: 'admin-port' },
+    const admin = await explained(
+      { host: 'admin-host', port: 'admin-port' },
       { host: options.adminHost, port: options.adminPort },
-      openAdmin({ options, metrics, ready: () => !draining, log }));
+      openAdmin({ options, metrics, ready: () => !draining, log })
+    );
     open.push(admin);
     await workers.ready;
-    const port = await explained({ host: 'host', port: 'port' }, options,
-      door.listen(options.host, options.port));
+    const port = await explained(
+      { host: 'host', port: 'port' },
+      options,
+      door.listen(options.host, options.port)
+    );
     // Starting up is no stall that anybody feels.
     metrics.forgetStalls();
     state.taken();
@@ -158,7 +174,12 @@ async function run(options) {
   process.stdout.on('error', (error) => log.warn({ err: error }, 'nobody reads stdout'));
   // A reload costs nobody anything, nor does one that comes before there is something to reload.
   // Why a start has failed is said elsewhere.
-  process.on('SIGUSR2', () => { starting.then(({ reload }) => reload(), () => {}); });
+  process.on('SIGUSR2', () => {
+    starting.then(
+      ({ reload }) => reload(),
+      () => {}
+    );
+  });
   // The listeners stay: an impatient second signal must not cost the state. SIGQUIT ends at once.
   const signal = new Promise((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT']) process.on(name, resolve);
@@ -172,8 +193,10 @@ async function run(options) {
   }
   if (tlsPort) print(`TLS is served on https://${authority(host, tlsPort)}/`);
   if (adminPort) print(`Metrics are on http://${authority(adminHost, adminPort)}/metrics`);
-  print(`There is room for ${options.capacity} clients. `
-    + describeFileLimit(options.capacity, fileLimit()));
+  print(
+    `There is room for ${options.capacity} clients. ` +
+      describeFileLimit(options.capacity, fileLimit())
+  );
   await signal;
   print('Answering every parked poll.');
   await stop();

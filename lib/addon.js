@@ -19,10 +19,13 @@ export function loadAddon() {
   try {
     return createRequire(import.meta.url)(FILE);
   } catch (cause) {
-    const why = cause.code === 'MODULE_NOT_FOUND'
-      ? 'the native addon is not built'
-      : `the native addon does not load (${cause.message.split('\n')[0]})`;
-    const error = new Error(`${why}: run "npm install" with this Node (${process.version})`, { cause });
+    const why =
+      cause.code === 'MODULE_NOT_FOUND'
+        ? 'the native addon is not built'
+        : `the native addon does not load (${cause.message.split('\n')[0]})`;
+    const error = new Error(`${why}: run "npm install" with this Node (${process.version})`, {
+      cause
+    });
     error.code = 'ERR_SPRITES_ADDON';
     throw error;
   }

@@ -52,8 +52,8 @@ function sendProblem(request, response, name, { detail, headers } = {}) {
   });
 }
 
-const sendText = (request, response, text) => (
-  send(request, response, { status: 200, type: 'text/plain; charset=utf-8', text }));
+const sendText = (request, response, text) =>
+  send(request, response, { status: 200, type: 'text/plain; charset=utf-8', text });
 
 /**
  * Starts the admin listener. The server listens when its 'listening' event comes; a taken port is
@@ -68,30 +68,44 @@ const sendText = (request, response, text) => (
  * @returns {import('node:http').Server}
  */
 export function createAdmin({
-  host = '127.0.0.1', port, metrics, ready = () => true, onError = () => {}
+  host = '127.0.0.1',
+  port,
+  metrics,
+  ready = () => true,
+  onError = () => {}
 }) {
   const routes = new Map([
     ['/healthz', (request, response) => sendText(request, response, 'ok\n')],
-    ['/readyz', (request, response) => {
-      if (ready()) sendText(request, response, 'ready\n');
-      else sendProblem(request, response, 'draining');
-    }],
-    ['/metrics', async (request, response) => {
-      send(request, response, {
-        status: 200, type: metrics.contentType, text: await metrics.text()
-      });
-    }]
+    [
+      '/readyz',
+      (request, response) => {
+        if (ready()) sendText(request, response, 'ready\n');
+        else sendProblem(request, response, 'draining');
+      }
+    ],
+    [
+      '/metrics',
+      async (request, response) => {
+        send(request, response, {
+          status: 200,
+          type: metrics.contentType,
+          text: await metrics.text()
+        });
+      }
+    ]
   ]);
 
   const server = createServer(LIMITS, async (request, response) => {
     const [path] = request.url.split('?');
     const route = routes.get(path);
     if (!route) {
-      sendProblem(request, response, 'not-found',
-        { detail: `There are ${[...routes.keys()].join(', ')}.` });
+      sendProblem(request, response, 'not-found', {
+        detail: `There are ${[...routes.keys()].join(', ')}.`
+      });
     } else if (!METHODS.includes(request.method)) {
-      sendProblem(request, response, 'method-not-allowed',
-        { headers: { Allow: METHODS.join(', ') } });
+      sendProblem(request, response, 'method-not-allowed', {
+        headers: { Allow: METHODS.join(', ') }
+      });
     } else {
       try {
         await route(request, response);
@@ -111,9 +125,11 @@ export function createAdmin({
     }
     const name = REFUSED[error.code] ?? 'bad-request';
     const body = problemDocument(name);
-    socket.end(`HTTP/1.1 ${problems[name].status} ${problems[name].title}\r\n`
-      + 'Content-Type: application/problem+json\r\n'
-      + `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`);
+    socket.end(
+      `HTTP/1.1 ${problems[name].status} ${problems[name].title}\r\n` +
+        'Content-Type: application/problem+json\r\n' +
+        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+    );
   });
   server.listen({ host, port });
   return server;

@@ -46,8 +46,8 @@ const JUDGES = {
   set: (have, want) => want.every((n) => have.includes(n))
 };
 
-const scaled = (wanted, clients) => wanted.map((n) => Math.ceil(n * clients / MILLION));
-const from = (least) => (wanted, clients) => clients >= least ? wanted : null;
+const scaled = (wanted, clients) => wanted.map((n) => Math.ceil((n * clients) / MILLION));
+const from = (least) => (wanted, clients) => (clients >= least ? wanted : null);
 
 /**
  * The settings of deploy/sysctl.conf that need judgement: `why` they matter, how they are judged,
@@ -82,7 +82,7 @@ const SETTINGS = {
   },
   'net.ipv4.tcp_mem': {
     why: 'pages for all socket buffers: one a client when all speak at once',
-    need: (wanted, clients) => [0, 0, Math.ceil(wanted[1] * clients / MILLION)],
+    need: (wanted, clients) => [0, 0, Math.ceil((wanted[1] * clients) / MILLION)],
     mend: scaled
   },
   'net.ipv4.tcp_rmem': {
@@ -100,10 +100,7 @@ const SETTINGS = {
     judge: 'most',
     need: from(CROWD)
   },
-  'net.ipv4.tcp_max_tw_buckets': {
-    why: 'records of connections just closed',
-    need: scaled
-  },
+  'net.ipv4.tcp_max_tw_buckets': { why: 'records of connections just closed', need: scaled },
   'net.ipv4.ip_local_port_range': {
     why: 'ports for a proxy or a swarm on this host',
     judge: 'range',
@@ -114,10 +111,7 @@ const SETTINGS = {
     judge: 'set',
     need: from(MILLION)
   },
-  'vm.min_free_kbytes': {
-    why: 'memory that packets can take without waiting',
-    need: from(CROWD)
-  },
+  'vm.min_free_kbytes': { why: 'memory that packets can take without waiting', need: from(CROWD) },
   'vm.swappiness': {
     why: 'parked clients must not be swapped out for page cache',
     judge: 'most',
@@ -181,12 +175,16 @@ export function parseSysctl(text) {
 
 /** "8080-8082,9464 1" → [8080, 8081, 8082, 9464, 1]; text that is no number becomes NaN. */
 function numbers(text) {
-  return text.trim().split(/[\s,]+/).filter(Boolean).flatMap((part) => {
-    const range = /^(\d+)-(\d+)$/.exec(part);
-    if (!range) return [Number(part)];
-    const [low, high] = [Number(range[1]), Number(range[2])];
-    return Array.from({ length: high - low + 1 }, (_, i) => low + i);
-  });
+  return text
+    .trim()
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .flatMap((part) => {
+      const range = /^(\d+)-(\d+)$/.exec(part);
+      if (!range) return [Number(part)];
+      const [low, high] = [Number(range[1]), Number(range[2])];
+      return Array.from({ length: high - low + 1 }, (_, i) => low + i);
+    });
 }
 
 const grouped = (n) => Number(n).toLocaleString('en-US');
@@ -196,14 +194,17 @@ const squeezed = (text) => text.trim().replace(/\s+/g, ' ');
 /** @returns {Finding | null} null when N clients need nothing of this setting */
 function checkSetting(name, wantedText, clients, reader) {
   const setting = SETTINGS[name] ?? {};
-  const wanted = name === 'net.ipv4.tcp_mem'
-    ? withinMemory(numbers(wantedText), reader) : numbers(wantedText);
+  const wanted =
+    name === 'net.ipv4.tcp_mem' ? withinMemory(numbers(wantedText), reader) : numbers(wantedText);
   const used = name === 'fs.file-max' ? filesInUse(reader) : 0;
   const scaledNeed = (setting.need ?? asIs)(wanted, clients, used);
   if (scaledNeed === null) return null;
   const bounded = setting.judge === undefined || setting.judge === 'least';
-  const need = !bounded ? scaledNeed : wanted.map((n, i) => (
-    clients >= MILLION ? Math.max(n, scaledNeed[i]) : Math.min(n, scaledNeed[i])));
+  const need = !bounded
+    ? scaledNeed
+    : wanted.map((n, i) =>
+        clients >= MILLION ? Math.max(n, scaledNeed[i]) : Math.min(n, scaledNeed[i])
+      );
   const mendTo = setting.mend && clients < MILLION ? setting.mend(wanted, clients) : need;
   const separator = setting.judge === 'set' ? ',' : ' ';
   const common = { name, need: need.join(separator), why: setting.why };
@@ -214,9 +215,10 @@ function checkSetting(name, wantedText, clients, reader) {
   if (same || JUDGES[setting.judge ?? 'least'](have, need)) {
     return { ...common, state: 'ok', have: squeezed(text) };
   }
-  const value = setting.judge === 'set'
-    ? squeezed([...new Set([...have, ...wanted])].join(','))
-    : mendTo.join(' ');
+  const value =
+    setting.judge === 'set'
+      ? squeezed([...new Set([...have, ...wanted])].join(','))
+      : mendTo.join(' ');
   return {
     ...common,
     state: 'no',
@@ -233,7 +235,7 @@ function totalMemory(reader) {
 
 /** Pages for tcp_mem, brought down in proportion to at most 40% of the host's memory. */
 function withinMemory(pages, reader) {
-  const most = 0.4 * totalMemory(reader) / PAGE;
+  const most = (0.4 * totalMemory(reader)) / PAGE;
   const share = Math.min(1, most / pages.at(-1));
   return pages.map((n) => Math.floor(n * share));
 }
@@ -247,7 +249,7 @@ function filesInUse(reader) {
 function fileLimits(reader) {
   const match = /^Max open files\s+(\S+)\s+(\S+)/m.exec(reader.read('/proc/self/limits') ?? '');
   if (!match) return null;
-  const [soft, hard] = match.slice(1).map((n) => n === 'unlimited' ? Infinity : Number(n));
+  const [soft, hard] = match.slice(1).map((n) => (n === 'unlimited' ? Infinity : Number(n)));
   return { soft, hard };
 }
 
@@ -273,8 +275,9 @@ function checkFiles(clients, reader) {
     state: 'no',
     have,
     room,
-    mend: `ulimit -n ${need}  (as root, in the shell that starts the server; `
-      + 'for good: deploy/sprites.service has LimitNOFILE, deploy/limits.conf is for logins)'
+    mend:
+      `ulimit -n ${need}  (as root, in the shell that starts the server; ` +
+      'for good: deploy/sprites.service has LimitNOFILE, deploy/limits.conf is for logins)'
   };
 }
 
@@ -323,8 +326,8 @@ function checkMemory(clients, reader) {
       need: gigabytes(need),
       why,
       room,
-      mend: bytes >= need ? undefined
-        : `give the host more memory, or start with --capacity ${room}`
+      mend:
+        bytes >= need ? undefined : `give the host more memory, or start with --capacity ${room}`
     });
   }
   // A control group's limit counts the kernel's memory for sockets too.
@@ -337,9 +340,11 @@ function checkMemory(clients, reader) {
       need: gigabytes(need),
       why,
       room: roomIn(limit),
-      mend: limit >= need ? undefined
-        : `echo ${Math.ceil(need)} | sudo tee ${group}  (for good: MemoryMax= of the unit, `
-          + '--memory of the container)'
+      mend:
+        limit >= need
+          ? undefined
+          : `echo ${Math.ceil(need)} | sudo tee ${group}  (for good: MemoryMax= of the unit, ` +
+            '--memory of the container)'
     });
   }
   return findings;
@@ -351,16 +356,20 @@ function checkConntrack(clients, reader) {
   if (text === undefined) return [];
   const have = numbers(text)[0];
   const need = Math.ceil(clients * 1.25) + OWN_FILES;
-  return [{
-    state: have >= need ? 'ok' : 'no',
-    name: 'net.netfilter.nf_conntrack_max',
-    have: String(have),
-    need: String(need),
-    why: 'a stateful firewall drops every connection above it',
-    room: Math.floor((have - OWN_FILES) / 1.25),
-    mend: have >= need ? undefined
-      : `sudo sysctl -w net.netfilter.nf_conntrack_max=${need}  (or don't track the server's port)`
-  }];
+  return [
+    {
+      state: have >= need ? 'ok' : 'no',
+      name: 'net.netfilter.nf_conntrack_max',
+      have: String(have),
+      need: String(need),
+      why: 'a stateful firewall drops every connection above it',
+      room: Math.floor((have - OWN_FILES) / 1.25),
+      mend:
+        have >= need
+          ? undefined
+          : `sudo sysctl -w net.netfilter.nf_conntrack_max=${need}  (or don't track the server's port)`
+    }
+  ];
 }
 
 /**
@@ -395,12 +404,16 @@ export function check(clients, { reader = hostReader, settings } = {}) {
       limits.push({ ...line, room: have - OWN_FILES - filesInUse(reader) });
     }
   }
-  const tightest = limits.reduce((least, limit) => limit.room < least.room ? limit : least);
-  const findings = [...new Map([...limits, ...lines].map((finding) => {
-    const rest = { ...finding };
-    delete rest.room;
-    return [finding.name, rest];
-  })).values()];
+  const tightest = limits.reduce((least, limit) => (limit.room < least.room ? limit : least));
+  const findings = [
+    ...new Map(
+      [...limits, ...lines].map((finding) => {
+        const rest = { ...finding };
+        delete rest.room;
+        return [finding.name, rest];
+      })
+    ).values()
+  ];
   return {
     clients,
     ok: findings.every((finding) => finding.state !== 'no'),
@@ -437,8 +450,10 @@ export function printCheck({ clients, ok, room, roomBy, findings }, print = cons
     print(`As it is, this host takes ${grouped(room)} clients: ${roomBy} says so.`);
   }
   if (clients >= MILLION && bad.some((finding) => finding.mend?.startsWith('sudo sysctl'))) {
-    print('All settings at once: sudo cp deploy/sysctl.conf /etc/sysctl.d/90-sprites.conf '
-      + '&& sudo sysctl --system');
+    print(
+      'All settings at once: sudo cp deploy/sysctl.conf /etc/sysctl.d/90-sprites.conf ' +
+        '&& sudo sysctl --system'
+    );
   }
   return ok ? 0 : 1;
 }

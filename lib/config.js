@@ -62,159 +62,227 @@ const text = (unit, pattern, expects) => ({
 /** @type {Option[]} */
 export const table = [
   {
-    name: 'port', default: '8080', type: whole(0, 65535),
+    name: 'port',
+    default: '8080',
+    type: whole(0, 65535),
     help: 'TCP port to listen on; 0 takes a free one'
   },
   {
-    name: 'host', default: '0.0.0.0',
+    name: 'host',
+    default: '0.0.0.0',
     type: text('address', /^[^\s]+$/, 'an address or a host name'),
     help: 'address to listen on'
   },
   {
-    name: 'capacity', default: '1000000', type: whole(1, 16000000),
+    name: 'capacity',
+    default: '1000000',
+    type: whole(1, 16000000),
     help: 'clients there is room for'
   },
   {
-    name: 'hold', default: '120', type: seconds(1, 3600),
+    name: 'hold',
+    default: '120',
+    type: seconds(1, 3600),
     help: 'how long a poll is parked at most'
   },
   {
-    name: 'lease', default: '30', type: seconds(1, 3600),
+    name: 'lease',
+    default: '30',
+    type: seconds(1, 3600),
     help: 'a client with no poll parked for this long has left'
   },
+  { name: 'max-sprite', default: '16384', type: bytes(2, 1048576), help: 'largest sprite' },
   {
-    name: 'max-sprite', default: '16384', type: bytes(2, 1048576),
-    help: 'largest sprite'
-  },
-  {
-    name: 'mailbox', default: '64', type: whole(1, 65536),
+    name: 'mailbox',
+    default: '64',
+    type: whole(1, 65536),
     help: 'sprites that may wait for one client'
   },
   {
-    name: 'mailbox-bytes', default: '256K', type: bytes(64, 2 ** 30),
+    name: 'mailbox-bytes',
+    default: '256K',
+    type: bytes(64, 2 ** 30),
     help: 'memory of the sprites that may wait for one client'
   },
   {
-    name: 'mailbox-memory', default: '256M', type: bytes(64, 2 ** 36),
+    name: 'mailbox-memory',
+    default: '256M',
+    type: bytes(64, 2 ** 36),
     help: 'memory of the sprites that may wait in all'
   },
   {
-    name: 'answer-bytes', default: '64K', type: bytes(64, 2 ** 24),
+    name: 'answer-bytes',
+    default: '64K',
+    type: bytes(64, 2 ** 24),
     help: 'sprites in one answer; one always goes'
   },
   {
-    name: 'throw-rate', default: '20', type: whole(0, 1000000),
+    name: 'throw-rate',
+    default: '20',
+    type: whole(0, 1000000),
     help: 'throws a second each client may make; 0 for any number'
   },
   {
-    name: 'throw-burst', default: '40', type: whole(1, 1000000),
+    name: 'throw-burst',
+    default: '40',
+    type: whole(1, 1000000),
     help: 'throws a rested client may make at once'
   },
   {
-    name: 'cors', default: '*',
-    type: text('origin', /^(\*|none|https?:\/\/[^\s/]+)$/, '*, none, or an origin such as https://example.org'),
+    name: 'cors',
+    default: '*',
+    type: text(
+      'origin',
+      /^(\*|none|https?:\/\/[^\s/]+)$/,
+      '*, none, or an origin such as https://example.org'
+    ),
     help: 'Access-Control-Allow-Origin of every answer'
   },
   {
-    name: 'connections', default: '16000000', type: whole(1, 16000000),
-    help: 'connections there may be, and as many again at the workers; the file limit may allow'
-      + ' fewer'
+    name: 'connections',
+    default: '16000000',
+    type: whole(1, 16000000),
+    help:
+      'connections there may be, and as many again at the workers; the file limit may allow' +
+      ' fewer'
   },
   {
-    name: 'address-connections', default: '10000', type: whole(0, 16000000),
-    help: 'connections there may be from one source address (IPv6: /64), to the main process and'
-      + ' to every worker; 0 for any number'
+    name: 'address-connections',
+    default: '10000',
+    type: whole(0, 16000000),
+    help:
+      'connections there may be from one source address (IPv6: /64), to the main process and' +
+      ' to every worker; 0 for any number'
   },
   {
-    name: 'address-joins', default: '1000', type: whole(0, 1000000),
+    name: 'address-joins',
+    default: '1000',
+    type: whole(0, 1000000),
     help: 'joins a second from one source address, ten times that at once; 0 for any number'
   },
   {
-    name: 'handed-over', default: '10000', type: whole(1, 16000000),
-    help: 'connections that Node\'s own servers may hold, those by TLS among them; as many again'
-      + ' at the workers'
+    name: 'handed-over',
+    default: '10000',
+    type: whole(1, 16000000),
+    help:
+      "connections that Node's own servers may hold, those by TLS among them; as many again" +
+      ' at the workers'
   },
   {
-    name: 'connection-polls', default: '16', type: whole(1, 65536),
-    help: 'polls that Node\'s own server may have parked on one connection'
+    name: 'connection-polls',
+    default: '16',
+    type: whole(1, 65536),
+    help: "polls that Node's own server may have parked on one connection"
   },
   {
-    name: 'trust-proxy', default: 'none', type: oneOf('none', 'proxy', 'forwarded'),
-    help: 'whose word to take for a client\'s address: a proxy\'s by the PROXY protocol, or by'
-      + ' Forwarded or X-Forwarded-For'
+    name: 'trust-proxy',
+    default: 'none',
+    type: oneOf('none', 'proxy', 'forwarded'),
+    help:
+      "whose word to take for a client's address: a proxy's by the PROXY protocol, or by" +
+      ' Forwarded or X-Forwarded-For'
+  },
+  { name: 'head-bytes', default: '16K', type: bytes(4096, 262144), help: 'largest request head' },
+  {
+    name: 'head-time',
+    default: '10',
+    type: seconds(1, 3600),
+    help: "how long a request's head may take to arrive"
   },
   {
-    name: 'head-bytes', default: '16K', type: bytes(4096, 262144),
-    help: 'largest request head'
+    name: 'body-time',
+    default: '20',
+    type: seconds(1, 3600),
+    help: "how long a request's body may take to arrive"
   },
   {
-    name: 'head-time', default: '10', type: seconds(1, 3600),
-    help: 'how long a request\'s head may take to arrive'
-  },
-  {
-    name: 'body-time', default: '20', type: seconds(1, 3600),
-    help: 'how long a request\'s body may take to arrive'
-  },
-  {
-    name: 'idle-time', default: '75', type: seconds(1, 3600),
+    name: 'idle-time',
+    default: '75',
+    type: seconds(1, 3600),
     help: 'how long a connection may stay open between requests'
   },
   {
-    name: 'write-time', default: '20', type: seconds(1, 3600),
+    name: 'write-time',
+    default: '20',
+    type: seconds(1, 3600),
     help: 'how long a peer may take to read on in its answer'
   },
   {
-    name: 'drain', default: '2', type: seconds(0, 3600),
+    name: 'drain',
+    default: '2',
+    type: seconds(0, 3600),
     help: 'on SIGTERM, the time within which parked polls are answered'
   },
   {
-    name: 'workers', default: '0', type: whole(0, 256),
+    name: 'workers',
+    default: '0',
+    type: whole(0, 256),
     help: 'processes that take joins, throws and leaves on a port of their own'
   },
   {
-    name: 'transient-port', default: '8081', type: whole(0, 65535),
+    name: 'transient-port',
+    default: '8081',
+    type: whole(0, 65535),
     help: 'the port of the workers; 0 takes a free one'
   },
   {
-    name: 'state', default: 'none', type: text('file', /./, 'a file'),
+    name: 'state',
+    default: 'none',
+    type: text('file', /./, 'a file'),
     help: 'where the whole state is kept from one run to the next'
   },
   {
-    name: 'state-bytes', default: '4G', type: bytes(1024, 2 ** 50),
+    name: 'state-bytes',
+    default: '4G',
+    type: bytes(1024, 2 ** 50),
     help: 'largest state that is written or read'
   },
   {
-    name: 'tls-cert', default: 'none', type: text('file', /./, 'a file'),
+    name: 'tls-cert',
+    default: 'none',
+    type: text('file', /./, 'a file'),
     help: 'certificate chain (PEM); with it, the same is served over TLS'
   },
   {
-    name: 'tls-key', default: 'none', type: text('file', /./, 'a file'),
+    name: 'tls-key',
+    default: 'none',
+    type: text('file', /./, 'a file'),
     help: 'private key (PEM) of --tls-cert'
   },
   {
-    name: 'tls-port', default: '8443', type: whole(0, 65535),
+    name: 'tls-port',
+    default: '8443',
+    type: whole(0, 65535),
     help: 'TCP port of TLS; 0 takes a free one'
   },
   {
-    name: 'admin-port', default: 'none', type: orNone(whole(0, 65535)),
+    name: 'admin-port',
+    default: 'none',
+    type: orNone(whole(0, 65535)),
     help: 'TCP port of /metrics, /healthz and /readyz; 0 takes a free one'
   },
   {
-    name: 'admin-host', default: '127.0.0.1',
+    name: 'admin-host',
+    default: '127.0.0.1',
     type: text('address', /^[^\s]+$/, 'an address or a host name'),
     help: 'address of the admin port'
   },
   {
-    name: 'check', default: '0', type: whole(0, 16000000),
+    name: 'check',
+    default: '0',
+    type: whole(0, 16000000),
     help: 'say what stands in the way of this many clients on this host, and exit'
   },
   {
-    name: 'log-level', default: 'info',
+    name: 'log-level',
+    default: 'info',
     type: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
     help: 'how much is logged on stderr, as JSON lines'
   },
   {
-    name: 'door', default: 'native', type: oneOf('native', 'node'),
+    name: 'door',
+    default: 'native',
+    type: oneOf('native', 'node'),
     help: 'who reads the hot requests: the native front door, or node:http alone'
   }
 ];
@@ -255,7 +323,7 @@ const together = [
   },
   {
     holds: ({ headTime, bodyTime }) => headTime <= bodyTime,
-    says: '--body-time must be at least --head-time: Node\'s server counts both from the first byte'
+    says: "--body-time must be at least --head-time: Node's server counts both from the first byte"
   }
 ];
 
@@ -276,9 +344,12 @@ export function readOptions(args, environment = {}) {
   const given = parse(args);
   const options = {};
   for (const { name, type, default: usual } of table) {
-    const [value, where] = given[name] !== undefined ? [given[name], `--${name}`]
-      : environment[variable(name)] ? [environment[variable(name)], variable(name)]
-        : [usual, `--${name}`];
+    const [value, where] =
+      given[name] !== undefined
+        ? [given[name], `--${name}`]
+        : environment[variable(name)]
+          ? [environment[variable(name)], variable(name)]
+          : [usual, `--${name}`];
     const read = type.read(value);
     if (read === undefined) {
       throw new OptionError(`${where} takes ${type.expects}, not ${JSON.stringify(value)}`);
@@ -307,10 +378,12 @@ function parse(args) {
 export function helpText() {
   const rows = [
     ...table.map(({ name, type, default: usual, help }) => [
-      `--${name} ${type.unit.toUpperCase()}`, `${help} (default ${usual})`
+      `--${name} ${type.unit.toUpperCase()}`,
+      `${help} (default ${usual})`
     ]),
     ...SWITCHES.map(({ name, short, help }) => [
-      [`--${name}`, ...short.map((letter) => `-${letter}`)].join(', '), help
+      [`--${name}`, ...short.map((letter) => `-${letter}`)].join(', '),
+      help
     ])
   ];
   const width = Math.max(...rows.map(([left]) => left.length));

@@ -85,7 +85,7 @@ export const problems = {
     title: 'Expectation not met',
     detail: 'The only expectation this server meets is 100-continue.'
   },
-  'misdirected': {
+  misdirected: {
     status: 421,
     title: 'Not on this port',
     detail: 'This port takes joins, throws and leaves: poll, and all else, on the main port.'
@@ -120,7 +120,7 @@ export const problems = {
   },
   'neighbor-busy': {
     status: 503,
-    title: 'The neighbor\'s mailbox is full',
+    title: "The neighbor's mailbox is full",
     detail: 'The sprite is still yours: keep it, and throw it again later.',
     retryAfter: 1
   },
@@ -142,7 +142,7 @@ export const problems = {
     detail: 'Every place is taken: join again later.',
     retryAfter: 30
   },
-  'draining': {
+  draining: {
     status: 503,
     title: 'The server is about to restart',
     detail: 'Join again as soon as Retry-After says.',

@@ -30,7 +30,9 @@ export function fileLimit() {
 export function describeFileLimit(capacity, limit) {
   if (limit - OWN_FILES >= capacity) return `The file limit of ${limit} allows them all.`;
   const wanted = capacity + OWN_FILES;
-  return `The file limit of ${limit} really allows ${Math.max(0, limit - OWN_FILES)}. To lift it:`
-    + ` ulimit -n ${wanted}  (in systemd: LimitNOFILE=${wanted};`
-    + ` above fs.nr_open: sysctl -w fs.nr_open=${wanted})`;
+  return (
+    `The file limit of ${limit} really allows ${Math.max(0, limit - OWN_FILES)}. To lift it:` +
+    ` ulimit -n ${wanted}  (in systemd: LimitNOFILE=${wanted};` +
+    ` above fs.nr_open: sysctl -w fs.nr_open=${wanted})`
+  );
 }

@@ -18,7 +18,9 @@ const BACKLOG = 65535;
 
 /** A whole answer as text, without its Date, which the front door fills in. */
 function text(status, headers, body) {
-  const fields = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  const fields = Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields}\r\n${body}`;
 }
 
@@ -33,7 +35,9 @@ function replies(outcomes, options, common) {
   const { idleTime } = options;
   const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
   const json = (body) => ({
-    ...common, 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body)
+    ...common,
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body)
   });
 
   function problem(name, connection) {
@@ -57,8 +61,10 @@ function replies(outcomes, options, common) {
   return {
     outcomes: outcomes.map(outcome),
     joined: text(201, { ...json(welcome), ...staying }, welcome).split(nobody),
-    poll: text(200, { ...common, 'Content-Type': 'application/json', ...staying }, '')
-      .replace(/\r\n$/, 'Content-Length: '),
+    poll: text(200, { ...common, 'Content-Type': 'application/json', ...staying }, '').replace(
+      /\r\n$/,
+      'Content-Length: '
+    ),
     timedOut: problem('request-timeout', { Connection: 'close' }),
     refused: problem('too-many-connections', { Connection: 'close' })
   };
@@ -83,29 +89,33 @@ function replies(outcomes, options, common) {
 export function createFront({ pool, sources, options, routes, server, tally, relayFd }) {
   const addon = loadAddon();
   const { maxSprite, headTime, bodyTime, idleTime, writeTime } = options;
-  const front = new addon.Front({
-    connections: tally.most,
-    maxSprite,
-    headTime: headTime * 1000,
-    bodyTime: bodyTime * 1000,
-    idleTime: idleTime * 1000,
-    writeTime: writeTime * 1000,
-    keepIdle: keepIdle(options),
-    trust: TRUST[options.trustProxy]
-  }, {
-    replies: replies(addon.outcomes, options, routes.headers),
-    sources: sources.native,
-    [relayFd === undefined ? 'pool' : 'relay']: pool.native,
-    relayFd,
-    onHandOver: (fd, bytes, client) => {
-      const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
-      sources.introduce(socket, client);
-      socket.unshift(bytes);
-      server.emit('connection', socket);
+  const front = new addon.Front(
+    {
+      connections: tally.most,
+      maxSprite,
+      headTime: headTime * 1000,
+      bodyTime: bodyTime * 1000,
+      idleTime: idleTime * 1000,
+      writeTime: writeTime * 1000,
+      keepIdle: keepIdle(options),
+      trust: TRUST[options.trustProxy]
+    },
+    {
+      replies: replies(addon.outcomes, options, routes.headers),
+      sources: sources.native,
+      [relayFd === undefined ? 'pool' : 'relay']: pool.native,
+      relayFd,
+      onHandOver: (fd, bytes, client) => {
+        const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+        sources.introduce(socket, client);
+        socket.unshift(bytes);
+        server.emit('connection', socket);
+      }
     }
-  });
+  );
   tally.countWith({
-    connections: () => front.status().connections, elsewhere: (held) => front.elsewhere(held)
+    connections: () => front.status().connections,
+    elsewhere: (held) => front.elsewhere(held)
   });
   // Node watches over slow requests only while its server listens; ours is given its connections.
   server.emit('listening');

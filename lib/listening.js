@@ -5,11 +5,13 @@
 /** What each error of the system calls for, by its code. */
 const CURES = {
   EADDRINUSE: ({ port }) => `is taken by another program: choose another port by --${port}`,
-  EADDRNOTAVAIL: ({ host }) => 'is no address of this host: give one that it has by'
-    + ` --${host}, or 0.0.0.0 for all of them`,
+  EADDRNOTAVAIL: ({ host }) =>
+    'is no address of this host: give one that it has by' +
+    ` --${host}, or 0.0.0.0 for all of them`,
   EAFNOSUPPORT: ({ host }) => `is of a family this host does not speak: give another by --${host}`,
-  EACCES: ({ port }) => `takes a privilege: choose a port from 1024 up by --${port}, or give the`
-    + ' program CAP_NET_BIND_SERVICE',
+  EACCES: ({ port }) =>
+    `takes a privilege: choose a port from 1024 up by --${port}, or give the` +
+    ' program CAP_NET_BIND_SERVICE',
   ENOTFOUND: ({ host }) => `is a name nobody knows: give an address by --${host}`,
   EAI_AGAIN: ({ host }) => `is a name nobody can be asked about now: give an address by --${host}`
 };

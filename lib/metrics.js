@@ -44,7 +44,12 @@ const GAUGES = {
 
 /** Members of the front door's counters that go up and down; all others only grow. */
 const FRONT_GAUGES = new Set([
-  'connections', 'nodeConnections', 'tlsConnections', 'workers', 'workerConnections', 'heldBytes',
+  'connections',
+  'nodeConnections',
+  'tlsConnections',
+  'workers',
+  'workerConnections',
+  'heldBytes',
   'workerHeldBytes'
 ]);
 
@@ -116,11 +121,17 @@ export function createMetrics({ status, front = () => ({}), version = 'unknown' 
   }
 
   const counters = Object.entries(COUNTERS).map(([name, help]) => [
-    name, new Counter({ name: `sprites_${snake(name)}_total`, help, registers })]);
+    name,
+    new Counter({ name: `sprites_${snake(name)}_total`, help, registers })
+  ]);
   const gauges = Object.entries(GAUGES).map(([name, help]) => [
-    name, new Gauge({ name: `sprites_${snake(name)}`, help, registers })]);
+    name,
+    new Gauge({ name: `sprites_${snake(name)}`, help, registers })
+  ]);
   const mailboxBytes = new Gauge({
-    name: 'sprites_mailbox_bytes', help: 'Bytes of all sprites in mailboxes', registers
+    name: 'sprites_mailbox_bytes',
+    help: 'Bytes of all sprites in mailboxes',
+    registers
   });
   const lostReasons = new Counter({
     name: 'sprites_lost_reasons_total',
@@ -135,10 +146,15 @@ export function createMetrics({ status, front = () => ({}), version = 'unknown' 
     registers
   });
   const openFds = new Gauge({
-    name: 'process_open_fds', help: 'Number of open file descriptors.', registers
+    name: 'process_open_fds',
+    help: 'Number of open file descriptors.',
+    registers
   });
   new Gauge({
-    name: 'sprites_build_info', help: 'Always 1', labelNames: ['version', 'node'], registers
+    name: 'sprites_build_info',
+    help: 'Always 1',
+    labelNames: ['version', 'node'],
+    registers
   }).set({ version, node: process.version }, 1);
   const stall = new Gauge({
     name: 'sprites_event_loop_longest_stall_seconds',

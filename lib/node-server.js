@@ -63,7 +63,7 @@ function refuse(socket, name, headers, linger = LINGER) {
  * @returns {number} seconds
  */
 export function keepIdle({ hold }) {
-  return Math.ceil(hold * 17 / 16) + 60;
+  return Math.ceil((hold * 17) / 16) + 60;
 }
 
 /**
@@ -84,7 +84,12 @@ export function keepIdle({ hold }) {
  * @returns {import('node:http').Server & {held: () => number}} `held` counts its connections
  */
 export function createNodeServer({
-  routes, sources, options, tally, fits = () => tally.fits(), create = createServer,
+  routes,
+  sources,
+  options,
+  tally,
+  fits = () => tally.fits(),
+  create = createServer,
   arrival = 'connection'
 }) {
   /** Sockets that may be written to. */
@@ -112,31 +117,36 @@ export function createNodeServer({
     response.prependListener('finish', () => socket.setTimeout(0));
   }
 
-  const server = create({
-    maxHeaderSize: options.headBytes,
-    headersTimeout: options.headTime * 1000,
-    requestTimeout: options.bodyTime * 1000,
-    keepAliveTimeout: options.idleTime * 1000,
-    connectionsCheckingInterval: SWEEP,
-    // The routes answer a missing Host with a problem document.
-    requireHostHeader: false,
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: keepIdle(options) * 1000
-  }, (request, response) => {
-    const { socket } = request;
-    owing.set(socket, (owing.get(socket) ?? 0) + 1);
-    newest.set(socket, { request, response });
-    response.on('close', () => owing.set(socket, owing.get(socket) - 1));
-    response.on('prefinish', () => hurry(socket, response));
-    routes.handle(request, response);
-  });
+  const server = create(
+    {
+      maxHeaderSize: options.headBytes,
+      headersTimeout: options.headTime * 1000,
+      requestTimeout: options.bodyTime * 1000,
+      keepAliveTimeout: options.idleTime * 1000,
+      connectionsCheckingInterval: SWEEP,
+      // The routes answer a missing Host with a problem document.
+      requireHostHeader: false,
+      noDelay: true,
+      keepAlive: true,
+      keepAliveInitialDelay: keepIdle(options) * 1000
+    },
+    (request, response) => {
+      const { socket } = request;
+      owing.set(socket, (owing.get(socket) ?? 0) + 1);
+      newest.set(socket, { request, response });
+      response.on('close', () => owing.set(socket, owing.get(socket) - 1));
+      response.on('prefinish', () => hurry(socket, response));
+      routes.handle(request, response);
+    }
+  );
 
   server.held = () => held;
   server.on(arrival, (socket) => writable.add(socket));
   server.on('connection', (socket) => {
     held += 1;
-    socket.on('close', () => { held -= 1; });
+    socket.on('close', () => {
+      held -= 1;
+    });
     tally.count(socket);
     const admitted = sources.admit(socket);
     if (fits() && admitted) return;
@@ -146,7 +156,9 @@ export function createNodeServer({
       return;
     }
     lingering += 1;
-    socket.on('close', () => { lingering -= 1; });
+    socket.on('close', () => {
+      lingering -= 1;
+    });
     refuse(socket, 'too-many-connections', routes.headers, lingering > LINGERERS ? 0 : LINGER);
   });
   server.on('checkExpectation', (request, response) => {

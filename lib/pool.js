@@ -86,7 +86,7 @@ export class Pool {
       return { outcome: this.refuse('unknown-client'), cancel: NOTHING_TO_CANCEL };
     }
     const bytes = parse(id);
-    const token = this.#lastToken = (this.#lastToken + 1) >>> 0;
+    const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
     this.#parked.set(token, answer);
     const outcome = this.#outcomes[this.#native.poll(bytes, ack, hold, token)];
     if (outcome !== 'ok') this.#parked.delete(token);

@@ -64,7 +64,7 @@ export class RemotePool {
   /** Asks the main process: `ask(number)` adds the frame, or says the outcome at once. */
   #request(ask) {
     return new Promise((resolve) => {
-      const number = this.#lastNumber = (this.#lastNumber + 1) >>> 0;
+      const number = (this.#lastNumber = (this.#lastNumber + 1) >>> 0);
       const settled = ask(number);
       if (settled !== undefined) return resolve({ outcome: this.#outcomes[settled] });
       this.#open.set(number, resolve);
@@ -90,9 +90,9 @@ export class RemotePool {
    */
   async throw(id, edge, n, sprite) {
     if (!validate(id)) return this.refuse('unknown-client');
-    const { outcome } = await this.#request((number) => (
+    const { outcome } = await this.#request((number) =>
       this.#relay.throw(number, parse(id), EDGES.indexOf(edge), n, sprite)
-    ));
+    );
     return outcome;
   }
 

@@ -151,7 +151,8 @@ export function createRoutes({ pool, sources, options, log, status, page, here }
     response.end(body);
   }
 
-  const sendJson = (response, code, value) => send(response, code, JSON_TYPE, JSON.stringify(value));
+  const sendJson = (response, code, value) =>
+    send(response, code, JSON_TYPE, JSON.stringify(value));
 
   function sendProblem(response, name, { detail, headers } = {}) {
     const { status: code, retryAfter } = problems[name];
@@ -167,11 +168,12 @@ export function createRoutes({ pool, sources, options, log, status, page, here }
 
   /** Reads a sprite's bytes, as many as a sprite may have. */
   async function readBody(request) {
-    const tooLarge = () => new Refusal('sprite-too-large', {
-      detail: `Throw a sprite of at most ${options.maxSprite} bytes.`,
-      // What is still on its way is not worth reading.
-      headers: { Connection: 'close' }
-    });
+    const tooLarge = () =>
+      new Refusal('sprite-too-large', {
+        detail: `Throw a sprite of at most ${options.maxSprite} bytes.`,
+        // What is still on its way is not worth reading.
+        headers: { Connection: 'close' }
+      });
     if (Number(request.headers['content-length']) > options.maxSprite) throw tooLarge();
     const chunks = [];
     let length = 0;
@@ -236,11 +238,14 @@ export function createRoutes({ pool, sources, options, log, status, page, here }
     ['throw/3', { method: 'POST', answer: throwSprite }],
     ['leave/2', { method: 'POST', answer: leave }],
     ['place/2', { method: 'GET', answer: place }],
-    ['status/1', {
-      method: 'GET',
-      head: true,
-      answer: (request, response) => sendJson(response, 200, status())
-    }]
+    [
+      'status/1',
+      {
+        method: 'GET',
+        head: true,
+        answer: (request, response) => sendJson(response, 200, status())
+      }
+    ]
   ]);
 
   async function route(request, response) {
@@ -249,8 +254,12 @@ export function createRoutes({ pool, sources, options, log, status, page, here }
     // Node's parser also takes HTTP/0.9 with a head, and 2.0.
     const hosts = request.headersDistinct.host?.length ?? 0;
     const codings = request.headers['transfer-encoding'] ?? 'chunked';
-    if (!['1.0', '1.1'].includes(request.httpVersion) || codings.toLowerCase() !== 'chunked'
-      || hosts > 1 || (hosts === 0 && request.httpVersion !== '1.0')) {
+    if (
+      !['1.0', '1.1'].includes(request.httpVersion) ||
+      codings.toLowerCase() !== 'chunked' ||
+      hosts > 1 ||
+      (hosts === 0 && request.httpVersion !== '1.0')
+    ) {
       throw new Refusal('bad-request', { headers: { Connection: 'close' } });
     }
     if (method === 'OPTIONS') return sendNothing(response, PREFLIGHT);

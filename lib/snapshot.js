@@ -29,16 +29,18 @@ export function takeState({ pool, options: { state, stateBytes }, log }) {
   try {
     accessSync(dirname(path), constants.W_OK | constants.X_OK);
   } catch (error) {
-    throw new Error(`--state ${state}: its directory can't be written to (${error.code})`,
-      { cause: error });
+    throw new Error(`--state ${state}: its directory can't be written to (${error.code})`, {
+      cause: error
+    });
   }
   try {
     const result = pool.load(path, stateBytes);
     log.info({ ...result, milliseconds: Math.round(performance.now() - started) }, 'state taken');
   } catch (error) {
     if (error.code === 'ENOENT') return NOTHING;
-    throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`,
-      { cause: error });
+    throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`, {
+      cause: error
+    });
   }
   return { taken: () => renameSync(path, `${path}.previous`) };
 }
@@ -59,7 +61,8 @@ export function keepState({ pool, options: { state, stateBytes }, log }) {
     const result = pool.save(resolve(state), stateBytes);
     log.info({ ...result, milliseconds: Math.round(performance.now() - started) }, 'state kept');
   } catch (error) {
-    throw new Error(`the state is lost: --state ${state} can't be written (${error.message})`,
-      { cause: error });
+    throw new Error(`the state is lost: --state ${state} can't be written (${error.message})`, {
+      cause: error
+    });
   }
 }

@@ -29,18 +29,15 @@ export async function openTls({ routes, sources, tally, options, log }) {
     const reload = () => log.info('there is no TLS, and nothing to read anew');
     return { port: 0, reload, stopListening: nothing, closeIdle: nothing, close: nothing };
   }
-  const read = () => ({
-    cert: readFileSync(options.tlsCert), key: readFileSync(options.tlsKey)
-  });
+  const read = () => ({ cert: readFileSync(options.tlsCert), key: readFileSync(options.tlsKey) });
   const server = createNodeServer({
     routes,
     sources,
     options,
     tally,
     fits: () => tally.fits() && tally.fitsInAll(),
-    create: (settings, handle) => createServer({
-      ...settings, handshakeTimeout: options.headTime * 1000, ...read()
-    }, handle),
+    create: (settings, handle) =>
+      createServer({ ...settings, handshakeTimeout: options.headTime * 1000, ...read() }, handle),
     arrival: 'secureConnection'
   });
   function reload() {

@@ -79,7 +79,10 @@ process.on('message', ({ stop }) => {
 });
 
 const { host, transientPort: port } = options;
-await explained({ host: 'host', port: 'transient-port' }, { host, port },
-  front.listen(host, port, { shared: true }));
+await explained(
+  { host: 'host', port: 'transient-port' },
+  { host, port },
+  front.listen(host, port, { shared: true })
+);
 process.send({ ready: true });
 setInterval(report, REPORT).unref();

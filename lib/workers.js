@@ -37,8 +37,8 @@ const GAUGES = ['connections', 'heldBytes'];
 export function addUp(all) {
   const sums = {};
   for (const [name, value] of all.flatMap(Object.entries)) {
-    sums[name] = typeof value === 'object' ? addUp([sums[name] ?? {}, value])
-      : (sums[name] ?? 0) + value;
+    sums[name] =
+      typeof value === 'object' ? addUp([sums[name] ?? {}, value]) : (sums[name] ?? 0) + value;
   }
   return sums;
 }
@@ -88,7 +88,9 @@ export function startWorkers({ front, options, log }) {
   let stopping = false;
   let begun;
   let failed;
-  const ready = new Promise((resolve, reject) => { [begun, failed] = [resolve, reject]; });
+  const ready = new Promise((resolve, reject) => {
+    [begun, failed] = [resolve, reject];
+  });
   // It may fail before anybody waits for it.
   ready.catch(() => {});
 
@@ -96,14 +98,18 @@ export function startWorkers({ front, options, log }) {
   const share = (most) => Math.ceil(most / options.workers);
   const environment = {
     SPRITES_WORKER: JSON.stringify({
-      ...options, connections: share(options.connections), handedOver: share(options.handedOver)
+      ...options,
+      connections: share(options.connections),
+      handedOver: share(options.handedOver)
     })
   };
 
   function fork() {
     const relay = front.addWorker();
     cluster.setupPrimary({
-      exec: PROGRAM, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc', relay]
+      exec: PROGRAM,
+      args: [],
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc', relay]
     });
     try {
       return cluster.fork(environment);
@@ -125,7 +131,8 @@ export function startWorkers({ front, options, log }) {
       said.delete(worker);
       if (stopping) return;
       workerDeaths += 1;
-      if (how.code > 0 && since === undefined) failed(new Error('a worker could not start: see its words'));
+      if (how.code > 0 && since === undefined)
+        failed(new Error('a worker could not start: see its words'));
       const wait = performance.now() - since >= WELL ? BACKOFF.first : backoff;
       log.warn({ ...how, wait }, 'a worker is gone; another one starts');
       setTimeout(() => {
@@ -167,9 +174,12 @@ export function startWorkers({ front, options, log }) {
 
   async function stop() {
     stopping = true;
-    const ends = [...living].map((worker) => new Promise((resolve) => {
-      worker.once('exit', resolve);
-    }));
+    const ends = [...living].map(
+      (worker) =>
+        new Promise((resolve) => {
+          worker.once('exit', resolve);
+        })
+    );
     for (const worker of living) tellToStop(worker);
     const impatient = setTimeout(() => {
       for (const worker of living) worker.process.kill('SIGKILL');

@@ -20,7 +20,12 @@ async function start(t, options = {}) {
 async function raw(server, bytes) {
   const socket = net.connect(server.address().port, '127.0.0.1');
   let text = '';
-  socket.setEncoding('utf8').on('data', (piece) => { text += piece; }).on('error', () => {});
+  socket
+    .setEncoding('utf8')
+    .on('data', (piece) => {
+      text += piece;
+    })
+    .on('error', () => {});
   socket.write(bytes);
   await once(socket, 'close');
   return text;
@@ -77,7 +82,9 @@ t.test('an unknown path is 404 and names the ones there are', async (t) => {
     const response = await fetch(url + path);
     t.equal(response.status, 404, path);
     t.match(await response.json(), {
-      type: 'urn:sprites:not-found', status: 404, detail: /\/healthz, \/readyz, \/metrics/
+      type: 'urn:sprites:not-found',
+      status: 404,
+      detail: /\/healthz, \/readyz, \/metrics/
     });
   }
 });
@@ -95,7 +102,12 @@ t.test('another method is 405 with Allow', async (t) => {
 t.test('metrics that fail answer 500, are reported, and end nothing', async (t) => {
   const errors = [];
   const { url } = await start(t, {
-    metrics: { contentType: 'text/plain', text: async () => { throw new Error('broken'); } },
+    metrics: {
+      contentType: 'text/plain',
+      text: async () => {
+        throw new Error('broken');
+      }
+    },
     onError: (error) => errors.push(error.message)
   });
   const response = await fetch(`${url}/metrics`);
@@ -108,8 +120,10 @@ t.test('metrics that fail answer 500, are reported, and end nothing', async (t) 
 t.test('what is no request, or too long a head, is answered and cut off', async (t) => {
   const { server } = await start(t);
   t.match(await raw(server, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 .*urn:sprites:bad-request/s);
-  t.match(await raw(server, `GET /healthz HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`),
-    /^HTTP\/1\.1 431 .*urn:sprites:head-too-large/s);
+  t.match(
+    await raw(server, `GET /healthz HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`),
+    /^HTTP\/1\.1 431 .*urn:sprites:head-too-large/s
+  );
 });
 
 t.test('the 65th connection is closed, until another one goes', async (t) => {
@@ -146,14 +160,19 @@ t.test('a head just below 8 KiB is taken, and one above is not', async (t) => {
 t.test('a head that does not end is answered 408 and cut off', async (t) => {
   const { server } = await start(t);
   t.equal(server.headersTimeout, 5000);
-  t.match(await raw(server, 'GET /metrics HTTP/1.1\r\nHost: a\r\n'),
-    /^HTTP\/1\.1 408 .*urn:sprites:request-timeout/s);
+  t.match(
+    await raw(server, 'GET /metrics HTTP/1.1\r\nHost: a\r\n'),
+    /^HTTP\/1\.1 408 .*urn:sprites:request-timeout/s
+  );
 });
 
 t.test('a connection is for a thousand requests', async (t) => {
   const { server } = await start(t);
-  const text = await raw(server, 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1000)
-    + 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  const text = await raw(
+    server,
+    'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1000) +
+      'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+  );
   t.equal(text.match(/HTTP\/1\.1 200 /g).length, 1000);
   const [, after] = text.split(/\r\nConnection: close\r\n/i);
   t.match(after, 'HTTP/1.1 503 ', 'what follows the one that says close');

@@ -13,11 +13,26 @@ const RUN = fileURLToPath(new URL('bench/run.js', import.meta.url));
  * printed and its exit status.
  */
 async function bench(args, env = {}) {
-  const short = ['--rounds', '1', '--seconds', '1', '--clients', '200', '--throwers', '8',
-    '--memory-clients', '1000', '--settle', '1'];
+  const short = [
+    '--rounds',
+    '1',
+    '--seconds',
+    '1',
+    '--clients',
+    '200',
+    '--throwers',
+    '8',
+    '--memory-clients',
+    '1000',
+    '--settle',
+    '1'
+  ];
   const command = ['-u', 'NODE_OPTIONS', process.execPath, RUN, ...short, ...args];
   try {
-    return { code: 0, ...await promisify(execFile)('env', command, { env: { ...process.env, ...env } }) };
+    return {
+      code: 0,
+      ...(await promisify(execFile)('env', command, { env: { ...process.env, ...env } }))
+    };
   } catch ({ code, stdout, stderr }) {
     return { code, stdout, stderr };
   }
@@ -26,7 +41,10 @@ async function bench(args, env = {}) {
 /** The cells of the table's row that starts with `title`. */
 function row(stdout, title) {
   const line = stdout.split('\n').find((each) => each.startsWith(`| ${title}`));
-  return line?.split('|').slice(1, -1).map((cell) => cell.trim());
+  return line
+    ?.split('|')
+    .slice(1, -1)
+    .map((cell) => cell.trim());
 }
 
 const number = (cell) => Number(cell.replaceAll(',', '').split(' ')[0]);
@@ -50,7 +68,13 @@ t.test('a short run gives a row of sane figures for each contender', async (t) =
 });
 
 t.test('a run as JSON has the rounds and what they sum up to', async (t) => {
-  const { code, stdout, stderr } = await bench(['--json', '--only', 'epoll', '--memory-clients', '0']);
+  const { code, stdout, stderr } = await bench([
+    '--json',
+    '--only',
+    'epoll',
+    '--memory-clients',
+    '0'
+  ]);
   t.equal(code, 0, stderr);
   const { rounds, summary } = JSON.parse(stdout);
   const [round] = rounds.epoll;
@@ -61,8 +85,9 @@ t.test('a run as JSON has the rounds and what they sum up to', async (t) => {
 });
 
 t.test('a contender that loses a sprite is found out', async (t) => {
-  const { code, stdout, stderr } = await bench(['--only', 'epoll', '--memory-clients', '0'],
-    { BENCH_LOSE_EVERY: '1000' });
+  const { code, stdout, stderr } = await bench(['--only', 'epoll', '--memory-clients', '0'], {
+    BENCH_LOSE_EVERY: '1000'
+  });
   t.equal(code, 1);
   t.equal(stdout, '');
   t.match(stderr, /epoll, round 1: of \d+ sprites [1-9]\d* missing\n/);
@@ -80,15 +105,26 @@ t.test('medians are in the middle', async (t) => {
 });
 
 t.test('sprites is held to its figures, one by one', async (t) => {
-  const run = (sprites) => summarize({
-    sprites: [{ rate: 40000, cpuPerSprite: 20, bytesPerClient: 400, heapBefore: 5e6,
-      heapAfter: 5e6, ...sprites }],
-    epoll: [{ rate: 50000, cpuPerSprite: 16 }],
-    'node-http': [{ rate: 10000, cpuPerSprite: 100 }],
-    nchan: [{ rate: 30000, cpuPerSprite: 25 }],
-  });
-  const fallen = (sprites) => verdicts(run(sprites), 18000)
-    .filter(({ holds }) => !holds).map(({ figure }) => figure.split(' ').slice(0, 3).join(' '));
+  const run = (sprites) =>
+    summarize({
+      sprites: [
+        {
+          rate: 40000,
+          cpuPerSprite: 20,
+          bytesPerClient: 400,
+          heapBefore: 5e6,
+          heapAfter: 5e6,
+          ...sprites
+        }
+      ],
+      epoll: [{ rate: 50000, cpuPerSprite: 16 }],
+      'node-http': [{ rate: 10000, cpuPerSprite: 100 }],
+      nchan: [{ rate: 30000, cpuPerSprite: 25 }]
+    });
+  const fallen = (sprites) =>
+    verdicts(run(sprites), 18000)
+      .filter(({ holds }) => !holds)
+      .map(({ figure }) => figure.split(' ').slice(0, 3).join(' '));
   t.equal(verdicts(run({}), 18000).length, 5);
   t.strictSame(fallen({}), []);
   t.strictSame(fallen({ cpuPerSprite: 21 }), ['CPU per sprite']);
@@ -96,6 +132,14 @@ t.test('sprites is held to its figures, one by one', async (t) => {
   t.strictSame(fallen({ rate: 39999 }), ['at least 4']);
   t.strictSame(fallen({ bytesPerClient: 513 }), ['at most 512']);
   t.strictSame(fallen({ heapAfter: 5e6 + 8 * 18000 }), ['V8 heap unchanged']);
-  t.match(row(table(run({}), { sprites: 'sprites' }, 18000), 'sprites'),
-    ['sprites', '40,000', '4.0', '20.0 µs', '1.25', '400', '5.0 → 5.0 MB', '-']);
+  t.match(row(table(run({}), { sprites: 'sprites' }, 18000), 'sprites'), [
+    'sprites',
+    '40,000',
+    '4.0',
+    '20.0 µs',
+    '1.25',
+    '400',
+    '5.0 → 5.0 MB',
+    '-'
+  ]);
 });

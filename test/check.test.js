@@ -8,10 +8,11 @@ const LINES = parseSysctl(CONF);
 
 /** A host of 16 GB as Debian starts it. */
 const UNTUNED = {
-  '/proc/self/limits': 'Limit                     Soft Limit           Hard Limit           Units\n'
-    + 'Max open files            1024                 1048576              files     \n',
-  '/proc/meminfo': 'MemTotal:       16301284 kB\nMemFree:        15000000 kB\n'
-    + 'MemAvailable:   15500000 kB\n',
+  '/proc/self/limits':
+    'Limit                     Soft Limit           Hard Limit           Units\n' +
+    'Max open files            1024                 1048576              files     \n',
+  '/proc/meminfo':
+    'MemTotal:       16301284 kB\nMemFree:        15000000 kB\n' + 'MemAvailable:   15500000 kB\n',
   '/proc/self/cgroup': '0::/system.slice/sprites.service\n',
   '/sys/fs/cgroup/system.slice/sprites.service/memory.max': 'max\n',
   '/proc/sys/fs/nr_open': '1048576\n',
@@ -36,16 +37,20 @@ const UNTUNED = {
 /** The same host with every line of deploy/sysctl.conf loaded, as the kernel shows it. */
 const TUNED = {
   ...UNTUNED,
-  ...Object.fromEntries([...LINES].map(([name, value]) => (
-    [`/proc/sys/${name.replaceAll('.', '/')}`, `${value.replaceAll(' ', '\t')}\n`]))),
+  ...Object.fromEntries(
+    [...LINES].map(([name, value]) => [
+      `/proc/sys/${name.replaceAll('.', '/')}`,
+      `${value.replaceAll(' ', '\t')}\n`
+    ])
+  ),
   '/proc/sys/net/ipv4/ip_local_reserved_ports': '8080-8081,8443,9464\n'
 };
 
 const reads = (files) => ({ read: (path) => files[path] });
-const look = (clients, files, settings = CONF) => (
-  check(clients, { reader: reads(files), settings }));
-const inTheWay = (result) => (
-  result.findings.filter(({ state }) => state === 'no').map(({ name }) => name));
+const look = (clients, files, settings = CONF) =>
+  check(clients, { reader: reads(files), settings });
+const inTheWay = (result) =>
+  result.findings.filter(({ state }) => state === 'no').map(({ name }) => name);
 const named = (result, name) => result.findings.find((finding) => finding.name === name);
 
 function printed(result) {
@@ -111,13 +116,14 @@ t.test('tcp_mem for a small host is brought down to its memory, not to the file'
     '/proc/meminfo': 'MemTotal:        8000000 kB\nMemAvailable:    7500000 kB\n'
   });
   const [low, pressure, most] = named(result, 'net.ipv4.tcp_mem').need.split(' ').map(Number);
-  t.equal(most, Math.floor(0.4 * 8_000_000 / 4));
+  t.equal(most, Math.floor((0.4 * 8_000_000) / 4));
   t.ok(low < pressure && pressure < most);
 });
 
 t.test('the limit of files', async (t) => {
   const limited = (soft, hard) => ({
-    ...TUNED, '/proc/self/limits': `Max open files            ${soft}     ${hard}     files\n`
+    ...TUNED,
+    '/proc/self/limits': `Max open files            ${soft}     ${hard}     files\n`
   });
   t.test('below the clients stands in the way, and says how many there is room for', async (t) => {
     const result = look(1e6, limited(1024, 20000));
@@ -144,7 +150,8 @@ t.test('the limit of files', async (t) => {
 t.test('memory', async (t) => {
   t.test('too little available stands in the way', async (t) => {
     const result = look(1e6, {
-      ...TUNED, '/proc/meminfo': 'MemTotal: 16301284 kB\nMemAvailable:    2000000 kB\n'
+      ...TUNED,
+      '/proc/meminfo': 'MemTotal: 16301284 kB\nMemAvailable:    2000000 kB\n'
     });
     t.same(inTheWay(result), ['memory available']);
     t.match(named(result, 'memory available').have, '2.0 GB');
@@ -166,7 +173,9 @@ t.test('memory', async (t) => {
   });
   t.test('in a container the group is the root', async (t) => {
     const result = look(1e6, {
-      ...TUNED, '/proc/self/cgroup': '0::/\n', '/sys/fs/cgroup/memory.max': '536870912\n'
+      ...TUNED,
+      '/proc/self/cgroup': '0::/\n',
+      '/sys/fs/cgroup/memory.max': '536870912\n'
     });
     t.same(inTheWay(result), ['memory limit of the control group']);
   });
@@ -177,9 +186,15 @@ t.test('memory', async (t) => {
       '/sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854771712\n'
     };
     t.equal(look(1e6, v1).ok, true, 'where a huge number is no limit');
-    t.same(inTheWay(look(1e6, {
-      ...v1, '/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes': '268435456\n'
-    })), ['memory limit of the control group']);
+    t.same(
+      inTheWay(
+        look(1e6, {
+          ...v1,
+          '/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes': '268435456\n'
+        })
+      ),
+      ['memory limit of the control group']
+    );
   });
 });
 
@@ -212,7 +227,9 @@ t.test('a host of which nothing is to be seen fails nothing', async (t) => {
 t.test('a line of the file without a rule of its own is held to its value', async (t) => {
   const own = 'kernel.pid_max = 4194304\n-net.core.foo = a b\n';
   const have = (pids, foo) => ({
-    ...TUNED, '/proc/sys/kernel/pid_max': `${pids}\n`, '/proc/sys/net/core/foo': `${foo}\n`
+    ...TUNED,
+    '/proc/sys/kernel/pid_max': `${pids}\n`,
+    '/proc/sys/net/core/foo': `${foo}\n`
   });
   t.same(inTheWay(look(10, have(32768, 'a b'), own)), ['kernel.pid_max']);
   t.same(inTheWay(look(10, have(4194304, 'a b'), own)), []);

@@ -1,6 +1,13 @@
 import { execFile } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from
-  'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -51,7 +58,8 @@ t.test('all is well', async (t) => {
 
 t.test('a failing test counts once, and is shown again', async (t) => {
   const { code, out, last } = await ci(t, {
-    log: '    not ok 1 - one\nnot ok 2 - two\n# { total: 9, pass: 7, fail: 2 }', failing: ['test']
+    log: '    not ok 1 - one\nnot ok 2 - two\n# { total: 9, pass: 7, fail: 2 }',
+    failing: ['test']
   });
   t.strictSame({ code, last }, { code: 1, last: '7 passed, 2 failed' });
   t.match(out, /== what failed in the tests\n +not ok 1 - one\n/);
@@ -71,7 +79,10 @@ t.test('every other step that fails counts once', async (t) => {
   const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
   const steps = [...script.matchAll(/^step npm (.*)$/gm)].map(([, step]) => step);
   for (const what of ['install', 'lint', 'test:sanitize', 'test:faults']) {
-    t.ok(steps.some((step) => step.includes(what)), what);
+    t.ok(
+      steps.some((step) => step.includes(what)),
+      what
+    );
   }
   for (const step of steps) {
     const { code, out, last } = await ci(t, { failing: [step] });
@@ -79,7 +90,8 @@ t.test('every other step that fails counts once', async (t) => {
     t.match(out, `FAILED: npm ${step}\n`);
   }
   const { last } = await ci(t, {
-    log: 'not ok 1 - one\n# { total: 3, pass: 2, fail: 1 }', failing: ['test', ...steps]
+    log: 'not ok 1 - one\n# { total: 3, pass: 2, fail: 1 }',
+    failing: ['test', ...steps]
   });
   t.equal(last, `2 passed, ${1 + steps.length} failed`);
 });

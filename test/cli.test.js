@@ -1,7 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from
-  'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,8 +24,11 @@ const SPRITES = join(ROOT, 'bin/sprites');
 /** Runs a command to its end. */
 async function run(t, command, { env = {}, cwd = ROOT } = {}) {
   const [program, ...args] = command;
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', program, ...args],
-    { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', program, ...args], {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  });
   t.teardown(() => child.kill('SIGKILL'));
   const [out, err] = [[], []];
   child.stdout.on('data', (chunk) => out.push(chunk));
@@ -41,16 +51,20 @@ t.test('it starts in every documented way, says where it listens, and serves', a
     'bin/sprites': [SPRITES],
     'node bin/sprites': [process.execPath, SPRITES],
     // V8 dropped the flag: from Node 24 on it is refused.
-    ...(node < 24 ? {
-      'node --nouse-idle-notification bin/sprites':
-        [process.execPath, '--nouse-idle-notification', SPRITES]
-    } : {})
+    ...(node < 24
+      ? {
+          'node --nouse-idle-notification bin/sprites': [
+            process.execPath,
+            '--nouse-idle-notification',
+            SPRITES
+          ]
+        }
+      : {})
   };
   for (const [name, command] of Object.entries(ways)) {
     t.test(name, async (t) => {
       const server = await startServer(t, { command, options: { capacity: 100 } });
-      t.equal(server.lines[0],
-        `Sprites ${version} listens on http://127.0.0.1:${server.port}/`);
+      t.equal(server.lines[0], `Sprites ${version} listens on http://127.0.0.1:${server.port}/`);
       t.equal((await server.status()).capacity, 100);
       await server.stop();
     });
@@ -58,10 +72,11 @@ t.test('it starts in every documented way, says where it listens, and serves', a
 });
 
 t.test('npm start', async (t) => {
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', 'npm', 'start', '--silent', '--',
-    '--port', '0', '--host', '127.0.0.1'], {
-    cwd: ROOT, detached: true, stdio: ['ignore', 'pipe', 'inherit']
-  });
+  const child = spawn(
+    'env',
+    ['-u', 'NODE_OPTIONS', 'npm', 'start', '--silent', '--', '--port', '0', '--host', '127.0.0.1'],
+    { cwd: ROOT, detached: true, stdio: ['ignore', 'pipe', 'inherit'] }
+  );
   const closed = once(child, 'close');
   t.teardown(() => {
     try {
@@ -85,8 +100,14 @@ t.test('npm start', async (t) => {
 });
 
 t.test('it says for how many clients it has room and how many the file limit allows', async (t) => {
-  const limited = (files) => ['sh', '-c', `ulimit -n ${files}; exec "$@"`, 'sh', process.execPath,
-    SPRITES];
+  const limited = (files) => [
+    'sh',
+    '-c',
+    `ulimit -n ${files}; exec "$@"`,
+    'sh',
+    process.execPath,
+    SPRITES
+  ];
   const tight = await startServer(t, { command: limited(512), options: { capacity: 5000 } });
   await tight.status();
   const line = tight.lines.slice(1).join('\n');
@@ -109,8 +130,19 @@ t.test('--help prints every option and exits 0', async (t) => {
   t.strictSame(await run(t, [SPRITES, '-h']), { code, out, err }, '-h is the same');
   t.equal(code, 0);
   t.equal(err, '');
-  for (const name of ['port', 'host', 'capacity', 'hold', 'lease', 'max-sprite', 'mailbox',
-    'mailbox-memory', 'cors', 'help', 'version']) {
+  for (const name of [
+    'port',
+    'host',
+    'capacity',
+    'hold',
+    'lease',
+    'max-sprite',
+    'mailbox',
+    'mailbox-memory',
+    'cors',
+    'help',
+    'version'
+  ]) {
     t.match(out, new RegExp(`^ +--${name}\\b`, 'm'));
   }
   t.ok(out.split('\n').every((line) => line.length <= 200));
@@ -121,8 +153,11 @@ t.test('--version prints the version and exits 0', async (t) => {
     t.strictSame(await run(t, [SPRITES, flag]), { code: 0, out: `${version}\n`, err: '' }, flag);
   }
   const env = { SPRITES_PORT: 'x' };
-  t.equal((await run(t, [SPRITES, '--version'], { env })).out, `${version}\n`,
-    'whatever is in the environment');
+  t.equal(
+    (await run(t, [SPRITES, '--version'], { env })).out,
+    `${version}\n`,
+    'whatever is in the environment'
+  );
 });
 
 t.test('a wrong option is one line and exit code 2', async (t) => {
@@ -150,8 +185,12 @@ t.test('a wrong option is one line and exit code 2', async (t) => {
     });
   }
   t.test('in the environment', async (t) => {
-    refusedWith(t, await run(t, [process.execPath, SPRITES], { env: { SPRITES_PORT: 'x' } }), 2,
-      /SPRITES_PORT/);
+    refusedWith(
+      t,
+      await run(t, [process.execPath, SPRITES], { env: { SPRITES_PORT: 'x' } }),
+      2,
+      /SPRITES_PORT/
+    );
   });
 });
 
@@ -160,9 +199,25 @@ function certificate(t) {
   const dir = mkdtempSync(join(tmpdir(), 'sprites-tls-'));
   t.teardown(() => rmSync(dir, { recursive: true }));
   const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt',
-    'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=localhost', '-keyout', key,
-    '-out', cert], { stdio: 'ignore' });
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-subj',
+      '/CN=localhost',
+      '-keyout',
+      key,
+      '-out',
+      cert
+    ],
+    { stdio: 'ignore' }
+  );
   return ['--tls-cert', cert, '--tls-key', key];
 }
 
@@ -177,10 +232,17 @@ async function take(t, host) {
 
 for (const door of DOORS) {
   t.test(`a taken port is one line and exit code 1 (${door})`, async (t) => {
-    for (const [host, where] of [['127.0.0.1', '127\\.0\\.0\\.1'], ['::', '\\[::\\]']]) {
+    for (const [host, where] of [
+      ['127.0.0.1', '127\\.0\\.0\\.1'],
+      ['::', '\\[::\\]']
+    ]) {
       const port = await take(t, host);
-      refusedWith(t, await run(t, [SPRITES, '--door', door, '--host', host, '--port', `${port}`]), 1,
-        new RegExp(`^sprites: ${where}:${port} is taken .*choose another port by --port\\n`));
+      refusedWith(
+        t,
+        await run(t, [SPRITES, '--door', door, '--host', host, '--port', `${port}`]),
+        1,
+        new RegExp(`^sprites: ${where}:${port} is taken .*choose another port by --port\\n`)
+      );
     }
   });
 
@@ -191,8 +253,12 @@ for (const door of DOORS) {
       'nowhere.invalid': /^sprites: nowhere\.invalid:0 is a name .*--host/
     };
     for (const [host, pattern] of Object.entries(hosts)) {
-      refusedWith(t, await run(t, [SPRITES, '--door', door, '--host', host, '--port', '0']), 1,
-        pattern);
+      refusedWith(
+        t,
+        await run(t, [SPRITES, '--door', door, '--host', host, '--port', '0']),
+        1,
+        pattern
+      );
     }
   });
 
@@ -201,12 +267,16 @@ for (const door of DOORS) {
     const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
     if (Number(readFileSync(file, 'utf8')) < 2) return;
     const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
-    refusedWith(t, await run(t, [...ordinary, SPRITES, '--door', door, '--host', '127.0.0.1',
-      '--port', '1']), 1, /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/);
+    refusedWith(
+      t,
+      await run(t, [...ordinary, SPRITES, '--door', door, '--host', '127.0.0.1', '--port', '1']),
+      1,
+      /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/
+    );
   });
 }
 
-t.test('a port that can\'t be had is told by the option it is given by', async (t) => {
+t.test("a port that can't be had is told by the option it is given by", async (t) => {
   const port = await take(t, '127.0.0.1');
   const ways = {
     'admin-port': ['--admin-port', `${port}`],
@@ -214,11 +284,29 @@ t.test('a port that can\'t be had is told by the option it is given by', async (
     'transient-port': ['--workers', '1', '--transient-port', `${port}`]
   };
   for (const [name, args] of Object.entries(ways)) {
-    refusedWith(t, await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', ...args]), 1,
-      new RegExp(`^sprites: 127\\.0\\.0\\.1:${port} is taken .*--${name}\\n`));
+    refusedWith(
+      t,
+      await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', ...args]),
+      1,
+      new RegExp(`^sprites: 127\\.0\\.0\\.1:${port} is taken .*--${name}\\n`)
+    );
   }
-  refusedWith(t, await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', '--admin-port', '0',
-    '--admin-host', '203.0.113.7']), 1, /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/);
+  refusedWith(
+    t,
+    await run(t, [
+      SPRITES,
+      '--host',
+      '127.0.0.1',
+      '--port',
+      '0',
+      '--admin-port',
+      '0',
+      '--admin-host',
+      '203.0.113.7'
+    ]),
+    1,
+    /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/
+  );
 });
 
 t.test('a missing or broken addon is one line that says what to do', async (t) => {
@@ -297,6 +385,8 @@ t.test('every environment variable in the help is read', async (t) => {
 });
 
 t.test('bin/sprites is executable by itself', async (t) => {
-  t.equal(execFileSync('env', ['-u', 'NODE_OPTIONS', SPRITES, '--version']).toString(),
-    `${version}\n`);
+  t.equal(
+    execFileSync('env', ['-u', 'NODE_OPTIONS', SPRITES, '--version']).toString(),
+    `${version}\n`
+  );
 });

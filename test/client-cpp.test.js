@@ -23,7 +23,8 @@ import { shown } from './support/readme.js';
 const SOURCE = 'native/client';
 const VECTORS = join(ROOT, 'test/vectors/sprites.json');
 const lacking = missing({
-  programs: ['cmake', 'g++', 'clang++', 'pkg-config'], packages: ['libcurl']
+  programs: ['cmake', 'g++', 'clang++', 'pkg-config'],
+  packages: ['libcurl']
 });
 
 t.setTimeout(900_000);
@@ -31,23 +32,31 @@ t.jobs = 2;
 
 /** A sprite that can be told from all others. */
 let made = 0;
-const sprite = (more = {}) => ({ id: `s${++made}`, picture: 'ball', at: 0.5, speed: [1, 0], ...more });
+const sprite = (more = {}) => ({
+  id: `s${++made}`,
+  picture: 'ball',
+  at: 0.5,
+  speed: [1, 0],
+  ...more
+});
 
 const ids = (sprites) => sprites.map(({ id }) => id);
 const isTaken = ({ outcome }) => outcome === 'delivered' || outcome === 'queued';
 
 t.test('g++, a thread of its own', { skip: lacking }, (t) => everything(t, 'gcc', []));
-t.test('AddressSanitizer, the caller\'s loop', { skip: lacking },
-  (t) => everything(t, 'asan', ['--loop']));
-t.test('ThreadSanitizer, a thread of its own', { skip: lacking },
-  (t) => everything(t, 'tsan', []));
+t.test("AddressSanitizer, the caller's loop", { skip: lacking }, (t) =>
+  everything(t, 'asan', ['--loop'])
+);
+t.test('ThreadSanitizer, a thread of its own', { skip: lacking }, (t) => everything(t, 'tsan', []));
 
 async function everything(t, preset, mode) {
   const build = await cmakeBuild({
-    source: SOURCE, preset, into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), preset)
+    source: SOURCE,
+    preset,
+    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), preset)
   });
-  const probe = (t, server, ...args) => new Probe(t, join(build, 'sprites_probe'), server,
-    [...mode, ...args]);
+  const probe = (t, server, ...args) =>
+    new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
 
   t.test('what needs no server', async (t) => {
     const said = await tool(join(build, 'sprites_unit'), [VECTORS]);
@@ -80,7 +89,12 @@ async function everything(t, preset, mode) {
   t.test('a client alone catches what it throws, by the other edge', async (t) => {
     const server = await ServerProcess.start(t);
     const one = probe(t, server.url);
-    for (const [off, by] of [['left', 'right'], ['right', 'left'], ['up', 'down'], ['down', 'up']]) {
+    for (const [off, by] of [
+      ['left', 'right'],
+      ['right', 'left'],
+      ['up', 'down'],
+      ['down', 'up']
+    ]) {
       one.say('throw', off, off, JSON.stringify(sprite()));
       t.equal((await one.sprite()).edge, by);
     }
@@ -175,54 +189,65 @@ async function everything(t, preset, mode) {
     t.match(await second.status(), { joined: 1, left: 1, thrown: 1, acked: 1 });
   });
 
-  t.test('a server that is stopped and comes back with its state: places and sprites are kept', async (t) => {
-    const options = { 'throw-rate': 0, state: join(t.testdir(), 'state'), drain: 1 };
-    const first = await ServerProcess.start(t, options);
-    const proxy = await FaultProxy.start(t, first.port);
-    const one = probe(t, proxy.url, '--backoff', 300);
-    await one.state('online');
-    const two = probe(t, proxy.url, '--backoff', 300);
-    await two.state('online');
-    two.say('slow', 30); // so that some wait in its mailbox all the time
-    const total = 40;
-    let back;
-    for (let i = 0; i < total; i++) {
-      if (i === total / 2) {
-        await first.stop();
-        back = ServerProcess.start(t, options).then(({ port }) => { proxy.target = port; });
+  t.test(
+    'a server that is stopped and comes back with its state: places and sprites are kept',
+    async (t) => {
+      const options = { 'throw-rate': 0, state: join(t.testdir(), 'state'), drain: 1 };
+      const first = await ServerProcess.start(t, options);
+      const proxy = await FaultProxy.start(t, first.port);
+      const one = probe(t, proxy.url, '--backoff', 300);
+      await one.state('online');
+      const two = probe(t, proxy.url, '--backoff', 300);
+      await two.state('online');
+      two.say('slow', 30); // so that some wait in its mailbox all the time
+      const total = 40;
+      let back;
+      for (let i = 0; i < total; i++) {
+        if (i === total / 2) {
+          await first.stop();
+          back = ServerProcess.start(t, options).then(({ port }) => {
+            proxy.target = port;
+          });
+        }
+        // What does not leave is thrown again, as a desktop would.
+        for (let result; !result || result.yours;) {
+          one.say('throw', `k${i}`, 'left', JSON.stringify({ id: `k${i}` }));
+          result = await one.until(({ event, tag }) => event === 'result' && tag === `k${i}`);
+          t.not(result.outcome, 'unknown');
+          if (result.yours) await sleep(Math.min(result.retry, 200));
+        }
       }
-      // What does not leave is thrown again, as a desktop would.
-      for (let result; !result || result.yours;) {
-        one.say('throw', `k${i}`, 'left', JSON.stringify({ id: `k${i}` }));
-        result = await one.until(({ event, tag }) => event === 'result' && tag === `k${i}`);
-        t.not(result.outcome, 'unknown');
-        if (result.yours) await sleep(Math.min(result.retry, 200));
-      }
+      await back;
+      await two.until(() => two.caught.length >= total, { all: true });
+      t.strictSame(
+        ids(two.caught),
+        Array.from({ length: total }, (_, i) => `k${i}`)
+      );
+      for (const client of [one, two]) t.equal((await client.counts()).joins, 1);
+      await one.leave();
+      await two.leave();
     }
-    await back;
-    await two.until(() => two.caught.length >= total, { all: true });
-    t.strictSame(ids(two.caught), Array.from({ length: total }, (_, i) => `k${i}`));
-    for (const client of [one, two]) t.equal((await client.counts()).joins, 1);
-    await one.leave();
-    await two.leave();
-  });
+  );
 
-  t.test('a client whose lease ran out is told by its throw, which flies from the new place', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
-    await one.state('online');
-    one.say('throw', 'a', 'left', '{"id":"x"}');
-    const refused = await stub.next(/^\/throw\/first\/left$/);
-    refused.answer(404, problem('unknown-client'));
-    t.equal((await one.state('connecting')).reason, 'unknown-client');
-    await stub.join('second');
-    const again = await stub.next(/^\/throw\/second\/left$/);
-    t.equal(again.body, '{"id":"x"}');
-    again.answer(202, { state: 'delivered' });
-    await one.until(({ outcome }) => outcome === 'delivered');
-    await one.quit();
-  });
+  t.test(
+    'a client whose lease ran out is told by its throw, which flies from the new place',
+    async (t) => {
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      await one.state('online');
+      one.say('throw', 'a', 'left', '{"id":"x"}');
+      const refused = await stub.next(/^\/throw\/first\/left$/);
+      refused.answer(404, problem('unknown-client'));
+      t.equal((await one.state('connecting')).reason, 'unknown-client');
+      await stub.join('second');
+      const again = await stub.next(/^\/throw\/second\/left$/);
+      t.equal(again.body, '{"id":"x"}');
+      again.answer(202, { state: 'delivered' });
+      await one.until(({ outcome }) => outcome === 'delivered');
+      await one.quit();
+    }
+  );
 
   t.test('a throw that may have been taken by a server that then forgot is unknown', async (t) => {
     const first = await ServerProcess.start(t);
@@ -281,7 +306,11 @@ async function everything(t, preset, mode) {
     await one.state('online');
     one.say('throw', 'a', 'left', '{}');
     (await stub.next(/^\/throw/)).answer(429, problem('too-many-throws'), { 'retry-after': 30 });
-    t.match(await one.until(({ tag }) => tag === 'a'), { outcome: 'later', yours: true, retry: 30000 });
+    t.match(await one.until(({ tag }) => tag === 'a'), {
+      outcome: 'later',
+      yours: true,
+      retry: 30000
+    });
     const next = await one.throw('b', 'left', sprite());
     t.match(next, { outcome: 'later', yours: true });
     t.ok(next.retry > 20000 && next.retry <= 30000);
@@ -289,7 +318,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('the real server\'s limit on throws is one of those', async (t) => {
+  t.test("the real server's limit on throws is one of those", async (t) => {
     const server = await ServerProcess.start(t, { 'throw-rate': 1, 'throw-burst': 1 });
     const one = probe(t, server.url);
     await one.state('online');
@@ -305,11 +334,17 @@ async function everything(t, preset, mode) {
     const one = probe(t, server.url);
     await one.state('online');
     for (const body of ['[]', '"x"', '{"a":}', '{} {}', '{"a":"\\x"}']) {
-      t.match(await one.throw(`t${made++}`, 'left', body),
-        { outcome: 'refused', yours: true, problem: 'urn:sprites:bad-sprite' }, body);
+      t.match(
+        await one.throw(`t${made++}`, 'left', body),
+        { outcome: 'refused', yours: true, problem: 'urn:sprites:bad-sprite' },
+        body
+      );
     }
-    t.match(await one.throw('large', 'left', { id: 'x'.repeat(200) }),
-      { outcome: 'refused', yours: true, problem: 'urn:sprites:sprite-too-large' });
+    t.match(await one.throw('large', 'left', { id: 'x'.repeat(200) }), {
+      outcome: 'refused',
+      yours: true,
+      problem: 'urn:sprites:sprite-too-large'
+    });
     await one.leave();
   });
 
@@ -321,8 +356,11 @@ async function everything(t, preset, mode) {
     one.say('throw', 'a', 'left', '{"id":"x"}');
     const say = [
       [408, problem('request-timeout')], // cut off on the way
-      [403, '<html>Sign in to this network'], [404, ''], [200, '<html>Welcome'], // a portal's
-      [400, { type: 'about:blank', title: 'Bad Request' }], [502, 'Bad Gateway'] // a proxy's
+      [403, '<html>Sign in to this network'],
+      [404, ''],
+      [200, '<html>Welcome'], // a portal's
+      [400, { type: 'about:blank', title: 'Bad Request' }],
+      [502, 'Bad Gateway'] // a proxy's
     ];
     const settled = one.until(({ tag }) => tag === 'a');
     const next = () => Promise.race([stub.next(/^\/throw/), settled]);
@@ -351,7 +389,13 @@ async function everything(t, preset, mode) {
     await one.state('online');
     one.say('flood', 'f', 5, 'left', '{}');
     await one.until(({ tag }) => tag === 'f4');
-    t.strictSame(one.results.map(({ tag, taken }) => [tag, taken]), [['f3', false], ['f4', false]]);
+    t.strictSame(
+      one.results.map(({ tag, taken }) => [tag, taken]),
+      [
+        ['f3', false],
+        ['f4', false]
+      ]
+    );
     const onWire = [await stub.next(/^\/throw/), await stub.next(/^\/throw/)];
     t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw')).length, 2);
     for (const request of onWire) request.answer(202, { state: 'queued' });
@@ -367,7 +411,11 @@ async function everything(t, preset, mode) {
     await stub.join('first');
     const poll = await stub.next(/^\/poll/);
     t.equal(poll.query.get('ack'), '0');
-    poll.answer(200, { seq: 4, retry: 700, sprites: [{ seq: 4, from: 'up', sprite: { id: 'x' } }] });
+    poll.answer(200, {
+      seq: 4,
+      retry: 700,
+      sprites: [{ seq: 4, from: 'up', sprite: { id: 'x' } }]
+    });
     const next = await stub.next(/^\/poll/);
     t.ok(next.at - poll.at >= 700, `${next.at - poll.at} ms`);
     t.equal(next.query.get('ack'), '4');
@@ -410,24 +458,30 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('another poll with the same id wins: the client looks for a place of its own', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
-    (await stub.next(/^\/poll\/first/)).answer(200, { seq: 0, sprites: [], superseded: true });
-    t.match(await one.state('connecting'), { reason: /another program/ });
-    await stub.join('second');
-    t.match(await one.state('online'), { newPlace: true });
-    await stub.next(/^\/poll\/second/);
-    t.equal(stub.requests.filter(({ path }) => path === '/poll/first').length, 1);
-    await one.quit();
-  });
+  t.test(
+    'another poll with the same id wins: the client looks for a place of its own',
+    async (t) => {
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      (await stub.next(/^\/poll\/first/)).answer(200, { seq: 0, sprites: [], superseded: true });
+      t.match(await one.state('connecting'), { reason: /another program/ });
+      await stub.join('second');
+      t.match(await one.state('online'), { newPlace: true });
+      await stub.next(/^\/poll\/second/);
+      t.equal(stub.requests.filter(({ path }) => path === '/poll/first').length, 1);
+      await one.quit();
+    }
+  );
 
   t.test('a server with an older memory than the client is left and joined anew', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url);
     await stub.join('first');
-    (await stub.next(/^\/poll/)).answer(200, { seq: 9, sprites: [{ seq: 9, from: 'up', sprite: {} }] });
+    (await stub.next(/^\/poll/)).answer(200, {
+      seq: 9,
+      sprites: [{ seq: 9, from: 'up', sprite: {} }]
+    });
     (await stub.next(/^\/poll/)).answer(400, problem('ack-ahead'));
     (await stub.next(/^\/leave\/first$/)).answer(204);
     await stub.join('second');
@@ -439,8 +493,15 @@ async function everything(t, preset, mode) {
   t.test('answers that make no sense cost contact for a while, and nothing else', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--answer-bytes', 2000, '--backoff', 100);
-    const bad = ['', '<html>', '[]', '{"sprites":3}', '{"sprites":[{"seq":1}]}', 'x'.repeat(3000),
-      '{"sprites":['.repeat(100)];
+    const bad = [
+      '',
+      '<html>',
+      '[]',
+      '{"sprites":3}',
+      '{"sprites":[{"seq":1}]}',
+      'x'.repeat(3000),
+      '{"sprites":['.repeat(100)
+    ];
     (await stub.next(/^\/join$/)).answer(201, '{"id":"../../status"}');
     (await stub.next(/^\/join$/)).answer(200, '{}');
     await stub.join('first');
@@ -448,7 +509,10 @@ async function everything(t, preset, mode) {
       (await stub.next(/^\/poll/)).answer(200, body);
       await one.state('offline');
     }
-    (await stub.next(/^\/poll/)).answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: {} }] });
+    (await stub.next(/^\/poll/)).answer(200, {
+      seq: 1,
+      sprites: [{ seq: 1, from: 'up', sprite: {} }]
+    });
     await one.sprite();
     t.equal((await one.counts()).failures, bad.length + 2);
     await one.quit();
@@ -517,21 +581,27 @@ async function everything(t, preset, mode) {
     await other.leave();
   });
 
-  t.test('a client leaves only when an answer has proved that its last ack was taken', async (t) => {
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
-    (await stub.next(/^\/poll/)).answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: {} }] });
-    const parked = await stub.next(/^\/poll/);
-    one.say('leave');
-    const second = await stub.next(/^\/poll/);
-    t.strictSame([parked.query.get('ack'), second.query.get('ack')], ['1', '1']);
-    t.notOk(stub.requests.some(({ path }) => path === '/leave/first'));
-    parked.answer(200, { seq: 1, sprites: [], superseded: true });
-    (await stub.next(/^\/leave\/first$/)).answer(204);
-    await one.state('left');
-    await one.quit();
-  });
+  t.test(
+    'a client leaves only when an answer has proved that its last ack was taken',
+    async (t) => {
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      (await stub.next(/^\/poll/)).answer(200, {
+        seq: 1,
+        sprites: [{ seq: 1, from: 'up', sprite: {} }]
+      });
+      const parked = await stub.next(/^\/poll/);
+      one.say('leave');
+      const second = await stub.next(/^\/poll/);
+      t.strictSame([parked.query.get('ack'), second.query.get('ack')], ['1', '1']);
+      t.notOk(stub.requests.some(({ path }) => path === '/leave/first'));
+      parked.answer(200, { seq: 1, sprites: [], superseded: true });
+      (await stub.next(/^\/leave\/first$/)).answer(204);
+      await one.state('left');
+      await one.quit();
+    }
+  );
 
   t.test('who leaves while sprites come in gets no more of them, and acks no more', async (t) => {
     const stub = await Stub.start(t);
@@ -544,7 +614,10 @@ async function everything(t, preset, mode) {
     const arrival = (seq) => ({ seq, from: 'left', sprite: { id: `n${seq}` } });
     poll.answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
     const last = [await stub.next(/^\/poll/), await stub.next(/^\/poll/)];
-    t.strictSame(last.map(({ query }) => query.get('ack')), ['1', '1']);
+    t.strictSame(
+      last.map(({ query }) => query.get('ack')),
+      ['1', '1']
+    );
     last[0].answer(200, { seq: 3, sprites: [2, 3].map(arrival) });
     (await stub.next(/^\/leave\/first$/)).answer(204);
     await one.state('left');
@@ -552,26 +625,32 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('leaving without a server ends, and so does quitting in the middle of things', async (t) => {
-    const nowhere = probe(t, 'http://127.0.0.1:9');
-    await nowhere.state('offline');
-    await nowhere.leave();
-    const stub = await Stub.start(t);
-    const one = probe(t, stub.url);
-    await stub.join('first');
-    await one.state('online');
-    one.say('throw', 'a', 'left', '{}');
-    await stub.next(/^\/throw/);
-    await one.quit();
-    const two = probe(t, stub.url);
-    await stub.join('second');
-    await two.state('online');
-    two.say('throw', 'a', 'left', '{}');
-    await stub.next(/^\/throw/);
-    await two.leave();
-    t.match(two.results, [{ outcome: 'unknown' }]);
-    t.ok(stub.requests.some(({ path }) => path === '/leave/second'), 'the server is told');
-  });
+  t.test(
+    'leaving without a server ends, and so does quitting in the middle of things',
+    async (t) => {
+      const nowhere = probe(t, 'http://127.0.0.1:9');
+      await nowhere.state('offline');
+      await nowhere.leave();
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      await one.state('online');
+      one.say('throw', 'a', 'left', '{}');
+      await stub.next(/^\/throw/);
+      await one.quit();
+      const two = probe(t, stub.url);
+      await stub.join('second');
+      await two.state('online');
+      two.say('throw', 'a', 'left', '{}');
+      await stub.next(/^\/throw/);
+      await two.leave();
+      t.match(two.results, [{ outcome: 'unknown' }]);
+      t.ok(
+        stub.requests.some(({ path }) => path === '/leave/second'),
+        'the server is told'
+      );
+    }
+  );
 
   t.test('everything at once: cuts, a killed server, slow answers, floods, bouncing', async (t) => {
     const options = { 'throw-rate': 0, lease: 5 };
@@ -621,8 +700,10 @@ async function everything(t, preset, mode) {
   t.end();
 }
 
-t.test('it compiles where curl\'s header brings macros named min and max, as on Windows',
-  { skip: lacking }, async (t) => {
+t.test(
+  "it compiles where curl's header brings macros named min and max, as on Windows",
+  { skip: lacking },
+  async (t) => {
     const dir = t.testdir({
       curl: {
         'curl.h': [
@@ -634,27 +715,43 @@ t.test('it compiles where curl\'s header brings macros named min and max, as on 
           ''
         ].join('\n')
       },
-      'program.cc': '#include <curl/curl.h>\n#include <sprites/client.h>\n#include <sprites/sprite.h>\n'
+      'program.cc':
+        '#include <curl/curl.h>\n#include <sprites/client.h>\n#include <sprites/sprite.h>\n'
     });
-    const sources = readdirSync(join(ROOT, SOURCE, 'src')).filter((name) => name.endsWith('.cc'))
+    const sources = readdirSync(join(ROOT, SOURCE, 'src'))
+      .filter((name) => name.endsWith('.cc'))
       .map((name) => join(ROOT, SOURCE, 'src', name));
     for (const file of [...sources, join(dir, 'program.cc')]) {
-      await tool('g++', ['-fsyntax-only', '-std=c++17', '-DSPRITES_CLIENT_VERSION="0"', `-I${dir}`,
-        `-I${join(ROOT, SOURCE, 'include')}`, `-I${join(ROOT, SOURCE, 'src')}`, file]);
+      await tool('g++', [
+        '-fsyntax-only',
+        '-std=c++17',
+        '-DSPRITES_CLIENT_VERSION="0"',
+        `-I${dir}`,
+        `-I${join(ROOT, SOURCE, 'include')}`,
+        `-I${join(ROOT, SOURCE, 'src')}`,
+        file
+      ]);
     }
     t.ok(sources.length > 0);
-  });
+  }
+);
 
-t.test('a fresh project finds it: by find_package and by pkg-config, static and shared',
-  { skip: lacking }, async (t) => {
+t.test(
+  'a fresh project finds it: by find_package and by pkg-config, static and shared',
+  { skip: lacking },
+  async (t) => {
     const dir = t.testdir({ static: {}, shared: {} });
     const server = await ServerProcess.start(t);
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     for (const kind of ['static', 'shared']) {
       const prefix = join(dir, kind, 'prefix');
       const build = await cmakeBuild({
-        source: SOURCE, into: join(dir, kind, 'build'),
-        define: { BUILD_SHARED_LIBS: kind === 'shared' ? 'ON' : 'OFF', CMAKE_INSTALL_PREFIX: prefix }
+        source: SOURCE,
+        into: join(dir, kind, 'build'),
+        define: {
+          BUILD_SHARED_LIBS: kind === 'shared' ? 'ON' : 'OFF',
+          CMAKE_INSTALL_PREFIX: prefix
+        }
       });
       await tool('cmake', ['--install', build]);
 
@@ -663,26 +760,42 @@ t.test('a fresh project finds it: by find_package and by pkg-config, static and 
       const options = 'sprites::Options options;';
       const hello = shown('A program with this `hello.cc`');
       t.match(hello, options);
-      writeFileSync(join(fresh, 'hello.cc'),
-        hello.replace(options, `${options} options.server = "${server.url}";`));
+      writeFileSync(
+        join(fresh, 'hello.cc'),
+        hello.replace(options, `${options} options.server = "${server.url}";`)
+      );
       writeFileSync(join(fresh, 'CMakeLists.txt'), shown('and this `CMakeLists.txt`'));
       const made = await cmakeBuild({
-        source: fresh, into: join(fresh, 'build'), define: { CMAKE_PREFIX_PATH: prefix }
+        source: fresh,
+        into: join(fresh, 'build'),
+        define: { CMAKE_PREFIX_PATH: prefix }
       });
-      t.strictSame(await helloSays(t, join(made, 'hello')), ['rocket', 'taken'],
-        `${kind}: find_package`);
+      t.strictSame(
+        await helloSays(t, join(made, 'hello')),
+        ['rocket', 'taken'],
+        `${kind}: find_package`
+      );
 
       const lib = (await tool('find', [prefix, '-name', 'pkgconfig'])).trim();
       const env = plainEnvironment({ PKG_CONFIG_PATH: lib, LD_LIBRARY_PATH: join(lib, '..') });
       const flags = await tool('pkg-config', ['--cflags', '--libs', 'sprites'], { env });
       t.equal((await tool('pkg-config', ['--modversion', 'sprites'], { env })).trim(), version);
       const program = join(dir, kind, 'hello');
-      await tool('g++', ['-std=c++17', join(ROOT, SOURCE, 'examples/hello.cc'), '-o', program,
-        ...flags.trim().split(/\s+/)]);
-      t.match(await tool(program, [server.url], { env }), /^caught: rocket by the right edge$/m,
-        `${kind}: pkg-config`);
+      await tool('g++', [
+        '-std=c++17',
+        join(ROOT, SOURCE, 'examples/hello.cc'),
+        '-o',
+        program,
+        ...flags.trim().split(/\s+/)
+      ]);
+      t.match(
+        await tool(program, [server.url], { env }),
+        /^caught: rocket by the right edge$/m,
+        `${kind}: pkg-config`
+      );
     }
-  });
+  }
+);
 
 /** What the README's program says, in alphabetical order; then Enter ends it. */
 async function helloSays(t, program) {
@@ -696,5 +809,9 @@ async function helloSays(t, program) {
   }
   const [code, signal] = await ended;
   assert.deepEqual({ code, signal }, { code: 0, signal: null }, said);
-  return said.trim().replace(/delivered|queued/, 'taken').split('\n').sort();
+  return said
+    .trim()
+    .replace(/delivered|queued/, 'taken')
+    .split('\n')
+    .sort();
 }

@@ -48,7 +48,9 @@ function join(pool, count = 1) {
 function poll(pool, id, wish = {}) {
   const answers = [];
   let came;
-  const next = new Promise((resolve) => { came = resolve; });
+  const next = new Promise((resolve) => {
+    came = resolve;
+  });
   const { outcome, cancel } = pool.poll(id, wish, (body) => {
     const answer = JSON.parse(body);
     answers.push(answer);
@@ -160,7 +162,15 @@ t.test('acks free from the front, whatever order they come in', async (t) => {
   const [id] = join(pool);
   for (let n = 1; n <= 10; n += 1) pool.throw(id, 'left', -1, sprite({ n }));
   t.equal(poll(pool, id).answers[0].seq, 10);
-  for (const [ack, waits] of [[3, 7], [2, 7], [0, 7], [3, 7], [9, 1], [10, 0], [4, 0]]) {
+  for (const [ack, waits] of [
+    [3, 7],
+    [2, 7],
+    [0, 7],
+    [3, 7],
+    [9, 1],
+    [10, 0],
+    [4, 0]
+  ]) {
     const { outcome, answers, cancel } = poll(pool, id, { ack });
     t.equal(outcome, 'ok');
     t.equal(conserved(pool).waiting, waits, `ack ${ack}`);
@@ -179,14 +189,18 @@ t.test('the duplicate window, number by number, against a plain set', async (t) 
   let seed = 7;
   const random = (below) => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
-    return Math.floor(seed / 2147483648 * below);
+    return Math.floor((seed / 2147483648) * below);
   };
   let wrong = 0;
   for (let i = 0; i < 20000; i += 1) {
     const jump = random(50) === 0 ? random(200) : random(8);
     const number = Math.max(0, newest + jump - random(80));
-    const expected = accepted.has(number) && newest - number < 64 ? 'duplicate'
-      : number + 64 <= newest ? 'stale-number' : 'queued';
+    const expected =
+      accepted.has(number) && newest - number < 64
+        ? 'duplicate'
+        : number + 64 <= newest
+          ? 'stale-number'
+          : 'queued';
     const outcome = pool.throw(id, 'left', number, sprite({}));
     if (outcome !== expected) wrong += 1;
     if (outcome === 'queued') {
@@ -205,7 +219,7 @@ t.test('the duplicate window, number by number, against a plain set', async (t) 
   t.equal(pool.throw(id, 'left', Number.MAX_SAFE_INTEGER - 64, sprite({})), 'stale-number');
 });
 
-t.test('sprites fly on at their receiver\'s leave, in order, over every bound', async (t) => {
+t.test("sprites fly on at their receiver's leave, in order, over every bound", async (t) => {
   const pool = makePool(t, { mailbox: 2 });
   const [one, other] = join(pool, 2);
   const edge = EDGES.find((name) => {
@@ -226,7 +240,10 @@ t.test('sprites fly on at their receiver\'s leave, in order, over every bound', 
   const { answers } = poll(pool, other);
   t.equal(answers[0].sprites.length, waits);
   const flown = answers[0].sprites.filter(({ sprite: { id } }) => id === false);
-  t.strictSame(flown.map(({ sprite: { n } }) => n), [1, 2]);
+  t.strictSame(
+    flown.map(({ sprite: { n } }) => n),
+    [1, 2]
+  );
   t.equal(pool.throw(other, edge, -1, sprite({})), 'neighbor-busy', 'new ones are refused');
   poll(pool, other, { ack: answers[0].seq });
   t.equal(conserved(pool).mailboxBytes, 0);
@@ -270,8 +287,9 @@ const FLY_BUDGET = 8192;
 function fullMailbox(t, many) {
   const pool = makePool(t, { mailbox: many, mailboxBytes: 2 ** 30 });
   const [one, other] = join(pool, 2);
-  const edge = EDGES.find((name) => pool.throw(one, name, -1, sprite({ n: -1 }))
-    && poll(pool, other).answers.length > 0);
+  const edge = EDGES.find(
+    (name) => pool.throw(one, name, -1, sprite({ n: -1 })) && poll(pool, other).answers.length > 0
+  );
   for (let n = 0; n < many - 1; n += 1) pool.throw(one, edge, -1, sprite({ n }));
   t.equal(pool.throw(one, edge, -1, sprite({})), 'neighbor-busy');
   return { pool, one, other, edge };
@@ -291,13 +309,20 @@ t.test('a leave sends a bounded share on at once, and the rest soon, in order', 
   t.equal(conserved(pool).waiting, waiting);
   const numbers = [];
   for (let ack = 0; numbers.length < waiting;) {
-    const { answers: [answer], cancel } = poll(pool, one, { ack });
+    const {
+      answers: [answer],
+      cancel
+    } = poll(pool, one, { ack });
     cancel();
     numbers.push(...answer.sprites.map(({ sprite: { n } }) => n));
     ack = answer.seq;
   }
   const sorted = numbers.filter((n) => n >= 0);
-  t.strictSame(sorted, Array.from({ length: many - 1 }, (_, n) => n), 'each once, in order');
+  t.strictSame(
+    sorted,
+    Array.from({ length: many - 1 }, (_, n) => n),
+    'each once, in order'
+  );
 });
 
 t.test('when the last ones leave, all of it is lost, and counted', async (t) => {
@@ -336,8 +361,13 @@ t.test('every refusal is counted by its reason', async (t) => {
   pool.drain(0);
   pool.join();
   t.strictSame(pool.status().refused, {
-    'unknown-client': 4, 'torus-full': 1, draining: 1, 'ack-ahead': 1, 'bad-hold': 1,
-    'bad-sprite': 1, 'sprite-too-large': 1
+    'unknown-client': 4,
+    'torus-full': 1,
+    draining: 1,
+    'ack-ahead': 1,
+    'bad-hold': 1,
+    'bad-sprite': 1,
+    'sprite-too-large': 1
   });
 });
 
@@ -399,23 +429,28 @@ t.test('what runs when an answer is given finds the pool whole', async (t) => {
   const pool = makePool(t, { hold: 5, lease: 1 });
   const [goes, stays] = join(pool, 2);
   for (const edge of EDGES) pool.throw(stays, edge, -1, sprite({ edge }));
-  const { answers: [{ seq }] } = poll(pool, stays);
+  const {
+    answers: [{ seq }]
+  } = poll(pool, stays);
   t.equal(conserved(pool).waiting, 4);
   let thrown = 0;
   const come = new Promise((resolve) => {
-    t.equal(pool.poll(stays, { ack: seq }, (body) => {
-      const { sprites } = JSON.parse(body);
-      process.nextTick(() => {
-        // The one who goes is gone: all that is thrown now must come back to the one who stays.
-        for (const edge of EDGES) {
-          if (pool.throw(stays, edge, -1, sprite({ late: edge })) === 'queued') thrown += 1;
-        }
-        t.equal(pool.throw(goes, 'left', -1, sprite({})), 'unknown-client');
-        resolve(sprites.length);
-      });
-    }).outcome, 'ok');
+    t.equal(
+      pool.poll(stays, { ack: seq }, (body) => {
+        const { sprites } = JSON.parse(body);
+        process.nextTick(() => {
+          // The one who goes is gone: all that is thrown now must come back to the one who stays.
+          for (const edge of EDGES) {
+            if (pool.throw(stays, edge, -1, sprite({ late: edge })) === 'queued') thrown += 1;
+          }
+          t.equal(pool.throw(goes, 'left', -1, sprite({})), 'unknown-client');
+          resolve(sprites.length);
+        });
+      }).outcome,
+      'ok'
+    );
   });
-  t.ok(await come > 0, 'what waited for the one whose lease ended flew on');
+  t.ok((await come) > 0, 'what waited for the one whose lease ended flew on');
   t.equal(conserved(pool).clients, 1);
   const { answers } = poll(pool, stays);
   t.equal(thrown, 4);
@@ -449,7 +484,7 @@ t.test('a long history of everything is conserved, and ends at nothing', async (
   let seed = 42;
   const random = (below) => {
     seed = (seed * 1103515245 + 12345) % 2147483648;
-    return Math.floor(seed / 2147483648 * below);
+    return Math.floor((seed / 2147483648) * below);
   };
   const any = () => [...clients.keys()][random(clients.size)];
   let accepted = 0;
@@ -490,6 +525,8 @@ t.test('a long history of everything is conserved, and ends at nothing', async (
   t.ok([...received.values()].every((times) => times <= 1 + before.flown));
   for (const id of clients.keys()) pool.leave(id);
   const { clients: left, parked, waiting, mailboxBytes } = conserved(pool);
-  t.strictSame({ left, parked, waiting, mailboxBytes },
-    { left: 0, parked: 0, waiting: 0, mailboxBytes: 0 });
+  t.strictSame(
+    { left, parked, waiting, mailboxBytes },
+    { left: 0, parked: 0, waiting: 0, mailboxBytes: 0 }
+  );
 });

@@ -17,10 +17,18 @@ function refused(t, args, environment, pattern, name) {
 t.test('the defaults are what the contract says', async (t) => {
   const options = readOptions([]);
   const { capacity, hold, lease, maxSprite, mailbox, mailboxMemory, cors } = options;
-  t.strictSame({ capacity, hold, lease, maxSprite, mailbox, mailboxMemory, cors }, {
-    capacity: 1000000, hold: 120, lease: 30, maxSprite: 16384, mailbox: 64,
-    mailboxMemory: 256 * 1024 * 1024, cors: '*'
-  });
+  t.strictSame(
+    { capacity, hold, lease, maxSprite, mailbox, mailboxMemory, cors },
+    {
+      capacity: 1000000,
+      hold: 120,
+      lease: 30,
+      maxSprite: 16384,
+      mailbox: 64,
+      mailboxMemory: 256 * 1024 * 1024,
+      cors: '*'
+    }
+  );
   t.equal(options.help, undefined);
 });
 
@@ -49,8 +57,22 @@ t.test('every option of the table', async (t) => {
 });
 
 t.test('numbers are whole, decimal and within their bounds', async (t) => {
-  for (const bad of ['', ' 1', '1 ', '+1', '-0', '1.0', '1e3', '0x10', 'NaN', 'Infinity', '65536',
-    '99999999999999999999', '٣', '1_000']) {
+  for (const bad of [
+    '',
+    ' 1',
+    '1 ',
+    '+1',
+    '-0',
+    '1.0',
+    '1e3',
+    '0x10',
+    'NaN',
+    'Infinity',
+    '65536',
+    '99999999999999999999',
+    '٣',
+    '1_000'
+  ]) {
     refused(t, [`--port=${bad}`], {}, /--port takes /, `"${bad}"`);
   }
   t.equal(readOptions(['--port=0']).port, 0);
@@ -59,8 +81,13 @@ t.test('numbers are whole, decimal and within their bounds', async (t) => {
 });
 
 t.test('sizes take K, M and G', async (t) => {
-  for (const [text, size] of [['512k', 2 ** 19], ['64M', 2 ** 26], ['1G', 2 ** 30],
-    ['268435456', 2 ** 28], ['2g', 2 ** 31]]) {
+  for (const [text, size] of [
+    ['512k', 2 ** 19],
+    ['64M', 2 ** 26],
+    ['1G', 2 ** 30],
+    ['268435456', 2 ** 28],
+    ['2g', 2 ** 31]
+  ]) {
     t.equal(readOptions(['--mailbox-memory', text]).mailboxMemory, size, text);
   }
   for (const bad of ['1KB', 'K', '1.5M', '1T', '1 M', '-1K']) {
@@ -72,8 +99,16 @@ t.test('origins', async (t) => {
   for (const good of ['*', 'none', 'https://example.org', 'http://localhost:8080']) {
     t.equal(readOptions(['--cors', good]).cors, good);
   }
-  for (const bad of ['', 'example.org', 'https://example.org/', 'https://a b', 'https://a\r\nX: y',
-    'null', '**', 'ftp://x']) {
+  for (const bad of [
+    '',
+    'example.org',
+    'https://example.org/',
+    'https://a b',
+    'https://a\r\nX: y',
+    'null',
+    '**',
+    'ftp://x'
+  ]) {
     refused(t, [`--cors=${bad}`], {}, /--cors takes /, JSON.stringify(bad));
   }
 });
@@ -85,13 +120,21 @@ t.test('the command line wins over the environment, the last word over the first
 });
 
 t.test('other variables of the environment are left alone', async (t) => {
-  t.strictSame(readOptions([], { PORT: '1', SPRITES: 'x', SPRITES_: 'y', HOME: '/' }),
-    readOptions([]));
+  t.strictSame(
+    readOptions([], { PORT: '1', SPRITES: 'x', SPRITES_: 'y', HOME: '/' }),
+    readOptions([])
+  );
 });
 
 t.test('messages are one line each, and name the option', async (t) => {
-  for (const args of [['--nope'], ['word'], ['-p', '1'], ['--help=1'], ['--version=x'],
-    ['--no-help']]) {
+  for (const args of [
+    ['--nope'],
+    ['word'],
+    ['-p', '1'],
+    ['--help=1'],
+    ['--version=x'],
+    ['--no-help']
+  ]) {
     refused(t, args, {}, new RegExp(args[0].replace(/^-+|=.*$/g, '')), args.join(' '));
   }
 });
@@ -109,8 +152,14 @@ t.test('switches, long and short, whatever else is wrong', async (t) => {
 t.test('what options must hold among each other', async (t) => {
   const wrong = {
     'a mailbox too small for one sprite': ['--max-sprite', '4096', '--mailbox-bytes', '4096'],
-    'all mailboxes smaller than one': ['--mailbox-memory', '1K', '--mailbox-bytes', '2K',
-      '--max-sprite', '1000'],
+    'all mailboxes smaller than one': [
+      '--mailbox-memory',
+      '1K',
+      '--mailbox-bytes',
+      '2K',
+      '--max-sprite',
+      '1000'
+    ],
     'a body that must come before its head': ['--head-time', '20', '--body-time', '10']
   };
   for (const [name, args] of Object.entries(wrong)) {

@@ -21,7 +21,7 @@ function makeChance(seed) {
   let state = seed;
   return (below) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor(state / 2 ** 32 * below);
+    return Math.floor((state / 2 ** 32) * below);
   };
 }
 
@@ -63,12 +63,14 @@ class Client {
 
   /** Polls over a connection of its own or one that is there. */
   async #ask(over) {
-    const wire = over ?? await this.#server.wire();
+    const wire = over ?? (await this.#server.wire());
     this.ackSent = this.#ack;
     wire.send(request('GET', `/poll/${this.id}?ack=${this.#ack}&hold=${5 + this.#chance(10)}`));
     const asked = { wire };
-    asked.answer = this.#server.read(wire).then((read) => ({ asked, read }),
-      (error) => ({ asked, error }));
+    asked.answer = this.#server.read(wire).then(
+      (read) => ({ asked, read }),
+      (error) => ({ asked, error })
+    );
     return asked;
   }
 
@@ -153,8 +155,9 @@ class Client {
         wires.push(await this.#server.wire());
       }
       for (const wire of wires) wire.send(bytes);
-      const answers = await Promise.all(wires.map((wire) => this.#server.read(wire)
-        .catch((error) => ({ error }))));
+      const answers = await Promise.all(
+        wires.map((wire) => this.#server.read(wire).catch((error) => ({ error })))
+      );
       if (wires.length > 1) await wires[1].destroy();
       if (this.gone) return;
       const taken = answers.filter(({ status }) => status === 202);
@@ -196,20 +199,24 @@ class Client {
 /** Does `work` to all, so many at a time. */
 async function each(all, atOnce, work) {
   const queue = all.values();
-  await Promise.all(Array.from({ length: atOnce }, async () => {
-    for (const one of queue) await work(one);
-  }));
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (const one of queue) await work(one);
+    })
+  );
 }
 
 for (const door of DOORS) {
   t.test(`a thousand clients by the way in "${door}"`, { timeout: 300000 }, async (t) => {
     const server = await startServer(t, {
-      door, options: { lease: LEASE, hold: 30, 'throw-rate': 0, mailbox: 16 }
+      door,
+      options: { lease: LEASE, hold: 30, 'throw-rate': 0, mailbox: 16 }
     });
     const chance = makeChance(20);
-    const clients = Array.from({ length: CLIENTS }, (_, number) => new Client({
-      server, chance, number, vanishes: number % 10 === 3
-    }));
+    const clients = Array.from(
+      { length: CLIENTS },
+      (_, number) => new Client({ server, chance, number, vanishes: number % 10 === 3 })
+    );
     const catching = [];
     await each(clients, 50, async (client) => {
       await client.join();
@@ -230,8 +237,10 @@ for (const door of DOORS) {
     for (const client of clients) if (client.vanishes && !client.gone) client.vanish();
     const stay = clients.filter(({ gone }) => !gone);
     t.ok(stay.length >= CLIENTS * 0.85, `${stay.length} stay`);
-    const end = await server.until((status) => status.clients === stay.length
-      && status.waiting === 0, 90);
+    const end = await server.until(
+      (status) => status.clients === stay.length && status.waiting === 0,
+      90
+    );
     over = true;
     await looking;
     t.ok(looks > 20, `${looks} looks`);
@@ -273,10 +282,15 @@ for (const door of DOORS) {
       const known = new Set(accepted);
       const unknown = clients.map((client) => client.unknown).filter((uid) => uid !== null);
       t.equal(accepted.length, known.size);
-      t.ok(end.thrown >= known.size && end.thrown <= known.size + unknown.length,
-        `${end.thrown} thrown, ${known.size} accepted, ${unknown.length} in doubt`);
-      t.strictSame([...receipts.keys()].filter((uid) => !known.has(uid) && !unknown.includes(uid)),
-        [], 'nothing came that nobody threw');
+      t.ok(
+        end.thrown >= known.size && end.thrown <= known.size + unknown.length,
+        `${end.thrown} thrown, ${known.size} accepted, ${unknown.length} in doubt`
+      );
+      t.strictSame(
+        [...receipts.keys()].filter((uid) => !known.has(uid) && !unknown.includes(uid)),
+        [],
+        'nothing came that nobody threw'
+      );
       t.equal(end.acked, end.thrown);
     });
 

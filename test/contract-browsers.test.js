@@ -52,8 +52,14 @@ contract(t, {}, (t, server) => {
 
   t.test('a throw sent as text/plain needs no preflight and is welcome', async (t) => {
     const id = await server.join();
-    for (const type of ['text/plain', 'text/plain;charset=UTF-8', 'application/json',
-      'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x', undefined]) {
+    for (const type of [
+      'text/plain',
+      'text/plain;charset=UTF-8',
+      'application/json',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      undefined
+    ]) {
       const { status } = await server.ask('POST', `/throw/${id}/left`, {
         headers: { 'Content-Type': type, Origin: 'https://example.org', 'Sec-Fetch-Mode': 'cors' },
         body: '{"kind":"ball"}'
@@ -63,8 +69,17 @@ contract(t, {}, (t, server) => {
   });
 
   t.test('OPTIONS is answered, for every route', async (t) => {
-    for (const target of ['/join', '/poll/x', '/throw/x/left', '/leave/x', '/place/x', '/status',
-      '/', '*', '/nowhere']) {
+    for (const target of [
+      '/join',
+      '/poll/x',
+      '/throw/x/left',
+      '/leave/x',
+      '/place/x',
+      '/status',
+      '/',
+      '*',
+      '/nowhere'
+    ]) {
       const { status, headers } = await server.ask('OPTIONS', target, {
         headers: {
           Origin: 'https://example.org',
@@ -100,11 +115,15 @@ contract(t, {}, (t, server) => {
     const poll = fetch(`${base}/poll/${id}?ack=0`, close).then((answer) => answer.json());
     await server.until(({ parked }) => parked === 1);
     const thrown = await fetch(`${base}/throw/${id}/up?n=1`, {
-      method: 'POST', body: '{"from":"fetch"}', ...close
+      method: 'POST',
+      body: '{"from":"fetch"}',
+      ...close
     });
     t.strictSame(await thrown.json(), { state: 'delivered' });
-    t.strictSame(await poll,
-      { seq: 1, sprites: [{ seq: 1, from: 'down', sprite: { from: 'fetch' } }] });
+    t.strictSame(await poll, {
+      seq: 1,
+      sprites: [{ seq: 1, from: 'down', sprite: { from: 'fetch' } }]
+    });
     t.equal((await fetch(`${base}/leave/${id}`, { method: 'POST', ...close })).status, 204);
   });
 
@@ -120,7 +139,7 @@ contract(t, {}, (t, server) => {
 });
 
 contract(t, { options: { cors: 'https://example.org' } }, (t, server) => {
-  t.test('an origin of the operator\'s choice', async (t) => {
+  t.test("an origin of the operator's choice", async (t) => {
     await everyAnswer(t, server);
     t.equal((await server.ask('GET', '/status')).headers.vary, 'Origin');
     t.equal((await server.ask('POST', '/leave/x')).headers.vary, 'Origin');
@@ -134,8 +153,13 @@ contract(t, { options: { cors: 'none' } }, (t, server) => {
 contract(t, {}, (t, server) => {
   t.test('wrong methods are 405, with those that are right', async (t) => {
     const routes = {
-      '/join': ['POST'], '/poll/x': ['GET'], '/throw/x/left': ['POST'], '/leave/x': ['POST'],
-      '/place/x': ['GET'], '/status': ['GET', 'HEAD'], '/': ['GET', 'HEAD']
+      '/join': ['POST'],
+      '/poll/x': ['GET'],
+      '/throw/x/left': ['POST'],
+      '/leave/x': ['POST'],
+      '/place/x': ['GET'],
+      '/status': ['GET', 'HEAD'],
+      '/': ['GET', 'HEAD']
     };
     for (const [target, right] of Object.entries(routes)) {
       for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
@@ -153,10 +177,32 @@ contract(t, {}, (t, server) => {
   });
 
   t.test('what is not there is not-found', async (t) => {
-    for (const target of ['/nowhere', '/join/', '/join/x', '/Join', '//join', '/poll', '/poll/x/y',
-      '/throw', '/throw/x', '/throw/x/left/z', '/leave', '/place', '/status/', '/favicon.ico',
-      '/../../etc/passwd', '/%2e%2e/%2e%2e/etc/passwd', '/..%2fpackage.json', '/package.json',
-      '/page/index.html', '/__proto__', '/constructor', '/j%6fin', '/join;x', '*']) {
+    for (const target of [
+      '/nowhere',
+      '/join/',
+      '/join/x',
+      '/Join',
+      '//join',
+      '/poll',
+      '/poll/x/y',
+      '/throw',
+      '/throw/x',
+      '/throw/x/left/z',
+      '/leave',
+      '/place',
+      '/status/',
+      '/favicon.ico',
+      '/../../etc/passwd',
+      '/%2e%2e/%2e%2e/etc/passwd',
+      '/..%2fpackage.json',
+      '/package.json',
+      '/page/index.html',
+      '/__proto__',
+      '/constructor',
+      '/j%6fin',
+      '/join;x',
+      '*'
+    ]) {
       await refused(t, server, 'not-found', () => server.ask('GET', target), target);
     }
     await refused(t, server, 'not-found', () => server.ask('POST', '/nowhere', { body: '{}' }));
@@ -178,8 +224,13 @@ contract(t, {}, (t, server) => {
   t.test('nothing is compressed, however much it is asked for', async (t) => {
     const id = await server.join();
     const wish = { headers: { 'Accept-Encoding': 'gzip;q=1.0, br, identity;q=0' } };
-    for (const [method, target] of [['GET', '/'], ['GET', '/status'], ['GET', `/place/${id}`],
-      ['POST', '/leave/x'], ['GET', '/nowhere']]) {
+    for (const [method, target] of [
+      ['GET', '/'],
+      ['GET', '/status'],
+      ['GET', `/place/${id}`],
+      ['POST', '/leave/x'],
+      ['GET', '/nowhere']
+    ]) {
       t.equal((await server.ask(method, target, wish)).headers['content-encoding'], undefined);
     }
   });

@@ -15,7 +15,10 @@ async function curl(...args) {
   const { stdout } = await run('curl', ['-sS', '-w', '\n%{http_code}', ...args]);
   const end = stdout.lastIndexOf('\n');
   const text = stdout.slice(0, end);
-  return { status: Number(stdout.slice(end + 1)), body: text === '' ? undefined : JSON.parse(text) };
+  return {
+    status: Number(stdout.slice(end + 1)),
+    body: text === '' ? undefined : JSON.parse(text)
+  };
 }
 
 contract(t, {}, (t, server) => {
@@ -24,16 +27,25 @@ contract(t, {}, (t, server) => {
   t.teardown(() => rmSync(directory, { recursive: true }));
 
   t.test('curl joins, throws, polls, acks and leaves', async (t) => {
-    const { status, body: { id } } = await curl('-X', 'POST', `${base}/join`);
+    const {
+      status,
+      body: { id }
+    } = await curl('-X', 'POST', `${base}/join`);
     t.equal(status, 201);
     const poll = curl(`${base}/poll/${id}`);
     await server.until(({ parked }) => parked === 1);
-    t.strictSame(await curl('-d', '{"kind":"ball"}', `${base}/throw/${id}/left?n=1`),
-      { status: 202, body: { state: 'delivered' } });
-    t.strictSame((await poll).body,
-      { seq: 1, sprites: [{ seq: 1, from: 'right', sprite: { kind: 'ball' } }] });
-    t.strictSame(await curl('-d', '{"kind":"ball"}', `${base}/throw/${id}/left?n=1`),
-      { status: 202, body: { state: 'duplicate' } });
+    t.strictSame(await curl('-d', '{"kind":"ball"}', `${base}/throw/${id}/left?n=1`), {
+      status: 202,
+      body: { state: 'delivered' }
+    });
+    t.strictSame((await poll).body, {
+      seq: 1,
+      sprites: [{ seq: 1, from: 'right', sprite: { kind: 'ball' } }]
+    });
+    t.strictSame(await curl('-d', '{"kind":"ball"}', `${base}/throw/${id}/left?n=1`), {
+      status: 202,
+      body: { state: 'duplicate' }
+    });
     const parked = curl(`${base}/poll/${id}?ack=1&hold=60`);
     await server.until((counts) => counts.parked === 1 && counts.waiting === 0);
     t.strictSame(await curl('-X', 'POST', `${base}/leave/${id}`), { status: 204, body: undefined });
@@ -42,7 +54,9 @@ contract(t, {}, (t, server) => {
   });
 
   t.test('curl with chunks, with Expect, with HTTP/1.0, with a wish for HTTP/2', async (t) => {
-    const { body: { id } } = await curl('-X', 'POST', `${base}/join`);
+    const {
+      body: { id }
+    } = await curl('-X', 'POST', `${base}/join`);
     const to = `${base}/throw/${id}/up`;
     for (const args of [
       ['-H', 'Transfer-Encoding: chunked', '-d', '{"a":1}'],
@@ -61,7 +75,9 @@ contract(t, {}, (t, server) => {
   });
 
   t.test('curl uploads files: small, and too large however it sends them', async (t) => {
-    const { body: { id } } = await curl('-X', 'POST', `${base}/join`);
+    const {
+      body: { id }
+    } = await curl('-X', 'POST', `${base}/join`);
     const file = (name, size) => {
       const path = join(directory, name);
       writeFileSync(path, JSON.stringify({ x: '.'.repeat(size) }));
@@ -81,16 +97,33 @@ contract(t, {}, (t, server) => {
   });
 
   t.test('curl uses one connection for many requests', async (t) => {
-    const { body: { id } } = await curl('-X', 'POST', `${base}/join`);
-    const { stdout } = await run('curl', ['-sS', '-w', '%{num_connects}\n', '-o', '/dev/null',
-      `${base}/status`, '-o', '/dev/null', `${base}/place/${id}`, '-o', '/dev/null',
-      '-X', 'GET', `${base}/status`]);
+    const {
+      body: { id }
+    } = await curl('-X', 'POST', `${base}/join`);
+    const { stdout } = await run('curl', [
+      '-sS',
+      '-w',
+      '%{num_connects}\n',
+      '-o',
+      '/dev/null',
+      `${base}/status`,
+      '-o',
+      '/dev/null',
+      `${base}/place/${id}`,
+      '-o',
+      '/dev/null',
+      '-X',
+      'GET',
+      `${base}/status`
+    ]);
     t.strictSame(stdout.trim().split('\n'), ['1', '0', '0']);
     await curl('-X', 'POST', `${base}/leave/${id}`);
   });
 
   t.test('curl that is killed with its poll parked is missed', async (t) => {
-    const { body: { id } } = await curl('-X', 'POST', `${base}/join`);
+    const {
+      body: { id }
+    } = await curl('-X', 'POST', `${base}/join`);
     const gone = run('curl', ['-sS', `${base}/poll/${id}`]);
     await server.until(({ parked }) => parked === 1);
     gone.child.kill('SIGKILL');

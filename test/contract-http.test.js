@@ -52,7 +52,9 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
     let seq = 0;
     for (let at = 1; at < bytes.length; at += 1) {
       wire.send(bytes.subarray(0, at));
-      await new Promise((resolve) => { setImmediate(resolve); });
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
       wire.send(bytes.subarray(at));
       t.equal((await server.read(wire)).status, 202, `${at}`);
       ({ seq } = (await server.poll(id, `ack=${seq}`)).body);
@@ -66,7 +68,9 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
       wire.send(request(...args));
       return server.read(wire, { head: args[0] === 'HEAD' });
     };
-    const { body: { id } } = await ask('POST', '/join');
+    const {
+      body: { id }
+    } = await ask('POST', '/join');
     for (let round = 0; round < 3; round += 1) {
       t.equal((await ask('POST', `/throw/${id}/left`, { body: '{}' })).status, 202);
       t.equal((await ask('GET', '/status')).body.clients, 1);
@@ -83,18 +87,23 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
   t.test('requests pipelined in one segment are answered in order', async (t) => {
     const id = await server.join();
     const wire = await server.wire();
-    wire.send(Buffer.concat([
-      request('POST', `/throw/${id}/left`, { body: '{"n":1}' }),
-      request('GET', '/status'),
-      request('POST', `/throw/${id}/left`, { body: '{"n":2}' }),
-      request('GET', `/poll/${id}?ack=0`),
-      request('GET', '/nowhere'),
-      request('POST', `/leave/${NOBODY}`),
-      request('GET', `/place/${id}`)
-    ]));
+    wire.send(
+      Buffer.concat([
+        request('POST', `/throw/${id}/left`, { body: '{"n":1}' }),
+        request('GET', '/status'),
+        request('POST', `/throw/${id}/left`, { body: '{"n":2}' }),
+        request('GET', `/poll/${id}?ack=0`),
+        request('GET', '/nowhere'),
+        request('POST', `/leave/${NOBODY}`),
+        request('GET', `/place/${id}`)
+      ])
+    );
     const answers = [];
     for (let i = 0; i < 7; i += 1) answers.push(await server.read(wire));
-    t.strictSame(answers.map(({ status }) => status), [202, 200, 202, 200, 404, 204, 200]);
+    t.strictSame(
+      answers.map(({ status }) => status),
+      [202, 200, 202, 200, 404, 204, 200]
+    );
     t.equal((await server.poll(id)).body.seq, 2);
   });
 
@@ -116,8 +125,11 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
     await wire.sendByteByByte(`${head}009\r\n{"a":"b"}\r\n000\r\n\r\n`);
     t.equal((await server.read(wire)).status, 202);
     wire.send(request('GET', `/poll/${id}`));
-    t.strictSame((await server.read(wire)).body.sprites.map(({ sprite }) => sprite),
-      Array(3).fill({ a: 'b' }), 'also on the same connection');
+    t.strictSame(
+      (await server.read(wire)).body.sprites.map(({ sprite }) => sprite),
+      Array(3).fill({ a: 'b' }),
+      'also on the same connection'
+    );
   });
 
   t.test('chunked bodies that are no sprite get their problems', async (t) => {
@@ -126,10 +138,20 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
     await refused(t, server, 'bad-sprite', () => first(`${head}0\r\n\r\n`), 'empty');
     await refused(t, server, 'bad-sprite', () => first(`${head}1\r\n{\r\n0\r\n\r\n`), 'broken');
     const big = '.'.repeat(20000);
-    await refused(t, server, 'sprite-too-large',
-      () => first(`${head}${big.length.toString(16)}\r\n${big}\r\n0\r\n\r\n`), 'too large');
-    await refused(t, server, 'sprite-too-large',
-      () => first(`${head}${`400\r\n${'.'.repeat(1024)}\r\n`.repeat(20)}`), 'too large, no end');
+    await refused(
+      t,
+      server,
+      'sprite-too-large',
+      () => first(`${head}${big.length.toString(16)}\r\n${big}\r\n0\r\n\r\n`),
+      'too large'
+    );
+    await refused(
+      t,
+      server,
+      'sprite-too-large',
+      () => first(`${head}${`400\r\n${'.'.repeat(1024)}\r\n`.repeat(20)}`),
+      'too large, no end'
+    );
     await refused(t, server, 'bad-request', () => last(`${head}zz\r\n{}\r\n0\r\n\r\n`), 'no size');
     await refused(t, server, 'bad-request', () => last(`${head}-2\r\n{}\r\n0\r\n\r\n`), 'minus');
     await refused(t, server, 'bad-request', () => last(`${head}2\r\n{}..0\r\n\r\n`), 'no end');
@@ -138,22 +160,30 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
   t.test('a throw that expects 100-continue is told to', async (t) => {
     const id = await server.join();
     const wire = await server.wire();
-    wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 7\r\n`
-      + 'Expect: 100-continue\r\n\r\n');
+    wire.send(
+      `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 7\r\n` +
+        'Expect: 100-continue\r\n\r\n'
+    );
     t.equal((await wire.read()).status, 100);
     wire.send('{"a":1}');
     t.equal((await server.read(wire)).status, 202);
-    wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 7\r\n`
-      + 'Expect: 100-continue\r\n\r\n{"b":2}');
+    wire.send(
+      `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 7\r\n` +
+        'Expect: 100-continue\r\n\r\n{"b":2}'
+    );
     const answer = await wire.read();
-    t.equal((answer.status === 100 ? await server.read(wire) : answer).status, 202,
-      'also one that does not wait');
+    t.equal(
+      (answer.status === 100 ? await server.read(wire) : answer).status,
+      202,
+      'also one that does not wait'
+    );
   });
 
   t.test('a body that will be refused is not asked for', async (t) => {
     const id = await server.join();
-    const head = (target, length) => `POST ${target} HTTP/1.1\r\n${HOST}`
-      + `Content-Length: ${length}\r\nExpect: 100-continue\r\n\r\n`;
+    const head = (target, length) =>
+      `POST ${target} HTTP/1.1\r\n${HOST}` +
+      `Content-Length: ${length}\r\nExpect: 100-continue\r\n\r\n`;
     await refused(t, server, 'sprite-too-large', () => first(head(`/throw/${id}/left`, 99999)));
     await refused(t, server, 'bad-edge', () => first(head(`/throw/${id}/top`, 2)));
     await refused(t, server, 'not-found', () => first(head('/nowhere', 2)));
@@ -161,16 +191,21 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
 
   t.test('an expectation of anything else is refused', async (t) => {
     const id = await server.join();
-    await refused(t, server, 'expectation-failed', () => last(`POST /throw/${id}/left HTTP/1.1\r\n`
-      + `${HOST}Content-Length: 2\r\nExpect: 200-ok\r\n\r\n{}`));
+    await refused(t, server, 'expectation-failed', () =>
+      last(
+        `POST /throw/${id}/left HTTP/1.1\r\n` +
+          `${HOST}Content-Length: 2\r\nExpect: 200-ok\r\n\r\n{}`
+      )
+    );
   });
 
   t.test('targets in absolute form, as a proxy sends them', async (t) => {
     const id = await server.join();
     for (const origin of ['http://sprites.test', 'HTTP://SPRITES.test:8080', 'https://x']) {
       t.equal((await server.throw(id, 'left')).status, 202);
-      const { status } = await server.ask('POST', `${origin}/throw/${id}/up?n=${origin.length}`,
-        { body: '{}' });
+      const { status } = await server.ask('POST', `${origin}/throw/${id}/up?n=${origin.length}`, {
+        body: '{}'
+      });
       t.equal(status, 202, origin);
       t.equal((await server.ask('GET', `${origin}/status`)).status, 200, origin);
       t.equal((await server.ask('GET', `${origin}/poll/${id}?ack=0`)).status, 200, origin);
@@ -182,8 +217,10 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
     const id = await server.join();
     t.equal((await last('GET /status HTTP/1.0\r\n\r\n')).status, 200);
     t.equal((await last(`GET /place/${id} HTTP/1.0\r\n${HOST}\r\n`)).status, 200);
-    t.equal((await last(`POST /throw/${id}/left HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}`)).status,
-      202);
+    t.equal(
+      (await last(`POST /throw/${id}/left HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}`)).status,
+      202
+    );
     t.equal((await last(`GET /poll/${id} HTTP/1.0\r\n\r\n`)).body.seq, 1);
     t.equal(problemOf(await last('GET /nowhere HTTP/1.0\r\n\r\n')), 'not-found');
   });
@@ -199,8 +236,10 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
   t.test('Connection: close is answered and kept', async (t) => {
     const id = await server.join();
     const close = { headers: { Connection: 'close' } };
-    t.equal((await last(request('POST', `/throw/${id}/left`, { ...close, body: '{}' }))).status,
-      202);
+    t.equal(
+      (await last(request('POST', `/throw/${id}/left`, { ...close, body: '{}' }))).status,
+      202
+    );
     t.equal((await last(request('GET', `/poll/${id}`, close))).body.seq, 1);
     t.equal((await last(request('GET', '/status', close))).status, 200);
     t.equal((await last(request('POST', `/leave/${id}`, close))).status, 204);
@@ -219,16 +258,36 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
   t.test('a Host there must be, once', async (t) => {
     const id = await server.join();
     for (const target of ['/status', `/poll/${id}`, `/place/${id}`]) {
-      await refused(t, server, 'bad-request', () => last(`GET ${target} HTTP/1.1\r\n\r\n`),
-        `none: ${target}`);
-      await refused(t, server, 'bad-request', () => last(`GET ${target} HTTP/1.1\r\n`
-        + 'Host: a\r\nHost: b\r\n\r\n'), `two: ${target}`);
-      await refused(t, server, 'bad-request', () => last(`GET ${target} HTTP/1.1\r\n`
-        + 'Host: a\r\nhost: a\r\n\r\n'), `twice the same: ${target}`);
+      await refused(
+        t,
+        server,
+        'bad-request',
+        () => last(`GET ${target} HTTP/1.1\r\n\r\n`),
+        `none: ${target}`
+      );
+      await refused(
+        t,
+        server,
+        'bad-request',
+        () => last(`GET ${target} HTTP/1.1\r\n` + 'Host: a\r\nHost: b\r\n\r\n'),
+        `two: ${target}`
+      );
+      await refused(
+        t,
+        server,
+        'bad-request',
+        () => last(`GET ${target} HTTP/1.1\r\n` + 'Host: a\r\nhost: a\r\n\r\n'),
+        `twice the same: ${target}`
+      );
     }
     await refused(t, server, 'bad-request', () => last('POST /join HTTP/1.1\r\n\r\n'), 'join');
-    await refused(t, server, 'bad-request', () => last('POST /join HTTP/1.1\r\nHost: a\r\n'
-      + 'Host: a\r\n\r\n'), 'join, two');
+    await refused(
+      t,
+      server,
+      'bad-request',
+      () => last('POST /join HTTP/1.1\r\nHost: a\r\n' + 'Host: a\r\n\r\n'),
+      'join, two'
+    );
   });
 
   t.test('what is no HTTP is a bad-request and the end of the connection', async (t) => {
@@ -255,8 +314,9 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
       'a length with a sign': `POST /join HTTP/1.1\r\n${HOST}Content-Length: +1\r\n\r\n{`,
       'two lengths': `POST /join HTTP/1.1\r\n${HOST}Content-Length: 1\r\nContent-Length: 2\r\n\r\n`,
       'a list of lengths': `POST /join HTTP/1.1\r\n${HOST}Content-Length: 0, 0\r\n\r\n`,
-      'a length and chunks': `POST /join HTTP/1.1\r\n${HOST}Content-Length: 0\r\n`
-        + 'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      'a length and chunks':
+        `POST /join HTTP/1.1\r\n${HOST}Content-Length: 0\r\n` +
+        'Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
       'a coding nobody knows': `POST /join HTTP/1.1\r\n${HOST}Transfer-Encoding: x\r\n\r\n`,
       'chunked, but not last': `POST /join HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked, x\r\n\r\n`
     };
@@ -273,54 +333,82 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
       'an empty Host': `GET /place/${id} HTTP/1.1\r\nHost:\r\n\r\n`,
       'white space around values': `GET /place/${id} HTTP/1.1\r\nHost: \t x \t \r\n\r\n`,
       'bytes above ASCII in a value': `GET /place/${id} HTTP/1.1\r\n${HOST}X: \xe9\r\n\r\n`,
-      'an upgrade to something': `GET /place/${id} HTTP/1.1\r\n${HOST}Upgrade: h2c, websocket\r\n`
-        + 'Connection: Upgrade\r\n\r\n',
+      'an upgrade to something':
+        `GET /place/${id} HTTP/1.1\r\n${HOST}Upgrade: h2c, websocket\r\n` +
+        'Connection: Upgrade\r\n\r\n',
       'a query nobody asked for': `GET /place/${id}?x=1&y HTTP/1.1\r\n${HOST}\r\n`,
       'a body with a GET': `GET /place/${id} HTTP/1.1\r\n${HOST}Content-Length: 3\r\n\r\nabc`,
-      'a question for compression': `GET /place/${id} HTTP/1.1\r\n${HOST}`
-        + 'Accept-Encoding: gzip, br, zstd, deflate\r\n\r\n',
+      'a question for compression':
+        `GET /place/${id} HTTP/1.1\r\n${HOST}` + 'Accept-Encoding: gzip, br, zstd, deflate\r\n\r\n',
       'a wish for another type': `GET /place/${id} HTTP/1.1\r\n${HOST}Accept: image/png\r\n\r\n`,
       'a range': `GET /place/${id} HTTP/1.1\r\n${HOST}Range: bytes=0-3\r\n\r\n`,
-      'conditions': `GET /place/${id} HTTP/1.1\r\n${HOST}If-None-Match: *\r\n`
-        + 'If-Match: "x"\r\n\r\n'
+      conditions:
+        `GET /place/${id} HTTP/1.1\r\n${HOST}If-None-Match: *\r\n` + 'If-Match: "x"\r\n\r\n'
     };
     for (const [name, bytes] of Object.entries(odd)) {
       t.equal((await first(bytes)).status, 200, name);
     }
     await server.throw(id, 'left');
-    const { status } = await first(`GET /poll/${id} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n`
-      + 'Accept-Encoding: gzip\r\n\r\n{}');
+    const { status } = await first(
+      `GET /poll/${id} HTTP/1.1\r\n${HOST}Content-Length: 2\r\n` + 'Accept-Encoding: gzip\r\n\r\n{}'
+    );
     t.equal(status, 200, 'a poll with a body');
   });
 
   t.test('heads too large are 431', async (t) => {
     const id = await server.join();
     for (const size of [17000, 60000]) {
-      await refused(t, server, 'head-too-large', () => last(`GET /poll/${id} HTTP/1.1\r\n${HOST}`
-        + `X: ${'x'.repeat(size)}\r\n\r\n`), `a field of ${size} bytes`);
-      await refused(t, server, 'head-too-large', () => last(`GET /poll/${id}?${'x'.repeat(size)}`
-        + ` HTTP/1.1\r\n${HOST}\r\n`), `a target of ${size} bytes`);
+      await refused(
+        t,
+        server,
+        'head-too-large',
+        () => last(`GET /poll/${id} HTTP/1.1\r\n${HOST}` + `X: ${'x'.repeat(size)}\r\n\r\n`),
+        `a field of ${size} bytes`
+      );
+      await refused(
+        t,
+        server,
+        'head-too-large',
+        () => last(`GET /poll/${id}?${'x'.repeat(size)}` + ` HTTP/1.1\r\n${HOST}\r\n`),
+        `a target of ${size} bytes`
+      );
     }
-    await refused(t, server, 'head-too-large', () => last(`POST /join HTTP/1.1\r\n${HOST}`
-      + `${'Xyz: a\r\n'.repeat(8000)}\r\n`), 'fields without number');
-    await refused(t, server, 'head-too-large', () => last(`POST /join HTTP/1.1\r\n${HOST}`
-      + `X: ${'x'.repeat(20000)}`), 'a head that never ends');
+    await refused(
+      t,
+      server,
+      'head-too-large',
+      () => last(`POST /join HTTP/1.1\r\n${HOST}` + `${'Xyz: a\r\n'.repeat(8000)}\r\n`),
+      'fields without number'
+    );
+    await refused(
+      t,
+      server,
+      'head-too-large',
+      () => last(`POST /join HTTP/1.1\r\n${HOST}` + `X: ${'x'.repeat(20000)}`),
+      'a head that never ends'
+    );
   });
 
   t.test('a head of eight thousand bytes is served', async (t) => {
     const id = await server.join();
-    t.equal((await first(`GET /place/${id} HTTP/1.1\r\n${HOST}X: ${'x'.repeat(8000)}\r\n\r\n`))
-      .status, 200);
+    t.equal(
+      (await first(`GET /place/${id} HTTP/1.1\r\n${HOST}X: ${'x'.repeat(8000)}\r\n\r\n`)).status,
+      200
+    );
     await server.throw(id, 'left');
-    t.equal((await first(`GET /poll/${id} HTTP/1.1\r\n${HOST}X: ${'x'.repeat(8000)}\r\n\r\n`))
-      .status, 200);
+    t.equal(
+      (await first(`GET /poll/${id} HTTP/1.1\r\n${HOST}X: ${'x'.repeat(8000)}\r\n\r\n`)).status,
+      200
+    );
   });
 
   t.test('clients that vanish in the middle of anything leave nothing', async (t) => {
     const id = await server.join();
     const before = await server.status();
     const whole = [
-      request('POST', '/join'), request('GET', `/poll/${id}`), request('GET', '/status'),
+      request('POST', '/join'),
+      request('GET', `/poll/${id}`),
+      request('GET', '/status'),
       request('POST', `/throw/${id}/left`, { body: '{"half":1}' })
     ];
     for (const bytes of whole) {
@@ -332,8 +420,10 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
     }
     await server.noConnectionBut(0);
     const { clients, parked, thrown } = await server.status();
-    t.strictSame({ clients, parked, thrown },
-      { clients: before.clients, parked: 0, thrown: before.thrown });
+    t.strictSame(
+      { clients, parked, thrown },
+      { clients: before.clients, parked: 0, thrown: before.thrown }
+    );
   });
 
   t.test('clients that vanish with their answer on the way leave nothing', async (t) => {
@@ -369,8 +459,9 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
   });
 
   t.test('CONNECT and TRACE are methods nobody may use here', async (t) => {
-    await refused(t, server, 'method-not-allowed',
-      () => last(`CONNECT example.org:443 HTTP/1.1\r\n${HOST}\r\n`));
+    await refused(t, server, 'method-not-allowed', () =>
+      last(`CONNECT example.org:443 HTTP/1.1\r\n${HOST}\r\n`)
+    );
     await refused(t, server, 'method-not-allowed', () => first(request('TRACE', '/status')));
   });
 
@@ -387,7 +478,9 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
     let polls = 0;
     for (;;) {
       const status = await server.until(() => true);
-      await new Promise((resolve) => { setTimeout(resolve, 100); });
+      await new Promise((resolve) => {
+        setTimeout(resolve, 100);
+      });
       if (status.polls === polls) break;
       ({ polls } = status);
     }
@@ -417,10 +510,14 @@ contract(t, { options: { 'head-time': 1, 'body-time': 60, 'idle-time': 1 } }, (t
     const wire = await server.wire();
     wire.send(`GET /status HTTP/1.1\r\n${HOST}X: `);
     let over = false;
-    const answer = server.read(wire).finally(() => { over = true; });
+    const answer = server.read(wire).finally(() => {
+      over = true;
+    });
     while (!over) {
       wire.send('x');
-      await new Promise((resolve) => { setTimeout(resolve, 50); });
+      await new Promise((resolve) => {
+        setTimeout(resolve, 50);
+      });
     }
     t.equal(problemOf(await answer), 'request-timeout');
   });
@@ -451,7 +548,9 @@ contract(t, { options: { 'head-time': 1, 'body-time': 2 } }, (t, server) => {
     t.equal(problemOf(await server.read(wire)), 'request-timeout');
     await wire.closed();
     const chunked = await server.wire();
-    chunked.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n9\r\n{`);
+    chunked.send(
+      `POST /throw/${id}/left HTTP/1.1\r\n${HOST}Transfer-Encoding: chunked\r\n\r\n9\r\n{`
+    );
     t.equal(problemOf(await server.read(chunked)), 'request-timeout');
     await chunked.closed();
     t.equal((await server.status()).thrown, 0);

@@ -7,7 +7,9 @@ const NOBODY = '11111111-2222-8333-8444-000000000000';
 
 contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
   t.test('leave answers 204, also when repeated, and the id is unknown from then on', async (t) => {
-    const { body: { id } } = await server.ask('POST', '/join');
+    const {
+      body: { id }
+    } = await server.ask('POST', '/join');
     for (let i = 0; i < 3; i += 1) {
       const { status, bytes } = await server.leave(id);
       t.equal(status, 204);
@@ -52,10 +54,14 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     const before = await server.status();
     await server.leave(at.get('1,1'));
     const after = await server.status();
-    t.strictSame((await server.poll(at.get('1,0'))).body,
-      { seq: 1, sprites: [{ seq: 1, from: 'right', sprite: { goes: 'left' } }] });
-    t.strictSame((await server.poll(at.get('2,1'))).body,
-      { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: { goes: 'down' } }] });
+    t.strictSame((await server.poll(at.get('1,0'))).body, {
+      seq: 1,
+      sprites: [{ seq: 1, from: 'right', sprite: { goes: 'left' } }]
+    });
+    t.strictSame((await server.poll(at.get('2,1'))).body, {
+      seq: 1,
+      sprites: [{ seq: 1, from: 'up', sprite: { goes: 'down' } }]
+    });
     t.equal(after.flown, before.flown + 2);
     t.equal(after.lost, before.lost);
     t.equal(after.waiting, 2);
@@ -73,7 +79,10 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     const { body } = await server.poll(other);
     const { answer } = await server.park(other, `ack=${body.seq}`);
     await server.leave(one);
-    t.strictSame((await answer).body.sprites.map(({ sprite }) => sprite), [first[0].sprite]);
+    t.strictSame(
+      (await answer).body.sprites.map(({ sprite }) => sprite),
+      [first[0].sprite]
+    );
     t.equal((await server.status()).lost, before.lost);
   });
 
@@ -84,7 +93,10 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     await server.leave(id);
     const after = await server.status();
     t.equal(after.lost, before.lost + 3);
-    t.equal(Object.values(after.lostReasons).reduce((sum, n) => sum + n, 0), after.lost);
+    t.equal(
+      Object.values(after.lostReasons).reduce((sum, n) => sum + n, 0),
+      after.lost
+    );
     t.equal(after.mailboxBytes, 0);
   });
 
@@ -122,9 +134,26 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     const id = await server.join();
     await server.throw(id, 'left');
     const status = await server.status();
-    for (const name of ['clients', 'parked', 'capacity', 'rows', 'columns', 'thrown', 'acked',
-      'waiting', 'lost', 'delivered', 'queued', 'duplicates', 'flown', 'mailboxBytes', 'joined',
-      'left', 'expired', 'uptime']) {
+    for (const name of [
+      'clients',
+      'parked',
+      'capacity',
+      'rows',
+      'columns',
+      'thrown',
+      'acked',
+      'waiting',
+      'lost',
+      'delivered',
+      'queued',
+      'duplicates',
+      'flown',
+      'mailboxBytes',
+      'joined',
+      'left',
+      'expired',
+      'uptime'
+    ]) {
       t.ok(Number.isSafeInteger(status[name]) && status[name] >= 0, name);
     }
     t.equal(status.clients, 1);
@@ -139,9 +168,18 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     const id = await server.join();
     t.equal((await server.ask('GET', `/place/${id.toUpperCase()}`)).status, 200);
     const malformed = [
-      id.replaceAll('-', ''), `{${id}}`, `urn:uuid:${id}`, ` ${id}`.replace(' ', '%20'),
-      `${id}%20`, id.slice(0, -1), `${id}0`, id.replace('-', '%2d'), `%${id}`, `${id}%00`,
-      id.replace(/[0-9a-f]/, 'g'), encodeURIComponent(`${id}é`)
+      id.replaceAll('-', ''),
+      `{${id}}`,
+      `urn:uuid:${id}`,
+      ` ${id}`.replace(' ', '%20'),
+      `${id}%20`,
+      id.slice(0, -1),
+      `${id}0`,
+      id.replace('-', '%2d'),
+      `%${id}`,
+      `${id}%00`,
+      id.replace(/[0-9a-f]/, 'g'),
+      encodeURIComponent(`${id}é`)
     ];
     for (const shape of malformed) {
       await refused(t, server, 'unknown-client', () => server.poll(shape), shape);
@@ -158,8 +196,12 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
       const other = id.slice(0, i) + digit + id.slice(i + 1);
       await refused(t, server, 'unknown-client', () => server.poll(other), other);
     }
-    const nil = ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff',
-      NOBODY, '11111111-2222-8333-8444-0000ffffffff'];
+    const nil = [
+      '00000000-0000-0000-0000-000000000000',
+      'ffffffff-ffff-ffff-ffff-ffffffffffff',
+      NOBODY,
+      '11111111-2222-8333-8444-0000ffffffff'
+    ];
     for (const other of nil) {
       await refused(t, server, 'unknown-client', () => server.poll(other), other);
     }
@@ -170,8 +212,12 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     const { answer } = await server.park(other);
     for (const edge of ['left', 'up']) await server.throw(one, edge, '{}');
     const answers = [
-      await answer, await server.status(), await server.ask('GET', `/place/${one}`),
-      await server.ask('GET', '/'), await server.poll(one, 'ack=9'), await server.throw(one, 'x')
+      await answer,
+      await server.status(),
+      await server.ask('GET', `/place/${one}`),
+      await server.ask('GET', '/'),
+      await server.poll(one, 'ack=9'),
+      await server.throw(one, 'x')
     ];
     for (const { bytes, ...rest } of answers) {
       t.notOk(`${bytes ?? ''}${JSON.stringify(rest)}`.includes(other));
@@ -181,7 +227,9 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
 
 contract(t, { options: { capacity: 3, 'throw-rate': 0 } }, (t, server) => {
   t.test('a full torus is 503 torus-full, until somebody leaves', async (t) => {
-    const { body: { id } } = await server.ask('POST', '/join');
+    const {
+      body: { id }
+    } = await server.ask('POST', '/join');
     await server.join();
     await server.join();
     await refused(t, server, 'torus-full', () => server.ask('POST', '/join'));
@@ -221,7 +269,10 @@ contract(t, { options: { lease: 1, hold: 30 } }, (t, server) => {
     await server.until(({ parked }) => parked === 0);
     await server.throw(id, 'left', '{"while":"away"}');
     const { body } = await server.poll(id);
-    t.strictSame(body.sprites.map(({ sprite }) => sprite), [{ while: 'away' }]);
+    t.strictSame(
+      body.sprites.map(({ sprite }) => sprite),
+      [{ while: 'away' }]
+    );
     t.strictSame((await server.ask('GET', `/place/${id}`)).body, place);
   });
 
@@ -240,7 +291,9 @@ contract(t, { options: { lease: 1, hold: 30 } }, (t, server) => {
     }
     t.strictSame(caught.sort(), ['down', 'left', 'right', 'up']);
     const { clients, flown, lost } = await server.status();
-    t.strictSame({ clients, flown, lost },
-      { clients: 1, flown: before.flown + 2, lost: before.lost });
+    t.strictSame(
+      { clients, flown, lost },
+      { clients: 1, flown: before.flown + 2, lost: before.lost }
+    );
   });
 });

@@ -56,15 +56,20 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server, door) =>
     t.equal((await server.status()).waiting, 3, 'delivered is not acked');
     t.strictSame((await server.poll(id, 'ack=2')).body, { seq: 3, sprites: all.sprites.slice(2) });
     t.equal((await server.status()).waiting, 1, 'ack frees what is at or below it');
-    t.strictSame((await server.poll(id, 'ack=1')).body, { seq: 3, sprites: all.sprites.slice(2) },
-      'what is freed never comes back');
+    t.strictSame(
+      (await server.poll(id, 'ack=1')).body,
+      { seq: 3, sprites: all.sprites.slice(2) },
+      'what is freed never comes back'
+    );
     const parked = await server.park(id, 'ack=3');
     const { waiting, acked, mailboxBytes } = await server.status();
     t.strictSame({ waiting, mailboxBytes }, { waiting: 0, mailboxBytes: 0 });
     t.ok(acked >= 3);
     await server.throw(id, 'down', '{"n":4}');
-    t.strictSame((await parked.answer).body,
-      { seq: 4, sprites: [{ seq: 4, from: 'up', sprite: { n: 4 } }] });
+    t.strictSame((await parked.answer).body, {
+      seq: 4,
+      sprites: [{ seq: 4, from: 'up', sprite: { n: 4 } }]
+    });
   });
 
   t.test('an ack frees although its poll is the one that parks', async (t) => {
@@ -96,8 +101,26 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server, door) =>
 
   t.test('an ack is one plain decimal', async (t) => {
     const id = await server.join();
-    const bad = ['', '-1', '+1', '%2B1', '1.0', '1e3', '0x1', 'one', 'null', '%20', '1%00', '1 1',
-      '9007199254740992', '18446744073709551616', '9'.repeat(400), '1,2', '%EF%BC%91', '%D9%A1'];
+    const bad = [
+      '',
+      '-1',
+      '+1',
+      '%2B1',
+      '1.0',
+      '1e3',
+      '0x1',
+      'one',
+      'null',
+      '%20',
+      '1%00',
+      '1 1',
+      '9007199254740992',
+      '18446744073709551616',
+      '9'.repeat(400),
+      '1,2',
+      '%EF%BC%91',
+      '%D9%A1'
+    ];
     for (const ack of bad) {
       const target = `ack=${ack}`.replaceAll(' ', '%20');
       await refused(t, server, 'bad-ack', () => server.poll(id, target), `ack=${ack.slice(0, 30)}`);
@@ -106,13 +129,33 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server, door) =>
     await refused(t, server, 'bad-ack', () => server.poll(id, 'ack'), 'ack without a value');
   });
 
-  t.test('a hold outside 5 up to the server\'s is bad-hold', async (t) => {
+  t.test("a hold outside 5 up to the server's is bad-hold", async (t) => {
     const id = await server.join();
-    const bad = ['', '0', '1', '4', '121', '3600', '-5', '5.5', '1e1', '0x10', 'long', '4294967301',
-      '9007199254740991', '9007199254740992', '9'.repeat(400)];
+    const bad = [
+      '',
+      '0',
+      '1',
+      '4',
+      '121',
+      '3600',
+      '-5',
+      '5.5',
+      '1e1',
+      '0x10',
+      'long',
+      '4294967301',
+      '9007199254740991',
+      '9007199254740992',
+      '9'.repeat(400)
+    ];
     for (const hold of bad) {
-      await refused(t, server, 'bad-hold', () => server.poll(id, `hold=${hold}`),
-        `hold=${hold.slice(0, 30)}`);
+      await refused(
+        t,
+        server,
+        'bad-hold',
+        () => server.poll(id, `hold=${hold}`),
+        `hold=${hold.slice(0, 30)}`
+      );
     }
     await refused(t, server, 'bad-hold', () => server.poll(id, 'hold=5&hold=5'), 'hold twice');
   });
@@ -125,10 +168,19 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server, door) =>
     t.equal((await server.status()).waiting, 1);
   });
 
-  t.test('holds from 5 up to the server\'s park, and so does what it does not know', async (t) => {
+  t.test("holds from 5 up to the server's park, and so does what it does not know", async (t) => {
     const id = await server.join();
-    for (const query of ['hold=5', 'hold=120', 'hold=0005', 'ack=0&hold=60', 'hold=60&ack=0',
-      'x=y&ack=0', 'ack=00', '&&hold=9&', 'ack=%30']) {
+    for (const query of [
+      'hold=5',
+      'hold=120',
+      'hold=0005',
+      'ack=0&hold=60',
+      'hold=60&ack=0',
+      'x=y&ack=0',
+      'ack=00',
+      '&&hold=9&',
+      'ack=%30'
+    ]) {
       const { wire } = await server.park(id, query);
       t.equal((await server.status()).parked, 1, query);
       await wire.destroy();
@@ -145,8 +197,10 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server, door) =>
     t.strictSame((await second.answer).body, { seq: 1, sprites: [], superseded: true });
     t.equal((await server.status()).parked, 1);
     await server.throw(id, 'left', '{"to":"third"}');
-    t.strictSame((await third.answer).body,
-      { seq: 2, sprites: [{ seq: 2, from: 'right', sprite: { to: 'third' } }] });
+    t.strictSame((await third.answer).body, {
+      seq: 2,
+      sprites: [{ seq: 2, from: 'right', sprite: { to: 'third' } }]
+    });
   });
 
   t.test('polls pipelined by one client are answered in order', async (t) => {
@@ -161,8 +215,10 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server, door) =>
     for (let i = 0; i < 3; i += 1) bodies.push((await server.read(wire)).body);
     const superseded = { seq: 0, sprites: [], superseded: true };
     const sprite = { seq: 1, sprites: [{ seq: 1, from: 'right', sprite: { here: 1 } }] };
-    t.strictSame(bodies, door === 'node' ? [superseded, superseded, sprite]
-      : [sprite, sprite, sprite]);
+    t.strictSame(
+      bodies,
+      door === 'node' ? [superseded, superseded, sprite] : [sprite, sprite, sprite]
+    );
     const status = await server.status();
     t.strictSame({ parked: status.parked, polls: status.polls - polls }, { parked: 0, polls: 3 });
   });
@@ -179,10 +235,7 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server, door) =>
 
   t.test('a poll whose connection is lost is parked no more; sprites wait for it', async (t) => {
     const id = await server.join();
-    const ends = {
-      'closed': (wire) => wire.destroy(),
-      'reset': (wire) => wire.reset(),
-    };
+    const ends = { closed: (wire) => wire.destroy(), reset: (wire) => wire.reset() };
     let seq = 0;
     for (const [name, end] of Object.entries(ends)) {
       const { wire } = await server.park(id, `ack=${seq}`);
@@ -229,7 +282,10 @@ contract(t, { options: { 'answer-bytes': 64 } }, (t, server) => {
     for (let i = 1; i <= 3; i += 1) {
       const { body } = await server.poll(id, `ack=${i - 1}`);
       t.equal(body.seq, i);
-      t.strictSame(body.sprites.map(({ seq, sprite }) => [seq, sprite.n]), [[i, i]]);
+      t.strictSame(
+        body.sprites.map(({ seq, sprite }) => [seq, sprite.n]),
+        [[i, i]]
+      );
     }
   });
 });

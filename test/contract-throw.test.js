@@ -13,8 +13,10 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     t.test(`thrown ${edge} a sprite arrives from the ${from}`, async (t) => {
       const id = await server.join();
       await server.throw(id, edge, '{"x":1}');
-      t.strictSame((await server.poll(id)).body,
-        { seq: 1, sprites: [{ seq: 1, from, sprite: { x: 1 } }] });
+      t.strictSame((await server.poll(id)).body, {
+        seq: 1,
+        sprites: [{ seq: 1, from, sprite: { x: 1 } }]
+      });
     });
   }
 
@@ -55,8 +57,10 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
       await server.throw(catcher, back, `{"back":"${edge}"}`);
     }
     const { body } = await server.poll(ids[4]);
-    t.strictSame(body.sprites.map(({ from, sprite }) => [from, sprite.back]),
-      Object.keys(OPPOSITE).map((edge) => [edge, edge]));
+    t.strictSame(
+      body.sprites.map(({ from, sprite }) => [from, sprite.back]),
+      Object.keys(OPPOSITE).map((edge) => [edge, edge])
+    );
   });
 
   t.test('the bytes of a sprite are relayed as they are', async (t) => {
@@ -65,8 +69,7 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     await server.throw(id, 'left', ` \r\n\t${text}\n `);
     const { bytes } = await server.poll(id);
     t.ok(bytes.includes(text));
-    t.match(bytes.toString(),
-      /^\{"seq":1,"sprites":\[\{"seq":1,"from":"right","sprite":\s*\{ "b"/);
+    t.match(bytes.toString(), /^\{"seq":1,"sprites":\[\{"seq":1,"from":"right","sprite":\s*\{ "b"/);
   });
 
   t.test('every good JSON object is a sprite, every other body is a bad-sprite', async (t) => {
@@ -94,8 +97,13 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
   t.test('an empty body is no sprite', async (t) => {
     const id = await server.join();
     await refused(t, server, 'bad-sprite', () => server.throw(id, 'left', ''), 'length 0');
-    await refused(t, server, 'bad-sprite', () => server.ask('POST', `/throw/${id}/left`,
-      { headers: { 'Content-Length': undefined } }), 'no length');
+    await refused(
+      t,
+      server,
+      'bad-sprite',
+      () => server.ask('POST', `/throw/${id}/left`, { headers: { 'Content-Length': undefined } }),
+      'no length'
+    );
   });
 
   t.test('a sprite of the largest size passes, one byte more is too large', async (t) => {
@@ -103,8 +111,13 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     const sized = (size) => `{"x":"${'.'.repeat(size - 8)}"}`;
     t.equal((await server.throw(id, 'left', sized(4096))).status, 202);
     for (const size of [4097, 5000, 65536]) {
-      const answer = await refused(t, server, 'sprite-too-large',
-        () => server.throw(id, 'left', sized(size)), `${size} bytes`);
+      const answer = await refused(
+        t,
+        server,
+        'sprite-too-large',
+        () => server.throw(id, 'left', sized(size)),
+        `${size} bytes`
+      );
       t.match(answer.body.detail, /4096 bytes/);
     }
   });
@@ -112,27 +125,48 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
   t.test('a huge announced length is refused before the body comes', async (t) => {
     const id = await server.join();
     for (const length of ['4097', '999999999999', '9007199254740993', '18446744073709551615']) {
-      await refused(t, server, 'sprite-too-large', async () => {
-        const wire = await server.wire();
-        wire.send(`POST /throw/${id}/left HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n{`);
-        const answer = await server.read(wire);
-        await wire.closed();
-        return answer;
-      }, length);
+      await refused(
+        t,
+        server,
+        'sprite-too-large',
+        async () => {
+          const wire = await server.wire();
+          wire.send(
+            `POST /throw/${id}/left HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n{`
+          );
+          const answer = await server.read(wire);
+          await wire.closed();
+          return answer;
+        },
+        length
+      );
     }
   });
 
   t.test('a body much too large is answered although it is sent to its end', async (t) => {
     const id = await server.join();
-    const answer = await refused(t, server, 'sprite-too-large',
-      () => server.throw(id, 'left', `{"x":"${'.'.repeat(300000)}"}`));
+    const answer = await refused(t, server, 'sprite-too-large', () =>
+      server.throw(id, 'left', `{"x":"${'.'.repeat(300000)}"}`)
+    );
     t.equal(answer.status, 413);
   });
 
   t.test('an edge is left, right, up or down, and nothing else', async (t) => {
     const id = await server.join();
-    for (const edge of ['Left', 'LEFT', 'north', '0', 'left%20', 'lef%74', '%6ceft', '..',
-      '__proto__', 'constructor', 'lefts', 'l']) {
+    for (const edge of [
+      'Left',
+      'LEFT',
+      'north',
+      '0',
+      'left%20',
+      'lef%74',
+      '%6ceft',
+      '..',
+      '__proto__',
+      'constructor',
+      'lefts',
+      'l'
+    ]) {
       await refused(t, server, 'bad-edge', () => server.throw(id, edge), edge);
     }
     await refused(t, server, 'bad-edge', () => server.throw(id, ''), 'none');
@@ -140,10 +174,27 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
 
   t.test('a number is one plain decimal up to 2^53-1', async (t) => {
     const id = await server.join();
-    for (const n of ['', '-1', '+1', '%2B1', '1.0', '1e3', '0x1', 'NaN', '9007199254740992',
-      '18446744073709551615', '9'.repeat(400), '%00']) {
-      await refused(t, server, 'bad-number', () => server.throw(id, 'left', '{}', `n=${n}`),
-        `n=${n.slice(0, 30)}`);
+    for (const n of [
+      '',
+      '-1',
+      '+1',
+      '%2B1',
+      '1.0',
+      '1e3',
+      '0x1',
+      'NaN',
+      '9007199254740992',
+      '18446744073709551615',
+      '9'.repeat(400),
+      '%00'
+    ]) {
+      await refused(
+        t,
+        server,
+        'bad-number',
+        () => server.throw(id, 'left', '{}', `n=${n}`),
+        `n=${n.slice(0, 30)}`
+      );
     }
     await refused(t, server, 'bad-number', () => server.throw(id, 'left', '{}', 'n=1&n=1'));
     t.equal((await server.throw(id, 'left', '{}', 'n=9007199254740991')).status, 202);
@@ -163,8 +214,10 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     const after = await server.status();
     t.equal(after.thrown, before.thrown, 'it is not counted as thrown');
     t.equal(after.duplicates, before.duplicates + 64);
-    t.strictSame((await server.poll(id)).body.sprites.map(({ sprite }) => sprite.n),
-      Array.from({ length: 64 }, (_, i) => 100 + i));
+    t.strictSame(
+      (await server.poll(id)).body.sprites.map(({ sprite }) => sprite.n),
+      Array.from({ length: 64 }, (_, i) => 100 + i)
+    );
     await refused(t, server, 'stale-number', () => server.throw(id, 'left', '{}', 'n=99'));
   });
 
@@ -193,7 +246,7 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     for (let i = 0; i < 3; i += 1) t.equal((await server.throw(id, 'left')).body.state, 'queued');
   });
 
-  t.test('numbers are each client\'s own', async (t) => {
+  t.test("numbers are each client's own", async (t) => {
     const [one, other] = [await server.join(), await server.join()];
     t.equal((await server.throw(one, 'left', '{}', 'n=5')).body.state, 'queued');
     t.equal((await server.throw(other, 'left', '{}', 'n=5')).body.state, 'queued');
@@ -224,9 +277,14 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
     wire.send(Buffer.concat(bodies.map((body) => request('POST', `/throw/${id}/up`, { body }))));
     const answers = [];
     for (let i = 0; i < 3; i += 1) answers.push(await server.read(wire));
-    t.strictSame(answers.map(({ status }) => status), [202, 400, 202]);
-    t.strictSame((await server.poll(id)).body.sprites.map(({ sprite }) => sprite),
-      [{ a: 1 }, { b: 2 }]);
+    t.strictSame(
+      answers.map(({ status }) => status),
+      [202, 400, 202]
+    );
+    t.strictSame(
+      (await server.poll(id)).body.sprites.map(({ sprite }) => sprite),
+      [{ a: 1 }, { b: 2 }]
+    );
   });
 
   t.test('a thrower that vanishes in mid-body throws nothing', async (t) => {
@@ -263,46 +321,56 @@ contract(t, { options: { 'throw-rate': 0, 'max-sprite': 4096 } }, (t, server) =>
 });
 
 contract(t, { options: { mailbox: 3, 'throw-rate': 0 } }, (t, server) => {
-  t.test('a full mailbox is neighbor-busy, and the sprite stays the thrower\'s', async (t) => {
+  t.test("a full mailbox is neighbor-busy, and the sprite stays the thrower's", async (t) => {
     const id = await server.join();
     for (let n = 1; n <= 3; n += 1) await server.throw(id, 'left', `{"n":${n}}`, `n=${n}`);
     await refused(t, server, 'neighbor-busy', () => server.throw(id, 'left', '{"n":4}', 'n=4'));
-    t.equal((await server.throw(id, 'left', '{"n":3}', 'n=3')).body.state, 'duplicate',
-      'a duplicate is one although the mailbox is full');
+    t.equal(
+      (await server.throw(id, 'left', '{"n":3}', 'n=3')).body.state,
+      'duplicate',
+      'a duplicate is one although the mailbox is full'
+    );
     const { seq } = (await server.poll(id)).body;
     await refused(t, server, 'neighbor-busy', () => server.throw(id, 'left', '{}'), 'unacked');
     const { wire } = await server.park(id, `ack=${seq}`);
-    t.equal((await server.throw(id, 'left', '{"n":4}', 'n=4')).body.state, 'delivered',
-      'the same number passes once there is room');
+    t.equal(
+      (await server.throw(id, 'left', '{"n":4}', 'n=4')).body.state,
+      'delivered',
+      'the same number passes once there is room'
+    );
     await wire.destroy();
   });
 });
 
-contract(t, {
-  options: { 'max-sprite': 1000, 'mailbox-bytes': 2048, 'mailbox-memory': 4096, 'throw-rate': 0 }
-}, (t, server) => {
-  const big = `{"x":"${'.'.repeat(900)}"}`;
+contract(
+  t,
+  {
+    options: { 'max-sprite': 1000, 'mailbox-bytes': 2048, 'mailbox-memory': 4096, 'throw-rate': 0 }
+  },
+  (t, server) => {
+    const big = `{"x":"${'.'.repeat(900)}"}`;
 
-  t.test('a mailbox is bounded in bytes', async (t) => {
-    const id = await server.join();
-    t.equal((await server.throw(id, 'left', big)).status, 202);
-    t.equal((await server.throw(id, 'left', big)).status, 202);
-    await refused(t, server, 'neighbor-busy', () => server.throw(id, 'left', big));
-    t.equal((await server.throw(id, 'left', '{}')).status, 202, 'a small one still fits');
-    t.ok((await server.status()).mailboxBytes <= 2048);
-  });
+    t.test('a mailbox is bounded in bytes', async (t) => {
+      const id = await server.join();
+      t.equal((await server.throw(id, 'left', big)).status, 202);
+      t.equal((await server.throw(id, 'left', big)).status, 202);
+      await refused(t, server, 'neighbor-busy', () => server.throw(id, 'left', big));
+      t.equal((await server.throw(id, 'left', '{}')).status, 202, 'a small one still fits');
+      t.ok((await server.status()).mailboxBytes <= 2048);
+    });
 
-  t.test('and so are all of them together', async (t) => {
-    const ids = [];
-    for (let i = 0; i < 9; i += 1) ids.push(await server.join());
-    const outcomes = [];
-    for (const id of ids) outcomes.push(await server.throw(id, 'right', big));
-    t.equal(outcomes.filter(({ status }) => status === 202).length, 4);
-    t.ok(outcomes.slice(4).every((answer) => problemOf(answer) === 'mailboxes-full'));
-    t.ok((await server.status()).mailboxBytes <= 4096);
-    await refused(t, server, 'mailboxes-full', () => server.throw(ids[0], 'right', big));
-  });
-});
+    t.test('and so are all of them together', async (t) => {
+      const ids = [];
+      for (let i = 0; i < 9; i += 1) ids.push(await server.join());
+      const outcomes = [];
+      for (const id of ids) outcomes.push(await server.throw(id, 'right', big));
+      t.equal(outcomes.filter(({ status }) => status === 202).length, 4);
+      t.ok(outcomes.slice(4).every((answer) => problemOf(answer) === 'mailboxes-full'));
+      t.ok((await server.status()).mailboxBytes <= 4096);
+      await refused(t, server, 'mailboxes-full', () => server.throw(ids[0], 'right', big));
+    });
+  }
+);
 
 contract(t, { options: { 'throw-rate': 1, 'throw-burst': 5 } }, (t, server) => {
   t.test('too many throws are 429, each client for itself, duplicates free', async (t) => {
@@ -311,7 +379,10 @@ contract(t, { options: { 'throw-rate': 1, 'throw-burst': 5 } }, (t, server) => {
     for (let n = 1; n <= 12; n += 1) {
       outcomes.push(await server.throw(one, 'left', '{}', `n=${n}`));
     }
-    t.strictSame(outcomes.slice(0, 5).map(({ status }) => status), Array(5).fill(202));
+    t.strictSame(
+      outcomes.slice(0, 5).map(({ status }) => status),
+      Array(5).fill(202)
+    );
     t.ok(outcomes.some((answer) => problemOf(answer) === 'too-many-throws'));
     t.equal((await server.throw(one, 'left', '{}', 'n=3')).body.state, 'duplicate');
     t.equal((await server.throw(other, 'left', '{}')).status, 202, 'the other one may');
@@ -326,7 +397,9 @@ contract(t, { options: { 'throw-rate': 1, 'throw-burst': 5 } }, (t, server) => {
       answer = await server.throw(id, 'left', '{}', `n=${n}`);
     } while (answer.status === 202);
     const wait = Number(answer.headers['retry-after']) * 1000;
-    await new Promise((resolve) => { setTimeout(resolve, wait); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, wait);
+    });
     t.equal((await server.throw(id, 'left', '{}', `n=${n}`)).body.state, 'queued');
   });
 });

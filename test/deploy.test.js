@@ -1,7 +1,15 @@
 import { execFile, spawnSync } from 'node:child_process';
 import {
-  chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync,
-  symlinkSync, writeFileSync
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
 } from 'node:fs';
 import https from 'node:https';
 import os from 'node:os';
@@ -77,8 +85,13 @@ t.test('the service unit', async (t) => {
     t.notMatch(deployed('sprites.service'), /nouse-idle-notification|NODE_OPTIONS/);
   });
   t.test('waits longer than the drain window', async (t) => {
-    const help = run('env', ['-u', 'NODE_OPTIONS', process.execPath,
-      path.join(ROOT, 'bin/sprites'), '--help']).output;
+    const help = run('env', [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      path.join(ROOT, 'bin/sprites'),
+      '--help'
+    ]).output;
     const [, drain] = /--drain SECONDS.*\(default (\d+)\)/.exec(help);
     const [, stop] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
     t.ok(Number(stop) > Number(drain) + 60, `${stop} s for a drain of ${drain} s and the writing`);
@@ -97,7 +110,10 @@ function allowedCalls(unit) {
     if (!name.startsWith('@')) return [name];
     if (!members.has(name)) {
       const { output } = run('systemd-analyze', ['--no-pager', 'syscall-filter', name]);
-      members.set(name, output.match(/^ {4}[@\w-]+$/gm).flatMap((line) => expand(line.trim())));
+      members.set(
+        name,
+        output.match(/^ {4}[@\w-]+$/gm).flatMap((line) => expand(line.trim()))
+      );
     }
     return members.get(name);
   };
@@ -129,77 +145,124 @@ t.test('the unit allows every system call of the main process and its workers', 
     return;
   }
   const [key, cert] = ['key', 'cert'].map((name) => path.join(dir, `${name}.pem`));
-  const made = run('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt',
-    'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1', '-subj', '/CN=localhost', '-keyout', key,
-    '-out', cert]);
+  const made = run('openssl', [
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-days',
+    '1',
+    '-subj',
+    '/CN=localhost',
+    '-keyout',
+    key,
+    '-out',
+    cert
+  ]);
   if (made?.status !== 0) {
     t.skip('openssl is not installed');
     return;
   }
   const options = {
-    workers: 1, 'transient-port': 0, 'tls-cert': cert, 'tls-key': key, 'tls-port': 0,
-    'admin-port': 0, state: path.join(dir, 'state'), drain: 0
+    workers: 1,
+    'transient-port': 0,
+    'tls-cert': cert,
+    'tls-key': key,
+    'tls-port': 0,
+    'admin-port': 0,
+    state: path.join(dir, 'state'),
+    drain: 0
   };
   const seen = new Set();
   let id;
   // The first run writes the state, the second one reads it.
   for (const round of ['first', 'second']) {
     const server = await startServer(t, {
-      options, door: 'native', command: [...traced, process.execPath, path.join(ROOT, 'bin/sprites')]
+      options,
+      door: 'native',
+      command: [...traced, process.execPath, path.join(ROOT, 'bin/sprites')]
     });
     // Every line of where it listens comes with the first one, or soon after.
     await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
     const portOf = (word) => Number(/:(\d+)\//.exec(server.lines.find((l) => l.includes(word)))[1]);
-    const post = (at, body) => fetch(`http://127.0.0.1:${portOf('Workers')}${at}`,
-      { method: 'POST', body });
+    const post = (at, body) =>
+      fetch(`http://127.0.0.1:${portOf('Workers')}${at}`, { method: 'POST', body });
     id ??= (await (await post('/join')).json()).id;
     t.equal((await post(`/throw/${id}/left`, '{}')).status, 202, round);
     t.ok((await server.poll(id)).body.sprites.length > 0);
     t.equal((await fetch(`http://127.0.0.1:${server.port}/`)).status, 200);
     t.equal((await fetch(`http://127.0.0.1:${portOf('Metrics')}/metrics`)).status, 200);
-    const page = () => new Promise((resolve, reject) => {
-      https.get({ host: '127.0.0.1', port: portOf('TLS'), rejectUnauthorized: false, agent: false },
-        (answer) => answer.resume().on('end', () => resolve(answer.statusCode)))
-        .on('error', reject);
-    });
+    const page = () =>
+      new Promise((resolve, reject) => {
+        https
+          .get(
+            { host: '127.0.0.1', port: portOf('TLS'), rejectUnauthorized: false, agent: false },
+            (answer) => answer.resume().on('end', () => resolve(answer.statusCode))
+          )
+          .on('error', reject);
+      });
     t.equal(await page(), 200);
     server.child.kill('SIGUSR2');
     t.equal(await page(), 200, 'after a reload');
     if (round === 'first') {
       const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
-      const worker = children.trim().split(' ').find((pid) => (
-        readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('worker.js')));
+      const worker = children
+        .trim()
+        .split(' ')
+        .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('worker.js'));
       const threads = readdirSync(`/proc/${worker}/task`).length;
       const most = table.find(({ name }) => name === 'workers').type.expects.match(/\d+$/);
       const [, tasks] = /^TasksMax=(\d+)$/m.exec(deployed('sprites.service'));
-      t.ok(Number(tasks) >= threads * (Number(most) + 1) * 1.1,
-        `${tasks} tasks for ${most} workers of ${threads} threads each`);
+      t.ok(
+        Number(tasks) >= threads * (Number(most) + 1) * 1.1,
+        `${tasks} tasks for ${most} workers of ${threads} threads each`
+      );
     }
     await server.stop();
-    const calls = readFileSync(log, 'utf8').split('\n').slice(2, -2)
+    const calls = readFileSync(log, 'utf8')
+      .split('\n')
+      .slice(2, -2)
       .map((line) => line.trim().split(/\s+/).at(-1));
     for (const call of calls) if (/^\w+$/.test(call)) seen.add(call);
   }
-  t.ok(['accept4', 'epoll_ctl', 'fsync', 'rename', 'clone3', 'execve'].filter((call) => (
-    seen.has(call))).length >= 4, `${[...seen].join(' ')} were seen`);
+  t.ok(
+    ['accept4', 'epoll_ctl', 'fsync', 'rename', 'clone3', 'execve'].filter((call) => seen.has(call))
+      .length >= 4,
+    `${[...seen].join(' ')} were seen`
+  );
   const allowed = allowedCalls(deployed('sprites.service'));
-  t.same([...seen].filter((call) => !allowed.has(call) && !TRIED[call]), [], 'none is refused');
+  t.same(
+    [...seen].filter((call) => !allowed.has(call) && !TRIED[call]),
+    [],
+    'none is refused'
+  );
 });
 
 t.test('the cloud-init file', async (t) => {
   t.test('is cloud-config', async (t) => {
-    contented(t, 'cloud-init', ['schema', '--config-file',
-      path.join(ROOT, 'deploy/cloud-init.yaml')]);
+    contented(t, 'cloud-init', [
+      'schema',
+      '--config-file',
+      path.join(ROOT, 'deploy/cloud-init.yaml')
+    ]);
   });
   t.test('writes what its commands use', async (t) => {
     t.same([...FILES.keys()], ['/etc/sprites-swarm.env', SWARM_UNIT, RUN, SETUP]);
     t.match(CLOUD, /\[systemctl, enable, sprites-swarm\.service\]/, 'and again after every boot');
   });
-  t.test('documents every parameter, and names no host of anybody\'s', async (t) => {
+  t.test("documents every parameter, and names no host of anybody's", async (t) => {
     const [comment, rest] = CLOUD.split('\nwrite_files:');
     const parameters = new Set(rest.match(/@[A-Z_]+@/g));
-    t.same([...parameters].sort(),
-      ['@GIT_REF@', '@GIT_URL@', '@SERVER_HOST@', '@SERVER_PORT@', '@SWARM@']);
+    t.same([...parameters].sort(), [
+      '@GIT_REF@',
+      '@GIT_URL@',
+      '@SERVER_HOST@',
+      '@SERVER_PORT@',
+      '@SWARM@'
+    ]);
     for (const name of parameters) {
       t.ok(comment.includes(`  ${name} `) || comment.includes(`and ${name} `), name);
       t.ok(comment.includes(`s|${name}|`), `${name} in the example`);
@@ -211,14 +274,27 @@ t.test('the cloud-init file', async (t) => {
     const [, example] = /s\|@SWARM@\|(.*?)\|'/.exec(CLOUD);
     // Over IPv6 to an IPv4 server: every client from one address, as on a machine of its own.
     const host = '::ffff:127.0.0.1';
-    if (Object.values(os.networkInterfaces()).flat().every(({ address }) => address !== '::1')) {
+    if (
+      Object.values(os.networkInterfaces())
+        .flat()
+        .every(({ address }) => address !== '::1')
+    ) {
       t.skip('no IPv6');
       return;
     }
     const server = await startServer(t, { options: { 'log-level': 'error' } });
     const words = example.replace(/--time \d+/, '--time 0.5').split(' ');
-    const { stdout } = await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', process.execPath,
-      path.join(ROOT, 'bin/sprites-swarm'), ...words, '--host', host, '--port', `${server.port}`]);
+    const { stdout } = await promisify(execFile)('env', [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      path.join(ROOT, 'bin/sprites-swarm'),
+      ...words,
+      '--host',
+      host,
+      '--port',
+      `${server.port}`
+    ]);
     t.match(stdout, /the server counts 9,000/);
     t.notMatch(stdout, /too-many/);
     await server.stop();
@@ -228,9 +304,12 @@ t.test('the cloud-init file', async (t) => {
     const unit = path.join(dir, 'sprites-swarm.service');
     writeFileSync(path.join(dir, 'run'), '#!/bin/sh\n');
     chmodSync(path.join(dir, 'run'), 0o755);
-    writeFileSync(unit, FILES.get(SWARM_UNIT)
-      .replace(SETUP, path.join(dir, 'run'))
-      .replace(RUN, path.join(dir, 'run')));
+    writeFileSync(
+      unit,
+      FILES.get(SWARM_UNIT)
+        .replace(SETUP, path.join(dir, 'run'))
+        .replace(RUN, path.join(dir, 'run'))
+    );
     const result = contented(t, 'systemd-analyze', ['verify', '--man=no', unit]);
     if (result) t.equal(result.output.trim(), '');
   });
@@ -244,18 +323,26 @@ t.test('the cloud-init file', async (t) => {
   });
 });
 
-t.test('the swarm\'s setup, with a repository and a Node of the test\'s', async (t) => {
+t.test("the swarm's setup, with a repository and a Node of the test's", async (t) => {
   if (run('git', ['--version']) === null) {
     t.skip('git is not installed');
     return;
   }
   const dir = temporary(t);
-  const [origin, home, bin, sysctls] = ['origin', 'home', 'bin', 'sysctl.d']
-    .map((name) => path.join(dir, name));
+  const [origin, home, bin, sysctls] = ['origin', 'home', 'bin', 'sysctl.d'].map((name) =>
+    path.join(dir, name)
+  );
   for (const folder of [origin, bin, sysctls]) mkdirSync(folder);
   const git = (...args) => {
-    const { status, output } = run('git', ['-C', origin, '-c', 'user.name=t', '-c',
-      'user.email=t@example', ...args]);
+    const { status, output } = run('git', [
+      '-C',
+      origin,
+      '-c',
+      'user.name=t',
+      '-c',
+      'user.email=t@example',
+      ...args
+    ]);
     if (status !== 0) throw new Error(output);
   };
   const commit = (what) => {
@@ -278,12 +365,19 @@ t.test('the swarm\'s setup, with a repository and a Node of the test\'s', async 
   for (const tool of ['g++', 'make', 'python3', 'curl', 'xz']) fake(tool);
   fake('node', '[ "$1" = --version ] && echo v22.0.0; exit 0');
   writeFileSync(path.join(dir, 'setup'), FILES.get(SETUP));
-  const setup = (env = {}) => run('sh', [path.join(dir, 'setup')], {
-    env: {
-      PATH: `${bin}:${process.env.PATH}`, HOME: dir, GIT_URL: origin, GIT_REF: 'main',
-      SPRITES_HOME: home, SYSCTL_DIR: sysctls, USR_LOCAL: path.join(dir, 'local'), ...env
-    }
-  });
+  const setup = (env = {}) =>
+    run('sh', [path.join(dir, 'setup')], {
+      env: {
+        PATH: `${bin}:${process.env.PATH}`,
+        HOME: dir,
+        GIT_URL: origin,
+        GIT_REF: 'main',
+        SPRITES_HOME: home,
+        SYSCTL_DIR: sysctls,
+        USR_LOCAL: path.join(dir, 'local'),
+        ...env
+      }
+    });
   const calls = () => {
     const file = path.join(dir, 'calls');
     if (!existsSync(file)) return [];
@@ -322,7 +416,8 @@ t.test('the swarm\'s setup, with a repository and a Node of the test\'s', async 
   });
   await t.test('says so when there is nothing at all', async (t) => {
     const { status, output } = setup({
-      GIT_URL: path.join(dir, 'nowhere'), SPRITES_HOME: path.join(dir, 'other')
+      GIT_URL: path.join(dir, 'nowhere'),
+      SPRITES_HOME: path.join(dir, 'other')
     });
     t.not(status, 0);
     t.match(output, 'no code from');
@@ -341,13 +436,18 @@ t.test('the swarm\'s setup, with a repository and a Node of the test\'s', async 
     writeFileSync(path.join(dir, 'run'), FILES.get(RUN));
     const { status } = run('sh', [path.join(dir, 'run')], {
       env: {
-        PATH: `${bin}:${process.env.PATH}`, SPRITES_HOME: home, SWARM: 'park 500 --time 60',
-        SERVER_HOST: 'server.example', SERVER_PORT: '8080'
+        PATH: `${bin}:${process.env.PATH}`,
+        SPRITES_HOME: home,
+        SWARM: 'park 500 --time 60',
+        SERVER_HOST: 'server.example',
+        SERVER_PORT: '8080'
       }
     });
     t.equal(status, 0);
-    t.match(readFileSync(path.join(dir, 'calls'), 'utf8'), `node ${home}/bin/sprites-swarm `
-      + 'park 500 --time 60 --host server.example --port 8080');
+    t.match(
+      readFileSync(path.join(dir, 'calls'), 'utf8'),
+      `node ${home}/bin/sprites-swarm ` + 'park 500 --time 60 --host server.example --port 8080'
+    );
   });
 });
 
@@ -363,32 +463,43 @@ function bareMachine(t) {
     writeFileSync(file, text);
     chmodSync(file, 0o755);
   };
-  const link = (...names) => names.every((name) => {
-    const found = process.env.PATH.split(':').map((folder) => path.join(folder, name))
-      .find((file) => existsSync(file));
-    if (found) symlinkSync(found, path.join(bin, name));
-    return found;
-  });
+  const link = (...names) =>
+    names.every((name) => {
+      const found = process.env.PATH.split(':')
+        .map((folder) => path.join(folder, name))
+        .find((file) => existsSync(file));
+      if (found) symlinkSync(found, path.join(bin, name));
+      return found;
+    });
   const machine = {
     dir,
     link,
     write,
-    fake: (name, script = '') => write(path.join(bin, name),
-      `#!/bin/sh\necho "${name} $*" >>"${dir}/calls"\n${script}\n`),
-    calls: () => (existsSync(path.join(dir, 'calls'))
-      ? readFileSync(path.join(dir, 'calls'), 'utf8').trim().split('\n') : []),
-    setup: () => run('/bin/sh', [path.join(dir, 'setup')], {
-      env: {
-        PATH: bin, HOME: dir, TMPDIR: path.join(dir, 'tmp'), GIT_REF: 'main',
-        GIT_URL: path.join(dir, 'origin'), SPRITES_HOME: path.join(dir, 'home'),
-        SYSCTL_DIR: path.join(dir, 'sysctl.d'), USR_LOCAL: path.join(dir, 'local'),
-        NODE_DIST: `file://${dir}/dist`
-      }
-    })
+    fake: (name, script = '') =>
+      write(path.join(bin, name), `#!/bin/sh\necho "${name} $*" >>"${dir}/calls"\n${script}\n`),
+    calls: () =>
+      existsSync(path.join(dir, 'calls'))
+        ? readFileSync(path.join(dir, 'calls'), 'utf8').trim().split('\n')
+        : [],
+    setup: () =>
+      run('/bin/sh', [path.join(dir, 'setup')], {
+        env: {
+          PATH: bin,
+          HOME: dir,
+          TMPDIR: path.join(dir, 'tmp'),
+          GIT_REF: 'main',
+          GIT_URL: path.join(dir, 'origin'),
+          SPRITES_HOME: path.join(dir, 'home'),
+          SYSCTL_DIR: path.join(dir, 'sysctl.d'),
+          USR_LOCAL: path.join(dir, 'local'),
+          NODE_DIST: `file://${dir}/dist`
+        }
+      })
   };
   writeFileSync(path.join(dir, 'setup'), FILES.get(SETUP));
-  machine.complete = link('sh', 'cat', 'grep', 'gzip', 'mkdir', 'mktemp', 'rm', 'sha256sum', 'tar')
-    && ['git', 'curl', 'xz'].every((name) => run(name, ['--version']) !== null);
+  machine.complete =
+    link('sh', 'cat', 'grep', 'gzip', 'mkdir', 'mktemp', 'rm', 'sha256sum', 'tar') &&
+    ['git', 'curl', 'xz'].every((name) => run(name, ['--version']) !== null);
   if (!machine.complete) {
     t.skip('git, curl or xz is not installed');
     return machine;
@@ -396,13 +507,17 @@ function bareMachine(t) {
   const origin = path.join(dir, 'origin');
   mkdirSync(path.join(origin, 'deploy'));
   copyFileSync(path.join(ROOT, 'deploy/sysctl.conf'), path.join(origin, 'deploy/sysctl.conf'));
-  for (const args of [['init', '-q', '-b', 'main'], ['add', '.'], ['-c', 'user.name=t', '-c',
-    'user.email=t@example', 'commit', '-q', '-m', 'first']]) run('git', ['-C', origin, ...args]);
+  for (const args of [
+    ['init', '-q', '-b', 'main'],
+    ['add', '.'],
+    ['-c', 'user.name=t', '-c', 'user.email=t@example', 'commit', '-q', '-m', 'first']
+  ])
+    run('git', ['-C', origin, ...args]);
   machine.fake('sysctl');
   return machine;
 }
 
-t.test('the swarm\'s setup on a machine without Node', async (t) => {
+t.test("the swarm's setup on a machine without Node", async (t) => {
   const machine = bareMachine(t);
   if (!machine.complete) return;
   const { dir } = machine;
@@ -413,18 +528,27 @@ t.test('the swarm\'s setup on a machine without Node', async (t) => {
     const name = `node-v24.1.0-linux-${arch}`;
     const programs = path.join(dir, 'dist', name, 'bin');
     mkdirSync(programs, { recursive: true });
-    machine.write(path.join(programs, 'node'), '#!/bin/sh\n'
-      + '[ "$1" != --version ] || echo v24.1.0\n');
-    machine.write(path.join(programs, 'npm'), `#!/bin/sh\necho "${arch} npm $*" >>"${dir}/calls"\n`);
+    machine.write(
+      path.join(programs, 'node'),
+      '#!/bin/sh\n' + '[ "$1" != --version ] || echo v24.1.0\n'
+    );
+    machine.write(
+      path.join(programs, 'npm'),
+      `#!/bin/sh\necho "${arch} npm $*" >>"${dir}/calls"\n`
+    );
     run('tar', ['-cJf', `${name}.tar.xz`, name], { cwd: path.join(dir, 'dist') });
     rmSync(path.join(dir, 'dist', name), { recursive: true });
   };
   pack('x64');
   pack('arm64');
   const sums = path.join(dir, 'dist/SHASUMS256.txt');
-  const good = ['x64', 'arm64'].map((arch) => (
-    run('sha256sum', [`node-v24.1.0-linux-${arch}.tar.xz`], { cwd: path.join(dir, 'dist') }).output
-  )).join('');
+  const good = ['x64', 'arm64']
+    .map(
+      (arch) =>
+        run('sha256sum', [`node-v24.1.0-linux-${arch}.tar.xz`], { cwd: path.join(dir, 'dist') })
+          .output
+    )
+    .join('');
   writeFileSync(sums, good);
   const again = () => {
     for (const name of ['local', 'home', 'calls']) {
@@ -432,7 +556,10 @@ t.test('the swarm\'s setup on a machine without Node', async (t) => {
     }
   };
 
-  for (const [machineName, arch] of [['x86_64', 'x64'], ['aarch64', 'arm64']]) {
+  for (const [machineName, arch] of [
+    ['x86_64', 'x64'],
+    ['aarch64', 'arm64']
+  ]) {
     await t.test(`installs the one for ${machineName}, and builds with it`, async (t) => {
       again();
       machine.fake('uname', `echo ${machineName}`);
@@ -466,7 +593,7 @@ t.test('the swarm\'s setup on a machine without Node', async (t) => {
   }
 });
 
-t.test('the swarm\'s setup on a machine without tools', async (t) => {
+t.test("the swarm's setup on a machine without tools", async (t) => {
   const managers = {
     'apt-get': /^apt-get update -q\napt-get install -y -q git make g\+\+ python3 curl xz-utils /m,
     dnf: /^dnf install -y git make gcc-c\+\+ python3 curl xz /m,
@@ -491,8 +618,14 @@ t.test('the swarm\'s setup on a machine without tools', async (t) => {
       t.match(machine.calls().join('\n'), calls);
       const before = machine.calls().length;
       t.equal(machine.setup().status, 0);
-      t.equal(machine.calls().slice(before).filter((call) => call.startsWith(manager)).length, 0,
-        'once');
+      t.equal(
+        machine
+          .calls()
+          .slice(before)
+          .filter((call) => call.startsWith(manager)).length,
+        0,
+        'once'
+      );
     });
   }
   await t.test('names them where it knows no package manager', async (t) => {
@@ -504,26 +637,48 @@ t.test('the swarm\'s setup on a machine without tools', async (t) => {
   });
   await t.test('knows only those of systems with systemd, which starts it', async (t) => {
     const known = [...FILES.get(SETUP).matchAll(/command -v ([a-z-]+) >\/dev\/null; then/g)];
-    t.same(known.map(([, name]) => name), Object.keys(managers));
+    t.same(
+      known.map(([, name]) => name),
+      Object.keys(managers)
+    );
   });
 });
 
 t.test('the container file', async (t) => {
   const text = deployed('Containerfile');
-  const instructions = text.replace(/^#.*\n/gm, '').replace(/\\\n/g, ' ').split('\n')
+  const instructions = text
+    .replace(/^#.*\n/gm, '')
+    .replace(/\\\n/g, ' ')
+    .split('\n')
     .filter((line) => line.trim() !== '')
     .map((line) => /^([A-Z]+) +(.+)$/.exec(line)?.slice(1) ?? [line]);
   const all = (wanted) => instructions.filter(([name]) => name === wanted).map(([, rest]) => rest);
   const last = instructions.findLastIndex(([name]) => name === 'FROM');
   const final = Object.fromEntries(instructions.slice(last));
-  const copied = all('COPY').filter((rest) => !rest.startsWith('--from'))
+  const copied = all('COPY')
+    .filter((rest) => !rest.startsWith('--from'))
     .flatMap((rest) => rest.split(/ +/).slice(0, -1));
   const { scripts, engines } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
 
   t.test('has no instruction that there is not', async (t) => {
-    const known = ['ARG', 'FROM', 'WORKDIR', 'COPY', 'RUN', 'ENV', 'USER', 'VOLUME', 'EXPOSE',
-      'STOPSIGNAL', 'HEALTHCHECK', 'ENTRYPOINT'];
-    t.same(instructions.filter(([name, rest]) => !known.includes(name) || !rest), []);
+    const known = [
+      'ARG',
+      'FROM',
+      'WORKDIR',
+      'COPY',
+      'RUN',
+      'ENV',
+      'USER',
+      'VOLUME',
+      'EXPOSE',
+      'STOPSIGNAL',
+      'HEALTHCHECK',
+      'ENTRYPOINT'
+    ];
+    t.same(
+      instructions.filter(([name, rest]) => !known.includes(name) || !rest),
+      []
+    );
   });
   t.test('copies what the server needs, from what a checkout has', async (t) => {
     for (const source of copied) {
@@ -531,15 +686,24 @@ t.test('the container file', async (t) => {
       if (listed?.status === 0) t.not(listed.output, '', `${source} is in the repository`);
       else t.ok(existsSync(path.join(ROOT, source)), source);
     }
-    for (const needed of ['bin', 'lib', 'native', 'server.js', 'package.json',
-      'package-lock.json', 'deploy/sysctl.conf']) t.ok(copied.includes(needed), needed);
+    for (const needed of [
+      'bin',
+      'lib',
+      'native',
+      'server.js',
+      'package.json',
+      'package-lock.json',
+      'deploy/sysctl.conf'
+    ])
+      t.ok(copied.includes(needed), needed);
     // The first stage builds before it has lib: the install script must do without.
     t.equal(scripts.install, 'node-gyp rebuild -C native');
   });
   t.test('is built on a Node that the program takes, the same in both stages', async (t) => {
     const given = new Map(all('ARG').map((arg) => arg.split('=')));
-    const images = all('FROM').map((rest) => rest.split(' ')[0].replace(/\$\{(\w+)\}/g,
-      (_, name) => given.get(name)));
+    const images = all('FROM').map((rest) =>
+      rest.split(' ')[0].replace(/\$\{(\w+)\}/g, (_, name) => given.get(name))
+    );
     const versions = images.map((image) => /\/node:(\d+)(?:\.\d+)*-/.exec(image)[1]);
     t.equal(versions.length, 2);
     t.equal(versions[0], versions[1]);
@@ -547,7 +711,7 @@ t.test('the container file', async (t) => {
     t.ok(Number(versions[0]) >= Number(major), `${versions[0]} is ${engines.node}`);
     t.equal(Number(versions[0]) % 2, 0, 'one that is supported for years');
   });
-  t.test('runs the program, as nobody\'s root, on the port it has', async (t) => {
+  t.test("runs the program, as nobody's root, on the port it has", async (t) => {
     t.match(final.USER, /^(?!root\b|0\b)\w+$/);
     t.equal(final.EXPOSE, table.find(({ name }) => name === 'port').default);
     const [program, file] = JSON.parse(final.ENTRYPOINT);
@@ -567,12 +731,17 @@ t.test('the container file', async (t) => {
 });
 
 t.test('the dashboard and the alerts ask only for metrics there are', async (t) => {
-  const counts = {
-    lostReasons: { alone: 1 }, refused: { 'bad-sprite': 1 }
-  };
+  const counts = { lostReasons: { alone: 1 }, refused: { 'bad-sprite': 1 } };
   const front = {
-    connections: 1, accepted: 1, connectionsRefused: 0, handedOver: 1, requests: 1, timedOut: 0,
-    slowReaders: 0, outOfFiles: 0, heldBytes: 0
+    connections: 1,
+    accepted: 1,
+    connectionsRefused: 0,
+    handedOver: 1,
+    requests: 1,
+    timedOut: 0,
+    slowReaders: 0,
+    outOfFiles: 0,
+    heldBytes: 0
   };
   const metrics = createMetrics({ status: () => counts, front: () => front });
   t.teardown(() => metrics.close());
@@ -588,8 +757,9 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
     ...[...deployed('prometheus-rules.yml').matchAll(/expr: (?:>-\n)?(.*)$/gm)].map(([, e]) => e)
   ];
   t.ok(asked.length > 30);
-  const names = new Set(asked.flatMap((expr) => (
-    expr.match(/\b(?:sprites|process|nodejs)_[a-z_]+\b/g) ?? [])));
+  const names = new Set(
+    asked.flatMap((expr) => expr.match(/\b(?:sprites|process|nodejs)_[a-z_]+\b/g) ?? [])
+  );
   for (const name of names) t.ok(exported.has(name), name);
 });
 
@@ -598,7 +768,10 @@ t.test('the dashboard is laid out', async (t) => {
   t.equal(uid, 'sprites');
   t.equal(new Set(panels.map(({ id }) => id)).size, panels.length, 'every id once');
   const taken = new Set();
-  for (const { title, gridPos: { x, y, w, h } } of panels) {
+  for (const {
+    title,
+    gridPos: { x, y, w, h }
+  } of panels) {
     t.ok(x + w <= 24, title);
     for (let i = x; i < x + w; i++) {
       for (let j = y; j < y + h; j++) {
@@ -625,8 +798,16 @@ t.test('the journal advice is a list of settings', async (t) => {
 
 t.test('no file of deploy/ is forgotten here', async (t) => {
   t.same(readdirSync(path.join(ROOT, 'deploy')).sort(), [
-    'Containerfile', 'cloud-init.yaml', 'grafana.json', 'haproxy.cfg', 'journald.conf',
-    'limits.conf', 'nginx.conf', 'prometheus-rules.yml', 'prometheus.yml', 'sprites.service',
+    'Containerfile',
+    'cloud-init.yaml',
+    'grafana.json',
+    'haproxy.cfg',
+    'journald.conf',
+    'limits.conf',
+    'nginx.conf',
+    'prometheus-rules.yml',
+    'prometheus.yml',
+    'sprites.service',
     'sysctl.conf'
   ]);
 });

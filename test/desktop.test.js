@@ -20,26 +20,30 @@ const lacking = missing({
 t.setTimeout(900_000);
 
 // One color of each picture that is nowhere else on the screen.
-const GLASS = [0x45, 0xC8, 0xF1]; // of the rocket
-const GILL = [0x7F, 0xE3, 0xD2]; // of the fish
-const PETAL = [0xF7, 0x79, 0xB5]; // of the flower
-const MAGENTA = [0xFF, 0x00, 0xFF]; // of an image file
-const PAPER = [0xD8, 0xD2, 0xC4]; // of the torn photograph
+const GLASS = [0x45, 0xc8, 0xf1]; // of the rocket
+const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
+const PETAL = [0xf7, 0x79, 0xb5]; // of the flower
+const MAGENTA = [0xff, 0x00, 0xff]; // of an image file
+const PAPER = [0xd8, 0xd2, 0xc4]; // of the torn photograph
 
 const LEFT = { x: 10, y: 20, width: 600, height: 440 };
 const RIGHT = { x: 630, y: 20, width: 600, height: 440 };
 const at = ({ x, y, width, height }) => `${width}x${height}+${x}+${y}`;
 /** Takes what lies in the middle of the left window to its right edge, and throws it over. */
-const throwRight = (screen, from = middle(LEFT)) => screen.fling(from,
-  { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
+const throwRight = (screen, from = middle(LEFT)) =>
+  screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
 const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
 
 t.test('the desktop', { skip: lacking }, async (t) => {
   const build = await cmakeBuild({
-    source: 'native/desktop', into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'desktop'),
+    source: 'native/desktop',
+    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'desktop'),
     define: {
-      SPRITES_TESTS: 'ON', SPRITES_WERROR: 'ON', CMAKE_BUILD_TYPE: 'RelWithDebInfo',
-      CMAKE_CXX_COMPILER: 'clang++', SPRITES_SANITIZE: 'address,undefined'
+      SPRITES_TESTS: 'ON',
+      SPRITES_WERROR: 'ON',
+      CMAKE_BUILD_TYPE: 'RelWithDebInfo',
+      CMAKE_CXX_COMPILER: 'clang++',
+      SPRITES_SANITIZE: 'address,undefined'
     }
   });
   const program = join(build, 'sprites-desktop');
@@ -49,8 +53,13 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     const server = await ServerProcess.start(t, options);
     const screen = await Screen.start(t, { width: 1240, height: 480 });
     const open = async (area, ...args) => {
-      const desktop = new DesktopProgram(t, program, screen,
-        ['--server', server.url, '--window', at(area), ...args]);
+      const desktop = new DesktopProgram(t, program, screen, [
+        '--server',
+        server.url,
+        '--window',
+        at(area),
+        ...args
+      ]);
       await desktop.titled('Sprites - online.*');
       return desktop;
     };
@@ -65,7 +74,11 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     t.match(await tool(program, ['--help']), /--transparent/);
     const { version } = JSON.parse(await tool('cat', [join(ROOT, 'package.json')]));
     t.equal((await tool(program, ['--version'])).trim(), version);
-    for (const wrong of [['--window', '3'], ['--sprite', 'cat'], ['--server', 'ftp://x/']]) {
+    for (const wrong of [
+      ['--window', '3'],
+      ['--sprite', 'cat'],
+      ['--server', 'ftp://x/']
+    ]) {
       const env = plainEnvironment({ SDL_VIDEODRIVER: 'dummy' });
       await t.rejects(tool(program, wrong, { env }), { cause: { code: 2 } }, wrong.join(' '));
     }
@@ -84,8 +97,10 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     await server.until(({ acked }) => acked === 1);
     const came = await screen.until(GLASS, RIGHT, 20);
     await screen.until(GLASS, LEFT, 0);
-    t.ok(came.x > RIGHT.x && Math.abs(came.y - middle(RIGHT).y) < 20,
-      'it came in by the left edge, at the height where it left');
+    t.ok(
+      came.x > RIGHT.x && Math.abs(came.y - middle(RIGHT).y) < 20,
+      'it came in by the left edge, at the height where it left'
+    );
     await picture(screen, 'desktop-after');
 
     t.comment('and back on foot');
@@ -113,12 +128,25 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     const dir = t.testdir({ 'no-image.png': 'text' });
     // Larger than a throw may be, whatever the compression: the middle is plain, the rest is noise.
     const image = join(dir, 'Große Sache.png');
-    await tool('convert', ['-size', '900x700', '-seed', '7', 'plasma:red-blue', '-fill', '#FF00FF',
-      '-draw', 'rectangle 250,150 650,550', image]);
+    await tool('convert', [
+      '-size',
+      '900x700',
+      '-seed',
+      '7',
+      'plasma:red-blue',
+      '-fill',
+      '#FF00FF',
+      '-draw',
+      'rectangle 250,150 650,550',
+      image
+    ]);
     const one = await open(LEFT, image, join(dir, 'no-image.png'), join(dir, 'nowhere.png'));
     const two = await open(RIGHT, '--sprite', 'flower');
     await one.titled('Sprites - online - Gro.+e Sache');
-    t.equal((await screen.hand('getwindowname', one.window)).trim(), 'Sprites - online - Große Sache');
+    t.equal(
+      (await screen.hand('getwindowname', one.window)).trim(),
+      'Sprites - online - Große Sache'
+    );
     await screen.until(MAGENTA, LEFT, 300);
     await throwRight(screen);
     await server.until(({ acked }) => acked === 1);
@@ -149,7 +177,10 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     // Two clients stand in a row. The neighbor never polls, and fills its mailbox by itself: what it
     // throws up comes in from below.
     const neighbor = await server.join();
-    const { status } = await fetch(`${server.url}/throw/${neighbor}/up`, { method: 'POST', body: '{}' });
+    const { status } = await fetch(`${server.url}/throw/${neighbor}/up`, {
+      method: 'POST',
+      body: '{}'
+    });
     t.equal(status, 202);
     await throwRight(screen);
     const back = await screen.until(GLASS, LEFT, 20);
@@ -158,26 +189,35 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     await one.close();
   });
 
-  t.test('what strangers send can\'t hurt', async (t) => {
+  t.test("what strangers send can't hurt", async (t) => {
     const { server, screen, open } = await scene(t);
     const one = await open(LEFT, '--sprite', 'rocket');
     const stranger = await server.join();
     const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0.2, 0] };
-    const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==', 'base64');
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+      'base64'
+    );
     const broken = Buffer.from(png);
     broken.fill(0x55, 40);
     const huge = Buffer.from(png);
     huge.writeUInt32BE(60000, 16);
     const url = (bytes) => `data:image/png;base64,${bytes.toString('base64')}`;
     const unreadable = [
-      {}, { ...good, speed: [1e6, 0] }, { ...good, picture: 'javascript:alert(1)' },
-      { ...good, at: 2 }, { ...good, id: '' }, { ...good, picture: url(huge) },
+      {},
+      { ...good, speed: [1e6, 0] },
+      { ...good, picture: 'javascript:alert(1)' },
+      { ...good, at: 2 },
+      { ...good, id: '' },
+      { ...good, picture: url(huge) },
       { ...good, picture: url(Buffer.from('no image at all')) }
     ];
     const torn = { ...good, picture: url(broken) };
     for (const sprite of [...unreadable, torn]) {
-      const { status } = await fetch(`${server.url}/throw/${stranger}/left`,
-        { method: 'POST', body: JSON.stringify(sprite) });
+      const { status } = await fetch(`${server.url}/throw/${stranger}/left`, {
+        method: 'POST',
+        body: JSON.stringify(sprite)
+      });
       t.equal(status, 202, 'the server lets it through');
     }
     await server.until(({ acked }) => acked === unreadable.length + 1);
@@ -207,16 +247,22 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     await under.close();
   });
 
-  t.test('where there are no transparent windows it says so in one line, and opens a plain one',
+  t.test(
+    'where there are no transparent windows it says so in one line, and opens a plain one',
     async (t) => {
       const { server, screen } = await scene(t);
-      const one = new DesktopProgram(t, program, screen,
+      const one = new DesktopProgram(
+        t,
+        program,
+        screen,
         ['--server', server.url, '--transparent', '--sprite', 'rocket'],
-        { SDL_VIDEODRIVER: 'dummy' });
+        { SDL_VIDEODRIVER: 'dummy' }
+      );
       await server.until(({ parked }) => parked === 1);
       await one.close();
       t.match(one.errors, /^sprites-desktop: a plain window, since .*\n$/);
-    });
+    }
+  );
 });
 
 /** Keeps what is to be seen for the README, when asked to. */

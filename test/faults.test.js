@@ -12,7 +12,9 @@ const RUNNER = fileURLToPath(new URL('faults/run.js', import.meta.url));
 /** Runs a case that this host cannot show: there is no program on its path. */
 function runSkipped(...args) {
   const { status, stdout } = spawnSync(process.execPath, [RUNNER, ...args], {
-    env: { ...plainEnvironment(), PATH: '/nowhere' }, encoding: 'utf8', timeout: 60_000
+    env: { ...plainEnvironment(), PATH: '/nowhere' },
+    encoding: 'utf8',
+    timeout: 60_000
   });
   t.match(stdout, /^0 kept, 0 broken, 1 skipped/m);
   return status;

@@ -45,8 +45,11 @@ function against(name, { options = {}, doors = ['native'] }, test) {
       await test(t, server, door);
       await server.leaveNothing();
       const { connections, heldBytes = 0 } = await server.status();
-      t.strictSame({ connections, heldBytes }, { connections: 1, heldBytes: 0 },
-        'only the connection that asks is left');
+      t.strictSame(
+        { connections, heldBytes },
+        { connections: 1, heldBytes: 0 },
+        'only the connection that asks is left'
+      );
       await server.stop();
     });
   }
@@ -57,12 +60,14 @@ function against(name, { options = {}, doors = ['native'] }, test) {
 against('requests behind a parked poll are answered after it, in order', {}, async (t, server) => {
   const id = await server.join();
   const { wire, answer } = await server.park(id);
-  wire.send(Buffer.concat([
-    LEAVE,
-    request('POST', `/throw/${id}/nowhere`, { body: '{}' }),
-    LEAVE,
-    request('GET', '/status')
-  ]));
+  wire.send(
+    Buffer.concat([
+      LEAVE,
+      request('POST', `/throw/${id}/nowhere`, { body: '{}' }),
+      LEAVE,
+      request('GET', '/status')
+    ])
+  );
   await server.until(({ heldBytes }) => heldBytes > 0);
   t.equal((await server.status()).parked, 1);
   t.equal(wire.leftOver.length, 0, 'nothing is answered before its turn');
@@ -102,8 +107,10 @@ async function loaded(server) {
   return id;
 }
 
-against('who stops reading is closed, and the sprites wait for the next poll',
-  { options: { ...BIG, 'write-time': 1 }, doors: ['native', 'node'] }, async (t, server, door) => {
+against(
+  'who stops reading is closed, and the sprites wait for the next poll',
+  { options: { ...BIG, 'write-time': 1 }, doors: ['native', 'node'] },
+  async (t, server, door) => {
     const id = await loaded(server);
     const wire = await server.wire();
     wire.pause();
@@ -118,10 +125,13 @@ against('who stops reading is closed, and the sprites wait for the next poll',
     const { body } = await server.poll(id);
     t.equal(body.sprites.length, MEGABYTES, 'all of them come again');
     t.equal((await server.status()).waiting, MEGABYTES);
-  });
+  }
+);
 
-against('who reads on in time gets the whole answer',
-  { options: BIG, doors: ['native', 'node'] }, async (t, server, door) => {
+against(
+  'who reads on in time gets the whole answer',
+  { options: BIG, doors: ['native', 'node'] },
+  async (t, server, door) => {
     const id = await loaded(server);
     const wire = await server.wire();
     wire.pause();
@@ -130,10 +140,13 @@ against('who reads on in time gets the whole answer',
     wire.resume();
     t.equal((await server.read(wire)).body.sprites.length, MEGABYTES);
     t.equal((await server.read(wire)).status, 204, 'and what it asked behind it');
-  });
+  }
+);
 
-against('who has ended only its own half gets the whole answer',
-  { options: BIG, doors: ['native', 'node'] }, async (t, server, door) => {
+against(
+  'who has ended only its own half gets the whole answer',
+  { options: BIG, doors: ['native', 'node'] },
+  async (t, server, door) => {
     const id = await loaded(server);
     const wire = await server.wire();
     wire.pause();
@@ -146,12 +159,15 @@ against('who has ended only its own half gets the whole answer',
     t.equal((await server.read(wire)).body.sprites.length, MEGABYTES);
     await wire.closed();
     await server.until(({ connections }) => connections === 1);
-  });
+  }
+);
 
 // ---- Going away ---------------------------------------------------------------------------------
 
-against('a reset, an end and a half-close at every moment leave nothing',
-  { options: BIG, doors: ['native', 'node'] }, async (t, server, door) => {
+against(
+  'a reset, an end and a half-close at every moment leave nothing',
+  { options: BIG, doors: ['native', 'node'] },
+  async (t, server, door) => {
     // Alone, it has caught them all itself.
     const full = await loaded(server);
     const id = await server.join();
@@ -188,7 +204,7 @@ against('a reset, an end and a half-close at every moment leave nothing',
         await server.read(wire);
         return wire;
       },
-      'after an answer of Node\'s': async () => {
+      "after an answer of Node's": async () => {
         const wire = (await server.wire()).send(request('GET', '/status'));
         await server.read(wire);
         return wire;
@@ -200,15 +216,18 @@ against('a reset, an end and a half-close at every moment leave nothing',
         if (go === 'half' && (door === 'node' || /Node|half read/.test(moment))) continue;
         const wire = await reach();
         wire[go]();
-        await server.until(({ parked, connections, heldBytes = 0 }) =>
-          parked === 0 && connections === 1 && heldBytes === 0);
+        await server.until(
+          ({ parked, connections, heldBytes = 0 }) =>
+            parked === 0 && connections === 1 && heldBytes === 0
+        );
         t.pass(`${moment}: ${go}`);
         await wire.destroy();
       }
     }
     t.equal((await server.poll(full)).body.sprites.length, MEGABYTES, 'no sprite was lost');
     t.equal((await server.status()).thrown, MEGABYTES, 'and nothing half-sent was thrown');
-  });
+  }
+);
 
 against('hundreds that vanish in the middle of everything', {}, async (t, server) => {
   const ids = [];
@@ -217,7 +236,7 @@ against('hundreds that vanish in the middle of everything', {}, async (t, server
     const wires = await Promise.all(Array.from({ length: 200 }, () => server.wire()));
     wires.forEach((wire, i) => {
       const poll = request('GET', `/poll/${ids[i % 20]}`);
-      wire.send(i % 3 === 0 ? poll.subarray(0, 5 + i % 40) : poll);
+      wire.send(i % 3 === 0 ? poll.subarray(0, 5 + (i % 40)) : poll);
     });
     await server.until(({ parked }) => parked > 0);
     await Promise.all(wires.map((wire, i) => (i % 2 === 0 ? wire.reset() : wire.destroy())));
@@ -229,16 +248,26 @@ against('hundreds that vanish in the middle of everything', {}, async (t, server
 // ---- Coming in numbers --------------------------------------------------------------------------
 
 /** Starts the server with a file limit. */
-const limited = (t, files, options = {}) => startServer(t, {
-  options: { 'head-time': 60, 'body-time': 60, ...options },
-  command: ['bash', '-c', `ulimit -n ${files}; exec "$@"`, 'bash', process.execPath,
-    `${ROOT}bin/sprites`]
-});
+const limited = (t, files, options = {}) =>
+  startServer(t, {
+    options: { 'head-time': 60, 'body-time': 60, ...options },
+    command: [
+      'bash',
+      '-c',
+      `ulimit -n ${files}; exec "$@"`,
+      'bash',
+      process.execPath,
+      `${ROOT}bin/sprites`
+    ]
+  });
 
 /** Processor time of a process so far, in seconds. */
 function cpuOf(pid) {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-  const [user, system] = stat.slice(stat.lastIndexOf(')') + 2).split(' ').slice(11, 13);
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13);
   return (Number(user) + Number(system)) / 100;
 }
 
@@ -310,8 +339,10 @@ async function knockAt(t, server, { status, parked, spare }) {
   const [cpu, since] = [cpuOf(server.pid), performance.now()];
   await pause(3000);
   const share = (cpuOf(server.pid) - cpu) / ((performance.now() - since) / 1000);
-  t.comment(`${(share * 100).toFixed(1)}% of a core while a thousand knock, `
-    + `${crowd.refusals()} refusals so far`);
+  t.comment(
+    `${(share * 100).toFixed(1)}% of a core while a thousand knock, ` +
+      `${crowd.refusals()} refusals so far`
+  );
   t.ok(share < MOST_OF_A_CORE, 'they cost little');
   t.strictSame([...new Set(crowd.odd())].slice(0, 3), [], 'each of them is told 503 and why');
   t.ok(crowd.refusals() > 500);
@@ -327,8 +358,10 @@ async function knockAt(t, server, { status, parked, spare }) {
   await Promise.all(spare.map((wire) => wire.destroy()));
   const end = performance.now() + 20000;
   while (crowd.served() < servedBefore + spare.length && performance.now() < end) await pause(20);
-  t.ok(crowd.served() >= servedBefore + spare.length,
-    `${crowd.served() - servedBefore} come in when ${spare.length} places are free`);
+  t.ok(
+    crowd.served() >= servedBefore + spare.length,
+    `${crowd.served() - servedBefore} come in when ${spare.length} places are free`
+  );
   crowd.stop();
 }
 
@@ -338,7 +371,7 @@ async function parkSome(server, count) {
   for (let i = 0; i < count; i++) {
     const id = await server.join();
     const free = await server.wire();
-    parked.push({ id, free, ...await server.park(id) });
+    parked.push({ id, free, ...(await server.park(id)) });
   }
   return parked;
 }
@@ -375,7 +408,7 @@ if (DOORS.includes('native')) {
     execFileSync('prlimit', ['--pid', String(server.pid), `--nofile=${files}:`]);
     const spare = await Promise.all(Array.from({ length: 60 }, () => server.wire()));
     await untilBy(server, status, (now) => now.outOfFiles > 0);
-    t.equal((await statusBy(server, held[39])).capacity, 1000000, 'Node\'s are served');
+    t.equal((await statusBy(server, held[39])).capacity, 1000000, "Node's are served");
     await knockAt(t, server, { status, parked, spare: held.slice(0, 30) });
     await Promise.all([status, ...spare].map((wire) => wire.destroy()));
     await server.leaveNothing();
@@ -404,10 +437,9 @@ if (DOORS.includes('native')) {
     t.equal(one.connections, 1);
     const wires = [];
     for (let i = 0; i < 1000; i += 100) {
-      wires.push(...await Promise.all(Array.from({ length: 100 }, () => Wire.open(server.port))));
+      wires.push(...(await Promise.all(Array.from({ length: 100 }, () => Wire.open(server.port)))));
     }
-    const { connections } = await untilBy(server, status,
-      (now) => now.connectionsRefused === 996);
+    const { connections } = await untilBy(server, status, (now) => now.connectionsRefused === 996);
     t.ok(connections <= 5 + 256, `${connections} connections are open`);
     await untilBy(server, status, (now) => now.connections === 5);
     await Promise.all([status, ...wires].map((wire) => wire.destroy()));

@@ -11,22 +11,26 @@ import { freshSeed } from './fuzz/random.js';
 /** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
 const fuzzers = {
   http: { ...http, count: 30000, taken: ({ hot }) => hot, share: 0.15 },
-  json: { ...json, count: 60000, taken: ({ good }) => good, share: 0.08 },
+  json: { ...json, count: 60000, taken: ({ good }) => good, share: 0.08 }
 };
 
 /** Within so many inputs every planted bug must be found. */
 const PATIENCE = 50000;
 
-const run = (name, ...args) => new Promise((resolve) => {
-  const file = fileURLToPath(new URL(`./fuzz/${name}.js`, import.meta.url));
-  execFile(process.execPath, [file, ...args], (error, stdout, stderr) => {
-    resolve({ status: error === null ? 0 : error.code, stdout, stderr });
+const run = (name, ...args) =>
+  new Promise((resolve) => {
+    const file = fileURLToPath(new URL(`./fuzz/${name}.js`, import.meta.url));
+    execFile(process.execPath, [file, ...args], (error, stdout, stderr) => {
+      resolve({ status: error === null ? 0 : error.code, stdout, stderr });
+    });
   });
-});
 
 for (const [name, { fuzz, plants, count, taken, share }] of Object.entries(fuzzers)) {
   t.test(`the ${name} fuzzer`, async (t) => {
-    for (const [kind, seed] of [['a fixed seed', 1], ['a fresh seed', freshSeed()]]) {
+    for (const [kind, seed] of [
+      ['a fixed seed', 1],
+      ['a fresh seed', freshSeed()]
+    ]) {
       t.test(`finds nothing from ${kind}`, async (t) => {
         t.comment(`node test/fuzz/${name}.js --count ${count} --seed ${seed}`);
         const result = await fuzz({ seed, count });
@@ -52,7 +56,7 @@ for (const [name, { fuzz, plants, count, taken, share }] of Object.entries(fuzze
       const [clean, dirty, wrong] = await Promise.all([
         run(name, '--count', '100', '--seed', '1'),
         run(name, '--count', `${PATIENCE}`, '--seed', '1', '--plant', plant),
-        run(name, '--plant', 'no-such-bug'),
+        run(name, '--plant', 'no-such-bug')
       ]);
       t.equal(clean.status, 0);
       t.equal(dirty.status, 1);

@@ -32,8 +32,10 @@ t.test('the reader of hot requests', async (t) => {
   }
 
   t.test('waits for the rest of every hot head, whatever its pieces', async (t) => {
-    const heads = [...Object.values(hotHeads).map(([text]) => bytesOf(text)),
-      ...realRequests.map(({ bytes }) => bytes)];
+    const heads = [
+      ...Object.values(hotHeads).map(([text]) => bytesOf(text)),
+      ...realRequests.map(({ bytes }) => bytes)
+    ];
     for (const bytes of heads) {
       const { headLength } = readHead(bytes);
       for (let i = 0; i < headLength; i += 1) {
@@ -45,21 +47,28 @@ t.test('the reader of hot requests', async (t) => {
 
   t.test('hands over at the first byte that can be part of no hot head', async (t) => {
     const last = {
-      'X': 'another method', 'PO ': 'a method cut short', 'POST /p': 'another path',
-      'POST /join?': 'a query', 'GET /poll/5f0c1a2g': 'a letter in an id',
-      'GET /poll/5f0c1a2bc': 'a digit for a hyphen', [`GET /poll/${ID}?x`]: 'an unknown name',
-      [`GET /poll/${ID}?ack=-`]: 'a sign', [`GET /poll/${ID}?ack=1&a`]: 'a repeated name',
+      X: 'another method',
+      'PO ': 'a method cut short',
+      'POST /p': 'another path',
+      'POST /join?': 'a query',
+      'GET /poll/5f0c1a2g': 'a letter in an id',
+      'GET /poll/5f0c1a2bc': 'a digit for a hyphen',
+      [`GET /poll/${ID}?x`]: 'an unknown name',
+      [`GET /poll/${ID}?ack=-`]: 'a sign',
+      [`GET /poll/${ID}?ack=1&a`]: 'a repeated name',
       [`GET /poll/${ID}?hold=30&ack=1&`]: 'a third number',
       [`GET /poll/${ID}?ack=00`]: 'a zero in front',
       [`GET /poll/${ID}?ack=90071992547409910`]: 'a digit too many',
-      'POST /join HTTP/1.0': 'another version', 'POST /join HTTP/1.1\n': 'a bare line feed',
+      'POST /join HTTP/1.0': 'another version',
+      'POST /join HTTP/1.1\n': 'a bare line feed',
       'POST /join HTTP/1.1\r\n ': 'a space before a name',
       'POST /join HTTP/1.1\r\n:': 'an empty name',
       'POST /join HTTP/1.1\r\nA ': 'a space behind a name',
       'POST /join HTTP/1.1\r\nTransfer-Encoding:': 'Transfer-Encoding',
       'POST /join HTTP/1.1\r\nHost: a\r\nHost:': 'a second Host',
       'POST /join HTTP/1.1\r\nHost: \r': 'an empty Host',
-      'POST /join HTTP/1.1\r\nA: \0': 'a NUL', 'POST /join HTTP/1.1\r\nA: \n': 'a line feed',
+      'POST /join HTTP/1.1\r\nA: \0': 'a NUL',
+      'POST /join HTTP/1.1\r\nA: \n': 'a line feed',
       'POST /join HTTP/1.1\r\nA: b\r\r': 'a second carriage return',
       'POST /join HTTP/1.1\r\nContent-Length: 1': 'a body of a join',
       'POST /join HTTP/1.1\r\nContent-Length: 0 ': 'a blank behind a length',
@@ -68,7 +77,7 @@ t.test('the reader of hot requests', async (t) => {
       'POST /join HTTP/1.1\r\nConnection: c': 'another Connection',
       'POST /join HTTP/1.1\r\nConnection: keep ': 'a Connection cut short',
       'POST /join HTTP/1.1\r\nHost: a\r\n\rX': 'no line feed at the end',
-      'POST /join HTTP/1.1\r\nA: b\r\n\r': 'the end without a Host',
+      'POST /join HTTP/1.1\r\nA: b\r\n\r': 'the end without a Host'
     };
     for (const [text, why] of Object.entries(last)) {
       t.equal(read(text), false, why);
@@ -91,7 +100,8 @@ t.test('the reader of hot requests', async (t) => {
     }
   });
 
-  t.test('says of every byte in a value whether it may stand there, at each place of a word',
+  t.test(
+    'says of every byte in a value whether it may stand there, at each place of a word',
     async (t) => {
       for (let at = 0; at < 17; at += 1) {
         for (let byte = 0; byte < 256; byte += 1) {
@@ -100,11 +110,20 @@ t.test('the reader of hot requests', async (t) => {
           if (Boolean(read(head('POST /join', `A: ${value}`))) !== good) t.fail(`${byte} at ${at}`);
         }
       }
-    });
+    }
+  );
 
   t.test('knows the dangerous names in every mix of cases', async (t) => {
-    const names = ['te', 'expect', 'upgrade', 'trailer', 'keep-alive', 'http2-settings',
-      'proxy-connection', 'transfer-encoding'];
+    const names = [
+      'te',
+      'expect',
+      'upgrade',
+      'trailer',
+      'keep-alive',
+      'http2-settings',
+      'proxy-connection',
+      'transfer-encoding'
+    ];
     for (const name of names) {
       for (let i = 0; i < name.length; i += 1) {
         const mixed = name.slice(0, i).toUpperCase() + name.slice(i);

@@ -38,8 +38,12 @@ function from(localAddress, port) {
 }
 
 /** One request over a connection of its own, from an address or behind a proxy's header. */
-async function askFrom(server, { address = '127.0.0.1', before = '', headers } = {},
-  method = 'POST', target = '/join') {
+async function askFrom(
+  server,
+  { address = '127.0.0.1', before = '', headers } = {},
+  method = 'POST',
+  target = '/join'
+) {
   const wire = await from(address, server.port);
   if (before.length > 0) wire.send(before);
   wire.send(request(method, target, { headers }));
@@ -64,10 +68,14 @@ function bound(name, options, test, doors = DOORS) {
       const server = await startServer(t, { door, options });
       await test(t, server, door);
       await server.leaveNothing();
-      const { connections, heldBytes = 0 } = await server.until((status) =>
-        status.connections <= 1);
-      t.strictSame({ connections, heldBytes }, { connections: 1, heldBytes: 0 },
-        'only the connection that asks is left');
+      const { connections, heldBytes = 0 } = await server.until(
+        (status) => status.connections <= 1
+      );
+      t.strictSame(
+        { connections, heldBytes },
+        { connections: 1, heldBytes: 0 },
+        'only the connection that asks is left'
+      );
       await server.stop();
     });
   }
@@ -109,13 +117,15 @@ t.test('IPv6 counts by its /64, IPv4 by the address, and a mapped one as IPv4', 
     t.equal(sources[call]('::ffff:192.0.2.1'), false, 'the same, mapped');
     t.equal(sources[call]('192.0.2.2'), true);
     t.equal(sources[call]('::1'), true);
-    t.equal(sources[call]('0.0.0.0'), true, 'the loopback network is not IPv4\'s');
+    t.equal(sources[call]('0.0.0.0'), true, "the loopback network is not IPv4's");
   }
   sources.close('2001:db8:0:1::3');
   t.equal(sources.open('2001:db8:0:1::4'), true, 'a place that was given back');
 });
 
-bound('connections from one source address', { 'address-connections': 3 },
+bound(
+  'connections from one source address',
+  { 'address-connections': 3 },
   async (t, server, door) => {
     const elsewhere = await from('127.0.0.2', server.port);
     await server.noConnectionBut(1);
@@ -125,14 +135,18 @@ bound('connections from one source address', { 'address-connections': 3 },
     refusal(t, await server.read(late), 'too-many-connections', 503);
     await late.closed();
     const status = request('GET', '/place/nobody');
-    t.equal((await wires[0].send(status) && await server.read(wires[0])).status, 404,
-      'those that are there are served');
+    t.equal(
+      ((await wires[0].send(status)) && (await server.read(wires[0]))).status,
+      404,
+      'those that are there are served'
+    );
     elsewhere.send(request('POST', LEAVE));
     t.equal((await server.read(elsewhere)).status, 204, 'another address is still welcome');
     await Promise.all([...wires, late, elsewhere].map((wire) => wire.destroy()));
     await server.noConnectionBut(0);
     if (door === 'native') t.equal((await server.status()).connectionsRefused, 1);
-  });
+  }
+);
 
 bound('connections in all', { connections: 4 }, async (t, server) => {
   const wires = await Promise.all(Array.from({ length: 4 }, () => server.wire()));
@@ -151,24 +165,31 @@ bound('connections in all', { connections: 4 }, async (t, server) => {
   t.equal((await server.status()).joined, 0, 'nobody has joined');
 });
 
-bound('connections that Node holds', { 'handed-over': 2 }, async (t, server) => {
-  const wires = await Promise.all(Array.from({ length: 2 }, () => server.wire()));
-  for (const wire of wires) {
-    wire.send(request('GET', '/status'));
-    t.equal((await server.read(wire)).status, 200);
-  }
-  const late = await server.wire();
-  late.send(request('POST', '/join', { headers: { Expect: '100-continue' } }));
-  refusal(t, await server.read(late), 'too-many-connections', 503);
-  const hot = await server.wire();
-  hot.send(request('POST', LEAVE));
-  t.equal((await server.read(hot)).status, 204, 'hot requests are still welcome');
-  await Promise.all([...wires, late, hot].map((wire) => wire.destroy()));
-  await server.noConnectionBut(0);
-  t.equal((await server.status()).joined, 0, 'the one refused has not joined');
-}, ['native'].filter((door) => DOORS.includes(door)));
+bound(
+  'connections that Node holds',
+  { 'handed-over': 2 },
+  async (t, server) => {
+    const wires = await Promise.all(Array.from({ length: 2 }, () => server.wire()));
+    for (const wire of wires) {
+      wire.send(request('GET', '/status'));
+      t.equal((await server.read(wire)).status, 200);
+    }
+    const late = await server.wire();
+    late.send(request('POST', '/join', { headers: { Expect: '100-continue' } }));
+    refusal(t, await server.read(late), 'too-many-connections', 503);
+    const hot = await server.wire();
+    hot.send(request('POST', LEAVE));
+    t.equal((await server.read(hot)).status, 204, 'hot requests are still welcome');
+    await Promise.all([...wires, late, hot].map((wire) => wire.destroy()));
+    await server.noConnectionBut(0);
+    t.equal((await server.status()).joined, 0, 'the one refused has not joined');
+  },
+  ['native'].filter((door) => DOORS.includes(door))
+);
 
-bound('connections in all, those that Node holds among them', { connections: 8 },
+bound(
+  'connections in all, those that Node holds among them',
+  { connections: 8 },
   async (t, server) => {
     const wires = await Promise.all(Array.from({ length: 8 }, () => server.wire()));
     for (const wire of wires) {
@@ -187,9 +208,12 @@ bound('connections in all, those that Node holds among them', { connections: 8 }
     await Promise.all([...wires, next].map((wire) => wire.destroy()));
     await server.noConnectionBut(0);
     t.equal((await server.status()).joined, 0, 'nobody has joined');
-  });
+  }
+);
 
-bound('polls parked on one connection of Node\'s', { 'connection-polls': 2, hold: 1 },
+bound(
+  "polls parked on one connection of Node's",
+  { 'connection-polls': 2, hold: 1 },
   async (t, server) => {
     const late = await server.join();
     let [one, other] = [];
@@ -216,7 +240,10 @@ bound('polls parked on one connection of Node\'s', { 'connection-polls': 2, hold
       poll(other);
       poll(late, '?ack=1');
       const answers = [await read(), await read(), await read()];
-      t.strictSame(answers.map(({ status }) => status), [200, 200, 429]);
+      t.strictSame(
+        answers.map(({ status }) => status),
+        [200, 200, 429]
+      );
       refusal(t, answers[2], 'too-many-polls', 429);
       const { acked, waiting } = await server.status();
       t.strictSame({ acked, waiting }, { acked: 0, waiting: 1 });
@@ -270,7 +297,8 @@ bound('polls parked on one connection of Node\'s', { 'connection-polls': 2, hold
       await server.until(({ parked }) => parked === 0);
       t.equal((await server.poll(one)).status, 200);
     });
-  });
+  }
+);
 
 bound('the bytes of a head', { 'head-bytes': '6K' }, async (t, server) => {
   const headers = (length) => ({ headers: { 'X-Long': 'x'.repeat(length) } });
@@ -329,23 +357,25 @@ bound('the bytes of a mailbox', { 'mailbox-bytes': 400, 'max-sprite': 200 }, asy
   t.ok((await server.status()).mailboxBytes <= 400);
 });
 
-bound('the memory of all mailboxes', {
-  'mailbox-memory': 600, 'mailbox-bytes': 400, 'max-sprite': 200, mailbox: 4
-}, async (t, server) => {
-  const [one, other] = [await server.join(), await server.join()];
-  for (const id of [one, other]) {
-    t.equal((await server.throw(id, 'left', spriteOf(200))).body.state, 'queued');
+bound(
+  'the memory of all mailboxes',
+  { 'mailbox-memory': 600, 'mailbox-bytes': 400, 'max-sprite': 200, mailbox: 4 },
+  async (t, server) => {
+    const [one, other] = [await server.join(), await server.join()];
+    for (const id of [one, other]) {
+      t.equal((await server.throw(id, 'left', spriteOf(200))).body.state, 'queued');
+    }
+    refusal(t, await server.throw(one, 'left', spriteOf(150)), 'mailboxes-full', 503);
+    t.ok((await server.status()).mailboxBytes <= 600);
   }
-  refusal(t, await server.throw(one, 'left', spriteOf(150)), 'mailboxes-full', 503);
-  t.ok((await server.status()).mailboxBytes <= 600);
-});
+);
 
 bound('places in the torus', { capacity: 2 }, async (t, server) => {
   const id = await server.join();
   await server.join();
   refusal(t, await server.ask('POST', '/join'), 'torus-full', 503);
   await server.leave(id);
-  t.equal(typeof await server.join(), 'string', 'as soon as somebody leaves there is a place');
+  t.equal(typeof (await server.join()), 'string', 'as soon as somebody leaves there is a place');
 });
 
 bound('the bytes of an answer', { 'answer-bytes': 250, 'max-sprite': 100 }, async (t, server) => {
@@ -370,7 +400,7 @@ t.test('the bytes of a state: a larger one is neither written nor read', async (
     const id = await server.join();
     await server.throw(id, 'left', spriteOf(2000));
     server.child.kill('SIGTERM');
-    return { server, ...await server.ended() };
+    return { server, ...(await server.ended()) };
   };
   const small = await fill('1K');
   t.equal(small.code, 1);
@@ -378,11 +408,27 @@ t.test('the bytes of a state: a larger one is neither written nor read', async (
   t.throws(() => statSync(state), { code: 'ENOENT' }, 'nothing is written');
   t.equal((await fill('4K')).code, 0);
   t.ok(statSync(state).size > 1024);
-  const again = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, `${ROOT}bin/sprites`,
-    '--port', '0', '--state', state, '--state-bytes', '1K'], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const again = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      `${ROOT}bin/sprites`,
+      '--port',
+      '0',
+      '--state',
+      state,
+      '--state-bytes',
+      '1K'
+    ],
+    { stdio: ['ignore', 'ignore', 'pipe'] }
+  );
   const said = [];
   again.stderr.on('data', (chunk) => said.push(chunk));
-  const code = await new Promise((resolve) => { again.on('close', resolve); });
+  const code = await new Promise((resolve) => {
+    again.on('close', resolve);
+  });
   t.equal(code, 1);
   t.match(Buffer.concat(said).toString(), /is not used, and left as it is/);
   t.ok(statSync(state).size > 1024, 'and so it is');
@@ -402,9 +448,8 @@ async function exhaust(server, how) {
 const refusalOf = (answer) => (answer.status === 201 ? 'joined' : problemOf(answer));
 
 /** Starts a server that lets an address join ten times at once. */
-const trusting = (t, door, trust) => startServer(t, {
-  door, options: { 'trust-proxy': trust, 'address-joins': 1 }
-});
+const trusting = (t, door, trust) =>
+  startServer(t, { door, options: { 'trust-proxy': trust, 'address-joins': 1 } });
 
 for (const door of DOORS) {
   t.test(`without --trust-proxy nobody's word is taken, "${door}"`, async (t) => {
@@ -453,9 +498,15 @@ for (const door of DOORS) {
     }
     // Without a header, or with one that says nothing, it is the proxy's own address.
     t.equal(await exhaust(server), 'too-many-joins');
-    for (const headers of [{ 'X-Forwarded-For': 'unknown' }, { Forwarded: 'for=_hidden' },
-      { Forwarded: 'proto=http' }, { 'X-Forwarded-For': '192.0.2.1,' }, { Forwarded: '' },
-      { 'X-Forwarded-For': '999.0.2.1' }, { Forwarded: 'for="' }]) {
+    for (const headers of [
+      { 'X-Forwarded-For': 'unknown' },
+      { Forwarded: 'for=_hidden' },
+      { Forwarded: 'proto=http' },
+      { 'X-Forwarded-For': '192.0.2.1,' },
+      { Forwarded: '' },
+      { 'X-Forwarded-For': '999.0.2.1' },
+      { Forwarded: 'for="' }
+    ]) {
       t.equal(await exhaust(server, { headers }), 'too-many-joins', JSON.stringify(headers));
     }
   });
@@ -468,7 +519,7 @@ function proxy2({ command = 1, version = 2, family = 1, source = [192, 0, 2, 1],
   if (family !== 0) Buffer.from(source).copy(rest);
   return Buffer.concat([
     Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1'),
-    Buffer.from([version << 4 | command, family << 4 | 1, length >> 8, length & 255]),
+    Buffer.from([(version << 4) | command, (family << 4) | 1, length >> 8, length & 255]),
     rest
   ]);
 }
@@ -476,7 +527,7 @@ function proxy2({ command = 1, version = 2, family = 1, source = [192, 0, 2, 1],
 const SIX = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1];
 
 if (DOORS.includes('native')) {
-  t.test('--trust-proxy proxy: the proxy\'s word is, at the start of a connection', async (t) => {
+  t.test("--trust-proxy proxy: the proxy's word is, at the start of a connection", async (t) => {
     const server = await startProxied(t);
 
     t.test('version 1 and version 2 say the same', async (t) => {
@@ -485,30 +536,48 @@ if (DOORS.includes('native')) {
         t.equal(await exhaust(server, { before }), 'too-many-joins');
       }
       const headers = { 'X-Forwarded-For': '192.0.2.77' };
-      t.equal(await exhaust(server, { before: proxy1('192.0.2.1'), headers }), 'too-many-joins',
-        'and no header is believed besides');
+      t.equal(
+        await exhaust(server, { before: proxy1('192.0.2.1'), headers }),
+        'too-many-joins',
+        'and no header is believed besides'
+      );
       const before = proxy1('192.0.2.2');
       t.equal(refusalOf(await askFrom(server, { before })), 'joined', 'another client');
-      t.equal(refusalOf(await askFrom(server, { before: proxy2({ source: [192, 0, 2, 3] }) })),
-        'joined', 'another client');
+      t.equal(
+        refusalOf(await askFrom(server, { before: proxy2({ source: [192, 0, 2, 3] }) })),
+        'joined',
+        'another client'
+      );
     });
 
     t.test('IPv6', async (t) => {
-      t.equal(await exhaust(server, { before: proxy2({ family: 2, source: SIX }) }),
-        'too-many-joins');
-      t.equal(await exhaust(server, {
-        before: 'PROXY TCP6 2001:db8:0:1:2::2 2001:db8::9 1000 80\r\n'
-      }), 'too-many-joins', 'the same /64');
-      t.equal(refusalOf(await askFrom(server, {
-        before: 'PROXY TCP6 2001:db8:0:2::1 2001:db8::9 1000 80\r\n'
-      })), 'joined');
+      t.equal(
+        await exhaust(server, { before: proxy2({ family: 2, source: SIX }) }),
+        'too-many-joins'
+      );
+      t.equal(
+        await exhaust(server, { before: 'PROXY TCP6 2001:db8:0:1:2::2 2001:db8::9 1000 80\r\n' }),
+        'too-many-joins',
+        'the same /64'
+      );
+      t.equal(
+        refusalOf(
+          await askFrom(server, { before: 'PROXY TCP6 2001:db8:0:2::1 2001:db8::9 1000 80\r\n' })
+        ),
+        'joined'
+      );
     });
 
     t.test('LOCAL and UNKNOWN are the proxy itself', async (t) => {
-      t.equal(await exhaust(server, { before: proxy2({ command: 0, family: 0 }) }),
-        'too-many-joins');
-      for (const before of ['PROXY UNKNOWN\r\n', 'PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n',
-        proxy2({ family: 0 })]) {
+      t.equal(
+        await exhaust(server, { before: proxy2({ command: 0, family: 0 }) }),
+        'too-many-joins'
+      );
+      for (const before of [
+        'PROXY UNKNOWN\r\n',
+        'PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n',
+        proxy2({ family: 0 })
+      ]) {
         t.equal(await exhaust(server, { before }), 'too-many-joins');
       }
     });
@@ -516,9 +585,9 @@ if (DOORS.includes('native')) {
     t.test('a byte at a time', async (t) => {
       for (const before of [proxy1('192.0.2.50'), proxy2({ source: [192, 0, 2, 51] })]) {
         const wire = await Wire.open(server.port);
-        await wire.sendByteByByte(Buffer.concat([
-          Buffer.from(before), request('POST', '/join')
-        ]).toString('latin1'));
+        await wire.sendByteByByte(
+          Buffer.concat([Buffer.from(before), request('POST', '/join')]).toString('latin1')
+        );
         t.equal((await server.read(wire)).status, 201);
         await wire.destroy();
       }
@@ -526,8 +595,13 @@ if (DOORS.includes('native')) {
 
     t.test('also for what Node serves, with the requests behind it', async (t) => {
       const wire = await Wire.open(server.port);
-      wire.send(Buffer.concat([Buffer.from(proxy1('192.0.2.1')), request('GET', '/status'),
-        request('POST', '/join', { headers: { Expect: '100-continue' } })]));
+      wire.send(
+        Buffer.concat([
+          Buffer.from(proxy1('192.0.2.1')),
+          request('GET', '/status'),
+          request('POST', '/join', { headers: { Expect: '100-continue' } })
+        ])
+      );
       t.equal((await server.read(wire)).status, 200);
       let answer = await server.read(wire);
       if (answer.status === 100) answer = await server.read(wire);
@@ -536,10 +610,20 @@ if (DOORS.includes('native')) {
     });
 
     t.test('a connection with no such header, or a bad one, is closed', async (t) => {
-      for (const bytes of [request('POST', '/join'), 'GET / HTTP/1.1\r\n',
-        'PROXY TCP5 1.2.3.4 1.2.3.4 1 2\r\n', 'PROXY TCP4 1.2.3 1.2.3.4 1 2\r\n',
-        'PROXY TCP4\r\n', 'PROXY \r\n', `PROXY TCP4 ${'1'.repeat(120)}`, 'PROXy', '\r\n\r\n\r\n',
-        proxy2({ version: 1 }), proxy2({ command: 2 }), proxy2({ more: 600 })]) {
+      for (const bytes of [
+        request('POST', '/join'),
+        'GET / HTTP/1.1\r\n',
+        'PROXY TCP5 1.2.3.4 1.2.3.4 1 2\r\n',
+        'PROXY TCP4 1.2.3 1.2.3.4 1 2\r\n',
+        'PROXY TCP4\r\n',
+        'PROXY \r\n',
+        `PROXY TCP4 ${'1'.repeat(120)}`,
+        'PROXy',
+        '\r\n\r\n\r\n',
+        proxy2({ version: 1 }),
+        proxy2({ command: 2 }),
+        proxy2({ more: 600 })
+      ]) {
         const wire = await Wire.open(server.port);
         wire.send(bytes);
         await wire.closed();
@@ -586,10 +670,27 @@ function startProxied(t, options = {}) {
 
 t.test('every bound is an option with a default', async (t) => {
   const options = readOptions([]);
-  for (const name of ['throwRate', 'throwBurst', 'addressJoins', 'addressConnections',
-    'connections', 'handedOver', 'connectionPolls', 'headBytes', 'headTime', 'bodyTime', 'idleTime', 'writeTime',
-    'maxSprite', 'mailbox', 'mailboxBytes', 'mailboxMemory', 'capacity', 'answerBytes',
-    'stateBytes']) {
+  for (const name of [
+    'throwRate',
+    'throwBurst',
+    'addressJoins',
+    'addressConnections',
+    'connections',
+    'handedOver',
+    'connectionPolls',
+    'headBytes',
+    'headTime',
+    'bodyTime',
+    'idleTime',
+    'writeTime',
+    'maxSprite',
+    'mailbox',
+    'mailboxBytes',
+    'mailboxMemory',
+    'capacity',
+    'answerBytes',
+    'stateBytes'
+  ]) {
     t.ok(Number.isSafeInteger(options[name]) && options[name] > 0, `${name}: ${options[name]}`);
   }
   t.equal(options.trustProxy, 'none');
@@ -614,7 +715,9 @@ for (const door of DOORS) {
     const dir = mkdtempSync(path.join(tmpdir(), 'sprites-limits-'));
     t.teardown(() => rmSync(dir, { recursive: true }));
     const options = {
-      'log-level': 'trace', capacity: 3, state: path.join(dir, 'state'),
+      'log-level': 'trace',
+      capacity: 3,
+      state: path.join(dir, 'state'),
       ...(door === 'native' ? { workers: 1, 'transient-port': 0 } : {})
     };
     const server = await startServer(t, { door, options });
@@ -654,4 +757,3 @@ for (const door of DOORS) {
 function childrenOf(pid) {
   return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/).map(Number);
 }
-

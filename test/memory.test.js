@@ -32,8 +32,16 @@ for (const door of DOORS) {
 }
 
 t.test('a million joined clients cost 160 bytes each, and nothing of the heap', async (t) => {
-  const told = JSON.parse(execFileSync('env', ['-u', 'NODE_OPTIONS', process.execPath,
-    '--expose-gc', join(ROOT, 'test/support/million-joined.js'), '1000000']));
+  const told = JSON.parse(
+    execFileSync('env', [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      '--expose-gc',
+      join(ROOT, 'test/support/million-joined.js'),
+      '1000000'
+    ])
+  );
   t.comment(told);
   t.equal(told.clients, 1000000);
   t.ok(Math.abs(told.heap) < 10e6, `${told.heap} bytes of heap`);

@@ -4,10 +4,27 @@ import t from 'tap';
 import { createMetrics } from '../lib/metrics.js';
 
 const COUNTS = {
-  clients: 7, parked: 5, capacity: 100, rows: 3, columns: 3,
-  thrown: 12, acked: 8, waiting: 3, lost: 1, delivered: 10, queued: 2, duplicates: 4, flown: 6,
-  mailboxBytes: 321, joined: 9, left: 1, expired: 1, polls: 40, pings: 2,
-  lostReasons: { alone: 1 }, refused: { 'bad-sprite': 3, 'neighbor-busy': 2 }
+  clients: 7,
+  parked: 5,
+  capacity: 100,
+  rows: 3,
+  columns: 3,
+  thrown: 12,
+  acked: 8,
+  waiting: 3,
+  lost: 1,
+  delivered: 10,
+  queued: 2,
+  duplicates: 4,
+  flown: 6,
+  mailboxBytes: 321,
+  joined: 9,
+  left: 1,
+  expired: 1,
+  polls: 40,
+  pings: 2,
+  lostReasons: { alone: 1 },
+  refused: { 'bad-sprite': 3, 'neighbor-busy': 2 }
 };
 
 /** Reads the text format: 'name{labels}' → number. */
@@ -35,7 +52,9 @@ function block(ms) {
 /** Lets the delay monitor tick until `seen` says so. */
 async function turnUntil(seen) {
   for (let i = 0; i < 500 && !seen(); i++) {
-    await new Promise((resolve) => { setTimeout(resolve, 10); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
   }
 }
 
@@ -47,8 +66,20 @@ t.test('a scrape copies one look at the status', async (t) => {
   });
   const samples = parse(await metrics.text());
   t.equal(looks, 1);
-  for (const name of ['thrown', 'acked', 'lost', 'delivered', 'queued', 'duplicates', 'flown',
-    'joined', 'left', 'expired', 'polls', 'pings']) {
+  for (const name of [
+    'thrown',
+    'acked',
+    'lost',
+    'delivered',
+    'queued',
+    'duplicates',
+    'flown',
+    'joined',
+    'left',
+    'expired',
+    'polls',
+    'pings'
+  ]) {
     t.equal(samples.get(`sprites_${name}_total`), COUNTS[name], name);
   }
   for (const name of ['clients', 'parked', 'waiting', 'capacity', 'rows', 'columns']) {
@@ -57,8 +88,13 @@ t.test('a scrape copies one look at the status', async (t) => {
   t.equal(samples.get('sprites_mailbox_bytes'), 321);
   t.equal(samples.get('sprites_lost_reasons_total{reason="alone"}'), 1);
   t.equal(samples.get('sprites_refused_total{problem="neighbor-busy"}'), 2);
-  t.equal(samples.get('sprites_thrown_total'), samples.get('sprites_acked_total')
-    + samples.get('sprites_waiting') + samples.get('sprites_lost_total'), 'the law, in one scrape');
+  t.equal(
+    samples.get('sprites_thrown_total'),
+    samples.get('sprites_acked_total') +
+      samples.get('sprites_waiting') +
+      samples.get('sprites_lost_total'),
+    'the law, in one scrape'
+  );
 });
 
 t.test('every scrape is a new look, and counters are set, not added up', async (t) => {
@@ -72,9 +108,12 @@ t.test('every scrape is a new look, and counters are set, not added up', async (
   t.equal(samples.get('sprites_refused_total{problem="bad-sprite"}'), 4);
 });
 
-t.test('the front door\'s counters appear under their own names', async (t) => {
-  const metrics = metricsOf(t, () => COUNTS,
-    () => ({ connections: 8, accepted: 11, handedOver: 2, note: 'no number' }));
+t.test("the front door's counters appear under their own names", async (t) => {
+  const metrics = metricsOf(
+    t,
+    () => COUNTS,
+    () => ({ connections: 8, accepted: 11, handedOver: 2, note: 'no number' })
+  );
   const text = await metrics.text();
   const samples = parse(text);
   t.equal(samples.get('sprites_front_connections'), 8);
@@ -107,8 +146,11 @@ t.test('tells of the process, without listing its descriptors', async (t) => {
     await metrics.text();
     metrics.close();
     console.log(JSON.stringify(listed));`;
-  const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '--eval', program],
-    { cwd: new URL('..', import.meta.url), encoding: 'utf8' });
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '--eval', program],
+    { cwd: new URL('..', import.meta.url), encoding: 'utf8' }
+  );
   t.equal(stdout.trim(), '[]', stderr);
 });
 
@@ -134,7 +176,9 @@ t.test('the histogram loses no sample and makes up none', async (t) => {
   let before = 0;
   for (let round = 0; round < 5; round++) {
     await turnUntil(() => true);
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
     const samples = parse(await metrics.text());
     const count = samples.get('sprites_event_loop_delay_seconds_count');
     t.ok(count >= before && count <= before + 1000, `${count} after ${before}`);
@@ -155,27 +199,38 @@ t.test('pauses of the garbage collector are a histogram', async (t) => {
     }
     console.log(text);
     metrics.close();`;
-  const { stdout, stderr, status } = spawnSync(process.execPath,
+  const { stdout, stderr, status } = spawnSync(
+    process.execPath,
     ['--expose-gc', '--input-type=module', '--eval', program],
-    { cwd: new URL('..', import.meta.url), encoding: 'utf8' });
+    { cwd: new URL('..', import.meta.url), encoding: 'utf8' }
+  );
   t.equal(status, 0, stderr);
   t.match(stdout, /nodejs_gc_duration_seconds_bucket\{le="\+Inf",kind="major"\} [1-9]/);
   t.match(stdout, '# TYPE nodejs_gc_duration_seconds histogram');
 });
 
 t.test('measuring keeps no process alive', async (t) => {
-  const program = 'import { createMetrics } from "./lib/metrics.js";'
-    + 'createMetrics({ status: () => ({}) });';
-  const { status, signal } = spawnSync(process.execPath, ['--input-type=module', '--eval', program],
-    { cwd: new URL('..', import.meta.url), timeout: 20_000 });
+  const program =
+    'import { createMetrics } from "./lib/metrics.js";' + 'createMetrics({ status: () => ({}) });';
+  const { status, signal } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '--eval', program],
+    { cwd: new URL('..', import.meta.url), timeout: 20_000 }
+  );
   t.equal(signal, null);
   t.equal(status, 0);
 });
 
 t.test('promtool finds nothing to mend', async (t) => {
-  const metrics = metricsOf(t, () => COUNTS, () => ({ accepted: 3, connections: 1 }));
-  const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'],
-    { input: await metrics.text(), encoding: 'utf8' });
+  const metrics = metricsOf(
+    t,
+    () => COUNTS,
+    () => ({ accepted: 3, connections: 1 })
+  );
+  const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+    input: await metrics.text(),
+    encoding: 'utf8'
+  });
   if (error?.code === 'ENOENT') {
     t.skip('promtool is not installed (Debian: prometheus)');
     return;

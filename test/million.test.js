@@ -12,15 +12,19 @@ const OWN_KERNEL = fileURLToPath(new URL('bench/own-kernel', import.meta.url));
 /** Runs a command, and the Nodes it starts, without the loader of the test runner. */
 async function run(...command) {
   try {
-    return { code: 0, ...await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', ...command]) };
+    return { code: 0, ...(await promisify(execFile)('env', ['-u', 'NODE_OPTIONS', ...command])) };
   } catch ({ code, stdout, stderr }) {
     return { code, stdout, stderr };
   }
 }
 
 t.test('where the file limit is too low it says so at once, with the ways out', async (t) => {
-  const { code, stdout, stderr } = await run('bash', '-c',
-    'ulimit -n 5000 && exec "$0" --clients 10000', MILLION);
+  const { code, stdout, stderr } = await run(
+    'bash',
+    '-c',
+    'ulimit -n 5000 && exec "$0" --clients 10000',
+    MILLION
+  );
   t.equal(code, 2);
   t.equal(stdout, '');
   t.match(stderr, /may open 5000 files, and the server needs 12000/);
@@ -43,8 +47,16 @@ t.test('a wrong option is named', async (t) => {
 });
 
 t.test('the same run with few clients holds them, throws, and reports', async (t) => {
-  const { code, stdout, stderr } = await run(MILLION, '--clients', '200', '--rate', '200',
-    '--time', '4', '--json');
+  const { code, stdout, stderr } = await run(
+    MILLION,
+    '--clients',
+    '200',
+    '--rate',
+    '200',
+    '--time',
+    '4',
+    '--json'
+  );
   t.equal(code, 0, stderr);
   const { server, kernel, status, swarm, verdict } = JSON.parse(stdout);
   t.equal(status.clients, 200);
@@ -68,8 +80,12 @@ t.test('a server that takes more memory than it may is an error', async (t) => {
 });
 
 t.test('from a million clients on the verdict counts', async (t) => {
-  t.same(verdictOf({ clients: 1e6 }, 600e6), { resident: 600e6, most: 600e6, holds: true,
-    counts: true });
+  t.same(verdictOf({ clients: 1e6 }, 600e6), {
+    resident: 600e6,
+    most: 600e6,
+    holds: true,
+    counts: true
+  });
   t.match(verdictOf({ clients: 1e6 }, 600e6 + 1), { holds: false, counts: true });
   t.match(verdictOf({ clients: 1e6 - 1 }, 600e6 + 1), { holds: false, counts: false });
   t.match(verdictOf({ clients: 2, mostResident: 5e6 }, 5e6 + 1), { holds: false, counts: true });

@@ -8,7 +8,7 @@ const SPRITE = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
 function make({ open = true } = {}) {
   const left = [];
   const desktop = new Desktop((body, edge) =>
-    left.push({ body, edge, ...desktop.crossing(body, edge) }),
+    left.push({ body, edge, ...desktop.crossing(body, edge) })
   );
   desktop.resize(1000, 500);
   desktop.open = open;
@@ -33,7 +33,7 @@ for (const [edge, vx, vy, at, speed] of [
   ['left', -2000, 50, 0.5, [2, 0.1]],
   ['right', 2000, -50, 0.5, [2, -0.1]],
   ['up', 100, -1000, 0.5, [2, 0.1]],
-  ['down', -100, 1000, 0.5, [2, -0.1]],
+  ['down', -100, 1000, 0.5, [2, -0.1]]
 ]) {
   t.test(`over the ${edge} edge: where and how fast, in lengths of edges`, async (t) => {
     const { desktop, left, run } = make();
@@ -45,7 +45,7 @@ for (const [edge, vx, vy, at, speed] of [
     t.ok(Math.abs(left[0].at - at) < 0.06, `at ${left[0].at}`);
     t.ok(
       left[0].speed[0] > speed[0] * 0.6 && left[0].speed[0] <= speed[0],
-      `across ${left[0].speed[0]}`,
+      `across ${left[0].speed[0]}`
     );
     t.equal(Math.sign(left[0].speed[1]), Math.sign(speed[1]));
     t.equal(desktop.hit(body.x, body.y, 0), null, 'what flies is not to be caught');
@@ -71,7 +71,7 @@ t.test('one too slow to get over the edge is helped in', async (t) => {
     t.equal(left.length, 0);
     t.ok(
       body.x >= 29 && body.x <= 971 && body.y >= 29 && body.y <= 471,
-      `${from}: ${body.x} ${body.y}`,
+      `${from}: ${body.x} ${body.y}`
     );
   }
 });
@@ -98,7 +98,7 @@ t.test('one that could not leave comes back, from every edge', async (t) => {
     [-3000, 0],
     [3000, 0],
     [0, -3000],
-    [0, 3000],
+    [0, 3000]
   ]) {
     const { desktop, left, run } = make();
     const body = desktop.add(SPRITE, { x: 500, y: 250, half: 30, vx, vy });
@@ -119,7 +119,7 @@ t.test('closed edges are walls', async (t) => {
     [5000, 100],
     [100, -5000],
     [100, 5000],
-    [9000, 9000],
+    [9000, 9000]
   ]) {
     desktop.add(SPRITE, { x: 500, y: 250, half: 30, vx, vy });
   }
@@ -189,7 +189,11 @@ t.test('a new size keeps every place; the topmost is hit first; raising puts on 
 t.test('a window squeezed to nothing and opened again keeps every place', async (t) => {
   const { desktop } = make();
   const body = desktop.add(SPRITE, { x: 250, y: 400, half: 30 });
-  for (const [width, height] of [[800, 0], [0, 600], [0, 0]]) {
+  for (const [width, height] of [
+    [800, 0],
+    [0, 600],
+    [0, 0]
+  ]) {
     desktop.resize(width, height);
     desktop.step(1 / 60);
     desktop.resize(800, 600);

@@ -28,7 +28,7 @@ t.test('the page and everything it imports is there, with its type', async (t) =
   t.notMatch(
     files.get('/').body.toString(),
     /<script(?![^>]* src=)|<style| style=| on\w+=/,
-    'nothing inline',
+    'nothing inline'
   );
 });
 
@@ -40,7 +40,7 @@ t.test('the policy lets in nothing but the server itself', async (t) => {
   t.notMatch(policy, /unsafe|\*|http/);
   t.match(
     contentSecurityPolicy('torus.example:8080', 9090),
-    "connect-src 'self' http://torus.example:9090;",
+    "connect-src 'self' http://torus.example:9090;"
   );
   t.match(contentSecurityPolicy('[::1]:8080', 9090), "connect-src 'self' http://[::1]:9090;");
 });
@@ -56,7 +56,7 @@ t.test('a Host that is none does not get into the policy', async (t) => {
     '*.example',
     'a:b',
     "'unsafe-inline'",
-    'x'.repeat(300),
+    'x'.repeat(300)
   ]) {
     t.match(contentSecurityPolicy(host, 9090), "connect-src 'self';");
   }
@@ -65,7 +65,7 @@ t.test('a Host that is none does not get into the policy', async (t) => {
 t.test('served over HTTP', async (t) => {
   const server = createServer((request, response) => {
     const done = servePage(request, response, new URL(request.url, 'http://x').pathname, {
-      transientPort: 9090,
+      transientPort: 9090
     });
     if (!done) {
       response.statusCode = 404;
@@ -91,7 +91,7 @@ t.test('served over HTTP', async (t) => {
   t.equal(await head.text(), '');
   t.equal(
     Number(head.headers.get('content-length')),
-    (await (await ask('/page.js')).arrayBuffer()).byteLength,
+    (await (await ask('/page.js')).arrayBuffer()).byteLength
   );
   for (const path of [
     '/index.html',
@@ -100,7 +100,7 @@ t.test('served over HTTP', async (t) => {
     '/../server.js',
     '/%2e%2e/server.js',
     '/page/page.js',
-    '/constructor',
+    '/constructor'
   ]) {
     t.equal((await ask(path)).status, 404, path);
   }

@@ -5,9 +5,9 @@ const bytes = (...parts) =>
   new Uint8Array(
     Buffer.concat(
       parts.map((part) =>
-        typeof part === 'string' ? Buffer.from(part, 'latin1') : Buffer.from(part),
-      ),
-    ),
+        typeof part === 'string' ? Buffer.from(part, 'latin1') : Buffer.from(part)
+      )
+    )
   );
 const be16 = (value) => [value >> 8, value & 255];
 const le16 = (value) => [value & 255, value >> 8];
@@ -35,9 +35,9 @@ const gif = (screen, ...frames) =>
       2,
       0x44,
       1,
-      0,
+      0
     ]),
-    [0x3b],
+    [0x3b]
   );
 const jpeg = (width, height, kind = 0xc0) =>
   bytes(
@@ -52,7 +52,7 @@ const jpeg = (width, height, kind = 0xc0) =>
     [8],
     be16(height),
     be16(width),
-    new Array(10).fill(0),
+    new Array(10).fill(0)
   );
 const webp = (chunk, ...data) => bytes('RIFF', [0, 0, 0, 0], 'WEBP', chunk, [0, 0, 0, 0], ...data);
 const vp8l = (width, height) => {
@@ -70,7 +70,7 @@ for (const [name, image, type, width, height] of [
     gif([1, 1], [0, 0, 1, 1], [5, 6, 60_000, 50_000]),
     'image/gif',
     60_005,
-    50_006,
+    50_006
   ],
   ['JPEG', jpeg(300, 200), 'image/jpeg', 300, 200],
   ['progressive JPEG', jpeg(65_000, 200, 0xc2), 'image/jpeg', 65_000, 200],
@@ -81,8 +81,8 @@ for (const [name, image, type, width, height] of [
     webp('VP8X', [0, 0, 0, 0], le24(0xffffff), le24(99)),
     'image/webp',
     0x1000000,
-    100,
-  ],
+    100
+  ]
 ]) {
   t.test(`${name} says its size`, async (t) => {
     t.same(imageSize(image), { type, width, height });
@@ -90,7 +90,7 @@ for (const [name, image, type, width, height] of [
     t.equal(
       isSmallImage(image, type === 'image/png' ? 'image/gif' : 'image/png'),
       false,
-      'its type must be the one it claims',
+      'its type must be the one it claims'
     );
   });
 
@@ -111,19 +111,19 @@ t.test('what is no image has no size', async (t) => {
     '\xff\xd8\xff',
     'RIFF....WEBPVP8Z....................',
     'RIFF....WEBPVP8L.....................',
-    '\x89PNG\r\n\x1a\n....JUNK........',
+    '\x89PNG\r\n\x1a\n....JUNK........'
   ]) {
     t.equal(imageSize(bytes(text)), null);
   }
   t.equal(
     imageSize(bytes([0xff, 0xd8, 0xff, 0xd9], new Array(20).fill(0))),
     null,
-    'a JPEG that ends before it begins',
+    'a JPEG that ends before it begins'
   );
   t.equal(
     imageSize(bytes([0xff, 0xd8, 0xff, 0xe0], be16(0), new Array(20).fill(0))),
     null,
-    'a segment that goes nowhere',
+    'a segment that goes nowhere'
   );
   t.equal(isSmallImage(png(0, 5), 'image/png'), false);
 });

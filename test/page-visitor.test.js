@@ -22,7 +22,7 @@ import {
   remembers,
   resting,
   soon,
-  until,
+  until
 } from './support/page-browser.js';
 
 /** One visitor: how a page comes and goes, what it takes in, and by which hands it is used. */
@@ -51,12 +51,12 @@ t.test(
           page.waitForEvent('load'),
           page.evaluate(() => {
             setTimeout(() => location.reload());
-          }),
+          })
         ]),
       'by a key': async () => {
         await page.keyboard.press('F5'); // Which a browser without a window only tells the page.
         await page.reload();
-      },
+      }
     };
     for (const [how, reload] of Object.entries(reloads)) {
       await reload();
@@ -77,7 +77,7 @@ t.test(
     await page.close({ runBeforeUnload: true });
     t.ok(await clients(server, 0), 'gone without waiting for the lease');
     await end(server, page);
-  },
+  }
 );
 
 t.test('a duplicated tab joins anew and has no copies of the sprites', { skip }, async (t) => {
@@ -94,7 +94,7 @@ t.test('a duplicated tab joins anew and has no copies of the sprites', { skip },
   t.equal(
     await page.evaluate(() => document.body.dataset.state),
     'online',
-    'and the first one noticed nothing',
+    'and the first one noticed nothing'
   );
   await end(server, page);
 });
@@ -105,7 +105,7 @@ t.test('a tab whose place another takes over says so and joins anew', { skip }, 
   const resume = await memory(page, 'place');
   const other = new Client({ base: server.base, resume, onSprite() {} });
   const said = page.waitForFunction(() =>
-    /Another tab has taken over/.test(document.getElementById('state').textContent),
+    /Another tab has taken over/.test(document.getElementById('state').textContent)
   );
   other.start();
   await said;
@@ -128,13 +128,13 @@ t.test(
     await page.focus('#stage');
     await page.keyboard.down('ArrowRight');
     await page.waitForFunction(
-      () => performance.now() - (globalThis.pressed ??= performance.now()) > 400,
+      () => performance.now() - (globalThis.pressed ??= performance.now()) > 400
     );
     await page.keyboard.up('ArrowRight');
     await page.keyboard.press(' ');
     await page.waitForFunction(
       (x) => Number(document.getElementById('stage').dataset.where.split(' ')[1]) > x,
-      before.x + 20,
+      before.x + 20
     );
     t.ok(true, 'it has walked');
     await page.keyboard.press('4');
@@ -152,7 +152,7 @@ t.test(
     await page.keyboard.type('4 n');
     t.equal((await look(page)).sprites, 0, 'what is typed elsewhere is not for the desktop');
     await end(server, page);
-  },
+  }
 );
 
 t.test(
@@ -166,12 +166,12 @@ t.test(
     await among(one);
     await one.setInputFiles('#file', [
       { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(900, 600) },
-      { name: 'text.png', mimeType: 'image/png', buffer: Buffer.from('this is no image') },
+      { name: 'text.png', mimeType: 'image/png', buffer: Buffer.from('this is no image') }
     ]);
     await holds(one, 2);
     // The pictures come one after the other: the second may still be on its way.
-    await one.waitForFunction(
-      () => document.querySelector('#toast').textContent.includes('text.png is no image'),
+    await one.waitForFunction(() =>
+      document.querySelector('#toast').textContent.includes('text.png is no image')
     );
     const kept = await memory(one, 'desktop');
     t.ok(kept);
@@ -185,8 +185,8 @@ t.test(
     await until(two, 'caught', 1);
     await two.waitForFunction(() =>
       JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.some(({ sprite }) =>
-        sprite.picture.startsWith('data:'),
-      ),
+        sprite.picture.startsWith('data:')
+      )
     );
 
     // Dropped from a file manager.
@@ -205,17 +205,17 @@ t.test(
         cancelable: true,
         dataTransfer: data,
         clientX: 300,
-        clientY: 200,
+        clientY: 200
       };
       document.getElementById('stage').dispatchEvent(new DragEvent('dragover', event));
       document.getElementById('stage').dispatchEvent(new DragEvent('drop', event));
     });
     await two.waitForFunction(() =>
-      /\b300 200\b/.test(document.getElementById('stage').dataset.where),
+      /\b300 200\b/.test(document.getElementById('stage').dataset.where)
     );
     t.ok(true, 'it lies where it was dropped');
     await end(server, one, two);
-  },
+  }
 );
 
 t.test('what is taken by hand is walked by key', { skip }, async (t) => {
@@ -232,7 +232,7 @@ t.test('what is taken by hand is walked by key', { skip }, async (t) => {
           });
           const attributeFilter = ['data-moving']; // written when all has come to rest
           observer.observe(document.getElementById('stage'), { attributeFilter });
-        }),
+        })
     );
   const walks = async (how) => {
     await resting(page);
@@ -262,7 +262,7 @@ t.test('what is taken by hand is walked by key', { skip }, async (t) => {
   await walks('dragged out of the tray');
 
   await page.setInputFiles('#file', [
-    { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(30, 30) },
+    { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(30, 30) }
   ]);
   await holds(page, 4);
   await walks('an image file');
@@ -275,12 +275,17 @@ t.test('what is taken by hand is walked by key', { skip }, async (t) => {
   await end(server, page);
 });
 
-t.test('what can\'t be taken is said: too many files, too large ones', { skip }, async (t) => {
+t.test("what can't be taken is said: too many files, too large ones", { skip }, async (t) => {
   const server = await serve();
   const page = await browser.visit(server.base);
   const image = (name) => ({ name, mimeType: 'image/png', buffer: noisePng(20, 20) });
-  await page.setInputFiles('#file', 'abcdefghij'.split('').map((name) => image(`${name}.png`)));
-  await page.waitForFunction(() => /Eight at a time: 2/.test(document.querySelector('#toast').textContent));
+  await page.setInputFiles(
+    '#file',
+    'abcdefghij'.split('').map((name) => image(`${name}.png`))
+  );
+  await page.waitForFunction(() =>
+    /Eight at a time: 2/.test(document.querySelector('#toast').textContent)
+  );
   await holds(page, 9);
 
   const large = join(t.testdir(), 'large.png');
@@ -288,7 +293,7 @@ t.test('what can\'t be taken is said: too many files, too large ones', { skip },
   await truncate(large, 32 * 1024 * 1024 + 1);
   await page.setInputFiles('#file', large);
   await page.waitForFunction(
-    () => document.querySelector('#toast').textContent === 'large.png is too large: 32 MB at most.',
+    () => document.querySelector('#toast').textContent === 'large.png is too large: 32 MB at most.'
   );
 
   // A drawing, with a script that doesn't run and a picture that nobody asks for.
@@ -296,7 +301,7 @@ t.test('what can\'t be taken is said: too many files, too large ones', { skip },
     onload="fetch('/owned')"><rect width="20" height="10" fill="red"/>
     <image href="http://127.0.0.1:9/outside.png"/></svg>`;
   await page.setInputFiles('#file', [
-    { name: 'drawing.svg', mimeType: 'image/svg+xml', buffer: Buffer.from(svg) },
+    { name: 'drawing.svg', mimeType: 'image/svg+xml', buffer: Buffer.from(svg) }
   ]);
   await holds(page, 10);
   await remembers(page, 10);
@@ -313,9 +318,11 @@ t.test('what can\'t be taken is said: too many files, too large ones', { skip },
   }, picture);
   t.same(color, [2, true], 'an SVG is drawn');
   await page.setInputFiles('#file', [
-    { name: 'broken.svg', mimeType: 'image/svg+xml', buffer: Buffer.from('<svg') },
+    { name: 'broken.svg', mimeType: 'image/svg+xml', buffer: Buffer.from('<svg') }
   ]);
-  await page.waitForFunction(() => /broken.svg is no image/.test(document.querySelector('#toast').textContent));
+  await page.waitForFunction(() =>
+    /broken.svg is no image/.test(document.querySelector('#toast').textContent)
+  );
   t.notOk(browser.requests.some((url) => /owned|outside/.test(url)));
   await end(server, page);
 });
@@ -323,7 +330,10 @@ t.test('what can\'t be taken is said: too many files, too large ones', { skip },
 t.test('a screen reader hears the news while they pour in', { skip }, async (t) => {
   const server = await serve('--throw-rate', '0');
   const page = await browser.visit(server.base);
-  const { client, edges: [edge] } = await beside(server, page);
+  const {
+    client,
+    edges: [edge]
+  } = await beside(server, page);
   // What it says by itself is said: no timer of before the clock is pending.
   await page.waitForFunction(() => {
     const text = (id) => document.getElementById(id).textContent;
@@ -359,7 +369,7 @@ t.test('a double click puts one away, and so do two taps', { skip }, async (t) =
   const phone = await browser.visit(server.base, {
     viewport: { width: 390, height: 844 },
     isMobile: true,
-    hasTouch: true,
+    hasTouch: true
   });
   t.match(await phone.locator('.hint').textContent(), /two taps/i);
   t.ok(await phone.locator('.hint').isVisible(), 'a phone is told');
@@ -392,7 +402,10 @@ t.test('after a sleep it asks again at once: the parked poll may be dead', { ski
 t.test('what comes in is never trusted', { skip }, async (t) => {
   const server = await serve('--throw-rate', '0');
   const page = await browser.visit(server.base);
-  const { client, edges: [edge] } = await beside(server, page);
+  const {
+    client,
+    edges: [edge]
+  } = await beside(server, page);
   const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
   const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
   const bomb = png(30_000, 30_000, Buffer.alloc(40));
@@ -412,14 +425,18 @@ t.test('what comes in is never trusted', { skip }, async (t) => {
     { ...good, id: '<b>' },
     {},
     '{"id":"x","picture":"ball","at":1e999,"speed":[0,0]}',
-    '{"__proto__":{"picture":"ball"},"id":"x","at":0.5,"speed":[0,0]}',
+    '{"__proto__":{"picture":"ball"},"id":"x","at":0.5,"speed":[0,0]}'
   ];
   for (const sprite of bad) t.match(await client.throw(edge, sprite), { thrown: true });
   await until(page, 'refused', bad.length);
   t.equal((await look(page)).caught, 0);
 
   // Damaged further in: a torn sticker is shown.
-  await client.throw(edge, { ...good, id: 'torn', picture: url('png', png(9, 9, Buffer.alloc(40))) });
+  await client.throw(edge, {
+    ...good,
+    id: 'torn',
+    picture: url('png', png(9, 9, Buffer.alloc(40)))
+  });
   await client.throw(edge, { ...good, id: 'last', name: '<img src=x onerror=alert(1)>' });
   await until(page, 'caught', 2);
   await holds(page, 3);
@@ -429,7 +446,7 @@ t.test('what comes in is never trusted', { skip }, async (t) => {
   await end(server, page);
 });
 
-t.test('a full desktop: nobody\'s own makes way, and nothing gets lost', { skip }, async (t) => {
+t.test("a full desktop: nobody's own makes way, and nothing gets lost", { skip }, async (t) => {
   const server = await serve('--throw-rate', '0');
   const page = await browser.visit(server.base);
   await fill(page, 200);
@@ -441,9 +458,10 @@ t.test('a full desktop: nobody\'s own makes way, and nothing gets lost', { skip 
   t.equal((await look(page)).sprites, 200, 'and what the visitor takes changes nothing');
 
   const seen = [];
-  const { client, edges: [edge, from] } = await beside(
-    server, page, (sprite, { from: by }) => seen.push({ ...sprite, from: by }),
-  );
+  const {
+    client,
+    edges: [edge, from]
+  } = await beside(server, page, (sprite, { from: by }) => seen.push({ ...sprite, from: by }));
   const guest = { id: 'guest', picture: 'ghost', at: 0.25, speed: [2.5, 0], name: 'Boo' };
   t.match(await client.throw(edge, guest), { thrown: true });
   t.ok(await soon(async () => seen.length > 0), 'it flies on, by the opposite edge');
@@ -457,7 +475,7 @@ t.test('a full desktop: nobody\'s own makes way, and nothing gets lost', { skip 
   const busy = {
     status: 503,
     contentType: 'application/problem+json',
-    body: JSON.stringify({ type: 'urn:sprites:neighbor-busy', status: 503 }),
+    body: JSON.stringify({ type: 'urn:sprites:neighbor-busy', status: 503 })
   };
   await page.route('**/throw/**', (route) => route.fulfill(busy));
   const more = [];
@@ -493,7 +511,7 @@ t.test('a phone: fingers throw, and take from the tray', { skip }, async (t) => 
     viewport: { width: 390, height: 844 },
     deviceScaleFactor: 2,
     isMobile: true,
-    hasTouch: true,
+    hasTouch: true
   });
   await page.locator('.pick').nth(3).tap();
   await resting(page);
@@ -512,7 +530,7 @@ t.test('a phone: fingers throw, and take from the tray', { skip }, async (t) => 
   const { x, y } = (await look(page)).list.at(-1);
   t.ok(
     Math.abs(x - from.x - 120) < 20 && Math.abs(y - from.y + 360) < 20,
-    `it lies where the finger left it: ${x} ${y}`,
+    `it lies where the finger left it: ${x} ${y}`
   );
 
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -534,7 +552,7 @@ t.test('it fits every screen', { skip }, async (t) => {
     [600, 520],
     [768, 1024],
     [920, 500],
-    [1920, 1080],
+    [1920, 1080]
   ]) {
     await page.setViewportSize({ width, height });
     t.equal((await page.locator('#stage').boundingBox()).width, width, `${width} by ${height}`);
@@ -556,7 +574,7 @@ t.test('it fits every screen', { skip }, async (t) => {
 for (const reducedMotion of ['reduce', 'no-preference']) {
   const name = {
     reduce: 'reduced motion: no ornament moves, and it still throws',
-    'no-preference': 'else a throw leaves a ripple, and what is quick leans',
+    'no-preference': 'else a throw leaves a ripple, and what is quick leans'
   }[reducedMotion];
   t.test(name, { skip }, async (t) => {
     const server = await serve();
@@ -598,7 +616,7 @@ t.test('it is usable without seeing it', { skip }, async (t) => {
   t.equal(await stage.count(), 1);
   t.match(
     await page.evaluate(() => document.getElementById('stage').getAttribute('aria-describedby')),
-    'keys',
+    'keys'
   );
   t.match(await page.textContent('#keys'), /walk/);
   for (const name of ['Take a ball', 'Take a flower'])
@@ -639,13 +657,13 @@ t.test('a hundred sprites at once', { skip }, async (t) => {
           }
         };
         requestAnimationFrame(tick);
-      }),
+      })
   );
   const { task, script } = await measure();
   const each = (from, to) => ((to - from) * 1000) / frames.count;
   t.comment(
     `${frames.rate.toFixed(1)} frames a second with 100 sprites and no GPU; of the page's thread ` +
-      `a frame takes ${each(begin.task, task).toFixed(2)} ms, ${each(begin.script, script).toFixed(2)} of them in scripts`,
+      `a frame takes ${each(begin.task, task).toFixed(2)} ms, ${each(begin.script, script).toFixed(2)} of them in scripts`
   );
   t.ok(frames.count > 10);
   t.ok(each(begin.task, task) < 1000 / 60, 'a frame of 60 a second, in CPU time');
@@ -671,9 +689,9 @@ if (process.env.PICTURES) {
           viewport: { width: 390, height: 780 },
           isMobile: true,
           hasTouch: true,
-          colorScheme: 'light',
-        },
-      ],
+          colorScheme: 'light'
+        }
+      ]
     ]) {
       const page = await browser.visit(server.base, options);
       await page.waitForFunction(() => Number(document.body.dataset.people) > 40);
@@ -685,7 +703,7 @@ if (process.env.PICTURES) {
         () =>
           new Promise((go) => {
             setTimeout(go, 3500);
-          }),
+          })
       );
       await page.screenshot({ path: `${PICTURES}${name}.png`, ...clip });
       await page.context().close();

@@ -13,7 +13,7 @@ import {
   place,
   resting,
   soon,
-  until,
+  until
 } from './support/page-browser.js';
 
 /** Pages that throw: to each other, to themselves, and into a server that is not there. */
@@ -65,11 +65,11 @@ t.test('two pages throw to each other, both ways', { skip }, async (t) => {
   await holds(two, 2);
   t.ok(
     (await look(two)).list.some(({ id }) => id === sprite.id),
-    'it is over there',
+    'it is over there'
   );
   t.notOk(
     (await look(one)).list.some(({ id }) => id === sprite.id),
-    'and no longer here',
+    'and no longer here'
   );
   const caught = (await look(one)).caught;
   await resting(two);
@@ -86,9 +86,11 @@ t.test('it enters by the opposite edge, at the same height and as fast', { skip 
   const server = await serve();
   const page = await browser.visit(server.base);
   const seen = [];
-  const { client, rows, edges: [back, there] } = await beside(
-    server, page, (sprite, { from }) => seen.push({ ...sprite, from }),
-  );
+  const {
+    client,
+    rows,
+    edges: [back, there]
+  } = await beside(server, page, (sprite, { from }) => seen.push({ ...sprite, from }));
   const { width, height } = await page.locator('#stage').boundingBox();
   const [sprite] = (await look(page)).list;
   await hurl(page, sprite, there);
@@ -102,7 +104,7 @@ t.test('it enters by the opposite edge, at the same height and as fast', { skip 
   const thrown = { id: 'from-node', picture: 'ghost', at: 0.25, speed: [0.2, 0], name: 'Boo' };
   t.match(await client.throw(back, thrown), { thrown: true });
   await page.waitForFunction(() =>
-    document.getElementById('stage').dataset.where.includes('from-node'),
+    document.getElementById('stage').dataset.where.includes('from-node')
   );
   await resting(page);
   const found = (await look(page)).list.find(({ id }) => id === 'from-node');
@@ -189,7 +191,7 @@ t.test(
     t.equal(counts.thrown, 1);
     t.equal(counts.duplicates, 1);
     await end(server, page);
-  },
+  }
 );
 
 t.test('the server dies with a throw under way: the sprite comes back', { skip }, async (t) => {

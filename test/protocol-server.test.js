@@ -28,7 +28,7 @@ class Catcher {
         this.states.push(state);
         tell();
       },
-      ...options,
+      ...options
     });
     t.teardown(() => this.client.leave());
     this.client.start();
@@ -75,7 +75,7 @@ async function badNetwork(t, port, { share = 0.2, seed = 1 } = {}) {
     };
     for (const [from, to] of [
       [near, far],
-      [far, near],
+      [far, near]
     ]) {
       from.on('data', (chunk) => {
         if (!network.bad || random() >= share) {
@@ -117,7 +117,7 @@ for (const door of DOORS) {
         ['left', 'right'],
         ['right', 'left'],
         ['up', 'down'],
-        ['down', 'up'],
+        ['down', 'up']
       ]) {
         const count = one.sprites.length;
         t.match(await one.client.throw(edge, { edge, text: 'Grüße 🚀' }), { thrown: true });
@@ -134,13 +134,13 @@ for (const door of DOORS) {
       const { ticket } = await one.client.throw('up', { id: 'once' });
       t.match(await one.client.throw('up', { id: 'once' }, { ticket }), {
         thrown: true,
-        state: 'duplicate',
+        state: 'duplicate'
       });
       await one.client.throw('up', { id: 'then' });
       await one.until(({ sprites }) => sprites.length >= 2);
       t.same(
         one.sprites.map(({ sprite }) => sprite.id),
-        ['once', 'then'],
+        ['once', 'then']
       );
       await one.client.leave();
     });
@@ -151,12 +151,12 @@ for (const door of DOORS) {
       t.match(await one.client.throw('up', '[1]'), {
         thrown: false,
         state: 'refused',
-        problem: 'bad-sprite',
+        problem: 'bad-sprite'
       });
       t.match(await one.client.throw('up', { a: 'x'.repeat(17_000) }), {
         thrown: false,
         state: 'refused',
-        problem: 'sprite-too-large',
+        problem: 'sprite-too-large'
       });
       await one.client.leave();
     });
@@ -168,7 +168,7 @@ for (const door of DOORS) {
         const one = new Catcher(t, base, {
           onResume: (value) => {
             resume = value ?? resume;
-          },
+          }
         });
         await one.online();
         await one.client.throw('up', { id: 'before' });
@@ -177,7 +177,7 @@ for (const door of DOORS) {
         const kept = JSON.parse(JSON.stringify(resume));
         const thrown = await fetch(`${base}throw/${kept.id}/left`, {
           method: 'POST',
-          body: '{"id":"meanwhile"}',
+          body: '{"id":"meanwhile"}'
         });
         t.equal(thrown.status, 202);
         const two = new Catcher(t, base, { resume: kept });
@@ -185,15 +185,15 @@ for (const door of DOORS) {
         t.equal(two.client.id, kept.id);
         t.same(
           two.sprites.map(({ sprite }) => sprite.id),
-          ['meanwhile'],
+          ['meanwhile']
         );
         t.match(
           await two.client.throw('up', { id: 'after' }),
           { state: /delivered|queued/ },
-          'by a number of its own',
+          'by a number of its own'
         );
         await two.client.leave();
-      },
+      }
     );
 
     t.test('superseded by another client with the same id', async (t) => {
@@ -240,29 +240,29 @@ for (const door of DOORS) {
             list.push(outcome);
           }
           return list;
-        }),
+        })
       );
       t.ok(
         outcomes.flat().every(({ thrown }) => thrown === true),
-        'every throw was taken in the end',
+        'every throw was taken in the end'
       );
       t.same(
         catchers.map(({ client }) => client.id),
         places,
-        'no place was lost',
+        'no place was lost'
       );
       network.bad = false;
       const caught = () =>
         catchers.flatMap(({ sprites }) => sprites.map(({ sprite }) => sprite.id));
       await Promise.race([
         server.until(({ waiting }) => waiting === 0),
-        ...catchers.map((catcher) => catcher.until(() => caught().length > 150)),
+        ...catchers.map((catcher) => catcher.until(() => caught().length > 150))
       ]);
       t.equal(caught().length, 150, 'none too many, none missing');
       t.equal(new Set(caught()).size, 150, 'each of them once');
       t.ok(network.resets > 20, `${network.resets} connections were reset`);
       t.comment(
-        `${network.resets} resets, ${(await server.status()).duplicates} throws had to be told apart`,
+        `${network.resets} resets, ${(await server.status()).duplicates} throws had to be told apart`
       );
       await Promise.all(catchers.map(({ client }) => client.leave()));
     });

@@ -9,7 +9,7 @@ import {
   joined,
   problem,
   scripted,
-  sprites,
+  sprites
 } from './support/page-fakes.js';
 
 const BUSY = { 'retry-after': '2' };
@@ -27,7 +27,7 @@ function start(script, options = {}) {
     onSprite: (sprite, { seq }) => seen.sprites.push(seq),
     onState: (state, { why }) => seen.states.push(why ? `${state}: ${why}` : state),
     onResume: (resume) => seen.resumes.push(resume),
-    ...options,
+    ...options
   });
   client.start();
   return { client, clock, fetch, seen };
@@ -43,12 +43,12 @@ t.test('it joins, polls with the ack of what it has handed out, and leaves', asy
   t.same(seen.sprites, [1, 2, 3]);
   t.same(
     fetch.of('poll').map(({ url }) => url.search),
-    ['?ack=0&hold=120', '?ack=2&hold=120', '?ack=3&hold=120'],
+    ['?ack=0&hold=120', '?ack=2&hold=120', '?ack=3&hold=120']
   );
   t.match(client.resume, { id: 'one', ack: 3, n: 0, hold: 120, lease: 30, maxSprite: 16_384 });
   t.same(
     seen.resumes.map((resume) => resume.ack),
-    [0, 2, 3],
+    [0, 2, 3]
   );
   t.equal(client.leaveUrl, 'http://torus.test:8080/leave/one');
   t.equal(await client.leave(), true);
@@ -62,7 +62,7 @@ t.test('it joins, polls with the ack of what it has handed out, and leaves', asy
 
 t.test('a sprite that comes again is not handed out again', async (t) => {
   const { client, clock, seen } = start({
-    poll: [sprites(1, 2), sprites(2, 3), sprites(1, 2, 3, 4), HANG],
+    poll: [sprites(1, 2), sprites(2, 3), sprites(1, 2, 3, 4), HANG]
   });
   await clock.settle();
   t.same(seen.sprites, [1, 2, 3, 4]);
@@ -79,8 +79,8 @@ t.test('what a program has no room for stays in the mailbox, and is asked for ag
         if (taken.length >= room) return false;
         taken.push(seq);
         return undefined;
-      },
-    },
+      }
+    }
   );
   const acks = () => fetch.of('poll').map(({ url }) => url.searchParams.get('ack'));
   await clock.pass(2000);
@@ -107,7 +107,7 @@ t.test('a program that fails over a sprite stops nothing', async (t) => {
       } catch (error) {
         caught.push(error.message);
       }
-    },
+    }
   });
   const handed = [];
   const { client, clock } = start(
@@ -116,8 +116,8 @@ t.test('a program that fails over a sprite stops nothing', async (t) => {
       onSprite: (sprite, { seq }) => {
         handed.push(seq);
         throw new Error(`no room for ${seq}`);
-      },
-    },
+      }
+    }
   );
   await clock.settle();
   t.same(handed, [1, 2]);
@@ -135,8 +135,8 @@ t.test(
         onSprite: (sprite, { seq }) => {
           seen.sprites.push(seq);
           if (seq === 1) client.stop();
-        },
-      },
+        }
+      }
     );
     await clock.settle();
     t.same(seen.sprites, [1]);
@@ -146,7 +146,7 @@ t.test(
     await clock.settle();
     t.same(seen.sprites, [1, 2]);
     await client.leave();
-  },
+  }
 );
 
 for (const [name, failure, why] of [
@@ -158,20 +158,20 @@ for (const [name, failure, why] of [
   [
     'a sprite without a number',
     answer(200, { seq: 1, sprites: [{ from: 'left', sprite: {} }] }),
-    'garbage',
+    'garbage'
   ],
   [
     'a sprite from nowhere',
     answer(200, { seq: 1, sprites: [{ seq: 1, from: 'x', sprite: {} }] }),
-    'garbage',
+    'garbage'
   ],
   [
     'a sprite that is an array',
     answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: [] }] }),
-    'garbage',
+    'garbage'
   ],
   ['a gateway that fails', answer(502, 'Bad gateway'), 'garbage'],
-  ['a 404 that no sprites server wrote', answer(404, 'Not here'), 'garbage'],
+  ['a 404 that no sprites server wrote', answer(404, 'Not here'), 'garbage']
 ]) {
   t.test(`${name} while polling: it says so, waits and goes on in the same place`, async (t) => {
     const { client, clock, fetch, seen } = start({ poll: [sprites(1), failure, sprites(2), HANG] });
@@ -186,8 +186,8 @@ for (const [name, failure, why] of [
       [
         '?ack=0&hold=120',
         '?ack=1&hold=120',
-        '?ack=1&hold=5', // short, to know soon whether anyone is there
-      ],
+        '?ack=1&hold=5' // short, to know soon whether anyone is there
+      ]
     );
     t.equal(fetch.of('join').length, 1);
     await client.leave();
@@ -220,8 +220,8 @@ t.test(
         () => {
           at.push(clock.now());
           return RESET;
-        },
-      ],
+        }
+      ]
     });
     await clock.until(() => at.length === 9);
     const waits = at.slice(1).map((time, i) => time - at[i]);
@@ -229,17 +229,17 @@ t.test(
     await client.leave();
     t.equal(
       backoff(1, 500, 15_000, () => 0),
-      0,
+      0
     );
     t.equal(
       backoff(1, 500, 15_000, () => 0.999),
-      499.5,
+      499.5
     );
     t.equal(
       backoff(1e9, 500, 15_000, () => 1),
-      15_000,
+      15_000
     );
-  },
+  }
 );
 
 t.test('"retry" is waited out, and waking up does not shorten it', async (t) => {
@@ -250,8 +250,8 @@ t.test('"retry" is waited out, and waking up does not shorten it', async (t) => 
       () => {
         at.push(clock.now());
         return at.length === 1 ? retry : HANG;
-      },
-    ],
+      }
+    ]
   });
   await clock.pass(3000);
   client.wake();
@@ -272,14 +272,14 @@ t.test('"retry" beside sprites: they are handed out first; one of a year is boun
 for (const [status, name] of [
   [503, 'draining'],
   [429, 'too-many-joins'],
-  [503, 'torus-full'],
+  [503, 'torus-full']
 ]) {
   t.test(
     `${status} ${name} when joining: Retry-After is honored, with jitter on top`,
     async (t) => {
       const { client, clock, fetch, seen } = start({
         join: [problem(status, name, { 'retry-after': '4' }), joined('one')],
-        poll: [HANG],
+        poll: [HANG]
       });
       await clock.pass(1000);
       client.wake();
@@ -288,13 +288,13 @@ for (const [status, name] of [
       t.same(seen.states, ['joining', `offline: ${name}`, 'online']);
       t.equal(fetch.of('join').length, 2);
       await client.leave();
-    },
+    }
   );
 }
 
 t.test('503 while polling keeps the place', async (t) => {
   const { client, clock, fetch } = start({
-    poll: [problem(503, 'too-many-connections', BUSY), sprites(1), HANG],
+    poll: [problem(503, 'too-many-connections', BUSY), sprites(1), HANG]
   });
   await clock.until(() => client.resume?.ack === 1);
   t.equal(fetch.of('join').length, 1);
@@ -304,7 +304,7 @@ t.test('503 while polling keeps the place', async (t) => {
 t.test('an id the server has forgotten: it joins anew, with numbers from the start', async (t) => {
   const { client, clock, fetch, seen } = start({
     join: [joined('one'), joined('two')],
-    poll: [sprites(5), problem(404, 'unknown-client'), sprites(1), HANG],
+    poll: [sprites(5), problem(404, 'unknown-client'), sprites(1), HANG]
   });
   await clock.settle();
   t.equal(client.id, 'two');
@@ -315,8 +315,8 @@ t.test('an id the server has forgotten: it joins anew, with numbers from the sta
       '/poll/one?ack=0&hold=120',
       '/poll/one?ack=5&hold=120',
       '/poll/two?ack=0&hold=120',
-      '/poll/two?ack=1&hold=120',
-    ],
+      '/poll/two?ack=1&hold=120'
+    ]
   );
   t.same(seen.states, ['joining', 'online', 'joining: unknown-client', 'online']);
   await client.leave();
@@ -332,7 +332,7 @@ t.test('a server that forgets every id at once is not hammered', async (t) => {
 t.test('a proxy that eats the problem document: after three it counts as forgotten', async (t) => {
   const { client, clock, fetch } = start({
     join: [joined('one'), joined('two')],
-    poll: [({ url }) => (url.pathname.endsWith('one') ? answer(404, 'Not here') : HANG)],
+    poll: [({ url }) => (url.pathname.endsWith('one') ? answer(404, 'Not here') : HANG)]
   });
   await clock.until(() => client.id === 'two');
   t.equal(fetch.of('poll').filter(({ url }) => url.pathname.endsWith('one')).length, 3);
@@ -342,7 +342,7 @@ t.test('a proxy that eats the problem document: after three it counts as forgott
 t.test('an ack ahead of the server: the place can no longer be trusted', async (t) => {
   const { client, clock, seen } = start({
     join: [joined('one'), joined('two')],
-    poll: [sprites(9), problem(400, 'ack-ahead'), HANG],
+    poll: [sprites(9), problem(400, 'ack-ahead'), HANG]
   });
   await clock.until(() => client.id === 'two');
   t.match(client.resume, { ack: 0 });
@@ -356,7 +356,7 @@ t.test('a hold the server no longer allows: the server chooses', async (t) => {
   await clock.settle();
   t.same(
     fetch.of('poll').map(({ url }) => url.search),
-    ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1'],
+    ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1']
   );
   await client.leave();
 });
@@ -372,13 +372,13 @@ t.test('long polls cut off in their middle, twice: it asks for a shorter hold', 
   const { client, clock, fetch } = start(
     { poll: [HANG, sprites(1), HANG, sprites(2), HANG] },
     {
-      limits: { pollSlack: -90_000 }, // so that it is cut off after a minute
-    },
+      limits: { pollSlack: -90_000 } // so that it is cut off after a minute
+    }
   );
   await clock.until(() => fetch.of('poll').length === 5);
   t.same(
     fetch.of('poll').map(({ url }) => url.searchParams.get('hold')),
-    ['120', '5', '120', '5', '45'],
+    ['120', '5', '120', '5', '45']
   );
   await client.leave();
 });
@@ -389,7 +389,7 @@ t.test('long polls cut off now and then: the hold stays', async (t) => {
   const script = scripted({
     join: [joined('one')],
     poll: [HANG, late, late, HANG, late, HANG],
-    leave: [answer(204, '')],
+    leave: [answer(204, '')]
   });
   const client = new Client({
     base: 'http://torus.test/',
@@ -402,13 +402,13 @@ t.test('long polls cut off now and then: the hold stays', async (t) => {
       if (script.calls.at(-1).what === 'poll')
         await new Promise((go) => clock.setTimeout(go, 20_000));
       return response;
-    },
+    }
   });
   client.start();
   await clock.until(() => script.of('poll').length === 6);
   t.same(
     script.of('poll').map(({ url }) => url.searchParams.get('hold')),
-    ['120', '5', '120', '120', '5', '120'],
+    ['120', '5', '120', '120', '5', '120']
   );
   await client.leave();
 });
@@ -417,11 +417,11 @@ t.test('superseded: it says so, stops, and joins anew when told', async (t) => {
   const over = answer(200, {
     seq: 0,
     sprites: [{ seq: 1, from: 'up', sprite: {} }],
-    superseded: true,
+    superseded: true
   });
   const { client, clock, fetch, seen } = start({
     join: [joined('one'), joined('two')],
-    poll: [over, HANG],
+    poll: [over, HANG]
   });
   await clock.pass(300_000);
   t.equal(client.state, 'superseded');
@@ -439,20 +439,20 @@ t.test('it takes up a place it was given, without joining', async (t) => {
   const resume = { id: 'old', ack: 7, n: 3, hold: 60, lease: 30, maxSprite: 100 };
   const { client, clock, fetch, seen } = start(
     { poll: [sprites(8), HANG], throw: [answer(202, { state: 'queued' })] },
-    { resume: JSON.parse(JSON.stringify(resume)) },
+    { resume: JSON.parse(JSON.stringify(resume)) }
   );
   await clock.settle();
   t.equal(fetch.of('join').length, 0);
   t.same(
     fetch.of('poll').map(({ url }) => url.search),
-    ['?ack=7&hold=5', '?ack=8&hold=60'],
+    ['?ack=7&hold=5', '?ack=8&hold=60']
   );
   t.match(await client.throw('up', {}), { ticket: { n: 4 } }, 'numbers go on');
   t.equal(seen.resumes.at(-1).n, 4, 'and were said before the throw was sent');
   t.match(await client.throw('up', { name: 'x'.repeat(100) }), {
     thrown: false,
     state: 'refused',
-    problem: 'sprite-too-large',
+    problem: 'sprite-too-large'
   });
   await client.leave();
 });
@@ -463,7 +463,7 @@ for (const resume of [
   { id: '../leave', ack: 0, n: 0 },
   { id: 'a', ack: -1 },
   { id: 'a', n: 0.5 },
-  [],
+  []
 ]) {
   t.test(`a resume that is none is not taken: ${JSON.stringify(resume)}`, async (t) => {
     const { client, clock, fetch } = start({ poll: [HANG] }, { resume });
@@ -497,11 +497,11 @@ t.test(
     await clock.settle();
     t.same(
       fetch.of('poll').map(({ url }) => url.search),
-      ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1&hold=120'],
+      ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1&hold=120']
     );
     t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
     await client.leave();
-  },
+  }
 );
 
 t.test(
@@ -514,7 +514,7 @@ t.test(
     await clock.settle();
     t.same(seen.states, ['joining', 'online', 'left', 'joining']);
     await client.leave();
-  },
+  }
 );
 
 t.test('place and status', async (t) => {
@@ -526,9 +526,9 @@ t.test('place and status', async (t) => {
       answer(200, { row: 'x' }),
       problem(503, 'draining', BUSY),
       RESET,
-      problem(404, 'unknown-client'),
+      problem(404, 'unknown-client')
     ],
-    status: [answer(200, { clients: 4 }), answer(200, [4])],
+    status: [answer(200, { clients: 4 }), answer(200, [4])]
   });
   await clock.settle();
   t.same(await client.place(), { row: 3, column: 7, rows: 11, columns: 10 });
@@ -549,7 +549,7 @@ t.test('place and status', async (t) => {
 t.test('a look that succeeds ends the wait after a failure', async (t) => {
   const { client, clock, fetch } = start({
     poll: [RESET, HANG],
-    status: [answer(200, { clients: 1 })],
+    status: [answer(200, { clients: 1 })]
   });
   await clock.settle();
   t.equal(client.state, 'offline');
@@ -564,7 +564,7 @@ t.test('a look that succeeds ends the wait after a failure', async (t) => {
 t.test('a look does not shorten what the server asked for', async (t) => {
   const { client, clock } = start({
     poll: [problem(503, 'draining', { 'retry-after': '10' }), HANG],
-    status: [answer(200, {})],
+    status: [answer(200, {})]
   });
   await clock.settle();
   await client.status();
@@ -581,15 +581,15 @@ for (const state of ['delivered', 'queued', 'duplicate']) {
     t.match(await client.throw('left', { id: 'x' }), {
       thrown: true,
       state,
-      ticket: { id: 'one', n: 1 },
+      ticket: { id: 'one', n: 1 }
     });
     t.match(await client.throw('down', '{"id":"y"}'), { thrown: true });
     t.same(
       fetch.of('throw').map(({ url, body }) => [url.pathname + url.search, body]),
       [
         ['/throw/one/left?n=1', '{"id":"x"}'],
-        ['/throw/one/down?n=2', '{"id":"y"}'],
-      ],
+        ['/throw/one/down?n=2', '{"id":"y"}']
+      ]
     );
     await client.leave();
   });
@@ -608,12 +608,12 @@ for (const [name, failure] of [
   ['answered with garbage', answer(202, 'ok')],
   ['answered by a failing gateway', answer(502, 'oh')],
   ['answered 200 by something else', answer(200, {})],
-  ['timed out by the server', problem(408, 'request-timeout')],
+  ['timed out by the server', problem(408, 'request-timeout')]
 ]) {
   t.test(`a throw that is ${name} is repeated with its number`, async (t) => {
     const { client, clock, fetch } = start({
       poll: [HANG],
-      throw: [failure, answer(202, { state: 'duplicate' })],
+      throw: [failure, answer(202, { state: 'duplicate' })]
     });
     await clock.settle();
     let outcome;
@@ -624,7 +624,7 @@ for (const [name, failure] of [
     t.match(outcome, { thrown: true, state: 'duplicate' });
     t.same(
       fetch.of('throw').map(({ url }) => url.search),
-      ['?n=1', '?n=1'],
+      ['?n=1', '?n=1']
     );
     await client.leave();
   });
@@ -635,7 +635,7 @@ t.test(
   async (t) => {
     const { client, clock, fetch } = start({
       poll: [HANG],
-      throw: [RESET, RESET, RESET, RESET, RESET, answer(202, { state: 'duplicate' })],
+      throw: [RESET, RESET, RESET, RESET, RESET, answer(202, { state: 'duplicate' })]
     });
     await clock.settle();
     let outcome;
@@ -646,14 +646,14 @@ t.test(
     t.match(outcome, {
       thrown: null,
       state: 'unanswered',
-      ticket: { id: 'one', n: 1, tried: true },
+      ticket: { id: 'one', n: 1, tried: true }
     });
     t.equal(fetch.of('throw').length, 5);
     const ticket = JSON.parse(JSON.stringify(outcome.ticket));
     t.match(await client.throw('left', {}, { ticket }), { thrown: true, state: 'duplicate' });
     t.equal(fetch.of('throw').at(-1).url.search, '?n=1');
     await client.leave();
-  },
+  }
 );
 
 t.test('a neighbor that is busy: the sprite is still yours, and that edge rests', async (t) => {
@@ -663,15 +663,15 @@ t.test('a neighbor that is busy: the sprite is still yours, and that edge rests'
       ({ url }) =>
         url.pathname.endsWith('left') && clock.now() < 2500
           ? problem(503, 'neighbor-busy', BUSY)
-          : answer(202, { state: 'queued' }),
-    ],
+          : answer(202, { state: 'queued' })
+    ]
   });
   await clock.settle();
   t.match(await client.throw('left', {}, { patience: 0 }), {
     thrown: false,
     state: 'busy',
     problem: 'neighbor-busy',
-    retryAfter: 2500,
+    retryAfter: 2500
   });
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
   t.equal(fetch.of('throw').length, 1, 'the second was not even sent');
@@ -691,8 +691,8 @@ t.test('too many throws: every edge rests', async (t) => {
     poll: [HANG],
     throw: [
       problem(429, 'too-many-throws', { 'retry-after': '0' }),
-      answer(202, { state: 'queued' }),
-    ],
+      answer(202, { state: 'queued' })
+    ]
   });
   await clock.settle();
   t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
@@ -732,7 +732,7 @@ t.test('busy after no answer proves nothing, unless the number was looked up fir
 for (const [status, name] of [
   [413, 'sprite-too-large'],
   [400, 'bad-sprite'],
-  [400, 'stale-number'],
+  [400, 'stale-number']
 ]) {
   t.test(`a throw refused as ${name} is yours, and is not repeated`, async (t) => {
     const { client, clock, fetch } = start({ poll: [HANG], throw: [problem(status, name)] });
@@ -755,7 +755,7 @@ t.test('thrown from a place the server has forgotten: thrown from the new one', 
   const { client, clock, fetch } = start({
     join: [joined('one'), joined('two')],
     poll: [HANG],
-    throw: [problem(404, 'unknown-client'), answer(202, { state: 'delivered' })],
+    throw: [problem(404, 'unknown-client'), answer(202, { state: 'delivered' })]
   });
   await clock.settle();
   let outcome;
@@ -766,7 +766,7 @@ t.test('thrown from a place the server has forgotten: thrown from the new one', 
   t.match(outcome, { thrown: true, ticket: { id: 'two' } });
   t.same(
     fetch.of('throw').map(({ url }) => url.pathname),
-    ['/throw/one/left', '/throw/two/left'],
+    ['/throw/one/left', '/throw/two/left']
   );
   await client.leave();
 });
@@ -775,7 +775,7 @@ t.test('a place forgotten between two attempts: nobody knows', async (t) => {
   const { client, clock, fetch } = start({
     join: [joined('one'), joined('two')],
     poll: [HANG],
-    throw: [RESET, problem(404, 'unknown-client')],
+    throw: [RESET, problem(404, 'unknown-client')]
   });
   await clock.settle();
   let outcome;
@@ -820,7 +820,7 @@ t.test('the transient port: throws and leaves go there, polls do not', async (t)
   const { client, clock, fetch } = start({
     join: [joined('one', { transient: 9090 })],
     poll: [HANG],
-    throw: [answer(202, { state: 'queued' })],
+    throw: [answer(202, { state: 'queued' })]
   });
   await clock.settle();
   await client.throw('left', {});
@@ -828,7 +828,7 @@ t.test('the transient port: throws and leaves go there, polls do not', async (t)
   await client.leave();
   t.same(
     fetch.calls.map(({ what, url }) => `${what} ${url.port}`),
-    ['join 8080', 'poll 8080', 'throw 9090', 'leave 9090'],
+    ['join 8080', 'poll 8080', 'throw 9090', 'leave 9090']
   );
 });
 
@@ -838,7 +838,7 @@ t.test(
     const { client, clock, fetch } = start({
       join: [joined('one', { transient: 9090 })],
       poll: [HANG],
-      throw: [({ url }) => (url.port === '9090' ? RESET : answer(202, { state: 'queued' }))],
+      throw: [({ url }) => (url.port === '9090' ? RESET : answer(202, { state: 'queued' }))]
     });
     await clock.settle();
     let outcome;
@@ -850,21 +850,21 @@ t.test(
     await client.throw('up', {});
     t.same(
       fetch.of('throw').map(({ url }) => url.port + url.search),
-      ['9090?n=1', '8080?n=1', '8080?n=2'],
+      ['9090?n=1', '8080?n=1', '8080?n=2']
     );
     await client.leave();
-  },
+  }
 );
 
 t.test('behind TLS, or where it is no port, there is no transient port', async (t) => {
   for (const [base, transient] of [
     ['https://torus.test/', 9090],
     ['http://torus.test:8080/', 99_999],
-    ['http://torus.test:8080/', '90'],
+    ['http://torus.test:8080/', '90']
   ]) {
     const { client, clock } = start(
       { join: [joined('one', { transient })], poll: [HANG] },
-      { base },
+      { base }
     );
     await clock.settle();
     t.equal(client.leaveUrl, new URL('leave/one', base).href);
@@ -878,9 +878,9 @@ t.test('a server under a path of its own', async (t) => {
     {
       base: 'https://example.org/sprites/',
       fetch: scripted({
-        sprites: [({ url }) => (url.pathname.endsWith('/join') ? joined('one') : HANG)],
-      }),
-    },
+        sprites: [({ url }) => (url.pathname.endsWith('/join') ? joined('one') : HANG)]
+      })
+    }
   );
   await clock.settle();
   t.equal(client.leaveUrl, 'https://example.org/sprites/leave/one');

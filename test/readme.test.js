@@ -28,7 +28,8 @@ t.test('the live counts are in the README, every one, and nothing else is', asyn
   const rows = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)];
   const namesIn = (text) => [...text.matchAll(/`(\w+)`/g)].map(([, name]) => name);
   const documented = rows.flatMap(([, names]) => namesIn(names));
-  const native = rows.filter(([, , text]) => text.startsWith('native door:'))
+  const native = rows
+    .filter(([, , text]) => text.startsWith('native door:'))
     .flatMap(([, names]) => namesIn(names));
   t.ok(documented.length > 30 && native.length > 3, 'there is a table');
   t.equal(new Set(documented).size, documented.length, 'each is there once');
@@ -85,13 +86,17 @@ t.test('the module of the protocol throws a sprite and catches it', async (t) =>
   const base = `http://127.0.0.1:${server.port}`;
   const file = join(t.testdir(), 'hello.mjs'); // in the checkout, as the README says
   writeFileSync(file, script.replace('http://127.0.0.1:8080', base));
-  const { stdout } = await promisify(execFile)(process.execPath, [file],
-    { env: plainEnvironment(), timeout: 60_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, [file], {
+    env: plainEnvironment(),
+    timeout: 60_000
+  });
   t.same(stdout.trim().split('\n').sort(), ['star right', 'true delivered']);
 });
 
 t.test('every file the README names is there', async (t) => {
-  const named = readme.matchAll(/`((?:lib|native|test|deploy|bin)\/[\w./-]+)`|\]\((test\/[\w./-]+)\)/g);
+  const named = readme.matchAll(
+    /`((?:lib|native|test|deploy|bin)\/[\w./-]+)`|\]\((test\/[\w./-]+)\)/g
+  );
   for (const [, code, link] of named) {
     const name = code ?? link;
     if (name.includes('build/')) continue;

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -35,7 +42,11 @@ const ROOM = 400;
 
 function newPool(t, options = {}) {
   const pool = new Pool({
-    ...readOptions([]), capacity: ROOM, lease: 3600, throwRate: 0, ...options
+    ...readOptions([]),
+    capacity: ROOM,
+    lease: 3600,
+    throwRate: 0,
+    ...options
   });
   t.teardown(() => pool.close());
   return pool;
@@ -44,7 +55,9 @@ function newPool(t, options = {}) {
 /** What a poll says at once; null when it would be parked. */
 function look(pool, id, ack) {
   let said = null;
-  const { outcome, cancel } = pool.poll(id, { ack }, (body) => { said = JSON.parse(body); });
+  const { outcome, cancel } = pool.poll(id, { ack }, (body) => {
+    said = JSON.parse(body);
+  });
   cancel();
   return outcome === 'ok' ? said : outcome;
 }
@@ -56,7 +69,7 @@ function randomly(seed) {
   let state = seed;
   return (most) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor(state / 2 ** 32 * most);
+    return Math.floor((state / 2 ** 32) * most);
   };
 }
 
@@ -91,10 +104,34 @@ function livedIn(t, clients = 200) {
 
 /** The counts that outlive a process. */
 function lasting(status) {
-  const { clients, rows, columns, thrown, acked, waiting, lost, mailboxBytes, joined, left,
-    expired, flown } = status;
-  return { clients, rows, columns, thrown, acked, waiting, lost, mailboxBytes, joined, left,
-    expired, flown };
+  const {
+    clients,
+    rows,
+    columns,
+    thrown,
+    acked,
+    waiting,
+    lost,
+    mailboxBytes,
+    joined,
+    left,
+    expired,
+    flown
+  } = status;
+  return {
+    clients,
+    rows,
+    columns,
+    thrown,
+    acked,
+    waiting,
+    lost,
+    mailboxBytes,
+    joined,
+    left,
+    expired,
+    flown
+  };
 }
 
 function saved(t, pool) {
@@ -117,43 +154,52 @@ t.test('a loaded pool has every id, place, count and byte of the saved one', asy
   const after = loaded(t, path);
   t.strictSame(lasting(after.status()), lasting(before));
   t.ok(before.waiting > 100 && before.acked > 100 && before.flown > 10, 'there was something');
-  assert.deepEqual(ids.map((id) => after.place(id)), ids.map((id) => pool.place(id)));
+  assert.deepEqual(
+    ids.map((id) => after.place(id)),
+    ids.map((id) => pool.place(id))
+  );
   t.ok(gone.length > 10 && gone.every((id) => after.place(id) === null), 'who left is not back');
   after.save(`${path}.again`, ANY_SIZE);
-  t.ok(readFileSync(path).equals(readFileSync(`${path}.again`)), 'saved again, it is the same file');
+  t.ok(
+    readFileSync(path).equals(readFileSync(`${path}.again`)),
+    'saved again, it is the same file'
+  );
 });
 
-t.test('a loaded pool goes on as the saved one does, throw for throw and poll for poll', async (t) => {
-  const { pool, ids, acks } = livedIn(t);
-  const pools = [pool, loaded(t, saved(t, pool))];
-  const same = (what, act) => {
-    const [one, other] = pools.map(act);
-    assert.deepEqual(other, one, what);
-    return one;
-  };
-  const outcomes = new Set();
-  for (const id of ids) {
-    // What no answer has carried can't be acked, however much of it waits.
-    outcomes.add(same('an ack ahead', (of) => look(of, id, acks.get(id) + 200)));
-    for (let ack = acks.get(id) + 12; ack > acks.get(id); ack -= 1) {
-      same('what may be acked', (of) => look(of, id, ack) === 'ack-ahead');
+t.test(
+  'a loaded pool goes on as the saved one does, throw for throw and poll for poll',
+  async (t) => {
+    const { pool, ids, acks } = livedIn(t);
+    const pools = [pool, loaded(t, saved(t, pool))];
+    const same = (what, act) => {
+      const [one, other] = pools.map(act);
+      assert.deepEqual(other, one, what);
+      return one;
+    };
+    const outcomes = new Set();
+    for (const id of ids) {
+      // What no answer has carried can't be acked, however much of it waits.
+      outcomes.add(same('an ack ahead', (of) => look(of, id, acks.get(id) + 200)));
+      for (let ack = acks.get(id) + 12; ack > acks.get(id); ack -= 1) {
+        same('what may be acked', (of) => look(of, id, ack) === 'ack-ahead');
+      }
+      same('what waits, and its numbers', (of) => look(of, id, acks.get(id)));
     }
-    same('what waits, and its numbers', (of) => look(of, id, acks.get(id)));
-  }
-  for (const [i, id] of ids.entries()) {
-    for (const edge of EDGES) same('a throw', (of) => of.throw(id, edge, -1, sprite(i)));
-    for (let n = 9990; n < 10400; n += 1) {
-      outcomes.add(same(`the number ${n}`, (of) => of.throw(id, 'left', n, sprite(n))));
+    for (const [i, id] of ids.entries()) {
+      for (const edge of EDGES) same('a throw', (of) => of.throw(id, edge, -1, sprite(i)));
+      for (let n = 9990; n < 10400; n += 1) {
+        outcomes.add(same(`the number ${n}`, (of) => of.throw(id, 'left', n, sprite(n))));
+      }
     }
+    for (const id of ids) same('who got them, by which edge', (of) => look(of, id, acks.get(id)));
+    for (const outcome of ['ack-ahead', 'duplicate', 'queued', 'stale-number', 'neighbor-busy']) {
+      t.ok(outcomes.has(outcome), `${outcome} was among the outcomes`);
+    }
+    for (const id of ids.filter((_, i) => i % 3 === 0)) same('a leave', (of) => of.leave(id));
+    same('what flew on', (of) => ids.map((id) => [of.place(id), look(of, id, acks.get(id))]));
+    same('every count', (of) => lasting(of.status()));
   }
-  for (const id of ids) same('who got them, by which edge', (of) => look(of, id, acks.get(id)));
-  for (const outcome of ['ack-ahead', 'duplicate', 'queued', 'stale-number', 'neighbor-busy']) {
-    t.ok(outcomes.has(outcome), `${outcome} was among the outcomes`);
-  }
-  for (const id of ids.filter((_, i) => i % 3 === 0)) same('a leave', (of) => of.leave(id));
-  same('what flew on', (of) => ids.map((id) => [of.place(id), look(of, id, acks.get(id))]));
-  same('every count', (of) => lasting(of.status()));
-});
+);
 
 t.test('every neighbor is the same in all four directions', async (t) => {
   const pool = newPool(t);
@@ -164,9 +210,11 @@ t.test('every neighbor is the same in all four directions', async (t) => {
   const neighbors = (of) => {
     const found = {};
     there.forEach((id, i) => EDGES.forEach((edge) => of.throw(id, edge, -1, sprite(i))));
-    there.forEach((id) => look(of, id, 0).sprites.forEach(({ from, sprite: { name } }) => {
-      found[`${name} by ${from}`] = id;
-    }));
+    there.forEach((id) =>
+      look(of, id, 0).sprites.forEach(({ from, sprite: { name } }) => {
+        found[`${name} by ${from}`] = id;
+      })
+    );
     return found;
   };
   const before = neighbors(pool);
@@ -213,8 +261,11 @@ t.test('no part of a state that is cut off or damaged is taken', async (t) => {
     writeFileSync(bad, bytes);
     const fresh = new Pool({ ...readOptions([]), capacity: ROOM });
     try {
-      assert.throws(() => fresh.load(bad, ANY_SIZE),
-        (error) => error.code === undefined && /^it (is|has) [ -~]+$/.test(error.message), why);
+      assert.throws(
+        () => fresh.load(bad, ANY_SIZE),
+        (error) => error.code === undefined && /^it (is|has) [ -~]+$/.test(error.message),
+        why
+      );
     } finally {
       fresh.close();
     }
@@ -229,7 +280,10 @@ t.test('no part of a state that is cut off or damaged is taken', async (t) => {
     refuse(bytes, `bit ${bit} is flipped`);
   }
   refuse(Buffer.concat([whole, Buffer.from([0])]), 'a byte more');
-  t.ok(ids.every((id) => loaded(t, path).place(id)), 'the whole one is good');
+  t.ok(
+    ids.every((id) => loaded(t, path).place(id)),
+    'the whole one is good'
+  );
 });
 
 /** The same bytes with a checksum that holds. */
@@ -239,44 +293,57 @@ function signed(bytes) {
   return bytes;
 }
 
-t.test('a state that makes no sense is refused though its checksum holds, or it is a state', async (t) => {
-  const { pool } = livedIn(t, 20);
-  const path = saved(t, pool);
-  const whole = readFileSync(path);
-  t.ok(signed(Buffer.from(whole)).equals(whole), 'the checksum is CRC-32 as zlib has it');
-  const random = randomly(7);
-  const odd = [0, 1, 3, 4, 255, ROOM, ROOM + 1, 0x7fffffff, 0x80000000, 0xffffffff];
-  const seen = new Map();
-  for (let i = 0; i < 3000; i += 1) {
-    let bytes = Buffer.from(whole);
-    for (let n = random(3); n >= 0; n -= 1) {
-      const at = 16 + 4 * random(random(2) ? (HEADER + CLIENT) / 4 - 4 : (bytes.length - 24) / 4 | 0);
-      if (random(3)) bytes.writeUInt32LE(odd[random(odd.length)], at);
-      else bytes[at + random(4)] ^= 1 << random(8);
+t.test(
+  'a state that makes no sense is refused though its checksum holds, or it is a state',
+  async (t) => {
+    const { pool } = livedIn(t, 20);
+    const path = saved(t, pool);
+    const whole = readFileSync(path);
+    t.ok(signed(Buffer.from(whole)).equals(whole), 'the checksum is CRC-32 as zlib has it');
+    const random = randomly(7);
+    const odd = [0, 1, 3, 4, 255, ROOM, ROOM + 1, 0x7fffffff, 0x80000000, 0xffffffff];
+    const seen = new Map();
+    for (let i = 0; i < 3000; i += 1) {
+      let bytes = Buffer.from(whole);
+      for (let n = random(3); n >= 0; n -= 1) {
+        const at =
+          16 + 4 * random(random(2) ? (HEADER + CLIENT) / 4 - 4 : ((bytes.length - 24) / 4) | 0);
+        if (random(3)) bytes.writeUInt32LE(odd[random(odd.length)], at);
+        else bytes[at + random(4)] ^= 1 << random(8);
+      }
+      if (random(8) === 0) bytes = bytes.subarray(0, HEADER + random(bytes.length - HEADER));
+      writeFileSync(path, signed(bytes));
+      const fresh = new Pool({ ...readOptions([]), capacity: ROOM, lease: 3600 });
+      try {
+        fresh.load(path, ANY_SIZE);
+        seen.set('taken', (seen.get('taken') ?? 0) + 1);
+        const { thrown, acked, waiting, lost } = fresh.status();
+        assert.equal(
+          BigInt.asUintN(64, BigInt(thrown)) > 2n ** 53n || thrown === acked + waiting + lost,
+          true,
+          'the law'
+        );
+      } catch (error) {
+        assert.match(error.message, /^it(s| has| is| ends| needs) |^a (client|sprite) in it /);
+        seen.set(error.message.replace(/\d+/g, 'N'), (seen.get(error.message) ?? 0) + 1);
+      } finally {
+        fresh.close();
+      }
     }
-    if (random(8) === 0) bytes = bytes.subarray(0, HEADER + random(bytes.length - HEADER));
-    writeFileSync(path, signed(bytes));
-    const fresh = new Pool({ ...readOptions([]), capacity: ROOM, lease: 3600 });
-    try {
-      fresh.load(path, ANY_SIZE);
-      seen.set('taken', (seen.get('taken') ?? 0) + 1);
-      const { thrown, acked, waiting, lost } = fresh.status();
-      assert.equal(BigInt.asUintN(64, BigInt(thrown)) > 2n ** 53n || thrown === acked + waiting + lost,
-        true, 'the law');
-    } catch (error) {
-      assert.match(error.message, /^it(s| has| is| ends| needs) |^a (client|sprite) in it /);
-      seen.set(error.message.replace(/\d+/g, 'N'), (seen.get(error.message) ?? 0) + 1);
-    } finally {
-      fresh.close();
+    t.comment([...seen.keys()]);
+    for (const why of [
+      'it ends too early',
+      'a client in it makes no sense',
+      'taken',
+      'a sprite in it makes no sense',
+      'its counts do not add up',
+      'it needs a --capacity above N',
+      'its torus does not hold together'
+    ]) {
+      t.ok(seen.has(why), why);
     }
   }
-  t.comment([...seen.keys()]);
-  for (const why of ['it ends too early', 'a client in it makes no sense', 'taken',
-    'a sprite in it makes no sense', 'its counts do not add up', 'it needs a --capacity above N',
-    'its torus does not hold together']) {
-    t.ok(seen.has(why), why);
-  }
-});
+);
 
 t.test('a state larger than allowed is not written, and what was there stays', async (t) => {
   const pool = newPool(t);
@@ -304,12 +371,23 @@ for (const door of DOORS) {
     for (let i = 0; i < 6; i += 1) ids.push(await one.join());
     for (const [i, id] of ids.entries()) {
       for (const edge of EDGES) {
-        t.equal((await one.throw(id, edge, `{"by":${i},"over":"${edge}"}`, `n=${10 + EDGES.indexOf(edge)}`))
-          .status, 202);
+        t.equal(
+          (
+            await one.throw(
+              id,
+              edge,
+              `{"by":${i},"over":"${edge}"}`,
+              `n=${10 + EDGES.indexOf(edge)}`
+            )
+          ).status,
+          202
+        );
       }
     }
     // The first has read and acked two, the second has read without an ack, the others nothing.
-    const { body: { sprites } } = await one.poll(ids[0]);
+    const {
+      body: { sprites }
+    } = await one.poll(ids[0]);
     const acked = sprites[1].seq;
     const first = (await one.poll(ids[0], `ack=${acked}`)).body;
     const second = (await one.poll(ids[1])).body;
@@ -321,7 +399,11 @@ for (const door of DOORS) {
     t.strictSame(readdirSync(directory), ['state.previous'], 'it is taken once');
     t.strictSame(lasting(await two.status()), lasting(last));
     t.equal(problemOf(await two.poll(ids[2], 'ack=1')), 'ack-ahead', 'none of its was ever sent');
-    t.strictSame((await two.poll(ids[0], `ack=${acked}`)).body, first, 'the same with the same seq');
+    t.strictSame(
+      (await two.poll(ids[0], `ack=${acked}`)).body,
+      first,
+      'the same with the same seq'
+    );
     t.strictSame((await two.poll(ids[1])).body, second, 'unacked, they come again');
     for (const id of ids) {
       const answer = await two.throw(id, 'up', '{"by":"again"}', 'n=12');
@@ -329,8 +411,14 @@ for (const door of DOORS) {
     }
     for (const id of ids.slice(2)) {
       const { body } = await two.poll(id);
-      t.strictSame(body.sprites.map(({ seq }) => seq), body.sprites.map((_, i) => i + 1));
-      for (const { from, sprite: { over } } of body.sprites) {
+      t.strictSame(
+        body.sprites.map(({ seq }) => seq),
+        body.sprites.map((_, i) => i + 1)
+      );
+      for (const {
+        from,
+        sprite: { over }
+      } of body.sprites) {
         t.equal(EDGES.indexOf(from), EDGES.indexOf(over) ^ 1);
       }
     }
@@ -370,8 +458,10 @@ for (const door of DOORS) {
     }
     const answers = await Promise.all(parked.map(({ answer }) => answer));
     const retries = answers.map(({ body }) => body.retry);
-    t.ok(retries.every((retry) => Number.isInteger(retry) && retry >= 0 && retry <= 2000 * drain + 1),
-      `milliseconds: ${retries}`);
+    t.ok(
+      retries.every((retry) => Number.isInteger(retry) && retry >= 0 && retry <= 2000 * drain + 1),
+      `milliseconds: ${retries}`
+    );
     t.ok(new Set(retries).size > 20, 'at moments of their own');
     t.ok(Math.max(...retries) - Math.min(...retries) > 500 * drain, 'spread');
     t.strictSame(await one.ended(), { code: 0, signal: null });
@@ -399,7 +489,10 @@ t.test('workers are no hindrance: what came in by them is kept', async (t) => {
   t.equal((await one.throw(id, 'left', '{"a":1}', 'n=5')).status, 202);
   await one.stop();
   const two = await startServer(t, { door: 'native', options });
-  t.strictSame((await two.poll(id)).body.sprites.map((it) => it.sprite), [{ a: 1 }]);
+  t.strictSame(
+    (await two.poll(id)).body.sprites.map((it) => it.sprite),
+    [{ a: 1 }]
+  );
   t.equal((await two.throw(id, 'left', '{"a":1}', 'n=5')).body.state, 'duplicate');
   await two.stop();
 });
@@ -409,10 +502,18 @@ t.test('workers are no hindrance: what came in by them is kept', async (t) => {
 /** Runs a server that can't start; `command` may come before it. */
 async function startAndEnd(options, command = []) {
   const all = { port: 0, host: '127.0.0.1', ...QUICK, ...options };
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', ...command, process.execPath,
-    `${ROOT}bin/sprites`,
-    ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
-  ], { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      ...command,
+      process.execPath,
+      `${ROOT}bin/sprites`,
+      ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
+    ],
+    { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] }
+  );
   const patience = setTimeout(() => child.kill('SIGKILL'), 30000);
   const [says, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]);
   clearTimeout(patience);
@@ -420,10 +521,10 @@ async function startAndEnd(options, command = []) {
 }
 
 /** Root is held to the permissions of files only without these. */
-const AS_ANYBODY = process.getuid() === 0
-  ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : [];
+const AS_ANYBODY =
+  process.getuid() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : [];
 
-t.test('a state that can\'t be used is refused in one line, and left as it is', async (t) => {
+t.test("a state that can't be used is refused in one line, and left as it is", async (t) => {
   const { pool, ids } = livedIn(t, 20);
   const whole = readFileSync(saved(t, pool));
   const change = (at, value) => {
@@ -441,16 +542,24 @@ t.test('a state that can\'t be used is refused in one line, and left as it is', 
     'a file with a bit flipped': [Buffer.from(whole).fill(whole[500] ^ 4, 500, 501), /is damaged/],
     'a newer version': [change(VERSION, 2), /version 2, and this program reads up to 1: start the/],
     'a newer version with a checksum of its own': [
-      Buffer.concat([change(VERSION, 2), Buffer.alloc(4)]), /version 2, and this program reads up to 1/],
+      Buffer.concat([change(VERSION, 2), Buffer.alloc(4)]),
+      /version 2, and this program reads up to 1/
+    ],
     'a version before the first': [change(VERSION, 0), /unknown version/],
     'another byte order': [swapped, /another byte order/],
     'another byte order, and a checksum': [change(BYTE_ORDER, 0x04030201), /another byte order/],
     'more clients than there is room for': [whole, / --capacity /, { capacity: 5 }],
     'a record beyond the room there is': [
-      whole, /needs a --capacity above/, { capacity: ids.length }],
-    'more bytes than allowed': [whole, /has \d+ bytes, and --state-bytes allows 1024/,
-      { 'state-bytes': 1024 }],
-    'a file that can\'t be read': [whole, /EACCES|ermission denied/, {}, 0o000]
+      whole,
+      /needs a --capacity above/,
+      { capacity: ids.length }
+    ],
+    'more bytes than allowed': [
+      whole,
+      /has \d+ bytes, and --state-bytes allows 1024/,
+      { 'state-bytes': 1024 }
+    ],
+    "a file that can't be read": [whole, /EACCES|ermission denied/, {}, 0o000]
   };
   for (const [name, [bytes, line, options = {}, mode = 0o600]] of Object.entries(cases)) {
     const directory = t.testdir({ state: bytes });
@@ -458,7 +567,11 @@ t.test('a state that can\'t be used is refused in one line, and left as it is', 
     chmodSync(state, mode);
     const { says, code } = await startAndEnd({ state, ...options }, mode === 0 ? AS_ANYBODY : []);
     t.equal(code, 1, name);
-    t.match(says, new RegExp(`^sprites: --state ${state} is not used, and left as it is: .+\n$`), name);
+    t.match(
+      says,
+      new RegExp(`^sprites: --state ${state} is not used, and left as it is: .+\n$`),
+      name
+    );
     t.match(says, line, name);
     t.strictSame(readdirSync(directory), ['state'], name);
     chmodSync(state, 0o600);
@@ -489,7 +602,10 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
   const { says, code } = await startAndEnd({ state, port: other.address().port });
   other.close();
   t.equal(code, 1);
-  t.match(says, /^sprites: 127\.0\.0\.1:\d+ is taken by another program: choose another port by --port\n$/);
+  t.match(
+    says,
+    /^sprites: 127\.0\.0\.1:\d+ is taken by another program: choose another port by --port\n$/
+  );
   t.strictSame(readdirSync(directory), ['state']);
   t.ok(readFileSync(state).equals(bytes));
   const server = await startServer(t, { options: { ...QUICK, state } });
@@ -497,7 +613,7 @@ t.test('a start that fails later leaves the state for the next', async (t) => {
   await server.stop();
 });
 
-t.test('a directory that can\'t be written to is found out at the start', async (t) => {
+t.test("a directory that can't be written to is found out at the start", async (t) => {
   const directory = t.testdir({ locked: {} });
   const missing = await startAndEnd({ state: join(directory, 'nowhere', 'state') });
   t.equal(missing.code, 1);
@@ -537,7 +653,9 @@ t.test('a state that grows too large for --state-bytes is said to be lost', asyn
 function smallDisk(t) {
   const directory = mkdtempSync(join(tmpdir(), 'sprites-disk-'));
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory], { stdio: 'ignore' });
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory], {
+      stdio: 'ignore'
+    });
     t.teardown(() => {
       execFileSync('umount', [directory]);
       rmSync(directory, { recursive: true });
@@ -550,12 +668,22 @@ function smallDisk(t) {
 }
 
 for (const [name, line, place, fill] of [
-  ['a limit on the size of files', /EFBIG|too large/i, (t) => t.testdir(), (server) => {
-    execFileSync('prlimit', ['--pid', server.pid, '--fsize=4096']);
-  }],
-  ['a disk that is full', /ENOSPC|no space/i, smallDisk, (server, directory) => {
-    writeFileSync(join(directory, 'filling'), Buffer.alloc(48 * 1024));
-  }]
+  [
+    'a limit on the size of files',
+    /EFBIG|too large/i,
+    (t) => t.testdir(),
+    (server) => {
+      execFileSync('prlimit', ['--pid', server.pid, '--fsize=4096']);
+    }
+  ],
+  [
+    'a disk that is full',
+    /ENOSPC|no space/i,
+    smallDisk,
+    (server, directory) => {
+      writeFileSync(join(directory, 'filling'), Buffer.alloc(48 * 1024));
+    }
+  ]
 ]) {
   t.test(`${name} while saving is told, and leaves no half of a state`, async (t) => {
     const directory = place(t);

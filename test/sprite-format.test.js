@@ -7,7 +7,7 @@ import {
   SpriteError,
   decodeDataUrl,
   readSprite,
-  writeSprite,
+  writeSprite
 } from '../lib/page/sprite.js';
 
 const read = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
@@ -43,7 +43,7 @@ for (const { name, json, ok, schema: passes = ok } of vectors) {
       const sprite = readSprite(parsed.value);
       t.same(
         Object.keys(sprite).filter((key) => !(key in schema.properties)),
-        [],
+        []
       );
       t.ok(validate(sprite));
       t.ok(validate(JSON.parse(writeSprite(sprite))), 'and what is written of it again');
@@ -66,7 +66,7 @@ t.test('what JSON cannot say is refused too', async (t) => {
     { ...good, speed: [0, -Infinity] },
     { ...good, speed: new Array(2) },
     { ...good, at: new Number(0.5) },
-    { ...good, id: new String('a') },
+    { ...good, id: new String('a') }
   ]) {
     t.throws(() => readSprite(bad), SpriteError);
   }
@@ -82,7 +82,7 @@ t.test('what is read is a sprite of its own: the given one can change afterwards
 t.test('an error says which member, and what it should be', async (t) => {
   t.throws(() => readSprite({ id: 'a', picture: 'ball', at: 2, speed: [0, 0] }), {
     member: 'at',
-    message: 'at must be a number from 0 to 1',
+    message: 'at must be a number from 0 to 1'
   });
   t.throws(() => readSprite(7), { message: 'a sprite must be an object' });
 });
@@ -95,7 +95,7 @@ t.test('writing brings numbers into their bounds and refuses the rest', async (t
     picture: 'star',
     at: 1,
     speed: [0, 0.333333],
-    name: 'x',
+    name: 'x'
   });
   t.throws(() => writeSprite({ ...sprite, id: '' }), SpriteError);
   t.throws(() => writeSprite({ ...sprite, at: NaN }), SpriteError);
@@ -117,7 +117,7 @@ t.test('a largest sprite of all fits the default throw of 16384 bytes', async (t
     picture: `data:image/jpeg;base64,${head.padEnd(11_976, 'A')}`,
     at: 0.123456,
     speed: [12.345678, -12.345678],
-    name: '\u0001'.repeat(40),
+    name: '\u0001'.repeat(40)
   };
   t.ok(Buffer.byteLength(writeSprite(sprite)) < 16_384);
 });

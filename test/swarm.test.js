@@ -25,9 +25,20 @@ const PAGE_BITS = 65536;
 
 function start(t, args, { files } = {}) {
   const limit = files ? `ulimit -n ${files} && ` : '';
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', 'sh', '-c', `${limit}exec "$0" "$@"`,
-    process.execPath, join(ROOT, 'bin/sprites-swarm'), ...args.map(String)],
-  { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      'sh',
+      '-c',
+      `${limit}exec "$0" "$@"`,
+      process.execPath,
+      join(ROOT, 'bin/sprites-swarm'),
+      ...args.map(String)
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] }
+  );
   const out = text(child.stdout);
   const err = text(child.stderr);
   const ended = once(child, 'close');
@@ -71,11 +82,21 @@ t.test('buckets are a thousandth of their value wide, and follow one another', a
   t.equal(highestOf(34000) > 3600e9, true, 'an hour fits');
 });
 
-t.test('engines\' histograms add up', async (t) => {
-  const one = [[10, 90], [bucketOf(5e6), 5]];
-  const two = [[10, 3], [bucketOf(9e6), 2]];
+t.test("engines' histograms add up", async (t) => {
+  const one = [
+    [10, 90],
+    [bucketOf(5e6), 5]
+  ];
+  const two = [
+    [10, 3],
+    [bucketOf(9e6), 2]
+  ];
   const merged = new Histogram().add(one).add(two);
-  t.same(merged.buckets(), [[10, 93], [bucketOf(5e6), 5], [bucketOf(9e6), 2]]);
+  t.same(merged.buckets(), [
+    [10, 93],
+    [bucketOf(5e6), 5],
+    [bucketOf(9e6), 2]
+  ]);
   t.match(merged.summary(), { count: 100, p50: 0.00001, p90: 0.00001 });
   t.ok(Math.abs(merged.summary().p99 - 9) < 0.01);
 });
@@ -107,13 +128,22 @@ t.test('a page without bytes is full', async (t) => {
 });
 
 t.test('frames come out whole, however the pipe cuts them', async (t) => {
-  const wire = Buffer.from('{"type":"tick","bytes":0}\n{"type":"page","bytes":3}\na\nb' +
-    '{"type":"z","bytes":0}\n');
+  const wire = Buffer.from(
+    '{"type":"tick","bytes":0}\n{"type":"page","bytes":3}\na\nb' + '{"type":"z","bytes":0}\n'
+  );
   for (let size = 1; size <= wire.length; size++) {
     const seen = [];
     const reader = new FrameReader(({ type }, bytes) => seen.push([type, bytes.toString()]));
     for (let at = 0; at < wire.length; at += size) reader.push(wire.subarray(at, at + size));
-    t.same(seen, [['tick', ''], ['page', 'a\nb'], ['z', '']], `by ${size} bytes`);
+    t.same(
+      seen,
+      [
+        ['tick', ''],
+        ['page', 'a\nb'],
+        ['z', '']
+      ],
+      `by ${size} bytes`
+    );
   }
 });
 
@@ -122,23 +152,34 @@ t.test('what a host must have is worked out before anything is opened', async (t
   const wish = { clients: 50000, lanes: 64, ramp: 5000, address: '127.0.0.1' };
   const { engines, sources } = plan(wish, host);
   t.equal(engines.length, 3);
-  t.equal(engines.reduce((sum, { clients }) => sum + clients, 0), 50000);
-  t.same(engines.map(({ firstClient }) => firstClient), [0, 16667, 33334]);
-  t.ok(sources * host.ports / 2 >= 50064);
+  t.equal(
+    engines.reduce((sum, { clients }) => sum + clients, 0),
+    50000
+  );
+  t.same(
+    engines.map(({ firstClient }) => firstClient),
+    [0, 16667, 33334]
+  );
+  t.ok((sources * host.ports) / 2 >= 50064);
   const million = plan({ ...wish, clients: 1e6 }, { ...host, files: 3e6 });
   t.equal(million.engines.length, 1);
   t.ok(million.sources >= 1e6 / 8000);
-  t.throws(() => plan({ ...wish, processes: 1 }, host),
-    { message: /needs 50080 open files and may have 20000.*ulimit -n 50080.*--processes 3/ });
-  t.throws(() => plan({ ...wish, address: '192.0.2.1' }, host),
-    { message: /ports: 50064 .*28232 ports.*sysctl -w net.ipv4.ip_local_port_range="1024 65535"/ });
-  t.throws(() => plan({ ...wish, clients: 1e5, address: '192.0.2.1' }, host),
-    { message: /over 2 hosts/ });
-  t.throws(() => plan(wish, { ...host, memory: 1e8 }),
-    { message: /memory: 50064 connections take/ });
+  t.throws(() => plan({ ...wish, processes: 1 }, host), {
+    message: /needs 50080 open files and may have 20000.*ulimit -n 50080.*--processes 3/
+  });
+  t.throws(() => plan({ ...wish, address: '192.0.2.1' }, host), {
+    message: /ports: 50064 .*28232 ports.*sysctl -w net.ipv4.ip_local_port_range="1024 65535"/
+  });
+  t.throws(() => plan({ ...wish, clients: 1e5, address: '192.0.2.1' }, host), {
+    message: /over 2 hosts/
+  });
+  t.throws(() => plan(wish, { ...host, memory: 1e8 }), {
+    message: /memory: 50064 connections take/
+  });
   t.throws(() => plan(wish, { ...host, systemFiles: 1000 }), { message: /sysctl -w fs.file-max=/ });
-  t.throws(() => plan({ ...wish, clients: 2e6 }, { ...host, files: 1024 }),
-    { message: /files: each of 64 engines/ });
+  t.throws(() => plan({ ...wish, clients: 2e6 }, { ...host, files: 1024 }), {
+    message: /files: each of 64 engines/
+  });
 });
 
 t.test('the help has every option, and wrong ones are told apart', async (t) => {
@@ -156,21 +197,45 @@ t.test('the help has every option, and wrong ones are told apart', async (t) => 
 
 t.test('an interruption lasts until all but one in a hundred are back', async (t) => {
   const seen = new Interruptions(1000);
-  const looks = [[1, 1000], [2, 995], [3, 400], [4, 0], [5, 900], [6.5, 990], [7, 985]];
+  const looks = [
+    [1, 1000],
+    [2, 995],
+    [3, 400],
+    [4, 0],
+    [5, 900],
+    [6.5, 990],
+    [7, 985]
+  ];
   for (const [at, parked] of looks) seen.see(at, parked);
-  t.same(seen.list, [{ at: 3, lowest: 0, seconds: 3.5 }, { at: 7, lowest: 985, seconds: null }]);
+  t.same(seen.list, [
+    { at: 3, lowest: 0, seconds: 3.5 },
+    { at: 7, lowest: 985, seconds: null }
+  ]);
 });
 
 t.test('park opens its clients, holds them and leaves', async (t) => {
   const server = await startServer(t);
-  const child = start(t, ['park', 300, '--port', server.port, '--time', 2, '--json',
-    '--processes', 2]);
+  const child = start(t, [
+    'park',
+    300,
+    '--port',
+    server.port,
+    '--time',
+    2,
+    '--json',
+    '--processes',
+    2
+  ]);
   const { code, out } = await child.result();
   const result = JSON.parse(out);
   t.equal(code, 0);
   t.match(result, {
-    opened: { clients: 300, wanted: 300 }, parkedByServer: 300, faults: [], interruptions: [],
-    engines: { processes: 2 }, connections: { joined: 300, left: 300, closed: 0 }
+    opened: { clients: 300, wanted: 300 },
+    parkedByServer: 300,
+    faults: [],
+    interruptions: [],
+    engines: { processes: 2 },
+    connections: { joined: 300, left: 300, closed: 0 }
   });
   t.match(await server.status(), { clients: 0, parked: 0, joined: 300, left: 300 });
 });
@@ -184,8 +249,16 @@ t.test('with --stay the clients just go', async (t) => {
 
 t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port,
-    ['throw', 200, '--rate', 400, '--time', 2, '--size', 500]);
+  const { code, result } = await swarm(t, server.port, [
+    'throw',
+    200,
+    '--rate',
+    400,
+    '--time',
+    2,
+    '--size',
+    500
+  ]);
   t.equal(code, 0, result.faults.join());
   const due = result.account.sent + result.throwing.behind;
   t.ok(due >= 790 && due <= 801, `${due} of 800`);
@@ -197,15 +270,23 @@ t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) 
 
 t.test('throw in a closed loop, over two engines', async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 0 } });
-  const { code, result } = await swarm(t, server.port,
-    ['throw', 100, '--throwers', 6, '--time', 1, '--processes', 2]);
+  const { code, result } = await swarm(t, server.port, [
+    'throw',
+    100,
+    '--throwers',
+    6,
+    '--time',
+    1,
+    '--processes',
+    2
+  ]);
   t.equal(code, 0, result.faults.join());
   t.ok(result.account.received > 100);
   t.equal(result.account.missing, 0);
   checkAccount(t, result);
 });
 
-t.test('throwers keep to the server\'s Retry-After', async (t) => {
+t.test("throwers keep to the server's Retry-After", async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 10 } });
   const { code, result } = await swarm(t, server.port, ['throw', 20, '--throwers', 2, '--time', 2]);
   t.equal(code, 0, result.faults.join());
@@ -223,8 +304,16 @@ t.test('one client alone catches what it throws', async (t) => {
 
 t.test('the probe has percentiles of its own', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port,
-    ['latency', 50, '--rate', 100, '--time', 2, '--probe-rate', 20]);
+  const { code, result } = await swarm(t, server.port, [
+    'latency',
+    50,
+    '--rate',
+    100,
+    '--time',
+    2,
+    '--probe-rate',
+    20
+  ]);
   t.equal(code, 0, result.faults.join());
   t.ok(result.latency.probe.count >= 30 && result.latency.probe.count <= 42);
   t.equal(result.opened.wanted, 66);
@@ -304,12 +393,24 @@ function missingSeven(facts) {
   return resultOf({
     options: { command: 'throw', clients: 100, throwing: 'closed', throwers: 1, seed: 1 },
     facts: {
-      phases: {}, plan: { engines: [1], sources: 0 }, opened: { clients: 100, wanted: 100 },
-      serverParked: 100, before: { ...status, clients: 0, thrown: 0, acked: 0 },
-      drained: status, after: status, ours: 100, throwing: {}, ...facts
+      phases: {},
+      plan: { engines: [1], sources: 0 },
+      opened: { clients: 100, wanted: 100 },
+      serverParked: 100,
+      before: { ...status, clients: 0, thrown: 0, acked: 0 },
+      drained: status,
+      after: status,
+      ours: 100,
+      throwing: {},
+      ...facts
     },
-    tally: new Tally(10), account: { missing: 7, unconfirmed: 0, examples: ['0/1'] },
-    engineDoubles: 0, interruptions: [], deaths: [], interrupted: false, accounted: true
+    tally: new Tally(10),
+    account: { missing: 7, unconfirmed: 0, examples: ['0/1'] },
+    engineDoubles: 0,
+    interruptions: [],
+    deaths: [],
+    interrupted: false,
+    accounted: true
   });
 }
 
@@ -320,8 +421,10 @@ t.test('what is missing is excused by strangers alone, and only by a law that ho
   t.match(missingSeven({}), { account: missing, faults: [/^7 sprites are missing/] });
   t.match(missingSeven({ ours: 101 }).account, missing, 'one of them left meanwhile');
   t.match(missingSeven({ drained: status }), { account: excused, faults: { length: 0 } });
-  t.match(missingSeven({ drained: { ...status, acked: 995, lost: 5 } }),
-    { account: { missing: 5, landedElsewhere: 2 }, faults: [/^5 sprites are missing/] });
+  t.match(missingSeven({ drained: { ...status, acked: 995, lost: 5 } }), {
+    account: { missing: 5, landedElsewhere: 2 },
+    faults: [/^5 sprites are missing/]
+  });
   t.match(missingSeven({ drained: { ...status, acked: 900 } }).account, missing);
   t.match(missingSeven({ drained: null }).account, missing);
 });
@@ -363,12 +466,20 @@ t.test('a sprite that comes in changed is an error', async (t) => {
   t.ok(result.account.mangled === 2, `${result.account.mangled} of ${changes}`);
 });
 
-t.test('sprites that land at others\' clients are not missing', async (t) => {
+t.test("sprites that land at others' clients are not missing", async (t) => {
   const server = await startServer(t);
   const stayed = await swarm(t, server.port, ['park', 40, '--time', 0.2, '--stay']);
   t.equal(stayed.code, 0);
-  const { code, result } = await swarm(t, server.port,
-    ['throw', 40, '--rate', 100, '--time', 1, '--drain', 0.5]);
+  const { code, result } = await swarm(t, server.port, [
+    'throw',
+    40,
+    '--rate',
+    100,
+    '--time',
+    1,
+    '--drain',
+    0.5
+  ]);
   t.equal(code, 0, result.faults.join());
   t.ok(result.account.landedElsewhere > 0);
   t.equal(result.account.missing, 0);
@@ -376,8 +487,17 @@ t.test('sprites that land at others\' clients are not missing', async (t) => {
 
 t.test('a signal stops it with the account so far', async (t) => {
   const server = await startServer(t);
-  const child = start(t, ['throw', 50, '--rate', 100, '--time', 600, '--port', server.port,
-    '--json']);
+  const child = start(t, [
+    'throw',
+    50,
+    '--rate',
+    100,
+    '--time',
+    600,
+    '--port',
+    server.port,
+    '--json'
+  ]);
   await thrown(server, 20);
   child.kill('SIGINT');
   const { code, out } = await child.result();
@@ -394,8 +514,19 @@ async function thrown(server, count) {
 
 t.test('a second signal ends it at once', async (t) => {
   const server = await startServer(t);
-  const child = start(t, ['throw', 50, '--rate', 100, '--time', 600, '--drain', 600,
-    '--port', server.port, '--json']);
+  const child = start(t, [
+    'throw',
+    50,
+    '--rate',
+    100,
+    '--time',
+    600,
+    '--drain',
+    600,
+    '--port',
+    server.port,
+    '--json'
+  ]);
   await thrown(server, 20);
   server.child.kill('SIGSTOP');
   child.kill('SIGTERM');
@@ -409,8 +540,17 @@ t.test('a second signal ends it at once', async (t) => {
 
 t.test('an engine that dies ends the run, by name', async (t) => {
   const server = await startServer(t);
-  const child = start(t, ['park', 20, '--time', 600, '--processes', 2, '--port', server.port,
-    '--json']);
+  const child = start(t, [
+    'park',
+    20,
+    '--time',
+    600,
+    '--processes',
+    2,
+    '--port',
+    server.port,
+    '--json'
+  ]);
   while ((await server.status()).parked < 20) await turn();
   const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
   process.kill(Number(children.split(' ')[1]), 'SIGKILL');
@@ -421,8 +561,11 @@ t.test('an engine that dies ends the run, by name', async (t) => {
 
 t.test('too few files: it says what it needs and how to get it', async (t) => {
   const server = await startServer(t);
-  const { code, out, err } = await start(t,
-    ['park', 1000, '--processes', 1, '--port', server.port], { files: 200 }).result();
+  const { code, out, err } = await start(
+    t,
+    ['park', 1000, '--processes', 1, '--port', server.port],
+    { files: 200 }
+  ).result();
   t.equal(code, 2);
   t.equal(out, '');
   t.match(err, /needs 1032 open files and may have 200\. To lift it: ulimit -n 1032/);
@@ -430,8 +573,9 @@ t.test('too few files: it says what it needs and how to get it', async (t) => {
 
 t.test('too few files for one process: it takes more processes', async (t) => {
   const server = await startServer(t);
-  const { code, result } =
-    await swarm(t, server.port, ['park', 400, '--time', 0.2], { files: 200 });
+  const { code, result } = await swarm(t, server.port, ['park', 400, '--time', 0.2], {
+    files: 200
+  });
   t.equal(code, 0, result.faults.join());
   t.ok(result.engines.processes >= 3);
   t.equal(result.parkedByServer, 400);
@@ -446,8 +590,9 @@ t.test('too few files for one process: it takes more processes', async (t) => {
  */
 function startEngine(t, options) {
   const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-  const child = spawn(join(ROOT, 'native/build/Release/swarm'), given,
-    { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(join(ROOT, 'native/build/Release/swarm'), given, {
+    stdio: ['pipe', 'pipe', 'inherit']
+  });
   t.teardown(() => child.kill('SIGKILL'));
   child.stdin.on('error', () => {}); // its end is told by 'close'
   let look = () => {};
@@ -457,14 +602,15 @@ function startEngine(t, options) {
   return {
     pid: child.pid,
     tell: (line) => child.stdin.write(`${line}\n`),
-    until: (done) => new Promise((resolve, reject) => {
-      let last;
-      look = (tick) => {
-        last = tick;
-        if (done(tick)) resolve(tick);
-      };
-      ended.then(() => reject(new Error(`ended too early, at ${JSON.stringify(last)}`)), reject);
-    })
+    until: (done) =>
+      new Promise((resolve, reject) => {
+        let last;
+        look = (tick) => {
+          last = tick;
+          if (done(tick)) resolve(tick);
+        };
+        ended.then(() => reject(new Error(`ended too early, at ${JSON.stringify(last)}`)), reject);
+      })
   };
 }
 
@@ -475,9 +621,16 @@ function setFiles(pid, files) {
 t.test('lanes without files try again by their backoff, and come up when there are', async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 0 } });
   const lanes = 8;
-  const engine = startEngine(t, { port: server.port, clients: 5, lanes, throwing: 'rate', rate: 200,
+  const engine = startEngine(t, {
+    port: server.port,
+    clients: 5,
+    lanes,
+    throwing: 'rate',
+    rate: 200,
     // Shorter than an answer is waited for, 30 s: a lane that waits that long is too late.
-    limit: 25, tick: 50 });
+    limit: 25,
+    tick: 50
+  });
   engine.tell('open');
   await engine.until(({ parked }) => parked === 5);
   setFiles(engine.pid, 4);
@@ -504,8 +657,18 @@ t.test('where no server is, it says so', async (t) => {
 t.test('the report is one file that fetches nothing', async (t) => {
   const server = await startServer(t);
   const file = join(t.testdir(), 'report.html');
-  const { code, out, err } = await start(t, ['throw', 50, '--rate', 100, '--time', 1,
-    '--port', server.port, '--report', file]).result();
+  const { code, out, err } = await start(t, [
+    'throw',
+    50,
+    '--rate',
+    100,
+    '--time',
+    1,
+    '--port',
+    server.port,
+    '--report',
+    file
+  ]).result();
   t.equal(code, 0, err);
   t.match(out, /^received +[0-9]+, 0 resent, 0 repeated, 0 missing$/m);
   const html = readFileSync(file, 'utf8');
@@ -518,13 +681,26 @@ t.test('the report is one file that fetches nothing', async (t) => {
 t.test('the report shows a fault as one, and trusts no text', async (t) => {
   const latency = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
   const html = reportOf({
-    command: 'park', started: '2026-01-01T00:00:00.000Z', seconds: 3, clients: 10,
+    command: 'park',
+    started: '2026-01-01T00:00:00.000Z',
+    seconds: 3,
+    clients: 10,
     target: { host: '<b>', port: 1, transientPort: 1 },
     opened: { clients: 9, wanted: 10, seconds: 1, perSecond: 9 },
-    latency: { arrival: latency, answer: latency, probe: latency }, account: { sent: 0 },
-    faults: ['9 of 10 clients got parked'], remarks: ['<script>'], series: [], phases: {},
-    curves: { arrival: [], answer: [], probe: [] }, interruptions: [], engines: {}, connections: {},
-    problems: { 'torus-full': 3 }, connectErrors: {}, server: null, parkedByServer: null
+    latency: { arrival: latency, answer: latency, probe: latency },
+    account: { sent: 0 },
+    faults: ['9 of 10 clients got parked'],
+    remarks: ['<script>'],
+    series: [],
+    phases: {},
+    curves: { arrival: [], answer: [], probe: [] },
+    interruptions: [],
+    engines: {},
+    connections: {},
+    problems: { 'torus-full': 3 },
+    connectErrors: {},
+    server: null,
+    parkedByServer: null
   });
   t.match(html, /class="verdict bad">One fault/);
   t.match(html, /3 torus-full/);

@@ -26,9 +26,27 @@ function temporary(t) {
 
 /** Makes `NAME.cert` and `NAME.key`. */
 function certificate(dir, name) {
-  const { status, stderr } = spawnSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt',
-    'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2', '-subj', `/CN=${name}`, '-keyout',
-    path.join(dir, `${name}.key`), '-out', path.join(dir, `${name}.cert`)], { encoding: 'utf8' });
+  const { status, stderr } = spawnSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      `/CN=${name}`,
+      '-keyout',
+      path.join(dir, `${name}.key`),
+      '-out',
+      path.join(dir, `${name}.cert`)
+    ],
+    { encoding: 'utf8' }
+  );
   if (status !== 0) throw new Error(stderr);
 }
 
@@ -43,8 +61,12 @@ async function soon(holds, what) {
 
 /** What a server has logged, by its messages. */
 function logged(server, message) {
-  return Buffer.concat(server.errors).toString().split('\n').filter(Boolean)
-    .map((line) => JSON.parse(line)).filter(({ msg }) => msg === message);
+  return Buffer.concat(server.errors)
+    .toString()
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === message);
 }
 
 // ---- SIGUSR2 ------------------------------------------------------------------------------------
@@ -64,8 +86,11 @@ for (const door of DOORS) {
     }
     await first.stop();
     const second = await startServer(t, { door, options });
-    t.strictSame((await second.poll(id)).body.sprites.map(({ sprite }) => sprite),
-      [{ kept: true }], 'the state is there');
+    t.strictSame(
+      (await second.poll(id)).body.sprites.map(({ sprite }) => sprite),
+      [{ kept: true }],
+      'the state is there'
+    );
     await second.leave(id);
     await second.stop();
   });
@@ -74,13 +99,30 @@ for (const door of DOORS) {
 /** Whether a process has a listener for a signal. */
 function listensFor(pid, number) {
   const [, mask] = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
-  return (BigInt(`0x${mask}`) >> BigInt(number - 1) & 1n) === 1n;
+  return ((BigInt(`0x${mask}`) >> BigInt(number - 1)) & 1n) === 1n;
 }
 
 t.test('SIGUSR2 while it starts is no end either', async (t) => {
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, `${ROOT}bin/sprites`,
-    '--port', '0', '--host', '127.0.0.1', '--drain', '0', '--workers', '2', '--transient-port', '0'
-  ], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      `${ROOT}bin/sprites`,
+      '--port',
+      '0',
+      '--host',
+      '127.0.0.1',
+      '--drain',
+      '0',
+      '--workers',
+      '2',
+      '--transient-port',
+      '0'
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] }
+  );
   t.teardown(() => child.kill('SIGKILL'));
   const said = Promise.all([text(child.stdout), text(child.stderr)]);
   const ended = once(child, 'exit');
@@ -103,7 +145,8 @@ async function startTls(t, { door, options = {} } = {}) {
   copyFileSync(path.join(dir, 'old.cert'), cert);
   copyFileSync(path.join(dir, 'old.key'), key);
   const server = await startServer(t, {
-    door, options: { 'tls-cert': cert, 'tls-key': key, 'tls-port': 0, drain: 0, ...options }
+    door,
+    options: { 'tls-cert': cert, 'tls-key': key, 'tls-port': 0, drain: 0, ...options }
   });
   const tells = () => server.lines.find((line) => line.startsWith('TLS is served on'));
   await soon(tells, 'it tells the port');
@@ -113,7 +156,11 @@ async function startTls(t, { door, options = {} } = {}) {
 /** A connection by TLS: a wire, and whose certificate it was shown. */
 async function secure(port, localAddress = '127.0.0.1') {
   const socket = connect({
-    port, host: '127.0.0.1', localAddress, rejectUnauthorized: false, allowHalfOpen: true
+    port,
+    host: '127.0.0.1',
+    localAddress,
+    rejectUnauthorized: false,
+    allowHalfOpen: true
   });
   await once(socket, 'secureConnect');
   return Object.assign(new Wire(socket), { shown: socket.getPeerCertificate().subject.CN });
@@ -156,8 +203,11 @@ for (const door of DOORS) {
       t.strictSame([here.status, here.bytes], [there.status, there.bytes]);
     }
     const { answer } = await server.park(id);
-    t.equal((await ask(wire, 'POST', `/throw/${id}/up`, { body: '{"x":1}' })).body.state,
-      'delivered', 'a throw by TLS reaches a poll without');
+    t.equal(
+      (await ask(wire, 'POST', `/throw/${id}/up`, { body: '{"x":1}' })).body.state,
+      'delivered',
+      'a throw by TLS reaches a poll without'
+    );
     t.equal((await answer).body.sprites[0].from, 'down');
     const parked = await server.park(id, 'ack=1', wire);
     t.equal((await server.throw(id, 'left')).body.state, 'delivered', 'and the other way around');
@@ -193,7 +243,10 @@ t.test('a new certificate is for new handshakes, and drops nobody', async (t) =>
   const wire = await secure(server.tls);
   t.equal(wire.shown, 'old');
   const { answer } = await server.park(id, '', wire);
-  for (const [times, name] of [[1, 'new'], [2, 'old']]) {
+  for (const [times, name] of [
+    [1, 'new'],
+    [2, 'old']
+  ]) {
     install(server, name);
     server.child.kill('SIGUSR2');
     await soon(() => logged(server, READ_ANEW).length === times, 'it is read');
@@ -201,7 +254,10 @@ t.test('a new certificate is for new handshakes, and drops nobody', async (t) =>
     t.equal((await server.status()).parked, 1, 'who is parked stays');
   }
   await server.throw(id, 'left', '{"still":"here"}');
-  t.strictSame((await answer).body.sprites.map(({ sprite }) => sprite), [{ still: 'here' }]);
+  t.strictSame(
+    (await answer).body.sprites.map(({ sprite }) => sprite),
+    [{ still: 'here' }]
+  );
   t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204, 'and goes on being served');
   await wire.destroy();
   await server.leaveNothing();
@@ -243,13 +299,13 @@ t.test('SIGTERM answers a poll parked over TLS', async (t) => {
 
 t.test('who connects and begins no handshake is bounded, and does not stay', async (t) => {
   const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 2 } });
-  const wires = await Promise.all(Array.from({ length: 200 }, () => (
-    silent(server.tls, '127.0.0.9')
-  )));
+  const wires = await Promise.all(
+    Array.from({ length: 200 }, () => silent(server.tls, '127.0.0.9'))
+  );
   // Were the machine so slow that the first have left before the last come, some more are taken.
-  await server.until(({ connectionsRefused, tlsConnections }) => (
-    connectionsRefused > 100 && tlsConnections <= 5
-  ));
+  await server.until(
+    ({ connectionsRefused, tlsConnections }) => connectionsRefused > 100 && tlsConnections <= 5
+  );
   t.equal((await secure(server.tls)).shown, 'old', 'another address is still welcome');
   await Promise.all(wires.map((wire) => wire.closed()));
   const counted = await secure(server.tls, '127.0.0.9');

@@ -8,7 +8,16 @@ import { cmakeBuild, missing, ROOT, tool } from './support/cpp-build.js';
 import { DesktopProgram, Screen } from './support/cpp-screen.js';
 import { ServerProcess } from './support/cpp-server.js';
 import {
-  Browser, drag, holds, hurl, look, noBrowser, noisePng, place, resting, until
+  Browser,
+  drag,
+  holds,
+  hurl,
+  look,
+  noBrowser,
+  noisePng,
+  place,
+  resting,
+  until
 } from './support/page-browser.js';
 import { buildGate, Catcher, refusals } from './support/sprite-gate.js';
 
@@ -18,16 +27,17 @@ import { buildGate, Catcher, refusals } from './support/sprite-gate.js';
  * the build.
  */
 
-const skip = missing({
-  programs: ['cmake', 'g++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
-  packages: ['libcurl', 'sdl2', 'SDL2_image']
-}) || noBrowser();
+const skip =
+  missing({
+    programs: ['cmake', 'g++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
+    packages: ['libcurl', 'sdl2', 'SDL2_image']
+  }) || noBrowser();
 
 t.setTimeout(900_000);
 
 // One color of each picture, as the desktop draws it, that is nowhere else in its window.
-const GLASS = [0x45, 0xC8, 0xF1]; // of the rocket
-const GILL = [0x7F, 0xE3, 0xD2]; // of the fish
+const GLASS = [0x45, 0xc8, 0xf1]; // of the rocket
+const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
 
 const SIZE = { width: 640, height: 480 };
 const WINDOW = { x: 0, y: 0, ...SIZE };
@@ -45,8 +55,13 @@ t.test('pages and a desktop', { skip }, async (t) => {
   async function scene(t, ...args) {
     const server = await ServerProcess.start(t);
     const screen = await Screen.start(t, SIZE);
-    const desktop = new DesktopProgram(t, join(build, 'sprites-desktop'), screen,
-      ['--server', server.url, '--window', `${SIZE.width}x${SIZE.height}+0+0`, ...args]);
+    const desktop = new DesktopProgram(t, join(build, 'sprites-desktop'), screen, [
+      '--server',
+      server.url,
+      '--window',
+      `${SIZE.width}x${SIZE.height}+0+0`,
+      ...args
+    ]);
     await desktop.titled('Sprites - online.*');
     await server.until(({ parked }) => parked === 1);
     /** Opens a page; it has joined, and its own sprite lies low, out of the others' way. */
@@ -62,9 +77,14 @@ t.test('pages and a desktop', { skip }, async (t) => {
       return page;
     };
     /** Takes what is at a point of the window, and throws it over an edge. */
-    const fling = (from, edge) => screen.fling(from, {
-      right: { x: SIZE.width - 40, y: from.y }, down: { x: from.x, y: SIZE.height - 40 }
-    }[edge], { right: { dx: 24 }, down: { dy: 24 } }[edge]);
+    const fling = (from, edge) =>
+      screen.fling(
+        from,
+        { right: { x: SIZE.width - 40, y: from.y }, down: { x: from.x, y: SIZE.height - 40 } }[
+          edge
+        ],
+        { right: { dx: 24 }, down: { dy: 24 } }[edge]
+      );
     return { server, screen, desktop, visit, fling };
   }
 
@@ -172,8 +192,11 @@ t.test('pages and a desktop', { skip }, async (t) => {
     const page = await browser.visit(`${server.url}/`, { viewport: SIZE });
     const catcher = await Catcher.join(server.url);
     await page.waitForFunction(() => document.body.dataset.place === '0 0 1 2');
-    await page.setInputFiles('#file',
-      { name: 'Größe.png', mimeType: 'image/png', buffer: noisePng(300, 200) });
+    await page.setInputFiles('#file', {
+      name: 'Größe.png',
+      mimeType: 'image/png',
+      buffer: noisePng(300, 200)
+    });
     await holds(page, 2);
     await page.focus('#stage');
     await page.keyboard.press('Shift+ArrowRight');
@@ -195,7 +218,10 @@ async function picture(t, { screen, right, below }) {
   if (!process.env.PICTURES) return;
   const dir = t.testdir();
   const file = (name) => join(dir, `${name}.png`);
-  for (const [page, name] of [[right, 'right'], [below, 'below']]) {
+  for (const [page, name] of [
+    [right, 'right'],
+    [below, 'below']
+  ]) {
     // Each its own company.
     for (const key of name === 'right' ? '25' : '32') await page.keyboard.press(key);
     await resting(page);
@@ -205,10 +231,22 @@ async function picture(t, { screen, right, below }) {
   const folder = join(ROOT, 'test/pictures');
   mkdirSync(folder, { recursive: true });
   await tool('montage', [
-    file('desktop'), file('right'), file('below'), '-tile', '2x2', '-geometry', '+6+6',
-    '-background', '#d8d2c4', file('all')
+    file('desktop'),
+    file('right'),
+    file('below'),
+    '-tile',
+    '2x2',
+    '-geometry',
+    '+6+6',
+    '-background',
+    '#d8d2c4',
+    file('all')
   ]);
   await tool('convert', [
-    file('all'), '-strip', '-colors', '255', `png8:${join(folder, 'together.png')}`
+    file('all'),
+    '-strip',
+    '-colors',
+    '255',
+    `png8:${join(folder, 'together.png')}`
   ]);
 }

@@ -70,14 +70,18 @@ const HISTORIES = {
       for (let i = 0; i < 3; i++) rig.join();
       rig.leave(rig.newest());
     }
-  },
+  }
 };
 
-for (const [down, right] of [[0, 0], [0, 1], [1, 0], [1, 1]]) {
+for (const [down, right] of [
+  [0, 0],
+  [0, 1],
+  [1, 0],
+  [1, 1]
+]) {
   const name = `the ${down ? 'lower' : 'upper'} ${right ? 'right' : 'left'} corner`;
-  const corner = ({ row, column, rows, columns }) => (
-    row * 2 >= rows === Boolean(down) && column * 2 >= columns === Boolean(right)
-  );
+  const corner = ({ row, column, rows, columns }) =>
+    row * 2 >= rows === Boolean(down) && column * 2 >= columns === Boolean(right);
   HISTORIES[`${name} is emptied, then the grid shrinks`] = (rig) => {
     rig.leaveWhere(corner);
     while (rig.size > 10) rig.leave(rig.newest());
@@ -105,8 +109,10 @@ for (const [name, history] of Object.entries(HISTORIES)) {
     const rig = new Rig(n, { every: 1000, seed: n });
     const share = play(rig, history, n);
     const { mean, most } = rig.account();
-    t.comment(`${n} nodes: ${mean.toFixed(3)} touched a step, ${most} at most; ` +
-      `law 5 for ${share.toFixed(3)}`);
+    t.comment(
+      `${n} nodes: ${mean.toFixed(3)} touched a step, ${most} at most; ` +
+        `law 5 for ${share.toFixed(3)}`
+    );
     t.ok(most <= MOST_TOUCHED);
   });
 }

@@ -81,12 +81,17 @@ class Shaper {
 
 /** Compares the links of a shape with the model's and holds them against laws 1 and 4. */
 function checkShape(shape, links) {
-  const model = TorusModel.of(shape, shape.living.map((slot) => [slot, slot]));
+  const model = TorusModel.of(
+    shape,
+    shape.living.map((slot) => [slot, slot])
+  );
   for (const [slot, expected] of model.links()) {
     for (let edge = 0; edge < 4; edge++) {
       if (links[4 * slot + edge] !== expected[edge]) {
-        assert.fail(`slot ${slot}, edge ${edge} of ${JSON.stringify(shape)}: ` +
-          `${links[4 * slot + edge]}, not ${expected[edge]}`);
+        assert.fail(
+          `slot ${slot}, edge ${edge} of ${JSON.stringify(shape)}: ` +
+            `${links[4 * slot + edge]}, not ${expected[edge]}`
+        );
       }
     }
   }
@@ -187,7 +192,10 @@ function randomShape(shaper, random, slots) {
     if (!holes.has(slot)) living.push(slot);
   }
   // The last line may be its own or hanging, or either: whatever the torus accepts.
-  const model = TorusModel.of({ opened, ownRows: 1, ownColumns: 1 }, living.map((s) => [s, s]));
+  const model = TorusModel.of(
+    { opened, ownRows: 1, ownColumns: 1 },
+    living.map((s) => [s, s])
+  );
   const { rows, columns } = model.extent;
   const seats = Uint32Array.from(living.flatMap((slot) => [slot, slot]));
   const choices = [];
@@ -201,7 +209,7 @@ function randomShape(shaper, random, slots) {
   return { opened, ownRows, ownColumns, living };
 }
 
-t.test('random shapes up to 240 slots, and steps from them, are the model\'s', async (t) => {
+t.test("random shapes up to 240 slots, and steps from them, are the model's", async (t) => {
   const slots = 240;
   const shaper = new Shaper(slots);
   const random = seeded(11);
@@ -211,7 +219,10 @@ t.test('random shapes up to 240 slots, and steps from them, are the model\'s', a
     shaper.set(shape);
     const [, before] = shaper.get();
     checkShape(shape, before);
-    const model = TorusModel.of(shape, shape.living.map((slot) => [slot, slot]));
+    const model = TorusModel.of(
+      shape,
+      shape.living.map((slot) => [slot, slot])
+    );
     // The last ones are where the lines end.
     const back = Math.floor(random() ** 3 * shape.living.length);
     const slot = shape.living[shape.living.length - 1 - back];

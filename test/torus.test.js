@@ -16,9 +16,8 @@ function torusOf(size, capacity = size) {
   return torus;
 }
 
-const neighbors = (torus, node) => (
-  [LEFT, RIGHT, UP, DOWN].map((edge) => torus.neighbor(node, edge))
-);
+const neighbors = (torus, node) =>
+  [LEFT, RIGHT, UP, DOWN].map((edge) => torus.neighbor(node, edge));
 
 const figure = (number) => number.toFixed(3);
 
@@ -68,7 +67,7 @@ t.test('a leave leaves a hole, and the next to join fills it', async (t) => {
 t.test('a second leave from one block takes the newest node into the gap', async (t) => {
   const torus = torusOf(25);
   torus.leave(0);
-  t.equal(torus.leave(8), 9, 'four of its neighbors, the newest and four of that one\'s');
+  t.equal(torus.leave(8), 9, "four of its neighbors, the newest and four of that one's");
   t.same(torus.place(24), { row: 2, column: 2, rows: 5, columns: 5 });
   t.equal(torus.state().opened, 24);
 });
@@ -114,12 +113,12 @@ function wander(rig, limit, steps) {
   for (let i = 0; i < steps; i++) {
     if (rig.size === target) target = rig.pick(limit + 1);
     const toward = rig.random() < 0.8;
-    if (rig.size === 0 || (rig.size < limit && (rig.size < target) === toward)) rig.join();
+    if (rig.size === 0 || (rig.size < limit && rig.size < target === toward)) rig.join();
     else rig.leave();
   }
 }
 
-t.test('random joins and leaves at small sizes are the model\'s, step by step', async (t) => {
+t.test("random joins and leaves at small sizes are the model's, step by step", async (t) => {
   let steps = 0;
   for (const size of [1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 20, 25, 30, 36, 49, 64]) {
     const rig = new Rig(size, { every: 1, seed: size });
@@ -133,7 +132,7 @@ for (const [size, steps, every] of [
   [200, 100_000, 400],
   [1000, 100_000, 2000],
   [10_000, 200_000, 25_000],
-  [100_000, 350_000, 50_000],
+  [100_000, 350_000, 50_000]
 ]) {
   t.test(`random joins and leaves up to ${size} nodes are the model's`, async (t) => {
     const rig = new Rig(size, { every, seed: size });
@@ -151,7 +150,7 @@ for (const [size, steps, every] of [
  */
 const KINDS = {
   'in turn': (rig, size, i) => (i % 2 === 0 ? rig.leave() : rig.join()),
-  'at random': (rig, size) => rig.churn(size),
+  'at random': (rig, size) => rig.churn(size)
 };
 
 for (const [kind, step] of Object.entries(KINDS)) {
@@ -174,8 +173,9 @@ for (const [kind, step] of Object.entries(KINDS)) {
       rig.inspect();
       const { mean, most } = rig.account();
       const share = shares / looks;
-      t.comment(`${size} nodes: ${figure(mean)} touched, ${most} at most; ` +
-        `law 5 for ${figure(share)}`);
+      t.comment(
+        `${size} nodes: ${figure(mean)} touched, ${most} at most; ` + `law 5 for ${figure(share)}`
+      );
       t.ok(mean < 5, `${size} nodes: a mean of ${figure(mean)}`);
       // A grid of a few lines is mostly edge: where its last line ends, left then up is elsewhere.
       if (size >= 100) t.ok(share > 0.9, `${size} nodes: law 5 for ${figure(share)}`);
@@ -244,10 +244,38 @@ t.test('a saved torus that is none is refused, and leaves an empty torus', async
     'fewer slots than nodes': [9, 3, 3, seats],
     'no slots, but nodes': [0, 1, 1, seats],
     'slots, but no nodes': [opened, ownRows, ownColumns, new Uint32Array(0)],
-    'a slot twice': [opened, ownRows, ownColumns, edited((s) => { s[3] = s[1]; })],
-    'a node twice': [opened, ownRows, ownColumns, edited((s) => { s[2] = s[0]; })],
-    'a slot beyond the last': [opened, ownRows, ownColumns, edited((s) => { s[1] = opened; })],
-    'a node beyond the capacity': [opened, ownRows, ownColumns, edited((s) => { s[0] = 40; })],
+    'a slot twice': [
+      opened,
+      ownRows,
+      ownColumns,
+      edited((s) => {
+        s[3] = s[1];
+      })
+    ],
+    'a node twice': [
+      opened,
+      ownRows,
+      ownColumns,
+      edited((s) => {
+        s[2] = s[0];
+      })
+    ],
+    'a slot beyond the last': [
+      opened,
+      ownRows,
+      ownColumns,
+      edited((s) => {
+        s[1] = opened;
+      })
+    ],
+    'a node beyond the capacity': [
+      opened,
+      ownRows,
+      ownColumns,
+      edited((s) => {
+        s[0] = 40;
+      })
+    ],
     'the last slot empty': [opened + 1, ownRows, ownColumns, seats],
     'two holes in a block': [opened, ownRows, ownColumns, seats.subarray(2)],
     'too many rows of their own': [opened, ownRows + 1, ownColumns, seats],
@@ -255,7 +283,7 @@ t.test('a saved torus that is none is refused, and leaves an empty torus', async
     'a column of its own too soon': [opened, ownRows, ownColumns + 1, seats],
     'too few columns of their own': [opened, ownRows, ownColumns - 1, seats],
     'no rows of their own': [1, 0, 1, Uint32Array.of(0, 0)],
-    'columns below none': [1, 1, 0xffffffff, Uint32Array.of(0, 0)],
+    'columns below none': [1, 1, 0xffffffff, Uint32Array.of(0, 0)]
   };
   t.equal(torus.restore(opened, ownRows, ownColumns, seats), true, 'unedited it is one');
   for (const [what, data] of Object.entries(bad)) {
@@ -264,7 +292,10 @@ t.test('a saved torus that is none is refused, and leaves an empty torus', async
     t.same(target.state(), { size: 0, opened: 0, rows: 0, columns: 0, ownRows: 1, ownColumns: 1 });
     const links = new Uint32Array(160);
     target.links(links);
-    t.ok(links.every((link) => link === 0xffffffff), 'no link is left');
+    t.ok(
+      links.every((link) => link === 0xffffffff),
+      'no link is left'
+    );
     for (let node = 0; node < 40; node++) target.join(node);
     t.same(neighbors(target, 3), neighbors(torusOf(40), 3), 'and it works');
   }

@@ -19,10 +19,12 @@ function lives(pid) {
   }
 }
 
-t.test('a stopping worker waits a little for what is arriving, and one that hangs is killed',
+t.test(
+  'a stopping worker waits a little for what is arriving, and one that hangs is killed',
   async (t) => {
     const server = await startServer(t, {
-      door: 'native', options: { workers: 2, 'transient-port': 0, drain: 0, 'log-level': 'error' }
+      door: 'native',
+      options: { workers: 2, 'transient-port': 0, drain: 0, 'log-level': 'error' }
     });
     const { id, transient } = (await server.ask('POST', '/join')).body;
     await server.leave(id);
@@ -48,4 +50,5 @@ t.test('a stopping worker waits a little for what is arriving, and one that hang
     t.same(await server.ended(), { code: 0, signal: null }, 'neither holds the server up');
     t.notOk(lives(hanging));
     for (const wire of halves) await wire.closed();
-  });
+  }
+);

@@ -21,7 +21,8 @@ const NOBODY = '11111111-2222-8333-8444-000000000000';
 /** Starts a server with workers; `server.transient` is their port. */
 async function startWithWorkers(t, options = {}) {
   const server = await startServer(t, {
-    door: 'native', options: { workers: 2, 'transient-port': 0, drain: 0, ...options }
+    door: 'native',
+    options: { workers: 2, 'transient-port': 0, drain: 0, ...options }
   });
   const { transient, id } = (await server.ask('POST', '/join')).body;
   await server.leave(id);
@@ -58,9 +59,11 @@ async function soon(t, holds, what) {
 function chunked(body) {
   const half = body.length >> 1;
   const parts = [body.subarray(0, half), body.subarray(half)].filter(({ length }) => length > 0);
-  return Buffer.concat([...parts, Buffer.alloc(0)].map((part) => (
-    Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
-  )));
+  return Buffer.concat(
+    [...parts, Buffer.alloc(0)].map((part) =>
+      Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
+    )
+  );
 }
 
 /** Each sends one request over a connection and reads its answer. */
@@ -70,15 +73,21 @@ const WAYS = {
     return wire.read();
   },
   async chunked(wire, method, target, body = '') {
-    wire.send(request(method, target, {
-      headers: { 'Transfer-Encoding': 'chunked', 'Content-Length': undefined }
-    })).send(chunked(Buffer.from(body)));
+    wire
+      .send(
+        request(method, target, {
+          headers: { 'Transfer-Encoding': 'chunked', 'Content-Length': undefined }
+        })
+      )
+      .send(chunked(Buffer.from(body)));
     return wire.read();
   },
   async expecting(wire, method, target, body = '') {
-    wire.send(request(method, target, {
-      headers: { Expect: '100-continue', 'Content-Length': Buffer.byteLength(body) }
-    }));
+    wire.send(
+      request(method, target, {
+        headers: { Expect: '100-continue', 'Content-Length': Buffer.byteLength(body) }
+      })
+    );
     const first = await wire.read();
     if (first.status !== 100) return first;
     wire.send(Buffer.from(body));
@@ -92,10 +101,13 @@ const WAYS = {
     return wire.read();
   },
   async pipelined(wire, method, target, body) {
-    wire.send(Buffer.concat([
-      request('POST', `/leave/${NOBODY}`), request(method, target, { body }),
-      request('POST', `/leave/${NOBODY}`)
-    ]));
+    wire.send(
+      Buffer.concat([
+        request('POST', `/leave/${NOBODY}`),
+        request(method, target, { body }),
+        request('POST', `/leave/${NOBODY}`)
+      ])
+    );
     t.equal((await wire.read()).status, 204, 'the one before is answered before');
     const answer = await wire.read();
     if (answer.headers.connection !== 'close') t.equal((await wire.read()).status, 204);
@@ -116,8 +128,12 @@ async function ask(port, way, ...what) {
 /** What must be the same on both ports: everything but the time, and who it is. */
 function shape({ status, headers, bytes }) {
   const { date, ...fields } = headers;
-  return { status, date: date !== undefined, fields,
-    body: bytes.toString().replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, 'ID') };
+  return {
+    status,
+    date: date !== undefined,
+    fields,
+    body: bytes.toString().replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, 'ID')
+  };
 }
 
 // ---- The same answers ---------------------------------------------------------------------------
@@ -151,12 +167,20 @@ const THROWS = [
 
 t.test('throws, joins and leaves are answered as on the main port', async (t) => {
   const server = await startWithWorkers(t, {
-    capacity: 2, mailbox: 3, 'max-sprite': MAX_SPRITE, 'mailbox-bytes': 2048, 'mailbox-memory': 2048,
-    'throw-rate': 0, 'address-joins': 0
+    capacity: 2,
+    mailbox: 3,
+    'max-sprite': MAX_SPRITE,
+    'mailbox-bytes': 2048,
+    'mailbox-memory': 2048,
+    'throw-rate': 0,
+    'address-joins': 0
   });
 
-  async function throwOver(port, way, { id, edge = 'left', query = '', body = '{}', before = [],
-    parked = false }) {
+  async function throwOver(
+    port,
+    way,
+    { id, edge = 'left', query = '', body = '{}', before = [], parked = false }
+  ) {
     const ids = [await server.join(), await server.join()];
     const parkedWires = [];
     for (const one of parked ? ids : []) parkedWires.push((await server.park(one)).wire);
@@ -179,7 +203,7 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
       }
       const join = async (port) => {
         const answer = await ask(port, way, 'POST', '/join');
-        t.match(answer.body, { transient: server.transient }, 'tells the workers\' port');
+        t.match(answer.body, { transient: server.transient }, "tells the workers' port");
         return answer;
       };
       const [there, here] = [await join(server.port), await join(server.transient)];
@@ -189,8 +213,11 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
       t.equal(problemOf(await full(server.transient)), 'torus-full');
       t.strictSame(shape(await full(server.transient)), shape(await full(server.port)));
       const leave = (port, id) => ask(port, way, 'POST', `/leave/${id}`);
-      t.strictSame(shape(await leave(server.transient, here.body.id)),
-        shape(await leave(server.port, there.body.id)), 'a leave');
+      t.strictSame(
+        shape(await leave(server.transient, here.body.id)),
+        shape(await leave(server.port, there.body.id)),
+        'a leave'
+      );
       t.equal((await server.status()).clients, 0, 'both have left');
       for (const id of [here.body.id, NOBODY, 'nonsense']) {
         t.strictSame(shape(await leave(server.transient, id)), shape(await leave(server.port, id)));
@@ -198,7 +225,8 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
     });
   }
 
-  t.test('what is not served there is misdirected, everything else is as on the main port',
+  t.test(
+    'what is not served there is misdirected, everything else is as on the main port',
     async (t) => {
       const id = await server.join();
       for (const way of ['whole', 'byteByByte', 'chunked']) {
@@ -208,31 +236,45 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
           t.equal(answer.status, 421);
         }
       }
-      for (const [method, target] of [['GET', '/join'], ['GET', `/throw/${id}/left`],
-        ['DELETE', `/leave/${id}`], ['OPTIONS', '/join'], ['OPTIONS', `/throw/${id}/left`]]) {
-        t.strictSame(shape(await ask(server.transient, 'whole', method, target)),
-          shape(await ask(server.port, 'whole', method, target)), `${method} ${target}`);
+      for (const [method, target] of [
+        ['GET', '/join'],
+        ['GET', `/throw/${id}/left`],
+        ['DELETE', `/leave/${id}`],
+        ['OPTIONS', '/join'],
+        ['OPTIONS', `/throw/${id}/left`]
+      ]) {
+        t.strictSame(
+          shape(await ask(server.transient, 'whole', method, target)),
+          shape(await ask(server.port, 'whole', method, target)),
+          `${method} ${target}`
+        );
       }
       await server.leaveNothing();
-    });
+    }
+  );
 
-  t.test('a poll parked on the main port is answered by a throw on the workers\'', async (t) => {
+  t.test("a poll parked on the main port is answered by a throw on the workers'", async (t) => {
     const id = await server.join();
     const { answer } = await server.park(id);
     const thrown = await ask(server.transient, 'whole', 'POST', `/throw/${id}/up`, '{"x":[1]}');
     t.strictSame(thrown.body, { state: 'delivered' });
-    t.strictSame((await answer).body,
-      { seq: 1, sprites: [{ seq: 1, from: 'down', sprite: { x: [1] } }] });
+    t.strictSame((await answer).body, {
+      seq: 1,
+      sprites: [{ seq: 1, from: 'down', sprite: { x: [1] } }]
+    });
     await server.leaveNothing();
   });
 
   await t.test('it stops well', () => server.stop());
 });
 
-t.test('an address may join so often, a client throw so often, on both ports together',
+t.test(
+  'an address may join so often, a client throw so often, on both ports together',
   async (t) => {
     const server = await startWithWorkers(t, {
-      'address-joins': 1, 'throw-rate': 1, 'throw-burst': 2
+      'address-joins': 1,
+      'throw-rate': 1,
+      'throw-burst': 2
     });
     const throwers = [await server.join(), await server.join()];
 
@@ -244,9 +286,8 @@ t.test('an address may join so often, a client throw so often, on both ports tog
       }
       return t.fail('never too much');
     }
-    const throwAt = (port, id, way) => untilRefused(() => (
-      ask(port, way, 'POST', `/throw/${id}/left`, '{}')
-    ));
+    const throwAt = (port, id, way) =>
+      untilRefused(() => ask(port, way, 'POST', `/throw/${id}/left`, '{}'));
     for (const way of ['whole', 'chunked']) {
       const here = await throwAt(server.transient, throwers[0], way);
       t.equal(problemOf(here), 'too-many-throws');
@@ -261,15 +302,25 @@ t.test('an address may join so often, a client throw so often, on both ports tog
     const { joined } = await server.status();
     await untilRefused(() => ask(server.transient, 'whole', 'POST', '/join'));
     t.ok((await server.status()).joined < joined + 10, 'one allowance, not one a port');
-    const elsewhere = new Wire(await new Promise((resolve) => {
-      const socket = connect({ port: server.transient, host: '127.0.0.1',
-        localAddress: '127.0.0.9', allowHalfOpen: true }, () => resolve(socket));
-    }));
+    const elsewhere = new Wire(
+      await new Promise((resolve) => {
+        const socket = connect(
+          {
+            port: server.transient,
+            host: '127.0.0.1',
+            localAddress: '127.0.0.9',
+            allowHalfOpen: true
+          },
+          () => resolve(socket)
+        );
+      })
+    );
     elsewhere.send(request('POST', '/join'));
     t.equal((await elsewhere.read()).status, 201, 'another address may');
     await elsewhere.destroy();
     await server.stop();
-  });
+  }
+);
 
 /** Opens connections one by one and asks over each; resolves to the statuses of those that stay. */
 async function served(t, port, most, ...what) {
@@ -298,45 +349,70 @@ t.test('each worker has its share of the connections', async (t) => {
   ]) {
     const server = await startWithWorkers(t, { [name]: limit });
     // Which worker a connection comes to is the kernel's choice: of so many, enough to each.
-    t.strictSame(await served(t, server.transient, 48, ...what), Array(expected).fill(204),
-      `--${name} ${limit}`);
+    t.strictSame(
+      await served(t, server.transient, 48, ...what),
+      Array(expected).fill(204),
+      `--${name} ${limit}`
+    );
     await server.stop();
   }
 });
 
 t.test('of many at once each gets its own answer', async (t) => {
   const server = await startWithWorkers(t, { 'throw-rate': 0, 'address-joins': 0, mailbox: 65536 });
-  const ids = await Promise.all(Array.from({ length: 40 }, async () => (
-    (await ask(server.transient, 'whole', 'POST', '/join')).body.id
-  )));
+  const ids = await Promise.all(
+    Array.from(
+      { length: 40 },
+      async () => (await ask(server.transient, 'whole', 'POST', '/join')).body.id
+    )
+  );
   t.equal(new Set(ids).size, 40, 'every newcomer has an id of its own');
   t.equal((await server.status()).clients, 40);
   const expected = [202, 404, 400, 400, 204];
-  const outcomes = await Promise.all(ids.flatMap((id, i) => ['whole', 'chunked'].map((way) => (
-    [way, ...[
-      ['POST', `/throw/${id}/left?n=${i}`, `{"by":${i}}`],
-      ['POST', `/throw/${NOBODY}/left`, '{}'],
-      ['POST', `/throw/${id}/left`, '{'],
-      ['POST', `/throw/${id}/left?n=x`, '{}'],
-      ['POST', `/leave/${NOBODY}`]
-    ][i % 5]]
-  ))).map((what) => ask(server.transient, ...what)));
-  t.strictSame(outcomes.map(({ status }) => status),
-    outcomes.map((_, i) => expected[(i >> 1) % 5]));
+  const outcomes = await Promise.all(
+    ids
+      .flatMap((id, i) =>
+        ['whole', 'chunked'].map((way) => [
+          way,
+          ...[
+            ['POST', `/throw/${id}/left?n=${i}`, `{"by":${i}}`],
+            ['POST', `/throw/${NOBODY}/left`, '{}'],
+            ['POST', `/throw/${id}/left`, '{'],
+            ['POST', `/throw/${id}/left?n=x`, '{}'],
+            ['POST', `/leave/${NOBODY}`]
+          ][i % 5]
+        ])
+      )
+      .map((what) => ask(server.transient, ...what))
+  );
+  t.strictSame(
+    outcomes.map(({ status }) => status),
+    outcomes.map((_, i) => expected[(i >> 1) % 5])
+  );
   // By each way once, in any order: one is served, the other the duplicate.
-  const states = ids.map((_, i) => i).filter((i) => i % 5 === 0)
+  const states = ids
+    .map((_, i) => i)
+    .filter((i) => i % 5 === 0)
     .map((i) => [outcomes[2 * i].body.state, outcomes[2 * i + 1].body.state].sort());
-  t.strictSame(states, states.map(() => ['duplicate', 'queued']));
+  t.strictSame(
+    states,
+    states.map(() => ['duplicate', 'queued'])
+  );
 
   const wire = await Wire.open(server.transient);
   const numbers = Array.from({ length: 60 }, (_, i) => (i % 3 === 2 ? i - 1 : i) + 100);
-  wire.send(Buffer.concat(numbers.map((n) => (
-    request('POST', `/throw/${ids[0]}/left?n=${n}`, { body: '{}' })
-  ))));
+  wire.send(
+    Buffer.concat(
+      numbers.map((n) => request('POST', `/throw/${ids[0]}/left?n=${n}`, { body: '{}' }))
+    )
+  );
   const inOrder = [];
   for (const n of numbers) inOrder.push([n, (await wire.read()).body.state]);
-  t.strictSame(inOrder, numbers.map((n, i) => [n, i % 3 === 2 ? 'duplicate' : 'queued']),
-    'on one connection in order');
+  t.strictSame(
+    inOrder,
+    numbers.map((n, i) => [n, i % 3 === 2 ? 'duplicate' : 'queued']),
+    'on one connection in order'
+  );
   await wire.destroy();
   await server.stop();
 });
@@ -365,11 +441,13 @@ t.test('what the workers count is in /status, and never goes back', async (t) =>
     await wire.read();
   }
   wires[0].send(`POST /throw/${id}/left HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n{`);
-  const open = await server.until(({ workerConnections, workerHeldBytes }) => (
-    workerConnections === 3 && workerHeldBytes > 0
-  ));
-  t.ok(open.requests >= before.requests + 3 && open.accepted >= before.accepted + 3,
-    `${open.requests} requests, ${open.accepted} connections`);
+  const open = await server.until(
+    ({ workerConnections, workerHeldBytes }) => workerConnections === 3 && workerHeldBytes > 0
+  );
+  t.ok(
+    open.requests >= before.requests + 3 && open.accepted >= before.accepted + 3,
+    `${open.requests} requests, ${open.accepted} connections`
+  );
   await Promise.all(wires.map((wire) => wire.destroy()));
   for (const [problem, way, target, body] of [
     ['bad-sprite', 'whole', `/throw/${id}/left`, '[]'],
@@ -379,16 +457,19 @@ t.test('what the workers count is in /status, and never goes back', async (t) =>
     const answer = await ask(server.transient, way, 'POST', target, body);
     t.equal(problemOf(answer), problem);
   }
-  const counted = await server.until(({ workerConnections, workerHeldBytes, refused }) => (
-    workerConnections === 0 && workerHeldBytes === 0 && refused['bad-sprite'] === 2
-    && refused['unknown-client'] === 1
-  ));
+  const counted = await server.until(
+    ({ workerConnections, workerHeldBytes, refused }) =>
+      workerConnections === 0 &&
+      workerHeldBytes === 0 &&
+      refused['bad-sprite'] === 2 &&
+      refused['unknown-client'] === 1
+  );
   t.ok(counted.handedOver >= open.handedOver + 2, 'also what was handed over');
 
   for (const pid of childrenOf(server.pid)) process.kill(pid, 'SIGKILL');
-  const after = await server.until(({ workers, workerDeaths }) => (
-    workers === 2 && workerDeaths === 2
-  ));
+  const after = await server.until(
+    ({ workers, workerDeaths }) => workers === 2 && workerDeaths === 2
+  );
   for (const name of ['accepted', 'requests', 'handedOver']) {
     t.ok(after[name] >= counted[name], `${name}: ${after[name]} after ${counted[name]}`);
   }
@@ -410,8 +491,11 @@ t.test('what the workers count is in /status, and never goes back', async (t) =>
 
 t.test('counts add up by their names', async (t) => {
   t.strictSame(addUp([]), {});
-  t.strictSame(addUp([{ a: 1 }, { a: 2, b: 3, c: { x: 1 } }, { c: { x: 2, y: 4 } }]),
-    { a: 3, b: 3, c: { x: 3, y: 4 } });
+  t.strictSame(addUp([{ a: 1 }, { a: 2, b: 3, c: { x: 1 } }, { c: { x: 2, y: 4 } }]), {
+    a: 3,
+    b: 3,
+    c: { x: 3, y: 4 }
+  });
 });
 
 // ---- Workers that die ---------------------------------------------------------------------------
@@ -419,10 +503,15 @@ t.test('counts add up by their names', async (t) => {
 /** Throws over the workers' port until it is answered, as clients do: the same number again. */
 async function throwAndRepeat(server, id, edge, n, body) {
   let repeats = 0;
-  for (;; repeats += 1) {
+  for (; ; repeats += 1) {
     try {
-      const answer = await ask(server.transient, 'whole', 'POST', `/throw/${id}/${edge}?n=${n}`,
-        body);
+      const answer = await ask(
+        server.transient,
+        'whole',
+        'POST',
+        `/throw/${id}/${edge}?n=${n}`,
+        body
+      );
       if (answer.status === 202) return { state: answer.body.state, repeats };
       if (answer.status !== 503) throw new Error(`answered ${answer.status}: ${answer.bytes}`);
     } catch (error) {
@@ -473,7 +562,7 @@ t.test('with workers killed under load nothing is lost and nothing comes twice',
       const done = await throwAndRepeat(server, id, edge, n, JSON.stringify({ uid }));
       repeats += done.repeats;
       accepted += 1;
-      if (accepted % (CLIENTS * THROWS_EACH / (KILLS + 1)) === 0 && kills < KILLS) {
+      if (accepted % ((CLIENTS * THROWS_EACH) / (KILLS + 1)) === 0 && kills < KILLS) {
         const workers = childrenOf(server.pid);
         // While others are on their way through it.
         process.kill(workers[kills % workers.length], 'SIGKILL');
@@ -482,9 +571,9 @@ t.test('with workers killed under load nothing is lost and nothing comes twice',
     }
   });
   await Promise.all(throwing);
-  const status = await server.until(({ workers, workerDeaths, waiting }) => (
-    workers === 2 && workerDeaths === KILLS && waiting === 0
-  ));
+  const status = await server.until(
+    ({ workers, workerDeaths, waiting }) => workers === 2 && workerDeaths === KILLS && waiting === 0
+  );
   t.strictSame([status.workers, status.workerDeaths], [2, KILLS], 'every one is started again');
   t.equal(status.thrown, uids.length, 'each was thrown once');
   t.equal(status.lost, 0);
@@ -524,8 +613,10 @@ t.test('a repeated throw is a duplicate if it was served, and is served if not',
     await wire.destroy();
   }
   t.equal(duplicates, 2, 'it was served at least twice');
-  t.strictSame((await server.poll(id)).body.sprites.map(({ sprite }) => sprite.uid),
-    Array.from({ length: n }, (_, i) => i));
+  t.strictSame(
+    (await server.poll(id)).body.sprites.map(({ sprite }) => sprite.uid),
+    Array.from({ length: n }, (_, i) => i)
+  );
   await server.leaveNothing();
   await server.stop();
 });
@@ -541,7 +632,8 @@ t.test('a worker that dies leaves no descriptor behind', async (t) => {
   await server.stop();
 });
 
-t.test('a worker that dies again and again is started ever later, one that was well at once',
+t.test(
+  'a worker that dies again and again is started ever later, one that was well at once',
   async (t) => {
     const server = await startWithWorkers(t, { workers: 1 });
     let deaths = 0;
@@ -551,8 +643,13 @@ t.test('a worker that dies again and again is started ever later, one that was w
       process.kill(childrenOf(server.pid)[0], 'SIGKILL');
       deaths += 1;
       await server.until(({ workers, workerDeaths }) => workers === 1 && workerDeaths === deaths);
-      return Buffer.concat(server.errors).toString().split('\n').filter(Boolean).map(JSON.parse)
-        .filter(({ signal }) => signal === 'SIGKILL').at(-1);
+      return Buffer.concat(server.errors)
+        .toString()
+        .split('\n')
+        .filter(Boolean)
+        .map(JSON.parse)
+        .filter(({ signal }) => signal === 'SIGKILL')
+        .at(-1);
     }
 
     await pause(600);
@@ -569,7 +666,8 @@ t.test('a worker that dies again and again is started ever later, one that was w
     await pause(600);
     t.equal((await kill()).wait, 50, 'at once, after it was well');
     await server.stop();
-  });
+  }
+);
 
 // ---- The end ------------------------------------------------------------------------------------
 
@@ -599,18 +697,23 @@ t.test('a worker killed together with the order to stop does not hold it up', as
   await soon(t, () => !workers.some(lives), 'both are gone');
 });
 
-t.test('SIGTERM to every process of the group, as from a service manager, is the same',
+t.test(
+  'SIGTERM to every process of the group, as from a service manager, is the same',
   async (t) => {
     const server = await startWithWorkers(t);
     const workers = childrenOf(server.pid);
     const { answer } = await server.park(await server.join());
     for (const pid of workers) process.kill(pid, 'SIGTERM');
-    t.equal((await ask(server.transient, 'whole', 'POST', `/leave/${NOBODY}`)).status, 204,
-      'a worker waits for the main process');
+    t.equal(
+      (await ask(server.transient, 'whole', 'POST', `/leave/${NOBODY}`)).status,
+      204,
+      'a worker waits for the main process'
+    );
     await server.stop();
     t.equal((await answer).status, 200);
     t.notOk(workers.some(lives));
-  });
+  }
+);
 
 t.test('with the main process killed the workers end by themselves', async (t) => {
   const server = await startWithWorkers(t);
@@ -626,9 +729,17 @@ t.test('with the main process killed the workers end by themselves', async (t) =
 
 /** Runs the program to its end, in a process group of its own. */
 async function run(t, options) {
-  const child = spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, `${ROOT}bin/sprites`,
-    ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
-  ], { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      `${ROOT}bin/sprites`,
+      ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
+    ],
+    { detached: true, stdio: ['ignore', 'pipe', 'pipe'] }
+  );
   t.teardown(() => child.kill('SIGKILL'));
   const err = [];
   child.stdout.resume();
@@ -643,11 +754,14 @@ t.test('a start that fails says why in one line and leaves no worker behind', as
   await once(taken, 'listening');
   const { port } = taken.address();
   const failures = {
-    'the workers\' port is taken': { port: 0, 'transient-port': port },
+    "the workers' port is taken": { port: 0, 'transient-port': port },
     'the main port is taken': { port, 'transient-port': 0 },
     'the certificate is none': {
-      port: 0, 'transient-port': 0, 'tls-cert': `${ROOT}package.json`,
-      'tls-key': `${ROOT}package.json`, 'tls-port': 0
+      port: 0,
+      'transient-port': 0,
+      'tls-cert': `${ROOT}package.json`,
+      'tls-key': `${ROOT}package.json`,
+      'tls-port': 0
     }
   };
   for (const [why, options] of Object.entries(failures)) {

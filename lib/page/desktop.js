@@ -103,7 +103,7 @@ export class Desktop {
       flight: '',
       flightTime: 0,
       ticket: null,
-      look: null,
+      look: null
     };
     this.bodies.push(body);
     return body;
@@ -130,7 +130,7 @@ export class Desktop {
       y: level ? sprite.at * this.height : edge,
       vx: level ? across : along,
       vy: level ? along : across,
-      half,
+      half
     });
   }
 
@@ -199,7 +199,7 @@ export class Desktop {
   get moving() {
     return this.bodies.some(
       (body) =>
-        body.held || body.flight || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0,
+        body.held || body.flight || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0
     );
   }
 

@@ -19,7 +19,8 @@ export function imageSize(bytes) {
     }
     if (starts(bytes, 'GIF87a') || starts(bytes, 'GIF89a')) return gifSize(bytes, view);
     if (starts(bytes, '\xff\xd8\xff')) return jpegSize(view);
-    if (starts(bytes, 'RIFF') && starts(bytes, 'WEBP', 8) && bytes.length >= 30) return webpSize(bytes, view);
+    if (starts(bytes, 'RIFF') && starts(bytes, 'WEBP', 8) && bytes.length >= 30)
+      return webpSize(bytes, view);
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     // Cut off: the view ends before the image has said what it is.
@@ -108,7 +109,7 @@ function webpSize(bytes, view) {
     return {
       type,
       width: (view.getUint32(24, true) & 0xffffff) + 1,
-      height: (view.getUint32(26, true) >>> 8) + 1,
+      height: (view.getUint32(26, true) >>> 8) + 1
     };
   }
   return null;

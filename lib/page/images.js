@@ -74,7 +74,7 @@ async function rasterize(file) {
     return await createImageBitmap(image, {
       resizeWidth: Math.max(1, Math.round(width * scale)),
       resizeHeight: Math.max(1, Math.round(height * scale)),
-      resizeQuality: 'high',
+      resizeQuality: 'high'
     });
   } catch {
     return null; // That is the answer: it is no image.

@@ -70,7 +70,7 @@ export class TorusMap {
       row: between(from.row, target.row, eased),
       column: between(from.column, target.column, eased),
       rows: between(from.rows, target.rows, eased),
-      columns: between(from.columns, target.columns, eased),
+      columns: between(from.columns, target.columns, eased)
     };
     this.#paint(this.#shown, target);
     if (share < 1) this.#frame = requestAnimationFrame(this.#draw);
@@ -124,7 +124,7 @@ export class TorusMap {
         [0, 0],
         [1, 0],
         [1, 1],
-        [0, 1],
+        [0, 1]
       ]) {
         const { x, y } = this.#project(((i + di) / AROUND) * TAU, ((j + dj) / TUBE) * TAU);
         ctx.lineTo(x, y);
@@ -182,7 +182,7 @@ export class TorusMap {
       [0, 1, '--across'],
       [0, -1, '--across'],
       [1, 0, '--along'],
-      [-1, 0, '--along'],
+      [-1, 0, '--along']
     ];
     const i = column + 0.5;
     const j = row + 0.5;

@@ -48,7 +48,7 @@ const stage = new Stage($('stage'), desktop, {
   still,
   onChange: changed,
   onAway: putAway,
-  onPick: (picture) => take(picture),
+  onPick: (picture) => take(picture)
 });
 const map = new TorusMap($('map'), still);
 
@@ -79,7 +79,7 @@ function take(picture, { x, y, name = $('name').value.trim() } = {}) {
     vx: x === undefined ? (Math.random() - 0.5) * desktop.width * 0.5 : 0,
     vy: y === undefined ? -desktop.height * (0.02 + 0.07 * Math.random()) : 0,
     vz: x === undefined ? 420 : 0,
-    half,
+    half
   });
   desktop.selected = body;
   stage.dress(body);
@@ -164,7 +164,7 @@ async function throwIt(body, edge) {
   save();
   const outcome = await client.throw(edge, writeSprite(body.sprite), {
     patience: 0,
-    ticket: body.ticket,
+    ticket: body.ticket
   });
   if (body.flight !== edge) return;
   if (outcome.thrown === true) {
@@ -178,7 +178,7 @@ async function throwIt(body, edge) {
       () => {
         if (body.flight === edge && desktop.bodies.includes(body)) throwIt(body, edge);
       },
-      AGAIN * (0.5 + Math.random()),
+      AGAIN * (0.5 + Math.random())
     );
   } else {
     // Refused, or nobody will ever know: a sprite seen twice is better than one lost.
@@ -189,7 +189,7 @@ async function throwIt(body, edge) {
       say(
         outcome.problem === 'neighbor-busy'
           ? `The ${neighbor(edge)} has no room: it came back.`
-          : 'Too much at once: it came back. Try again in a moment.',
+          : 'Too much at once: it came back. Try again in a moment.'
       );
     } else if (outcome.problem === 'sprite-too-large') {
       say('That one is too large for this server: it came back.');
@@ -228,7 +228,7 @@ function words(why = client.why) {
         : 'Throw something over an edge.',
     offline: offline(why),
     superseded: 'Another tab has taken over this place. Joining anew…',
-    left: 'You have left the torus.',
+    left: 'You have left the torus.'
   }[state];
   const when = people > 0 && state !== 'online' ? 'when last seen' : 'right now';
   $('count-words').textContent = `${people === 1 ? 'person' : 'people'} connected ${when}`;
@@ -243,7 +243,7 @@ function offline(why) {
       draining: 'The server is restarting',
       'torus-full': 'The torus is full',
       'too-many-joins': 'Too many came at once',
-      'too-many-connections': 'The server is full',
+      'too-many-connections': 'The server is full'
     }[why] ?? (navigator.onLine === false ? 'You are offline' : 'The server does not answer');
   return `${reason}. Trying again… Until then the edges are walls, and nothing gets lost.`;
 }
@@ -365,8 +365,8 @@ function save() {
       x: x / desktop.width,
       y: y / desktop.height,
       flight,
-      ticket,
-    })),
+      ticket
+    }))
   });
 }
 
@@ -380,7 +380,7 @@ function recall(kept) {
       const body = desktop.add(sprite, {
         x: share(entry.x) * desktop.width,
         y: share(entry.y) * desktop.height,
-        half: stage.half,
+        half: stage.half
       });
       stage.dress(body);
       const { ticket, flight } = entry;
@@ -525,7 +525,8 @@ function furnish() {
 async function open(files = [], { x, y } = {}) {
   const chosen = [...files];
   const amiss = [];
-  if (chosen.length > FILES) amiss.push(`Eight at a time: ${chosen.length - FILES} were not taken.`);
+  if (chosen.length > FILES)
+    amiss.push(`Eight at a time: ${chosen.length - FILES} were not taken.`);
   let step = 0;
   for (const file of chosen.slice(0, FILES)) {
     if (file.size > FILE_MOST) {
@@ -553,7 +554,7 @@ async function main() {
     resume: kept.place,
     onSprite: enter,
     onState,
-    onResume: (resume) => store.keepPlace(resume),
+    onResume: (resume) => store.keepPlace(resume)
   });
   listen();
   client.start();
@@ -561,7 +562,7 @@ async function main() {
   if (desktop.bodies.length === 0) {
     take(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
       x: desktop.width * 0.5,
-      y: desktop.height * 0.78,
+      y: desktop.height * 0.78
     });
   }
   changed();

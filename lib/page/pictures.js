@@ -29,7 +29,7 @@ const DRAWINGS = {
       shade(ctx, circlePath(62, 62, 46));
       ctx.restore();
       glint(ctx, 35, 34, 8, -0.6);
-    },
+    }
   },
   star: {
     cut: [starPath(50, 52, 42, 20)],
@@ -43,7 +43,7 @@ const DRAWINGS = {
       eyes(ctx, 42, 58, 50, 3.6);
       smile(ctx, 50, 57, 6);
       cheeks(ctx, 35, 65, 57);
-    },
+    }
   },
   ghost: {
     cut: [new Path2D(GHOST)],
@@ -57,7 +57,7 @@ const DRAWINGS = {
       eyes(ctx, 40, 60, 46, 5.4);
       fill(ctx, new Path2D('M44 60 Q50 56 56 60 Q57 70 50 70 Q43 70 44 60Z'), INK);
       cheeks(ctx, 30, 70, 57);
-    },
+    }
   },
   rocket: {
     cut: [new Path2D(ROCKET)],
@@ -70,7 +70,7 @@ const DRAWINGS = {
       fill(ctx, circlePath(50, 44, 11), INK);
       fill(ctx, circlePath(50, 44, 8), '#45c8f1');
       glint(ctx, 47, 41, 3, -0.6);
-    },
+    }
   },
   fish: {
     cut: [new Path2D('M6 50 C18 20 56 18 70 42 L92 26 Q86 50 92 76 L70 58 C56 84 18 82 6 50Z')],
@@ -86,7 +86,7 @@ const DRAWINGS = {
       fill(ctx, circlePath(24, 44, 7), '#fff');
       fill(ctx, circlePath(22.5, 44, 3.8), INK);
       stroke(ctx, new Path2D('M12 58 Q18 62 23 58'), INK, 3);
-    },
+    }
   },
   flower: {
     cut: [petals(50, 50, 24, 17, 6)],
@@ -100,7 +100,7 @@ const DRAWINGS = {
       fill(ctx, circlePath(50, 50, 17), '#ffc53d');
       eyes(ctx, 44, 56, 48, 2.8);
       smile(ctx, 50, 53, 5);
-    },
+    }
   },
   /** What came in as an image that is none. */
   torn: {
@@ -109,8 +109,8 @@ const DRAWINGS = {
       fill(ctx, this.cut[0], '#d8d2c4');
       fill(ctx, circlePath(34, 32, 7), '#b5ad9c');
       stroke(ctx, new Path2D('M14 62 L40 40 L56 54 L68 44 L86 58'), '#b5ad9c', 4);
-    },
-  },
+    }
+  }
 };
 
 /**

@@ -58,7 +58,7 @@ const DEFAULTS = Object.freeze({
   attempts: 5, // of one throw that gets no answer
   answerMost: 16 * 1024 * 1024, // characters in one answer
   holdLeast: 5, // seconds: the shortest hold the server takes
-  holdUnknown: 120, // seconds: the server's hold, as long as it has not said
+  holdUnknown: 120 // seconds: the server's hold, as long as it has not said
 });
 
 /**
@@ -182,7 +182,7 @@ export class Client {
     fetch = globalThis.fetch,
     timers = globalTimers(),
     random = Math.random,
-    limits = {},
+    limits = {}
   }) {
     this.#base = new URL(base);
     this.#onSprite = onSprite;
@@ -232,7 +232,7 @@ export class Client {
       hold: this.#hold,
       lease: this.#lease,
       maxSprite: this.#maxSprite,
-      transient: this.#transient,
+      transient: this.#transient
     };
   }
 
@@ -389,7 +389,7 @@ export class Client {
         answer = await this.#ask(this.#url(path, { transient: true }), {
           method: 'POST',
           headers: { 'content-type': 'text/plain;charset=UTF-8' }, // needs no preflight
-          body,
+          body
         });
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
@@ -416,7 +416,7 @@ export class Client {
         const wait = Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast);
         this.#busy[problem === 'neighbor-busy' ? edge : 'all'] = {
           problem,
-          until: this.#timers.now() + this.#spread(wait),
+          until: this.#timers.now() + this.#spread(wait)
         };
         continue; // Above it is seen whether there is patience left.
       }
@@ -665,7 +665,7 @@ export class Client {
           this.#timers.clearTimeout(timer);
           this.#nap = null;
           resolve();
-        },
+        }
       };
       const timer = this.#timers.setTimeout(nap.end, ms);
       this.#nap = nap;
@@ -750,7 +750,7 @@ export class Client {
         credentials: 'omit',
         redirect: 'error',
         ...init,
-        signal: controller.signal,
+        signal: controller.signal
       });
       if (Number(response.headers.get('content-length')) > this.#limits.answerMost) {
         reason = 'garbage';
@@ -785,7 +785,7 @@ function globalTimers() {
   return {
     setTimeout: (...args) => globalThis.setTimeout(...args),
     clearTimeout: (timer) => globalThis.clearTimeout(timer),
-    now: () => performance.now(),
+    now: () => performance.now()
   };
 }
 
@@ -842,7 +842,7 @@ function readEntries(json) {
       isObject(entry) &&
       Number.isSafeInteger(entry.seq) &&
       EDGES.includes(entry.from) &&
-      isObject(entry.sprite),
+      isObject(entry.sprite)
   );
   return good ? json.sprites : null;
 }

@@ -73,7 +73,7 @@ export function readSprite(value) {
       'picture',
       `one of ${PICTURES.join(', ')}, or a data URL of a PNG, JPEG, ` +
         `WebP or GIF in base64 of at most ${BOUNDS.dataUrl} characters, which is one by its ` +
-        `first bytes, of at most ${LARGEST} pixels a side`,
+        `first bytes, of at most ${LARGEST} pixels a side`
     );
   }
   if (!within(at, 0, 1)) throw new SpriteError('at', 'a number from 0 to 1');
@@ -86,7 +86,7 @@ export function readSprite(value) {
     throw new SpriteError(
       'speed',
       `[across, along], across from 0 to ${BOUNDS.speed}, ` +
-        `along from -${BOUNDS.speed} to ${BOUNDS.speed}`,
+        `along from -${BOUNDS.speed} to ${BOUNDS.speed}`
     );
   }
   const sprite = { id, picture, at, speed: [speed[0], speed[1]] };
@@ -113,10 +113,10 @@ export function writeSprite({ id, picture, at, speed, name }) {
       at: round(clamp(at, 0, 1)),
       speed: [
         round(clamp(speed[0], 0, BOUNDS.speed)),
-        round(clamp(speed[1], -BOUNDS.speed, BOUNDS.speed)),
+        round(clamp(speed[1], -BOUNDS.speed, BOUNDS.speed))
       ],
-      name,
-    }),
+      name
+    })
   );
 }
 

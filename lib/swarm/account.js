@@ -33,9 +33,10 @@ export class Account {
    * @param {Buffer} bytes the page; empty when every bit is set
    */
   add({ set, of, page }, bytes) {
-    const words = bytes.length === 0
-      ? FULL
-      : new Uint32Array(Uint8Array.prototype.slice.call(bytes, 0, PAGE_BYTES).buffer);
+    const words =
+      bytes.length === 0
+        ? FULL
+        : new Uint32Array(Uint8Array.prototype.slice.call(bytes, 0, PAGE_BYTES).buffer);
     const pages = set === 'accepted' ? this.#accepted : this.#received;
     const key = `${of}/${page}`;
     const before = pages.get(key);
@@ -43,10 +44,13 @@ export class Account {
       pages.set(key, words);
       return;
     }
-    pages.set(key, before.map((word, i) => {
-      if (set === 'received') this.doubles += ones(word & words[i]);
-      return word | words[i];
-    }));
+    pages.set(
+      key,
+      before.map((word, i) => {
+        if (set === 'received') this.doubles += ones(word & words[i]);
+        return word | words[i];
+      })
+    );
   }
 
   /**
@@ -73,7 +77,7 @@ export class Account {
   #name(key, index, word, examples) {
     const [engine, page] = key.split('/').map(Number);
     for (let bit = 0; bit < 32 && examples.length < EXAMPLES; bit++) {
-      if (word >>> bit & 1) examples.push(`${engine}/${page * PAGE_BITS + index * 32 + bit}`);
+      if ((word >>> bit) & 1) examples.push(`${engine}/${page * PAGE_BITS + index * 32 + bit}`);
     }
   }
 }

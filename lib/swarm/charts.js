@@ -30,13 +30,15 @@ function trim(value) {
 const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 
 function frame(height, label, content) {
-  return `<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escape(label)}">` +
-    `${content}</svg>`;
+  return (
+    `<svg viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${escape(label)}">` +
+    `${content}</svg>`
+  );
 }
 
 function linear(low, high, from, to) {
   const span = high - low || 1;
-  return (value) => from + (value - low) / span * (to - from);
+  return (value) => from + ((value - low) / span) * (to - from);
 }
 
 function logarithmic(low, high, from, to) {
@@ -63,17 +65,26 @@ function roundTicks(most) {
 }
 
 function rows(ticks, y, name) {
-  return ticks.map((tick) => {
-    const at = fixed(y(tick));
-    return `<line class="grid" x1="${PAD.left}" x2="${WIDTH - PAD.right}" y1="${at}" y2="${at}"/>` +
-      `<text class="tick" x="${PAD.left - 10}" y="${at + 4}" text-anchor="end">` +
-      `${name(tick)}</text>`;
-  }).join('');
+  return ticks
+    .map((tick) => {
+      const at = fixed(y(tick));
+      return (
+        `<line class="grid" x1="${PAD.left}" x2="${WIDTH - PAD.right}" y1="${at}" y2="${at}"/>` +
+        `<text class="tick" x="${PAD.left - 10}" y="${at + 4}" text-anchor="end">` +
+        `${name(tick)}</text>`
+      );
+    })
+    .join('');
 }
 
 function columns(ticks, x, bottom, name) {
-  return ticks.map((tick) => `<text class="tick" x="${fixed(x(tick))}" y="${bottom + 22}" ` +
-    `text-anchor="middle">${name(tick)}</text>`).join('');
+  return ticks
+    .map(
+      (tick) =>
+        `<text class="tick" x="${fixed(x(tick))}" y="${bottom + 22}" ` +
+        `text-anchor="middle">${name(tick)}</text>`
+    )
+    .join('');
 }
 
 function line(points, className) {
@@ -85,8 +96,10 @@ function line(points, className) {
 function area(points, bottom, className) {
   if (points.length === 0) return '';
   const path = points.map(([x, y]) => `L${fixed(x)} ${fixed(y)}`).join('');
-  return `<path class="area ${className}" d="M${fixed(points[0][0])} ${bottom}${path}` +
-    `L${fixed(points.at(-1)[0])} ${bottom}Z"/>`;
+  return (
+    `<path class="area ${className}" d="M${fixed(points[0][0])} ${bottom}${path}` +
+    `L${fixed(points.at(-1)[0])} ${bottom}Z"/>`
+  );
 }
 
 /** Splits at gaps: points without a value are not drawn over. */
@@ -112,26 +125,52 @@ export function percentileChart(curves, marks) {
   const height = 400;
   const bottom = height - PAD.bottom;
   const nines = (percent) => -Math.log10(Math.max(1e-9, 1 - percent / 100));
-  const most = Math.max(1, ...curves.flatMap(({ points }) =>
-    points.filter(([percent]) => percent < 100).map(([percent]) => nines(percent))));
+  const most = Math.max(
+    1,
+    ...curves.flatMap(({ points }) =>
+      points.filter(([percent]) => percent < 100).map(([percent]) => nines(percent))
+    )
+  );
   const { low, high, ticks } = decades(curves.flatMap(({ points }) => points.map(([, ms]) => ms)));
   const x = linear(0, most * 1.06, PAD.left, WIDTH - PAD.right);
   const y = logarithmic(low, high, bottom, PAD.top + 14);
   const at = (percent) => x(percent >= 100 ? most * 1.06 : nines(percent));
   const names = [0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999].filter((one) => nines(one) <= most);
-  const drawn = [...curves].reverse().map(({ className, points }) =>
-    line(points.map(([percent, ms]) => [at(percent), y(ms)]), className)).join('');
-  const labels = marks.map(([label, percent, ms]) => {
-    const [cx, cy] = [fixed(at(percent)), fixed(y(ms))];
-    const anchor = percent >= 100 ? 'end' : 'middle';
-    return `<line class="drop" x1="${cx}" x2="${cx}" y1="${cy}" y2="${bottom}"/>` +
-      `<circle class="dot" cx="${cx}" cy="${cy}" r="4.5">` +
-      `<title>${label}: ${time(ms)}</title></circle>` +
-      `<text class="mark" x="${percent >= 100 ? cx + 4 : cx}" y="${cy - 13}" ` +
-      `text-anchor="${anchor}">${time(ms)}</text>`;
-  }).join('');
-  return frame(height, 'Latency by percentile', rows(ticks, y, time) +
-    columns(names, (one) => x(nines(one)), bottom, (one) => `${one}%`) + drawn + labels);
+  const drawn = [...curves]
+    .reverse()
+    .map(({ className, points }) =>
+      line(
+        points.map(([percent, ms]) => [at(percent), y(ms)]),
+        className
+      )
+    )
+    .join('');
+  const labels = marks
+    .map(([label, percent, ms]) => {
+      const [cx, cy] = [fixed(at(percent)), fixed(y(ms))];
+      const anchor = percent >= 100 ? 'end' : 'middle';
+      return (
+        `<line class="drop" x1="${cx}" x2="${cx}" y1="${cy}" y2="${bottom}"/>` +
+        `<circle class="dot" cx="${cx}" cy="${cy}" r="4.5">` +
+        `<title>${label}: ${time(ms)}</title></circle>` +
+        `<text class="mark" x="${percent >= 100 ? cx + 4 : cx}" y="${cy - 13}" ` +
+        `text-anchor="${anchor}">${time(ms)}</text>`
+      );
+    })
+    .join('');
+  return frame(
+    height,
+    'Latency by percentile',
+    rows(ticks, y, time) +
+      columns(
+        names,
+        (one) => x(nines(one)),
+        bottom,
+        (one) => `${one}%`
+      ) +
+      drawn +
+      labels
+  );
 }
 
 /**
@@ -149,7 +188,8 @@ export function percentileChart(curves, marks) {
 export function timeChart({ label, curves, phase, times = false, seconds }) {
   const height = 230;
   const bottom = height - PAD.bottom;
-  const values = curves.flatMap(({ points }) => points.map(([, value]) => value))
+  const values = curves
+    .flatMap(({ points }) => points.map(([, value]) => value))
     .filter((value) => value !== null && (!times || value > 0));
   if (values.length === 0) return '';
   const x = linear(0, seconds, PAD.left, WIDTH - PAD.right);
@@ -165,13 +205,29 @@ export function timeChart({ label, curves, phase, times = false, seconds }) {
     ? `<rect class="phase" x="${fixed(x(phase.from))}" y="${PAD.top}" ` +
       `width="${fixed(x(phase.to) - x(phase.from))}" height="${bottom - PAD.top}"/>`
     : '';
-  const drawn = curves.map(({ className, points, filled }) => pieces(points).map((piece) => {
-    const placed = piece.map(([at, value]) => [x(at), y(value)]);
-    return (filled ? area(placed, bottom, className) : '') + line(placed, className);
-  }).join('')).join('');
-  return frame(height, label, shade + rows(ticks, y, times ? time : (n) => compact.format(n)) +
-    columns(roundTicks(seconds).filter((tick) => tick <= seconds), x, bottom,
-      (tick) => `${tick} s`) + drawn);
+  const drawn = curves
+    .map(({ className, points, filled }) =>
+      pieces(points)
+        .map((piece) => {
+          const placed = piece.map(([at, value]) => [x(at), y(value)]);
+          return (filled ? area(placed, bottom, className) : '') + line(placed, className);
+        })
+        .join('')
+    )
+    .join('');
+  return frame(
+    height,
+    label,
+    shade +
+      rows(ticks, y, times ? time : (n) => compact.format(n)) +
+      columns(
+        roundTicks(seconds).filter((tick) => tick <= seconds),
+        x,
+        bottom,
+        (tick) => `${tick} s`
+      ) +
+      drawn
+  );
 }
 
 /**
@@ -185,12 +241,13 @@ export function accountBar(parts) {
   const all = shown.reduce((sum, { count }) => sum + count, 0);
   const least = 14;
   const room = WIDTH - 3 * (shown.length - 1);
-  const wide = shown.map(({ count }) => Math.max(least, count / all * room));
+  const wide = shown.map(({ count }) => Math.max(least, (count / all) * room));
   const extra = wide.reduce((sum, width) => sum + width, 0) - room;
   wide[wide.indexOf(Math.max(...wide))] -= extra;
   let at = 0;
   const bars = shown.map(({ className, name, count }, i) => {
-    const bar = `<rect class="${className}" x="${fixed(at)}" y="0" width="${fixed(wide[i])}" ` +
+    const bar =
+      `<rect class="${className}" x="${fixed(at)}" y="0" width="${fixed(wide[i])}" ` +
       `height="30" rx="4"><title>${escape(name)}: ${count}</title></rect>`;
     at += wide[i] + 3;
     return bar;
@@ -208,14 +265,22 @@ export function stormChart(seconds) {
   const parts = Object.entries(seconds);
   const most = Math.max(...parts.map(([, value]) => value ?? 0), 0.001);
   const x = linear(0, most, 0, WIDTH - 230);
-  return frame(parts.length * 40, 'Time until parked again', parts.map(([part, value], i) => {
-    const y = i * 40;
-    const width = value === null ? WIDTH - 230 : Math.max(3, x(value));
-    return `<text class="name" x="${PAD.left - 10}" y="${y + 23}" text-anchor="end">` +
-      `${part}%</text>` +
-      `<rect class="${value === null ? 'missing' : 'arrival'}" x="${PAD.left}" y="${y + 6}" ` +
-      `width="${fixed(width)}" height="26" rx="4"/>` +
-      `<text class="mark" x="${fixed(PAD.left + width + 10)}" y="${y + 24}">` +
-      `${value === null ? 'never' : time(value * 1000)}</text>`;
-  }).join(''));
+  return frame(
+    parts.length * 40,
+    'Time until parked again',
+    parts
+      .map(([part, value], i) => {
+        const y = i * 40;
+        const width = value === null ? WIDTH - 230 : Math.max(3, x(value));
+        return (
+          `<text class="name" x="${PAD.left - 10}" y="${y + 23}" text-anchor="end">` +
+          `${part}%</text>` +
+          `<rect class="${value === null ? 'missing' : 'arrival'}" x="${PAD.left}" y="${y + 6}" ` +
+          `width="${fixed(width)}" height="26" rx="4"/>` +
+          `<text class="mark" x="${fixed(PAD.left + width + 10)}" y="${y + 24}">` +
+          `${value === null ? 'never' : time(value * 1000)}</text>`
+        );
+      })
+      .join('')
+  );
 }

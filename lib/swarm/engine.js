@@ -6,7 +6,8 @@ import { UsageError } from './errors.js';
 import { FrameReader } from './frames.js';
 
 /** SPRITES_SWARM_ENGINE names another build, as one under a sanitizer. */
-const PROGRAM = process.env.SPRITES_SWARM_ENGINE ??
+const PROGRAM =
+  process.env.SPRITES_SWARM_ENGINE ??
   fileURLToPath(new URL('../../native/build/Release/swarm', import.meta.url));
 
 /**

@@ -12,7 +12,7 @@ const HALF = 1024;
 export function highestOf(bucket) {
   if (bucket < 2 * HALF) return bucket;
   const shift = Math.floor(bucket / HALF) - 1;
-  return (bucket % HALF + HALF + 1) * 2 ** shift - 1;
+  return ((bucket % HALF) + HALF + 1) * 2 ** shift - 1;
 }
 
 /**
@@ -61,7 +61,7 @@ export class Histogram {
     let below = buckets[0][1];
     return percents.map((percent) => {
       // 99.9 % of a thousand are 999, not 999.0000000000001.
-      const rank = Math.max(1, Math.ceil(percent * this.count / 100 - 1e-6));
+      const rank = Math.max(1, Math.ceil((percent * this.count) / 100 - 1e-6));
       while (below < rank) below += buckets[++at][1];
       return highestOf(buckets[at][0]);
     });
@@ -77,8 +77,9 @@ export class Histogram {
    *     max: ?number}} in milliseconds
    */
   summary() {
-    const [p50, p90, p99, p999, max] =
-      this.percentiles([50, 90, 99, 99.9, 100]).map((ns) => ns === null ? null : round(ns / 1e6));
+    const [p50, p90, p99, p999, max] = this.percentiles([50, 90, 99, 99.9, 100]).map((ns) =>
+      ns === null ? null : round(ns / 1e6)
+    );
     return { count: this.count, p50, p90, p99, 'p99.9': p999, max };
   }
 }

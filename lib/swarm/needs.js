@@ -91,11 +91,12 @@ export function plan(wish, host) {
   checkSystem(sockets, loopback, host, lines);
   if (!loopback && sockets > host.ports) lines.push(portsLine(sockets, host.ports));
   if (lines.length > 0) throw new NeedsError(lines);
-  const perAddress =
-    Math.max(1, Math.min(CONNECTIONS_PER_ADDRESS, Math.floor(host.ports * PORT_SHARE)));
+  const perAddress = Math.max(
+    1,
+    Math.min(CONNECTIONS_PER_ADDRESS, Math.floor(host.ports * PORT_SHARE))
+  );
   const joins = Math.ceil(Math.min(wish.ramp, wish.clients) / JOINS_PER_ADDRESS);
-  const sources = loopback
-    ? Math.max(wish.addresses ?? joins, Math.ceil(sockets / perAddress)) : 0;
+  const sources = loopback ? Math.max(wish.addresses ?? joins, Math.ceil(sockets / perAddress)) : 0;
   return { engines: share(wish, processes), sources };
 }
 
@@ -110,14 +111,18 @@ function countProcesses({ clients, lanes, processes, perProcess }, host, lines) 
   if (filesEach(count) > host.files) {
     const enough = holds > 1 ? Math.ceil((clients + lanes) / (holds - 1)) : Infinity;
     const spread = enough <= MOST_PROCESSES ? `, or spread them: --processes ${enough}` : '';
-    lines.push(`files: ${count === 1 ? 'one engine' : `each of ${count} engines`} needs ` +
-      `${filesEach(count)} open files and may have ${host.files}. To lift it: ` +
-      `ulimit -n ${filesEach(count)} (as root; in systemd: LimitNOFILE=${filesEach(count)})` +
-      spread);
+    lines.push(
+      `files: ${count === 1 ? 'one engine' : `each of ${count} engines`} needs ` +
+        `${filesEach(count)} open files and may have ${host.files}. To lift it: ` +
+        `ulimit -n ${filesEach(count)} (as root; in systemd: LimitNOFILE=${filesEach(count)})` +
+        spread
+    );
   } else if (count * 3 + PARENT_FILES > host.files) {
     const needed = count * 3 + PARENT_FILES;
-    lines.push(`files: ${count} engines need ${needed} open files in their parent, which may ` +
-      `have ${host.files}. To lift it: ulimit -n ${needed}`);
+    lines.push(
+      `files: ${count} engines need ${needed} open files in their parent, which may ` +
+        `have ${host.files}. To lift it: ulimit -n ${needed}`
+    );
   }
   return Math.min(count, clients);
 }
@@ -125,26 +130,33 @@ function countProcesses({ clients, lanes, processes, perProcess }, host, lines) 
 function checkSystem(sockets, loopback, host, lines) {
   const ends = loopback ? 2 : 1;
   if (sockets * ends > host.systemFiles) {
-    lines.push(`files: ${sockets * ends} sockets, and the system may open ` +
-      `${host.systemFiles} more. To lift it: ` +
-      `sysctl -w fs.file-max=${Math.ceil(sockets * ends * 1.2 / 1e5 + 1) * 1e5}`);
+    lines.push(
+      `files: ${sockets * ends} sockets, and the system may open ` +
+        `${host.systemFiles} more. To lift it: ` +
+        `sysctl -w fs.file-max=${Math.ceil((sockets * ends * 1.2) / 1e5 + 1) * 1e5}`
+    );
   }
   const bytes = sockets * (KERNEL_BYTES * ends + ENGINE_BYTES);
   if (bytes > host.memory) {
-    lines.push(`memory: ${sockets} connections take ${megabytes(bytes)} MB at the least` +
-      `${loopback ? ', both ends being on this host' : ''}; ${megabytes(host.memory)} MB are ` +
-      'available. Fewer clients, or a host with more memory.');
+    lines.push(
+      `memory: ${sockets} connections take ${megabytes(bytes)} MB at the least` +
+        `${loopback ? ', both ends being on this host' : ''}; ${megabytes(host.memory)} MB are ` +
+        'available. Fewer clients, or a host with more memory.'
+    );
   }
 }
 
 function portsLine(sockets, ports) {
   const wide = 65535 - 1024 + 1;
-  const remedy = sockets <= wide
-    ? 'To lift it: sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
-    : `Spread the clients over ${Math.ceil(sockets / wide)} hosts, each with ` +
-      'sysctl -w net.ipv4.ip_local_port_range="1024 65535"';
-  return `ports: ${sockets} connections to one address, and this host has ${ports} ports for ` +
-    `them. ${remedy}`;
+  const remedy =
+    sockets <= wide
+      ? 'To lift it: sysctl -w net.ipv4.ip_local_port_range="1024 65535"'
+      : `Spread the clients over ${Math.ceil(sockets / wide)} hosts, each with ` +
+        'sysctl -w net.ipv4.ip_local_port_range="1024 65535"';
+  return (
+    `ports: ${sockets} connections to one address, and this host has ${ports} ports for ` +
+    `them. ${remedy}`
+  );
 }
 
 const megabytes = (bytes) => Math.ceil(bytes / 1e6);

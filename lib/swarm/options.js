@@ -26,17 +26,16 @@ const PORT = { ...number(1, 65535), unit: 'PORT' };
 
 /** What each command does, and the options that are its own defaults. */
 export const commands = {
-  park: {
-    help: 'opens N clients and holds them, each with one poll parked',
-    time: 30
-  },
+  park: { help: 'opens N clients and holds them, each with one poll parked', time: 30 },
   throw: {
-    help: 'N clients, and sprites among them: --rate R in all by the clock (open loop), or ' +
+    help:
+      'N clients, and sprites among them: --rate R in all by the clock (open loop), or ' +
       '--throwers T of them each as soon as its last throw was answered (closed loop)',
     time: 10
   },
   latency: {
-    help: 'a quiet probe of a few clients in a process of its own beside N others that throw at ' +
+    help:
+      'a quiet probe of a few clients in a process of its own beside N others that throw at ' +
       '--rate',
     time: 15
   },
@@ -59,99 +58,165 @@ export const commands = {
 /** @type {Option[]} */
 export const table = [
   {
-    group: 'The server', name: 'host', default: '127.0.0.1', type: text('HOST'),
+    group: 'The server',
+    name: 'host',
+    default: '127.0.0.1',
+    type: text('HOST'),
     help: 'host name or address of the server'
   },
   { group: 'The server', name: 'port', default: '8080', type: PORT, help: 'its port' },
   {
-    group: 'The server', name: 'transient-port', type: PORT, shown: 'the port',
+    group: 'The server',
+    name: 'transient-port',
+    type: PORT,
+    shown: 'the port',
     help: 'its port for throws, joins and leaves'
   },
   {
-    group: 'The server', name: 'wait', default: '5', type: seconds(0, 3600),
+    group: 'The server',
+    name: 'wait',
+    default: '5',
+    type: seconds(0, 3600),
     help: 'how long to wait for it to answer at first'
   },
   {
-    group: 'The load', name: 'time', type: seconds(0.1, 604800),
-    shown: Object.entries(commands).map(([name, { time }]) => `${name} ${time}`).join(', '),
+    group: 'The load',
+    name: 'time',
+    type: seconds(0.1, 604800),
+    shown: Object.entries(commands)
+      .map(([name, { time }]) => `${name} ${time}`)
+      .join(', '),
     help: 'how long to hold, to throw, or to wait for all to come back'
   },
   {
-    group: 'The load', name: 'rate', type: number(0.01, 1e7, false), shown: 'latency 1000',
+    group: 'The load',
+    name: 'rate',
+    type: number(0.01, 1e7, false),
+    shown: 'latency 1000',
     help: 'open loop: sprites a second in all, thrown by all clients in turn'
   },
   {
-    group: 'The load', name: 'throwers', type: number(1, 100000), shown: '32',
+    group: 'The load',
+    name: 'throwers',
+    type: number(1, 100000),
+    shown: '32',
     help: 'closed loop: clients that throw; with --rate the connections that the throws share'
   },
   {
-    group: 'The load', name: 'every-client', type: flag,
+    group: 'The load',
+    name: 'every-client',
+    type: flag,
     help: 'closed loop: the throwers throw for all clients in turn, not each for its own'
   },
   {
-    group: 'The load', name: 'size', default: '256', type: { ...number(1, 1048576), unit: 'BYTES' },
+    group: 'The load',
+    name: 'size',
+    default: '256',
+    type: { ...number(1, 1048576), unit: 'BYTES' },
     help: 'size of a sprite; it is padded to this, at the least some 140'
   },
   {
-    group: 'The load', name: 'drain', default: '10', type: seconds(0, 3600),
+    group: 'The load',
+    name: 'drain',
+    default: '10',
+    type: seconds(0, 3600),
     help: 'how long the sprites under way may take to arrive at the end'
   },
   {
-    group: 'The load', name: 'spread', default: '0', type: seconds(0, 3600),
+    group: 'The load',
+    name: 'spread',
+    default: '0',
+    type: seconds(0, 3600),
     help: 'storm: the clients come back at random within this time instead of at once'
   },
   {
-    group: 'The load', name: 'probes', default: '16', type: number(1, 1000),
+    group: 'The load',
+    name: 'probes',
+    default: '16',
+    type: number(1, 1000),
     help: 'latency: clients of the probe, which joins last and in one go'
   },
   {
-    group: 'The load', name: 'probe-rate', default: '20', type: number(0.1, 1000, false),
+    group: 'The load',
+    name: 'probe-rate',
+    default: '20',
+    type: number(0.1, 1000, false),
     help: 'latency: sprites a second that the probe throws'
   },
   {
-    group: 'The load', name: 'hold', type: { ...number(5, 3600), unit: 'SECONDS' },
-    shown: 'the server\'s', help: 'how long the polls ask to be held'
+    group: 'The load',
+    name: 'hold',
+    type: { ...number(5, 3600), unit: 'SECONDS' },
+    shown: "the server's",
+    help: 'how long the polls ask to be held'
   },
   {
-    group: 'The load', name: 'stay', type: flag,
+    group: 'The load',
+    name: 'stay',
+    type: flag,
     help: 'do not leave at the end: close, as a desktop does whose plug is pulled'
   },
   {
-    group: 'The load', name: 'seed', type: number(0, 2 ** 31), shown: 'a new one',
+    group: 'The load',
+    name: 'seed',
+    type: number(0, 2 ** 31),
+    shown: 'a new one',
     help: 'for the edges and the pauses'
   },
   {
-    group: 'This host', name: 'ramp', default: '5000', type: number(0.1, 1e6, false),
+    group: 'This host',
+    name: 'ramp',
+    default: '5000',
+    type: number(0.1, 1e6, false),
     help: 'clients opened a second at the most'
   },
   {
-    group: 'This host', name: 'connecting', default: '256', type: number(1, 65535),
-    help: 'clients that may be connecting or joining at once while opening: below the server\'s ' +
+    group: 'This host',
+    name: 'connecting',
+    default: '256',
+    type: number(1, 65535),
+    help:
+      "clients that may be connecting or joining at once while opening: below the server's " +
       'listen backlog'
   },
   {
-    group: 'This host', name: 'processes', type: number(1, 512),
-    shown: 'as the file limit needs', help: 'engine processes'
+    group: 'This host',
+    name: 'processes',
+    type: number(1, 512),
+    shown: 'as the file limit needs',
+    help: 'engine processes'
   },
   {
-    group: 'This host', name: 'per-process', type: number(1, 1e7),
-    shown: 'as the file limit allows', help: 'clients in one process'
+    group: 'This host',
+    name: 'per-process',
+    type: number(1, 1e7),
+    shown: 'as the file limit allows',
+    help: 'clients in one process'
   },
   {
-    group: 'This host', name: 'addresses', type: number(1, 1e6), shown: 'as the ports need',
+    group: 'This host',
+    name: 'addresses',
+    type: number(1, 1e6),
+    shown: 'as the ports need',
     help: 'loopback source addresses, for a server in 127.0.0.0/8'
   },
   {
-    group: 'What it says', name: 'json', type: flag,
+    group: 'What it says',
+    name: 'json',
+    type: flag,
     help: 'the result on stdout as JSON, and nothing else there'
   },
   {
-    group: 'What it says', name: 'report', type: text('FILE'),
+    group: 'What it says',
+    name: 'report',
+    type: text('FILE'),
     help: 'a report to look at: one HTML file that needs nothing else'
   },
   {
-    group: 'What it says', name: 'server-status', type: flag,
-    help: 'every figure of the server\'s /status, before and after'
+    group: 'What it says',
+    name: 'server-status',
+    type: flag,
+    help: "every figure of the server's /status, before and after"
   },
   { group: 'What it says', name: 'quiet', type: flag, help: 'no progress, no summary' },
   { group: 'What it says', name: 'help', type: flag, help: 'this' }
@@ -168,9 +233,11 @@ const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase(
 export function parse(args) {
   const { values, positionals } = split(args);
   if (values.help) return { help: true };
-  const options = Object.fromEntries(table
-    .map((option) => [camel(option.name), value(option, values[option.name])])
-    .filter(([, read]) => read !== undefined));
+  const options = Object.fromEntries(
+    table
+      .map((option) => [camel(option.name), value(option, values[option.name])])
+      .filter(([, read]) => read !== undefined)
+  );
   const [command, count, ...more] = positionals;
   if (!command) throw new UsageError(`which command? ${Object.keys(commands).join(', ')}`);
   if (!Object.hasOwn(commands, command)) {
@@ -184,8 +251,9 @@ export function parse(args) {
 }
 
 function split(args) {
-  const options = Object.fromEntries(table.map(({ name, type }) =>
-    [name, { type: type === flag ? 'boolean' : 'string' }]));
+  const options = Object.fromEntries(
+    table.map(({ name, type }) => [name, { type: type === flag ? 'boolean' : 'string' }])
+  );
   try {
     return parseArgs({ args, options, allowPositionals: true });
   } catch (error) {
@@ -233,13 +301,19 @@ export function help() {
     lines.push('', `${group}:`);
     for (const option of table.filter((one) => one.group === group)) {
       const initial = option.default ?? option.shown;
-      lines.push(...wrap(`  --${option.name} ${option.type.unit}`.padEnd(28),
-        option.help + (initial === undefined ? '' : ` (default: ${initial})`)));
+      lines.push(
+        ...wrap(
+          `  --${option.name} ${option.type.unit}`.padEnd(28),
+          option.help + (initial === undefined ? '' : ` (default: ${initial})`)
+        )
+      );
     }
   }
-  lines.push('',
+  lines.push(
+    '',
     'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, or the',
-    'server broke its contract; 2 when the run could not begin.');
+    'server broke its contract; 2 when the run could not begin.'
+  );
   return lines.join('\n');
 }
 

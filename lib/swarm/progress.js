@@ -53,9 +53,10 @@ class Bar extends Silent {
 
   constructor(cliProgress) {
     super();
-    this.#bar = new cliProgress.SingleBar({
-      format: FORMAT, stream: process.stderr, hideCursor: true, barsize: 32, fps: 8
-    }, cliProgress.Presets.shades_classic);
+    this.#bar = new cliProgress.SingleBar(
+      { format: FORMAT, stream: process.stderr, hideCursor: true, barsize: 32, fps: 8 },
+      cliProgress.Presets.shades_classic
+    );
   }
 
   begin(phase, total) {

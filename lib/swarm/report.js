@@ -108,9 +108,10 @@ function titleOf({ command, clients, throwing, storm }) {
 
 function header({ faults, account, started, target, interrupted }, title) {
   const all = account.sent > 0 ? 'Every sprite accounted for' : 'All went well';
-  const verdict = faults.length > 0
-    ? `<p class="verdict bad">${faults.length === 1 ? 'One fault' : `${faults.length} faults`}</p>`
-    : `<p class="verdict good">${all}${interrupted ? ', stopped early' : ''}</p>`;
+  const verdict =
+    faults.length > 0
+      ? `<p class="verdict bad">${faults.length === 1 ? 'One fault' : `${faults.length} faults`}</p>`
+      : `<p class="verdict good">${all}${interrupted ? ', stopped early' : ''}</p>`;
   const date = new Date(started).toISOString().replace('T', ' ').slice(0, 16);
   return `<h1>${escape(title)}</h1>
 <p class="soft">A swarm against ${escape(target.host)}:${target.port}, ${date} UTC</p>${verdict}`;
@@ -122,7 +123,7 @@ function tile(value, name, className = '') {
 
 function tiles({ command, opened, throwing, latency, account, storm }) {
   const felt = command === 'latency' ? latency.probe : latency.arrival;
-  const whose = command === 'latency' ? 'of the probe\'s ' : '';
+  const whose = command === 'latency' ? "of the probe's " : '';
   const list = [];
   if (opened) {
     list.push(tile(n(opened.clients), 'clients parked', opened.clients < opened.wanted && 'bad'));
@@ -131,13 +132,21 @@ function tiles({ command, opened, throwing, latency, account, storm }) {
   if (storm) {
     for (const part of [50, 99, 100]) {
       const value = storm.seconds[part];
-      list.push(tile(value === null ? 'never' : time(value * 1000), `until ${part}% were back`,
-        value === null && 'bad'));
+      list.push(
+        tile(
+          value === null ? 'never' : time(value * 1000),
+          `until ${part}% were back`,
+          value === null && 'bad'
+        )
+      );
     }
   }
   if (felt.count > 0) {
-    list.push(tile(time(felt.p50), `half ${whose}arrive within`),
-      tile(time(felt.p99), `99% ${whose}within`), tile(time(felt.max), `the slowest ${whose}`));
+    list.push(
+      tile(time(felt.p50), `half ${whose}arrive within`),
+      tile(time(felt.p99), `99% ${whose}within`),
+      tile(time(felt.max), `the slowest ${whose}`)
+    );
   }
   if (account.sent > 0) {
     list.push(tile(n(account.missing), 'sprites missing', account.missing > 0 && 'bad'));
@@ -147,46 +156,63 @@ function tiles({ command, opened, throwing, latency, account, storm }) {
 
 function notes({ faults, remarks }) {
   if (faults.length + remarks.length === 0) return '';
-  const lines = [...faults.map((one) => `<li class="bad">${escape(one)}</li>`),
-    ...remarks.map((one) => `<li>${escape(one)}</li>`)];
+  const lines = [
+    ...faults.map((one) => `<li class="bad">${escape(one)}</li>`),
+    ...remarks.map((one) => `<li>${escape(one)}</li>`)
+  ];
   return `<section><h2>To know</h2><ul>${lines.join('\n')}</ul></section>`;
 }
 
 function legend(entries) {
-  return `<div class="legend">${entries.map(([className, name]) =>
-    `<span><i class="${className}"></i>${escape(name)}</span>`).join('')}</div>`;
+  return `<div class="legend">${entries
+    .map(([className, name]) => `<span><i class="${className}"></i>${escape(name)}</span>`)
+    .join('')}</div>`;
 }
 
 const CURVES = {
-  probe: 'the quiet probe: throw to arrival', arrival: 'throw to arrival',
+  probe: 'the quiet probe: throw to arrival',
+  arrival: 'throw to arrival',
   answer: 'throw to its answer'
 };
 
 function latency({ latency, curves, command, throwing }) {
-  const names = (command === 'latency' ? ['probe', 'arrival', 'answer'] : ['arrival', 'answer'])
-    .filter((name) => curves[name].length > 0);
+  const names = (
+    command === 'latency' ? ['probe', 'arrival', 'answer'] : ['arrival', 'answer']
+  ).filter((name) => curves[name].length > 0);
   if (names.length === 0) return '';
   const first = latency[names[0]];
-  const marks = [['p50', 50], ['p90', 90], ['p99', 99], ['p99.9', 99.9], ['max', 100]]
+  const marks = [
+    ['p50', 50],
+    ['p90', 90],
+    ['p99', 99],
+    ['p99.9', 99.9],
+    ['max', 100]
+  ]
     .filter(([, percent]) => percent === 100 || first.count * (100 - percent) >= 100)
     .map(([label, percent]) => [label, percent, first[label]]);
-  const from = throwing.mode === 'open loop'
-    ? 'Each sprite is timed from the moment it was due, so a server that stalls is charged for ' +
-      'all that should have been thrown meanwhile.'
-    : 'Each thrower waits for its answer before it throws again: a server that stalls is asked ' +
-      'less.';
+  const from =
+    throwing.mode === 'open loop'
+      ? 'Each sprite is timed from the moment it was due, so a server that stalls is charged for ' +
+        'all that should have been thrown meanwhile.'
+      : 'Each thrower waits for its answer before it throws again: a server that stalls is asked ' +
+        'less.';
   return `<section><h2>How long a sprite flies</h2>
 <p class="soft">Both axes are logarithmic: as much room for the slowest in ten thousand as for the
 fastest half. ${from}</p>
 ${legend(names.map((name) => [name, CURVES[name]]))}
-${percentileChart(names.map((name) => ({ className: name, points: curves[name] })), marks)}
+${percentileChart(
+  names.map((name) => ({ className: name, points: curves[name] })),
+  marks
+)}
 </section>`;
 }
 
 function storm({ storm, clients }) {
   if (!storm) return '';
-  const noticed = storm.dropNoticed === null ? ''
-    : ` The server had noticed that all were gone after ${time(storm.dropNoticed * 1000)}.`;
+  const noticed =
+    storm.dropNoticed === null
+      ? ''
+      : ` The server had noticed that all were gone after ${time(storm.dropNoticed * 1000)}.`;
   const how = storm.spread > 0 ? `within ${storm.spread} s` : 'at once';
   return `<section><h2>Until all were back</h2>
 <p class="soft">${n(clients)} clients closed their connections, and came back ${how}: the time until
@@ -201,44 +227,98 @@ function overTime({ series, phases, seconds, throwing, interruptions }) {
   const phase = Object.values(phases)[0];
   const charts = [];
   if (throwing) {
-    const rates = legend([['arrival', 'arrived'], ['answer', 'accepted']]);
-    charts.push(`<h2>Sprites a second</h2>${rates}` +
-      timeChart({ label: 'Sprites a second over time', seconds: end, phase, curves: [
-        { className: 'arrival', points: pick('received'), filled: true },
-        { className: 'answer', points: pick('accepted') }] }));
-    const times = legend([['slow', 'slowest'], ['answer', '99%'], ['arrival', 'half']]);
-    charts.push(`<h2>Time in flight</h2>${times}` +
-      timeChart({ label: 'Latency over time', seconds: end, phase, times: true, curves: [
-        { className: 'slow', points: pick('max') }, { className: 'answer', points: pick('p99') },
-        { className: 'arrival', points: pick('p50') }] }));
+    const rates = legend([
+      ['arrival', 'arrived'],
+      ['answer', 'accepted']
+    ]);
+    charts.push(
+      `<h2>Sprites a second</h2>${rates}` +
+        timeChart({
+          label: 'Sprites a second over time',
+          seconds: end,
+          phase,
+          curves: [
+            { className: 'arrival', points: pick('received'), filled: true },
+            { className: 'answer', points: pick('accepted') }
+          ]
+        })
+    );
+    const times = legend([
+      ['slow', 'slowest'],
+      ['answer', '99%'],
+      ['arrival', 'half']
+    ]);
+    charts.push(
+      `<h2>Time in flight</h2>${times}` +
+        timeChart({
+          label: 'Latency over time',
+          seconds: end,
+          phase,
+          times: true,
+          curves: [
+            { className: 'slow', points: pick('max') },
+            { className: 'answer', points: pick('p99') },
+            { className: 'arrival', points: pick('p50') }
+          ]
+        })
+    );
   }
-  const dips = interruptions.map(({ at, lowest, seconds }) => `At ${at} s down to ${n(lowest)}; ` +
-    (seconds === null ? 'not back by the end.' : `99% were back after ${time(seconds * 1000)}.`));
-  charts.push(`<h2>Clients parked</h2><p class="soft">${escape(dips.join(' '))}</p>` +
-    timeChart({ label: 'Clients parked over time', seconds: end, phase, curves: [
-      { className: 'calm', points: pick('parked'), filled: true }] }));
+  const dips = interruptions.map(
+    ({ at, lowest, seconds }) =>
+      `At ${at} s down to ${n(lowest)}; ` +
+      (seconds === null ? 'not back by the end.' : `99% were back after ${time(seconds * 1000)}.`)
+  );
+  charts.push(
+    `<h2>Clients parked</h2><p class="soft">${escape(dips.join(' '))}</p>` +
+      timeChart({
+        label: 'Clients parked over time',
+        seconds: end,
+        phase,
+        curves: [{ className: 'calm', points: pick('parked'), filled: true }]
+      })
+  );
   return charts.map((chart) => `<section>${chart}</section>`).join('\n');
 }
 
 function account({ account }) {
   if (account.sent === 0) return '';
   const parts = [
-    { className: 'arrival', name: 'arrived', count: account.received,
-      why: `came to one of the swarm's clients (${n(account.resent)} more in answers sent again)` },
-    { className: 'missing', name: 'missing', count: account.missing,
-      why: 'accepted by the server, received by nobody' },
-    { className: 'probe', name: 'landed elsewhere', count: account.landedElsewhere,
-      why: 'at clients of others in the same torus' },
-    { className: 'answer', name: 'refused', count: account.refused,
-      why: named(account.refusals) || 'stayed with their throwers' },
-    { className: 'calm', name: 'unanswered', count: account.unanswered - account.unconfirmed,
-      why: 'nobody knows whether the server took them' }
+    {
+      className: 'arrival',
+      name: 'arrived',
+      count: account.received,
+      why: `came to one of the swarm's clients (${n(account.resent)} more in answers sent again)`
+    },
+    {
+      className: 'missing',
+      name: 'missing',
+      count: account.missing,
+      why: 'accepted by the server, received by nobody'
+    },
+    {
+      className: 'probe',
+      name: 'landed elsewhere',
+      count: account.landedElsewhere,
+      why: 'at clients of others in the same torus'
+    },
+    {
+      className: 'answer',
+      name: 'refused',
+      count: account.refused,
+      why: named(account.refusals) || 'stayed with their throwers'
+    },
+    {
+      className: 'calm',
+      name: 'unanswered',
+      count: account.unanswered - account.unconfirmed,
+      why: 'nobody knows whether the server took them'
+    }
   ].filter(({ name, count }) => count > 0 || name === 'missing' || name === 'arrived');
   const other = [
     [account.repeated, 'repeated', 'received twice, under different sequence numbers'],
     [account.duplicates, 'duplicate', 'throws repeated after a broken connection, and known'],
     [account.mangled, 'changed', 'or in by the wrong side'],
-    [account.foreign, 'from others', 'thrown by somebody else\'s clients']
+    [account.foreign, 'from others', "thrown by somebody else's clients"]
   ].filter(([count, name]) => count > 0 || name === 'repeated');
   const row = (count, name, why, className) => `<tr><td class="number">${n(count)}</td>
 <td>${className ? `<i class="${className} key"></i>` : ''}${escape(name)}
@@ -255,10 +335,14 @@ ${other.map(([count, name, why]) => row(count, name, why)).join('')}</table></se
 function server({ server }) {
   if (!server?.law) return '';
   const { thrown, acked, waiting, lost, holds } = server.law;
-  const stall = server.longestStallMs === null ? ''
-    : `<p class="soft">Its event loop was late by ${time(server.longestStallMs)} at the longest` +
-      (server.stalledBeforeMs === null
-        ? '' : `, by ${time(server.stalledBeforeMs)} before the load`) + '.</p>';
+  const stall =
+    server.longestStallMs === null
+      ? ''
+      : `<p class="soft">Its event loop was late by ${time(server.longestStallMs)} at the longest` +
+        (server.stalledBeforeMs === null
+          ? ''
+          : `, by ${time(server.stalledBeforeMs)} before the load`) +
+        '.</p>';
   return `<section><h2>The server's own account</h2>
 <p class="law">${n(thrown)} <small>thrown</small> ${holds ? '=' : '≠'}
 ${n(acked)} <small>acked</small> +
@@ -266,26 +350,40 @@ ${n(waiting)} <small>waiting</small> + ${n(lost)} <small>lost</small></p>${stall
 }
 
 function named(counts) {
-  return Object.entries(counts).map(([name, count]) => `${n(count)} ${name}`).join(', ');
+  return Object.entries(counts)
+    .map(([name, count]) => `${n(count)} ${name}`)
+    .join(', ');
 }
 
-function facts({ target, engines, opened, throwing, connections, problems, connectErrors, seed,
-  parkedByServer }) {
+function facts({
+  target,
+  engines,
+  opened,
+  throwing,
+  connections,
+  problems,
+  connectErrors,
+  seed,
+  parkedByServer
+}) {
   const list = [
     ['Transient port', target.transientPort === target.port ? 'none' : target.transientPort],
     ['Engine processes', engines.processes],
-    ['Source addresses', engines.addresses || 'the host\'s own'],
+    ['Source addresses', engines.addresses || "the host's own"],
     ['Opened', opened && `${n(opened.perSecond)} a second, ${opened.seconds} s`],
     ['Parked, by the server', parkedByServer === null ? 'not told' : n(parkedByServer)],
     ['Throwing', throwing && `${throwing.mode}, ${n(throwing.throwers)} connections`],
     ['A sprite', throwing && `${n(throwing.size)} bytes`],
-    ['The swarm\'s own longest stall', throwing && time(throwing.swarmStallMs)],
+    ["The swarm's own longest stall", throwing && time(throwing.swarmStallMs)],
     ['Fell behind its rate', throwing?.rate && `${n(throwing.behind)} sprites`],
     ['Connections', `${n(connections.connections)} opened, ${n(connections.closed)} broke`],
     ['Polls answered', `${n(connections.answers)}, ${n(connections.empty)} empty`],
     ['Joined again', connections.rejoined > 0 && n(connections.rejoined)],
-    ['Problems', named(problems)], ['Connect errors', named(connectErrors)], ['Seed', seed]
+    ['Problems', named(problems)],
+    ['Connect errors', named(connectErrors)],
+    ['Seed', seed]
   ].filter(([, value]) => value || value === 0);
-  return `<section><h2>The run</h2><dl class="facts">${list.map(([name, value]) =>
-    `<div><dt>${escape(name)}</dt><dd>${escape(value)}</dd></div>`).join('')}</dl></section>`;
+  return `<section><h2>The run</h2><dl class="facts">${list
+    .map(([name, value]) => `<div><dt>${escape(name)}</dt><dd>${escape(value)}</dd></div>`)
+    .join('')}</dl></section>`;
 }

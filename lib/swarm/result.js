@@ -49,7 +49,9 @@ export function resultOf(run) {
     ...throwingOf(run),
     ...(facts.storm && { storm: facts.storm }),
     latency: {
-      arrival: tally.arrival.summary(), answer: tally.answer.summary(), probe: tally.probe.summary()
+      arrival: tally.arrival.summary(),
+      answer: tally.answer.summary(),
+      probe: tally.probe.summary()
     },
     account,
     interruptions: run.interruptions,
@@ -62,7 +64,9 @@ export function resultOf(run) {
     phases: facts.phases,
     series: tally.series,
     curves: {
-      arrival: curveOf(tally.arrival), answer: curveOf(tally.answer), probe: curveOf(tally.probe)
+      arrival: curveOf(tally.arrival),
+      answer: curveOf(tally.answer),
+      probe: curveOf(tally.probe)
     }
   };
   result.faults = faultsOf(result, run);
@@ -73,7 +77,7 @@ export function resultOf(run) {
 /** @returns {Array<[number, number]>} percent and milliseconds, each once */
 function curveOf(histogram) {
   if (histogram.count === 0) return [];
-  const percents = CURVE.filter((percent) => (100 - percent) / 100 * histogram.count >= 0.5);
+  const percents = CURVE.filter((percent) => ((100 - percent) / 100) * histogram.count >= 0.5);
   const values = histogram.percentiles([...percents, 100]);
   return [...percents, 100].map((percent, i) => [percent, values[i] / 1e6]);
 }
@@ -94,10 +98,30 @@ function throwingOf({ options, facts, tally }) {
   };
 }
 
-function connectionsOf({ connections, closed, joined, rejoined, left, answers, empty, retries,
-  superseded, resends, badAnswers }) {
+function connectionsOf({
+  connections,
+  closed,
+  joined,
+  rejoined,
+  left,
+  answers,
+  empty,
+  retries,
+  superseded,
+  resends,
+  badAnswers
+}) {
   return {
-    connections, closed, joined, rejoined, left, answers, empty, retries, superseded, resends,
+    connections,
+    closed,
+    joined,
+    rejoined,
+    left,
+    answers,
+    empty,
+    retries,
+    superseded,
+    resends,
     badAnswers
   };
 }
@@ -149,34 +173,52 @@ function serverOf({ before, loaded, drained, after }) {
   const last = after ?? drained;
   if (!before && !last) return null;
   return {
-    before, loaded: loaded ?? null, after: last, law: lawOf(last),
+    before,
+    loaded: loaded ?? null,
+    after: last,
+    law: lawOf(last),
     longestStallMs: last?.longestStallMs ?? null,
     stalledBeforeMs: (loaded ?? before)?.longestStallMs ?? null
   };
 }
 
-function faultsOf({ account, opened, connections, server, storm },
-  { deaths, facts, interrupted, options }) {
+function faultsOf(
+  { account, opened, connections, server, storm },
+  { deaths, facts, interrupted, options }
+) {
   const faults = [...deaths];
   const fault = (is, text) => is && faults.push(text);
   if (opened) {
-    fault(opened.clients < opened.wanted && !interrupted,
-      `${opened.clients} of ${opened.wanted} clients got parked`);
-    fault((facts.serverParked ?? Infinity) < opened.clients,
+    fault(
+      opened.clients < opened.wanted && !interrupted,
+      `${opened.clients} of ${opened.wanted} clients got parked`
+    );
+    fault(
+      (facts.serverParked ?? Infinity) < opened.clients,
       `all polls were written, and the server counts ${facts.serverParked} of ${opened.clients} ` +
-      'parked');
+        'parked'
+    );
   }
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
-  fault(account.complete && account.missing > 0,
-    `${account.missing} sprites are missing: accepted by the server, received by nobody`);
-  fault(account.repeated > account.excusedRepeats,
-    `${account.repeated} sprites came twice, to clients that had acked nothing of the kind`);
+  fault(
+    account.complete && account.missing > 0,
+    `${account.missing} sprites are missing: accepted by the server, received by nobody`
+  );
+  fault(
+    account.repeated > account.excusedRepeats,
+    `${account.repeated} sprites came twice, to clients that had acked nothing of the kind`
+  );
   fault(account.mangled > 0, `${account.mangled} sprites came in changed or by the wrong side`);
   fault(connections.badAnswers > 0, `${connections.badAnswers} answers are not by the contract`);
-  fault(server?.law && !server.law.holds, 'the server\'s law does not hold: ' +
-    `thrown ${server?.law?.thrown} is not acked + waiting + lost`);
-  fault(storm && storm.seconds[100] === null && !interrupted,
-    `only ${storm?.parked} of ${options.clients} were parked again in time`);
+  fault(
+    server?.law && !server.law.holds,
+    "the server's law does not hold: " +
+      `thrown ${server?.law?.thrown} is not acked + waiting + lost`
+  );
+  fault(
+    storm && storm.seconds[100] === null && !interrupted,
+    `only ${storm?.parked} of ${options.clients} were parked again in time`
+  );
   return faults;
 }
 
@@ -184,28 +226,50 @@ function remarksOf(result, { facts, tally, options }) {
   const { account, throwing, server } = result;
   const remarks = [];
   const remark = (is, text) => is && remarks.push(text);
-  remark(throwing?.swarmStallMs > 20, 'The swarm itself was kept from running for ' +
-    `${throwing?.swarmStallMs} ms: the longest times are as much its own as the server's.`);
+  remark(
+    throwing?.swarmStallMs > 20,
+    'The swarm itself was kept from running for ' +
+      `${throwing?.swarmStallMs} ms: the longest times are as much its own as the server's.`
+  );
   remark(result.interrupted, 'Stopped by a signal: this is the account so far.');
-  remark(throwing?.behind > 0, `The swarm fell ${throwing?.behind} sprites behind its rate: ` +
-    'every thrower was waiting for an answer, or for its turn.');
-  remark(tally.counts.skipped > 0 && account.refusals['too-many-throws'] > 0,
-    'The server limits throws per client (--throw-rate); the throwers kept to its Retry-After.');
-  remark(account.landedElsewhere > 0, `${account.landedElsewhere} sprites landed at clients that ` +
-    'are not this swarm\'s: the server\'s law holds and says they are not lost.');
-  remark(strangers(facts) > 0 && account.landedElsewhere === 0,
-    'Others\' clients were in the torus too.');
-  remark(account.missing > 0 && server?.law?.waiting > 0,
-    `${server?.law?.waiting} sprites are still waiting at the server.`);
-  remark(account.repeated > 0 && account.repeated <= account.excusedRepeats,
+  remark(
+    throwing?.behind > 0,
+    `The swarm fell ${throwing?.behind} sprites behind its rate: ` +
+      'every thrower was waiting for an answer, or for its turn.'
+  );
+  remark(
+    tally.counts.skipped > 0 && account.refusals['too-many-throws'] > 0,
+    'The server limits throws per client (--throw-rate); the throwers kept to its Retry-After.'
+  );
+  remark(
+    account.landedElsewhere > 0,
+    `${account.landedElsewhere} sprites landed at clients that ` +
+      "are not this swarm's: the server's law holds and says they are not lost."
+  );
+  remark(
+    strangers(facts) > 0 && account.landedElsewhere === 0,
+    "Others' clients were in the torus too."
+  );
+  remark(
+    account.missing > 0 && server?.law?.waiting > 0,
+    `${server?.law?.waiting} sprites are still waiting at the server.`
+  );
+  remark(
+    account.repeated > 0 && account.repeated <= account.excusedRepeats,
     `${account.repeated} sprites came twice, after places were lost before an ack: the contract ` +
-    'allows it.');
-  remark(account.unconfirmed > 0,
-    `${account.unconfirmed} sprites arrived though their throw was never answered with 202.`);
+      'allows it.'
+  );
+  remark(
+    account.unconfirmed > 0,
+    `${account.unconfirmed} sprites arrived though their throw was never answered with 202.`
+  );
   remark(account.foreign > 0, `${account.foreign} sprites came from others.`);
   remark(!server, 'The server gives no /status: its side of the account is not known.');
-  remark(options.command === 'latency', 'The probe is a process of its own with ' +
-    `${options.probes} clients that joined one after the other; its sprites land at them or at ` +
-    'any of the others, which are busy: the probe\'s times count both.');
+  remark(
+    options.command === 'latency',
+    'The probe is a process of its own with ' +
+      `${options.probes} clients that joined one after the other; its sprites land at them or at ` +
+      "any of the others, which are busy: the probe's times count both."
+  );
   return remarks;
 }

@@ -83,9 +83,16 @@ export class Run {
       await this.#end();
     }
     return resultOf({
-      options, target, facts: this.#facts, tally: this.tally, account: this.#account.settle(),
-      engineDoubles: this.#account.doubles, interruptions: this.interruptions.list,
-      deaths: this.#deaths, interrupted: this.#interrupts > 0, accounted: this.#isAccounted
+      options,
+      target,
+      facts: this.#facts,
+      tally: this.tally,
+      account: this.#account.settle(),
+      engineDoubles: this.#account.doubles,
+      interruptions: this.interruptions.list,
+      deaths: this.#deaths,
+      interrupted: this.#interrupts > 0,
+      accounted: this.#isAccounted
     });
   }
 
@@ -121,9 +128,11 @@ export class Run {
       } catch (error) {
         if (performance.now() >= end || this.#interrupts > 0) {
           this.status.close();
-          throw new UsageError(`nothing answers at ${host}:${port} ` +
-            `(${error.code ?? error.message}). Is the server up? ` +
-            `To start one: bin/sprites --port ${port}`);
+          throw new UsageError(
+            `nothing answers at ${host}:${port} ` +
+              `(${error.code ?? error.message}). Is the server up? ` +
+              `To start one: bin/sprites --port ${port}`
+          );
         }
         await sleep(200);
       }
@@ -135,35 +144,60 @@ export class Run {
     const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
     const probeProcess = options.command === 'latency' ? engines.length : 4294967295;
     // Far behind any end of a phase: an engine whose parent hangs ends too.
-    const limit = Math.ceil(options.time + openLimit(options) + options.drain +
-      leaveLimit(options) + options.wait + 120);
+    const limit = Math.ceil(
+      options.time + openLimit(options) + options.drain + leaveLimit(options) + options.wait + 120
+    );
     const shared = {
-      address: target.address, host: target.host, port: options.port,
-      'transient-port': options.transientPort, swarm, 'probe-process': probeProcess, sources,
-      size: options.size, hold: options.hold ?? 0, tick: TICK_MS, limit, seed: options.seed
+      address: target.address,
+      host: target.host,
+      port: options.port,
+      'transient-port': options.transientPort,
+      swarm,
+      'probe-process': probeProcess,
+      sources,
+      size: options.size,
+      hold: options.hold ?? 0,
+      tick: TICK_MS,
+      limit,
+      seed: options.seed
     };
-    engines.forEach((engine, i) => this.#engine({
-      ...shared, process: i, clients: engine.clients, 'first-client': engine.firstClient,
-      lanes: engine.lanes, ramp: options.ramp / engines.length,
-      'in-flight': Math.max(1, Math.floor(options.connecting / engines.length)),
-      throwing: options.throwing, 'every-client': options.everyClient ? 1 : 0,
-      rate: (options.rate ?? 0) / engines.length, phase: i / engines.length
-    }));
+    engines.forEach((engine, i) =>
+      this.#engine({
+        ...shared,
+        process: i,
+        clients: engine.clients,
+        'first-client': engine.firstClient,
+        lanes: engine.lanes,
+        ramp: options.ramp / engines.length,
+        'in-flight': Math.max(1, Math.floor(options.connecting / engines.length)),
+        throwing: options.throwing,
+        'every-client': options.everyClient ? 1 : 0,
+        rate: (options.rate ?? 0) / engines.length,
+        phase: i / engines.length
+      })
+    );
     this.#facts.load = engines.length;
     if (options.command !== 'latency') return;
     this.#engine({
-      ...shared, process: probeProcess, clients: options.probes, 'first-client': options.clients,
-      lanes: Math.min(4, options.probes), throwing: 'rate', rate: options.probeRate
+      ...shared,
+      process: probeProcess,
+      clients: options.probes,
+      'first-client': options.clients,
+      lanes: Math.min(4, options.probes),
+      throwing: 'rate',
+      rate: options.probeRate
     });
   }
 
   #engine(options) {
-    this.#engines.push(new Engine(options, {
-      tick: (tick) => this.tally.add(tick),
-      page: (header, bytes) => this.#account.add(header, bytes),
-      account: () => this.#accounts++,
-      died: (why) => this.#deaths.push(why)
-    }));
+    this.#engines.push(
+      new Engine(options, {
+        tick: (tick) => this.tally.add(tick),
+        page: (header, bytes) => this.#account.add(header, bytes),
+        account: () => this.#accounts++,
+        died: (why) => this.#deaths.push(why)
+      })
+    );
   }
 
   #tell(command, engines = this.#engines) {
@@ -216,7 +250,10 @@ export class Run {
     const seconds = (performance.now() - started) / 1000;
     const complete = parked >= all;
     this.#facts.opened = {
-      clients: parked, wanted: all, seconds: round(seconds), perSecond: Math.round(parked / seconds)
+      clients: parked,
+      wanted: all,
+      seconds: round(seconds),
+      perSecond: Math.round(parked / seconds)
     };
     if (complete) await this.#seeThemParked(all);
     this.#progress.end(`${parked} of ${all} parked after ${seconds.toFixed(1)} s`);
@@ -244,10 +281,14 @@ export class Run {
   async #hold(phase, seconds, note) {
     const started = this.tally.seconds;
     this.#progress.begin(phase, Math.ceil(seconds));
-    await this.#until(() => false, seconds, () => {
-      this.interruptions.see(this.tally.seconds, this.tally.counts.parked);
-      this.#progress.update(Math.floor(this.tally.seconds - started), note());
-    });
+    await this.#until(
+      () => false,
+      seconds,
+      () => {
+        this.interruptions.see(this.tally.seconds, this.tally.counts.parked);
+        this.#progress.update(Math.floor(this.tally.seconds - started), note());
+      }
+    );
     this.#facts.phases[phase] = { from: round(started), to: round(this.tally.seconds) };
     this.#progress.end();
   }
@@ -296,16 +337,21 @@ export class Run {
     this.#tell(`back ${Math.round(spread * 1000)}`);
     const seen = await this.#countBack(started, bySever ? others : null);
     const storm = {
-      countedBy: bySever ? 'server' : 'swarm', dropNoticed: noticed, spread,
-      parked: seen.parked, seconds: seen.seconds
+      countedBy: bySever ? 'server' : 'swarm',
+      dropNoticed: noticed,
+      spread,
+      parked: seen.parked,
+      seconds: seen.seconds
     };
     this.#facts.storm = storm;
     this.#facts.phases.storm = { from: round(startedAt), to: round(this.tally.seconds) };
     if (throwing) this.#tell('stop');
     const all = storm.seconds[100];
-    this.#progress.end(all === null
-      ? `${seen.parked} of ${clients} parked again after ${time} s`
-      : `all parked again after ${all} s`);
+    this.#progress.end(
+      all === null
+        ? `${seen.parked} of ${clients} parked again after ${time} s`
+        : `all parked again after ${all} s`
+    );
   }
 
   /** @returns {Promise<?number>} seconds until the server had noticed that everyone is gone */
@@ -324,14 +370,18 @@ export class Run {
     const { time, clients } = this.#options;
     const seconds = Object.fromEntries(PARTS.map((part) => [part, null]));
     let parked = 0;
-    while (performance.now() - started < time * 1000 && this.#interrupts === 0 &&
-           this.#deaths.length === 0) {
-      parked = others === null
-        ? this.tally.counts.parked
-        : ((await this.status.tryRead())?.parked ?? 0) - others;
+    while (
+      performance.now() - started < time * 1000 &&
+      this.#interrupts === 0 &&
+      this.#deaths.length === 0
+    ) {
+      parked =
+        others === null
+          ? this.tally.counts.parked
+          : ((await this.status.tryRead())?.parked ?? 0) - others;
       const now = round((performance.now() - started) / 1000);
       for (const part of PARTS) {
-        if (parked >= Math.ceil(clients * part / 100)) seconds[part] ??= now;
+        if (parked >= Math.ceil((clients * part) / 100)) seconds[part] ??= now;
       }
       this.tally.sample();
       this.#progress.update(Math.max(0, parked), `parked again, ${now.toFixed(1)} s`);
@@ -355,8 +405,10 @@ export class Run {
       this.#progress.begin('draining', Math.ceil(drain));
       await this.#until(arrived, drain, () => {
         const { pending, received, accepted } = this.tally.counts;
-        this.#progress.update(Math.floor((performance.now() - started) / 1000),
-          `${pending} unanswered, ${Math.max(0, accepted - received)} under way`);
+        this.#progress.update(
+          Math.floor((performance.now() - started) / 1000),
+          `${pending} unanswered, ${Math.max(0, accepted - received)} under way`
+        );
       });
       this.#progress.end();
     }
@@ -374,8 +426,11 @@ export class Run {
     const all = this.#options.clients + this.#facts.probes;
     this.#progress.begin('leaving', all);
     this.#tell('leave');
-    await this.#until(() => this.tally.counts.gone >= all, leaveLimit(this.#options),
-      () => this.#progress.update(this.tally.counts.gone, 'have left'));
+    await this.#until(
+      () => this.tally.counts.gone >= all,
+      leaveLimit(this.#options),
+      () => this.#progress.update(this.tally.counts.gone, 'have left')
+    );
     this.#progress.end(`${this.tally.counts.left} have left`);
   }
 
@@ -401,7 +456,7 @@ export class Run {
 
 /** Seconds after which an opening is over, however far it came. */
 function openLimit({ clients, ramp }) {
-  return 60 + 10 * clients / Math.min(ramp, 5000);
+  return 60 + (10 * clients) / Math.min(ramp, 5000);
 }
 
 function leaveLimit({ clients }) {

@@ -11,7 +11,11 @@ export class StatusReader {
   /** @param {{address: string, host: string, port: number}} target */
   constructor({ address, host, port }) {
     this.#options = {
-      host: address, port, path: '/status', agent: this.#agent, timeout: TIMEOUT_MS,
+      host: address,
+      port,
+      path: '/status',
+      agent: this.#agent,
+      timeout: TIMEOUT_MS,
       headers: { Host: `${host}:${port}` }
     };
   }

@@ -6,10 +6,39 @@ import { Histogram } from './histogram.js';
 const MOST_POINTS = 400;
 
 /** The counters of native/swarm/core.h, as the ticks name them. */
-const COUNTERS = ['connections', 'closed', 'joined', 'rejoined', 'left', 'answers', 'empty',
-  'retries', 'superseded', 'sent', 'resends', 'accepted', 'delivered', 'queued', 'duplicates',
-  'refused', 'unsettled', 'received', 'resent', 'doubles', 'unackedLosses', 'foreign', 'mangled',
-  'badAnswers', 'skipped', 'parked', 'members', 'opening', 'gone', 'pending', 'behind'];
+const COUNTERS = [
+  'connections',
+  'closed',
+  'joined',
+  'rejoined',
+  'left',
+  'answers',
+  'empty',
+  'retries',
+  'superseded',
+  'sent',
+  'resends',
+  'accepted',
+  'delivered',
+  'queued',
+  'duplicates',
+  'refused',
+  'unsettled',
+  'received',
+  'resent',
+  'doubles',
+  'unackedLosses',
+  'foreign',
+  'mangled',
+  'badAnswers',
+  'skipped',
+  'parked',
+  'members',
+  'opening',
+  'gone',
+  'pending',
+  'behind'
+];
 const NAMED = ['refusals', 'problems', 'connectErrors'];
 
 /**
@@ -89,11 +118,16 @@ export class Tally {
     const before = this.#point ?? { at: 0, counted, accepted: 0, received: 0 };
     if (at - before.at < this.#step) return;
     const passed = counted - before.counted;
-    const rate = (name) => passed > 0 ? (counts[name] - before[name]) / passed : 0;
+    const rate = (name) => (passed > 0 ? (counts[name] - before[name]) / passed : 0);
     const { p50, p99, max } = this.#interval.summary();
     this.series.push({
-      at: Math.round(at * 1000) / 1000, parked: counts.parked,
-      accepted: Math.round(rate('accepted')), received: Math.round(rate('received')), p50, p99, max
+      at: Math.round(at * 1000) / 1000,
+      parked: counts.parked,
+      accepted: Math.round(rate('accepted')),
+      received: Math.round(rate('received')),
+      p50,
+      p99,
+      max
     });
     this.#point = { at, counted, accepted: counts.accepted, received: counts.received };
     this.#interval = new Histogram();

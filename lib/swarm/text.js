@@ -2,15 +2,19 @@
 
 const big = new Intl.NumberFormat('en-US');
 const n = (value) => big.format(value);
-const ms = (value) => value === null ? '-' : `${value} ms`;
+const ms = (value) => (value === null ? '-' : `${value} ms`);
 
 function latencyLine(label, { count, p50, p90, p99, 'p99.9': p999, max }) {
-  return `${label.padEnd(18)} p50 ${ms(p50)}, p90 ${ms(p90)}, p99 ${ms(p99)}, p99.9 ${ms(p999)}, ` +
-    `max ${ms(max)}  (${n(count)})`;
+  return (
+    `${label.padEnd(18)} p50 ${ms(p50)}, p90 ${ms(p90)}, p99 ${ms(p99)}, p99.9 ${ms(p999)}, ` +
+    `max ${ms(max)}  (${n(count)})`
+  );
 }
 
 const list = (counts) =>
-  Object.entries(counts).map(([name, count]) => `${n(count)} ${name}`).join(', ');
+  Object.entries(counts)
+    .map(([name, count]) => `${n(count)} ${name}`)
+    .join(', ');
 
 /**
  * @param {import('./result.js').Result} result
@@ -19,8 +23,12 @@ const list = (counts) =>
  */
 export function textOf(result, { serverStatus = false } = {}) {
   return [
-    ...loadLines(result), ...latencyLines(result), ...accountLines(result),
-    ...troubleLines(result), ...serverLines(result, serverStatus), ...verdictLines(result)
+    ...loadLines(result),
+    ...latencyLines(result),
+    ...accountLines(result),
+    ...troubleLines(result),
+    ...serverLines(result, serverStatus),
+    ...verdictLines(result)
   ].join('\n');
 }
 
@@ -28,18 +36,25 @@ function loadLines({ opened, parkedByServer, throwing, storm, interruptions }) {
   const lines = [];
   if (opened) {
     const confirmed = parkedByServer === null ? '' : `, the server counts ${n(parkedByServer)}`;
-    lines.push(`parked             ${n(opened.clients)} of ${n(opened.wanted)} in ` +
-      `${opened.seconds} s (${n(opened.perSecond)} a second)${confirmed}`);
+    lines.push(
+      `parked             ${n(opened.clients)} of ${n(opened.wanted)} in ` +
+        `${opened.seconds} s (${n(opened.perSecond)} a second)${confirmed}`
+    );
   }
   if (throwing?.perSecond !== undefined) {
-    const asked = throwing.rate === null
-      ? `${throwing.throwers} throwers` : `${n(throwing.rate)} a second asked`;
-    lines.push(`sprites            ${n(throwing.perSecond)} a second for ${throwing.seconds} s ` +
-      `(${throwing.mode}, ${asked}, ${throwing.size} bytes)`);
+    const asked =
+      throwing.rate === null
+        ? `${throwing.throwers} throwers`
+        : `${n(throwing.rate)} a second asked`;
+    lines.push(
+      `sprites            ${n(throwing.perSecond)} a second for ${throwing.seconds} s ` +
+        `(${throwing.mode}, ${asked}, ${throwing.size} bytes)`
+    );
   }
   if (storm) {
-    const parts = Object.entries(storm.seconds)
-      .map(([part, seconds]) => `${part}% ${seconds === null ? 'never' : `${seconds} s`}`);
+    const parts = Object.entries(storm.seconds).map(
+      ([part, seconds]) => `${part}% ${seconds === null ? 'never' : `${seconds} s`}`
+    );
     lines.push(`parked again       ${parts.join(', ')} (counted by the ${storm.countedBy})`);
   }
   for (const { at, lowest, seconds } of interruptions) {
@@ -60,12 +75,13 @@ function latencyLines({ latency, throwing }) {
 
 function accountLines({ account }) {
   if (account.sent === 0) return [];
-  const accepted = `${n(account.accepted)} accepted (${n(account.delivered)} delivered, ` +
+  const accepted =
+    `${n(account.accepted)} accepted (${n(account.delivered)} delivered, ` +
     `${n(account.queued)} queued, ${n(account.duplicates)} duplicate)`;
   const refused = account.refused > 0 ? `, refused ${list(account.refusals)}` : '';
   const unanswered = account.unanswered > 0 ? `, ${n(account.unanswered)} unanswered` : '';
-  const elsewhere = account.landedElsewhere > 0
-    ? `, ${n(account.landedElsewhere)} landed elsewhere` : '';
+  const elsewhere =
+    account.landedElsewhere > 0 ? `, ${n(account.landedElsewhere)} landed elsewhere` : '';
   return [
     `sent               ${n(account.sent)}: ${accepted}${refused}${unanswered}`,
     `received           ${n(account.received)}, ${n(account.resent)} resent, ` +
@@ -77,8 +93,10 @@ function troubleLines({ connections, problems, connectErrors }) {
   const lines = [];
   const told = Object.keys(problems).length > 0;
   if (connections.closed > 0 || connections.rejoined > 0) {
-    lines.push(`connections        ${n(connections.closed)} broke, ${n(connections.rejoined)} ` +
-      `clients joined again, ${n(connections.resends)} requests repeated`);
+    lines.push(
+      `connections        ${n(connections.closed)} broke, ${n(connections.rejoined)} ` +
+        `clients joined again, ${n(connections.resends)} requests repeated`
+    );
   }
   if (told) lines.push(`problems           ${list(problems)}`);
   if (Object.keys(connectErrors).length > 0) {
@@ -92,17 +110,22 @@ function serverLines({ server }, all) {
   const lines = [];
   if (server.law) {
     const { thrown, acked, waiting, lost, holds } = server.law;
-    lines.push(`the server's law   thrown ${n(thrown)} ${holds ? '=' : '≠'} acked ${n(acked)} + ` +
-      `waiting ${n(waiting)} + lost ${n(lost)}`);
+    lines.push(
+      `the server's law   thrown ${n(thrown)} ${holds ? '=' : '≠'} acked ${n(acked)} + ` +
+        `waiting ${n(waiting)} + lost ${n(lost)}`
+    );
   }
   if (server.longestStallMs !== null) {
-    lines.push(`its longest stall  ${server.longestStallMs} ms ` +
-      `(${server.stalledBeforeMs ?? '-'} ms before the load)`);
+    lines.push(
+      `its longest stall  ${server.longestStallMs} ms ` +
+        `(${server.stalledBeforeMs ?? '-'} ms before the load)`
+    );
   }
   if (all) {
     for (const name of Object.keys(server.after ?? {})) {
-      const [before, after] =
-        [server.before?.[name], server.after[name]].map((value) => JSON.stringify(value));
+      const [before, after] = [server.before?.[name], server.after[name]].map((value) =>
+        JSON.stringify(value)
+      );
       lines.push(`  ${name.padEnd(17)}${before === after ? after : `${before} → ${after}`}`);
     }
   }

@@ -6,8 +6,15 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from
-  'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from 'node:fs';
 import net from 'node:net';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -59,8 +66,9 @@ function compile(source, name) {
   mkdirSync(BUILD, { recursive: true });
   const [compiler, dialect] = source.endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++17'];
   const fresh = `${program}.${process.pid}`;
-  execFileSync(compiler, ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', '-o', fresh, from],
-    { stdio: ['ignore', 'inherit', 'inherit'] });
+  execFileSync(compiler, ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', '-o', fresh, from], {
+    stdio: ['ignore', 'inherit', 'inherit']
+  });
   execFileSync('mv', [fresh, program]);
   return program;
 }
@@ -114,7 +122,7 @@ async function readPort(child, name) {
 
 async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   const child = start(pin ? SERVER_CORE : null, command, args, {
-    stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])],
+    stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
   });
   const port = await readPort(child, name);
   return { port, pids: [child.pid], probe: probed ? child : null, stop: () => stop(child) };
@@ -138,7 +146,10 @@ async function untilListening(port, child) {
   for (;;) {
     const socket = net.connect(port, '127.0.0.1');
     const [event] = await Promise.race([
-      once(socket, 'connect').then(() => ['connect'], () => ['error']),
+      once(socket, 'connect').then(
+        () => ['connect'],
+        () => ['error']
+      )
     ]);
     socket.destroy();
     if (event === 'connect') return;
@@ -152,7 +163,9 @@ async function untilListening(port, child) {
 function nchanModules() {
   let about;
   try {
-    about = execFileSync('sh', ['-c', 'PATH=$PATH:/usr/sbin:/sbin nginx -V 2>&1'], { encoding: 'utf8' });
+    about = execFileSync('sh', ['-c', 'PATH=$PATH:/usr/sbin:/sbin nginx -V 2>&1'], {
+      encoding: 'utf8'
+    });
   } catch {
     return null;
   }
@@ -165,16 +178,23 @@ async function startNchan(pin) {
   const port = await freePort();
   const names = { modules: nchanModules(), folder, port, files: fileLimit(), connections: 20000 };
   if (names.files === Infinity) names.files = 1000000;
-  let conf = readFileSync(join(HERE, 'contenders', 'nchan.conf'), 'utf8')
-    .replace(/@(\w+)@/g, (_, name) => names[name]);
+  let conf = readFileSync(join(HERE, 'contenders', 'nchan.conf'), 'utf8').replace(
+    /@(\w+)@/g,
+    (_, name) => names[name]
+  );
   // A worker of another user could not reach the folder, which only its owner may read.
   if (process.getuid() === 0) conf = `user root;\n${conf}`;
   const file = join(folder, 'nginx.conf');
   writeFileSync(file, conf);
-  const child = start(pin ? SERVER_CORE : null, 'nginx', ['-p', folder, '-c', file, '-e', 'stderr'], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` },
-  });
+  const child = start(
+    pin ? SERVER_CORE : null,
+    'nginx',
+    ['-p', folder, '-c', file, '-e', 'stderr'],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin:/sbin` }
+    }
+  );
   await untilListening(port, child);
   const workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
   return {
@@ -184,7 +204,7 @@ async function startNchan(pin) {
     stop: async () => {
       await stop(child);
       rmSync(folder, { recursive: true, force: true });
-    },
+    }
   };
 }
 
@@ -212,30 +232,31 @@ export const contenders = {
     contract: 'sprites',
     leaves: true,
     missing: () => (existsSync(join(ROOT, 'bin', 'sprites')) ? null : 'there is no bin/sprites'),
-    start: (pin) => startNode('bin/sprites', pin, spritesArgs({ capacity: CAPACITY })),
+    start: (pin) => startNode('bin/sprites', pin, spritesArgs({ capacity: CAPACITY }))
   },
   'node-http': {
     title: 'node:http, written the obvious way',
     contract: 'sprites',
     leaves: true,
     missing: () => null,
-    start: (pin) => startNode('node-http', pin,
-      [...PROBED, join(HERE, 'contenders', 'node-http.js')]),
+    start: (pin) =>
+      startNode('node-http', pin, [...PROBED, join(HERE, 'contenders', 'node-http.js')])
   },
   epoll: {
     title: 'bare epoll in C, no checks: the limit',
     contract: 'sprites',
     leaves: true,
     missing: () => null,
-    start: (pin) => startPrinting('epoll', pin, compile('contenders/epoll.c', 'epoll'), []),
+    start: (pin) => startPrinting('epoll', pin, compile('contenders/epoll.c', 'epoll'), [])
   },
   nchan: {
     title: 'nginx with nchan',
     contract: 'nchan',
     leaves: false,
-    missing: () => (nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)'),
-    start: startNchan,
-  },
+    missing: () =>
+      nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)',
+    start: startNchan
+  }
 };
 
 /**
@@ -249,10 +270,14 @@ export const contenders = {
  *   name and rejects with its error, or when it ends without one
  */
 export function startLoad(server, pin, options) {
-  const args = Object.entries({ port: server.port, pids: server.pids.join(','), ...options })
-    .flatMap(([name, value]) => [`--${name}`, String(value)]);
-  const child = start(pin ? LOAD_CORE : null, compile('load.cc', 'load'), args,
-    { stdio: ['pipe', 'pipe', 'inherit'] });
+  const args = Object.entries({
+    port: server.port,
+    pids: server.pids.join(','),
+    ...options
+  }).flatMap(([name, value]) => [`--${name}`, String(value)]);
+  const child = start(pin ? LOAD_CORE : null, compile('load.cc', 'load'), args, {
+    stdio: ['pipe', 'pipe', 'inherit']
+  });
   child.stdin.on('error', () => {}); // It may have ended: its exit says so.
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

@@ -11,7 +11,7 @@ export const HELD = {
   /** Bytes of user space per parked client. */
   bytesPerClient: 512,
   /** Bytes of V8 heap per parked client: less than one pointer, so there is no object. */
-  heapPerClient: 4,
+  heapPerClient: 4
 };
 
 /**
@@ -41,16 +41,36 @@ export function summarize(rounds) {
       const known = values.filter((value) => Number.isFinite(value));
       if (known.length > 0) figures[figure] = spread(known);
     };
-    for (const figure of ['rate', 'cpuPerSprite', 'loadCpuPerSprite', 'stall', 'bytesPerClient',
-      'resident', 'heapBefore', 'heapAfter']) {
-      add(figure, mine.map((round) => round[figure]));
+    for (const figure of [
+      'rate',
+      'cpuPerSprite',
+      'loadCpuPerSprite',
+      'stall',
+      'bytesPerClient',
+      'resident',
+      'heapBefore',
+      'heapAfter'
+    ]) {
+      add(
+        figure,
+        mine.map((round) => round[figure])
+      );
     }
-    add('heapGrowth', mine.map((round) => round.heapAfter - round.heapBefore));
+    add(
+      'heapGrowth',
+      mine.map((round) => round.heapAfter - round.heapBefore)
+    );
     if (rounds.epoll) {
-      add('cpuOverEpoll', mine.map((round, i) => round.cpuPerSprite / rounds.epoll[i].cpuPerSprite));
+      add(
+        'cpuOverEpoll',
+        mine.map((round, i) => round.cpuPerSprite / rounds.epoll[i].cpuPerSprite)
+      );
     }
     if (rounds['node-http']) {
-      add('rateOverNode', mine.map((round, i) => round.rate / rounds['node-http'][i].rate));
+      add(
+        'rateOverNode',
+        mine.map((round, i) => round.rate / rounds['node-http'][i].rate)
+      );
     }
     summary[name] = figures;
   }
@@ -58,7 +78,10 @@ export function summarize(rounds) {
 }
 
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
-const tenth = new Intl.NumberFormat('en-US', { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const tenth = new Intl.NumberFormat('en-US', {
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1
+});
 const fine = new Intl.NumberFormat('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 function cell(figure, format, unit = '') {
@@ -85,19 +108,21 @@ export function table(summary, titles, memoryClients) {
   const heap = `V8 heap, 0 → ${whole.format(memoryClients)} parked`;
   const lines = [
     `| server | sprites/s | × node:http | server CPU per sprite | × epoll | bytes per parked client | ${heap} | longest stall |`,
-    '| --- | --- | --- | --- | --- | --- | --- | --- |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- |'
   ];
   for (const [name, figures] of Object.entries(summary)) {
-    lines.push(`| ${[
-      titles[name],
-      cell(figures.rate, whole),
-      cell(figures.rateOverNode, tenth),
-      cell(figures.cpuPerSprite, tenth, ' µs'),
-      cell(figures.cpuOverEpoll, fine),
-      cell(figures.bytesPerClient, whole),
-      heapCell(figures),
-      cell(figures.stall, tenth, ' ms'),
-    ].join(' | ')} |`);
+    lines.push(
+      `| ${[
+        titles[name],
+        cell(figures.rate, whole),
+        cell(figures.rateOverNode, tenth),
+        cell(figures.cpuPerSprite, tenth, ' µs'),
+        cell(figures.cpuOverEpoll, fine),
+        cell(figures.bytesPerClient, whole),
+        heapCell(figures),
+        cell(figures.stall, tenth, ' ms')
+      ].join(' | ')} |`
+    );
   }
   return lines.join('\n');
 }
@@ -116,20 +141,36 @@ export function verdicts(summary, memoryClients) {
   const judge = (known, figure, value, holds) => {
     if (known) list.push({ figure, value: value(), holds: holds() });
   };
-  judge(summary.epoll, `CPU per sprite at most ${HELD.cpuOverEpoll} × epoll's`,
+  judge(
+    summary.epoll,
+    `CPU per sprite at most ${HELD.cpuOverEpoll} × epoll's`,
     () => `${fine.format(sprites.cpuOverEpoll.median)} ×`,
-    () => sprites.cpuOverEpoll.median <= HELD.cpuOverEpoll);
-  judge(nchan, "CPU per sprite less than nchan's",
-    () => `${tenth.format(sprites.cpuPerSprite.median)} µs to ${tenth.format(nchan?.cpuPerSprite.median)} µs`,
-    () => sprites.cpuPerSprite.median < nchan.cpuPerSprite.median);
-  judge(summary['node-http'], `at least ${HELD.rateOverNode} × node:http's sprites/s`,
+    () => sprites.cpuOverEpoll.median <= HELD.cpuOverEpoll
+  );
+  judge(
+    nchan,
+    "CPU per sprite less than nchan's",
+    () =>
+      `${tenth.format(sprites.cpuPerSprite.median)} µs to ${tenth.format(nchan?.cpuPerSprite.median)} µs`,
+    () => sprites.cpuPerSprite.median < nchan.cpuPerSprite.median
+  );
+  judge(
+    summary['node-http'],
+    `at least ${HELD.rateOverNode} × node:http's sprites/s`,
     () => `${tenth.format(sprites.rateOverNode.median)} ×`,
-    () => sprites.rateOverNode.median >= HELD.rateOverNode);
-  judge(sprites.bytesPerClient, `at most ${HELD.bytesPerClient} bytes per parked client`,
+    () => sprites.rateOverNode.median >= HELD.rateOverNode
+  );
+  judge(
+    sprites.bytesPerClient,
+    `at most ${HELD.bytesPerClient} bytes per parked client`,
     () => whole.format(sprites.bytesPerClient.median),
-    () => sprites.bytesPerClient.median <= HELD.bytesPerClient);
-  judge(sprites.heapGrowth, 'V8 heap unchanged by parked clients',
+    () => sprites.bytesPerClient.median <= HELD.bytesPerClient
+  );
+  judge(
+    sprites.heapGrowth,
+    'V8 heap unchanged by parked clients',
     () => `${whole.format(sprites.heapGrowth.median / 1000)} kB more`,
-    () => sprites.heapGrowth.median <= HELD.heapPerClient * memoryClients);
+    () => sprites.heapGrowth.median <= HELD.heapPerClient * memoryClients
+  );
   return list;
 }

@@ -52,8 +52,8 @@ function readOptions() {
         ramp: string('20000'),
         processes: { type: 'string' },
         'most-resident': { type: 'string' },
-        json: { type: 'boolean', default: false },
-      },
+        json: { type: 'boolean', default: false }
+      }
     }));
   } catch (error) {
     throw new UsageError(error.message);
@@ -72,15 +72,19 @@ function readOptions() {
     processes: values.processes,
     mostResident:
       values['most-resident'] === undefined ? undefined : number('most-resident', 1) * 1e6,
-    json: values.json,
+    json: values.json
   };
 }
 
 /** A file of /proc whose lines are `name: number unit`, as bytes or plain numbers. */
 function table(file) {
   const pattern = /^([\w()]+):\s+(\d+)( kB)?$/gm;
-  return Object.fromEntries([...readFileSync(file, 'utf8').matchAll(pattern)]
-    .map(([, name, value, unit]) => [name, Number(value) * (unit ? 1024 : 1)]));
+  return Object.fromEntries(
+    [...readFileSync(file, 'utf8').matchAll(pattern)].map(([, name, value, unit]) => [
+      name,
+      Number(value) * (unit ? 1024 : 1)
+    ])
+  );
 }
 
 /** Bytes of each slab cache, where this user may know them. */
@@ -91,10 +95,12 @@ function slabCaches() {
   } catch {
     return {};
   }
-  return Object.fromEntries(lines.map((line) => {
-    const fields = line.split(/\s+/);
-    return [fields[0], Number(fields.at(-2)) * Number(fields[5]) * 4096];
-  }));
+  return Object.fromEntries(
+    lines.map((line) => {
+      const fields = line.split(/\s+/);
+      return [fields[0], Number(fields.at(-2)) * Number(fields[5]) * 4096];
+    })
+  );
 }
 
 /** The kernel's memory: all that is neither free nor a process's or a file's page. */
@@ -105,7 +111,7 @@ function kernelMemory() {
     total: MemTotal - MemFree - Active - Inactive - Unevictable,
     slab: Slab,
     buffers: Number(pages) * 4096,
-    caches: slabCaches(),
+    caches: slabCaches()
   };
 }
 
@@ -138,13 +144,34 @@ async function startServer({ clients, hold }) {
 }
 
 function startSwarm(port, { clients, rate, time, ramp, processes }) {
-  const args = [SWARM, 'throw', String(clients), '--host', '127.0.0.1', '--port', String(port),
-    '--rate', String(rate), '--time', String(time), '--ramp', String(ramp), '--drain', '60',
-    '--wait', '60', '--stay', '--json', ...(processes ? ['--processes', processes] : [])];
+  const args = [
+    SWARM,
+    'throw',
+    String(clients),
+    '--host',
+    '127.0.0.1',
+    '--port',
+    String(port),
+    '--rate',
+    String(rate),
+    '--time',
+    String(time),
+    '--ramp',
+    String(ramp),
+    '--drain',
+    '60',
+    '--wait',
+    '60',
+    '--stay',
+    '--json',
+    ...(processes ? ['--processes', processes] : [])
+  ];
   const swarm = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
   swarm.stderr.pipe(process.stderr, { end: false }); // No terminal: lines, and no progress bar.
-  const ended = Promise.all([text(swarm.stdout), once(swarm, 'close')])
-    .then(([out, [code]]) => ({ out, code }));
+  const ended = Promise.all([text(swarm.stdout), once(swarm, 'close')]).then(([out, [code]]) => ({
+    out,
+    code
+  }));
   return { swarm, ended };
 }
 
@@ -162,7 +189,9 @@ async function status(url) {
 async function watch({ server, url }, { clients }, ended) {
   const seen = { full: null, fullFor: 0, heap: null, peak: 0 };
   let done = false;
-  ended.finally(() => { done = true; });
+  ended.finally(() => {
+    done = true;
+  });
   let said = 0;
   for (let since = 0; !done; await Promise.race([sleep(LOOK), ended])) {
     const counts = await status(url);
@@ -192,7 +221,8 @@ function figures(options, before, seen, swarm) {
   const sockets = 2 * clients; // Both ends of a connection are here.
   const caches = Object.entries(full.kernel.caches)
     .map(([name, bytes]) => [name, (bytes - (before.kernel.caches[name] ?? 0)) / sockets])
-    .sort(([, a], [, b]) => b - a).slice(0, CACHES);
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, CACHES);
   return {
     clients,
     heldSeconds: seen.fullFor,
@@ -202,7 +232,7 @@ function figures(options, before, seen, swarm) {
       peak: seen.peak,
       bytesPerClient: (full.resident - before.resident) / clients,
       heap: seen.heap,
-      heapBefore: before.heap,
+      heapBefore: before.heap
     },
     kernel: {
       release: release(),
@@ -212,44 +242,69 @@ function figures(options, before, seen, swarm) {
       perSocket: growth('total') / sockets,
       slabPerSocket: growth('slab') / sockets,
       buffersPerSocket: growth('buffers') / sockets,
-      caches: Object.fromEntries(caches),
+      caches: Object.fromEntries(caches)
     },
     status: full.counts,
     verdict: verdictOf(options, full.resident),
-    swarm,
+    swarm
   };
 }
 
 const whole = (value) => Math.round(value).toLocaleString('en-US');
-const megabytes = (bytes) => `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: 1 })} MB`;
+const megabytes = (bytes) =>
+  `${(bytes / 1e6).toLocaleString('en-US', { maximumFractionDigits: 1 })} MB`;
 
 function report({ clients, heldSeconds, server, kernel, verdict, swarm }) {
   const { account, opened, latency, throwing } = swarm;
   const caches = Object.entries(kernel.caches)
-    .map(([name, bytes]) => `${name} ${whole(bytes)}`).join(', ');
+    .map(([name, bytes]) => `${name} ${whole(bytes)}`)
+    .join(', ');
   const rows = [
-    ['clients', `${whole(clients)} on one server process, opened in ${whole(opened.seconds)} s, ` +
-      `held for ${whole(heldSeconds)} s`],
-    ['server resident size', `${megabytes(server.resident)} (${megabytes(server.residentBefore)} ` +
-      `without clients: ${whole(server.bytesPerClient)} bytes a client; peak ${megabytes(server.peak)})`],
-    ['V8 heap in use', `${megabytes(server.heap)} (${megabytes(server.heapBefore)} without clients)`],
-    ['kernel memory', `${megabytes(kernel.bytes)} for ${whole(kernel.sockets)} sockets, both ends of ` +
-      `each connection: ${whole(kernel.perSocket)} bytes a socket`],
+    [
+      'clients',
+      `${whole(clients)} on one server process, opened in ${whole(opened.seconds)} s, ` +
+        `held for ${whole(heldSeconds)} s`
+    ],
+    [
+      'server resident size',
+      `${megabytes(server.resident)} (${megabytes(server.residentBefore)} ` +
+        `without clients: ${whole(server.bytesPerClient)} bytes a client; peak ${megabytes(server.peak)})`
+    ],
+    [
+      'V8 heap in use',
+      `${megabytes(server.heap)} (${megabytes(server.heapBefore)} without clients)`
+    ],
+    [
+      'kernel memory',
+      `${megabytes(kernel.bytes)} for ${whole(kernel.sockets)} sockets, both ends of ` +
+        `each connection: ${whole(kernel.perSocket)} bytes a socket`
+    ],
     ['  of it slab', `${whole(kernel.slabPerSocket)} bytes a socket${caches ? `: ${caches}` : ''}`],
     ['  of it data', `${whole(kernel.buffersPerSocket)} bytes a socket`],
-    ['sprites thrown', `${whole(account.accepted)} in ${whole(throwing.seconds)} s, ` +
-      `${whole(account.refused)} refused`],
-    ['sprites delivered', `${whole(account.received)}, ${latency.arrival.p50} ms after the throw at ` +
-      `the median, ${latency.arrival.p99} ms at p99`],
+    [
+      'sprites thrown',
+      `${whole(account.accepted)} in ${whole(throwing.seconds)} s, ` +
+        `${whole(account.refused)} refused`
+    ],
+    [
+      'sprites delivered',
+      `${whole(account.received)}, ${latency.arrival.p50} ms after the throw at ` +
+        `the median, ${latency.arrival.p99} ms at p99`
+    ],
     ['missing', whole(account.missing)],
     ['repeated', whole(account.repeated)],
-    ['kernel', `Linux ${kernel.release}, ${kernel.version}; ${availableParallelism()} CPU; ` +
-      `Node ${process.version}`],
+    [
+      'kernel',
+      `Linux ${kernel.release}, ${kernel.version}; ${availableParallelism()} CPU; ` +
+        `Node ${process.version}`
+    ]
   ];
   const lines = rows.map(([name, value]) => `${name.padEnd(22)}${value}`);
   if (verdict.counts) {
-    lines.push(`${verdict.holds ? 'holds' : 'DOES NOT HOLD'}: server resident size at most ` +
-      megabytes(verdict.most));
+    lines.push(
+      `${verdict.holds ? 'holds' : 'DOES NOT HOLD'}: server resident size at most ` +
+        megabytes(verdict.most)
+    );
   }
   return lines.join('\n');
 }
@@ -258,8 +313,10 @@ function checkMemory({ clients }) {
   const wanted = clients * MEMORY_PER_CLIENT;
   const available = table('/proc/meminfo').MemAvailable;
   if (available < wanted) {
-    throw new UsageError(`${whole(clients)} clients and their server take some ${megabytes(wanted)}, ` +
-      `and ${megabytes(available)} are available: take a larger machine, or fewer --clients`);
+    throw new UsageError(
+      `${whole(clients)} clients and their server take some ${megabytes(wanted)}, ` +
+        `and ${megabytes(available)} are available: take a larger machine, or fewer --clients`
+    );
   }
 }
 

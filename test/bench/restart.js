@@ -87,10 +87,11 @@ function readArguments() {
 
 /** Starts the server; resolves when it listens. */
 async function startServer(options) {
-  const child = spawn(process.execPath, [
-    SERVER,
-    ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
-  ], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(
+    process.execPath,
+    [SERVER, ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])],
+    { stdio: ['ignore', 'pipe', 'pipe'] }
+  );
   const errors = text(child.stderr);
   const ended = once(child, 'close');
   const lines = createInterface({ input: child.stdout });
@@ -136,12 +137,14 @@ async function restart(server, options, clients) {
   const bytes = statSync(options.state).size;
   const next = await startServer({ ...options, port: server.port });
   const up = performance.now();
-  const { waiting } = await look(next.port) ?? {};
+  const { waiting } = (await look(next.port)) ?? {};
   await until(next.port, ({ parked }) => parked >= clients * MOST_OF_ALL, '99% parked again');
   const parked = performance.now();
-  say(`  stopped and saved in ${seconds(down - before)} (${megabytes(bytes)}, ${waiting} sprites `
-    + `waiting), listening ${seconds(up - down)} later, 99% parked ${seconds(parked - up)} after `
-    + `that: ${seconds(parked - before)} in all`);
+  say(
+    `  stopped and saved in ${seconds(down - before)} (${megabytes(bytes)}, ${waiting} sprites ` +
+      `waiting), listening ${seconds(up - down)} later, 99% parked ${seconds(parked - up)} after ` +
+      `that: ${seconds(parked - before)} in all`
+  );
   return next;
 }
 
@@ -162,11 +165,25 @@ async function throwing({ clients, rate, restarts, drain, hold, workers }, direc
   let server = await startServer(options);
   if (workers > 0) options['transient-port'] = server.transientPort;
   // It throws until it is told to stop: an interrupt is how the swarm ends in good order.
-  const swarm = spawn(process.execPath, [
-    SWARM, 'throw', String(clients), '--rate', String(rate), '--time', '3600', '--json',
-    '--port', String(server.port), '--drain', '20',
-    ...(workers > 0 ? ['--transient-port', String(server.transientPort)] : [])
-  ], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const swarm = spawn(
+    process.execPath,
+    [
+      SWARM,
+      'throw',
+      String(clients),
+      '--rate',
+      String(rate),
+      '--time',
+      '3600',
+      '--json',
+      '--port',
+      String(server.port),
+      '--drain',
+      '20',
+      ...(workers > 0 ? ['--transient-port', String(server.transientPort)] : [])
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] }
+  );
   const swarmEnded = once(swarm, 'close');
   const told = Promise.all([text(swarm.stdout), text(swarm.stderr)]);
   try {
@@ -197,8 +214,10 @@ function report(code, [result, errors], status) {
   for (const remark of remarks) say(`Remark: ${remark}`);
   for (const fault of faults) say(`FAULT: ${fault}`);
   const { thrown, acked, waiting, lost } = status;
-  say(`The server, over all its lives: thrown ${thrown} = acked ${acked} + waiting ${waiting} `
-    + `+ lost ${lost}`);
+  say(
+    `The server, over all its lives: thrown ${thrown} = acked ${acked} + waiting ${waiting} ` +
+      `+ lost ${lost}`
+  );
   say(faults.length === 0 ? 'Nothing is missing.' : 'Something is wrong.');
   return faults.length === 0 ? 0 : 1;
 }
@@ -241,8 +260,10 @@ async function inChild(args) {
 async function idle(count, directory) {
   const path = join(directory, 'state');
   const saved = await inChild(['--idle', String(count), '--save', path]);
-  say(`${count} idle clients joined in ${seconds(saved.joining)}, and were saved in `
-    + `${seconds(saved.saving)}, with fsync: ${megabytes(saved.bytes)}`);
+  say(
+    `${count} idle clients joined in ${seconds(saved.joining)}, and were saved in ` +
+      `${seconds(saved.saving)}, with fsync: ${megabytes(saved.bytes)}`
+  );
   const loaded = await inChild(['--idle', String(count), '--load', path]);
   say(`Loaded in ${seconds(loaded.loading)}, ${megabytes(loaded.resident)} of memory`);
   return loaded.clients === count ? 0 : 1;

@@ -67,7 +67,9 @@ const REST_LOOK = 200;
 const REST_LOOKS = 300;
 
 function usage(message) {
-  console.error(`bench: ${message}\nbench: options are in the comment that opens test/bench/run.js`);
+  console.error(
+    `bench: ${message}\nbench: options are in the comment that opens test/bench/run.js`
+  );
   process.exit(2);
 }
 
@@ -85,8 +87,8 @@ function readOptions() {
         'memory-clients': text('18000'),
         settle: text('10'),
         json: { type: 'boolean', default: false },
-        strict: { type: 'boolean', default: false },
-      },
+        strict: { type: 'boolean', default: false }
+      }
     }));
   } catch (error) {
     usage(error.message);
@@ -111,7 +113,7 @@ function readOptions() {
     memoryClients: number('memory-clients', 0, 1e6),
     settle: number('settle', 0, 600),
     json: values.json,
-    strict: values.strict,
+    strict: values.strict
   };
   if (options.clients > room) {
     usage(`--clients ${options.clients} wants a higher \`ulimit -n\` than ${fileLimit()}`);
@@ -218,7 +220,9 @@ async function throwAll(server, load) {
   const result = await load.next('result');
   const bad = ['missing', 'unanswered', 'repeated', 'uncalled'].filter((name) => result[name] > 0);
   if (bad.length > 0) {
-    throw new Error(`of ${result.sent} sprites ${bad.map((name) => `${result[name]} ${name}`).join(', ')}`);
+    throw new Error(
+      `of ${result.sent} sprites ${bad.map((name) => `${result[name]} ${name}`).join(', ')}`
+    );
   }
   return { ...result, stall: longestStall };
 }
@@ -229,13 +233,15 @@ function measureThrows(contender, pin, options) {
     clients: options.clients,
     throwers: options.throwers,
     warmup: Math.min(1, options.seconds),
-    seconds: options.seconds,
+    seconds: options.seconds
   };
-  return withServer(contender, pin, (server) => withLoad(server, pin, load, async (running) => {
-    await running.next('parked');
-    await atRest(server.pids);
-    return throwAll(server, running);
-  }));
+  return withServer(contender, pin, (server) =>
+    withLoad(server, pin, load, async (running) => {
+      await running.next('parked');
+      await atRest(server.pids);
+      return throwAll(server, running);
+    })
+  );
 }
 
 function measureMemory(contender, pin, options) {
@@ -256,7 +262,7 @@ function measureMemory(contender, pin, options) {
         bytesPerClient: (after.resident - before.resident) / memoryClients,
         resident: after.resident,
         heapBefore: before.heap,
-        heapAfter: after.heap,
+        heapAfter: after.heap
       };
     });
   });
@@ -280,9 +286,10 @@ async function runRounds(names, pin, options) {
       progress(`round ${round + 1} of ${options.rounds}: ${name}`);
       try {
         const thrown = await measureThrows(contender, pin, options);
-        const memory = options.memoryClients > 0 && round < MEMORY_ROUNDS
-          ? await measureMemory(contender, pin, options)
-          : {};
+        const memory =
+          options.memoryClients > 0 && round < MEMORY_ROUNDS
+            ? await measureMemory(contender, pin, options)
+            : {};
         rounds[name].push({ ...thrown, ...memory });
       } catch (error) {
         throw new Error(`${name}, round ${round + 1}: ${error.message}`, { cause: error });
@@ -299,7 +306,7 @@ function describe(options, pin) {
     `${rounds} rounds of ${seconds} s, ${clients} parked clients, ${throwers} throwers;`,
     `${cpus()[0].model.trim()}, ${availableParallelism()} cores, Linux ${release()},`,
     `Node ${process.version};`,
-    pin ? 'server on core 0, load on core 1.' : 'server and load not pinned.',
+    pin ? 'server on core 0, load on core 1.' : 'server and load not pinned.'
   ].join(' ');
 }
 

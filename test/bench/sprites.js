@@ -16,7 +16,7 @@ const OPTIONS = {
   port: 0,
   'throw-rate': 0,
   'address-connections': 0,
-  'address-joins': 0,
+  'address-joins': 0
 };
 
 /**
@@ -24,8 +24,14 @@ const OPTIONS = {
  * @returns {string[]} arguments for `node`
  */
 export function spritesArgs(options) {
-  return [...PROBED, PROGRAM, ...Object.entries({ ...OPTIONS, ...options })
-    .flatMap(([name, value]) => [`--${name}`, String(value)])];
+  return [
+    ...PROBED,
+    PROGRAM,
+    ...Object.entries({ ...OPTIONS, ...options }).flatMap(([name, value]) => [
+      `--${name}`,
+      String(value)
+    ])
+  ];
 }
 
 /** @param {string} line the server printed @returns {number|null} the port it says it listens on */

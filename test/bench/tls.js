@@ -29,9 +29,30 @@ function resident(pid) {
 }
 
 async function startServer(door) {
-  const server = spawn(process.execPath, ['--expose-gc', 'bin/sprites', '--port', '0',
-    '--host', '127.0.0.1', '--door', door, '--tls-cert', cert, '--tls-key', key, '--tls-port', '0',
-    '--address-joins', '0', '--drain', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const server = spawn(
+    process.execPath,
+    [
+      '--expose-gc',
+      'bin/sprites',
+      '--port',
+      '0',
+      '--host',
+      '127.0.0.1',
+      '--door',
+      door,
+      '--tls-cert',
+      cert,
+      '--tls-key',
+      key,
+      '--tls-port',
+      '0',
+      '--address-joins',
+      '0',
+      '--drain',
+      '0'
+    ],
+    { stdio: ['ignore', 'pipe', 'inherit'] }
+  );
   let text = '';
   while (!text.includes('There is room')) text += await once(server.stdout, 'data');
   const port = (scheme) => Number(new RegExp(`${scheme}://[^/]*:(\\d+)/`).exec(text)[1]);
@@ -75,8 +96,25 @@ async function measure(scheme, door) {
 }
 
 try {
-  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-keyout', key,
-    '-out', cert, '-days', '2', '-subj', '/CN=localhost'], { stdio: 'ignore' });
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-keyout',
+      key,
+      '-out',
+      cert,
+      '-days',
+      '2',
+      '-subj',
+      '/CN=localhost'
+    ],
+    { stdio: 'ignore' }
+  );
   console.log(`| way in | bytes of resident size per parked client (${CLIENTS}) |\n| --- | --- |`);
   console.log(`| native front door | ${await measure('http', 'native')} |`);
   console.log(`| node:http | ${await measure('http', 'node')} |`);

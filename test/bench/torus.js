@@ -54,7 +54,7 @@ class Subject {
       leave: median(this.times.leave) - call,
       call,
       touched: (total - this.before.total) / (steps - this.before.steps),
-      law5: law5Share(links, this.nodes),
+      law5: law5Share(links, this.nodes)
     };
   }
 

@@ -56,8 +56,14 @@ function readOptions() {
   try {
     ({ values } = parseArgs({
       options: {
-        workers: text, rounds: text, seconds: text, clients: text, throwers: text,
-        kill: { type: 'boolean' }, json: { type: 'boolean' }, strict: { type: 'boolean' }
+        workers: text,
+        rounds: text,
+        seconds: text,
+        clients: text,
+        throwers: text,
+        kill: { type: 'boolean' },
+        json: { type: 'boolean' },
+        strict: { type: 'boolean' }
       }
     }));
   } catch (error) {
@@ -67,15 +73,21 @@ function readOptions() {
     ? { workers: '2', rounds: '1', seconds: '20', clients: '1000', throwers: '128' }
     : { workers: '1,2', rounds: '5', seconds: '4', clients: '5000', throwers: '128' };
   const all = { ...usual, ...values };
-  const whole = (name) => (
-    /^[1-9]\d{0,5}$/.test(all[name]) ? Number(all[name]) : usage(`--${name} takes a number`)
-  );
+  const whole = (name) =>
+    /^[1-9]\d{0,5}$/.test(all[name]) ? Number(all[name]) : usage(`--${name} takes a number`);
   if (!/^[1-9](,[1-9])*$/.test(all.workers)) usage('--workers takes numbers from 1 to 9');
-  const [rounds, seconds, clients, throwers] = ['rounds', 'seconds', 'clients', 'throwers']
-    .map(whole);
+  const [rounds, seconds, clients, throwers] = ['rounds', 'seconds', 'clients', 'throwers'].map(
+    whole
+  );
   return {
     workers: all.workers.split(',').map(Number),
-    rounds, seconds, clients, throwers, kill: all.kill, json: all.json, strict: all.strict
+    rounds,
+    seconds,
+    clients,
+    throwers,
+    kill: all.kill,
+    json: all.json,
+    strict: all.strict
   };
 }
 
@@ -106,14 +118,18 @@ function run(core, args) {
         const found = lines.find((line) => pattern.test(line));
         if (found !== undefined) return found;
         if (child.exitCode !== null) throw new Error('it has ended');
-        await new Promise((resolve) => { woken = resolve; });
+        await new Promise((resolve) => {
+          woken = resolve;
+        });
       }
     }
   };
 }
 
 function childrenOf(pid) {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean)
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
+    .split(' ')
+    .filter(Boolean)
     .map(Number);
 }
 
@@ -123,13 +139,14 @@ function pin(pid) {
 }
 
 async function startServer(workers) {
-  const server = run(CORES.main, spritesArgs({
-    drain: 0, workers, ...(workers > 0 && { 'transient-port': 0 })
-  }));
+  const server = run(
+    CORES.main,
+    spritesArgs({ drain: 0, workers, ...(workers > 0 && { 'transient-port': 0 }) })
+  );
   await server.line(/room for/);
-  const [port, transientPort] = ['Sprites ', 'Workers '].map((begin) => (
+  const [port, transientPort] = ['Sprites ', 'Workers '].map((begin) =>
     Number(/:(\d+)\/$/.exec(server.lines.find((line) => line.startsWith(begin)) ?? '')?.[1])
-  ));
+  );
   const { pid } = server.child;
   for (const worker of childrenOf(pid)) pin(worker);
   return {
@@ -154,11 +171,29 @@ async function startServer(workers) {
 
 /** The swarm against a server; `result` is its account. */
 function startSwarm(server, { clients, throwers, seconds }) {
-  const swarm = run(CORES.rest, [
-    SWARM, 'throw', clients, '--throwers', throwers, '--every-client', '--time', seconds,
-    '--host', '127.0.0.1', '--port', server.port, '--transient-port', server.transientPort,
-    '--processes', 1, '--json', '--quiet'
-  ].map(String));
+  const swarm = run(
+    CORES.rest,
+    [
+      SWARM,
+      'throw',
+      clients,
+      '--throwers',
+      throwers,
+      '--every-client',
+      '--time',
+      seconds,
+      '--host',
+      '127.0.0.1',
+      '--port',
+      server.port,
+      '--transient-port',
+      server.transientPort,
+      '--processes',
+      1,
+      '--json',
+      '--quiet'
+    ].map(String)
+  );
   // A swarm that hangs must not hang the measurement.
   const patience = setTimeout(() => swarm.child.kill('SIGKILL'), (seconds + AROUND) * 1000);
   const result = swarm.ended.then((code) => {
@@ -185,7 +220,8 @@ async function measure(workers, options) {
   try {
     const { seconds } = options;
     const swarm = startSwarm(server, {
-      ...options, seconds: seconds + Math.ceil(WARMUP / 1000) + 1
+      ...options,
+      seconds: seconds + Math.ceil(WARMUP / 1000) + 1
     });
     await untilThrown(server);
     await pause(WARMUP);
@@ -199,8 +235,8 @@ async function measure(workers, options) {
     const { faults } = await swarm.result;
     const thrown = end.thrown - begin.thrown;
     return {
-      cpu: (end.cpu - begin.cpu) * 1e6 / thrown,
-      rate: thrown / (end.at - begin.at) * 1000,
+      cpu: ((end.cpu - begin.cpu) * 1e6) / thrown,
+      rate: (thrown / (end.at - begin.at)) * 1000,
       faults
     };
   } finally {
@@ -208,9 +244,8 @@ async function measure(workers, options) {
   }
 }
 
-const show = ({ median, min, max }, digits) => (
-  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`
-);
+const show = ({ median, min, max }, digits) =>
+  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
 
 async function compare(options) {
   const kinds = [0, ...options.workers];
@@ -221,8 +256,10 @@ async function compare(options) {
     for (const workers of i % 2 ? kinds.toReversed() : kinds) {
       round[workers] = await measure(workers, options);
       const { cpu, rate, faults } = round[workers];
-      console.error(`round ${i + 1}, ${workers} workers: ${cpu.toFixed(2)} µs a sprite, `
-        + `${rate.toFixed(0)} sprites/s${faults.map((fault) => `; ${fault}`).join('')}`);
+      console.error(
+        `round ${i + 1}, ${workers} workers: ${cpu.toFixed(2)} µs a sprite, ` +
+          `${rate.toFixed(0)} sprites/s${faults.map((fault) => `; ${fault}`).join('')}`
+      );
     }
     rounds.push(round);
   }
@@ -258,7 +295,9 @@ async function killing(options) {
     const swarm = startSwarm(server, options);
     await untilThrown(server);
     let over = false;
-    const result = swarm.result.finally(() => { over = true; });
+    const result = swarm.result.finally(() => {
+      over = true;
+    });
     result.catch(() => {});
     const killed = new Set();
     const end = performance.now() + (options.seconds - 1) * 1000;
@@ -272,12 +311,29 @@ async function killing(options) {
     }
     const { account, connections, faults } = await result;
     const seen = await server.status();
-    console.log(JSON.stringify({
-      workers, killed: killed.size, workerDeaths: seen.workerDeaths, startedAgain: seen.workers,
-      account, resends: connections.resends, faults
-    }, null, options.json ? 0 : 2));
-    if (faults.length > 0 || account.missing !== 0 || account.repeated !== account.excusedRepeats
-      || !account.complete || seen.workerDeaths !== killed.size) process.exitCode = 1;
+    console.log(
+      JSON.stringify(
+        {
+          workers,
+          killed: killed.size,
+          workerDeaths: seen.workerDeaths,
+          startedAgain: seen.workers,
+          account,
+          resends: connections.resends,
+          faults
+        },
+        null,
+        options.json ? 0 : 2
+      )
+    );
+    if (
+      faults.length > 0 ||
+      account.missing !== 0 ||
+      account.repeated !== account.excusedRepeats ||
+      !account.complete ||
+      seen.workerDeaths !== killed.size
+    )
+      process.exitCode = 1;
   } finally {
     await server.stop();
   }

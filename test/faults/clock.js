@@ -52,8 +52,10 @@ export const clock = {
     const built = spawnSync('cc', ['-shared', '-fPIC', '-O1', '-o', shim, source]);
     if (built.status !== 0) throw new Skip(`no shim can be built here: ${built.stderr ?? 'no cc'}`);
     const flag = join(folder, 'set-back');
-    const server = await scene.server({ hold: 5, lease: 3 },
-      { env: { LD_PRELOAD: shim, CLOCK_SET_BACK_WHILE: flag } });
+    const server = await scene.server(
+      { hold: 5, lease: 3 },
+      { env: { LD_PRELOAD: shim, CLOCK_SET_BACK_WHILE: flag } }
+    );
     await scene.crowd(server, { clients: 10, pace: 100 });
     const holder = await server.join();
     const away = await server.join();
@@ -62,10 +64,14 @@ export const clock = {
     const { answer } = await server.park(holder, 'ack=0');
     await writeFile(flag, '');
     // Node keeps the Date of its answers for a second.
-    const shift = await eventually('the clock goes back', async () => {
-      const seconds = (await dateOf(server) - dateBefore) / 1000;
-      return seconds < -3500 && seconds;
-    }, 5);
+    const shift = await eventually(
+      'the clock goes back',
+      async () => {
+        const seconds = ((await dateOf(server)) - dateBefore) / 1000;
+        return seconds < -3500 && seconds;
+      },
+      5
+    );
     assert.ok(shift > -3700, `the clock went by ${shift} s`);
     await server.until((status) => status.expired >= 1, 20);
     const lease = took();
@@ -82,8 +88,10 @@ export const clock = {
     assert.equal(scene.ledger.gone, 0, 'nobody who polls has lost its place');
     await server.leave(holder);
     const account = await scene.account(server);
-    return `Date went by ${Math.round(shift)} s; a lease of 3 s took ${lease} s, a hold of 5 s took `
-      + `${seen} s; ${account}`;
+    return (
+      `Date went by ${Math.round(shift)} s; a lease of 3 s took ${lease} s, a hold of 5 s took ` +
+      `${seen} s; ${account}`
+    );
   }
 };
 

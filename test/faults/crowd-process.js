@@ -99,7 +99,9 @@ class Client {
           this.id = body.id;
           return;
         }
-      } catch { /* the next try may get through: it is a fault suite */ }
+      } catch {
+        /* the next try may get through: it is a fault suite */
+      }
       await pause(100);
     }
   }
@@ -150,13 +152,18 @@ class Client {
     while (stay === this.#stay) {
       try {
         const { status, body } = await this.#throws.ask(
-          'POST', `/throw/${id}/${edge}?n=${number}`, JSON.stringify({ key }));
+          'POST',
+          `/throw/${id}/${edge}?n=${number}`,
+          JSON.stringify({ key })
+        );
         if (status === 202) return say({ promised: key, state: body.state });
         if (status === 404) break;
         if (status !== 429 && status !== 503) {
           return say({ broken: `throw: ${status} ${JSON.stringify(body)}` });
         }
-      } catch { /* its fate is unknown: the same number again tells */ }
+      } catch {
+        /* its fate is unknown: the same number again tells */
+      }
       await pause(100);
     }
     say({ open: key });
@@ -174,13 +181,15 @@ say({ ready: true });
 for (const client of clients) client.pollOn();
 const throws = clients.map((client) => throwing && client.throwOn());
 
-createInterface({ input: process.stdin }).on('line', async (line) => {
-  if (line !== 'quiet') return;
-  throwing = false;
-  await Promise.all(throws);
-  say({ quiet: true });
-}).on('close', () => {
-  running = false;
-  for (const client of clients) client.close();
-  process.exit();
-});
+createInterface({ input: process.stdin })
+  .on('line', async (line) => {
+    if (line !== 'quiet') return;
+    throwing = false;
+    await Promise.all(throws);
+    say({ quiet: true });
+  })
+  .on('close', () => {
+    running = false;
+    for (const client of clients) client.close();
+    process.exit();
+  });

@@ -24,16 +24,23 @@ const IDLE = 50;
 
 export const cut = {
   name: 'clients cut off without a FIN',
-  promise: 'unacked answers end the connection after 30 s (TCP_USER_TIMEOUT); back within the '
-    + 'lease: the same place and every sprite',
+  promise:
+    'unacked answers end the connection after 30 s (TCP_USER_TIMEOUT); back within the ' +
+    'lease: the same place and every sprite',
   async run({ short }) {
     const [program, ...args] = UNSHARE;
-    const works = spawnSync(program, [...args, 'sh', '-c',
-      'ip link set lo up && ip link add sprites0 type veth peer name sprites1']);
+    const works = spawnSync(program, [
+      ...args,
+      'sh',
+      '-c',
+      'ip link set lo up && ip link add sprites0 type veth peer name sprites1'
+    ]);
     if (works.status !== 0) throw new Skip('no network may be made here (unshare, ip, veth)');
-    const child = spawn(program,
+    const child = spawn(
+      program,
       [...args, process.execPath, fileURLToPath(import.meta.url), ...(short ? ['--short'] : [])],
-      { stdio: ['ignore', 'pipe', 'inherit'] });
+      { stdio: ['ignore', 'pipe', 'inherit'] }
+    );
     const said = [];
     child.stdout.on('data', (chunk) => said.push(chunk));
     await once(child, 'close');
@@ -55,8 +62,10 @@ async function inside(scene) {
   const other = spawn('unshare', ['--net', 'sleep', '600'], { stdio: 'ignore' });
   scene.teardown(() => other.kill('SIGKILL'));
   const own = sh('readlink /proc/self/ns/net');
-  await eventually('the other network is there',
-    () => sh(`readlink /proc/${other.pid}/ns/net`) !== own);
+  await eventually(
+    'the other network is there',
+    () => sh(`readlink /proc/${other.pid}/ns/net`) !== own
+  );
   const there = ['nsenter', '-t', String(other.pid), '--net'];
   sh(`ip link add sprites0 type veth peer name sprites1 netns ${other.pid}
       ip addr add ${SERVER}/24 dev sprites0 && ip link set sprites0 up
@@ -78,8 +87,11 @@ async function inside(scene) {
   const took = stopwatch();
   await server.until((status) => status.parked <= 12, 15);
   const unparked = took();
-  await eventually('the connections with an unacked answer end',
-    () => connections() <= before - FAR, 45);
+  await eventually(
+    'the connections with an unacked answer end',
+    () => connections() <= before - FAR,
+    45
+  );
   const ended = took();
   assert.ok(ended < IDLE - 2, `by the user timeout, not by --idle-time: after ${ended} s`);
   await eventually('the idle ones end, too', () => connections() === 0, 25);
@@ -90,9 +102,11 @@ async function inside(scene) {
   await eventually('they are back', () => connections() >= FAR, 30);
   const account = await scene.account(server, 60);
   assert.equal(scene.ledger.gone, 0, 'each in its old place');
-  return `polls of the dead end within ${unparked} s, their connections after ${ended} s, idle ones `
-    + `of theirs (--idle-time ${IDLE}) after ${closed} s; `
-    + `${waiting} sprites waited for them; back at once in their places; ${account}`;
+  return (
+    `polls of the dead end within ${unparked} s, their connections after ${ended} s, idle ones ` +
+    `of theirs (--idle-time ${IDLE}) after ${closed} s; ` +
+    `${waiting} sprites waited for them; back at once in their places; ${account}`
+  );
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -48,7 +48,11 @@ export const full = {
       const inside = await open(`/proc/${server.pid}/root${folder}`);
       scene.teardown(() => inside.close());
       const sameDisk = (await inside.stat()).dev === (await stat(folder)).dev;
-      assert.equal(sameDisk, before !== ways[FULL], `${way}: it is the server's folder that is seen`);
+      assert.equal(
+        sameDisk,
+        before !== ways[FULL],
+        `${way}: it is the server's folder that is seen`
+      );
       server.child.kill('SIGTERM');
       const ended = await server.ended();
       const said = Buffer.concat(server.errors).toString();
@@ -66,8 +70,18 @@ export const full = {
 
 /** Starts a server that must refuse to. */
 async function refuses(state, before = []) {
-  const [program, ...args] = [...before, ...SERVER, '--port', '0', '--host', '127.0.0.1',
-    '--state', state, '--log-level', 'error'];
+  const [program, ...args] = [
+    ...before,
+    ...SERVER,
+    '--port',
+    '0',
+    '--host',
+    '127.0.0.1',
+    '--state',
+    state,
+    '--log-level',
+    'error'
+  ];
   const child = spawn(program, args, { env: plainEnvironment(), timeout: 20_000 });
   const said = [];
   child.stderr.on('data', (chunk) => said.push(chunk));
@@ -94,8 +108,12 @@ export const damaged = {
     const newer = Buffer.from(good);
     newer[8] += 1;
     const bad = {
-      flipped, truncated: good.subarray(0, good.length - 7), empty: Buffer.alloc(0), newer,
-      longer: Buffer.concat([good, Buffer.from('x')]), foreign: Buffer.from('#!/bin/sh\nexit 0\n')
+      flipped,
+      truncated: good.subarray(0, good.length - 7),
+      empty: Buffer.alloc(0),
+      newer,
+      longer: Buffer.concat([good, Buffer.from('x')]),
+      foreign: Buffer.from('#!/bin/sh\nexit 0\n')
     };
     for (const [name, bytes] of Object.entries(bad)) {
       const path = join(folder, name);
@@ -119,7 +137,10 @@ export const damaged = {
       await chmod(folder, 0o755);
     }
     const as = process.getuid() === 0 ? nobody : [];
-    if (as.length === 0 || spawnSync(as[0], [...as.slice(1), ...SERVER, '--version']).status === 0) {
+    if (
+      as.length === 0 ||
+      spawnSync(as[0], [...as.slice(1), ...SERVER, '--version']).status === 0
+    ) {
       const line = await refuses(join(own, 'secret'), as);
       assert.match(line, /EACCES|permission/i);
       kinds++;

@@ -10,7 +10,10 @@ export const mailboxes = {
   promise: '503 mailboxes-full, never above --mailbox-memory; served again after acks',
   async run(scene) {
     const server = await scene.server({
-      'mailbox-memory': '64K', 'mailbox-bytes': '32K', 'max-sprite': '2K', 'throw-rate': 0
+      'mailbox-memory': '64K',
+      'mailbox-bytes': '32K',
+      'max-sprite': '2K',
+      'throw-rate': 0
     });
     const ids = [];
     for (let i = 0; i < 9; i++) ids.push(await server.join());
@@ -58,8 +61,10 @@ export const mailboxes = {
     const missing = [...promised].filter((key) => !received.has(key));
     assert.deepEqual(missing, [], 'promised and never received');
     await server.leaveNothing();
-    return `full at ${filled} sprites, ${full.mailboxBytes} of ${LIMIT} bytes, `
-      + `${refused['mailboxes-full']} refused; ${promised.size} promised, ${received.size} received`;
+    return (
+      `full at ${filled} sprites, ${full.mailboxBytes} of ${LIMIT} bytes, ` +
+      `${refused['mailboxes-full']} refused; ${promised.size} promised, ${received.size} received`
+    );
   }
 };
 

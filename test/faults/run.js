@@ -22,7 +22,9 @@ import { storm } from './storm.js';
 /** The long waits come first: cases run a few at a time. */
 const cases = [cut, stopped, storm, killed, clock, slow, silent, full, damaged, mailboxes];
 
-const { values: { short, only, jobs, strict } } = parseArgs({
+const {
+  values: { short, only, jobs, strict }
+} = parseArgs({
   options: {
     short: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
@@ -60,11 +62,15 @@ async function work() {
     const own = stopwatch();
     const result = await runCase(one);
     results.set(one, result);
-    process.stdout.write([
-      `${result.mark.padEnd(7)} ${one.name} (${own()} s)`,
-      `  promised: ${one.promise}`,
-      `  seen:     ${result.seen}`, '', ''
-    ].join('\n'));
+    process.stdout.write(
+      [
+        `${result.mark.padEnd(7)} ${one.name} (${own()} s)`,
+        `  promised: ${one.promise}`,
+        `  seen:     ${result.seen}`,
+        '',
+        ''
+      ].join('\n')
+    );
   }
 }
 
@@ -72,7 +78,9 @@ await Promise.all(Array.from({ length: Number(jobs) }, work));
 
 const marks = wanted.map((one) => results.get(one).mark);
 const count = (mark) => marks.filter((one) => one === mark).length;
-process.stdout.write(`${count('ok')} kept, ${count('FAILED')} broken, ${count('skipped')} skipped, `
-  + `in ${took()} s\n`);
+process.stdout.write(
+  `${count('ok')} kept, ${count('FAILED')} broken, ${count('skipped')} skipped, ` +
+    `in ${took()} s\n`
+);
 const failed = count('FAILED') + (strict ? count('skipped') : 0);
 process.exitCode = wanted.length === 0 || failed > 0 ? 1 : 0;

@@ -119,9 +119,12 @@ export class Scene {
    */
   async crowd({ port }, options = {}, before = []) {
     const args = { port, name: `c${this.crowds.length}`, ...options };
-    const [program, ...rest] = [...before, process.execPath,
+    const [program, ...rest] = [
+      ...before,
+      process.execPath,
       `${ROOT}test/faults/crowd-process.js`,
-      ...Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)])];
+      ...Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)])
+    ];
     const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
     const crowd = new Crowd(child, this.ledger);
     this.crowds.push(crowd);
@@ -152,15 +155,20 @@ export class Scene {
     const status = await server.until(({ waiting }) => waiting === 0, seconds);
     const { ledger } = this;
     assert.deepEqual(ledger.broken, [], 'the contract was kept');
-    assert.deepEqual(ledger.missing.slice(0, 5), [],
-      `${ledger.missing.length} of ${ledger.promised.size} promised sprites never came`);
+    assert.deepEqual(
+      ledger.missing.slice(0, 5),
+      [],
+      `${ledger.missing.length} of ${ledger.promised.size} promised sprites never came`
+    );
     assert.ok(ledger.promised.size > 0, 'something was promised');
     assert.equal(status.lost, 0, 'the server has lost none');
     assert.equal(status.acked, status.thrown, 'every sprite was acked by somebody');
     assert.ok(status.thrown >= ledger.promised.size, 'it counts what it has promised');
-    return `${ledger.promised.size} promised, ${ledger.promised.size} received`
-      + (ledger.repeated ? ` (${ledger.repeated} twice: the first had not acked)` : '')
-      + `, lost ${status.lost}`;
+    return (
+      `${ledger.promised.size} promised, ${ledger.promised.size} received` +
+      (ledger.repeated ? ` (${ledger.repeated} twice: the first had not acked)` : '') +
+      `, lost ${status.lost}`
+    );
   }
 }
 

@@ -13,7 +13,9 @@ async function drip(server, first, bytes) {
   const wire = await server.wire();
   wire.send(first);
   let answered = false;
-  const answer = server.read(wire).finally(() => { answered = true; });
+  const answer = server.read(wire).finally(() => {
+    answered = true;
+  });
   answer.catch(() => {});
   for (let at = 0; at < bytes.length && !answered; at++) {
     wire.send(bytes.slice(at, at + 1));
@@ -33,11 +35,13 @@ export const slow = {
       const server = await scene.server({ 'head-time': 2, 'body-time': 4 }, { door });
       const id = await server.join();
       const head = request('GET', `/poll/${id}?ack=0`).toString();
-      const whole = request('POST', `/throw/${id}/up`, { body: JSON.stringify({ a: 'x'.repeat(50) }) })
-        .toString();
+      const whole = request('POST', `/throw/${id}/up`, {
+        body: JSON.stringify({ a: 'x'.repeat(50) })
+      }).toString();
       const cut = whole.indexOf('\r\n\r\n') + 4;
       const [ofHead, ofBody] = await Promise.all([
-        drip(server, '', head), drip(server, whole.slice(0, cut), whole.slice(cut))
+        drip(server, '', head),
+        drip(server, whole.slice(0, cut), whole.slice(cut))
       ]);
       assert.equal(ofHead.problem, 'request-timeout');
       assert.equal(ofBody.problem, 'request-timeout');

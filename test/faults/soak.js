@@ -27,8 +27,9 @@ const { values } = parseArgs({
     every: { type: 'string', default: '5' }
   }
 });
-const [minutes, clients, churn, rate, every] =
-  ['minutes', 'clients', 'churn', 'rate', 'every'].map((name) => Number(values[name]));
+const [minutes, clients, churn, rate, every] = ['minutes', 'clients', 'churn', 'rate', 'every'].map(
+  (name) => Number(values[name])
+);
 
 const LEASE = 10;
 const HOLD = 30;
@@ -38,12 +39,19 @@ const EDGES = ['left', 'right', 'up', 'down'];
 const COLLECTS = 'data:text/javascript,process.on("SIGPWR",()=>globalThis.gc())';
 
 const endings = [];
-const server = await startServer({ teardown: (end) => endings.push(end) }, {
-  options: {
-    hold: HOLD, lease: LEASE, 'log-level': 'error', 'address-connections': 0, 'address-joins': 0
-  },
-  command: [process.execPath, '--expose-gc', '--import', COLLECTS, `${ROOT}bin/sprites`]
-});
+const server = await startServer(
+  { teardown: (end) => endings.push(end) },
+  {
+    options: {
+      hold: HOLD,
+      lease: LEASE,
+      'log-level': 'error',
+      'address-connections': 0,
+      'address-joins': 0
+    },
+    command: [process.execPath, '--expose-gc', '--import', COLLECTS, `${ROOT}bin/sprites`]
+  }
+);
 
 const account = { promised: new Set(), received: new Set(), refused: 0, unanswered: 0, wrong: [] };
 const happened = { joined: 0, left: 0, vanished: 0, dropped: 0 };
@@ -168,7 +176,7 @@ async function steadily(perSecond, act) {
   while (running) {
     await pause(50);
     const now = performance.now();
-    due += (now - last) / 1000 * perSecond;
+    due += ((now - last) / 1000) * perSecond;
     last = now;
     const acts = [];
     for (; due >= 1; due--) acts.push(act());
@@ -220,9 +228,15 @@ async function sample() {
   const { clients, parked, mailboxBytes, heldBytes, waiting, connections, heapUsed } =
     await server.status();
   samples.push({
-    'resident size': memoryOf(), 'V8 heap': heapUsed,
+    'resident size': memoryOf(),
+    'V8 heap': heapUsed,
     descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
-    connections, clients, parked, waiting, 'mailbox bytes': mailboxBytes, 'held bytes': heldBytes
+    connections,
+    clients,
+    parked,
+    waiting,
+    'mailbox bytes': mailboxBytes,
+    'held bytes': heldBytes
   });
 }
 
@@ -235,9 +249,11 @@ while (members.length < clients) {
   const batch = Math.min(200, clients - members.length);
   await Promise.all(Array.from({ length: batch }, () => new Member().join()));
 }
-process.stdout.write(`${clients} clients after ${passed()} s; ${minutes} minutes of churn: `
-  + `${clients * churn / 100} a second, and ${rate} sprites a second\n`);
-const work = [steadily(clients * churn / 100, churnOne), steadily(rate, throwOne)];
+process.stdout.write(
+  `${clients} clients after ${passed()} s; ${minutes} minutes of churn: ` +
+    `${(clients * churn) / 100} a second, and ${rate} sprites a second\n`
+);
+const work = [steadily((clients * churn) / 100, churnOne), steadily(rate, throwOne)];
 const end = performance.now() + minutes * 60_000;
 while (performance.now() < end) {
   await pause(every * 1000);
@@ -250,43 +266,60 @@ let bad = 0;
 const half = samples.slice(Math.floor(samples.length / 2));
 process.stdout.write(`\nA mark every ${every} s; flat or not: the second half\n\n`);
 for (const name of Object.keys(samples[0])) {
-  const { mean, rise, flat } = trend(half.map((one) => one[name]), SLACK[name] ?? SLACK.default);
+  const { mean, rise, flat } = trend(
+    half.map((one) => one[name]),
+    SLACK[name] ?? SLACK.default
+  );
   if (!flat) bad++;
   const round = (value) => Math.round(value).toLocaleString('en');
-  process.stdout.write(`${name.padEnd(14)} ${chart(samples.map((one) => one[name]), 60)} `
-    + `${round(mean).padStart(12)} ${(rise < 0 ? '' : '+') + round(rise)}`.padEnd(24)
-    + ` ${flat ? 'flat' : 'GROWS'}\n`);
+  process.stdout.write(
+    `${name.padEnd(14)} ${chart(
+      samples.map((one) => one[name]),
+      60
+    )} ` +
+      `${round(mean).padStart(12)} ${(rise < 0 ? '' : '+') + round(rise)}`.padEnd(24) +
+      ` ${flat ? 'flat' : 'GROWS'}\n`
+  );
 }
 
 // What is under way arrives; then all leave, and nothing may be left of them.
 const seconds = LEASE + 30;
-await server.until(({ waiting }) => waiting === 0, seconds).catch((error) => {
-  account.wrong.push(error.message);
-});
+await server
+  .until(({ waiting }) => waiting === 0, seconds)
+  .catch((error) => {
+    account.wrong.push(error.message);
+  });
 const missing = [...account.promised].filter((key) => !account.received.has(key));
 const busiest = await server.status();
-await Promise.all(Array.from({ length: 32 }, async () => {
-  for (let member; (member = members.pop());) await lend((line) => member.leave(line));
-}));
+await Promise.all(
+  Array.from({ length: 32 }, async () => {
+    for (let member; (member = members.pop());) await lend((line) => member.leave(line));
+  })
+);
 for (const line of idle) line.close();
 const last = await server.until((status) => status.clients === 0, seconds);
 await server.noConnectionBut(0, 30);
-const left = ['clients', 'parked', 'waiting', 'mailboxBytes', 'heldBytes']
-  .filter((name) => last[name] !== 0);
+const left = ['clients', 'parked', 'waiting', 'mailboxBytes', 'heldBytes'].filter(
+  (name) => last[name] !== 0
+);
 await server.stop();
 
-process.stdout.write([
-  '',
-  `${happened.joined} joined, ${happened.left} left, ${happened.vanished} vanished, `
-    + `${happened.dropped} lost their connection and came back`,
-  `${account.promised.size} sprites promised, ${missing.length} missing; ${account.refused} refused,`
-    + ` ${account.unanswered} unanswered; the server: thrown ${last.thrown} = acked ${last.acked}`
-    + ` + waiting ${last.waiting} + lost ${last.lost}, ${last.flown} flew on`,
-  `longest stall ${busiest.longestStallMs} ms`,
-  left.length === 0 ? 'nothing is left when all have gone: clients, polls, bytes, descriptors'
-    : `LEFT when all have gone: ${left.join(', ')}`,
-  ...account.wrong.slice(0, 10).map((line) => `WRONG: ${line}`), ''
-].join('\n'));
+process.stdout.write(
+  [
+    '',
+    `${happened.joined} joined, ${happened.left} left, ${happened.vanished} vanished, ` +
+      `${happened.dropped} lost their connection and came back`,
+    `${account.promised.size} sprites promised, ${missing.length} missing; ${account.refused} refused,` +
+      ` ${account.unanswered} unanswered; the server: thrown ${last.thrown} = acked ${last.acked}` +
+      ` + waiting ${last.waiting} + lost ${last.lost}, ${last.flown} flew on`,
+    `longest stall ${busiest.longestStallMs} ms`,
+    left.length === 0
+      ? 'nothing is left when all have gone: clients, polls, bytes, descriptors'
+      : `LEFT when all have gone: ${left.join(', ')}`,
+    ...account.wrong.slice(0, 10).map((line) => `WRONG: ${line}`),
+    ''
+  ].join('\n')
+);
 process.exitCode =
   bad > 0 || missing.length > 0 || left.length > 0 || account.wrong.length > 0 ? 1 : 0;
 for (const one of endings) await one();

@@ -13,11 +13,13 @@ export function chart(values, width) {
   const count = Math.min(width, values.length);
   const means = Array.from({ length: count }, (_, i) => {
     const share = values.slice(
-      Math.floor(i * values.length / count), Math.floor((i + 1) * values.length / count));
+      Math.floor((i * values.length) / count),
+      Math.floor(((i + 1) * values.length) / count)
+    );
     return share.reduce((sum, value) => sum + value, 0) / share.length;
   });
   const high = Math.max(...means, 1);
-  return means.map((value) => BARS[Math.min(7, Math.floor(value / high * 7.999))]).join('');
+  return means.map((value) => BARS[Math.min(7, Math.floor((value / high) * 7.999))]).join('');
 }
 
 /**
@@ -40,8 +42,9 @@ export function trend(values, slack) {
     below += (i - middle) ** 2;
   });
   const slope = below === 0 ? 0 : above / below;
-  const scatter = Math.sqrt(values.reduce((sum, value, i) =>
-    sum + (value - mean - slope * (i - middle)) ** 2, 0) / count);
+  const scatter = Math.sqrt(
+    values.reduce((sum, value, i) => sum + (value - mean - slope * (i - middle)) ** 2, 0) / count
+  );
   const rise = slope * (count - 1);
   return { mean, rise, flat: rise <= Math.max(slack, mean * 0.05, 2 * scatter) };
 }

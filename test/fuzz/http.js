@@ -32,27 +32,112 @@ const SENTINEL = Buffer.from('GET /sentinel HTTP/1.1\r\nHost: sentinel\r\n\r\n')
 
 const bytesOf = (text) => Buffer.from(text, 'latin1');
 
-const hotSeeds = [...realRequests.map(({ bytes }) => bytes),
-  ...Object.values(hotHeads).map(([text]) => bytesOf(text))];
-const coldSeeds = Object.values(coldHeads).map(bytesOf).filter(({ length }) => length < LONGEST);
+const hotSeeds = [
+  ...realRequests.map(({ bytes }) => bytes),
+  ...Object.values(hotHeads).map(([text]) => bytesOf(text))
+];
+const coldSeeds = Object.values(coldHeads)
+  .map(bytesOf)
+  .filter(({ length }) => length < LONGEST);
 const seeds = [...hotSeeds, ...coldSeeds];
 
 /** Header lines of every seed, to be put into others. */
 const linesOf = (bytes) => bytes.toString('latin1').split('\r\n');
-const lines = [...new Set(seeds.flatMap((bytes) => linesOf(bytes).slice(1)))]
-  .filter((line) => line.includes(':') && line.length < 200);
-const harmless = ['Accept: */*', 'X-A: b', 'x-b:\tc ', 'Origin: null', 'Cookie: a=b; c=d',
-  'Content-Type: text/plain', 'Content-Length: 0', 'Connection: keep-alive', 'DNT: 1', 'A:',
-  'X-Forwarded-For: 10.1.2.3', 'Forwarded: for=10.1.2.3', 'Content-Encoding: identity'];
+const lines = [...new Set(seeds.flatMap((bytes) => linesOf(bytes).slice(1)))].filter(
+  (line) => line.includes(':') && line.length < 200
+);
+const harmless = [
+  'Accept: */*',
+  'X-A: b',
+  'x-b:\tc ',
+  'Origin: null',
+  'Cookie: a=b; c=d',
+  'Content-Type: text/plain',
+  'Content-Length: 0',
+  'Connection: keep-alive',
+  'DNT: 1',
+  'A:',
+  'X-Forwarded-For: 10.1.2.3',
+  'Forwarded: for=10.1.2.3',
+  'Content-Encoding: identity'
+];
 const firstLines = [...new Set(seeds.map((bytes) => linesOf(bytes)[0]))];
-const queries = ['', '?', '?ack=1', '?hold=30', '?ack=2&hold=5', '?hold=5&ack=2', '?n=3', '?n=',
-  '?ack', '?ack=1&ack=2', '?ack=01', '?ack=9007199254740991', '?ack=9007199254740992', '?a=1', '?n=1&n=2'];
-const words = ['\r\n', '\n', '\r', '\r\n\r\n', '\n\n', '\r\n ', '\r\n\t', ' ', '\t', ':', ': ',
-  ' :', ',', ';', '\0', '\x7f', '\x80', '\xff', '?', '&', '=', '#', '%20', '%0d%0a', '/', '//', '..', '*',
-  'GET ', 'POST ', ' HTTP/1.1', ' HTTP/1.0', 'HTTP/1.1\r\n', 'http://a.example', 'close',
-  'keep-alive', 'chunked', 'identity', '100-continue', '+', '-', '0', '00', '1', '9', '2, 2', '0x2', '1e1',
-  '\xef\xbb\xbf', '\xe2\x84\xaa', '\xc5\xbf', '0\r\n\r\n', '2\r\n{}\r\n0\r\n\r\n', ID,
-  'Transfer-Encoding: chunked\r\n', 'Content-Length: 2\r\n', 'Host: b\r\n', 'Connection: close\r\n',
+const queries = [
+  '',
+  '?',
+  '?ack=1',
+  '?hold=30',
+  '?ack=2&hold=5',
+  '?hold=5&ack=2',
+  '?n=3',
+  '?n=',
+  '?ack',
+  '?ack=1&ack=2',
+  '?ack=01',
+  '?ack=9007199254740991',
+  '?ack=9007199254740992',
+  '?a=1',
+  '?n=1&n=2'
+];
+const words = [
+  '\r\n',
+  '\n',
+  '\r',
+  '\r\n\r\n',
+  '\n\n',
+  '\r\n ',
+  '\r\n\t',
+  ' ',
+  '\t',
+  ':',
+  ': ',
+  ' :',
+  ',',
+  ';',
+  '\0',
+  '\x7f',
+  '\x80',
+  '\xff',
+  '?',
+  '&',
+  '=',
+  '#',
+  '%20',
+  '%0d%0a',
+  '/',
+  '//',
+  '..',
+  '*',
+  'GET ',
+  'POST ',
+  ' HTTP/1.1',
+  ' HTTP/1.0',
+  'HTTP/1.1\r\n',
+  'http://a.example',
+  'close',
+  'keep-alive',
+  'chunked',
+  'identity',
+  '100-continue',
+  '+',
+  '-',
+  '0',
+  '00',
+  '1',
+  '9',
+  '2, 2',
+  '0x2',
+  '1e1',
+  '\xef\xbb\xbf',
+  '\xe2\x84\xaa',
+  '\xc5\xbf',
+  '0\r\n\r\n',
+  '2\r\n{}\r\n0\r\n\r\n',
+  ID,
+  'Transfer-Encoding: chunked\r\n',
+  'Content-Length: 2\r\n',
+  'Host: b\r\n',
+  'Connection: close\r\n'
 ].map(bytesOf);
 
 /**
@@ -69,21 +154,37 @@ const headMutations = {
     const change = (c) => (random.oneIn(3) ? c.toUpperCase() : c);
     headers[at] = [...headers[at]].map(change).join('');
   },
-  'blanks': (random, { headers }, at) => {
+  blanks: (random, { headers }, at) => {
     const colon = random.pick([':', ': ', ':\t ', ' :', '::', '']);
     const end = random.pick(['', ' ', '\t', ' \t ', '\r', '\0']);
     headers[at] = headers[at].replace(':', colon) + end;
   },
   'another number': (random, { headers }, at) => {
-    const other = (n) => random.pick([`0${n}`, `${n}0`, `+${n}`, `${n},${n}`, `${n} `, '0', '7',
-      '19999', '20001', '999999999', '9999999999']);
+    const other = (n) =>
+      random.pick([
+        `0${n}`,
+        `${n}0`,
+        `+${n}`,
+        `${n},${n}`,
+        `${n} `,
+        '0',
+        '7',
+        '19999',
+        '20001',
+        '999999999',
+        '9999999999'
+      ]);
     headers[at] = headers[at].replace(/\d+/, other);
   },
-  'another first line': (random, parts) => { parts.first = random.pick(firstLines); },
+  'another first line': (random, parts) => {
+    parts.first = random.pick(firstLines);
+  },
   'another query': (random, parts) => {
     parts.first = parts.first.replace(/(\?\S*)?( HTTP)/, `${random.pick(queries)}$2`);
   },
-  'other line ends': (random, parts) => { parts.newline = random.pick(['\r\n', '\n', '\r']); },
+  'other line ends': (random, parts) => {
+    parts.newline = random.pick(['\r\n', '\n', '\r']);
+  }
 };
 
 function mutateHead(random, bytes) {
@@ -104,8 +205,10 @@ function invent(random) {
 
 /** What follows the head, as far as it is sent: the input's own bytes, then hostile ones. */
 function bodyOf(bytes, { headLength, bodyLength }) {
-  const body = Buffer.alloc(bodyLength > BODY_SENT ? BODY_PART : bodyLength,
-    'GET /smuggled HTTP/1.1\r\nHost: b\r\n\r\n0\r\n\r\n');
+  const body = Buffer.alloc(
+    bodyLength > BODY_SENT ? BODY_PART : bodyLength,
+    'GET /smuggled HTTP/1.1\r\nHost: b\r\n\r\n0\r\n\r\n'
+  );
   bytes.copy(body, 0, headLength);
   return body;
 }
@@ -116,9 +219,15 @@ function numbersOf({ method, url }) {
   const [, route, id = null, edge = null, ...rest] = pathname.split('/');
   const number = (name) => (searchParams.has(name) ? Number(searchParams.get(name)) : null);
   const known = { join: 2, poll: 3, throw: 4, leave: 3 }[route] === pathname.split('/').length;
-  return { method, route: known && rest.length === 0 && hash === '' ? route : null,
-    id: id?.toLowerCase() ?? null, edge, ack: route === 'poll' ? number('ack') ?? 0 : null,
-    hold: number('hold'), n: number('n') };
+  return {
+    method,
+    route: known && rest.length === 0 && hash === '' ? route : null,
+    id: id?.toLowerCase() ?? null,
+    edge,
+    ack: route === 'poll' ? (number('ack') ?? 0) : null,
+    hold: number('hold'),
+    n: number('n')
+  };
 }
 
 /** Why Node did not read what the reader read, or null. */
@@ -126,8 +235,10 @@ async function disagreement(node, bytes, hot) {
   const headBytes = bytes.subarray(0, hot.headLength);
   const body = bodyOf(bytes, hot);
   const whole = body.length === hot.bodyLength;
-  const { requests, error, answer } = await node.read([Buffer.concat([headBytes, body, SENTINEL])],
-    { lastUrl: '/sentinel', bodyBytes: whole ? Infinity : body.length + SENTINEL.length });
+  const { requests, error, answer } = await node.read(
+    [Buffer.concat([headBytes, body, SENTINEL])],
+    { lastUrl: '/sentinel', bodyBytes: whole ? Infinity : body.length + SENTINEL.length }
+  );
   if (error !== null) return `a head that Node refuses: ${error}`;
   const [request, next] = requests;
   if (request === undefined || request.url === '/sentinel') {
@@ -138,12 +249,16 @@ async function disagreement(node, bytes, hot) {
   for (const key of Object.keys(seen)) {
     if (seen[key] !== hot[key]) return `${key} ${hot[key]}, which is ${seen[key]} to Node`;
   }
-  for (const [key, name] of [['forwardedFor', 'x-forwarded-for'], ['forwarded', 'forwarded']]) {
+  for (const [key, name] of [
+    ['forwardedFor', 'x-forwarded-for'],
+    ['forwarded', 'forwarded']
+  ]) {
     const value = request.headers[name] || null;
     if (value !== hot[key]) return `${key} ${hot[key]}, which is ${value} to Node`;
   }
   const declared = Number(request.headers['content-length'] ?? 0);
-  if (declared !== hot.bodyLength) return `a body of ${hot.bodyLength}, which is ${declared} to Node`;
+  if (declared !== hot.bodyLength)
+    return `a body of ${hot.bodyLength}, which is ${declared} to Node`;
   if (!whole) {
     const swallowed = request.bodyLength === body.length + SENTINEL.length && next === undefined;
     return swallowed ? null : 'a body that is shorter to Node';
@@ -160,11 +275,16 @@ async function disagreement(node, bytes, hot) {
 const ends = (() => {
   const all = new Set();
   const models = [
-    head(`GET /poll/${ID}?ack=12&hold=30`), head(`GET /poll/${ID}?hold=30&ack=12`),
-    head('POST /join'), head(`POST /leave/${ID}`), ...['left', 'right', 'up', 'down']
-      .map((edge) => head(`POST /throw/${ID}/${edge}?n=7`, 'Content-Length: 0')),
-    ...['Content-Encoding: identity', 'Connection: keep-alive', 'X: y']
-      .map((line) => head('POST /join', line)),
+    head(`GET /poll/${ID}?ack=12&hold=30`),
+    head(`GET /poll/${ID}?hold=30&ack=12`),
+    head('POST /join'),
+    head(`POST /leave/${ID}`),
+    ...['left', 'right', 'up', 'down'].map((edge) =>
+      head(`POST /throw/${ID}/${edge}?n=7`, 'Content-Length: 0')
+    ),
+    ...['Content-Encoding: identity', 'Connection: keep-alive', 'X: y'].map((line) =>
+      head('POST /join', line)
+    )
   ];
   const host = 'Host: a.example\r\n';
   for (const model of models) {
@@ -209,17 +329,19 @@ const planted = (repair) => (read) => (bytes) => repaired(read, bytes, repair);
 /** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
 export const plants = {
   'second-content-length': planted((text) =>
-    text.replace(/(\r\ncontent-length:.*?)\r\ncontent-length:.*?(?=\r\n)/is, '$1')),
+    text.replace(/(\r\ncontent-length:.*?)\r\ncontent-length:.*?(?=\r\n)/is, '$1')
+  ),
   'transfer-encoding': planted((text) => text.replace(/\r\ntransfer-encoding:.*?(?=\r\n)/i, '')),
   'space-before-colon': planted((text) => text.replace(/(\r\n\w+) +:/, '$1:')),
   'bare-line-feed': planted((text) => text.replace(/([^\r])\n/, '$1\r\n')),
   'folded-value': planted((text) => text.replace(/\r\n[ \t]+/, ' ')),
-  'nul': planted((text) => text.replaceAll('\0', '')),
+  nul: planted((text) => text.replaceAll('\0', '')),
   'http-1.0': planted((text) => text.replace(/ HTTP\/1.0\r\n/, ' HTTP/1.1\r\n')),
   'no-host': planted((text) =>
-    text.replace(/ HTTP\/1.1\r\n(?!.*host:)/is, ' HTTP/1.1\r\nHost: a\r\n')),
+    text.replace(/ HTTP\/1.1\r\n(?!.*host:)/is, ' HTTP/1.1\r\nHost: a\r\n')
+  ),
   'connection-close': planted((text) => text.replace(/\r\nconnection: close/i, '')),
-  'expect': planted((text) => text.replace(/\r\nexpect:.*?(?=\r\n)/i, '')),
+  expect: planted((text) => text.replace(/\r\nexpect:.*?(?=\r\n)/i, '')),
   'body-one-short': (read) => (bytes) => {
     const hot = read(bytes);
     return hot && hot.bodyLength > 1 ? { ...hot, bodyLength: hot.bodyLength - 1 } : hot;
@@ -228,7 +350,7 @@ export const plants = {
     const hot = read(bytes);
     return hot && hot.ack > 9 ? { ...hot, ack: Math.floor(hot.ack / 10) } : hot;
   },
-  'waits-for-ever': (read) => (bytes) => read(bytes) || null,
+  'waits-for-ever': (read) => (bytes) => read(bytes) || null
 };
 
 /**
@@ -246,13 +368,15 @@ export async function fuzz({ seed, count, seconds, plant }) {
   try {
     while (more(counts.runs)) {
       const inputs = Array.from({ length: BATCH }, () => invent(random));
-      const complaints = await Promise.all(inputs.map((bytes) => {
-        const said = read(bytes);
-        counts.runs += 1;
-        if (said === null) counts.incomplete += 1;
-        else if (said) counts.hot += 1;
-        return complaint(random, node, read, bytes);
-      }));
+      const complaints = await Promise.all(
+        inputs.map((bytes) => {
+          const said = read(bytes);
+          counts.runs += 1;
+          if (said === null) counts.incomplete += 1;
+          else if (said) counts.hot += 1;
+          return complaint(random, node, read, bytes);
+        })
+      );
       const first = complaints.findIndex((what) => what !== null);
       if (first !== -1) {
         const input = JSON.stringify(inputs[first].toString('latin1'));

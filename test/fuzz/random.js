@@ -48,9 +48,11 @@ export class Random {
 }
 
 /** Bytes at which readers of text change their minds. */
-const EDGES = [0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1f, 0x20, 0x21, 0x22, 0x2f, 0x3a,
-  0x5b, 0x5c, 0x5d, 0x7b, 0x7d, 0x7e, 0x7f, 0x80, 0xa0, 0xbf, 0xc0, 0xc2, 0xe0, 0xed, 0xef, 0xf0,
-  0xf4, 0xfe, 0xff];
+const EDGES = [
+  0x00, 0x01, 0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x1f, 0x20, 0x21, 0x22, 0x2f, 0x3a, 0x5b, 0x5c,
+  0x5d, 0x7b, 0x7d, 0x7e, 0x7f, 0x80, 0xa0, 0xbf, 0xc0, 0xc2, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xfe,
+  0xff
+];
 
 /** Replaces `length` bytes at `at`. */
 function splice(bytes, at, length, put) {
@@ -80,8 +82,7 @@ export function mutateBytes(random, bytes, other, words) {
       return splice(bytes, at, 1, Buffer.of(bytes[at] ^ (1 << random.below(8))));
     case 1: // one byte
       return splice(bytes, at, 1, Buffer.of(random.pick(EDGES)));
-    case 2: // a byte between
-    {
+    case 2: { // a byte between
       const byte = random.oneIn(2) ? random.pick(EDGES) : random.below(256);
       return splice(bytes, at, 0, Buffer.of(byte));
     }
@@ -89,8 +90,7 @@ export function mutateBytes(random, bytes, other, words) {
       return splice(bytes, at, length, Buffer.alloc(0));
     case 4: // a piece twice
       return splice(bytes, at, 0, bytes.subarray(at, at + length));
-    case 5: // a piece from elsewhere
-    {
+    case 5: { // a piece from elsewhere
       const [from, many] = piece(random, other, 64);
       return splice(bytes, at, length, other.subarray(from, from + many));
     }

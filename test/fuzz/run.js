@@ -41,8 +41,13 @@ bugs to plant: ${plants.join(', ')}`;
   let values;
   try {
     ({ values } = parseArgs({
-      options: { seconds: { type: 'string' }, count: { type: 'string' }, seed: { type: 'string' },
-        plant: { type: 'string' }, help: { type: 'boolean' } },
+      options: {
+        seconds: { type: 'string' },
+        count: { type: 'string' },
+        seed: { type: 'string' },
+        plant: { type: 'string' },
+        help: { type: 'boolean' }
+      }
     }));
     for (const key of ['seconds', 'count', 'seed']) {
       if (values[key] !== undefined && !/^\d{1,10}$/.test(values[key])) {
@@ -66,7 +71,10 @@ bugs to plant: ${plants.join(', ')}`;
   process.stdout.write(`${name}: seed ${seed}\n`);
   const started = process.hrtime.bigint();
   const { failure, ...counts } = await fuzz({
-    seed, count: number(values.count), seconds: number(values.seconds), plant: values.plant,
+    seed,
+    count: number(values.count),
+    seconds: number(values.seconds),
+    plant: values.plant
   });
   const seconds = Number(process.hrtime.bigint() - started) / 1e9;
   process.stdout.write(`${name}: ${JSON.stringify(counts)} in ${seconds.toFixed(1)} s\n`);

@@ -15,7 +15,7 @@
 
 const AXES = [
   { name: 'row', across: 'column', backward: 0, forward: 1 },
-  { name: 'column', across: 'row', backward: 2, forward: 3 },
+  { name: 'column', across: 'row', backward: 2, forward: 3 }
 ];
 
 /** Every slot's row and column, in the order they are opened; grown as needed. */
@@ -92,7 +92,7 @@ export class TorusModel {
     return {
       rows: opened.filter((shell) => shell.axis === 'row').length,
       // Column 0 has no shell of its own: its slots are the first of every row.
-      columns: 1 + opened.filter((shell) => shell.axis === 'column').length,
+      columns: 1 + opened.filter((shell) => shell.axis === 'column').length
     };
   }
 

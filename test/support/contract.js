@@ -21,7 +21,7 @@ export const PROBLEMS = {
   'request-timeout': 408,
   'sprite-too-large': 413,
   'expectation-failed': 417,
-  'misdirected': 421,
+  misdirected: 421,
   'too-many-throws': 429,
   'too-many-polls': 429,
   'too-many-joins': 429,
@@ -30,7 +30,7 @@ export const PROBLEMS = {
   'neighbor-busy': 503,
   'mailboxes-full': 503,
   'torus-full': 503,
-  'draining': 503
+  draining: 503
 };
 
 /**

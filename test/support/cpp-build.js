@@ -33,7 +33,9 @@ export function plainEnvironment(more = {}) {
 export function missing({ programs = [], packages = [] }) {
   const lacks = programs.filter((name) => spawnSync('which', [name]).status !== 0);
   if (!lacks.includes('pkg-config')) {
-    lacks.push(...packages.filter((name) => spawnSync('pkg-config', ['--exists', name]).status !== 0));
+    lacks.push(
+      ...packages.filter((name) => spawnSync('pkg-config', ['--exists', name]).status !== 0)
+    );
   }
   return lacks.length > 0 && `not installed here: ${lacks.join(', ')}`;
 }
@@ -50,7 +52,9 @@ export function missing({ programs = [], packages = [] }) {
 export async function tool(program, args, options = {}) {
   try {
     const { stdout } = await run(program, args, {
-      env: plainEnvironment(), maxBuffer: 2 ** 26, ...options
+      env: plainEnvironment(),
+      maxBuffer: 2 ** 26,
+      ...options
     });
     return stdout;
   } catch (error) {
@@ -72,7 +76,11 @@ export async function tool(program, args, options = {}) {
 export async function cmakeBuild({ source, into, preset, define = {} }) {
   const folder = source.startsWith('/') ? source : join(ROOT, source);
   await tool('cmake', [
-    '-S', folder, '-B', into, ...(preset ? ['--preset', preset] : []),
+    '-S',
+    folder,
+    '-B',
+    into,
+    ...(preset ? ['--preset', preset] : []),
     ...Object.entries(define).map(([name, value]) => `-D${name}=${value}`)
   ]);
   await tool('cmake', ['--build', into, '--parallel', String(availableParallelism())]);

@@ -15,9 +15,21 @@ export class Screen {
   static async start(t, { width, height }) {
     const screen = new Screen();
     // It would start anew when the last program goes, the hand for one, and lose who just comes.
-    const xvfb = spawn('Xvfb', [
-      '-displayfd', '3', '-screen', '0', `${width}x${height}x24`, '-nolisten', 'tcp', '-br', '-noreset'
-    ], { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] });
+    const xvfb = spawn(
+      'Xvfb',
+      [
+        '-displayfd',
+        '3',
+        '-screen',
+        '0',
+        `${width}x${height}x24`,
+        '-nolisten',
+        'tcp',
+        '-br',
+        '-noreset'
+      ],
+      { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] }
+    );
     const ended = once(xvfb, 'close');
     t.teardown(async () => {
       xvfb.kill();
@@ -25,7 +37,9 @@ export class Screen {
     });
     const [number] = await once(xvfb.stdio[3], 'data');
     screen.#env = plainEnvironment({
-      DISPLAY: `:${String(number).trim()}`, SDL_VIDEODRIVER: 'x11', XAUTHORITY: '/dev/null',
+      DISPLAY: `:${String(number).trim()}`,
+      SDL_VIDEODRIVER: 'x11',
+      XAUTHORITY: '/dev/null',
       LC_ALL: 'C.UTF-8'
     });
     screen.width = width;
@@ -50,12 +64,36 @@ export class Screen {
   async fling(from, to, { dx = 0, dy = 0 }) {
     const steps = 10;
     const flick = Array.from({ length: steps }, (_, i) => [
-      'mousemove', Math.round(to.x + dx * (i + 1) / steps), Math.round(to.y + dy * (i + 1) / steps),
-      'sleep', '0.01'
+      'mousemove',
+      Math.round(to.x + (dx * (i + 1)) / steps),
+      Math.round(to.y + (dy * (i + 1)) / steps),
+      'sleep',
+      '0.01'
     ]).flat();
-    await this.hand('mousemove', from.x, from.y, 'sleep', '0.05', 'mousedown', 1, 'sleep', '0.05',
-      'mousemove', Math.round((from.x + to.x) / 2), Math.round((from.y + to.y) / 2), 'sleep', '0.05',
-      'mousemove', to.x, to.y, 'sleep', '0.2', ...flick, 'mouseup', 1);
+    await this.hand(
+      'mousemove',
+      from.x,
+      from.y,
+      'sleep',
+      '0.05',
+      'mousedown',
+      1,
+      'sleep',
+      '0.05',
+      'mousemove',
+      Math.round((from.x + to.x) / 2),
+      Math.round((from.y + to.y) / 2),
+      'sleep',
+      '0.05',
+      'mousemove',
+      to.x,
+      to.y,
+      'sleep',
+      '0.2',
+      ...flick,
+      'mouseup',
+      1
+    );
   }
 
   /** Writes what is to be seen now as a PNG. */
@@ -71,15 +109,20 @@ export class Screen {
    * @returns {Promise<{count: number, x: number, y: number}>} how many pixels, and their middle
    */
   async find(color, { x, y, width, height }) {
-    const bytes = await tool('import', [
-      '-window', 'root', '-crop', `${width}x${height}+${x}+${y}`, '-depth', '8', 'rgb:-'
-    ], { env: this.#env, encoding: 'buffer' });
+    const bytes = await tool(
+      'import',
+      ['-window', 'root', '-crop', `${width}x${height}+${x}+${y}`, '-depth', '8', 'rgb:-'],
+      { env: this.#env, encoding: 'buffer' }
+    );
     assert.equal(bytes.length, width * height * 3);
     let count = 0;
     let sumX = 0;
     let sumY = 0;
     for (let i = 0; i < width * height; i++) {
-      const off = color.reduce((most, part, j) => Math.max(most, Math.abs(part - bytes[3 * i + j])), 0);
+      const off = color.reduce(
+        (most, part, j) => Math.max(most, Math.abs(part - bytes[3 * i + j])),
+        0
+      );
       if (off > 6) continue;
       count++;
       sumX += i % width;
@@ -120,7 +163,9 @@ export class DesktopProgram {
       stdio: ['ignore', 'ignore', 'pipe']
     });
     this.#ended = once(this.#child, 'close');
-    this.#child.stderr.on('data', (chunk) => { this.errors += chunk; });
+    this.#child.stderr.on('data', (chunk) => {
+      this.errors += chunk;
+    });
     t.teardown(async () => {
       this.#child.kill('SIGKILL');
       await this.#ended;
@@ -132,8 +177,14 @@ export class DesktopProgram {
     const end = performance.now() + seconds * 1000;
     for (;;) {
       try {
-        const found = await this.#screen.hand('search', '--all', '--pid', this.#child.pid, '--name',
-          `^${title}$`);
+        const found = await this.#screen.hand(
+          'search',
+          '--all',
+          '--pid',
+          this.#child.pid,
+          '--name',
+          `^${title}$`
+        );
         this.window = found.trim().split('\n')[0];
         if (this.window) return;
       } catch (error) {

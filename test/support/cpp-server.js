@@ -23,9 +23,17 @@ export class ServerProcess {
     const server = new ServerProcess();
     const all = { port: 0, host: '127.0.0.1', ...options };
     // The test runner patches spawn() to have its loader ride along in every child; env drops it.
-    const child = spawn('env', [
-      '-u', 'NODE_OPTIONS', process.execPath, PROGRAM, ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
-    ], { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(
+      'env',
+      [
+        '-u',
+        'NODE_OPTIONS',
+        process.execPath,
+        PROGRAM,
+        ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
+      ],
+      { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'inherit'] }
+    );
     server.child = child;
     server.#ended = once(child, 'close');
     t.teardown(() => server.kill());
@@ -63,7 +71,11 @@ export class ServerProcess {
   /** @returns {Promise<object>} the counts, which must be conserved */
   async status() {
     const status = await (await fetch(`${this.url}/status`)).json();
-    assert.equal(status.thrown, status.acked + status.waiting + status.lost, 'sprites are conserved');
+    assert.equal(
+      status.thrown,
+      status.acked + status.waiting + status.lost,
+      'sprites are conserved'
+    );
     return status;
   }
 

@@ -76,4 +76,8 @@ export class Stub {
 }
 
 /** A problem of the wire contract, as Stub.answer takes it. */
-export const problem = (name, detail = name) => ({ type: `urn:sprites:${name}`, title: name, detail });
+export const problem = (name, detail = name) => ({
+  type: `urn:sprites:${name}`,
+  title: name,
+  detail
+});

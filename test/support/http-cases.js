@@ -25,10 +25,12 @@ const throwLeft = (...headers) => head(`POST /throw/${ID}/left`, ...headers);
 const join = (...headers) => head('POST /join', ...headers);
 
 /** Real requests, body included: @type {{name: string, bytes: Buffer}[]} */
-export const realRequests = readdirSync(CORPUS).filter((name) => name.endsWith('.http')).sort()
+export const realRequests = readdirSync(CORPUS)
+  .filter((name) => name.endsWith('.http'))
+  .sort()
   .map((name) => ({
     name: name.replace(/\.http$/, '').replaceAll('-', ' '),
-    bytes: readFileSync(new URL(name, CORPUS)),
+    bytes: readFileSync(new URL(name, CORPUS))
   }));
 
 /** Heads that are hot, and members their reading must have. */
@@ -55,8 +57,10 @@ export const hotHeads = {
   'a name in capitals': [throwLeft('CONTENT-LENGTH: 12'), { bodyLength: 12 }],
   'a leave': [head(`POST /leave/${ID}`), { route: 'leave', id: ID }],
   'an id in capitals': [head(`POST /leave/${ID.toUpperCase()}`), { id: ID }],
-  'an id of zeros': [head('POST /leave/00000000-0000-0000-0000-000000000000'),
-    { id: '00000000-0000-0000-0000-000000000000' }],
+  'an id of zeros': [
+    head('POST /leave/00000000-0000-0000-0000-000000000000'),
+    { id: '00000000-0000-0000-0000-000000000000' }
+  ],
   'Host last': [`POST /join HTTP/1.1\r\nAccept: */*\r\n${HOST}\r\n`, { route: 'join' }],
   'Connection: keep-alive': [join('Connection: keep-alive'), {}],
   'Connection: Keep-Alive': [join('Connection:Keep-Alive'), {}],
@@ -66,20 +70,36 @@ export const hotHeads = {
   'tabs in a value': [join('X-Tab: a\tb\t\tc'), {}],
   'colons in a value': [join('X-Colon: a:b: c'), {}],
   'every character of a token in a name': [join("!#$%&'*+-.^_`|~09azAZ: x"), {}],
-  'a name that only begins like a known one': [join('Transfer-Encodings: chunked', 'TEa: x',
-    'Connections: close', 'Upgrade-Insecure-Requests: 1', 'Expected: 100-continue'), {}],
+  'a name that only begins like a known one': [
+    join(
+      'Transfer-Encodings: chunked',
+      'TEa: x',
+      'Connections: close',
+      'Upgrade-Insecure-Requests: 1',
+      'Expected: 100-continue'
+    ),
+    {}
+  ],
   'a name that only ends like a known one': [join('X-Connection: close', 'ATE: x'), {}],
-  'X-Forwarded-For': [join('X-Forwarded-For: \t10.0.0.1, 10.0.0.2 '),
-    { forwardedFor: '10.0.0.1, 10.0.0.2', forwarded: null }],
-  'Forwarded': [join('forwarded: for="[2001:db8::1]"'),
-    { forwarded: 'for="[2001:db8::1]"', forwardedFor: null }],
+  'X-Forwarded-For': [
+    join('X-Forwarded-For: \t10.0.0.1, 10.0.0.2 '),
+    { forwardedFor: '10.0.0.1, 10.0.0.2', forwarded: null }
+  ],
+  Forwarded: [
+    join('forwarded: for="[2001:db8::1]"'),
+    { forwarded: 'for="[2001:db8::1]"', forwardedFor: null }
+  ],
   'an empty X-Forwarded-For': [join('X-Forwarded-For:'), { forwardedFor: null }],
   'as many headers as there may be': [
-    join(...Array.from({ length: 63 }, (_, i) => `X-${i}: ${i}`)), {}],
-  'the longest head': [join(`X-Long: ${'x'.repeat(4096 - join('X-Long: ').length)}`),
-    { headLength: 4096 }],
+    join(...Array.from({ length: 63 }, (_, i) => `X-${i}: ${i}`)),
+    {}
+  ],
+  'the longest head': [
+    join(`X-Long: ${'x'.repeat(4096 - join('X-Long: ').length)}`),
+    { headLength: 4096 }
+  ],
   'a body behind it': [`${throwLeft('Content-Length: 2')}{}`, { bodyLength: 2 }],
-  'another request behind it': [`${poll('')}${poll('?ack=1')}`, { ack: 0 }],
+  'another request behind it': [`${poll('')}${poll('?ack=1')}`, { ack: 0 }]
 };
 
 /** Heads that are Node's to judge. Many are known tricks of request smuggling. */
@@ -88,15 +108,15 @@ export const coldHeads = {
   'the page': head('GET /'),
   'the status': head('GET /status'),
   'a place': head(`GET /place/${ID}`),
-  'OPTIONS': head('OPTIONS /join', 'Origin: http://a.example'),
+  OPTIONS: head('OPTIONS /join', 'Origin: http://a.example'),
   'OPTIONS of everything': head('OPTIONS *'),
-  'HEAD': head(`HEAD /poll/${ID}`),
-  'PUT': head(`PUT /throw/${ID}/left`),
+  HEAD: head(`HEAD /poll/${ID}`),
+  PUT: head(`PUT /throw/${ID}/left`),
   'a method in lower case': head('post /join'),
   'a poll by POST': head(`POST /poll/${ID}`),
   'a join by GET': head('GET /join'),
   'a throw by GET': head(`GET /throw/${ID}/left`),
-  'CONNECT': head('CONNECT a.example:80'),
+  CONNECT: head('CONNECT a.example:80'),
   'the preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
   'a TLS handshake': '\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03',
   'bytes of no protocol': '\0\xff\xfe',
@@ -229,26 +249,31 @@ export const coldHeads = {
   'the same Content-Length twice': throwLeft('Content-Length: 2', 'content-length: 2'),
   'an empty Content-Length and a good one': throwLeft('Content-Length:', 'Content-Length: 2'),
   'a Content-Length of 0 and another': throwLeft('Content-Length: 0', 'Content-Length: 2'),
-  'chunks': `${throwLeft('Transfer-Encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
-  'chunks with an extension':
-    `${throwLeft('Transfer-Encoding: chunked')}2;a="\n"\r\n{}\r\n0\r\n\r\n`,
-  'Content-Length, then Transfer-Encoding': throwLeft('Content-Length: 2',
-    'Transfer-Encoding: chunked'),
-  'Transfer-Encoding, then Content-Length': throwLeft('Transfer-Encoding: chunked',
-    'Content-Length: 2'),
+  chunks: `${throwLeft('Transfer-Encoding: chunked')}2\r\n{}\r\n0\r\n\r\n`,
+  'chunks with an extension': `${throwLeft('Transfer-Encoding: chunked')}2;a="\n"\r\n{}\r\n0\r\n\r\n`,
+  'Content-Length, then Transfer-Encoding': throwLeft(
+    'Content-Length: 2',
+    'Transfer-Encoding: chunked'
+  ),
+  'Transfer-Encoding, then Content-Length': throwLeft(
+    'Transfer-Encoding: chunked',
+    'Content-Length: 2'
+  ),
   'Transfer-Encoding: identity': throwLeft('Transfer-Encoding: identity'),
   'an empty Transfer-Encoding': throwLeft('Transfer-Encoding:'),
   'TRANSFER-ENCODING: xchunked': throwLeft('TRANSFER-ENCODING: xchunked', 'Content-Length: 2'),
   'Transfer-Encoding in quotes': throwLeft('Transfer-Encoding: "chunked"', 'Content-Length: 2'),
-  'Transfer-Encoding in two headers': throwLeft('Transfer-Encoding: identity',
-    'Transfer-Encoding: chunked'),
+  'Transfer-Encoding in two headers': throwLeft(
+    'Transfer-Encoding: identity',
+    'Transfer-Encoding: chunked'
+  ),
   'a compressed body': throwLeft('Content-Encoding: gzip', 'Content-Length: 2'),
   'a body encoded by nothing in particular': throwLeft('Content-Encoding:'),
   'a body encoded twice': throwLeft('Content-Encoding: identity', 'Content-Encoding: identity'),
-  'Expect': throwLeft('Expect: 100-continue', 'Content-Length: 2'),
+  Expect: throwLeft('Expect: 100-continue', 'Content-Length: 2'),
   'Expect of another kind': throwLeft('expect: more'),
-  'TE': throwLeft('TE: trailers'),
-  'Trailer': throwLeft('Trailer: X-Sum'),
+  TE: throwLeft('TE: trailers'),
+  Trailer: throwLeft('Trailer: X-Sum'),
   // Connections that do not go on.
   'Connection: close': join('Connection: close'),
   'an empty Connection': join('Connection:'),
@@ -263,11 +288,14 @@ export const coldHeads = {
   'the same Connection twice': join('Connection: keep-alive', 'Connection: keep-alive'),
   'Keep-Alive': join('Keep-Alive: timeout=5'),
   'Proxy-Connection': join('Proxy-Connection: close'),
-  'a change to HTTP/2': join('Connection: Upgrade, HTTP2-Settings', 'Upgrade: h2c',
-    'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA'),
+  'a change to HTTP/2': join(
+    'Connection: Upgrade, HTTP2-Settings',
+    'Upgrade: h2c',
+    'HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA'
+  ),
   'Upgrade alone': join('Upgrade: websocket'),
   'HTTP2-Settings alone': join('HTTP2-Settings: AAMAAABk'),
   // What a proxy says.
   'two X-Forwarded-For': join('X-Forwarded-For: 10.0.0.1', 'X-Forwarded-For: 10.0.0.2'),
-  'two Forwarded': join('Forwarded: for=10.0.0.1', 'Forwarded: for=10.0.0.2'),
+  'two Forwarded': join('Forwarded: for=10.0.0.1', 'Forwarded: for=10.0.0.2')
 };

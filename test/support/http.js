@@ -143,8 +143,11 @@ export class Wire {
   async read({ head = false } = {}) {
     let end;
     while ((end = this.#received.indexOf('\r\n\r\n')) < 0) {
-      assert.ok(!this.#ended, `the connection ended in mid-head (${this.error?.code ?? 'cleanly'},`
-        + ` after ${JSON.stringify(this.#received.toString('latin1'))})`);
+      assert.ok(
+        !this.#ended,
+        `the connection ended in mid-head (${this.error?.code ?? 'cleanly'},` +
+          ` after ${JSON.stringify(this.#received.toString('latin1'))})`
+      );
       await this.#more();
     }
     const [first, ...lines] = this.#received.subarray(0, end).toString('latin1').split('\r\n');
@@ -166,7 +169,10 @@ export class Wire {
       length = head ? 0 : Number(headers['content-length']);
     }
     while (this.#received.length < end + 4 + length) {
-      assert.ok(!this.#ended, `the connection ended in mid-body (${this.error?.code ?? 'cleanly'})`);
+      assert.ok(
+        !this.#ended,
+        `the connection ended in mid-body (${this.error?.code ?? 'cleanly'})`
+      );
       await this.#more();
     }
     const bytes = this.#received.subarray(end + 4, end + 4 + length);
@@ -196,7 +202,8 @@ export function request(method, target, { headers = {}, body } = {}) {
     ...(bytes === null && method === 'POST' ? { 'Content-Length': 0 } : {}),
     ...headers
   };
-  const lines = Object.entries(fields).filter(([, value]) => value !== undefined)
+  const lines = Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}: ${value}\r\n`);
   const head = Buffer.from(`${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1');
   return bytes ? Buffer.concat([head, bytes]) : head;

@@ -22,7 +22,7 @@ const good = {
   'a repeated key': '{"a":1,"a":2}',
   'an empty key': '{"":0}',
   'a key named __proto__': '{"__proto__":{"x":1}}',
-  'zero': '{"a":0}',
+  zero: '{"a":0}',
   'minus zero': '{"a":-0}',
   'a fraction': '{"a":0.5}',
   'a long fraction': '{"a":-12.000000000000000000000001}',
@@ -49,24 +49,27 @@ const good = {
   'a byte order mark inside a string': '{"a":"\ufeff"}',
   'line separators in a string': '{"a":"\u2028\u2029"}',
   'brackets in a string': '{"a":"[[[{{{"}',
-  'strings of every length up to 40': `{"a":[${
-    Array.from({ length: 41 }, (_, i) => JSON.stringify('x'.repeat(i))).join(',')}]}`,
-  'a quote at every place of a word': `{${
-    Array.from({ length: 17 }, (_, i) => `"${'k'.repeat(i)}\\"":${i}`).join(',')}}`,
+  'strings of every length up to 40': `{"a":[${Array.from({ length: 41 }, (_, i) =>
+    JSON.stringify('x'.repeat(i))
+  ).join(',')}]}`,
+  'a quote at every place of a word': `{${Array.from(
+    { length: 17 },
+    (_, i) => `"${'k'.repeat(i)}\\"":${i}`
+  ).join(',')}}`,
   'objects 32 deep': objects(32),
   'arrays 32 deep': arrays(32),
-  'many brackets, never deep': `{"a":[${'[],{},'.repeat(200)}0]}`,
+  'many brackets, never deep': `{"a":[${'[],{},'.repeat(200)}0]}`
 };
 
 const bad = {
-  'nothing': '',
+  nothing: '',
   'white space alone': ' \n',
   'an array': '[]',
   'an object in an array': '[{}]',
   'a string': '"a"',
   'a number': '1',
-  'null': 'null',
-  'true': 'true',
+  null: 'null',
+  true: 'true',
   'a byte order mark in front': '\ufeff{}',
   'a byte order mark behind': '{}\ufeff',
   'an object never closed': '{',
@@ -98,16 +101,16 @@ const bad = {
   'a key that is null': '{null:1}',
   'a key without quotes': '{a:1}',
   'a key in single quotes': "{'a':1}",
-  'a value in single quotes': "{\"a\":'b'}",
+  'a value in single quotes': '{"a":\'b\'}',
   'a comment': '{"a":1/**/}',
   'a line comment': '{"a":1}//',
-  'True': '{"a":True}',
-  'tru': '{"a":tru}',
-  'truer': '{"a":truer}',
+  True: '{"a":True}',
+  tru: '{"a":tru}',
+  truer: '{"a":truer}',
   'nul at the end of the text': '{"a":nul',
-  'undefined': '{"a":undefined}',
-  'NaN': '{"a":NaN}',
-  'Infinity': '{"a":Infinity}',
+  undefined: '{"a":undefined}',
+  NaN: '{"a":NaN}',
+  Infinity: '{"a":Infinity}',
   'minus Infinity': '{"a":-Infinity}',
   'a leading zero': '{"a":01}',
   'a leading zero behind a minus': '{"a":-01}',
@@ -156,8 +159,9 @@ const bad = {
   'arrays 33 deep': arrays(33),
   'a thousand deep': objects(1000),
   'a hundred thousand brackets': `{"a":${'['.repeat(100000)}`,
-  'too deep behind the same key, which a parser forgets': `{"a":${'['.repeat(40)}${
-    ']'.repeat(40)},"a":1}`,
+  'too deep behind the same key, which a parser forgets': `{"a":${'['.repeat(40)}${']'.repeat(
+    40
+  )},"a":1}`
 };
 
 /** Bytes that are no UTF-8 (RFC 3629, section 4), as they would stand in a string. */
@@ -182,9 +186,9 @@ const broken = {
   'a lead of a plane there is not': [0xf5, 0x80, 0x80, 0x80],
   'five bytes': [0xf8, 0x88, 0x80, 0x80, 0x80],
   'six bytes': [0xfc, 0x84, 0x80, 0x80, 0x80, 0x80],
-  'FE': [0xfe],
-  'FF': [0xff],
-  'a broken byte behind a whole word': [...utf8('01234567'), 0xff],
+  FE: [0xfe],
+  FF: [0xff],
+  'a broken byte behind a whole word': [...utf8('01234567'), 0xff]
 };
 
 /** @type {JsonCase[]} */
@@ -193,10 +197,16 @@ export const jsonCases = [
   ...Object.entries(bad).map(([name, text]) => ({ name, bytes: utf8(text), good: false })),
   ...Object.entries(broken).flatMap(([name, bytes]) => [
     { name: `${name}, in a string`, bytes: inString(...bytes), good: false },
-    { name: `${name}, outside`, good: false,
-      bytes: Buffer.concat([utf8('{"a":1'), Buffer.from(bytes), utf8('}')]) },
+    {
+      name: `${name}, outside`,
+      good: false,
+      bytes: Buffer.concat([utf8('{"a":1'), Buffer.from(bytes), utf8('}')])
+    }
   ]),
   { name: 'UTF-16, little end first', bytes: Buffer.from('{"a":1}', 'utf16le'), good: false },
-  { name: 'three bytes cut short by the end of the text', good: false,
-    bytes: inString(0xe2, 0x82).subarray(0, 8) },
+  {
+    name: 'three bytes cut short by the end of the text',
+    good: false,
+    bytes: inString(0xe2, 0x82).subarray(0, 8)
+  }
 ];

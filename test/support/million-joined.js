@@ -22,10 +22,12 @@ for (let i = 0; i < count; i += 1) {
   if (pool.join().outcome !== 'ok') throw new Error(`the join ${i} was refused`);
 }
 const after = measure();
-process.stdout.write(JSON.stringify({
-  clients: pool.status().clients,
-  heap: after.heapUsed - before.heapUsed,
-  bytesEach: (after.rss - before.rss - Math.max(0, after.heapUsed - before.heapUsed)) / count,
-  torus: { rows: pool.status().rows, columns: pool.status().columns }
-}));
+process.stdout.write(
+  JSON.stringify({
+    clients: pool.status().clients,
+    heap: after.heapUsed - before.heapUsed,
+    bytesEach: (after.rss - before.rss - Math.max(0, after.heapUsed - before.heapUsed)) / count,
+    torus: { rows: pool.status().rows, columns: pool.status().columns }
+  })
+);
 pool.close();

@@ -79,8 +79,13 @@ export class NodeReader {
       wire.reading = {
         error: null,
         begin(req, res) {
-          const request = { method: req.method, url: req.url, headers: req.headers, bodyLength: 0,
-            complete: false };
+          const request = {
+            method: req.method,
+            url: req.url,
+            headers: req.headers,
+            bodyLength: 0,
+            complete: false
+          };
           requests.push(request);
           req.on('data', (chunk) => {
             request.bodyLength += chunk.length;
@@ -94,7 +99,7 @@ export class NodeReader {
           res.on('finish', () => {
             if (req.url === lastUrl) done();
           });
-        },
+        }
       };
       wire.on('finish', done);
       wire.on('close', done);

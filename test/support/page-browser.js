@@ -48,7 +48,7 @@ export class Server {
       '127.0.0.1',
       '--capacity',
       '1000',
-      ...this.#args,
+      ...this.#args
     ];
     // By env: the test runner's own hooks, which it puts into every child, are not for a server.
     const command = ['-u', 'NODE_OPTIONS', process.execPath, ...args.map(String)];
@@ -63,7 +63,7 @@ export class Server {
       this.#child.stdout.on('data', hear);
       this.#child.stderr.on('data', hear);
       this.#child.once('exit', (code) =>
-        reject(new Error(`the server ended with ${code}: ${said}`)),
+        reject(new Error(`the server ended with ${code}: ${said}`))
       );
     });
     this.#port = await listening;
@@ -111,8 +111,8 @@ export class Browser {
         '--no-first-run',
         '--disable-background-networking',
         '--disable-component-update',
-        '--disable-sync',
-      ],
+        '--disable-sync'
+      ]
     });
     return this;
   }
@@ -131,7 +131,7 @@ export class Browser {
   async visit(base, options = {}) {
     const context = await this.#browser.newContext({
       viewport: { width: 1000, height: 700 },
-      ...options,
+      ...options
     });
     context.on('request', (request) => this.requests.push(request.url()));
     context.on('page', (page) => this.#watch(page));
@@ -146,7 +146,7 @@ export class Browser {
     page.on('console', (message) => {
       // A server that is away on purpose is no complaint; what the policy forbids is one.
       const expected = /Failed to load resource|ERR_(CONNECTION|INTERNET|EMPTY)/.test(
-        message.text(),
+        message.text()
       );
       if (['error', 'warning'].includes(message.type()) && !expected)
         this.complaints.push(message.text());
@@ -172,7 +172,7 @@ export async function look(page) {
         });
   return {
     ...Object.fromEntries(Object.entries(numbers).map(([key, value]) => [key, Number(value)])),
-    list: sprites,
+    list: sprites
   };
 }
 
@@ -181,7 +181,7 @@ export function until(page, name, least) {
   return page.waitForFunction(
     ([key, number]) => Number(document.getElementById('stage').dataset[key]) >= number,
     [name, least],
-    { timeout: 30_000 },
+    { timeout: 30_000 }
   );
 }
 
@@ -193,7 +193,7 @@ export function holds(page, count) {
       return Number(sprites) === number && Number(flying) === 0;
     },
     count,
-    { timeout: 30_000 },
+    { timeout: 30_000 }
   );
 }
 
@@ -221,10 +221,9 @@ export function memory(page, of) {
 /** Waits until the tab remembers so many sprites. */
 export function remembers(page, count) {
   return page.waitForFunction(
-    (number) =>
-      JSON.parse(sessionStorage.getItem('sprites.desktop'))?.sprites.length === number,
+    (number) => JSON.parse(sessionStorage.getItem('sprites.desktop'))?.sprites.length === number,
     count,
-    { timeout: 30_000 },
+    { timeout: 30_000 }
   );
 }
 
@@ -233,7 +232,7 @@ export function resting(page) {
   return page.waitForFunction(
     () => document.getElementById('stage').dataset.moving === 'false',
     null,
-    { timeout: 30_000 },
+    { timeout: 30_000 }
   );
 }
 
@@ -257,7 +256,7 @@ export async function drag(page, from, to, { finger = false, pace = 16, still = 
       ? session.send('Input.dispatchTouchEvent', {
           type: ['touchStart', 'touchMove', 'touchEnd'][type],
           touchPoints: type === 2 ? [] : [{ x, y }],
-          timestamp,
+          timestamp
         })
       : session.send('Input.dispatchMouseEvent', {
           type: ['mousePressed', 'mouseMoved', 'mouseReleased'][type],
@@ -266,7 +265,7 @@ export async function drag(page, from, to, { finger = false, pace = 16, still = 
           clickCount: 1,
           x,
           y,
-          timestamp,
+          timestamp
         });
   };
   for (let step = 0; step <= STEPS; step += 1) {
@@ -284,7 +283,7 @@ export async function hurl(page, { x, y }, edge, how) {
     left: { x: 2, y },
     right: { x: width - 2, y },
     up: { x, y: 2 },
-    down: { x, y: height - 2 },
+    down: { x, y: height - 2 }
   }[edge];
   const share = Math.abs(to.x - x) / width + Math.abs(to.y - y) / height;
   await drag(page, { x, y }, to, { pace: (share / STEPS / SPEED) * 1000, ...how });
@@ -318,7 +317,7 @@ export function png(width, height, data) {
     signature,
     chunk('IHDR', head),
     chunk('IDAT', data),
-    chunk('IEND', Buffer.alloc(0)),
+    chunk('IEND', Buffer.alloc(0))
   ]);
 }
 
@@ -386,10 +385,10 @@ export function browserRig(t) {
       t.ok(browser.requests.length > 50);
       t.same(
         browser.requests.filter((url) => !/^(http:\/\/127\.0\.0\.1:\d+\/|data:|blob:)/.test(url)),
-        [],
+        []
       );
       t.same(browser.complaints, []);
-    },
+    }
   };
 }
 

@@ -113,7 +113,7 @@ export function joined(id, more = {}) {
 export function sprites(...seqs) {
   return answer(200, {
     seq: seqs.at(-1) ?? 0,
-    sprites: seqs.map((seq) => ({ seq, from: 'right', sprite: { id: `s${seq}` } })),
+    sprites: seqs.map((seq) => ({ seq, from: 'right', sprite: { id: `s${seq}` } }))
   });
 }
 
@@ -150,7 +150,7 @@ export function scripted(script) {
         headers: new Headers(),
         text: async () => {
           throw new TypeError('terminated');
-        },
+        }
       };
     }
     return new Response(entry.status === 204 ? null : entry.body, entry);

@@ -37,10 +37,17 @@ export async function startServer(t, how = {}) {
   const [program, ...before] = command ?? [process.execPath, `${ROOT}bin/sprites`];
   const all = { port: 0, host: '127.0.0.1', door, ...options };
   // The test runner would have its loader ride along in every child.
-  const child = spawn('env', [
-    '-u', 'NODE_OPTIONS', program, ...before,
-    ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
-  ], { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      program,
+      ...before,
+      ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
+    ],
+    { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }
+  );
   const ended = once(child, 'close');
   t.teardown(async () => {
     child.kill('SIGKILL');
@@ -59,7 +66,14 @@ export async function startServer(t, how = {}) {
   const [, port] = LISTENS.exec(first) ?? assert.fail(`not where it listens: ${first}`);
   const { host, cors } = all;
   const server = new Server({
-    child, ended, lines, errors, host, port: Number(port), cors, greeting
+    child,
+    ended,
+    lines,
+    errors,
+    host,
+    port: Number(port),
+    cors,
+    greeting
   });
   await server.status();
   await server.noConnectionBut(0);
@@ -142,7 +156,7 @@ class Server {
 
   /** Polls and waits until the poll is parked; `answer` is a promise. */
   async park(id, query = '', wire = undefined) {
-    const over = wire ?? await this.wire();
+    const over = wire ?? (await this.wire());
     const { polls } = await this.status();
     over.send(request('GET', `/poll/${id}${query && `?${query}`}`));
     const answer = this.read(over);
@@ -192,9 +206,13 @@ class Server {
       const now = this.descriptors();
       same = now === last ? same + 1 : 0;
       last = now;
-      assert.ok(performance.now() < end,
-        `${now} descriptors are open, and there were ${this.baseline}`);
-      await new Promise((resolve) => { setTimeout(resolve, 5); });
+      assert.ok(
+        performance.now() < end,
+        `${now} descriptors are open, and there were ${this.baseline}`
+      );
+      await new Promise((resolve) => {
+        setTimeout(resolve, 5);
+      });
     }
   }
 
@@ -209,16 +227,22 @@ class Server {
     await this.noConnectionBut(0);
     for (const id of this.#ids.splice(0)) assert.equal((await this.leave(id)).status, 204);
     const { clients, parked, waiting, mailboxBytes } = await this.status();
-    assert.deepEqual({ clients, parked, waiting, mailboxBytes },
-      { clients: 0, parked: 0, waiting: 0, mailboxBytes: 0 }, 'nothing is left');
+    assert.deepEqual(
+      { clients, parked, waiting, mailboxBytes },
+      { clients: 0, parked: 0, waiting: 0, mailboxBytes: 0 },
+      'nothing is left'
+    );
     await this.noConnectionBut(0);
   }
 
   /** Ends it as an operator does; it must end well. */
   async stop(signal = 'SIGTERM') {
     this.#child.kill(signal);
-    assert.deepEqual(await this.ended(), { code: 0, signal: null },
-      `an end with exit code 0 (${Buffer.concat(this.errors)})`);
+    assert.deepEqual(
+      await this.ended(),
+      { code: 0, signal: null },
+      `an end with exit code 0 (${Buffer.concat(this.errors)})`
+    );
   }
 }
 
@@ -261,8 +285,34 @@ export async function refused(t, server, problem, ask, why = problem) {
 
 /** The counts that only what is accepted may change. */
 function steady(status) {
-  const { clients, parked, thrown, acked, waiting, lost, mailboxBytes, joined, left, expired,
-    flown, rows, columns } = status;
-  return { clients, parked, thrown, acked, waiting, lost, mailboxBytes, joined, left, expired,
-    flown, rows, columns };
+  const {
+    clients,
+    parked,
+    thrown,
+    acked,
+    waiting,
+    lost,
+    mailboxBytes,
+    joined,
+    left,
+    expired,
+    flown,
+    rows,
+    columns
+  } = status;
+  return {
+    clients,
+    parked,
+    thrown,
+    acked,
+    waiting,
+    lost,
+    mailboxBytes,
+    joined,
+    left,
+    expired,
+    flown,
+    rows,
+    columns
+  };
 }

@@ -30,10 +30,17 @@ const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(s
 export async function buildGate(folder) {
   const program = join(folder, 'sprite-gate');
   await tool('g++', [
-    '-std=c++17', '-O1', '-Wall', '-Wextra', '-Werror', `-I${CLIENT}/include`, `-I${CLIENT}/src`,
+    '-std=c++17',
+    '-O1',
+    '-Wall',
+    '-Wextra',
+    '-Werror',
+    `-I${CLIENT}/include`,
+    `-I${CLIENT}/src`,
     join(ROOT, 'test/native/sprite_gate.cc'),
     ...['sprite', 'json', 'picture'].map((name) => join(CLIENT, 'src', `${name}.cc`)),
-    '-o', program
+    '-o',
+    program
   ]);
   return program;
 }
@@ -50,7 +57,11 @@ export async function refusals(program, sprites) {
   const say = (who, why, sprite) => said.push(`${who}: ${why}: ${JSON.stringify(sprite)}`);
   for (const sprite of sprites) {
     if (!validate(sprite)) {
-      say('schema', validate.errors.map((error) => `${error.instancePath} ${error.message}`), sprite);
+      say(
+        'schema',
+        validate.errors.map((error) => `${error.instancePath} ${error.message}`),
+        sprite
+      );
     }
     try {
       readSprite(sprite);
@@ -98,7 +109,8 @@ export class Catcher {
   async until(enough, seconds = 45) {
     const end = performance.now() + seconds * 1000;
     while (!enough(this.entries)) {
-      if (performance.now() > end) throw new Error(`only these came: ${JSON.stringify(this.entries)}`);
+      if (performance.now() > end)
+        throw new Error(`only these came: ${JSON.stringify(this.entries)}`);
       await this.#poll();
     }
     return this.entries.map(({ sprite }) => sprite);

@@ -144,8 +144,10 @@ export class Rig {
       for (let edge = 0; edge < 4; edge++) {
         const found = this.links[4 * node + edge];
         if (found !== expected[edge]) {
-          assert.fail(`edge ${edge} of ${node} leads to ${found}, not ${expected[edge]}, after ` +
-            `${this.allSteps} steps, with ${this.size} nodes in ${this.model.opened} slots`);
+          assert.fail(
+            `edge ${edge} of ${node} leads to ${found}, not ${expected[edge]}, after ` +
+              `${this.allSteps} steps, with ${this.size} nodes in ${this.model.opened} slots`
+          );
         }
       }
     }

@@ -32,7 +32,7 @@ function answer(res, status, value) {
   res.writeHead(status, {
     'Content-Type': status < 400 ? 'application/json' : 'application/problem+json',
     'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
+    'Cache-Control': 'no-store'
   });
   res.end(body);
 }
@@ -57,7 +57,7 @@ function join(res) {
     mailbox: [],
     res: null,
     timer: null,
-    seen: Date.now(),
+    seen: Date.now()
   };
   clients.set(client.id, client);
   places.push(client);
