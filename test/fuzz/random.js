@@ -82,7 +82,8 @@ export function mutateBytes(random, bytes, other, words) {
       return splice(bytes, at, 1, Buffer.of(bytes[at] ^ (1 << random.below(8))));
     case 1: // one byte
       return splice(bytes, at, 1, Buffer.of(random.pick(EDGES)));
-    case 2: { // a byte between
+    case 2: {
+      // a byte between
       const byte = random.oneIn(2) ? random.pick(EDGES) : random.below(256);
       return splice(bytes, at, 0, Buffer.of(byte));
     }
@@ -90,7 +91,8 @@ export function mutateBytes(random, bytes, other, words) {
       return splice(bytes, at, length, Buffer.alloc(0));
     case 4: // a piece twice
       return splice(bytes, at, 0, bytes.subarray(at, at + length));
-    case 5: { // a piece from elsewhere
+    case 5: {
+      // a piece from elsewhere
       const [from, many] = piece(random, other, 64);
       return splice(bytes, at, length, other.subarray(from, from + many));
     }
