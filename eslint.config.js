@@ -5,5 +5,8 @@ export default [
   { ignores: ['node_modules/', 'native/build/', '.tap/', 'coverage/'] },
   js.configs.recommended,
   { files: ['**/*.js', 'bin/*', 'test/nodes'], languageOptions: { globals: globals.node } },
-  { files: ['lib/page/**/*.js'], languageOptions: { globals: { ...globals.browser } } }
+  {
+    files: ['lib/page/**/*.js', 'lib/client/**/*.js'],
+    languageOptions: { globals: { ...globals.browser } }
+  }
 ];

@@ -1,24 +1,24 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { openAdmin } from './lib/admin.js';
-import { check, printCheck } from './lib/check.js';
-import { helpText, OptionError, readOptions } from './lib/config.js';
-import { describeFileLimit, fileLimit } from './lib/files.js';
-import { createFront } from './lib/front.js';
-import { authority, explained } from './lib/listening.js';
-import { createLog } from './lib/log.js';
-import { createMetrics } from './lib/metrics.js';
-import { createNodeServer, openDoor } from './lib/node-server.js';
-import { servePage } from './lib/page-files.js';
-import { Pool } from './lib/pool.js';
-import { createRoutes } from './lib/routes.js';
-import { keepState, takeState } from './lib/snapshot.js';
-import { Sources } from './lib/sources.js';
-import { createStatus } from './lib/status.js';
-import { Tally } from './lib/tally.js';
-import { openTls } from './lib/tls.js';
-import { addUp, reserveTransientPort, startWorkers } from './lib/workers.js';
+import { openAdmin } from './lib/server/admin.js';
+import { check, printCheck } from './lib/server/host-check.js';
+import { helpText, OptionError, readOptions } from './lib/server/options.js';
+import { describeFileLimit, fileLimit } from './lib/server/file-limit.js';
+import { createDoor } from './lib/server/door.js';
+import { authority, explained } from './lib/server/port-errors.js';
+import { createLog } from './lib/server/log.js';
+import { createMetrics } from './lib/server/metrics.js';
+import { createNodeServer, openDoor } from './lib/server/node-server.js';
+import { servePage } from './lib/server/page-files.js';
+import { Pool } from './lib/server/pool.js';
+import { createRoutes } from './lib/server/routes.js';
+import { keepState, takeState } from './lib/server/state.js';
+import { AddressLimits } from './lib/server/address-limits.js';
+import { createStatus } from './lib/server/status.js';
+import { ConnectionBudget } from './lib/server/connection-budget.js';
+import { openTls } from './lib/server/tls.js';
+import { addUp, reserveTransientPort, startWorkers } from './lib/server/workers.js';
 
 /**
  * The whole program on one page:
@@ -32,7 +32,7 @@ const LOOK = 50;
 /**
  * Starts a server.
  *
- * @param {object} given options as lib/config.js reads them
+ * @param {object} given options as lib/server/options.js reads them
  * @param {import('pino').Logger} [log]
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
  *     pool: Pool, reload: () => void, stop: () => Promise<void>}>} `reload` reads TLS's certificate
@@ -41,8 +41,8 @@ const LOOK = 50;
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or a port can't be had (EADDRINUSE …)
  */
 export async function start(given, log = createLog('silent')) {
-  const sources = new Sources(given);
-  const pool = new Pool(given, sources);
+  const limits = new AddressLimits(given);
+  const pool = new Pool(given, limits);
   const state = takeState({ pool, options: given, log });
   const transient = await explained(
     { host: 'host', port: 'transient-port' },
@@ -51,22 +51,22 @@ export async function start(given, log = createLog('silent')) {
   );
   const options = { ...given, transientPort: transient.port };
 
-  const metrics = createMetrics({ status, front: counts, version: version() });
+  const metrics = createMetrics({ status, door: counts, version: version() });
   const routes = createRoutes({
     pool,
-    sources,
+    limits,
     options,
     log,
     status: createStatus({ status, metrics, counts }),
     page: servePage
   });
-  const tally = new Tally(options);
-  const server = createNodeServer({ routes, sources, options, tally });
+  const budget = new ConnectionBudget(options);
+  const server = createNodeServer({ routes, limits, options, budget });
   const door =
     options.door === 'native'
-      ? createFront({ pool, sources, options, routes, server, tally })
+      ? createDoor({ pool, limits, options, routes, server, budget })
       : openDoor(server);
-  const workers = startWorkers({ front: door, options, log });
+  const workers = startWorkers({ door: door, options, log });
   const open = [door];
   let draining = false;
 
@@ -78,11 +78,11 @@ export async function start(given, log = createLog('silent')) {
   function counts() {
     const { connections = 0, heldBytes = 0, ...counters } = door.status();
     return {
-      connections: connections + tally.held,
+      connections: connections + budget.held,
       nodeConnections: server.held(),
-      tlsConnections: tally.held - server.held(),
+      tlsConnections: budget.held - server.held(),
       heldBytes,
-      ...addUp([counters, { connectionsRefused: tally.refused }, workers.counts().doors]),
+      ...addUp([counters, { connectionsRefused: budget.refused }, workers.counts().doors]),
       ...workers.status()
     };
   }
@@ -113,7 +113,7 @@ export async function start(given, log = createLog('silent')) {
     const tls = await explained(
       { host: 'host', port: 'tls-port' },
       { host: options.host, port: options.tlsPort },
-      openTls({ routes, sources, tally, options, log })
+      openTls({ routes, limits, budget, options, log })
     );
     open.push(tls);
     const admin = await explained(

@@ -1,4 +1,4 @@
-import { opposite } from './protocol.js';
+import { opposite } from '../client/client.js';
 
 /**
  * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
@@ -28,7 +28,7 @@ const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite
 
 /**
  * @typedef {object} Body a sprite on this desktop
- * @property {import('./sprite.js').Sprite} sprite
+ * @property {import('../client/sprite.js').Sprite} sprite
  * @property {number} x its middle
  * @property {number} y
  * @property {number} vx a second
@@ -85,7 +85,7 @@ export class Desktop {
   /**
    * Puts a sprite on the desktop.
    *
-   * @param {import('./sprite.js').Sprite} sprite
+   * @param {import('../client/sprite.js').Sprite} sprite
    * @param {{x: number, y: number, half: number, vx?: number, vy?: number, vz?: number}} where
    * @returns {Body}
    */
@@ -112,7 +112,7 @@ export class Desktop {
   /**
    * Lets a sprite in by an edge: at the height at which it left the other desktop, and as fast.
    *
-   * @param {import('./sprite.js').Sprite} sprite
+   * @param {import('../client/sprite.js').Sprite} sprite
    * @param {'left'|'right'|'up'|'down'} from
    * @param {number} half
    * @returns {Body}
@@ -138,7 +138,7 @@ export class Desktop {
    * Lets a sprite in that finds no room: it flies across, out of every hand's reach, and is in
    * flight over the opposite edge.
    *
-   * @param {import('./sprite.js').Sprite} sprite
+   * @param {import('../client/sprite.js').Sprite} sprite
    * @param {'left'|'right'|'up'|'down'} from
    * @param {number} half
    * @returns {{body: Body, time: number}} time: seconds until it is there, to be thrown on

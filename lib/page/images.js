@@ -1,4 +1,4 @@
-import { BOUNDS, decodeDataUrl } from './sprite.js';
+import { BOUNDS, decodeDataUrl } from '../client/sprite.js';
 
 /**
  * Images on their way in: from a file, made small enough for a throw; and from a sprite that was

@@ -2,8 +2,8 @@ import { Desktop } from './desktop.js';
 import { FILE_MOST, shrink } from './images.js';
 import { TorusMap } from './map.js';
 import { drawSticker } from './pictures.js';
-import { Client } from './protocol.js';
-import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from './sprite.js';
+import { Client } from '../client/client.js';
+import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
 import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
 

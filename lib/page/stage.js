@@ -1,6 +1,6 @@
 import { drawLabel, drawShadow, drawSticker, imageSticker } from './pictures.js';
 import { decodePicture } from './images.js';
-import { PICTURES } from './sprite.js';
+import { PICTURES } from '../client/sprite.js';
 
 /**
  * The desktop as one canvas: draws the bodies, and turns pointers and keys into what happens to

@@ -5,7 +5,7 @@
 
 #include "parent.h"
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -48,4 +48,4 @@ void Account::write(uint32_t process, int fd) const {
   for (uint32_t i = 0; i < received_.size(); i++) writePages(received_[i], "received", i, fd);
 }
 
-}  // namespace sprites
+}  // namespace swarm

@@ -22,7 +22,7 @@
 #include <memory>
 #include <vector>
 
-namespace sprites {
+namespace swarm {
 
 class BitPages {
  public:
@@ -60,6 +60,6 @@ class Account {
   std::vector<BitPages> received_;  // by the engine that threw
 };
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_ACCOUNT_H_

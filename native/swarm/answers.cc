@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -191,4 +191,4 @@ std::string_view readProblem(std::string_view body) {
 
 std::string_view readState(std::string_view body) { return member(body, "state"); }
 
-}  // namespace sprites
+}  // namespace swarm

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sprites {
+namespace swarm {
 
 /** One sprite of a poll's answer; the views point into the answer. */
 struct Arrival {
@@ -69,6 +69,6 @@ std::string_view unquote(std::string_view value);
 /** @return whether `value` is a whole number from 0 up */
 bool toNumber(std::string_view value, uint64_t* number);
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_ANSWERS_H_

@@ -10,7 +10,7 @@
 
 #include "sprite.h"
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -494,4 +494,4 @@ void Clients::holdBack(uint32_t index, uint64_t nanoseconds) {
   clients_[index].throwAfter = static_cast<uint32_t>((core_->now + nanoseconds) / kHoldBackNs + 1);
 }
 
-}  // namespace sprites
+}  // namespace swarm

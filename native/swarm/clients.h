@@ -30,7 +30,7 @@
 #include "response.h"
 #include "socket.h"
 
-namespace sprites {
+namespace swarm {
 
 class Clients {
  public:
@@ -169,6 +169,6 @@ class Clients {
   uint64_t overdue_;
 };
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_CLIENTS_H_

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <system_error>
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -82,4 +82,4 @@ uint64_t Core::retryPause(uint32_t seconds) {
 
 ssize_t Core::receive(int fd) { return recv(fd, buffer.data(), buffer.size(), 0); }
 
-}  // namespace sprites
+}  // namespace swarm

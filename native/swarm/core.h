@@ -16,7 +16,7 @@
 #include "options.h"
 #include "wheel.h"
 
-namespace sprites {
+namespace swarm {
 
 /** @return nanoseconds of CLOCK_MONOTONIC, the same clock in every process of a host */
 uint64_t clockNow();
@@ -135,6 +135,6 @@ class Core {
   std::vector<char> buffer;
 };
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_CORE_H_

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -205,4 +205,4 @@ void Engine::printCounters(std::string* json) const {
   for (const Name& name : kNames) append(json, name.name, core_.count.*name.counter);
 }
 
-}  // namespace sprites
+}  // namespace swarm

@@ -11,7 +11,7 @@
 #include "lanes.h"
 #include "parent.h"
 
-namespace sprites {
+namespace swarm {
 
 class Engine {
  public:
@@ -39,6 +39,6 @@ class Engine {
   bool hasFineWait_ = true;  // the kernel knows epoll_pwait2
 };
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_ENGINE_H_

@@ -1,6 +1,6 @@
 #include "histogram.h"
 
-namespace sprites {
+namespace swarm {
 
 void Histogram::takeInterval(std::string* json) {
   json->push_back('[');
@@ -21,4 +21,4 @@ void Histogram::takeInterval(std::string* json) {
   high_ = 0;
 }
 
-}  // namespace sprites
+}  // namespace swarm

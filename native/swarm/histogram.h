@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-namespace sprites {
+namespace swarm {
 
 class Histogram {
  public:
@@ -54,6 +54,6 @@ class Histogram {
   uint32_t high_ = 0;
 };
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_HISTOGRAM_H_

@@ -11,7 +11,7 @@
 #include "answers.h"
 #include "sprite.h"
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -436,4 +436,4 @@ void Lanes::timeout(uint32_t index) {
   }
 }
 
-}  // namespace sprites
+}  // namespace swarm

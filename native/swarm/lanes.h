@@ -24,7 +24,7 @@
 #include "response.h"
 #include "socket.h"
 
-namespace sprites {
+namespace swarm {
 
 class Lanes {
  public:
@@ -114,6 +114,6 @@ class Lanes {
   uint32_t leaving_ = 0;
 };
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_LANES_H_

@@ -36,9 +36,9 @@ void raiseFileLimit() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  sprites::Options options;
+  swarm::Options options;
   std::string error;
-  if (!sprites::readOptions(argc, argv, &options, &error)) {
+  if (!swarm::readOptions(argc, argv, &options, &error)) {
     fprintf(stderr, "swarm: %s (this program is started by bin/sprites-swarm)\n", error.c_str());
     return 2;
   }
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   prctl(PR_SET_TIMERSLACK, 1);
   raiseFileLimit();
   try {
-    sprites::Engine engine(options);
+    swarm::Engine engine(options);
     engine.run();
   } catch (const std::exception& failure) {
     fprintf(stderr, "swarm: %s\n", failure.what());

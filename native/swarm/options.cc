@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -91,4 +91,4 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
   return true;
 }
 
-}  // namespace sprites
+}  // namespace swarm

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sprites {
+namespace swarm {
 
 /** How the lanes throw: not at all, by the clock, or each as soon as it was answered. */
 enum class Throwing { kNone, kOpenLoop, kClosedLoop };
@@ -46,6 +46,6 @@ struct Options {
  */
 bool readOptions(int argc, char** argv, Options* options, std::string* error);
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_OPTIONS_H_

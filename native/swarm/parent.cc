@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-namespace sprites {
+namespace swarm {
 
 bool writeAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
@@ -36,4 +36,4 @@ bool Commands::next(std::string* line) {
   return true;
 }
 
-}  // namespace sprites
+}  // namespace swarm

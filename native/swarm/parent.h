@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-namespace sprites {
+namespace swarm {
 
 /** Writes all of `bytes`, waiting if it must. @return false when nobody reads any more */
 bool writeAll(int fd, std::string_view bytes);
@@ -38,6 +38,6 @@ class Commands {
   std::string buffer_;
 };
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_PARENT_H_

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cstring>
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -80,4 +80,4 @@ ReadState readResponse(std::string_view bytes, Response* response) {
   return ReadState::kDone;
 }
 
-}  // namespace sprites
+}  // namespace swarm

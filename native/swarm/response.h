@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sprites {
+namespace swarm {
 
 struct Response {
   int status = 0;
@@ -29,6 +29,6 @@ constexpr size_t kLongestResponse = 16u << 20;
  */
 ReadState readResponse(std::string_view bytes, Response* response);
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_RESPONSE_H_

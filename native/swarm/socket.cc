@@ -12,7 +12,7 @@
 #define IP_BIND_ADDRESS_NO_PORT 24
 #endif
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -84,4 +84,4 @@ int connectError(int fd) {
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0 ? errno : error;
 }
 
-}  // namespace sprites
+}  // namespace swarm

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-namespace sprites {
+namespace swarm {
 
 class Target {
  public:
@@ -35,6 +35,6 @@ class Target {
 /** @return what became of a connection begun: 0, or its errno */
 int connectError(int fd);
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_SOCKET_H_

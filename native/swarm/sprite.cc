@@ -5,7 +5,7 @@
 
 #include "answers.h"
 
-namespace sprites {
+namespace swarm {
 
 namespace {
 
@@ -92,4 +92,4 @@ ReadSprite readSprite(std::string_view text, std::string_view swarm) {
   return read;
 }
 
-}  // namespace sprites
+}  // namespace swarm

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace sprites {
+namespace swarm {
 
 enum class Edge : uint8_t { kLeft, kRight, kUp, kDown };
 
@@ -52,6 +52,6 @@ struct ReadSprite {
 /** @param text the object as it arrived */
 ReadSprite readSprite(std::string_view text, std::string_view swarm);
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_SPRITE_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sprites {
+namespace swarm {
 
 Wheel::Wheel(uint32_t items, uint64_t now) : entries_(items), slots_(kSlots, kNone), epoch_(now) {}
 
@@ -44,4 +44,4 @@ void Wheel::unlink(uint32_t item) {
   entry.slot = kNone;
 }
 
-}  // namespace sprites
+}  // namespace swarm

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace sprites {
+namespace swarm {
 
 class Wheel {
  public:
@@ -79,6 +79,6 @@ class Wheel {
   uint32_t cut_ = kNone;
 };
 
-}  // namespace sprites
+}  // namespace swarm
 
 #endif  // SPRITES_SWARM_WHEEL_H_

@@ -22,7 +22,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { fileLimit } from '../../lib/files.js';
+import { fileLimit } from '../../lib/server/file-limit.js';
 import { PROBED, portOf, spritesArgs } from './sprites.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));

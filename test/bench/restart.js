@@ -24,8 +24,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-import { readOptions } from '../../lib/config.js';
-import { Pool } from '../../lib/pool.js';
+import { readOptions } from '../../lib/server/options.js';
+import { Pool } from '../../lib/server/pool.js';
 import { portOf } from './sprites.js';
 
 const SELF = fileURLToPath(import.meta.url);

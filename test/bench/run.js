@@ -42,7 +42,7 @@ import { availableParallelism, cpus, release } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
-import { fileLimit } from '../../lib/files.js';
+import { fileLimit } from '../../lib/server/file-limit.js';
 import { canPin, contenders, startLoad } from './contenders.js';
 import { summarize, table, verdicts } from './figures.js';
 

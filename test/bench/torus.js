@@ -8,7 +8,7 @@
  * medians over the batches, less what the call from JavaScript costs. What remains of a difference
  * is the memory's: a million nodes fit no cache.
  */
-import { loadAddon } from '../../lib/addon.js';
+import { loadAddon } from '../../lib/server/addon.js';
 import { law5Share } from '../model/laws.js';
 import { seeded } from '../support/torus-rig.js';
 

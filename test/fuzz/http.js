@@ -15,7 +15,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 
-import { loadAddon } from '../../lib/addon.js';
+import { loadAddon } from '../../lib/server/addon.js';
 import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
 import { NodeReader } from '../support/node-reader.js';
 import { mutateBytes, Random } from './random.js';

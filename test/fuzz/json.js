@@ -7,7 +7,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 
-import { loadAddon } from '../../lib/addon.js';
+import { loadAddon } from '../../lib/server/addon.js';
 import { jsonCases } from '../support/json-cases.js';
 import { isSprite } from '../support/json-oracle.js';
 import { mutateBytes, Random } from './random.js';

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace sprites::test {
+namespace server::test {
 
 /** A small generator (xorshift64*): quick, and the same on every machine. */
 class Random {
@@ -158,6 +158,6 @@ inline Options optionsOf(int argc, char** argv, uint64_t count) {
   return options;
 }
 
-}  // namespace sprites::test
+}  // namespace server::test
 
 #endif  // SPRITES_TEST_NATIVE_FUZZ_H_

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <string_view>
 
-#include "../../native/http.h"
+#include "door/http_reader.h"
 #include "fuzz.h"
 
-using sprites::HotRequest;
-using sprites::Route;
-using sprites::Verdict;
-using sprites::test::ExactCopy;
+using server::HotRequest;
+using server::Route;
+using server::Verdict;
+using server::test::ExactCopy;
 
 namespace {
 
@@ -21,34 +21,34 @@ constexpr uint64_t kNumberMax = (uint64_t{1} << 53) - 1;
 
 Verdict read(const std::string& input, size_t length, HotRequest* request) {
   const ExactCopy copy(input.data(), length);
-  return sprites::readHead(copy.data(), copy.length(), request);
+  return server::readHead(copy.data(), copy.length(), request);
 }
 
-void checkSpan(const std::string& input, const HotRequest& request, sprites::HeadSpan span) {
+void checkSpan(const std::string& input, const HotRequest& request, server::HeadSpan span) {
   if (span.length == 0) return;
-  if (span.offset + span.length > request.headLength) sprites::test::fail("a wild span", input);
+  if (span.offset + span.length > request.headLength) server::test::fail("a wild span", input);
   const std::string_view value(input.data() + span.offset, span.length);
   const auto isBlank = [](char c) { return c == ' ' || c == '\t'; };
   if (isBlank(value.front()) || isBlank(value.back())) {
-    sprites::test::fail("blanks around a span", input);
+    server::test::fail("blanks around a span", input);
   }
-  if (value.find('\r') != value.npos) sprites::test::fail("a span over lines", input);
+  if (value.find('\r') != value.npos) server::test::fail("a span over lines", input);
 }
 
 void checkHot(const std::string& input, const HotRequest& request) {
   const size_t end = input.find("\r\n\r\n");
   if (end == input.npos || request.headLength != end + 4) {
-    sprites::test::fail("a head that ends elsewhere", input);
+    server::test::fail("a head that ends elsewhere", input);
   }
-  if (request.headLength > sprites::kHotHeadBytes) sprites::test::fail("a long head", input);
+  if (request.headLength > server::kHotHeadBytes) server::test::fail("a long head", input);
   if (request.bodyLength > 0 && request.route != Route::kThrow) {
-    sprites::test::fail("a body where none belongs", input);
+    server::test::fail("a body where none belongs", input);
   }
   if (request.ack > kNumberMax || request.number > kNumberMax) {
-    sprites::test::fail("a number too large", input);
+    server::test::fail("a number too large", input);
   }
   const char method = request.route == Route::kPoll ? 'G' : 'P';
-  if (input[0] != method) sprites::test::fail("another method", input);
+  if (input[0] != method) server::test::fail("another method", input);
   checkSpan(input, request, request.forwardedFor);
   checkSpan(input, request, request.forwarded);
 }
@@ -68,20 +68,20 @@ Verdict check(const std::string& input) {
   const Verdict verdict = read(input, input.size(), &whole);
   if (verdict == Verdict::kHot) checkHot(input, whole);
 
-  const size_t longest = std::min(input.size(), sprites::kHotHeadBytes + 2);
+  const size_t longest = std::min(input.size(), server::kHotHeadBytes + 2);
   for (size_t length = 0; length <= longest; ++length) {
     HotRequest part;
     const Verdict early = read(input, length, &part);
     if (early == Verdict::kIncomplete) {
-      if (length >= sprites::kHotHeadBytes) sprites::test::fail("a wait without a bound", input);
+      if (length >= server::kHotHeadBytes) server::test::fail("a wait without a bound", input);
       if (verdict == Verdict::kHot && length >= whole.headLength) {
-        sprites::test::fail("a wait behind the end", input);
+        server::test::fail("a wait behind the end", input);
       }
       continue;
     }
-    if (early != verdict) sprites::test::fail("a verdict that changed", input);
+    if (early != verdict) server::test::fail("a verdict that changed", input);
     if (early == Verdict::kHot && !same(part, whole)) {
-      sprites::test::fail("a request that changed", input);
+      server::test::fail("a request that changed", input);
     }
     // From here on the verdict must stand; a few longer beginnings show it.
     length += (longest - length) / 4;
@@ -131,21 +131,21 @@ const std::vector<std::string> kWords = {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto options = sprites::test::optionsOf(argc, argv, kCount);
-  const auto seeds = sprites::test::readFolder(options.folder);
+  const auto options = server::test::optionsOf(argc, argv, kCount);
+  const auto seeds = server::test::readFolder(options.folder);
   for (const auto& seed : seeds) {
-    if (check(seed) != Verdict::kHot) sprites::test::fail("a real request handed over", seed);
+    if (check(seed) != Verdict::kHot) server::test::fail("a real request handed over", seed);
   }
-  sprites::test::Random random(options.seed);
+  server::test::Random random(options.seed);
   uint64_t hot = 0;
   for (uint64_t i = 0; i < options.count; ++i) {
-    const auto input = sprites::test::mutate(random, random.pick(seeds), seeds, kWords);
+    const auto input = server::test::mutate(random, random.pick(seeds), seeds, kWords);
     if (check(input) == Verdict::kHot) ++hot;
   }
   printf("http: %llu inputs with all their beginnings, %llu of them hot\n",
          static_cast<unsigned long long>(options.count), static_cast<unsigned long long>(hot));
   if (options.count >= 1000 && hot < options.count / 20) {
-    sprites::test::fail("too little that is hot", "");
+    server::test::fail("too little that is hot", "");
   }
   return 0;
 }

@@ -1,6 +1,6 @@
 // Fuzzes the JSON check under the sanitizers, without Node, against a second check written as the
 // grammar is: by recursion, a byte at a time. Texts are given as copies of exactly their length.
-#include "../../native/json.h"
+#include "door/json_reader.h"
 #include "fuzz.h"
 
 namespace {
@@ -143,10 +143,10 @@ class Grammar {
 };
 
 bool check(const std::string& input, unsigned depth) {
-  const sprites::test::ExactCopy copy(input);
-  const bool said = sprites::isJsonObject(copy.data(), copy.length(), depth);
+  const server::test::ExactCopy copy(input);
+  const bool said = server::isJsonObject(copy.data(), copy.length(), depth);
   if (said != Grammar(input, depth).text()) {
-    sprites::test::fail(said ? "a text taken that is none" : "a text refused", input);
+    server::test::fail(said ? "a text taken that is none" : "a text refused", input);
   }
   return said;
 }
@@ -194,7 +194,7 @@ const std::vector<std::string> kWords = {
     ",\"b\":[{}]",
 };
 
-std::string nest(sprites::test::Random& random) {
+std::string nest(server::test::Random& random) {
   std::string before = "{\"a\":";
   std::string behind = "}";
   for (size_t depth = 28 + random.below(6); depth > 0; --depth) {
@@ -208,25 +208,25 @@ std::string nest(sprites::test::Random& random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto options = sprites::test::optionsOf(argc, argv, kCount);
-  const auto seeds = sprites::test::readFolder(options.folder);
+  const auto options = server::test::optionsOf(argc, argv, kCount);
+  const auto seeds = server::test::readFolder(options.folder);
   for (const auto& seed : seeds) {
-    if (!check(seed, sprites::kSpriteDepth)) sprites::test::fail("a real sprite refused", seed);
+    if (!check(seed, server::kSpriteDepth)) server::test::fail("a real sprite refused", seed);
     for (size_t length = 0; length < seed.size(); ++length) {
-      check(seed.substr(0, length), sprites::kSpriteDepth);
+      check(seed.substr(0, length), server::kSpriteDepth);
     }
   }
-  sprites::test::Random random(options.seed);
+  server::test::Random random(options.seed);
   uint64_t good = 0;
   for (uint64_t i = 0; i < options.count; ++i) {
     std::string input = random.oneIn(8) ? nest(random) : random.pick(seeds);
-    if (!random.oneIn(8)) input = sprites::test::mutate(random, input, seeds, kWords);
-    if (check(input, random.oneIn(2) ? sprites::kSpriteDepth : 1 + random.below(64))) ++good;
+    if (!random.oneIn(8)) input = server::test::mutate(random, input, seeds, kWords);
+    if (check(input, random.oneIn(2) ? server::kSpriteDepth : 1 + random.below(64))) ++good;
   }
   printf("json: %llu texts, %llu of them sprites\n", static_cast<unsigned long long>(options.count),
          static_cast<unsigned long long>(good));
   if (options.count >= 1000 && good < options.count / 20) {
-    sprites::test::fail("too few good texts", "");
+    server::test::fail("too few good texts", "");
   }
   return 0;
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "../../native/http.h"
-#include "../../native/json.h"
+#include "door/http_reader.h"
+#include "door/json_reader.h"
 #include "fuzz.h"
 
 namespace {
@@ -35,7 +35,7 @@ void report(const std::string& name, size_t bytes, double took) {
 /** A sprite as desktops throw them, of about 200 bytes. */
 const std::string kSprite =
     R"({"kind":"ball","id":"b7f3","x":0.4375,"y":12.5,"vx":-310.25,"vy":42,"spin":0.5,)"
-    R"("color":"#e63946","radius":24,"label":"thrown by the desk at the window","trail":[1,2,3],)"
+    R"("color":"#e63946","radius":24,"label":"thrown by the handler at the window","trail":[1,2,3],)"
     R"("born":1732147200,"bounces":3})";
 
 }  // namespace
@@ -51,25 +51,25 @@ int main(int argc, char** argv) {
        {"libcurl-poll", "curl-poll", "curl-throw", "python-http-client-throw", "undici-fetch-throw",
         "firefox-fetch-poll", "chromium-same-origin-poll", "chromium-same-origin-throw"}) {
     const std::string head =
-        sprites::test::readFile(std::string(corpus).append("/http/").append(name).append(".http"));
-    sprites::HotRequest request;
-    if (sprites::readHead(head.data(), head.size(), &request) != sprites::Verdict::kHot) return 1;
+        server::test::readFile(std::string(corpus).append("/http/").append(name).append(".http"));
+    server::HotRequest request;
+    if (server::readHead(head.data(), head.size(), &request) != server::Verdict::kHot) return 1;
     report("head: " + name, request.headLength, nanoseconds([&] {
-             sprites::readHead(head.data(), head.size(), &request);
+             server::readHead(head.data(), head.size(), &request);
              sink = request.headLength;
            }));
   }
   const std::vector<std::pair<std::string, std::string>> sprites = {
-      {"sprite: ball.json", sprites::test::readFile(corpus + "/json/ball.json")},
+      {"sprite: ball.json", server::test::readFile(corpus + "/json/ball.json")},
       {"sprite: a longer ball", kSprite},
-      {"sprite: picture.json", sprites::test::readFile(corpus + "/json/picture.json")},
-      {"sprite: path.json", sprites::test::readFile(corpus + "/json/path.json")},
+      {"sprite: picture.json", server::test::readFile(corpus + "/json/picture.json")},
+      {"sprite: path.json", server::test::readFile(corpus + "/json/path.json")},
       {"sprite: one string of 16 KB", "{\"a\":\"" + std::string(16000, 'x') + "\"}"},
   };
   for (const auto& [name, text] : sprites) {
-    if (!sprites::isJsonObject(text.data(), text.size())) return 1;
+    if (!server::isJsonObject(text.data(), text.size())) return 1;
     report(name, text.size(), nanoseconds([&, &text = text] {
-             sink = sprites::isJsonObject(text.data(), text.size());
+             sink = server::isJsonObject(text.data(), text.size());
            }));
   }
   return 0;

@@ -16,11 +16,11 @@
 #include <string>
 #include <vector>
 
-#include "../../native/snapshot.h"
+#include "pool/snapshot.h"
 
 namespace {
 
-using namespace sprites;
+using namespace server;
 
 constexpr uint32_t kCapacity = 64;
 constexpr size_t kHeader = 104;  // bytes, as in snapshot.cc
@@ -32,12 +32,12 @@ constexpr uint64_t kAnySize = uint64_t{1} << 40;
 }
 #define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
 
-struct Nobody : Carrier {
+struct Nobody : PollResponder {
   void answer(uint32_t, std::string_view body) override { bytes += body.size(); }
   size_t bytes = 0;
 };
 
-ClientsOptions options() {
+PoolOptions options() {
   return {.capacity = kCapacity,
           .hold = 120,
           .lease = 30,
@@ -88,8 +88,8 @@ class Run {
 
   /** Fills a pool and keeps the file it is saved to. */
   void prepare() {
-    Clients clients(options(), 0);
-    clients.setCarrier(CarriedBy::kHttp, &nobody_);
+    Pool clients(options(), 0);
+    clients.setResponder(PollHolder::kNode, &nobody_);
     ids_.clear();
     const uint32_t most = below(30) + 1;
     for (uint32_t i = 0; i < most * 10; ++i) {
@@ -108,7 +108,7 @@ class Run {
           clients.throwSprite(id, Edge{static_cast<uint8_t>(below(4))}, i,
                               "{\"n\":" + std::to_string(i) + "}", i);
         } else {
-          clients.poll(id, 0, 0, CarriedBy::kHttp, i);
+          clients.poll(id, 0, 0, PollHolder::kNode, i);
         }
       }
     }
@@ -154,8 +154,8 @@ class Run {
   /** Loads `bytes`, and uses what is taken; what was wrong with it. */
   std::string load(const std::vector<uint8_t>& bytes) {
     writeAll(path_, bytes);
-    Clients clients(options(), 0);
-    clients.setCarrier(CarriedBy::kHttp, &nobody_);
+    Pool clients(options(), 0);
+    clients.setResponder(PollHolder::kNode, &nobody_);
     const SnapshotResult result = Snapshot::load(&clients, path_, kAnySize);
     EXPECT(result.error == 0);
     if (!result.ok()) return withoutNumbers(result.problem);
@@ -166,7 +166,7 @@ class Run {
       for (uint8_t edge = 0; edge < 4; ++edge) {
         clients.throwSprite(id, Edge{edge}, below(400), "{\"after\":1}", 0);
       }
-      clients.poll(id, 0, 0, CarriedBy::kHttp, 1);
+      clients.poll(id, 0, 0, PollHolder::kNode, 1);
       Id newcomer;
       if (below(2) > 0) clients.join(&newcomer);
       if (below(2) > 0) clients.leave(id);

@@ -1,10 +1,10 @@
 /**
- * Joins a million clients in process and tells what it cost; for test/memory.test.js.
+ * Joins a million clients in process and tells what it cost; for test/server/memory.test.js.
  *
  *     node --expose-gc test/support/million-joined.js 1000000
  */
-import { readOptions } from '../../lib/config.js';
-import { Pool } from '../../lib/pool.js';
+import { readOptions } from '../../lib/server/options.js';
+import { Pool } from '../../lib/server/pool.js';
 
 const count = Number(process.argv[2]);
 

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { deflateSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
-import { Client } from '../../lib/page/protocol.js';
+import { Client } from '../../lib/client/client.js';
 
 /** A real server and a real browser, for the tests of the page. */
 

@@ -18,7 +18,7 @@ const CLIENT = join(ROOT, 'native/client');
 /** Why the C++ reader can't be built here, for a test's `skip`. */
 export const noGate = missing({ programs: ['g++'] });
 
-const schema = JSON.parse(readFileSync(join(ROOT, 'lib/page/sprite.schema.json'), 'utf8'));
+const schema = JSON.parse(readFileSync(join(ROOT, 'lib/client/sprite.schema.json'), 'utf8'));
 const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(schema);
 
 /**

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { loadAddon } from '../../lib/addon.js';
+import { loadAddon } from '../../lib/server/addon.js';
 import { TorusModel, cellOf } from '../model/torus.js';
 import { checkLaw1, checkLaw4, law5Share } from '../model/laws.js';
 

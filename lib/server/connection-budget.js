@@ -1,0 +1,77 @@
+import { fileLimit, OWN_FILES } from './file-limit.js';
+
+/**
+ * The connections of one process, counted together: a connection that the front door has handed
+ * over, or that speaks TLS, takes a place as one at the front door does.
+ *
+ *   front door ──its own──▶ ┌───────┐ ◀──handed over, TLS── Node's servers
+ *              ◀─elsewhere─ │ budget │    handed over + TLS        ≤ --handed-over
+ *                           └───────┘    those + the front door's ≤ --connections
+ *
+ * The front door, which accepts a million, is told how many the others hold, and refuses by that
+ * alone; it is asked only when Node's servers accept one of their own.
+ */
+export class ConnectionBudget {
+  #most;
+  #all;
+  #door = { connections: () => 0, elsewhere() {} };
+  #held = 0;
+
+  /** Connections that Node's servers have refused. */
+  refused = 0;
+
+  /**
+   * @param {{connections: number, handedOver: number, door: string}} options see lib/server/options.js
+   */
+  constructor({ connections, handedOver, door }) {
+    // Every connection is a file.
+    this.#all = Math.min(connections, Math.max(1, fileLimit() - OWN_FILES));
+    this.#most = door === 'native' ? handedOver : connections;
+  }
+
+  /** @returns {number} connections there may be in this process */
+  get most() {
+    return this.#all;
+  }
+
+  /** @returns {number} connections that Node's servers hold */
+  get held() {
+    return this.#held;
+  }
+
+  /**
+   * Counts the front door's connections as well.
+   *
+   * @param {{connections: () => number, elsewhere: (held: number) => void}} door what it holds, and
+   *     what tells it how many Node's servers do
+   */
+  countWith(door) {
+    this.#door = door;
+    door.elsewhere(this.#held);
+  }
+
+  /**
+   * Counts a connection of Node's until it closes.
+   *
+   * @param {import('node:net').Socket} socket
+   */
+  count(socket) {
+    this.#add(1);
+    socket.on('close', () => this.#add(-1));
+  }
+
+  #add(change) {
+    this.#held += change;
+    this.#door.elsewhere(this.#held);
+  }
+
+  /** @returns {boolean} whether Node's servers hold no more than they may */
+  fits() {
+    return this.#held <= this.#most;
+  }
+
+  /** @returns {boolean} whether there are no more in all than there may be */
+  fitsInAll() {
+    return this.#held + this.#door.connections() <= this.#all;
+  }
+}

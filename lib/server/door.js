@@ -1,0 +1,135 @@
+import { lookup } from 'node:dns/promises';
+import { STATUS_CODES } from 'node:http';
+import { Socket } from 'node:net';
+
+import { loadAddon } from './addon.js';
+import { problemDocument, problems } from './problems.js';
+import { keepIdle } from './node-server.js';
+import { welcomeOf } from './routes.js';
+import { TRUST } from './address-limits.js';
+
+/**
+ * The native front door: it owns the listening socket and every connection, answers the hot
+ * requests without entering JavaScript, and hands every other connection over to Node's server.
+ */
+
+/** Connections the kernel may keep waiting; it caps this at net.core.somaxconn. */
+const BACKLOG = 65535;
+
+/** A whole answer as text, without its Date, which the front door fills in. */
+function text(status, headers, body) {
+  const fields = Object.entries(headers)
+    .map(([name, value]) => `${name}: ${value}\r\n`)
+    .join('');
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields}\r\n${body}`;
+}
+
+/**
+ * The ready-made answers, in the same words as lib/server/routes.js.
+ *
+ * @param {string[]} outcomes the native names, in their order
+ * @param {object} options hold, lease, maxSprite, idleTime
+ * @param {Record<string, string>} common the fields every answer carries
+ */
+function replies(outcomes, options, common) {
+  const { idleTime } = options;
+  const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
+  const json = (body) => ({
+    ...common,
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body)
+  });
+
+  function problem(name, connection) {
+    const body = problemDocument(name);
+    const { status, retryAfter } = problems[name];
+    const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
+    const headers = { ...json(body), 'Content-Type': 'application/problem+json', ...retry };
+    return text(status, { ...headers, ...connection }, body);
+  }
+
+  function outcome(name) {
+    if (name === 'ok') return text(204, { ...common, ...staying }, '');
+    if (name in problems) return problem(name, staying);
+    const body = JSON.stringify({ state: name });
+    return text(202, { ...json(body), ...staying }, body);
+  }
+
+  // An id has 36 characters: the length is known before the id is.
+  const nobody = '-'.repeat(36);
+  const welcome = JSON.stringify(welcomeOf(nobody, options));
+  return {
+    outcomes: outcomes.map(outcome),
+    joined: text(201, { ...json(welcome), ...staying }, welcome).split(nobody),
+    poll: text(200, { ...common, 'Content-Type': 'application/json', ...staying }, '').replace(
+      /\r\n$/,
+      'Content-Length: '
+    ),
+    timedOut: problem('request-timeout', { Connection: 'close' }),
+    refused: problem('too-many-connections', { Connection: 'close' })
+  };
+}
+
+/**
+ * Opens the front door.
+ *
+ * @param {object} parts
+ * @param {import('./pool.js').Pool} parts.pool
+ * @param {import('./address-limits.js').AddressLimits} parts.limits
+ * @param {object} parts.options see lib/server/options.js
+ * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
+ * @param {import('node:http').Server} parts.server Node's server, which need not listen
+ * @param {import('./connection-budget.js').ConnectionBudget} parts.budget counts its connections with those of others
+ * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
+ * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
+ *     close: Function, addWorker: Function, flush: Function}} `listen(host, port)` resolves to the
+ *     port; `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what
+ *     JavaScript has put into the relay
+ */
+export function createDoor({ pool, limits, options, routes, server, budget, relayFd }) {
+  const addon = loadAddon();
+  const { maxSprite, headTime, bodyTime, idleTime, writeTime } = options;
+  const door = new addon.Door(
+    {
+      connections: budget.most,
+      maxSprite,
+      headTime: headTime * 1000,
+      bodyTime: bodyTime * 1000,
+      idleTime: idleTime * 1000,
+      writeTime: writeTime * 1000,
+      keepIdle: keepIdle(options),
+      trust: TRUST[options.trustProxy]
+    },
+    {
+      replies: replies(addon.outcomes, options, routes.headers),
+      limits: limits.native,
+      [relayFd === undefined ? 'pool' : 'relay']: pool.native,
+      relayFd,
+      onHandOver: (fd, bytes, client) => {
+        const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
+        limits.introduce(socket, client);
+        socket.unshift(bytes);
+        server.emit('connection', socket);
+      }
+    }
+  );
+  budget.countWith({
+    connections: () => door.status().connections,
+    elsewhere: (held) => door.elsewhere(held)
+  });
+  // Node watches over slow requests only while its server listens; ours is given its connections.
+  server.emit('listening');
+
+  return {
+    async listen(host, port, { shared = false } = {}) {
+      const { address } = await lookup(host);
+      return door.listen(address, port, BACKLOG, shared);
+    },
+    status: () => door.status(),
+    addWorker: () => door.addWorker(),
+    flush: () => door.flush(),
+    stopListening: () => door.stopListening(),
+    closeIdle: () => door.closeIdle(),
+    close: () => door.close()
+  };
+}

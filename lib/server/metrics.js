@@ -1,0 +1,228 @@
+import { statSync } from 'node:fs';
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+
+/**
+ * What Prometheus sees. Nothing is counted here: the pool and the front door count, and a scrape
+ * copies one look at `/status`, so that the law `thrown = acked + waiting + lost` holds in every
+ * scrape too. The cost of a scrape does not grow with the number of clients.
+ *
+ * Two things are measured here: the delay of the event loop and the pauses of the garbage
+ * collector, as histograms.
+ */
+
+/** How often the event loop is asked whether it is late, in milliseconds. */
+const RESOLUTION_MS = 10;
+
+const DELAY_BUCKETS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5];
+const GC_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1];
+
+/** Members of /status that only grow. */
+const COUNTERS = {
+  thrown: 'Sprites accepted: thrown = acked + waiting + lost',
+  acked: 'Sprites their receivers have acknowledged',
+  lost: 'Sprites accepted that had nobody left to fly to',
+  delivered: 'Throws written to a parked poll at once',
+  queued: 'Throws that waited in a mailbox',
+  duplicates: 'Throws repeated, answered and not delivered again',
+  flown: 'Sprites that flew on when their receiver left',
+  joined: 'Clients that joined',
+  left: 'Clients that left by themselves',
+  expired: 'Clients whose lease ended',
+  polls: 'Polls that came',
+  pings: 'Polls answered with nothing when their hold ended'
+};
+
+/** Members of /status that go up and down. */
+const GAUGES = {
+  clients: 'Clients with a place in the torus',
+  parked: 'Polls parked now',
+  waiting: 'Sprites in mailboxes, not yet acknowledged',
+  capacity: 'Clients there is room for',
+  rows: 'Rows of the torus',
+  columns: 'Columns of the torus'
+};
+
+/** Members of the front door's counters that go up and down; all others only grow. */
+const FRONT_GAUGES = new Set([
+  'connections',
+  'nodeConnections',
+  'tlsConnections',
+  'workers',
+  'workerConnections',
+  'heldBytes',
+  'workerHeldBytes'
+]);
+
+/** handedOver → handed_over */
+const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+/** A counter cannot be set, but it can be put back to nothing and moved up to a value. */
+function setCounter(counter, labels, value) {
+  counter.remove(labels);
+  counter.inc(labels, value);
+}
+
+/**
+ * Open files of this process without listing them: with a million clients a listing takes seconds.
+ * Linux 6.2 and later give the number as the size of the folder.
+ *
+ * @returns {number} 0 where the kernel does not tell
+ */
+function openFiles() {
+  return statSync('/proc/self/fd').size;
+}
+
+/**
+ * Asks the event loop every 10 ms whether it is late, with a plain timer: `monitorEventLoopDelay`
+ * gives no buckets, and loses the sample in progress each time it is reset.
+ *
+ * @param {(seconds: number) => void} observe told every delay
+ * @returns {() => void} stops it
+ */
+function watchDelay(observe) {
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    observe(Math.max(0, now - last - RESOLUTION_MS) / 1000);
+    last = now;
+  }, RESOLUTION_MS);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/**
+ * @typedef {object} Metrics
+ * @property {string} contentType of the text
+ * @property {() => Promise<string>} text everything in Prometheus' text format
+ * @property {() => number} longestStallMs the longest delay of the event loop since the last
+ *     `forgetStalls`, in milliseconds, to about a millisecond
+ * @property {() => void} forgetStalls starts `longestStallMs` anew, as after a slow start
+ * @property {() => void} close stops measuring
+ */
+
+/**
+ * @param {object} limits
+ * @param {() => object} limits.status the live counts, as in /status; asked once a scrape
+ * @param {() => Record<string, number>} [limits.door] the front door's counters
+ * @param {string} [limits.version] of the program
+ * @returns {Metrics}
+ */
+export function createMetrics({ status, door = () => ({}), version = 'unknown' }) {
+  const register = new Registry();
+  const registers = [register];
+
+  collectDefaultMetrics({ register, gcDurationBuckets: GC_BUCKETS });
+  // It lists /proc/self/fd, which stands still for seconds at a million descriptors.
+  register.removeSingleMetric('process_open_fds');
+  // They list JavaScript's own handles to count them; a parked poll is none.
+  for (const what of ['handles', 'resources', 'requests']) {
+    register.removeSingleMetric(`nodejs_active_${what}`);
+    register.removeSingleMetric(`nodejs_active_${what}_total`);
+  }
+
+  const counters = Object.entries(COUNTERS).map(([name, help]) => [
+    name,
+    new Counter({ name: `sprites_${snake(name)}_total`, help, registers })
+  ]);
+  const gauges = Object.entries(GAUGES).map(([name, help]) => [
+    name,
+    new Gauge({ name: `sprites_${snake(name)}`, help, registers })
+  ]);
+  const mailboxBytes = new Gauge({
+    name: 'sprites_mailbox_bytes',
+    help: 'Bytes of all sprites in mailboxes',
+    registers
+  });
+  const lostReasons = new Counter({
+    name: 'sprites_lost_reasons_total',
+    help: 'Sprites lost, by the reason',
+    labelNames: ['reason'],
+    registers
+  });
+  const refused = new Counter({
+    name: 'sprites_refused_total',
+    help: 'Requests answered with a problem, by its name',
+    labelNames: ['problem'],
+    registers
+  });
+  const openFds = new Gauge({
+    name: 'process_open_fds',
+    help: 'Number of open file descriptors.',
+    registers
+  });
+  new Gauge({
+    name: 'sprites_build_info',
+    help: 'Always 1',
+    labelNames: ['version', 'node'],
+    registers
+  }).set({ version, node: process.version }, 1);
+  const stall = new Gauge({
+    name: 'sprites_event_loop_longest_stall_seconds',
+    help: 'Longest delay of the event loop since it was last forgotten',
+    registers
+  });
+  const delays = new Histogram({
+    name: 'sprites_event_loop_delay_seconds',
+    help: 'How late the event loop was, asked every 10 ms',
+    buckets: DELAY_BUCKETS,
+    registers
+  });
+  /** The front door's, made as they are first seen. @type {Map<string, Counter | Gauge>} */
+  const fronts = new Map();
+
+  let longest = 0;
+  const stopWatching = watchDelay((seconds) => {
+    delays.observe(seconds);
+    if (seconds > longest) longest = seconds;
+  });
+
+  /** @returns {Counter | Gauge} */
+  function frontMetric(name) {
+    let metric = fronts.get(name);
+    if (!metric) {
+      const help = `The front door's ${name}`;
+      metric = FRONT_GAUGES.has(name)
+        ? new Gauge({ name: `sprites_front_${snake(name)}`, help, registers })
+        : new Counter({ name: `sprites_front_${snake(name)}_total`, help, registers });
+      fronts.set(name, metric);
+    }
+    return metric;
+  }
+
+  function copyStatus() {
+    const now = status();
+    for (const [name, counter] of counters) setCounter(counter, {}, now[name] ?? 0);
+    for (const [name, gauge] of gauges) gauge.set(now[name] ?? 0);
+    mailboxBytes.set(now.mailboxBytes ?? 0);
+    for (const [reason, value] of Object.entries(now.lostReasons ?? {})) {
+      setCounter(lostReasons, { reason }, value);
+    }
+    for (const [problem, value] of Object.entries(now.refused ?? {})) {
+      setCounter(refused, { problem }, value);
+    }
+    for (const [name, value] of Object.entries(door())) {
+      if (typeof value !== 'number') continue;
+      const metric = frontMetric(name);
+      if (metric instanceof Gauge) metric.set(value);
+      else setCounter(metric, {}, value);
+    }
+    openFds.set(openFiles());
+    stall.set(longest);
+  }
+
+  return {
+    contentType: register.contentType,
+    async text() {
+      copyStatus();
+      return register.metrics();
+    },
+    longestStallMs: () => longest * 1000,
+    forgetStalls() {
+      longest = 0;
+    },
+    close() {
+      stopWatching();
+      register.clear();
+    }
+  };
+}

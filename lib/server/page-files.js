@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { readFileSync, readdirSync } from 'node:fs';
+import { extname } from 'node:path';
+
+/**
+ * The page's files, read once at start and served from memory: what is asked for is a key of a map,
+ * never a path of the disk.
+ */
+
+/** The folders served, by what their files' paths begin with. */
+const FOLDERS = new Map([
+  ['/', new URL('../page/', import.meta.url)],
+  ['/client/', new URL('../client/', import.meta.url)]
+]);
+
+const TYPES = new Map([
+  ['.html', 'text/html; charset=utf-8'],
+  ['.js', 'text/javascript; charset=utf-8'],
+  ['.css', 'text/css; charset=utf-8'],
+  ['.json', 'application/schema+json']
+]);
+
+/** A host and port as a Content-Security-Policy may name them; nothing else gets into a header. */
+const HOST = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
+
+/**
+ * What the page may do: load its own files, talk to its own server (and to the transient port of
+ * the same host, where there is one), show pictures it was thrown. Nothing else, and in no frame.
+ *
+ * @param {string} [host] the request's Host
+ * @param {number} [transientPort] 0 for none
+ * @returns {string} a Content-Security-Policy
+ */
+export function contentSecurityPolicy(host = '', transientPort = 0) {
+  const name = HOST.exec(host)?.[1];
+  const transient = transientPort && name ? ` http://${name}:${transientPort}` : '';
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data: blob:",
+    `connect-src 'self'${transient}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'"
+  ].join('; ');
+}
+
+/** Every file of the folders: what its path begins with, its name, where it is. */
+function names() {
+  return [...FOLDERS].flatMap(([prefix, folder]) =>
+    readdirSync(folder).map((name) => [prefix, name, new URL(name, folder)])
+  );
+}
+
+/**
+ * Reads the page.
+ *
+ * @returns {Map<string, {type: string, body: Buffer, headers: object}>} by path; `/` is the page
+ *     itself. `headers` are those every answer with this file carries
+ */
+export function pageFiles() {
+  const files = new Map();
+  for (const [prefix, name, url] of names()) {
+    const type = TYPES.get(extname(name));
+    if (type === undefined) continue;
+    const body = readFileSync(url);
+    const hash = createHash('sha256').update(body).digest('base64url');
+    files.set(name === 'index.html' ? prefix : `${prefix}${name}`, {
+      type,
+      body,
+      headers: {
+        'Content-Type': type,
+        'Content-Length': body.length,
+        'Cache-Control': 'no-store',
+        ETag: `"${hash.slice(0, 22)}"`,
+        'X-Content-Type-Options': 'nosniff',
+        'Referrer-Policy': 'no-referrer',
+        'Cross-Origin-Resource-Policy': 'same-origin'
+      }
+    });
+  }
+  return files;
+}
+
+const files = pageFiles();
+
+/**
+ * @param {string} path
+ * @returns {boolean} whether there is something of the page by this path
+ */
+export function isPagePath(path) {
+  return files.has(path);
+}
+
+/**
+ * Answers what belongs to the page.
+ *
+ * @param {import('node:http').IncomingMessage} request
+ * @param {import('node:http').ServerResponse} response
+ * @param {string} path
+ * @param {object} [options]
+ * @param {number} [options.transientPort] where the page may throw to besides; 0 for none
+ * @param {number} [options.workers] how many there are on that port; with none it is not named
+ * @returns {boolean} false, and nothing answered, when the path is none of the page's or the method
+ *     is neither GET nor HEAD
+ */
+export function servePage(request, response, path, { transientPort = 0, workers = 1 } = {}) {
+  const file = files.get(path);
+  if (file === undefined || !['GET', 'HEAD'].includes(request.method)) return false;
+  response.writeHead(200, {
+    ...file.headers,
+    'Content-Security-Policy': contentSecurityPolicy(
+      request.headers.host,
+      workers > 0 ? transientPort : 0
+    )
+  });
+  response.end(request.method === 'HEAD' ? undefined : file.body);
+  return true;
+}

@@ -1,0 +1,174 @@
+import { parse, stringify, validate } from 'uuid';
+
+import { loadAddon } from './addon.js';
+
+/**
+ * The pool of clients, as the routes see it: ids are text, outcomes are names, and a parked poll
+ * is a function to be called with the answer. Everything behind it is native (native/pool/pool.h).
+ */
+
+/** The edges of a desktop, in the order of native/pool/torus.h. */
+export const EDGES = ['left', 'right', 'up', 'down'];
+
+/** Lets a poll be taken back whose connection is gone. */
+const NOTHING_TO_CANCEL = () => {};
+
+export class Pool {
+  #native;
+  #outcomes;
+  #limits;
+  /** Polls that node:http has parked: token → the function that takes the answer. */
+  #parked = new Map();
+  #lastToken = 0;
+
+  /**
+   * @param {object} options capacity, hold, lease, maxSprite, mailbox, mailboxBytes,
+   *     mailboxMemory, answerBytes, throwRate, throwBurst: see lib/server/options.js
+   * @param {import('./address-limits.js').AddressLimits} [limits] who may join from where
+   * @throws {Error} when there is no addon, or no address space for the capacity
+   */
+  constructor(options, limits) {
+    this.#limits = limits;
+    const addon = loadAddon();
+    this.#outcomes = addon.outcomes;
+    this.#native = new addon.Pool(options, (token, body) => {
+      const answer = this.#parked.get(token);
+      this.#parked.delete(token);
+      answer(body);
+    });
+  }
+
+  /** The native pool, for the native front door. */
+  get native() {
+    return this.#native;
+  }
+
+  /**
+   * Counts a request that is refused before the pool sees it.
+   *
+   * @param {string} outcome the name of the problem, one that the pool knows
+   * @returns {string} that name
+   */
+  refuse(outcome) {
+    this.#native.refuse(this.#outcomes.indexOf(outcome));
+    return outcome;
+  }
+
+  /**
+   * Gives a newcomer a place.
+   *
+   * @param {string} [address] where it comes from; without one, nothing is counted
+   * @returns {{outcome: string, id?: string}} `ok` and its id, or `torus-full`, `draining` or
+   *     `too-many-joins`
+   */
+  join(address) {
+    if (address !== undefined && !this.#limits.join(address)) {
+      return { outcome: this.refuse('too-many-joins') };
+    }
+    const bytes = new Uint8Array(16);
+    const outcome = this.#outcomes[this.#native.join(bytes)];
+    return outcome === 'ok' ? { outcome, id: stringify(bytes) } : { outcome };
+  }
+
+  /**
+   * Parks a poll, or answers it at once.
+   *
+   * @param {string} id
+   * @param {{ack?: number, hold?: number}} wish the ack, by default 0; the hold in seconds, by
+   *     default the server's
+   * @param {(body: Buffer) => void} answer called once with the JSON text, perhaps before this
+   *     returns; never when the outcome is not `ok`, nor after `cancel`
+   * @returns {{outcome: string, cancel: () => void}} `ok`, `unknown-client`, `bad-hold` or
+   *     `ack-ahead`; `cancel` takes the poll back when its connection is gone
+   */
+  poll(id, { ack = 0, hold = 0 }, answer) {
+    if (!validate(id)) {
+      return { outcome: this.refuse('unknown-client'), cancel: NOTHING_TO_CANCEL };
+    }
+    const bytes = parse(id);
+    const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
+    this.#parked.set(token, answer);
+    const outcome = this.#outcomes[this.#native.poll(bytes, ack, hold, token)];
+    if (outcome !== 'ok') this.#parked.delete(token);
+    return {
+      outcome,
+      cancel: () => {
+        if (this.#parked.delete(token)) this.#native.drop(bytes, token);
+      }
+    };
+  }
+
+  /**
+   * Throws a sprite.
+   *
+   * @param {string} id the thrower
+   * @param {string} edge one of EDGES
+   * @param {number} number the thrower's own counter, or -1
+   * @param {Uint8Array} sprite its JSON text
+   * @returns {string} `delivered`, `queued`, `duplicate`, or the name of a problem
+   */
+  throw(id, edge, number, sprite) {
+    if (!validate(id)) return this.refuse('unknown-client');
+    return this.#outcomes[this.#native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
+  }
+
+  /**
+   * Ends a stay; nothing happens when there is no such client.
+   *
+   * @param {string} id
+   */
+  leave(id) {
+    if (validate(id)) this.#native.leave(parse(id));
+  }
+
+  /**
+   * @param {string} id
+   * @returns {{row: number, column: number, rows: number, columns: number} | null}
+   */
+  place(id) {
+    return validate(id) ? this.#native.place(parse(id)) : null;
+  }
+
+  /** @returns {object} the live counts: see /status in README */
+  status() {
+    return this.#native.status();
+  }
+
+  /**
+   * Begins the end: see Clients::drain.
+   *
+   * @param {number} window milliseconds within which every parked poll is answered
+   */
+  drain(window) {
+    this.#native.drain(window);
+  }
+
+  /**
+   * Writes the whole state to a file: see native/pool/snapshot.h.
+   *
+   * @param {string} path
+   * @param {number} most bytes it may have
+   * @returns {{clients: number, sprites: number, bytes: number}}
+   * @throws {Error} when it can't be written, or would be larger; the file is what it was before
+   */
+  save(path, most) {
+    return this.#native.save(path, most);
+  }
+
+  /**
+   * Takes over the state in a file; the pool must be new, and is to be thrown away on failure.
+   *
+   * @param {string} path
+   * @param {number} most bytes it may have
+   * @returns {{clients: number, sprites: number, bytes: number}}
+   * @throws {Error} with code ENOENT where there is no file; else saying what is wrong with it
+   */
+  load(path, most) {
+    return this.#native.load(path, most);
+  }
+
+  /** Stops the pool's clock, so that the process can end. */
+  close() {
+    this.#native.close();
+  }
+}

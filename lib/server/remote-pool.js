@@ -1,0 +1,106 @@
+import { parse, stringify, validate } from 'uuid';
+
+import { loadAddon } from './addon.js';
+import { EDGES } from './pool.js';
+
+/**
+ * The pool as a worker's routes see it: joins, throws and leaves cross to the main process by the
+ * relay (native/relay/relay.h), and their outcomes are promises. Everything else is not here.
+ */
+export class RemotePool {
+  #outcomes;
+  #relay;
+  #flush = () => {};
+  /** Requests under way: number → what takes the outcome. */
+  #open = new Map();
+  #lastNumber = 0;
+
+  /**
+   * @param {{maxSprite: number}} options
+   */
+  constructor({ maxSprite }) {
+    const addon = loadAddon();
+    this.#outcomes = addon.outcomes;
+    this.#relay = new addon.Relay(maxSprite, (number, outcome, id) => {
+      this.#open.get(number)({ outcome: this.#outcomes[outcome], id });
+      this.#open.delete(number);
+    });
+  }
+
+  /** The native relay, for the front door. */
+  get native() {
+    return this.#relay;
+  }
+
+  /** @returns {number} requests of JavaScript's that wait for their outcome */
+  get open() {
+    return this.#open.size;
+  }
+
+  /** @returns {Record<string, number>} requests refused on this side, by their problem */
+  get refused() {
+    const counts = this.#relay.refused().map((count, i) => [this.#outcomes[i], count]);
+    return Object.fromEntries(counts.filter(([, count]) => count > 0));
+  }
+
+  /**
+   * Counts a request that is refused before the main process hears of it.
+   *
+   * @param {string} outcome the name of the problem
+   * @returns {string} that name
+   */
+  refuse(outcome) {
+    this.#relay.refuse(this.#outcomes.indexOf(outcome));
+    return outcome;
+  }
+
+  /**
+   * @param {() => void} flush sends what is in the relay: the front door's
+   */
+  flushBy(flush) {
+    this.#flush = flush;
+  }
+
+  /** Asks the main process: `ask(number)` adds the frame, or says the outcome at once. */
+  #request(ask) {
+    return new Promise((resolve) => {
+      const number = (this.#lastNumber = (this.#lastNumber + 1) >>> 0);
+      const settled = ask(number);
+      if (settled !== undefined) return resolve({ outcome: this.#outcomes[settled] });
+      this.#open.set(number, resolve);
+      return this.#flush();
+    });
+  }
+
+  /**
+   * @param {string} address of the client
+   * @returns {Promise<{outcome: string, id?: string}>} as Pool#join
+   */
+  async join(address) {
+    const { outcome, id } = await this.#request((number) => this.#relay.join(number, address));
+    return outcome === 'ok' ? { outcome, id: stringify(id) } : { outcome };
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} edge
+   * @param {number} n
+   * @param {Uint8Array} sprite
+   * @returns {Promise<string>} as Pool#throw
+   */
+  async throw(id, edge, n, sprite) {
+    if (!validate(id)) return this.refuse('unknown-client');
+    const { outcome } = await this.#request((number) =>
+      this.#relay.throw(number, parse(id), EDGES.indexOf(edge), n, sprite)
+    );
+    return outcome;
+  }
+
+  /**
+   * @param {string} id
+   * @returns {Promise<void>}
+   */
+  async leave(id) {
+    if (validate(id)) await this.#request((number) => this.#relay.leave(number, parse(id)));
+  }
+}

@@ -1,0 +1,301 @@
+import { problemDocument, problems } from './problems.js';
+import { isPagePath } from './page-files.js';
+import { EDGES } from './pool.js';
+
+/**
+ * The wire contract over node:http: what each request means and what it is answered.
+ *
+ *   request ─▶ target ─▶ route ─▶ pool ─▶ answer, or a problem
+ *
+ * The native front door answers the four hot requests itself and alike; it hands everything unusual
+ * over to this file, which therefore speaks the whole contract.
+ */
+
+const JSON_TYPE = 'application/json';
+const PROBLEM_TYPE = 'application/problem+json';
+
+const DECIMAL = /^[0-9]{1,16}$/;
+
+/** How a preflight is answered, and for how long a browser may remember it (seconds). */
+const PREFLIGHT = {
+  'Access-Control-Allow-Methods': 'GET, POST, OPTIONS',
+  'Access-Control-Allow-Headers': 'Content-Type',
+  'Access-Control-Max-Age': '86400'
+};
+
+/**
+ * What a connection may have of one kind of answer under way.
+ *
+ * A parked poll is JavaScript objects here, and a connection may send requests ahead without end:
+ * Node stops reading it when too much is answered and not yet sent, but a parked poll has no answer.
+ */
+class Pipeline {
+  #most;
+  /** @type {WeakMap<import('node:net').Socket, number>} */
+  #counts = new WeakMap();
+
+  /**
+   * @param {number} most under way on one connection
+   */
+  constructor(most) {
+    this.#most = most;
+  }
+
+  /**
+   * Counts an answer until it has been sent. One that is known but waits for another one before it
+   * is still there, with all its objects; when the connection is lost, so is the count.
+   *
+   * @param {import('node:http').ServerResponse} response
+   * @returns {boolean} whether its connection may have it
+   */
+  admit(response) {
+    const { socket } = response.req;
+    const count = this.#counts.get(socket) ?? 0;
+    if (count >= this.#most) return false;
+    this.#counts.set(socket, count + 1);
+    response.on('close', () => this.#counts.set(socket, this.#counts.get(socket) - 1));
+    return true;
+  }
+}
+
+/** A refusal on the way: the name of the problem, and what its answer says besides. */
+class Refusal extends Error {
+  constructor(problem, { detail, headers } = {}) {
+    super(problem);
+    this.problem = problem;
+    this.detail = detail;
+    this.headers = headers;
+  }
+}
+
+/**
+ * Reads a query's number: absent is undefined, anything but one plain decimal is refused.
+ *
+ * @param {URLSearchParams} query
+ * @param {string} name
+ * @param {string} problem what to refuse it with
+ * @returns {number | undefined}
+ */
+function readNumber(query, name, problem) {
+  const values = query.getAll(name);
+  if (values.length === 0) return undefined;
+  const number = DECIMAL.test(values[0]) ? Number(values[0]) : NaN;
+  if (values.length > 1 || !Number.isSafeInteger(number)) throw new Refusal(problem);
+  return number;
+}
+
+/**
+ * Splits a request target, in origin or absolute form (RFC 9112, section 3.2).
+ *
+ * @param {string} target
+ * @returns {{path: string[], query: URLSearchParams}} the path's segments, undecoded: ids and
+ *     edges have no escapes
+ */
+function readTarget(target) {
+  const origin = target.replace(/^https?:\/\/[^/?#]*/i, '');
+  const mark = origin.indexOf('?');
+  const path = mark < 0 ? origin : origin.slice(0, mark);
+  const query = new URLSearchParams(mark < 0 ? '' : origin.slice(mark + 1));
+  // An absolute form may have no path; "*" and the like are no path of ours.
+  const segments = path.startsWith('/') ? path.split('/').slice(1) : [path];
+  return { path: segments, query };
+}
+
+/**
+ * What a newcomer is told.
+ *
+ * @param {string} id
+ * @param {object} options see lib/server/options.js
+ * @returns {object} `transient` is the port that takes joins, throws and leaves as well
+ */
+export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }) {
+  const transient = workers > 0 ? { transient: transientPort } : {};
+  return { id, hold, lease, maxSprite, ...transient };
+}
+
+/**
+ * Makes the listener of a node:http server.
+ *
+ * @param {object} parts
+ * @param {import('./pool.js').Pool | import('./remote-pool.js').RemotePool} parts.pool
+ * @param {import('./address-limits.js').AddressLimits} parts.limits
+ * @param {object} parts.options see lib/server/options.js: hold, lease, maxSprite, connectionPolls, cors
+ * @param {import('pino').Logger} parts.log
+ * @param {() => object} parts.status what GET /status answers
+ * @param {(request: object, response: object, path: string) => boolean} parts.page answers what
+ *     belongs to the page, and says whether it did
+ * @param {string[]} [parts.here] the first segments of what is served here; by default everything
+ * @returns {{handle: (request: object, response: object) => Promise<void>,
+ *     sendProblem: (response: object, name: string, how?: {detail?: string, headers?: object})
+ *     => void, headers: Record<string, string>}} `handle` answers a request and never rejects;
+ *     `sendProblem` answers with a problem of lib/server/problems.js; `headers` are the fields that every
+ *     answer carries
+ */
+export function createRoutes({ pool, limits, options, log, status, page, here }) {
+  const common = { 'Cache-Control': 'no-store' };
+  if (options.cors !== 'none') {
+    common['Access-Control-Allow-Origin'] = options.cors;
+    common['Access-Control-Expose-Headers'] = 'Retry-After';
+    if (options.cors !== '*') common.Vary = 'Origin';
+  }
+
+  const polls = new Pipeline(options.connectionPolls);
+
+  function send(response, code, type, body, headers) {
+    response.writeHead(code, {
+      ...common,
+      'Content-Type': type,
+      'Content-Length': Buffer.byteLength(body),
+      ...headers
+    });
+    response.end(body);
+  }
+
+  const sendJson = (response, code, value) =>
+    send(response, code, JSON_TYPE, JSON.stringify(value));
+
+  function sendProblem(response, name, { detail, headers } = {}) {
+    const { status: code, retryAfter } = problems[name];
+    const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
+    send(response, code, PROBLEM_TYPE, problemDocument(name, detail), { ...retry, ...headers });
+  }
+
+  // 204 has no content, and by RFC 9110 (section 8.6) no Content-Length either.
+  function sendNothing(response, headers) {
+    response.writeHead(204, { ...common, ...headers });
+    response.end();
+  }
+
+  /** Reads a sprite's bytes, as many as a sprite may have. */
+  async function readBody(request) {
+    const tooLarge = () =>
+      new Refusal('sprite-too-large', {
+        detail: `Throw a sprite of at most ${options.maxSprite} bytes.`,
+        // What is still on its way is not worth reading.
+        headers: { Connection: 'close' }
+      });
+    if (Number(request.headers['content-length']) > options.maxSprite) throw tooLarge();
+    const chunks = [];
+    let length = 0;
+    return new Promise((resolve, reject) => {
+      request.on('data', (chunk) => {
+        length += chunk.length;
+        if (length <= options.maxSprite) {
+          chunks.push(chunk);
+        } else {
+          request.removeAllListeners('data').removeAllListeners('end').resume();
+          reject(tooLarge());
+        }
+      });
+      request.on('end', () => resolve(Buffer.concat(chunks)));
+    });
+  }
+
+  async function join(request, response) {
+    const { outcome, id } = await pool.join(limits.addressOf(request));
+    if (outcome !== 'ok') throw new Refusal(outcome);
+    sendJson(response, 201, welcomeOf(id, options));
+  }
+
+  function poll(request, response, [, id], query) {
+    const ack = readNumber(query, 'ack', 'bad-ack');
+    const hold = readNumber(query, 'hold', 'bad-hold');
+    // To the pool 0 is "no hold given"; from a client it is a hold too short.
+    if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
+    if (!polls.admit(response)) throw new Refusal('too-many-polls');
+    const { outcome, cancel } = pool.poll(id, { ack, hold }, (body) => {
+      send(response, 200, JSON_TYPE, body);
+    });
+    if (outcome !== 'ok') throw new Refusal(outcome);
+    response.on('close', cancel);
+    // A response still queued behind another one on its connection never hears of its end.
+    request.on('close', cancel);
+  }
+
+  async function throwSprite(request, response, [, id, edge], query) {
+    if (!EDGES.includes(edge)) throw new Refusal('bad-edge');
+    const number = readNumber(query, 'n', 'bad-number') ?? -1;
+    const outcome = await pool.throw(id, edge, number, await readBody(request));
+    if (outcome in problems) throw new Refusal(outcome);
+    sendJson(response, 202, { state: outcome });
+  }
+
+  async function leave(request, response, [, id]) {
+    await pool.leave(id);
+    sendNothing(response);
+  }
+
+  function place(request, response, [, id]) {
+    const found = pool.place(id);
+    if (found === null) throw new Refusal('unknown-client');
+    sendJson(response, 200, found);
+  }
+
+  /** What there is: the first segment and how many there are, the method, and who answers. */
+  const routes = new Map([
+    ['join/1', { method: 'POST', answer: join }],
+    ['poll/2', { method: 'GET', answer: poll }],
+    ['throw/3', { method: 'POST', answer: throwSprite }],
+    ['leave/2', { method: 'POST', answer: leave }],
+    ['place/2', { method: 'GET', answer: place }],
+    [
+      'status/1',
+      {
+        method: 'GET',
+        head: true,
+        answer: (request, response) => sendJson(response, 200, status())
+      }
+    ]
+  ]);
+
+  async function route(request, response) {
+    const { method } = request;
+    // RFC 9112, sections 3.2 and 6.1: one Host, or none in HTTP/1.0; chunked and no other coding.
+    // Node's parser also takes HTTP/0.9 with a head, and 2.0.
+    const hosts = request.headersDistinct.host?.length ?? 0;
+    const codings = request.headers['transfer-encoding'] ?? 'chunked';
+    if (
+      !['1.0', '1.1'].includes(request.httpVersion) ||
+      codings.toLowerCase() !== 'chunked' ||
+      hosts > 1 ||
+      (hosts === 0 && request.httpVersion !== '1.0')
+    ) {
+      throw new Refusal('bad-request', { headers: { Connection: 'close' } });
+    }
+    if (method === 'OPTIONS') return sendNothing(response, PREFLIGHT);
+    const { path, query } = readTarget(request.url);
+    const found = routes.get(`${path[0]}/${path.length}`);
+    if (here !== undefined && !here.includes(path[0])) throw new Refusal('misdirected');
+    if (found === undefined) {
+      for (const [name, value] of Object.entries(common)) response.setHeader(name, value);
+      const file = `/${path.join('/')}`;
+      if (page(request, response, file, options)) return undefined;
+      if (isPagePath(file)) {
+        throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });
+      }
+      throw new Refusal('not-found');
+    }
+    if (method !== found.method && !(method === 'HEAD' && found.head)) {
+      const allow = [found.method, ...(found.head ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+      throw new Refusal('method-not-allowed', { headers: { Allow: allow } });
+    }
+    return found.answer(request, response, path, query);
+  }
+
+  async function handle(request, response) {
+    try {
+      await route(request, response);
+    } catch (error) {
+      if (error instanceof Refusal) {
+        sendProblem(response, error.problem, error);
+      } else {
+        // A mistake of ours must not end a million parked polls.
+        log.error({ err: error }, 'a request failed');
+        if (response.headersSent) response.destroy();
+        else sendProblem(response, 'internal-error');
+      }
+    }
+  }
+
+  return { handle, sendProblem, headers: common };
+}

@@ -1,0 +1,64 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+
+import { createNodeServer } from './node-server.js';
+
+/**
+ * The same routes over TLS, by Node's own https. A parked poll costs much more here than behind the
+ * front door (README says how much): for many clients, a proxy that ends TLS is the better way.
+ */
+
+/**
+ * Opens the TLS port, if there is to be one.
+ *
+ * @param {object} parts
+ * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
+ * @param {import('./address-limits.js').AddressLimits} parts.limits
+ * @param {import('./connection-budget.js').ConnectionBudget} parts.budget
+ * @param {object} parts.options see lib/server/options.js: tlsCert, tlsKey, tlsPort, host …
+ * @param {import('pino').Logger} parts.log
+ * @returns {Promise<{port: number, reload: () => void, stopListening: () => void,
+ *     closeIdle: () => void, close: () => void}>} port 0 without TLS; `reload` reads certificate
+ *     and key anew, for the handshakes from then on
+ * @throws {Error} when certificate or key can't be read or don't fit, or the port can't be had
+ */
+export async function openTls({ routes, limits, budget, options, log }) {
+  const nothing = () => {};
+  if (options.tlsCert === 'none') {
+    const reload = () => log.info('there is no TLS, and nothing to read anew');
+    return { port: 0, reload, stopListening: nothing, closeIdle: nothing, close: nothing };
+  }
+  const read = () => ({ cert: readFileSync(options.tlsCert), key: readFileSync(options.tlsKey) });
+  const server = createNodeServer({
+    routes,
+    limits,
+    options,
+    budget,
+    fits: () => budget.fits() && budget.fitsInAll(),
+    create: (settings, handle) =>
+      createServer({ ...settings, handshakeTimeout: options.headTime * 1000, ...read() }, handle),
+    arrival: 'secureConnection'
+  });
+  function reload() {
+    try {
+      server.setSecureContext(read());
+      log.info('TLS certificate and key read anew');
+    } catch (error) {
+      log.error({ err: error }, 'TLS certificate and key not changed');
+    }
+  }
+
+  server.listen({ port: options.tlsPort, host: options.host, backlog: 65535 });
+  await once(server, 'listening');
+  return {
+    port: server.address().port,
+    reload,
+    stopListening: () => server.close(),
+    closeIdle: () => server.closeIdleConnections(),
+    close() {
+      server.close();
+      server.closeAllConnections();
+    }
+  };
+}

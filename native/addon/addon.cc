@@ -1,0 +1,13 @@
+// Registration: what the addon exports, and nothing else.
+#include "wraps.h"
+
+NAN_MODULE_INIT(initialize) {
+  server::initTorus(target);
+  server::initReaders(target);
+  server::initPool(target);
+  server::initAddressLimits(target);
+  server::initRelay(target);
+  server::initDoor(target);
+}
+
+NODE_MODULE(sprites, initialize)

@@ -1,0 +1,95 @@
+// AddressLimits as a JavaScript object, for the connections that Node serves. Conversion only.
+#include <uv.h>
+
+#include "convert.h"
+#include "pool/address_limits.h"
+#include "wraps.h"
+
+namespace server {
+
+namespace {
+
+using v8::Local;
+using v8::Object;
+using v8::Value;
+
+/** An address that can't be read counts as one and the same. */
+Address addressOf(Local<Value> text) {
+  Address address;
+  Address::read(textOf(text), &address);
+  return address;
+}
+
+}  // namespace
+
+class AddressLimitsObject : public Nan::ObjectWrap {
+ public:
+  static void init(Local<Object> target) {
+    defineClass(target, "AddressLimits", create,
+                {
+                    {"open", open},
+                    {"close", close},
+                    {"join", join},
+                    {"size", size},
+                });
+    Nan::SetMethod(target, "forwardedAddress", forwarded);
+  }
+
+ private:
+  friend AddressLimits* addressLimitsOf(Local<Value> limits);
+
+  explicit AddressLimitsObject(const AddressLimitsOptions& options) : limits_(options) {}
+
+  // new AddressLimits({connections, joinRate, joinBurst})
+  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* object = new AddressLimitsObject({.connections = uint32In(info[0], "connections"),
+                                            .joinRate = uint32In(info[0], "joinRate"),
+                                            .joinBurst = uint32In(info[0], "joinBurst")});
+    object->Wrap(info.This());
+    info.GetReturnValue().Set(info.This());
+  }
+
+  // open(address) → whether one more connection may be
+  static void open(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<AddressLimitsObject>(info)->limits_.open(addressOf(info[0])));
+  }
+
+  // close(address)
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<AddressLimitsObject>(info)->limits_.close(addressOf(info[0]));
+  }
+
+  // join(address) → whether a client may join
+  static void join(const Nan::FunctionCallbackInfo<Value>& info) {
+    const uint64_t now = uv_hrtime() / 1000000;
+    info.GetReturnValue().Set(
+        unwrap<AddressLimitsObject>(info)->limits_.join(addressOf(info[0]), now));
+  }
+
+  // size() → addresses something is counted of
+  static void size(const Nan::FunctionCallbackInfo<Value>& info) {
+    AddressLimits& limits = unwrap<AddressLimitsObject>(info)->limits_;
+    limits.tick(uv_hrtime() / 1000000);
+    info.GetReturnValue().Set(static_cast<double>(limits.size()));
+  }
+
+  // forwardedAddress(X-Forwarded-For, Forwarded) → the client's address, or null
+  static void forwarded(const Nan::FunctionCallbackInfo<Value>& info) {
+    Address address;
+    if (forwardedAddress(textOf(info[0]), textOf(info[1]), &address)) {
+      info.GetReturnValue().Set(Nan::New(address.text()).ToLocalChecked());
+    } else {
+      info.GetReturnValue().SetNull();
+    }
+  }
+
+  AddressLimits limits_;
+};
+
+AddressLimits* addressLimitsOf(Local<Value> limits) {
+  return &Nan::ObjectWrap::Unwrap<AddressLimitsObject>(limits.As<Object>())->limits_;
+}
+
+void initAddressLimits(Local<Object> target) { AddressLimitsObject::init(target); }
+
+}  // namespace server

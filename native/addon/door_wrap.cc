@@ -1,0 +1,250 @@
+// Door: the front door as a JavaScript object, on Node's own loop. Conversion only.
+#include <sys/socket.h>
+#include <uv.h>
+
+#include <cstring>
+#include <memory>
+#include <system_error>
+#include <vector>
+
+#include "convert.h"
+#include "door/door.h"
+#include "loop_scope.h"
+#include "pool/pool.h"
+#include "relay/relay.h"
+#include "wraps.h"
+
+namespace server {
+
+namespace {
+
+using v8::Array;
+using v8::Function;
+using v8::Local;
+using v8::Object;
+using v8::Value;
+
+/** How often a worker sends a batch at the most: 500 times a second, if it has more than one. */
+constexpr uint32_t kBatchMicroseconds = 2000;
+
+/** And how often the main process, once it has workers, sees to what has arrived. */
+constexpr uint32_t kTurnMicroseconds = 1000;
+
+uint64_t microseconds() { return uv_hrtime() / 1000; }
+
+/** {outcomes: [text, …], poll, joined: [text, text], timedOut, refused} */
+Replies repliesOf(Local<Value> given) {
+  Replies replies;
+  Local<Array> outcomes = get(given, "outcomes").As<Array>();
+  for (uint32_t i = 0; i < kOutcomes; ++i) {
+    replies.outcomes[i] = Reply(textOf(Nan::Get(outcomes, i).ToLocalChecked()));
+  }
+  Local<Array> joined = get(given, "joined").As<Array>();
+  replies.joined = Reply(textOf(Nan::Get(joined, 0).ToLocalChecked()));
+  replies.joinedEnd = textOf(Nan::Get(joined, 1).ToLocalChecked());
+  replies.poll = Reply(textIn(given, "poll"));
+  replies.timedOut = Reply(textIn(given, "timedOut"));
+  replies.refused = Reply(textIn(given, "refused"));
+  return replies;
+}
+
+}  // namespace
+
+class DoorObject : public Nan::ObjectWrap {
+ public:
+  static void init(Local<Object> target) {
+    defineClass(target, "Door", create,
+                {
+                    {"listen", listen},
+                    {"stopListening", stopListening},
+                    {"addWorker", addWorker},
+                    {"flush", flush},
+                    {"elsewhere", elsewhere},
+                    {"closeIdle", closeIdle},
+                    {"status", status},
+                    {"close", close},
+                });
+  }
+
+ private:
+  /** `parts`: see create. */
+  DoorObject(const DoorOptions& options, Local<Object> parts)
+      : parts_(parts),
+        poolDesk_(poolDeskOf(parts)),
+        relay_(poolDesk_ ? nullptr : relayOf(get(parts, "relay"))),
+        onHandOver_(get(parts, "onHandOver").As<Function>()),
+        resource_("sprites:hand-over"),
+        front_(
+            options, repliesOf(get(parts, "replies")), handler(),
+            addressLimitsOf(get(parts, "limits")),
+            [this](int fd, std::string_view bytes, const Address& client) {
+              handOver(fd, bytes, client);
+            },
+            uv_now(Nan::GetCurrentEventLoop())) {
+    if (poolDesk_) {
+      poolOf(get(parts, "pool"))->setResponder(PollHolder::kDoor, &front_);
+    } else {
+      settleBy(get(parts, "relay"), &front_);
+      front_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_, kBatchMicroseconds);
+    }
+    uv_loop_t* loop = Nan::GetCurrentEventLoop();
+    // The handles outlive the object: the loop gives them back when it has closed them.
+    poll_ = new uv_poll_t;
+    poll_->data = this;
+    uv_poll_init(loop, poll_, front_.fd());
+    uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
+      LoopScope turn;
+      static_cast<DoorObject*>(poll->data)->front_.turn();
+    });
+    timer_ = new uv_timer_t;
+    timer_->data = this;
+    uv_timer_init(loop, timer_);
+    uv_timer_start(
+        timer_,
+        [](uv_timer_t* timer) {
+          LoopScope turn;
+          static_cast<DoorObject*>(timer->data)->front_.tick(uv_now(timer->loop));
+        },
+        kTickMilliseconds, kTickMilliseconds);
+    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+  }
+
+  ~DoorObject() override { stop(); }
+
+  void stop() {
+    if (poll_ == nullptr) return;
+    front_.closeAll();
+    uv_close(reinterpret_cast<uv_handle_t*>(poll_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_poll_t*>(handle); });
+    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    poll_ = nullptr;
+  }
+
+  void handOver(int fd, std::string_view bytes, const Address& client) {
+    Nan::HandleScope scope;
+    Local<Value> arguments[] = {Nan::New(fd),
+                                Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked(),
+                                Nan::New(client.text()).ToLocalChecked()};
+    onHandOver_.Call(3, arguments, &resource_);
+  }
+
+  // new Door({connections, …}, {limits, replies, onHandOver(fd, bytes, client),
+  //     pool, or relay and relayFd})
+  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    const DoorOptions options = {
+        .connections = uint32In(info[0], "connections"),
+        .maxSprite = uint32In(info[0], "maxSprite"),
+        .headTime = uint32In(info[0], "headTime"),
+        .bodyTime = uint32In(info[0], "bodyTime"),
+        .idleTime = uint32In(info[0], "idleTime"),
+        .writeTime = uint32In(info[0], "writeTime"),
+        .keepIdle = uint32In(info[0], "keepIdle"),
+        .trust = Trust{static_cast<uint8_t>(uint32In(info[0], "trust"))},
+    };
+    try {
+      auto* door = new DoorObject(options, info[1].As<Object>());
+      door->Wrap(info.This());
+      info.GetReturnValue().Set(info.This());
+    } catch (const std::bad_alloc&) {
+      Nan::ThrowError("no address space for this many connections");
+    } catch (const std::system_error& error) {
+      Nan::ThrowError(Nan::ErrnoException(error.code().value(), "epoll_create1"));
+    }
+  }
+
+  // listen(address, port, backlog, shared) → the port; throws with code and syscall
+  static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
+    Door& front = unwrap<DoorObject>(info)->front_;
+    const int error = front.listen(
+        textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
+        static_cast<int>(uint32Of(info[2])),
+        Nan::To<bool>(info[3]).FromJust() ? Listener::Sharing::kShared : Listener::Sharing::kAlone);
+    if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
+    info.GetReturnValue().Set(front.port());
+  }
+
+  static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->front_.stopListening();
+  }
+
+  // addWorker() → the descriptor of the worker's end of a new relay, which the caller closes
+  static void addWorker(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* door = unwrap<DoorObject>(info);
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+      return Nan::ThrowError(Nan::ErrnoException(errno, "socketpair"));
+    }
+    Local<Object> parts = Nan::New(door->parts_);
+    // The ends to workers that have died go now: nothing calls them any more.
+    std::erase_if(door->servers_,
+                  [door](const auto& server) { return !door->front_.attached(server.get()); });
+    door->servers_.push_back(std::make_unique<RelayServer>(
+        poolOf(get(parts, "pool")), addressLimitsOf(get(parts, "limits")), microseconds));
+    door->front_.attach(ends[0], door->servers_.back().get(), 0);
+    door->front_.pace(kTurnMicroseconds);
+    info.GetReturnValue().Set(ends[1]);
+  }
+
+  // flush(): sends what JavaScript has put into the relay
+  static void flush(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->front_.flushRelays();
+  }
+
+  // elsewhere(connections): how many others of this process hold
+  static void elsewhere(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->front_.elsewhere(uint32Of(info[0]));
+  }
+
+  // closeIdle() → connections left
+  static void closeIdle(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.closeIdle());
+  }
+
+  // status() → the counts
+  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+    const DoorCounts& counts = unwrap<DoorObject>(info)->front_.counts();
+    Local<Object> result = Nan::New<Object>();
+    set(result, "connections", counts.open);
+    set(result, "accepted", counts.accepted);
+    set(result, "connectionsRefused", counts.refused);
+    set(result, "handedOver", counts.handedOver);
+    set(result, "requests", counts.requests);
+    set(result, "timedOut", counts.timedOut);
+    set(result, "slowReaders", counts.slowReaders);
+    set(result, "outOfFiles", counts.outOfFiles);
+    set(result, "heldBytes", counts.heldBytes);
+    info.GetReturnValue().Set(result);
+  }
+
+  // close(): every connection ends, and the loop is let go
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->stop();
+  }
+
+  static std::unique_ptr<PoolHandler> poolDeskOf(Local<Object> parts) {
+    Local<Value> pool = get(parts, "pool");
+    if (pool->IsUndefined()) return nullptr;
+    return std::make_unique<PoolHandler>(poolOf(pool), addressLimitsOf(get(parts, "limits")),
+                                         microseconds);
+  }
+
+  RequestHandler* handler() {
+    if (poolDesk_) return poolDesk_.get();
+    return relay_;
+  }
+
+  Nan::Persistent<Object> parts_;                      // outlive the front door
+  const std::unique_ptr<PoolHandler> poolDesk_;        // in the main process
+  std::vector<std::unique_ptr<RelayServer>> servers_;  // the relays' ends to workers
+  RelayHandler* const relay_;                          // in a worker
+  Nan::Callback onHandOver_;
+  Nan::AsyncResource resource_;
+  Door front_;
+  uv_poll_t* poll_ = nullptr;  // nullptr: closed
+  uv_timer_t* timer_ = nullptr;
+};
+
+void initDoor(Local<Object> target) { DoorObject::init(target); }
+
+}  // namespace server

@@ -1,0 +1,277 @@
+// Pool: the clients as a JavaScript object. It converts and trusts; lib/server/pool.js has checked.
+#include <uv.h>
+
+#include <memory>
+#include <vector>
+
+#include "convert.h"
+#include "loop_scope.h"
+#include "pool/pool.h"
+#include "pool/snapshot.h"
+#include "wraps.h"
+
+namespace server {
+
+namespace {
+
+using v8::Array;
+using v8::Function;
+using v8::Local;
+using v8::Number;
+using v8::Object;
+using v8::Value;
+
+constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
+                                                  "delivered",
+                                                  "queued",
+                                                  "duplicate",
+                                                  "unknown-client",
+                                                  "torus-full",
+                                                  "draining",
+                                                  "ack-ahead",
+                                                  "bad-hold",
+                                                  "bad-sprite",
+                                                  "sprite-too-large",
+                                                  "stale-number",
+                                                  "too-many-throws",
+                                                  "neighbor-busy",
+                                                  "mailboxes-full",
+                                                  "too-many-joins"};
+
+}  // namespace
+
+/** Carries polls that node:http parked: hands their answers to a function in JavaScript. */
+class PoolObject : public Nan::ObjectWrap, private PollResponder {
+ public:
+  static void init(Local<Object> target) {
+    defineClass(target, "Pool", create,
+                {
+                    {"join", join},
+                    {"poll", poll},
+                    {"drop", drop},
+                    {"throw", throwSprite},
+                    {"leave", leave},
+                    {"refuse", refuse},
+                    {"place", place},
+                    {"status", status},
+                    {"save", save},
+                    {"load", load},
+                    {"drain", drain},
+                    {"close", close},
+                });
+
+    Local<Array> names = Nan::New<Array>(kOutcomes);
+    for (size_t i = 0; i < kOutcomes; ++i) {
+      Nan::Set(names, i, Nan::New(kOutcomeNames[i]).ToLocalChecked()).Check();
+    }
+    set(target, "outcomes", names);
+  }
+
+ private:
+  friend Pool* poolOf(Local<Value> pool);
+
+  PoolObject(const PoolOptions& options, Local<Function> onAnswer)
+      : pool_(options, uv_now(Nan::GetCurrentEventLoop())),
+        onAnswer_(onAnswer),
+        resource_("sprites:poll") {
+    pool_.setResponder(PollHolder::kNode, this);
+    // The timer outlives the object when the collector comes first: the loop gives it back.
+    timer_ = new uv_timer_t;
+    timer_->data = this;
+    uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
+    uv_timer_start(timer_, tick, kTickMilliseconds, kTickMilliseconds);
+    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+  }
+
+  ~PoolObject() override { stop(); }
+
+  void stop() {
+    if (timer_ == nullptr) return;
+    uv_timer_stop(timer_);
+    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    timer_ = nullptr;
+  }
+
+  void answer(uint32_t token, std::string_view body) override {
+    Nan::HandleScope scope;
+    Local<Value> arguments[] = {Nan::New(token),
+                                Nan::CopyBuffer(body.data(), body.size()).ToLocalChecked()};
+    onAnswer_.Call(2, arguments, &resource_);
+  }
+
+  static void tick(uv_timer_t* timer) {
+    LoopScope turn;
+    auto* self = static_cast<PoolObject*>(timer->data);
+    const bool done = self->pool_.tick(uv_now(timer->loop));
+    // What is left over waits for one turn of the loop, not for a whole tick.
+    if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
+  }
+
+  static void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
+    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+  }
+
+  // new PoolObject({capacity, hold, …}, onAnswer(token, body))
+  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    const PoolOptions options = {
+        .capacity = uint32In(info[0], "capacity"),
+        .hold = uint32In(info[0], "hold"),
+        .lease = uint32In(info[0], "lease"),
+        .maxSprite = uint32In(info[0], "maxSprite"),
+        .mailboxSprites = uint32In(info[0], "mailbox"),
+        .mailboxBytes = uint32In(info[0], "mailboxBytes"),
+        .mailboxMemory = static_cast<uint64_t>(numberOf(get(info[0], "mailboxMemory"))),
+        .answerBytes = uint32In(info[0], "answerBytes"),
+        .throwRate = uint32In(info[0], "throwRate"),
+        .throwBurst = uint32In(info[0], "throwBurst"),
+    };
+    try {
+      auto* pool = new PoolObject(options, info[1].As<Function>());
+      pool->Wrap(info.This());
+      info.GetReturnValue().Set(info.This());
+    } catch (const std::bad_alloc&) {
+      Nan::ThrowError("no address space for a pool of this capacity");
+    }
+  }
+
+  // join(id: Uint8Array(16)) → outcome
+  static void join(const Nan::FunctionCallbackInfo<Value>& info) {
+    Id id;
+    const Outcome outcome = unwrap<PoolObject>(info)->pool_.join(&id);
+    if (outcome == Outcome::kOk) memcpy(node::Buffer::Data(info[0]), id.bytes, sizeof id.bytes);
+    reply(info, outcome);
+  }
+
+  // poll(id, ack, hold or 0, token) → outcome
+  static void poll(const Nan::FunctionCallbackInfo<Value>& info) {
+    reply(info, unwrap<PoolObject>(info)->pool_.poll(
+                    idOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), uint32Of(info[2]),
+                    PollHolder::kNode, uint32Of(info[3])));
+  }
+
+  // drop(id, token)
+  static void drop(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<PoolObject>(info)->pool_.drop(idOf(info[0]), PollHolder::kNode, uint32Of(info[1]));
+  }
+
+  // throw(id, edge, n or -1, sprite: Buffer) → outcome
+  static void throwSprite(const Nan::FunctionCallbackInfo<Value>& info) {
+    const double number = numberOf(info[2]);
+    reply(info, unwrap<PoolObject>(info)->pool_.throwSprite(
+                    idOf(info[0]), Edge{static_cast<uint8_t>(uint32Of(info[1]))},
+                    number < 0 ? kNoNumber : static_cast<uint64_t>(number), bytesOf(info[3]),
+                    uv_hrtime() / 1000));
+  }
+
+  // leave(id)
+  static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<PoolObject>(info)->pool_.leave(idOf(info[0]));
+  }
+
+  // place(id) → {row, column, rows, columns} or null
+  static void place(const Nan::FunctionCallbackInfo<Value>& info) {
+    Place place;
+    if (!unwrap<PoolObject>(info)->pool_.place(idOf(info[0]), &place)) {
+      info.GetReturnValue().SetNull();
+      return;
+    }
+    Local<Object> result = Nan::New<Object>();
+    set(result, "row", place.row);
+    set(result, "column", place.column);
+    set(result, "rows", place.rows);
+    set(result, "columns", place.columns);
+    info.GetReturnValue().Set(result);
+  }
+
+  // refuse(outcome): counts a request that JavaScript refuses
+  static void refuse(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<PoolObject>(info)->pool_.refuse(Outcome{static_cast<uint8_t>(uint32Of(info[0]))});
+  }
+
+  // status() → the counts
+  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+    const Pool& pool = unwrap<PoolObject>(info)->pool_;
+    const Counts& counts = pool.counts();
+    const auto of = [&](Outcome outcome) -> double {
+      return counts.outcomes[static_cast<size_t>(outcome)];
+    };
+    Local<Object> result = Nan::New<Object>();
+    set(result, "clients", counts.clients);
+    set(result, "parked", counts.parked);
+    set(result, "capacity", pool.options().capacity);
+    set(result, "rows", pool.torus().rows());
+    set(result, "columns", pool.torus().columns());
+    set(result, "thrown", counts.thrown);
+    set(result, "acked", counts.acked);
+    set(result, "waiting", counts.waiting);
+    set(result, "lost", counts.lost);
+    set(result, "delivered", of(Outcome::kDelivered));
+    set(result, "queued", of(Outcome::kQueued));
+    set(result, "duplicates", of(Outcome::kDuplicate));
+    set(result, "flown", counts.flown);
+    set(result, "mailboxBytes", counts.mailboxBytes);
+    set(result, "joined", counts.joined);
+    set(result, "left", counts.left);
+    set(result, "expired", counts.expired);
+    set(result, "polls", counts.polls);
+    set(result, "pings", counts.pings);
+    Local<Object> lostReasons = Nan::New<Object>();
+    set(lostReasons, "alone", counts.lost);
+    set(result, "lostReasons", lostReasons);
+    Local<Object> refused = Nan::New<Object>();
+    for (size_t i = static_cast<size_t>(Outcome::kUnknownClient); i < kOutcomes; ++i) {
+      if (counts.outcomes[i] != 0) set(refused, kOutcomeNames[i], counts.outcomes[i]);
+    }
+    set(result, "refused", refused);
+    info.GetReturnValue().Set(result);
+  }
+
+  // save(path, most bytes) → {clients, sprites, bytes}; throws with code
+  static void save(const Nan::FunctionCallbackInfo<Value>& info) {
+    report(info, "save",
+           Snapshot::save(&unwrap<PoolObject>(info)->pool_, textOf(info[0]),
+                          static_cast<uint64_t>(numberOf(info[1]))));
+  }
+
+  // load(path, most bytes) → {clients, sprites, bytes}; throws with code
+  static void load(const Nan::FunctionCallbackInfo<Value>& info) {
+    report(info, "load",
+           Snapshot::load(&unwrap<PoolObject>(info)->pool_, textOf(info[0]),
+                          static_cast<uint64_t>(numberOf(info[1]))));
+  }
+
+  static void report(const Nan::FunctionCallbackInfo<Value>& info, const char* what,
+                     const SnapshotResult& result) {
+    if (result.error != 0) return Nan::ThrowError(Nan::ErrnoException(result.error, what));
+    if (!result.problem.empty()) return Nan::ThrowError(result.problem.c_str());
+    Local<Object> object = Nan::New<Object>();
+    set(object, "clients", result.clients);
+    set(object, "sprites", result.sprites);
+    set(object, "bytes", result.bytes);
+    info.GetReturnValue().Set(object);
+  }
+
+  // drain(window: ms)
+  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<PoolObject>(info)->pool_.drain(uint32Of(info[0]));
+  }
+
+  // close(): no hold and no lease ends any more
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<PoolObject>(info)->stop();
+  }
+
+  Pool pool_;
+  Nan::Callback onAnswer_;
+  Nan::AsyncResource resource_;
+  uv_timer_t* timer_ = nullptr;
+};
+
+Pool* poolOf(Local<Value> pool) {
+  return &Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->pool_;
+}
+
+void initPool(Local<Object> target) { PoolObject::init(target); }
+
+}  // namespace server

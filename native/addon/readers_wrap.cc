@@ -1,0 +1,105 @@
+// The strict readers, for the tests and fuzzers that hold them to Node's: conversion alone. The
+// server itself calls them from C++.
+#include <array>
+#include <string_view>
+
+#include "convert.h"
+#include "door/http_reader.h"
+#include "door/json_reader.h"
+#include "wraps.h"
+
+namespace server {
+namespace {
+
+using v8::Local;
+using v8::Object;
+using v8::Value;
+
+/** Whether the call's first argument has bytes, a Buffer or other view; throws when it has none. */
+bool hasBytes(const Nan::FunctionCallbackInfo<Value>& info) {
+  if (info.Length() > 0 && node::Buffer::HasInstance(info[0])) return true;
+  Nan::ThrowTypeError("the first argument must be a Buffer or Uint8Array");
+  return false;
+}
+
+Local<Value> stringOf(std::string_view text) {
+  return Nan::New(text.data(), static_cast<int>(text.size())).ToLocalChecked();
+}
+
+Local<Value> numberOrNull(bool given, uint64_t value) {
+  if (!given) return Nan::Null();
+  return Nan::New(static_cast<double>(value));
+}
+
+/** A span's bytes, one character each, or null. */
+Local<Value> spanOrNull(std::string_view bytes, const HeadSpan& span) {
+  if (span.length == 0) return Nan::Null();
+  return Nan::Encode(bytes.data() + span.offset, span.length, Nan::BINARY);
+}
+
+Local<Value> uuidOf(const Id& id) {
+  char text[36];
+  id.format(text);
+  return stringOf({text, sizeof text});
+}
+
+Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
+  constexpr std::array<const char*, 4> kRoutes = {"join", "poll", "throw", "leave"};
+  constexpr std::array<const char*, 4> kEdges = {"left", "right", "up", "down"};
+  const bool isPoll = request.route == Route::kPoll;
+
+  Local<Value> id = Nan::Null();
+  if (request.route != Route::kJoin) id = uuidOf(request.id);
+  Local<Value> edge = Nan::Null();
+  if (request.route == Route::kThrow) edge = stringOf(kEdges[static_cast<size_t>(request.edge)]);
+
+  Local<Object> object = Nan::New<Object>();
+  set(object, "route", stringOf(kRoutes[static_cast<size_t>(request.route)]));
+  set(object, "method", stringOf(isPoll ? "GET" : "POST"));
+  set(object, "id", id);
+  set(object, "edge", edge);
+  set(object, "ack", numberOrNull(isPoll, request.ack));
+  set(object, "hold", numberOrNull(request.hasHold, request.hold));
+  set(object, "n", numberOrNull(request.hasNumber, request.number));
+  set(object, "headLength", Nan::New(request.headLength));
+  set(object, "bodyLength", Nan::New(request.bodyLength));
+  set(object, "forwardedFor", spanOrNull(bytes, request.forwardedFor));
+  set(object, "forwarded", spanOrNull(bytes, request.forwarded));
+  return object;
+}
+
+/** readHead(buffer): null when incomplete, false when handed over, or the request read. */
+NAN_METHOD(readHeadMethod) {
+  if (!hasBytes(info)) return;
+  const std::string_view bytes = bytesOf(info[0]);
+  HotRequest request;
+  switch (readHead(bytes.data(), bytes.size(), &request)) {
+    case Verdict::kIncomplete:
+      info.GetReturnValue().SetNull();
+      return;
+    case Verdict::kHandOver:
+      info.GetReturnValue().Set(false);
+      return;
+    case Verdict::kHot:
+      info.GetReturnValue().Set(requestObject(bytes, request));
+      return;
+  }
+}
+
+/** isJsonObject(buffer[, depth]): whether the bytes are one JSON object nested no deeper. */
+NAN_METHOD(isJsonObjectMethod) {
+  if (!hasBytes(info)) return;
+  const std::string_view bytes = bytesOf(info[0]);
+  const unsigned depth =
+      info.Length() > 1 ? Nan::To<uint32_t>(info[1]).FromMaybe(kSpriteDepth) : kSpriteDepth;
+  info.GetReturnValue().Set(isJsonObject(bytes.data(), bytes.size(), depth));
+}
+
+}  // namespace
+
+void initReaders(Local<Object> target) {
+  Nan::SetMethod(target, "readHead", readHeadMethod);
+  Nan::SetMethod(target, "isJsonObject", isJsonObjectMethod);
+}
+
+}  // namespace server

@@ -1,0 +1,35 @@
+// What each *_wrap.cc adds to the addon's exports.
+#ifndef SPRITES_WRAPS_H_
+#define SPRITES_WRAPS_H_
+
+#include <nan.h>
+
+namespace server {
+
+class Pool;
+class AddressLimits;
+class RelayHandler;
+class Door;
+
+void initTorus(v8::Local<v8::Object> target);
+void initReaders(v8::Local<v8::Object> target);
+void initPool(v8::Local<v8::Object> target);
+void initDoor(v8::Local<v8::Object> target);
+void initAddressLimits(v8::Local<v8::Object> target);
+void initRelay(v8::Local<v8::Object> target);
+
+/** The clients inside a Pool. */
+Pool* poolOf(v8::Local<v8::Value> pool);
+
+/** The limits inside a AddressLimits. */
+AddressLimits* addressLimitsOf(v8::Local<v8::Value> limits);
+
+/** The worker's end of the relay inside a Relay. */
+RelayHandler* relayOf(v8::Local<v8::Value> relay);
+
+/** Has the replies that a Relay gets settle the requests of `front`. */
+void settleBy(v8::Local<v8::Value> relay, Door* front);
+
+}  // namespace server
+
+#endif  // SPRITES_WRAPS_H_

@@ -1,0 +1,27 @@
+// The check every sprite passes before anyone else sees it: one JSON object (RFC 8259) in UTF-8
+// (RFC 3629), nested no deeper than a bound. It validates and stores nothing.
+#ifndef SPRITES_JSON_H_
+#define SPRITES_JSON_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace server {
+
+/** How deep a sprite may nest: the object itself is depth 1. */
+constexpr unsigned kSpriteDepth = 32;
+
+/** The deepest bound isJsonObject can be given: it remembers the open brackets in one word. */
+constexpr unsigned kJsonDepthMax = 64;
+
+/**
+ * Tells whether `length` bytes at `text` are exactly one JSON object, white space around it
+ * allowed. Accepts what `JSON.parse` accepts and nothing else, with the depth bound on top; a byte
+ * order mark, overlong or surrogate UTF-8 and trailing bytes are refused. O(length), no allocation.
+ * `depth` counts objects and arrays alike; above kJsonDepthMax it counts as kJsonDepthMax.
+ */
+bool isJsonObject(const char* text, size_t length, unsigned depth = kSpriteDepth);
+
+}  // namespace server
+
+#endif  // SPRITES_JSON_H_

@@ -1,0 +1,152 @@
+#include "listener.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace server {
+
+namespace {
+
+// A peer that is gone without a word (a closed lid, a cut cable) is found out when its poll is
+// answered, after a hold at the latest, and nobody's kernel acknowledges that (kUserTimeout).
+// Probes are for what stays silent longer than a hold: a parked client that is well is never
+// probed, since a million of them probed in turn are thousands of packets in one burst of the
+// kernel's timers, some are dropped, and with TCP_USER_TIMEOUT set one lost probe ends the
+// connection, whatever TCP_KEEPCNT says (tcp_keepalive_timer in net/ipv4/tcp_timer.c).
+constexpr int kKeepInterval = 15;
+constexpr int kKeepCount = 4;
+
+/** Milliseconds an answer may stay without an acknowledgement from the peer's kernel (tcp(7)). */
+constexpr int kUserTimeout = 30000;
+
+struct Setting {
+  int level;
+  int name;
+  int value;
+};
+
+// Set on the listener: Linux hands all of these down to the connections it accepts, which saves
+// six system calls each.
+constexpr Setting kSettings[] = {
+    {SOL_SOCKET, SO_REUSEADDR, 1},          {IPPROTO_TCP, TCP_NODELAY, 1},
+    {SOL_SOCKET, SO_KEEPALIVE, 1},          {IPPROTO_TCP, TCP_KEEPINTVL, kKeepInterval},
+    {IPPROTO_TCP, TCP_KEEPCNT, kKeepCount}, {IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeout},
+};
+
+/** Reads a numeric address; the length of what it wrote, or 0. */
+socklen_t readAddress(const char* text, uint16_t port, sockaddr_storage* out) {
+  memset(out, 0, sizeof *out);
+  auto* v4 = reinterpret_cast<sockaddr_in*>(out);
+  if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+    return sizeof *v4;
+  }
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(out);
+  if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    return sizeof *v6;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int Listener::bind(const char* address, uint16_t port, Sharing sharing) {
+  sockaddr_storage name;
+  const socklen_t length = readAddress(address, port, &name);
+  if (length == 0) return EINVAL;
+  fd_ = socket(name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd_ < 0) return errno;
+  for (const Setting& setting : kSettings) {
+    if (setsockopt(fd_, setting.level, setting.name, &setting.value, sizeof setting.value) != 0) {
+      const int error = errno;
+      close();
+      return error;
+    }
+  }
+  const int shared = sharing == Sharing::kShared ? 1 : 0;
+  if (setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &shared, sizeof shared) != 0 ||
+      ::bind(fd_, reinterpret_cast<sockaddr*>(&name), length) != 0) {
+    const int error = errno;
+    close();
+    return error;
+  }
+  return 0;
+}
+
+int Listener::listen(const char* address, uint16_t port, int backlog, int keepIdle,
+                     Sharing sharing) {
+  if (const int error = bind(address, port, sharing); error != 0) return error;
+  if (setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &keepIdle, sizeof keepIdle) != 0) {
+    const int error = errno;
+    close();
+    return error;
+  }
+  if (::listen(fd_, backlog) != 0) {
+    const int error = errno;
+    close();
+    return error;
+  }
+  restoreSpare();
+  return 0;
+}
+
+int Listener::reserve(const char* address, uint16_t port) {
+  return bind(address, port, Sharing::kShared);
+}
+
+uint16_t Listener::port() const {
+  sockaddr_storage name;
+  socklen_t length = sizeof name;
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &length) != 0) return 0;
+  return ntohs(name.ss_family == AF_INET ? reinterpret_cast<sockaddr_in*>(&name)->sin_port
+                                         : reinterpret_cast<sockaddr_in6*>(&name)->sin6_port);
+}
+
+Listener::Accepted Listener::accept(int* connection, sockaddr_storage* peer) {
+  for (;;) {
+    socklen_t length = sizeof *peer;
+    *connection =
+        accept4(fd_, reinterpret_cast<sockaddr*>(peer), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (*connection >= 0) return Accepted::kConnection;
+    switch (errno) {
+      case EMFILE:
+      case ENFILE:
+      case ENOBUFS:
+      case ENOMEM:
+        return Accepted::kOutOfFiles;
+      case EINTR:
+      case ECONNABORTED:  // gone while it waited: there may be others behind it (accept(2))
+      case EPROTO:
+        continue;
+      default:
+        return Accepted::kNone;
+    }
+  }
+}
+
+int Listener::acceptOnSpare() {
+  if (spare_ < 0) return -1;
+  ::close(spare_);
+  spare_ = -1;
+  return accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+void Listener::restoreSpare() {
+  if (spare_ < 0) spare_ = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+void Listener::close() {
+  if (fd_ >= 0) ::close(fd_);
+  if (spare_ >= 0) ::close(spare_);
+  fd_ = spare_ = -1;
+}
+
+}  // namespace server

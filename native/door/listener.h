@@ -1,0 +1,65 @@
+// The listening socket, and what to do when no file is left for another connection.
+//
+// Out of files, accept fails and leaves the connection in the queue, so a loop that asks again
+// spins at 100% CPU and the waiting wait for ever. A spare descriptor, held open for this moment,
+// is given up so that one connection can be taken and told; then the door rests for a tick.
+#ifndef SPRITES_LISTENER_H_
+#define SPRITES_LISTENER_H_
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+
+namespace server {
+
+class Listener {
+ public:
+  enum class Accepted { kConnection, kNone, kOutOfFiles };
+
+  ~Listener() { close(); }
+
+  /** Whether other processes of ours may listen on the same port (SO_REUSEPORT, socket(7)). */
+  enum class Sharing { kAlone, kShared };
+
+  /**
+   * Listens on `address` (numeric, IPv4 or IPv6) and `port`, 0 for a free one; a connection that
+   * has been silent for `keepIdle` seconds is probed (TCP_KEEPIDLE). Returns 0, or errno of what
+   * failed.
+   */
+  int listen(const char* address, uint16_t port, int backlog, int keepIdle, Sharing sharing);
+
+  /** Takes the port, to be shared, without listening on it. Returns 0, or errno. */
+  int reserve(const char* address, uint16_t port);
+
+  /** The descriptor, for epoll; -1 when not listening. */
+  int fd() const { return fd_; }
+
+  /** The port it listens on. */
+  uint16_t port() const;
+
+  /** Takes one waiting connection, non-blocking; `peer` is its address. */
+  Accepted accept(int* connection, sockaddr_storage* peer);
+
+  /**
+   * Takes one waiting connection although no file is left, by way of the spare. The caller closes
+   * it before the next call. Returns -1 when there was none after all.
+   */
+  int acceptOnSpare();
+
+  /** The spare is whole again, as far as the kernel gives one. */
+  void restoreSpare();
+
+  /** Listens no more. */
+  void close();
+
+ private:
+  int bind(const char* address, uint16_t port, Sharing sharing);
+
+  int fd_ = -1;
+  int spare_ = -1;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_LISTENER_H_

@@ -1,0 +1,95 @@
+// What the front door says: ready-made answers, given by JavaScript, so that both ways into the
+// server say the same in the same words. Only the Date, an id, a length and a body are filled in.
+#ifndef SPRITES_REPLIES_H_
+#define SPRITES_REPLIES_H_
+
+#include <charconv>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "pool/pool.h"
+
+namespace server {
+
+/** One answer, cut behind its status line, where the Date goes. */
+struct Reply {
+  std::string statusLine;  // "HTTP/1.1 202 Accepted\r\n"
+  std::string rest;        // the other header fields, the empty line, the body
+
+  Reply() = default;
+
+  explicit Reply(const std::string& text) {
+    const size_t cut = text.find("\r\n") + 2;
+    statusLine = text.substr(0, cut);
+    rest = text.substr(cut);
+  }
+};
+
+/** Every answer the front door gives by itself. */
+struct Replies {
+  Reply outcomes[kOutcomes];  // of a throw; kOk: of a leave
+  Reply poll;                 // ends with "Content-Length: "
+  Reply joined;               // ends where the id begins
+  std::string joinedEnd;      // begins where the id ends
+  Reply timedOut;             // 408
+  Reply refused;              // 503: no room for another connection
+};
+
+/** Puts answers together in one buffer whose capacity stays. */
+class ReplyWriter {
+ public:
+  explicit ReplyWriter(Replies replies) : replies_(std::move(replies)) { setDate(time(nullptr)); }
+
+  const Replies& replies() const { return replies_; }
+
+  /** The Date of answers from now on (RFC 9110, section 6.6.1: good to the second). */
+  void setDate(time_t now) {
+    if (now == date_) return;
+    date_ = now;
+    tm parts;
+    char text[64];
+    const size_t length =
+        strftime(text, sizeof text, "Date: %a, %d %b %Y %H:%M:%S GMT\r\n", gmtime_r(&now, &parts));
+    dateLine_.assign(text, length);
+  }
+
+  /** The answer, valid until the next call. */
+  std::string_view write(const Reply& reply, std::string_view end = {}) {
+    text_ = reply.statusLine;
+    text_ += dateLine_;
+    text_ += reply.rest;
+    text_ += end;
+    return text_;
+  }
+
+  std::string_view joined(const Id& id) {
+    write(replies_.joined);
+    char text[36];
+    id.format(text);
+    text_.append(text, sizeof text);
+    text_ += replies_.joinedEnd;
+    return text_;
+  }
+
+  std::string_view poll(std::string_view body) {
+    write(replies_.poll);
+    char digits[20];
+    const auto end = std::to_chars(digits, digits + sizeof digits, body.size()).ptr;
+    text_.append(digits, end - digits);
+    text_ += "\r\n\r\n";
+    text_ += body;
+    return text_;
+  }
+
+ private:
+  const Replies replies_;
+  std::string dateLine_;
+  std::string text_;
+  time_t date_ = 0;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_REPLIES_H_

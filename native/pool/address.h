@@ -1,0 +1,124 @@
+// A peer's address as the limits count it: IPv4 whole, IPv6 by its /64, which is what one customer
+// is given (RFC 6177), so that nobody counts as 2^64 limits.
+#ifndef SPRITES_ADDRESS_H_
+#define SPRITES_ADDRESS_H_
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace server {
+
+struct Address {
+  uint64_t network = 0;  // IPv6: the first 8 bytes; IPv4: 0
+  uint32_t host = 0;     // IPv4: the address; IPv6: 0
+  uint32_t unused = 0;   // no padding: what crosses a relay, byte by byte, is all written
+
+  bool operator==(const Address& other) const {
+    return network == other.network && host == other.host;
+  }
+
+  static Address of(const in_addr& v4) { return {0, ntohl(v4.s_addr)}; }
+
+  static Address of(const in6_addr& v6) {
+    if (IN6_IS_ADDR_V4MAPPED(&v6)) {
+      in_addr v4;
+      memcpy(&v4, v6.s6_addr + 12, sizeof v4);
+      return of(v4);
+    }
+    Address address;
+    memcpy(&address.network, v6.s6_addr, sizeof address.network);
+    // The unspecified and loopback networks must not look like IPv4's.
+    if (address.network == 0) address.network = UINT64_MAX;
+    return address;
+  }
+
+  static Address of(const sockaddr_storage& name) {
+    if (name.ss_family == AF_INET) return of(reinterpret_cast<const sockaddr_in&>(name).sin_addr);
+    if (name.ss_family == AF_INET6) {
+      return of(reinterpret_cast<const sockaddr_in6&>(name).sin6_addr);
+    }
+    return {};
+  }
+
+  /** Reads an address without a port, IPv6 with or without brackets; false when it is none. */
+  static bool read(std::string_view text, Address* out) {
+    if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
+      text = text.substr(1, text.size() - 2);
+    }
+    char ended[INET6_ADDRSTRLEN];
+    if (text.size() >= sizeof ended) return false;
+    memcpy(ended, text.data(), text.size());
+    ended[text.size()] = '\0';
+    in_addr v4;
+    in6_addr v6;
+    if (inet_pton(AF_INET, ended, &v4) == 1) {
+      *out = of(v4);
+    } else if (inet_pton(AF_INET6, ended, &v6) == 1) {
+      *out = of(v6);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  /** The text that read takes: an IPv4 address, or an IPv6 network's first. */
+  std::string text() const {
+    char out[INET6_ADDRSTRLEN];
+    if (network == 0) {
+      const in_addr v4 = {htonl(host)};
+      return inet_ntop(AF_INET, &v4, out, sizeof out);
+    }
+    in6_addr v6 = {};
+    if (network != UINT64_MAX) memcpy(v6.s6_addr, &network, sizeof network);
+    return inet_ntop(AF_INET6, &v6, out, sizeof out);
+  }
+};
+
+/**
+ * The client's address that a trusted proxy in front of the server put into a request, from the
+ * values of X-Forwarded-For and Forwarded (RFC 7239), of which one is empty: the last element,
+ * which that proxy wrote itself; any before it is hearsay. False when there is none to read.
+ */
+inline bool forwardedAddress(std::string_view forwardedFor, std::string_view forwarded,
+                             Address* out) {
+  std::string_view value = forwardedFor.empty() ? forwarded : forwardedFor;
+  value.remove_prefix(value.rfind(',') + 1);
+  if (forwardedFor.empty()) {
+    // for=192.0.2.60;proto=http;by=…, any order, any case; IPv6 is quoted and in brackets.
+    std::string_view found;
+    while (!value.empty() && found.empty()) {
+      const size_t end = value.find(';');
+      std::string_view pair = value.substr(0, end);
+      value = end == std::string_view::npos ? std::string_view{} : value.substr(end + 1);
+      pair.remove_prefix(std::min(pair.find_first_not_of(" \t"), pair.size()));
+      if (pair.size() > 4 && strncasecmp(pair.data(), "for=", 4) == 0) found = pair.substr(4);
+    }
+    value = found;
+    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') {
+      value = value.substr(1, value.size() - 2);
+    }
+  }
+  const size_t first = value.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return false;
+  value = value.substr(first, value.find_last_not_of(" \t") - first + 1);
+  // A port may follow: after the bracket, or after the only colon.
+  if (const size_t bracket = value.find(']'); bracket != std::string_view::npos) {
+    value = value.substr(0, bracket + 1);
+  } else if (const size_t colon = value.find(':');
+             colon != std::string_view::npos && value.find(':', colon + 1) == value.npos) {
+    value = value.substr(0, colon);
+  }
+  return Address::read(value, out);
+}
+
+}  // namespace server
+
+#endif  // SPRITES_ADDRESS_H_

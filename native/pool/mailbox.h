@@ -1,0 +1,89 @@
+// A mailbox: the sprites that wait for one client, oldest first.
+//
+//   first ─▶ [seq 6][seq 7] ─▶ [seq 8][seq 9]  ◀─ last        sequence = 9
+//            └ written into an   └ not yet                     waiting = 4, unsent = 2
+//              answer, not acked
+//
+// A sprite enters at the end with the next sequence number, is written into as many answers as it
+// takes, and leaves from the front when its receiver acks it. Numbers in a mailbox are therefore
+// consecutive, and none is stored: the first is sequence - waiting + 1.
+//
+// Cost: one allocation a sprite, 16 bytes and its text. Rejected: a ring per client (memory for
+// sprites that never come), one shared log (one slow reader holds everybody's memory).
+#ifndef SPRITES_MAILBOX_H_
+#define SPRITES_MAILBOX_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "torus.h"
+
+namespace server {
+
+/** One waiting sprite; its JSON text follows it in memory. */
+struct Sprite {
+  Sprite* next;
+  uint32_t length;
+  Edge from;  // the edge it enters its receiver's desktop by
+
+  std::string_view text() const { return {reinterpret_cast<const char*>(this + 1), length}; }
+
+  /** What it counts against the bounds in bytes: itself, its text and the allocator's own word. */
+  static uint32_t cost(size_t length) {
+    return static_cast<uint32_t>((sizeof(Sprite) + length + 8 + 15) & ~size_t{15});
+  }
+
+  static Sprite* make(std::string_view text, Edge from) {
+    void* memory = malloc(sizeof(Sprite) + text.size());
+    if (memory == nullptr) throw std::bad_alloc();
+    auto* sprite = new (memory) Sprite{nullptr, static_cast<uint32_t>(text.size()), from};
+    memcpy(sprite + 1, text.data(), text.size());
+    return sprite;
+  }
+
+  static void free(Sprite* sprite) { ::free(sprite); }
+};
+
+struct Mailbox {
+  Sprite* first;
+  Sprite* last;
+  uint64_t sequence;  // of the newest sprite that ever entered
+  uint32_t waiting;   // sprites in it
+  uint32_t unsent;    // those at its end that no answer has carried yet
+  uint64_t bytes;     // Sprite::cost of all of them: flown on, more than a mailbox's bound
+
+  /** The newest sequence number its client has acked. */
+  uint64_t acked() const { return sequence - waiting; }
+
+  /** The newest sequence number an answer has carried. */
+  uint64_t sent() const { return sequence - unsent; }
+
+  /** Takes `sprite`, and owns it until it is popped. */
+  void push(Sprite* sprite) {
+    sprite->next = nullptr;
+    (last == nullptr ? first : last->next) = sprite;
+    last = sprite;
+    ++sequence;
+    ++waiting;
+    ++unsent;
+    bytes += Sprite::cost(sprite->length);
+  }
+
+  /** Gives back the oldest sprite, now the caller's; there must be one. */
+  Sprite* pop() {
+    Sprite* sprite = first;
+    first = sprite->next;
+    if (first == nullptr) last = nullptr;
+    --waiting;
+    if (unsent > waiting) unsent = waiting;
+    bytes -= Sprite::cost(sprite->length);
+    return sprite;
+  }
+};
+
+}  // namespace server
+
+#endif  // SPRITES_MAILBOX_H_

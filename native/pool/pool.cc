@@ -1,0 +1,422 @@
+#include "pool.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "door/json_reader.h"
+
+namespace server {
+
+namespace {
+
+/** Entries one tick looks at before it lets the loop turn: some 5 ms of work at the most. */
+constexpr uint32_t kTickBudget = 8192;
+
+/**
+ * Sprites that fly on from one tick to the next, 60 ns each: one mailbox may hold millions that
+ * have flown into it, and its owner leaves with one small request.
+ */
+constexpr uint32_t kFlyBudget = 8192;
+
+/** A hold is lengthened by up to a sixteenth, so that polls that came together part. */
+constexpr uint32_t kJitterShare = 16;
+
+/** How far back a throw's number is remembered: the bits of one word. */
+constexpr uint64_t kNumberWindow = 64;
+
+constexpr std::string_view kFromNames[] = {"left", "right", "up", "down"};
+
+void append(std::string* to, uint64_t number) {
+  char digits[20];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  to->append(digits, end - digits);
+}
+
+}  // namespace
+
+Pool::Pool(const PoolOptions& options, uint64_t now)
+    : options_(options),
+      clients_(options.capacity),
+      torus_(options.capacity),
+      wheel_(options.capacity),
+      random_(std::random_device{}()),
+      flyBudget_(kFlyBudget),
+      start_(now),
+      now_(now) {
+  body_.reserve(2 * size_t{options.answerBytes});
+  wheel_.startAt(tickAt(now));
+}
+
+Pool::~Pool() {
+  for (uint32_t record = 0; record < used_; ++record) {
+    Mailbox& mailbox = clients_[record].mailbox;
+    while (mailbox.first != nullptr) Sprite::free(mailbox.pop());
+  }
+}
+
+void Pool::setResponder(PollHolder holder, PollResponder* responder) {
+  responders_[static_cast<size_t>(holder)] = responder;
+}
+
+// ---- Finding and timing -------------------------------------------------------------------------
+
+Pool::Client* Pool::lookUp(const Id& id) {
+  const uint32_t record = find(id);
+  return record == kNoRecord ? nullptr : &clients_[record];
+}
+
+uint32_t Pool::find(const Id& id) const {
+  const uint32_t record = id.record();
+  if (record >= used_) return kNoRecord;
+  const Client& client = clients_[record];
+  return client.live && client.id == id ? record : kNoRecord;
+}
+
+uint32_t Pool::tickAt(uint64_t milliseconds) const {
+  return static_cast<uint32_t>((milliseconds - start_) / kTickMilliseconds) + 1;
+}
+
+void Pool::arm(uint32_t record, uint64_t milliseconds) {
+  // Never early: one tick for what the division cuts off, one for how far now_ lags behind the
+  // clock, and one for a tick that comes late itself.
+  wheel_.arm(record, tickAt(now_ + milliseconds) + 3);
+}
+
+uint32_t Pool::random(uint32_t below) {
+  return below == 0 ? 0 : std::uniform_int_distribution<uint32_t>(0, below - 1)(random_);
+}
+
+// ---- Joining and leaving ------------------------------------------------------------------------
+
+Outcome Pool::refuse(Outcome reason) {
+  ++counts_.outcomes[static_cast<size_t>(reason)];
+  return reason;
+}
+
+Outcome Pool::join(Id* id) {
+  if (draining()) return refuse(Outcome::kDraining);
+  uint32_t record;
+  if (freeRecord_ != 0) {
+    record = freeRecord_ - 1;
+    freeRecord_ = clients_[record].token;
+  } else if (used_ < options_.capacity) {
+    record = used_++;
+  } else {
+    return refuse(Outcome::kTorusFull);
+  }
+  Client& client = clients_[record];
+  client = Client{};
+  client.id = ids_.make(record);
+  client.live = true;
+  torus_.join(record);
+  arm(record, options_.lease * uint64_t{1000});
+  ++counts_.clients;
+  ++counts_.joined;
+  *id = client.id;
+  return Outcome::kOk;
+}
+
+void Pool::leave(const Id& id) {
+  Client* client = lookUp(id);
+  if (client == nullptr) return;
+  ++counts_.left;
+  remove(client);
+}
+
+void Pool::remove(Client* client) {
+  const uint32_t record = numberOf(client);
+  // Out of sight first: nobody is to find it any more, and no new sprite.
+  client->live = false;
+  if (client->holder != PollHolder::kNobody) answer(client, Remark::kNone);
+  wheel_.disarm(record);
+  --counts_.clients;
+  leaving_.push_back(record);
+  seeOff();
+}
+
+/**
+ * Sends the sprites of those who leave on their way, as far as the budget reaches, and frees the
+ * nodes that are empty. One after the other: what flies into the next one's mailbox goes on with
+ * the rest of it, and nothing flies into the first one's, so that all of them come to an end.
+ */
+void Pool::seeOff() {
+  while (!leaving_.empty()) {
+    const uint32_t record = leaving_.front();
+    Client& client = clients_[record];
+    flyOn(&client);
+    if (client.mailbox.waiting > 0) return;
+    leaving_.pop_front();
+    torus_.leave(record);
+    client.token = freeRecord_;
+    freeRecord_ = record + 1;
+  }
+}
+
+void Pool::seeAllOff() {
+  while (!leaving_.empty()) {
+    flyBudget_ = kFlyBudget;
+    seeOff();
+  }
+}
+
+/**
+ * Where a sprite that came into `record` by its edge `from` goes when `record` is no more: straight
+ * on; where its own row or column holds nobody else, aside; kNone where there is nobody at all.
+ */
+uint32_t Pool::nextStop(uint32_t record, Edge from) const {
+  if (counts_.clients == 0) return Torus::kNone;
+  const Edge onward = opposite(from);
+  const Edge aside = onward == Edge::kLeft || onward == Edge::kRight ? Edge::kUp : Edge::kLeft;
+  for (const Edge edge : {onward, aside}) {
+    const uint32_t next = torus_.neighbor(record, edge);
+    if (next != record) return next;
+  }
+  return Torus::kNone;
+}
+
+/**
+ * Sends what waits for a leaver on its way. A neighbor takes it even over its mailbox's own bounds:
+ * the server has answered for these sprites already, and has the memory for them. New throws are
+ * what such a neighbor refuses until it has read on.
+ */
+void Pool::flyOn(Client* client) {
+  const uint32_t record = numberOf(client);
+  Mailbox& mailbox = client->mailbox;
+  uint32_t stops[4];
+  for (uint8_t edge = 0; edge < 4; ++edge) stops[edge] = nextStop(record, Edge{edge});
+  for (; mailbox.first != nullptr && flyBudget_ > 0; --flyBudget_) {
+    Sprite* sprite = mailbox.pop();
+    const uint32_t next = stops[static_cast<size_t>(sprite->from)];
+    if (next == Torus::kNone) {
+      counts_.mailboxBytes -= Sprite::cost(sprite->length);
+      --counts_.waiting;
+      ++counts_.lost;
+      Sprite::free(sprite);
+      continue;
+    }
+    clients_[next].mailbox.push(sprite);
+    ++counts_.flown;
+  }
+  for (const uint32_t next : stops) {
+    if (next == Torus::kNone) continue;
+    Client& neighbor = clients_[next];
+    if (neighbor.holder != PollHolder::kNobody && neighbor.mailbox.waiting > 0) {
+      answer(&neighbor, Remark::kNone);
+    }
+  }
+}
+
+// ---- Polling ------------------------------------------------------------------------------------
+
+Outcome Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token) {
+  Client* client = lookUp(id);
+  if (client == nullptr) return refuse(Outcome::kUnknownClient);
+  if (hold == kNoHold) hold = options_.hold;
+  if (hold > options_.hold || hold < std::min(kShortestHold, options_.hold)) {
+    return refuse(Outcome::kBadHold);
+  }
+  if (ack > client->mailbox.sent()) return refuse(Outcome::kAckAhead);
+  if (client->holder != PollHolder::kNobody) answer(client, Remark::kSuperseded);
+  acknowledge(client, ack);
+  client->holder = holder;
+  client->token = token;
+  ++counts_.parked;
+  ++counts_.polls;
+  if (client->mailbox.waiting > 0 || draining()) {
+    answer(client, Remark::kNone);
+  } else {
+    const uint32_t milliseconds = hold * 1000;
+    arm(numberOf(client), milliseconds + random(milliseconds / kJitterShare));
+  }
+  return Outcome::kOk;
+}
+
+void Pool::drop(const Id& id, PollHolder holder, uint32_t token) {
+  const uint32_t record = find(id);
+  if (record != kNoRecord) drop(record, holder, token);
+}
+
+void Pool::drop(uint32_t record, PollHolder holder, uint32_t token) {
+  Client& client = clients_[record];
+  if (!client.live || client.holder != holder || client.token != token) return;
+  client.holder = PollHolder::kNobody;
+  --counts_.parked;
+  arm(record, options_.lease * uint64_t{1000});
+}
+
+void Pool::acknowledge(Client* client, uint64_t ack) {
+  Mailbox& mailbox = client->mailbox;
+  while (mailbox.waiting > 0 && mailbox.acked() < ack) {
+    Sprite* sprite = mailbox.pop();
+    counts_.mailboxBytes -= Sprite::cost(sprite->length);
+    --counts_.waiting;
+    ++counts_.acked;
+    Sprite::free(sprite);
+  }
+}
+
+/** Writes the answer to a poll: every sprite in the mailbox, up to the byte bound. */
+std::string_view Pool::compose(Client* client, Remark remark) {
+  const Mailbox& mailbox = client->mailbox;
+  uint64_t sequence = mailbox.acked();
+  const Sprite* end = mailbox.first;
+  // A superseded poll's sprites go to the one that took its place.
+  for (size_t bytes = 0; end != nullptr && remark != Remark::kSuperseded; end = end->next) {
+    bytes += end->length;
+    if (bytes > options_.answerBytes && end != mailbox.first) break;
+    ++sequence;
+  }
+  body_ = "{\"seq\":";
+  append(&body_, sequence);
+  body_ += ",\"sprites\":[";
+  sequence = mailbox.acked();
+  for (const Sprite* sprite = mailbox.first; sprite != end && remark != Remark::kSuperseded;
+       sprite = sprite->next) {
+    if (sprite != mailbox.first) body_ += ',';
+    body_ += "{\"seq\":";
+    append(&body_, ++sequence);
+    body_ += ",\"from\":\"";
+    body_ += kFromNames[static_cast<size_t>(sprite->from)];
+    body_ += "\",\"sprite\":";
+    body_ += sprite->text();
+    body_ += '}';
+  }
+  body_ += ']';
+  if (remark == Remark::kSuperseded) body_ += ",\"superseded\":true";
+  if (draining()) {
+    body_ += ",\"retry\":";
+    append(&body_, (drainEnd_ > now_ ? drainEnd_ - now_ : 0) + random(drainWindow_ + 1));
+  }
+  body_ += '}';
+  client->mailbox.unsent = std::min<uint64_t>(mailbox.unsent, mailbox.sequence - sequence);
+  return body_;
+}
+
+/** Answers the parked poll of `client`, which is away from now on. */
+void Pool::answer(Client* client, Remark remark) {
+  const PollHolder holder = client->holder;
+  client->holder = PollHolder::kNobody;
+  --counts_.parked;
+  arm(numberOf(client), options_.lease * uint64_t{1000});
+  responders_[static_cast<size_t>(holder)]->answer(client->token, compose(client, remark));
+}
+
+// ---- Throwing -----------------------------------------------------------------------------------
+
+Outcome Pool::throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
+                          uint64_t now) {
+  if (find(id) == kNoRecord) return refuse(Outcome::kUnknownClient);
+  if (text.size() > options_.maxSprite) return refuse(Outcome::kSpriteTooLarge);
+  if (!isJsonObject(text.data(), text.size())) return refuse(Outcome::kBadSprite);
+  return throwChecked(id, edge, number, text, now);
+}
+
+Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
+                           uint64_t now) {
+  Client* client = lookUp(id);
+  const Outcome outcome =
+      client == nullptr ? Outcome::kUnknownClient : tryThrow(client, edge, number, text, now);
+  ++counts_.outcomes[static_cast<size_t>(outcome)];
+  return outcome;
+}
+
+Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text,
+                       uint64_t now) {
+  if (number != kNoNumber) {
+    if (seen(*client, number)) return Outcome::kDuplicate;
+    if (number + kNumberWindow <= client->newestNumber) return Outcome::kStaleNumber;
+  }
+  if (!allowedToThrow(client, now)) return Outcome::kTooManyThrows;
+  // A throw at a busy neighbor spends its allowance too: it costs the server as much.
+  spendThrow(client, now);
+
+  Client& neighbor = clients_[torus_.neighbor(numberOf(client), edge)];
+  const uint32_t cost = Sprite::cost(text.size());
+  // One that is leaving takes nothing new: what waits for it is just flying on.
+  if (!neighbor.live) return Outcome::kNeighborBusy;
+  if (neighbor.mailbox.waiting >= options_.mailboxSprites ||
+      neighbor.mailbox.bytes + cost > options_.mailboxBytes) {
+    return Outcome::kNeighborBusy;
+  }
+  if (counts_.mailboxBytes + cost > options_.mailboxMemory) return Outcome::kMailboxesFull;
+
+  neighbor.mailbox.push(Sprite::make(text, opposite(edge)));
+  if (number != kNoNumber) remember(client, number);
+  counts_.mailboxBytes += cost;
+  ++counts_.waiting;
+  ++counts_.thrown;
+  if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
+  answer(&neighbor, Remark::kNone);
+  return Outcome::kDelivered;
+}
+
+// The allowance is a token bucket kept as one number (GCRA: ITU-T I.371, annex A): the time at
+// which the bucket would be full again. A throw moves it by 1/rate, and is refused while it lies
+// further ahead than a burst.
+
+bool Pool::allowedToThrow(Client* client, uint64_t now) const {
+  if (options_.throwRate == 0) return true;
+  const uint64_t interval = 1000000 / options_.throwRate;
+  return client->nextThrow <= now + (options_.throwBurst - 1) * interval;
+}
+
+void Pool::spendThrow(Client* client, uint64_t now) {
+  if (options_.throwRate == 0) return;
+  client->nextThrow = std::max(client->nextThrow, now) + 1000000 / options_.throwRate;
+}
+
+// Throw numbers: the newest accepted one, and a bit for each of the 64 up to it.
+
+bool Pool::seen(const Client& client, uint64_t number) const {
+  if (number > client.newestNumber) return false;
+  const uint64_t age = client.newestNumber - number;
+  return age < kNumberWindow && (client.seenNumbers >> age & 1) != 0;
+}
+
+void Pool::remember(Client* client, uint64_t number) {
+  if (number > client->newestNumber) {
+    const uint64_t step = number - client->newestNumber;
+    client->seenNumbers = step < kNumberWindow ? client->seenNumbers << step : 0;
+    client->newestNumber = number;
+  }
+  client->seenNumbers |= uint64_t{1} << (client->newestNumber - number);
+}
+
+// ---- Time ---------------------------------------------------------------------------------------
+
+bool Pool::tick(uint64_t now) {
+  now_ = now;
+  flyBudget_ = kFlyBudget;
+  seeOff();
+  const bool swept =
+      wheel_.sweep(tickAt(now), kTickBudget, [this](uint32_t record) { fire(record); });
+  return swept && leaving_.empty();
+}
+
+void Pool::fire(uint32_t record) {
+  Client& client = clients_[record];
+  if (client.holder != PollHolder::kNobody) {
+    ++counts_.pings;
+    answer(&client, Remark::kNone);
+  } else {
+    ++counts_.expired;
+    remove(&client);
+  }
+}
+
+void Pool::drain(uint32_t window) {
+  drainWindow_ = window;
+  drainEnd_ = now_ + window + 1;
+  for (uint32_t record = 0; record < used_; ++record) {
+    if (clients_[record].holder != PollHolder::kNobody) arm(record, random(window));
+  }
+}
+
+bool Pool::place(const Id& id, Place* place) const {
+  const uint32_t record = find(id);
+  if (record == kNoRecord) return false;
+  *place = torus_.place(record);
+  return true;
+}
+
+}  // namespace server

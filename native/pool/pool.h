@@ -1,0 +1,244 @@
+// The clients: who is in the torus, what waits for them, and until when.
+//
+// One record a client, in an array reserved at the start and touched only as it fills:
+//
+//   record n   [ id │ mailbox │ throw numbers seen │ throw allowance │ parked poll ]
+//   torus      [ links of node n ]        wheel [ the one timer of n: hold or lease ]
+//
+// Lifecycle of a client:
+//
+//   join ──▶ away ──poll, nothing waits──▶ parked ──sprite, hold over, superseded──▶ away ─┐
+//             ▲  └──poll, sprites wait: answered at once, stays away                       │
+//             └────────────────────────────────────────────────────────────────────────────┘
+//            away for `lease` seconds, or leave ──▶ leaving: unknown, and its sprites fly on, some
+//            thousands from tick to tick ──▶ gone: out of the torus, its record free
+//
+// So a client has one timer at any moment: its hold while parked, its lease while away. A parked
+// poll is known by its responder and a token of the responder's; what carries it (the front door's
+// connections or Node's HTTP server) is no business of this file.
+//
+// The law it keeps, at every return: thrown = acked + waiting + lost.
+//
+// Cost: 88 bytes a record, 12 for its timer, 24 in the torus. A throw touches two records and two
+// links, and allocates once for the sprite. Rejected: an object per parked poll (that is what this
+// program exists to avoid), one allocation per client (no locality, 16 bytes of allocator each).
+#ifndef SPRITES_POOL_H_
+#define SPRITES_POOL_H_
+
+#include <cstdint>
+#include <deque>
+#include <random>
+#include <string>
+#include <string_view>
+
+#include "id.h"
+#include "mailbox.h"
+#include "reserve.h"
+#include "torus.h"
+#include "wheel.h"
+
+namespace server {
+
+/** What became of a request. The order is the order of `outcomes` in JavaScript. */
+enum class Outcome : uint8_t {
+  kOk,
+  kDelivered,
+  kQueued,
+  kDuplicate,
+  kUnknownClient,
+  kTorusFull,
+  kDraining,
+  kAckAhead,
+  kBadHold,
+  kBadSprite,
+  kSpriteTooLarge,
+  kStaleNumber,
+  kTooManyThrows,
+  kNeighborBusy,
+  kMailboxesFull,
+  kTooManyJoins,
+};
+constexpr size_t kOutcomes = 16;
+
+/** A poll without `hold`, a throw without `n`. */
+constexpr uint32_t kNoHold = 0;
+constexpr uint64_t kNoNumber = UINT64_MAX;
+
+/** The shortest hold a client may ask for, in seconds. */
+constexpr uint32_t kShortestHold = 5;
+
+/** Milliseconds of one tick of the wheel: a hold or a lease ends up to three of them late. */
+constexpr uint32_t kTickMilliseconds = 100;
+
+/** Takes the answer of a parked poll to its client. */
+class PollResponder {
+ public:
+  virtual ~PollResponder() = default;
+
+  /**
+   * Writes one poll's answer, the JSON text `body`, which lives only for the call. The poll is
+   * parked no more. Must not call Pool.
+   */
+  virtual void answer(uint32_t token, std::string_view body) = 0;
+};
+
+/** The carriers there are; a record keeps the number of its poll's. */
+enum class PollHolder : uint8_t { kNobody, kDoor, kNode };
+
+struct PoolOptions {
+  uint32_t capacity;        // clients
+  uint32_t hold;            // seconds
+  uint32_t lease;           // seconds
+  uint32_t maxSprite;       // bytes of JSON text
+  uint32_t mailboxSprites;  // sprites waiting for one client
+  uint32_t mailboxBytes;    // bytes waiting for one client, by Sprite::cost
+  uint64_t mailboxMemory;   // bytes waiting in all
+  uint32_t answerBytes;     // sprite text in one answer; at least one sprite always goes
+  uint32_t throwRate;       // throws a second and client, 0: any number
+  uint32_t throwBurst;      // throws at once, after a rest
+};
+
+struct Counts {
+  uint64_t joined, left, expired;
+  uint64_t thrown, acked, lost;  // thrown = acked + waiting + lost
+  uint64_t waiting, mailboxBytes;
+  uint64_t flown;  // times a sprite flew on because its receiver had left
+  uint64_t polls, pings;
+  uint64_t outcomes[kOutcomes];
+  uint32_t clients, parked;
+};
+
+class Pool {
+ public:
+  /** `now`: milliseconds of the clock that tick will be given. Throws std::bad_alloc. */
+  Pool(const PoolOptions& options, uint64_t now);
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /** Registers who takes the answers of polls held by `holder`; not owned. */
+  void setResponder(PollHolder holder, PollResponder* responder);
+
+  /** Gives a newcomer a place in the torus and its id. kOk, kTorusFull or kDraining. */
+  Outcome join(Id* id);
+
+  /** Counts a request that somebody before the pool refuses for `reason`, and gives that back. */
+  Outcome refuse(Outcome reason);
+
+  /**
+   * Frees the sprites up to `ack`, then answers with those above it, or parks the poll for `hold`
+   * seconds. kOk: the responder has been or will be given the answer under `token`, once.
+   * kUnknownClient, kBadHold and kAckAhead change nothing and call nobody.
+   */
+  Outcome poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token);
+
+  /** The responder lost the connection of the poll parked under `token`, if it still is. */
+  void drop(const Id& id, PollHolder holder, uint32_t token);
+
+  /** The same by record number, for a responder that remembers only that. */
+  void drop(uint32_t record, PollHolder holder, uint32_t token);
+
+  /** The record of a client's id, for a later drop; kNoRecord when there is none. */
+  uint32_t find(const Id& id) const;
+  static constexpr uint32_t kNoRecord = UINT32_MAX;
+
+  /**
+   * Throws a sprite over an edge to the neighbor there. `number` is the thrower's own counter or
+   * kNoNumber; `now` any clock in microseconds that never goes back.
+   */
+  Outcome throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
+                      uint64_t now);
+
+  /** The same with a `text` that has been found a sprite, of a size that is allowed. */
+  Outcome throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
+                       uint64_t now);
+
+  /** Ends a client's stay: its sprites fly on. Leaving twice is leaving. */
+  void leave(const Id& id);
+
+  /** Lets those who are leaving leave, however long it takes: the end, before the state is saved.
+   */
+  void seeAllOff();
+
+  /** A client's place; false when there is no such client. */
+  bool place(const Id& id, Place* place) const;
+
+  /**
+   * Lets holds and leases end that are due at `now`, in milliseconds of a clock that never goes
+   * back, and sprites fly on that have waited for it. Returns false when there is more to do than
+   * one turn of the loop should: call again soon.
+   */
+  bool tick(uint64_t now);
+
+  /**
+   * Begins the end: answers every parked poll within `window` milliseconds, each at a moment of its
+   * own. From now on joins are refused, polls are answered at once, and every answer says to come
+   * back after the window, spread over a second one so that the returning do not arrive as a herd.
+   */
+  void drain(uint32_t window);
+
+  bool draining() const { return drainEnd_ != 0; }
+
+  const Counts& counts() const { return counts_; }
+  const Torus& torus() const { return torus_; }
+  const PoolOptions& options() const { return options_; }
+
+ private:
+  friend class SnapshotAccess;
+
+  struct Client {
+    Id id;
+    Mailbox mailbox;
+    uint64_t newestNumber;  // the highest n of an accepted throw
+    uint64_t seenNumbers;   // bit i: newestNumber - i was accepted
+    uint64_t nextThrow;     // when the allowance is whole again, microseconds (GCRA)
+    uint32_t token;         // of the parked poll; of a free record: the next free one + 1
+    PollHolder holder;
+    bool live;
+  };
+  static_assert(sizeof(Client) == 88, "the memory figures in README count on it");
+
+  /** What else an answer says. */
+  enum class Remark { kNone, kSuperseded };
+
+  Client* lookUp(const Id& id);
+  uint32_t numberOf(const Client* client) const { return client - clients_.data(); }
+  uint32_t tickAt(uint64_t milliseconds) const;
+  void arm(uint32_t record, uint64_t milliseconds);
+  void acknowledge(Client* client, uint64_t ack);
+  std::string_view compose(Client* client, Remark remark);
+  void answer(Client* client, Remark remark);
+  bool allowedToThrow(Client* client, uint64_t now) const;
+  void spendThrow(Client* client, uint64_t now);
+  bool seen(const Client& client, uint64_t number) const;
+  void remember(Client* client, uint64_t number);
+  Outcome tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text, uint64_t now);
+  uint32_t nextStop(uint32_t record, Edge from) const;
+  void flyOn(Client* client);
+  void remove(Client* client);
+  void seeOff();
+  void fire(uint32_t record);
+  uint32_t random(uint32_t below);
+
+  const PoolOptions options_;
+  Reserved<Client> clients_;
+  Torus torus_;
+  Wheel wheel_;
+  IdMaker ids_;
+  std::minstd_rand random_;
+  PollResponder* responders_[3] = {};
+  std::string body_;  // the answer being composed; its capacity stays
+  Counts counts_ = {};
+  std::deque<uint32_t> leaving_;  // records whose sprites are flying on; not yet free
+  uint32_t flyBudget_;            // sprites that may before the next tick
+  const uint64_t start_;          // milliseconds
+  uint64_t now_;                  // milliseconds, of the last tick
+  uint32_t used_ = 0;             // records ever used
+  uint32_t freeRecord_ = 0;       // the first free one among them + 1
+  uint64_t drainEnd_ = 0;         // milliseconds; 0: not draining
+  uint32_t drainWindow_ = 0;      // milliseconds
+};
+
+}  // namespace server
+
+#endif  // SPRITES_POOL_H_

@@ -1,0 +1,72 @@
+// Arrays that are reserved whole at start and touched only as they fill.
+//
+// The tables of the server are sized once, for the capacity the operator asked for. Taking that
+// much address space from the kernel costs nothing; a page becomes resident memory when something
+// is first written to it. So an idle server with room for a million clients stays small, nothing
+// is allocated, moved or copied while it serves, and an element's address never changes.
+//
+//     Reserved<Node>   [ used | used | touched by nobody: no memory yet . . . . . . . . ]
+//                      0                                                       size()
+//
+// The memory comes zero-filled, so a table that is numbered to read zero as "nothing" needs no
+// pass to initialise it, which would touch every page.
+//
+// Rejected: std::vector with reserve() (its allocator may touch or commit, and growing needs
+// size bookkeeping that none of the tables wants), calloc (the same pages, by the allocator's
+// grace), growing by chunks (a second load on every access).
+#ifndef SPRITES_RESERVE_H_
+#define SPRITES_RESERVE_H_
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+namespace server {
+
+/**
+ * An array of `size()` elements, all zero bytes until written. It owns its mapping; elements are
+ * never constructed or destroyed. An index out of bounds is the caller's fault and undefined.
+ */
+template <typename T>
+class Reserved {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                "elements are born of zero bytes and never destroyed");
+
+ public:
+  /** Reserves address space for `size` elements; throws std::bad_alloc when there is none. */
+  explicit Reserved(size_t size) : size_(size) {
+    if (size > (SIZE_MAX >> 1) / sizeof(T)) throw std::bad_alloc();
+    void* memory = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    data_ = static_cast<T*>(memory);
+  }
+
+  ~Reserved() { munmap(data_, bytes()); }
+
+  Reserved(const Reserved&) = delete;
+  Reserved& operator=(const Reserved&) = delete;
+
+  T& operator[](size_t index) { return data_[index]; }
+  const T& operator[](size_t index) const { return data_[index]; }
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+
+  /** Elements there is room for. */
+  size_t size() const { return size_; }
+
+ private:
+  /** Bytes mapped: never none, which mmap would refuse. */
+  size_t bytes() const { return size_ == 0 ? 1 : size_ * sizeof(T); }
+
+  size_t size_;
+  T* data_;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_RESERVE_H_

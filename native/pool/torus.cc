@@ -1,0 +1,380 @@
+// See torus.h for the grid, the thread on the screw, the holes, and why the steps below are enough.
+#include "torus.h"
+
+#include <cmath>
+#include <cstring>
+#include <new>
+
+namespace server {
+
+namespace {
+
+// A square root of a 32-bit number is exact enough in a double never to round up to the next root.
+uint32_t isqrt(uint32_t number) {
+  return static_cast<uint32_t>(std::sqrt(static_cast<double>(number)));
+}
+
+// Blocks that cover a grid of `capacity` slots: the grid is at most a square of this side.
+size_t blocksFor(uint32_t capacity) {
+  size_t side = capacity == 0 ? 0 : isqrt(capacity - 1) + 1;
+  size_t blocks = (side + 3) / 4;
+  return blocks * blocks;
+}
+
+uint32_t checkedCapacity(uint32_t capacity) {
+  if (capacity > Torus::kMaxCapacity) throw std::bad_alloc();
+  return capacity;
+}
+
+}  // namespace
+
+Torus::Torus(uint32_t capacity)
+    : capacity_(checkedCapacity(capacity)),
+      extent_(extentOf(0)),
+      nodes_(capacity),
+      grid_(capacity),
+      holes_(blocksFor(capacity)),
+      blockHole_(blocksFor(capacity)) {}
+
+unsigned Torus::join(uint32_t node) {
+  uint32_t slot;
+  if (holeCount_ > 0) {
+    slot = holes_[holeCount_ - 1];
+    fillHole(slot);
+  } else {
+    slot = opened_;
+    resize(opened_ + 1);
+  }
+  seat(node, slot);
+  weave(node);
+  splitLines();
+  ++size_;
+  return settle(node, kNone);
+}
+
+unsigned Torus::leave(uint32_t node) {
+  uint32_t slot = this->slot(node);
+  uint32_t last = opened_ - 1;
+  uint32_t moved = kNone;
+  splice(node);
+  grid_[slot] = 0;
+  if (slot == last) {
+    shrink();
+  } else if (!hasHole(blockOf(slot))) {
+    digHole(slot);
+  } else {
+    moved = grid_[last] - 1;
+    splice(moved);
+    grid_[last] = 0;
+    // Before the grid shrinks: it could shrink past the slot.
+    seat(moved, slot);
+    weave(moved);
+    shrink();
+  }
+  --size_;
+  unsigned touched = settle(node, moved);
+  nodes_[node] = Node{};
+  return touched;
+}
+
+Place Torus::place(uint32_t node) const {
+  return {nodes_[node].row, nodes_[node].column, rows(), columns()};
+}
+
+uint32_t Torus::slot(uint32_t node) const { return slotAt(nodes_[node].row, nodes_[node].column); }
+
+// ---- the grid: slots, lines and their lengths ----
+
+uint32_t Torus::slotAt(uint32_t row, uint32_t column) {
+  return column > row ? column * column + row : row * row + row + column;
+}
+
+/** The extent of a grid of so many slots. It ends right before the slot of that number. */
+Torus::Extent Torus::extentOf(uint32_t opened) {
+  uint32_t side = isqrt(opened);
+  uint32_t over = opened - side * side;
+  if (over < side) return {kColumn, over, {side, side}};
+  return {kRow, over - side, {side, side + 1}};
+}
+
+Torus::Cell Torus::cellOf(uint32_t slot) {
+  Extent extent = extentOf(slot);
+  uint32_t line = extent.lines[extent.filling];
+  return extent.filling == kRow ? Cell{line, extent.part} : Cell{extent.part, line};
+}
+
+uint32_t Torus::blockOf(uint32_t slot) {
+  Cell cell = cellOf(slot);
+  return slotAt(cell.row / 4, cell.column / 4);
+}
+
+/** The slot after the last one of a line, as the grid has it when the line is complete. */
+uint32_t Torus::lineEnd(Axis axis, uint32_t line) {
+  return axis == kRow ? (line + 1) * (line + 1) : line * line + line;
+}
+
+/** A line that is a cycle of its own hangs again when fewer slots than this are opened. */
+uint32_t Torus::hangsBelow(Axis axis, uint32_t line) {
+  uint32_t length = axis == kRow ? line + 1 : line;
+  return lineEnd(axis, line) - length / 4;
+}
+
+uint32_t Torus::lines(Axis axis) const {
+  if (opened_ == 0) return 0;
+  return extent_.lines[axis] + (extent_.filling == axis && extent_.part > 0);
+}
+
+/** How many slots of a line are opened; none, if the line is not. */
+uint32_t Torus::lineLength(Axis axis, uint32_t line) const {
+  uint32_t full = extent_.lines[axis ^ 1];
+  if (extent_.filling == axis) {
+    return line < extent_.lines[axis] ? full : line == extent_.lines[axis] ? extent_.part : 0;
+  }
+  return line < extent_.lines[axis] ? full + (line < extent_.part) : 0;
+}
+
+/** The node at a position of a line plus one, or zero. */
+uint32_t Torus::at(Axis axis, uint32_t line, uint32_t position) const {
+  return grid_[axis == kRow ? slotAt(line, position) : slotAt(position, line)];
+}
+
+// The searches below end within three steps, or a few more while a slot is empty in mid-step. They
+// return a node plus one, or zero for an empty line.
+
+uint32_t Torus::lastBelow(Axis axis, uint32_t line, uint32_t position) const {
+  while (position > 0) {
+    if (uint32_t found = at(axis, line, --position)) return found;
+  }
+  return 0;
+}
+
+uint32_t Torus::lastOf(Axis axis, uint32_t line) const {
+  return lastBelow(axis, line, lineLength(axis, line));
+}
+
+/** The node before a position in its cycle; the node at the position, if it is alone there. */
+uint32_t Torus::before(Axis axis, uint32_t line, uint32_t position) const {
+  if (uint32_t found = lastBelow(axis, line, position)) return found - 1;
+  // The first of a line. Before it is the end of the line that shares its cycle, if there is one:
+  // of the last line of its own for a hanging line, and the other way round.
+  uint32_t found = 0;
+  if (line == own_[axis]) found = lastOf(axis, line - 1);
+  if (line + 1 == own_[axis]) found = lastOf(axis, line + 1);
+  if (found == 0) found = lastOf(axis, line);
+  return found - 1;
+}
+
+/** Opens or closes slots at the end of the grid. */
+void Torus::resize(uint32_t opened) {
+  opened_ = opened;
+  extent_ = extentOf(opened);
+}
+
+// ---- the links ----
+
+uint32_t Torus::previous(Axis axis, uint32_t node) const {
+  return nodes_[node].link[backward(axis)] - 1;
+}
+
+uint32_t Torus::next(Axis axis, uint32_t node) const {
+  return nodes_[node].link[forward(axis)] - 1;
+}
+
+/** Makes `to` follow `from` along an axis. */
+void Torus::bind(Axis axis, uint32_t from, uint32_t to) {
+  nodes_[from].link[forward(axis)] = to + 1;
+  nodes_[to].link[backward(axis)] = from + 1;
+}
+
+/** The same, within a step: on the account of law 2. */
+void Torus::link(Axis axis, uint32_t from, uint32_t to) {
+  touch(from);
+  touch(to);
+  bind(axis, from, to);
+}
+
+/** Puts a node into an empty slot of the grid, without links yet. */
+void Torus::seat(uint32_t node, uint32_t slot) {
+  Cell cell = cellOf(slot);
+  nodes_[node].row = static_cast<uint16_t>(cell.row);
+  nodes_[node].column = static_cast<uint16_t>(cell.column);
+  grid_[slot] = node + 1;
+}
+
+/** Takes a node out of both its cycles. */
+void Torus::splice(uint32_t node) {
+  for (Axis axis : kAxes) {
+    link(axis, previous(axis, node), next(axis, node));
+  }
+}
+
+/** Puts a seated node into both its cycles. */
+void Torus::weave(uint32_t node) {
+  for (Axis axis : kAxes) {
+    uint32_t line = axis == kRow ? nodes_[node].row : nodes_[node].column;
+    uint32_t position = axis == kRow ? nodes_[node].column : nodes_[node].row;
+    uint32_t from = before(axis, line, position);
+    uint32_t to = from == node ? node : next(axis, from);
+    link(axis, from, node);
+    link(axis, node, to);
+  }
+}
+
+/** Exchanges what follows the ends of a line and of the line before it: splits them, or joins. */
+void Torus::cross(Axis axis, uint32_t line) {
+  uint32_t end = lastOf(axis, line);
+  uint32_t base = lastOf(axis, line - 1);
+  if (end == 0 || base == 0) return;
+  uint32_t afterEnd = next(axis, end - 1);
+  uint32_t afterBase = next(axis, base - 1);
+  link(axis, end - 1, afterBase);
+  link(axis, base - 1, afterEnd);
+}
+
+/** Splits off the hanging line of each axis that is complete. */
+void Torus::splitLines() {
+  for (Axis axis : kAxes) {
+    while (opened_ >= lineEnd(axis, own_[axis])) cross(axis, own_[axis]++);
+  }
+}
+
+/** Hangs the last line of each axis on the one before it again, if too little of it is left. */
+void Torus::hangLines() {
+  for (Axis axis : kAxes) {
+    while (own_[axis] > 1 && opened_ < hangsBelow(axis, own_[axis] - 1)) cross(axis, --own_[axis]);
+  }
+}
+
+/** Closes the empty slots at the end of the grid. */
+void Torus::shrink() {
+  uint32_t opened = opened_;
+  while (opened > 0 && grid_[opened - 1] == 0) {
+    --opened;
+    if (isHole(opened)) fillHole(opened);
+  }
+  resize(opened);
+  hangLines();
+}
+
+// ---- the holes ----
+
+bool Torus::hasHole(uint32_t block) const { return blockHole_[block] != 0; }
+
+bool Torus::isHole(uint32_t slot) const {
+  uint32_t index = blockHole_[blockOf(slot)];
+  return index != 0 && holes_[index - 1] == slot;
+}
+
+void Torus::digHole(uint32_t slot) {
+  holes_[holeCount_++] = slot;
+  blockHole_[blockOf(slot)] = holeCount_;
+}
+
+void Torus::fillHole(uint32_t slot) {
+  uint32_t& index = blockHole_[blockOf(slot)];
+  // The last hole of the list takes its place in it.
+  uint32_t last = holes_[--holeCount_];
+  holes_[index - 1] = last;
+  blockHole_[blockOf(last)] = index;
+  index = 0;
+}
+
+// ---- a saved torus ----
+
+bool Torus::restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
+                    size_t count) {
+  clear();
+  if (accept(opened, ownRows, ownColumns, seats, count)) return true;
+  clear();
+  return false;
+}
+
+bool Torus::accept(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
+                   size_t count) {
+  if (opened > capacity_ || count > opened) return false;
+  resize(opened);
+  if (!canOwn(kRow, ownRows) || !canOwn(kColumn, ownColumns)) return false;
+  own_[kRow] = ownRows;
+  own_[kColumn] = ownColumns;
+  for (size_t i = 0; i < count; ++i) {
+    if (seats[i].node >= capacity_ || seats[i].slot >= opened) return false;
+    // A node seated already is found in its slot; any other has the place of zeroed memory.
+    if (grid_[seats[i].slot] != 0 || grid_[slot(seats[i].node)] == seats[i].node + 1) return false;
+    seat(seats[i].node, seats[i].slot);
+  }
+  if (opened > 0 && grid_[opened - 1] == 0) return false;
+  for (uint32_t slot = 0; slot < opened; ++slot) {
+    if (grid_[slot] != 0) continue;
+    if (hasHole(blockOf(slot))) return false;
+    digHole(slot);
+  }
+  size_ = static_cast<uint32_t>(count);
+  for (Axis axis : kAxes) weaveAll(axis);
+  return true;
+}
+
+/** Tells whether so many lines can be cycles of their own while `opened_` slots are opened. */
+bool Torus::canOwn(Axis axis, uint32_t own) const {
+  uint32_t all = opened_ == 0 ? 1 : lines(axis);
+  if (own == all) return all == 1 || opened_ >= hangsBelow(axis, all - 1);
+  return own > 0 && own + 1 == all && opened_ < lineEnd(axis, all - 1);
+}
+
+/** Sets every link of an axis from the grid. */
+void Torus::weaveAll(Axis axis) {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  for (uint32_t line = 0; line < lines(axis); ++line) {
+    if (line < own_[axis]) first = 0;
+    uint32_t length = lineLength(axis, line);
+    for (uint32_t position = 0; position < length; ++position) {
+      uint32_t node = at(axis, line, position);
+      if (node == 0) continue;
+      if (first == 0) first = last = node;
+      bind(axis, last - 1, node - 1);
+      bind(axis, node - 1, first - 1);
+      last = node;
+    }
+  }
+}
+
+void Torus::clear() {
+  for (uint32_t slot = 0; slot < opened_; ++slot) {
+    if (grid_[slot] != 0) nodes_[grid_[slot] - 1] = Node{};
+    grid_[slot] = 0;
+  }
+  while (holeCount_ > 0) fillHole(holes_[holeCount_ - 1]);
+  size_ = 0;
+  own_[kRow] = own_[kColumn] = 1;
+  resize(0);
+}
+
+// ---- the account of law 2 ----
+
+/** Remembers a node's links before the step first sets one of them. */
+void Torus::touch(uint32_t node) {
+  for (unsigned i = 0; i < touchedCount_; ++i) {
+    if (touched_[i].node == node) return;
+  }
+  Touched& touched = touched_[touchedCount_++];
+  touched.node = node;
+  std::memcpy(touched.link, nodes_[node].link, sizeof touched.link);
+}
+
+/** Ends a step: counts the nodes other than its subject that moved or have a link changed. */
+unsigned Torus::settle(uint32_t subject, uint32_t moved) {
+  unsigned count = 0;
+  for (unsigned i = 0; i < touchedCount_; ++i) {
+    const Touched& touched = touched_[i];
+    if (touched.node == subject) continue;
+    bool changed = std::memcmp(touched.link, nodes_[touched.node].link, sizeof touched.link) != 0;
+    count += changed || touched.node == moved;
+  }
+  touchedCount_ = 0;
+  touches_.steps += 1;
+  touches_.total += count;
+  if (count > touches_.most) touches_.most = count;
+  return count;
+}
+
+}  // namespace server

@@ -1,0 +1,110 @@
+#include "relay.h"
+
+#include "door/json_reader.h"
+
+namespace server {
+
+void RelayHandler::add(const RelayFrame& frame, std::string_view text) {
+  outgoing().append(reinterpret_cast<const char*>(&frame), sizeof frame);
+  outgoing().append(text);
+}
+
+void RelayHandler::receive(std::string_view bytes) {
+  replies_.feed(bytes, [this](std::string_view all) {
+    size_t taken = 0;
+    for (; all.size() - taken >= sizeof(RelayReply); taken += sizeof(RelayReply)) {
+      RelayReply reply;
+      memcpy(&reply, all.data() + taken, sizeof reply);
+      const bool ofScript = reply.ticket.connection == kScriptConnection;
+      (ofScript ? script_ : front_)(reply.ticket, reply.outcome, reply.id);
+    }
+    return taken;
+  });
+}
+
+std::optional<Outcome> RelayHandler::join(Ticket ticket, const Address& address, Id*) {
+  add({.length = 0,
+       .ticket = ticket,
+       .route = Route::kJoin,
+       .edge = {},
+       .unused = 0,
+       .number = kNoNumber,
+       .address = address,
+       .id = {}},
+      {});
+  return std::nullopt;
+}
+
+std::optional<Outcome> RelayHandler::leave(Ticket ticket, const Id& id) {
+  add({.length = 0,
+       .ticket = ticket,
+       .route = Route::kLeave,
+       .edge = {},
+       .unused = 0,
+       .number = kNoNumber,
+       .address = {},
+       .id = id},
+      {});
+  return std::nullopt;
+}
+
+std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const HotRequest& request,
+                                                 std::string_view text) {
+  return throwSprite(ticket, request.id, request.edge,
+                     request.hasNumber ? request.number : kNoNumber, text);
+}
+
+std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const Id& id, Edge edge,
+                                                 uint64_t number, std::string_view text) {
+  // What is no sprite needs no way to the main process, which then need not look again.
+  if (text.size() > maxSprite_) return refuse(Outcome::kSpriteTooLarge);
+  if (!isJsonObject(text.data(), text.size())) return refuse(Outcome::kBadSprite);
+  add({.length = static_cast<uint32_t>(text.size()),
+       .ticket = ticket,
+       .route = Route::kThrow,
+       .edge = edge,
+       .unused = 0,
+       .number = number,
+       .address = {},
+       .id = id},
+      text);
+  return std::nullopt;
+}
+
+void RelayServer::receive(std::string_view bytes) {
+  frames_.feed(bytes, [this](std::string_view all) {
+    size_t taken = 0;
+    while (all.size() - taken >= sizeof(RelayFrame)) {
+      RelayFrame frame;
+      memcpy(&frame, all.data() + taken, sizeof frame);
+      if (all.size() - taken - sizeof frame < frame.length) break;
+      const RelayReply reply = serve(frame, all.substr(taken + sizeof frame, frame.length));
+      outgoing().append(reinterpret_cast<const char*>(&reply), sizeof reply);
+      taken += sizeof frame + frame.length;
+    }
+    return taken;
+  });
+}
+
+RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
+  RelayReply reply = {.ticket = frame.ticket, .outcome = Outcome::kOk, .unused = {}, .id = {}};
+  switch (frame.route) {
+    case Route::kJoin:
+      reply.outcome = limits_->join(frame.address, clock_() / 1000)
+                          ? pool_->join(&reply.id)
+                          : pool_->refuse(Outcome::kTooManyJoins);
+      break;
+    case Route::kThrow:
+      reply.outcome = pool_->throwChecked(frame.id, frame.edge, frame.number, text, clock_());
+      break;
+    case Route::kLeave:
+      pool_->leave(frame.id);
+      break;
+    case Route::kPoll:  // never crosses: polls are parked where the pool is
+      reply.outcome = Outcome::kUnknownClient;
+      break;
+  }
+  return reply;
+}
+
+}  // namespace server

@@ -1,0 +1,817 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t from 'tap';
+
+import { cmakeBuild, missing, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
+import { Probe } from '../support/cpp-probe.js';
+import { FaultProxy } from '../support/cpp-proxy.js';
+import { ServerProcess } from '../support/cpp-server.js';
+import { problem, Stub } from '../support/cpp-stub.js';
+import { shown } from '../support/readme.js';
+
+/**
+ * The C++ client against the running server, with faults in between. Everything runs three times:
+ * built by g++ with a thread of the client's own, by clang++ with AddressSanitizer in the caller's
+ * loop, by clang++ with ThreadSanitizer with a thread again. SPRITES_CPP_BUILDS names a folder that
+ * keeps the builds from run to run; without it they are made in a temporary one.
+ */
+
+const SOURCE = 'native/client';
+const VECTORS = join(ROOT, 'test/vectors/sprites.json');
+const lacking = missing({
+  programs: ['cmake', 'g++', 'clang++', 'pkg-config'],
+  packages: ['libcurl']
+});
+
+t.setTimeout(900_000);
+t.jobs = 2;
+
+/** A sprite that can be told from all others. */
+let made = 0;
+const sprite = (more = {}) => ({
+  id: `s${++made}`,
+  picture: 'ball',
+  at: 0.5,
+  speed: [1, 0],
+  ...more
+});
+
+const ids = (sprites) => sprites.map(({ id }) => id);
+const isTaken = ({ outcome }) => outcome === 'delivered' || outcome === 'queued';
+
+t.test('g++, a thread of its own', { skip: lacking }, (t) => everything(t, 'gcc', []));
+t.test("AddressSanitizer, the caller's loop", { skip: lacking }, (t) =>
+  everything(t, 'asan', ['--loop'])
+);
+t.test('ThreadSanitizer, a thread of its own', { skip: lacking }, (t) => everything(t, 'tsan', []));
+
+async function everything(t, preset, mode) {
+  const build = await cmakeBuild({
+    source: SOURCE,
+    preset,
+    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), preset)
+  });
+  const probe = (t, server, ...args) =>
+    new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
+
+  t.test('what needs no server', async (t) => {
+    const said = await tool(join(build, 'sprites_unit'), [VECTORS]);
+    t.match(said, /^[0-9]+ checks, 0 failed/);
+  });
+
+  t.test('two clients throw to each other, byte for byte, each sprite once', async (t) => {
+    const server = await ServerProcess.start(t, { 'throw-rate': 0 });
+    const one = probe(t, server.url);
+    await one.state('online');
+    const two = probe(t, server.url);
+    await two.state('online');
+    const odd = sprite({ name: 'é " \\ 🚀', unknown: { a: [1, null] } });
+    t.match(await one.throw('a', 'left', odd), { outcome: /delivered|queued/, yours: false });
+    t.strictSame(await two.sprite(), { event: 'sprite', edge: 'right', sprite: odd });
+    await two.throw('b', 'left', sprite());
+    t.equal((await one.sprite()).edge, 'right');
+    for (let i = 0; i < 60; i++) one.say('throw', `n${i}`, 'left', JSON.stringify(sprite({ i })));
+    await server.until(({ acked }) => acked === 62);
+    t.equal(new Set(ids(two.caught)).size, 61);
+    t.equal(two.caught.length, 61);
+    await one.until(() => one.results.length === 61, { all: true });
+    t.ok(one.results.every(isTaken));
+    t.equal((await two.counts()).repeats, 0, 'each poll acked what had come');
+    await one.leave();
+    await two.leave();
+    t.match(await server.status(), { clients: 0, thrown: 62, acked: 62, flown: 0, left: 2 });
+  });
+
+  t.test('a client alone catches what it throws, by the other edge', async (t) => {
+    const server = await ServerProcess.start(t);
+    const one = probe(t, server.url);
+    for (const [off, by] of [
+      ['left', 'right'],
+      ['right', 'left'],
+      ['up', 'down'],
+      ['down', 'up']
+    ]) {
+      one.say('throw', off, off, JSON.stringify(sprite()));
+      t.equal((await one.sprite()).edge, by);
+    }
+    await one.leave();
+    t.match(await server.status(), { clients: 0, thrown: 4, acked: 4, lost: 0 });
+  });
+
+  t.test('a throw whose answer is lost is sent again, and taken once', async (t) => {
+    const { server, proxy, one, two } = await pair(t);
+    const lost = proxy.swallow(/^POST \/throw/);
+    const thrown = sprite();
+    const result = await one.throw('a', 'left', thrown);
+    await lost;
+    t.match(result, { outcome: 'queued', repeated: true, yours: false });
+    t.strictSame((await two.sprite()).sprite, thrown);
+    t.match(await server.until(({ acked }) => acked === 1), { thrown: 1, duplicates: 1 });
+    const [first, second] = proxy.requests.filter((line) => line.includes('/throw/'));
+    t.equal(second, first, 'the same number, from the same place');
+    t.equal((await one.counts()).resent, 1);
+    await two.leave();
+    await one.leave();
+  });
+
+  t.test('an answer to a poll that is lost comes again, and is handed over once', async (t) => {
+    const { server, proxy, one, two } = await pair(t, { lossy: 'two' });
+    const lost = proxy.swallow(/^GET \/poll/);
+    await one.throw('a', 'left', sprite());
+    await lost;
+    await two.sprite();
+    await server.until(({ acked }) => acked === 1);
+    t.equal(two.caught.length, 1);
+    t.equal((await two.counts()).joins, 1, 'the place was kept');
+    await two.leave();
+    await one.leave();
+  });
+
+  t.test('connections are cut again and again, and no sprite is lost or doubled', async (t) => {
+    const { server, proxy, one, two } = await pair(t, { both: true, options: { lease: 60 } });
+    const total = 120;
+    for (let i = 0; i < total; i++) {
+      one.say('throw', `t${i}`, 'left', JSON.stringify({ id: `c${i}` }));
+      if (i % 20 === 10) {
+        await sleep(20);
+        proxy.cut();
+      }
+      // What comes back is thrown again, as a desktop would.
+      const result = await one.until((event) => event.event === 'result', {});
+      if (!result.taken || result.yours) i -= 1;
+    }
+    const results = one.results.filter(({ taken }) => taken);
+    t.equal(results.filter(isTaken).length, total, 'thrown until taken');
+    t.equal(results.filter(({ outcome }) => outcome === 'unknown').length, 0);
+    await server.until(({ acked }) => acked === total);
+    t.strictSame(ids(two.caught).sort(), Array.from({ length: total }, (_, i) => `c${i}`).sort());
+    await one.leave();
+    await two.leave();
+  });
+
+  t.test('the server is away for a while and comes back as it was', async (t) => {
+    const { server, proxy, one, two } = await pair(t, { both: true, options: { lease: 60 } });
+    proxy.refusing = true;
+    proxy.cut();
+    await one.state('offline');
+    const offline = await one.throw('a', 'left', sprite());
+    t.match(offline, { outcome: 'later', yours: true });
+    t.ok(offline.retry > 0, 'with the time until the next try');
+    await server.until(({ parked }) => parked === 0);
+    proxy.refusing = false;
+    t.equal((await one.state('online')).newPlace, false, 'the place is the same');
+    await two.state('online', { all: true });
+    await one.throw('b', 'left', sprite());
+    await two.sprite();
+    await one.leave();
+    await two.leave();
+    t.match(await server.status(), { joined: 2, thrown: 1, acked: 1 });
+  });
+
+  t.test('a server that was killed and has forgotten is joined anew', async (t) => {
+    const options = { 'throw-rate': 0 };
+    const first = await ServerProcess.start(t, options);
+    const proxy = await FaultProxy.start(t, first.port);
+    const one = probe(t, proxy.url);
+    await one.state('online');
+    await first.kill();
+    await one.state('offline');
+    const second = await ServerProcess.start(t, options);
+    proxy.target = second.port;
+    t.match(await one.state('online'), { newPlace: true });
+    t.match(await one.throw('a', 'up', sprite()), { outcome: /delivered|queued/ });
+    await one.sprite();
+    await one.leave();
+    t.match(await second.status(), { joined: 1, left: 1, thrown: 1, acked: 1 });
+  });
+
+  t.test(
+    'a server that is stopped and comes back with its state: places and sprites are kept',
+    async (t) => {
+      const options = { 'throw-rate': 0, state: join(t.testdir(), 'state'), drain: 1 };
+      const first = await ServerProcess.start(t, options);
+      const proxy = await FaultProxy.start(t, first.port);
+      const one = probe(t, proxy.url, '--backoff', 300);
+      await one.state('online');
+      const two = probe(t, proxy.url, '--backoff', 300);
+      await two.state('online');
+      two.say('slow', 30); // so that some wait in its mailbox all the time
+      const total = 40;
+      let back;
+      for (let i = 0; i < total; i++) {
+        if (i === total / 2) {
+          await first.stop();
+          back = ServerProcess.start(t, options).then(({ port }) => {
+            proxy.target = port;
+          });
+        }
+        // What does not leave is thrown again, as a desktop would.
+        for (let result; !result || result.yours;) {
+          one.say('throw', `k${i}`, 'left', JSON.stringify({ id: `k${i}` }));
+          result = await one.until(({ event, tag }) => event === 'result' && tag === `k${i}`);
+          t.not(result.outcome, 'unknown');
+          if (result.yours) await sleep(Math.min(result.retry, 200));
+        }
+      }
+      await back;
+      await two.until(() => two.caught.length >= total, { all: true });
+      t.strictSame(
+        ids(two.caught),
+        Array.from({ length: total }, (_, i) => `k${i}`)
+      );
+      for (const client of [one, two]) t.equal((await client.counts()).joins, 1);
+      await one.leave();
+      await two.leave();
+    }
+  );
+
+  t.test(
+    'a client whose lease ran out is told by its throw, which flies from the new place',
+    async (t) => {
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      await one.state('online');
+      one.say('throw', 'a', 'left', '{"id":"x"}');
+      const refused = await stub.next(/^\/throw\/first\/left$/);
+      refused.answer(404, problem('unknown-client'));
+      t.equal((await one.state('connecting')).reason, 'unknown-client');
+      await stub.join('second');
+      const again = await stub.next(/^\/throw\/second\/left$/);
+      t.equal(again.body, '{"id":"x"}');
+      again.answer(202, { state: 'delivered' });
+      await one.until(({ outcome }) => outcome === 'delivered');
+      await one.quit();
+    }
+  );
+
+  t.test('a throw that may have been taken by a server that then forgot is unknown', async (t) => {
+    const first = await ServerProcess.start(t);
+    const proxy = await FaultProxy.start(t, first.port);
+    const one = probe(t, proxy.url);
+    await one.state('online');
+    const lost = proxy.swallow(/^POST \/throw/);
+    one.say('throw', 'a', 'left', '{"id":"x"}');
+    await lost;
+    proxy.refusing = true;
+    await first.kill();
+    const second = await ServerProcess.start(t);
+    proxy.target = second.port;
+    proxy.refusing = false;
+    const result = await one.until(({ event, tag }) => event === 'result' && tag === 'a');
+    t.match(result, { outcome: 'unknown', yours: false });
+    t.equal((await one.counts()).unknown, 1);
+    await one.quit();
+  });
+
+  t.test('a throw without an answer ends after its patience', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--answer-timeout', 300, '--patience', 1500);
+    await stub.join('first');
+    await one.state('online');
+    const result = await one.throw('a', 'left', sprite());
+    t.match(result, { outcome: 'unknown', detail: /no answer/ });
+    const tries = stub.requests.filter(({ path }) => path.startsWith('/throw/'));
+    t.equal(new Set(tries.map(({ query }) => query.get('n'))).size, 1, 'always the same number');
+    await one.quit();
+    const few = probe(t, stub.url, '--answer-timeout', 100, '--attempts', 1);
+    await stub.join('second');
+    await few.state('online');
+    t.match(await few.throw('a', 'left', sprite()), { outcome: 'unknown' });
+    t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw/second')).length, 1);
+    await few.quit();
+  });
+
+  t.test('a full neighbor is busy, and the sprite stays', async (t) => {
+    const server = await ServerProcess.start(t, { mailbox: 1 });
+    const one = probe(t, server.url);
+    await one.state('online');
+    await server.join(); // it never polls
+    t.match(await one.throw('a', 'left', sprite()), { outcome: 'queued' });
+    const busy = await one.throw('b', 'left', sprite());
+    t.match(busy, { outcome: 'busy', yours: true, problem: 'urn:sprites:neighbor-busy' });
+    t.ok(busy.retry > 0);
+    t.ok(busy.detail);
+    await one.leave();
+  });
+
+  t.test('too many throws: the server is heeded, and asked nothing meanwhile', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    await stub.join('first');
+    await one.state('online');
+    one.say('throw', 'a', 'left', '{}');
+    (await stub.next(/^\/throw/)).answer(429, problem('too-many-throws'), { 'retry-after': 30 });
+    t.match(await one.until(({ tag }) => tag === 'a'), {
+      outcome: 'later',
+      yours: true,
+      retry: 30000
+    });
+    const next = await one.throw('b', 'left', sprite());
+    t.match(next, { outcome: 'later', yours: true });
+    t.ok(next.retry > 20000 && next.retry <= 30000);
+    t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw')).length, 1);
+    await one.quit();
+  });
+
+  t.test("the real server's limit on throws is one of those", async (t) => {
+    const server = await ServerProcess.start(t, { 'throw-rate': 1, 'throw-burst': 1 });
+    const one = probe(t, server.url);
+    await one.state('online');
+    await one.throw('a', 'left', sprite());
+    const result = await one.throw('b', 'left', sprite());
+    t.match(result, { outcome: 'later', problem: 'urn:sprites:too-many-throws' });
+    t.ok(result.retry >= 1000);
+    await one.leave();
+  });
+
+  t.test('what is no sprite is refused for good', async (t) => {
+    const server = await ServerProcess.start(t, { 'max-sprite': 100 });
+    const one = probe(t, server.url);
+    await one.state('online');
+    for (const body of ['[]', '"x"', '{"a":}', '{} {}', '{"a":"\\x"}']) {
+      t.match(
+        await one.throw(`t${made++}`, 'left', body),
+        { outcome: 'refused', yours: true, problem: 'urn:sprites:bad-sprite' },
+        body
+      );
+    }
+    t.match(await one.throw('large', 'left', { id: 'x'.repeat(200) }), {
+      outcome: 'refused',
+      yours: true,
+      problem: 'urn:sprites:sprite-too-large'
+    });
+    await one.leave();
+  });
+
+  t.test('a refusal that says nothing of the sprite is no last word', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--backoff', 100);
+    await stub.join('first');
+    await one.state('online');
+    one.say('throw', 'a', 'left', '{"id":"x"}');
+    const say = [
+      [408, problem('request-timeout')], // cut off on the way
+      [403, '<html>Sign in to this network'],
+      [404, ''],
+      [200, '<html>Welcome'], // a portal's
+      [400, { type: 'about:blank', title: 'Bad Request' }],
+      [502, 'Bad Gateway'] // a proxy's
+    ];
+    const settled = one.until(({ tag }) => tag === 'a');
+    const next = () => Promise.race([stub.next(/^\/throw/), settled]);
+    for (const [status, body] of say) (await next()).answer(status, body);
+    const last = await next();
+    t.strictSame(one.results, [], 'all of them tried again');
+    t.equal(last.query.get('n'), '1', 'under the same number');
+    last.answer(202, { state: 'duplicate' });
+    t.match(await settled, { outcome: 'queued', repeated: true });
+    t.equal((await one.counts()).resent, say.length);
+    await one.quit();
+
+    const few = probe(t, stub.url, '--attempts', 1);
+    await stub.join('second');
+    await few.state('online');
+    few.say('throw', 'b', 'left', '{"id":"y"}');
+    (await stub.next(/^\/throw\/second/)).answer(404, '<html>');
+    t.match(await few.until(({ tag }) => tag === 'b'), { outcome: 'unknown', yours: false });
+    await few.quit();
+  });
+
+  t.test('throws under way are bounded', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--pending', 3, '--parallel', 2);
+    await stub.join('first');
+    await one.state('online');
+    one.say('flood', 'f', 5, 'left', '{}');
+    await one.until(({ tag }) => tag === 'f4');
+    t.strictSame(
+      one.results.map(({ tag, taken }) => [tag, taken]),
+      [
+        ['f3', false],
+        ['f4', false]
+      ]
+    );
+    const onWire = [await stub.next(/^\/throw/), await stub.next(/^\/throw/)];
+    t.equal(stub.requests.filter(({ path }) => path.startsWith('/throw')).length, 2);
+    for (const request of onWire) request.answer(202, { state: 'queued' });
+    (await stub.next(/^\/throw/)).answer(202, { state: 'delivered' });
+    await one.until(({ outcome }) => outcome === 'delivered');
+    t.equal(one.results.filter(isTaken).length, 3);
+    await one.quit();
+  });
+
+  t.test('"retry" in an answer is waited for, and the state stays', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    await stub.join('first');
+    const poll = await stub.next(/^\/poll/);
+    t.equal(poll.query.get('ack'), '0');
+    poll.answer(200, {
+      seq: 4,
+      retry: 700,
+      sprites: [{ seq: 4, from: 'up', sprite: { id: 'x' } }]
+    });
+    const next = await stub.next(/^\/poll/);
+    t.ok(next.at - poll.at >= 700, `${next.at - poll.at} ms`);
+    t.equal(next.query.get('ack'), '4');
+    t.notOk(one.events.some(({ state }) => state === 'offline'));
+    await one.quit();
+  });
+
+  t.test('Retry-After is waited for when a poll or a join is turned away', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--backoff', 100);
+    const join = await stub.next(/^\/join$/);
+    join.answer(503, problem('torus-full', 'no room'), { 'retry-after': 1 });
+    const offline = await one.state('offline');
+    t.match(offline, { reason: 'no room' });
+    t.ok(offline.retry >= 1000);
+    const second = await stub.join('first');
+    t.ok(second.at - join.at >= 1000);
+    const poll = await stub.next(/^\/poll/);
+    poll.answer(503, problem('draining'), { 'retry-after': 1 });
+    const again = await stub.next(/^\/poll/);
+    t.ok(again.at - poll.at >= 1000);
+    t.equal(again.query.get('hold'), '5', 'the shortest hold, to hear soon');
+    again.answer(200, { seq: 0, sprites: [] });
+    await one.state('online');
+    await one.quit();
+  });
+
+  t.test('sprites that come again are recognized by their numbers', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    await stub.join('first');
+    const arrival = (seq) => ({ seq, from: 'left', sprite: { id: `n${seq}` } });
+    (await stub.next(/^\/poll/)).answer(200, { seq: 2, sprites: [arrival(1), arrival(2)] });
+    (await stub.next(/^\/poll/)).answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
+    const poll = await stub.next(/^\/poll/);
+    t.equal(poll.query.get('ack'), '3');
+    await one.until(({ sprite }) => sprite?.id === 'n3');
+    t.strictSame(ids(one.caught), ['n1', 'n2', 'n3']);
+    t.equal((await one.counts()).repeats, 2);
+    await one.quit();
+  });
+
+  t.test(
+    'another poll with the same id wins: the client looks for a place of its own',
+    async (t) => {
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      (await stub.next(/^\/poll\/first/)).answer(200, { seq: 0, sprites: [], superseded: true });
+      t.match(await one.state('connecting'), { reason: /another program/ });
+      await stub.join('second');
+      t.match(await one.state('online'), { newPlace: true });
+      await stub.next(/^\/poll\/second/);
+      t.equal(stub.requests.filter(({ path }) => path === '/poll/first').length, 1);
+      await one.quit();
+    }
+  );
+
+  t.test('a server with an older memory than the client is left and joined anew', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    await stub.join('first');
+    (await stub.next(/^\/poll/)).answer(200, {
+      seq: 9,
+      sprites: [{ seq: 9, from: 'up', sprite: {} }]
+    });
+    (await stub.next(/^\/poll/)).answer(400, problem('ack-ahead'));
+    (await stub.next(/^\/leave\/first$/)).answer(204);
+    await stub.join('second');
+    const poll = await stub.next(/^\/poll\/second/);
+    t.equal(poll.query.get('ack'), '0');
+    await one.quit();
+  });
+
+  t.test('answers that make no sense cost contact for a while, and nothing else', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--answer-bytes', 2000, '--backoff', 100);
+    const bad = [
+      '',
+      '<html>',
+      '[]',
+      '{"sprites":3}',
+      '{"sprites":[{"seq":1}]}',
+      'x'.repeat(3000),
+      '{"sprites":['.repeat(100)
+    ];
+    (await stub.next(/^\/join$/)).answer(201, '{"id":"../../status"}');
+    (await stub.next(/^\/join$/)).answer(200, '{}');
+    await stub.join('first');
+    for (const body of bad) {
+      (await stub.next(/^\/poll/)).answer(200, body);
+      await one.state('offline');
+    }
+    (await stub.next(/^\/poll/)).answer(200, {
+      seq: 1,
+      sprites: [{ seq: 1, from: 'up', sprite: {} }]
+    });
+    await one.sprite();
+    t.equal((await one.counts()).failures, bad.length + 2);
+    await one.quit();
+  });
+
+  t.test('empty answers that come at once are not asked for in a tight loop', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--backoff', 300);
+    await stub.join('first');
+    const old = { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: { id: 'x' } }] };
+    (await stub.next(/^\/poll/)).answer(200, old);
+    let last = await stub.next(/^\/poll/);
+    // Nothing at all, or nothing new: it is all the same.
+    for (let i = 0; i < 8; i++) {
+      last.answer(200, i % 2 ? old : { seq: 1, sprites: [] });
+      const poll = await stub.next(/^\/poll/);
+      // A wait of 50 ms at least, unless the answer took a second to come.
+      t.ok(poll.at - last.at >= 49, `${poll.at - last.at} ms`);
+      last = poll;
+    }
+    t.notOk(one.events.some(({ state }) => state === 'offline'));
+    await one.quit();
+  });
+
+  t.test('a hold that the server does not want is given up', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url, '--hold', 60, '--backoff', 100);
+    await stub.join('first');
+    const poll = await stub.next(/^\/poll/);
+    t.equal(poll.query.get('hold'), '60');
+    poll.answer(400, problem('bad-hold'));
+    const again = await stub.next(/^\/poll/);
+    t.equal(again.query.get('hold'), null);
+    await one.quit();
+  });
+
+  t.test('slow answers delay, and change nothing', async (t) => {
+    const { server, proxy, one, two } = await pair(t, { both: true });
+    proxy.delay = 150;
+    for (let i = 0; i < 10; i++) one.say('throw', `t${i}`, 'left', JSON.stringify(sprite()));
+    await server.until(({ acked }) => acked === 10);
+    await one.until(({ tag }) => tag === 't9', { all: true });
+    t.ok(one.results.every(isTaken));
+    t.equal(two.caught.length, 10);
+    await one.leave();
+    await two.leave();
+  });
+
+  t.test('leaving acks what was handed over; what still comes flies on', async (t) => {
+    const server = await ServerProcess.start(t);
+    const other = probe(t, server.url);
+    await other.state('online');
+    const one = probe(t, server.url);
+    await one.state('online');
+    one.say('leave-inside');
+    one.say('slow', 300);
+    other.say('throw', 'a', 'left', '{"id":"a"}');
+    await server.until(({ thrown }) => thrown === 1);
+    for (const id of ['b', 'c']) other.say('throw', id, 'left', JSON.stringify({ id }));
+    await one.state('left');
+    await server.until(({ clients, acked }) => clients === 1 && acked === 3);
+    const all = [...ids(one.caught), ...ids(other.caught)];
+    t.strictSame(all.sort(), ['a', 'b', 'c'], 'each sprite is in one place');
+    t.equal(one.caught[0].id, 'a');
+    await one.quit();
+    await other.leave();
+  });
+
+  t.test(
+    'a client leaves only when an answer has proved that its last ack was taken',
+    async (t) => {
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      (await stub.next(/^\/poll/)).answer(200, {
+        seq: 1,
+        sprites: [{ seq: 1, from: 'up', sprite: {} }]
+      });
+      const parked = await stub.next(/^\/poll/);
+      one.say('leave');
+      const second = await stub.next(/^\/poll/);
+      t.strictSame([parked.query.get('ack'), second.query.get('ack')], ['1', '1']);
+      t.notOk(stub.requests.some(({ path }) => path === '/leave/first'));
+      parked.answer(200, { seq: 1, sprites: [], superseded: true });
+      (await stub.next(/^\/leave\/first$/)).answer(204);
+      await one.state('left');
+      await one.quit();
+    }
+  );
+
+  t.test('who leaves while sprites come in gets no more of them, and acks no more', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    await stub.join('first');
+    const poll = await stub.next(/^\/poll/);
+    one.say('leave-inside');
+    one.say('counts');
+    await one.until(({ event }) => event === 'counts');
+    const arrival = (seq) => ({ seq, from: 'left', sprite: { id: `n${seq}` } });
+    poll.answer(200, { seq: 3, sprites: [1, 2, 3].map(arrival) });
+    const last = [await stub.next(/^\/poll/), await stub.next(/^\/poll/)];
+    t.strictSame(
+      last.map(({ query }) => query.get('ack')),
+      ['1', '1']
+    );
+    last[0].answer(200, { seq: 3, sprites: [2, 3].map(arrival) });
+    (await stub.next(/^\/leave\/first$/)).answer(204);
+    await one.state('left');
+    t.strictSame(ids(one.caught), ['n1']);
+    await one.quit();
+  });
+
+  t.test(
+    'leaving without a server ends, and so does quitting in the middle of things',
+    async (t) => {
+      const nowhere = probe(t, 'http://127.0.0.1:9');
+      await nowhere.state('offline');
+      await nowhere.leave();
+      const stub = await Stub.start(t);
+      const one = probe(t, stub.url);
+      await stub.join('first');
+      await one.state('online');
+      one.say('throw', 'a', 'left', '{}');
+      await stub.next(/^\/throw/);
+      await one.quit();
+      const two = probe(t, stub.url);
+      await stub.join('second');
+      await two.state('online');
+      two.say('throw', 'a', 'left', '{}');
+      await stub.next(/^\/throw/);
+      await two.leave();
+      t.match(two.results, [{ outcome: 'unknown' }]);
+      t.ok(
+        stub.requests.some(({ path }) => path === '/leave/second'),
+        'the server is told'
+      );
+    }
+  );
+
+  t.test('everything at once: cuts, a killed server, slow answers, floods, bouncing', async (t) => {
+    const options = { 'throw-rate': 0, lease: 5 };
+    let server = await ServerProcess.start(t, options);
+    const proxy = await FaultProxy.start(t, server.port);
+    const clients = [1, 2, 3].map(() => probe(t, proxy.url, '--backoff', 200));
+    for (const client of clients) await client.state('online');
+    clients[0].say('bounce', 'up');
+    clients[1].say('bounce', 'left');
+    for (let round = 0; round < 12; round++) {
+      clients[round % 3].say('flood', `f${round}-`, 10, ['left', 'up'][round % 2], '{"id":"f"}');
+      proxy.delay = (round % 3) * 30;
+      await sleep(50);
+      if (round % 2 === 1) proxy.cut();
+      if (round % 4 === 3) {
+        await server.kill();
+        server = await ServerProcess.start(t, options);
+        proxy.target = server.port;
+      }
+    }
+    for (const client of clients) {
+      const { joins } = await client.counts();
+      t.ok(joins >= 1);
+    }
+    clients[0].say('throw', 'last', 'left', '{}');
+    await clients[1].quit(); // in the middle of it
+    await clients[0].leave();
+    await clients[2].leave();
+  });
+
+  /**
+   * A server and two clients, one of which (or both) goes through a proxy with faults.
+   */
+  async function pair(t, { lossy = 'one', both = false, options = {} } = {}) {
+    const server = await ServerProcess.start(t, { 'throw-rate': 0, ...options });
+    const proxy = await FaultProxy.start(t, server.port);
+    const through = (name) => (both || lossy === name ? proxy.url : server.url);
+    const one = probe(t, through('one'), '--backoff', 500);
+    await one.state('online');
+    const two = probe(t, through('two'), '--backoff', 500);
+    await two.state('online');
+    await server.until(({ parked }) => parked === 2);
+    return { server, proxy, one, two };
+  }
+
+  await Promise.resolve();
+  t.end();
+}
+
+t.test(
+  "it compiles where curl's header brings macros named min and max, as on Windows",
+  { skip: lacking },
+  async (t) => {
+    const dir = t.testdir({
+      curl: {
+        'curl.h': [
+          '#pragma once',
+          '#include <bits/stdc++.h>', // a standard library is written with these macros in mind
+          '#include_next <curl/curl.h>',
+          '#define min(a, b) (((a) < (b)) ? (a) : (b))',
+          '#define max(a, b) (((a) > (b)) ? (a) : (b))',
+          ''
+        ].join('\n')
+      },
+      'program.cc':
+        '#include <curl/curl.h>\n#include <sprites/client.h>\n#include <sprites/sprite.h>\n'
+    });
+    const sources = readdirSync(join(ROOT, SOURCE, 'src'))
+      .filter((name) => name.endsWith('.cc'))
+      .map((name) => join(ROOT, SOURCE, 'src', name));
+    for (const file of [...sources, join(dir, 'program.cc')]) {
+      await tool('g++', [
+        '-fsyntax-only',
+        '-std=c++17',
+        '-DSPRITES_CLIENT_VERSION="0"',
+        `-I${dir}`,
+        `-I${join(ROOT, SOURCE, 'include')}`,
+        `-I${join(ROOT, SOURCE, 'src')}`,
+        file
+      ]);
+    }
+    t.ok(sources.length > 0);
+  }
+);
+
+t.test(
+  'a fresh project finds it: by find_package and by pkg-config, static and shared',
+  { skip: lacking },
+  async (t) => {
+    const dir = t.testdir({ static: {}, shared: {} });
+    const server = await ServerProcess.start(t);
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+    for (const kind of ['static', 'shared']) {
+      const prefix = join(dir, kind, 'prefix');
+      const build = await cmakeBuild({
+        source: SOURCE,
+        into: join(dir, kind, 'build'),
+        define: {
+          BUILD_SHARED_LIBS: kind === 'shared' ? 'ON' : 'OFF',
+          CMAKE_INSTALL_PREFIX: prefix
+        }
+      });
+      await tool('cmake', ['--install', build]);
+
+      const fresh = join(dir, kind, 'fresh');
+      mkdirSync(fresh);
+      const options = 'sprites::Options options;';
+      const hello = shown('A program with this `hello.cc`');
+      t.match(hello, options);
+      writeFileSync(
+        join(fresh, 'hello.cc'),
+        hello.replace(options, `${options} options.server = "${server.url}";`)
+      );
+      writeFileSync(join(fresh, 'CMakeLists.txt'), shown('and this `CMakeLists.txt`'));
+      const made = await cmakeBuild({
+        source: fresh,
+        into: join(fresh, 'build'),
+        define: { CMAKE_PREFIX_PATH: prefix }
+      });
+      t.strictSame(
+        await helloSays(t, join(made, 'hello')),
+        ['rocket', 'taken'],
+        `${kind}: find_package`
+      );
+
+      const lib = (await tool('find', [prefix, '-name', 'pkgconfig'])).trim();
+      const env = plainEnvironment({ PKG_CONFIG_PATH: lib, LD_LIBRARY_PATH: join(lib, '..') });
+      const flags = await tool('pkg-config', ['--cflags', '--libs', 'sprites'], { env });
+      t.equal((await tool('pkg-config', ['--modversion', 'sprites'], { env })).trim(), version);
+      const program = join(dir, kind, 'hello');
+      await tool('g++', [
+        '-std=c++17',
+        join(ROOT, SOURCE, 'examples/hello.cc'),
+        '-o',
+        program,
+        ...flags.trim().split(/\s+/)
+      ]);
+      t.match(
+        await tool(program, [server.url], { env }),
+        /^caught: rocket by the right edge$/m,
+        `${kind}: pkg-config`
+      );
+    }
+  }
+);
+
+/** What the README's program says, in alphabetical order; then Enter ends it. */
+async function helloSays(t, program) {
+  const child = spawn(program, [], { env: plainEnvironment(), timeout: 60_000 });
+  t.teardown(() => child.kill('SIGKILL'));
+  const ended = once(child, 'close');
+  let said = '';
+  for await (const chunk of child.stdout) {
+    said += chunk;
+    if (said.split('\n').length > 2) child.stdin.end('\n');
+  }
+  const [code, signal] = await ended;
+  assert.deepEqual({ code, signal }, { code: 0, signal: null }, said);
+  return said
+    .trim()
+    .replace(/delivered|queued/, 'taken')
+    .split('\n')
+    .sort();
+}

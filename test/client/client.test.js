@@ -1,0 +1,892 @@
+import t from 'tap';
+import { Client, EDGES, backoff, opposite } from '../../lib/client/client.js';
+import {
+  CUT,
+  Clock,
+  HANG,
+  RESET,
+  answer,
+  joined,
+  problem,
+  scripted,
+  sprites
+} from '../support/page-fakes.js';
+
+const BUSY = { 'retry-after': '2' };
+
+/** A client on a scripted server; what it says is collected. */
+function start(script, options = {}) {
+  const clock = new Clock();
+  const fetch = scripted({ join: [joined('one')], leave: [answer(204, '')], ...script });
+  const seen = { sprites: [], states: [], resumes: [] };
+  const client = new Client({
+    base: 'http://torus.test:8080/',
+    fetch,
+    timers: clock,
+    random: () => 0.5,
+    onSprite: (sprite, { seq }) => seen.sprites.push(seq),
+    onState: (state, { why }) => seen.states.push(why ? `${state}: ${why}` : state),
+    onResume: (resume) => seen.resumes.push(resume),
+    ...options
+  });
+  client.start();
+  return { client, clock, fetch, seen };
+}
+
+t.test('every edge has its opposite', async (t) => {
+  t.same(EDGES.map(opposite), ['right', 'left', 'down', 'up']);
+});
+
+t.test('it joins, polls with the ack of what it has handed out, and leaves', async (t) => {
+  const { client, clock, fetch, seen } = start({ poll: [sprites(1, 2), sprites(3), HANG] });
+  await clock.settle();
+  t.same(seen.sprites, [1, 2, 3]);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.search),
+    ['?ack=0&hold=120', '?ack=2&hold=120', '?ack=3&hold=120']
+  );
+  t.match(client.resume, { id: 'one', ack: 3, n: 0, hold: 120, lease: 30, maxSprite: 16_384 });
+  t.same(
+    seen.resumes.map((resume) => resume.ack),
+    [0, 2, 3]
+  );
+  t.equal(client.leaveUrl, 'http://torus.test:8080/leave/one');
+  t.equal(await client.leave(), true);
+  t.equal(client.resume, null);
+  t.equal(seen.resumes.at(-1), null);
+  t.same(seen.states, ['joining', 'online', 'left']);
+  t.equal(await client.leave(), true, 'leaving again is leaving');
+  await clock.settle();
+  t.equal(clock.pending, 0, 'no timer is left');
+});
+
+t.test('a sprite that comes again is not handed out again', async (t) => {
+  const { client, clock, seen } = start({
+    poll: [sprites(1, 2), sprites(2, 3), sprites(1, 2, 3, 4), HANG]
+  });
+  await clock.settle();
+  t.same(seen.sprites, [1, 2, 3, 4]);
+  await client.leave();
+});
+
+t.test('what a program has no room for stays in the mailbox, and is asked for again', async (t) => {
+  let room = 2;
+  const taken = [];
+  const { client, clock, fetch, seen } = start(
+    { poll: [sprites(1, 2, 3, 4), ...new Array(6).fill(sprites(3, 4)), HANG] },
+    {
+      onSprite: (sprite, { seq }) => {
+        if (taken.length >= room) return false;
+        taken.push(seq);
+        return undefined;
+      }
+    }
+  );
+  const acks = () => fetch.of('poll').map(({ url }) => url.searchParams.get('ack'));
+  await clock.pass(2000);
+  t.same(taken, [1, 2]);
+  t.same(acks().slice(0, 2), ['0', '2'], 'what was taken is acked, the rest is not');
+  t.ok(acks().length <= 5, `not in a tight loop: ${acks().length} polls`);
+  t.equal(client.state, 'online');
+  t.equal(client.resume.ack, 2);
+  room = 9;
+  client.wake();
+  await clock.settle();
+  t.same(taken, [1, 2, 3, 4], 'room again: waking up asks at once');
+  t.equal(acks().at(-1), '4');
+  t.equal(seen.states.join(), 'joining,online');
+  await client.leave();
+});
+
+t.test('a program that fails over a sprite stops nothing', async (t) => {
+  const caught = [];
+  t.intercept(globalThis, 'queueMicrotask', {
+    value: (callback) => {
+      try {
+        callback();
+      } catch (error) {
+        caught.push(error.message);
+      }
+    }
+  });
+  const handed = [];
+  const { client, clock } = start(
+    { poll: [sprites(1, 2), HANG] },
+    {
+      onSprite: (sprite, { seq }) => {
+        handed.push(seq);
+        throw new Error(`no room for ${seq}`);
+      }
+    }
+  );
+  await clock.settle();
+  t.same(handed, [1, 2]);
+  t.same(caught, ['no room for 1', 'no room for 2']);
+  t.equal(client.resume.ack, 2);
+  await client.leave();
+});
+
+t.test(
+  'a callback may stop in the middle of an answer: the rest comes with the next poll',
+  async (t) => {
+    const { client, clock, seen } = start(
+      { poll: [sprites(1, 2), sprites(2), HANG] },
+      {
+        onSprite: (sprite, { seq }) => {
+          seen.sprites.push(seq);
+          if (seq === 1) client.stop();
+        }
+      }
+    );
+    await clock.settle();
+    t.same(seen.sprites, [1]);
+    t.equal(client.state, 'left');
+    t.match(client.resume, { id: 'one', ack: 1 });
+    client.start();
+    await clock.settle();
+    t.same(seen.sprites, [1, 2]);
+    await client.leave();
+  }
+);
+
+for (const [name, failure, why] of [
+  ['a connection that is reset', RESET, 'network'],
+  ['an answer that is cut off', CUT, 'network'],
+  ['no answer at all', HANG, 'slow'],
+  ['an answer that is no JSON', answer(200, '<html>Sign in to the hotel</html>'), 'garbage'],
+  ['an answer without sprites', answer(200, { seq: 1 }), 'garbage'],
+  [
+    'a sprite without a number',
+    answer(200, { seq: 1, sprites: [{ from: 'left', sprite: {} }] }),
+    'garbage'
+  ],
+  [
+    'a sprite from nowhere',
+    answer(200, { seq: 1, sprites: [{ seq: 1, from: 'x', sprite: {} }] }),
+    'garbage'
+  ],
+  [
+    'a sprite that is an array',
+    answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: [] }] }),
+    'garbage'
+  ],
+  ['a gateway that fails', answer(502, 'Bad gateway'), 'garbage'],
+  ['a 404 that no sprites server wrote', answer(404, 'Not here'), 'garbage']
+]) {
+  t.test(`${name} while polling: it says so, waits and goes on in the same place`, async (t) => {
+    const { client, clock, fetch, seen } = start({ poll: [sprites(1), failure, sprites(2), HANG] });
+    await clock.until(() => client.resume?.ack === 2);
+    t.same(seen.sprites, [1, 2]);
+    t.same(seen.states, ['joining', 'online', `offline: ${why}`, 'online']);
+    t.same(
+      fetch
+        .of('poll')
+        .slice(0, 3)
+        .map(({ url }) => url.search),
+      [
+        '?ack=0&hold=120',
+        '?ack=1&hold=120',
+        '?ack=1&hold=5' // short, to know soon whether anyone is there
+      ]
+    );
+    t.equal(fetch.of('join').length, 1);
+    await client.leave();
+  });
+
+  t.test(`${name} while joining: it waits and joins again`, async (t) => {
+    const { client, clock, fetch, seen } = start({ join: [failure, joined('two')], poll: [HANG] });
+    await clock.until(() => client.state === 'online');
+    t.equal(client.id, 'two');
+    t.equal(fetch.of('join').length, 2);
+    t.equal(seen.states[1].startsWith('offline: '), true);
+    await client.leave();
+  });
+}
+
+t.test('an answer too long to read is refused before it is read', async (t) => {
+  const long = answer(200, { seq: 0, sprites: [] }, { 'content-length': '999999999' });
+  const { client, clock, seen } = start({ poll: [long, HANG] });
+  await clock.until(() => client.state === 'offline');
+  t.equal(seen.states.at(-1), 'offline: garbage');
+  await client.leave();
+});
+
+t.test(
+  'waits grow with each failure, are spread over their whole length, and end at a bound',
+  async (t) => {
+    const at = [];
+    const { client, clock } = start({
+      poll: [
+        () => {
+          at.push(clock.now());
+          return RESET;
+        }
+      ]
+    });
+    await clock.until(() => at.length === 9);
+    const waits = at.slice(1).map((time, i) => time - at[i]);
+    t.same(waits, [250, 500, 1000, 2000, 4000, 7500, 7500, 7500]);
+    await client.leave();
+    t.equal(
+      backoff(1, 500, 15_000, () => 0),
+      0
+    );
+    t.equal(
+      backoff(1, 500, 15_000, () => 0.999),
+      499.5
+    );
+    t.equal(
+      backoff(1e9, 500, 15_000, () => 1),
+      15_000
+    );
+  }
+);
+
+t.test('"retry" is waited out, and waking up does not shorten it', async (t) => {
+  const at = [];
+  const retry = answer(200, { seq: 0, sprites: [], retry: 7000 });
+  const { client, clock } = start({
+    poll: [
+      () => {
+        at.push(clock.now());
+        return at.length === 1 ? retry : HANG;
+      }
+    ]
+  });
+  await clock.pass(3000);
+  client.wake();
+  await clock.until(() => at.length === 2);
+  t.same(at, [0, 7000]);
+  await client.leave();
+});
+
+t.test('"retry" beside sprites: they are handed out first; one of a year is bounded', async (t) => {
+  const last = answer(200, { seq: 1, sprites: [{ seq: 1, from: 'up', sprite: {} }], retry: 3e10 });
+  const { client, clock, fetch, seen } = start({ poll: [last, HANG] });
+  await clock.until(() => fetch.of('poll').length === 2);
+  t.same(seen.sprites, [1]);
+  t.equal(clock.now(), 600_000);
+  await client.leave();
+});
+
+for (const [status, name] of [
+  [503, 'draining'],
+  [429, 'too-many-joins'],
+  [503, 'torus-full']
+]) {
+  t.test(
+    `${status} ${name} when joining: Retry-After is honored, with jitter on top`,
+    async (t) => {
+      const { client, clock, fetch, seen } = start({
+        join: [problem(status, name, { 'retry-after': '4' }), joined('one')],
+        poll: [HANG]
+      });
+      await clock.pass(1000);
+      client.wake();
+      await clock.until(() => client.state === 'online');
+      t.equal(clock.now(), 5000, 'four seconds and half of their half');
+      t.same(seen.states, ['joining', `offline: ${name}`, 'online']);
+      t.equal(fetch.of('join').length, 2);
+      await client.leave();
+    }
+  );
+}
+
+t.test('503 while polling keeps the place', async (t) => {
+  const { client, clock, fetch } = start({
+    poll: [problem(503, 'too-many-connections', BUSY), sprites(1), HANG]
+  });
+  await clock.until(() => client.resume?.ack === 1);
+  t.equal(fetch.of('join').length, 1);
+  await client.leave();
+});
+
+t.test('an id the server has forgotten: it joins anew, with numbers from the start', async (t) => {
+  const { client, clock, fetch, seen } = start({
+    join: [joined('one'), joined('two')],
+    poll: [sprites(5), problem(404, 'unknown-client'), sprites(1), HANG]
+  });
+  await clock.settle();
+  t.equal(client.id, 'two');
+  t.same(seen.sprites, [5, 1]);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.pathname + url.search),
+    [
+      '/poll/one?ack=0&hold=120',
+      '/poll/one?ack=5&hold=120',
+      '/poll/two?ack=0&hold=120',
+      '/poll/two?ack=1&hold=120'
+    ]
+  );
+  t.same(seen.states, ['joining', 'online', 'joining: unknown-client', 'online']);
+  await client.leave();
+});
+
+t.test('a server that forgets every id at once is not hammered', async (t) => {
+  const { client, clock, fetch } = start({ poll: [problem(404, 'unknown-client')] });
+  await clock.pass(60_000);
+  t.ok(fetch.of('join').length < 20, `${fetch.of('join').length} joins in a minute`);
+  await client.leave();
+});
+
+t.test('a proxy that eats the problem document: after three it counts as forgotten', async (t) => {
+  const { client, clock, fetch } = start({
+    join: [joined('one'), joined('two')],
+    poll: [({ url }) => (url.pathname.endsWith('one') ? answer(404, 'Not here') : HANG)]
+  });
+  await clock.until(() => client.id === 'two');
+  t.equal(fetch.of('poll').filter(({ url }) => url.pathname.endsWith('one')).length, 3);
+  await client.leave();
+});
+
+t.test('an ack ahead of the server: the place can no longer be trusted', async (t) => {
+  const { client, clock, seen } = start({
+    join: [joined('one'), joined('two')],
+    poll: [sprites(9), problem(400, 'ack-ahead'), HANG]
+  });
+  await clock.until(() => client.id === 'two');
+  t.match(client.resume, { ack: 0 });
+  t.ok(seen.states.includes('offline: ack-ahead'));
+  await client.leave();
+});
+
+t.test('a hold the server no longer allows: the server chooses', async (t) => {
+  const { client, clock, fetch } = start({ poll: [problem(400, 'bad-hold'), sprites(1), HANG] });
+  await clock.until(() => client.resume?.ack === 1);
+  await clock.settle();
+  t.same(
+    fetch.of('poll').map(({ url }) => url.search),
+    ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1']
+  );
+  await client.leave();
+});
+
+t.test('empty answers that come at once are not asked for in a tight loop', async (t) => {
+  const { client, clock, fetch } = start({ poll: [sprites()] });
+  await clock.pass(60_000);
+  t.ok(fetch.of('poll').length < 20, `${fetch.of('poll').length} polls in a minute`);
+  await client.leave();
+});
+
+t.test('long polls cut off in their middle, twice: it asks for a shorter hold', async (t) => {
+  const { client, clock, fetch } = start(
+    { poll: [HANG, sprites(1), HANG, sprites(2), HANG] },
+    {
+      limits: { pollSlack: -90_000 } // so that it is cut off after a minute
+    }
+  );
+  await clock.until(() => fetch.of('poll').length === 5);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.searchParams.get('hold')),
+    ['120', '5', '120', '5', '45']
+  );
+  await client.leave();
+});
+
+t.test('long polls cut off now and then: the hold stays', async (t) => {
+  const late = () => answer(200, { seq: 0, sprites: [] });
+  const clock = new Clock();
+  const script = scripted({
+    join: [joined('one')],
+    poll: [HANG, late, late, HANG, late, HANG],
+    leave: [answer(204, '')]
+  });
+  const client = new Client({
+    base: 'http://torus.test/',
+    timers: clock,
+    random: () => 0.5,
+    limits: { pollSlack: -90_000 },
+    onSprite() {},
+    async fetch(...args) {
+      const response = await script(...args);
+      if (script.calls.at(-1).what === 'poll')
+        await new Promise((go) => clock.setTimeout(go, 20_000));
+      return response;
+    }
+  });
+  client.start();
+  await clock.until(() => script.of('poll').length === 6);
+  t.same(
+    script.of('poll').map(({ url }) => url.searchParams.get('hold')),
+    ['120', '5', '120', '120', '5', '120']
+  );
+  await client.leave();
+});
+
+t.test('superseded: it says so, stops, and joins anew when told', async (t) => {
+  const over = answer(200, {
+    seq: 0,
+    sprites: [{ seq: 1, from: 'up', sprite: {} }],
+    superseded: true
+  });
+  const { client, clock, fetch, seen } = start({
+    join: [joined('one'), joined('two')],
+    poll: [over, HANG]
+  });
+  await clock.pass(300_000);
+  t.equal(client.state, 'superseded');
+  t.same(seen.sprites, [], 'they are for the other one');
+  t.equal(seen.resumes.at(-1), null);
+  t.equal(fetch.of('poll').length, 1);
+  client.start();
+  await clock.settle();
+  t.equal(client.id, 'two');
+  t.same(seen.states, ['joining', 'online', 'superseded: superseded', 'joining', 'online']);
+  await client.leave();
+});
+
+t.test('it takes up a place it was given, without joining', async (t) => {
+  const resume = { id: 'old', ack: 7, n: 3, hold: 60, lease: 30, maxSprite: 100 };
+  const { client, clock, fetch, seen } = start(
+    { poll: [sprites(8), HANG], throw: [answer(202, { state: 'queued' })] },
+    { resume: JSON.parse(JSON.stringify(resume)) }
+  );
+  await clock.settle();
+  t.equal(fetch.of('join').length, 0);
+  t.same(
+    fetch.of('poll').map(({ url }) => url.search),
+    ['?ack=7&hold=5', '?ack=8&hold=60']
+  );
+  t.match(await client.throw('up', {}), { ticket: { n: 4 } }, 'numbers go on');
+  t.equal(seen.resumes.at(-1).n, 4, 'and were said before the throw was sent');
+  t.match(await client.throw('up', { name: 'x'.repeat(100) }), {
+    thrown: false,
+    state: 'refused',
+    problem: 'sprite-too-large'
+  });
+  await client.leave();
+});
+
+for (const resume of [
+  'one',
+  {},
+  { id: '../leave', ack: 0, n: 0 },
+  { id: 'a', ack: -1 },
+  { id: 'a', n: 0.5 },
+  []
+]) {
+  t.test(`a resume that is none is not taken: ${JSON.stringify(resume)}`, async (t) => {
+    const { client, clock, fetch } = start({ poll: [HANG] }, { resume });
+    await clock.settle();
+    t.equal(fetch.calls[0].what, 'join');
+    await client.leave();
+  });
+}
+
+t.test('waking up ends a wait of its own', async (t) => {
+  const { client, clock, fetch } = start({ poll: [RESET, RESET, RESET, RESET, RESET, HANG] });
+  await clock.until(() => fetch.of('poll').length === 5);
+  const before = clock.now();
+  client.wake();
+  await clock.settle();
+  t.equal(fetch.of('poll').length, 6);
+  t.equal(clock.now(), before);
+  await client.leave();
+});
+
+t.test(
+  'waking up with a parked poll asks again with a short hold; a fresh poll is left alone',
+  async (t) => {
+    const { client, clock, fetch, seen } = start({ poll: [HANG, sprites(1), HANG] });
+    await clock.pass(500);
+    client.wake();
+    await clock.settle();
+    t.equal(fetch.of('poll').length, 1);
+    await clock.pass(60_000);
+    client.wake();
+    await clock.settle();
+    t.same(
+      fetch.of('poll').map(({ url }) => url.search),
+      ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1&hold=120']
+    );
+    t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
+    await client.leave();
+  }
+);
+
+t.test(
+  'a poll that a program stopped and started again ends is not counted as a failure',
+  async (t) => {
+    const { client, clock, seen } = start({ poll: [HANG] });
+    await clock.settle();
+    client.stop();
+    client.start();
+    await clock.settle();
+    t.same(seen.states, ['joining', 'online', 'left', 'joining']);
+    await client.leave();
+  }
+);
+
+t.test('place and status', async (t) => {
+  const { client, clock } = start({
+    join: [joined('one'), joined('two')],
+    poll: [HANG],
+    place: [
+      answer(200, { row: 3, column: 7, rows: 11, columns: 10 }),
+      answer(200, { row: 'x' }),
+      problem(503, 'draining', BUSY),
+      RESET,
+      problem(404, 'unknown-client')
+    ],
+    status: [answer(200, { clients: 4 }), answer(200, [4])]
+  });
+  await clock.settle();
+  t.same(await client.place(), { row: 3, column: 7, rows: 11, columns: 10 });
+  t.equal(await client.place(), null);
+  t.equal(await client.place(), null);
+  t.same(await client.status(), { clients: 4 });
+  t.equal(await client.status(), null);
+  t.equal(client.state, 'online');
+  t.equal(await client.place(), null);
+  t.equal(client.state, 'offline', 'a look that fails makes the parked poll doubtful');
+  t.equal(await client.place(), null);
+  await clock.settle();
+  t.equal(client.id, 'two', 'a look that finds the id unknown makes it join anew');
+  await client.leave();
+  t.equal(await client.place(), null, 'nobody is nowhere');
+});
+
+t.test('a look that succeeds ends the wait after a failure', async (t) => {
+  const { client, clock, fetch } = start({
+    poll: [RESET, HANG],
+    status: [answer(200, { clients: 1 })]
+  });
+  await clock.settle();
+  t.equal(client.state, 'offline');
+  await client.status();
+  await clock.settle();
+  t.equal(client.state, 'online');
+  t.equal(fetch.of('poll').length, 2);
+  t.equal(clock.now(), 0);
+  await client.leave();
+});
+
+t.test('a look does not shorten what the server asked for', async (t) => {
+  const { client, clock } = start({
+    poll: [problem(503, 'draining', { 'retry-after': '10' }), HANG],
+    status: [answer(200, {})]
+  });
+  await clock.settle();
+  await client.status();
+  t.equal(client.state, 'offline');
+  await client.leave();
+});
+
+// ---- throwing ----
+
+for (const state of ['delivered', 'queued', 'duplicate']) {
+  t.test(`a throw that is ${state}`, async (t) => {
+    const { client, clock, fetch } = start({ poll: [HANG], throw: [answer(202, { state })] });
+    await clock.settle();
+    t.match(await client.throw('left', { id: 'x' }), {
+      thrown: true,
+      state,
+      ticket: { id: 'one', n: 1 }
+    });
+    t.match(await client.throw('down', '{"id":"y"}'), { thrown: true });
+    t.same(
+      fetch.of('throw').map(({ url, body }) => [url.pathname + url.search, body]),
+      [
+        ['/throw/one/left?n=1', '{"id":"x"}'],
+        ['/throw/one/down?n=2', '{"id":"y"}']
+      ]
+    );
+    await client.leave();
+  });
+}
+
+t.test('an edge that is none is a mistake of the program', async (t) => {
+  const { client } = start({ poll: [HANG] });
+  await t.rejects(client.throw('north', {}), TypeError);
+  await client.leave();
+});
+
+for (const [name, failure] of [
+  ['reset', RESET],
+  ['cut off', CUT],
+  ['never answered', HANG],
+  ['answered with garbage', answer(202, 'ok')],
+  ['answered by a failing gateway', answer(502, 'oh')],
+  ['answered 200 by something else', answer(200, {})],
+  ['timed out by the server', problem(408, 'request-timeout')]
+]) {
+  t.test(`a throw that is ${name} is repeated with its number`, async (t) => {
+    const { client, clock, fetch } = start({
+      poll: [HANG],
+      throw: [failure, answer(202, { state: 'duplicate' })]
+    });
+    await clock.settle();
+    let outcome;
+    client.throw('left', {}).then((value) => {
+      outcome = value;
+    });
+    await clock.until(() => outcome);
+    t.match(outcome, { thrown: true, state: 'duplicate' });
+    t.same(
+      fetch.of('throw').map(({ url }) => url.search),
+      ['?n=1', '?n=1']
+    );
+    await client.leave();
+  });
+}
+
+t.test(
+  'a throw that is never answered ends with nobody knowing, and a ticket to ask again',
+  async (t) => {
+    const { client, clock, fetch } = start({
+      poll: [HANG],
+      throw: [RESET, RESET, RESET, RESET, RESET, answer(202, { state: 'duplicate' })]
+    });
+    await clock.settle();
+    let outcome;
+    client.throw('left', {}).then((value) => {
+      outcome = value;
+    });
+    await clock.until(() => outcome);
+    t.match(outcome, {
+      thrown: null,
+      state: 'unanswered',
+      ticket: { id: 'one', n: 1, tried: true }
+    });
+    t.equal(fetch.of('throw').length, 5);
+    const ticket = JSON.parse(JSON.stringify(outcome.ticket));
+    t.match(await client.throw('left', {}, { ticket }), { thrown: true, state: 'duplicate' });
+    t.equal(fetch.of('throw').at(-1).url.search, '?n=1');
+    await client.leave();
+  }
+);
+
+t.test('a neighbor that is busy: the sprite is still yours, and that edge rests', async (t) => {
+  const { client, clock, fetch } = start({
+    poll: [HANG],
+    throw: [
+      ({ url }) =>
+        url.pathname.endsWith('left') && clock.now() < 2500
+          ? problem(503, 'neighbor-busy', BUSY)
+          : answer(202, { state: 'queued' })
+    ]
+  });
+  await clock.settle();
+  t.match(await client.throw('left', {}, { patience: 0 }), {
+    thrown: false,
+    state: 'busy',
+    problem: 'neighbor-busy',
+    retryAfter: 2500
+  });
+  t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
+  t.equal(fetch.of('throw').length, 1, 'the second was not even sent');
+  t.match(await client.throw('up', {}, { patience: 0 }), { thrown: true }, 'other edges are free');
+  let outcome;
+  client.throw('left', {}).then((value) => {
+    outcome = value;
+  });
+  await clock.until(() => outcome);
+  t.match(outcome, { thrown: true });
+  t.equal(clock.now(), 2500, 'with patience it waits its turn');
+  await client.leave();
+});
+
+t.test('too many throws: every edge rests', async (t) => {
+  const { client, clock, fetch } = start({
+    poll: [HANG],
+    throw: [
+      problem(429, 'too-many-throws', { 'retry-after': '0' }),
+      answer(202, { state: 'queued' })
+    ]
+  });
+  await clock.settle();
+  t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'busy' });
+  t.match(await client.throw('up', {}, { patience: 0 }), { thrown: false, state: 'busy' });
+  t.equal(fetch.of('throw').length, 1);
+  let outcome;
+  client.throw('up', {}, { patience: 1000 }).then((value) => {
+    outcome = value;
+  });
+  await clock.until(() => outcome);
+  t.equal(clock.now(), 312.5, 'Retry-After: 0 is no leave to hammer');
+  await client.leave();
+});
+
+t.test('busy after no answer proves nothing, unless the number was looked up first', async (t) => {
+  const unsure = start({ poll: [HANG], throw: [RESET, problem(429, 'too-many-throws', BUSY)] });
+  await unsure.clock.settle();
+  let outcome;
+  unsure.client.throw('left', {}, { patience: 1000 }).then((value) => {
+    outcome = value;
+  });
+  await unsure.clock.until(() => outcome);
+  t.match(outcome, { thrown: null, state: 'unanswered' });
+  await unsure.client.leave();
+
+  outcome = undefined;
+  const sure = start({ poll: [HANG], throw: [RESET, problem(503, 'neighbor-busy', BUSY)] });
+  await sure.clock.settle();
+  sure.client.throw('left', {}, { patience: 1000 }).then((value) => {
+    outcome = value;
+  });
+  await sure.clock.until(() => outcome);
+  t.match(outcome, { thrown: false, state: 'busy', ticket: { tried: false } });
+  await sure.client.leave();
+});
+
+for (const [status, name] of [
+  [413, 'sprite-too-large'],
+  [400, 'bad-sprite'],
+  [400, 'stale-number']
+]) {
+  t.test(`a throw refused as ${name} is yours, and is not repeated`, async (t) => {
+    const { client, clock, fetch } = start({ poll: [HANG], throw: [problem(status, name)] });
+    await clock.settle();
+    t.match(await client.throw('left', {}), { thrown: false, state: 'refused', problem: name });
+    t.equal(fetch.of('throw').length, 1);
+    await client.leave();
+  });
+}
+
+t.test('a number below the window after no answer: nobody knows', async (t) => {
+  const { client, clock } = start({ poll: [HANG], throw: [problem(400, 'stale-number')] });
+  await clock.settle();
+  const ticket = { id: 'one', n: 1, tried: true };
+  t.match(await client.throw('left', {}, { ticket }), { thrown: null, state: 'forgotten' });
+  await client.leave();
+});
+
+t.test('thrown from a place the server has forgotten: thrown from the new one', async (t) => {
+  const { client, clock, fetch } = start({
+    join: [joined('one'), joined('two')],
+    poll: [HANG],
+    throw: [problem(404, 'unknown-client'), answer(202, { state: 'delivered' })]
+  });
+  await clock.settle();
+  let outcome;
+  client.throw('left', {}).then((value) => {
+    outcome = value;
+  });
+  await clock.until(() => outcome);
+  t.match(outcome, { thrown: true, ticket: { id: 'two' } });
+  t.same(
+    fetch.of('throw').map(({ url }) => url.pathname),
+    ['/throw/one/left', '/throw/two/left']
+  );
+  await client.leave();
+});
+
+t.test('a place forgotten between two attempts: nobody knows', async (t) => {
+  const { client, clock, fetch } = start({
+    join: [joined('one'), joined('two')],
+    poll: [HANG],
+    throw: [RESET, problem(404, 'unknown-client')]
+  });
+  await clock.settle();
+  let outcome;
+  client.throw('left', {}).then((value) => {
+    outcome = value;
+  });
+  await clock.until(() => outcome);
+  t.match(outcome, { thrown: null, state: 'forgotten' });
+  await clock.settle();
+  const { ticket } = outcome;
+  t.match(await client.throw('left', {}, { ticket }), { thrown: null, state: 'forgotten' });
+  t.equal(fetch.of('throw').length, 2, 'a number of another place is never sent from this one');
+  await client.leave();
+});
+
+t.test('no place to throw from: yours, at once or after some patience', async (t) => {
+  const { client, clock } = start({ join: [RESET] });
+  await clock.settle();
+  t.match(await client.throw('left', {}, { patience: 0 }), { thrown: false, state: 'offline' });
+  let outcome;
+  client.throw('left', {}, { patience: 9000 }).then((value) => {
+    outcome = value;
+  });
+  await clock.until(() => outcome);
+  t.match(outcome, { thrown: false, state: 'offline' });
+  t.equal(clock.now(), 9000);
+  await client.leave();
+  t.match(await client.throw('left', {}), { thrown: false, state: 'offline' });
+});
+
+t.test('leaving while a throw waits to be repeated ends it', async (t) => {
+  const { client, clock } = start({ poll: [HANG], throw: [RESET] });
+  await clock.settle();
+  const thrown = client.throw('left', {});
+  await clock.settle();
+  await client.leave();
+  t.match(await thrown, { thrown: null, state: 'unanswered' });
+  t.equal(clock.pending, 0, 'no timer is left');
+});
+
+t.test('the transient port: throws and leaves go there, polls do not', async (t) => {
+  const { client, clock, fetch } = start({
+    join: [joined('one', { transient: 9090 })],
+    poll: [HANG],
+    throw: [answer(202, { state: 'queued' })]
+  });
+  await clock.settle();
+  await client.throw('left', {});
+  t.equal(client.leaveUrl, 'http://torus.test:9090/leave/one');
+  await client.leave();
+  t.same(
+    fetch.calls.map(({ what, url }) => `${what} ${url.port}`),
+    ['join 8080', 'poll 8080', 'throw 9090', 'leave 9090']
+  );
+});
+
+t.test(
+  'a transient port nobody answers on: the main port takes over, with the same number',
+  async (t) => {
+    const { client, clock, fetch } = start({
+      join: [joined('one', { transient: 9090 })],
+      poll: [HANG],
+      throw: [({ url }) => (url.port === '9090' ? RESET : answer(202, { state: 'queued' }))]
+    });
+    await clock.settle();
+    let outcome;
+    client.throw('left', {}).then((value) => {
+      outcome = value;
+    });
+    await clock.until(() => outcome);
+    t.match(outcome, { thrown: true });
+    await client.throw('up', {});
+    t.same(
+      fetch.of('throw').map(({ url }) => url.port + url.search),
+      ['9090?n=1', '8080?n=1', '8080?n=2']
+    );
+    await client.leave();
+  }
+);
+
+t.test('behind TLS, or where it is no port, there is no transient port', async (t) => {
+  for (const [base, transient] of [
+    ['https://torus.test/', 9090],
+    ['http://torus.test:8080/', 99_999],
+    ['http://torus.test:8080/', '90']
+  ]) {
+    const { client, clock } = start(
+      { join: [joined('one', { transient })], poll: [HANG] },
+      { base }
+    );
+    await clock.settle();
+    t.equal(client.leaveUrl, new URL('leave/one', base).href);
+    await client.leave();
+  }
+});
+
+t.test('a server under a path of its own', async (t) => {
+  const { client, clock } = start(
+    {},
+    {
+      base: 'https://example.org/sprites/',
+      fetch: scripted({
+        sprites: [({ url }) => (url.pathname.endsWith('/join') ? joined('one') : HANG)]
+      })
+    }
+  );
+  await clock.settle();
+  t.equal(client.leaveUrl, 'https://example.org/sprites/leave/one');
+  client.stop();
+});
+
+t.test('a base that is no URL is a mistake of the program', async (t) => {
+  t.throws(() => new Client({ base: 'torus', onSprite() {} }), TypeError);
+});

@@ -1,0 +1,139 @@
+import { readFileSync } from 'node:fs';
+import Ajv2020 from 'ajv/dist/2020.js';
+import t from 'tap';
+import {
+  BOUNDS,
+  PICTURES,
+  SpriteError,
+  decodeDataUrl,
+  readSprite,
+  writeSprite
+} from '../../lib/client/sprite.js';
+
+const read = (path) => JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'));
+const vectors = read('../vectors/sprites.json');
+const schema = read('../../lib/client/sprite.schema.json');
+const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(schema);
+
+/** @returns {{value: unknown}|null} null for what is no JSON */
+function parse(json) {
+  try {
+    return { value: JSON.parse(json) };
+  } catch {
+    return null;
+  }
+}
+
+t.test('the vectors have names of their own, and there are good and bad ones', async (t) => {
+  t.equal(new Set(vectors.map(({ name }) => name)).size, vectors.length);
+  t.ok(vectors.filter(({ ok }) => ok).length > 20);
+  t.ok(vectors.filter(({ ok }) => !ok).length > 50);
+});
+
+// `schema`: where only the bytes of an image are at fault, which a schema can't see.
+for (const { name, json, ok, schema: passes = ok } of vectors) {
+  t.test(`${ok ? 'read' : 'refused'}: ${name}`, async (t) => {
+    const parsed = parse(json);
+    if (!parsed) {
+      t.notOk(ok, 'what is no JSON is no sprite');
+      return;
+    }
+    t.equal(validate(parsed.value), passes, 'by the schema');
+    if (ok) {
+      const sprite = readSprite(parsed.value);
+      t.same(
+        Object.keys(sprite).filter((key) => !(key in schema.properties)),
+        []
+      );
+      t.ok(validate(sprite));
+      t.ok(validate(JSON.parse(writeSprite(sprite))), 'and what is written of it again');
+    } else {
+      t.throws(() => readSprite(parsed.value), SpriteError);
+    }
+  });
+}
+
+t.test('what JSON cannot say is refused too', async (t) => {
+  const good = { id: 'a', picture: 'ball', at: 0.5, speed: [0, 0] };
+  for (const bad of [
+    undefined,
+    () => {},
+    Symbol('sprite'),
+    1n,
+    { ...good, at: NaN },
+    { ...good, at: Infinity },
+    { ...good, speed: [NaN, 0] },
+    { ...good, speed: [0, -Infinity] },
+    { ...good, speed: new Array(2) },
+    { ...good, at: new Number(0.5) },
+    { ...good, id: new String('a') }
+  ]) {
+    t.throws(() => readSprite(bad), SpriteError);
+  }
+});
+
+t.test('what is read is a sprite of its own: the given one can change afterwards', async (t) => {
+  const given = { id: 'a', picture: 'ball', at: 0.5, speed: [1, 2], more: {} };
+  const sprite = readSprite(given);
+  given.speed[0] = 1e6;
+  t.same(sprite, { id: 'a', picture: 'ball', at: 0.5, speed: [1, 2] });
+});
+
+t.test('an error says which member, and what it should be', async (t) => {
+  t.throws(() => readSprite({ id: 'a', picture: 'ball', at: 2, speed: [0, 0] }), {
+    member: 'at',
+    message: 'at must be a number from 0 to 1'
+  });
+  t.throws(() => readSprite(7), { message: 'a sprite must be an object' });
+});
+
+t.test('writing brings numbers into their bounds and refuses the rest', async (t) => {
+  const sprite = { id: 'a', picture: 'star', at: -3, speed: [1e9, -1e9] };
+  t.same(JSON.parse(writeSprite(sprite)), { id: 'a', picture: 'star', at: 0, speed: [20, -20] });
+  t.same(JSON.parse(writeSprite({ ...sprite, at: 7, speed: [-1, 1 / 3], name: 'x' })), {
+    id: 'a',
+    picture: 'star',
+    at: 1,
+    speed: [0, 0.333333],
+    name: 'x'
+  });
+  t.throws(() => writeSprite({ ...sprite, id: '' }), SpriteError);
+  t.throws(() => writeSprite({ ...sprite, at: NaN }), SpriteError);
+});
+
+t.test('the schema and the reader have the same pictures and bounds', async (t) => {
+  const { id, picture, name, speed } = schema.properties;
+  t.same(picture.anyOf[0].enum, PICTURES);
+  t.equal(picture.anyOf[1].maxLength, BOUNDS.dataUrl);
+  t.equal(name.maxLength, BOUNDS.name);
+  t.equal(speed.prefixItems[0].maximum, BOUNDS.speed);
+  t.match(id.pattern, `{1,${BOUNDS.id}}`);
+});
+
+t.test('a largest sprite of all fits the default throw of 16384 bytes', async (t) => {
+  const head = '/9j/wAARCAAJAAkDAREAAhEAAxEA'; // of a JPEG of 9 by 9 pixels
+  const sprite = {
+    id: 'i'.repeat(64),
+    picture: `data:image/jpeg;base64,${head.padEnd(11_976, 'A')}`,
+    at: 0.123456,
+    speed: [12.345678, -12.345678],
+    name: '\u0001'.repeat(40)
+  };
+  t.ok(Buffer.byteLength(writeSprite(sprite)) < 16_384);
+});
+
+t.test('the bytes of a data URL', async (t) => {
+  const { type, bytes } = decodeDataUrl('data:image/png;base64,AAEC/w==');
+  t.equal(type, 'image/png');
+  t.same([...bytes], [0, 1, 2, 255]);
+});
+
+t.test('a hostile picture is read in no time: nothing is looked at twice', async (t) => {
+  const begin = process.cpuUsage();
+  for (let i = 0; i < 200; i += 1) {
+    const picture = `data:image/png;base64,${'A'.repeat(11_970 + (i % 4))}!`;
+    t.throws(() => readSprite({ id: 'a', picture, at: 0, speed: [0, 0] }), SpriteError);
+  }
+  const { user } = process.cpuUsage(begin);
+  t.comment(`200 of them in ${Math.round(user / 1000)} ms of CPU`);
+});

@@ -1,0 +1,237 @@
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { request } from '../support/http.js';
+import { contract, refused } from '../support/server.js';
+
+const HOST = 'Host: sprites.test\r\n';
+
+/** One request for every kind of answer; the strict reader checks the fields of each. */
+async function everyAnswer(t, server) {
+  const id = await server.join();
+  const asks = {
+    'a place': () => server.ask('GET', `/place/${id}`),
+    'a throw': () => server.throw(id, 'left'),
+    'a poll': () => server.poll(id),
+    'the status': () => server.ask('GET', '/status'),
+    'the status, its head': () => server.ask('HEAD', '/status'),
+    'the page': () => server.ask('GET', '/'),
+    'a preflight': () => server.ask('OPTIONS', `/throw/${id}/left`),
+    'bad-edge': () => server.throw(id, 'top'),
+    'bad-ack': () => server.poll(id, 'ack=x'),
+    'ack-ahead': () => server.poll(id, 'ack=99'),
+    'bad-hold': () => server.poll(id, 'hold=1'),
+    'bad-number': () => server.throw(id, 'left', '{}', 'n=x'),
+    'bad-sprite': () => server.throw(id, 'left', '[]'),
+    'sprite-too-large': () => server.throw(id, 'left', '.'.repeat(20000)),
+    'unknown-client': () => server.poll('nobody'),
+    'not-found': () => server.ask('GET', '/nowhere'),
+    'method-not-allowed': () => server.ask('PUT', '/join')
+  };
+  for (const [name, ask] of Object.entries(asks)) {
+    const answer = await ask();
+    if (name.includes('-') && !name.includes(' ')) t.equal(problemOf(answer), name);
+    else t.ok(answer.status < 300, name);
+  }
+  const bytes = {
+    'bad-request': 'nonsense\r\n\r\n',
+    'head-too-large': `GET /status HTTP/1.1\r\n${HOST}X: ${'x'.repeat(20000)}\r\n\r\n`,
+    'expectation-failed': `POST /join HTTP/1.1\r\n${HOST}Expect: it\r\n\r\n`,
+    'method-not-allowed': `CONNECT x:1 HTTP/1.1\r\n${HOST}\r\n`
+  };
+  for (const [name, text] of Object.entries(bytes)) {
+    const wire = await server.wire();
+    wire.send(text);
+    t.equal(problemOf(await server.read(wire)), name);
+  }
+  await server.leave(id);
+}
+
+contract(t, {}, (t, server) => {
+  t.test('every answer may be read by a page of any origin', (t) => everyAnswer(t, server));
+
+  t.test('a throw sent as text/plain needs no preflight and is welcome', async (t) => {
+    const id = await server.join();
+    for (const type of [
+      'text/plain',
+      'text/plain;charset=UTF-8',
+      'application/json',
+      'application/x-www-form-urlencoded',
+      'multipart/form-data; boundary=x',
+      undefined
+    ]) {
+      const { status } = await server.ask('POST', `/throw/${id}/left`, {
+        headers: { 'Content-Type': type, Origin: 'https://example.org', 'Sec-Fetch-Mode': 'cors' },
+        body: '{"kind":"ball"}'
+      });
+      t.equal(status, 202, type ?? 'no type');
+    }
+  });
+
+  t.test('OPTIONS is answered, for every route', async (t) => {
+    for (const target of [
+      '/join',
+      '/poll/x',
+      '/throw/x/left',
+      '/leave/x',
+      '/place/x',
+      '/status',
+      '/',
+      '*',
+      '/nowhere'
+    ]) {
+      const { status, headers } = await server.ask('OPTIONS', target, {
+        headers: {
+          Origin: 'https://example.org',
+          'Access-Control-Request-Method': 'POST',
+          'Access-Control-Request-Headers': 'content-type',
+          'Access-Control-Request-Private-Network': 'true'
+        }
+      });
+      t.equal(status, 204, target);
+      t.match(headers['access-control-allow-methods'], /GET.*POST|POST.*GET/);
+      t.match(headers['access-control-allow-headers'], /content-type/i);
+      t.match(headers['access-control-max-age'], /^[0-9]+$/);
+    }
+  });
+
+  t.test('a page may read when to come back', async (t) => {
+    const { headers } = await server.ask('GET', '/status');
+    t.match(headers['access-control-expose-headers'], /Retry-After/);
+  });
+
+  t.test('no cookie is set, and none is asked for', async (t) => {
+    const { headers } = await server.ask('POST', '/leave/x', { headers: { Cookie: 'a=b' } });
+    t.equal(headers['set-cookie'], undefined);
+    t.equal(headers['access-control-allow-credentials'], undefined);
+  });
+
+  t.test('fetch itself, as a page or Node has it', async (t) => {
+    const base = `http://127.0.0.1:${server.port}`;
+    const close = { headers: { connection: 'close' } };
+    const joined = await fetch(`${base}/join`, { method: 'POST', ...close });
+    t.equal(joined.status, 201);
+    const { id } = await joined.json();
+    const poll = fetch(`${base}/poll/${id}?ack=0`, close).then((answer) => answer.json());
+    await server.until(({ parked }) => parked === 1);
+    const thrown = await fetch(`${base}/throw/${id}/up?n=1`, {
+      method: 'POST',
+      body: '{"from":"fetch"}',
+      ...close
+    });
+    t.strictSame(await thrown.json(), { state: 'delivered' });
+    t.strictSame(await poll, {
+      seq: 1,
+      sprites: [{ seq: 1, from: 'down', sprite: { from: 'fetch' } }]
+    });
+    t.equal((await fetch(`${base}/leave/${id}`, { method: 'POST', ...close })).status, 204);
+  });
+
+  t.test('a poll that its page aborts is parked no more', async (t) => {
+    const id = await server.join();
+    const abort = new AbortController();
+    const poll = fetch(`http://127.0.0.1:${server.port}/poll/${id}`, { signal: abort.signal });
+    await server.until(({ parked }) => parked === 1);
+    abort.abort();
+    await t.rejects(poll);
+    await server.until(({ parked }) => parked === 0);
+  });
+});
+
+contract(t, { options: { cors: 'https://example.org' } }, (t, server) => {
+  t.test("an origin of the operator's choice", async (t) => {
+    await everyAnswer(t, server);
+    t.equal((await server.ask('GET', '/status')).headers.vary, 'Origin');
+    t.equal((await server.ask('POST', '/leave/x')).headers.vary, 'Origin');
+  });
+});
+
+contract(t, { options: { cors: 'none' } }, (t, server) => {
+  t.test('no origin at all', (t) => everyAnswer(t, server));
+});
+
+contract(t, {}, (t, server) => {
+  t.test('wrong methods are 405, with those that are right', async (t) => {
+    const routes = {
+      '/join': ['POST'],
+      '/poll/x': ['GET'],
+      '/throw/x/left': ['POST'],
+      '/leave/x': ['POST'],
+      '/place/x': ['GET'],
+      '/status': ['GET', 'HEAD'],
+      '/': ['GET', 'HEAD']
+    };
+    for (const [target, right] of Object.entries(routes)) {
+      for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'PROPFIND']) {
+        if (right.includes(method)) continue;
+        const before = await server.status();
+        const wire = await server.wire();
+        wire.send(request(method, target, { headers: { 'Content-Length': 0 } }));
+        const { status, headers } = await server.read(wire, { head: method === 'HEAD' });
+        t.equal(status, 405, `${method} ${target}`);
+        t.strictSame(headers.allow?.split(', ').sort(), [...right, 'OPTIONS'].sort());
+        t.equal((await server.status()).clients, before.clients);
+        await wire.destroy();
+      }
+    }
+  });
+
+  t.test('what is not there is not-found', async (t) => {
+    for (const target of [
+      '/nowhere',
+      '/join/',
+      '/join/x',
+      '/Join',
+      '//join',
+      '/poll',
+      '/poll/x/y',
+      '/throw',
+      '/throw/x',
+      '/throw/x/left/z',
+      '/leave',
+      '/place',
+      '/status/',
+      '/favicon.ico',
+      '/../../etc/passwd',
+      '/%2e%2e/%2e%2e/etc/passwd',
+      '/..%2fpackage.json',
+      '/package.json',
+      '/page/index.html',
+      '/__proto__',
+      '/constructor',
+      '/j%6fin',
+      '/join;x',
+      '*'
+    ]) {
+      await refused(t, server, 'not-found', () => server.ask('GET', target), target);
+    }
+    await refused(t, server, 'not-found', () => server.ask('POST', '/nowhere', { body: '{}' }));
+  });
+
+  t.test('HEAD of the status has the fields of a GET and no body', async (t) => {
+    const { status, headers } = await server.ask('HEAD', '/status');
+    t.equal(status, 200);
+    t.ok(Number(headers['content-length']) > 100);
+  });
+
+  t.test('the page is there', async (t) => {
+    const { status, headers, bytes } = await server.ask('GET', '/');
+    t.equal(status, 200);
+    t.match(headers['content-type'], /^text\//);
+    t.ok(bytes.length > 0);
+  });
+
+  t.test('nothing is compressed, however much it is asked for', async (t) => {
+    const id = await server.join();
+    const wish = { headers: { 'Accept-Encoding': 'gzip;q=1.0, br, identity;q=0' } };
+    for (const [method, target] of [
+      ['GET', '/'],
+      ['GET', '/status'],
+      ['GET', `/place/${id}`],
+      ['POST', '/leave/x'],
+      ['GET', '/nowhere']
+    ]) {
+      t.equal((await server.ask(method, target, wish)).headers['content-encoding'], undefined);
+    }
+  });
+});

@@ -1,0 +1,813 @@
+import { execFile, spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs';
+import https from 'node:https';
+import os from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+
+import { table } from '../../lib/server/options.js';
+import { createMetrics } from '../../lib/server/metrics.js';
+import { startServer } from '../support/server.js';
+
+/**
+ * The files of deploy/, held to what the program has and to what the tools that read them say. A
+ * tool that is not installed skips its test.
+ */
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const deployed = (name) => readFileSync(path.join(ROOT, 'deploy', name), 'utf8');
+
+/** Runs a program. @returns {{ status: number, output: string } | null} null: not installed */
+function run(command, args, options = {}) {
+  const result = spawnSync(command, args, { encoding: 'utf8', timeout: 60_000, ...options });
+  if (result.error?.code === 'ENOENT') return null;
+  return { status: result.status, output: result.stdout + result.stderr };
+}
+
+function temporary(t) {
+  const dir = mkdtempSync(path.join(os.tmpdir(), 'sprites-deploy-'));
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** Asserts that a tool is content, or skips. */
+function contented(t, tool, args, options) {
+  const result = run(tool, args, options);
+  if (result === null) t.skip(`${tool} is not installed`);
+  else t.equal(result.status, 0, result.output);
+  return result;
+}
+
+/** The files that cloud-config writes: path → text. @returns {Map<string, string>} */
+function writtenFiles(yaml) {
+  const files = new Map();
+  const entry = /^ {2}- path: (\S+)\n(?: {4}\w+: .*\n)*? {4}content: \|\n((?:(?: {6}.*)?\n)+)/gm;
+  for (const [, name, block] of yaml.matchAll(entry)) {
+    files.set(name, block.replace(/^ {6}/gm, '').trimEnd().concat('\n'));
+  }
+  return files;
+}
+
+const CLOUD = deployed('cloud-init.yaml');
+const FILES = writtenFiles(CLOUD);
+const SWARM_UNIT = '/etc/systemd/system/sprites-swarm.service';
+const SETUP = '/usr/local/sbin/sprites-swarm-setup';
+const RUN = '/usr/local/bin/sprites-swarm-run';
+
+t.test('the service unit', async (t) => {
+  const unit = path.join(ROOT, 'deploy/sprites.service');
+  t.test('passes systemd-analyze verify without a word', async (t) => {
+    const result = contented(t, 'systemd-analyze', ['verify', '--man=no', unit]);
+    if (result) t.equal(result.output.trim(), '');
+  });
+  t.test('is exposed little', async (t) => {
+    const result = contented(t, 'systemd-analyze', ['security', '--offline=true', unit]);
+    if (!result) return;
+    const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(result.output);
+    t.ok(Number(exposure) <= 1.5, `exposure ${exposure}`);
+  });
+  t.test('starts the server without a flag that some Node refuses', async (t) => {
+    const [, command] = /^ExecStart=(.*)$/m.exec(deployed('sprites.service'));
+    t.match(command, /^\/usr\/bin\/env node \/opt\/sprites\/bin\/sprites --state /);
+    t.notMatch(deployed('sprites.service'), /nouse-idle-notification|NODE_OPTIONS/);
+  });
+  t.test('waits longer than the drain window', async (t) => {
+    const help = run('env', [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      path.join(ROOT, 'bin/sprites'),
+      '--help'
+    ]).output;
+    const [, drain] = /--drain SECONDS.*\(default (\d+)\)/.exec(help);
+    const [, stop] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
+    t.ok(Number(stop) > Number(drain) + 60, `${stop} s for a drain of ${drain} s and the writing`);
+  });
+  t.test('allows the files of a million clients, and no more than an untuned kernel', async (t) => {
+    const [, files] = /^LimitNOFILE=(\d+)$/m.exec(deployed('sprites.service'));
+    t.ok(Number(files) >= 1_000_064 && Number(files) <= 1_048_576);
+    t.match(deployed('limits.conf'), new RegExp(`^\\* +hard +nofile +${files}$`, 'm'));
+  });
+});
+
+/** What a process is alone allowed to do by SystemCallFilter= lines. @returns {Set<string>} */
+function allowedCalls(unit) {
+  const members = new Map();
+  const expand = (name) => {
+    if (!name.startsWith('@')) return [name];
+    if (!members.has(name)) {
+      const { output } = run('systemd-analyze', ['--no-pager', 'syscall-filter', name]);
+      members.set(
+        name,
+        output.match(/^ {4}[@\w-]+$/gm).flatMap((line) => expand(line.trim()))
+      );
+    }
+    return members.get(name);
+  };
+  const allowed = new Set(expand('@default'));
+  for (const [, not, names] of unit.matchAll(/^SystemCallFilter=(~?)(.+)$/gm)) {
+    for (const call of names.split(' ').flatMap(expand)) {
+      if (not) allowed.delete(call);
+      else allowed.add(call);
+    }
+  }
+  return allowed;
+}
+
+/** Calls beyond the unit's that may fail. */
+const TRIED = {
+  pkey_alloc: 'V8 looks whether the processor has memory protection keys, and does without'
+};
+
+t.test('the unit allows every system call of the main process and its workers', async (t) => {
+  const dir = temporary(t);
+  const log = path.join(dir, 'calls');
+  const traced = ['strace', '-D', '-f', '-c', '-qq', '-o', log];
+  if (run('strace', ['-o', log, 'true'])?.status !== 0) {
+    t.skip('strace is not installed, or may not trace here');
+    return;
+  }
+  if (run('systemd-analyze', ['syscall-filter', '@default'])?.status !== 0) {
+    t.skip('systemd-analyze is not installed');
+    return;
+  }
+  const [key, cert] = ['key', 'cert'].map((name) => path.join(dir, `${name}.pem`));
+  const made = run('openssl', [
+    'req',
+    '-x509',
+    '-newkey',
+    'ec',
+    '-pkeyopt',
+    'ec_paramgen_curve:prime256v1',
+    '-nodes',
+    '-days',
+    '1',
+    '-subj',
+    '/CN=localhost',
+    '-keyout',
+    key,
+    '-out',
+    cert
+  ]);
+  if (made?.status !== 0) {
+    t.skip('openssl is not installed');
+    return;
+  }
+  const options = {
+    workers: 1,
+    'transient-port': 0,
+    'tls-cert': cert,
+    'tls-key': key,
+    'tls-port': 0,
+    'admin-port': 0,
+    state: path.join(dir, 'state'),
+    drain: 0
+  };
+  const seen = new Set();
+  let id;
+  // The first run writes the state, the second one reads it.
+  for (const round of ['first', 'second']) {
+    const server = await startServer(t, {
+      options,
+      door: 'native',
+      command: [...traced, process.execPath, path.join(ROOT, 'bin/sprites')]
+    });
+    // Every line of where it listens comes with the first one, or soon after.
+    await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
+    const portOf = (word) => Number(/:(\d+)\//.exec(server.lines.find((l) => l.includes(word)))[1]);
+    const post = (at, body) =>
+      fetch(`http://127.0.0.1:${portOf('Workers')}${at}`, { method: 'POST', body });
+    id ??= (await (await post('/join')).json()).id;
+    t.equal((await post(`/throw/${id}/left`, '{}')).status, 202, round);
+    t.ok((await server.poll(id)).body.sprites.length > 0);
+    t.equal((await fetch(`http://127.0.0.1:${server.port}/`)).status, 200);
+    t.equal((await fetch(`http://127.0.0.1:${portOf('Metrics')}/metrics`)).status, 200);
+    const page = () =>
+      new Promise((resolve, reject) => {
+        https
+          .get(
+            { host: '127.0.0.1', port: portOf('TLS'), rejectUnauthorized: false, agent: false },
+            (answer) => answer.resume().on('end', () => resolve(answer.statusCode))
+          )
+          .on('error', reject);
+      });
+    t.equal(await page(), 200);
+    server.child.kill('SIGUSR2');
+    t.equal(await page(), 200, 'after a reload');
+    if (round === 'first') {
+      const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
+      const worker = children
+        .trim()
+        .split(' ')
+        .find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('worker.js'));
+      const threads = readdirSync(`/proc/${worker}/task`).length;
+      const most = table.find(({ name }) => name === 'workers').type.expects.match(/\d+$/);
+      const [, tasks] = /^TasksMax=(\d+)$/m.exec(deployed('sprites.service'));
+      t.ok(
+        Number(tasks) >= threads * (Number(most) + 1) * 1.1,
+        `${tasks} tasks for ${most} workers of ${threads} threads each`
+      );
+    }
+    await server.stop();
+    const calls = readFileSync(log, 'utf8')
+      .split('\n')
+      .slice(2, -2)
+      .map((line) => line.trim().split(/\s+/).at(-1));
+    for (const call of calls) if (/^\w+$/.test(call)) seen.add(call);
+  }
+  t.ok(
+    ['accept4', 'epoll_ctl', 'fsync', 'rename', 'clone3', 'execve'].filter((call) => seen.has(call))
+      .length >= 4,
+    `${[...seen].join(' ')} were seen`
+  );
+  const allowed = allowedCalls(deployed('sprites.service'));
+  t.same(
+    [...seen].filter((call) => !allowed.has(call) && !TRIED[call]),
+    [],
+    'none is refused'
+  );
+});
+
+t.test('the cloud-init file', async (t) => {
+  t.test('is cloud-config', async (t) => {
+    contented(t, 'cloud-init', [
+      'schema',
+      '--config-file',
+      path.join(ROOT, 'deploy/cloud-init.yaml')
+    ]);
+  });
+  t.test('writes what its commands use', async (t) => {
+    t.same([...FILES.keys()], ['/etc/sprites-swarm.env', SWARM_UNIT, RUN, SETUP]);
+    t.match(CLOUD, /\[systemctl, enable, sprites-swarm\.service\]/, 'and again after every boot');
+  });
+  t.test("documents every parameter, and names no host of anybody's", async (t) => {
+    const [comment, rest] = CLOUD.split('\nwrite_files:');
+    const parameters = new Set(rest.match(/@[A-Z_]+@/g));
+    t.same([...parameters].sort(), [
+      '@GIT_REF@',
+      '@GIT_URL@',
+      '@SERVER_HOST@',
+      '@SERVER_PORT@',
+      '@SWARM@'
+    ]);
+    for (const name of parameters) {
+      t.ok(comment.includes(`  ${name} `) || comment.includes(`and ${name} `), name);
+      t.ok(comment.includes(`s|${name}|`), `${name} in the example`);
+    }
+    const hosts = CLOUD.match(/https?:\/\/[\w.-]+/g).filter((host) => !/\.example$/.test(host));
+    t.same([...new Set(hosts)], ['https://nodejs.org'], 'but where Node itself comes from');
+  });
+  t.test('has an example that a server with its default options lets in', async (t) => {
+    const [, example] = /s\|@SWARM@\|(.*?)\|'/.exec(CLOUD);
+    // Over IPv6 to an IPv4 server: every client from one address, as on a machine of its own.
+    const host = '::ffff:127.0.0.1';
+    if (
+      Object.values(os.networkInterfaces())
+        .flat()
+        .every(({ address }) => address !== '::1')
+    ) {
+      t.skip('no IPv6');
+      return;
+    }
+    const server = await startServer(t, { options: { 'log-level': 'error' } });
+    const words = example.replace(/--time \d+/, '--time 0.5').split(' ');
+    const { stdout } = await promisify(execFile)('env', [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      path.join(ROOT, 'bin/sprites-swarm'),
+      ...words,
+      '--host',
+      host,
+      '--port',
+      `${server.port}`
+    ]);
+    t.match(stdout, /the server counts 9,000/);
+    t.notMatch(stdout, /too-many/);
+    await server.stop();
+  });
+  t.test('has a unit that passes systemd-analyze verify', async (t) => {
+    const dir = temporary(t);
+    const unit = path.join(dir, 'sprites-swarm.service');
+    writeFileSync(path.join(dir, 'run'), '#!/bin/sh\n');
+    chmodSync(path.join(dir, 'run'), 0o755);
+    writeFileSync(
+      unit,
+      FILES.get(SWARM_UNIT)
+        .replace(SETUP, path.join(dir, 'run'))
+        .replace(RUN, path.join(dir, 'run'))
+    );
+    const result = contented(t, 'systemd-analyze', ['verify', '--man=no', unit]);
+    if (result) t.equal(result.output.trim(), '');
+  });
+  t.test('has scripts that shellcheck likes', async (t) => {
+    const dir = temporary(t);
+    for (const name of [SETUP, RUN]) {
+      const script = path.join(dir, path.basename(name));
+      writeFileSync(script, FILES.get(name));
+      contented(t, 'shellcheck', ['--shell=sh', script]);
+    }
+  });
+});
+
+t.test("the swarm's setup, with a repository and a Node of the test's", async (t) => {
+  if (run('git', ['--version']) === null) {
+    t.skip('git is not installed');
+    return;
+  }
+  const dir = temporary(t);
+  const [origin, home, bin, sysctls] = ['origin', 'home', 'bin', 'sysctl.d'].map((name) =>
+    path.join(dir, name)
+  );
+  for (const folder of [origin, bin, sysctls]) mkdirSync(folder);
+  const git = (...args) => {
+    const { status, output } = run('git', [
+      '-C',
+      origin,
+      '-c',
+      'user.name=t',
+      '-c',
+      'user.email=t@example',
+      ...args
+    ]);
+    if (status !== 0) throw new Error(output);
+  };
+  const commit = (what) => {
+    writeFileSync(path.join(origin, 'what'), what);
+    git('add', '.');
+    git('commit', '-q', '-m', what);
+  };
+  mkdirSync(path.join(origin, 'deploy'));
+  copyFileSync(path.join(ROOT, 'deploy/sysctl.conf'), path.join(origin, 'deploy/sysctl.conf'));
+  git('init', '-q', '-b', 'main');
+  commit('first');
+  /** Stands in for a program: says how it was called. */
+  const fake = (name, script = '') => {
+    const file = path.join(bin, name);
+    writeFileSync(file, `#!/bin/sh\necho "${name} $*" >>"${dir}/calls"\n${script}\n`);
+    chmodSync(file, 0o755);
+  };
+  fake('npm');
+  fake('sysctl');
+  for (const tool of ['g++', 'make', 'python3', 'curl', 'xz']) fake(tool);
+  fake('node', '[ "$1" = --version ] && echo v22.0.0; exit 0');
+  writeFileSync(path.join(dir, 'setup'), FILES.get(SETUP));
+  const setup = (env = {}) =>
+    run('sh', [path.join(dir, 'setup')], {
+      env: {
+        PATH: `${bin}:${process.env.PATH}`,
+        HOME: dir,
+        GIT_URL: origin,
+        GIT_REF: 'main',
+        SPRITES_HOME: home,
+        SYSCTL_DIR: sysctls,
+        USR_LOCAL: path.join(dir, 'local'),
+        ...env
+      }
+    });
+  const calls = () => {
+    const file = path.join(dir, 'calls');
+    if (!existsSync(file)) return [];
+    const lines = readFileSync(file, 'utf8').trim().split('\n');
+    rmSync(file);
+    return lines.filter((line) => /^(npm|sysctl) /.test(line));
+  };
+
+  await t.test('fetches and builds the code, and raises the limits', async (t) => {
+    const { status, output } = setup();
+    t.equal(status, 0, output);
+    t.equal(readFileSync(path.join(home, 'what'), 'utf8'), 'first');
+    const made = calls();
+    t.match(made[0], /^npm ci --omit=dev/);
+    t.match(made[1], /^sysctl .*90-sprites-swarm\.conf/);
+    const settings = readFileSync(path.join(sysctls, '90-sprites-swarm.conf'), 'utf8');
+    t.match(settings, /^net\.ipv4\.ip_local_port_range = 1024 65535$/m);
+    t.match(settings, /^fs\.nr_open = \d+$/m);
+    t.notMatch(settings, /tcp_mem|swappiness/, 'and leaves the machine its memory');
+  });
+  await t.test('builds nothing again that is there', async (t) => {
+    t.equal(setup().status, 0);
+    t.notMatch(calls().join('\n'), /npm/);
+  });
+  await t.test('takes the current code at the next boot', async (t) => {
+    commit('second');
+    t.equal(setup().status, 0);
+    t.equal(readFileSync(path.join(home, 'what'), 'utf8'), 'second');
+    t.match(calls()[0], /^npm ci/);
+  });
+  await t.test('goes on with what is there when there is no network', async (t) => {
+    const { status, output } = setup({ GIT_URL: path.join(dir, 'nowhere') });
+    t.equal(status, 0, output);
+    t.match(output, 'going on with the code that is here');
+    calls();
+  });
+  await t.test('says so when there is nothing at all', async (t) => {
+    const { status, output } = setup({
+      GIT_URL: path.join(dir, 'nowhere'),
+      SPRITES_HOME: path.join(dir, 'other')
+    });
+    t.not(status, 0);
+    t.match(output, 'no code from');
+  });
+  await t.test('a build that fails is tried again', async (t) => {
+    calls();
+    fake('npm', 'exit 1');
+    commit('third');
+    t.not(setup().status, 0);
+    fake('npm');
+    calls();
+    t.equal(setup().status, 0);
+    t.match(calls()[0], /^npm ci/);
+  });
+  await t.test('runs the swarm with the words it was given', async (t) => {
+    writeFileSync(path.join(dir, 'run'), FILES.get(RUN));
+    const { status } = run('sh', [path.join(dir, 'run')], {
+      env: {
+        PATH: `${bin}:${process.env.PATH}`,
+        SPRITES_HOME: home,
+        SWARM: 'park 500 --time 60',
+        SERVER_HOST: 'server.example',
+        SERVER_PORT: '8080'
+      }
+    });
+    t.equal(status, 0);
+    t.match(
+      readFileSync(path.join(dir, 'calls'), 'utf8'),
+      `node ${home}/bin/sprites-swarm ` + 'park 500 --time 60 --host server.example --port 8080'
+    );
+  });
+});
+
+/**
+ * A machine with nothing but what every machine has: programs are links or made up, and the path
+ * knows no others.
+ */
+function bareMachine(t) {
+  const dir = temporary(t);
+  const bin = path.join(dir, 'bin');
+  for (const name of ['bin', 'dist', 'tmp', 'origin', 'sysctl.d']) mkdirSync(path.join(dir, name));
+  const write = (file, text) => {
+    writeFileSync(file, text);
+    chmodSync(file, 0o755);
+  };
+  const link = (...names) =>
+    names.every((name) => {
+      const found = process.env.PATH.split(':')
+        .map((folder) => path.join(folder, name))
+        .find((file) => existsSync(file));
+      if (found) symlinkSync(found, path.join(bin, name));
+      return found;
+    });
+  const machine = {
+    dir,
+    link,
+    write,
+    fake: (name, script = '') =>
+      write(path.join(bin, name), `#!/bin/sh\necho "${name} $*" >>"${dir}/calls"\n${script}\n`),
+    calls: () =>
+      existsSync(path.join(dir, 'calls'))
+        ? readFileSync(path.join(dir, 'calls'), 'utf8').trim().split('\n')
+        : [],
+    setup: () =>
+      run('/bin/sh', [path.join(dir, 'setup')], {
+        env: {
+          PATH: bin,
+          HOME: dir,
+          TMPDIR: path.join(dir, 'tmp'),
+          GIT_REF: 'main',
+          GIT_URL: path.join(dir, 'origin'),
+          SPRITES_HOME: path.join(dir, 'home'),
+          SYSCTL_DIR: path.join(dir, 'sysctl.d'),
+          USR_LOCAL: path.join(dir, 'local'),
+          NODE_DIST: `file://${dir}/dist`
+        }
+      })
+  };
+  writeFileSync(path.join(dir, 'setup'), FILES.get(SETUP));
+  machine.complete =
+    link('sh', 'cat', 'grep', 'gzip', 'mkdir', 'mktemp', 'rm', 'sha256sum', 'tar') &&
+    ['git', 'curl', 'xz'].every((name) => run(name, ['--version']) !== null);
+  if (!machine.complete) {
+    t.skip('git, curl or xz is not installed');
+    return machine;
+  }
+  const origin = path.join(dir, 'origin');
+  mkdirSync(path.join(origin, 'deploy'));
+  copyFileSync(path.join(ROOT, 'deploy/sysctl.conf'), path.join(origin, 'deploy/sysctl.conf'));
+  for (const args of [
+    ['init', '-q', '-b', 'main'],
+    ['add', '.'],
+    ['-c', 'user.name=t', '-c', 'user.email=t@example', 'commit', '-q', '-m', 'first']
+  ])
+    run('git', ['-C', origin, ...args]);
+  machine.fake('sysctl');
+  return machine;
+}
+
+t.test("the swarm's setup on a machine without Node", async (t) => {
+  const machine = bareMachine(t);
+  if (!machine.complete) return;
+  const { dir } = machine;
+  machine.link('git', 'curl', 'xz');
+  for (const tool of ['make', 'g++', 'python3']) machine.fake(tool);
+  /** Packs a Node as its makers do: programs that say how they were called. */
+  const pack = (arch) => {
+    const name = `node-v24.1.0-linux-${arch}`;
+    const programs = path.join(dir, 'dist', name, 'bin');
+    mkdirSync(programs, { recursive: true });
+    machine.write(
+      path.join(programs, 'node'),
+      '#!/bin/sh\n' + '[ "$1" != --version ] || echo v24.1.0\n'
+    );
+    machine.write(
+      path.join(programs, 'npm'),
+      `#!/bin/sh\necho "${arch} npm $*" >>"${dir}/calls"\n`
+    );
+    run('tar', ['-cJf', `${name}.tar.xz`, name], { cwd: path.join(dir, 'dist') });
+    rmSync(path.join(dir, 'dist', name), { recursive: true });
+  };
+  pack('x64');
+  pack('arm64');
+  const sums = path.join(dir, 'dist/SHASUMS256.txt');
+  const good = ['x64', 'arm64']
+    .map(
+      (arch) =>
+        run('sha256sum', [`node-v24.1.0-linux-${arch}.tar.xz`], { cwd: path.join(dir, 'dist') })
+          .output
+    )
+    .join('');
+  writeFileSync(sums, good);
+  const again = () => {
+    for (const name of ['local', 'home', 'calls']) {
+      rmSync(path.join(dir, name), { recursive: true, force: true });
+    }
+  };
+
+  for (const [machineName, arch] of [
+    ['x86_64', 'x64'],
+    ['aarch64', 'arm64']
+  ]) {
+    await t.test(`installs the one for ${machineName}, and builds with it`, async (t) => {
+      again();
+      machine.fake('uname', `echo ${machineName}`);
+      const { status, output } = machine.setup();
+      t.equal(status, 0, output);
+      t.match(output, `installing node-v24.1.0-linux-${arch}\n`);
+      t.ok(existsSync(path.join(dir, 'local/bin/node')));
+      t.match(machine.calls().join('\n'), `${arch} npm ci --omit=dev`);
+      t.same(readdirSync(path.join(dir, 'tmp')), [], 'no download is left');
+    });
+  }
+  await t.test('keeps the one it has installed', async (t) => {
+    rmSync(sums);
+    const { status, output } = machine.setup();
+    t.equal(status, 0, output);
+    t.notMatch(output, 'installing');
+  });
+  for (const [why, text] of [
+    ['with another checksum', good.replace(/^[0-9a-f]{8}/gm, '00000000')],
+    ['that is not listed', good.replaceAll('linux', 'darwin')]
+  ]) {
+    await t.test(`takes none ${why}`, async (t) => {
+      again();
+      writeFileSync(sums, text);
+      const { status } = machine.setup();
+      t.not(status, 0);
+      t.notOk(existsSync(path.join(dir, 'local')), 'nothing is unpacked');
+      t.notOk(existsSync(path.join(dir, 'home')), 'and nothing built');
+      t.same(readdirSync(path.join(dir, 'tmp')), [], 'no download is left');
+    });
+  }
+});
+
+t.test("the swarm's setup on a machine without tools", async (t) => {
+  const managers = {
+    'apt-get': /^apt-get update -q\napt-get install -y -q git make g\+\+ python3 curl xz-utils /m,
+    dnf: /^dnf install -y git make gcc-c\+\+ python3 curl xz /m,
+    zypper: /^zypper -n install git make gcc-c\+\+ python3 curl xz /m,
+    pacman: /^pacman -Sy --noconfirm --needed git make gcc python curl xz /m
+  };
+  for (const [manager, calls] of Object.entries(managers)) {
+    await t.test(`gets them by ${manager}`, async (t) => {
+      const machine = bareMachine(t);
+      if (!machine.complete) return;
+      const { dir } = machine;
+      // What is installed appears on the path.
+      mkdirSync(path.join(dir, 'packages'));
+      for (const tool of ['make', 'g++', 'python3', 'curl', 'xz', 'node', 'npm']) {
+        machine.write(path.join(dir, 'packages', tool), '#!/bin/sh\n');
+      }
+      machine.link('cp', 'ln');
+      const git = run('/bin/sh', ['-c', 'command -v git']).output.trim();
+      machine.fake(manager, `cp "${dir}"/packages/* "${dir}/bin/"; ln -sf ${git} "${dir}/bin/git"`);
+      const { status, output } = machine.setup();
+      t.equal(status, 0, output);
+      t.match(machine.calls().join('\n'), calls);
+      const before = machine.calls().length;
+      t.equal(machine.setup().status, 0);
+      t.equal(
+        machine
+          .calls()
+          .slice(before)
+          .filter((call) => call.startsWith(manager)).length,
+        0,
+        'once'
+      );
+    });
+  }
+  await t.test('names them where it knows no package manager', async (t) => {
+    const machine = bareMachine(t);
+    if (!machine.complete) return;
+    const { status, output } = machine.setup();
+    t.equal(status, 1);
+    t.match(output, 'no package manager known here: install git, make, g++, python3, curl and xz');
+  });
+  await t.test('knows only those of systems with systemd, which starts it', async (t) => {
+    const known = [...FILES.get(SETUP).matchAll(/command -v ([a-z-]+) >\/dev\/null; then/g)];
+    t.same(
+      known.map(([, name]) => name),
+      Object.keys(managers)
+    );
+  });
+});
+
+t.test('the container file', async (t) => {
+  const text = deployed('Containerfile');
+  const instructions = text
+    .replace(/^#.*\n/gm, '')
+    .replace(/\\\n/g, ' ')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => /^([A-Z]+) +(.+)$/.exec(line)?.slice(1) ?? [line]);
+  const all = (wanted) => instructions.filter(([name]) => name === wanted).map(([, rest]) => rest);
+  const last = instructions.findLastIndex(([name]) => name === 'FROM');
+  const final = Object.fromEntries(instructions.slice(last));
+  const copied = all('COPY')
+    .filter((rest) => !rest.startsWith('--from'))
+    .flatMap((rest) => rest.split(/ +/).slice(0, -1));
+  const { scripts, engines } = JSON.parse(readFileSync(path.join(ROOT, 'package.json'), 'utf8'));
+
+  t.test('has no instruction that there is not', async (t) => {
+    const known = [
+      'ARG',
+      'FROM',
+      'WORKDIR',
+      'COPY',
+      'RUN',
+      'ENV',
+      'USER',
+      'VOLUME',
+      'EXPOSE',
+      'STOPSIGNAL',
+      'HEALTHCHECK',
+      'ENTRYPOINT'
+    ];
+    t.same(
+      instructions.filter(([name, rest]) => !known.includes(name) || !rest),
+      []
+    );
+  });
+  t.test('copies what the server needs, from what a checkout has', async (t) => {
+    for (const source of copied) {
+      const listed = run('git', ['-C', ROOT, 'ls-files', '--', source]);
+      if (listed?.status === 0) t.not(listed.output, '', `${source} is in the repository`);
+      else t.ok(existsSync(path.join(ROOT, source)), source);
+    }
+    for (const needed of [
+      'bin',
+      'lib',
+      'native',
+      'server.js',
+      'package.json',
+      'package-lock.json',
+      'deploy/sysctl.conf'
+    ])
+      t.ok(copied.includes(needed), needed);
+    // The first stage builds before it has lib: the install script must do without.
+    t.equal(scripts.install, 'node-gyp rebuild -C native');
+  });
+  t.test('is built on a Node that the program takes, the same in both stages', async (t) => {
+    const given = new Map(all('ARG').map((arg) => arg.split('=')));
+    const images = all('FROM').map((rest) =>
+      rest.split(' ')[0].replace(/\$\{(\w+)\}/g, (_, name) => given.get(name))
+    );
+    const versions = images.map((image) => /\/node:(\d+)(?:\.\d+)*-/.exec(image)[1]);
+    t.equal(versions.length, 2);
+    t.equal(versions[0], versions[1]);
+    const [, major] = /^>=(\d+)/.exec(engines.node);
+    t.ok(Number(versions[0]) >= Number(major), `${versions[0]} is ${engines.node}`);
+    t.equal(Number(versions[0]) % 2, 0, 'one that is supported for years');
+  });
+  t.test("runs the program, as nobody's root, on the port it has", async (t) => {
+    t.match(final.USER, /^(?!root\b|0\b)\w+$/);
+    t.equal(final.EXPOSE, table.find(({ name }) => name === 'port').default);
+    const [program, file] = JSON.parse(final.ENTRYPOINT);
+    t.equal(program, 'node');
+    t.ok(existsSync(path.join(ROOT, file)) && copied.includes(file.split('/')[0]), file);
+    const [, home] = /^--from=build (\S+) \S+$/.exec(final.COPY);
+    t.equal(final.WORKDIR, home);
+    const [, admin] = /SPRITES_ADMIN_PORT=(\d+)/.exec(final.ENV);
+    t.match(final.HEALTHCHECK, `http://127.0.0.1:${admin}/healthz`);
+    t.match(final.ENV, `SPRITES_STATE=${final.VOLUME}/`);
+  });
+  t.test('stops as the service does', async (t) => {
+    t.equal(final.STOPSIGNAL, 'SIGTERM');
+    const [, grace] = /^# .*--stop-timeout (\d+)/m.exec(text);
+    t.match(deployed('sprites.service'), new RegExp(`^TimeoutStopSec=${grace}$`, 'm'));
+  });
+});
+
+t.test('the dashboard and the alerts ask only for metrics there are', async (t) => {
+  const counts = { lostReasons: { alone: 1 }, refused: { 'bad-sprite': 1 } };
+  const front = {
+    connections: 1,
+    accepted: 1,
+    connectionsRefused: 0,
+    handedOver: 1,
+    requests: 1,
+    timedOut: 0,
+    slowReaders: 0,
+    outOfFiles: 0,
+    heldBytes: 0
+  };
+  const metrics = createMetrics({ status: () => counts, front: () => front });
+  t.teardown(() => metrics.close());
+  const exported = new Set();
+  for (const [, name, type] of (await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {
+    const suffixes = type === 'histogram' ? ['_bucket', '_sum', '_count'] : [''];
+    for (const suffix of suffixes) exported.add(name + suffix);
+  }
+  const dashboard = JSON.parse(deployed('grafana.json'));
+  const asked = [
+    ...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+    ...dashboard.annotations.list.map(({ expr }) => expr),
+    ...[...deployed('prometheus-rules.yml').matchAll(/expr: (?:>-\n)?(.*)$/gm)].map(([, e]) => e)
+  ];
+  t.ok(asked.length > 30);
+  const names = new Set(
+    asked.flatMap((expr) => expr.match(/\b(?:sprites|process|nodejs)_[a-z_]+\b/g) ?? [])
+  );
+  for (const name of names) t.ok(exported.has(name), name);
+});
+
+t.test('the dashboard is laid out', async (t) => {
+  const { panels, uid, templating } = JSON.parse(deployed('grafana.json'));
+  t.equal(uid, 'sprites');
+  t.equal(new Set(panels.map(({ id }) => id)).size, panels.length, 'every id once');
+  const taken = new Set();
+  for (const {
+    title,
+    gridPos: { x, y, w, h }
+  } of panels) {
+    t.ok(x + w <= 24, title);
+    for (let i = x; i < x + w; i++) {
+      for (let j = y; j < y + h; j++) {
+        if (taken.has(`${i},${j}`)) t.fail(`${title} lies over another`);
+        taken.add(`${i},${j}`);
+      }
+    }
+  }
+  const variables = new Set(templating.list.map(({ name }) => name));
+  for (const [, name] of deployed('grafana.json').matchAll(/\$\{?([a-z]\w*)\}?/g)) {
+    t.ok(variables.has(name) || name === '__rate_interval', name);
+  }
+});
+
+t.test('promtool accepts the scrape example and the alerts', async (t) => {
+  contented(t, 'promtool', ['check', 'config', path.join(ROOT, 'deploy/prometheus.yml')]);
+});
+
+t.test('the journal advice is a list of settings', async (t) => {
+  for (const line of deployed('journald.conf').split('\n')) {
+    t.ok(line === '' || /^(#|\[Journal\]$|[A-Z]\w+=\S+$)/.test(line), line);
+  }
+});
+
+t.test('no file of deploy/ is forgotten here', async (t) => {
+  t.same(readdirSync(path.join(ROOT, 'deploy')).sort(), [
+    'Containerfile',
+    'cloud-init.yaml',
+    'grafana.json',
+    'haproxy.cfg',
+    'journald.conf',
+    'limits.conf',
+    'nginx.conf',
+    'prometheus-rules.yml',
+    'prometheus.yml',
+    'sprites.service',
+    'sysctl.conf'
+  ]);
+});

@@ -1,0 +1,276 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+
+import { cmakeBuild, missing, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
+import { DesktopProgram, Screen } from '../support/cpp-screen.js';
+import { ServerProcess } from '../support/cpp-server.js';
+
+/**
+ * The desktop program as people use it: windows on a screen, a real pointer, real keys; built with
+ * AddressSanitizer. With PICTURES set the pictures of the README are made anew, in
+ * test/pictures; SPRITES_CPP_BUILDS names a folder that keeps the build.
+ */
+
+const lacking = missing({
+  programs: ['cmake', 'clang++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert'],
+  packages: ['libcurl', 'sdl2', 'SDL2_image']
+});
+
+t.setTimeout(900_000);
+
+// One color of each picture that is nowhere else on the screen.
+const GLASS = [0x45, 0xc8, 0xf1]; // of the rocket
+const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
+const PETAL = [0xf7, 0x79, 0xb5]; // of the flower
+const MAGENTA = [0xff, 0x00, 0xff]; // of an image file
+const PAPER = [0xd8, 0xd2, 0xc4]; // of the torn photograph
+
+const LEFT = { x: 10, y: 20, width: 600, height: 440 };
+const RIGHT = { x: 630, y: 20, width: 600, height: 440 };
+const at = ({ x, y, width, height }) => `${width}x${height}+${x}+${y}`;
+/** Takes what lies in the middle of the left window to its right edge, and throws it over. */
+const throwRight = (screen, from = middle(LEFT)) =>
+  screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
+const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
+
+t.test('the desktop', { skip: lacking }, async (t) => {
+  const build = await cmakeBuild({
+    source: 'native/desktop',
+    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'desktop'),
+    define: {
+      SPRITES_TESTS: 'ON',
+      SPRITES_WERROR: 'ON',
+      CMAKE_BUILD_TYPE: 'RelWithDebInfo',
+      CMAKE_CXX_COMPILER: 'clang++',
+      SPRITES_SANITIZE: 'address,undefined'
+    }
+  });
+  const program = join(build, 'sprites-desktop');
+
+  /** A server, a screen, and a way to open desktops on them. */
+  async function scene(t, options) {
+    const server = await ServerProcess.start(t, options);
+    const screen = await Screen.start(t, { width: 1240, height: 480 });
+    const open = async (area, ...args) => {
+      const desktop = new DesktopProgram(t, program, screen, [
+        '--server',
+        server.url,
+        '--window',
+        at(area),
+        ...args
+      ]);
+      await desktop.titled('Sprites - online.*');
+      return desktop;
+    };
+    return { server, screen, open };
+  }
+
+  t.test('how sprites move and how they are drawn', async (t) => {
+    t.match(await tool(join(build, 'desktop_unit'), []), /^[0-9]+ checks, 0 failed/);
+  });
+
+  t.test('the command line', async (t) => {
+    t.match(await tool(program, ['--help']), /--transparent/);
+    const { version } = JSON.parse(await tool('cat', [join(ROOT, 'package.json')]));
+    t.equal((await tool(program, ['--version'])).trim(), version);
+    for (const wrong of [
+      ['--window', '3'],
+      ['--sprite', 'cat'],
+      ['--server', 'ftp://x/']
+    ]) {
+      const env = plainEnvironment({ SDL_VIDEODRIVER: 'dummy' });
+      await t.rejects(tool(program, wrong, { env }), { cause: { code: 2 } }, wrong.join(' '));
+    }
+  });
+
+  t.test('a sprite thrown from one window is seen in the other', async (t) => {
+    const { server, screen, open } = await scene(t);
+    const one = await open(LEFT, '--sprite', 'rocket');
+    const two = await open(RIGHT, '--sprite', 'fish');
+    await screen.until(GLASS, LEFT, 20);
+    await screen.until(GILL, RIGHT, 20);
+    t.equal((await screen.find(GLASS, RIGHT)).count, 0);
+    await picture(screen, 'desktop-before');
+
+    await throwRight(screen);
+    await server.until(({ acked }) => acked === 1);
+    const came = await screen.until(GLASS, RIGHT, 20);
+    await screen.until(GLASS, LEFT, 0);
+    t.ok(
+      came.x > RIGHT.x && Math.abs(came.y - middle(RIGHT).y) < 20,
+      'it came in by the left edge, at the height where it left'
+    );
+    await picture(screen, 'desktop-after');
+
+    t.comment('and back on foot');
+    await screen.hand('mousemove', came.x, came.y, 'click', 1);
+    await two.focus();
+    await screen.hand('keydown', 'Left');
+    await server.until(({ acked }) => acked === 2);
+    await screen.hand('keyup', 'Left');
+    const back = await screen.until(GLASS, LEFT, 20);
+    t.ok(back.x > LEFT.x + LEFT.width / 2, 'by the right edge');
+
+    t.comment('a double click puts one away');
+    const fish = await screen.until(GILL, RIGHT, 20);
+    await screen.hand('mousemove', fish.x, fish.y, 'click', '--repeat', 2, '--delay', 60, 1);
+    await screen.until(GILL, RIGHT, 0);
+
+    await one.close();
+    await two.close();
+    t.match(await server.status(), { clients: 0, thrown: 2, acked: 2, left: 2 });
+    t.equal(one.errors + two.errors, '');
+  });
+
+  t.test('an image file becomes a sprite, and is thrown', async (t) => {
+    const { server, screen, open } = await scene(t);
+    const dir = t.testdir({ 'no-image.png': 'text' });
+    // Larger than a throw may be, whatever the compression: the middle is plain, the rest is noise.
+    const image = join(dir, 'Große Sache.png');
+    await tool('convert', [
+      '-size',
+      '900x700',
+      '-seed',
+      '7',
+      'plasma:red-blue',
+      '-fill',
+      '#FF00FF',
+      '-draw',
+      'rectangle 250,150 650,550',
+      image
+    ]);
+    const one = await open(LEFT, image, join(dir, 'no-image.png'), join(dir, 'nowhere.png'));
+    const two = await open(RIGHT, '--sprite', 'flower');
+    await one.titled('Sprites - online - Gro.+e Sache');
+    t.equal(
+      (await screen.hand('getwindowname', one.window)).trim(),
+      'Sprites - online - Große Sache'
+    );
+    await screen.until(MAGENTA, LEFT, 300);
+    await throwRight(screen);
+    await server.until(({ acked }) => acked === 1);
+    await screen.until(MAGENTA, RIGHT, 300);
+    await screen.until(MAGENTA, LEFT, 0);
+    t.match(one.errors, /no-image\.png: /);
+    t.match(one.errors, /nowhere\.png: /);
+    t.equal(one.errors.trim().split('\n').length, 2);
+    await one.close();
+    await two.close();
+    t.equal(two.errors, '');
+  });
+
+  t.test('without a server the edges are walls, and the title says so', async (t) => {
+    const { server, screen, open } = await scene(t);
+    const one = await open(LEFT, '--sprite', 'rocket');
+    await server.kill();
+    await one.titled('Sprites - offline');
+    await throwRight(screen);
+    const rest = await screen.until(GLASS, LEFT, 20);
+    t.ok(rest.x > LEFT.x && rest.x < LEFT.x + LEFT.width);
+    await one.close();
+  });
+
+  t.test('a throw that is refused comes back from the edge', async (t) => {
+    const { server, screen, open } = await scene(t, { mailbox: 1, lease: 3600 });
+    const one = await open(LEFT, '--sprite', 'rocket');
+    // Two clients stand in a row. The neighbor never polls, and fills its mailbox by itself: what it
+    // throws up comes in from below.
+    const neighbor = await server.join();
+    const { status } = await fetch(`${server.url}/throw/${neighbor}/up`, {
+      method: 'POST',
+      body: '{}'
+    });
+    t.equal(status, 202);
+    await throwRight(screen);
+    const back = await screen.until(GLASS, LEFT, 20);
+    t.ok(back.x < LEFT.x + LEFT.width);
+    t.match(await server.status(), { thrown: 1, waiting: 1 }, 'it was not taken');
+    await one.close();
+  });
+
+  t.test("what strangers send can't hurt", async (t) => {
+    const { server, screen, open } = await scene(t);
+    const one = await open(LEFT, '--sprite', 'rocket');
+    const stranger = await server.join();
+    const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0.2, 0] };
+    const png = Buffer.from(
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==',
+      'base64'
+    );
+    const broken = Buffer.from(png);
+    broken.fill(0x55, 40);
+    const huge = Buffer.from(png);
+    huge.writeUInt32BE(60000, 16);
+    const url = (bytes) => `data:image/png;base64,${bytes.toString('base64')}`;
+    const unreadable = [
+      {},
+      { ...good, speed: [1e6, 0] },
+      { ...good, picture: 'javascript:alert(1)' },
+      { ...good, at: 2 },
+      { ...good, id: '' },
+      { ...good, picture: url(huge) },
+      { ...good, picture: url(Buffer.from('no image at all')) }
+    ];
+    const torn = { ...good, picture: url(broken) };
+    for (const sprite of [...unreadable, torn]) {
+      const { status } = await fetch(`${server.url}/throw/${stranger}/left`, {
+        method: 'POST',
+        body: JSON.stringify(sprite)
+      });
+      t.equal(status, 202, 'the server lets it through');
+    }
+    await server.until(({ acked }) => acked === unreadable.length + 1);
+    await screen.until(PAPER, LEFT, 200);
+    await screen.until(GLASS, LEFT, 20);
+    await one.close();
+    t.match(one.errors, /7 sprites could not be read, for 0 there was no room/);
+  });
+
+  t.test('a transparent desktop has no ground, for the eye and for the pointer', async (t) => {
+    const { server, screen, open } = await scene(t);
+    const under = await open(LEFT, '--sprite', 'flower');
+    const flower = await screen.until(PETAL, LEFT, 20);
+    const over = await open({ ...LEFT, width: 1200 }, '--transparent', '--sprite', 'rocket');
+    const glass = await screen.until(GLASS, { x: 0, y: 0, width: 1240, height: 480 }, 20);
+    await screen.until(PETAL, LEFT, 20);
+    await picture(screen, 'desktop-transparent');
+
+    t.comment('the pointer goes through where there is nothing');
+    await screen.hand('mousemove', flower.x, flower.y, 'click', '--repeat', 2, '--delay', 60, 1);
+    await screen.until(PETAL, LEFT, 0);
+    t.comment('and takes what is there');
+    await screen.fling(glass, { x: glass.x, y: LEFT.y + 40 }, { dy: -24 });
+    await server.until(({ thrown }) => thrown >= 1);
+    t.equal(over.errors, '', 'this system has transparent windows');
+    await over.close();
+    await under.close();
+  });
+
+  t.test(
+    'where there are no transparent windows it says so in one line, and opens a plain one',
+    async (t) => {
+      const { server, screen } = await scene(t);
+      const one = new DesktopProgram(
+        t,
+        program,
+        screen,
+        ['--server', server.url, '--transparent', '--sprite', 'rocket'],
+        { SDL_VIDEODRIVER: 'dummy' }
+      );
+      await server.until(({ parked }) => parked === 1);
+      await one.close();
+      t.match(one.errors, /^sprites-desktop: a plain window, since .*\n$/);
+    }
+  );
+});
+
+/** Keeps what is to be seen for the README, when asked to. */
+async function picture(screen, name) {
+  if (!process.env.PICTURES) return;
+  const folder = join(ROOT, 'test/pictures');
+  mkdirSync(folder, { recursive: true });
+  const file = join(folder, `${name}.png`);
+  await screen.save(file);
+  await tool('convert', [file, '-strip', '-colors', '128', `png8:${file}`]);
+}

@@ -1,0 +1,252 @@
+/* global document */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { cmakeBuild, missing, ROOT, tool } from '../support/cpp-build.js';
+import { DesktopProgram, Screen } from '../support/cpp-screen.js';
+import { ServerProcess } from '../support/cpp-server.js';
+import {
+  Browser,
+  drag,
+  holds,
+  hurl,
+  look,
+  noBrowser,
+  noisePng,
+  place,
+  resting,
+  until
+} from '../support/page-browser.js';
+import { buildGate, Catcher, refusals } from '../support/sprite-gate.js';
+
+/**
+ * Pages and a desktop on one server: a real browser, a real window, one real hand for each. With
+ * PICTURES set the picture of the README is made anew; SPRITES_CPP_BUILDS names a folder that keeps
+ * the build.
+ */
+
+const skip =
+  missing({
+    programs: ['cmake', 'g++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
+    packages: ['libcurl', 'sdl2', 'SDL2_image']
+  }) || noBrowser();
+
+t.setTimeout(900_000);
+
+// One color of each picture, as the desktop draws it, that is nowhere else in its window.
+const GLASS = [0x45, 0xc8, 0xf1]; // of the rocket
+const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
+
+const SIZE = { width: 640, height: 480 };
+const WINDOW = { x: 0, y: 0, ...SIZE };
+
+t.test('pages and a desktop', { skip }, async (t) => {
+  const build = await cmakeBuild({
+    source: 'native/desktop',
+    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'desktop-plain'),
+    define: { CMAKE_CXX_COMPILER: 'g++', CMAKE_BUILD_TYPE: 'None', CMAKE_CXX_FLAGS: '-O1' }
+  });
+  const browser = await new Browser().start();
+  t.teardown(() => browser.stop());
+
+  /** A server and a desktop on a screen, which has the torus' first place. */
+  async function scene(t, ...args) {
+    const server = await ServerProcess.start(t);
+    const screen = await Screen.start(t, SIZE);
+    const desktop = new DesktopProgram(t, join(build, 'sprites-desktop'), screen, [
+      '--server',
+      server.url,
+      '--window',
+      `${SIZE.width}x${SIZE.height}+0+0`,
+      ...args
+    ]);
+    await desktop.titled('Sprites - online.*');
+    await server.until(({ parked }) => parked === 1);
+    /** Opens a page; it has joined, and its own sprite lies low, out of the others' way. */
+    const visit = async () => {
+      const { clients } = await server.status();
+      const page = await browser.visit(`${server.url}/`, { viewport: SIZE });
+      await server.until(({ parked }) => parked === clients + 1);
+      await resting(page);
+      const [{ x, y }] = (await look(page)).list;
+      const { height } = await page.locator('#stage').boundingBox();
+      await drag(page, { x, y }, { x, y: height - 60 }, { still: 300 });
+      await resting(page);
+      return page;
+    };
+    /** Takes what is at a point of the window, and throws it over an edge. */
+    const fling = (from, edge) =>
+      screen.fling(
+        from,
+        { right: { x: SIZE.width - 40, y: from.y }, down: { x: from.x, y: SIZE.height - 40 } }[
+          edge
+        ],
+        { right: { dx: 24 }, down: { dy: 24 } }[edge]
+      );
+    return { server, screen, desktop, visit, fling };
+  }
+
+  /** Waits until a page has caught so many, and answers the newest of them, at rest. */
+  async function caught(page, count) {
+    const before = (await look(page)).list.map(({ id }) => id);
+    await until(page, 'caught', count);
+    await resting(page);
+    const { list } = await look(page);
+    return list.find(({ id }) => !before.includes(id)) ?? list.at(-1);
+  }
+
+  t.test('a sprite thrown from the window is seen in the page, and the other way', async (t) => {
+    const { server, screen, desktop, visit, fling } = await scene(t, '--sprite', 'rocket');
+    const page = await visit();
+    const [row, column, rows, columns] = await place(page);
+    t.same({ row, rows, columns }, { row: 0, rows: 1, columns: 2 }, 'they are neighbors in a row');
+    t.equal(column, 1);
+    t.equal((await look(page)).sprites, 1);
+
+    await fling(await screen.until(GLASS, WINDOW, 20), 'right');
+    const rocket = await caught(page, 1);
+    await holds(page, 2);
+    t.match(await look(page), { caught: 1, thrown: 0 });
+    await screen.until(GLASS, WINDOW, 0);
+    const { height } = await page.locator('#stage').boundingBox();
+    t.ok(Math.abs(rocket.y / height - 0.5) < 0.2, `at the height where it left: ${rocket.y}`);
+
+    t.comment('and back, by the mouse');
+    await hurl(page, rocket, 'left');
+    await until(page, 'thrown', 1);
+    await screen.until(GLASS, WINDOW, 20);
+    await holds(page, 1);
+
+    t.comment('and another one, by the keyboard');
+    t.equal((await screen.find(GILL, WINDOW)).count, 0);
+    await page.focus('#stage');
+    await page.keyboard.press('5');
+    await until(page, 'sprites', 2);
+    await page.keyboard.press('Shift+ArrowLeft');
+    await until(page, 'thrown', 2);
+    await screen.until(GILL, WINDOW, 20);
+
+    await server.until(({ acked }) => acked === 3);
+    await desktop.close();
+    await page.context().close();
+    t.equal(desktop.errors, '');
+    t.match(await server.until(({ clients }) => clients === 0), { thrown: 3, acked: 3, lost: 0 });
+  });
+
+  t.test('a sprite goes through two pages and a desktop', async (t) => {
+    const { server, screen, desktop, visit, fling } = await scene(t, '--sprite', 'rocket');
+    const right = await visit();
+    const below = await visit();
+    // The window has the first place; the third client begins a second row.
+    t.same(await place(below), [1, 0, 2, 2]);
+    await right.waitForFunction(() => document.body.dataset.place === '0 1 2 2');
+
+    await fling(await screen.until(GLASS, WINDOW, 20), 'right');
+    const first = await caught(right, 1);
+    await screen.until(GLASS, WINDOW, 0);
+    await hurl(right, first, 'left');
+    await fling(await screen.until(GLASS, WINDOW, 20), 'down');
+    const second = await caught(below, 1);
+    t.equal(second.id, first.id, 'it is the same one');
+    await screen.until(GLASS, WINDOW, 0);
+    await hurl(below, second, 'up');
+    await screen.until(GLASS, WINDOW, 20);
+    await picture(t, { screen, right, below });
+
+    await server.until(({ acked }) => acked === 4);
+    await desktop.close();
+    await right.context().close();
+    await below.context().close();
+    t.equal(desktop.errors, '');
+    t.match(await server.status(), { thrown: 4, acked: 4, lost: 0 });
+  });
+
+  t.test('what they throw keeps to the written format', async (t) => {
+    const dir = t.testdir();
+    const gate = await buildGate(dir);
+    const image = join(dir, 'Große Sache.png');
+    await tool('convert', ['-size', '300x200', '-seed', '7', 'plasma:red-blue', image]);
+
+    t.comment('the desktop: a drawn one, and an image');
+    const { server, screen, desktop, fling } = await scene(t, '--sprite', 'rocket');
+    const neighbor = await Catcher.join(server.url);
+    await fling(await screen.until(GLASS, WINDOW, 20), 'right');
+    const [rocket] = await neighbor.until(({ length }) => length === 1);
+    t.match(rocket, { picture: 'rocket' });
+    t.same(await refusals(gate, [rocket]), []);
+    await neighbor.leave();
+    await desktop.close();
+
+    const other = await scene(t, image);
+    const next = await Catcher.join(other.server.url);
+    await other.fling({ x: SIZE.width / 2, y: SIZE.height / 2 }, 'right');
+    const [sticker] = await next.until(({ length }) => length === 1);
+    t.match(sticker, { picture: /^data:image\//, name: 'Große Sache' });
+    t.same(await refusals(gate, [sticker]), []);
+    await next.leave();
+    await other.desktop.close();
+
+    t.comment('the page: a drawn one, and an image');
+    const page = await browser.visit(`${server.url}/`, { viewport: SIZE });
+    const catcher = await Catcher.join(server.url);
+    await page.waitForFunction(() => document.body.dataset.place === '0 0 1 2');
+    await page.setInputFiles('#file', {
+      name: 'Größe.png',
+      mimeType: 'image/png',
+      buffer: noisePng(300, 200)
+    });
+    await holds(page, 2);
+    await page.focus('#stage');
+    await page.keyboard.press('Shift+ArrowRight');
+    await until(page, 'thrown', 1);
+    await page.keyboard.press('n');
+    await page.keyboard.press('Shift+ArrowRight');
+    const sprites = await catcher.until(({ length }) => length === 2);
+    t.same(sprites.map(({ picture }) => picture.startsWith('data:')).sort(), [false, true]);
+    t.same(await refusals(gate, sprites), []);
+    await catcher.leave();
+    await page.context().close();
+  });
+
+  t.same(browser.complaints, [], 'no page complained');
+});
+
+/** Keeps what is to be seen for the README, each at its place in the torus, when asked to. */
+async function picture(t, { screen, right, below }) {
+  if (!process.env.PICTURES) return;
+  const dir = t.testdir();
+  const file = (name) => join(dir, `${name}.png`);
+  for (const [page, name] of [
+    [right, 'right'],
+    [below, 'below']
+  ]) {
+    // Each its own company.
+    for (const key of name === 'right' ? '25' : '32') await page.keyboard.press(key);
+    await resting(page);
+    await page.screenshot({ path: file(name) });
+  }
+  await screen.save(file('desktop'));
+  const folder = join(ROOT, 'test/pictures');
+  mkdirSync(folder, { recursive: true });
+  await tool('montage', [
+    file('desktop'),
+    file('right'),
+    file('below'),
+    '-tile',
+    '2x2',
+    '-geometry',
+    '+6+6',
+    '-background',
+    '#d8d2c4',
+    file('all')
+  ]);
+  await tool('convert', [
+    file('all'),
+    '-strip',
+    '-colors',
+    '255',
+    `png8:${join(folder, 'together.png')}`
+  ]);
+}

@@ -1,0 +1,141 @@
+import t from 'tap';
+
+import { loadAddon } from '../../lib/server/addon.js';
+import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
+
+const { readHead } = loadAddon();
+const bytesOf = (text) => Buffer.from(text, 'latin1');
+const read = (text) => readHead(bytesOf(text));
+
+t.test('the reader of hot requests', async (t) => {
+  for (const { name, bytes } of realRequests) {
+    t.test(`takes a real request: ${name}`, async (t) => {
+      const request = readHead(bytes);
+      t.ok(request, 'it is hot');
+      t.equal(bytes.length, request.headLength + request.bodyLength, 'and read to its end');
+    });
+  }
+
+  for (const [name, [text, wanted]] of Object.entries(hotHeads)) {
+    t.test(`takes ${name}`, async (t) => {
+      const request = read(text);
+      t.ok(request, 'it is hot');
+      t.match(request, wanted);
+      t.equal(request.headLength, text.indexOf('\r\n\r\n') + 4, 'and ends with its empty line');
+    });
+  }
+
+  for (const [name, text] of Object.entries(coldHeads)) {
+    t.test(`hands over ${name}`, async (t) => {
+      t.equal(read(text), false);
+    });
+  }
+
+  t.test('waits for the rest of every hot head, whatever its pieces', async (t) => {
+    const heads = [
+      ...Object.values(hotHeads).map(([text]) => bytesOf(text)),
+      ...realRequests.map(({ bytes }) => bytes)
+    ];
+    for (const bytes of heads) {
+      const { headLength } = readHead(bytes);
+      for (let i = 0; i < headLength; i += 1) {
+        if (readHead(bytes.subarray(0, i)) !== null) t.fail(`${bytes.subarray(0, i)}`);
+      }
+      t.same(readHead(bytes.subarray(0, headLength)), readHead(bytes), 'what follows is not read');
+    }
+  });
+
+  t.test('hands over at the first byte that can be part of no hot head', async (t) => {
+    const last = {
+      X: 'another method',
+      'PO ': 'a method cut short',
+      'POST /p': 'another path',
+      'POST /join?': 'a query',
+      'GET /poll/5f0c1a2g': 'a letter in an id',
+      'GET /poll/5f0c1a2bc': 'a digit for a hyphen',
+      [`GET /poll/${ID}?x`]: 'an unknown name',
+      [`GET /poll/${ID}?ack=-`]: 'a sign',
+      [`GET /poll/${ID}?ack=1&a`]: 'a repeated name',
+      [`GET /poll/${ID}?hold=30&ack=1&`]: 'a third number',
+      [`GET /poll/${ID}?ack=00`]: 'a zero in front',
+      [`GET /poll/${ID}?ack=90071992547409910`]: 'a digit too many',
+      'POST /join HTTP/1.0': 'another version',
+      'POST /join HTTP/1.1\n': 'a bare line feed',
+      'POST /join HTTP/1.1\r\n ': 'a space before a name',
+      'POST /join HTTP/1.1\r\n:': 'an empty name',
+      'POST /join HTTP/1.1\r\nA ': 'a space behind a name',
+      'POST /join HTTP/1.1\r\nTransfer-Encoding:': 'Transfer-Encoding',
+      'POST /join HTTP/1.1\r\nHost: a\r\nHost:': 'a second Host',
+      'POST /join HTTP/1.1\r\nHost: \r': 'an empty Host',
+      'POST /join HTTP/1.1\r\nA: \0': 'a NUL',
+      'POST /join HTTP/1.1\r\nA: \n': 'a line feed',
+      'POST /join HTTP/1.1\r\nA: b\r\r': 'a second carriage return',
+      'POST /join HTTP/1.1\r\nContent-Length: 1': 'a body of a join',
+      'POST /join HTTP/1.1\r\nContent-Length: 0 ': 'a blank behind a length',
+      [`POST /throw/${ID}/up HTTP/1.1\r\nContent-Length: 1000000000`]: 'a digit too many',
+      [`POST /throw/${ID}/up HTTP/1.1\r\nContent-Length: 1x`]: 'a letter in a length',
+      'POST /join HTTP/1.1\r\nConnection: c': 'another Connection',
+      'POST /join HTTP/1.1\r\nConnection: keep ': 'a Connection cut short',
+      'POST /join HTTP/1.1\r\nHost: a\r\n\rX': 'no line feed at the end',
+      'POST /join HTTP/1.1\r\nA: b\r\n\r': 'the end without a Host'
+    };
+    for (const [text, why] of Object.entries(last)) {
+      t.equal(read(text), false, why);
+      t.equal(read(text.slice(0, -1)), null, `${why}: not a byte earlier`);
+    }
+  });
+
+  t.test('waits for no more than the longest head', async (t) => {
+    const long = `POST /join HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(5000)}`;
+    t.equal(read(long.slice(0, 4095)), null);
+    t.equal(read(long.slice(0, 4096)), false);
+  });
+
+  t.test('says of every byte in a name whether it is one of a token', async (t) => {
+    const token = /^[!#$%&'*+.^_`|~0-9a-zA-Z-]$/;
+    for (let byte = 0; byte < 256; byte += 1) {
+      const c = String.fromCharCode(byte);
+      const taken = Boolean(read(head('POST /join', `A${c}B: x`)));
+      t.equal(taken, c === ':' || token.test(c), `${byte}`);
+    }
+  });
+
+  t.test(
+    'says of every byte in a value whether it may stand there, at each place of a word',
+    async (t) => {
+      for (let at = 0; at < 17; at += 1) {
+        for (let byte = 0; byte < 256; byte += 1) {
+          const value = 'v'.repeat(at) + String.fromCharCode(byte) + 'v'.repeat(16 - at);
+          const good = byte === 9 || (byte >= 32 && byte !== 127);
+          if (Boolean(read(head('POST /join', `A: ${value}`))) !== good) t.fail(`${byte} at ${at}`);
+        }
+      }
+    }
+  );
+
+  t.test('knows the dangerous names in every mix of cases', async (t) => {
+    const names = [
+      'te',
+      'expect',
+      'upgrade',
+      'trailer',
+      'keep-alive',
+      'http2-settings',
+      'proxy-connection',
+      'transfer-encoding'
+    ];
+    for (const name of names) {
+      for (let i = 0; i < name.length; i += 1) {
+        const mixed = name.slice(0, i).toUpperCase() + name.slice(i);
+        if (read(head('POST /join', `${mixed}: 0`)) !== false) t.fail(mixed);
+        const other = `${name.slice(0, i)}x${name.slice(i + 1)}`;
+        if (other !== name && !read(head('POST /join', `${other}: 0`))) t.fail(other);
+      }
+    }
+  });
+
+  t.test('wants bytes, not text', async (t) => {
+    t.throws(() => readHead('POST /join'), TypeError);
+    t.throws(() => readHead(), TypeError);
+  });
+});

@@ -1,0 +1,68 @@
+import { execFile } from 'node:child_process';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+import t from 'tap';
+
+import * as http from './http.js';
+import * as json from './json.js';
+import { freshSeed } from './random.js';
+
+/** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
+const fuzzers = {
+  http: { ...http, count: 30000, taken: ({ hot }) => hot, share: 0.15 },
+  json: { ...json, count: 60000, taken: ({ good }) => good, share: 0.08 }
+};
+
+/** Within so many inputs every planted bug must be found. */
+const PATIENCE = 50000;
+
+const run = (name, ...args) =>
+  new Promise((resolve) => {
+    const file = fileURLToPath(new URL(`./${name}.js`, import.meta.url));
+    execFile(process.execPath, [file, ...args], (error, stdout, stderr) => {
+      resolve({ status: error === null ? 0 : error.code, stdout, stderr });
+    });
+  });
+
+for (const [name, { fuzz, plants, count, taken, share }] of Object.entries(fuzzers)) {
+  t.test(`the ${name} fuzzer`, async (t) => {
+    for (const [kind, seed] of [
+      ['a fixed seed', 1],
+      ['a fresh seed', freshSeed()]
+    ]) {
+      t.test(`finds nothing from ${kind}`, async (t) => {
+        t.comment(`node test/fuzz/${name}.js --count ${count} --seed ${seed}`);
+        const result = await fuzz({ seed, count });
+        t.equal(result.failure, null);
+        t.ok(taken(result) / result.runs > share, 'and enough of what it tried was taken');
+      });
+    }
+
+    t.test('tries the same from the same seed', async (t) => {
+      t.same(await fuzz({ seed: 3, count: 1000 }), await fuzz({ seed: 3, count: 1000 }));
+    });
+
+    for (const plant of Object.keys(plants)) {
+      t.test(`finds a planted bug: ${plant}`, async (t) => {
+        const { failure } = await fuzz({ seed: 2, count: PATIENCE, plant });
+        t.ok(failure, 'it was found');
+        t.comment(failure?.what);
+      });
+    }
+
+    t.test('tells by its status what it found', async (t) => {
+      const [plant] = Object.keys(plants);
+      const [clean, dirty, wrong] = await Promise.all([
+        run(name, '--count', '100', '--seed', '1'),
+        run(name, '--count', `${PATIENCE}`, '--seed', '1', '--plant', plant),
+        run(name, '--plant', 'no-such-bug')
+      ]);
+      t.equal(clean.status, 0);
+      t.equal(dirty.status, 1);
+      t.match(dirty.stdout, /FOUND/);
+      t.equal(wrong.status, 2);
+      t.match(wrong.stderr, /usage/);
+    });
+  });
+}

@@ -1,0 +1,583 @@
+// The front door, the relay and the pool under real sockets, with no V8 around them.
+//
+//   front_test [clients] [seed]
+//
+// Pool come in waves over loopback: they join, park, throw and leave, by the front door itself
+// and by a worker's that relays to it; and some of them do what sockets can do: heads and bodies in
+// pieces, pipelines, resets at any moment, silence, readers that do not read, requests for others
+// to serve. What every 202 promised must be received, or be waiting when its receivers are gone;
+// and after each wave nothing may be left: no client, connection, byte or source. It is there for
+// the sanitizers and for valgrind, which look on.
+#include "door/door.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace server;
+
+[[noreturn]] void fail(const char* what, int line) {
+  fprintf(stderr, "front_test.cc:%d: %s\n", line, what);
+  abort();
+}
+#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
+
+constexpr uint32_t kWave = 400;
+constexpr uint32_t kConnections = 3 * kWave;
+constexpr uint32_t kMaxSprite = 16384;
+constexpr uint32_t kHeadTime = 2000;
+constexpr uint32_t kBodyTime = 4000;
+constexpr uint32_t kIdleTime = 20000;
+constexpr uint32_t kWriteTime = 5000;
+constexpr uint32_t kKeepIdle = 60;  // seconds
+constexpr uint32_t kHold = 30;
+constexpr uint32_t kLease = 5;
+
+/** The time, milliseconds: it goes by when the test says so. */
+uint64_t now = 1000;
+
+uint64_t microseconds() { return now * 1000; }
+
+/** Answers that name their outcome in the status line, as a client would not mind. */
+Replies makeReplies() {
+  Replies replies;
+  for (size_t i = 0; i < kOutcomes; ++i) {
+    const bool accepted = i >= size_t(Outcome::kDelivered) && i <= size_t(Outcome::kDuplicate);
+    const char* status = i == 0 ? "204 No Content" : accepted ? "202 Accepted" : "400 Bad Request";
+    replies.outcomes[i] =
+        Reply(std::string("HTTP/1.1 ") + status + "\r\nOutcome: " + std::to_string(i) +
+              "\r\nContent-Length: 0\r\n\r\n");
+  }
+  replies.poll = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
+  replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
+  replies.timedOut = Reply("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
+  replies.refused = Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+  return replies;
+}
+
+/** The client's end of a connection. */
+class Peer {
+ public:
+  explicit Peer(uint16_t port, int receiveBuffer = 0) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    EXPECT(fd_ >= 0);
+    const int one = 1;
+    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (receiveBuffer > 0) {
+      setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, sizeof receiveBuffer);
+    }
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(port);
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    // The kernel takes it into the backlog: nobody need accept it yet.
+    EXPECT(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+    fcntl(fd_, F_SETFL, O_NONBLOCK);
+  }
+  ~Peer() { close(); }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+
+  void send(std::string_view text) {
+    // A server that has closed is noticed when it is read from.
+    const ssize_t sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
+    EXPECT(sent == static_cast<ssize_t>(text.size()) || errno == EPIPE || errno == ECONNRESET);
+  }
+
+  /** Takes one whole answer, if there is one: its head and its body. */
+  bool take(std::string* head, std::string* body) {
+    // Not on the stack: what looks on would mark all of it at each call.
+    static char buffer[65536];
+    for (ssize_t got; (got = recv(fd_, buffer, sizeof buffer, 0)) != -1 || errno == EINTR;) {
+      if (got == 0) {
+        over_ = true;
+        break;
+      }
+      text_.append(buffer, got);
+    }
+    if (errno == ECONNRESET) over_ = true;
+    const size_t end = text_.find("\r\n\r\n");
+    if (end == std::string::npos) return false;
+    const size_t field = text_.find("Content-Length: ");
+    EXPECT(field < end);
+    const size_t length = strtoul(text_.c_str() + field + 16, nullptr, 10);
+    if (text_.size() < end + 4 + length) return false;
+    *head = text_.substr(0, end);
+    *body = text_.substr(end + 4, length);
+    text_.erase(0, end + 4 + length);
+    return true;
+  }
+
+  /** The server has closed it, as far as take has seen. */
+  bool over() const { return over_; }
+
+  void close() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+  void reset() {
+    const linger at = {1, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at, sizeof at);
+    close();
+  }
+
+ private:
+  int fd_;
+  std::string text_;
+  bool over_ = false;
+};
+
+std::string request(const std::string& method, const std::string& target,
+                    const std::string& body = {}) {
+  std::string text = method + " " + target + " HTTP/1.1\r\nHost: sprites.test\r\n";
+  if (method == "POST") text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
+  return text + "\r\n" + body;
+}
+
+class Test {
+ public:
+  explicit Test(uint64_t seed)
+      : random_(seed),
+        limits_(AddressLimitsOptions{100000, 1000000, 1000000}),
+        clients_(
+            PoolOptions{
+                .capacity = 4 * kWave,
+                .hold = kHold,
+                .lease = kLease,
+                .maxSprite = kMaxSprite,
+                .mailboxSprites = 4096,
+                .mailboxBytes = 1 << 24,
+                .mailboxMemory = 1 << 28,
+                .answerBytes = 65536,
+                .throwRate = 0,
+                .throwBurst = 1,
+            },
+            now),
+        handler_(&clients_, &limits_, microseconds),
+        front_(options(), makeReplies(), &handler_, &limits_, handOver(&limits_), now),
+        relayDesk_(kMaxSprite),
+        worker_(options(), makeReplies(), &relayDesk_, &workerSources_, handOver(&workerSources_),
+                now),
+        relayServer_(&clients_, &limits_, microseconds) {
+    clients_.setResponder(PollHolder::kDoor, &front_);
+    relayDesk_.setSettled(
+        [](Ticket, Outcome, const Id&) { fail("JavaScript asks nothing", __LINE__); },
+        [this](Ticket ticket, Outcome outcome, const Id& id) {
+          worker_.settle(ticket, outcome, &id);
+        });
+    int ends[2];
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    front_.attach(ends[0], &relayServer_, 0);
+    worker_.attach(ends[1], &relayDesk_, 0);
+    EXPECT(front_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
+    EXPECT(worker_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
+  }
+
+  void wave(uint32_t count) {
+    come(count);
+    throwAmongAll();
+    misbehave();
+    sufferSlowReaders();
+    receiveAll();
+    leave();
+    nothingIsLeft();
+  }
+
+  void summary() const {
+    const Counts& counts = clients_.counts();
+    printf("front_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
+           " flew on, %zu promised and received; %" PRIu64 " requests, %" PRIu64
+           " handed over, %" PRIu64 " timed out, %" PRIu64 " slow readers\n",
+           counts.joined, counts.thrown, counts.flown, promised_,
+           front_.counts().requests + worker_.counts().requests, front_.counts().handedOver,
+           front_.counts().timedOut, front_.counts().slowReaders);
+  }
+
+ private:
+  struct Member {
+    std::unique_ptr<Peer> polls;
+    std::string id;
+    uint64_t ack = 0;
+    bool parked = false;
+  };
+
+  static DoorOptions options() {
+    return {kConnections, kMaxSprite, kHeadTime, kBodyTime,
+            kIdleTime,    kWriteTime, kKeepIdle, Trust::kNobody};
+  }
+
+  /** Others would serve it: here its end is all there is to see. */
+  static Door::HandOver handOver(AddressLimits* limits) {
+    return [limits](int fd, std::string_view bytes, const Address& client) {
+      EXPECT(!bytes.empty());
+      ::close(fd);
+      limits->close(client);
+    };
+  }
+
+  uint32_t below(uint32_t bound) { return random_() % bound; }
+
+  void turn() {
+    front_.turn();
+    worker_.turn();
+  }
+
+  /** Lets time go by, as the loop's timer would. */
+  void pass(uint64_t milliseconds) {
+    for (const uint64_t end = now + milliseconds; now < end;) {
+      now += kTickMilliseconds;
+      while (!clients_.tick(now)) continue;
+      front_.tick(now);
+      worker_.tick(now);
+      turn();
+    }
+  }
+
+  /** Turns until `holds`; the kernel of this machine is all there is to wait for. */
+  template <typename Holds>
+  void until(Holds&& holds, int line) {
+    for (int turns = 0; !holds(); ++turns) {
+      if (turns == 200000) fail("it never comes", line);
+      if (turns > 1000) usleep(50);
+      turn();
+    }
+  }
+#define UNTIL(condition) until([&] { return (condition); }, __LINE__)
+
+  /** Sends and waits for the answer: its status. */
+  int ask(Peer* peer, const std::string& text, std::string* body = nullptr) {
+    peer->send(text);
+    std::string head;
+    std::string ignored;
+    UNTIL(peer->take(&head, body == nullptr ? &ignored : body));
+    return atoi(head.c_str() + 9);
+  }
+
+  uint16_t anyPort() { return below(2) == 0 ? front_.port() : worker_.port(); }
+
+  void come(uint32_t count) {
+    members_.clear();
+    members_.resize(count);
+    for (Member& member : members_) {
+      member.polls = std::make_unique<Peer>(front_.port());
+      if (below(2) == 0) {
+        EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
+      } else {
+        Peer transient(worker_.port());
+        EXPECT(ask(&transient, request("POST", "/join"), &member.id) == 201);
+      }
+      EXPECT(member.id.size() == 36);
+    }
+    for (Member& member : members_) poll(&member);
+    UNTIL(clients_.counts().parked == count);
+  }
+
+  void poll(Member* member) {
+    std::string text =
+        request("GET", "/poll/" + member->id + "?ack=" + std::to_string(member->ack));
+    const uint32_t cut = below(4) == 0 ? 1 + below(text.size() - 1) : 0;
+    if (cut > 0) {
+      member->polls->send(std::string_view(text).substr(0, cut));
+      turn();
+    }
+    member->polls->send(std::string_view(text).substr(cut));
+    member->parked = true;
+  }
+
+  /** Takes what has come for a member; polls again when its poll was answered. */
+  void listen(Member* member) {
+    std::string head;
+    std::string body;
+    if (!member->polls || !member->parked || !member->polls->take(&head, &body)) return;
+    EXPECT(head.compare(0, 12, "HTTP/1.1 200") == 0);
+    member->parked = false;
+    EXPECT(sscanf(body.c_str(), "{\"seq\":%" SCNu64, &member->ack) == 1);
+    for (size_t at = 0; (at = body.find("\"key\":", at)) != std::string::npos; ++at) {
+      received_.insert(strtoull(body.c_str() + at + 6, nullptr, 10));
+    }
+    poll(member);
+  }
+
+  std::string makeThrow(const std::string& id, size_t fill, const char* edge = nullptr) {
+    static const char* kEdges[] = {"left", "right", "up", "down"};
+    const uint64_t key = ++keys_;
+    if (edge == nullptr) edge = kEdges[below(4)];
+    return request(
+        "POST", "/throw/" + id + "/" + edge + "?n=" + std::to_string(key),
+        "{\"key\":" + std::to_string(key) + ",\"fill\":\"" + std::string(fill, 'x') + "\"}");
+  }
+
+  void throwAmongAll() {
+    // A pipeline over each door, of many clients' throws, cut into pieces anywhere.
+    for (int round = 0; round < 4; ++round) {
+      Peer thrower(anyPort());
+      std::string text;
+      std::vector<uint64_t> keys;
+      for (uint32_t i = 0; i < members_.size() / 4; ++i) {
+        text += makeThrow(members_[below(members_.size())].id, below(300));
+        keys.push_back(keys_);
+      }
+      size_t answered = 0;
+      std::string head;
+      std::string body;
+      const auto takeAnswers = [&] {
+        while (thrower.take(&head, &body)) {
+          EXPECT(head.compare(0, 12, "HTTP/1.1 202") == 0);
+          promise(keys[answered++]);
+        }
+      };
+      for (size_t at = 0; at < text.size();) {
+        const size_t piece = std::min<size_t>(1 + below(8000), text.size() - at);
+        thrower.send(std::string_view(text).substr(at, piece));
+        at += piece;
+        turn();
+        takeAnswers();
+        for (Member& member : members_) {
+          if (below(4) == 0) listen(&member);
+        }
+      }
+      UNTIL((takeAnswers(), answered == keys.size()));
+    }
+    // The same number again is the same throw.
+    Peer thrower(anyPort());
+    const std::string once = makeThrow(members_[0].id, 10);
+    const uint64_t thrown = clients_.counts().thrown;
+    EXPECT(ask(&thrower, once) == 202);
+    promise(keys_);
+    EXPECT(ask(&thrower, once) == 202);
+    EXPECT(clients_.counts().thrown == thrown + 1);
+  }
+
+  void promise(uint64_t key) {
+    owed_.insert(key);
+    ++promised_;
+  }
+
+  void misbehave() {
+    std::vector<std::unique_ptr<Peer>> peers;
+    const uint64_t handedOver = front_.counts().handedOver + worker_.counts().handedOver;
+    const uint64_t timedOut = front_.counts().timedOut + worker_.counts().timedOut;
+    uint32_t odd = 0;
+    uint32_t slow = 0;
+    for (int i = 0; i < 120; ++i) {
+      Member& member = members_[below(members_.size())];
+      peers.push_back(std::make_unique<Peer>(anyPort()));
+      Peer& peer = *peers.back();
+      const std::string text = makeThrow(member.id, 200);
+      switch (i % 8) {
+        case 0:  // silence, until the door closes
+          break;
+        case 1:  // half a head
+          peer.send(text.substr(0, 1 + below(60)));
+          ++slow;
+          break;
+        case 2:  // half a body
+          peer.send(text.substr(0, text.size() - 1 - below(150)));
+          ++slow;
+          break;
+        case 3:  // for somebody else to serve
+          peer.send(below(2) == 0 ? "GET /status HTTP/1.1\r\nHost: a\r\n\r\n" : "\x16\x03\x01");
+          ++odd;
+          break;
+        case 4:  // gone in the middle of something
+          peer.send(text.substr(0, below(text.size())));
+          if (below(2) == 0) turn();
+          peer.reset();
+          break;
+        case 5:  // gone without waiting for the answer
+          peer.send(text);
+          if (below(2) == 0) turn();
+          below(2) == 0 ? peer.reset() : peer.close();
+          break;
+        case 6: {  // cut off while parked, and back by another connection
+          if (!member.parked) break;
+          below(2) == 0 ? member.polls->reset() : member.polls->close();
+          if (below(2) == 0) turn();
+          member.polls = std::make_unique<Peer>(front_.port());
+          poll(&member);
+          break;
+        }
+        case 7:  // a second poll while the first is there, and more behind it
+          member.polls->send(
+              request("GET", "/poll/" + member.id + "?ack=" + std::to_string(member.ack)));
+          break;
+      }
+      turn();
+    }
+    UNTIL(front_.counts().handedOver + worker_.counts().handedOver == handedOver + odd);
+    UNTIL((listenAll(), true));
+    pass(kBodyTime + 1000);
+    EXPECT(front_.counts().timedOut + worker_.counts().timedOut >= timedOut + slow);
+    // Whoever was silent or slow has been shown the door.
+    std::string head;
+    std::string body;
+    for (int i = 0; i < 120; ++i) {
+      if (i % 8 > 2) continue;
+      Peer& peer = *peers[i];
+      UNTIL((peer.take(&head, &body), peer.over()));
+    }
+  }
+
+  /** Polls whose answers are not read: bounded, closed, and the sprites wait for the next poll. */
+  void sufferSlowReaders() {
+    const uint64_t before = front_.counts().slowReaders;
+    Member& member = members_[0];
+    member.polls->reset();
+    member.parked = false;
+    UNTIL(clients_.counts().parked < members_.size());
+    // From its neighbor, more than one answer carries, while nobody polls.
+    const uint32_t beyond = clients_.torus().neighbor(idOfText(member.id).record(), Edge::kLeft);
+    std::string neighbor = member.id;
+    for (const Member& other : members_) {
+      if (idOfText(other.id).record() == beyond) neighbor = other.id;
+    }
+    Peer thrower(front_.port());
+    for (int i = 0; i < 8; ++i) {
+      EXPECT(ask(&thrower, makeThrow(neighbor, 12000, "right")) == 202);
+      promise(keys_);
+    }
+    // A window as small as it gets: most of an answer stays with the server.
+    std::vector<std::unique_ptr<Peer>> peers;
+    for (int i = 0; i < 40; ++i) {
+      peers.push_back(std::make_unique<Peer>(front_.port(), 1));
+      // Pipelined, with the same ack: each asks for the same sprites again.
+      std::string text;
+      for (int n = 0; n < 80; ++n) {
+        text += request("GET", "/poll/" + member.id + "?ack=" + std::to_string(member.ack));
+      }
+      peers.back()->send(text);
+      turn();
+    }
+    UNTIL((listenAll(), front_.counts().heldBytes > 0));
+    for (uint32_t passed = 0; passed < kWriteTime + 1000; passed += 500) {
+      pass(500);
+      listenAll();
+    }
+    EXPECT(front_.counts().slowReaders >= before + peers.size());
+    peers.clear();
+    // It may have been away for too long by now; then its sprites are others'.
+    member.polls = std::make_unique<Peer>(front_.port());
+    std::string body;
+    if (clients_.find(idOfText(member.id)) == Pool::kNoRecord) {
+      EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
+      member.ack = 0;
+    }
+    poll(&member);
+  }
+
+  static Id idOfText(const std::string& text) {
+    Id id = {};
+    int at = 0;
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == '-') continue;
+      id.bytes[at++] = strtoul(text.substr(i, 2).c_str(), nullptr, 16);
+      ++i;
+    }
+    return id;
+  }
+
+  void listenAll() {
+    for (Member& member : members_) listen(&member);
+  }
+
+  /** Every sprite promised is received, by whomever it flew to. */
+  void receiveAll() {
+    until(
+        [&] {
+          listenAll();
+          return clients_.counts().waiting == 0;
+        },
+        __LINE__);
+    listenAll();
+    for (const uint64_t key : owed_) EXPECT(received_.count(key) == 1);
+    EXPECT(clients_.counts().lost == lostBefore_);
+    owed_.clear();
+    received_.clear();
+  }
+
+  void leave() {
+    // Some throw once more, to nobody who still listens; their sprites fly until all are gone.
+    Peer other(worker_.port());
+    for (Member& member : members_) {
+      switch (below(4)) {
+        case 0:
+          EXPECT(ask(&other, makeThrow(member.id, 100)) == 202);
+          member.polls->close();
+          break;
+        case 1:
+          member.polls->reset();
+          break;
+        default:
+          EXPECT(ask(&other, request("POST", "/leave/" + member.id)) == 204);
+      }
+    }
+    // The leases of those who said nothing end.
+    pass(kLease * 1000 + 1000);
+  }
+
+  void nothingIsLeft() {
+    members_.clear();
+    const auto conserved = [this] {
+      const Counts& counts = clients_.counts();
+      return counts.thrown == counts.acked + counts.waiting + counts.lost;
+    };
+    EXPECT(conserved());
+    UNTIL(front_.counts().open == 0 && worker_.counts().open == 0);
+    pass(kLease * 1000 + 1000);
+    const Counts& counts = clients_.counts();
+    EXPECT(counts.clients == 0 && counts.parked == 0);
+    EXPECT(counts.waiting == 0 && counts.mailboxBytes == 0);
+    EXPECT(conserved());
+    EXPECT(front_.counts().heldBytes == 0 && worker_.counts().heldBytes == 0);
+    EXPECT(limits_.size() == 0 && workerSources_.size() == 0);
+    EXPECT(front_.attached(&relayServer_) && worker_.attached(&relayDesk_));
+    lostBefore_ = counts.lost;
+  }
+
+  std::mt19937 random_;
+  AddressLimits limits_;
+  AddressLimits workerSources_{AddressLimitsOptions{100000, 0, 1}};
+  Pool clients_;
+  PoolHandler handler_;
+  Door front_;
+  RelayHandler relayDesk_;
+  Door worker_;
+  RelayServer relayServer_;
+  std::vector<Member> members_;
+  std::set<uint64_t> owed_;      // keys that a 202 was given for
+  std::set<uint64_t> received_;  // keys that came
+  uint64_t keys_ = 0;
+  size_t promised_ = 0;
+  uint64_t lostBefore_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint32_t clients = argc > 1 ? strtoul(argv[1], nullptr, 10) : 10000;
+  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
+  printf("front_test: %u clients, seed %" PRIu64 "\n", clients, seed);
+  fflush(stdout);
+  Test test(seed);
+  for (uint32_t come = 0; come < clients; come += kWave) {
+    test.wave(std::min(kWave, std::max(clients - come, 20u)));
+  }
+  test.summary();
+}

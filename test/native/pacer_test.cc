@@ -1,0 +1,113 @@
+// The pacer before an epoll set: when it is readable, and when a turn may begin. Times are given to
+// it, so that nothing here waits but for the one alarm that is to ring.
+//
+//   gate_test
+#include "door/pacer.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+namespace {
+
+using server::Pacer;
+
+[[noreturn]] void fail(const char* what, int line) {
+  fprintf(stderr, "gate_test.cc:%d: %s\n", line, what);
+  abort();
+}
+#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
+
+constexpr uint64_t kStart = 1000000;
+constexpr uint32_t kHour = 3600000000;  // in microseconds: longer than any test
+constexpr uint32_t kSoon = 2000;
+
+/** An epoll set in which something is always to be done. */
+class BusySet {
+ public:
+  BusySet() : set_(epoll_create1(EPOLL_CLOEXEC)), busy_(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    epoll_event event = {EPOLLIN, {.fd = busy_}};
+    epoll_ctl(set_, EPOLL_CTL_ADD, busy_, &event);
+  }
+  ~BusySet() {
+    close(busy_);
+    close(set_);
+  }
+  BusySet(const BusySet&) = delete;
+  BusySet& operator=(const BusySet&) = delete;
+
+  int fd() const { return set_; }
+  void rest() const {
+    uint64_t times;
+    (void)!read(busy_, &times, sizeof times);
+  }
+
+ private:
+  int set_;
+  int busy_;
+};
+
+bool readable(const Pacer& pacer, int milliseconds = 0) {
+  pollfd one = {pacer.fd(), POLLIN, 0};
+  return poll(&one, 1, milliseconds) == 1;
+}
+
+void withoutPace() {
+  BusySet set;
+  Pacer pacer(set.fd());
+  for (int i = 0; i < 3; ++i) EXPECT(readable(pacer) && pacer.pass(kStart));
+  set.rest();
+  EXPECT(!readable(pacer));
+}
+
+void tooSoon() {
+  BusySet set;
+  Pacer pacer(set.fd());
+  pacer.pace(kHour);
+  EXPECT(pacer.pass(kStart + kHour));
+  EXPECT(readable(pacer));
+  EXPECT(!pacer.pass(kStart + kHour + 1));
+  EXPECT(!readable(pacer));  // shut: the loop is not woken
+  EXPECT(!pacer.pass(kStart + 2 * uint64_t{kHour} - 1));
+  EXPECT(pacer.pass(kStart + 2 * uint64_t{kHour}));
+  EXPECT(readable(pacer));  // and open again
+  EXPECT(!pacer.pass(kStart + 2 * uint64_t{kHour} + 1));
+}
+
+void whatIsLeftOver() {
+  BusySet set;
+  Pacer pacer(set.fd());
+  pacer.pace(kHour);
+  EXPECT(pacer.pass(kStart + kHour));
+  pacer.hurry();
+  EXPECT(pacer.pass(kStart + kHour + 1));
+  EXPECT(!pacer.pass(kStart + kHour + 2));
+}
+
+/** Shut, with something to do: the alarm wakes the loop by itself. */
+void alarmRings() {
+  BusySet set;
+  Pacer pacer(set.fd());
+  pacer.pace(kSoon);
+  EXPECT(pacer.pass(kStart));
+  EXPECT(!pacer.pass(kStart + 1));
+  EXPECT(readable(pacer, -1));
+  EXPECT(pacer.pass(kStart + kSoon));
+  set.rest();
+  EXPECT(!readable(pacer));  // it rings once
+}
+
+}  // namespace
+
+int main() try {
+  withoutPace();
+  tooSoon();
+  whatIsLeftOver();
+  alarmRings();
+  puts("pacer: open, shut, and open again");
+} catch (const std::exception& error) {
+  fail(error.what(), __LINE__);
+}

@@ -1,0 +1,604 @@
+// The client pool against a small model: random joins, leaves, throws, polls, drops and time.
+//
+//   clients_test [steps] [seed]
+//
+// The model keeps each mailbox as a plain list and believes the pool in nothing but the torus,
+// which has a model of its own. After every step it compares what was answered, to whom, and every
+// count; holds and leases must end within their time, and never before.
+#include "pool/pool.h"
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace server;
+
+constexpr uint32_t kLease = 3;
+constexpr uint32_t kHold = 20;
+constexpr uint64_t kLate = 450;  // milliseconds: four ticks, and how late the ticks here come
+
+[[noreturn]] void fail(const char* what, const char* where, int line) {
+  fprintf(stderr, "%s:%d: %s\n", where, line, what);
+  abort();
+}
+#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __FILE__, __LINE__))
+
+/** An answer, read back from its JSON. */
+struct Answer {
+  PollHolder holder;
+  uint32_t token;
+  uint64_t sequence;
+  std::vector<std::pair<uint64_t, std::pair<uint64_t, std::string>>> sprites;  // seq, uid, from
+  bool superseded;
+  bool retry;
+};
+
+struct Recorder : PollResponder {
+  explicit Recorder(PollHolder by, std::vector<Answer>* to) : holder(by), answers(to) {}
+
+  void answer(uint32_t token, std::string_view body) override {
+    const std::string text(body);
+    Answer answer = {holder, token, 0, {}, false, false};
+    int used = 0;
+    EXPECT(sscanf(text.c_str(), "{\"seq\":%" SCNu64 ",\"sprites\":[%n", &answer.sequence, &used) ==
+           1);
+    const char* at = text.c_str() + used;
+    while (*at == '{' || *at == ',') {
+      if (*at == ',') ++at;
+      uint64_t sequence;
+      uint64_t uid;
+      char from[8];
+      EXPECT(sscanf(at, "{\"seq\":%" SCNu64 ",\"from\":\"%7[a-z]\",\"sprite\":{\"u\":%" SCNu64 "%n",
+                    &sequence, from, &uid, &used) == 3);
+      at = strstr(at + used, "}}") + 2;
+      answer.sprites.push_back({sequence, {uid, from}});
+    }
+    EXPECT(*at == ']');
+    answer.superseded = strstr(at, ",\"superseded\":true") != nullptr;
+    answer.retry = strstr(at, ",\"retry\":") != nullptr;
+    answers->push_back(answer);
+  }
+
+  PollHolder holder;
+  std::vector<Answer>* answers;
+};
+
+struct Waiting {
+  uint64_t uid;
+  Edge from;
+  uint32_t cost;
+};
+
+struct Member {
+  Id id;
+  std::deque<Waiting> box;
+  uint64_t acked = 0;
+  uint64_t sent = 0;
+  bool parked = false;
+  PollHolder holder = PollHolder::kNobody;
+  uint32_t token = 0;
+  uint64_t since = 0;  // when its hold or its lease began
+  uint32_t hold = 0;
+  std::set<uint64_t> numbers;
+  uint64_t newest = 0;
+
+  uint64_t sequence() const { return acked + box.size(); }
+};
+
+const char* const kNames[] = {"left", "right", "up", "down"};
+
+/** Small bounds, which a few steps reach. */
+PoolOptions optionsFor(uint32_t capacity) {
+  return {.capacity = capacity,
+          .hold = kHold,
+          .lease = kLease,
+          .maxSprite = 120,
+          .mailboxSprites = 4,
+          .mailboxBytes = 400,
+          .mailboxMemory = 2500,
+          .answerBytes = 1 << 20,
+          .throwRate = 0,
+          .throwBurst = 1};
+}
+
+class Model {
+ public:
+  Model(uint64_t seed, uint32_t capacity)
+      : random_(seed),
+        options_(optionsFor(capacity)),
+        front_(PollHolder::kDoor, &answers_),
+        http_(PollHolder::kNode, &answers_),
+        clients_(options_, now_) {
+    clients_.setResponder(PollHolder::kDoor, &front_);
+    clients_.setResponder(PollHolder::kNode, &http_);
+  }
+
+  void step() {
+    passTime();
+    switch (below(20)) {
+      case 0:
+      case 1:
+        join();
+        break;
+      case 2:
+        leave();
+        break;
+      case 3:
+        drop();
+        break;
+      case 4:
+      case 5:
+      case 6:
+      case 7:
+        poll();
+        break;
+      default:
+        throwOne();
+    }
+    EXPECT(answers_.empty());
+    compare();
+  }
+
+  void end() {
+    if (below(2) == 0) {
+      clients_.drain(500);
+      Id id;
+      EXPECT(clients_.join(&id) == Outcome::kDraining);
+      for (int i = 0; i < 8; ++i) {
+        const Links links = neighbors();
+        now_ += 100;
+        clients_.tick(now_);
+        takeTimed(links);
+      }
+      for (const auto& [record, member] : members_) EXPECT(!member.parked);
+    }
+    while (!members_.empty()) leaveAs(members_.begin()->first);
+    const Counts& counts = clients_.counts();
+    EXPECT(counts.clients == 0 && counts.parked == 0 && counts.waiting == 0);
+    EXPECT(counts.mailboxBytes == 0 && clients_.torus().size() == 0);
+  }
+
+  const Counts& counts() const { return clients_.counts(); }
+
+ private:
+  /** Who is beyond each edge of each record. */
+  using Links = std::map<uint32_t, std::array<uint32_t, 4>>;
+
+  uint64_t below(uint64_t bound) { return random_() % bound; }
+
+  Member* any(uint32_t* record) {
+    if (members_.empty()) return nullptr;
+    auto at = members_.begin();
+    std::advance(at, below(members_.size()));
+    *record = at->first;
+    return &at->second;
+  }
+
+  // ---- the steps ----
+
+  void join() {
+    Id id;
+    const Outcome outcome = clients_.join(&id);
+    if (members_.size() == options_.capacity) return EXPECT(outcome == Outcome::kTorusFull);
+    EXPECT(outcome == Outcome::kOk);
+    const uint32_t record = clients_.find(id);
+    EXPECT(record == id.record() && members_.count(record) == 0);
+    Member member;
+    member.id = id;
+    member.since = now_;
+    members_[record] = member;
+    gone_.push_back(id);
+    if (gone_.size() > 50) gone_.erase(gone_.begin());
+  }
+
+  void leave() {
+    // Now and then somebody who may have left long ago.
+    if (!gone_.empty() && below(4) == 0) {
+      const Id id = gone_[below(gone_.size())];
+      const auto at = members_.find(id.record());
+      if (at == members_.end() || memcmp(at->second.id.bytes, id.bytes, sizeof id.bytes) != 0) {
+        clients_.leave(id);
+        clients_.drop(id, PollHolder::kDoor, 1);
+        EXPECT(clients_.poll(id, 0, 0, PollHolder::kDoor, 1) == Outcome::kUnknownClient);
+        EXPECT(clients_.throwSprite(id, Edge::kLeft, 1, "{}", 0) == Outcome::kUnknownClient);
+        return;
+      }
+    }
+    uint32_t record;
+    if (any(&record) != nullptr) leaveAs(record);
+  }
+
+  void leaveAs(uint32_t record) {
+    const auto links = neighbors();
+    Member member = members_[record];
+    clients_.leave(member.id);
+    EXPECT(clients_.find(member.id) == Pool::kNoRecord);
+    if (member.parked) {
+      EXPECT(!answers_.empty() && answers_[0].token == member.token);
+      EXPECT(answers_[0].sprites.empty() && answers_[0].sequence == member.sequence());
+      answers_.erase(answers_.begin());
+    }
+    flyOn(record, links);
+    ++left_;
+    takeFlown();
+  }
+
+  void drop() {
+    uint32_t record;
+    Member* member = any(&record);
+    if (member == nullptr) return;
+    const bool right = below(3) > 0 && member->parked;
+    const PollHolder by = right           ? member->holder
+                          : below(2) == 0 ? PollHolder::kDoor
+                                          : PollHolder::kNode;
+    const uint32_t token = right ? member->token : static_cast<uint32_t>(below(nextToken_ + 2));
+    if (below(2) == 0) {
+      clients_.drop(member->id, by, token);
+    } else {
+      clients_.drop(record, by, token);
+    }
+    if (member->parked && by == member->holder && token == member->token) {
+      member->parked = false;
+      member->since = now_;
+    }
+  }
+
+  void poll() {
+    uint32_t record;
+    Member* member = any(&record);
+    if (member == nullptr) return;
+    uint64_t ack = member->sent;
+    switch (below(8)) {
+      case 0:
+        ack = below(member->sequence() + 3);
+        break;
+      case 1:
+        ack = 0;
+        break;
+      case 2:
+        ack = member->acked;
+        break;
+      case 3:
+        if (below(20) == 0) ack = UINT64_MAX - below(3);
+    }
+    const uint32_t holds[] = {0, 5, 6, kHold, 4, kHold + 1, UINT32_MAX};
+    const uint32_t hold = holds[below(below(4) == 0 ? 7 : 4)];
+    const PollHolder by = below(2) == 0 ? PollHolder::kDoor : PollHolder::kNode;
+    const uint32_t token = nextToken_++;
+    const Outcome outcome = clients_.poll(member->id, ack, hold, by, token);
+    if (hold != 0 && (hold < 5 || hold > kHold)) return EXPECT(outcome == Outcome::kBadHold);
+    if (ack > member->sent) return EXPECT(outcome == Outcome::kAckAhead);
+    EXPECT(outcome == Outcome::kOk);
+    if (member->parked) {
+      const Answer answer = take(*member);
+      EXPECT(answer.superseded && answer.sprites.empty() && answer.sequence == member->acked);
+    }
+    for (; member->acked < ack; ++member->acked) {
+      forget(member->box.front());
+      ++acked_;
+      member->box.pop_front();
+    }
+    member->parked = true;
+    member->holder = by;
+    member->token = token;
+    member->hold = hold == 0 ? kHold : hold;
+    member->since = now_;
+    if (!member->box.empty()) takeWhole(member);
+  }
+
+  void throwOne() {
+    uint32_t record;
+    Member* member = any(&record);
+    if (member == nullptr) return;
+    const uint64_t uid = nextUid_++;
+    std::string text = "{\"u\":" + std::to_string(uid) + "}";
+    text.insert(text.size() - 1, below(90), ' ');
+    Outcome expected = Outcome::kOk;
+    if (below(15) == 0) {
+      text.resize(text.size() - 1);
+      expected = Outcome::kBadSprite;
+    } else if (below(15) == 0) {
+      text.resize(options_.maxSprite + 1 + below(3), ' ');
+      expected = Outcome::kSpriteTooLarge;
+    }
+    uint64_t number = kNoNumber;
+    if (below(3) > 0) {
+      const uint64_t ahead = below(30) == 0 ? below(300) : below(4);
+      number = member->newest + ahead;
+      if (below(3) == 0) number -= std::min<uint64_t>(number, below(100));
+      if (below(4) == 0 && !member->numbers.empty()) {
+        // The oldest that may still be remembered, or the one before it.
+        const uint64_t edge = member->newest - std::min<uint64_t>(member->newest, 63 + below(2));
+        number = *member->numbers.lower_bound(edge);
+      }
+      if (below(5000) == 0) number = (uint64_t{1} << 53) - 1 - below(70);
+    }
+    const Edge edge{static_cast<uint8_t>(below(4))};
+    const uint32_t target = clients_.torus().neighbor(record, edge);
+    EXPECT(members_.count(target) == 1);
+    Member& neighbor = members_[target];
+    const uint32_t cost = Sprite::cost(text.size());
+    uint64_t bytes = 0;
+    for (const Waiting& one : neighbor.box) bytes += one.cost;
+    if (expected == Outcome::kOk && number != kNoNumber) {
+      if (member->numbers.count(number) == 1 && member->newest - number < 64) {
+        expected = Outcome::kDuplicate;
+      } else if (number + 64 <= member->newest) {
+        expected = Outcome::kStaleNumber;
+      }
+    }
+    if (expected == Outcome::kOk) {
+      if (neighbor.box.size() >= options_.mailboxSprites || bytes + cost > options_.mailboxBytes) {
+        expected = Outcome::kNeighborBusy;
+      } else if (bytes_ + cost > options_.mailboxMemory) {
+        expected = Outcome::kMailboxesFull;
+      } else {
+        expected = neighbor.parked ? Outcome::kDelivered : Outcome::kQueued;
+      }
+    }
+    const Outcome outcome = clients_.throwSprite(member->id, edge, number, text, 0);
+    EXPECT(outcome == expected);
+    if (outcome != Outcome::kDelivered && outcome != Outcome::kQueued) return;
+    if (number != kNoNumber) {
+      member->numbers.insert(number);
+      member->newest = std::max(member->newest, number);
+    }
+    ++thrown_;
+    bytes_ += cost;
+    neighbor.box.push_back({uid, opposite(edge), cost});
+    if (outcome == Outcome::kDelivered) takeWhole(&neighbor);
+  }
+
+  // ---- time ----
+
+  Links neighbors() const {
+    Links links;
+    for (const auto& [record, member] : members_) {
+      for (uint8_t edge = 0; edge < 4; ++edge) {
+        links[record][edge] = clients_.torus().neighbor(record, Edge{edge});
+      }
+    }
+    return links;
+  }
+
+  /** The clock goes on; the pool's tick comes about every 100 ms, sometimes late. */
+  void passTime() {
+    now_ += below(40) == 0 ? below(3000) : below(60);
+    while (nextTick_ <= now_) {
+      const Links links = neighbors();
+      clients_.tick(nextTick_);
+      const uint64_t now = now_;
+      now_ = nextTick_;
+      takeTimed(links);
+      nextTick_ += 100 + below(10);
+      now_ = now;
+    }
+  }
+
+  /** What a tick has done: holds and leases ended, sprites flown on. */
+  void takeTimed(const Links& links) {
+    std::vector<uint32_t> expired;
+    for (const auto& [record, member] : members_) {
+      const bool gone = clients_.find(member.id) == Pool::kNoRecord;
+      if (gone) {
+        EXPECT(!member.parked && now_ >= member.since + kLease * 1000);
+        expired.push_back(record);
+      } else if (!member.parked) {
+        EXPECT(now_ <= member.since + kLease * 1000 + kLate);
+      }
+    }
+    expired_ += expired.size();
+    if (expired.size() == 1) {
+      flyOn(expired[0], links);
+    } else if (expired.size() > 1) {
+      // In which order, only the pool knows: their sprites are somewhere, asked for below.
+      for (const uint32_t record : expired) {
+        for (const Waiting& one : members_[record].box) adrift_[one.uid] = one;
+        members_.erase(record);
+      }
+      if (members_.empty()) {
+        for (const auto& [uid, one] : adrift_) {
+          forget(one);
+          ++lost_;
+        }
+        adrift_.clear();
+      }
+    }
+    for (const Answer& answer : answers_) {
+      Member* member = find(answer);
+      if (answer.sprites.empty()) {
+        EXPECT(clients_.draining() || now_ >= member->since + member->hold * 1000);
+        EXPECT(answer.retry == clients_.draining());
+        EXPECT(now_ <= member->since + member->hold * 1000 * 17 / 16 + kLate);
+        EXPECT(answer.sequence == member->acked && !answer.superseded);
+      } else {
+        adopt(member, answer);
+      }
+      member->parked = false;
+      member->since = now_;
+    }
+    answers_.clear();
+    if (adrift_.empty()) return;
+    for (auto& [record, member] : members_) {
+      const uint32_t token = nextToken_++;
+      EXPECT(clients_.poll(member.id, member.acked, 0, PollHolder::kDoor, token) == Outcome::kOk);
+      if (member.parked) {
+        EXPECT(find(answers_.at(0)) == &member && answers_[0].superseded);
+        answers_.erase(answers_.begin());
+      }
+      member.parked = answers_.empty();
+      member.holder = PollHolder::kDoor;
+      member.token = token;
+      member.hold = kHold;
+      member.since = now_;
+      if (!answers_.empty()) adopt(&member, answers_[0]);
+      answers_.clear();
+    }
+    EXPECT(adrift_.empty());
+  }
+
+  /** Takes an answer that may carry sprites which were adrift. */
+  void adopt(Member* member, const Answer& answer) {
+    size_t at = 0;
+    for (const auto& [sequence, sprite] : answer.sprites) {
+      EXPECT(sequence == member->acked + ++at);
+      if (at > member->box.size()) {
+        const auto drifting = adrift_.find(sprite.first);
+        EXPECT(drifting != adrift_.end());
+        member->box.push_back(drifting->second);
+        adrift_.erase(drifting);
+      }
+      EXPECT(member->box[at - 1].uid == sprite.first);
+      EXPECT(kNames[static_cast<size_t>(member->box[at - 1].from)] == sprite.second);
+    }
+    EXPECT(at == member->box.size() && answer.sequence == member->sequence());
+    member->sent = member->sequence();
+  }
+
+  // ---- what follows ----
+
+  void flyOn(uint32_t record, const Links& links) {
+    const Member member = members_[record];
+    members_.erase(record);
+    for (const Waiting& one : member.box) {
+      const auto from = static_cast<size_t>(one.from);
+      uint32_t next = links.at(record)[from ^ 1];
+      if (next == record) next = links.at(record)[from < 2 ? 2 : 0];
+      if (next == record) {
+        EXPECT(members_.empty());
+        forget(one);
+        ++lost_;
+        continue;
+      }
+      members_.at(next).box.push_back(one);
+      ++flown_;
+    }
+  }
+
+  void takeFlown() {
+    for (const Answer& answer : answers_) {
+      Member* member = find(answer);
+      EXPECT(!answer.sprites.empty());
+      adopt(member, answer);
+      member->parked = false;
+      member->since = now_;
+    }
+    answers_.clear();
+    for (const auto& [record, member] : members_) EXPECT(!member.parked || member.box.empty());
+  }
+
+  Member* find(const Answer& answer) {
+    for (auto& [record, member] : members_) {
+      if (member.parked && member.token == answer.token && member.holder == answer.holder) {
+        return &member;
+      }
+    }
+    fail("an answer to nobody", __FILE__, __LINE__);
+  }
+
+  Answer take(const Member& member) {
+    EXPECT(!answers_.empty() && answers_[0].token == member.token);
+    EXPECT(answers_[0].holder == member.holder);
+    Answer answer = answers_[0];
+    answers_.erase(answers_.begin());
+    return answer;
+  }
+
+  void takeWhole(Member* member) {
+    adopt(member, take(*member));
+    member->parked = false;
+    member->since = now_;
+  }
+
+  void forget(const Waiting& one) { bytes_ -= one.cost; }
+
+  void compare() const {
+    const Counts& counts = clients_.counts();
+    uint64_t waiting = 0;
+    uint32_t parked = 0;
+    for (const auto& [record, member] : members_) {
+      waiting += member.box.size();
+      parked += member.parked;
+    }
+    EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
+    EXPECT(counts.thrown == thrown_ && counts.acked == acked_ && counts.lost == lost_);
+    EXPECT(counts.waiting == waiting && counts.mailboxBytes == bytes_);
+    EXPECT(counts.parked == parked && counts.clients == members_.size());
+    EXPECT(counts.left == left_ && counts.expired == expired_);
+    EXPECT(clients_.torus().size() == members_.size());
+  }
+
+  std::mt19937_64 random_;
+  const PoolOptions options_;
+  uint64_t now_ = 1000000;
+  uint64_t nextTick_ = 1000100;
+  std::vector<Answer> answers_;
+  Recorder front_;
+  Recorder http_;
+  Pool clients_;
+  std::map<uint32_t, Member> members_;
+  std::map<uint64_t, Waiting> adrift_;
+  std::vector<Id> gone_;
+  uint32_t nextToken_ = 1;
+  uint64_t nextUid_ = 1;
+  uint64_t thrown_ = 0, acked_ = 0, lost_ = 0, flown_ = 0, left_ = 0, expired_ = 0, bytes_ = 0;
+};
+
+/** Polls that came together do not end together: a hold is lengthened by up to a sixteenth. */
+void holdsAreSpread() {
+  constexpr uint32_t kPolls = 200;
+  std::vector<Answer> answers;
+  Recorder recorder(PollHolder::kDoor, &answers);
+  Pool clients(optionsFor(kPolls), 0);
+  clients.setResponder(PollHolder::kDoor, &recorder);
+  for (uint32_t token = 0; token < kPolls; ++token) {
+    Id id;
+    EXPECT(clients.join(&id) == Outcome::kOk);
+    EXPECT(clients.poll(id, 0, kNoHold, PollHolder::kDoor, token) == Outcome::kOk);
+  }
+  size_t most = 0;
+  for (uint64_t now = 0; answers.size() < kPolls; now += kTickMilliseconds) {
+    EXPECT(now <= kHold * 1000 * 17 / 16 + kLate);
+    const size_t before = answers.size();
+    clients.tick(now);
+    EXPECT(answers.size() == before || now >= kHold * 1000);
+    most = std::max(most, answers.size() - before);
+  }
+  // Of some 13 ticks that a sixteenth of 20 s has, none ends a third of them.
+  EXPECT(most < kPolls / 3);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 200000;
+  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
+  printf("clients_test: %" PRIu64 " steps, seed %" PRIu64 "\n", steps, seed);
+  fflush(stdout);
+  holdsAreSpread();
+  uint64_t thrown = 0, flown = 0, expired = 0, lost = 0;
+  for (uint64_t done = 0, run = 0; done < steps; ++run) {
+    Model model(seed + run, 1 + static_cast<uint32_t>(run % 12));
+    for (int i = 0; i < 2000 && done < steps; ++i, ++done) model.step();
+    model.end();
+    thrown += model.counts().thrown;
+    flown += model.counts().flown;
+    expired += model.counts().expired;
+    lost += model.counts().lost;
+  }
+  printf("thrown %" PRIu64 ", flown on %" PRIu64 ", expired %" PRIu64 ", lost %" PRIu64 "\n",
+         thrown, flown, expired, lost);
+  return 0;
+}

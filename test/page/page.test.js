@@ -1,0 +1,261 @@
+/* global document */
+import t from 'tap';
+import {
+  among,
+  browserRig,
+  drag,
+  edgeBetween,
+  holds,
+  hurl,
+  look,
+  memory,
+  online,
+  place,
+  resting,
+  soon,
+  until
+} from '../support/page-browser.js';
+
+/** Pages that throw: to each other, to themselves, and into a server that is not there. */
+
+const { beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+t.test('a page alone says so, and catches what it throws', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  await page.waitForFunction(() => document.getElementById('count').textContent === '1');
+  t.match(await page.textContent('#state'), /Only you/);
+  t.match(await page.title(), /^1 /);
+  t.same(await place(page), [0, 0, 1, 1]);
+  const [sprite] = (await look(page)).list;
+  for (const [i, edge] of ['left', 'right', 'up', 'down'].entries()) {
+    const [{ x, y }] = (await look(page)).list;
+    await hurl(page, { x, y }, edge);
+    await until(page, 'caught', i + 1);
+    await holds(page, 1);
+    t.equal((await look(page)).list[0].id, sprite.id, `by the ${edge} edge and in again`);
+    await resting(page);
+  }
+  const counts = await server.status();
+  t.equal(counts.thrown, counts.acked + counts.waiting + counts.lost);
+  t.ok(counts.thrown >= 4);
+  await end(server, page);
+});
+
+t.test('two pages throw to each other, both ways', { skip }, async (t) => {
+  const server = await serve();
+  const one = await browser.visit(server.base);
+  const two = await browser.visit(server.base, { viewport: { width: 700, height: 900 } });
+  await clients(server, 2);
+  for (const page of [one, two]) {
+    await page.waitForFunction(() => document.getElementById('count').textContent === '2');
+    t.match(await page.textContent('#state'), /Throw something over an edge/);
+  }
+  await among(one);
+  const [there, back] = await edgeBetween(one, two);
+  // Higher up, so that over there it doesn't come to lie on the other one.
+  const [{ id, x, y }] = (await look(one)).list;
+  const sprite = { id, x, y: y / 3 };
+  await drag(one, { x, y }, sprite, { still: 300 });
+  await resting(one);
+  await hurl(one, sprite, there);
+  await until(two, 'caught', 1);
+  await holds(two, 2);
+  t.ok(
+    (await look(two)).list.some(({ id }) => id === sprite.id),
+    'it is over there'
+  );
+  t.notOk(
+    (await look(one)).list.some(({ id }) => id === sprite.id),
+    'and no longer here'
+  );
+  const caught = (await look(one)).caught;
+  await resting(two);
+  const other = (await look(two)).list.find(({ id }) => id !== sprite.id);
+  await hurl(two, other, back);
+  await until(one, 'caught', caught + 1);
+  t.ok((await look(one)).list.some(({ id }) => id === other.id));
+  const counts = await server.status();
+  t.equal(counts.lost, 0);
+  await end(server, one, two);
+});
+
+t.test('it enters by the opposite edge, at the same height and as fast', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const seen = [];
+  const {
+    client,
+    rows,
+    edges: [back, there]
+  } = await beside(server, page, (sprite, { from }) => seen.push({ ...sprite, from }));
+  const { width, height } = await page.locator('#stage').boundingBox();
+  const [sprite] = (await look(page)).list;
+  await hurl(page, sprite, there);
+  t.ok(await soon(async () => seen.length > 0));
+  const share = rows === 1 ? sprite.y / height : sprite.x / width;
+  t.ok(Math.abs(seen[0].at - share) < 0.05, `thrown at ${share}, seen at ${seen[0].at}`);
+  t.ok(seen[0].speed[0] > 0.5 && Math.abs(seen[0].speed[1]) < 0.5, `as fast as ${seen[0].speed}`);
+  t.equal(seen[0].from, back);
+
+  // From the other side: where it comes in tells where it was thrown.
+  const thrown = { id: 'from-node', picture: 'ghost', at: 0.25, speed: [0.2, 0], name: 'Boo' };
+  t.match(await client.throw(back, thrown), { thrown: true });
+  await page.waitForFunction(() =>
+    document.getElementById('stage').dataset.where.includes('from-node')
+  );
+  await resting(page);
+  const found = (await look(page)).list.find(({ id }) => id === 'from-node');
+  const at = rows === 1 ? found.y / height : found.x / width;
+  t.ok(Math.abs(at - 0.25) < 0.01, `thrown at 0.25, found at ${at}`);
+  await client.leave();
+  await end(server, page);
+});
+
+t.test('a throw the neighbor has no room for bounces back', { skip }, async (t) => {
+  const server = await serve('--mailbox', '1');
+  await server.fill(11);
+  const page = await browser.visit(server.base);
+  const [first] = (await look(page)).list;
+  await hurl(page, first, 'left');
+  await until(page, 'thrown', 1);
+  await holds(page, 0);
+  await page.locator('.pick').first().click();
+  await resting(page);
+  await holds(page, 1);
+  const [second] = (await look(page)).list;
+  await hurl(page, second, 'left');
+  await until(page, 'bounced', 1);
+  await holds(page, 1);
+  const seen = await look(page);
+  t.equal(seen.list[0].id, second.id, 'it is still here');
+  t.equal(seen.thrown, 1);
+  t.match(await page.textContent('#toast'), /left neighbor has no room/);
+  t.equal((await server.status()).thrown, 1);
+  await end(server, page);
+});
+
+t.test('a server restart in between: nothing gets lost, and it goes on', { skip }, async (t) => {
+  const server = await serve('--drain', '0');
+  const one = await browser.visit(server.base);
+  const two = await browser.visit(server.base);
+  await clients(server, 2);
+  await server.stop();
+  await Promise.all([online(one, 'offline'), online(two, 'offline')]);
+  t.match(await one.textContent('#state'), /Trying again/);
+  const [sprite] = (await look(one)).list;
+  await hurl(one, sprite, 'right');
+  await resting(one);
+  await holds(one, 1);
+  t.equal((await look(one)).thrown, 0, 'the edges are walls meanwhile');
+  await server.start();
+  await Promise.all([online(one), online(two)]);
+  t.ok(await clients(server, 2), 'both have joined anew');
+  await among(one);
+  const [there] = await edgeBetween(one, two);
+  await resting(one);
+  const [{ x, y }] = (await look(one)).list;
+  await hurl(one, { x, y }, there);
+  await until(two, 'caught', 1);
+  t.ok((await look(two)).list.some(({ id }) => id === sprite.id));
+  await end(server, one, two);
+});
+
+t.test(
+  'a throw without an answer waits at its edge and is thrown again with its number',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    await server.fill(11);
+    const page = await browser.visit(server.base);
+    const numbers = new Set();
+    let tries = 0;
+    await page.route('**/throw/**', async (route) => {
+      tries += 1;
+      numbers.add(new URL(route.request().url()).search);
+      // The first one arrives, and its answer is lost; of the others nothing arrives.
+      if (tries === 1)
+        await fetch(route.request().url(), { method: 'POST', body: route.request().postData() });
+      await (tries <= 5 ? route.abort('connectionreset') : route.continue());
+    });
+    const [sprite] = (await look(page)).list;
+    await hurl(page, sprite, 'up');
+    await until(page, 'flying', 1);
+    await until(page, 'thrown', 1);
+    await holds(page, 0);
+    t.equal(numbers.size, 1, 'always by the same number');
+    t.ok(tries > 5, `${tries} tries`);
+    const counts = await server.status();
+    t.equal(counts.thrown, 1);
+    t.equal(counts.duplicates, 1);
+    await end(server, page);
+  }
+);
+
+t.test('the server dies with a throw under way: the sprite comes back', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base);
+  await page.route('**/throw/**', async (route) => {
+    await server.stop('SIGKILL');
+    await route.abort('connectionreset');
+  });
+  const [sprite] = (await look(page)).list;
+  await hurl(page, sprite, 'up');
+  await online(page, 'offline');
+  t.equal((await look(page)).flying, 1, 'nobody knows yet');
+  await page.unroute('**/throw/**');
+  await server.start();
+  await holds(page, 1);
+  t.equal((await look(page)).list[0].id, sprite.id);
+  await end(server, page);
+});
+
+t.test('a restart that keeps the state: every page has its place again', { skip }, async (t) => {
+  const server = await serve('--drain', '1', '--state', `${t.testdir()}/state`);
+  const one = await browser.visit(server.base);
+  const two = await browser.visit(server.base);
+  await clients(server, 2);
+  await among(one);
+  const [there] = await edgeBetween(one, two);
+  const before = [(await memory(one, 'place')).id, (await memory(two, 'place')).id];
+  await server.stop();
+  await server.start();
+  await Promise.all([online(one), online(two)]);
+  const [sprite] = (await look(one)).list;
+  const onTheWay = until(two, 'caught', 1);
+  for (let tries = 0; tries < 20 && (await look(one)).thrown === 0; tries += 1) {
+    // It bounces back as long as the page has not noticed that the server is there again.
+    await online(one);
+    await resting(one);
+    const [{ x, y }] = (await look(one)).list;
+    await hurl(one, { x, y }, there);
+    await resting(one);
+  }
+  await onTheWay;
+  t.ok((await look(two)).list.some(({ id }) => id === sprite.id));
+  t.same([(await memory(one, 'place')).id, (await memory(two, 'place')).id], before);
+  await end(server, one, two);
+});
+
+t.test('where there is a transient port, it throws and leaves there', { skip }, async (t) => {
+  const server = await serve('--workers', '1', '--transient-port', '0');
+  const page = await browser.visit(server.base);
+  const { transient } = await memory(page, 'place');
+  const asked = [];
+  page.on('request', (request) => asked.push(new URL(request.url())));
+  await resting(page);
+  await hurl(page, (await look(page)).list[0], 'left');
+  await until(page, 'caught', 1);
+  const thrown = asked.filter(({ pathname }) => pathname.startsWith('/throw/'));
+  t.same([...new Set(thrown.map(({ port }) => port))], [String(transient)]);
+  await page.close({ runBeforeUnload: true });
+  t.ok(await clients(server, 0));
+  await end(server, page);
+});
+
+t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
+  nothingElse(t);
+});

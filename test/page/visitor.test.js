@@ -1,0 +1,714 @@
+/* global CanvasRenderingContext2D, DataTransfer, DragEvent, Image, KeyboardEvent, MutationObserver,
+   dispatchEvent, document, location, requestAnimationFrame, window */
+import { mkdirSync } from 'node:fs';
+import { truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import t from 'tap';
+import { Client } from '../../lib/client/client.js';
+import {
+  among,
+  browserRig,
+  drag,
+  edgeBetween,
+  fill,
+  holds,
+  hurl,
+  look,
+  memory,
+  noisePng,
+  online,
+  png,
+  remembers,
+  resting,
+  soon,
+  until
+} from '../support/page-browser.js';
+
+/** One visitor: how a page comes and goes, what it takes in, and by which hands it is used. */
+
+const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
+
+const { beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+t.test(
+  'a reload comes back to its place, with its sprites; closing leaves at once',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    await page.locator('.pick').nth(2).click();
+    await resting(page);
+    await holds(page, 2);
+    const id = () => page.evaluate(() => JSON.parse(sessionStorage.getItem('sprites.place')).id);
+    const sprites = async () => (await look(page)).list.map((sprite) => sprite.id);
+    const before = { id: await id(), sprites: await sprites() };
+    const reloads = {
+      'by a script': () =>
+        Promise.all([
+          page.waitForEvent('load'),
+          page.evaluate(() => {
+            setTimeout(() => location.reload());
+          })
+        ]),
+      'by a key': async () => {
+        await page.keyboard.press('F5'); // Which a browser without a window only tells the page.
+        await page.reload();
+      }
+    };
+    for (const [how, reload] of Object.entries(reloads)) {
+      await reload();
+      await online(page);
+      await holds(page, 2);
+      t.equal(await id(), before.id, `the same place: ${how}`);
+      t.same(await sprites(), before.sprites, 'the same sprites');
+      t.equal((await server.status()).joined, 1);
+    }
+
+    // As by the browser's button, which tells the page nothing: it leaves, and joins anew.
+    await page.reload();
+    await online(page);
+    await holds(page, 2);
+    t.same(await sprites(), before.sprites, 'the same sprites all the same');
+    t.ok(await clients(server, 1), 'and no place is left behind');
+
+    await page.close({ runBeforeUnload: true });
+    t.ok(await clients(server, 0), 'gone without waiting for the lease');
+    await end(server, page);
+  }
+);
+
+t.test('a duplicated tab joins anew and has no copies of the sprites', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const [{ id }] = (await look(page)).list;
+  const opened = page.waitForEvent('popup');
+  await page.evaluate(() => window.open('/') !== null);
+  const copy = await opened;
+  await online(copy);
+  t.ok(await clients(server, 2));
+  await holds(copy, 1);
+  t.not((await look(copy)).list[0].id, id);
+  t.equal(
+    await page.evaluate(() => document.body.dataset.state),
+    'online',
+    'and the first one noticed nothing'
+  );
+  await end(server, page);
+});
+
+t.test('a tab whose place another takes over says so and joins anew', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const resume = await memory(page, 'place');
+  const other = new Client({ base: server.base, resume, onSprite() {} });
+  const said = page.waitForFunction(() =>
+    /Another tab has taken over/.test(document.getElementById('state').textContent)
+  );
+  other.start();
+  await said;
+  await online(page);
+  t.ok(await clients(server, 2));
+  t.not((await memory(page, 'place')).id, resume.id);
+  t.equal(other.id, resume.id);
+  await other.leave();
+  await end(server, page);
+});
+
+t.test(
+  'keys: arrows walk, space jumps, shift throws, numbers take, delete puts away',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    await server.fill(11);
+    const page = await browser.visit(server.base);
+    const [before] = (await look(page)).list;
+    await page.focus('#stage');
+    await page.keyboard.down('ArrowRight');
+    await page.waitForFunction(
+      () => performance.now() - (globalThis.pressed ??= performance.now()) > 400
+    );
+    await page.keyboard.up('ArrowRight');
+    await page.keyboard.press(' ');
+    await page.waitForFunction(
+      (x) => Number(document.getElementById('stage').dataset.where.split(' ')[1]) > x,
+      before.x + 20
+    );
+    t.ok(true, 'it has walked');
+    await page.keyboard.press('4');
+    await until(page, 'sprites', 2);
+    await page.keyboard.press('Delete');
+    await holds(page, 1);
+    t.equal((await look(page)).list[0].id, before.id, 'the one just taken was put away');
+    await page.keyboard.press('n');
+    await page.keyboard.press('Shift+ArrowLeft');
+    await until(page, 'thrown', 1);
+    await holds(page, 0);
+    await page.keyboard.press('ArrowLeft');
+    t.equal((await look(page)).sprites, 0, 'with none there is nothing to walk');
+    await page.focus('#name');
+    await page.keyboard.type('4 n');
+    t.equal((await look(page)).sprites, 0, 'what is typed elsewhere is not for the desktop');
+    await end(server, page);
+  }
+);
+
+t.test(
+  'an image file becomes a sprite that fits a throw, and is seen by the neighbor',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const one = await browser.visit(server.base);
+    const two = await browser.visit(server.base);
+    await clients(server, 2);
+    await among(one);
+    await one.setInputFiles('#file', [
+      { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(900, 600) },
+      { name: 'text.png', mimeType: 'image/png', buffer: Buffer.from('this is no image') }
+    ]);
+    await holds(one, 2);
+    // The pictures come one after the other: the second may still be on its way.
+    await one.waitForFunction(() =>
+      document.querySelector('#toast').textContent.includes('text.png is no image')
+    );
+    const kept = await memory(one, 'desktop');
+    t.ok(kept);
+    const [there] = await edgeBetween(one, two);
+    await remembers(one, 2);
+    const { picture } = (await memory(one, 'desktop')).sprites[1].sprite;
+    t.match(picture, /^data:image\/(webp|png);base64,/);
+    t.ok(picture.length <= 12_000, `${picture.length} characters`);
+    await one.focus('#stage');
+    await one.keyboard.press(there === 'right' ? 'Shift+ArrowRight' : 'Shift+ArrowDown');
+    await until(two, 'caught', 1);
+    await two.waitForFunction(() =>
+      JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.some(({ sprite }) =>
+        sprite.picture.startsWith('data:')
+      )
+    );
+
+    // Dropped from a file manager.
+    await two.evaluate(async () => {
+      const canvas = document.createElement('canvas');
+      canvas.width = 40;
+      canvas.height = 80;
+      canvas.getContext('2d').fillRect(0, 0, 40, 80);
+      const blob = await new Promise((go) => {
+        canvas.toBlob(go);
+      });
+      const data = new DataTransfer();
+      data.items.add(new File([blob], 'black.png', { type: 'image/png' }));
+      const event = {
+        bubbles: true,
+        cancelable: true,
+        dataTransfer: data,
+        clientX: 300,
+        clientY: 200
+      };
+      document.getElementById('stage').dispatchEvent(new DragEvent('dragover', event));
+      document.getElementById('stage').dispatchEvent(new DragEvent('drop', event));
+    });
+    await two.waitForFunction(() =>
+      /\b300 200\b/.test(document.getElementById('stage').dataset.where)
+    );
+    t.ok(true, 'it lies where it was dropped');
+    await end(server, one, two);
+  }
+);
+
+t.test('what is taken by hand is walked by key', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base);
+  const rests = () =>
+    page.evaluate(
+      () =>
+        new Promise((go) => {
+          const observer = new MutationObserver(() => {
+            observer.disconnect();
+            go();
+          });
+          const attributeFilter = ['data-moving']; // written when all has come to rest
+          observer.observe(document.getElementById('stage'), { attributeFilter });
+        })
+    );
+  const walks = async (how) => {
+    await resting(page);
+    const before = await look(page);
+    const { id, x } = before.list.at(-1);
+    let rested = rests();
+    await page.keyboard.down('ArrowRight');
+    await page.evaluate(() => new Promise((go) => void setTimeout(go, 250)));
+    await page.keyboard.up('ArrowRight');
+    await rested;
+    const after = await look(page);
+    t.equal(after.list.at(-1).id, id, how);
+    t.ok(after.list.at(-1).x > x, 'an arrow walks it');
+    rested = rests();
+    await page.keyboard.press(' ');
+    await rested;
+    t.equal((await look(page)).sprites, before.sprites, 'space is a jump, not the button again');
+  };
+  await page.locator('.pick').nth(1).click();
+  await holds(page, 2);
+  await walks('clicked');
+
+  const box = await page.locator('.pick').nth(2).boundingBox();
+  const from = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+  await drag(page, from, { x: from.x + 40, y: from.y - 300 }, { still: 300 });
+  await holds(page, 3);
+  await walks('dragged out of the tray');
+
+  await page.setInputFiles('#file', [
+    { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(30, 30) }
+  ]);
+  await holds(page, 4);
+  await walks('an image file');
+
+  // By key the tray keeps the focus: who goes along it goes on from there.
+  await page.locator('.pick').nth(1).focus();
+  await page.keyboard.press('Enter');
+  await holds(page, 5);
+  t.match(await page.evaluate(() => document.activeElement.className), 'pick');
+  await end(server, page);
+});
+
+t.test("what can't be taken is said: too many files, too large ones", { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const image = (name) => ({ name, mimeType: 'image/png', buffer: noisePng(20, 20) });
+  await page.setInputFiles(
+    '#file',
+    'abcdefghij'.split('').map((name) => image(`${name}.png`))
+  );
+  await page.waitForFunction(() =>
+    /Eight at a time: 2/.test(document.querySelector('#toast').textContent)
+  );
+  await holds(page, 9);
+
+  const large = join(t.testdir(), 'large.png');
+  await writeFile(large, '');
+  await truncate(large, 32 * 1024 * 1024 + 1);
+  await page.setInputFiles('#file', large);
+  await page.waitForFunction(
+    () => document.querySelector('#toast').textContent === 'large.png is too large: 32 MB at most.'
+  );
+
+  // A drawing, with a script that doesn't run and a picture that nobody asks for.
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 10" width="20" height="10"
+    onload="fetch('/owned')"><rect width="20" height="10" fill="red"/>
+    <image href="http://127.0.0.1:9/outside.png"/></svg>`;
+  await page.setInputFiles('#file', [
+    { name: 'drawing.svg', mimeType: 'image/svg+xml', buffer: Buffer.from(svg) }
+  ]);
+  await holds(page, 10);
+  await remembers(page, 10);
+  const { picture } = (await memory(page, 'desktop')).sprites.at(-1).sprite;
+  const color = await page.evaluate(async (url) => {
+    const element = new Image();
+    element.src = url;
+    await element.decode();
+    const canvas = document.createElement('canvas');
+    const context = canvas.getContext('2d');
+    context.drawImage(element, 0, 0);
+    const { naturalWidth: width, naturalHeight: height } = element;
+    return [width / height, context.getImageData(width / 2, height / 2, 1, 1).data[0] > 240];
+  }, picture);
+  t.same(color, [2, true], 'an SVG is drawn');
+  await page.setInputFiles('#file', [
+    { name: 'broken.svg', mimeType: 'image/svg+xml', buffer: Buffer.from('<svg') }
+  ]);
+  await page.waitForFunction(() =>
+    /broken.svg is no image/.test(document.querySelector('#toast').textContent)
+  );
+  t.notOk(browser.requests.some((url) => /owned|outside/.test(url)));
+  await end(server, page);
+});
+
+t.test('a screen reader hears the news while they pour in', { skip }, async (t) => {
+  const server = await serve('--throw-rate', '0');
+  const page = await browser.visit(server.base);
+  const {
+    client,
+    edges: [edge]
+  } = await beside(server, page);
+  // What it says by itself is said: no timer of before the clock is pending.
+  await page.waitForFunction(() => {
+    const text = (id) => document.getElementById(id).textContent;
+    return document.body.dataset.people === '2' && text('news') === text('state');
+  });
+  await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
+  await page.evaluate(() => {
+    document.getElementById('news').textContent = '';
+  });
+  // One every 300 ms: they go on until one is heard of, for a timer of before the clock may be
+  // under way and has to run out first.
+  const heard = async () => /A fish came in by/.test(await page.textContent('#news'));
+  for (let i = 1; i <= 100 && !(await heard()); i += 1) {
+    const sprite = { id: `news-${i}`, picture: 'fish', at: 0.5, speed: [0, 0] };
+    await client.throw(edge, sprite);
+    await until(page, 'caught', i);
+    await page.clock.runFor(300);
+  }
+  t.match(await page.textContent('#news'), /A fish came in by the (right|lower) edge/);
+  await client.leave();
+  await end(server, page);
+});
+
+t.test('a double click puts one away, and so do two taps', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const [one] = (await look(page)).list;
+  await page.mouse.dblclick(one.x, one.y);
+  await holds(page, 0);
+  await page.close();
+
+  const phone = await browser.visit(server.base, {
+    viewport: { width: 390, height: 844 },
+    isMobile: true,
+    hasTouch: true
+  });
+  t.match(await phone.locator('.hint').textContent(), /two taps/i);
+  t.ok(await phone.locator('.hint').isVisible(), 'a phone is told');
+  const [other] = (await look(phone)).list;
+  await phone.touchscreen.tap(other.x, other.y);
+  await phone.touchscreen.tap(other.x, other.y);
+  await holds(phone, 0);
+  await end(server, phone);
+});
+
+t.test('after a sleep it asks again at once: the parked poll may be dead', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
+  // A round of looking, and a poll that is parked longer than a second.
+  await page.clock.runFor(4000);
+  const polls = [];
+  page.on('request', (request) => {
+    if (/\/poll\//.test(request.url())) polls.push(new URL(request.url()).searchParams.get('hold'));
+  });
+  await page.clock.runFor(8000);
+  t.same(polls, [], 'as long as it is awake the poll stays parked');
+  const asked = page.waitForRequest(/\/poll\//);
+  await page.clock.fastForward(60_000); // less than any time limit of the poll itself
+  t.match((await asked).url(), /hold=5$/, 'and it wants to know soon');
+  await end(server, page);
+});
+
+t.test('what comes in is never trusted', { skip }, async (t) => {
+  const server = await serve('--throw-rate', '0');
+  const page = await browser.visit(server.base);
+  const {
+    client,
+    edges: [edge]
+  } = await beside(server, page);
+  const good = { id: 'x', picture: 'ball', at: 0.5, speed: [0, 0] };
+  const url = (type, bytes) => `data:image/${type};base64,${bytes.toString('base64')}`;
+  const bomb = png(30_000, 30_000, Buffer.alloc(40));
+  const bad = [
+    { ...good, picture: 'javascript:document.title="owned"' },
+    { ...good, picture: 'https://example.org/track.png' },
+    { ...good, picture: 'data:image/svg+xml;base64,PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+' },
+    { ...good, picture: 'data:text/html;base64,PHNjcmlwdD4=' },
+    // In the written format, but no image of the type it claims, or one of gigabytes.
+    { ...good, picture: url('png', bomb) },
+    { ...good, picture: url('jpeg', png(9, 9, Buffer.alloc(40))) },
+    { ...good, picture: url('png', Buffer.alloc(3)) },
+    { ...good, picture: url('gif', Buffer.from('GIF89a')) },
+    { ...good, picture: url('webp', Buffer.from('<svg onload=alert(1)>')) },
+    { ...good, speed: [1e6, 0] },
+    { ...good, at: 2 },
+    { ...good, id: '<b>' },
+    {},
+    '{"id":"x","picture":"ball","at":1e999,"speed":[0,0]}',
+    '{"__proto__":{"picture":"ball"},"id":"x","at":0.5,"speed":[0,0]}'
+  ];
+  for (const sprite of bad) t.match(await client.throw(edge, sprite), { thrown: true });
+  await until(page, 'refused', bad.length);
+  t.equal((await look(page)).caught, 0);
+
+  // Damaged further in: a torn sticker is shown.
+  await client.throw(edge, {
+    ...good,
+    id: 'torn',
+    picture: url('png', png(9, 9, Buffer.alloc(40)))
+  });
+  await client.throw(edge, { ...good, id: 'last', name: '<img src=x onerror=alert(1)>' });
+  await until(page, 'caught', 2);
+  await holds(page, 3);
+  t.equal(await page.locator('img').count(), 0, 'names are drawn, not parsed');
+  t.not(await page.title(), 'owned');
+  await client.leave();
+  await end(server, page);
+});
+
+t.test("a full desktop: nobody's own makes way, and nothing gets lost", { skip }, async (t) => {
+  const server = await serve('--throw-rate', '0');
+  const page = await browser.visit(server.base);
+  await fill(page, 200);
+  const ids = async () => (await memory(page, 'desktop')).sprites.map(({ sprite }) => sprite.id);
+  await remembers(page, 200);
+  const own = (await ids()).sort();
+  await page.locator('.pick').first().click();
+  t.match(await page.textContent('#toast'), /full, with 200 sprites/);
+  t.equal((await look(page)).sprites, 200, 'and what the visitor takes changes nothing');
+
+  const seen = [];
+  const {
+    client,
+    edges: [edge, from]
+  } = await beside(server, page, (sprite, { from: by }) => seen.push({ ...sprite, from: by }));
+  const guest = { id: 'guest', picture: 'ghost', at: 0.25, speed: [2.5, 0], name: 'Boo' };
+  t.match(await client.throw(edge, guest), { thrown: true });
+  t.ok(await soon(async () => seen.length > 0), 'it flies on, by the opposite edge');
+  t.same(seen, [{ ...guest, from }], 'as fast as it came, at the same height');
+  t.match(await page.textContent('#toast'), /full: what comes in flies on/);
+  await holds(page, 200);
+  await remembers(page, 200);
+  t.same((await ids()).sort(), own);
+
+  // Where it can't fly on it comes back, up to twice as many; the rest waits in the mailbox.
+  const busy = {
+    status: 503,
+    contentType: 'application/problem+json',
+    body: JSON.stringify({ type: 'urn:sprites:neighbor-busy', status: 503 })
+  };
+  await page.route('**/throw/**', (route) => route.fulfill(busy));
+  const more = [];
+  for (let i = 0; i < 206; i += 1) more.push(`more-${i}`);
+  for (const id of more) await client.throw(edge, { ...guest, id });
+  await holds(page, 400);
+  t.ok(await soon(async () => (await server.status()).waiting === 6));
+  await page.unroute('**/throw/**');
+  await resting(page);
+  await page.evaluate(() => document.activeElement.blur());
+  for (let i = 0; i < 12; i += 1) {
+    await page.keyboard.press('n');
+    await page.keyboard.press('Delete');
+  }
+  await page.waitForFunction(() => {
+    const { passed, flying } = document.getElementById('stage').dataset;
+    return passed === '207' && flying === '0';
+  });
+  t.ok(await soon(async () => (await server.status()).waiting === 0));
+  const counts = await server.status();
+  t.match(counts, { thrown: counts.acked, lost: 0 });
+  // 400 and the 6 that waited, without the 12 put away and the guest, who was seen before.
+  const kept = async () => (await look(page)).sprites + seen.length - 1;
+  t.ok(await soon(async () => (await kept()) === 394), `none is missing: ${await kept()}`);
+  await client.leave();
+  await end(server, page);
+});
+
+t.test('a phone: fingers throw, and take from the tray', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base, {
+    viewport: { width: 390, height: 844 },
+    deviceScaleFactor: 2,
+    isMobile: true,
+    hasTouch: true
+  });
+  await page.locator('.pick').nth(3).tap();
+  await resting(page);
+  await holds(page, 2);
+  const [sprite] = (await look(page)).list;
+  await hurl(page, sprite, 'left', { finger: true });
+  await until(page, 'thrown', 1);
+  await holds(page, 1);
+
+  // Out of the tray onto the desktop in one movement.
+  const box = await page.locator('.pick').first().boundingBox();
+  const from = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+  await drag(page, from, { x: from.x + 120, y: from.y - 360 }, { finger: true, still: 300 });
+  await resting(page);
+  await holds(page, 2);
+  const { x, y } = (await look(page)).list.at(-1);
+  t.ok(
+    Math.abs(x - from.x - 120) < 20 && Math.abs(y - from.y + 360) < 20,
+    `it lies where the finger left it: ${x} ${y}`
+  );
+
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  t.equal(wide, 390, 'nothing sticks out');
+  for (const button of await page.locator('.pick').all()) {
+    const { width, height } = await button.boundingBox();
+    t.ok(width >= 44 && height >= 44, `large enough for a finger: ${width} by ${height}`);
+  }
+  await end(server, page);
+});
+
+t.test('it fits every screen', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  await page.waitForFunction(() => document.body.dataset.people === '1');
+  for (const [width, height] of [
+    [320, 568],
+    [568, 320],
+    [600, 520],
+    [768, 1024],
+    [920, 500],
+    [1920, 1080]
+  ]) {
+    await page.setViewportSize({ width, height });
+    t.equal((await page.locator('#stage').boundingBox()).width, width, `${width} by ${height}`);
+    for (const selector of ['#count', '#state', '#map', '#place', '.pick']) {
+      for (const part of await page.locator(selector).all()) {
+        const box = await part.boundingBox();
+        const inside =
+          box.x >= 0 &&
+          box.y >= 0 &&
+          box.x + box.width <= width + 0.5 &&
+          box.y + box.height <= height + 0.5;
+        t.ok(inside, `${selector} at ${width} by ${height}: ${JSON.stringify(box)}`);
+      }
+    }
+  }
+  await end(server, page);
+});
+
+for (const reducedMotion of ['reduce', 'no-preference']) {
+  const name = {
+    reduce: 'reduced motion: no ornament moves, and it still throws',
+    'no-preference': 'else a throw leaves a ripple, and what is quick leans'
+  }[reducedMotion];
+  t.test(name, { skip }, async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base, { reducedMotion });
+    await page.waitForFunction(() => document.getElementById('count').textContent === '1');
+    if (reducedMotion === 'reduce') {
+      t.equal(await page.evaluate(() => document.getAnimations().length), 0);
+    }
+    // What the stage draws with: rings, and turns of what it draws.
+    await page.evaluate(() => {
+      const seen = { rings: 0, leaning: 0 };
+      globalThis.drawn = seen;
+      const { arc, setTransform } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.arc = function (...args) {
+        if (this.canvas.id === 'stage') seen.rings += 1;
+        return arc.apply(this, args);
+      };
+      CanvasRenderingContext2D.prototype.setTransform = function (...args) {
+        if (this.canvas.id === 'stage' && args[1]) seen.leaning += 1;
+        return setTransform.apply(this, args);
+      };
+    });
+    const [sprite] = (await look(page)).list;
+    await hurl(page, sprite, 'left');
+    await until(page, 'caught', 1);
+    await resting(page);
+    const { rings, leaning } = await page.evaluate(() => globalThis.drawn);
+    const moves = reducedMotion !== 'reduce';
+    t.equal(rings > 0, moves, `${rings} rings`);
+    t.equal(leaning > 0, moves, `${leaning} leaning`);
+    await end(server, page);
+  });
+}
+
+t.test('it is usable without seeing it', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const stage = page.getByRole('application', { name: 'Your desktop' });
+  t.equal(await stage.count(), 1);
+  t.match(
+    await page.evaluate(() => document.getElementById('stage').getAttribute('aria-describedby')),
+    'keys'
+  );
+  t.match(await page.textContent('#keys'), /walk/);
+  for (const name of ['Take a ball', 'Take a flower'])
+    t.equal(await page.getByRole('button', { name }).count(), 1);
+  t.equal(await page.getByLabel('An image of your own').count(), 1);
+  await page.waitForFunction(() => /Only you/.test(document.getElementById('news').textContent));
+  t.ok(true, 'a live region says the state');
+  await end(server, page);
+});
+
+t.test('a hundred sprites at once', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base);
+  await fill(page, 100);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' }); // CPU, not wall clock
+  const measure = async () => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    const get = (name) => metrics.find((metric) => metric.name === name).value;
+    return { task: get('TaskDuration'), script: get('ScriptDuration') };
+  };
+  const begin = await measure();
+  const frames = await page.evaluate(
+    () =>
+      new Promise((go) => {
+        // One walks all the while, so that every frame is drawn whole.
+        dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp' }));
+        const first = performance.now();
+        let count = 0;
+        const tick = (now) => {
+          count += 1;
+          if (now - first < 1500) {
+            requestAnimationFrame(tick);
+          } else {
+            dispatchEvent(new KeyboardEvent('keyup', { key: 'ArrowUp' }));
+            go({ count, rate: (count * 1000) / (now - first) });
+          }
+        };
+        requestAnimationFrame(tick);
+      })
+  );
+  const { task, script } = await measure();
+  const each = (from, to) => ((to - from) * 1000) / frames.count;
+  t.comment(
+    `${frames.rate.toFixed(1)} frames a second with 100 sprites and no GPU; of the page's thread ` +
+      `a frame takes ${each(begin.task, task).toFixed(2)} ms, ${each(begin.script, script).toFixed(2)} of them in scripts`
+  );
+  t.ok(frames.count > 10);
+  t.ok(each(begin.task, task) < 1000 / 60, 'a frame of 60 a second, in CPU time');
+  await end(server, page);
+});
+
+t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
+  nothingElse(t);
+});
+
+/** Keeps what is to be seen for the README, when asked to. */
+if (process.env.PICTURES) {
+  t.test('pictures for the README', { skip }, async (t) => {
+    mkdirSync(PICTURES, { recursive: true });
+    const server = await serve();
+    await server.fill(40);
+    const clip = { timeout: 10_000 };
+    for (const [name, options] of [
+      ['page-desktop', { viewport: { width: 1200, height: 750 }, colorScheme: 'light' }],
+      [
+        'page-phone',
+        {
+          viewport: { width: 390, height: 780 },
+          isMobile: true,
+          hasTouch: true,
+          colorScheme: 'light'
+        }
+      ]
+    ]) {
+      const page = await browser.visit(server.base, options);
+      await page.waitForFunction(() => Number(document.body.dataset.people) > 40);
+      for (const i of [0, 2, 3, 4]) await page.locator('.pick').nth(i).click();
+      await holds(page, 5);
+      await page.evaluate(() => document.activeElement.blur());
+      await page.mouse.move(0, 0);
+      await page.evaluate(
+        () =>
+          new Promise((go) => {
+            setTimeout(go, 3500);
+          })
+      );
+      await page.screenshot({ path: `${PICTURES}${name}.png`, ...clip });
+      await page.context().close();
+      t.pass(name);
+    }
+    await end(server);
+  });
+}

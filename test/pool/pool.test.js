@@ -1,0 +1,532 @@
+import path from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { readOptions } from '../../lib/server/options.js';
+import { EDGES, Pool } from '../../lib/server/pool.js';
+
+/**
+ * The pool of clients in process, without HTTP.
+ */
+
+const UNKNOWN = '11111111-2222-8333-8444-000000000000';
+
+/** A pool with the usual options but these; closed and conserved at the end of the test. */
+function makePool(t, given = {}) {
+  const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 1000, ...given });
+  // The pool's own clock holds nobody up.
+  const awake = setInterval(() => {}, 1000);
+  t.teardown(() => {
+    clearInterval(awake);
+    pool.close();
+  });
+  t.equal(conserved(pool).clients, 0);
+  return pool;
+}
+
+function conserved(pool) {
+  const status = pool.status();
+  if (status.thrown !== status.acked + status.waiting + status.lost) {
+    throw new Error(`not conserved: ${JSON.stringify(status)}`);
+  }
+  return status;
+}
+
+const sprite = (value) => Buffer.from(JSON.stringify(value));
+
+/** Joins so many clients. */
+function join(pool, count = 1) {
+  return Array.from({ length: count }, () => {
+    const { outcome, id } = pool.join();
+    if (outcome !== 'ok') throw new Error(outcome);
+    return id;
+  });
+}
+
+/** Polls; `answers` collects what comes, parsed. */
+function poll(pool, id, wish = {}) {
+  const answers = [];
+  let came;
+  const next = new Promise((resolve) => {
+    came = resolve;
+  });
+  const { outcome, cancel } = pool.poll(id, wish, (body) => {
+    const answer = JSON.parse(body);
+    answers.push(answer);
+    came(answer);
+  });
+  return { outcome, cancel, answers, next };
+}
+
+async function until(holds) {
+  const end = performance.now() + 20000;
+  while (!holds()) {
+    if (performance.now() > end) throw new Error(`never came: ${holds}`);
+    await pause(10);
+  }
+}
+
+t.test('an answer comes before poll returns when a sprite waits, and once', async (t) => {
+  const pool = makePool(t);
+  const [id] = join(pool);
+  t.equal(pool.throw(id, 'left', -1, sprite({ a: 1 })), 'queued');
+  const { outcome, answers } = poll(pool, id);
+  t.equal(outcome, 'ok');
+  t.strictSame(answers, [{ seq: 1, sprites: [{ seq: 1, from: 'right', sprite: { a: 1 } }] }]);
+  t.equal(conserved(pool).parked, 0);
+});
+
+t.test('a parked poll is answered within the throw, and once', async (t) => {
+  const pool = makePool(t);
+  const [id] = join(pool);
+  const { answers } = poll(pool, id);
+  t.strictSame(answers, []);
+  t.equal(conserved(pool).parked, 1);
+  t.equal(pool.throw(id, 'up', -1, sprite({})), 'delivered');
+  t.equal(answers.length, 1);
+  t.equal(pool.throw(id, 'up', -1, sprite({})), 'queued');
+  t.equal(answers.length, 1);
+  t.equal(conserved(pool).waiting, 2);
+});
+
+t.test('a poll taken back hears nothing, and its sprite waits', async (t) => {
+  const pool = makePool(t);
+  const [id] = join(pool);
+  const first = poll(pool, id);
+  first.cancel();
+  first.cancel();
+  t.equal(conserved(pool).parked, 0);
+  t.equal(pool.throw(id, 'up', -1, sprite({})), 'queued');
+  t.strictSame(first.answers, []);
+  t.equal(poll(pool, id).answers.length, 1);
+});
+
+t.test('taking back a poll that was superseded leaves the newer one', async (t) => {
+  const pool = makePool(t);
+  const [id] = join(pool);
+  const [first, second] = [poll(pool, id), poll(pool, id)];
+  t.strictSame(first.answers, [{ seq: 0, sprites: [], superseded: true }]);
+  first.cancel();
+  t.equal(conserved(pool).parked, 1);
+  pool.throw(id, 'left', -1, sprite({}));
+  t.equal(second.answers.length, 1);
+});
+
+t.test('taking back a poll after its client left leaves the next one in its record', async (t) => {
+  const pool = makePool(t, { capacity: 1 });
+  const [id] = join(pool);
+  const first = poll(pool, id);
+  pool.leave(id);
+  t.strictSame(first.answers, [{ seq: 0, sprites: [] }]);
+  const [heir] = join(pool);
+  t.equal(heir.slice(-8), id.slice(-8), 'the record is the same');
+  poll(pool, heir);
+  first.cancel();
+  t.equal(conserved(pool).parked, 1);
+  t.equal(poll(pool, id).outcome, 'unknown-client');
+  t.equal(pool.throw(id, 'left', -1, sprite({})), 'unknown-client');
+  pool.leave(id);
+  t.equal(conserved(pool).clients, 1);
+});
+
+t.test('nothing of a client is left to the next one in its record', async (t) => {
+  const pool = makePool(t, { capacity: 1, throwRate: 1, throwBurst: 2 });
+  const [id] = join(pool);
+  t.equal(pool.throw(id, 'left', 7, sprite({})), 'queued');
+  t.equal(pool.throw(id, 'left', 8, sprite({})), 'queued');
+  t.equal(pool.throw(id, 'left', 9, sprite({})), 'too-many-throws');
+  pool.leave(id);
+  const [heir] = join(pool);
+  t.equal(poll(pool, heir, { ack: 1 }).outcome, 'ack-ahead');
+  t.equal(pool.throw(heir, 'left', 7, sprite({})), 'queued', 'its numbers');
+  t.equal(pool.throw(heir, 'left', 1, sprite({})), 'queued', 'its allowance');
+  t.equal(conserved(pool).lost, 2);
+});
+
+t.test('ids are found by all their bytes', async (t) => {
+  const pool = makePool(t);
+  const [id] = join(pool);
+  for (const other of [UNKNOWN, '', 'x', `${id} `, id.replaceAll('-', ''), undefined, null, 5]) {
+    t.equal(poll(pool, other).outcome, 'unknown-client');
+    t.equal(pool.throw(other, 'left', -1, sprite({})), 'unknown-client');
+    t.equal(pool.place(other), null);
+    pool.leave(other);
+  }
+  t.equal(poll(pool, id.toUpperCase()).outcome, 'ok');
+  t.equal(conserved(pool).clients, 1);
+});
+
+t.test('acks free from the front, whatever order they come in', async (t) => {
+  const pool = makePool(t);
+  const [id] = join(pool);
+  for (let n = 1; n <= 10; n += 1) pool.throw(id, 'left', -1, sprite({ n }));
+  t.equal(poll(pool, id).answers[0].seq, 10);
+  for (const [ack, waits] of [
+    [3, 7],
+    [2, 7],
+    [0, 7],
+    [3, 7],
+    [9, 1],
+    [10, 0],
+    [4, 0]
+  ]) {
+    const { outcome, answers, cancel } = poll(pool, id, { ack });
+    t.equal(outcome, 'ok');
+    t.equal(conserved(pool).waiting, waits, `ack ${ack}`);
+    if (waits > 0) t.strictSame(answers[0].sprites.map(({ seq }) => seq).at(0), 11 - waits);
+    cancel();
+  }
+  t.equal(poll(pool, id, { ack: 11 }).outcome, 'ack-ahead');
+  t.equal(conserved(pool).mailboxBytes, 0);
+});
+
+t.test('the duplicate window, number by number, against a plain set', async (t) => {
+  const pool = makePool(t, { mailbox: 65536, mailboxBytes: 2 ** 24 });
+  const [id] = join(pool);
+  const accepted = new Set();
+  let newest = 0;
+  let seed = 7;
+  const random = (below) => {
+    seed = (seed * 1103515245 + 12345) % 2147483648;
+    return Math.floor((seed / 2147483648) * below);
+  };
+  let wrong = 0;
+  for (let i = 0; i < 20000; i += 1) {
+    const jump = random(50) === 0 ? random(200) : random(8);
+    const number = Math.max(0, newest + jump - random(80));
+    const expected =
+      accepted.has(number) && newest - number < 64
+        ? 'duplicate'
+        : number + 64 <= newest
+          ? 'stale-number'
+          : 'queued';
+    const outcome = pool.throw(id, 'left', number, sprite({}));
+    if (outcome !== expected) wrong += 1;
+    if (outcome === 'queued') {
+      accepted.add(number);
+      newest = Math.max(newest, number);
+    }
+    if (i % 100 === 0) {
+      const seq = poll(pool, id).answers[0]?.seq;
+      if (seq) poll(pool, id, { ack: seq }).cancel();
+    }
+  }
+  t.equal(wrong, 0);
+  t.ok(accepted.size > 1000);
+  t.equal(pool.throw(id, 'left', Number.MAX_SAFE_INTEGER, sprite({})), 'queued');
+  t.equal(pool.throw(id, 'left', Number.MAX_SAFE_INTEGER, sprite({})), 'duplicate');
+  t.equal(pool.throw(id, 'left', Number.MAX_SAFE_INTEGER - 64, sprite({})), 'stale-number');
+});
+
+t.test("sprites fly on at their receiver's leave, in order, over every bound", async (t) => {
+  const pool = makePool(t, { mailbox: 2 });
+  const [one, other] = join(pool, 2);
+  const edge = EDGES.find((name) => {
+    pool.throw(one, name, -1, sprite({ first: name }));
+    const { answers, cancel } = poll(pool, other);
+    cancel();
+    return answers.length > 0;
+  });
+  poll(pool, other, { ack: 1 }).cancel();
+  // From here two wait for each, and a third finds either full.
+  for (const id of [one, other]) {
+    for (let n = 1; n <= 2; n += 1) pool.throw(id, edge, -1, sprite({ id: id === one, n }));
+  }
+  t.equal(pool.throw(one, edge, -1, sprite({})), 'neighbor-busy');
+  const waits = conserved(pool).waiting;
+  pool.leave(one);
+  t.equal(conserved(pool).waiting, waits, 'none was lost');
+  const { answers } = poll(pool, other);
+  t.equal(answers[0].sprites.length, waits);
+  const flown = answers[0].sprites.filter(({ sprite: { id } }) => id === false);
+  t.strictSame(
+    flown.map(({ sprite: { n } }) => n),
+    [1, 2]
+  );
+  t.equal(pool.throw(other, edge, -1, sprite({})), 'neighbor-busy', 'new ones are refused');
+  poll(pool, other, { ack: answers[0].seq });
+  t.equal(conserved(pool).mailboxBytes, 0);
+});
+
+t.test('a million in one mailbox after the other: all leave but one', async (t) => {
+  const pool = makePool(t, { capacity: 400 });
+  const ids = join(pool, 400);
+  let thrown = 0;
+  for (const id of ids) {
+    for (let i = 0; i < 20; i += 1) {
+      if (pool.throw(id, EDGES[i % 4], -1, sprite({ i })) === 'queued') thrown += 1;
+    }
+  }
+  for (const id of ids.slice(1)) {
+    pool.leave(id);
+    conserved(pool);
+  }
+  await until(() => pool.status().rows * pool.status().columns === 1);
+  t.equal(conserved(pool).waiting, thrown, 'every sprite came to the last one');
+  t.equal(conserved(pool).lost, 0);
+  let ack = 0;
+  let caught = 0;
+  for (;;) {
+    const { answers, cancel } = poll(pool, ids[0], { ack });
+    cancel();
+    if (answers.length === 0) break;
+    caught += answers[0].sprites.length;
+    ack = answers[0].seq;
+  }
+  t.equal(caught, thrown);
+  pool.leave(ids[0]);
+  const { waiting, mailboxBytes, clients } = conserved(pool);
+  t.strictSame({ waiting, mailboxBytes, clients }, { waiting: 0, mailboxBytes: 0, clients: 0 });
+});
+
+/** Sprites that fly on between two ticks: see kFlyBudget in native/pool/pool.cc. */
+const FLY_BUDGET = 8192;
+
+/** A pool of two, and so many sprites that wait for the second; all thrown by `edge`. */
+function fullMailbox(t, many) {
+  const pool = makePool(t, { mailbox: many, mailboxBytes: 2 ** 30 });
+  const [one, other] = join(pool, 2);
+  const edge = EDGES.find(
+    (name) => pool.throw(one, name, -1, sprite({ n: -1 })) && poll(pool, other).answers.length > 0
+  );
+  for (let n = 0; n < many - 1; n += 1) pool.throw(one, edge, -1, sprite({ n }));
+  t.equal(pool.throw(one, edge, -1, sprite({})), 'neighbor-busy');
+  return { pool, one, other, edge };
+}
+
+t.test('a leave sends a bounded share on at once, and the rest soon, in order', async (t) => {
+  const many = 5 * FLY_BUDGET;
+  const { pool, one, other, edge } = fullMailbox(t, many);
+  const { flown, waiting } = conserved(pool);
+  pool.leave(other);
+  t.ok(conserved(pool).flown - flown <= FLY_BUDGET, 'no more than a share');
+  t.equal(conserved(pool).waiting, waiting, 'nothing is lost');
+  t.equal(pool.status().clients, 1, 'who has left is no client');
+  t.equal(poll(pool, other).outcome, 'unknown-client');
+  t.equal(pool.throw(one, edge, -1, sprite({})), 'neighbor-busy', 'nor gets anything new');
+  await until(() => pool.status().flown - flown >= many);
+  t.equal(conserved(pool).waiting, waiting);
+  const numbers = [];
+  for (let ack = 0; numbers.length < waiting;) {
+    const {
+      answers: [answer],
+      cancel
+    } = poll(pool, one, { ack });
+    cancel();
+    numbers.push(...answer.sprites.map(({ sprite: { n } }) => n));
+    ack = answer.seq;
+  }
+  const sorted = numbers.filter((n) => n >= 0);
+  t.strictSame(
+    sorted,
+    Array.from({ length: many - 1 }, (_, n) => n),
+    'each once, in order'
+  );
+});
+
+t.test('when the last ones leave, all of it is lost, and counted', async (t) => {
+  const { pool, one, other } = fullMailbox(t, 3 * FLY_BUDGET);
+  const { waiting } = pool.status();
+  pool.leave(other);
+  pool.leave(one);
+  t.equal(conserved(pool).clients, 0);
+  await until(() => pool.status().waiting === 0);
+  t.equal(conserved(pool).lost, waiting);
+  t.equal(pool.status().mailboxBytes, 0);
+});
+
+t.test('a state kept while somebody is leaving has all of it', async (t) => {
+  const { pool, other } = fullMailbox(t, 3 * FLY_BUDGET);
+  const { waiting } = pool.status();
+  pool.leave(other);
+  const file = path.join(t.testdir(), 'state');
+  t.match(pool.save(file, 2 ** 30), { clients: 1, sprites: waiting });
+  const next = makePool(t, { mailbox: 3 * FLY_BUDGET, mailboxBytes: 2 ** 30 });
+  t.match(next.load(file, 2 ** 30), { clients: 1, sprites: waiting });
+});
+
+t.test('every refusal is counted by its reason', async (t) => {
+  const pool = makePool(t, { capacity: 1, addressJoins: 1 });
+  const [id] = join(pool);
+  pool.join();
+  poll(pool, UNKNOWN);
+  poll(pool, 'no id');
+  poll(pool, id, { hold: 1 });
+  poll(pool, id, { ack: 7 });
+  pool.throw('no id', 'left', -1, sprite({}));
+  pool.throw(UNKNOWN, 'left', -1, sprite({}));
+  pool.throw(id, 'left', -1, Buffer.from('[]'));
+  pool.refuse('sprite-too-large');
+  pool.drain(0);
+  pool.join();
+  t.strictSame(pool.status().refused, {
+    'unknown-client': 4,
+    'torus-full': 1,
+    draining: 1,
+    'ack-ahead': 1,
+    'bad-hold': 1,
+    'bad-sprite': 1,
+    'sprite-too-large': 1
+  });
+});
+
+t.test('bounds of one mailbox and of all, in bytes', async (t) => {
+  const pool = makePool(t, { maxSprite: 1000, mailboxBytes: 4096, mailboxMemory: 8192 });
+  const ids = join(pool, 16);
+  const big = sprite({ x: '.'.repeat(900) });
+  const outcomes = { queued: 0, 'neighbor-busy': 0, 'mailboxes-full': 0 };
+  for (let i = 0; i < 20; i += 1) {
+    for (const id of ids) outcomes[pool.throw(id, 'left', -1, big)] += 1;
+    const { mailboxBytes } = conserved(pool);
+    if (mailboxBytes > 8192) t.fail(`${mailboxBytes} bytes`);
+  }
+  t.equal(outcomes.queued, Math.floor(8192 / 960));
+  t.ok(outcomes['mailboxes-full'] > 0);
+  for (const id of ids) {
+    const { answers, cancel } = poll(pool, id);
+    cancel();
+    if (answers[0]) poll(pool, id, { ack: answers[0].seq }).cancel();
+  }
+  t.equal(conserved(pool).mailboxBytes, 0);
+});
+
+t.test('holds end with an empty answer, leases with the end of the stay, not before', async (t) => {
+  const pool = makePool(t, { hold: 1, lease: 1 });
+  const [polls] = join(pool, 50);
+  const begin = performance.now();
+  const { next } = poll(pool, polls);
+  t.strictSame(await next, { seq: 0, sprites: [] });
+  t.ok(performance.now() - begin >= 1000, 'the hold');
+  const again = performance.now();
+  await until(() => conserved(pool).clients === 0);
+  t.ok(performance.now() - again >= 1000, 'the lease after it');
+  t.equal(conserved(pool).expired, 50);
+  t.equal(conserved(pool).parked, 0);
+});
+
+t.test('holds and leases are never early, whenever they begin', async (t) => {
+  const pool = makePool(t, { hold: 1, lease: 3600 });
+  const early = [];
+  let open = 0;
+  for (let i = 0; i < 60; i += 1) {
+    const [id] = join(pool);
+    const begin = performance.now();
+    open += 1;
+    pool.poll(id, {}, () => {
+      open -= 1;
+      const took = performance.now() - begin;
+      if (took < 1000) early.push(took);
+    });
+    await pause(7);
+  }
+  await until(() => open === 0);
+  t.strictSame(early, []);
+});
+
+t.test('what runs when an answer is given finds the pool whole', async (t) => {
+  // The answer may set off anything, also more requests of the same and of other clients.
+  const pool = makePool(t, { hold: 5, lease: 1 });
+  const [goes, stays] = join(pool, 2);
+  for (const edge of EDGES) pool.throw(stays, edge, -1, sprite({ edge }));
+  const {
+    answers: [{ seq }]
+  } = poll(pool, stays);
+  t.equal(conserved(pool).waiting, 4);
+  let thrown = 0;
+  const come = new Promise((resolve) => {
+    t.equal(
+      pool.poll(stays, { ack: seq }, (body) => {
+        const { sprites } = JSON.parse(body);
+        process.nextTick(() => {
+          // The one who goes is gone: all that is thrown now must come back to the one who stays.
+          for (const edge of EDGES) {
+            if (pool.throw(stays, edge, -1, sprite({ late: edge })) === 'queued') thrown += 1;
+          }
+          t.equal(pool.throw(goes, 'left', -1, sprite({})), 'unknown-client');
+          resolve(sprites.length);
+        });
+      }).outcome,
+      'ok'
+    );
+  });
+  t.ok((await come) > 0, 'what waited for the one whose lease ended flew on');
+  t.equal(conserved(pool).clients, 1);
+  const { answers } = poll(pool, stays);
+  t.equal(thrown, 4);
+  poll(pool, stays, { ack: answers[0].seq });
+  t.equal(conserved(pool).waiting, 0, 'none was put into the mailbox of the one who is gone');
+});
+
+t.test('draining answers every poll, tells when to come back, and refuses joins', async (t) => {
+  const pool = makePool(t);
+  const ids = join(pool, 20);
+  const parked = ids.map((id) => poll(pool, id));
+  pool.drain(300);
+  t.strictSame(pool.join(), { outcome: 'draining' });
+  for (const { next } of parked) {
+    const answer = await next;
+    t.strictSame(Object.keys(answer), ['seq', 'sprites', 'retry']);
+    t.ok(Number.isSafeInteger(answer.retry) && answer.retry >= 0 && answer.retry <= 1000);
+  }
+  t.equal(conserved(pool).parked, 0);
+  t.equal(poll(pool, ids[0]).answers.length, 1, 'nobody parks any more');
+  t.equal(pool.throw(ids[0], 'left', -1, sprite({})), 'queued', 'throws are still taken');
+});
+
+t.test('a pool without address space says so', async (t) => {
+  t.throws(() => new Pool({ ...readOptions([]), capacity: 4294967295 }), /address space/);
+});
+
+t.test('a long history of everything is conserved, and ends at nothing', async (t) => {
+  const pool = makePool(t, { mailbox: 4, capacity: 60 });
+  const clients = new Map();
+  let seed = 42;
+  const random = (below) => {
+    seed = (seed * 1103515245 + 12345) % 2147483648;
+    return Math.floor((seed / 2147483648) * below);
+  };
+  const any = () => [...clients.keys()][random(clients.size)];
+  let accepted = 0;
+  const received = new Map();
+  for (let step = 0; step < 60000; step += 1) {
+    const what = random(100);
+    const id = clients.size > 0 ? any() : undefined;
+    if (what < 6 || id === undefined) {
+      const joined = pool.join();
+      if (joined.outcome === 'ok') clients.set(joined.id, { ack: 0, parked: null });
+    } else if (what < 11) {
+      clients.delete(id);
+      pool.leave(id);
+    } else if (what < 50) {
+      const outcome = pool.throw(id, EDGES[random(4)], -1, sprite({ step }));
+      if (outcome === 'queued' || outcome === 'delivered') accepted += 1;
+    } else if (what < 55) {
+      clients.get(id).parked?.();
+    } else {
+      const client = clients.get(id);
+      const { cancel } = pool.poll(id, { ack: client.ack }, (body) => {
+        const { seq, sprites } = JSON.parse(body);
+        if (!clients.has(id)) return;
+        for (const one of sprites) {
+          if (one.seq > client.ack) {
+            received.set(one.sprite.step, (received.get(one.sprite.step) ?? 0) + 1);
+          }
+        }
+        client.ack = seq;
+      });
+      client.parked = cancel;
+    }
+    if (step % 50 === 0) conserved(pool);
+  }
+  const before = conserved(pool);
+  t.equal(before.thrown, accepted);
+  t.ok(before.flown > 100 && before.acked > 1000, 'a history worth its name');
+  t.ok([...received.values()].every((times) => times <= 1 + before.flown));
+  for (const id of clients.keys()) pool.leave(id);
+  const { clients: left, parked, waiting, mailboxBytes } = conserved(pool);
+  t.strictSame(
+    { left, parked, waiting, mailboxBytes },
+    { left: 0, parked: 0, waiting: 0, mailboxBytes: 0 }
+  );
+});

@@ -1,0 +1,302 @@
+import t from 'tap';
+import { loadAddon } from '../../lib/server/addon.js';
+import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
+
+const { Torus } = loadAddon();
+
+// A fixed amount of work, with nothing to wait for: only a crowded machine makes it long.
+t.setTimeout(600_000);
+
+const [LEFT, RIGHT, UP, DOWN] = [0, 1, 2, 3];
+
+/** A torus of nodes 0 to size - 1, joined in order. */
+function torusOf(size, capacity = size) {
+  const torus = new Torus(capacity);
+  for (let node = 0; node < size; node++) torus.join(node);
+  return torus;
+}
+
+const neighbors = (torus, node) =>
+  [LEFT, RIGHT, UP, DOWN].map((edge) => torus.neighbor(node, edge));
+
+const figure = (number) => number.toFixed(3);
+
+t.test('a node alone is its own neighbor on every side', async (t) => {
+  const torus = torusOf(1);
+  t.same(neighbors(torus, 0), [0, 0, 0, 0]);
+  t.same(torus.place(0), { row: 0, column: 0, rows: 1, columns: 1 });
+});
+
+t.test('nine nodes make three rows of three', async (t) => {
+  const torus = torusOf(9);
+  //  0 1 4
+  //  2 3 5
+  //  6 7 8
+  t.same(neighbors(torus, 3), [2, 5, 1, 7]);
+  t.same(neighbors(torus, 0), [4, 1, 6, 2], 'a corner wraps around');
+  t.same(neighbors(torus, 8), [7, 6, 5, 4]);
+  t.same(torus.place(5), { row: 1, column: 2, rows: 3, columns: 3 });
+});
+
+t.test('a column being filled goes on where the one before it ends', async (t) => {
+  const torus = torusOf(11);
+  //  0 1 4 9
+  //  2 3 5 10
+  //  6 7 8
+  t.same(neighbors(torus, 9), [4, 0, 8, 10], 'the last column hangs below the bottom of the third');
+  t.same(neighbors(torus, 10), [5, 2, 9, 4], 'and leads back to its top');
+});
+
+t.test('a column filled is a cycle of its own', async (t) => {
+  const torus = torusOf(11, 12);
+  t.equal(torus.join(11), 5, 'the split is one of the five nodes it touches');
+  t.same(neighbors(torus, 9), [4, 0, 11, 10]);
+  t.same(neighbors(torus, 4), [1, 9, 8, 5]);
+});
+
+t.test('a leave leaves a hole, and the next to join fills it', async (t) => {
+  const torus = torusOf(9);
+  t.equal(torus.leave(3), 4);
+  t.same(neighbors(torus, 2), [5, 5, 0, 6]);
+  t.same(neighbors(torus, 7), [6, 8, 1, 1]);
+  t.same(torus.state(), { size: 8, opened: 9, rows: 3, columns: 3, ownRows: 3, ownColumns: 3 });
+  t.equal(torus.join(3), 4);
+  t.same(neighbors(torus, 3), [2, 5, 1, 7]);
+});
+
+t.test('a second leave from one block takes the newest node into the gap', async (t) => {
+  const torus = torusOf(25);
+  torus.leave(0);
+  t.equal(torus.leave(8), 9, "four of its neighbors, the newest and four of that one's");
+  t.same(torus.place(24), { row: 2, column: 2, rows: 5, columns: 5 });
+  t.equal(torus.state().opened, 24);
+});
+
+t.test('the torus counts the nodes it touched', async (t) => {
+  const torus = torusOf(25);
+  const before = torus.touches();
+  const touched = [torus.leave(0), torus.leave(8), torus.join(0)];
+  t.same(touched, [4, 9, 4]);
+  t.same(torus.touches(), { steps: before.steps + 3, total: before.total + 17, most: 9 });
+});
+
+t.test('wrong arguments are refused and change nothing', async (t) => {
+  const torus = torusOf(4, 5);
+  for (const bad of [undefined, null, 'x', 1.5, -1, 2 ** 32, NaN, {}]) {
+    t.throws(() => torus.join(bad), TypeError);
+    t.throws(() => torus.leave(bad), TypeError);
+    t.throws(() => torus.neighbor(bad, 0), TypeError);
+    t.throws(() => torus.neighbor(0, bad), TypeError);
+    t.throws(() => torus.place(bad), TypeError);
+    t.throws(() => new Torus(bad), TypeError);
+  }
+  t.throws(() => torus.join(3), RangeError, 'it is in already');
+  t.throws(() => torus.join(5), RangeError, 'not below the capacity');
+  t.throws(() => torus.leave(4), RangeError, 'it is not in');
+  t.throws(() => torus.neighbor(4, 0), RangeError);
+  t.throws(() => torus.neighbor(0, 4), RangeError);
+  t.throws(() => torus.slot(4), RangeError);
+  t.throws(() => torus.links(new Uint8Array(4)), TypeError);
+  t.throws(() => torus.links(new Uint32Array(21)), RangeError);
+  t.throws(() => torus.slots(new Uint32Array(6)), RangeError);
+  t.throws(() => torus.restore(4, 2, 2, [0, 0]), TypeError);
+  t.throws(() => new Torus(2 ** 31), RangeError, 'no torus is that large');
+  t.throws(() => Torus(4), TypeError);
+  t.equal(torus.state().size, 4);
+  t.same(neighbors(torus, 3), [2, 2, 1, 1]);
+  t.throws(() => new Torus(0).join(0), RangeError);
+});
+
+/** Random steps toward one random population after the other, up to a limit. */
+function wander(rig, limit, steps) {
+  let target = limit;
+  for (let i = 0; i < steps; i++) {
+    if (rig.size === target) target = rig.pick(limit + 1);
+    const toward = rig.random() < 0.8;
+    if (rig.size === 0 || (rig.size < limit && rig.size < target === toward)) rig.join();
+    else rig.leave();
+  }
+}
+
+t.test("random joins and leaves at small sizes are the model's, step by step", async (t) => {
+  let steps = 0;
+  for (const size of [1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 20, 25, 30, 36, 49, 64]) {
+    const rig = new Rig(size, { every: 1, seed: size });
+    wander(rig, size, 10_000);
+    steps += rig.allSteps;
+  }
+  t.comment(`${steps} steps`);
+});
+
+for (const [size, steps, every] of [
+  [200, 100_000, 400],
+  [1000, 100_000, 2000],
+  [10_000, 200_000, 25_000],
+  [100_000, 350_000, 50_000]
+]) {
+  t.test(`random joins and leaves up to ${size} nodes are the model's`, async (t) => {
+    const rig = new Rig(size, { every, seed: size });
+    wander(rig, size, steps);
+    rig.inspect();
+    const { mean, most } = rig.account();
+    t.comment(`${rig.allSteps} steps touched ${figure(mean)} nodes on average, ${most} at most`);
+    t.ok(most <= MOST_TOUCHED);
+  });
+}
+
+/**
+ * Steps at a steady population, in two kinds: one leaves and one joins in turn; or joins and
+ * leaves come at random, and the population wavers as arrivals and departures do.
+ */
+const KINDS = {
+  'in turn': (rig, size, i) => (i % 2 === 0 ? rig.leave() : rig.join()),
+  'at random': (rig, size) => rig.churn(size)
+};
+
+for (const [kind, step] of Object.entries(KINDS)) {
+  t.test(`steady churn ${kind} touches fewer than five a step, and keeps law 5`, async (t) => {
+    for (const size of [9, 16, 25, 36, 49, 64, 100, 400, 1000, 10_000]) {
+      const rig = new Rig(3 * size, { seed: size });
+      rig.resize(size);
+      for (let i = 0; i < size; i++) step(rig, size, i);
+      rig.account();
+      let shares = 0;
+      let looks = 0;
+      const steps = Math.max(10_000, 2 * size);
+      for (let i = 0; i < steps; i++) {
+        step(rig, size, i);
+        if (i % (steps / 100) === 0) {
+          shares += rig.share();
+          looks++;
+        }
+      }
+      rig.inspect();
+      const { mean, most } = rig.account();
+      const share = shares / looks;
+      t.comment(
+        `${size} nodes: ${figure(mean)} touched, ${most} at most; ` + `law 5 for ${figure(share)}`
+      );
+      t.ok(mean < 5, `${size} nodes: a mean of ${figure(mean)}`);
+      // A grid of a few lines is mostly edge: where its last line ends, left then up is elsewhere.
+      if (size >= 100) t.ok(share > 0.9, `${size} nodes: law 5 for ${figure(share)}`);
+    }
+  });
+}
+
+t.test('churn fills the holes of a torus half of whose nodes left', async (t) => {
+  const size = 10_000;
+  const rig = new Rig(2 * size, { seed: 5 });
+  rig.resize(2 * size);
+  rig.resize(size);
+  const share = rig.share();
+  for (let i = 0; i < size / 4; i++) {
+    rig.leave();
+    rig.join();
+  }
+  rig.inspect();
+  t.comment(`law 5 for ${figure(share)} after the leaves, ${figure(rig.share())} after the churn`);
+  t.ok(rig.share() > 0.9);
+});
+
+/** What a snapshot keeps. */
+function save(torus, capacity) {
+  const slots = new Uint32Array(capacity);
+  torus.slots(slots);
+  const seats = [];
+  slots.forEach((slot, node) => {
+    if (slot !== 0xffffffff) seats.push(node, slot);
+  });
+  const { opened, ownRows, ownColumns } = torus.state();
+  return [opened, ownRows, ownColumns, Uint32Array.from(seats)];
+}
+
+t.test('a saved torus is restored link for link, and goes on', async (t) => {
+  for (const size of [0, 1, 2, 5, 9, 13, 40, 300, 5000]) {
+    const rig = new Rig(size + 10, { seed: size, every: Math.ceil(size / 4) });
+    wander(rig, size, 3 * size);
+    const saved = save(rig.torus, size + 10);
+    const links = new Uint32Array(4 * (size + 10));
+    rig.torus.links(links);
+    const state = rig.torus.state();
+    // Into a torus that held others before.
+    rig.torus = torusOf(7, size + 10);
+    t.equal(rig.torus.restore(...saved), true);
+    const restored = new Uint32Array(4 * (size + 10));
+    rig.torus.links(restored);
+    t.strictSame(restored, links, `${size} nodes`);
+    t.same(rig.torus.state(), state);
+    wander(rig, size, size);
+    rig.inspect();
+  }
+});
+
+t.test('a saved torus that is none is refused, and leaves an empty torus', async (t) => {
+  const torus = torusOf(11, 40);
+  torus.leave(5);
+  const [opened, ownRows, ownColumns, seats] = save(torus, 40);
+  const edited = (edit) => {
+    const copy = [...seats];
+    edit(copy);
+    return Uint32Array.from(copy);
+  };
+  const bad = {
+    'more slots than the capacity': [41, 6, 7, seats],
+    'fewer slots than nodes': [9, 3, 3, seats],
+    'no slots, but nodes': [0, 1, 1, seats],
+    'slots, but no nodes': [opened, ownRows, ownColumns, new Uint32Array(0)],
+    'a slot twice': [
+      opened,
+      ownRows,
+      ownColumns,
+      edited((s) => {
+        s[3] = s[1];
+      })
+    ],
+    'a node twice': [
+      opened,
+      ownRows,
+      ownColumns,
+      edited((s) => {
+        s[2] = s[0];
+      })
+    ],
+    'a slot beyond the last': [
+      opened,
+      ownRows,
+      ownColumns,
+      edited((s) => {
+        s[1] = opened;
+      })
+    ],
+    'a node beyond the capacity': [
+      opened,
+      ownRows,
+      ownColumns,
+      edited((s) => {
+        s[0] = 40;
+      })
+    ],
+    'the last slot empty': [opened + 1, ownRows, ownColumns, seats],
+    'two holes in a block': [opened, ownRows, ownColumns, seats.subarray(2)],
+    'too many rows of their own': [opened, ownRows + 1, ownColumns, seats],
+    'too few rows of their own': [opened, ownRows - 1, ownColumns, seats],
+    'a column of its own too soon': [opened, ownRows, ownColumns + 1, seats],
+    'too few columns of their own': [opened, ownRows, ownColumns - 1, seats],
+    'no rows of their own': [1, 0, 1, Uint32Array.of(0, 0)],
+    'columns below none': [1, 1, 0xffffffff, Uint32Array.of(0, 0)]
+  };
+  t.equal(torus.restore(opened, ownRows, ownColumns, seats), true, 'unedited it is one');
+  for (const [what, data] of Object.entries(bad)) {
+    const target = torusOf(11, 40);
+    t.equal(target.restore(...data), false, what);
+    t.same(target.state(), { size: 0, opened: 0, rows: 0, columns: 0, ownRows: 1, ownColumns: 1 });
+    const links = new Uint32Array(160);
+    target.links(links);
+    t.ok(
+      links.every((link) => link === 0xffffffff),
+      'no link is left'
+    );
+    for (let node = 0; node < 40; node++) target.join(node);
+    t.same(neighbors(target, 3), neighbors(torusOf(40), 3), 'and it works');
+  }
+});

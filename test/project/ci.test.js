@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { ROOT } from '../support/server.js';
+
+/**
+ * What .ci/run makes of the outcome of its steps; npm is played by a script.
+ */
+
+/**
+ * Runs .ci/run with every tool installed and an npm that ends as told.
+ *
+ * @param {import('tap').Test} t
+ * @param {{log?: string, failing?: string[]}} how what `npm test` prints, and the commands of npm
+ *     that fail
+ * @returns {Promise<{code: number, out: string, last: string}>}
+ */
+function ci(t, { log = '# { total: 3, pass: 3 }', failing = [] }) {
+  const tree = mkdtempSync(join(tmpdir(), 'sprites-ci-'));
+  t.teardown(() => rmSync(tree, { recursive: true }));
+  const programs = join(tree, 'programs');
+  mkdirSync(programs);
+  cpSync(join(ROOT, '.ci'), join(tree, '.ci'), { recursive: true });
+  writeFileSync(join(tree, 'log'), `${log}\n`);
+  const cases = failing.map((command) => `'${command}') exit 1;;`).join(' ');
+  const scripts = {
+    npm: `[ "$1" = test ] && cat '${tree}/log'\ncase "$*" in ${cases} esac\nexit 0`,
+    'dpkg-query': 'echo install ok installed'
+  };
+  for (const [name, text] of Object.entries(scripts)) {
+    writeFileSync(join(programs, name), `#!/bin/sh\n${text}\n`);
+    chmodSync(join(programs, name), 0o755);
+  }
+  const env = { ...process.env, PATH: `${programs}:${process.env.PATH}` };
+  return new Promise((resolve) => {
+    execFile(join(tree, '.ci/run'), { env }, (error, out) => {
+      resolve({ code: error?.code ?? 0, out, last: out.trimEnd().split('\n').at(-1) });
+    });
+  });
+}
+
+t.test('all is well', async (t) => {
+  const { code, last } = await ci(t, {});
+  t.strictSame({ code, last }, { code: 0, last: '3 passed, 0 failed' });
+});
+
+t.test('a failing test counts once, and is shown again', async (t) => {
+  const { code, out, last } = await ci(t, {
+    log: '    not ok 1 - one\nnot ok 2 - two\n# { total: 9, pass: 7, fail: 2 }',
+    failing: ['test']
+  });
+  t.strictSame({ code, last }, { code: 1, last: '7 passed, 2 failed' });
+  t.match(out, /== what failed in the tests\n +not ok 1 - one\n/);
+});
+
+t.test('a test run that fails without a failing test counts once', async (t) => {
+  const { code, last } = await ci(t, { failing: ['test'] });
+  t.strictSame({ code, last }, { code: 1, last: '3 passed, 1 failed' });
+});
+
+t.test('a test run that says nothing has failed', async (t) => {
+  const { code, last } = await ci(t, { log: '' });
+  t.strictSame({ code, last }, { code: 1, last: '0 passed, 1 failed' });
+});
+
+t.test('every other step that fails counts once', async (t) => {
+  const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
+  const steps = [...script.matchAll(/^step npm (.*)$/gm)].map(([, step]) => step);
+  for (const what of ['install', 'lint', 'test:sanitize', 'test:faults']) {
+    t.ok(
+      steps.some((step) => step.includes(what)),
+      what
+    );
+  }
+  for (const step of steps) {
+    const { code, out, last } = await ci(t, { failing: [step] });
+    t.strictSame({ code, last }, { code: 1, last: '3 passed, 1 failed' }, step);
+    t.match(out, `FAILED: npm ${step}\n`);
+  }
+  const { last } = await ci(t, {
+    log: 'not ok 1 - one\n# { total: 3, pass: 2, fail: 1 }',
+    failing: ['test', ...steps]
+  });
+  t.equal(last, `2 passed, ${1 + steps.length} failed`);
+});
+
+t.test('a skipped test is shown, and fails', async (t) => {
+  const { code, out, last } = await ci(t, {
+    log: '    ok 2 - in the browser # SKIP no chromium\n# { total: 3, pass: 2, skip: 1 }'
+  });
+  t.strictSame({ code, last }, { code: 1, last: '2 passed, 1 failed' });
+  t.match(out, /== nothing_skipped\n +ok 2 - in the browser # SKIP no chromium\nFAILED/);
+});

@@ -1,0 +1,105 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+import t from 'tap';
+
+import { table } from '../../lib/server/options.js';
+import { problems } from '../../lib/server/problems.js';
+import { plainEnvironment } from '../support/cpp-build.js';
+import { readme, shown } from '../support/readme.js';
+import { startServer } from '../support/server.js';
+
+t.test('every option is in the README, with its default', async (t) => {
+  for (const { name, default: usual } of table) {
+    t.ok(readme.includes(`| \`--${name}\` | ${usual} |`), `--${name}`);
+  }
+});
+
+t.test('every problem is in the README, with its status', async (t) => {
+  for (const [name, { status }] of Object.entries(problems)) {
+    t.ok(readme.includes(`| \`${name}\` | ${status} |`), name);
+  }
+});
+
+t.test('the live counts are in the README, every one, and nothing else is', async (t) => {
+  const [table] = /^### The live counts$[^]*?^## /m.exec(readme);
+  const rows = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)];
+  const namesIn = (text) => [...text.matchAll(/`(\w+)`/g)].map(([, name]) => name);
+  const documented = rows.flatMap(([, names]) => namesIn(names));
+  const native = rows
+    .filter(([, , text]) => text.startsWith('native door:'))
+    .flatMap(([, names]) => namesIn(names));
+  t.ok(documented.length > 30 && native.length > 3, 'there is a table');
+  t.equal(new Set(documented).size, documented.length, 'each is there once');
+
+  const all = documented.toSorted();
+  const servers = {
+    'without workers': [{}, all],
+    'with workers': [{ options: { workers: 1, 'transient-port': 0 } }, all],
+    'by --door node': [{ door: 'node' }, all.filter((name) => !native.includes(name))]
+  };
+  for (const [name, [how, expected]] of Object.entries(servers)) {
+    const server = await startServer(t, how);
+    await server.poll('nobody');
+    await server.join();
+    await server.leave(await server.join());
+    const status = await server.status();
+    t.strictSame(Object.keys(status).toSorted(), expected, name);
+    const [, , reasons] = rows.find(([, names]) => names === '`lostReasons`');
+    t.strictSame(Object.keys(status.lostReasons), namesIn(reasons).slice(1), 'reasons of lost');
+    t.strictSame(status.refused, { 'unknown-client': 1 });
+    const { joined, clients, left, expired } = status;
+    t.equal(joined, clients + left + expired);
+    await server.stop();
+  }
+});
+
+t.test('the session with curl shows a throw arriving, and can be repeated at once', async (t) => {
+  const [session] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
+  const server = await startServer(t);
+  const script = session.replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
+  for (const time of ['first', 'second']) {
+    const { stdout } = await promisify(execFile)('bash', ['-c', script]);
+    t.match(stdout, '{"state":"delivered"}', time);
+    t.match(stdout, '{"seq":1,"sprites":[{"seq":1,"from":"right","sprite":{"hello":"neighbor"}}]}');
+    const { clients, waiting } = await server.status();
+    t.strictSame({ clients, waiting }, { clients: 0, waiting: 0 }, 'nobody and nothing is left');
+  }
+});
+
+t.test('the session with curl ends on a server where others are, too', async (t) => {
+  const [session] = /^ {4}A=\$\(curl[^]*?(?=\n\n)/m.exec(readme);
+  const server = await startServer(t);
+  await server.park(await server.join());
+  const script = session.replaceAll('localhost:8080', `127.0.0.1:${server.port}`);
+  const { stdout } = await promisify(execFile)('timeout', ['30', 'bash', '-c', script]);
+  t.match(stdout, /"state":"(delivered|queued)"/);
+  t.equal((await server.status()).clients, 1);
+});
+
+t.test('the module of the protocol throws a sprite and catches it', async (t) => {
+  const server = await startServer(t);
+  const script = shown('Save this in the checkout as `hello.mjs`');
+  t.match(script, 'console.log(thrown, state); // true delivered');
+  const base = `http://127.0.0.1:${server.port}`;
+  const file = join(t.testdir(), 'hello.mjs'); // in the checkout, as the README says
+  writeFileSync(file, script.replace('http://127.0.0.1:8080', base));
+  const { stdout } = await promisify(execFile)(process.execPath, [file], {
+    env: plainEnvironment(),
+    timeout: 60_000
+  });
+  t.same(stdout.trim().split('\n').sort(), ['star right', 'true delivered']);
+});
+
+t.test('every file the README names is there', async (t) => {
+  const named = readme.matchAll(
+    /`((?:lib|native|test|deploy|bin)\/[\w./-]+)`|\]\((test\/[\w./-]+)\)/g
+  );
+  for (const [, code, link] of named) {
+    const name = code ?? link;
+    if (name.includes('build/')) continue;
+    t.doesNotThrow(() => readFileSync(new URL(`../../${name}`, import.meta.url)), name);
+  }
+});

@@ -1,0 +1,186 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import t from 'tap';
+
+import { createAdmin } from '../../lib/server/admin.js';
+
+/** Starts an admin listener on a free port. */
+async function start(t, options = {}) {
+  const metrics = { contentType: 'text/plain; version=0.0.4', text: async () => 'a 1\n' };
+  const server = createAdmin({ port: 0, metrics, ...options });
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { server, url: `http://127.0.0.1:${server.address().port}` };
+}
+
+/** Sends bytes, and reads until the server closes. */
+async function raw(server, bytes) {
+  const socket = net.connect(server.address().port, '127.0.0.1');
+  let text = '';
+  socket
+    .setEncoding('utf8')
+    .on('data', (piece) => {
+      text += piece;
+    })
+    .on('error', () => {});
+  socket.write(bytes);
+  await once(socket, 'close');
+  return text;
+}
+
+t.test('listens on loopback alone unless told otherwise', async (t) => {
+  const { server } = await start(t);
+  t.equal(server.address().address, '127.0.0.1');
+  const other = await start(t, { host: '127.0.0.2' });
+  t.equal(other.server.address().address, '127.0.0.2');
+});
+
+t.test('GET /metrics answers the metrics, with a length and not to be stored', async (t) => {
+  const { url } = await start(t);
+  const response = await fetch(`${url}/metrics`);
+  t.equal(response.status, 200);
+  t.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4');
+  t.equal(response.headers.get('content-length'), '4');
+  t.equal(response.headers.get('cache-control'), 'no-store');
+  t.equal(await response.text(), 'a 1\n');
+});
+
+t.test('GET /healthz answers ok', async (t) => {
+  const { url } = await start(t, { ready: () => false });
+  const response = await fetch(`${url}/healthz`);
+  t.equal(response.status, 200, 'also while draining');
+  t.equal(await response.text(), 'ok\n');
+});
+
+t.test('GET /readyz is 503 while draining', async (t) => {
+  let ready = true;
+  const { url } = await start(t, { ready: () => ready });
+  t.equal((await fetch(`${url}/readyz`)).status, 200);
+  ready = false;
+  const response = await fetch(`${url}/readyz`);
+  t.equal(response.status, 503);
+  t.equal(response.headers.get('content-type'), 'application/problem+json');
+  t.ok(Number(response.headers.get('retry-after')) > 0);
+  t.match(await response.json(), { type: 'urn:sprites:draining', status: 503 });
+});
+
+t.test('a query changes nothing, and HEAD answers no body', async (t) => {
+  const { url } = await start(t);
+  t.equal((await fetch(`${url}/healthz?verbose`)).status, 200);
+  const response = await fetch(`${url}/metrics`, { method: 'HEAD' });
+  t.equal(response.status, 200);
+  t.equal(response.headers.get('content-length'), '4');
+  t.equal(await response.text(), '');
+});
+
+t.test('an unknown path is 404 and names the ones there are', async (t) => {
+  const { url } = await start(t);
+  for (const path of ['/', '/status', '/metrics/', '/join', '/__proto__']) {
+    const response = await fetch(url + path);
+    t.equal(response.status, 404, path);
+    t.match(await response.json(), {
+      type: 'urn:sprites:not-found',
+      status: 404,
+      detail: /\/healthz, \/readyz, \/metrics/
+    });
+  }
+});
+
+t.test('another method is 405 with Allow', async (t) => {
+  const { url } = await start(t);
+  for (const method of ['POST', 'PUT', 'DELETE', 'OPTIONS']) {
+    const response = await fetch(`${url}/metrics`, { method });
+    t.equal(response.status, 405, method);
+    t.equal(response.headers.get('allow'), 'GET, HEAD');
+    t.match(await response.json(), { type: 'urn:sprites:method-not-allowed' });
+  }
+});
+
+t.test('metrics that fail answer 500, are reported, and end nothing', async (t) => {
+  const errors = [];
+  const { url } = await start(t, {
+    metrics: {
+      contentType: 'text/plain',
+      text: async () => {
+        throw new Error('broken');
+      }
+    },
+    onError: (error) => errors.push(error.message)
+  });
+  const response = await fetch(`${url}/metrics`);
+  t.equal(response.status, 500);
+  t.notMatch(await response.text(), 'broken', 'the reason is for the log');
+  t.same(errors, ['broken']);
+  t.equal((await fetch(`${url}/healthz`)).status, 200);
+});
+
+t.test('what is no request, or too long a head, is answered and cut off', async (t) => {
+  const { server } = await start(t);
+  t.match(await raw(server, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 .*urn:sprites:bad-request/s);
+  t.match(
+    await raw(server, `GET /healthz HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`),
+    /^HTTP\/1\.1 431 .*urn:sprites:head-too-large/s
+  );
+});
+
+t.test('the 65th connection is closed, until another one goes', async (t) => {
+  const { server } = await start(t);
+  const ask = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
+  const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  const held = [];
+  for (let i = 0; i < 64; i++) {
+    const socket = net.connect(server.address().port, '127.0.0.1');
+    t.teardown(() => socket.destroy());
+    socket.write(ask);
+    const [answer] = await once(socket, 'data');
+    if (!answer.toString().startsWith('HTTP/1.1 200')) t.fail(`connection ${i + 1}: ${answer}`);
+    held.push(socket);
+  }
+  t.equal(await raw(server, ask), '', 'without an answer');
+  held.pop().destroy();
+  // The server learns of it in its own time.
+  let text = '';
+  while (text === '') text = await raw(server, last);
+  t.match(text, /^HTTP\/1\.1 200 /);
+});
+
+t.test('a head just below 8 KiB is taken, and one above is not', async (t) => {
+  const { server } = await start(t);
+  const head = (bytes) => {
+    const rest = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: ';
+    return `${rest}${'x'.repeat(bytes - rest.length - 4)}\r\n\r\n`;
+  };
+  t.match(await raw(server, head(8000)), /^HTTP\/1\.1 200 /);
+  t.match(await raw(server, head(8400)), /^HTTP\/1\.1 431 .*urn:sprites:head-too-large/s);
+});
+
+t.test('a head that does not end is answered 408 and cut off', async (t) => {
+  const { server } = await start(t);
+  t.equal(server.headersTimeout, 5000);
+  t.match(
+    await raw(server, 'GET /metrics HTTP/1.1\r\nHost: a\r\n'),
+    /^HTTP\/1\.1 408 .*urn:sprites:request-timeout/s
+  );
+});
+
+t.test('a connection is for a thousand requests', async (t) => {
+  const { server } = await start(t);
+  const text = await raw(
+    server,
+    'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1000) +
+      'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+  );
+  t.equal(text.match(/HTTP\/1\.1 200 /g).length, 1000);
+  const [, after] = text.split(/\r\nConnection: close\r\n/i);
+  t.match(after, 'HTTP/1.1 503 ', 'what follows the one that says close');
+});
+
+t.test('a taken port is an error event, not a throw', async (t) => {
+  const { server } = await start(t);
+  const second = createAdmin({ port: server.address().port, metrics: {} });
+  const [error] = await once(second, 'error');
+  t.equal(error.code, 'EADDRINUSE');
+});

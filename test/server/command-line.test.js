@@ -1,0 +1,392 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { Wire } from '../support/http.js';
+import { DOORS, ROOT, startServer } from '../support/server.js';
+
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const SPRITES = join(ROOT, 'bin/sprites');
+
+/** Runs a command to its end. */
+async function run(t, command, { env = {}, cwd = ROOT } = {}) {
+  const [program, ...args] = command;
+  const child = spawn('env', ['-u', 'NODE_OPTIONS', program, ...args], {
+    cwd,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe']
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  const [out, err] = [[], []];
+  child.stdout.on('data', (chunk) => out.push(chunk));
+  child.stderr.on('data', (chunk) => err.push(chunk));
+  const [code] = await once(child, 'close');
+  return { code, out: Buffer.concat(out).toString(), err: Buffer.concat(err).toString() };
+}
+
+/** Asserts the end of a program that cannot start: one clear line. */
+function refusedWith(t, { code, out, err }, expected, pattern) {
+  t.equal(code, expected, 'the exit code');
+  t.equal(out, '', 'nothing on stdout');
+  t.match(err, /^sprites: [^\n]+\n$/, 'one line on stderr');
+  t.match(err, pattern);
+}
+
+t.test('it starts in every documented way, says where it listens, and serves', async (t) => {
+  const node = Number(process.versions.node.split('.')[0]);
+  const ways = {
+    'bin/sprites': [SPRITES],
+    'node bin/sprites': [process.execPath, SPRITES],
+    // V8 dropped the flag: from Node 24 on it is refused.
+    ...(node < 24
+      ? {
+          'node --nouse-idle-notification bin/sprites': [
+            process.execPath,
+            '--nouse-idle-notification',
+            SPRITES
+          ]
+        }
+      : {})
+  };
+  for (const [name, command] of Object.entries(ways)) {
+    t.test(name, async (t) => {
+      const server = await startServer(t, { command, options: { capacity: 100 } });
+      t.equal(server.lines[0], `Sprites ${version} listens on http://127.0.0.1:${server.port}/`);
+      t.equal((await server.status()).capacity, 100);
+      await server.stop();
+    });
+  }
+});
+
+t.test('npm start', async (t) => {
+  const child = spawn(
+    'env',
+    ['-u', 'NODE_OPTIONS', 'npm', 'start', '--silent', '--', '--port', '0', '--host', '127.0.0.1'],
+    { cwd: ROOT, detached: true, stdio: ['ignore', 'pipe', 'inherit'] }
+  );
+  const closed = once(child, 'close');
+  t.teardown(() => {
+    try {
+      process.kill(-child.pid, 'SIGKILL');
+    } catch (error) {
+      if (error.code !== 'ESRCH') throw error;
+    }
+  });
+  let port;
+  for await (const chunk of child.stdout) {
+    port = /listens on http:\/\/127\.0\.0\.1:([0-9]+)\//.exec(chunk)?.[1];
+    if (port) break;
+  }
+  const wire = await Wire.open(Number(port));
+  wire.send('GET /status HTTP/1.1\r\nHost: x\r\n\r\n');
+  t.equal((await wire.read()).status, 200);
+  await wire.destroy();
+  process.kill(-child.pid, 'SIGTERM');
+  child.stdout.resume();
+  await closed;
+});
+
+t.test('it says for how many clients it has room and how many the file limit allows', async (t) => {
+  const limited = (files) => [
+    'sh',
+    '-c',
+    `ulimit -n ${files}; exec "$@"`,
+    'sh',
+    process.execPath,
+    SPRITES
+  ];
+  const tight = await startServer(t, { command: limited(512), options: { capacity: 5000 } });
+  await tight.status();
+  const line = tight.lines.slice(1).join('\n');
+  t.match(line, /room for 5000 clients/);
+  t.match(line, /file limit of 512 /);
+  const [, allows] = /allows ([0-9]+)\b/.exec(line);
+  t.ok(Number(allows) > 300 && Number(allows) < 512, allows);
+  const [, files] = /ulimit -n ([0-9]+)/.exec(line);
+  t.ok(Number(files) > 5000, 'the command that lifts it');
+  await tight.stop();
+  const wide = await startServer(t, { command: limited(512), options: { capacity: 100 } });
+  await wide.status();
+  t.match(wide.lines.slice(1).join('\n'), /room for 100 clients.*512.*all/s);
+  t.notMatch(wide.lines.join('\n'), /ulimit/);
+  await wide.stop();
+});
+
+t.test('--help prints every option and exits 0', async (t) => {
+  const { code, out, err } = await run(t, [SPRITES, '--help']);
+  t.strictSame(await run(t, [SPRITES, '-h']), { code, out, err }, '-h is the same');
+  t.equal(code, 0);
+  t.equal(err, '');
+  for (const name of [
+    'port',
+    'host',
+    'capacity',
+    'hold',
+    'lease',
+    'max-sprite',
+    'mailbox',
+    'mailbox-memory',
+    'cors',
+    'help',
+    'version'
+  ]) {
+    t.match(out, new RegExp(`^ +--${name}\\b`, 'm'));
+  }
+  t.ok(out.split('\n').every((line) => line.length <= 200));
+});
+
+t.test('--version prints the version and exits 0', async (t) => {
+  for (const flag of ['--version', '-v', '-V']) {
+    t.strictSame(await run(t, [SPRITES, flag]), { code: 0, out: `${version}\n`, err: '' }, flag);
+  }
+  const env = { SPRITES_PORT: 'x' };
+  t.equal(
+    (await run(t, [SPRITES, '--version'], { env })).out,
+    `${version}\n`,
+    'whatever is in the environment'
+  );
+});
+
+t.test('a wrong option is one line and exit code 2', async (t) => {
+  const wrong = [
+    [['--prot', '1'], /--prot/],
+    [['--port'], /--port/],
+    [['--port', '65536'], /--port.*0 to 65535.*65536/],
+    [['--port', '-1'], /--port/],
+    [['--port=eighty'], /eighty/],
+    [['--capacity', '0'], /--capacity/],
+    [['--capacity', '1e6'], /--capacity/],
+    [['--hold', '1.5'], /--hold/],
+    [['--lease', ''], /--lease/],
+    [['--mailbox-memory', '1T'], /--mailbox-memory.*256M/],
+    [['--max-sprite', '1G'], /--max-sprite/],
+    [['--cors', 'example.org'], /--cors/],
+    [['--door', 'back'], /--door.*native, node/],
+    [['--max-sprite', '64K', '--mailbox-bytes', '1K'], /--mailbox-bytes/],
+    [['8080'], /8080/],
+    [['--help=yes'], /--help/]
+  ];
+  for (const [args, pattern] of wrong) {
+    t.test(args.join(' '), async (t) => {
+      refusedWith(t, await run(t, [process.execPath, SPRITES, ...args]), 2, pattern);
+    });
+  }
+  t.test('in the environment', async (t) => {
+    refusedWith(
+      t,
+      await run(t, [process.execPath, SPRITES], { env: { SPRITES_PORT: 'x' } }),
+      2,
+      /SPRITES_PORT/
+    );
+  });
+});
+
+/** Options with a certificate of its own. */
+function certificate(t) {
+  const dir = mkdtempSync(join(tmpdir(), 'sprites-tls-'));
+  t.teardown(() => rmSync(dir, { recursive: true }));
+  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-subj',
+      '/CN=localhost',
+      '-keyout',
+      key,
+      '-out',
+      cert
+    ],
+    { stdio: 'ignore' }
+  );
+  return ['--tls-cert', cert, '--tls-key', key];
+}
+
+/** Takes a port that is free. */
+async function take(t, host) {
+  const other = createServer();
+  other.listen(0, host);
+  await once(other, 'listening');
+  t.teardown(() => other.close());
+  return other.address().port;
+}
+
+for (const door of DOORS) {
+  t.test(`a taken port is one line and exit code 1 (${door})`, async (t) => {
+    for (const [host, where] of [
+      ['127.0.0.1', '127\\.0\\.0\\.1'],
+      ['::', '\\[::\\]']
+    ]) {
+      const port = await take(t, host);
+      refusedWith(
+        t,
+        await run(t, [SPRITES, '--door', door, '--host', host, '--port', `${port}`]),
+        1,
+        new RegExp(`^sprites: ${where}:${port} is taken .*choose another port by --port\\n`)
+      );
+    }
+  });
+
+  t.test(`a host that is not there is one line and exit code 1 (${door})`, async (t) => {
+    const hosts = {
+      '203.0.113.7': /^sprites: 203\.0\.113\.7:0 is no address of this host: .* --host/,
+      '2001:db8::7': /^sprites: \[2001:db8::7\]:0 is .*--host/,
+      'nowhere.invalid': /^sprites: nowhere\.invalid:0 is a name .*--host/
+    };
+    for (const [host, pattern] of Object.entries(hosts)) {
+      refusedWith(
+        t,
+        await run(t, [SPRITES, '--door', door, '--host', host, '--port', '0']),
+        1,
+        pattern
+      );
+    }
+  });
+
+  t.test(`a port for the privileged only is one line and exit code 1 (${door})`, async (t) => {
+    // Where every port is everybody's, there is nothing to refuse.
+    const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
+    if (Number(readFileSync(file, 'utf8')) < 2) return;
+    const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
+    refusedWith(
+      t,
+      await run(t, [...ordinary, SPRITES, '--door', door, '--host', '127.0.0.1', '--port', '1']),
+      1,
+      /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/
+    );
+  });
+}
+
+t.test("a port that can't be had is told by the option it is given by", async (t) => {
+  const port = await take(t, '127.0.0.1');
+  const ways = {
+    'admin-port': ['--admin-port', `${port}`],
+    'tls-port': ['--tls-port', `${port}`, ...certificate(t)],
+    'transient-port': ['--workers', '1', '--transient-port', `${port}`]
+  };
+  for (const [name, args] of Object.entries(ways)) {
+    refusedWith(
+      t,
+      await run(t, [SPRITES, '--host', '127.0.0.1', '--port', '0', ...args]),
+      1,
+      new RegExp(`^sprites: 127\\.0\\.0\\.1:${port} is taken .*--${name}\\n`)
+    );
+  }
+  refusedWith(
+    t,
+    await run(t, [
+      SPRITES,
+      '--host',
+      '127.0.0.1',
+      '--port',
+      '0',
+      '--admin-port',
+      '0',
+      '--admin-host',
+      '203.0.113.7'
+    ]),
+    1,
+    /^sprites: 203\.0\.113\.7:0 is no .*--admin-host/
+  );
+});
+
+t.test('a missing or broken addon is one line that says what to do', async (t) => {
+  const tree = mkdtempSync(join(tmpdir(), 'sprites-tree-'));
+  t.teardown(() => rmSync(tree, { recursive: true }));
+  for (const name of ['bin', 'lib', 'server.js', 'package.json', 'deploy']) {
+    cpSync(join(ROOT, name), join(tree, name), { recursive: true });
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
+  const command = [process.execPath, join(tree, 'bin/sprites'), '--port', '0'];
+  t.test('missing', async (t) => {
+    refusedWith(t, await run(t, command, { cwd: tree }), 1, /not built.*npm install/);
+  });
+  t.test('broken', async (t) => {
+    mkdirSync(join(tree, 'native/build/Release'), { recursive: true });
+    writeFileSync(join(tree, 'native/build/Release/sprites.node'), 'no addon at all\n'.repeat(999));
+    refusedWith(t, await run(t, command, { cwd: tree }), 1, /does not load.*npm install/);
+  });
+  t.test('--help and --version need none', async (t) => {
+    t.equal((await run(t, [...command, '--help'], { cwd: tree })).code, 0);
+    t.equal((await run(t, [...command, '--version'], { cwd: tree })).code, 0);
+  });
+});
+
+for (const door of DOORS) {
+  for (const signal of ['SIGTERM', 'SIGINT']) {
+    t.test(`${signal} answers every parked poll and exits 0 (${door})`, async (t) => {
+      const server = await startServer(t, { door, options: { drain: 1 } });
+      const parked = [];
+      for (let i = 0; i < 20; i += 1) parked.push(await server.park(await server.join()));
+      const idle = await server.wire();
+      t.equal((await server.status()).parked, 20);
+      server.child.kill(signal);
+      for (const { answer } of parked) {
+        const { status, body } = await answer;
+        t.equal(status, 200);
+        t.strictSame(body.sprites, []);
+        t.ok(Number.isSafeInteger(body.retry) && body.retry >= 0, 'tells when to come back');
+      }
+      t.strictSame(await server.ended(), { code: 0, signal: null });
+      await idle.closed();
+      await t.rejects(Wire.open(server.port), { code: 'ECONNREFUSED' });
+      t.equal(Buffer.concat(server.errors).toString(), '', 'nothing on stderr');
+    });
+  }
+}
+
+t.test('it outlives its reader: a closed stdout is no reason to fall', async (t) => {
+  const server = await startServer(t);
+  server.child.stdout.destroy();
+  await server.status();
+  await server.stop();
+});
+
+for (const door of DOORS) {
+  t.test(`IPv6 and names are listened on (${door})`, async (t) => {
+    for (const host of ['::1', 'localhost']) {
+      const server = await startServer(t, { door, options: { host } }).catch((error) => error);
+      if (/EADDRNOTAVAIL|EAFNOSUPPORT/.test(server.message)) continue;
+      if (server instanceof Error) throw server;
+      t.match(server.lines[0], host === '::1' ? 'http://[::1]:' : 'http://localhost:');
+      await server.stop();
+    }
+  });
+}
+
+t.test('every environment variable in the help is read', async (t) => {
+  const server = await startServer(t, {
+    env: { SPRITES_CAPACITY: '77', SPRITES_LEASE: '9', SPRITES_CORS: 'https://example.org' },
+    options: { cors: 'https://example.com', lease: 11 }
+  });
+  t.equal((await server.status()).capacity, 77);
+  const { body } = await server.ask('POST', '/join');
+  t.equal(body.lease, 11, 'the command line wins');
+  await server.stop();
+});
+
+t.test('bin/sprites is executable by itself', async (t) => {
+  t.equal(
+    execFileSync('env', ['-u', 'NODE_OPTIONS', SPRITES, '--version']).toString(),
+    `${version}\n`
+  );
+});

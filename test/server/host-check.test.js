@@ -1,0 +1,257 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+
+import { check, hostReader, parseSysctl, printCheck } from '../../lib/server/host-check.js';
+
+const CONF = readFileSync(new URL('../../deploy/sysctl.conf', import.meta.url), 'utf8');
+const LINES = parseSysctl(CONF);
+
+/** A host of 16 GB as Debian starts it. */
+const UNTUNED = {
+  '/proc/self/limits':
+    'Limit                     Soft Limit           Hard Limit           Units\n' +
+    'Max open files            1024                 1048576              files     \n',
+  '/proc/meminfo':
+    'MemTotal:       16301284 kB\nMemFree:        15000000 kB\n' + 'MemAvailable:   15500000 kB\n',
+  '/proc/self/cgroup': '0::/system.slice/sprites.service\n',
+  '/sys/fs/cgroup/system.slice/sprites.service/memory.max': 'max\n',
+  '/proc/sys/fs/nr_open': '1048576\n',
+  '/proc/sys/fs/file-max': '1620000\n',
+  '/proc/sys/fs/file-nr': '1200\t0\t1620000\n',
+  '/proc/sys/fs/epoll/max_user_watches': '3600000\n',
+  '/proc/sys/net/core/somaxconn': '4096\n',
+  '/proc/sys/net/core/netdev_max_backlog': '1000\n',
+  '/proc/sys/net/ipv4/tcp_max_syn_backlog': '1024\n',
+  '/proc/sys/net/ipv4/tcp_syncookies': '0\n',
+  '/proc/sys/net/ipv4/tcp_mem': '190000\t253000\t380000\n',
+  '/proc/sys/net/ipv4/tcp_rmem': '4096\t131072\t6291456\n',
+  '/proc/sys/net/ipv4/tcp_wmem': '4096\t16384\t4194304\n',
+  '/proc/sys/net/ipv4/tcp_slow_start_after_idle': '1\n',
+  '/proc/sys/net/ipv4/tcp_max_tw_buckets': '262144\n',
+  '/proc/sys/net/ipv4/ip_local_port_range': '32768\t60999\n',
+  '/proc/sys/net/ipv4/ip_local_reserved_ports': '\n',
+  '/proc/sys/vm/min_free_kbytes': '67584\n',
+  '/proc/sys/vm/swappiness': '60\n'
+};
+
+/** The same host with every line of deploy/sysctl.conf loaded, as the kernel shows it. */
+const TUNED = {
+  ...UNTUNED,
+  ...Object.fromEntries(
+    [...LINES].map(([name, value]) => [
+      `/proc/sys/${name.replaceAll('.', '/')}`,
+      `${value.replaceAll(' ', '\t')}\n`
+    ])
+  ),
+  '/proc/sys/net/ipv4/ip_local_reserved_ports': '8080-8081,8443,9464\n'
+};
+
+const reads = (files) => ({ read: (path) => files[path] });
+const look = (clients, files, settings = CONF) =>
+  check(clients, { reader: reads(files), settings });
+const inTheWay = (result) =>
+  result.findings.filter(({ state }) => state === 'no').map(({ name }) => name);
+const named = (result, name) => result.findings.find((finding) => finding.name === name);
+
+function printed(result) {
+  const lines = [];
+  const code = printCheck(result, (line) => lines.push(line));
+  return { code, lines, text: lines.join('\n') };
+}
+
+t.test('a million on an untuned host names every line of deploy/sysctl.conf', async (t) => {
+  const result = look(1e6, UNTUNED);
+  t.same(inTheWay(result).sort(), [...LINES.keys()].sort(), 'and nothing else: files are enough');
+  const { code, text } = printed(result);
+  t.equal(code, 1);
+  for (const name of LINES.keys()) t.match(text, `sudo sysctl -w ${name}=`, name);
+  t.match(text, 'sudo cp deploy/sysctl.conf /etc/sysctl.d/');
+});
+
+t.test('each line missing alone is named alone, and its command mends it', async (t) => {
+  for (const name of LINES.keys()) {
+    const path = `/proc/sys/${name.replaceAll('.', '/')}`;
+    const result = look(1e6, { ...TUNED, [path]: UNTUNED[path] });
+    t.same(inTheWay(result), [name], name);
+    const [, value] = /sysctl -w \S+?='?([^']+)'?$/.exec(named(result, name).mend);
+    t.equal(look(1e6, { ...TUNED, [path]: `${value}\n` }).ok, true, `${name}: mended by ${value}`);
+  }
+});
+
+t.test('a million on a tuned host: nothing stands in the way', async (t) => {
+  const result = look(1e6, TUNED);
+  t.same(inTheWay(result), []);
+  t.equal(result.ok, true);
+  t.ok(result.room >= 1e6);
+  const { code, lines } = printed(result);
+  t.equal(code, 0);
+  t.match(lines[0], /1,000,000 clients on this host: nothing stands in the way/);
+});
+
+t.test('a thousand need no tuning', async (t) => {
+  const result = look(1000, { ...UNTUNED, '/proc/sys/net/ipv4/tcp_syncookies': '1\n' });
+  t.same(inTheWay(result), []);
+  t.equal(printed(result).code, 0);
+});
+
+t.test('settings that scale are asked for as N needs them', async (t) => {
+  const result = look(200_000, UNTUNED);
+  t.equal(named(result, 'net.core.somaxconn').need, '13107');
+  t.match(named(result, 'net.core.somaxconn').mend, 'net.core.somaxconn=13107');
+  t.equal(named(result, 'fs.nr_open').state, 'ok', 'a limit of 1,048,576 files is enough');
+  t.equal(named(result, 'fs.file-max').state, 'ok');
+  t.equal(named(result, 'net.ipv4.tcp_mem').state, 'ok', '380,000 pages are one a client');
+  t.equal(named(look(90_000, UNTUNED), 'vm.swappiness'), undefined, 'and some need a crowd');
+});
+
+t.test('above a million the needs go on growing', async (t) => {
+  const result = look(2_000_000, TUNED);
+  t.equal(named(result, 'net.core.somaxconn').need, '131070');
+  t.ok(inTheWay(result).includes('files of this process'));
+});
+
+t.test('tcp_mem for a small host is brought down to its memory, not to the file', async (t) => {
+  const result = look(1e6, {
+    ...UNTUNED,
+    '/proc/meminfo': 'MemTotal:        8000000 kB\nMemAvailable:    7500000 kB\n'
+  });
+  const [low, pressure, most] = named(result, 'net.ipv4.tcp_mem').need.split(' ').map(Number);
+  t.equal(most, Math.floor((0.4 * 8_000_000) / 4));
+  t.ok(low < pressure && pressure < most);
+});
+
+t.test('the limit of files', async (t) => {
+  const limited = (soft, hard) => ({
+    ...TUNED,
+    '/proc/self/limits': `Max open files            ${soft}     ${hard}     files\n`
+  });
+  t.test('below the clients stands in the way, and says how many there is room for', async (t) => {
+    const result = look(1e6, limited(1024, 20000));
+    t.same(inTheWay(result), ['files of this process']);
+    t.equal(result.room, 20000 - 64);
+    const { text } = printed(result);
+    t.match(text, /ulimit -n 1000064/);
+    t.match(text, /this host takes 19,936 clients: files of this process says so/);
+  });
+  t.test('counts its spare ones', async (t) => {
+    t.equal(look(100_000, limited(1024, 100_000)).ok, false);
+    t.equal(look(100_000, limited(1024, 100_064)).ok, true);
+  });
+  t.test('may be unlimited', async (t) => {
+    t.equal(look(1e6, limited('unlimited', 'unlimited')).ok, true);
+  });
+  t.test('of the whole host counts what others have open', async (t) => {
+    const busy = { ...UNTUNED, '/proc/sys/fs/file-nr': '1500000\t0\t1620000\n' };
+    t.ok(inTheWay(look(200_000, busy)).includes('fs.file-max'));
+    t.equal(look(200_000, busy).room, 1620000 - 1500000 - 64);
+  });
+});
+
+t.test('memory', async (t) => {
+  t.test('too little available stands in the way', async (t) => {
+    const result = look(1e6, {
+      ...TUNED,
+      '/proc/meminfo': 'MemTotal: 16301284 kB\nMemAvailable:    2000000 kB\n'
+    });
+    t.same(inTheWay(result), ['memory available']);
+    t.match(named(result, 'memory available').have, '2.0 GB');
+    t.match(named(result, 'memory available').need, '4.3 GB');
+    t.match(named(result, 'memory available').mend, `--capacity ${result.room}`);
+    t.ok(result.room > 400_000 && result.room < 500_000);
+  });
+  const group = '/sys/fs/cgroup/system.slice/sprites.service/memory.max';
+  t.test('a control group may limit it', async (t) => {
+    const result = look(1e6, { ...TUNED, [group]: '1073741824\n' });
+    t.same(inTheWay(result), ['memory limit of the control group']);
+    t.match(named(result, 'memory limit of the control group').mend, group);
+    t.equal(look(100_000, { ...TUNED, [group]: '1073741824\n' }).ok, true);
+  });
+  t.test('so may a group above it', async (t) => {
+    const slice = '/sys/fs/cgroup/system.slice/memory.max';
+    const result = look(1e6, { ...TUNED, [slice]: '1000000000\n' });
+    t.match(named(result, 'memory limit of the control group').mend, slice);
+  });
+  t.test('in a container the group is the root', async (t) => {
+    const result = look(1e6, {
+      ...TUNED,
+      '/proc/self/cgroup': '0::/\n',
+      '/sys/fs/cgroup/memory.max': '536870912\n'
+    });
+    t.same(inTheWay(result), ['memory limit of the control group']);
+  });
+  t.test('in the first version of control groups too', async (t) => {
+    const v1 = {
+      ...TUNED,
+      '/proc/self/cgroup': '4:memory:/docker/abc\n1:name=systemd:/docker/abc\n0::/\n',
+      '/sys/fs/cgroup/memory/memory.limit_in_bytes': '9223372036854771712\n'
+    };
+    t.equal(look(1e6, v1).ok, true, 'where a huge number is no limit');
+    t.same(
+      inTheWay(
+        look(1e6, {
+          ...v1,
+          '/sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes': '268435456\n'
+        })
+      ),
+      ['memory limit of the control group']
+    );
+  });
+});
+
+t.test('a firewall that tracks connections must have room for them', async (t) => {
+  const tracking = (max) => ({ ...TUNED, '/proc/sys/net/netfilter/nf_conntrack_max': `${max}\n` });
+  const result = look(1e6, tracking(262144));
+  t.same(inTheWay(result), ['net.netfilter.nf_conntrack_max']);
+  t.match(named(result, 'net.netfilter.nf_conntrack_max').mend, /=1250064 /);
+  t.equal(look(1e6, tracking(1310720)).ok, true, 'the value that deploy/sysctl.conf names will do');
+  t.equal(look(100_000, tracking(262144)).ok, true);
+});
+
+t.test('in a container that hides settings, says so and does not fail for them', async (t) => {
+  const hidden = { ...TUNED };
+  delete hidden['/proc/sys/net/core/netdev_max_backlog'];
+  delete hidden['/proc/sys/net/ipv4/tcp_mem'];
+  const result = look(1e6, hidden);
+  t.equal(result.ok, true);
+  t.equal(named(result, 'net.ipv4.tcp_mem').state, 'unseen');
+  t.match(printed(result).text, /\?\? {2}net\.ipv4\.tcp_mem +not to be seen from here, needs/);
+});
+
+t.test('a host of which nothing is to be seen fails nothing', async (t) => {
+  const result = look(1e6, {});
+  t.equal(result.ok, true);
+  t.equal(result.room, Infinity);
+  t.equal(printed(result).code, 0);
+});
+
+t.test('a line of the file without a rule of its own is held to its value', async (t) => {
+  const own = 'kernel.pid_max = 4194304\n-net.core.foo = a b\n';
+  const have = (pids, foo) => ({
+    ...TUNED,
+    '/proc/sys/kernel/pid_max': `${pids}\n`,
+    '/proc/sys/net/core/foo': `${foo}\n`
+  });
+  t.same(inTheWay(look(10, have(32768, 'a b'), own)), ['kernel.pid_max']);
+  t.same(inTheWay(look(10, have(4194304, 'a b'), own)), []);
+  t.same(inTheWay(look(10, have(5000000, 'a c'), own)), ['net.core.foo']);
+});
+
+t.test('numbers that are no number of clients are refused', async (t) => {
+  for (const clients of [0, -1, 1.5, NaN, Infinity, 2 ** 60]) {
+    t.throws(() => check(clients, { reader: reads({}) }), RangeError, String(clients));
+  }
+});
+
+t.test('looks at the real host, whatever it is', async (t) => {
+  const result = check(10);
+  t.ok(named(result, 'files of this process'));
+  t.ok(result.findings.length > 3);
+  t.equal(hostReader.read('/proc/sys/no/such/setting'), undefined);
+});
+
+t.test('the settings file can be read by every loader', async (t) => {
+  for (const line of CONF.split('\n')) {
+    t.ok(line === '' || line.startsWith('#') || /^[\w./-]+ = [\d ,-]+$/.test(line), line);
+  }
+  t.ok(LINES.size >= 15);
+});

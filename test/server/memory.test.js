@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { DOORS, ROOT, startServer } from '../support/server.js';
+
+/** Counts of bytes, which a loaded machine does not change. */
+
+const IDLE_BYTES = 80e6;
+
+function residentOf(pid) {
+  return 1024 * /^VmRSS:\s+([0-9]+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
+}
+
+for (const door of DOORS) {
+  t.test(`an idle server with room for a million stays under 80 MB (${door})`, async (t) => {
+    const server = await startServer(t, { door });
+    t.equal((await server.status()).capacity, 1000000);
+    // Idle is who has been so for a while: what the start left over V8 collects in its own time.
+    const end = performance.now() + 30000;
+    let bytes = residentOf(server.pid);
+    while (bytes >= IDLE_BYTES && performance.now() < end) {
+      await pause(250);
+      bytes = residentOf(server.pid);
+    }
+    t.ok(bytes < IDLE_BYTES, `${bytes} bytes`);
+    await server.stop();
+  });
+}
+
+t.test('a million joined clients cost 160 bytes each, and nothing of the heap', async (t) => {
+  const told = JSON.parse(
+    execFileSync('env', [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      '--expose-gc',
+      join(ROOT, 'test/support/million-joined.js'),
+      '1000000'
+    ])
+  );
+  t.comment(told);
+  t.equal(told.clients, 1000000);
+  t.ok(Math.abs(told.heap) < 10e6, `${told.heap} bytes of heap`);
+  t.ok(told.bytesEach <= 160, `${told.bytesEach} bytes each`);
+  t.ok(told.torus.rows * told.torus.columns >= 1000000);
+});

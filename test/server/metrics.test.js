@@ -1,0 +1,240 @@
+import { spawnSync } from 'node:child_process';
+import t from 'tap';
+
+import { createMetrics } from '../../lib/server/metrics.js';
+
+const COUNTS = {
+  clients: 7,
+  parked: 5,
+  capacity: 100,
+  rows: 3,
+  columns: 3,
+  thrown: 12,
+  acked: 8,
+  waiting: 3,
+  lost: 1,
+  delivered: 10,
+  queued: 2,
+  duplicates: 4,
+  flown: 6,
+  mailboxBytes: 321,
+  joined: 9,
+  left: 1,
+  expired: 1,
+  polls: 40,
+  pings: 2,
+  lostReasons: { alone: 1 },
+  refused: { 'bad-sprite': 3, 'neighbor-busy': 2 }
+};
+
+/** Reads the text format: 'name{labels}' → number. */
+function parse(text) {
+  const samples = new Map();
+  for (const line of text.split('\n')) {
+    const match = /^([a-z_]+(?:\{[^}]*\})?) (\S+)$/.exec(line);
+    if (match) samples.set(match[1], Number(match[2]));
+  }
+  return samples;
+}
+
+function metricsOf(t, status, front) {
+  const metrics = createMetrics({ status, front, version: '1.2.3' });
+  t.teardown(() => metrics.close());
+  return metrics;
+}
+
+/** Keeps the event loop from turning. */
+function block(ms) {
+  const until = performance.now() + ms;
+  while (performance.now() < until);
+}
+
+/** Lets the delay monitor tick until `seen` says so. */
+async function turnUntil(seen) {
+  for (let i = 0; i < 500 && !seen(); i++) {
+    await new Promise((resolve) => {
+      setTimeout(resolve, 10);
+    });
+  }
+}
+
+t.test('a scrape copies one look at the status', async (t) => {
+  let looks = 0;
+  const metrics = metricsOf(t, () => {
+    looks++;
+    return COUNTS;
+  });
+  const samples = parse(await metrics.text());
+  t.equal(looks, 1);
+  for (const name of [
+    'thrown',
+    'acked',
+    'lost',
+    'delivered',
+    'queued',
+    'duplicates',
+    'flown',
+    'joined',
+    'left',
+    'expired',
+    'polls',
+    'pings'
+  ]) {
+    t.equal(samples.get(`sprites_${name}_total`), COUNTS[name], name);
+  }
+  for (const name of ['clients', 'parked', 'waiting', 'capacity', 'rows', 'columns']) {
+    t.equal(samples.get(`sprites_${name}`), COUNTS[name], name);
+  }
+  t.equal(samples.get('sprites_mailbox_bytes'), 321);
+  t.equal(samples.get('sprites_lost_reasons_total{reason="alone"}'), 1);
+  t.equal(samples.get('sprites_refused_total{problem="neighbor-busy"}'), 2);
+  t.equal(
+    samples.get('sprites_thrown_total'),
+    samples.get('sprites_acked_total') +
+      samples.get('sprites_waiting') +
+      samples.get('sprites_lost_total'),
+    'the law, in one scrape'
+  );
+});
+
+t.test('every scrape is a new look, and counters are set, not added up', async (t) => {
+  const status = { ...COUNTS };
+  const metrics = metricsOf(t, () => status);
+  await metrics.text();
+  Object.assign(status, { thrown: 20, acked: 16, parked: 2, refused: { 'bad-sprite': 4 } });
+  const samples = parse(await metrics.text());
+  t.equal(samples.get('sprites_thrown_total'), 20);
+  t.equal(samples.get('sprites_parked'), 2);
+  t.equal(samples.get('sprites_refused_total{problem="bad-sprite"}'), 4);
+});
+
+t.test("the front door's counters appear under their own names", async (t) => {
+  const metrics = metricsOf(
+    t,
+    () => COUNTS,
+    () => ({ connections: 8, accepted: 11, handedOver: 2, note: 'no number' })
+  );
+  const text = await metrics.text();
+  const samples = parse(text);
+  t.equal(samples.get('sprites_front_connections'), 8);
+  t.equal(samples.get('sprites_front_accepted_total'), 11);
+  t.equal(samples.get('sprites_front_handed_over_total'), 2);
+  t.notMatch(text, 'note');
+  t.match(text, '# TYPE sprites_front_connections gauge');
+  t.match(text, '# TYPE sprites_front_handed_over_total counter');
+});
+
+t.test('tells of the process, without listing its descriptors', async (t) => {
+  const metrics = metricsOf(t, () => ({}));
+  const text = await metrics.text();
+  const samples = parse(text);
+  t.ok(samples.get('process_resident_memory_bytes') > 1e6);
+  t.ok(samples.get('process_cpu_seconds_total') > 0);
+  t.ok(samples.get('process_max_fds') > 0);
+  t.type(samples.get('process_open_fds'), 'number');
+  t.match(text, `sprites_build_info{version="1.2.3",node="${process.version}"} 1`);
+  const program = `
+    import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    const listed = [];
+    for (const name of ['readdirSync', 'readdir', 'opendirSync', 'opendir']) {
+      fs[name] = (path) => { listed.push(path); throw new Error('listed ' + path); };
+    }
+    syncBuiltinESMExports();
+    const { createMetrics } = await import('./lib/server/metrics.js');
+    const metrics = createMetrics({ status: () => ({}) });
+    await metrics.text();
+    metrics.close();
+    console.log(JSON.stringify(listed));`;
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '--eval', program],
+    { cwd: new URL('../..', import.meta.url), encoding: 'utf8' }
+  );
+  t.equal(stdout.trim(), '[]', stderr);
+});
+
+t.test('a stall of the event loop is seen, in the histogram and as the longest', async (t) => {
+  const metrics = metricsOf(t, () => ({}));
+  await turnUntil(() => metrics.longestStallMs() > 0);
+  metrics.forgetStalls();
+  block(120);
+  await turnUntil(() => metrics.longestStallMs() >= 100);
+  t.ok(metrics.longestStallMs() >= 100, `${metrics.longestStallMs()} ms`);
+  const samples = parse(await metrics.text());
+  const bucket = (le) => samples.get(`sprites_event_loop_delay_seconds_bucket{le="${le}"}`);
+  t.ok(bucket('+Inf') - bucket('0.1') >= 1, 'one sample above 100 ms');
+  t.ok(bucket('+Inf') >= bucket('0.01'), 'cumulative');
+  t.equal(bucket('+Inf'), samples.get('sprites_event_loop_delay_seconds_count'));
+  t.ok(samples.get('sprites_event_loop_longest_stall_seconds') >= 0.1);
+  metrics.forgetStalls();
+  t.equal(metrics.longestStallMs() < 100, true, 'forgotten');
+});
+
+t.test('the histogram loses no sample and makes up none', async (t) => {
+  const metrics = metricsOf(t, () => ({}));
+  let before = 0;
+  for (let round = 0; round < 5; round++) {
+    await turnUntil(() => true);
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
+    const samples = parse(await metrics.text());
+    const count = samples.get('sprites_event_loop_delay_seconds_count');
+    t.ok(count >= before && count <= before + 1000, `${count} after ${before}`);
+    before = count;
+  }
+  t.ok(before > 0);
+});
+
+t.test('pauses of the garbage collector are a histogram', async (t) => {
+  const program = `
+    import { createMetrics } from './lib/server/metrics.js';
+    const metrics = createMetrics({ status: () => ({}) });
+    gc();
+    let text = '';
+    for (let i = 0; i < 200 && !text.includes('_count{kind="major"}'); i++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      text = await metrics.text();
+    }
+    console.log(text);
+    metrics.close();`;
+  const { stdout, stderr, status } = spawnSync(
+    process.execPath,
+    ['--expose-gc', '--input-type=module', '--eval', program],
+    { cwd: new URL('../..', import.meta.url), encoding: 'utf8' }
+  );
+  t.equal(status, 0, stderr);
+  t.match(stdout, /nodejs_gc_duration_seconds_bucket\{le="\+Inf",kind="major"\} [1-9]/);
+  t.match(stdout, '# TYPE nodejs_gc_duration_seconds histogram');
+});
+
+t.test('measuring keeps no process alive', async (t) => {
+  const program =
+    'import { createMetrics } from "./lib/server/metrics.js";' +
+    'createMetrics({ status: () => ({}) });';
+  const { status, signal } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '--eval', program],
+    { cwd: new URL('../..', import.meta.url), timeout: 20_000 }
+  );
+  t.equal(signal, null);
+  t.equal(status, 0);
+});
+
+t.test('promtool finds nothing to mend', async (t) => {
+  const metrics = metricsOf(
+    t,
+    () => COUNTS,
+    () => ({ accepted: 3, connections: 1 })
+  );
+  const { error, status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], {
+    input: await metrics.text(),
+    encoding: 'utf8'
+  });
+  if (error?.code === 'ENOENT') {
+    t.skip('promtool is not installed (Debian: prometheus)');
+    return;
+  }
+  t.equal(status, 0, stdout + stderr);
+});

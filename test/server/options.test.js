@@ -1,0 +1,175 @@
+import t from 'tap';
+
+import { helpText, OptionError, readOptions, table } from '../../lib/server/options.js';
+
+/** Asserts that options are refused with one line for a person. */
+function refused(t, args, environment, pattern, name) {
+  try {
+    readOptions(args, environment);
+    t.fail(`taken: ${name}`);
+  } catch (error) {
+    t.ok(error instanceof OptionError, name);
+    t.match(error.message, /^[^\n]+$/, 'one line');
+    t.match(error.message, pattern);
+  }
+}
+
+t.test('the defaults are what the contract says', async (t) => {
+  const options = readOptions([]);
+  const { capacity, hold, lease, maxSprite, mailbox, mailboxMemory, cors } = options;
+  t.strictSame(
+    { capacity, hold, lease, maxSprite, mailbox, mailboxMemory, cors },
+    {
+      capacity: 1000000,
+      hold: 120,
+      lease: 30,
+      maxSprite: 16384,
+      mailbox: 64,
+      mailboxMemory: 256 * 1024 * 1024,
+      cors: '*'
+    }
+  );
+  t.equal(options.help, undefined);
+});
+
+t.test('every option of the table', async (t) => {
+  const names = new Set();
+  for (const { name, default: usual, type, help } of table) {
+    t.test(name, async (t) => {
+      const camel = name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+      const variable = `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
+      t.match(name, /^[a-z]+(-[a-z]+)*$/);
+      t.notOk(names.has(name), 'is there once');
+      names.add(name);
+      t.equal(readOptions([`--${name}`, usual])[camel], readOptions([])[camel], 'its default');
+      t.equal(readOptions([], { [variable]: usual })[camel], readOptions([])[camel]);
+      t.match(helpText(), `--${name} ${type.unit.toUpperCase()}`);
+      t.ok(helpText().includes(`(default ${usual})`), 'the help tells its default');
+      t.ok(help.length > 5 && type.expects.length > 5);
+      refused(t, [`--${name}`], {}, new RegExp(`--${name}`), 'its value is needed');
+      // A file's name may be anything.
+      if (type.unit === 'file') return;
+      t.notOk(type.read('\n nonsense \0'), 'nonsense is refused');
+      refused(t, [`--${name}= `], {}, new RegExp(`--${name} takes `), 'blank');
+      refused(t, [], { [variable]: ' ' }, new RegExp(`${variable} takes `), 'blank');
+    });
+  }
+});
+
+t.test('numbers are whole, decimal and within their bounds', async (t) => {
+  for (const bad of [
+    '',
+    ' 1',
+    '1 ',
+    '+1',
+    '-0',
+    '1.0',
+    '1e3',
+    '0x10',
+    'NaN',
+    'Infinity',
+    '65536',
+    '99999999999999999999',
+    '٣',
+    '1_000'
+  ]) {
+    refused(t, [`--port=${bad}`], {}, /--port takes /, `"${bad}"`);
+  }
+  t.equal(readOptions(['--port=0']).port, 0);
+  t.equal(readOptions(['--port', '65535']).port, 65535);
+  t.equal(readOptions(['--port', '0080']).port, 80);
+});
+
+t.test('sizes take K, M and G', async (t) => {
+  for (const [text, size] of [
+    ['512k', 2 ** 19],
+    ['64M', 2 ** 26],
+    ['1G', 2 ** 30],
+    ['268435456', 2 ** 28],
+    ['2g', 2 ** 31]
+  ]) {
+    t.equal(readOptions(['--mailbox-memory', text]).mailboxMemory, size, text);
+  }
+  for (const bad of ['1KB', 'K', '1.5M', '1T', '1 M', '-1K']) {
+    refused(t, [`--mailbox-memory=${bad}`], {}, /--mailbox-memory takes /, bad);
+  }
+});
+
+t.test('origins', async (t) => {
+  for (const good of ['*', 'none', 'https://example.org', 'http://localhost:8080']) {
+    t.equal(readOptions(['--cors', good]).cors, good);
+  }
+  for (const bad of [
+    '',
+    'example.org',
+    'https://example.org/',
+    'https://a b',
+    'https://a\r\nX: y',
+    'null',
+    '**',
+    'ftp://x'
+  ]) {
+    refused(t, [`--cors=${bad}`], {}, /--cors takes /, JSON.stringify(bad));
+  }
+});
+
+t.test('the command line wins over the environment, the last word over the first', async (t) => {
+  const environment = { SPRITES_PORT: '1000', SPRITES_HOLD: '50' };
+  const options = readOptions(['--port', '2000', '--port', '3000'], environment);
+  t.strictSame([options.port, options.hold], [3000, 50]);
+});
+
+t.test('other variables of the environment are left alone', async (t) => {
+  t.strictSame(
+    readOptions([], { PORT: '1', SPRITES: 'x', SPRITES_: 'y', HOME: '/' }),
+    readOptions([])
+  );
+});
+
+t.test('messages are one line each, and name the option', async (t) => {
+  for (const args of [
+    ['--nope'],
+    ['word'],
+    ['-p', '1'],
+    ['--help=1'],
+    ['--version=x'],
+    ['--no-help']
+  ]) {
+    refused(t, args, {}, new RegExp(args[0].replace(/^-+|=.*$/g, '')), args.join(' '));
+  }
+});
+
+t.test('switches, long and short, whatever else is wrong', async (t) => {
+  for (const help of ['--help', '-h']) t.strictSame(readOptions([help]), { help: true }, help);
+  for (const version of ['--version', '-v', '-V']) {
+    t.strictSame(readOptions([version]), { version: true }, version);
+    t.strictSame(readOptions([version], { SPRITES_PORT: 'x' }), { version: true }, version);
+    t.strictSame(readOptions(['--port', 'x', version]), { version: true }, version);
+  }
+  for (const flag of ['-h', '-v', '-V']) t.match(helpText(), ` ${flag}`);
+});
+
+t.test('what options must hold among each other', async (t) => {
+  const wrong = {
+    'a mailbox too small for one sprite': ['--max-sprite', '4096', '--mailbox-bytes', '4096'],
+    'all mailboxes smaller than one': [
+      '--mailbox-memory',
+      '1K',
+      '--mailbox-bytes',
+      '2K',
+      '--max-sprite',
+      '1000'
+    ],
+    'a body that must come before its head': ['--head-time', '20', '--body-time', '10']
+  };
+  for (const [name, args] of Object.entries(wrong)) {
+    refused(t, args, {}, /--/, name);
+  }
+});
+
+t.test('the help is for a terminal', async (t) => {
+  const lines = helpText().split('\n');
+  t.match(lines[0], /^Usage: sprites/);
+  t.equal(lines.at(-1), '');
+  t.ok(lines.every((line) => line === line.trimEnd()));
+});

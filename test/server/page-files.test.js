@@ -1,0 +1,116 @@
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import t from 'tap';
+import {
+  contentSecurityPolicy,
+  isPagePath,
+  pageFiles,
+  servePage
+} from '../../lib/server/page-files.js';
+
+t.test('the page and everything it imports is there, with its type', async (t) => {
+  const files = pageFiles();
+  t.match(files.get('/').type, 'text/html');
+  t.equal(files.get('/style.css').type, 'text/css; charset=utf-8');
+  t.equal(files.get('/client/sprite.schema.json').type, 'application/schema+json');
+  for (const [path, { type, body, headers }] of files) {
+    t.equal(headers['Content-Length'], body.length);
+    t.equal(headers['Cache-Control'], 'no-store');
+    t.equal(headers['X-Content-Type-Options'], 'nosniff');
+    t.match(headers.ETag, /^"[\w-]{22}"$/);
+    if (type.startsWith('text/javascript')) {
+      for (const [, name] of body.toString().matchAll(/from '(\.[^']+)'/g)) {
+        const { pathname } = new URL(name, `http://page${path}`);
+        t.ok(files.has(pathname), `${path} imports ${name}`);
+      }
+    }
+  }
+  for (const [, path] of files
+    .get('/')
+    .body.toString()
+    .matchAll(/(?:src|href)="([^":]+)"/g)) {
+    t.ok(files.has(`/${path}`), `the page names ${path}`);
+  }
+  t.notMatch(
+    files.get('/').body.toString(),
+    /<script(?![^>]* src=)|<style| style=| on\w+=/,
+    'nothing inline'
+  );
+});
+
+t.test('the policy lets in nothing but the server itself', async (t) => {
+  const policy = contentSecurityPolicy('torus.example:8080');
+  t.match(policy, "default-src 'none'; script-src 'self'; style-src 'self'");
+  t.match(policy, "connect-src 'self';");
+  t.match(policy, "frame-ancestors 'none'");
+  t.notMatch(policy, /unsafe|\*|http/);
+  t.match(
+    contentSecurityPolicy('torus.example:8080', 9090),
+    "connect-src 'self' http://torus.example:9090;"
+  );
+  t.match(contentSecurityPolicy('[::1]:8080', 9090), "connect-src 'self' http://[::1]:9090;");
+});
+
+t.test('a Host that is none does not get into the policy', async (t) => {
+  for (const host of [
+    '',
+    'a; script-src *',
+    'a b',
+    '*',
+    'evil.example/',
+    'a\r\nX: y',
+    '*.example',
+    'a:b',
+    "'unsafe-inline'",
+    'x'.repeat(300)
+  ]) {
+    t.match(contentSecurityPolicy(host, 9090), "connect-src 'self';");
+  }
+});
+
+t.test('served over HTTP', async (t) => {
+  const server = createServer((request, response) => {
+    const done = servePage(request, response, new URL(request.url, 'http://x').pathname, {
+      transientPort: 9090
+    });
+    if (!done) {
+      response.statusCode = 404;
+      response.end();
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const ask = (path, method = 'GET') =>
+    fetch(`http://127.0.0.1:${server.address().port}${path}`, { method });
+  const page = await ask('/');
+  t.equal(page.status, 200);
+  t.match(await page.text(), '<!doctype html>');
+  t.match(page.headers.get('content-security-policy'), 'http://127.0.0.1:9090');
+  t.equal(page.headers.get('content-encoding'), null);
+  t.equal(page.headers.get('referrer-policy'), 'no-referrer');
+  const head = await ask('/page.js', 'HEAD');
+  t.equal(head.status, 200);
+  t.equal(await head.text(), '');
+  t.equal(
+    Number(head.headers.get('content-length')),
+    (await (await ask('/page.js')).arrayBuffer()).byteLength
+  );
+  for (const path of [
+    '/index.html',
+    '/nothing.js',
+    '/page.js/',
+    '/../server.js',
+    '/%2e%2e/server.js',
+    '/page/page.js',
+    '/constructor'
+  ]) {
+    t.equal((await ask(path)).status, 404, path);
+  }
+  t.equal((await ask('/', 'POST')).status, 404, 'another method is for the routes to refuse');
+  t.equal(isPagePath('/'), true);
+  t.equal(isPagePath('/index.html'), false);
+});

@@ -1,0 +1,711 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { crc32 } from 'node:zlib';
+
+import t from 'tap';
+
+import { readOptions } from '../../lib/server/options.js';
+import { EDGES, Pool } from '../../lib/server/pool.js';
+import { problemOf } from '../support/contract.js';
+import { request } from '../support/http.js';
+import { DOORS, ROOT, startServer } from '../support/server.js';
+
+// Some forty starts of a server, on a machine that may have other things to do.
+t.setTimeout(600_000);
+
+/** Where things are in the file, written down here a second time on purpose. */
+const VERSION = 8;
+const BYTE_ORDER = 12;
+const HEADER = 104;
+const CLIENT = 56;
+
+const ANY_SIZE = 2 ** 40;
+const ROOM = 400;
+
+// ---- In process: the pool -----------------------------------------------------------------------
+
+function newPool(t, options = {}) {
+  const pool = new Pool({
+    ...readOptions([]),
+    capacity: ROOM,
+    lease: 3600,
+    throwRate: 0,
+    ...options
+  });
+  t.teardown(() => pool.close());
+  return pool;
+}
+
+/** What a poll says at once; null when it would be parked. */
+function look(pool, id, ack) {
+  let said = null;
+  const { outcome, cancel } = pool.poll(id, { ack }, (body) => {
+    said = JSON.parse(body);
+  });
+  cancel();
+  return outcome === 'ok' ? said : outcome;
+}
+
+const sprite = (name) => Buffer.from(JSON.stringify({ name, text: 'ä"\\'.repeat(name % 7) }));
+
+/** The same numbers at every run: below `most` each. */
+function randomly(seed) {
+  let state = seed;
+  return (most) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * most);
+  };
+}
+
+/** A pool with a past: holes in the torus, sprites read, unread and half read, throws numbered. */
+function livedIn(t, clients = 200) {
+  const pool = newPool(t);
+  const random = randomly(clients);
+  const all = Array.from({ length: clients }, () => pool.join().id);
+  const acks = new Map(all.map((id) => [id, 0]));
+  const ids = [...all];
+  for (let i = 0; i < clients * 8; i += 1) {
+    const id = ids[random(ids.length)];
+    pool.throw(id, EDGES[random(4)], i % 3 === 0 ? -1 : i, sprite(i));
+    const reader = ids[random(ids.length)];
+    const said = look(pool, reader, acks.get(reader));
+    if (said !== null && i % 2 === 0) acks.set(reader, said.seq);
+    if (i % 20 === 0 && ids.length > clients / 2) {
+      pool.leave(ids.splice(random(ids.length), 1)[0]);
+    }
+    if (i % 50 === 0) {
+      const { id: newcomer } = pool.join();
+      acks.set(newcomer, 0);
+      ids.push(newcomer);
+    }
+  }
+  // The last things before the end are throws, so that some have never been in any answer.
+  for (let i = 0; i < clients; i += 1) {
+    pool.throw(ids[random(ids.length)], EDGES[random(4)], 10000 + 2 * i, sprite(i));
+  }
+  return { pool, ids, acks, gone: all.filter((id) => !ids.includes(id)) };
+}
+
+/** The counts that outlive a process. */
+function lasting(status) {
+  const {
+    clients,
+    rows,
+    columns,
+    thrown,
+    acked,
+    waiting,
+    lost,
+    mailboxBytes,
+    joined,
+    left,
+    expired,
+    flown
+  } = status;
+  return {
+    clients,
+    rows,
+    columns,
+    thrown,
+    acked,
+    waiting,
+    lost,
+    mailboxBytes,
+    joined,
+    left,
+    expired,
+    flown
+  };
+}
+
+function saved(t, pool) {
+  const path = join(t.testdir(), 'state');
+  pool.save(path, ANY_SIZE);
+  return path;
+}
+
+function loaded(t, path, options) {
+  const pool = newPool(t, options);
+  pool.load(path, ANY_SIZE);
+  return pool;
+}
+
+t.test('a loaded pool has every id, place, count and byte of the saved one', async (t) => {
+  const { pool, ids, gone } = livedIn(t);
+  const before = pool.status();
+  const path = saved(t, pool);
+  t.strictSame(pool.status(), before, 'saving changes nothing');
+  const after = loaded(t, path);
+  t.strictSame(lasting(after.status()), lasting(before));
+  t.ok(before.waiting > 100 && before.acked > 100 && before.flown > 10, 'there was something');
+  assert.deepEqual(
+    ids.map((id) => after.place(id)),
+    ids.map((id) => pool.place(id))
+  );
+  t.ok(gone.length > 10 && gone.every((id) => after.place(id) === null), 'who left is not back');
+  after.save(`${path}.again`, ANY_SIZE);
+  t.ok(
+    readFileSync(path).equals(readFileSync(`${path}.again`)),
+    'saved again, it is the same file'
+  );
+});
+
+t.test(
+  'a loaded pool goes on as the saved one does, throw for throw and poll for poll',
+  async (t) => {
+    const { pool, ids, acks } = livedIn(t);
+    const pools = [pool, loaded(t, saved(t, pool))];
+    const same = (what, act) => {
+      const [one, other] = pools.map(act);
+      assert.deepEqual(other, one, what);
+      return one;
+    };
+    const outcomes = new Set();
+    for (const id of ids) {
+      // What no answer has carried can't be acked, however much of it waits.
+      outcomes.add(same('an ack ahead', (of) => look(of, id, acks.get(id) + 200)));
+      for (let ack = acks.get(id) + 12; ack > acks.get(id); ack -= 1) {
+        same('what may be acked', (of) => look(of, id, ack) === 'ack-ahead');
+      }
+      same('what waits, and its numbers', (of) => look(of, id, acks.get(id)));
+    }
+    for (const [i, id] of ids.entries()) {
+      for (const edge of EDGES) same('a throw', (of) => of.throw(id, edge, -1, sprite(i)));
+      for (let n = 9990; n < 10400; n += 1) {
+        outcomes.add(same(`the number ${n}`, (of) => of.throw(id, 'left', n, sprite(n))));
+      }
+    }
+    for (const id of ids) same('who got them, by which edge', (of) => look(of, id, acks.get(id)));
+    for (const outcome of ['ack-ahead', 'duplicate', 'queued', 'stale-number', 'neighbor-busy']) {
+      t.ok(outcomes.has(outcome), `${outcome} was among the outcomes`);
+    }
+    for (const id of ids.filter((_, i) => i % 3 === 0)) same('a leave', (of) => of.leave(id));
+    same('what flew on', (of) => ids.map((id) => [of.place(id), look(of, id, acks.get(id))]));
+    same('every count', (of) => lasting(of.status()));
+  }
+);
+
+t.test('every neighbor is the same in all four directions', async (t) => {
+  const pool = newPool(t);
+  const ids = Array.from({ length: 53 }, () => pool.join().id);
+  for (const id of ids.filter((_, i) => i % 9 === 4)) pool.leave(id);
+  const there = ids.filter((id) => pool.place(id));
+  const path = saved(t, pool);
+  const neighbors = (of) => {
+    const found = {};
+    there.forEach((id, i) => EDGES.forEach((edge) => of.throw(id, edge, -1, sprite(i))));
+    there.forEach((id) =>
+      look(of, id, 0).sprites.forEach(({ from, sprite: { name } }) => {
+        found[`${name} by ${from}`] = id;
+      })
+    );
+    return found;
+  };
+  const before = neighbors(pool);
+  t.equal(Object.keys(before).length, 4 * there.length);
+  t.strictSame(neighbors(loaded(t, path)), before);
+});
+
+t.test('a loaded pool has room again: records that were free are given out', async (t) => {
+  const { pool, ids } = livedIn(t);
+  const after = loaded(t, saved(t, pool));
+  const newcomers = [];
+  for (let it = after.join(); it.outcome === 'ok'; it = after.join()) newcomers.push(it.id);
+  t.equal(newcomers.length, ROOM - ids.length);
+  t.equal(new Set([...newcomers, ...ids]).size, ROOM);
+  t.ok(ids.every((id) => after.place(id)));
+});
+
+t.test('leases start anew, and then they run', async (t) => {
+  const pool = newPool(t, { lease: 1 });
+  const { id } = pool.join();
+  const path = saved(t, pool);
+  pool.close();
+  await sleep(2000);
+  const after = loaded(t, path, { lease: 1 });
+  t.ok(after.place(id), 'it is there, long after its lease would have been up');
+  while (after.place(id)) await sleep(20);
+  t.equal(after.status().expired, 1);
+});
+
+t.test('an empty pool is saved and loaded as well', async (t) => {
+  const path = saved(t, newPool(t));
+  t.equal(readFileSync(path).length, HEADER + 4);
+  const pool = loaded(t, path);
+  t.equal(pool.status().clients, 0);
+  t.equal(pool.join().outcome, 'ok');
+});
+
+t.test('no part of a state that is cut off or damaged is taken', async (t) => {
+  const { pool, ids } = livedIn(t, 20);
+  const path = saved(t, pool);
+  const whole = readFileSync(path);
+  const bad = `${path}.bad`;
+  const refuse = (bytes, why) => {
+    writeFileSync(bad, bytes);
+    const fresh = new Pool({ ...readOptions([]), capacity: ROOM });
+    try {
+      assert.throws(
+        () => fresh.load(bad, ANY_SIZE),
+        (error) => error.code === undefined && /^it (is|has) [ -~]+$/.test(error.message),
+        why
+      );
+    } finally {
+      fresh.close();
+    }
+    assert.ok(readFileSync(bad).equals(bytes), `${why}: the file is as it was`);
+  };
+  for (let length = 0; length < whole.length; length += length < 400 ? 1 : 13) {
+    refuse(whole.subarray(0, length), `cut off after ${length} bytes`);
+  }
+  for (let bit = 0; bit < whole.length * 8; bit += bit < 1000 ? 1 : 41) {
+    const bytes = Buffer.from(whole);
+    bytes[bit >> 3] ^= 1 << (bit & 7);
+    refuse(bytes, `bit ${bit} is flipped`);
+  }
+  refuse(Buffer.concat([whole, Buffer.from([0])]), 'a byte more');
+  t.ok(
+    ids.every((id) => loaded(t, path).place(id)),
+    'the whole one is good'
+  );
+});
+
+/** The same bytes with a checksum that holds. */
+function signed(bytes) {
+  const end = bytes.length - 4;
+  if (end >= 0) bytes.writeUInt32LE(crc32(bytes.subarray(0, end)), end);
+  return bytes;
+}
+
+t.test(
+  'a state that makes no sense is refused though its checksum holds, or it is a state',
+  async (t) => {
+    const { pool } = livedIn(t, 20);
+    const path = saved(t, pool);
+    const whole = readFileSync(path);
+    t.ok(signed(Buffer.from(whole)).equals(whole), 'the checksum is CRC-32 as zlib has it');
+    const random = randomly(7);
+    const odd = [0, 1, 3, 4, 255, ROOM, ROOM + 1, 0x7fffffff, 0x80000000, 0xffffffff];
+    const seen = new Map();
+    for (let i = 0; i < 3000; i += 1) {
+      let bytes = Buffer.from(whole);
+      for (let n = random(3); n >= 0; n -= 1) {
+        const at =
+          16 + 4 * random(random(2) ? (HEADER + CLIENT) / 4 - 4 : ((bytes.length - 24) / 4) | 0);
+        if (random(3)) bytes.writeUInt32LE(odd[random(odd.length)], at);
+        else bytes[at + random(4)] ^= 1 << random(8);
+      }
+      if (random(8) === 0) bytes = bytes.subarray(0, HEADER + random(bytes.length - HEADER));
+      writeFileSync(path, signed(bytes));
+      const fresh = new Pool({ ...readOptions([]), capacity: ROOM, lease: 3600 });
+      try {
+        fresh.load(path, ANY_SIZE);
+        seen.set('taken', (seen.get('taken') ?? 0) + 1);
+        const { thrown, acked, waiting, lost } = fresh.status();
+        assert.equal(
+          BigInt.asUintN(64, BigInt(thrown)) > 2n ** 53n || thrown === acked + waiting + lost,
+          true,
+          'the law'
+        );
+      } catch (error) {
+        assert.match(error.message, /^it(s| has| is| ends| needs) |^a (client|sprite) in it /);
+        seen.set(error.message.replace(/\d+/g, 'N'), (seen.get(error.message) ?? 0) + 1);
+      } finally {
+        fresh.close();
+      }
+    }
+    t.comment([...seen.keys()]);
+    for (const why of [
+      'it ends too early',
+      'a client in it makes no sense',
+      'taken',
+      'a sprite in it makes no sense',
+      'its counts do not add up',
+      'it needs a --capacity above N',
+      'its torus does not hold together'
+    ]) {
+      t.ok(seen.has(why), why);
+    }
+  }
+);
+
+t.test('a state larger than allowed is not written, and what was there stays', async (t) => {
+  const pool = newPool(t);
+  pool.join();
+  const path = join(t.testdir({ state: 'old' }), 'state');
+  t.throws(() => pool.save(path, HEADER + CLIENT + 3), /has 164 bytes, .* allows 163/);
+  t.equal(readFileSync(path, 'utf8'), 'old');
+  t.strictSame(pool.save(path, HEADER + CLIENT + 4), { clients: 1, sprites: 0, bytes: 164 });
+  t.equal(readFileSync(path).length, 164);
+});
+
+// ---- The server, restarted ----------------------------------------------------------------------
+
+const QUICK = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'warn' };
+
+for (const door of DOORS) {
+  t.test(`a restart changes nothing for anybody, by the way in "${door}"`, async (t) => {
+    const directory = t.testdir();
+    const state = join(directory, 'state');
+    const begin = () => startServer(t, { door, options: { ...QUICK, state } });
+    const one = await begin();
+    t.equal((await one.status()).clients, 0, 'without a file it begins anew');
+    t.strictSame(readdirSync(directory), [], 'and writes none while it runs');
+    const ids = [];
+    for (let i = 0; i < 6; i += 1) ids.push(await one.join());
+    for (const [i, id] of ids.entries()) {
+      for (const edge of EDGES) {
+        t.equal(
+          (
+            await one.throw(
+              id,
+              edge,
+              `{"by":${i},"over":"${edge}"}`,
+              `n=${10 + EDGES.indexOf(edge)}`
+            )
+          ).status,
+          202
+        );
+      }
+    }
+    // The first has read and acked two, the second has read without an ack, the others nothing.
+    const {
+      body: { sprites }
+    } = await one.poll(ids[0]);
+    const acked = sprites[1].seq;
+    const first = (await one.poll(ids[0], `ack=${acked}`)).body;
+    const second = (await one.poll(ids[1])).body;
+    const last = await one.status();
+    await one.stop();
+    t.strictSame(readdirSync(directory), ['state']);
+
+    const two = await begin();
+    t.strictSame(readdirSync(directory), ['state.previous'], 'it is taken once');
+    t.strictSame(lasting(await two.status()), lasting(last));
+    t.equal(problemOf(await two.poll(ids[2], 'ack=1')), 'ack-ahead', 'none of its was ever sent');
+    t.strictSame(
+      (await two.poll(ids[0], `ack=${acked}`)).body,
+      first,
+      'the same with the same seq'
+    );
+    t.strictSame((await two.poll(ids[1])).body, second, 'unacked, they come again');
+    for (const id of ids) {
+      const answer = await two.throw(id, 'up', '{"by":"again"}', 'n=12');
+      t.strictSame([answer.status, answer.body.state], [202, 'duplicate']);
+    }
+    for (const id of ids.slice(2)) {
+      const { body } = await two.poll(id);
+      t.strictSame(
+        body.sprites.map(({ seq }) => seq),
+        body.sprites.map((_, i) => i + 1)
+      );
+      for (const {
+        from,
+        sprite: { over }
+      } of body.sprites) {
+        t.equal(EDGES.indexOf(from), EDGES.indexOf(over) ^ 1);
+      }
+    }
+    // Killed, it keeps nothing: and what was kept before does not come back.
+    two.child.kill('SIGKILL');
+    await two.ended();
+    const three = await begin();
+    t.equal((await three.status()).clients, 0);
+    await three.stop();
+    t.strictSame(readdirSync(directory), ['state', 'state.previous']);
+  });
+
+  t.test(`whoever is parked at SIGTERM is told when to come back, by "${door}"`, async (t) => {
+    const drain = 3;
+    const state = join(t.testdir(), 'state');
+    const options = { ...QUICK, drain, state };
+    const one = await startServer(t, { door, options });
+    const ids = [];
+    const parked = [];
+    for (let i = 0; i < 30; i += 1) {
+      ids.push(await one.join());
+      parked.push(await one.park(ids[i]));
+    }
+    const side = await one.wire();
+    side.send(request('GET', '/status'));
+    await one.read(side);
+    one.child.kill('SIGTERM');
+    await Promise.any(parked.map(({ answer }) => answer));
+    // Over connections that are there, throws are still taken, and joins no more; but Node's own
+    // server has closed those that were idle.
+    const late = door === 'native' ? 1 : 0;
+    if (late > 0) {
+      side.send(request('POST', '/join'));
+      t.equal(problemOf(await one.read(side)), 'draining');
+      side.send(request('POST', `/throw/${ids[0]}/left`, { body: '{"last":1}' }));
+      t.equal((await one.read(side)).status, 202);
+    }
+    const answers = await Promise.all(parked.map(({ answer }) => answer));
+    const retries = answers.map(({ body }) => body.retry);
+    t.ok(
+      retries.every((retry) => Number.isInteger(retry) && retry >= 0 && retry <= 2000 * drain + 1),
+      `milliseconds: ${retries}`
+    );
+    t.ok(new Set(retries).size > 20, 'at moments of their own');
+    t.ok(Math.max(...retries) - Math.min(...retries) > 500 * drain, 'spread');
+    t.strictSame(await one.ended(), { code: 0, signal: null });
+
+    const two = await startServer(t, { door, options: { ...options, drain: 0 } });
+    t.equal((await two.status()).clients, ids.length);
+    const again = [];
+    for (const [i, id] of ids.entries()) {
+      const wire = await two.wire();
+      wire.send(request('GET', `/poll/${id}?ack=${answers[i].body.seq}`));
+      again.push(wire);
+    }
+    const { acked, waiting } = await two.until(({ polls }) => polls >= ids.length);
+    t.equal(acked + waiting, late, 'what was thrown at the last moment is acked, or waits');
+    await two.stop();
+    for (const wire of again) await wire.destroy();
+  });
+}
+
+t.test('workers are no hindrance: what came in by them is kept', async (t) => {
+  const state = join(t.testdir(), 'state');
+  const options = { ...QUICK, state, workers: 1, 'transient-port': 0 };
+  const one = await startServer(t, { door: 'native', options });
+  const id = await one.join();
+  t.equal((await one.throw(id, 'left', '{"a":1}', 'n=5')).status, 202);
+  await one.stop();
+  const two = await startServer(t, { door: 'native', options });
+  t.strictSame(
+    (await two.poll(id)).body.sprites.map((it) => it.sprite),
+    [{ a: 1 }]
+  );
+  t.equal((await two.throw(id, 'left', '{"a":1}', 'n=5')).body.state, 'duplicate');
+  await two.stop();
+});
+
+// ---- What goes wrong at the start ---------------------------------------------------------------
+
+/** Runs a server that can't start; `command` may come before it. */
+async function startAndEnd(options, command = []) {
+  const all = { port: 0, host: '127.0.0.1', ...QUICK, ...options };
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      ...command,
+      process.execPath,
+      `${ROOT}bin/sprites`,
+      ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
+    ],
+    { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] }
+  );
+  const patience = setTimeout(() => child.kill('SIGKILL'), 30000);
+  const [says, [code, signal]] = await Promise.all([text(child.stderr), once(child, 'close')]);
+  clearTimeout(patience);
+  return { says, code, signal };
+}
+
+/** Root is held to the permissions of files only without these. */
+const AS_ANYBODY =
+  process.getuid() === 0 ? ['setpriv', '--bounding-set=-dac_override,-dac_read_search'] : [];
+
+t.test("a state that can't be used is refused in one line, and left as it is", async (t) => {
+  const { pool, ids } = livedIn(t, 20);
+  const whole = readFileSync(saved(t, pool));
+  const change = (at, value) => {
+    const bytes = Buffer.from(whole);
+    bytes.writeUInt32LE(value, at);
+    return signed(bytes);
+  };
+  const swapped = Buffer.from(whole.subarray(0, whole.length & ~3)).swap32();
+  whole.copy(swapped, 0, 0, VERSION);
+  const cases = {
+    'an empty file': [Buffer.alloc(0), /is no state of a Sprites server/],
+    'a file of something else': [Buffer.from('{"clients":[]}\n'.repeat(20)), /is no state of/],
+    'a file cut off in its header': [whole.subarray(0, 60), /is cut off/],
+    'a file cut off later': [whole.subarray(0, whole.length - 1), /damaged or cut off/],
+    'a file with a bit flipped': [Buffer.from(whole).fill(whole[500] ^ 4, 500, 501), /is damaged/],
+    'a newer version': [change(VERSION, 2), /version 2, and this program reads up to 1: start the/],
+    'a newer version with a checksum of its own': [
+      Buffer.concat([change(VERSION, 2), Buffer.alloc(4)]),
+      /version 2, and this program reads up to 1/
+    ],
+    'a version before the first': [change(VERSION, 0), /unknown version/],
+    'another byte order': [swapped, /another byte order/],
+    'another byte order, and a checksum': [change(BYTE_ORDER, 0x04030201), /another byte order/],
+    'more clients than there is room for': [whole, / --capacity /, { capacity: 5 }],
+    'a record beyond the room there is': [
+      whole,
+      /needs a --capacity above/,
+      { capacity: ids.length }
+    ],
+    'more bytes than allowed': [
+      whole,
+      /has \d+ bytes, and --state-bytes allows 1024/,
+      { 'state-bytes': 1024 }
+    ],
+    "a file that can't be read": [whole, /EACCES|ermission denied/, {}, 0o000]
+  };
+  for (const [name, [bytes, line, options = {}, mode = 0o600]] of Object.entries(cases)) {
+    const directory = t.testdir({ state: bytes });
+    const state = join(directory, 'state');
+    chmodSync(state, mode);
+    const { says, code } = await startAndEnd({ state, ...options }, mode === 0 ? AS_ANYBODY : []);
+    t.equal(code, 1, name);
+    t.match(
+      says,
+      new RegExp(`^sprites: --state ${state} is not used, and left as it is: .+\n$`),
+      name
+    );
+    t.match(says, line, name);
+    t.strictSame(readdirSync(directory), ['state'], name);
+    chmodSync(state, 0o600);
+    t.ok(readFileSync(state).equals(bytes), `${name} is left as it is`);
+  }
+});
+
+t.test('a directory or a pipe in the place of the state is refused', async (t) => {
+  const directory = t.testdir();
+  mkdirSync(join(directory, 'folder'));
+  execFileSync('mkfifo', [join(directory, 'pipe')]);
+  for (const name of ['folder', 'pipe']) {
+    const { says, code } = await startAndEnd({ state: join(directory, name) });
+    t.equal(code, 1);
+    t.match(says, /^sprites: --state \S+ is not used, and left as it is: it is no regular file\n$/);
+  }
+  t.strictSame(readdirSync(directory), ['folder', 'pipe']);
+});
+
+t.test('a start that fails later leaves the state for the next', async (t) => {
+  const { pool, ids } = livedIn(t, 20);
+  const directory = t.testdir();
+  const state = join(directory, 'state');
+  pool.save(state, ANY_SIZE);
+  const bytes = readFileSync(state);
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  const { says, code } = await startAndEnd({ state, port: other.address().port });
+  other.close();
+  t.equal(code, 1);
+  t.match(
+    says,
+    /^sprites: 127\.0\.0\.1:\d+ is taken by another program: choose another port by --port\n$/
+  );
+  t.strictSame(readdirSync(directory), ['state']);
+  t.ok(readFileSync(state).equals(bytes));
+  const server = await startServer(t, { options: { ...QUICK, state } });
+  t.equal((await server.status()).clients, ids.length);
+  await server.stop();
+});
+
+t.test("a directory that can't be written to is found out at the start", async (t) => {
+  const directory = t.testdir({ locked: {} });
+  const missing = await startAndEnd({ state: join(directory, 'nowhere', 'state') });
+  t.equal(missing.code, 1);
+  t.match(missing.says, /^sprites: --state \S+: its directory can't be written to \(ENOENT\)\n$/);
+  chmodSync(join(directory, 'locked'), 0o500);
+  const locked = await startAndEnd({ state: join(directory, 'locked', 'state') }, AS_ANYBODY);
+  chmodSync(join(directory, 'locked'), 0o700);
+  t.equal(locked.code, 1);
+  t.match(locked.says, /^sprites: --state \S+: its directory can't be written to \(EACCES\)\n$/);
+});
+
+// ---- What goes wrong at the end -----------------------------------------------------------------
+
+/** Stops a server that can't keep its state; gives what it says. */
+async function stopInVain(server) {
+  server.child.kill('SIGTERM');
+  const { code, signal } = await server.ended();
+  return { code, signal, says: String(Buffer.concat(server.errors)) };
+}
+
+const LOST = /^sprites: the state is lost: --state \S+ can't be written \(.+\)\n$/;
+
+t.test('a state that grows too large for --state-bytes is said to be lost', async (t) => {
+  const directory = t.testdir();
+  const options = { ...QUICK, state: join(directory, 'state'), 'state-bytes': 1024 };
+  const server = await startServer(t, { options });
+  const id = await server.join();
+  await server.throw(id, 'left', JSON.stringify({ long: 'x'.repeat(2000) }));
+  const { code, says } = await stopInVain(server);
+  t.equal(code, 1);
+  t.match(says, LOST);
+  t.match(says, /--state-bytes allows 1024/);
+  t.strictSame(readdirSync(directory), []);
+});
+
+/** A small file system, or null where none can be mounted. */
+function smallDisk(t) {
+  const directory = mkdtempSync(join(tmpdir(), 'sprites-disk-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'none', directory], {
+      stdio: 'ignore'
+    });
+    t.teardown(() => {
+      execFileSync('umount', [directory]);
+      rmSync(directory, { recursive: true });
+    });
+    return directory;
+  } catch {
+    rmSync(directory, { recursive: true });
+    return null;
+  }
+}
+
+for (const [name, line, place, fill] of [
+  [
+    'a limit on the size of files',
+    /EFBIG|too large/i,
+    (t) => t.testdir(),
+    (server) => {
+      execFileSync('prlimit', ['--pid', server.pid, '--fsize=4096']);
+    }
+  ],
+  [
+    'a disk that is full',
+    /ENOSPC|no space/i,
+    smallDisk,
+    (server, directory) => {
+      writeFileSync(join(directory, 'filling'), Buffer.alloc(48 * 1024));
+    }
+  ]
+]) {
+  t.test(`${name} while saving is told, and leaves no half of a state`, async (t) => {
+    const directory = place(t);
+    if (directory === null) return t.skip('no file system can be mounted here');
+    const state = join(directory, 'state');
+    const first = newPool(t);
+    first.join();
+    first.save(state, ANY_SIZE);
+    const before = readFileSync(state);
+    const server = await startServer(t, { options: { ...QUICK, state } });
+    const id = await server.join();
+    for (let i = 0; i < 20; i += 1) {
+      const answer = await server.throw(id, 'left', JSON.stringify({ long: 'x'.repeat(2000) }));
+      t.equal(answer.status, 202);
+    }
+    fill(server, directory);
+    const { code, signal, says } = await stopInVain(server);
+    t.strictSame([code, signal], [1, null]);
+    t.match(says, LOST);
+    t.match(says, line);
+    t.notOk(existsSync(state), 'there is no state');
+    t.notOk(existsSync(`${state}.new`), 'nor half of one');
+    t.ok(readFileSync(`${state}.previous`).equals(before), 'the one before is as it was');
+  });
+}

@@ -1,0 +1,354 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { connect as connectPlainly } from 'node:net';
+import { constants, tmpdir } from 'node:os';
+import path from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+import { connect } from 'node:tls';
+
+import t from 'tap';
+
+import { checkAnswer, problemOf } from '../support/contract.js';
+import { request, Wire } from '../support/http.js';
+import { DOORS, ROOT, startServer } from '../support/server.js';
+
+/**
+ * TLS: the same routes, certificates that change under way, and the bounds before a handshake.
+ */
+
+function temporary(t) {
+  const dir = mkdtempSync(path.join(tmpdir(), 'sprites-tls-'));
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
+
+/** Makes `NAME.cert` and `NAME.key`. */
+function certificate(dir, name) {
+  const { status, stderr } = spawnSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'ec',
+      '-pkeyopt',
+      'ec_paramgen_curve:prime256v1',
+      '-nodes',
+      '-days',
+      '2',
+      '-subj',
+      `/CN=${name}`,
+      '-keyout',
+      path.join(dir, `${name}.key`),
+      '-out',
+      path.join(dir, `${name}.cert`)
+    ],
+    { encoding: 'utf8' }
+  );
+  if (status !== 0) throw new Error(stderr);
+}
+
+/** Waits until something holds. */
+async function soon(holds, what) {
+  for (let tries = 0; tries < 4000; tries += 1) {
+    if (await holds()) return;
+    await pause(5);
+  }
+  throw new Error(`never: ${what}`);
+}
+
+/** What a server has logged, by its messages. */
+function logged(server, message) {
+  return Buffer.concat(server.errors)
+    .toString()
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === message);
+}
+
+// ---- SIGUSR2 ------------------------------------------------------------------------------------
+
+const READ_ANEW = 'TLS certificate and key read anew';
+const NOTHING = 'there is no TLS, and nothing to read anew';
+
+for (const door of DOORS) {
+  t.test(`SIGUSR2 without TLS costs nobody anything, "${door}"`, async (t) => {
+    const options = { state: path.join(temporary(t), 'state'), drain: 0 };
+    const first = await startServer(t, { door, options });
+    const id = await first.join();
+    await first.throw(id, 'left', '{"kept":true}');
+    for (let times = 1; times <= 2; times += 1) {
+      first.child.kill('SIGUSR2');
+      await soon(() => logged(first, NOTHING).length === times, 'it says so');
+    }
+    await first.stop();
+    const second = await startServer(t, { door, options });
+    t.strictSame(
+      (await second.poll(id)).body.sprites.map(({ sprite }) => sprite),
+      [{ kept: true }],
+      'the state is there'
+    );
+    await second.leave(id);
+    await second.stop();
+  });
+}
+
+/** Whether a process has a listener for a signal. */
+function listensFor(pid, number) {
+  const [, mask] = /^SigCgt:\s*([0-9a-f]+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  return ((BigInt(`0x${mask}`) >> BigInt(number - 1)) & 1n) === 1n;
+}
+
+t.test('SIGUSR2 while it starts is no end either', async (t) => {
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      process.execPath,
+      `${ROOT}bin/sprites`,
+      '--port',
+      '0',
+      '--host',
+      '127.0.0.1',
+      '--drain',
+      '0',
+      '--workers',
+      '2',
+      '--transient-port',
+      '0'
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] }
+  );
+  t.teardown(() => child.kill('SIGKILL'));
+  const said = Promise.all([text(child.stdout), text(child.stderr)]);
+  const ended = once(child, 'exit');
+  await soon(() => listensFor(child.pid, constants.signals.SIGUSR2), 'it listens for the signal');
+  child.kill('SIGUSR2');
+  child.kill('SIGTERM');
+  t.strictSame(await ended, [0, null]);
+  const [out, log] = await said;
+  t.match(out, /listens on/);
+  t.match(log, NOTHING);
+});
+
+// ---- The port -----------------------------------------------------------------------------------
+
+/** Starts a server with the certificate "old"; `server.tls` is its TLS port. */
+async function startTls(t, { door, options = {} } = {}) {
+  const dir = temporary(t);
+  certificate(dir, 'old');
+  const [cert, key] = ['now.cert', 'now.key'].map((name) => path.join(dir, name));
+  copyFileSync(path.join(dir, 'old.cert'), cert);
+  copyFileSync(path.join(dir, 'old.key'), key);
+  const server = await startServer(t, {
+    door,
+    options: { 'tls-cert': cert, 'tls-key': key, 'tls-port': 0, drain: 0, ...options }
+  });
+  const tells = () => server.lines.find((line) => line.startsWith('TLS is served on'));
+  await soon(tells, 'it tells the port');
+  return Object.assign(server, { dir, cert, key, tls: Number(/:(\d+)\/$/.exec(tells())[1]) });
+}
+
+/** A connection by TLS: a wire, and whose certificate it was shown. */
+async function secure(port, localAddress = '127.0.0.1') {
+  const socket = connect({
+    port,
+    host: '127.0.0.1',
+    localAddress,
+    rejectUnauthorized: false,
+    allowHalfOpen: true
+  });
+  await once(socket, 'secureConnect');
+  return Object.assign(new Wire(socket), { shown: socket.getPeerCertificate().subject.CN });
+}
+
+/** A connection that does not even begin with a handshake. */
+function silent(port, localAddress) {
+  const socket = connectPlainly({ port, host: '127.0.0.1', localAddress });
+  return new Promise((resolve) => {
+    socket.once('connect', () => resolve(new Wire(socket)));
+  });
+}
+
+/** One request over a wire. */
+async function ask(wire, method, target, more) {
+  wire.send(request(method, target, more));
+  return checkAnswer(await wire.read({ head: method === 'HEAD' }));
+}
+
+for (const door of DOORS) {
+  t.test(`the same routes answer over TLS, "${door}"`, async (t) => {
+    const server = await startTls(t, { door });
+    const wire = await secure(server.tls);
+    const { id } = (await ask(wire, 'POST', '/join')).body;
+    t.match(id, /^[0-9a-f-]{36}$/);
+    const plain = await server.wire();
+    for (const [method, target, body, status] of [
+      ['GET', `/place/${id}`, undefined, 200],
+      ['GET', '/', undefined, 200],
+      ['GET', '/nothing', undefined, 404],
+      ['POST', `/throw/${id}/left?n=1`, '[]', 400],
+      ['POST', `/throw/${id}/north`, '{}', 400],
+      ['GET', `/poll/${id}?ack=9`, undefined, 400],
+      ['OPTIONS', '/join', undefined, 204],
+      ['DELETE', '/join', undefined, 405]
+    ]) {
+      const there = await ask(plain, method, target, { body });
+      const here = await ask(wire, method, target, { body });
+      t.equal(here.status, status, `${method} ${target}`);
+      t.strictSame([here.status, here.bytes], [there.status, there.bytes]);
+    }
+    const { answer } = await server.park(id);
+    t.equal(
+      (await ask(wire, 'POST', `/throw/${id}/up`, { body: '{"x":1}' })).body.state,
+      'delivered',
+      'a throw by TLS reaches a poll without'
+    );
+    t.equal((await answer).body.sprites[0].from, 'down');
+    const parked = await server.park(id, 'ack=1', wire);
+    t.equal((await server.throw(id, 'left')).body.state, 'delivered', 'and the other way around');
+    t.equal((await parked.answer).body.seq, 2);
+    t.equal((await ask(wire, 'GET', '/status')).body.tlsConnections, 1, 'it is counted');
+    t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204);
+    await Promise.all([wire.destroy(), plain.destroy()]);
+    await server.until(({ tlsConnections }) => tlsConnections === 0);
+    await server.leaveNothing();
+    await server.stop();
+  });
+}
+
+// ---- Certificates -------------------------------------------------------------------------------
+
+/** Puts a certificate and a key where the server reads them. */
+function install(server, name, key = name) {
+  copyFileSync(path.join(server.dir, `${name}.cert`), server.cert);
+  copyFileSync(path.join(server.dir, `${key}.key`), server.key);
+}
+
+/** Whose certificate newcomers are shown. */
+async function shown(server) {
+  const wire = await secure(server.tls);
+  await wire.destroy();
+  return wire.shown;
+}
+
+t.test('a new certificate is for new handshakes, and drops nobody', async (t) => {
+  const server = await startTls(t);
+  certificate(server.dir, 'new');
+  const id = await server.join();
+  const wire = await secure(server.tls);
+  t.equal(wire.shown, 'old');
+  const { answer } = await server.park(id, '', wire);
+  for (const [times, name] of [
+    [1, 'new'],
+    [2, 'old']
+  ]) {
+    install(server, name);
+    server.child.kill('SIGUSR2');
+    await soon(() => logged(server, READ_ANEW).length === times, 'it is read');
+    t.equal(await shown(server), name);
+    t.equal((await server.status()).parked, 1, 'who is parked stays');
+  }
+  await server.throw(id, 'left', '{"still":"here"}');
+  t.strictSame(
+    (await answer).body.sprites.map(({ sprite }) => sprite),
+    [{ still: 'here' }]
+  );
+  t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204, 'and goes on being served');
+  await wire.destroy();
+  await server.leaveNothing();
+  await server.stop();
+});
+
+t.test('a pair that does not fit, or is not there, leaves the old one', async (t) => {
+  const server = await startTls(t);
+  certificate(server.dir, 'new');
+  const kept = 'TLS certificate and key not changed';
+  install(server, 'new', 'old');
+  server.child.kill('SIGUSR2');
+  await soon(() => logged(server, kept).length === 1, 'it says so');
+  t.equal(await shown(server), 'old');
+  rmSync(server.key);
+  server.child.kill('SIGUSR2');
+  await soon(() => logged(server, kept).length === 2, 'it says so');
+  t.ok(logged(server, kept).every(({ level, err }) => level === 50 && err.message.length > 0));
+  t.equal(await shown(server), 'old');
+  install(server, 'new');
+  server.child.kill('SIGUSR2');
+  await soon(() => logged(server, READ_ANEW).length === 1, 'it is read');
+  t.equal(await shown(server), 'new', 'and the next that fits is taken');
+  await server.stop();
+});
+
+t.test('SIGTERM answers a poll parked over TLS', async (t) => {
+  const server = await startTls(t);
+  const wire = await secure(server.tls);
+  const { answer } = await server.park(await server.join(), '', wire);
+  await server.stop();
+  const { status, body } = await answer;
+  t.strictSame([status, body.sprites], [200, []]);
+  t.type(body.retry, 'number');
+  await wire.destroy();
+});
+
+// ---- Bounds -------------------------------------------------------------------------------------
+
+t.test('who connects and begins no handshake is bounded, and does not stay', async (t) => {
+  const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 2 } });
+  const wires = await Promise.all(
+    Array.from({ length: 200 }, () => silent(server.tls, '127.0.0.9'))
+  );
+  // Were the machine so slow that the first have left before the last come, some more are taken.
+  await server.until(
+    ({ connectionsRefused, tlsConnections }) => connectionsRefused > 100 && tlsConnections <= 5
+  );
+  t.equal((await secure(server.tls)).shown, 'old', 'another address is still welcome');
+  await Promise.all(wires.map((wire) => wire.closed()));
+  const counted = await secure(server.tls, '127.0.0.9');
+  t.equal((await ask(counted, 'GET', '/place/nobody')).status, 404, 'and so is this one again');
+  await server.stop();
+  await counted.destroy();
+});
+
+t.test('what is no handshake is closed', async (t) => {
+  const server = await startTls(t);
+  const wire = await silent(server.tls, '127.0.0.1');
+  wire.send(request('POST', '/join'));
+  await wire.closed();
+  await server.until(({ tlsConnections }) => tlsConnections === 0);
+  await server.stop();
+});
+
+for (const door of DOORS) {
+  t.test(`connections by TLS are connections as all others, "${door}"`, async (t) => {
+    const server = await startTls(t, { door, options: { connections: 4 } });
+    const wires = [];
+    for (let i = 0; i < 4; i += 1) wires.push(await secure(server.tls));
+    await t.rejects(secure(server.tls), 'one more is closed');
+    const late = await server.wire();
+    late.send(request('POST', '/join'));
+    t.equal(problemOf(await server.read(late)), 'too-many-connections');
+    for (const wire of wires) {
+      t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404, 'those that are there stay');
+    }
+    await Promise.all([...wires, late].map((wire) => wire.destroy()));
+    await server.noConnectionBut(0);
+    t.equal((await server.status()).joined, 0);
+    await server.stop();
+  });
+}
+
+t.test('--handed-over is for TLS and what the front door hands over together', async (t) => {
+  const server = await startTls(t, { door: 'native', options: { 'handed-over': 2 } });
+  const wires = [await secure(server.tls), await server.wire()];
+  for (const wire of wires) t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404);
+  await t.rejects(secure(server.tls), 'one more by TLS is closed');
+  const late = await server.wire();
+  t.equal(problemOf(await ask(late, 'GET', '/place/nobody')), 'too-many-connections');
+  await Promise.all([...wires, late].map((wire) => wire.destroy()));
+  await server.stop();
+});

@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { request, Wire } from '../support/http.js';
+import { startServer } from '../support/server.js';
+
+/** How long a worker may take to end: the bounds on those that wait, and on those that hang. */
+
+const NOBODY = '11111111-2222-8333-8444-000000000000';
+
+/** Whether a process is there; one that nobody has buried is not. */
+function lives(pid) {
+  try {
+    return !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+  } catch {
+    return false;
+  }
+}
+
+t.test(
+  'a stopping worker waits a little for what is arriving, and one that hangs is killed',
+  async (t) => {
+    const server = await startServer(t, {
+      door: 'native',
+      options: { workers: 2, 'transient-port': 0, drain: 0, 'log-level': 'error' }
+    });
+    const { id, transient } = (await server.ask('POST', '/join')).body;
+    await server.leave(id);
+    const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
+    const [hanging, waiting] = children.trim().split(' ').map(Number);
+    // Enough that each worker has some; the answer says that it has.
+    const halves = [];
+    for (let i = 0; i < 24; i += 1) {
+      const wire = await Wire.open(transient);
+      t.teardown(() => wire.destroy());
+      wire.send(request('POST', `/leave/${NOBODY}`));
+      await wire.read();
+      wire.send(`POST /leave/${NOBODY} HTTP/1.1\r\nHost: x\r\n`);
+      halves.push(wire);
+    }
+    process.kill(hanging, 'SIGSTOP');
+    t.teardown(() => {
+      if (lives(hanging)) process.kill(hanging, 'SIGKILL');
+    });
+    server.child.kill('SIGTERM');
+    while (lives(waiting)) await pause(5);
+    t.ok(lives(hanging), 'the one that has requests under way is gone before the other is killed');
+    t.same(await server.ended(), { code: 0, signal: null }, 'neither holds the server up');
+    t.notOk(lives(hanging));
+    for (const wire of halves) await wire.closed();
+  }
+);

@@ -1,0 +1,708 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setImmediate as turn } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { Account } from '../../lib/swarm/account.js';
+import { FrameReader } from '../../lib/swarm/frames.js';
+import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
+import { plan } from '../../lib/swarm/needs.js';
+import { help, parse, table } from '../../lib/swarm/options.js';
+import { reportOf } from '../../lib/swarm/report.js';
+import { resultOf } from '../../lib/swarm/result.js';
+import { Interruptions, Tally } from '../../lib/swarm/tally.js';
+import { ROOT, startServer } from '../support/server.js';
+import { startProxy } from '../support/tampering-proxy.js';
+
+// Most of the time they wait.
+t.jobs = 4;
+
+const PAGE_BITS = 65536;
+
+function start(t, args, { files } = {}) {
+  const limit = files ? `ulimit -n ${files} && ` : '';
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      'sh',
+      '-c',
+      `${limit}exec "$0" "$@"`,
+      process.execPath,
+      join(ROOT, 'bin/sprites-swarm'),
+      ...args.map(String)
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] }
+  );
+  const out = text(child.stdout);
+  const err = text(child.stderr);
+  const ended = once(child, 'close');
+  t.teardown(() => child.kill('SIGKILL'));
+  child.result = async () => {
+    const [code, signal] = await ended;
+    return { code, signal, out: await out, err: await err };
+  };
+  return child;
+}
+
+async function swarm(t, port, args, how) {
+  const { code, out, err } = await start(t, [...args, '--port', port, '--json'], how).result();
+  return { code, err, result: out ? JSON.parse(out) : null };
+}
+
+/** Every figure in it agrees with every other, and with the server's. */
+function checkAccount(t, { account, server, latency }) {
+  t.equal(account.accepted, account.delivered + account.queued + account.duplicates);
+  t.equal(account.sent, account.accepted + account.refused + account.unanswered);
+  t.equal(account.received, account.accepted - account.missing + account.unconfirmed);
+  t.equal(latency.arrival.count + latency.probe.count, account.received, 'each was timed once');
+  t.ok(server.law.holds);
+}
+
+t.test('a percentile is the value that so many are not above', async (t) => {
+  const histogram = new Histogram();
+  for (let i = 1; i <= 1000; i++) histogram.add([[bucketOf(i), 1]]);
+  t.same(histogram.percentiles([0, 50, 90, 99, 99.9, 100]), [1, 500, 900, 990, 999, 1000]);
+  t.equal(histogram.count, 1000);
+});
+
+t.test('buckets are a thousandth of their value wide, and follow one another', async (t) => {
+  for (let bucket = 0; bucket < 34000; bucket++) {
+    const high = highestOf(bucket);
+    if (bucketOf(high) !== bucket || bucketOf(high + 1) !== bucket + 1) t.fail(`bucket ${bucket}`);
+    if (bucket > 0 && (high - highestOf(bucket - 1)) / high > 1 / 1024 && bucket > 2048) {
+      t.fail(`bucket ${bucket} is too wide`);
+    }
+  }
+  t.equal(highestOf(34000) > 3600e9, true, 'an hour fits');
+});
+
+t.test("engines' histograms add up", async (t) => {
+  const one = [
+    [10, 90],
+    [bucketOf(5e6), 5]
+  ];
+  const two = [
+    [10, 3],
+    [bucketOf(9e6), 2]
+  ];
+  const merged = new Histogram().add(one).add(two);
+  t.same(merged.buckets(), [
+    [10, 93],
+    [bucketOf(5e6), 5],
+    [bucketOf(9e6), 2]
+  ]);
+  t.match(merged.summary(), { count: 100, p50: 0.00001, p90: 0.00001 });
+  t.ok(Math.abs(merged.summary().p99 - 9) < 0.01);
+});
+
+function page(...bits) {
+  const bytes = Buffer.alloc(PAGE_BITS / 8);
+  for (const bit of bits) bytes[bit >> 3] |= 1 << (bit & 7);
+  return bytes;
+}
+
+t.test('the account finds what nobody received, and what two did', async (t) => {
+  const account = new Account();
+  account.add({ set: 'accepted', of: 0, page: 0 }, page(0, 1, 2, 40000));
+  account.add({ set: 'accepted', of: 1, page: 0 }, page(7));
+  account.add({ set: 'received', of: 0, page: 0 }, page(0, 2));
+  account.add({ set: 'received', of: 0, page: 0 }, page(1, 2));
+  account.add({ set: 'received', of: 1, page: 0 }, page(7, 9));
+  t.same(account.settle(), { missing: 1, unconfirmed: 1, examples: ['0/40000'] });
+  t.equal(account.doubles, 1, 'number 2 came to two engines');
+});
+
+t.test('a page without bytes is full', async (t) => {
+  const account = new Account();
+  account.add({ set: 'accepted', of: 0, page: 3 }, Buffer.alloc(0));
+  t.same(account.settle().missing, PAGE_BITS);
+  t.equal(account.settle().examples[0], `0/${3 * PAGE_BITS}`);
+  account.add({ set: 'received', of: 0, page: 3 }, Buffer.alloc(0));
+  t.same(account.settle(), { missing: 0, unconfirmed: 0, examples: [] });
+});
+
+t.test('frames come out whole, however the pipe cuts them', async (t) => {
+  const wire = Buffer.from(
+    '{"type":"tick","bytes":0}\n{"type":"page","bytes":3}\na\nb' + '{"type":"z","bytes":0}\n'
+  );
+  for (let size = 1; size <= wire.length; size++) {
+    const seen = [];
+    const reader = new FrameReader(({ type }, bytes) => seen.push([type, bytes.toString()]));
+    for (let at = 0; at < wire.length; at += size) reader.push(wire.subarray(at, at + size));
+    t.same(
+      seen,
+      [
+        ['tick', ''],
+        ['page', 'a\nb'],
+        ['z', '']
+      ],
+      `by ${size} bytes`
+    );
+  }
+});
+
+t.test('what a host must have is worked out before anything is opened', async (t) => {
+  const host = { files: 20000, systemFiles: 1e7, ports: 28232, memory: 64e9 };
+  const wish = { clients: 50000, lanes: 64, ramp: 5000, address: '127.0.0.1' };
+  const { engines, sources } = plan(wish, host);
+  t.equal(engines.length, 3);
+  t.equal(
+    engines.reduce((sum, { clients }) => sum + clients, 0),
+    50000
+  );
+  t.same(
+    engines.map(({ firstClient }) => firstClient),
+    [0, 16667, 33334]
+  );
+  t.ok((sources * host.ports) / 2 >= 50064);
+  const million = plan({ ...wish, clients: 1e6 }, { ...host, files: 3e6 });
+  t.equal(million.engines.length, 1);
+  t.ok(million.sources >= 1e6 / 8000);
+  t.throws(() => plan({ ...wish, processes: 1 }, host), {
+    message: /needs 50080 open files and may have 20000.*ulimit -n 50080.*--processes 3/
+  });
+  t.throws(() => plan({ ...wish, address: '192.0.2.1' }, host), {
+    message: /ports: 50064 .*28232 ports.*sysctl -w net.ipv4.ip_local_port_range="1024 65535"/
+  });
+  t.throws(() => plan({ ...wish, clients: 1e5, address: '192.0.2.1' }, host), {
+    message: /over 2 hosts/
+  });
+  t.throws(() => plan(wish, { ...host, memory: 1e8 }), {
+    message: /memory: 50064 connections take/
+  });
+  t.throws(() => plan(wish, { ...host, systemFiles: 1000 }), { message: /sysctl -w fs.file-max=/ });
+  t.throws(() => plan({ ...wish, clients: 2e6 }, { ...host, files: 1024 }), {
+    message: /files: each of 64 engines/
+  });
+});
+
+t.test('the help has every option, and wrong ones are told apart', async (t) => {
+  for (const { name } of table) t.match(help(), `--${name}`);
+  t.match(parse(['throw', '100', '--rate', '50']), { throwing: 'rate', rate: 50, time: 10 });
+  t.match(parse(['throw', '10']), { throwing: 'closed', throwers: 10 });
+  t.match(parse(['latency']), { clients: 1, rate: 1000 });
+  t.throws(() => parse(['thro', '1']), /no command "thro": park, throw, latency, storm/);
+  t.throws(() => parse(['park']), /N must be a whole number/);
+  t.throws(() => parse(['park', '5', '--port', '99999']), /--port 99999: must be a whole number/);
+  t.throws(() => parse(['park', '5', '--rate', '1']), /park throws nothing/);
+  t.throws(() => parse(['throw', '5', '--throwers', '6']), /at most all of them/);
+  t.throws(() => parse(['park', '5', '--nonsense']), /nonsense/);
+});
+
+t.test('an interruption lasts until all but one in a hundred are back', async (t) => {
+  const seen = new Interruptions(1000);
+  const looks = [
+    [1, 1000],
+    [2, 995],
+    [3, 400],
+    [4, 0],
+    [5, 900],
+    [6.5, 990],
+    [7, 985]
+  ];
+  for (const [at, parked] of looks) seen.see(at, parked);
+  t.same(seen.list, [
+    { at: 3, lowest: 0, seconds: 3.5 },
+    { at: 7, lowest: 985, seconds: null }
+  ]);
+});
+
+t.test('park opens its clients, holds them and leaves', async (t) => {
+  const server = await startServer(t);
+  const child = start(t, [
+    'park',
+    300,
+    '--port',
+    server.port,
+    '--time',
+    2,
+    '--json',
+    '--processes',
+    2
+  ]);
+  const { code, out } = await child.result();
+  const result = JSON.parse(out);
+  t.equal(code, 0);
+  t.match(result, {
+    opened: { clients: 300, wanted: 300 },
+    parkedByServer: 300,
+    faults: [],
+    interruptions: [],
+    engines: { processes: 2 },
+    connections: { joined: 300, left: 300, closed: 0 }
+  });
+  t.match(await server.status(), { clients: 0, parked: 0, joined: 300, left: 300 });
+});
+
+t.test('with --stay the clients just go', async (t) => {
+  const server = await startServer(t);
+  const { code } = await swarm(t, server.port, ['park', 20, '--time', 0.2, '--stay']);
+  t.equal(code, 0);
+  t.match(await server.status(), { clients: 20, left: 0 });
+});
+
+t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) => {
+  const server = await startServer(t);
+  const { code, result } = await swarm(t, server.port, [
+    'throw',
+    200,
+    '--rate',
+    400,
+    '--time',
+    2,
+    '--size',
+    500
+  ]);
+  t.equal(code, 0, result.faults.join());
+  const due = result.account.sent + result.throwing.behind;
+  t.ok(due >= 790 && due <= 801, `${due} of 800`);
+  t.match(result.account, { complete: true, missing: 0, repeated: 0, refused: 0, mangled: 0 });
+  t.equal(result.server.after.thrown, result.account.accepted);
+  t.equal(result.server.after.acked, result.account.accepted);
+  checkAccount(t, result);
+});
+
+t.test('throw in a closed loop, over two engines', async (t) => {
+  const server = await startServer(t, { options: { 'throw-rate': 0 } });
+  const { code, result } = await swarm(t, server.port, [
+    'throw',
+    100,
+    '--throwers',
+    6,
+    '--time',
+    1,
+    '--processes',
+    2
+  ]);
+  t.equal(code, 0, result.faults.join());
+  t.ok(result.account.received > 100);
+  t.equal(result.account.missing, 0);
+  checkAccount(t, result);
+});
+
+t.test("throwers keep to the server's Retry-After", async (t) => {
+  const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 10 } });
+  const { code, result } = await swarm(t, server.port, ['throw', 20, '--throwers', 2, '--time', 2]);
+  t.equal(code, 0, result.faults.join());
+  const refused = result.account.refusals['too-many-throws'];
+  t.ok(refused >= 2 && refused <= 8, `${refused} refusals`);
+  checkAccount(t, result);
+});
+
+t.test('one client alone catches what it throws', async (t) => {
+  const server = await startServer(t);
+  const { code, result } = await swarm(t, server.port, ['throw', 1, '--rate', 10, '--time', 1]);
+  t.equal(code, 0, result.faults.join());
+  t.ok(result.account.received >= 9);
+});
+
+t.test('the probe has percentiles of its own', async (t) => {
+  const server = await startServer(t);
+  const { code, result } = await swarm(t, server.port, [
+    'latency',
+    50,
+    '--rate',
+    100,
+    '--time',
+    2,
+    '--probe-rate',
+    20
+  ]);
+  t.equal(code, 0, result.faults.join());
+  t.ok(result.latency.probe.count >= 30 && result.latency.probe.count <= 42);
+  t.equal(result.opened.wanted, 66);
+  checkAccount(t, result);
+});
+
+t.test('a storm ends when the server counts everyone parked again', async (t) => {
+  const server = await startServer(t);
+  const { code, result } = await swarm(t, server.port, ['storm', 500]);
+  t.equal(code, 0, result.faults.join());
+  const { countedBy, seconds } = result.storm;
+  t.equal(countedBy, 'server');
+  t.ok(seconds[50] <= seconds[90] && seconds[90] <= seconds[99] && seconds[99] <= seconds[100]);
+  t.match(await server.status(), { joined: 500 }, 'they came back to their old places');
+});
+
+t.test('every connection cut: the clients come back, and nothing is lost or doubled', async (t) => {
+  const server = await startServer(t);
+  let answers = 0;
+  const proxy = await startProxy(t, server.port, () => {
+    if (++answers % 150 === 0) proxy.cut();
+  });
+  const { code, result } = await swarm(t, proxy.port, ['throw', 60, '--rate', 200, '--time', 3]);
+  t.equal(code, 0, result.faults.join());
+  t.ok(result.connections.closed >= 60);
+  t.ok(result.connections.resends > 0 || result.account.resent > 0);
+  t.match(result.account, { missing: 0, repeated: 0 });
+  t.equal(result.connections.rejoined, 0);
+});
+
+t.test('a sprite that is swallowed on its way is missing, and an error', async (t) => {
+  const server = await startServer(t);
+  let swallowed;
+  const proxy = await startProxy(t, server.port, (answer) => {
+    swallowed ??= answer.sprites[0]?.sprite.id;
+    answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed);
+  });
+  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 4];
+  const { code, result } = await swarm(t, proxy.port, args);
+  t.equal(code, 1);
+  t.equal(result.account.missing, 1);
+  const [, engine, , number] = swallowed.split('-');
+  t.same(result.account.missingExamples, [`${engine}/${number}`]);
+  t.match(result.faults, [/^1 sprites are missing/]);
+});
+
+t.test('a client that pauses while all drains is no stranger to blame for it', async (t) => {
+  const server = await startServer(t);
+  let swallowed;
+  let paused;
+  const proxy = await startProxy(t, server.port, (answer, path) => {
+    if (answer.sprites.length === 0) return;
+    const client = path.slice(0, 42);
+    swallowed ??= { client, id: answer.sprites[0].sprite.id };
+    if (client !== swallowed.client) paused ??= client;
+    if (client === paused) {
+      // It takes nothing and comes back long after the end.
+      answer.sprites = [];
+      answer.retry = 600_000;
+    }
+    answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed.id);
+  });
+  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 1, '--stay'];
+  const { code, result } = await swarm(t, proxy.port, args);
+  t.equal(result.connections.retries, 1);
+  t.equal(result.server.after.clients, 30, 'it has its place all the while');
+  t.equal(result.account.landedElsewhere, 0);
+  const [, engine, , number] = swallowed.id.split('-');
+  t.ok(result.account.missingExamples.includes(`${engine}/${number}`));
+  t.match(result.faults, [/sprites are missing/]);
+  t.equal(code, 1);
+});
+
+/** The result of a run of 100 clients that missed 7 sprites, as `facts` has them. */
+function missingSeven(facts) {
+  const status = { clients: 100, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
+  return resultOf({
+    options: { command: 'throw', clients: 100, throwing: 'closed', throwers: 1, seed: 1 },
+    facts: {
+      phases: {},
+      plan: { engines: [1], sources: 0 },
+      opened: { clients: 100, wanted: 100 },
+      serverParked: 100,
+      before: { ...status, clients: 0, thrown: 0, acked: 0 },
+      drained: status,
+      after: status,
+      ours: 100,
+      throwing: {},
+      ...facts
+    },
+    tally: new Tally(10),
+    account: { missing: 7, unconfirmed: 0, examples: ['0/1'] },
+    engineDoubles: 0,
+    interruptions: [],
+    deaths: [],
+    interrupted: false,
+    accounted: true
+  });
+}
+
+t.test('what is missing is excused by strangers alone, and only by a law that holds', async (t) => {
+  const status = { clients: 101, thrown: 1000, acked: 1000, waiting: 0, lost: 0 };
+  const missing = { missing: 7, landedElsewhere: 0 };
+  const excused = { missing: 0, landedElsewhere: 7 };
+  t.match(missingSeven({}), { account: missing, faults: [/^7 sprites are missing/] });
+  t.match(missingSeven({ ours: 101 }).account, missing, 'one of them left meanwhile');
+  t.match(missingSeven({ drained: status }), { account: excused, faults: { length: 0 } });
+  t.match(missingSeven({ drained: { ...status, acked: 995, lost: 5 } }), {
+    account: { missing: 5, landedElsewhere: 2 },
+    faults: [/^5 sprites are missing/]
+  });
+  t.match(missingSeven({ drained: { ...status, acked: 900 } }).account, missing);
+  t.match(missingSeven({ drained: null }).account, missing);
+});
+
+t.test('a sprite that comes twice is an error, not so an answer that comes again', async (t) => {
+  const server = await startServer(t);
+  let first;
+  let repeats = 0;
+  const proxy = await startProxy(t, server.port, (answer, path) => {
+    const client = path.slice(0, 42);
+    const [entry] = answer.sprites;
+    if (!entry) return;
+    if (first && client !== first.client && repeats === 0) {
+      repeats++;
+      entry.sprite = first.sprite;
+    }
+    first ??= { client, sprite: entry.sprite };
+    answer.sprites.push(entry);
+  });
+  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 4];
+  const { code, result } = await swarm(t, proxy.port, args);
+  t.equal(code, 1);
+  t.equal(repeats, 1);
+  t.equal(result.account.repeated, 1);
+  t.equal(result.account.missing, 1, 'the one whose place it took');
+  t.ok(result.account.resent > 10);
+});
+
+t.test('a sprite that comes in changed is an error', async (t) => {
+  const server = await startServer(t);
+  let changes = 0;
+  const proxy = await startProxy(t, server.port, ({ sprites: [entry] }) => {
+    if (!entry || changes > 1) return;
+    if (changes++ === 0) entry.sprite.pad = '';
+    else entry.from = entry.from === 'left' ? 'up' : 'left';
+  });
+  const { code, result } = await swarm(t, proxy.port, ['throw', 30, '--rate', 100, '--time', 1]);
+  t.equal(code, 1);
+  t.ok(result.account.mangled === 2, `${result.account.mangled} of ${changes}`);
+});
+
+t.test("sprites that land at others' clients are not missing", async (t) => {
+  const server = await startServer(t);
+  const stayed = await swarm(t, server.port, ['park', 40, '--time', 0.2, '--stay']);
+  t.equal(stayed.code, 0);
+  const { code, result } = await swarm(t, server.port, [
+    'throw',
+    40,
+    '--rate',
+    100,
+    '--time',
+    1,
+    '--drain',
+    0.5
+  ]);
+  t.equal(code, 0, result.faults.join());
+  t.ok(result.account.landedElsewhere > 0);
+  t.equal(result.account.missing, 0);
+});
+
+t.test('a signal stops it with the account so far', async (t) => {
+  const server = await startServer(t);
+  const child = start(t, [
+    'throw',
+    50,
+    '--rate',
+    100,
+    '--time',
+    600,
+    '--port',
+    server.port,
+    '--json'
+  ]);
+  await thrown(server, 20);
+  child.kill('SIGINT');
+  const { code, out } = await child.result();
+  const result = JSON.parse(out);
+  t.equal(code, 0, result.faults.join());
+  t.ok(result.interrupted);
+  t.ok(result.account.received >= 20);
+  t.match(await server.status(), { clients: 0, waiting: 0 });
+});
+
+async function thrown(server, count) {
+  while ((await server.status()).thrown < count) await turn();
+}
+
+t.test('a second signal ends it at once', async (t) => {
+  const server = await startServer(t);
+  const child = start(t, [
+    'throw',
+    50,
+    '--rate',
+    100,
+    '--time',
+    600,
+    '--drain',
+    600,
+    '--port',
+    server.port,
+    '--json'
+  ]);
+  await thrown(server, 20);
+  server.child.kill('SIGSTOP');
+  child.kill('SIGTERM');
+  const killed = setInterval(() => child.kill('SIGTERM'), 500);
+  const { code, out } = await child.result();
+  clearInterval(killed);
+  server.child.kill('SIGCONT');
+  t.equal(code, 1);
+  t.notOk(JSON.parse(out).account.complete);
+});
+
+t.test('an engine that dies ends the run, by name', async (t) => {
+  const server = await startServer(t);
+  const child = start(t, [
+    'park',
+    20,
+    '--time',
+    600,
+    '--processes',
+    2,
+    '--port',
+    server.port,
+    '--json'
+  ]);
+  while ((await server.status()).parked < 20) await turn();
+  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+  process.kill(Number(children.split(' ')[1]), 'SIGKILL');
+  const { code, out } = await child.result();
+  t.equal(code, 1);
+  t.match(JSON.parse(out).faults[0], /engine 1 was killed by SIGKILL/);
+});
+
+t.test('too few files: it says what it needs and how to get it', async (t) => {
+  const server = await startServer(t);
+  const { code, out, err } = await start(
+    t,
+    ['park', 1000, '--processes', 1, '--port', server.port],
+    { files: 200 }
+  ).result();
+  t.equal(code, 2);
+  t.equal(out, '');
+  t.match(err, /needs 1032 open files and may have 200\. To lift it: ulimit -n 1032/);
+});
+
+t.test('too few files for one process: it takes more processes', async (t) => {
+  const server = await startServer(t);
+  const { code, result } = await swarm(t, server.port, ['park', 400, '--time', 0.2], {
+    files: 200
+  });
+  t.equal(code, 0, result.faults.join());
+  t.ok(result.engines.processes >= 3);
+  t.equal(result.parkedByServer, 400);
+});
+
+/**
+ * One engine, driven as lib/swarm drives it.
+ *
+ * @returns {{pid: number, tell: (line: string) => void,
+ *     until: (done: (tick: object) => boolean) => Promise<object>}} `until` resolves with the first
+ *     tick that is done, and rejects when the engine ends before
+ */
+function startEngine(t, options) {
+  const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
+  const child = spawn(join(ROOT, 'native/build/Release/swarm'), given, {
+    stdio: ['pipe', 'pipe', 'inherit']
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  child.stdin.on('error', () => {}); // its end is told by 'close'
+  let look = () => {};
+  const frames = new FrameReader((header) => header.type === 'tick' && look(header));
+  child.stdout.on('data', (chunk) => frames.push(chunk));
+  const ended = once(child, 'close');
+  return {
+    pid: child.pid,
+    tell: (line) => child.stdin.write(`${line}\n`),
+    until: (done) =>
+      new Promise((resolve, reject) => {
+        let last;
+        look = (tick) => {
+          last = tick;
+          if (done(tick)) resolve(tick);
+        };
+        ended.then(() => reject(new Error(`ended too early, at ${JSON.stringify(last)}`)), reject);
+      })
+  };
+}
+
+function setFiles(pid, files) {
+  execFileSync('prlimit', ['--pid', String(pid), `--nofile=${files}:`]);
+}
+
+t.test('lanes without files try again by their backoff, and come up when there are', async (t) => {
+  const server = await startServer(t, { options: { 'throw-rate': 0 } });
+  const lanes = 8;
+  const engine = startEngine(t, {
+    port: server.port,
+    clients: 5,
+    lanes,
+    throwing: 'rate',
+    rate: 200,
+    // Shorter than an answer is waited for, 30 s: a lane that waits that long is too late.
+    limit: 25,
+    tick: 50
+  });
+  engine.tell('open');
+  await engine.until(({ parked }) => parked === 5);
+  setFiles(engine.pid, 4);
+  engine.tell('throw 60000');
+  const failed = ({ connectErrors }) => connectErrors['Too many open files'] ?? 0;
+  const starved = await engine.until((tick) => failed(tick) >= lanes * 4);
+  t.ok(failed(starved) < lanes * 8, `${failed(starved)} tries: with pauses in between`);
+  t.match(starved, { connections: 5, accepted: 0, pending: lanes });
+  setFiles(engine.pid, 1000);
+  const up = await engine.until(({ connections }) => connections === 5 + lanes);
+  await engine.until(({ accepted }) => accepted >= up.accepted + lanes);
+  engine.tell('quit');
+});
+
+t.test('where no server is, it says so', async (t) => {
+  const { code, err } = await start(t, ['park', 5, '--port', 1, '--wait', 0]).result();
+  t.equal(code, 2);
+  t.match(err, /nothing answers at 127\.0\.0\.1:1 \(ECONNREFUSED\)/);
+  const unknown = await start(t, ['park', 5, '--host', 'no-such-host.invalid']).result();
+  t.equal(unknown.code, 2);
+  t.match(unknown.err, /no address for "no-such-host.invalid"/);
+});
+
+t.test('the report is one file that fetches nothing', async (t) => {
+  const server = await startServer(t);
+  const file = join(t.testdir(), 'report.html');
+  const { code, out, err } = await start(t, [
+    'throw',
+    50,
+    '--rate',
+    100,
+    '--time',
+    1,
+    '--port',
+    server.port,
+    '--report',
+    file
+  ]).result();
+  t.equal(code, 0, err);
+  t.match(out, /^received +[0-9]+, 0 resent, 0 repeated, 0 missing$/m);
+  const html = readFileSync(file, 'utf8');
+  t.notMatch(html, /https?:\/\/|<script|<link|@import|url\(/);
+  t.match(html, /Every sprite accounted for/);
+  t.equal(html.match(/<svg/g).length, 5);
+  t.notMatch(html, /NaN|undefined|Infinity/);
+});
+
+t.test('the report shows a fault as one, and trusts no text', async (t) => {
+  const latency = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
+  const html = reportOf({
+    command: 'park',
+    started: '2026-01-01T00:00:00.000Z',
+    seconds: 3,
+    clients: 10,
+    target: { host: '<b>', port: 1, transientPort: 1 },
+    opened: { clients: 9, wanted: 10, seconds: 1, perSecond: 9 },
+    latency: { arrival: latency, answer: latency, probe: latency },
+    account: { sent: 0 },
+    faults: ['9 of 10 clients got parked'],
+    remarks: ['<script>'],
+    series: [],
+    phases: {},
+    curves: { arrival: [], answer: [], probe: [] },
+    interruptions: [],
+    engines: {},
+    connections: {},
+    problems: { 'torus-full': 3 },
+    connectErrors: {},
+    server: null,
+    parkedByServer: null
+  });
+  t.match(html, /class="verdict bad">One fault/);
+  t.match(html, /3 torus-full/);
+  t.notMatch(html, /<b>1|<script/);
+});
