@@ -129,7 +129,7 @@ export class Pool {
     return validate(id) ? this.#native.place(parse(id)) : null;
   }
 
-  /** @returns {object} the live counts: see /status in README */
+  /** @returns {object} the live counts: see lib/server/README.md */
   status() {
     return this.#native.status();
   }

@@ -6,7 +6,7 @@ import { createNodeServer } from './node-server.js';
 
 /**
  * The same routes over TLS, by Node's own https. A parked poll costs much more here than behind the
- * front door (README says how much): for many clients, a proxy that ends TLS is the better way.
+ * front door (test/README.md says how much): for many clients, a proxy that ends TLS is the better way.
  */
 
 /**

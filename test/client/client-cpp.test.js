@@ -758,13 +758,16 @@ t.test(
       const fresh = join(dir, kind, 'fresh');
       mkdirSync(fresh);
       const options = 'sprites::Options options;';
-      const hello = shown('A program with this `hello.cc`');
+      const hello = shown('native/client/README.md', 'A program with this `hello.cc`');
       t.match(hello, options);
       writeFileSync(
         join(fresh, 'hello.cc'),
         hello.replace(options, `${options} options.server = "${server.url}";`)
       );
-      writeFileSync(join(fresh, 'CMakeLists.txt'), shown('and this `CMakeLists.txt`'));
+      writeFileSync(
+        join(fresh, 'CMakeLists.txt'),
+        shown('native/client/README.md', 'and this `CMakeLists.txt`')
+      );
       const made = await cmakeBuild({
         source: fresh,
         into: join(fresh, 'build'),

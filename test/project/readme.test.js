@@ -1,6 +1,6 @@
-import { execFile } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { execFile, execFileSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 import t from 'tap';
@@ -8,23 +8,33 @@ import t from 'tap';
 import { table } from '../../lib/server/options.js';
 import { problems } from '../../lib/server/problems.js';
 import { plainEnvironment } from '../support/cpp-build.js';
-import { readme, shown } from '../support/readme.js';
-import { startServer } from '../support/server.js';
+import { documentAt, shown } from '../support/readme.js';
+import { ROOT, startServer } from '../support/server.js';
 
-t.test('every option is in the README, with its default', async (t) => {
+const readme = documentAt('README.md');
+
+/** Contract, options, bounds and live counts. */
+const manual = documentAt('lib/server/README.md');
+
+/** Every document, by its path. */
+const DOCUMENTS = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' })
+  .trim()
+  .split('\n');
+
+t.test('every option is in the manual, with its default', async (t) => {
   for (const { name, default: usual } of table) {
-    t.ok(readme.includes(`| \`--${name}\` | ${usual} |`), `--${name}`);
+    t.ok(manual.includes(`| \`--${name}\` | ${usual} |`), `--${name}`);
   }
 });
 
-t.test('every problem is in the README, with its status', async (t) => {
+t.test('every problem is in the manual, with its status', async (t) => {
   for (const [name, { status }] of Object.entries(problems)) {
-    t.ok(readme.includes(`| \`${name}\` | ${status} |`), name);
+    t.ok(manual.includes(`| \`${name}\` | ${status} |`), name);
   }
 });
 
-t.test('the live counts are in the README, every one, and nothing else is', async (t) => {
-  const [table] = /^### The live counts$[^]*?^## /m.exec(readme);
+t.test('the live counts are in the manual, every one, and nothing else is', async (t) => {
+  const [table] = /^## The live counts$[^]*?^## /m.exec(manual);
   const rows = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)];
   const namesIn = (text) => [...text.matchAll(/`(\w+)`/g)].map(([, name]) => name);
   const documented = rows.flatMap(([, names]) => namesIn(names));
@@ -81,7 +91,7 @@ t.test('the session with curl ends on a server where others are, too', async (t)
 
 t.test('the module of the protocol throws a sprite and catches it', async (t) => {
   const server = await startServer(t);
-  const script = shown('Save this in the checkout as `hello.mjs`');
+  const script = shown('lib/client/README.md', 'Save this in the checkout as `hello.mjs`');
   t.match(script, 'console.log(thrown, state); // true delivered');
   const base = `http://127.0.0.1:${server.port}`;
   const file = join(t.testdir(), 'hello.mjs'); // in the checkout, as the README says
@@ -93,13 +103,20 @@ t.test('the module of the protocol throws a sprite and catches it', async (t) =>
   t.same(stdout.trim().split('\n').sort(), ['star right', 'true delivered']);
 });
 
-t.test('every file the README names is there', async (t) => {
-  const named = readme.matchAll(
-    /`((?:lib|native|test|deploy|bin)\/[\w./-]+)`|\]\((test\/[\w./-]+)\)/g
-  );
-  for (const [, code, link] of named) {
-    const name = code ?? link;
-    if (name.includes('build/')) continue;
-    t.doesNotThrow(() => readFileSync(new URL(`../../${name}`, import.meta.url)), name);
+t.test('every file a document names is there, by code and by link', async (t) => {
+  for (const path of DOCUMENTS) {
+    const text = documentAt(path);
+    const code = text.matchAll(/`((?:lib|native|test|deploy|bin)\/[\w./-]+)`/g);
+    for (const [, name] of code) {
+      if (name.includes('build/')) continue;
+      t.ok(existsSync(join(ROOT, name)), `${path}: ${name}`);
+    }
+    for (const [, name] of text.matchAll(/\]\(([\w./-]+)(?:#[\w-]+)?\)/g)) {
+      t.ok(existsSync(join(ROOT, dirname(path), name)), `${path} links to ${name}`);
+    }
   }
+});
+
+t.test('the README stays a page that one reads', async (t) => {
+  t.ok(readme.split('\n').length <= 160, 'some 150 lines');
 });
