@@ -101,10 +101,10 @@ function watchDelay(observe) {
  */
 
 /**
- * @param {object} limits
- * @param {() => object} limits.status the live counts, as in /status; asked once a scrape
- * @param {() => Record<string, number>} [limits.door] the front door's counters
- * @param {string} [limits.version] of the program
+ * @param {object} sources
+ * @param {() => object} sources.status the live counts, as in /status; asked once a scrape
+ * @param {() => Record<string, number>} [sources.door] the front door's counters
+ * @param {string} [sources.version] of the program
  * @returns {Metrics}
  */
 export function createMetrics({ status, door = () => ({}), version = 'unknown' }) {

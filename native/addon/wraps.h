@@ -21,7 +21,7 @@ void initRelay(v8::Local<v8::Object> target);
 /** The clients inside a Pool. */
 Pool* poolOf(v8::Local<v8::Value> pool);
 
-/** The limits inside a AddressLimits. */
+/** The native limits inside a JavaScript AddressLimits. */
 AddressLimits* addressLimitsOf(v8::Local<v8::Value> limits);
 
 /** The worker's end of the relay inside a Relay. */

@@ -63,7 +63,7 @@ class AddressLimits {
     return true;
   }
 
-  /** Lets go of limits that have nothing to count any more. */
+  /** Lets go of addresses that have nothing to count any more. */
   void tick(uint64_t now) {
     now_ = std::max(now_, now);
     for (size_t i = 0; i < resting_.size();) {

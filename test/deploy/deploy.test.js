@@ -743,7 +743,7 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
     outOfFiles: 0,
     heldBytes: 0
   };
-  const metrics = createMetrics({ status: () => counts, front: () => front });
+  const metrics = createMetrics({ status: () => counts, door: () => front });
   t.teardown(() => metrics.close());
   const exported = new Set();
   for (const [, name, type] of (await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)$/gm)) {

@@ -37,8 +37,8 @@ function parse(text) {
   return samples;
 }
 
-function metricsOf(t, status, front) {
-  const metrics = createMetrics({ status, front, version: '1.2.3' });
+function metricsOf(t, status, door) {
+  const metrics = createMetrics({ status, door, version: '1.2.3' });
   t.teardown(() => metrics.close());
   return metrics;
 }
