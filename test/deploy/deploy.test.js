@@ -799,6 +799,7 @@ t.test('the journal advice is a list of settings', async (t) => {
 t.test('no file of deploy/ is forgotten here', async (t) => {
   t.same(readdirSync(path.join(ROOT, 'deploy')).sort(), [
     'Containerfile',
+    'README.md',
     'cloud-init.yaml',
     'grafana.json',
     'haproxy.cfg',
