@@ -1,6 +1,6 @@
 // The front door, the relay and the pool under real sockets, with no V8 around them.
 //
-//   front_test [clients] [seed]
+//   door_test [clients] [seed]
 //
 // Pool come in waves over loopback: they join, park, throw and leave, by the front door itself
 // and by a worker's that relays to it; and some of them do what sockets can do: heads and bodies in
@@ -34,7 +34,7 @@ namespace {
 using namespace server;
 
 [[noreturn]] void fail(const char* what, int line) {
-  fprintf(stderr, "front_test.cc:%d: %s\n", line, what);
+  fprintf(stderr, "door_test.cc:%d: %s\n", line, what);
   abort();
 }
 #define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
@@ -202,7 +202,7 @@ class Test {
 
   void summary() const {
     const Counts& counts = clients_.counts();
-    printf("front_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
+    printf("door_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
            " flew on, %zu promised and received; %" PRIu64 " requests, %" PRIu64
            " handed over, %" PRIu64 " timed out, %" PRIu64 " slow readers\n",
            counts.joined, counts.thrown, counts.flown, promised_,
@@ -573,7 +573,7 @@ class Test {
 int main(int argc, char** argv) {
   const uint32_t clients = argc > 1 ? strtoul(argv[1], nullptr, 10) : 10000;
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
-  printf("front_test: %u clients, seed %" PRIu64 "\n", clients, seed);
+  printf("door_test: %u clients, seed %" PRIu64 "\n", clients, seed);
   fflush(stdout);
   Test test(seed);
   for (uint32_t come = 0; come < clients; come += kWave) {

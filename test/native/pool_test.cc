@@ -1,6 +1,6 @@
 // The client pool against a small model: random joins, leaves, throws, polls, drops and time.
 //
-//   clients_test [steps] [seed]
+//   pool_test [steps] [seed]
 //
 // The model keeps each mailbox as a plain list and believes the pool in nothing but the torus,
 // which has a model of its own. After every step it compares what was answered, to whom, and every
@@ -585,7 +585,7 @@ void holdsAreSpread() {
 int main(int argc, char** argv) {
   const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 200000;
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("clients_test: %" PRIu64 " steps, seed %" PRIu64 "\n", steps, seed);
+  printf("pool_test: %" PRIu64 " steps, seed %" PRIu64 "\n", steps, seed);
   fflush(stdout);
   holdsAreSpread();
   uint64_t thrown = 0, flown = 0, expired = 0, lost = 0;
