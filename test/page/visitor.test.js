@@ -1,5 +1,5 @@
 /* global CanvasRenderingContext2D, DataTransfer, DragEvent, Image, KeyboardEvent, MutationObserver,
-   dispatchEvent, document, location, requestAnimationFrame, window */
+   createImageBitmap, dispatchEvent, document, location, requestAnimationFrame, window */
 import { mkdirSync } from 'node:fs';
 import { truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -445,6 +445,37 @@ t.test('what comes in is never trusted', { skip }, async (t) => {
   await client.leave();
   await end(server, page);
 });
+
+t.test(
+  'a picture larger than it said is not shown, and none is decoded beside another',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    const url = (width, height) =>
+      `data:image/png;base64,${noisePng(width, height).toString('base64')}`;
+    const sizes = await page.evaluate(
+      async (urls) => {
+        const { decodePicture } = await import('/images.js');
+        const decode = createImageBitmap;
+        let under = 0;
+        let most = 0;
+        globalThis.createImageBitmap = async (blob) => {
+          under += 1;
+          most = Math.max(most, under);
+          const bitmap = await decode(blob);
+          under -= 1;
+          return bitmap;
+        };
+        const bitmaps = await Promise.all(urls.map(decodePicture));
+        return { most, sides: bitmaps.map((bitmap) => bitmap && [bitmap.width, bitmap.height]) };
+      },
+      [url(512, 1), url(513, 1), url(1, 513), url(9, 9)]
+    );
+    t.same(sizes, { most: 1, sides: [[512, 1], null, null, [9, 9]] });
+    await end(server, page);
+  }
+);
 
 t.test("a full desktop: nobody's own makes way, and nothing gets lost", { skip }, async (t) => {
   const server = await serve('--throw-rate', '0');
