@@ -12,7 +12,10 @@
       'type': 'static_library',
       'cflags': ['-fPIC'],
       'sources': [
+        'door/answers.cc',
+        'door/connections.cc',
         'door/door.cc',
+        'door/events.cc',
         'door/http_reader.cc',
         'door/json_reader.cc',
         'door/listener.cc',
@@ -20,6 +23,7 @@
         'pool/pool.cc',
         'pool/snapshot.cc',
         'pool/torus.cc',
+        'relay/links.cc',
         'relay/relay.cc',
       ],
     },

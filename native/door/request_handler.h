@@ -19,15 +19,12 @@ struct Ticket {
 };
 
 /**
- * Decides on hot requests: the pool itself in the main process, a relay to it in a worker.
- * An outcome may come later: then nothing is returned, and Door::settle is told.
+ * Decides on joins, throws and leaves: the pool itself in the main process, a relay to it in a
+ * worker. An outcome may come later: then nothing is returned, and Door::complete is told.
  */
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
-
-  /** Whether polls can be parked here; if not, the front door hands them over to Node. */
-  virtual bool takesPolls() const = 0;
 
   /** A place for a newcomer at `address`: kOk fills `id`. */
   virtual std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) = 0;
@@ -38,6 +35,12 @@ class RequestHandler {
 
   /** An end: kOk, always. */
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
+};
+
+/** Parks polls. Where there is none, the front door hands polls over to Node's server. */
+class PollHandler {
+ public:
+  virtual ~PollHandler() = default;
 
   /**
    * A poll: kOk parks it under `connection`, or has answered it already; `record` is what to drop
@@ -50,13 +53,11 @@ class RequestHandler {
 };
 
 /** The pool, in its own process. */
-class PoolHandler : public RequestHandler {
+class PoolHandler : public RequestHandler, public PollHandler {
  public:
   /** `pool` and `limits` outlive the handler; `clock` gives microseconds and never goes back. */
   PoolHandler(Pool* pool, AddressLimits* limits, uint64_t (*clock)())
       : pool_(pool), limits_(limits), clock_(clock) {}
-
-  bool takesPolls() const override { return true; }
 
   std::optional<Outcome> join(Ticket, const Address& address, Id* id) override {
     if (!limits_->join(address, clock_() / 1000)) {

@@ -16,7 +16,7 @@ void RelayHandler::receive(std::string_view bytes) {
       RelayReply reply;
       memcpy(&reply, all.data() + taken, sizeof reply);
       const bool ofScript = reply.ticket.connection == kScriptConnection;
-      (ofScript ? script_ : front_)(reply.ticket, reply.outcome, reply.id);
+      (ofScript ? toScript_ : toDoor_)(reply.ticket, reply.outcome, reply.id);
     }
     return taken;
   });
