@@ -1,11 +1,12 @@
+import { Announcer } from './announcer.js';
 import { Desktop } from './desktop.js';
 import { FILE_MOST, shrink } from './images.js';
 import { TorusMap } from './map.js';
-import { drawSticker } from './pictures.js';
 import { Client } from '../client/client.js';
 import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
 import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
+import { furnishTray, takeDrops } from './tray.js';
 
 /**
  * The page: puts the client, the desktop, the stage and the words together.
@@ -41,6 +42,9 @@ const $ = (id) => document.getElementById(id);
 const reduced = matchMedia('(prefers-reduced-motion: reduce)');
 const still = () => reduced.matches;
 const store = new Store();
+const announcer = new Announcer($('toast'), $('news'));
+const say = (text) => announcer.say(text);
+const hear = (text) => announcer.hear(text);
 const tally = { thrown: 0, caught: 0, passed: 0, bounced: 0, refused: 0 };
 
 const desktop = new Desktop(leave);
@@ -58,7 +62,6 @@ let saving = 0;
 let looking = 0;
 let lookDue = Infinity;
 let reloading = false;
-let toastTimer = 0;
 let toldFull = false;
 let keptWaiting = false;
 
@@ -302,29 +305,6 @@ function colorOf(edge) {
   return getComputedStyle(document.body).getPropertyValue(name).trim();
 }
 
-/** For everybody to see, for a while. */
-function say(text) {
-  $('toast').textContent = text;
-  $('toast').hidden = false;
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => {
-    $('toast').hidden = true;
-  }, 3500);
-  hear(text);
-}
-
-let news = '';
-let hearing = 0;
-
-/** For who listens: the newest news, every 700 ms at most, however much there is. */
-function hear(text) {
-  news = text;
-  hearing ||= setTimeout(() => {
-    hearing = 0;
-    $('news').textContent = news;
-  }, 700);
-}
-
 function rest(ms) {
   return new Promise((resolve) => {
     setTimeout(resolve, ms);
@@ -450,64 +430,24 @@ function toStage() {
   $('stage').focus({ preventScroll: true });
 }
 
+/** Takes a new sprite into the hand of a pointer, wherever that is. */
+function takeInHand(picture, event) {
+  const box = $('stage').getBoundingClientRect();
+  const x = event.clientX - box.left;
+  const y = event.clientY - box.top;
+  const body = take(picture, { x, y: Math.min(y, desktop.height) });
+  if (body) stage.grab(body, event);
+}
+
 function furnish() {
-  const tray = $('tray');
-  const file = tray.firstElementChild;
-  for (const picture of PICTURES) {
-    const button = document.createElement('button');
-    button.className = 'pick';
-    button.type = 'button';
-    button.title = `Take a ${picture}`;
-    button.setAttribute('aria-label', `Take a ${picture}`);
-    button.append(drawSticker(picture, 128));
-    // Dragged out of the tray it is in the hand at once; clicked it hops onto the desktop.
-    let start = null;
-    let dragged = false;
-    button.addEventListener('pointerdown', (event) => {
-      dragged = false;
-      start = { x: event.clientX, y: event.clientY };
-      button.setPointerCapture(event.pointerId);
-    });
-    button.addEventListener('pointermove', (event) => {
-      if (!start || Math.hypot(event.clientX - start.x, event.clientY - start.y) < 12) return;
-      start = null;
-      dragged = true;
-      const box = $('stage').getBoundingClientRect();
-      const body = take(picture, { x: event.clientX - box.left, y: event.clientY - box.top });
-      if (!body) return;
-      body.y = Math.min(body.y, desktop.height);
-      button.releasePointerCapture(event.pointerId);
-      stage.grab(body, event);
-      toStage();
-    });
-    button.addEventListener('click', (event) => {
-      start = null;
-      const byKey = event.detail === 0;
-      if (byKey || !dragged) take(picture);
-      if (!byKey) toStage();
-    });
-    tray.insertBefore(button, file);
-  }
-  $('file').addEventListener('change', (event) => {
-    open([...event.target.files]);
-    event.target.value = '';
-    toStage();
+  furnishTray({
+    tray: $('tray'),
+    file: $('file'),
+    take: (picture, event) => (event ? takeInHand(picture, event) : take(picture)),
+    open,
+    toStage
   });
-  const desk = $('desk');
-  desk.addEventListener('dragover', (event) => {
-    event.preventDefault();
-    desk.classList.add('dropping');
-  });
-  desk.addEventListener('dragleave', () => desk.classList.remove('dropping'));
-  addEventListener('dragover', (event) => event.preventDefault());
-  addEventListener('drop', (event) => {
-    event.preventDefault(); // A file dropped beside the desktop must not replace the page.
-    desk.classList.remove('dropping');
-    const box = desk.getBoundingClientRect();
-    const x = Math.min(box.width, Math.max(0, event.clientX - box.left));
-    const y = Math.min(box.height, Math.max(0, event.clientY - box.top));
-    open(event.dataTransfer?.files, { x, y });
-  });
+  takeDrops($('desk'), open);
   $('name').addEventListener('input', () => {
     const body = desktop.selected;
     if (!body || body.flight) return;

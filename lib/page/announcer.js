@@ -1,0 +1,46 @@
+/**
+ * What the page says: to everybody, in a toast that goes again, and to who listens, by a live region.
+ */
+
+const TOAST_TIME = 3500; // ms
+const PAUSE = 700; // ms between two news at the least, however much there is
+const TOGETHER = 3; // news that are said in one go; of more the newest
+
+export class Announcer {
+  #toast;
+  #news;
+  #toastTimer = 0;
+  #pending = [];
+  #hearing = 0;
+
+  /**
+   * @param {HTMLElement} toast is shown while it says something
+   * @param {HTMLElement} news a live region
+   */
+  constructor(toast, news) {
+    this.#toast = toast;
+    this.#news = news;
+  }
+
+  /** For everybody to see, for a while. */
+  say(text) {
+    this.#toast.textContent = text;
+    this.#toast.hidden = false;
+    clearTimeout(this.#toastTimer);
+    this.#toastTimer = setTimeout(() => {
+      this.#toast.hidden = true;
+    }, TOAST_TIME);
+    this.hear(text);
+  }
+
+  /** For who listens: the newest news. */
+  hear(text) {
+    this.#pending = [...this.#pending.filter((one) => one !== text), text].slice(-TOGETHER);
+    if (this.#hearing) return;
+    this.#hearing = setTimeout(() => {
+      this.#hearing = 0;
+      this.#news.textContent = this.#pending.join(' ');
+      this.#pending = [];
+    }, PAUSE);
+  }
+}
