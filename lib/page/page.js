@@ -36,7 +36,6 @@ const LOOK_OFFLINE = 6000;
 const SLEPT = 12_000; // ms a look may come late before the machine must have slept
 const FILES = 8; // that are taken at a time
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
-const REJOIN = 1200; // ms to read that another tab has taken over
 
 const $ = (id) => document.getElementById(id);
 const reduced = matchMedia('(prefers-reduced-motion: reduce)');
@@ -208,9 +207,6 @@ async function throwIt(body, edge) {
 function onState(state, { why }) {
   document.body.dataset.state = state;
   desktop.open = state === 'online';
-  if (state === 'superseded') {
-    setTimeout(() => client.start(), REJOIN);
-  }
   if (state !== 'online') {
     map.show(null);
     $('place').textContent = 'somewhere on the torus';
