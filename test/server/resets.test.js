@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -83,21 +82,28 @@ const MOMENTS = {
   }
 };
 
-/** Waits for an event or the connection's end, whatever is first. */
+/** Waits for an event, or for the connection's end; an error comes before that, and is none of ours. */
+function eventOrEnd(socket, event) {
+  return new Promise((resolve) => {
+    socket.once(event, resolve);
+    socket.once('close', resolve);
+  });
+}
+
+/** The same for what the server says; where a request waits for its rest it says nothing. */
 function heard(socket, event) {
   socket.resume();
-  // What waits for more bytes than it gets says nothing at all.
   const patience = new Promise((resolve) => {
     setTimeout(resolve, 200).unref();
   });
-  return Promise.race([once(socket, event), once(socket, 'close'), patience]);
+  return Promise.race([eventOrEnd(socket, event), patience]);
 }
 
 /** Opens a connection that minds no error of its own. */
 async function open(port) {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   socket.on('error', () => {});
-  await Promise.race([once(socket, 'connect'), once(socket, 'close')]);
+  await eventOrEnd(socket, 'connect');
   return socket;
 }
 
@@ -114,7 +120,7 @@ async function resetTls(port, bytes, moment, server) {
   const below = await open(port);
   const socket = connectTls({ socket: below, rejectUnauthorized: false, allowHalfOpen: true });
   socket.on('error', () => {});
-  await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')]);
+  await eventOrEnd(socket, 'secureConnect');
   await new Promise((resolve) => {
     socket.write(bytes, resolve);
   });
@@ -134,7 +140,7 @@ async function clientHello(port) {
   };
   const socket = connectTls({ socket: below, rejectUnauthorized: false });
   socket.on('error', () => {});
-  await once(socket, 'secureConnect');
+  await eventOrEnd(socket, 'secureConnect');
   socket.destroy();
   return Buffer.concat(bytes);
 }
