@@ -12,12 +12,12 @@
       'type': 'static_library',
       'cflags': ['-fPIC'],
       'sources': [
+        'base/json_reader.cc',
         'door/answers.cc',
         'door/connections.cc',
         'door/door.cc',
         'door/events.cc',
         'door/http_reader.cc',
-        'door/json_reader.cc',
         'door/listener.cc',
         'door/proxy_protocol.cc',
         'pool/pool.cc',

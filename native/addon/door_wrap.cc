@@ -189,8 +189,8 @@ class DoorObject : public Nan::ObjectWrap {
     // The ends to workers that have died go now: nothing calls them any more.
     std::erase_if(door->servers_,
                   [door](const auto& server) { return !door->links_.attached(server.get()); });
-    door->servers_.push_back(std::make_unique<RelayServer>(
-        poolOf(get(parts, "pool")), addressLimitsOf(get(parts, "limits")), microseconds));
+    door->servers_.push_back(
+        std::make_unique<RelayServer>(poolOf(get(parts, "pool")), microseconds));
     door->links_.attach(ends[0], door->servers_.back().get(), 0);
     door->events_.pace(kTurnMicroseconds);
     info.GetReturnValue().Set(ends[1]);
@@ -235,8 +235,7 @@ class DoorObject : public Nan::ObjectWrap {
   static std::unique_ptr<PoolHandler> poolHandlerOf(Local<Object> parts) {
     Local<Value> pool = get(parts, "pool");
     if (pool->IsUndefined()) return nullptr;
-    return std::make_unique<PoolHandler>(poolOf(pool), addressLimitsOf(get(parts, "limits")),
-                                         microseconds);
+    return std::make_unique<PoolHandler>(poolOf(pool), microseconds);
   }
 
   DoorParts doorParts(Local<Object> parts) {

@@ -55,9 +55,7 @@ class RelayObject : public Nan::ObjectWrap {
 
   // join(number, address)
   static void join(const Nan::FunctionCallbackInfo<Value>& info) {
-    Address address;
-    Address::read(textOf(info[1]), &address);
-    unwrap<RelayObject>(info)->handler_.join(ticketOf(info[0]), address, nullptr);
+    unwrap<RelayObject>(info)->handler_.join(ticketOf(info[0]), addressOf(info[1]), nullptr);
   }
 
   // throw(number, id, edge, n or -1, sprite) → outcome, if it is refused at once

@@ -32,12 +32,12 @@
 #include <functional>
 #include <memory>
 
+#include "base/reserve.h"
+#include "base/wheel.h"
 #include "events.h"
 #include "http_reader.h"
 #include "pool/address.h"
 #include "pool/address_limits.h"
-#include "pool/reserve.h"
-#include "pool/wheel.h"
 #include "request_handler.h"
 
 namespace server {
@@ -210,8 +210,8 @@ class Connections {
   EventSet* const events_;
   AddressLimits* const limits_;
   const Closing onClosing_;
-  Reserved<Connection> connections_;
-  Wheel wheel_;
+  base::Reserved<Connection> connections_;
+  base::Wheel wheel_;
   const uint64_t start_;  // milliseconds
   uint64_t now_;          // milliseconds, of the last tick
   uint64_t heldBytes_ = 0;

@@ -340,8 +340,6 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
       outcome = parts_.requests->leave(ticket, request.id);
       break;
   }
-  // A throw to oneself, alone, may have closed this very connection.
-  if (connections_.find(ticket) == nullptr) return false;
   if (!outcome) {
     connection.state = ConnectionState::kPending;
     connection.route = request.route;
@@ -353,22 +351,15 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
 
 /** Serves a poll, as serve does. */
 bool Door::servePoll(Connection& connection, const HotRequest& request) {
-  const Ticket ticket = connections_.ticketOf(connection);
-  // Parked before it is asked for: the pool may answer while it is being asked.
+  const PollResult result = parts_.polls->poll(connections_.indexOf(connection), request);
+  if (result.outcome != Outcome::kOk) {
+    return conclude(connection, Route::kPoll, result.outcome, nullptr);
+  }
+  if (!result.answer.empty()) return answers_.send(connection, replies_.poll(result.answer));
   connection.state = ConnectionState::kParked;
+  connection.record = result.record;
   connections_.disarm(connection);
-  uint32_t record;
-  const Outcome outcome = parts_.polls->poll(ticket.connection, request, &record);
-  if (outcome != Outcome::kOk) {
-    connection.state = ConnectionState::kReading;
-    return conclude(connection, Route::kPoll, outcome, nullptr);
-  }
-  if (connections_.find(ticket) == nullptr) return false;
-  if (connection.state == ConnectionState::kParked) {
-    connection.record = record;
-    return false;
-  }
-  return connection.output == nullptr;
+  return false;
 }
 
 /** Answers a request with its outcome. Returns whether the next may be served. */

@@ -7,7 +7,6 @@
 
 #include "http_reader.h"
 #include "pool/address.h"
-#include "pool/address_limits.h"
 #include "pool/pool.h"
 
 namespace server {
@@ -42,11 +41,8 @@ class PollHandler {
  public:
   virtual ~PollHandler() = default;
 
-  /**
-   * A poll: kOk parks it under `connection`, or has answered it already; `record` is what to drop
-   * it by.
-   */
-  virtual Outcome poll(uint32_t connection, const HotRequest& request, uint32_t* record) = 0;
+  /** A poll: answered in the result, or parked under `connection`. */
+  virtual PollResult poll(uint32_t connection, const HotRequest& request) = 0;
 
   /** The connection of a parked poll is gone. */
   virtual void drop(uint32_t record, uint32_t connection) = 0;
@@ -55,15 +51,11 @@ class PollHandler {
 /** The pool, in its own process. */
 class PoolHandler : public RequestHandler, public PollHandler {
  public:
-  /** `pool` and `limits` outlive the handler; `clock` gives microseconds and never goes back. */
-  PoolHandler(Pool* pool, AddressLimits* limits, uint64_t (*clock)())
-      : pool_(pool), limits_(limits), clock_(clock) {}
+  /** `pool` outlives the handler; `clock` gives microseconds and never goes back. */
+  PoolHandler(Pool* pool, uint64_t (*clock)()) : pool_(pool), clock_(clock) {}
 
   std::optional<Outcome> join(Ticket, const Address& address, Id* id) override {
-    if (!limits_->join(address, clock_() / 1000)) {
-      return pool_->refuse(Outcome::kTooManyJoins);
-    }
-    return pool_->join(id);
+    return pool_->join(address, clock_(), id);
   }
 
   std::optional<Outcome> throwSprite(Ticket, const HotRequest& request,
@@ -77,10 +69,9 @@ class PoolHandler : public RequestHandler, public PollHandler {
     return Outcome::kOk;
   }
 
-  Outcome poll(uint32_t connection, const HotRequest& request, uint32_t* record) override {
-    *record = pool_->find(request.id);
+  PollResult poll(uint32_t connection, const HotRequest& request) override {
     const uint32_t hold = request.hasHold ? request.hold : kNoHold;
-    if (request.hasHold && hold == kNoHold) return pool_->refuse(Outcome::kBadHold);
+    if (request.hasHold && hold == kNoHold) return {pool_->count(Outcome::kBadHold), 0, {}};
     return pool_->poll(request.id, request.ack, hold, PollHolder::kDoor, connection);
   }
 
@@ -90,7 +81,6 @@ class PoolHandler : public RequestHandler, public PollHandler {
 
  private:
   Pool* pool_;
-  AddressLimits* limits_;
   uint64_t (*clock_)();
 };
 

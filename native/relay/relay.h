@@ -136,9 +136,8 @@ class RelayHandler : public RequestHandler, public RelayEnd {
 /** The main process's end, one for each worker. */
 class RelayServer : public RelayEnd {
  public:
-  /** Both outlive the server; `clock` as for PoolHandler. */
-  RelayServer(Pool* pool, AddressLimits* limits, uint64_t (*clock)())
-      : pool_(pool), limits_(limits), clock_(clock) {}
+  /** `pool` outlives the server; `clock` as for PoolHandler. */
+  RelayServer(Pool* pool, uint64_t (*clock)()) : pool_(pool), clock_(clock) {}
 
   void receive(std::string_view bytes) override;
 
@@ -146,7 +145,6 @@ class RelayServer : public RelayEnd {
   RelayReply serve(const RelayFrame& frame, std::string_view text);
 
   Pool* const pool_;
-  AddressLimits* const limits_;
   uint64_t (*const clock_)();
   RelayBuffer frames_;
 };

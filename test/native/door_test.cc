@@ -172,14 +172,14 @@ class Test {
                 .throwRate = 0,
                 .throwBurst = 1,
             },
-            now),
-        handler_(&pool_, &limits_, microseconds),
+            &limits_, now),
+        handler_(&pool_, microseconds),
         door_(options(), {&events_, &limits_, &handler_, &handler_}, makeReplies(),
               handOver(&limits_), now),
         relayHandler_(kMaxSprite),
         worker_(options(), {&workerEvents_, &workerLimits_, &relayHandler_, nullptr}, makeReplies(),
                 handOver(&workerLimits_), now),
-        relayServer_(&pool_, &limits_, microseconds) {
+        relayServer_(&pool_, microseconds) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     relayHandler_.setOnReply(
         [](Ticket, Outcome, const Id&) { fail("JavaScript asks nothing", __LINE__); },
