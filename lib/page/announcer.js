@@ -10,7 +10,7 @@ export class Announcer {
   #toast;
   #news;
   #toastTimer = 0;
-  #pending = [];
+  #pending = new Map(); // texts by their subject, the newest last
   #hearing = 0;
 
   /**
@@ -33,14 +33,20 @@ export class Announcer {
     this.hear(text);
   }
 
-  /** For who listens: the newest news. */
-  hear(text) {
-    this.#pending = [...this.#pending.filter((one) => one !== text), text].slice(-TOGETHER);
+  /**
+   * For who listens.
+   *
+   * @param {string} text
+   * @param {string} [subject] what is not said yet about it is replaced
+   */
+  hear(text, subject = text) {
+    this.#pending.delete(subject);
+    this.#pending.set(subject, text);
     if (this.#hearing) return;
     this.#hearing = setTimeout(() => {
       this.#hearing = 0;
-      this.#news.textContent = this.#pending.join(' ');
-      this.#pending = [];
+      this.#news.textContent = [...this.#pending.values()].slice(-TOGETHER).join(' ');
+      this.#pending.clear();
     }, PAUSE);
   }
 }

@@ -1,4 +1,5 @@
 import { Announcer } from './announcer.js';
+import { sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
 import { FILE_MOST, shrink } from './images.js';
 import { TorusMap } from './map.js';
@@ -43,7 +44,7 @@ const still = () => reduced.matches;
 const store = new Store();
 const announcer = new Announcer($('toast'), $('news'));
 const say = (text) => announcer.say(text);
-const hear = (text) => announcer.hear(text);
+const hear = (text, subject) => announcer.hear(text, subject);
 const tally = { thrown: 0, caught: 0, passed: 0, bounced: 0, refused: 0 };
 
 const desktop = new Desktop(leave);
@@ -51,7 +52,9 @@ const stage = new Stage($('stage'), desktop, {
   still,
   onChange: changed,
   onAway: putAway,
-  onPick: (picture) => take(picture)
+  onPick: (picture) => take(picture),
+  onSelect: selected,
+  onWalked: walked
 });
 const map = new TorusMap($('map'), still);
 
@@ -67,7 +70,13 @@ let keptWaiting = false;
 // ---- sprites ----
 
 /** Takes a new sprite: from the tray, a key, or a file. Null where the desktop is full. */
-function take(picture, { x, y, name = $('name').value.trim() } = {}) {
+function take(picture, how) {
+  const body = put(picture, how);
+  if (body) hear(`You took ${what(body.sprite, 'a')}.`);
+  return body;
+}
+
+function put(picture, { x, y, name = $('name').value.trim() } = {}) {
   if (isFull()) {
     say(`This desktop is full, with ${MOST} sprites. Throw one, or put one away.`);
     return null;
@@ -89,6 +98,17 @@ function take(picture, { x, y, name = $('name').value.trim() } = {}) {
   return body;
 }
 
+/** By key another one was chosen. */
+function selected(body) {
+  const free = desktop.bodies.filter(({ flight }) => !flight);
+  const which = free.length > 1 ? `, ${free.indexOf(body) + 1} of ${free.length}` : '';
+  hear(`${sentence(what(body.sprite))}${which}, ${where(body, desktop)}.`, 'selected');
+}
+
+function walked(body) {
+  hear(`${sentence(what(body.sprite))} is ${where(body, desktop)} now.`, 'walked');
+}
+
 function isFull() {
   let here = 0;
   for (const body of desktop.bodies) if (!body.flight) here += 1;
@@ -98,6 +118,7 @@ function isFull() {
 function putAway(body) {
   if (body.flight) return; // It may be the neighbor's already.
   desktop.gone(body);
+  hear(`You put away ${what(body.sprite)}.`);
   stage.wake();
   changed();
 }
@@ -126,8 +147,8 @@ function enter(value, { from }) {
   stage.dress(body);
   stage.ripple(body.x, body.y, colorOf(from));
   tally.caught += 1;
-  const what = PICTURES.includes(sprite.picture) ? sprite.picture : 'picture';
-  hear(`A ${what} came in by the ${side(from)} edge.`);
+  hear(`${sentence(what(sprite, 'a'))} came in by the ${side(from)} edge.`, 'came in');
+  words();
   changed();
   return true;
 }
@@ -171,6 +192,8 @@ async function throwIt(body, edge) {
   if (body.flight !== edge) return;
   if (outcome.thrown === true) {
     tally.thrown += 1;
+    hear(`You threw ${what(body.sprite)} over the ${side(edge)} edge.`, 'thrown');
+    words();
     if (body.flightTime < 0.25) await rest(250); // It is still to be seen leaving.
     desktop.gone(body);
     stage.wake();
@@ -224,7 +247,7 @@ function words(why = client.why) {
     online:
       people === 1
         ? 'Only you, right now: what you throw over one edge comes back by the other.'
-        : 'Throw something over an edge.',
+        : thrownAndCaught(),
     offline: offline(why),
     superseded: 'Another tab has taken over this place. Joining anew…',
     left: 'You have left the torus.'
@@ -233,7 +256,15 @@ function words(why = client.why) {
   $('count-words').textContent = `${people === 1 ? 'person' : 'people'} connected ${when}`;
   if ($('state').textContent === text) return;
   $('state').textContent = text;
-  hear(text);
+  if (state !== 'online' || tally.thrown + tally.caught === 0) hear(text, 'state');
+}
+
+/** What there is to do, as long as it was not done; then what was. */
+function thrownAndCaught() {
+  const { thrown, caught } = tally;
+  return thrown + caught === 0
+    ? 'Throw something over an edge.'
+    : `You threw ${thrown}, and ${caught} came in.`;
 }
 
 function offline(why) {
@@ -287,10 +318,6 @@ function showPlace({ row, column, rows, columns }) {
 }
 
 // ---- words ----
-
-function side(edge) {
-  return { left: 'left', right: 'right', up: 'upper', down: 'lower' }[edge];
-}
 
 function neighbor(edge) {
   return people === 1 ? 'other edge' : `${side(edge)} neighbor`;
@@ -496,7 +523,7 @@ async function main() {
   client.start();
   recall(kept.desktop);
   if (desktop.bodies.length === 0) {
-    take(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
+    put(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
       x: desktop.width * 0.5,
       y: desktop.height * 0.78
     });

@@ -40,6 +40,9 @@ export class Stage {
   #moving = false;
   #tap = { body: null, x: 0, y: 0, time: -Infinity };
   #onAway;
+  #onSelect;
+  #onWalked;
+  #walker = null;
 
   /**
    * @param {HTMLCanvasElement} canvas
@@ -49,14 +52,19 @@ export class Stage {
    * @param {() => void} options.onChange something has come to rest, or was selected
    * @param {(body: import('./desktop.js').Body) => void} options.onAway a sprite is put away
    * @param {(picture: string) => void} options.onPick a drawn one is asked for by key
+   * @param {(body: import('./desktop.js').Body) => void} options.onSelect one was chosen by key
+   * @param {(body: import('./desktop.js').Body) => void} options.onWalked one has walked by key, and
+   *     stands
    */
-  constructor(canvas, desktop, { still, onChange, onAway, onPick }) {
+  constructor(canvas, desktop, { still, onChange, onAway, onPick, onSelect, onWalked }) {
     this.#canvas = canvas;
     this.#ctx = canvas.getContext('2d');
     this.#desktop = desktop;
     this.#still = still;
     this.#onChange = onChange;
     this.#onAway = onAway;
+    this.#onSelect = onSelect;
+    this.#onWalked = onWalked;
     for (let i = 0; i < RIPPLES; i += 1) {
       this.#ripples.push({ x: 0, y: 0, age: RIPPLE_TIME, color: '', size: 1 });
     }
@@ -177,6 +185,7 @@ export class Stage {
       }
     }
     this.#draw();
+    this.#standing();
     if (moving || rippling || this.#grips.size > 0) {
       this.#frame = requestAnimationFrame(this.#tick);
     } else {
@@ -187,6 +196,14 @@ export class Stage {
       if (!moving) this.#onChange();
     }
   };
+
+  /** Tells when the one that walked by key stands. */
+  #standing() {
+    const body = this.#walker;
+    if (!body || this.#keys.size > 0 || body.vx !== 0 || body.vy !== 0) return;
+    this.#walker = null;
+    if (!body.flight && !body.held) this.#onWalked(body);
+  }
 
   #draw() {
     const ctx = this.#ctx;
@@ -407,6 +424,7 @@ export class Stage {
     const now = free.indexOf(desktop.selected);
     if (now >= 0 && step === 0) return;
     desktop.selected = now < 0 ? free.at(-1) : free[(now + step + free.length) % free.length];
+    this.#onSelect(desktop.selected);
     this.#onChange();
   }
 
@@ -429,6 +447,7 @@ export class Stage {
     }
     this.#desktop.walkX = x;
     this.#desktop.walkY = y;
+    if (x || y) this.#walker = this.#desktop.selected;
     this.wake();
   }
 }

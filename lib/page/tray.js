@@ -25,11 +25,38 @@ export function furnishTray({ tray, file, take, open, toStage }) {
   for (const picture of PICTURES) {
     tray.insertBefore(makeButton(picture, take, toStage), first);
   }
+  rove([...tray.querySelectorAll('button'), file]);
   file.addEventListener('change', (event) => {
     open([...event.target.files]);
     event.target.value = '';
     toStage();
   });
+}
+
+/**
+ * A toolbar is one stop of the tab key, and arrow keys go along it (ARIA Authoring Practices).
+ *
+ * @param {HTMLElement[]} controls
+ */
+function rove(controls) {
+  for (const control of controls) {
+    control.tabIndex = control === controls[0] ? 0 : -1;
+    control.addEventListener('focus', () => {
+      for (const one of controls) one.tabIndex = one === control ? 0 : -1;
+    });
+    control.addEventListener('keydown', (event) => {
+      const now = controls.indexOf(control);
+      const next = {
+        ArrowRight: (now + 1) % controls.length,
+        ArrowLeft: (now + controls.length - 1) % controls.length,
+        Home: 0,
+        End: controls.length - 1
+      }[event.key];
+      if (next === undefined) return;
+      event.preventDefault();
+      controls[next].focus();
+    });
+  }
 }
 
 function makeButton(picture, take, toStage) {
