@@ -7,7 +7,7 @@ import { helpText, OptionError, readOptions } from './lib/server/options.js';
 import { describeFileLimit, fileLimit } from './lib/server/file-limit.js';
 import { createDoor } from './lib/server/door.js';
 import { authority, explained } from './lib/server/port-errors.js';
-import { createLog } from './lib/server/log.js';
+import { createLog, LineWriter } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
 import { servePage } from './lib/server/page-files.js';
@@ -104,7 +104,7 @@ export async function start(given, log = createLog('silent')) {
   function close() {
     for (const one of open) one.close();
     server.close();
-    server.closeEveryConnection();
+    server.closeAllConnections();
     metrics.close();
     pool.close();
   }
@@ -156,6 +156,11 @@ export async function start(given, log = createLog('silent')) {
  * @returns {Promise<void>} sets process.exitCode: 2 for a wrong option, 1 for what can't be had
  */
 export async function main(args, environment) {
+  // What can't be said is no reason to fall; but who asked for nothing else has not got it.
+  process.stdout.on('error', () => {
+    process.exitCode = 1;
+  });
+  process.stderr.on('error', () => {});
   try {
     const options = readOptions(args, environment);
     if (options.help) print(helpText());
@@ -170,8 +175,6 @@ export async function main(args, environment) {
 
 async function run(options) {
   const log = createLog(options.logLevel);
-  // Who started it may have gone and closed the other end: no reason to fall.
-  process.stdout.on('error', (error) => log.warn({ err: error }, 'nobody reads stdout'));
   // A reload costs nobody anything, nor does one that comes before there is something to reload.
   // Why a start has failed is said elsewhere.
   process.on('SIGUSR2', () => {
@@ -180,25 +183,28 @@ async function run(options) {
       () => {}
     );
   });
-  // The listeners stay: an impatient second signal must not cost the state. SIGQUIT ends at once.
+  // The listeners stay: an impatient second signal must not cost the state. SIGQUIT has none: it is
+  // the way to end a server at once, without its state.
   const signal = new Promise((resolve) => {
-    for (const name of ['SIGTERM', 'SIGINT']) process.on(name, resolve);
+    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, resolve);
   });
   const starting = start(options, log);
   const { port, transientPort, tlsPort, adminPort, stop } = await starting;
   const { host, adminHost } = options;
-  print(`Sprites ${version()} listens on http://${authority(host, port)}/`);
+  const out = new LineWriter(1);
+  const say = (line) => out.write(`${line}\n`);
+  say(`Sprites ${version()} listens on http://${authority(host, port)}/`);
   if (transientPort) {
-    print(`Workers take joins, throws and leaves on http://${authority(host, transientPort)}/`);
+    say(`Workers take joins, throws and leaves on http://${authority(host, transientPort)}/`);
   }
-  if (tlsPort) print(`TLS is served on https://${authority(host, tlsPort)}/`);
-  if (adminPort) print(`Metrics are on http://${authority(adminHost, adminPort)}/metrics`);
-  print(
+  if (tlsPort) say(`TLS is served on https://${authority(host, tlsPort)}/`);
+  if (adminPort) say(`Metrics are on http://${authority(adminHost, adminPort)}/metrics`);
+  say(
     `There is room for ${options.capacity} clients. ` +
       describeFileLimit(options.capacity, fileLimit())
   );
   await signal;
-  print('Answering every parked poll.');
+  say('Answering every parked poll.');
   await stop();
 }
 

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 import { problemDocument, problems } from './problems.js';
-import { lookAfterSockets, refuse } from './sockets.js';
 
 /**
  * The admin listener: what operators and their machines ask, on a port of its own that strangers
@@ -66,7 +65,7 @@ const sendText = (request, response, text) =>
  * @param {import('./metrics.js').Metrics} options.metrics
  * @param {() => boolean} [options.ready] false while draining
  * @param {(error: Error) => void} [options.onError] told when metrics could not be made
- * @returns {import('node:http').Server & {closeEveryConnection: () => void}}
+ * @returns {import('node:http').Server}
  */
 export function createAdmin({
   host = '127.0.0.1',
@@ -119,13 +118,18 @@ export function createAdmin({
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
-  server.closeEveryConnection = lookAfterSockets(server, ['connection']).destroyAll;
   server.on('clientError', (error, socket) => {
     if (!socket.writable) {
       socket.destroy();
       return;
     }
-    refuse(socket, REFUSED[error.code] ?? 'bad-request', { 'Cache-Control': 'no-store' });
+    const name = REFUSED[error.code] ?? 'bad-request';
+    const body = problemDocument(name);
+    socket.end(
+      `HTTP/1.1 ${problems[name].status} ${problems[name].title}\r\n` +
+        'Content-Type: application/problem+json\r\n' +
+        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
+    );
   });
   server.listen({ host, port });
   return server;
@@ -162,7 +166,7 @@ export async function openAdmin({ options, metrics, ready, log }) {
     closeIdle: nothing,
     close() {
       server.close();
-      server.closeEveryConnection();
+      server.closeAllConnections();
     }
   };
 }

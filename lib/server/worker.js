@@ -61,12 +61,9 @@ function report(done = () => {}) {
 // Without a main process there is nothing to serve, and nothing to save.
 process.on('disconnect', () => process.exit());
 
-// A terminal's Ctrl-C and a service manager's SIGTERM reach every process of the group; it is the
-// main process that decides when its workers end.
-process.on('SIGINT', () => {});
-process.on('SIGTERM', () => {});
-// Nor must a reload end them that reaches the whole group.
-process.on('SIGUSR2', () => {});
+// A terminal's Ctrl-C, its end, and a service manager's SIGTERM reach every process of the group; it
+// is the main process that decides when its workers end. Nor must a reload end them.
+for (const name of ['SIGINT', 'SIGHUP', 'SIGTERM', 'SIGUSR2']) process.on(name, () => {});
 process.on('message', ({ stop }) => {
   if (!stop) return;
   door.stopListening();

@@ -8,6 +8,7 @@ NAN_MODULE_INIT(initialize) {
   server::initAddressLimits(target);
   server::initRelay(target);
   server::initDoor(target);
+  server::initSystem(target);
 }
 
 NODE_MODULE(sprites, initialize)

@@ -7,6 +7,7 @@
 
 #include "http_reader.h"
 #include "pool/address.h"
+#include "pool/address_limits.h"
 #include "pool/pool.h"
 
 namespace server {
@@ -18,12 +19,15 @@ struct Ticket {
 };
 
 /**
- * Decides on joins, throws and leaves: the pool itself in the main process, a relay to it in a
- * worker. An outcome may come later: then nothing is returned, and Door::complete is told.
+ * Decides on hot requests: the pool itself in the main process, a relay to it in a worker.
+ * An outcome may come later: then nothing is returned, and Door::settle is told.
  */
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
+
+  /** Whether polls can be parked here; if not, the front door hands them over to Node. */
+  virtual bool takesPolls() const = 0;
 
   /** A place for a newcomer at `address`: kOk fills `id`. */
   virtual std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) = 0;
@@ -34,28 +38,31 @@ class RequestHandler {
 
   /** An end: kOk, always. */
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
-};
 
-/** Parks polls. Where there is none, the front door hands polls over to Node's server. */
-class PollHandler {
- public:
-  virtual ~PollHandler() = default;
-
-  /** A poll: answered in the result, or parked under `connection`. */
-  virtual PollResult poll(uint32_t connection, const HotRequest& request) = 0;
+  /**
+   * A poll: kOk parks it under `connection`, or has answered it already; `record` is what to drop
+   * it by.
+   */
+  virtual Outcome poll(uint32_t connection, const HotRequest& request, uint32_t* record) = 0;
 
   /** The connection of a parked poll is gone. */
   virtual void drop(uint32_t record, uint32_t connection) = 0;
 };
 
 /** The pool, in its own process. */
-class PoolHandler : public RequestHandler, public PollHandler {
+class PoolHandler : public RequestHandler {
  public:
-  /** `pool` outlives the handler; `clock` gives microseconds and never goes back. */
-  PoolHandler(Pool* pool, uint64_t (*clock)()) : pool_(pool), clock_(clock) {}
+  /** `pool` and `limits` outlive the handler; `clock` gives microseconds and never goes back. */
+  PoolHandler(Pool* pool, AddressLimits* limits, uint64_t (*clock)())
+      : pool_(pool), limits_(limits), clock_(clock) {}
+
+  bool takesPolls() const override { return true; }
 
   std::optional<Outcome> join(Ticket, const Address& address, Id* id) override {
-    return pool_->join(address, clock_(), id);
+    if (!limits_->join(address, clock_() / 1000)) {
+      return pool_->refuse(Outcome::kTooManyJoins);
+    }
+    return pool_->join(id);
   }
 
   std::optional<Outcome> throwSprite(Ticket, const HotRequest& request,
@@ -69,9 +76,10 @@ class PoolHandler : public RequestHandler, public PollHandler {
     return Outcome::kOk;
   }
 
-  PollResult poll(uint32_t connection, const HotRequest& request) override {
+  Outcome poll(uint32_t connection, const HotRequest& request, uint32_t* record) override {
+    *record = pool_->find(request.id);
     const uint32_t hold = request.hasHold ? request.hold : kNoHold;
-    if (request.hasHold && hold == kNoHold) return {pool_->count(Outcome::kBadHold), 0, {}};
+    if (request.hasHold && hold == kNoHold) return pool_->refuse(Outcome::kBadHold);
     return pool_->poll(request.id, request.ack, hold, PollHolder::kDoor, connection);
   }
 
@@ -81,6 +89,7 @@ class PoolHandler : public RequestHandler, public PollHandler {
 
  private:
   Pool* pool_;
+  AddressLimits* limits_;
   uint64_t (*clock_)();
 };
 

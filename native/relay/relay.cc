@@ -1,5 +1,7 @@
 #include "relay.h"
 
+#include "door/json_reader.h"
+
 namespace server {
 
 void RelayHandler::add(const RelayFrame& frame, std::string_view text) {
@@ -14,7 +16,7 @@ void RelayHandler::receive(std::string_view bytes) {
       RelayReply reply;
       memcpy(&reply, all.data() + taken, sizeof reply);
       const bool ofScript = reply.ticket.connection == kScriptConnection;
-      (ofScript ? toScript_ : toDoor_)(reply.ticket, reply.outcome, reply.id);
+      (ofScript ? script_ : front_)(reply.ticket, reply.outcome, reply.id);
     }
     return taken;
   });
@@ -55,8 +57,8 @@ std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const HotRequest
 std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const Id& id, Edge edge,
                                                  uint64_t number, std::string_view text) {
   // What is no sprite needs no way to the main process, which then need not look again.
-  const Outcome check = checkSprite(text, maxSprite_);
-  if (check != Outcome::kOk) return refuse(check);
+  if (text.size() > maxSprite_) return refuse(Outcome::kSpriteTooLarge);
+  if (!isJsonObject(text.data(), text.size())) return refuse(Outcome::kBadSprite);
   add({.length = static_cast<uint32_t>(text.size()),
        .ticket = ticket,
        .route = Route::kThrow,
@@ -88,7 +90,9 @@ RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
   RelayReply reply = {.ticket = frame.ticket, .outcome = Outcome::kOk, .unused = {}, .id = {}};
   switch (frame.route) {
     case Route::kJoin:
-      reply.outcome = pool_->join(frame.address, clock_(), &reply.id);
+      reply.outcome = limits_->join(frame.address, clock_() / 1000)
+                          ? pool_->join(&reply.id)
+                          : pool_->refuse(Outcome::kTooManyJoins);
       break;
     case Route::kThrow:
       reply.outcome = pool_->throwChecked(frame.id, frame.edge, frame.number, text, clock_());

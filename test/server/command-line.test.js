@@ -71,10 +71,13 @@ t.test('it starts in every documented way, says where it listens, and serves', a
   }
 });
 
-t.test('npm start', async (t) => {
+t.test('npm start, and a signal to npm ends the server too', async (t) => {
   const child = spawn(
     'env',
-    ['-u', 'NODE_OPTIONS', 'npm', 'start', '--silent', '--', '--port', '0', '--host', '127.0.0.1'],
+    [
+      ...['-u', 'NODE_OPTIONS', 'npm', 'start', '--silent', '--'],
+      ...['--port', '0', '--host', '127.0.0.1', '--drain', '0']
+    ],
     { cwd: ROOT, detached: true, stdio: ['ignore', 'pipe', 'inherit'] }
   );
   const closed = once(child, 'close');
@@ -86,7 +89,7 @@ t.test('npm start', async (t) => {
     }
   });
   let port;
-  for await (const chunk of child.stdout) {
+  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
     port = /listens on http:\/\/127\.0\.0\.1:([0-9]+)\//.exec(chunk)?.[1];
     if (port) break;
   }
@@ -94,9 +97,13 @@ t.test('npm start', async (t) => {
   wire.send('GET /status HTTP/1.1\r\nHost: x\r\n\r\n');
   t.equal((await wire.read()).status, 200);
   await wire.destroy();
-  process.kill(-child.pid, 'SIGTERM');
-  child.stdout.resume();
+  child.kill('SIGTERM');
+  let said = '';
+  for await (const chunk of child.stdout) said += chunk;
+  // Its stdout is the server's: it ends when both have.
   await closed;
+  t.match(said, /Answering every parked poll/, 'the server has heard of it');
+  await t.rejects(Wire.open(Number(port)), { code: 'ECONNREFUSED' });
 });
 
 t.test('it says for how many clients it has room and how many the file limit allows', async (t) => {
@@ -332,7 +339,7 @@ t.test('a missing or broken addon is one line that says what to do', async (t) =
 });
 
 for (const door of DOORS) {
-  for (const signal of ['SIGTERM', 'SIGINT']) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
     t.test(`${signal} answers every parked poll and exits 0 (${door})`, async (t) => {
       const server = await startServer(t, { door, options: { drain: 1 } });
       const parked = [];

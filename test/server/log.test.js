@@ -1,0 +1,163 @@
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { createLog } from '../../lib/server/log.js';
+import { Wire } from '../support/http.js';
+import { DOORS, ROOT, startServer } from '../support/server.js';
+
+/** The log, and what becomes of the server where it can't be written. */
+
+const SPRITES = join(ROOT, 'bin/sprites');
+
+/** A command that runs the server with its descriptors changed by the shell. */
+const redirected = (how) => [
+  'sh',
+  '-c',
+  `exec env -u NODE_OPTIONS "$@" ${how}`,
+  'sh',
+  process.execPath,
+  SPRITES
+];
+
+/** A pipe of which this process has both ends; it holds `room` bytes. */
+function pipe(t) {
+  const path = join(t.testdir(), 'pipe');
+  execFileSync('mkfifo', [path]);
+  const ends = openSync(path, constants.O_RDWR);
+  const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  t.teardown(() => [ends, reader].forEach((fd) => closeSync(fd)));
+  return {
+    fd: ends,
+    /** Reads all there is. */
+    read() {
+      const bytes = Buffer.alloc(1 << 20);
+      try {
+        return bytes.toString('latin1', 0, readSync(reader, bytes));
+      } catch (error) {
+        if (error.code === 'EAGAIN') return '';
+        throw error;
+      }
+    }
+  };
+}
+
+t.test('a reader that stops costs lines, which are counted, and nobody waits for it', async (t) => {
+  const { fd, read } = pipe(t);
+  const log = createLog('info', fd);
+  const most = 5000;
+  // Were a write to wait, it would do so for ever: nobody else empties the pipe.
+  for (let n = 0; n < most; n += 1) log.info({ n }, 'a line of some length');
+  let text = read();
+  log.info({ n: most }, 'another line');
+  log.info({ n: most + 1 }, 'another line');
+  text += read();
+  const lines = text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  const numbers = lines.filter(({ n }) => n !== undefined).map(({ n }) => n);
+  const kept = numbers.length - 2;
+  t.ok(kept > 100 && kept < most, `${kept} lines fit`);
+  t.strictSame(
+    numbers.slice(0, kept),
+    Array.from({ length: kept }, (_, n) => n),
+    'in order, whole'
+  );
+  t.strictSame(numbers.slice(kept), [most, most + 1], 'and it goes on');
+  t.match(lines[kept], {
+    level: 40,
+    pid: process.pid,
+    lost: most - kept,
+    msg: 'lines of this log could not be written'
+  });
+});
+
+/** Has a server log, and asks it whether it still serves. */
+async function writesInVain(server) {
+  for (let i = 0; i < 3; i += 1) {
+    server.child.kill('SIGUSR2');
+    await server.status();
+  }
+  await server.stop();
+}
+
+for (const door of DOORS) {
+  for (const [name, how] of Object.entries({
+    'a full disk under its log': '2>/dev/full',
+    'being started without a stderr': '2>&-'
+  })) {
+    t.test(`the server outlives ${name} (${door})`, async (t) => {
+      await writesInVain(await startServer(t, { door, command: redirected(how) }));
+    });
+  }
+
+  t.test(`the server outlives those who read what it says (${door})`, async (t) => {
+    const server = await startServer(t, { door });
+    server.child.stderr.destroy();
+    server.child.stdout.destroy();
+    await writesInVain(server);
+  });
+}
+
+t.test(
+  'a worker outlives a full disk under its log, and so does who starts it again',
+  async (t) => {
+    const server = await startServer(t, {
+      door: 'native',
+      command: redirected('2>/dev/full'),
+      options: { workers: 1, 'transient-port': 0 }
+    });
+    const children = `/proc/${server.pid}/task/${server.pid}/children`;
+    process.kill(Number(readFileSync(children, 'utf8')), 'SIGKILL');
+    await server.until(({ workers, workerDeaths }) => workers === 1 && workerDeaths === 1);
+    await writesInVain(server);
+  }
+);
+
+t.test('a server whose stdout is full serves all the same', async (t) => {
+  const free = createServer().listen(0, '127.0.0.1');
+  await once(free, 'listening');
+  const { port } = free.address();
+  free.close();
+  await once(free, 'close');
+  const args = ['--port', port, '--host', '127.0.0.1', '--drain', '0'];
+  const child = spawn(
+    'sh',
+    [
+      '-c',
+      'exec env -u NODE_OPTIONS "$@" >/dev/full 2>&1',
+      'sh',
+      process.execPath,
+      SPRITES,
+      ...args
+    ],
+    { stdio: 'ignore' }
+  );
+  const ended = once(child, 'exit');
+  t.teardown(() => child.kill('SIGKILL'));
+  const listens = async () =>
+    Wire.open(port).then(
+      (wire) => wire.destroy().then(() => true),
+      () => false
+    );
+  while (child.exitCode === null && !(await listens()));
+  child.kill('SIGTERM');
+  t.strictSame(await ended, [0, null]);
+});
+
+t.test('what was asked for and could not be printed is an exit code of 1, without a trace', (t) => {
+  for (const flag of ['--help', '--version']) {
+    const { status, stderr } = spawnSync(
+      'sh',
+      ['-c', 'exec env -u NODE_OPTIONS "$@" >/dev/full', 'sh', process.execPath, SPRITES, flag],
+      { encoding: 'utf8' }
+    );
+    t.strictSame([status, stderr], [1, ''], flag);
+  }
+  t.end();
+});
