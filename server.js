@@ -104,7 +104,7 @@ export async function start(given, log = createLog('silent')) {
   function close() {
     for (const one of open) one.close();
     server.close();
-    server.closeAllConnections();
+    server.closeEveryConnection();
     metrics.close();
     pool.close();
   }

@@ -77,7 +77,11 @@ function gifSize(bytes, view) {
   return frames > 0 ? size : null;
 }
 
-/** Walks the segments to the frame header. */
+/**
+ * Walks the segments to the frame header. Only what may stand before one, and has a length, is walked
+ * over. A marker without a length (00, 01, D0 to D8) is not: a decoder goes on right behind it, so
+ * what looks like its length could hide the frame that the decoder finds. A file has no need of one.
+ */
 function jpegSize(view) {
   for (let at = 2; ;) {
     if (view.getUint8(at) !== 0xff) return null;
@@ -86,13 +90,30 @@ function jpegSize(view) {
       at += 1;
       continue;
     }
-    const isFrame = kind >= 0xc0 && kind <= 0xcf && kind !== 0xc4 && kind !== 0xc8 && kind !== 0xcc;
-    if (isFrame) {
+    if (isFrame(kind)) {
       return { type: 'image/jpeg', width: view.getUint16(at + 7), height: view.getUint16(at + 5) };
     }
-    if (kind === 0xd9 || kind === 0xda) return null;
-    at += 2 + Math.max(2, view.getUint16(at + 2));
+    const length = view.getUint16(at + 2);
+    if (!isTable(kind) || length < 2) return null;
+    at += 2 + length;
   }
+}
+
+/** Start of frame: C0 to CF without DHT, JPG and DAC. */
+function isFrame(kind) {
+  return kind >= 0xc0 && kind <= 0xcf && kind !== 0xc4 && kind !== 0xc8 && kind !== 0xcc;
+}
+
+/** DHT, DAC, DQT, DRI, APP0 to APP15, COM: segments with a length that stand before a frame. */
+function isTable(kind) {
+  return (
+    kind === 0xc4 ||
+    kind === 0xcc ||
+    kind === 0xdb ||
+    kind === 0xdd ||
+    (kind >= 0xe0 && kind <= 0xef) ||
+    kind === 0xfe
+  );
 }
 
 function webpSize(bytes, view) {

@@ -1,4 +1,4 @@
-import { opposite } from '../client/client.js';
+import { EDGES, opposite } from '../client/client.js';
 
 /**
  * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
@@ -23,6 +23,10 @@ const WALK_GRIP = 14; // how quickly a walker takes up its speed, a second
 const BOUNCE = 0.62; // of the speed is left after a wall
 const PUSH = 120; // the least with which a wall pushes away
 const BACK = 0.35; // edge lengths a second: the least with which a refused sprite comes back
+const OVERHANG = 0.5; // of its half side: let go so close to an edge, it is meant to go over it
+const LET_GO = 0.8; // edge lengths a second: the least at which it goes
+const FLUNG = 0.2; // edge lengths a second: quicker is no trembling of a hand
+const LEAD = 0.15; // seconds: so long ago a hand may have aimed at where a body was
 const PASSING = [0.4, 1.5]; // seconds: the least and the most one takes that only flies across
 const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite shows itself again
 
@@ -210,7 +214,41 @@ export class Desktop {
   }
 
   /**
-   * The topmost body at a point; near ones count where a finger pointed.
+   * The edge over which a body hangs, or past which it was dragged.
+   *
+   * @param {number} x where its middle would be, if nothing had held it on the desktop
+   * @param {number} y
+   * @param {number} half
+   * @returns {''|'left'|'right'|'up'|'down'} the one it is farthest over; none is ''
+   */
+  overhang(x, y, half) {
+    const over = { left: -x, right: x - this.width, up: -y, down: y - this.height };
+    let most = '';
+    for (const edge of EDGES) {
+      if (over[edge] >= -OVERHANG * half && !(over[edge] <= over[most])) most = edge;
+    }
+    return most;
+  }
+
+  /** @returns {boolean} whether a body was flung away from an edge, and not only trembles there */
+  isFlungBack(body, edge) {
+    const across =
+      edge === 'left' || edge === 'right' ? body.vx / this.width : body.vy / this.height;
+    return (edge === 'left' || edge === 'up' ? across : -across) > FLUNG;
+  }
+
+  /** Sends a body out over an edge, which it is near: as fast as it goes, and not too slow. */
+  push(body, edge) {
+    const level = edge === 'left' || edge === 'right';
+    const out = edge === 'left' || edge === 'up' ? -1 : 1;
+    const least = LET_GO * (level ? this.width : this.height);
+    if (level) body.vx = out * Math.max(out * body.vx, least);
+    else body.vy = out * Math.max(out * body.vy, least);
+  }
+
+  /**
+   * The body that is meant by a point: the topmost that is there, or else one that was there a moment
+   * ago, when the hand aimed at it.
    *
    * @param {number} x
    * @param {number} y
@@ -218,12 +256,18 @@ export class Desktop {
    * @returns {Body|null}
    */
   hit(x, y, near) {
+    return this.#topmost(x, y, near, 0) ?? this.#topmost(x, y, near, LEAD);
+  }
+
+  /** The topmost at a point at any moment of the last `lead` seconds. */
+  #topmost(x, y, near, lead) {
     for (let i = this.bodies.length - 1; i >= 0; i -= 1) {
       const body = this.bodies[i];
+      if (body.flight) continue;
       const reach = body.half + near;
-      if (!body.flight && Math.abs(x - body.x) <= reach && Math.abs(y - body.y + body.z) <= reach) {
-        return body;
-      }
+      const dx = beside(x - body.x, -body.vx * lead);
+      const dy = beside(y - body.y + body.z, -body.vy * lead);
+      if (Math.abs(dx) <= reach && Math.abs(dy) <= reach) return body;
     }
     return null;
   }
@@ -334,4 +378,9 @@ export class Desktop {
 
 function bounced(speed) {
   return Math.max(Math.abs(speed) * BOUNCE, PUSH);
+}
+
+/** How far a point is from the way between zero and `end`. */
+function beside(point, end) {
+  return point - Math.max(Math.min(0, end), Math.min(point, Math.max(0, end)));
 }

@@ -1,3 +1,4 @@
+import { LARGEST } from '../client/image-size.js';
 import { BOUNDS, decodeDataUrl } from '../client/sprite.js';
 
 /**
@@ -39,15 +40,27 @@ export async function shrink(file, most = BOUNDS.dataUrl) {
   }
 }
 
+let decoded = Promise.resolve();
+
 /**
- * Decodes the picture of a sprite that was read.
+ * Decodes the picture of a sprite that was read. One at a time: whatever a decoder takes for one, it
+ * never takes it for forty at once.
  *
  * @param {string} url a data URL that `readSprite` let through
- * @returns {Promise<ImageBitmap|null>} null when it is damaged further in than `readSprite` looks
+ * @returns {Promise<ImageBitmap|null>} null when it is damaged further in than `readSprite` looks, or
+ *     larger than it said there
  */
-export async function decodePicture(url) {
+export function decodePicture(url) {
   const { type, bytes } = decodeDataUrl(url);
-  return decode(new Blob([bytes], { type }));
+  decoded = decoded.then(() => decode(new Blob([bytes], { type }))).then(small);
+  return decoded;
+}
+
+/** What `readSprite` reads and what a browser decodes need not agree. */
+function small(bitmap) {
+  if (!bitmap || Math.max(bitmap.width, bitmap.height) <= LARGEST) return bitmap;
+  bitmap.close();
+  return null;
 }
 
 function encode(canvas, most) {

@@ -1,11 +1,13 @@
+import { Announcer } from './announcer.js';
+import { sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
 import { FILE_MOST, shrink } from './images.js';
 import { TorusMap } from './map.js';
-import { drawSticker } from './pictures.js';
 import { Client } from '../client/client.js';
 import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
 import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
+import { furnishTray, takeDrops } from './tray.js';
 
 /**
  * The page: puts the client, the desktop, the stage and the words together.
@@ -35,12 +37,14 @@ const LOOK_OFFLINE = 6000;
 const SLEPT = 12_000; // ms a look may come late before the machine must have slept
 const FILES = 8; // that are taken at a time
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
-const REJOIN = 1200; // ms to read that another tab has taken over
 
 const $ = (id) => document.getElementById(id);
 const reduced = matchMedia('(prefers-reduced-motion: reduce)');
 const still = () => reduced.matches;
 const store = new Store();
+const announcer = new Announcer($('toast'), $('news'));
+const say = (text) => announcer.say(text);
+const hear = (text, subject) => announcer.hear(text, subject);
 const tally = { thrown: 0, caught: 0, passed: 0, bounced: 0, refused: 0 };
 
 const desktop = new Desktop(leave);
@@ -48,7 +52,9 @@ const stage = new Stage($('stage'), desktop, {
   still,
   onChange: changed,
   onAway: putAway,
-  onPick: (picture) => take(picture)
+  onPick: (picture) => take(picture),
+  onSelect: selected,
+  onWalked: walked
 });
 const map = new TorusMap($('map'), still);
 
@@ -58,14 +64,19 @@ let saving = 0;
 let looking = 0;
 let lookDue = Infinity;
 let reloading = false;
-let toastTimer = 0;
 let toldFull = false;
 let keptWaiting = false;
 
 // ---- sprites ----
 
 /** Takes a new sprite: from the tray, a key, or a file. Null where the desktop is full. */
-function take(picture, { x, y, name = $('name').value.trim() } = {}) {
+function take(picture, how) {
+  const body = put(picture, how);
+  if (body) hear(`You took ${what(body.sprite, 'a')}.`);
+  return body;
+}
+
+function put(picture, { x, y, name = $('name').value.trim() } = {}) {
   if (isFull()) {
     say(`This desktop is full, with ${MOST} sprites. Throw one, or put one away.`);
     return null;
@@ -87,6 +98,17 @@ function take(picture, { x, y, name = $('name').value.trim() } = {}) {
   return body;
 }
 
+/** By key another one was chosen. */
+function selected(body) {
+  const free = desktop.bodies.filter(({ flight }) => !flight);
+  const which = free.length > 1 ? `, ${free.indexOf(body) + 1} of ${free.length}` : '';
+  hear(`${sentence(what(body.sprite))}${which}, ${where(body, desktop)}.`, 'selected');
+}
+
+function walked(body) {
+  hear(`${sentence(what(body.sprite))} is ${where(body, desktop)} now.`, 'walked');
+}
+
 function isFull() {
   let here = 0;
   for (const body of desktop.bodies) if (!body.flight) here += 1;
@@ -96,6 +118,7 @@ function isFull() {
 function putAway(body) {
   if (body.flight) return; // It may be the neighbor's already.
   desktop.gone(body);
+  hear(`You put away ${what(body.sprite)}.`);
   stage.wake();
   changed();
 }
@@ -124,8 +147,8 @@ function enter(value, { from }) {
   stage.dress(body);
   stage.ripple(body.x, body.y, colorOf(from));
   tally.caught += 1;
-  const what = PICTURES.includes(sprite.picture) ? sprite.picture : 'picture';
-  hear(`A ${what} came in by the ${side(from)} edge.`);
+  hear(`${sentence(what(sprite, 'a'))} came in by the ${side(from)} edge.`, 'came in');
+  words();
   changed();
   return true;
 }
@@ -169,6 +192,8 @@ async function throwIt(body, edge) {
   if (body.flight !== edge) return;
   if (outcome.thrown === true) {
     tally.thrown += 1;
+    hear(`You threw ${what(body.sprite)} over the ${side(edge)} edge.`, 'thrown');
+    words();
     if (body.flightTime < 0.25) await rest(250); // It is still to be seen leaving.
     desktop.gone(body);
     stage.wake();
@@ -205,9 +230,6 @@ async function throwIt(body, edge) {
 function onState(state, { why }) {
   document.body.dataset.state = state;
   desktop.open = state === 'online';
-  if (state === 'superseded') {
-    setTimeout(() => client.start(), REJOIN);
-  }
   if (state !== 'online') {
     map.show(null);
     $('place').textContent = 'somewhere on the torus';
@@ -225,7 +247,7 @@ function words(why = client.why) {
     online:
       people === 1
         ? 'Only you, right now: what you throw over one edge comes back by the other.'
-        : 'Throw something over an edge.',
+        : thrownAndCaught(),
     offline: offline(why),
     superseded: 'Another tab has taken over this place. Joining anew…',
     left: 'You have left the torus.'
@@ -234,7 +256,15 @@ function words(why = client.why) {
   $('count-words').textContent = `${people === 1 ? 'person' : 'people'} connected ${when}`;
   if ($('state').textContent === text) return;
   $('state').textContent = text;
-  hear(text);
+  if (state !== 'online' || tally.thrown + tally.caught === 0) hear(text, 'state');
+}
+
+/** What there is to do, as long as it was not done; then what was. */
+function thrownAndCaught() {
+  const { thrown, caught } = tally;
+  return thrown + caught === 0
+    ? 'Throw something over an edge.'
+    : `You threw ${thrown}, and ${caught} came in.`;
 }
 
 function offline(why) {
@@ -289,10 +319,6 @@ function showPlace({ row, column, rows, columns }) {
 
 // ---- words ----
 
-function side(edge) {
-  return { left: 'left', right: 'right', up: 'upper', down: 'lower' }[edge];
-}
-
 function neighbor(edge) {
   return people === 1 ? 'other edge' : `${side(edge)} neighbor`;
 }
@@ -300,29 +326,6 @@ function neighbor(edge) {
 function colorOf(edge) {
   const name = edge === 'left' || edge === 'right' ? '--across' : '--along';
   return getComputedStyle(document.body).getPropertyValue(name).trim();
-}
-
-/** For everybody to see, for a while. */
-function say(text) {
-  $('toast').textContent = text;
-  $('toast').hidden = false;
-  clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => {
-    $('toast').hidden = true;
-  }, 3500);
-  hear(text);
-}
-
-let news = '';
-let hearing = 0;
-
-/** For who listens: the newest news, every 700 ms at most, however much there is. */
-function hear(text) {
-  news = text;
-  hearing ||= setTimeout(() => {
-    hearing = 0;
-    $('news').textContent = news;
-  }, 700);
 }
 
 function rest(ms) {
@@ -450,64 +453,24 @@ function toStage() {
   $('stage').focus({ preventScroll: true });
 }
 
+/** Takes a new sprite into the hand of a pointer, wherever that is. */
+function takeInHand(picture, event) {
+  const box = $('stage').getBoundingClientRect();
+  const x = event.clientX - box.left;
+  const y = event.clientY - box.top;
+  const body = take(picture, { x, y: Math.min(y, desktop.height) });
+  if (body) stage.grab(body, event);
+}
+
 function furnish() {
-  const tray = $('tray');
-  const file = tray.firstElementChild;
-  for (const picture of PICTURES) {
-    const button = document.createElement('button');
-    button.className = 'pick';
-    button.type = 'button';
-    button.title = `Take a ${picture}`;
-    button.setAttribute('aria-label', `Take a ${picture}`);
-    button.append(drawSticker(picture, 128));
-    // Dragged out of the tray it is in the hand at once; clicked it hops onto the desktop.
-    let start = null;
-    let dragged = false;
-    button.addEventListener('pointerdown', (event) => {
-      dragged = false;
-      start = { x: event.clientX, y: event.clientY };
-      button.setPointerCapture(event.pointerId);
-    });
-    button.addEventListener('pointermove', (event) => {
-      if (!start || Math.hypot(event.clientX - start.x, event.clientY - start.y) < 12) return;
-      start = null;
-      dragged = true;
-      const box = $('stage').getBoundingClientRect();
-      const body = take(picture, { x: event.clientX - box.left, y: event.clientY - box.top });
-      if (!body) return;
-      body.y = Math.min(body.y, desktop.height);
-      button.releasePointerCapture(event.pointerId);
-      stage.grab(body, event);
-      toStage();
-    });
-    button.addEventListener('click', (event) => {
-      start = null;
-      const byKey = event.detail === 0;
-      if (byKey || !dragged) take(picture);
-      if (!byKey) toStage();
-    });
-    tray.insertBefore(button, file);
-  }
-  $('file').addEventListener('change', (event) => {
-    open([...event.target.files]);
-    event.target.value = '';
-    toStage();
+  furnishTray({
+    tray: $('tray'),
+    file: $('file'),
+    take: (picture, event) => (event ? takeInHand(picture, event) : take(picture)),
+    open,
+    toStage
   });
-  const desk = $('desk');
-  desk.addEventListener('dragover', (event) => {
-    event.preventDefault();
-    desk.classList.add('dropping');
-  });
-  desk.addEventListener('dragleave', () => desk.classList.remove('dropping'));
-  addEventListener('dragover', (event) => event.preventDefault());
-  addEventListener('drop', (event) => {
-    event.preventDefault(); // A file dropped beside the desktop must not replace the page.
-    desk.classList.remove('dropping');
-    const box = desk.getBoundingClientRect();
-    const x = Math.min(box.width, Math.max(0, event.clientX - box.left));
-    const y = Math.min(box.height, Math.max(0, event.clientY - box.top));
-    open(event.dataTransfer?.files, { x, y });
-  });
+  takeDrops($('desk'), open);
   $('name').addEventListener('input', () => {
     const body = desktop.selected;
     if (!body || body.flight) return;
@@ -560,7 +523,7 @@ async function main() {
   client.start();
   recall(kept.desktop);
   if (desktop.bodies.length === 0) {
-    take(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
+    put(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
       x: desktop.width * 0.5,
       y: desktop.height * 0.78
     });

@@ -13,6 +13,8 @@ const SAMPLES = 8; // of a pointer's way, to know how fast it let go
 const SAMPLE_AGE = 90; // ms before the last: what is older says little about the throw
 const SAMPLE_LOST = 500; // and this says nothing, even where a slow machine has seen nothing since
 const STILL_FOR = 120; // ms without a move, and a sprite is put down instead of thrown
+const TAP = { time: 500, away: 20 }; // ms and pixels in which a second tap is for the same sprite
+const DRAGGED = 4; // CSS pixels: what was moved less was tapped
 const TAU = Math.PI * 2;
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
@@ -36,6 +38,11 @@ export class Stage {
   #keys = new Set();
   #byKeys = false;
   #moving = false;
+  #tap = { body: null, x: 0, y: 0, time: -Infinity };
+  #onAway;
+  #onSelect;
+  #onWalked;
+  #walker = null;
 
   /**
    * @param {HTMLCanvasElement} canvas
@@ -45,13 +52,19 @@ export class Stage {
    * @param {() => void} options.onChange something has come to rest, or was selected
    * @param {(body: import('./desktop.js').Body) => void} options.onAway a sprite is put away
    * @param {(picture: string) => void} options.onPick a drawn one is asked for by key
+   * @param {(body: import('./desktop.js').Body) => void} options.onSelect one was chosen by key
+   * @param {(body: import('./desktop.js').Body) => void} options.onWalked one has walked by key, and
+   *     stands
    */
-  constructor(canvas, desktop, { still, onChange, onAway, onPick }) {
+  constructor(canvas, desktop, { still, onChange, onAway, onPick, onSelect, onWalked }) {
     this.#canvas = canvas;
     this.#ctx = canvas.getContext('2d');
     this.#desktop = desktop;
     this.#still = still;
     this.#onChange = onChange;
+    this.#onAway = onAway;
+    this.#onSelect = onSelect;
+    this.#onWalked = onWalked;
     for (let i = 0; i < RIPPLES; i += 1) {
       this.#ripples.push({ x: 0, y: 0, age: RIPPLE_TIME, color: '', size: 1 });
     }
@@ -61,7 +74,7 @@ export class Stage {
     canvas.addEventListener('pointercancel', this.#up);
     canvas.addEventListener('lostpointercapture', this.#up);
     canvas.addEventListener('dblclick', (event) => {
-      const body = desktop.hit(event.offsetX, event.offsetY, 0);
+      const body = this.#aim(event, 0);
       if (body) onAway(body);
     });
     addEventListener('keydown', (event) => this.#key(event, { onAway, onPick }));
@@ -172,6 +185,7 @@ export class Stage {
       }
     }
     this.#draw();
+    this.#standing();
     if (moving || rippling || this.#grips.size > 0) {
       this.#frame = requestAnimationFrame(this.#tick);
     } else {
@@ -182,6 +196,14 @@ export class Stage {
       if (!moving) this.#onChange();
     }
   };
+
+  /** Tells when the one that walked by key stands. */
+  #standing() {
+    const body = this.#walker;
+    if (!body || this.#keys.size > 0 || body.vx !== 0 || body.vy !== 0) return;
+    this.#walker = null;
+    if (!body.flight && !body.held) this.#onWalked(body);
+  }
 
   #draw() {
     const ctx = this.#ctx;
@@ -239,11 +261,22 @@ export class Stage {
 
   #down = (event) => {
     if (event.button > 0) return;
-    const near = event.pointerType === 'touch' ? 14 : 0;
-    const body = this.#desktop.hit(event.offsetX, event.offsetY, near);
+    const body = this.#aim(event, event.pointerType === 'touch' ? 14 : 0);
     if (!body) return;
+    this.#tap = { body, x: event.clientX, y: event.clientY, time: event.timeStamp };
     this.grab(body, event, body.x - event.offsetX, body.y - event.offsetY);
+    this.#grips.get(event.pointerId).entered = true;
   };
+
+  /** The sprite meant by a pointer. A second tap is for the first one's, which it has stopped. */
+  #aim(event, near) {
+    const { body, x, y, time } = this.#tap;
+    const again =
+      event.timeStamp - time <= TAP.time &&
+      Math.hypot(event.clientX - x, event.clientY - y) <= TAP.away;
+    if (again && !body.flight && this.#desktop.bodies.includes(body)) return body;
+    return this.#desktop.hit(event.offsetX, event.offsetY, near);
+  }
 
   /**
    * Puts a body into the hand of a pointer.
@@ -265,7 +298,10 @@ export class Stage {
     body.vz = 0;
     const samples = [];
     for (let i = 0; i < SAMPLES; i += 1) samples.push({ x: 0, y: 0, time: -1e9 });
-    const grip = { body, dx, dy, samples, next: 0 };
+    // `entered`: it has been over the desktop; `dragged`: it has moved. Both tell what letting go means.
+    const grip = { body, dx, dy, x: body.x, y: body.y, samples, next: 0 };
+    grip.entered = false;
+    grip.dragged = false;
     this.#grips.set(event.pointerId, grip);
     this.#canvas.setPointerCapture(event.pointerId);
     this.#sample(grip, event);
@@ -282,8 +318,15 @@ export class Stage {
     this.#sample(grip, event);
     const { body } = grip;
     const { width, height } = this.#desktop;
-    body.x = Math.min(width, Math.max(0, event.offsetX + grip.dx));
-    body.y = Math.min(height, Math.max(0, event.offsetY + grip.dy));
+    const x = event.offsetX + grip.dx;
+    const y = event.offsetY + grip.dy;
+    grip.dragged ||= Math.hypot(x - grip.x, y - grip.y) > DRAGGED;
+    if (!grip.dragged) return;
+    grip.x = x;
+    grip.y = y;
+    grip.entered ||= event.offsetY < height;
+    body.x = Math.min(width, Math.max(0, x));
+    body.y = Math.min(height, Math.max(0, y));
   };
 
   #up = (event) => {
@@ -301,9 +344,24 @@ export class Stage {
       body.vx = Math.max(-most, Math.min(most, (last.x - first.x) / time));
       body.vy = Math.max(-most, Math.min(most, (last.y - first.y) / time));
     }
+    if (grip.dragged) this.#tap.time = -Infinity;
+    this.#overEdge(grip);
     this.#onChange();
     this.wake();
   };
+
+  /**
+   * What was dragged to an edge or past it goes over it, however slowly it was let go; unless it was
+   * flung back. What never came out of the tray goes back there.
+   */
+  #overEdge({ body, x, y, entered, dragged }) {
+    if (!entered) {
+      this.#onAway(body);
+      return;
+    }
+    const edge = dragged ? this.#desktop.overhang(x, y, body.half) : '';
+    if (edge && !this.#desktop.isFlungBack(body, edge)) this.#desktop.push(body, edge);
+  }
 
   /** The sample from which on speed is measured: a little before the last, or the next older. */
   #since(samples, last) {
@@ -366,6 +424,7 @@ export class Stage {
     const now = free.indexOf(desktop.selected);
     if (now >= 0 && step === 0) return;
     desktop.selected = now < 0 ? free.at(-1) : free[(now + step + free.length) % free.length];
+    this.#onSelect(desktop.selected);
     this.#onChange();
   }
 
@@ -388,6 +447,7 @@ export class Stage {
     }
     this.#desktop.walkX = x;
     this.#desktop.walkY = y;
+    if (x || y) this.#walker = this.#desktop.selected;
     this.wake();
   }
 }

@@ -57,16 +57,6 @@ export class AddressLimits {
   }
 
   /**
-   * Whether a client may join from an address now; spends its allowance if so.
-   *
-   * @param {string} address
-   * @returns {boolean}
-   */
-  join(address) {
-    return this.native.join(address);
-  }
-
-  /**
    * @param {import('node:http').IncomingMessage} request
    * @returns {string} the client's address, as far as it is known
    */

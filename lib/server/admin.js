@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 import { problemDocument, problems } from './problems.js';
+import { lookAfterSockets, refuse } from './sockets.js';
 
 /**
  * The admin listener: what operators and their machines ask, on a port of its own that strangers
@@ -65,7 +66,7 @@ const sendText = (request, response, text) =>
  * @param {import('./metrics.js').Metrics} options.metrics
  * @param {() => boolean} [options.ready] false while draining
  * @param {(error: Error) => void} [options.onError] told when metrics could not be made
- * @returns {import('node:http').Server}
+ * @returns {import('node:http').Server & {closeEveryConnection: () => void}}
  */
 export function createAdmin({
   host = '127.0.0.1',
@@ -118,18 +119,13 @@ export function createAdmin({
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+  server.closeEveryConnection = lookAfterSockets(server, ['connection']).destroyAll;
   server.on('clientError', (error, socket) => {
     if (!socket.writable) {
       socket.destroy();
       return;
     }
-    const name = REFUSED[error.code] ?? 'bad-request';
-    const body = problemDocument(name);
-    socket.end(
-      `HTTP/1.1 ${problems[name].status} ${problems[name].title}\r\n` +
-        'Content-Type: application/problem+json\r\n' +
-        `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`
-    );
+    refuse(socket, REFUSED[error.code] ?? 'bad-request', { 'Cache-Control': 'no-store' });
   });
   server.listen({ host, port });
   return server;
@@ -166,7 +162,7 @@ export async function openAdmin({ options, metrics, ready, log }) {
     closeIdle: nothing,
     close() {
       server.close();
-      server.closeAllConnections();
+      server.closeEveryConnection();
     }
   };
 }

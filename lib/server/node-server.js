@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
-import { problemDocument, problems } from './problems.js';
+import { LINGER, lookAfterSockets, refuse } from './sockets.js';
 
 /**
  * Node's own HTTP server, set up for the contract: its timeouts and bounds, and problem documents
@@ -12,9 +12,6 @@ import { problemDocument, problems } from './problems.js';
 /** How often Node looks for connections whose time is up, in milliseconds. */
 const SWEEP = 1000;
 
-/** Milliseconds a connection may take to read a last answer and close. */
-const LINGER = 1000;
-
 /** Connections above the bound that may take it; further ones are closed at once. */
 const LINGERERS = 32;
 
@@ -23,37 +20,6 @@ const PARSER_PROBLEMS = {
   HPE_HEADER_OVERFLOW: 'head-too-large',
   ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout'
 };
-
-/**
- * Writes a problem to a socket that no response object belongs to, and closes it once the peer has,
- * or a second later: a close with bytes still unread would be a reset, and might overtake the answer.
- *
- * @param {import('node:net').Socket} socket
- * @param {string} name the problem
- * @param {Record<string, string | number>} headers
- * @param {number} [linger] milliseconds
- */
-function refuse(socket, name, headers, linger = LINGER) {
-  const body = problemDocument(name);
-  const { status, title, retryAfter } = problems[name];
-  const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
-  const fields = Object.entries({
-    ...headers,
-    ...retry,
-    'Content-Type': 'application/problem+json',
-    'Content-Length': Buffer.byteLength(body),
-    Connection: 'close'
-  }).map(([field, value]) => `${field}: ${value}\r\n`);
-  // What still arrives is no request any more: it is read, and by nobody.
-  socket.removeAllListeners('data').on('data', () => {});
-  const close = () => socket.destroy();
-  socket.end(`HTTP/1.1 ${status} ${title}\r\n${fields.join('')}\r\n${body}`, () => {
-    if (linger === 0 || socket.readableEnded) close();
-  });
-  socket.on('end', close);
-  const patience = setTimeout(close, linger || LINGER);
-  socket.on('close', () => clearTimeout(patience));
-}
 
 /**
  * When a silent connection is probed: after any hold and its jitter, and a minute more, so that a
@@ -81,7 +47,8 @@ export function keepIdle({ hold }) {
  *     makes the server, by default node:http's createServer
  * @param {string} [parts.arrival] its event for a connection that may be written to: with TLS, not
  *     before the handshake
- * @returns {import('node:http').Server & {held: () => number}} `held` counts its connections
+ * @returns {import('node:http').Server & {held: () => number, closeEveryConnection: () => void}}
+ *     `held` counts its connections; `closeEveryConnection` ends also those in a TLS handshake
  */
 export function createNodeServer({
   routes,
@@ -98,7 +65,6 @@ export function createNodeServer({
   const owing = new WeakMap();
   /** The newest request of each socket, and its response. */
   const newest = new WeakMap();
-  let held = 0;
   let lingering = 0;
 
   /** Whether a refusal may be written: nothing else is owed, or the request is still arriving. */
@@ -140,13 +106,11 @@ export function createNodeServer({
     }
   );
 
-  server.held = () => held;
+  const sockets = lookAfterSockets(server, [...new Set(['connection', arrival])]);
+  server.held = sockets.count;
+  server.closeEveryConnection = sockets.destroyAll;
   server.on(arrival, (socket) => writable.add(socket));
   server.on('connection', (socket) => {
-    held += 1;
-    socket.on('close', () => {
-      held -= 1;
-    });
     budget.count(socket);
     const admitted = limits.admit(socket);
     if (fits() && admitted) return;
@@ -201,6 +165,6 @@ export function openDoor(server) {
     status: () => ({}),
     stopListening: () => server.close(),
     closeIdle: () => server.closeIdleConnections(),
-    close: () => server.closeAllConnections()
+    close: () => server.closeEveryConnection()
   };
 }

@@ -16,7 +16,6 @@ const NOTHING_TO_CANCEL = () => {};
 export class Pool {
   #native;
   #outcomes;
-  #limits;
   /** Polls that node:http has parked: token → the function that takes the answer. */
   #parked = new Map();
   #lastToken = 0;
@@ -28,10 +27,9 @@ export class Pool {
    * @throws {Error} when there is no addon, or no address space for the capacity
    */
   constructor(options, limits) {
-    this.#limits = limits;
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
-    this.#native = new addon.Pool(options, (token, body) => {
+    this.#native = new addon.Pool(options, limits?.native, (token, body) => {
       const answer = this.#parked.get(token);
       this.#parked.delete(token);
       answer(body);
@@ -57,29 +55,27 @@ export class Pool {
   /**
    * Gives a newcomer a place.
    *
-   * @param {string} [address] where it comes from; without one, nothing is counted
+   * @param {string} [address] where it comes from
    * @returns {{outcome: string, id?: string}} `ok` and its id, or `torus-full`, `draining` or
    *     `too-many-joins`
    */
-  join(address) {
-    if (address !== undefined && !this.#limits.join(address)) {
-      return { outcome: this.refuse('too-many-joins') };
-    }
+  join(address = '') {
     const bytes = new Uint8Array(16);
-    const outcome = this.#outcomes[this.#native.join(bytes)];
+    const outcome = this.#outcomes[this.#native.join(address, bytes)];
     return outcome === 'ok' ? { outcome, id: stringify(bytes) } : { outcome };
   }
 
   /**
-   * Parks a poll, or answers it at once.
+   * Answers a poll at once, or parks it.
    *
    * @param {string} id
    * @param {{ack?: number, hold?: number}} wish the ack, by default 0; the hold in seconds, by
    *     default the server's
-   * @param {(body: Buffer) => void} answer called once with the JSON text, perhaps before this
-   *     returns; never when the outcome is not `ok`, nor after `cancel`
-   * @returns {{outcome: string, cancel: () => void}} `ok`, `unknown-client`, `bad-hold` or
-   *     `ack-ahead`; `cancel` takes the poll back when its connection is gone
+   * @param {(body: Buffer) => void} answer called once with the JSON text when a parked poll is
+   *     answered, and not after `cancel`
+   * @returns {{outcome: string, body?: Buffer, cancel: () => void}} `ok`, `unknown-client`,
+   *     `bad-hold` or `ack-ahead`; `body` is the answer if there is one at once, else an `ok` poll is
+   *     parked; `cancel` takes a parked poll back when its connection is gone
    */
   poll(id, { ack = 0, hold = 0 }, answer) {
     if (!validate(id)) {
@@ -87,9 +83,11 @@ export class Pool {
     }
     const bytes = parse(id);
     const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
+    const result = this.#native.poll(bytes, ack, hold, token);
+    if (result instanceof Buffer) return { outcome: 'ok', body: result, cancel: NOTHING_TO_CANCEL };
+    const outcome = this.#outcomes[result];
+    if (outcome !== 'ok') return { outcome, cancel: NOTHING_TO_CANCEL };
     this.#parked.set(token, answer);
-    const outcome = this.#outcomes[this.#native.poll(bytes, ack, hold, token)];
-    if (outcome !== 'ok') this.#parked.delete(token);
     return {
       outcome,
       cancel: () => {
@@ -135,7 +133,7 @@ export class Pool {
   }
 
   /**
-   * Begins the end: see Clients::drain.
+   * Begins the end: see Pool::drain in native/pool/pool.h.
    *
    * @param {number} window milliseconds within which every parked poll is answered
    */

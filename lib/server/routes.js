@@ -203,13 +203,14 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
     // To the pool 0 is "no hold given"; from a client it is a hold too short.
     if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
     if (!polls.admit(response)) throw new Refusal('too-many-polls');
-    const { outcome, cancel } = pool.poll(id, { ack, hold }, (body) => {
-      send(response, 200, JSON_TYPE, body);
-    });
+    const answer = (body) => send(response, 200, JSON_TYPE, body);
+    const { outcome, body, cancel } = pool.poll(id, { ack, hold }, answer);
     if (outcome !== 'ok') throw new Refusal(outcome);
+    if (body !== undefined) return answer(body);
     response.on('close', cancel);
     // A response still queued behind another one on its connection never hears of its end.
     request.on('close', cancel);
+    return undefined;
   }
 
   async function throwSprite(request, response, [, id, edge], query) {

@@ -58,7 +58,7 @@ export async function openTls({ routes, limits, budget, options, log }) {
     closeIdle: () => server.closeIdleConnections(),
     close() {
       server.close();
-      server.closeAllConnections();
+      server.closeEveryConnection();
     }
   };
 }

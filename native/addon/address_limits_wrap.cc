@@ -13,13 +13,6 @@ using v8::Local;
 using v8::Object;
 using v8::Value;
 
-/** An address that can't be read counts as one and the same. */
-Address addressOf(Local<Value> text) {
-  Address address;
-  Address::read(textOf(text), &address);
-  return address;
-}
-
 }  // namespace
 
 class AddressLimitsObject : public Nan::ObjectWrap {
@@ -29,7 +22,6 @@ class AddressLimitsObject : public Nan::ObjectWrap {
                 {
                     {"open", open},
                     {"close", close},
-                    {"join", join},
                     {"size", size},
                 });
     Nan::SetMethod(target, "forwardedAddress", forwarded);
@@ -57,13 +49,6 @@ class AddressLimitsObject : public Nan::ObjectWrap {
   // close(address)
   static void close(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<AddressLimitsObject>(info)->limits_.close(addressOf(info[0]));
-  }
-
-  // join(address) → whether a client may join
-  static void join(const Nan::FunctionCallbackInfo<Value>& info) {
-    const uint64_t now = uv_hrtime() / 1000000;
-    info.GetReturnValue().Set(
-        unwrap<AddressLimitsObject>(info)->limits_.join(addressOf(info[0]), now));
   }
 
   // size() → addresses something is counted of

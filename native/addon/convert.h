@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "pool/address.h"
 #include "pool/id.h"
 
 namespace server {
@@ -58,6 +59,13 @@ inline Id idOf(v8::Local<v8::Value> value) {
   Id id;
   memcpy(id.bytes, node::Buffer::Data(value), sizeof id.bytes);
   return id;
+}
+
+/** The address that a text says; every text that says none gives one and the same. */
+inline Address addressOf(v8::Local<v8::Value> text) {
+  Address address;
+  Address::read(textOf(text), &address);
+  return address;
 }
 
 /** A method of a class that JavaScript sees. */

@@ -11,6 +11,7 @@
 #include "door/door.h"
 #include "loop_scope.h"
 #include "pool/pool.h"
+#include "relay/links.h"
 #include "relay/relay.h"
 #include "wraps.h"
 
@@ -70,31 +71,31 @@ class DoorObject : public Nan::ObjectWrap {
   /** `parts`: see create. */
   DoorObject(const DoorOptions& options, Local<Object> parts)
       : parts_(parts),
-        poolDesk_(poolDeskOf(parts)),
-        relay_(poolDesk_ ? nullptr : relayOf(get(parts, "relay"))),
+        poolHandler_(poolHandlerOf(parts)),
+        relay_(poolHandler_ ? nullptr : relayOf(get(parts, "relay"))),
         onHandOver_(get(parts, "onHandOver").As<Function>()),
         resource_("sprites:hand-over"),
-        front_(
-            options, repliesOf(get(parts, "replies")), handler(),
-            addressLimitsOf(get(parts, "limits")),
+        links_(&events_),
+        door_(
+            options, doorParts(parts), repliesOf(get(parts, "replies")),
             [this](int fd, std::string_view bytes, const Address& client) {
               handOver(fd, bytes, client);
             },
             uv_now(Nan::GetCurrentEventLoop())) {
-    if (poolDesk_) {
-      poolOf(get(parts, "pool"))->setResponder(PollHolder::kDoor, &front_);
+    if (poolHandler_) {
+      poolOf(get(parts, "pool"))->setResponder(PollHolder::kDoor, &door_);
     } else {
-      settleBy(get(parts, "relay"), &front_);
-      front_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_, kBatchMicroseconds);
+      replyTo(get(parts, "relay"), &door_);
+      links_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_, kBatchMicroseconds);
     }
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
     // The handles outlive the object: the loop gives them back when it has closed them.
     poll_ = new uv_poll_t;
     poll_->data = this;
-    uv_poll_init(loop, poll_, front_.fd());
+    uv_poll_init(loop, poll_, events_.fd());
     uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
-      LoopScope turn;
-      static_cast<DoorObject*>(poll->data)->front_.turn();
+      LoopScope scope;
+      static_cast<DoorObject*>(poll->data)->turn();
     });
     timer_ = new uv_timer_t;
     timer_->data = this;
@@ -102,8 +103,8 @@ class DoorObject : public Nan::ObjectWrap {
     uv_timer_start(
         timer_,
         [](uv_timer_t* timer) {
-          LoopScope turn;
-          static_cast<DoorObject*>(timer->data)->front_.tick(uv_now(timer->loop));
+          LoopScope scope;
+          static_cast<DoorObject*>(timer->data)->door_.tick(uv_now(timer->loop));
         },
         kTickMilliseconds, kTickMilliseconds);
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
@@ -113,12 +114,21 @@ class DoorObject : public Nan::ObjectWrap {
 
   void stop() {
     if (poll_ == nullptr) return;
-    front_.closeAll();
+    links_.closeAll();
+    door_.closeAll();
     uv_close(reinterpret_cast<uv_handle_t*>(poll_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_poll_t*>(handle); });
     uv_close(reinterpret_cast<uv_handle_t*>(timer_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
     poll_ = nullptr;
+  }
+
+  /** One turn of Node's loop: what has come is served, then what goes to other processes is sent.
+   */
+  void turn() {
+    if (!events_.due()) return;
+    door_.turn();
+    links_.send();
   }
 
   void handOver(int fd, std::string_view bytes, const Address& client) {
@@ -155,17 +165,17 @@ class DoorObject : public Nan::ObjectWrap {
 
   // listen(address, port, backlog, shared) → the port; throws with code and syscall
   static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
-    Door& front = unwrap<DoorObject>(info)->front_;
-    const int error = front.listen(
+    Door& door = unwrap<DoorObject>(info)->door_;
+    const int error = door.listen(
         textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
         static_cast<int>(uint32Of(info[2])),
         Nan::To<bool>(info[3]).FromJust() ? Listener::Sharing::kShared : Listener::Sharing::kAlone);
     if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
-    info.GetReturnValue().Set(front.port());
+    info.GetReturnValue().Set(door.port());
   }
 
   static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.stopListening();
+    unwrap<DoorObject>(info)->door_.stopListening();
   }
 
   // addWorker() → the descriptor of the worker's end of a new relay, which the caller closes
@@ -178,32 +188,32 @@ class DoorObject : public Nan::ObjectWrap {
     Local<Object> parts = Nan::New(door->parts_);
     // The ends to workers that have died go now: nothing calls them any more.
     std::erase_if(door->servers_,
-                  [door](const auto& server) { return !door->front_.attached(server.get()); });
-    door->servers_.push_back(std::make_unique<RelayServer>(
-        poolOf(get(parts, "pool")), addressLimitsOf(get(parts, "limits")), microseconds));
-    door->front_.attach(ends[0], door->servers_.back().get(), 0);
-    door->front_.pace(kTurnMicroseconds);
+                  [door](const auto& server) { return !door->links_.attached(server.get()); });
+    door->servers_.push_back(
+        std::make_unique<RelayServer>(poolOf(get(parts, "pool")), microseconds));
+    door->links_.attach(ends[0], door->servers_.back().get(), 0);
+    door->events_.pace(kTurnMicroseconds);
     info.GetReturnValue().Set(ends[1]);
   }
 
   // flush(): sends what JavaScript has put into the relay
   static void flush(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.flushRelays();
+    unwrap<DoorObject>(info)->links_.send();
   }
 
   // elsewhere(connections): how many others of this process hold
   static void elsewhere(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.elsewhere(uint32Of(info[0]));
+    unwrap<DoorObject>(info)->door_.elsewhere(uint32Of(info[0]));
   }
 
   // closeIdle() → connections left
   static void closeIdle(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.closeIdle());
+    info.GetReturnValue().Set(unwrap<DoorObject>(info)->door_.closeIdle());
   }
 
   // status() → the counts
   static void status(const Nan::FunctionCallbackInfo<Value>& info) {
-    const DoorCounts& counts = unwrap<DoorObject>(info)->front_.counts();
+    const DoorCounts counts = unwrap<DoorObject>(info)->door_.counts();
     Local<Object> result = Nan::New<Object>();
     set(result, "connections", counts.open);
     set(result, "accepted", counts.accepted);
@@ -222,25 +232,30 @@ class DoorObject : public Nan::ObjectWrap {
     unwrap<DoorObject>(info)->stop();
   }
 
-  static std::unique_ptr<PoolHandler> poolDeskOf(Local<Object> parts) {
+  static std::unique_ptr<PoolHandler> poolHandlerOf(Local<Object> parts) {
     Local<Value> pool = get(parts, "pool");
     if (pool->IsUndefined()) return nullptr;
-    return std::make_unique<PoolHandler>(poolOf(pool), addressLimitsOf(get(parts, "limits")),
-                                         microseconds);
+    return std::make_unique<PoolHandler>(poolOf(pool), microseconds);
   }
 
-  RequestHandler* handler() {
-    if (poolDesk_) return poolDesk_.get();
-    return relay_;
+  DoorParts doorParts(Local<Object> parts) {
+    RequestHandler* requests = relay_;
+    if (poolHandler_) requests = poolHandler_.get();
+    return {.events = &events_,
+            .limits = addressLimitsOf(get(parts, "limits")),
+            .requests = requests,
+            .polls = poolHandler_.get()};
   }
 
   Nan::Persistent<Object> parts_;                      // outlive the front door
-  const std::unique_ptr<PoolHandler> poolDesk_;        // in the main process
+  const std::unique_ptr<PoolHandler> poolHandler_;     // in the main process
   std::vector<std::unique_ptr<RelayServer>> servers_;  // the relays' ends to workers
   RelayHandler* const relay_;                          // in a worker
   Nan::Callback onHandOver_;
   Nan::AsyncResource resource_;
-  Door front_;
+  EventSet events_;
+  RelayLinks links_;
+  Door door_;
   uv_poll_t* poll_ = nullptr;  // nullptr: closed
   uv_timer_t* timer_ = nullptr;
 };

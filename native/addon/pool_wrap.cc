@@ -70,8 +70,10 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
  private:
   friend Pool* poolOf(Local<Value> pool);
 
-  PoolObject(const PoolOptions& options, Local<Function> onAnswer)
-      : pool_(options, uv_now(Nan::GetCurrentEventLoop())),
+  PoolObject(const PoolOptions& options, Local<Value> limits, Local<Function> onAnswer)
+      : limits_(limits),
+        pool_(options, limits->IsUndefined() ? nullptr : addressLimitsOf(limits),
+              uv_now(Nan::GetCurrentEventLoop())),
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
     pool_.setResponder(PollHolder::kNode, this);
@@ -112,7 +114,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
 
-  // new PoolObject({capacity, hold, …}, onAnswer(token, body))
+  // new PoolObject({capacity, hold, …}, AddressLimits or undefined, onAnswer(token, body))
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const PoolOptions options = {
         .capacity = uint32In(info[0], "capacity"),
@@ -127,7 +129,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         .throwBurst = uint32In(info[0], "throwBurst"),
     };
     try {
-      auto* pool = new PoolObject(options, info[1].As<Function>());
+      auto* pool = new PoolObject(options, info[1], info[2].As<Function>());
       pool->Wrap(info.This());
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -135,19 +137,23 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     }
   }
 
-  // join(id: Uint8Array(16)) → outcome
+  // join(address, id: Uint8Array(16)) → outcome
   static void join(const Nan::FunctionCallbackInfo<Value>& info) {
     Id id;
-    const Outcome outcome = unwrap<PoolObject>(info)->pool_.join(&id);
-    if (outcome == Outcome::kOk) memcpy(node::Buffer::Data(info[0]), id.bytes, sizeof id.bytes);
+    const Outcome outcome =
+        unwrap<PoolObject>(info)->pool_.join(addressOf(info[0]), uv_hrtime() / 1000, &id);
+    if (outcome == Outcome::kOk) memcpy(node::Buffer::Data(info[1]), id.bytes, sizeof id.bytes);
     reply(info, outcome);
   }
 
-  // poll(id, ack, hold or 0, token) → outcome
+  // poll(id, ack, hold or 0, token) → outcome, or the answer as a Buffer if there is one at once
   static void poll(const Nan::FunctionCallbackInfo<Value>& info) {
-    reply(info, unwrap<PoolObject>(info)->pool_.poll(
-                    idOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), uint32Of(info[2]),
-                    PollHolder::kNode, uint32Of(info[3])));
+    const PollResult result = unwrap<PoolObject>(info)->pool_.poll(
+        idOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), uint32Of(info[2]),
+        PollHolder::kNode, uint32Of(info[3]));
+    if (result.answer.empty()) return reply(info, result.outcome);
+    info.GetReturnValue().Set(
+        Nan::CopyBuffer(result.answer.data(), result.answer.size()).ToLocalChecked());
   }
 
   // drop(id, token)
@@ -186,7 +192,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // refuse(outcome): counts a request that JavaScript refuses
   static void refuse(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<PoolObject>(info)->pool_.refuse(Outcome{static_cast<uint8_t>(uint32Of(info[0]))});
+    unwrap<PoolObject>(info)->pool_.count(Outcome{static_cast<uint8_t>(uint32Of(info[0]))});
   }
 
   // status() → the counts
@@ -262,6 +268,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     unwrap<PoolObject>(info)->stop();
   }
 
+  Nan::Persistent<Value> limits_;  // outlive the pool
   Pool pool_;
   Nan::Callback onAnswer_;
   Nan::AsyncResource resource_;

@@ -3,9 +3,9 @@
 #include <array>
 #include <string_view>
 
+#include "base/json_reader.h"
 #include "convert.h"
 #include "door/http_reader.h"
-#include "door/json_reader.h"
 #include "wraps.h"
 
 namespace server {
@@ -90,9 +90,10 @@ NAN_METHOD(readHeadMethod) {
 NAN_METHOD(isJsonObjectMethod) {
   if (!hasBytes(info)) return;
   const std::string_view bytes = bytesOf(info[0]);
-  const unsigned depth =
-      info.Length() > 1 ? Nan::To<uint32_t>(info[1]).FromMaybe(kSpriteDepth) : kSpriteDepth;
-  info.GetReturnValue().Set(isJsonObject(bytes.data(), bytes.size(), depth));
+  const unsigned depth = info.Length() > 1
+                             ? Nan::To<uint32_t>(info[1]).FromMaybe(base::kSpriteDepth)
+                             : base::kSpriteDepth;
+  info.GetReturnValue().Set(base::isJsonObject(bytes.data(), bytes.size(), depth));
 }
 
 }  // namespace

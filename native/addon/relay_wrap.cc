@@ -30,23 +30,23 @@ class RelayObject : public Nan::ObjectWrap {
 
  private:
   friend RelayHandler* relayOf(Local<Value> relay);
-  friend void settleBy(Local<Value> relay, Door* front);
+  friend void replyTo(Local<Value> relay, Door* door);
 
-  RelayObject(uint32_t maxSprite, Local<Function> onSettled)
-      : onSettled_(onSettled), resource_("sprites:relay"), handler_(maxSprite) {}
+  RelayObject(uint32_t maxSprite, Local<Function> onReply)
+      : onReply_(onReply), resource_("sprites:relay"), handler_(maxSprite) {}
 
-  void settled(Ticket ticket, Outcome outcome, const Id& id) {
+  void reply(Ticket ticket, Outcome outcome, const Id& id) {
     Nan::HandleScope scope;
     const auto* bytes = reinterpret_cast<const char*>(id.bytes);
     Local<Value> arguments[] = {Nan::New(ticket.generation),
                                 Nan::New(static_cast<uint32_t>(outcome)),
                                 Nan::CopyBuffer(bytes, sizeof id.bytes).ToLocalChecked()};
-    onSettled_.Call(3, arguments, &resource_);
+    onReply_.Call(3, arguments, &resource_);
   }
 
   static Ticket ticketOf(Local<Value> number) { return {kScriptConnection, uint32Of(number)}; }
 
-  // new Relay(maxSprite, onSettled(number, outcome, id)); the front door is given it
+  // new Relay(maxSprite, onReply(number, outcome, id)); the front door is given it
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* object = new RelayObject(uint32Of(info[0]), info[1].As<Function>());
     object->Wrap(info.This());
@@ -55,12 +55,10 @@ class RelayObject : public Nan::ObjectWrap {
 
   // join(number, address)
   static void join(const Nan::FunctionCallbackInfo<Value>& info) {
-    Address address;
-    Address::read(textOf(info[1]), &address);
-    unwrap<RelayObject>(info)->handler_.join(ticketOf(info[0]), address, nullptr);
+    unwrap<RelayObject>(info)->handler_.join(ticketOf(info[0]), addressOf(info[1]), nullptr);
   }
 
-  // throw(number, id, edge, n or -1, sprite) → outcome if it is settled at once
+  // throw(number, id, edge, n or -1, sprite) → outcome, if it is refused at once
   static void throwSprite(const Nan::FunctionCallbackInfo<Value>& info) {
     const double number = numberOf(info[3]);
     const auto outcome = unwrap<RelayObject>(info)->handler_.throwSprite(
@@ -89,7 +87,7 @@ class RelayObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  Nan::Callback onSettled_;
+  Nan::Callback onReply_;
   Nan::AsyncResource resource_;
   RelayHandler handler_;
 };
@@ -98,12 +96,12 @@ RelayHandler* relayOf(Local<Value> relay) {
   return &Nan::ObjectWrap::Unwrap<RelayObject>(relay.As<Object>())->handler_;
 }
 
-void settleBy(Local<Value> relay, Door* front) {
+void replyTo(Local<Value> relay, Door* door) {
   auto* object = Nan::ObjectWrap::Unwrap<RelayObject>(relay.As<Object>());
-  object->handler_.setSettled([object](Ticket ticket, Outcome outcome,
-                                       const Id& id) { object->settled(ticket, outcome, id); },
-                              [front](Ticket ticket, Outcome outcome, const Id& id) {
-                                front->settle(ticket, outcome, &id);
+  object->handler_.setOnReply([object](Ticket ticket, Outcome outcome,
+                                       const Id& id) { object->reply(ticket, outcome, id); },
+                              [door](Ticket ticket, Outcome outcome, const Id& id) {
+                                door->complete(ticket, outcome, &id);
                               });
 }
 

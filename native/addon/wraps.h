@@ -19,7 +19,7 @@ void initAddressLimits(v8::Local<v8::Object> target);
 void initRelay(v8::Local<v8::Object> target);
 void initSystem(v8::Local<v8::Object> target);
 
-/** The clients inside a Pool. */
+/** The pool inside a Pool. */
 Pool* poolOf(v8::Local<v8::Value> pool);
 
 /** The native limits inside a JavaScript AddressLimits. */
@@ -28,8 +28,8 @@ AddressLimits* addressLimitsOf(v8::Local<v8::Value> limits);
 /** The worker's end of the relay inside a Relay. */
 RelayHandler* relayOf(v8::Local<v8::Value> relay);
 
-/** Has the replies that a Relay gets settle the requests of `front`. */
-void settleBy(v8::Local<v8::Value> relay, Door* front);
+/** Has the replies that a Relay gets complete the requests of `door`. */
+void replyTo(v8::Local<v8::Value> relay, Door* door);
 
 }  // namespace server
 

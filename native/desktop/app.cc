@@ -319,7 +319,7 @@ void App::addFile(const std::string& path) {
   std::string why;
   const std::optional<std::string> picture = pictureOfFile(path, &why);
   if (!picture) {
-    std::cerr << "sprites-desktop: " << why << std::endl;
+    std::cerr << "sprites-desktop: " << path << ": " << why << std::endl;
     return;
   }
   Sprite sprite;

@@ -2,6 +2,8 @@
 #ifndef SPRITES_DESKTOP_IMAGES_H_
 #define SPRITES_DESKTOP_IMAGES_H_
 
+#include <sprites/sprite.h>
+
 #include <optional>
 #include <string>
 
@@ -11,17 +13,22 @@ namespace sprites::desktop {
 
 /**
  * The image file as a data URL that fits a throw: made smaller until it does, as PNG where it has
- * see-through parts, else as PNG or JPEG, whichever lets it stay larger.
+ * see-through parts, else as PNG or JPEG, whichever lets it stay larger. The data URL was decoded
+ * again before it is answered.
  *
- * @param why one line when the answer is empty: no such file, no image
+ * @param why where the answer is empty: the rest of a sentence that begins with the file's name
  */
 std::optional<std::string> pictureOfFile(const std::string& path, std::string* why);
 
 /**
- * The picture of a sprite as an image; nothing where its bytes can't be decoded. Only the decoder
- * its type names is asked, and only for sizes that decodePicture() lets pass.
+ * The image in a picture that decodePicture() let pass; nothing where its bytes can't be decoded.
+ * Only the decoder its type names is asked. An image larger than the picture says is nothing, too:
+ * then the decoder has read something else than decodePicture() has.
  */
-std::optional<Image> imageOfPicture(const std::string& dataUrl);
+std::optional<Image> imageOfPicture(const Picture& picture);
+
+/** The image in a data URL; nothing where it is none, or can't be decoded. */
+std::optional<Image> imageOfUrl(const std::string& dataUrl);
 
 }  // namespace sprites::desktop
 

@@ -142,7 +142,7 @@ SDL_Surface* Window::look(const std::string& picture) {
   look.used = true;
   if (!look.surface) {
     std::optional<Image> image;
-    if (!isDrawnPicture(picture)) image = imageOfPicture(picture);
+    if (!isDrawnPicture(picture)) image = imageOfUrl(picture);
     // An image that is damaged further in than a reader looks is shown as a torn one.
     look.surface = surfaceOf(image ? imageSticker(*image, 2 * kHalf)
                                    : imageOf(drawSticker(picture, 2 * kHalf)));

@@ -7,7 +7,6 @@
 
 #include "http_reader.h"
 #include "pool/address.h"
-#include "pool/address_limits.h"
 #include "pool/pool.h"
 
 namespace server {
@@ -19,15 +18,12 @@ struct Ticket {
 };
 
 /**
- * Decides on hot requests: the pool itself in the main process, a relay to it in a worker.
- * An outcome may come later: then nothing is returned, and Door::settle is told.
+ * Decides on joins, throws and leaves: the pool itself in the main process, a relay to it in a
+ * worker. An outcome may come later: then nothing is returned, and Door::complete is told.
  */
 class RequestHandler {
  public:
   virtual ~RequestHandler() = default;
-
-  /** Whether polls can be parked here; if not, the front door hands them over to Node. */
-  virtual bool takesPolls() const = 0;
 
   /** A place for a newcomer at `address`: kOk fills `id`. */
   virtual std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) = 0;
@@ -38,31 +34,28 @@ class RequestHandler {
 
   /** An end: kOk, always. */
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
+};
 
-  /**
-   * A poll: kOk parks it under `connection`, or has answered it already; `record` is what to drop
-   * it by.
-   */
-  virtual Outcome poll(uint32_t connection, const HotRequest& request, uint32_t* record) = 0;
+/** Parks polls. Where there is none, the front door hands polls over to Node's server. */
+class PollHandler {
+ public:
+  virtual ~PollHandler() = default;
+
+  /** A poll: answered in the result, or parked under `connection`. */
+  virtual PollResult poll(uint32_t connection, const HotRequest& request) = 0;
 
   /** The connection of a parked poll is gone. */
   virtual void drop(uint32_t record, uint32_t connection) = 0;
 };
 
 /** The pool, in its own process. */
-class PoolHandler : public RequestHandler {
+class PoolHandler : public RequestHandler, public PollHandler {
  public:
-  /** `pool` and `limits` outlive the handler; `clock` gives microseconds and never goes back. */
-  PoolHandler(Pool* pool, AddressLimits* limits, uint64_t (*clock)())
-      : pool_(pool), limits_(limits), clock_(clock) {}
-
-  bool takesPolls() const override { return true; }
+  /** `pool` outlives the handler; `clock` gives microseconds and never goes back. */
+  PoolHandler(Pool* pool, uint64_t (*clock)()) : pool_(pool), clock_(clock) {}
 
   std::optional<Outcome> join(Ticket, const Address& address, Id* id) override {
-    if (!limits_->join(address, clock_() / 1000)) {
-      return pool_->refuse(Outcome::kTooManyJoins);
-    }
-    return pool_->join(id);
+    return pool_->join(address, clock_(), id);
   }
 
   std::optional<Outcome> throwSprite(Ticket, const HotRequest& request,
@@ -76,10 +69,9 @@ class PoolHandler : public RequestHandler {
     return Outcome::kOk;
   }
 
-  Outcome poll(uint32_t connection, const HotRequest& request, uint32_t* record) override {
-    *record = pool_->find(request.id);
+  PollResult poll(uint32_t connection, const HotRequest& request) override {
     const uint32_t hold = request.hasHold ? request.hold : kNoHold;
-    if (request.hasHold && hold == kNoHold) return pool_->refuse(Outcome::kBadHold);
+    if (request.hasHold && hold == kNoHold) return {pool_->count(Outcome::kBadHold), 0, {}};
     return pool_->poll(request.id, request.ack, hold, PollHolder::kDoor, connection);
   }
 
@@ -89,7 +81,6 @@ class PoolHandler : public RequestHandler {
 
  private:
   Pool* pool_;
-  AddressLimits* limits_;
   uint64_t (*clock_)();
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "door/json_reader.h"
+#include "base/json_reader.h"
 
 namespace server {
 
@@ -34,8 +34,9 @@ void append(std::string* to, uint64_t number) {
 
 }  // namespace
 
-Pool::Pool(const PoolOptions& options, uint64_t now)
+Pool::Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now)
     : options_(options),
+      limits_(limits),
       clients_(options.capacity),
       torus_(options.capacity),
       wheel_(options.capacity),
@@ -88,13 +89,16 @@ uint32_t Pool::random(uint32_t below) {
 
 // ---- Joining and leaving ------------------------------------------------------------------------
 
-Outcome Pool::refuse(Outcome reason) {
-  ++counts_.outcomes[static_cast<size_t>(reason)];
-  return reason;
+Outcome Pool::count(Outcome outcome) {
+  ++counts_.outcomes[static_cast<size_t>(outcome)];
+  return outcome;
 }
 
-Outcome Pool::join(Id* id) {
-  if (draining()) return refuse(Outcome::kDraining);
+Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
+  if (limits_ != nullptr && !limits_->join(address, now / 1000)) {
+    return count(Outcome::kTooManyJoins);
+  }
+  if (draining()) return count(Outcome::kDraining);
   uint32_t record;
   if (freeRecord_ != 0) {
     record = freeRecord_ - 1;
@@ -102,7 +106,7 @@ Outcome Pool::join(Id* id) {
   } else if (used_ < options_.capacity) {
     record = used_++;
   } else {
-    return refuse(Outcome::kTorusFull);
+    return count(Outcome::kTorusFull);
   }
   Client& client = clients_[record];
   client = Client{};
@@ -208,27 +212,29 @@ void Pool::flyOn(Client* client) {
 
 // ---- Polling ------------------------------------------------------------------------------------
 
-Outcome Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token) {
+PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder,
+                      uint32_t token) {
   Client* client = lookUp(id);
-  if (client == nullptr) return refuse(Outcome::kUnknownClient);
+  if (client == nullptr) return {count(Outcome::kUnknownClient), kNoRecord, {}};
+  const uint32_t record = numberOf(client);
   if (hold == kNoHold) hold = options_.hold;
   if (hold > options_.hold || hold < std::min(kShortestHold, options_.hold)) {
-    return refuse(Outcome::kBadHold);
+    return {count(Outcome::kBadHold), record, {}};
   }
-  if (ack > client->mailbox.sent()) return refuse(Outcome::kAckAhead);
+  if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};
   if (client->holder != PollHolder::kNobody) answer(client, Remark::kSuperseded);
   acknowledge(client, ack);
+  ++counts_.polls;
+  if (client->mailbox.waiting > 0 || draining()) {
+    arm(record, options_.lease * uint64_t{1000});
+    return {Outcome::kOk, record, compose(client, Remark::kNone)};
+  }
   client->holder = holder;
   client->token = token;
   ++counts_.parked;
-  ++counts_.polls;
-  if (client->mailbox.waiting > 0 || draining()) {
-    answer(client, Remark::kNone);
-  } else {
-    const uint32_t milliseconds = hold * 1000;
-    arm(numberOf(client), milliseconds + random(milliseconds / kJitterShare));
-  }
-  return Outcome::kOk;
+  const uint32_t milliseconds = hold * 1000;
+  arm(record, milliseconds + random(milliseconds / kJitterShare));
+  return {Outcome::kOk, record, {}};
 }
 
 void Pool::drop(const Id& id, PollHolder holder, uint32_t token) {
@@ -303,21 +309,24 @@ void Pool::answer(Client* client, Remark remark) {
 
 // ---- Throwing -----------------------------------------------------------------------------------
 
+Outcome checkSprite(std::string_view text, uint32_t maxSprite) {
+  if (text.size() > maxSprite) return Outcome::kSpriteTooLarge;
+  return base::isJsonObject(text.data(), text.size()) ? Outcome::kOk : Outcome::kBadSprite;
+}
+
 Outcome Pool::throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
                           uint64_t now) {
-  if (find(id) == kNoRecord) return refuse(Outcome::kUnknownClient);
-  if (text.size() > options_.maxSprite) return refuse(Outcome::kSpriteTooLarge);
-  if (!isJsonObject(text.data(), text.size())) return refuse(Outcome::kBadSprite);
-  return throwChecked(id, edge, number, text, now);
+  Client* client = lookUp(id);
+  if (client == nullptr) return count(Outcome::kUnknownClient);
+  const Outcome check = checkSprite(text, options_.maxSprite);
+  return count(check == Outcome::kOk ? tryThrow(client, edge, number, text, now) : check);
 }
 
 Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
                            uint64_t now) {
   Client* client = lookUp(id);
-  const Outcome outcome =
-      client == nullptr ? Outcome::kUnknownClient : tryThrow(client, edge, number, text, now);
-  ++counts_.outcomes[static_cast<size_t>(outcome)];
-  return outcome;
+  if (client == nullptr) return count(Outcome::kUnknownClient);
+  return count(tryThrow(client, edge, number, text, now));
 }
 
 Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text,

@@ -1,4 +1,4 @@
-// The clients: who is in the torus, what waits for them, and until when.
+// The pool: who is in the torus, what waits for them, and until when.
 //
 // One record a client, in an array reserved at the start and touched only as it fills:
 //
@@ -14,7 +14,7 @@
 //            thousands from tick to tick ──▶ gone: out of the torus, its record free
 //
 // So a client has one timer at any moment: its hold while parked, its lease while away. A parked
-// poll is known by its responder and a token of the responder's; what carries it (the front door's
+// poll is known by its responder and a token of the responder's; what that is (the front door's
 // connections or Node's HTTP server) is no business of this file.
 //
 // The law it keeps, at every return: thrown = acked + waiting + lost.
@@ -31,11 +31,12 @@
 #include <string>
 #include <string_view>
 
+#include "address_limits.h"
+#include "base/reserve.h"
+#include "base/wheel.h"
 #include "id.h"
 #include "mailbox.h"
-#include "reserve.h"
 #include "torus.h"
-#include "wheel.h"
 
 namespace server {
 
@@ -108,10 +109,23 @@ struct Counts {
   uint32_t clients, parked;
 };
 
+/** What became of a poll. */
+struct PollResult {
+  Outcome outcome;          // kOk, kUnknownClient, kBadHold or kAckAhead
+  uint32_t record;          // kOk: the client's, to drop the poll by
+  std::string_view answer;  // kOk: the JSON text, valid until the next call; empty: it is parked
+};
+
+/** Whether `text` may be thrown: kOk, kSpriteTooLarge or kBadSprite. */
+Outcome checkSprite(std::string_view text, uint32_t maxSprite);
+
 class Pool {
  public:
-  /** `now`: milliseconds of the clock that tick will be given. Throws std::bad_alloc. */
-  Pool(const PoolOptions& options, uint64_t now);
+  /**
+   * `limits`, which outlive the pool, say who may join from where; nullptr: anybody. `now`:
+   * milliseconds of the clock that tick will be given. Throws std::bad_alloc.
+   */
+  Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now);
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
@@ -119,18 +133,22 @@ class Pool {
   /** Registers who takes the answers of polls held by `holder`; not owned. */
   void setResponder(PollHolder holder, PollResponder* responder);
 
-  /** Gives a newcomer a place in the torus and its id. kOk, kTorusFull or kDraining. */
-  Outcome join(Id* id);
+  /**
+   * Gives a newcomer from `address` a place in the torus and its id. kOk, kTooManyJoins, kTorusFull
+   * or kDraining. `now`: any clock in microseconds that never goes back.
+   */
+  Outcome join(const Address& address, uint64_t now, Id* id);
 
-  /** Counts a request that somebody before the pool refuses for `reason`, and gives that back. */
-  Outcome refuse(Outcome reason);
+  /** Counts a request with that outcome, one that somebody before the pool has refused; returns it.
+   */
+  Outcome count(Outcome outcome);
 
   /**
-   * Frees the sprites up to `ack`, then answers with those above it, or parks the poll for `hold`
-   * seconds. kOk: the responder has been or will be given the answer under `token`, once.
-   * kUnknownClient, kBadHold and kAckAhead change nothing and call nobody.
+   * Frees the sprites up to `ack`, then answers with those above it, or, if there are none, parks
+   * the poll for `hold` seconds: the responder of `holder` will be given the answer under `token`,
+   * once. kUnknownClient, kBadHold and kAckAhead change nothing.
    */
-  Outcome poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token);
+  PollResult poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token);
 
   /** The responder lost the connection of the poll parked under `token`, if it still is. */
   void drop(const Id& id, PollHolder holder, uint32_t token);
@@ -138,7 +156,7 @@ class Pool {
   /** The same by record number, for a responder that remembers only that. */
   void drop(uint32_t record, PollHolder holder, uint32_t token);
 
-  /** The record of a client's id, for a later drop; kNoRecord when there is none. */
+  /** The record of a client's id; kNoRecord when there is none. */
   uint32_t find(const Id& id) const;
   static constexpr uint32_t kNoRecord = UINT32_MAX;
 
@@ -221,9 +239,10 @@ class Pool {
   uint32_t random(uint32_t below);
 
   const PoolOptions options_;
-  Reserved<Client> clients_;
+  AddressLimits* const limits_;
+  base::Reserved<Client> clients_;
   Torus torus_;
-  Wheel wheel_;
+  base::Wheel wheel_;
   IdMaker ids_;
   std::minstd_rand random_;
   PollResponder* responders_[3] = {};

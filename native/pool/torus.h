@@ -76,7 +76,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "reserve.h"
+#include "base/reserve.h"
 
 namespace server {
 
@@ -248,10 +248,11 @@ class Torus {
   Extent extent_;
   uint32_t holeCount_ = 0;
 
-  Reserved<Node> nodes_;          // by node
-  Reserved<uint32_t> grid_;       // by slot: the node there plus one, zero if there is none
-  Reserved<uint32_t> holes_;      // the holes' slots, in no order: the first holeCount_ of them
-  Reserved<uint32_t> blockHole_;  // by block: the index in holes_ of its hole plus one, or zero
+  base::Reserved<Node> nodes_;      // by node
+  base::Reserved<uint32_t> grid_;   // by slot: the node there plus one, zero if there is none
+  base::Reserved<uint32_t> holes_;  // the holes' slots, in no order: the first holeCount_ of them
+  base::Reserved<uint32_t>
+      blockHole_;  // by block: the index in holes_ of its hole plus one, or zero
 
   unsigned touchedCount_ = 0;
   Touched touched_[kTouchedRoom];

@@ -1,7 +1,5 @@
 #include "relay.h"
 
-#include "door/json_reader.h"
-
 namespace server {
 
 void RelayHandler::add(const RelayFrame& frame, std::string_view text) {
@@ -16,7 +14,7 @@ void RelayHandler::receive(std::string_view bytes) {
       RelayReply reply;
       memcpy(&reply, all.data() + taken, sizeof reply);
       const bool ofScript = reply.ticket.connection == kScriptConnection;
-      (ofScript ? script_ : front_)(reply.ticket, reply.outcome, reply.id);
+      (ofScript ? toScript_ : toDoor_)(reply.ticket, reply.outcome, reply.id);
     }
     return taken;
   });
@@ -57,8 +55,8 @@ std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const HotRequest
 std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const Id& id, Edge edge,
                                                  uint64_t number, std::string_view text) {
   // What is no sprite needs no way to the main process, which then need not look again.
-  if (text.size() > maxSprite_) return refuse(Outcome::kSpriteTooLarge);
-  if (!isJsonObject(text.data(), text.size())) return refuse(Outcome::kBadSprite);
+  const Outcome check = checkSprite(text, maxSprite_);
+  if (check != Outcome::kOk) return refuse(check);
   add({.length = static_cast<uint32_t>(text.size()),
        .ticket = ticket,
        .route = Route::kThrow,
@@ -90,9 +88,7 @@ RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
   RelayReply reply = {.ticket = frame.ticket, .outcome = Outcome::kOk, .unused = {}, .id = {}};
   switch (frame.route) {
     case Route::kJoin:
-      reply.outcome = limits_->join(frame.address, clock_() / 1000)
-                          ? pool_->join(&reply.id)
-                          : pool_->refuse(Outcome::kTooManyJoins);
+      reply.outcome = pool_->join(frame.address, clock_(), &reply.id);
       break;
     case Route::kThrow:
       reply.outcome = pool_->throwChecked(frame.id, frame.edge, frame.number, text, clock_());

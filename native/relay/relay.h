@@ -2,7 +2,7 @@
 //
 //   worker                                            main process
 //   front door ─▶ RelayHandler ─▶ [frame│frame│…] ─socket pair─▶ RelayServer ─▶ pool
-//   front door ◀─ settle ◀──── [reply│reply│…] ◀─socket pair─ RelayServer ◀──┘
+//   front door ◀─ complete ◀─── [reply│reply│…] ◀─socket pair─ RelayServer ◀──┘
 //
 // Requests gather for one turn of the worker's loop and cross in one buffer; their replies come
 // back in one. A frame is a fixed head and the sprite's text behind it; a reply is of fixed size.
@@ -49,7 +49,7 @@ static_assert(sizeof(RelayReply) == 28, "what crosses has no room for surprises"
 /** The connection of a ticket that JavaScript holds, for a request that Node's server read. */
 constexpr uint32_t kScriptConnection = UINT32_MAX;
 
-/** One end of the relay, as the front door that watches its descriptor sees it. */
+/** One end of a relay; links.h sends and receives for it. */
 class RelayEnd {
  public:
   virtual ~RelayEnd() = default;
@@ -57,7 +57,7 @@ class RelayEnd {
   /** Takes what has come, whole messages or pieces. */
   virtual void receive(std::string_view bytes) = 0;
 
-  /** What is to be sent; the front door takes from its front what the kernel has taken. */
+  /** What is to be sent; the link takes from its front what the kernel has taken. */
   std::string& outgoing() { return outgoing_; }
 
  private:
@@ -93,23 +93,20 @@ class RelayBuffer {
 class RelayHandler : public RequestHandler, public RelayEnd {
  public:
   /** Told of a reply; `id` is a join's that was kOk. */
-  using Settled = std::function<void(Ticket ticket, Outcome outcome, const Id& id)>;
+  using OnReply = std::function<void(Ticket ticket, Outcome outcome, const Id& id)>;
 
   explicit RelayHandler(uint32_t maxSprite) : maxSprite_(maxSprite) {}
 
   /** Who is told of replies: to JavaScript's requests, and to the front door's. */
-  void setSettled(Settled script, Settled front) {
-    script_ = std::move(script);
-    front_ = std::move(front);
+  void setOnReply(OnReply toScript, OnReply toDoor) {
+    toScript_ = std::move(toScript);
+    toDoor_ = std::move(toDoor);
   }
 
-  bool takesPolls() const override { return false; }
   std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) override;
   std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
                                      std::string_view text) override;
   std::optional<Outcome> leave(Ticket ticket, const Id& id) override;
-  Outcome poll(uint32_t, const HotRequest&, uint32_t*) override { return Outcome::kUnknownClient; }
-  void drop(uint32_t, uint32_t) override {}
 
   /** A throw as the handler's, for JavaScript; `number` may be kNoNumber. */
   std::optional<Outcome> throwSprite(Ticket ticket, const Id& id, Edge edge, uint64_t number,
@@ -130,8 +127,8 @@ class RelayHandler : public RequestHandler, public RelayEnd {
   void add(const RelayFrame& frame, std::string_view text);
 
   const uint32_t maxSprite_;
-  Settled script_;
-  Settled front_;
+  OnReply toScript_;
+  OnReply toDoor_;
   RelayBuffer replies_;
   std::array<uint64_t, kOutcomes> refused_ = {};
 };
@@ -139,9 +136,8 @@ class RelayHandler : public RequestHandler, public RelayEnd {
 /** The main process's end, one for each worker. */
 class RelayServer : public RelayEnd {
  public:
-  /** Both outlive the server; `clock` as for PoolHandler. */
-  RelayServer(Pool* pool, AddressLimits* limits, uint64_t (*clock)())
-      : pool_(pool), limits_(limits), clock_(clock) {}
+  /** `pool` outlives the server; `clock` as for PoolHandler. */
+  RelayServer(Pool* pool, uint64_t (*clock)()) : pool_(pool), clock_(clock) {}
 
   void receive(std::string_view bytes) override;
 
@@ -149,7 +145,6 @@ class RelayServer : public RelayEnd {
   RelayReply serve(const RelayFrame& frame, std::string_view text);
 
   Pool* const pool_;
-  AddressLimits* const limits_;
   uint64_t (*const clock_)();
   RelayBuffer frames_;
 };

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { Client, EDGES, backoff, opposite } from '../../lib/client/client.js';
+import { Client, EDGES, opposite } from '../../lib/client/client.js';
 import {
   CUT,
   Clock,
@@ -13,11 +13,17 @@ import {
 } from '../support/page-fakes.js';
 
 const BUSY = { 'retry-after': '2' };
+const HERE = answer(200, { row: 3, column: 7, rows: 11, columns: 10 });
 
 /** A client on a scripted server; what it says is collected. */
 function start(script, options = {}) {
   const clock = new Clock();
-  const fetch = scripted({ join: [joined('one')], leave: [answer(204, '')], ...script });
+  const fetch = scripted({
+    join: [joined('one')],
+    place: [HERE],
+    leave: [answer(204, '')],
+    ...script
+  });
   const seen = { sprites: [], states: [], resumes: [] };
   const client = new Client({
     base: 'http://torus.test:8080/',
@@ -58,15 +64,6 @@ t.test('it joins, polls with the ack of what it has handed out, and leaves', asy
   t.equal(await client.leave(), true, 'leaving again is leaving');
   await clock.settle();
   t.equal(clock.pending, 0, 'no timer is left');
-});
-
-t.test('a sprite that comes again is not handed out again', async (t) => {
-  const { client, clock, seen } = start({
-    poll: [sprites(1, 2), sprites(2, 3), sprites(1, 2, 3, 4), HANG]
-  });
-  await clock.settle();
-  t.same(seen.sprites, [1, 2, 3, 4]);
-  await client.leave();
 });
 
 t.test('what a program has no room for stays in the mailbox, and is asked for again', async (t) => {
@@ -173,23 +170,23 @@ for (const [name, failure, why] of [
   ['a gateway that fails', answer(502, 'Bad gateway'), 'garbage'],
   ['a 404 that no sprites server wrote', answer(404, 'Not here'), 'garbage']
 ]) {
-  t.test(`${name} while polling: it says so, waits and goes on in the same place`, async (t) => {
+  t.test(`${name} while polling: it asks for its place, and goes on`, async (t) => {
     const { client, clock, fetch, seen } = start({ poll: [sprites(1), failure, sprites(2), HANG] });
     await clock.until(() => client.resume?.ack === 2);
     t.same(seen.sprites, [1, 2]);
-    t.same(seen.states, ['joining', 'online', `offline: ${why}`, 'online']);
-    t.same(
-      fetch
-        .of('poll')
-        .slice(0, 3)
-        .map(({ url }) => url.search),
-      [
-        '?ack=0&hold=120',
-        '?ack=1&hold=120',
-        '?ack=1&hold=5' // short, to know soon whether anyone is there
-      ]
-    );
+    t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
+    t.equal(fetch.of('place').length, 1);
     t.equal(fetch.of('join').length, 1);
+    await client.leave();
+  });
+
+  t.test(`${name} while polling, and then for its place: it says so`, async (t) => {
+    const { client, clock, seen } = start({
+      poll: [sprites(1), RESET, sprites(2), HANG],
+      place: [failure, HERE]
+    });
+    await clock.until(() => client.resume?.ack === 2);
+    t.same(seen.states, ['joining', 'online', `offline: ${why}`, 'online']);
     await client.leave();
   });
 
@@ -205,42 +202,54 @@ for (const [name, failure, why] of [
 
 t.test('an answer too long to read is refused before it is read', async (t) => {
   const long = answer(200, { seq: 0, sprites: [] }, { 'content-length': '999999999' });
-  const { client, clock, seen } = start({ poll: [long, HANG] });
+  const { client, clock, seen } = start({ poll: [long, HANG], place: [long] });
   await clock.until(() => client.state === 'offline');
   t.equal(seen.states.at(-1), 'offline: garbage');
   await client.leave();
 });
 
 t.test(
-  'waits grow with each failure, are spread over their whole length, and end at a bound',
+  'waits grow with each failure, are spread over their length, and end at a bound',
   async (t) => {
     const at = [];
-    const { client, clock } = start({
-      poll: [
-        () => {
-          at.push(clock.now());
-          return RESET;
-        }
-      ]
-    });
+    const reset = () => {
+      at.push(clock.now());
+      return RESET;
+    };
+    const { client, clock } = start({ poll: [reset], place: [reset] });
     await clock.until(() => at.length === 9);
     const waits = at.slice(1).map((time, i) => time - at[i]);
     t.same(waits, [250, 500, 1000, 2000, 4000, 7500, 7500, 7500]);
     await client.leave();
-    t.equal(
-      backoff(1, 500, 15_000, () => 0),
-      0
-    );
-    t.equal(
-      backoff(1, 500, 15_000, () => 0.999),
-      499.5
-    );
-    t.equal(
-      backoff(1e9, 500, 15_000, () => 1),
-      15_000
-    );
   }
 );
+
+t.test('where few clients are known of, no wait is longer than a second', async (t) => {
+  const at = [];
+  const { client, clock } = start({
+    poll: [HANG],
+    status: [answer(200, { clients: 12 })],
+    place: [
+      () => {
+        at.push(clock.now());
+        return at.length < 9 ? RESET : HERE;
+      }
+    ]
+  });
+  await clock.settle();
+  await client.status();
+  await clock.pass(2000);
+  client.wake();
+  await clock.until(() => client.state === 'offline');
+  t.same(client.nextTry, { ms: 250, asked: false });
+  await clock.until(() => client.state === 'online');
+  t.same(
+    at.slice(2).map((time, i) => time - at[i + 1]),
+    new Array(7).fill(500)
+  );
+  t.equal(client.nextTry, null);
+  await client.leave();
+});
 
 t.test('"retry" is waited out, and waking up does not shorten it', async (t) => {
   const at = [];
@@ -282,6 +291,7 @@ for (const [status, name] of [
         poll: [HANG]
       });
       await clock.pass(1000);
+      t.same(client.nextTry, { ms: 4000, asked: true });
       client.wake();
       await clock.until(() => client.state === 'online');
       t.equal(clock.now(), 5000, 'four seconds and half of their half');
@@ -301,63 +311,10 @@ t.test('503 while polling keeps the place', async (t) => {
   await client.leave();
 });
 
-t.test('an id the server has forgotten: it joins anew, with numbers from the start', async (t) => {
-  const { client, clock, fetch, seen } = start({
-    join: [joined('one'), joined('two')],
-    poll: [sprites(5), problem(404, 'unknown-client'), sprites(1), HANG]
-  });
-  await clock.settle();
-  t.equal(client.id, 'two');
-  t.same(seen.sprites, [5, 1]);
-  t.same(
-    fetch.of('poll').map(({ url }) => url.pathname + url.search),
-    [
-      '/poll/one?ack=0&hold=120',
-      '/poll/one?ack=5&hold=120',
-      '/poll/two?ack=0&hold=120',
-      '/poll/two?ack=1&hold=120'
-    ]
-  );
-  t.same(seen.states, ['joining', 'online', 'joining: unknown-client', 'online']);
-  await client.leave();
-});
-
 t.test('a server that forgets every id at once is not hammered', async (t) => {
   const { client, clock, fetch } = start({ poll: [problem(404, 'unknown-client')] });
   await clock.pass(60_000);
   t.ok(fetch.of('join').length < 20, `${fetch.of('join').length} joins in a minute`);
-  await client.leave();
-});
-
-t.test('a proxy that eats the problem document: after three it counts as forgotten', async (t) => {
-  const { client, clock, fetch } = start({
-    join: [joined('one'), joined('two')],
-    poll: [({ url }) => (url.pathname.endsWith('one') ? answer(404, 'Not here') : HANG)]
-  });
-  await clock.until(() => client.id === 'two');
-  t.equal(fetch.of('poll').filter(({ url }) => url.pathname.endsWith('one')).length, 3);
-  await client.leave();
-});
-
-t.test('an ack ahead of the server: the place can no longer be trusted', async (t) => {
-  const { client, clock, seen } = start({
-    join: [joined('one'), joined('two')],
-    poll: [sprites(9), problem(400, 'ack-ahead'), HANG]
-  });
-  await clock.until(() => client.id === 'two');
-  t.match(client.resume, { ack: 0 });
-  t.ok(seen.states.includes('offline: ack-ahead'));
-  await client.leave();
-});
-
-t.test('a hold the server no longer allows: the server chooses', async (t) => {
-  const { client, clock, fetch } = start({ poll: [problem(400, 'bad-hold'), sprites(1), HANG] });
-  await clock.until(() => client.resume?.ack === 1);
-  await clock.settle();
-  t.same(
-    fetch.of('poll').map(({ url }) => url.search),
-    ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1']
-  );
   await client.leave();
 });
 
@@ -378,7 +335,7 @@ t.test('long polls cut off in their middle, twice: it asks for a shorter hold', 
   await clock.until(() => fetch.of('poll').length === 5);
   t.same(
     fetch.of('poll').map(({ url }) => url.searchParams.get('hold')),
-    ['120', '5', '120', '5', '45']
+    ['120', '120', '120', '45', '45']
   );
   await client.leave();
 });
@@ -388,6 +345,7 @@ t.test('long polls cut off now and then: the hold stays', async (t) => {
   const clock = new Clock();
   const script = scripted({
     join: [joined('one')],
+    place: [HERE],
     poll: [HANG, late, late, HANG, late, HANG],
     leave: [answer(204, '')]
   });
@@ -408,30 +366,31 @@ t.test('long polls cut off now and then: the hold stays', async (t) => {
   await clock.until(() => script.of('poll').length === 6);
   t.same(
     script.of('poll').map(({ url }) => url.searchParams.get('hold')),
-    ['120', '5', '120', '120', '5', '120']
+    ['120', '120', '120', '120', '120', '120']
   );
   await client.leave();
 });
 
-t.test('superseded: it says so, stops, and joins anew when told', async (t) => {
-  const over = answer(200, {
-    seq: 0,
-    sprites: [{ seq: 1, from: 'up', sprite: {} }],
-    superseded: true
-  });
-  const { client, clock, fetch, seen } = start({
-    join: [joined('one'), joined('two')],
-    poll: [over, HANG]
-  });
+t.test('superseded: it says so, and joins anew; a program may stop it instead', async (t) => {
+  const over = answer(200, { seq: 0, sprites: [], superseded: true });
+  const states = [];
+  const { client, clock, fetch, seen } = start(
+    { join: [joined('one'), joined('two')], poll: [over, HANG] },
+    {
+      onState(state) {
+        states.push(state);
+        if (state === 'superseded') client.stop();
+      }
+    }
+  );
   await clock.pass(300_000);
-  t.equal(client.state, 'superseded');
-  t.same(seen.sprites, [], 'they are for the other one');
+  t.equal(client.state, 'left');
   t.equal(seen.resumes.at(-1), null);
   t.equal(fetch.of('poll').length, 1);
   client.start();
   await clock.settle();
   t.equal(client.id, 'two');
-  t.same(seen.states, ['joining', 'online', 'superseded: superseded', 'joining', 'online']);
+  t.same(states, ['joining', 'online', 'superseded', 'left', 'joining', 'online']);
   await client.leave();
 });
 
@@ -445,7 +404,7 @@ t.test('it takes up a place it was given, without joining', async (t) => {
   t.equal(fetch.of('join').length, 0);
   t.same(
     fetch.of('poll').map(({ url }) => url.search),
-    ['?ack=7&hold=5', '?ack=8&hold=60']
+    ['?ack=7&hold=60', '?ack=8&hold=60']
   );
   t.match(await client.throw('up', {}), { ticket: { n: 4 } }, 'numbers go on');
   t.equal(seen.resumes.at(-1).n, 4, 'and were said before the throw was sent');
@@ -474,35 +433,37 @@ for (const resume of [
 }
 
 t.test('waking up ends a wait of its own', async (t) => {
-  const { client, clock, fetch } = start({ poll: [RESET, RESET, RESET, RESET, RESET, HANG] });
-  await clock.until(() => fetch.of('poll').length === 5);
+  const { client, clock, fetch } = start({
+    poll: [RESET, HANG],
+    place: [RESET, RESET, RESET, RESET, HERE]
+  });
+  await clock.until(() => fetch.of('place').length === 4);
+  t.equal(client.state, 'offline');
   const before = clock.now();
   client.wake();
   await clock.settle();
-  t.equal(fetch.of('poll').length, 6);
+  t.equal(client.state, 'online');
   t.equal(clock.now(), before);
   await client.leave();
 });
 
-t.test(
-  'waking up with a parked poll asks again with a short hold; a fresh poll is left alone',
-  async (t) => {
-    const { client, clock, fetch, seen } = start({ poll: [HANG, sprites(1), HANG] });
-    await clock.pass(500);
-    client.wake();
-    await clock.settle();
-    t.equal(fetch.of('poll').length, 1);
-    await clock.pass(60_000);
-    client.wake();
-    await clock.settle();
-    t.same(
-      fetch.of('poll').map(({ url }) => url.search),
-      ['?ack=0&hold=120', '?ack=0&hold=5', '?ack=1&hold=120']
-    );
-    t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
-    await client.leave();
-  }
-);
+t.test('waking up with a parked poll asks for the place; a fresh poll is left alone', async (t) => {
+  const { client, clock, fetch, seen } = start({ poll: [HANG, sprites(1), HANG] });
+  await clock.pass(500);
+  client.wake();
+  await clock.settle();
+  t.equal(fetch.of('poll').length, 1);
+  await clock.pass(60_000);
+  client.wake();
+  await clock.settle();
+  t.same(
+    fetch.of('poll').map(({ url }) => url.search),
+    ['?ack=0&hold=120', '?ack=0&hold=120', '?ack=1&hold=120']
+  );
+  t.equal(fetch.of('place').length, 1);
+  t.same(seen.states, ['joining', 'online'], 'nobody was alarmed');
+  await client.leave();
+});
 
 t.test(
   'a poll that a program stopped and started again ends is not counted as a failure',
@@ -512,7 +473,7 @@ t.test(
     client.stop();
     client.start();
     await clock.settle();
-    t.same(seen.states, ['joining', 'online', 'left', 'joining']);
+    t.same(seen.states, ['joining', 'online', 'left', 'joining', 'online']);
     await client.leave();
   }
 );
@@ -522,10 +483,9 @@ t.test('place and status', async (t) => {
     join: [joined('one'), joined('two')],
     poll: [HANG],
     place: [
-      answer(200, { row: 3, column: 7, rows: 11, columns: 10 }),
+      HERE,
       answer(200, { row: 'x' }),
       problem(503, 'draining', BUSY),
-      RESET,
       problem(404, 'unknown-client')
     ],
     status: [answer(200, { clients: 4 }), answer(200, [4])]
@@ -538,39 +498,69 @@ t.test('place and status', async (t) => {
   t.equal(await client.status(), null);
   t.equal(client.state, 'online');
   t.equal(await client.place(), null);
-  t.equal(client.state, 'offline', 'a look that fails makes the parked poll doubtful');
-  t.equal(await client.place(), null);
   await clock.settle();
   t.equal(client.id, 'two', 'a look that finds the id unknown makes it join anew');
   await client.leave();
   t.equal(await client.place(), null, 'nobody is nowhere');
 });
 
+t.test('a look that fails makes the parked poll doubtful, and is no proof itself', async (t) => {
+  const { client, clock, fetch, seen } = start({ poll: [HANG], status: [RESET] });
+  await clock.pass(20_000);
+  await client.status();
+  await clock.settle();
+  t.equal(fetch.of('place').length, 1);
+  t.equal(fetch.of('poll').length, 2);
+  t.same(seen.states, ['joining', 'online'], 'a slow count is no reason to say "offline"');
+  await client.leave();
+});
+
 t.test('a look that succeeds ends the wait after a failure', async (t) => {
   const { client, clock, fetch } = start({
     poll: [RESET, HANG],
+    place: [RESET, HERE],
     status: [answer(200, { clients: 1 })]
   });
-  await clock.settle();
-  t.equal(client.state, 'offline');
+  await clock.until(() => client.state === 'offline');
+  const before = clock.now();
   await client.status();
   await clock.settle();
   t.equal(client.state, 'online');
   t.equal(fetch.of('poll').length, 2);
-  t.equal(clock.now(), 0);
+  t.equal(clock.now(), before);
   await client.leave();
 });
 
 t.test('a look does not shorten what the server asked for', async (t) => {
   const { client, clock } = start({
-    poll: [problem(503, 'draining', { 'retry-after': '10' }), HANG],
+    join: [problem(503, 'draining', { 'retry-after': '10' })],
     status: [answer(200, {})]
   });
   await clock.settle();
   await client.status();
+  await clock.settle();
   t.equal(client.state, 'offline');
   await client.leave();
 });
+
+t.test(
+  '"retry" is a wait of the poll alone: whether there is contact is still found out',
+  async (t) => {
+    const { client, clock, fetch, seen } = start({
+      poll: [answer(200, { seq: 0, sprites: [], retry: 60_000 }), HANG],
+      place: [RESET, HERE],
+      status: [RESET]
+    });
+    await clock.pass(1000);
+    await client.status();
+    await clock.pass(1000);
+    t.same(seen.states, ['joining', 'online', 'offline: network', 'online']);
+    t.equal(fetch.of('poll').length, 1);
+    await clock.until(() => fetch.of('poll').length === 2);
+    t.equal(clock.now(), 60_000);
+    await client.leave();
+  }
+);
 
 // ---- throwing ----
 
@@ -716,6 +706,7 @@ t.test('busy after no answer proves nothing, unless the number was looked up fir
   });
   await unsure.clock.until(() => outcome);
   t.match(outcome, { thrown: null, state: 'unanswered' });
+  t.ok(unsure.clock.now() > 50_000, 'it is asked again, for a minute');
   await unsure.client.leave();
 
   outcome = undefined;

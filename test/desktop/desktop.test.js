@@ -70,6 +70,13 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     t.match(await tool(join(build, 'desktop_unit'), []), /^[0-9]+ checks, 0 failed/);
   });
 
+  t.test(
+    'photographs become pictures that can be decoded, and what is none says why',
+    async (t) => {
+      t.match(await tool(join(build, 'desktop_images'), [t.testdir()]), /^[0-9]+ checks, 0 failed/);
+    }
+  );
+
   t.test('the command line', async (t) => {
     t.match(await tool(program, ['--help']), /--transparent/);
     const { version } = JSON.parse(await tool('cat', [join(ROOT, 'package.json')]));
@@ -152,8 +159,8 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     await server.until(({ acked }) => acked === 1);
     await screen.until(MAGENTA, RIGHT, 300);
     await screen.until(MAGENTA, LEFT, 0);
-    t.match(one.errors, /no-image\.png: /);
-    t.match(one.errors, /nowhere\.png: /);
+    t.match(one.errors, /no-image\.png: it is no image that can be read here/);
+    t.match(one.errors, /nowhere\.png: it can't be opened \(No such file or directory\)/);
     t.equal(one.errors.trim().split('\n').length, 2);
     await one.close();
     await two.close();

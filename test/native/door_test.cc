@@ -1,8 +1,8 @@
 // The front door, the relay and the pool under real sockets, with no V8 around them.
 //
-//   front_test [clients] [seed]
+//   door_test [clients] [seed]
 //
-// Pool come in waves over loopback: they join, park, throw and leave, by the front door itself
+// Clients come in waves over loopback: they join, park, throw and leave, by the front door itself
 // and by a worker's that relays to it; and some of them do what sockets can do: heads and bodies in
 // pieces, pipelines, resets at any moment, silence, readers that do not read, requests for others
 // to serve. What every 202 promised must be received, or be waiting when its receivers are gone;
@@ -29,12 +29,15 @@
 #include <string>
 #include <vector>
 
+#include "relay/links.h"
+#include "relay/relay.h"
+
 namespace {
 
 using namespace server;
 
 [[noreturn]] void fail(const char* what, int line) {
-  fprintf(stderr, "front_test.cc:%d: %s\n", line, what);
+  fprintf(stderr, "door_test.cc:%d: %s\n", line, what);
   abort();
 }
 #define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
@@ -156,7 +159,7 @@ class Test {
   explicit Test(uint64_t seed)
       : random_(seed),
         limits_(AddressLimitsOptions{100000, 1000000, 1000000}),
-        clients_(
+        pool_(
             PoolOptions{
                 .capacity = 4 * kWave,
                 .hold = kHold,
@@ -169,24 +172,25 @@ class Test {
                 .throwRate = 0,
                 .throwBurst = 1,
             },
-            now),
-        handler_(&clients_, &limits_, microseconds),
-        front_(options(), makeReplies(), &handler_, &limits_, handOver(&limits_), now),
-        relayDesk_(kMaxSprite),
-        worker_(options(), makeReplies(), &relayDesk_, &workerSources_, handOver(&workerSources_),
-                now),
-        relayServer_(&clients_, &limits_, microseconds) {
-    clients_.setResponder(PollHolder::kDoor, &front_);
-    relayDesk_.setSettled(
+            &limits_, now),
+        handler_(&pool_, microseconds),
+        door_(options(), {&events_, &limits_, &handler_, &handler_}, makeReplies(),
+              handOver(&limits_), now),
+        relayHandler_(kMaxSprite),
+        worker_(options(), {&workerEvents_, &workerLimits_, &relayHandler_, nullptr}, makeReplies(),
+                handOver(&workerLimits_), now),
+        relayServer_(&pool_, microseconds) {
+    pool_.setResponder(PollHolder::kDoor, &door_);
+    relayHandler_.setOnReply(
         [](Ticket, Outcome, const Id&) { fail("JavaScript asks nothing", __LINE__); },
         [this](Ticket ticket, Outcome outcome, const Id& id) {
-          worker_.settle(ticket, outcome, &id);
+          worker_.complete(ticket, outcome, &id);
         });
     int ends[2];
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    front_.attach(ends[0], &relayServer_, 0);
-    worker_.attach(ends[1], &relayDesk_, 0);
-    EXPECT(front_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
+    links_.attach(ends[0], &relayServer_, 0);
+    workerLinks_.attach(ends[1], &relayHandler_, 0);
+    EXPECT(door_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
     EXPECT(worker_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
   }
 
@@ -201,13 +205,13 @@ class Test {
   }
 
   void summary() const {
-    const Counts& counts = clients_.counts();
-    printf("front_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
+    const Counts& counts = pool_.counts();
+    printf("door_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
            " flew on, %zu promised and received; %" PRIu64 " requests, %" PRIu64
            " handed over, %" PRIu64 " timed out, %" PRIu64 " slow readers\n",
            counts.joined, counts.thrown, counts.flown, promised_,
-           front_.counts().requests + worker_.counts().requests, front_.counts().handedOver,
-           front_.counts().timedOut, front_.counts().slowReaders);
+           door_.counts().requests + worker_.counts().requests, door_.counts().handedOver,
+           door_.counts().timedOut, door_.counts().slowReaders);
   }
 
  private:
@@ -235,16 +239,18 @@ class Test {
   uint32_t below(uint32_t bound) { return random_() % bound; }
 
   void turn() {
-    front_.turn();
-    worker_.turn();
+    if (events_.due()) door_.turn();
+    links_.send();
+    if (workerEvents_.due()) worker_.turn();
+    workerLinks_.send();
   }
 
   /** Lets time go by, as the loop's timer would. */
   void pass(uint64_t milliseconds) {
     for (const uint64_t end = now + milliseconds; now < end;) {
       now += kTickMilliseconds;
-      while (!clients_.tick(now)) continue;
-      front_.tick(now);
+      while (!pool_.tick(now)) continue;
+      door_.tick(now);
       worker_.tick(now);
       turn();
     }
@@ -270,13 +276,13 @@ class Test {
     return atoi(head.c_str() + 9);
   }
 
-  uint16_t anyPort() { return below(2) == 0 ? front_.port() : worker_.port(); }
+  uint16_t anyPort() { return below(2) == 0 ? door_.port() : worker_.port(); }
 
   void come(uint32_t count) {
     members_.clear();
     members_.resize(count);
     for (Member& member : members_) {
-      member.polls = std::make_unique<Peer>(front_.port());
+      member.polls = std::make_unique<Peer>(door_.port());
       if (below(2) == 0) {
         EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
       } else {
@@ -286,7 +292,7 @@ class Test {
       EXPECT(member.id.size() == 36);
     }
     for (Member& member : members_) poll(&member);
-    UNTIL(clients_.counts().parked == count);
+    UNTIL(pool_.counts().parked == count);
   }
 
   void poll(Member* member) {
@@ -358,11 +364,11 @@ class Test {
     // The same number again is the same throw.
     Peer thrower(anyPort());
     const std::string once = makeThrow(members_[0].id, 10);
-    const uint64_t thrown = clients_.counts().thrown;
+    const uint64_t thrown = pool_.counts().thrown;
     EXPECT(ask(&thrower, once) == 202);
     promise(keys_);
     EXPECT(ask(&thrower, once) == 202);
-    EXPECT(clients_.counts().thrown == thrown + 1);
+    EXPECT(pool_.counts().thrown == thrown + 1);
   }
 
   void promise(uint64_t key) {
@@ -372,8 +378,8 @@ class Test {
 
   void misbehave() {
     std::vector<std::unique_ptr<Peer>> peers;
-    const uint64_t handedOver = front_.counts().handedOver + worker_.counts().handedOver;
-    const uint64_t timedOut = front_.counts().timedOut + worker_.counts().timedOut;
+    const uint64_t handedOver = door_.counts().handedOver + worker_.counts().handedOver;
+    const uint64_t timedOut = door_.counts().timedOut + worker_.counts().timedOut;
     uint32_t odd = 0;
     uint32_t slow = 0;
     for (int i = 0; i < 120; ++i) {
@@ -410,7 +416,7 @@ class Test {
           if (!member.parked) break;
           below(2) == 0 ? member.polls->reset() : member.polls->close();
           if (below(2) == 0) turn();
-          member.polls = std::make_unique<Peer>(front_.port());
+          member.polls = std::make_unique<Peer>(door_.port());
           poll(&member);
           break;
         }
@@ -421,10 +427,10 @@ class Test {
       }
       turn();
     }
-    UNTIL(front_.counts().handedOver + worker_.counts().handedOver == handedOver + odd);
+    UNTIL(door_.counts().handedOver + worker_.counts().handedOver == handedOver + odd);
     UNTIL((listenAll(), true));
     pass(kBodyTime + 1000);
-    EXPECT(front_.counts().timedOut + worker_.counts().timedOut >= timedOut + slow);
+    EXPECT(door_.counts().timedOut + worker_.counts().timedOut >= timedOut + slow);
     // Whoever was silent or slow has been shown the door.
     std::string head;
     std::string body;
@@ -437,18 +443,18 @@ class Test {
 
   /** Polls whose answers are not read: bounded, closed, and the sprites wait for the next poll. */
   void sufferSlowReaders() {
-    const uint64_t before = front_.counts().slowReaders;
+    const uint64_t before = door_.counts().slowReaders;
     Member& member = members_[0];
     member.polls->reset();
     member.parked = false;
-    UNTIL(clients_.counts().parked < members_.size());
+    UNTIL(pool_.counts().parked < members_.size());
     // From its neighbor, more than one answer carries, while nobody polls.
-    const uint32_t beyond = clients_.torus().neighbor(idOfText(member.id).record(), Edge::kLeft);
+    const uint32_t beyond = pool_.torus().neighbor(idOfText(member.id).record(), Edge::kLeft);
     std::string neighbor = member.id;
     for (const Member& other : members_) {
       if (idOfText(other.id).record() == beyond) neighbor = other.id;
     }
-    Peer thrower(front_.port());
+    Peer thrower(door_.port());
     for (int i = 0; i < 8; ++i) {
       EXPECT(ask(&thrower, makeThrow(neighbor, 12000, "right")) == 202);
       promise(keys_);
@@ -456,7 +462,7 @@ class Test {
     // A window as small as it gets: most of an answer stays with the server.
     std::vector<std::unique_ptr<Peer>> peers;
     for (int i = 0; i < 40; ++i) {
-      peers.push_back(std::make_unique<Peer>(front_.port(), 1));
+      peers.push_back(std::make_unique<Peer>(door_.port(), 1));
       // Pipelined, with the same ack: each asks for the same sprites again.
       std::string text;
       for (int n = 0; n < 80; ++n) {
@@ -465,17 +471,17 @@ class Test {
       peers.back()->send(text);
       turn();
     }
-    UNTIL((listenAll(), front_.counts().heldBytes > 0));
+    UNTIL((listenAll(), door_.counts().heldBytes > 0));
     for (uint32_t passed = 0; passed < kWriteTime + 1000; passed += 500) {
       pass(500);
       listenAll();
     }
-    EXPECT(front_.counts().slowReaders >= before + peers.size());
+    EXPECT(door_.counts().slowReaders >= before + peers.size());
     peers.clear();
     // It may have been away for too long by now; then its sprites are others'.
-    member.polls = std::make_unique<Peer>(front_.port());
+    member.polls = std::make_unique<Peer>(door_.port());
     std::string body;
-    if (clients_.find(idOfText(member.id)) == Pool::kNoRecord) {
+    if (pool_.find(idOfText(member.id)) == Pool::kNoRecord) {
       EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
       member.ack = 0;
     }
@@ -502,12 +508,12 @@ class Test {
     until(
         [&] {
           listenAll();
-          return clients_.counts().waiting == 0;
+          return pool_.counts().waiting == 0;
         },
         __LINE__);
     listenAll();
     for (const uint64_t key : owed_) EXPECT(received_.count(key) == 1);
-    EXPECT(clients_.counts().lost == lostBefore_);
+    EXPECT(pool_.counts().lost == lostBefore_);
     owed_.clear();
     received_.clear();
   }
@@ -535,29 +541,33 @@ class Test {
   void nothingIsLeft() {
     members_.clear();
     const auto conserved = [this] {
-      const Counts& counts = clients_.counts();
+      const Counts& counts = pool_.counts();
       return counts.thrown == counts.acked + counts.waiting + counts.lost;
     };
     EXPECT(conserved());
-    UNTIL(front_.counts().open == 0 && worker_.counts().open == 0);
+    UNTIL(door_.counts().open == 0 && worker_.counts().open == 0);
     pass(kLease * 1000 + 1000);
-    const Counts& counts = clients_.counts();
+    const Counts& counts = pool_.counts();
     EXPECT(counts.clients == 0 && counts.parked == 0);
     EXPECT(counts.waiting == 0 && counts.mailboxBytes == 0);
     EXPECT(conserved());
-    EXPECT(front_.counts().heldBytes == 0 && worker_.counts().heldBytes == 0);
-    EXPECT(limits_.size() == 0 && workerSources_.size() == 0);
-    EXPECT(front_.attached(&relayServer_) && worker_.attached(&relayDesk_));
+    EXPECT(door_.counts().heldBytes == 0 && worker_.counts().heldBytes == 0);
+    EXPECT(limits_.size() == 0 && workerLimits_.size() == 0);
+    EXPECT(links_.attached(&relayServer_) && workerLinks_.attached(&relayHandler_));
     lostBefore_ = counts.lost;
   }
 
   std::mt19937 random_;
   AddressLimits limits_;
-  AddressLimits workerSources_{AddressLimitsOptions{100000, 0, 1}};
-  Pool clients_;
+  AddressLimits workerLimits_{AddressLimitsOptions{100000, 0, 1}};
+  Pool pool_;
   PoolHandler handler_;
-  Door front_;
-  RelayHandler relayDesk_;
+  EventSet events_;
+  EventSet workerEvents_;
+  RelayLinks links_{&events_};
+  RelayLinks workerLinks_{&workerEvents_};
+  Door door_;
+  RelayHandler relayHandler_;
   Door worker_;
   RelayServer relayServer_;
   std::vector<Member> members_;
@@ -573,7 +583,7 @@ class Test {
 int main(int argc, char** argv) {
   const uint32_t clients = argc > 1 ? strtoul(argv[1], nullptr, 10) : 10000;
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
-  printf("front_test: %u clients, seed %" PRIu64 "\n", clients, seed);
+  printf("door_test: %u clients, seed %" PRIu64 "\n", clients, seed);
   fflush(stdout);
   Test test(seed);
   for (uint32_t come = 0; come < clients; come += kWave) {

@@ -1,6 +1,6 @@
 // Fuzzes the JSON check under the sanitizers, without Node, against a second check written as the
 // grammar is: by recursion, a byte at a time. Texts are given as copies of exactly their length.
-#include "door/json_reader.h"
+#include "base/json_reader.h"
 #include "fuzz.h"
 
 namespace {
@@ -144,7 +144,7 @@ class Grammar {
 
 bool check(const std::string& input, unsigned depth) {
   const server::test::ExactCopy copy(input);
-  const bool said = server::isJsonObject(copy.data(), copy.length(), depth);
+  const bool said = base::isJsonObject(copy.data(), copy.length(), depth);
   if (said != Grammar(input, depth).text()) {
     server::test::fail(said ? "a text taken that is none" : "a text refused", input);
   }
@@ -211,9 +211,9 @@ int main(int argc, char** argv) {
   const auto options = server::test::optionsOf(argc, argv, kCount);
   const auto seeds = server::test::readFolder(options.folder);
   for (const auto& seed : seeds) {
-    if (!check(seed, server::kSpriteDepth)) server::test::fail("a real sprite refused", seed);
+    if (!check(seed, base::kSpriteDepth)) server::test::fail("a real sprite refused", seed);
     for (size_t length = 0; length < seed.size(); ++length) {
-      check(seed.substr(0, length), server::kSpriteDepth);
+      check(seed.substr(0, length), base::kSpriteDepth);
     }
   }
   server::test::Random random(options.seed);
@@ -221,7 +221,7 @@ int main(int argc, char** argv) {
   for (uint64_t i = 0; i < options.count; ++i) {
     std::string input = random.oneIn(8) ? nest(random) : random.pick(seeds);
     if (!random.oneIn(8)) input = server::test::mutate(random, input, seeds, kWords);
-    if (check(input, random.oneIn(2) ? server::kSpriteDepth : 1 + random.below(64))) ++good;
+    if (check(input, random.oneIn(2) ? base::kSpriteDepth : 1 + random.below(64))) ++good;
   }
   printf("json: %llu texts, %llu of them sprites\n", static_cast<unsigned long long>(options.count),
          static_cast<unsigned long long>(good));

@@ -1,7 +1,7 @@
 // The pacer before an epoll set: when it is readable, and when a turn may begin. Times are given to
 // it, so that nothing here waits but for the one alarm that is to ring.
 //
-//   gate_test
+//   pacer_test
 #include "door/pacer.h"
 
 #include <poll.h>
@@ -16,7 +16,7 @@ namespace {
 using server::Pacer;
 
 [[noreturn]] void fail(const char* what, int line) {
-  fprintf(stderr, "gate_test.cc:%d: %s\n", line, what);
+  fprintf(stderr, "pacer_test.cc:%d: %s\n", line, what);
   abort();
 }
 #define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))

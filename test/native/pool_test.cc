@@ -1,6 +1,6 @@
 // The client pool against a small model: random joins, leaves, throws, polls, drops and time.
 //
-//   clients_test [steps] [seed]
+//   pool_test [steps] [seed]
 //
 // The model keeps each mailbox as a plain list and believes the pool in nothing but the torus,
 // which has a model of its own. After every step it compares what was answered, to whom, and every
@@ -118,11 +118,11 @@ class Model {
   Model(uint64_t seed, uint32_t capacity)
       : random_(seed),
         options_(optionsFor(capacity)),
-        front_(PollHolder::kDoor, &answers_),
-        http_(PollHolder::kNode, &answers_),
-        clients_(options_, now_) {
-    clients_.setResponder(PollHolder::kDoor, &front_);
-    clients_.setResponder(PollHolder::kNode, &http_);
+        door_(PollHolder::kDoor, &answers_),
+        node_(PollHolder::kNode, &answers_),
+        pool_(options_, nullptr, now_) {
+    pool_.setResponder(PollHolder::kDoor, &door_);
+    pool_.setResponder(PollHolder::kNode, &node_);
   }
 
   void step() {
@@ -153,24 +153,24 @@ class Model {
 
   void end() {
     if (below(2) == 0) {
-      clients_.drain(500);
+      pool_.drain(500);
       Id id;
-      EXPECT(clients_.join(&id) == Outcome::kDraining);
+      EXPECT(pool_.join({}, 0, &id) == Outcome::kDraining);
       for (int i = 0; i < 8; ++i) {
         const Links links = neighbors();
         now_ += 100;
-        clients_.tick(now_);
+        pool_.tick(now_);
         takeTimed(links);
       }
       for (const auto& [record, member] : members_) EXPECT(!member.parked);
     }
     while (!members_.empty()) leaveAs(members_.begin()->first);
-    const Counts& counts = clients_.counts();
+    const Counts& counts = pool_.counts();
     EXPECT(counts.clients == 0 && counts.parked == 0 && counts.waiting == 0);
-    EXPECT(counts.mailboxBytes == 0 && clients_.torus().size() == 0);
+    EXPECT(counts.mailboxBytes == 0 && pool_.torus().size() == 0);
   }
 
-  const Counts& counts() const { return clients_.counts(); }
+  const Counts& counts() const { return pool_.counts(); }
 
  private:
   /** Who is beyond each edge of each record. */
@@ -190,10 +190,10 @@ class Model {
 
   void join() {
     Id id;
-    const Outcome outcome = clients_.join(&id);
+    const Outcome outcome = pool_.join({}, 0, &id);
     if (members_.size() == options_.capacity) return EXPECT(outcome == Outcome::kTorusFull);
     EXPECT(outcome == Outcome::kOk);
-    const uint32_t record = clients_.find(id);
+    const uint32_t record = pool_.find(id);
     EXPECT(record == id.record() && members_.count(record) == 0);
     Member member;
     member.id = id;
@@ -209,10 +209,10 @@ class Model {
       const Id id = gone_[below(gone_.size())];
       const auto at = members_.find(id.record());
       if (at == members_.end() || memcmp(at->second.id.bytes, id.bytes, sizeof id.bytes) != 0) {
-        clients_.leave(id);
-        clients_.drop(id, PollHolder::kDoor, 1);
-        EXPECT(clients_.poll(id, 0, 0, PollHolder::kDoor, 1) == Outcome::kUnknownClient);
-        EXPECT(clients_.throwSprite(id, Edge::kLeft, 1, "{}", 0) == Outcome::kUnknownClient);
+        pool_.leave(id);
+        pool_.drop(id, PollHolder::kDoor, 1);
+        EXPECT(pool_.poll(id, 0, 0, PollHolder::kDoor, 1).outcome == Outcome::kUnknownClient);
+        EXPECT(pool_.throwSprite(id, Edge::kLeft, 1, "{}", 0) == Outcome::kUnknownClient);
         return;
       }
     }
@@ -223,8 +223,8 @@ class Model {
   void leaveAs(uint32_t record) {
     const auto links = neighbors();
     Member member = members_[record];
-    clients_.leave(member.id);
-    EXPECT(clients_.find(member.id) == Pool::kNoRecord);
+    pool_.leave(member.id);
+    EXPECT(pool_.find(member.id) == Pool::kNoRecord);
     if (member.parked) {
       EXPECT(!answers_.empty() && answers_[0].token == member.token);
       EXPECT(answers_[0].sprites.empty() && answers_[0].sequence == member.sequence());
@@ -245,14 +245,24 @@ class Model {
                                           : PollHolder::kNode;
     const uint32_t token = right ? member->token : static_cast<uint32_t>(below(nextToken_ + 2));
     if (below(2) == 0) {
-      clients_.drop(member->id, by, token);
+      pool_.drop(member->id, by, token);
     } else {
-      clients_.drop(record, by, token);
+      pool_.drop(record, by, token);
     }
     if (member->parked && by == member->holder && token == member->token) {
       member->parked = false;
       member->since = now_;
     }
+  }
+
+  /** Polls; an answer that comes at once is recorded behind that of the poll it supersedes. */
+  Outcome ask(const Member& member, uint64_t ack, uint32_t hold, PollHolder by, uint32_t token) {
+    const PollResult result = pool_.poll(member.id, ack, hold, by, token);
+    if (result.outcome == Outcome::kOk) EXPECT(result.record == member.id.record());
+    if (result.answer.empty()) return result.outcome;
+    EXPECT(result.outcome == Outcome::kOk);
+    (by == PollHolder::kDoor ? door_ : node_).answer(token, result.answer);
+    return result.outcome;
   }
 
   void poll() {
@@ -277,7 +287,7 @@ class Model {
     const uint32_t hold = holds[below(below(4) == 0 ? 7 : 4)];
     const PollHolder by = below(2) == 0 ? PollHolder::kDoor : PollHolder::kNode;
     const uint32_t token = nextToken_++;
-    const Outcome outcome = clients_.poll(member->id, ack, hold, by, token);
+    const Outcome outcome = ask(*member, ack, hold, by, token);
     if (hold != 0 && (hold < 5 || hold > kHold)) return EXPECT(outcome == Outcome::kBadHold);
     if (ack > member->sent) return EXPECT(outcome == Outcome::kAckAhead);
     EXPECT(outcome == Outcome::kOk);
@@ -326,7 +336,7 @@ class Model {
       if (below(5000) == 0) number = (uint64_t{1} << 53) - 1 - below(70);
     }
     const Edge edge{static_cast<uint8_t>(below(4))};
-    const uint32_t target = clients_.torus().neighbor(record, edge);
+    const uint32_t target = pool_.torus().neighbor(record, edge);
     EXPECT(members_.count(target) == 1);
     Member& neighbor = members_[target];
     const uint32_t cost = Sprite::cost(text.size());
@@ -348,7 +358,7 @@ class Model {
         expected = neighbor.parked ? Outcome::kDelivered : Outcome::kQueued;
       }
     }
-    const Outcome outcome = clients_.throwSprite(member->id, edge, number, text, 0);
+    const Outcome outcome = pool_.throwSprite(member->id, edge, number, text, 0);
     EXPECT(outcome == expected);
     if (outcome != Outcome::kDelivered && outcome != Outcome::kQueued) return;
     if (number != kNoNumber) {
@@ -367,7 +377,7 @@ class Model {
     Links links;
     for (const auto& [record, member] : members_) {
       for (uint8_t edge = 0; edge < 4; ++edge) {
-        links[record][edge] = clients_.torus().neighbor(record, Edge{edge});
+        links[record][edge] = pool_.torus().neighbor(record, Edge{edge});
       }
     }
     return links;
@@ -378,7 +388,7 @@ class Model {
     now_ += below(40) == 0 ? below(3000) : below(60);
     while (nextTick_ <= now_) {
       const Links links = neighbors();
-      clients_.tick(nextTick_);
+      pool_.tick(nextTick_);
       const uint64_t now = now_;
       now_ = nextTick_;
       takeTimed(links);
@@ -391,7 +401,7 @@ class Model {
   void takeTimed(const Links& links) {
     std::vector<uint32_t> expired;
     for (const auto& [record, member] : members_) {
-      const bool gone = clients_.find(member.id) == Pool::kNoRecord;
+      const bool gone = pool_.find(member.id) == Pool::kNoRecord;
       if (gone) {
         EXPECT(!member.parked && now_ >= member.since + kLease * 1000);
         expired.push_back(record);
@@ -419,8 +429,8 @@ class Model {
     for (const Answer& answer : answers_) {
       Member* member = find(answer);
       if (answer.sprites.empty()) {
-        EXPECT(clients_.draining() || now_ >= member->since + member->hold * 1000);
-        EXPECT(answer.retry == clients_.draining());
+        EXPECT(pool_.draining() || now_ >= member->since + member->hold * 1000);
+        EXPECT(answer.retry == pool_.draining());
         EXPECT(now_ <= member->since + member->hold * 1000 * 17 / 16 + kLate);
         EXPECT(answer.sequence == member->acked && !answer.superseded);
       } else {
@@ -433,7 +443,7 @@ class Model {
     if (adrift_.empty()) return;
     for (auto& [record, member] : members_) {
       const uint32_t token = nextToken_++;
-      EXPECT(clients_.poll(member.id, member.acked, 0, PollHolder::kDoor, token) == Outcome::kOk);
+      EXPECT(ask(member, member.acked, 0, PollHolder::kDoor, token) == Outcome::kOk);
       if (member.parked) {
         EXPECT(find(answers_.at(0)) == &member && answers_[0].superseded);
         answers_.erase(answers_.begin());
@@ -525,7 +535,7 @@ class Model {
   void forget(const Waiting& one) { bytes_ -= one.cost; }
 
   void compare() const {
-    const Counts& counts = clients_.counts();
+    const Counts& counts = pool_.counts();
     uint64_t waiting = 0;
     uint32_t parked = 0;
     for (const auto& [record, member] : members_) {
@@ -537,7 +547,7 @@ class Model {
     EXPECT(counts.waiting == waiting && counts.mailboxBytes == bytes_);
     EXPECT(counts.parked == parked && counts.clients == members_.size());
     EXPECT(counts.left == left_ && counts.expired == expired_);
-    EXPECT(clients_.torus().size() == members_.size());
+    EXPECT(pool_.torus().size() == members_.size());
   }
 
   std::mt19937_64 random_;
@@ -545,9 +555,9 @@ class Model {
   uint64_t now_ = 1000000;
   uint64_t nextTick_ = 1000100;
   std::vector<Answer> answers_;
-  Recorder front_;
-  Recorder http_;
-  Pool clients_;
+  Recorder door_;
+  Recorder node_;
+  Pool pool_;
   std::map<uint32_t, Member> members_;
   std::map<uint64_t, Waiting> adrift_;
   std::vector<Id> gone_;
@@ -561,12 +571,13 @@ void holdsAreSpread() {
   constexpr uint32_t kPolls = 200;
   std::vector<Answer> answers;
   Recorder recorder(PollHolder::kDoor, &answers);
-  Pool clients(optionsFor(kPolls), 0);
+  Pool clients(optionsFor(kPolls), nullptr, 0);
   clients.setResponder(PollHolder::kDoor, &recorder);
   for (uint32_t token = 0; token < kPolls; ++token) {
     Id id;
-    EXPECT(clients.join(&id) == Outcome::kOk);
-    EXPECT(clients.poll(id, 0, kNoHold, PollHolder::kDoor, token) == Outcome::kOk);
+    EXPECT(clients.join({}, 0, &id) == Outcome::kOk);
+    const PollResult result = clients.poll(id, 0, kNoHold, PollHolder::kDoor, token);
+    EXPECT(result.outcome == Outcome::kOk && result.answer.empty());
   }
   size_t most = 0;
   for (uint64_t now = 0; answers.size() < kPolls; now += kTickMilliseconds) {
@@ -585,7 +596,7 @@ void holdsAreSpread() {
 int main(int argc, char** argv) {
   const uint64_t steps = argc > 1 ? strtoull(argv[1], nullptr, 10) : 200000;
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("clients_test: %" PRIu64 " steps, seed %" PRIu64 "\n", steps, seed);
+  printf("pool_test: %" PRIu64 " steps, seed %" PRIu64 "\n", steps, seed);
   fflush(stdout);
   holdsAreSpread();
   uint64_t thrown = 0, flown = 0, expired = 0, lost = 0;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/json_reader.h"
 #include "door/http_reader.h"
-#include "door/json_reader.h"
 #include "fuzz.h"
 
 namespace {
@@ -67,10 +67,9 @@ int main(int argc, char** argv) {
       {"sprite: one string of 16 KB", "{\"a\":\"" + std::string(16000, 'x') + "\"}"},
   };
   for (const auto& [name, text] : sprites) {
-    if (!server::isJsonObject(text.data(), text.size())) return 1;
-    report(name, text.size(), nanoseconds([&, &text = text] {
-             sink = server::isJsonObject(text.data(), text.size());
-           }));
+    if (!base::isJsonObject(text.data(), text.size())) return 1;
+    report(name, text.size(),
+           nanoseconds([&, &text = text] { sink = base::isJsonObject(text.data(), text.size()); }));
   }
   return 0;
 }

@@ -88,7 +88,7 @@ class Run {
 
   /** Fills a pool and keeps the file it is saved to. */
   void prepare() {
-    Pool clients(options(), 0);
+    Pool clients(options(), nullptr, 0);
     clients.setResponder(PollHolder::kNode, &nobody_);
     ids_.clear();
     const uint32_t most = below(30) + 1;
@@ -96,7 +96,7 @@ class Run {
       const uint32_t what = below(10);
       if (ids_.size() < most && what < 4) {
         Id id;
-        EXPECT(clients.join(&id) == Outcome::kOk);
+        EXPECT(clients.join({}, 0, &id) == Outcome::kOk);
         ids_.push_back(id);
       } else if (!ids_.empty() && what == 4) {
         const size_t at = below(ids_.size());
@@ -154,7 +154,7 @@ class Run {
   /** Loads `bytes`, and uses what is taken; what was wrong with it. */
   std::string load(const std::vector<uint8_t>& bytes) {
     writeAll(path_, bytes);
-    Pool clients(options(), 0);
+    Pool clients(options(), nullptr, 0);
     clients.setResponder(PollHolder::kNode, &nobody_);
     const SnapshotResult result = Snapshot::load(&clients, path_, kAnySize);
     EXPECT(result.error == 0);
@@ -168,7 +168,7 @@ class Run {
       }
       clients.poll(id, 0, 0, PollHolder::kNode, 1);
       Id newcomer;
-      if (below(2) > 0) clients.join(&newcomer);
+      if (below(2) > 0) clients.join({}, 0, &newcomer);
       if (below(2) > 0) clients.leave(id);
       EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
     }

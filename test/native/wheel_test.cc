@@ -1,7 +1,7 @@
 // The timer wheel against a plain table: random arming, disarming, sweeping, also from callbacks.
 //
 //   wheel_test [steps] [seed]
-#include "pool/wheel.h"
+#include "base/wheel.h"
 
 #include <algorithm>
 #include <cinttypes>
@@ -88,7 +88,7 @@ class Run {
   }
 
   std::mt19937_64 random_;
-  server::Wheel wheel_;
+  base::Wheel wheel_;
   uint32_t now_;
   std::map<uint32_t, uint32_t> due_;
   uint64_t fired_ = 0;

@@ -186,6 +186,53 @@ t.test('a new size keeps every place; the topmost is hit first; raising puts on 
   t.equal(desktop.selected, null);
 });
 
+t.test('a hand that aims at what moves hits it where it was a moment ago', async (t) => {
+  const { desktop, run } = make();
+  const body = desktop.add(SPRITE, { x: 200, y: 250, half: 30, vx: 600, vy: -100 });
+  const aimed = { x: body.x, y: body.y };
+  run(0.12);
+  t.ok(body.x - 30 > aimed.x, 'it is not there any more');
+  t.equal(desktop.hit(aimed.x, aimed.y, 0), body);
+  t.equal(desktop.hit(aimed.x - 60, aimed.y, 0), null, 'it has never been there');
+  t.equal(desktop.hit(body.x + 60, body.y, 0), null, 'nor is it there yet');
+  const still = desktop.add(SPRITE, { x: aimed.x, y: aimed.y, half: 30 });
+  desktop.raise(body);
+  t.equal(desktop.hit(aimed.x, aimed.y, 0), still, 'what is there comes first');
+});
+
+t.test('what hangs over an edge, and what was dragged past it, is pushed over', async (t) => {
+  for (const [edge, x, y] of [
+    ['left', 14, 250],
+    ['left', -300, 250],
+    ['right', 986, 250],
+    ['up', 500, 0],
+    ['down', 500, 640],
+    ['down', -20, 900]
+  ]) {
+    const { desktop, left, run } = make();
+    t.equal(desktop.overhang(x, y, 30), edge, `${x} ${y}`);
+    const body = desktop.add(SPRITE, {
+      x: Math.min(1000, Math.max(0, x)),
+      y: Math.min(500, Math.max(0, y)),
+      half: 30
+    });
+    desktop.push(body, edge);
+    run(0.3);
+    t.same(
+      left.map((one) => one.edge),
+      [edge]
+    );
+    t.ok(left[0].speed[0] > 0.7, 'as fast as a throw');
+  }
+  const { desktop } = make();
+  t.equal(desktop.overhang(30, 250, 30), '', 'what stands at an edge stays');
+  const body = desktop.add(SPRITE, { x: 0, y: 250, half: 30, vx: 500 });
+  t.equal(desktop.isFlungBack(body, 'left'), true);
+  t.equal(desktop.isFlungBack(body, 'right'), false);
+  body.vx = 20;
+  t.equal(desktop.isFlungBack(body, 'left'), false, 'a hand trembles');
+});
+
 t.test('a window squeezed to nothing and opened again keeps every place', async (t) => {
   const { desktop } = make();
   const body = desktop.add(SPRITE, { x: 250, y: 400, half: 30 });

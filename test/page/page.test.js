@@ -44,6 +44,53 @@ t.test('a page alone says so, and catches what it throws', { skip }, async (t) =
   await end(server, page);
 });
 
+t.test(
+  'dragged to an edge or past it and let go after a pause, it is thrown',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    await server.fill(11);
+    const page = await browser.visit(server.base);
+    const { width, height } = await page.locator('#stage').boundingBox();
+    let thrown = 0;
+    for (const [how, x, y] of [
+      ['to the left edge', 10, 200],
+      ['to the right edge', width - 1, 200],
+      ['to the upper edge', 400, 0],
+      ['past the lower edge, onto the tray', width / 2, height + 30],
+      ['past the lower edge beside the tray', width - 10, height + 40],
+      ['past the left edge, out of the window', -40, 300]
+    ]) {
+      if ((await look(page)).sprites === 0) await page.locator('.pick').first().click();
+      await resting(page);
+      const from = (await look(page)).list.at(-1);
+      await drag(page, from, { x, y }, { still: 400 });
+      thrown += 1;
+      await until(page, 'thrown', thrown);
+      t.pass(how);
+    }
+    await holds(page, 0);
+
+    // What was not dragged there stays: a tap on one that hangs over the edge, and near the edge.
+    await page.locator('.pick').first().click();
+    await resting(page);
+    const [one] = (await look(page)).list;
+    await drag(page, one, { x: 60, y: 200 }, { still: 400 });
+    await resting(page);
+    await page.mouse.click(60, 200);
+    await resting(page);
+    t.match(await look(page), { sprites: 1, thrown });
+
+    // And what was never on the desktop goes back into the tray.
+    const box = await page.locator('.pick').nth(1).boundingBox();
+    const from = { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    await drag(page, from, { x: from.x + 80, y: from.y }, { still: 400 });
+    await holds(page, 1);
+    t.match(await look(page), { sprites: 1, thrown });
+    await end(server, page);
+  }
+);
+
 t.test('two pages throw to each other, both ways', { skip }, async (t) => {
   const server = await serve();
   const one = await browser.visit(server.base);

@@ -29,7 +29,7 @@ t.test(
   'the pool does what its model does, 200,000 random steps',
   { timeout: 600000 },
   async (t) => {
-    const { code, text } = await run('clients_test');
+    const { code, text } = await run('pool_test');
     t.comment(text);
     t.equal(code, 0);
     const [, ...counts] =

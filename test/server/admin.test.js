@@ -166,6 +166,31 @@ t.test('a head that does not end is answered 408 and cut off', async (t) => {
   );
 });
 
+t.test('who is silent until it is answered 408 is not there for good', async (t) => {
+  const { server } = await start(t);
+  const silent = Array.from({ length: 64 }, () => {
+    const socket = net.connect({
+      port: server.address().port,
+      host: '127.0.0.1',
+      allowHalfOpen: true
+    });
+    socket.on('error', () => {});
+    t.teardown(() => socket.destroy());
+    return socket;
+  });
+  const answers = await Promise.all(silent.map((socket) => once(socket, 'data')));
+  for (const [answer] of answers) {
+    if (!answer.toString().startsWith('HTTP/1.1 408 ')) t.fail(answer.toString());
+  }
+  // They keep their half open: it is the server that has to close.
+  const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  let text = '';
+  for (const end = performance.now() + 30_000; text === '' && performance.now() < end;) {
+    text = await raw(server, last);
+  }
+  t.match(text, /^HTTP\/1\.1 200 /, 'there is room again');
+});
+
 t.test('a connection is for a thousand requests', async (t) => {
   const { server } = await start(t);
   const text = await raw(

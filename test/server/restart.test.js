@@ -54,12 +54,10 @@ function newPool(t, options = {}) {
 
 /** What a poll says at once; null when it would be parked. */
 function look(pool, id, ack) {
-  let said = null;
-  const { outcome, cancel } = pool.poll(id, { ack }, (body) => {
-    said = JSON.parse(body);
-  });
+  const { outcome, body, cancel } = pool.poll(id, { ack }, () => {});
   cancel();
-  return outcome === 'ok' ? said : outcome;
+  if (outcome !== 'ok') return outcome;
+  return body === undefined ? null : JSON.parse(body);
 }
 
 const sprite = (name) => Buffer.from(JSON.stringify({ name, text: 'ä"\\'.repeat(name % 7) }));

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { connect as connectPlainly } from 'node:net';
@@ -10,6 +10,7 @@ import { connect } from 'node:tls';
 
 import t from 'tap';
 
+import { certificate } from '../support/certificate.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
@@ -22,32 +23,6 @@ function temporary(t) {
   const dir = mkdtempSync(path.join(tmpdir(), 'sprites-tls-'));
   t.teardown(() => rmSync(dir, { recursive: true, force: true }));
   return dir;
-}
-
-/** Makes `NAME.cert` and `NAME.key`. */
-function certificate(dir, name) {
-  const { status, stderr } = spawnSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '2',
-      '-subj',
-      `/CN=${name}`,
-      '-keyout',
-      path.join(dir, `${name}.key`),
-      '-out',
-      path.join(dir, `${name}.cert`)
-    ],
-    { encoding: 'utf8' }
-  );
-  if (status !== 0) throw new Error(stderr);
 }
 
 /** Waits until something holds. */
@@ -313,6 +288,18 @@ t.test('who connects and begins no handshake is bounded, and does not stay', asy
   await server.stop();
   await counted.destroy();
 });
+
+for (const door of DOORS) {
+  t.test(`an end does not wait for a handshake that never comes, "${door}"`, async (t) => {
+    // Who waited for it would wait longer than this test.
+    const options = { 'head-time': 3600, 'body-time': 3600 };
+    const server = await startTls(t, { door, options });
+    const wire = await silent(server.tls);
+    t.teardown(() => wire.destroy());
+    await server.until(({ tlsConnections }) => tlsConnections === 1);
+    await server.stop();
+  });
+}
 
 t.test('what is no handshake is closed', async (t) => {
   const server = await startTls(t);

@@ -131,6 +131,7 @@ export class Browser {
   async visit(base, options = {}) {
     const context = await this.#browser.newContext({
       viewport: { width: 1000, height: 700 },
+      reducedMotion: 'reduce', // So that all comes to rest; what lives by itself asks for more.
       ...options
     });
     context.on('request', (request) => this.requests.push(request.url()));

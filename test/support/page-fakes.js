@@ -127,6 +127,13 @@ export function sprites(...seqs) {
  */
 export function scripted(script) {
   const calls = [];
+  const parked = new Map();
+  // As the server does: a second poll by the same id answers the first.
+  const supersede = (pathname) => {
+    const body = { seq: 0, sprites: [], superseded: true };
+    parked.get(pathname)?.(new Response(JSON.stringify(body)));
+    parked.delete(pathname);
+  };
   const fetch = async (href, { method, body, signal }) => {
     const url = new URL(href);
     const what = url.pathname.split('/')[1];
@@ -138,10 +145,12 @@ export function scripted(script) {
     if (typeof entry === 'function') entry = entry(call);
     call.entry = entry;
     if (entry === RESET) throw new TypeError('fetch failed');
+    if (what === 'poll') supersede(url.pathname);
     if (entry === HANG) {
       return new Promise((resolve, reject) => {
         if (signal.aborted) reject(signal.reason);
         signal.addEventListener('abort', () => reject(signal.reason));
+        if (what === 'poll') parked.set(url.pathname, resolve);
       });
     }
     if (entry === CUT) {

@@ -73,6 +73,16 @@ std::optional<Size> pngSize(const Bytes& file) {
   return Size{file.big32(16), file.big32(20)};
 }
 
+/**
+ * Whether a JPEG's marker begins a segment with a length that may stand before the frame: DHT, DAC,
+ * DQT, DRI, APP0 to APP15, COM. A marker without a length (00, 01, D0 to D8) does not: a decoder
+ * goes on right behind it, so what looks like its length could hide the frame the decoder finds.
+ */
+bool isSegmentBeforeFrame(unsigned marker) {
+  return marker == 0xC4 || marker == 0xCC || marker == 0xDB || marker == 0xDD ||
+         (marker >= 0xE0 && marker <= 0xEF) || marker == 0xFE;
+}
+
 std::optional<Size> jpegSize(const Bytes& file) {
   if (!file.has(0, "\xFF\xD8\xFF")) return {};
   size_t at = 2;
@@ -86,8 +96,9 @@ std::optional<Size> jpegSize(const Bytes& file) {
         marker >= 0xC0 && marker <= 0xCF && marker != 0xC4 && marker != 0xC8 && marker != 0xCC;
     if (frame && at + 9 > file.size()) return {};
     if (frame) return Size{file.big16(at + 7), file.big16(at + 5)};
-    if (marker == 0xD9 || marker == 0xDA) return {};
-    at += 2 + std::max(2U, file.big16(at + 2));
+    const unsigned length = file.big16(at + 2);
+    if (!isSegmentBeforeFrame(marker) || length < 2) return {};
+    at += 2 + length;
   }
   return {};
 }

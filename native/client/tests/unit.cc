@@ -229,6 +229,13 @@ void checkPictures(Checks& check) {
   check(decode(PictureType::kJpeg, jpeg.substr(0, 17)).has_value(), "a JPEG just long enough");
   check(!decode(PictureType::kJpeg, jpeg.substr(0, 16)), "a JPEG cut off in its size");
   check(!decode(PictureType::kJpeg, jpeg.substr(0, 8)), "a JPEG without a frame");
+  for (const int marker : {0x00, 0x01, 0xD0, 0xD3, 0xD7, 0xD8, 0x02, 0xBF, 0xC8, 0xDC, 0xF0}) {
+    // A decoder finds 8000 x 8000 right behind the marker; by its "length" that is jumped over.
+    const std::string bomb =
+        bytes({0xFF, 0xD8, 0xFF, marker, 0, 11, 0xFF, 0xC0, 0, 17, 8, 0x1F, 0x40, 0x1F, 0x40}) +
+        bytes({0xFF, 0xC0, 0, 17, 8, 0, 16, 0, 16, 3});
+    check(!decode(PictureType::kJpeg, bomb), "a bomb behind marker " + std::to_string(marker));
+  }
   const std::string riff = "RIFF" + bytes({0, 0, 0, 0}) + "WEBP";
   const auto webp = [&](const char* kind, std::initializer_list<int> rest) {
     return decode(PictureType::kWebp, riff + kind + bytes({0, 0, 0, 0}) + bytes(rest));

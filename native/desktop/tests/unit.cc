@@ -5,7 +5,6 @@
 // Prints one line for each check that fails and ends with their number (at most 100).
 #include <cmath>
 #include <fstream>
-#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,28 +14,13 @@
 #include "../image.h"
 #include "../options.h"
 #include "../stickers.h"
+#include "checks.h"
 
 namespace {
 
 using namespace sprites::desktop;
 using sprites::Edge;
 using sprites::Sprite;
-
-class Checks {
- public:
-  void operator()(bool good, const std::string& what) {
-    made_++;
-    if (good) return;
-    failed_++;
-    std::cerr << "failed: " << what << std::endl;
-  }
-  int made() const { return made_; }
-  int failed() const { return failed_; }
-
- private:
-  int made_ = 0;
-  int failed_ = 0;
-};
 
 bool near(double a, double b, double within = 1e-6) { return std::abs(a - b) <= within; }
 
@@ -336,6 +320,5 @@ int main(int argc, char** argv) {
   checkImages(check);
   checkCommandLine(check);
   if (argc > 1) writeStickers(argv[1]);
-  std::cout << check.made() << " checks, " << check.failed() << " failed" << std::endl;
-  return check.failed() > 100 ? 100 : check.failed();
+  return check.end();
 }

@@ -1,12 +1,12 @@
 // The check every sprite passes before anyone else sees it: one JSON object (RFC 8259) in UTF-8
 // (RFC 3629), nested no deeper than a bound. It validates and stores nothing.
-#ifndef SPRITES_JSON_H_
-#define SPRITES_JSON_H_
+#ifndef SPRITES_BASE_JSON_READER_H_
+#define SPRITES_BASE_JSON_READER_H_
 
 #include <cstddef>
 #include <cstdint>
 
-namespace server {
+namespace base {
 
 /** How deep a sprite may nest: the object itself is depth 1. */
 constexpr unsigned kSpriteDepth = 32;
@@ -22,6 +22,6 @@ constexpr unsigned kJsonDepthMax = 64;
  */
 bool isJsonObject(const char* text, size_t length, unsigned depth = kSpriteDepth);
 
-}  // namespace server
+}  // namespace base
 
-#endif  // SPRITES_JSON_H_
+#endif  // SPRITES_BASE_JSON_READER_H_

@@ -23,7 +23,7 @@
 #include <bit>
 #include <cstring>
 
-namespace server {
+namespace base {
 namespace {
 
 constexpr uint64_t kOnes = 0x0101010101010101;
@@ -262,4 +262,4 @@ bool isJsonObject(const char* text, size_t length, unsigned depth) {
   }
 }
 
-}  // namespace server
+}  // namespace base

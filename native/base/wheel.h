@@ -13,14 +13,14 @@
 // Cost: 12 bytes an entry and 12 kB of slots; a sweep touches what hangs in the slots it passes.
 // Rejected: a heap (log n a re-arm, and every poll re-arms), libuv timers (a heap too, and 100
 // bytes each), hierarchical wheels (cascades, to save passing over the few that outlive a turn).
-#ifndef SPRITES_WHEEL_H_
-#define SPRITES_WHEEL_H_
+#ifndef SPRITES_BASE_WHEEL_H_
+#define SPRITES_BASE_WHEEL_H_
 
 #include <cstdint>
 
 #include "reserve.h"
 
-namespace server {
+namespace base {
 
 class Wheel {
  public:
@@ -116,6 +116,6 @@ class Wheel {
   uint32_t swept_ = 0;  // every slot up to this tick has been moved aside
 };
 
-}  // namespace server
+}  // namespace base
 
-#endif  // SPRITES_WHEEL_H_
+#endif  // SPRITES_BASE_WHEEL_H_

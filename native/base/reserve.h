@@ -14,8 +14,8 @@
 // Rejected: std::vector with reserve() (its allocator may touch or commit, and growing needs
 // size bookkeeping that none of the tables wants), calloc (the same pages, by the allocator's
 // grace), growing by chunks (a second load on every access).
-#ifndef SPRITES_RESERVE_H_
-#define SPRITES_RESERVE_H_
+#ifndef SPRITES_BASE_RESERVE_H_
+#define SPRITES_BASE_RESERVE_H_
 
 #include <sys/mman.h>
 
@@ -24,7 +24,7 @@
 #include <new>
 #include <type_traits>
 
-namespace server {
+namespace base {
 
 /**
  * An array of `size()` elements, all zero bytes until written. It owns its mapping; elements are
@@ -67,6 +67,6 @@ class Reserved {
   T* data_;
 };
 
-}  // namespace server
+}  // namespace base
 
-#endif  // SPRITES_RESERVE_H_
+#endif  // SPRITES_BASE_RESERVE_H_

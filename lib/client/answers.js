@@ -1,0 +1,96 @@
+/** What the server's answers say. They may be anything: a proxy may have written them. */
+
+/** The edges of a desktop. */
+export const EDGES = Object.freeze(['left', 'right', 'up', 'down']);
+
+/**
+ * A whole answer of the server.
+ *
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {any} [json] undefined where it was no JSON
+ * @property {number} [retryAfter] ms
+ */
+
+/**
+ * What is needed to come back to a place, after a reload for example. Keep it where only this
+ * client reads it, since the id is a capability. Plain JSON.
+ *
+ * @typedef {object} Resume
+ * @property {string} id the place
+ * @property {number} ack the last sequence number handed out
+ * @property {number} n the last number given to a throw
+ * @property {number} [hold] seconds
+ * @property {number} [lease] seconds
+ * @property {number} [maxSprite] bytes
+ * @property {number} [transient] port
+ */
+
+/**
+ * @param {unknown} value
+ * @returns {value is Record<string, any>}
+ */
+export function isObject(value) {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/**
+ * @param {unknown} value
+ * @returns {number|undefined} undefined for what is no number above 0
+ */
+export function positive(value) {
+  return typeof value === 'number' && Number.isFinite(value) && value > 0 ? value : undefined;
+}
+
+/**
+ * @param {Answer} answer
+ * @returns {string|undefined} the name in `urn:sprites:NAME`
+ */
+export function problemOf({ status, json }) {
+  if (status < 400 || !isObject(json) || typeof json.type !== 'string') return undefined;
+  return /^urn:sprites:([a-z-]{1,40})$/.exec(json.type)?.[1];
+}
+
+/**
+ * @param {unknown} value
+ * @returns {Resume|null} null when it isn't one: what comes from a store may be anything
+ */
+export function readResume(value) {
+  if (!isObject(value)) return null;
+  const { id, ack, n } = value;
+  const good = typeof id === 'string' && /^[\w-]{1,64}$/.test(id) && isCount(ack) && isCount(n);
+  return good ? { ...value, id, ack, n } : null;
+}
+
+/**
+ * @param {any} json
+ * @returns {Array<{seq: number, from: string, sprite: object}>|null} null for what is no answer
+ */
+export function readEntries(json) {
+  if (!isObject(json) || !Array.isArray(json.sprites)) return null;
+  const good = json.sprites.every(
+    (entry) =>
+      isObject(entry) &&
+      Number.isSafeInteger(entry.seq) &&
+      EDGES.includes(entry.from) &&
+      isObject(entry.sprite)
+  );
+  return good ? json.sprites : null;
+}
+
+/**
+ * @param {Answer} answer
+ * @returns {{row: number, column: number, rows: number, columns: number}|null} null for what is
+ *     no answer
+ */
+export function readPlace({ status, json }) {
+  if (status !== 200 || !isObject(json)) return null;
+  const { row, column, rows, columns } = json;
+  return [row, column, rows, columns].every(Number.isSafeInteger)
+    ? { row, column, rows, columns }
+    : null;
+}
+
+function isCount(value) {
+  return Number.isSafeInteger(value) && value >= 0;
+}

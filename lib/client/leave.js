@@ -1,0 +1,64 @@
+import { ignoreFailure } from './requests.js';
+
+/**
+ * Leaves the torus: throws on the wire get their answer, what was handed out is acked, and the
+ * server is told. The loop has been halted, and its poll, if one is parked, not aborted.
+ *
+ * @param {object} leaving
+ * @param {import('./place.js').Place} leaving.place
+ * @param {import('./requests.js').Requests} leaving.requests
+ * @param {import('./waits.js').Waits} leaving.waits
+ * @param {typeof import('./limits.js').DEFAULTS} leaving.limits
+ * @param {() => boolean} leaving.throwsAreOver
+ * @param {() => boolean} leaving.polls whether a poll is parked
+ * @param {() => boolean} leaving.isOver whether the client was stopped or started meanwhile
+ * @returns {Promise<boolean>} whether the server was told
+ */
+export async function leave({ place, requests, waits, limits, throwsAreOver, polls, isOver }) {
+  const end = waits.now() + limits.leavePatience;
+  await waits.until(throwsAreOver, end - limits.leaveReserve, isOver);
+  if (place.ack > place.ackTaken) await proveAck(end - limits.leaveReserve / 2);
+  while (!isOver() && waits.now() < end) {
+    if (await tell()) return true;
+  }
+  return false;
+
+  /**
+   * What is not acked flies on when its receiver leaves, and would be there twice. Of two polls
+   * the server answers the earlier one at once, and has taken its ack.
+   */
+  async function proveAck(before) {
+    const url = place.pollUrl(Number.isFinite(place.hold) ? limits.holdLeast : Infinity);
+    const controller = new AbortController();
+    const most = Math.max(1, before - waits.now());
+    const poll = async () => {
+      try {
+        const { status } = await requests.ask(url, { method: 'GET' }, most, controller);
+        if (status === 200) place.ackTaken = place.ack;
+      } catch (error) {
+        ignoreFailure(error);
+      }
+      waits.changed();
+    };
+    poll();
+    if (!polls()) poll();
+    await waits.until(() => place.ackTaken === place.ack, before, isOver);
+    controller.abort();
+  }
+
+  /** @returns {Promise<boolean>} whether the server knows; if not, the wait is over */
+  async function tell() {
+    let pause = limits.leaveRetry;
+    try {
+      const most = Math.max(1, end - waits.now());
+      const answer = await requests.ask(place.leaveUrl, { method: 'POST' }, most);
+      if (answer.status !== 429 && answer.status < 500) return true;
+      pause = Math.max(pause, answer.retryAfter ?? 0);
+    } catch (error) {
+      ignoreFailure(error);
+      place.transient = undefined; // Some networks let only the main port through.
+    }
+    await waits.until(() => false, Math.min(end, waits.now() + pause), isOver);
+    return false;
+  }
+}

@@ -1,0 +1,39 @@
+/** The bounds of a client. Times are milliseconds, unless their name says otherwise. */
+export const DEFAULTS = Object.freeze({
+  backoffFirst: 500, // longest first wait after a failure
+  backoffMost: 15_000, // of any: below a lease of 30 s, to be back in time for the old place
+  backoffLeast: 1000, // of backoffMost where few clients are known of
+  pauseMost: 600_000, // of "retry" and Retry-After, whatever the server says
+  requestTimeout: 10_000, // join, throw, leave, place, status
+  proofTimeout: 5000, // of the request that proves contact
+  pollSlack: 15_000, // how much longer than its hold, and a fourth of it, a poll may take
+  pollTrust: 3, // failed polls in a row after which only an answered poll proves contact
+  busyLeast: 250, // between two attempts of a throw that found the server busy
+  quick: 1000, // an empty poll answered sooner than this counts as a failure
+  long: 10_000, // a poll parked so long tells whether the network lets it park
+  attempts: 5, // of one throw that gets no answer, while there is contact
+  throwPatience: 60_000, // until a throw without an answer is given up
+  numberWindow: 60, // numbers between a repeated throw and a new one; the server remembers 64
+  strayMisses: 3, // 404 in a row that no Sprites server wrote, and the place counts as forgotten
+  leavePatience: 5000, // of a leave, in all
+  leaveReserve: 1500, // of which this is kept for telling the server
+  leaveRetry: 200, // between two attempts to tell it
+  answerMost: 16 * 1024 * 1024, // characters in one answer
+  holdLeast: 5, // seconds: the shortest hold the server takes
+  holdUnknown: 120 // seconds: the server's hold, as long as it has not said
+});
+
+/**
+ * The longest wait after so many failures.
+ *
+ * @param {number} failures in a row, from 1
+ * @param {number|null} clients how many the server has, where that is known
+ * @param {{backoffFirst: number, backoffLeast: number, backoffMost: number}} limits
+ * @returns {number} ms
+ */
+export function longestWait(failures, clients, limits = DEFAULTS) {
+  const { backoffFirst, backoffLeast, backoffMost } = limits;
+  const most =
+    clients === null ? backoffMost : Math.min(backoffMost, Math.max(backoffLeast, clients));
+  return Math.min(most, backoffFirst * 2 ** Math.min(failures - 1, 30));
+}

@@ -1,0 +1,356 @@
+import { positive, problemOf, readEntries, readPlace } from './answers.js';
+import { ignoreFailure } from './requests.js';
+
+/**
+ * @typedef {'left'|'joining'|'online'|'offline'|'superseded'} State
+ *
+ * @typedef {object} Wait
+ * @property {number} ms
+ * @property {boolean} [asked] the server has asked for it
+ * @property {boolean} [full] the program has no room: there is no doubt about contact
+ *
+ * @typedef {(sprite: any, entry: {from: string, seq: number}) => unknown} OnSprite
+ */
+
+/**
+ * What a client does all the time: one request after the other, a join, a poll or, in doubt
+ * whether there is contact, a look at its place.
+ */
+export class Loop {
+  #place;
+  #requests;
+  #waits;
+  #limits;
+  #onSprite;
+  #onState;
+
+  #failures = 0; // in a row
+  #pollFailures = 0; // polls, in a row
+  #cuts = 0; // long polls in a row that were cut off
+  #strayMisses = 0; // 404 in a row that no Sprites server wrote
+  #doubt = false; // ask for the place, before anything else
+  #pollAt = 0; // not before: the server has asked for a pause
+  #asks = null; // AbortController of the request under way
+  #poll = null; // {since, again} of the parked poll
+  #nap = null; // the wait
+
+  /** Counts starts and stops: what an older run still hears is not for it. */
+  run = 0;
+  /** @type {State} */
+  state = 'left';
+  /** @type {string|undefined} why it is in this state, where there is something to say */
+  why;
+
+  /**
+   * @param {import('./place.js').Place} place
+   * @param {import('./requests.js').Requests} requests
+   * @param {import('./waits.js').Waits} waits
+   * @param {typeof import('./limits.js').DEFAULTS} limits
+   * @param {OnSprite} onSprite
+   * @param {(state: State, about: {why?: string}) => void} onState
+   */
+  constructor(place, requests, waits, limits, onSprite, onState) {
+    this.#place = place;
+    this.#requests = requests;
+    this.#waits = waits;
+    this.#limits = limits;
+    this.#onSprite = onSprite;
+    this.#onState = onState;
+  }
+
+  /** @returns {{ms: number, asked: boolean}|null} the wait until the next request */
+  get nextTry() {
+    if (!this.#nap) return null;
+    return { ms: Math.max(0, this.#nap.until - this.#waits.now()), asked: this.#nap.asked };
+  }
+
+  /** @returns {boolean} whether a poll is parked */
+  get polls() {
+    return this.#poll !== null;
+  }
+
+  /** Goes on until `halt`. */
+  async start() {
+    this.run += 1;
+    const { run } = this;
+    this.#failures = 0;
+    this.#pollFailures = 0;
+    this.#pollAt = 0;
+    this.#doubt = this.#place.id !== null;
+    this.become('joining');
+    while (run === this.run) {
+      const wait = await this.#step(run);
+      if (run === this.run && wait && wait.ms > 0) await this.#doze(wait);
+    }
+  }
+
+  /** Ends it, and what it waits for. @param {{keepPoll?: boolean}} [options] a poll may go on */
+  halt({ keepPoll = false } = {}) {
+    this.run += 1;
+    this.#nap?.end();
+    if (!keepPoll || !this.#poll) this.#asks?.abort();
+  }
+
+  /** Tries now, and doubts what it can't be sure of. See `Client.wake`. */
+  wake() {
+    if (!this.#nap?.full) this.#doubt = this.#place.id !== null;
+    if (this.#nap && !this.#nap.asked) this.#nap.end();
+    if (this.#poll && this.#waits.now() - this.#poll.since >= this.#limits.quick) this.#pollAgain();
+  }
+
+  /**
+   * The server no longer knows this place: join anew. What was thrown from it is its business.
+   *
+   * @param {string|null} id the place it is said of
+   * @param {string} why
+   */
+  forget(id, why) {
+    if (this.#place.id !== id) return;
+    this.lose();
+    if (this.state !== 'left') this.become('joining', why);
+    if (this.#nap && !this.#nap.asked) this.#nap.end();
+    if (this.#poll) this.#pollAgain();
+  }
+
+  /** Forgets the place. */
+  lose() {
+    this.#place.lose();
+    this.#strayMisses = 0;
+    this.#pollAt = 0;
+    this.#doubt = false;
+  }
+
+  /**
+   * @param {State} state
+   * @param {string} [why]
+   */
+  become(state, why) {
+    if (state === this.state && why === this.why) return;
+    this.state = state;
+    this.why = why;
+    this.#waits.changed();
+    this.#onState(state, { why });
+  }
+
+  // ---- requests ----
+
+  /** @returns {Promise<Wait|undefined>} how long to wait before going on */
+  async #step(run) {
+    if (!this.#place.id) return this.#joinOnce(run);
+    if (this.#doubt) return this.#proveOnce(run);
+    const pause = this.#pollAt - this.#waits.now();
+    return pause > 0 ? { ms: pause } : this.#pollOnce(run);
+  }
+
+  async #joinOnce(run) {
+    const answer = await this.#ask(this.#place.url('join'), 'POST');
+    if (run !== this.run) return undefined;
+    if (answer.failure) return this.#noContact(answer.failure);
+    if (answer.status !== 201 || !this.#place.join(answer.json)) return this.#refused(answer);
+    this.#doubt = false;
+    this.#pollFailures = 0;
+    this.#pause(answer.json.retry);
+    this.become('online');
+    this.#place.tell();
+    return undefined;
+  }
+
+  /** Asks what is answered at once: is there contact, and is the place still this client's? */
+  async #proveOnce(run) {
+    const { id } = this.#place;
+    const url = this.#place.url(`place/${id}`);
+    const answer = await this.#ask(url, 'GET', this.#limits.proofTimeout);
+    if (run !== this.run || id !== this.#place.id) return undefined;
+    if (answer.failure) return this.#noContact(answer.failure);
+    if (answer.status === 404) return this.#missed(answer) ?? this.#noContact('garbage');
+    if (!readPlace(answer)) return this.#refused(answer);
+    this.#strayMisses = 0;
+    this.#doubt = false;
+    if (this.#pollFailures < this.#limits.pollTrust) this.become('online');
+    return undefined;
+  }
+
+  async #pollOnce(run) {
+    const place = this.#place;
+    const { id, ack } = place;
+    const seconds = this.state === 'online' ? place.hold : this.#limits.holdLeast;
+    const held = Number.isFinite(seconds) ? seconds : this.#limits.holdUnknown;
+    const poll = { since: this.#waits.now(), again: false };
+    this.#poll = poll;
+    const most = held * 1250 + this.#limits.pollSlack;
+    const answer = await this.#ask(place.pollUrl(seconds), 'GET', most);
+    this.#poll = null;
+    if (id === place.id && answer.status === 200) place.ackTaken = ack;
+    this.#waits.changed();
+    if (run !== this.run || id !== place.id || poll.again) return undefined;
+
+    const took = this.#waits.now() - poll.since;
+    const long = this.state === 'online' && took >= this.#limits.long;
+    if (long) this.#failures = 0; // The network did let it park.
+    if (answer.failure) {
+      if (long) this.#cut(took);
+      return this.#pollFailed(answer.failure);
+    }
+    if (answer.status === 404) return this.#missed(answer) ?? this.#pollFailed('garbage');
+    this.#strayMisses = 0;
+    if (long) this.#cuts = 0;
+    return answer.status === 200 ? this.#polled(answer.json, took) : this.#pollRefused(answer);
+  }
+
+  /** A poll was answered: hands out what is new. */
+  #polled(json, took) {
+    if (json?.superseded === true) {
+      this.lose();
+      this.become('superseded', 'superseded');
+      this.#failures = Math.max(1, this.#failures);
+      return this.#wait();
+    }
+    const entries = readEntries(json);
+    if (!entries) return this.#pollFailed('garbage');
+    const { run } = this;
+    const before = this.#place.ack;
+    this.#doubt = false;
+    this.#pollFailures = 0;
+    const full = this.#handOut(entries);
+    if (this.#place.id && this.#place.ack > before) this.#place.tell();
+    if (run !== this.run) return undefined;
+    this.become('online');
+    this.#pause(json.retry);
+    if (!positive(json.retry) && this.#place.ack === before && took < this.#limits.quick) {
+      // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+      this.#failures += 1;
+      return { ...this.#wait(), full };
+    }
+    this.#failures = 0;
+    return undefined;
+  }
+
+  /** @returns {boolean} whether the program had no room for all */
+  #handOut(entries) {
+    const { run } = this;
+    for (const { seq, from, sprite } of entries) {
+      if (seq <= this.#place.ack) continue;
+      const last = this.#place.ack;
+      this.#place.ack = seq;
+      if (!this.#hand(sprite, { from, seq })) {
+        this.#place.ack = last;
+        return true;
+      }
+      if (run !== this.run) break; // The callback has stopped or left.
+    }
+    return false;
+  }
+
+  /** @returns {boolean} whether the program took it */
+  #hand(sprite, entry) {
+    try {
+      return this.#onSprite(sprite, entry) !== false;
+    } catch (error) {
+      // The program's own fault, for its own handler of uncaught errors; the loop goes on.
+      queueMicrotask(() => {
+        throw error;
+      });
+      return true;
+    }
+  }
+
+  #pollAgain() {
+    this.#poll.again = true;
+    this.#asks.abort();
+  }
+
+  /** A request that `wake` and `halt` may abort; a failure becomes a value. */
+  async #ask(url, method, most) {
+    const controller = new AbortController();
+    this.#asks = controller;
+    try {
+      return await this.#requests.ask(url, { method }, most, controller);
+    } catch (error) {
+      return { failure: ignoreFailure(error).reason };
+    } finally {
+      if (this.#asks === controller) this.#asks = null;
+    }
+  }
+
+  // ---- failures, and waits ----
+
+  #pollRefused(answer) {
+    const problem = problemOf(answer);
+    if (problem === 'bad-hold') {
+      this.#place.refuseHold(); // The server was restarted with a shorter one.
+      this.#failures += 1;
+      return this.#wait();
+    }
+    if (problem === 'ack-ahead' || problem === 'bad-ack') {
+      // The server has an older memory than this client: sequence numbers would meet twice. What
+      // waits at the old place flies on when that is given up.
+      this.#requests.ask(this.#place.leaveUrl, { method: 'POST' }).catch(ignoreFailure);
+      return this.#forgotten(problem);
+    }
+    return this.#pollFailed(problem ?? 'garbage', answer.retryAfter);
+  }
+
+  /** A failed poll is no proof that there is no contact; three of them are reason to doubt it. */
+  #pollFailed(why, retryAfter) {
+    this.#failures += 1;
+    this.#pollFailures += 1;
+    this.#doubt = true;
+    if (this.#pollFailures >= this.#limits.pollTrust) this.become('offline', why);
+    return this.#wait(retryAfter);
+  }
+
+  #noContact(why, retryAfter) {
+    this.#failures += 1;
+    this.#doubt = this.#place.id !== null;
+    this.become('offline', why);
+    return this.#wait(retryAfter);
+  }
+
+  #refused(answer) {
+    return this.#noContact(problemOf(answer) ?? 'garbage', answer.retryAfter);
+  }
+
+  /** A 404. @returns {Wait|null} null as long as something else may have written it */
+  #missed(answer) {
+    this.#strayMisses += 1;
+    const stray = problemOf(answer) !== 'unknown-client';
+    if (stray && this.#strayMisses < this.#limits.strayMisses) return null;
+    return this.#forgotten('unknown-client');
+  }
+
+  /** @returns {Wait} none the first time */
+  #forgotten(why) {
+    this.forget(this.#place.id, why);
+    this.#failures += 1;
+    return this.#failures > 1 ? this.#wait() : { ms: 0 };
+  }
+
+  /** Something between cuts off what is idle: after two in a row, ask for a shorter hold. */
+  #cut(took) {
+    this.#cuts += 1;
+    if (this.#cuts < 2) return;
+    const shorter = Math.floor((took / 1000) * 0.75);
+    const { holdMost } = this.#place;
+    this.#place.holdMost = Math.max(this.#limits.holdLeast, Math.min(holdMost, shorter));
+  }
+
+  /** @returns {Wait} after a failure */
+  #wait(retryAfter) {
+    const ms = this.#waits.backoff(this.#failures);
+    if (retryAfter === undefined) return { ms };
+    return { ms: Math.max(ms, this.#waits.spread(retryAfter)), asked: true };
+  }
+
+  /** `"retry"`: the next poll waits; proofs of contact go on. */
+  #pause(retry) {
+    const ms = Math.min(positive(retry) ?? 0, this.#limits.pauseMost);
+    if (ms > 0) this.#pollAt = this.#waits.now() + ms;
+  }
+
+  /** A wait which `wake` (unless the server asked for it) and `halt` end early. */
+  async #doze({ ms, asked = false, full = false }) {
+    this.#nap = { ...this.#waits.nap(ms), asked, full };
+    await this.#nap.over;
+    this.#nap = null;
+  }
+}

@@ -1,0 +1,118 @@
+/** Requests that end: each with a whole answer in time, or with a Failure. */
+
+/** No whole answer: `reason` is `network`, `slow` or `garbage`. */
+export class Failure extends Error {
+  /**
+   * @param {string} reason
+   * @param {ErrorOptions} [options]
+   */
+  constructor(reason, options) {
+    super(reason, options);
+    this.reason = reason;
+  }
+}
+
+/**
+ * What a client needs of the timers, so that a test can give it a clock of its own.
+ *
+ * @typedef {object} Timers
+ * @property {(callback: () => void, ms: number) => any} setTimeout
+ * @property {(timer: any) => void} clearTimeout
+ * @property {() => number} now ms
+ */
+
+/** @returns {Timers} the program's own */
+export function globalTimers() {
+  return {
+    setTimeout: (callback, ms) => globalThis.setTimeout(callback, ms),
+    clearTimeout: (timer) => globalThis.clearTimeout(timer),
+    now: () => performance.now()
+  };
+}
+
+export class Requests {
+  #fetch;
+  #timers;
+  #limits;
+
+  /**
+   * @param {typeof globalThis.fetch} fetch
+   * @param {Timers} timers
+   * @param {{requestTimeout: number, answerMost: number}} limits
+   */
+  constructor(fetch, timers, limits) {
+    // A browser's fetch insists on its own `this`.
+    this.#fetch = (url, init) => fetch.call(globalThis, url, init);
+    this.#timers = timers;
+    this.#limits = limits;
+  }
+
+  /**
+   * @param {string} url
+   * @param {RequestInit} init
+   * @param {number} [most] ms until it has failed
+   * @param {AbortController} [controller] whose abort ends it as a failure
+   * @returns {Promise<import('./answers.js').Answer>}
+   * @throws {Failure} when there is no whole answer in time
+   */
+  async ask(url, init, most = this.#limits.requestTimeout, controller = new AbortController()) {
+    let reason = 'network';
+    const timer = this.#timers.setTimeout(() => {
+      reason = 'slow';
+      controller.abort();
+    }, most);
+    try {
+      const response = await this.#fetch(url, {
+        cache: 'no-store',
+        credentials: 'omit',
+        redirect: 'error',
+        ...init,
+        signal: controller.signal
+      });
+      if (Number(response.headers.get('content-length')) > this.#limits.answerMost) {
+        reason = 'garbage';
+        throw new RangeError('the answer is too long');
+      }
+      const text = await response.text();
+      const { status } = response;
+      const json = parse(text);
+      if (status >= 200 && status < 300 && status !== 204 && json === undefined) {
+        reason = 'garbage';
+        throw new SyntaxError('the answer is no JSON');
+      }
+      return { status, json, retryAfter: milliseconds(response.headers.get('retry-after')) };
+    } catch (cause) {
+      controller.abort(); // What is left of an answer too long to read.
+      throw new Failure(reason, { cause });
+    } finally {
+      this.#timers.clearTimeout(timer);
+    }
+  }
+}
+
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // The caller tells it from an answer by just this.
+  }
+}
+
+/** @returns {number|undefined} the date form is not used by this server */
+function milliseconds(retryAfter) {
+  return retryAfter !== null && /^\d{1,9}$/.test(retryAfter)
+    ? Number(retryAfter) * 1000
+    : undefined;
+}
+
+/**
+ * For a caller to whom no answer is an answer.
+ *
+ * @param {unknown} error
+ * @returns {Failure}
+ * @throws what is no failure of the network, but a mistake of this program
+ */
+export function ignoreFailure(error) {
+  if (!(error instanceof Failure)) throw error;
+  return error;
+}

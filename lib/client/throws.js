@@ -1,0 +1,226 @@
+import { EDGES, positive, problemOf } from './answers.js';
+import { ignoreFailure } from './requests.js';
+
+const ACCEPTED = new Set(['delivered', 'queued', 'duplicate']);
+// These are decided after the server has looked for the number among those it took: a clear no.
+const SURE = new Set(['neighbor-busy', 'mailboxes-full']);
+
+/**
+ * The number of one throw. Plain JSON: a program that keeps it can ask again after a restart.
+ *
+ * @typedef {object} Ticket
+ * @property {string|null} id the place it was thrown from
+ * @property {number} n
+ * @property {boolean} tried whether a request with it may have reached the server unanswered
+ */
+
+/**
+ * What became of a throw.
+ *
+ * @typedef {object} Outcome
+ * @property {boolean|null} thrown true: the server is answerable for the sprite; false: it is still
+ *     yours; null: nobody knows
+ * @property {string} state thrown: `delivered` to a parked poll, `queued` in the neighbor's
+ *     mailbox, `duplicate` thrown by an earlier attempt. Yours: `busy` try later, `refused` it
+ *     won't be taken as it is, `offline` no contact. Not known: `unanswered` throw it again with
+ *     the same ticket, `forgotten` the server has forgotten this place, so no later answer will
+ *     tell
+ * @property {string} [problem] the problem's name, such as `neighbor-busy`
+ * @property {number} [retryAfter] ms after which another throw has a chance
+ * @property {Ticket} ticket
+ */
+
+/**
+ * What the throws need of their client.
+ *
+ * @typedef {object} Sender
+ * @property {() => string|null} id
+ * @property {() => string} state the client's; `left` also while it is leaving
+ * @property {() => number|undefined} maxSprite
+ * @property {() => number|undefined} nextTry ms until the client tries again, where it waits
+ * @property {(path: string, body: string) => Promise<import('./answers.js').Answer>} post
+ * @property {(id: string, why: string) => void} forget the server does not know this place
+ * @property {() => void} doubt a request got no answer
+ * @property {(isTrue: () => boolean, end: number) => Promise<boolean>} until waits for a change
+ * @property {() => void} changed lets who waits look again
+ * @property {(failures: number) => number} backoff ms
+ * @property {(ms: number) => number} spread what the server asked for, with jitter
+ * @property {() => number} now ms
+ */
+
+/** The throws of one client: each ends with an outcome, however the network is. */
+export class Throws {
+  #sender;
+  #limits;
+  #pending = new Set(); // tickets of the throws under way
+  #onWire = 0;
+  #rests = {}; // {until, problem} by edge, and of all of them
+
+  /**
+   * @param {Sender} sender
+   * @param {typeof import('./limits.js').DEFAULTS} limits
+   */
+  constructor(sender, limits) {
+    this.#sender = sender;
+    this.#limits = limits;
+  }
+
+  /** @returns {number} how many wait for their answer */
+  get onWire() {
+    return this.#onWire;
+  }
+
+  /**
+   * Throws a sprite, and throws it again until there is an outcome.
+   *
+   * @param {string} edge
+   * @param {string} body the sprite's JSON
+   * @param {number} patience ms to wait for contact, or until the server is no longer busy
+   * @param {Ticket} ticket
+   * @returns {Promise<Outcome>}
+   * @throws {TypeError} on an edge that isn't one
+   */
+  async throw(edge, body, patience, ticket) {
+    if (!EDGES.includes(edge)) throw new TypeError(`${edge} is no edge: ${EDGES.join(', ')}`);
+    const start = this.#sender.now();
+    const sending = {
+      edge,
+      body,
+      ticket,
+      patient: start + patience,
+      end: start + Math.max(patience, this.#limits.throwPatience),
+      unanswered: 0
+    };
+    this.#pending.add(ticket);
+    try {
+      for (;;) {
+        const outcome = (await this.#wait(sending)) ?? (await this.#send(sending));
+        if (outcome) return { ...outcome, ticket };
+      }
+    } finally {
+      this.#pending.delete(ticket);
+      this.#sender.changed();
+    }
+  }
+
+  /** Waits until it may be sent. @returns {Promise<object|undefined>} the outcome, if it may not */
+  async #wait(sending) {
+    const sender = this.#sender;
+    const { edge, body, ticket, patient, end } = sending;
+    const { tried } = ticket;
+    const most = sender.maxSprite();
+    if (most && new TextEncoder().encode(body).length > most) {
+      return { ...this.#mine(ticket, 'refused'), problem: 'sprite-too-large' };
+    }
+    for (;;) {
+      const state = sender.state();
+      if (state === 'left') return this.#mine(ticket, 'offline');
+      const id = sender.id();
+      if (tried && ticket.id !== id) return { thrown: null, state: 'forgotten' };
+      if (sender.now() >= end) return this.#mine(ticket, 'offline');
+      const rest = this.#rest(edge);
+      if (state === 'offline') {
+        const most = tried ? end : patient;
+        if (!(await sender.until(() => sender.state() !== 'offline', most))) {
+          return { ...this.#mine(ticket, 'offline'), retryAfter: sender.nextTry() };
+        }
+      } else if (!id) {
+        await sender.until(() => sender.id() !== null || sender.state() === 'offline', end);
+      } else if (rest) {
+        const { problem, until } = rest;
+        const retryAfter = until - sender.now();
+        if (until > (tried ? end : patient)) {
+          return { ...this.#mine(ticket, 'busy'), problem, retryAfter };
+        }
+        await sender.until(() => false, until);
+      } else if (!tried && this.#isFar(ticket, id)) {
+        await sender.until(() => !this.#isFar(ticket, id), end);
+      } else {
+        return undefined;
+      }
+    }
+  }
+
+  /** Whether the server may have forgotten a throw under way by the time it sees this number. */
+  #isFar({ n }, id) {
+    for (const other of this.#pending) {
+      if (other.tried && other.id === id && other.n + this.#limits.numberWindow <= n) return true;
+    }
+    return false;
+  }
+
+  /** One attempt. @returns {Promise<object|undefined>} the outcome, if it is known by now */
+  async #send(sending) {
+    const sender = this.#sender;
+    const { edge, body, ticket } = sending;
+    const doubtful = ticket.tried;
+    ticket.id = sender.id();
+    ticket.tried = true;
+    let answer;
+    this.#onWire += 1;
+    try {
+      answer = await sender.post(`throw/${ticket.id}/${edge}?n=${ticket.n}`, body);
+    } catch (error) {
+      ignoreFailure(error);
+      sender.doubt();
+    } finally {
+      this.#onWire -= 1;
+    }
+    const problem = answer && problemOf(answer);
+    if (answer?.status === 202 && ACCEPTED.has(answer.json?.state)) {
+      const retry = positive(answer.json.retry);
+      if (retry) this.#restFor('all', retry);
+      return { thrown: true, state: answer.json.state };
+    }
+    if (problem === 'unknown-client') {
+      sender.forget(ticket.id, problem);
+      if (doubtful) return { thrown: null, state: 'forgotten', problem };
+      ticket.tried = false;
+      sending.unanswered += 1;
+      return sending.unanswered < this.#limits.attempts
+        ? undefined
+        : { thrown: false, state: 'offline', problem };
+    }
+    if (answer?.status === 429 || answer?.status === 503) {
+      if (!doubtful || SURE.has(problem)) ticket.tried = false;
+      const wait = Math.max(answer.retryAfter ?? 1000, this.#limits.busyLeast);
+      this.#restFor(problem === 'neighbor-busy' ? edge : 'all', sender.spread(wait), problem);
+      return undefined; // #wait sees whether there is patience left.
+    }
+    if (problem && answer.status < 500 && answer.status !== 408) {
+      // Below the window nobody knows any more; else an earlier attempt was refused as well.
+      if (doubtful && problem === 'stale-number')
+        return { thrown: null, state: 'forgotten', problem };
+      ticket.tried = false;
+      return { thrown: false, state: 'refused', problem };
+    }
+    return this.#unanswered(sending);
+  }
+
+  /** What fails without contact says nothing of the throw: then only its patience ends it. */
+  async #unanswered(sending) {
+    const sender = this.#sender;
+    if (sender.state() !== 'offline') sending.unanswered += 1;
+    if (sending.unanswered >= this.#limits.attempts) return { thrown: null, state: 'unanswered' };
+    const pause = sender.backoff(Math.max(1, sending.unanswered));
+    await sender.until(() => false, sender.now() + pause);
+    return undefined;
+  }
+
+  /** As long as an earlier attempt may have got through, the sprite is nobody's for sure. */
+  #mine({ tried }, state) {
+    return tried ? { thrown: null, state: 'unanswered' } : { thrown: false, state };
+  }
+
+  #restFor(edge, ms, problem) {
+    this.#rests[edge] = { problem, until: this.#sender.now() + ms };
+  }
+
+  /** @returns {{until: number, problem?: string}|undefined} what keeps this edge from throwing */
+  #rest(edge) {
+    const { all, [edge]: one } = this.#rests;
+    const until = Math.max(all?.until ?? 0, one?.until ?? 0);
+    if (until <= this.#sender.now()) return undefined;
+    return until === all?.until ? all : one;
+  }
+}

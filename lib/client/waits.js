@@ -1,0 +1,99 @@
+import { longestWait } from './limits.js';
+
+/** How long a client waits, and what ends a wait. */
+export class Waits {
+  #timers;
+  #random;
+  #limits;
+  #waiters = new Set();
+
+  /** How many clients the server has, where that is known. @type {number|null} */
+  clients = null;
+
+  /**
+   * @param {import('./requests.js').Timers} timers
+   * @param {() => number} random in [0, 1)
+   * @param {typeof import('./limits.js').DEFAULTS} limits
+   */
+  constructor(timers, random, limits) {
+    this.#timers = timers;
+    this.#random = random;
+    this.#limits = limits;
+  }
+
+  /** @returns {number} ms */
+  now() {
+    return this.#timers.now();
+  }
+
+  /**
+   * Full jitter: a wait anywhere between zero and an upper end that doubles with every failure.
+   *
+   * @param {number} failures in a row, from 1
+   * @returns {number} ms
+   */
+  backoff(failures) {
+    return this.#random() * longestWait(failures, this.clients, this.#limits);
+  }
+
+  /**
+   * Retry-After is the same whole second for everybody: adds up to half of it.
+   *
+   * @param {number} ms
+   * @returns {number} ms
+   */
+  spread(ms) {
+    return Math.min(ms * (1 + this.#random() / 2), this.#limits.pauseMost);
+  }
+
+  /**
+   * A wait that can be ended early.
+   *
+   * @param {number} ms
+   * @returns {{until: number, over: Promise<void>, end: () => void}}
+   */
+  nap(ms) {
+    let end = () => {};
+    const over = new Promise((resolve) => {
+      const timer = this.#timers.setTimeout(() => resolve(undefined), ms);
+      end = () => {
+        this.#timers.clearTimeout(timer);
+        resolve(undefined);
+      };
+    });
+    return { until: this.now() + ms, over, end };
+  }
+
+  /** Something has changed: whoever waits for it looks again. */
+  changed() {
+    for (const look of [...this.#waiters]) look();
+  }
+
+  /**
+   * Waits for a change.
+   *
+   * @param {() => boolean} isTrue
+   * @param {number} end by the clock of `now`
+   * @param {() => boolean} isOver whether to give up before
+   * @returns {Promise<boolean>} whether it came true
+   */
+  until(isTrue, end, isOver) {
+    return new Promise((resolve) => {
+      let timer;
+      const look = () => {
+        if (!isTrue() && !isOver() && this.now() < end) return false;
+        this.#timers.clearTimeout(timer);
+        this.#waiters.delete(look);
+        resolve(isTrue());
+        return true;
+      };
+      if (look()) return;
+      this.#waiters.add(look);
+      const wait = () => {
+        const left = Math.max(1, end - this.now());
+        timer = this.#timers.setTimeout(() => look() || wait(), left);
+      };
+      wait();
+    });
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * What the page says: to everybody, in a toast that goes again, and to who listens, by a live region.
+ */
+
+const TOAST_TIME = 3500; // ms
+const PAUSE = 700; // ms between two news at the least, however much there is
+const TOGETHER = 3; // news that are said in one go; of more the newest
+
+export class Announcer {
+  #toast;
+  #news;
+  #toastTimer = 0;
+  #pending = new Map(); // texts by their subject, the newest last
+  #hearing = 0;
+
+  /**
+   * @param {HTMLElement} toast is shown while it says something
+   * @param {HTMLElement} news a live region
+   */
+  constructor(toast, news) {
+    this.#toast = toast;
+    this.#news = news;
+  }
+
+  /** For everybody to see, for a while. */
+  say(text) {
+    this.#toast.textContent = text;
+    this.#toast.hidden = false;
+    clearTimeout(this.#toastTimer);
+    this.#toastTimer = setTimeout(() => {
+      this.#toast.hidden = true;
+    }, TOAST_TIME);
+    this.hear(text);
+  }
+
+  /**
+   * For who listens.
+   *
+   * @param {string} text
+   * @param {string} [subject] what is not said yet about it is replaced
+   */
+  hear(text, subject = text) {
+    this.#pending.delete(subject);
+    this.#pending.set(subject, text);
+    if (this.#hearing) return;
+    this.#hearing = setTimeout(() => {
+      this.#hearing = 0;
+      this.#news.textContent = [...this.#pending.values()].slice(-TOGETHER).join(' ');
+      this.#pending.clear();
+    }, PAUSE);
+  }
+}

@@ -1,0 +1,69 @@
+import { problemDocument, problems } from './problems.js';
+
+/**
+ * What every server of Node's here does with its sockets, whatever they carry: no error of one may
+ * end the process, a refusal may not leave one open, and a server that closes leaves none behind.
+ */
+
+/** Milliseconds a connection may take to read a last answer and close. */
+export const LINGER = 1000;
+
+/**
+ * Looks after every socket of a server, from its first moment to its last.
+ *
+ * Node's HTTP server takes its own error listener off a socket before it emits 'connect', and 'error'
+ * without a listener is an uncaught exception. So each socket gets one that stays.
+ *
+ * @param {import('node:net').Server} server
+ * @param {string[]} events those by which it tells of a socket; the first comes for every connection
+ * @returns {{count: () => number, destroyAll: () => void}} `count` says how many connections there
+ *     are; `destroyAll` ends them all, those in a TLS handshake and those that Node's own
+ *     closeAllConnections has lost sight of (CONNECT) among them
+ */
+export function lookAfterSockets(server, events) {
+  const sockets = new Set();
+  // The error of a socket is its end, and 'close' follows: there is nothing else to do.
+  const ended = () => {};
+  for (const event of events) server.on(event, (socket) => socket.on('error', ended));
+  server.on(events[0], (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  return {
+    count: () => sockets.size,
+    destroyAll() {
+      for (const socket of sockets) socket.destroy();
+    }
+  };
+}
+
+/**
+ * Writes a problem to a socket that no response object belongs to, and closes it once the peer has,
+ * or a second later: a close with bytes still unread would be a reset, and might overtake the answer.
+ *
+ * @param {import('node:net').Socket} socket
+ * @param {string} name the problem
+ * @param {Record<string, string | number>} headers
+ * @param {number} [linger] milliseconds
+ */
+export function refuse(socket, name, headers, linger = LINGER) {
+  const body = problemDocument(name);
+  const { status, title, retryAfter } = problems[name];
+  const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
+  const fields = Object.entries({
+    ...headers,
+    ...retry,
+    'Content-Type': 'application/problem+json',
+    'Content-Length': Buffer.byteLength(body),
+    Connection: 'close'
+  }).map(([field, value]) => `${field}: ${value}\r\n`);
+  // What still arrives is no request any more: it is read, and by nobody.
+  socket.removeAllListeners('data').on('data', () => {});
+  const close = () => socket.destroy();
+  socket.end(`HTTP/1.1 ${status} ${title}\r\n${fields.join('')}\r\n${body}`, () => {
+    if (linger === 0 || socket.readableEnded) close();
+  });
+  socket.on('end', close);
+  const patience = setTimeout(close, linger || LINGER);
+  socket.on('close', () => clearTimeout(patience));
+}

@@ -1,0 +1,180 @@
+// Tests of images in files and in sprites: SDL_image is needed, a window is not.
+//
+//   desktop_images FOLDER     image files are written there
+#include "../images.h"
+
+#include <SDL.h>
+#include <SDL_image.h>
+#include <sprites/sprite.h>
+
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "../image.h"
+#include "checks.h"
+
+namespace {
+
+using namespace sprites::desktop;
+
+/**
+ * An image like a photograph: gradients across, softer and harder noise over them. With `clear` its
+ * rim fades out.
+ */
+Image photograph(unsigned seed, int width, int height, bool clear) {
+  std::mt19937 random(seed);
+  const int noise = 4 + static_cast<int>(seed * 19 % 120);
+  std::uniform_int_distribution<int> grain(-noise, noise);
+  Image image{width, height, {}};
+  for (int y = 0; y < height; y++) {
+    for (int x = 0; x < width; x++) {
+      const double right = static_cast<double>(x) / width;
+      const double down = static_cast<double>(y) / height;
+      const double wave = 40 * std::sin(right * (3 + seed)) * std::cos(down * (2 + seed % 5));
+      const auto byte = [&](double value) {
+        return static_cast<uint8_t>(std::clamp(value + wave + grain(random), 0.0, 255.0));
+      };
+      image.pixels.push_back(byte(60 + 150 * right));
+      image.pixels.push_back(byte(200 - 120 * down));
+      image.pixels.push_back(byte(90 + 80 * (right + down) / 2));
+      const double rim = std::min(std::min(right, 1 - right), std::min(down, 1 - down));
+      image.pixels.push_back(clear ? static_cast<uint8_t>(std::min(255.0, rim * 2000)) : 255);
+    }
+  }
+  return image;
+}
+
+/** Writes an image as a PNG or JPEG file by SDL's own way. */
+bool save(Image image, const std::string& path) {
+  SDL_Surface* surface = SDL_CreateRGBSurfaceWithFormatFrom(
+      image.pixels.data(), image.width, image.height, 32, image.width * 4, SDL_PIXELFORMAT_RGBA32);
+  const bool png = path.substr(path.size() - 3) == "png";
+  const int saved =
+      png ? IMG_SavePNG(surface, path.c_str()) : IMG_SaveJPG(surface, path.c_str(), 95);
+  SDL_FreeSurface(surface);
+  return saved == 0;
+}
+
+/** How far two images of one size are apart, on the average of what can be seen. */
+double distance(const Image& one, const Image& two) {
+  double sum = 0;
+  for (size_t i = 0; i < one.pixels.size(); i += 4) {
+    for (size_t j = 0; j < 3; j++) {
+      const double a = one.pixels[i + j] * one.pixels[i + 3] / 255.0;
+      const double b = two.pixels[i + j] * two.pixels[i + 3] / 255.0;
+      sum += std::abs(a - b);
+    }
+  }
+  return sum / (static_cast<double>(one.pixels.size()) / 4 * 3);
+}
+
+/** A file becomes a picture of at least that side, which looks like the file. */
+void checkFile(Checks& check, const std::string& path, int leastSide, const std::string& type) {
+  std::string why;
+  const auto url = pictureOfFile(path, &why);
+  check(url.has_value(), "a picture of " + path + ": " + why);
+  if (!url) return;
+  check(url->size() <= sprites::kSpritePictureBytes, "it fits a throw: " + path);
+  check(url->find("data:image/" + type) == 0, "it is a " + type + ": " + path);
+  const auto image = imageOfUrl(*url);
+  check(image.has_value(), "what would be thrown can be decoded: " + path);
+  if (!image) return;
+  check(std::max(image->width, image->height) >= leastSide,
+        "no smaller than it must be: " + path + ", " + std::to_string(image->width));
+  SDL_Surface* loaded = IMG_Load(path.c_str());
+  SDL_Surface* rgba = SDL_ConvertSurfaceFormat(loaded, SDL_PIXELFORMAT_RGBA32, 0);
+  Image file{rgba->w, rgba->h, {}};
+  for (int y = 0; y < rgba->h; y++) {
+    const auto* row = static_cast<const uint8_t*>(rgba->pixels) + y * rgba->pitch;
+    file.pixels.insert(file.pixels.end(), row, row + rgba->w * 4);
+  }
+  SDL_FreeSurface(rgba);
+  SDL_FreeSurface(loaded);
+  const double off = distance(resized(file, image->width, image->height), *image);
+  check(off < (type == "png" ? 0.6 : 25),
+        "it looks like the file: " + path + ", off by " + std::to_string(off));
+}
+
+void checkPhotographs(Checks& check, const std::string& folder) {
+  for (unsigned seed = 1; seed <= 13; seed++) {
+    const std::string name = folder + "/photo" + std::to_string(seed);
+    const int width = 240 + static_cast<int>(seed * 37 % 400);
+    const int height = 240 + static_cast<int>(seed * 53 % 300);
+    const Image opaque = photograph(seed, width, height, false);
+    check(save(opaque, name + ".png") && save(opaque, name + ".jpg"), "written: " + name);
+    checkFile(check, name + ".png", 60, "jpeg");
+    checkFile(check, name + ".jpg", 60, "jpeg");
+    check(save(photograph(seed, width, height, true), name + "-clear.png"), "written: " + name);
+    checkFile(check, name + "-clear.png", 30, "png");
+  }
+}
+
+/** A file that is none is refused in words that say what is wrong with it. */
+void checkWords(Checks& check, const std::string& folder) {
+  const auto says = [&](const std::string& name, const std::string& word) {
+    std::string why;
+    const auto url = pictureOfFile(folder + "/" + name, &why);
+    check(!url && why.find(word) != std::string::npos, name + ": " + why);
+  };
+  std::ofstream(folder + "/empty.png").close();
+  std::ofstream(folder + "/text.png") << "no image";
+  check(save(photograph(1, 300, 300, false), folder + "/cut.png"), "written");
+  std::ifstream whole(folder + "/cut.png", std::ios::binary);
+  std::string bytes(2000, '\0');
+  whole.read(bytes.data(), 2000);
+  std::ofstream(folder + "/half.png", std::ios::binary) << bytes;
+  std::ofstream large(folder + "/large.png", std::ios::binary);
+  large.seekp(33 << 20);
+  large.put('x');
+  large.close();
+  says("nowhere.png", "No such file");
+  says("empty.png", "empty");
+  says("text.png", "no image");
+  says("half.png", "damaged");
+  says("large.png", "32 MB");
+  says("", "can't be read");
+}
+
+/** What a decoder sees must be what the first bytes said. */
+void checkSizes(Checks& check, const std::string& folder) {
+  for (const auto& [name, type] : {std::pair{"size.png", sprites::PictureType::kPng},
+                                   std::pair{"size.jpg", sprites::PictureType::kJpeg}}) {
+    const std::string path = folder + "/" + name;
+    check(save(photograph(1, 60, 40, false), path), "written: " + path);
+    std::ifstream file(path, std::ios::binary);
+    sprites::Picture picture;
+    picture.type = type;
+    picture.bytes.assign(std::istreambuf_iterator<char>(file), {});
+    picture.width = 60;
+    picture.height = 40;
+    check(imageOfPicture(picture).has_value(), "as large as it says: " + path);
+    picture.width = 59;
+    check(!imageOfPicture(picture), "wider than it says: " + path);
+    picture.width = 60;
+    picture.height = 39;
+    check(!imageOfPicture(picture), "higher than it says: " + path);
+    picture.height = 40;
+    picture.bytes.resize(20);
+    check(!imageOfPicture(picture), "cut off: " + path);
+  }
+  check(!imageOfUrl("data:image/png;base64,AAAA"), "no image at all");
+  check(!imageOfUrl("ball"), "no data URL");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: desktop_images FOLDER" << std::endl;
+    return 101;
+  }
+  Checks check;
+  checkPhotographs(check, argv[1]);
+  checkWords(check, argv[1]);
+  checkSizes(check, argv[1]);
+  return check.end();
+}

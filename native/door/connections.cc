@@ -1,0 +1,140 @@
+#include "connections.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "answers.h"
+
+namespace server {
+
+Connections::Connections(uint32_t capacity, EventSet* events, AddressLimits* limits,
+                         Closing closing, uint64_t now)
+    : events_(events),
+      limits_(limits),
+      onClosing_(std::move(closing)),
+      connections_(capacity),
+      wheel_(capacity),
+      start_(now),
+      now_(now) {
+  wheel_.startAt(tickAt(now));
+}
+
+// ---- Lifecycle ----------------------------------------------------------------------------------
+
+Connection* Connections::open(int fd) {
+  uint32_t index;
+  if (freeConnection_ != 0) {
+    index = freeConnection_ - 1;
+    freeConnection_ = connections_[index].record;
+  } else {
+    index = used_++;
+  }
+  Connection& connection = connections_[index];
+  connection.fd = fd;
+  connection.state = ConnectionState::kReading;
+  connection.interest = Interest::kRead;
+  ++count_;
+  const uint64_t key = EventSet::connectionKey(index, connection.generation);
+  if (!events_->add(fd, key, EPOLLIN | EPOLLRDHUP)) {
+    close(connection);
+    return nullptr;
+  }
+  return &connection;
+}
+
+void Connections::beginClosing(Connection& connection) {
+  connection.state = ConnectionState::kClosing;
+  ++closing_;
+}
+
+void Connections::close(Connection& connection) {
+  onClosing_(connection);
+  if (connection.counted) limits_->close(connection.client);
+  ::close(connection.fd);
+  forget(connection);
+}
+
+int Connections::release(Connection& connection) {
+  const int fd = connection.fd;
+  events_->remove(fd);
+  forget(connection);
+  return fd;
+}
+
+/** Gives a connection's place and memory back. */
+void Connections::forget(Connection& connection) {
+  const uint32_t index = indexOf(connection);
+  takeInput(connection);
+  if (connection.state == ConnectionState::kClosing) --closing_;
+  if (connection.output != nullptr) heldBytes_ -= connection.output->length;
+  free(connection.output);
+  wheel_.disarm(index);
+  const uint32_t generation = connection.generation + 1;
+  connection = Connection{};
+  connection.generation = generation;
+  connection.record = freeConnection_;
+  freeConnection_ = index + 1;
+  --count_;
+}
+
+void Connections::closeAll() {
+  forEach([this](Connection& connection) { close(connection); });
+}
+
+// ---- Input --------------------------------------------------------------------------------------
+
+bool Connections::keepInput(Connection& connection, const char* data, size_t length,
+                            size_t needed) {
+  const size_t room = std::max(length, needed);
+  connection.input = static_cast<char*>(malloc(room));
+  if (connection.input == nullptr) {
+    close(connection);
+    return false;
+  }
+  memcpy(connection.input, data, length);
+  connection.inputLength = length;
+  connection.needed = needed;
+  heldBytes_ += room;
+  watch(connection);
+  return true;
+}
+
+Input Connections::takeInput(Connection& connection) {
+  heldBytes_ -= std::max(connection.needed, connection.inputLength);
+  connection.inputLength = connection.needed = 0;
+  return Input(std::exchange(connection.input, nullptr));
+}
+
+// ---- What epoll watches for ---------------------------------------------------------------------
+
+void Connections::watch(Connection& connection) {
+  const bool enough = connection.needed == 0 && connection.inputLength >= kPipelinedBytes;
+  if (connection.output != nullptr) return watchFor(connection, Interest::kWrite);
+  watchFor(connection, enough ? Interest::kHangUp : Interest::kRead);
+}
+
+void Connections::watchFor(Connection& connection, Interest interest) {
+  // By Interest; a reset is reported in any case. While an answer is being written the end of the
+  // peer's half is not watched for: the peer may well be reading.
+  static constexpr uint32_t kEvents[] = {EPOLLIN | EPOLLRDHUP, EPOLLOUT, EPOLLRDHUP, 0};
+  if (connection.interest == interest) return;
+  connection.interest = interest;
+  const uint64_t key = EventSet::connectionKey(indexOf(connection), connection.generation);
+  events_->change(connection.fd, key, kEvents[static_cast<size_t>(interest)]);
+}
+
+// ---- Deadlines ----------------------------------------------------------------------------------
+
+uint32_t Connections::tickAt(uint64_t milliseconds) const {
+  return static_cast<uint32_t>((milliseconds - start_) / kTickMilliseconds) + 1;
+}
+
+void Connections::arm(Connection& connection, Deadline deadline, uint32_t milliseconds) {
+  connection.deadline = deadline;
+  wheel_.arm(indexOf(connection), tickAt(now_ + milliseconds) + 1);
+}
+
+}  // namespace server

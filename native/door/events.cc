@@ -1,0 +1,76 @@
+#include "events.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+#include <system_error>
+
+namespace server {
+
+EventSet::EventSet()
+    : set_(epoll_create1(EPOLL_CLOEXEC)),
+      pacer_(set_),
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+  if (set_ < 0 || wake_ < 0 || timer_ < 0) throw std::system_error(errno, std::generic_category());
+  control(EPOLL_CTL_ADD, wake_, {.u64 = kWake}, EPOLLIN);
+  control(EPOLL_CTL_ADD, timer_, {.u64 = kTimer}, EPOLLIN);
+}
+
+EventSet::~EventSet() {
+  ::close(timer_);
+  ::close(wake_);
+  ::close(set_);
+}
+
+bool EventSet::control(int operation, int fd, epoll_data key, uint32_t events) {
+  epoll_event event = {events, key};
+  return epoll_ctl(set_, operation, fd, &event) == 0;
+}
+
+bool EventSet::add(int fd, uint64_t connectionKey, uint32_t events) {
+  return control(EPOLL_CTL_ADD, fd, {.u64 = connectionKey}, events);
+}
+
+bool EventSet::add(int fd, Watcher* watcher, uint32_t events) {
+  return control(EPOLL_CTL_ADD, fd, {.ptr = watcher}, events);
+}
+
+void EventSet::change(int fd, uint64_t connectionKey, uint32_t events) {
+  control(EPOLL_CTL_MOD, fd, {.u64 = connectionKey}, events);
+}
+
+void EventSet::change(int fd, Watcher* watcher, uint32_t events) {
+  control(EPOLL_CTL_MOD, fd, {.ptr = watcher}, events);
+}
+
+void EventSet::remove(int fd) { epoll_ctl(set_, EPOLL_CTL_DEL, fd, nullptr); }
+
+void EventSet::wake() {
+  const uint64_t once = 1;
+  (void)!::write(wake_, &once, sizeof once);
+}
+
+void EventSet::wakeIn(uint64_t microseconds) {
+  const uint64_t at = now() + microseconds;
+  if (wakeAt_ != 0 && wakeAt_ <= at) return;
+  wakeAt_ = at;
+  alarm(timer_, microseconds);
+}
+
+/** Makes one of the set's own descriptors unreadable again: the turn it asked for is here. */
+void EventSet::clear(uint64_t key) {
+  uint64_t times;
+  (void)!::read(key == kWake ? wake_ : timer_, &times, sizeof times);
+  if (key == kTimer) wakeAt_ = 0;
+}
+
+uint64_t EventSet::now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * uint64_t{1000000} + time.tv_nsec / 1000;
+}
+
+}  // namespace server

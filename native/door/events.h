@@ -1,0 +1,132 @@
+// The event set: everything one process waits for on its sockets, behind one descriptor.
+//
+//   Node's loop ── watches ──▶ pacer ──▶ epoll ──┬── a connection   key: its number, odd
+//                                                ├── a watcher      key: its pointer, even
+//                                                ├── wake           an eventfd: a turn is asked for
+//                                                └── timer          a timerfd: a turn at a time
+//
+// Lifecycle: Node's loop sees the descriptor become readable and starts a turn. `due` says whether
+// the pace allows one now; `dispatch` then takes a bounded share of the events and gives each to
+// whom it concerns. What is left makes the next turn. A descriptor is watched from `add` to
+// `remove`, or to its close.
+//
+// A connection is known by index and generation and not by a pointer, because its place is reused:
+// an event of the one before carries an old generation. The few other descriptors (the listening
+// socket, the links to other processes) are each watched by an object.
+//
+// Cost: one epoll_wait a turn, and one reading of the clock. Rejected: a uv_poll_t a descriptor
+// (160 bytes and a callback each), edge-triggered epoll (every read would have to run into EAGAIN:
+// one system call more a request).
+#ifndef SPRITES_EVENTS_H_
+#define SPRITES_EVENTS_H_
+
+#include <sys/epoll.h>
+
+#include <cstdint>
+
+#include "pacer.h"
+
+namespace server {
+
+/** Who watches a descriptor that is no connection's. */
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+
+  /**
+   * Told of `events` (epoll's bits) on its descriptor. It may remove and delete itself here, or
+   * between turns; it must not delete another watcher.
+   */
+  virtual void ready(uint32_t events) = 0;
+};
+
+class EventSet {
+ public:
+  /** Names one connection among all that ever had its place. */
+  static uint64_t connectionKey(uint32_t index, uint32_t generation) {
+    return uint64_t{generation} << 32 | uint64_t{index} << 1 | 1;
+  }
+
+  /** Throws std::system_error. */
+  EventSet();
+  ~EventSet();
+  EventSet(const EventSet&) = delete;
+  EventSet& operator=(const EventSet&) = delete;
+
+  /** Readable when a turn is due. */
+  int fd() const { return pacer_.fd(); }
+
+  /**
+   * Turns come no more often than every `microseconds`: with many requests a second each then costs
+   * less, and waits that long at the most. A lone request still goes at once. 0, the default: none
+   * waits.
+   */
+  void pace(uint32_t microseconds) { pacer_.pace(microseconds); }
+
+  /** Watches `fd` for `events`. Returns false when the kernel has no memory for it. */
+  bool add(int fd, uint64_t connectionKey, uint32_t events);
+  bool add(int fd, Watcher* watcher, uint32_t events);
+
+  /** Watches `fd`, which was added with the same key or watcher, for other events. */
+  void change(int fd, uint64_t connectionKey, uint32_t events);
+  void change(int fd, Watcher* watcher, uint32_t events);
+
+  /** Watches `fd` no more. To be called before `fd` is closed where another process has it too. */
+  void remove(int fd);
+
+  /** Asks for a turn soon. */
+  void wake();
+
+  /** Asks for a turn in `microseconds`, above 0, if none is asked for sooner. */
+  void wakeIn(uint64_t microseconds);
+
+  /** Whether the pace allows a turn now; if not, the descriptor is readable again when it does. */
+  bool due() { return pacer_.pass(now()); }
+
+  /**
+   * Takes the events there are, at most kEvents: tells the watchers, and calls
+   * `onConnection(index, generation, events)` for the connections. An event may be stale: its
+   * connection closed by an earlier one, its place taken by another.
+   */
+  template <typename OnConnection>
+  void dispatch(OnConnection&& onConnection) {
+    epoll_event events[kEvents];
+    const int count = epoll_wait(set_, events, kEvents, 0);
+    if (count == kEvents) pacer_.hurry();
+    for (int i = 0; i < count; ++i) {
+      const uint64_t key = events[i].data.u64;
+      if ((key & 1) != 0) {
+        onConnection(static_cast<uint32_t>(key) >> 1, static_cast<uint32_t>(key >> 32),
+                     events[i].events);
+      } else if (key <= kTimer) {
+        clear(key);
+      } else {
+        static_cast<Watcher*>(events[i].data.ptr)->ready(events[i].events);
+      }
+    }
+  }
+
+  /** Microseconds of a clock that never goes back. */
+  static uint64_t now();
+
+ private:
+  /** Events of one turn; the rest waits until Node's loop has looked at everything else. */
+  static constexpr int kEvents = 256;
+
+  // The keys of the set's own descriptors: even, as a pointer, and no pointer.
+  static constexpr uint64_t kWake = 0;
+  static constexpr uint64_t kTimer = 2;
+
+  bool control(int operation, int fd, epoll_data key, uint32_t events);
+  void clear(uint64_t key);
+
+  const int set_;
+  Pacer pacer_;
+  const int wake_;
+  const int timer_;
+  uint64_t wakeAt_ = 0;  // microseconds, when the timer fires; 0: it is not armed
+};
+
+}  // namespace server
+
+#endif  // SPRITES_EVENTS_H_

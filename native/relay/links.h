@@ -1,0 +1,63 @@
+// The links: the ends of relays that this process has, and when each sends what it has gathered.
+//
+//   end (relay.h) ─▶ outgoing ──turn's end, or pace──▶ [ socket pair ] ──▶ the other process
+//                 ◀──────────── receive ──────────────────┘
+//
+// Lifecycle of a link: attached to a descriptor, one end of a socket pair; watched until the other
+// process has closed its own end, by dying or by intent; then closed. The end itself is its
+// owner's.
+//
+// What an end gathers is sent at the end of each turn, in one system call. With a pace it is sent
+// no more often than that: under load a batch is then large enough for its system calls to cost
+// little, and a lone request still goes at once.
+//
+// Cost: a handful of links, one for each worker, looked through at each turn's end. Rejected: a
+// stream of libuv's (a request object and a callback a write).
+#ifndef SPRITES_RELAY_LINKS_H_
+#define SPRITES_RELAY_LINKS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "door/events.h"
+#include "relay.h"
+
+namespace server {
+
+class RelayLinks {
+ public:
+  /** `events` outlives the links. */
+  explicit RelayLinks(EventSet* events);
+  ~RelayLinks();
+  RelayLinks(const RelayLinks&) = delete;
+  RelayLinks& operator=(const RelayLinks&) = delete;
+
+  /**
+   * Links `end`, the caller's, to the other end by `fd`, which is the link's from now on. It sends
+   * no more often than every `pace` microseconds; 0: whenever there is something.
+   */
+  void attach(int fd, RelayEnd* end, uint32_t pace);
+
+  /** Whether the other process still has its end of the relay of `end`. */
+  bool attached(const RelayEnd* end) const;
+
+  /** Sends what the ends have gathered. To be called after every turn. */
+  void send();
+
+  /** Closes every link. */
+  void closeAll();
+
+ private:
+  class Link;
+
+  void remove(Link* link);
+
+  EventSet* const events_;
+  std::vector<std::unique_ptr<Link>> links_;
+  const std::unique_ptr<char[]> buffer_;  // of one read
+};
+
+}  // namespace server
+
+#endif  // SPRITES_RELAY_LINKS_H_

@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { readResume } from '../../lib/client/answers.js';
+import { Client } from '../../lib/client/client.js';
+import { longestWait } from '../../lib/client/limits.js';
+import { Clock, HANG, RESET, answer, scripted } from '../support/page-fakes.js';
+
+/** The JavaScript client against the vectors that every client is held to. */
+
+const { scenarios, waits, resumes } = JSON.parse(
+  readFileSync(new URL('../vectors/client.json', import.meta.url))
+);
+
+/** Plays one scenario, on a clock moved by hand. @returns {Promise<object>} as its `sees` */
+async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
+  const clock = new Clock();
+  const script = Object.fromEntries(
+    Object.entries(server).map(([route, answers]) => [route, answers.map(toEntry)])
+  );
+  const fetch = scripted(script);
+  const seen = { states: [], sprites: [], outcomes: [] };
+  let full = noRoomOnceFor;
+  const client = new Client({
+    base: 'http://torus.test/',
+    fetch,
+    timers: clock,
+    random: () => 0.5,
+    resume,
+    onSprite(sprite, { seq }) {
+      if (seq === full) {
+        full = null;
+        return false;
+      }
+      seen.sprites.push(seq);
+      return undefined;
+    },
+    onState: (state, { why }) => seen.states.push(why ? `${state}: ${why}` : state)
+  });
+  client.start();
+  await clock.until(() => client.state === 'online');
+  for (const { throw: edge, sprite, leave, waitForSprites = 0, waitForPolls = 0 } of does) {
+    let over = !edge && !leave;
+    const end = (outcome) => {
+      if (outcome?.state) seen.outcomes.push(outcome.state);
+      over = true;
+    };
+    if (edge) client.throw(edge, sprite, { patience: 0 }).then(end);
+    if (leave) client.leave().then(end);
+    await clock.until(
+      () => over && seen.sprites.length >= waitForSprites && fetch.of('poll').length >= waitForPolls
+    );
+  }
+  const requests = (route) =>
+    fetch.of(route).map(({ url }) => url.pathname.split('/').slice(2).join('/') + url.search);
+  const polls = sees.requests?.poll?.length ?? 0;
+  await clock.until(
+    () =>
+      seen.states.length >= (sees.states?.length ?? 0) &&
+      seen.sprites.length >= (sees.sprites?.length ?? 0) &&
+      requests('poll').length >= polls
+  );
+  if (client.state !== 'left') {
+    await clock.pass(100);
+    client.stop();
+    seen.states.pop();
+  }
+  await clock.settle();
+  return {
+    ...seen,
+    throwRequests: requests('throw').length,
+    requests: Object.fromEntries(
+      Object.keys(sees.requests ?? {}).map((route) => [
+        route,
+        route === 'poll' ? requests(route).slice(0, polls) : requests(route)
+      ])
+    )
+  };
+}
+
+function toEntry(entry) {
+  if (entry === 'reset') return RESET;
+  if (entry === 'hang') return HANG;
+  return answer(entry.status, entry.body, entry.headers);
+}
+
+for (const scenario of scenarios) {
+  t.test(scenario.name, async (t) => {
+    const seen = await play(scenario);
+    for (const [what, wanted] of Object.entries(scenario.sees)) t.same(seen[what], wanted, what);
+  });
+}
+
+t.test('waits grow with failures, and with the number of clients', async (t) => {
+  for (const { failures, clients, most } of waits) {
+    t.equal(longestWait(failures, clients), most, `${failures} failures, ${clients} clients`);
+  }
+});
+
+t.test('a place to resume is taken whole, or not at all', async (t) => {
+  for (const { resume, taken } of resumes) {
+    t.equal(readResume(resume) !== null, taken, JSON.stringify(resume));
+  }
+});

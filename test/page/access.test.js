@@ -1,0 +1,243 @@
+/* global document, getComputedStyle */
+import t from 'tap';
+import {
+  among,
+  browserRig,
+  fill,
+  holds,
+  hurl,
+  look,
+  online,
+  resting,
+  until
+} from '../support/page-browser.js';
+
+/** The page for everybody: by ear, by key, in high contrast, on a small screen, at 200% zoom. */
+
+const { beside, browser, end, nothingElse, serve, skip } = browserRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const PHONE = { isMobile: true, hasTouch: true };
+
+/** Waits until a screen reader has heard something. */
+const heard = (page, text) =>
+  page.waitForFunction((part) => document.getElementById('news').textContent.includes(part), text, {
+    timeout: 30_000
+  });
+
+t.test('the words lie over no sprite, on any screen, whatever they say', { skip }, async (t) => {
+  const server = await serve('--drain', '0');
+  const page = await browser.visit(server.base, PHONE);
+  const check = async (what) => {
+    for (const [width, height] of [
+      [740, 360], // a phone across
+      [640, 360], // 1280 by 720 at 200%
+      [568, 320],
+      [360, 740],
+      [1280, 800]
+    ]) {
+      await page.setViewportSize({ width, height });
+      const [stage, state] = [
+        await page.locator('#stage').boundingBox(),
+        await page.locator('#state').boundingBox()
+      ];
+      const text = `${what} at ${width} by ${height}: ${JSON.stringify({ stage, state })}`;
+      t.ok(stage.y + stage.height <= state.y, text);
+      t.ok(
+        state.x >= 0 && state.x + state.width <= width && state.y + state.height <= height,
+        text
+      );
+      t.ok(stage.height >= height / 2, text);
+    }
+  };
+  await page.waitForFunction(() => /Only you/.test(document.getElementById('state').textContent));
+  await check('alone');
+  await server.stop();
+  await online(page, 'offline');
+  await check('offline');
+  await end(server, page);
+});
+
+t.test('the words say what there is to do until it was done', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const { client, edges } = await beside(server, page);
+  await page.waitForFunction(() =>
+    /Throw something over an edge/.test(document.getElementById('state').textContent)
+  );
+  await resting(page);
+  await hurl(page, (await look(page)).list[0], { left: 'right', up: 'down' }[edges[0]]);
+  await until(page, 'thrown', 1);
+  t.match(await page.textContent('#state'), /You threw 1, and 0 came in/);
+  await client.throw(edges[0], { id: 'x', picture: 'fish', at: 0.5, speed: [0, 0] });
+  await until(page, 'caught', 1);
+  t.match(await page.textContent('#state'), /You threw 1, and 1 came in/);
+  await client.leave();
+  await end(server, page);
+});
+
+t.test('a screen reader hears what the keys do', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base);
+  await among(page);
+  t.equal(await page.getByRole('heading', { level: 1 }).count(), 1);
+  await page.keyboard.press('3');
+  await heard(page, 'You took a ghost.');
+  await resting(page);
+  await page.focus('#stage');
+  await page.keyboard.press('n');
+  await heard(page, ', 1 of 2, at the lower middle.');
+  await page.keyboard.press('n');
+  await heard(page, 'The ghost, 2 of 2, at the lower');
+  await page.keyboard.down('ArrowUp');
+  await page.waitForFunction(
+    () => performance.now() - (globalThis.pressed ??= performance.now()) > 1200
+  );
+  await page.keyboard.up('ArrowUp');
+  await heard(page, 'The ghost is ');
+  await page.keyboard.press('Shift+ArrowLeft');
+  await heard(page, 'You threw the ghost over the left edge.');
+  await holds(page, 1);
+  await page.keyboard.press('n');
+  await page.keyboard.press('Delete');
+  await heard(page, 'You put away the ');
+  await page.fill('#name', 'Boo');
+  await page.focus('#stage');
+  await page.keyboard.press('2');
+  await heard(page, 'You took a star “Boo”.');
+  await end(server, page);
+});
+
+t.test('the tray is one stop of the tab key, and arrows go along it', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const focused = () =>
+    page.evaluate(
+      () => document.activeElement.getAttribute('aria-label') ?? document.activeElement.id
+    );
+  await page.focus('#stage');
+  await page.keyboard.press('Tab');
+  t.equal(await focused(), 'Take a ball');
+  await page.keyboard.press('ArrowRight');
+  t.equal(await focused(), 'Take a star');
+  await page.keyboard.press('ArrowLeft');
+  await page.keyboard.press('ArrowLeft');
+  t.equal(await focused(), 'file', 'around');
+  await page.keyboard.press('Home');
+  t.equal(await focused(), 'Take a ball');
+  await page.keyboard.press('End');
+  t.equal(await focused(), 'file');
+  await page.keyboard.press('ArrowLeft');
+  t.equal(await focused(), 'Take a flower');
+  await page.keyboard.press('Tab');
+  t.equal(await focused(), 'The name of your sprites', 'out of it');
+  await page.keyboard.press('Shift+Tab');
+  t.equal(await focused(), 'Take a flower', 'and back to where it was');
+  t.equal((await look(page)).sprites, 1, 'and none of this walked or took anything');
+  await end(server, page);
+});
+
+t.test('forced colors leave the edges', { skip }, async (t) => {
+  const server = await serve('--drain', '0');
+  const page = await browser.visit(server.base, { forcedColors: 'active' });
+  const edges = () =>
+    page.evaluate(() => {
+      const across = getComputedStyle(document.getElementById('desk'), '::before');
+      const along = getComputedStyle(document.getElementById('desk'), '::after');
+      return [
+        across.borderLeftStyle,
+        across.borderRightWidth,
+        along.borderTopStyle,
+        along.borderBottomWidth
+      ];
+    });
+  t.same(await edges(), ['dashed', '5px', 'dashed', '5px']);
+  await server.stop();
+  await online(page, 'offline');
+  t.same(await edges(), ['solid', '5px', 'solid', '5px'], 'closed they are solid');
+  await end(server, page);
+});
+
+/** Contrast as WCAG 2 defines it, of two colors written as `rgb(…)` or #rrggbb. */
+function contrast(one, other) {
+  const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(color) {
+  const parts = color.startsWith('#')
+    ? [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16))
+    : color.match(/\d+/g).slice(0, 3).map(Number);
+  const [r, g, b] = parts.map((part) => {
+    const share = part / 255;
+    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+for (const colorScheme of ['light', 'dark']) {
+  t.test(`seams and fields can be told from their ground: ${colorScheme}`, { skip }, async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base, { colorScheme });
+    const colors = await page.evaluate(() => {
+      const root = getComputedStyle(document.documentElement);
+      const get = (name) => root.getPropertyValue(name).trim();
+      return {
+        paper: get('--paper'),
+        card: get('--card'),
+        grid: get('--grid'),
+        across: get('--across'),
+        along: get('--along'),
+        soft: get('--soft'),
+        control: getComputedStyle(document.getElementById('name')).borderTopColor
+      };
+    });
+    for (const [mark, grounds, least] of [
+      ['across', ['paper', 'grid'], 3],
+      ['along', ['paper', 'grid'], 3],
+      ['control', ['paper', 'card'], 3],
+      ['soft', ['paper', 'card'], 4.5]
+    ]) {
+      for (const ground of grounds) {
+        const found = contrast(colors[mark], colors[ground]);
+        t.ok(found >= least, `${mark} on ${ground}: ${found.toFixed(2)}`);
+      }
+    }
+    await end(server, page);
+  });
+}
+
+t.test(
+  'every tool is there on every screen, and large enough for a finger',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base, PHONE);
+    await fill(page, 3);
+    for (const [width, height] of [
+      [320, 568],
+      [360, 640],
+      [568, 320],
+      [640, 360],
+      [699, 900],
+      [1000, 700]
+    ]) {
+      await page.setViewportSize({ width, height });
+      for (const control of await page.locator('.pick, .tools > :visible').all()) {
+        const box = await control.boundingBox();
+        const text = `at ${width} by ${height}: ${JSON.stringify(box)}`;
+        t.ok(box.width >= 44 && box.height >= 44, text);
+        t.ok(box.x >= 0 && box.x + box.width <= width && box.y + box.height <= height, text);
+      }
+      const { width: name } = await page.locator('#name').boundingBox();
+      t.ok(name >= 80, `the name's field at ${width} by ${height}: ${name}`);
+    }
+    await end(server, page);
+  }
+);
+
+t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
+  nothingElse(t);
+});

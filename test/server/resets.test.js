@@ -1,0 +1,274 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { connect as connectTls } from 'node:tls';
+
+import t from 'tap';
+
+import { certificate } from '../support/certificate.js';
+import { request } from '../support/http.js';
+import { DOORS, startServer } from '../support/server.js';
+
+/**
+ * Peers that reset their connection, at every moment of every kind of answer, by every way in. A
+ * socket without an error listener would end the process, and the torus with it.
+ */
+
+const NOBODY = '11111111-2222-8333-8444-000000000000';
+const PROXY = 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n';
+
+/** A chunked throw, up to its last chunk. */
+const CHUNKED = [
+  `POST /throw/${NOBODY}/left HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  '2\r\n{}\r\n',
+  '0\r\n\r\n'
+];
+
+const long = (length) => 'x'.repeat(length);
+
+/** Every kind of answer that there is, by what asks for it. */
+const KINDS = {
+  connect: 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+  'connect with bytes behind it': 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\nand more',
+  websocket: request('GET', '/status', {
+    headers: { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': 13 }
+  }),
+  'upgrade to HTTP/2': request('GET', '/', {
+    headers: { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': '' }
+  }),
+  'preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+  'hot request': request('POST', `/leave/${NOBODY}`),
+  'hot 404': request('GET', `/poll/${NOBODY}`),
+  page: request('GET', '/'),
+  head: request('HEAD', '/'),
+  status: request('GET', '/status'),
+  metrics: request('GET', '/metrics'),
+  preflight: request('OPTIONS', '/join'),
+  'not found': request('GET', '/nothing'),
+  'wrong method': request('DELETE', '/join'),
+  'no Host': 'GET / HTTP/1.1\r\n\r\n',
+  garbage: 'nonsense\r\n\r\n',
+  'garbage behind a request': `${request('GET', '/status')}nonsense\r\n\r\n`,
+  'too long a head': request('GET', '/', { headers: { 'X-Long': long(20_000) } }),
+  'too large a sprite': request('POST', `/throw/${NOBODY}/left`, { body: long(20_000) }),
+  'too large, chunked': CHUNKED[0] + `5000\r\n${long(0x5000)}\r\n0\r\n\r\n`,
+  chunked: CHUNKED.join(''),
+  'chunked, half': CHUNKED.slice(0, 2).join(''),
+  'chunked, broken': `${CHUNKED[0]}nonsense\r\n`,
+  'expected, half': request('POST', `/throw/${NOBODY}/left`, {
+    headers: { Expect: '100-continue', 'Content-Length': 2 }
+  }),
+  expected: `${request('POST', `/throw/${NOBODY}/left`, {
+    headers: { Expect: '100-continue', 'Content-Length': 2 }
+  })}{}`,
+  'expected in vain': request('POST', `/throw/${NOBODY}/left`, {
+    headers: { Expect: '200-ok', 'Content-Length': 2 }
+  }),
+  pipelined: Buffer.concat(Array(20).fill(request('GET', '/page.js')))
+};
+
+/** What a connection does between its last byte and the reset. */
+const MOMENTS = {
+  'at once': () => {},
+  'at the first byte of the answer': (socket) => heard(socket, 'data'),
+  'at the end of the answer': async (socket) => {
+    socket.end();
+    await heard(socket, 'end');
+  },
+  'with the answer unread': async (socket, server) => {
+    socket.pause();
+    await server.status();
+  }
+};
+
+/** Waits for an event, or for the connection's end; an error comes before that, and is none of ours. */
+function eventOrEnd(socket, event) {
+  return new Promise((resolve) => {
+    socket.once(event, resolve);
+    socket.once('close', resolve);
+  });
+}
+
+/** The same for what the server says; where a request waits for its rest it says nothing. */
+function heard(socket, event) {
+  socket.resume();
+  const patience = new Promise((resolve) => {
+    setTimeout(resolve, 200).unref();
+  });
+  return Promise.race([eventOrEnd(socket, event), patience]);
+}
+
+/** Opens a connection that minds no error of its own. */
+async function open(port) {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.on('error', () => {});
+  await eventOrEnd(socket, 'connect');
+  return socket;
+}
+
+/** Sends bytes, waits for the moment, and resets. */
+async function resetPlain(port, bytes, moment, server) {
+  const socket = await open(port);
+  socket.write(bytes);
+  await moment(socket, server);
+  socket.resetAndDestroy();
+}
+
+/** The same inside of TLS; the reset is of the connection below. */
+async function resetTls(port, bytes, moment, server) {
+  const below = await open(port);
+  const socket = connectTls({ socket: below, rejectUnauthorized: false, allowHalfOpen: true });
+  socket.on('error', () => {});
+  await eventOrEnd(socket, 'secureConnect');
+  await new Promise((resolve) => {
+    socket.write(bytes, resolve);
+  });
+  await moment(socket, server);
+  below.resetAndDestroy();
+  socket.destroy();
+}
+
+/** The first flight of a TLS client, as OpenSSL sends it. */
+async function clientHello(port) {
+  const below = await open(port);
+  const bytes = [];
+  const { write } = below;
+  below.write = (chunk, ...rest) => {
+    bytes.push(Buffer.from(chunk));
+    return write.call(below, chunk, ...rest);
+  };
+  const socket = connectTls({ socket: below, rejectUnauthorized: false });
+  socket.on('error', () => {});
+  await eventOrEnd(socket, 'secureConnect');
+  socket.destroy();
+  return Buffer.concat(bytes);
+}
+
+/** The port in the line of a server's that begins so. */
+function portIn(server, words) {
+  const line = server.lines.find((one) => one.startsWith(words));
+  return Number(/:(\d+)\//.exec(line)[1]);
+}
+
+/** Starts a server with every way in there is; `ways` are the ports and how to reset there. */
+async function startOpen(t, door) {
+  const dir = mkdtempSync(path.join(tmpdir(), 'sprites-resets-'));
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  const workers = door === 'native' ? { workers: 2, 'transient-port': 0 } : {};
+  const server = await startServer(t, {
+    door,
+    options: { 'admin-port': 0, 'tls-port': 0, drain: 0, ...certificate(dir), ...workers }
+  });
+  await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
+  const ways = new Map([
+    ['the main port', [server.port, resetPlain]],
+    ['the admin port', [portIn(server, 'Metrics'), resetPlain]],
+    ['TLS', [portIn(server, 'TLS'), resetTls]]
+  ]);
+  if (door === 'native') ways.set('the workers', [portIn(server, 'Workers'), resetPlain]);
+  return { server, ways };
+}
+
+/** The server has lost nobody, and has said nothing of an error. */
+async function isWell(t, server) {
+  const { workerDeaths } = await server.status();
+  t.equal(server.child.exitCode, null, 'the server lives');
+  t.equal(workerDeaths, 0, 'and so do its workers');
+  t.equal(Buffer.concat(server.errors).toString(), '', 'without a word');
+}
+
+for (const door of DOORS) {
+  t.test(`resets cost nobody but who resets, "${door}"`, async (t) => {
+    const { server, ways } = await startOpen(t, door);
+    t.afterEach(() => server.leaveNothing());
+
+    for (const [way, [port, reset]] of ways) {
+      t.test(`by ${way}`, async (t) => {
+        for (const [kind, bytes] of Object.entries(KINDS)) {
+          for (const [when, moment] of Object.entries(MOMENTS)) {
+            await Promise.all(Array.from({ length: 8 }, () => reset(port, bytes, moment, server)));
+            await server.status();
+            t.equal(server.child.exitCode, null, `${kind}, ${when}`);
+          }
+        }
+        await isWell(t, server);
+      });
+
+      t.test(`by ${way}, in the middle of what is sent`, async (t) => {
+        for (const bytes of [KINDS.connect, KINDS.chunked, KINDS.expected, KINDS.page]) {
+          for (let cut = 1; cut < bytes.length; cut += 9) {
+            await reset(port, bytes.slice(0, cut), () => server.status(), server);
+          }
+        }
+        await isWell(t, server);
+      });
+    }
+
+    t.test('in the middle of a TLS handshake', async (t) => {
+      const [port] = ways.get('TLS');
+      const hello = await clientHello(port);
+      for (let cut = 0; cut < hello.length; cut += 23) {
+        for (const when of ['at once', 'with the answer unread']) {
+          await resetPlain(port, hello.subarray(0, cut), MOMENTS[when], server);
+        }
+      }
+      await resetPlain(port, hello, MOMENTS['at the first byte of the answer'], server);
+      await isWell(t, server);
+    });
+
+    t.test('with a poll parked', async (t) => {
+      const id = await server.join();
+      const poll = request('GET', `/poll/${id}`);
+      // A field that is none of the front door's business: Node's server takes it.
+      const odd = request('GET', `/poll/${id}`, { headers: { Expect: '100-continue' } });
+      for (const [way, [port, reset]] of ways) {
+        if (way !== 'the main port' && way !== 'TLS') continue;
+        for (const bytes of [poll, odd]) {
+          const { polls } = await server.status();
+          await reset(port, bytes, () => server.until((now) => now.polls > polls), server);
+          await server.until(({ parked }) => parked === 0);
+        }
+      }
+      await isWell(t, server);
+    });
+
+    t.test('the server stops well', () => server.stop());
+  });
+}
+
+t.test('resets behind a proxy of TCP', async (t) => {
+  const server = await startServer(t, {
+    door: 'native',
+    options: { 'trust-proxy': 'proxy', drain: 0 },
+    greeting: PROXY
+  });
+  for (const [kind, bytes] of Object.entries(KINDS)) {
+    for (const [when, moment] of Object.entries(MOMENTS)) {
+      await resetPlain(server.port, PROXY + bytes.toString('latin1'), moment, server);
+      t.equal((await server.status()).thrown, 0, `${kind}, ${when}`);
+    }
+  }
+  for (let cut = 1; cut < PROXY.length; cut += 1) {
+    await resetPlain(server.port, PROXY.slice(0, cut), MOMENTS['at once'], server);
+  }
+  await server.leaveNothing();
+  await server.stop();
+});
+
+t.test('connections that are one too many are reset while they are told so', async (t) => {
+  for (const door of DOORS) {
+    const server = await startServer(t, { door, options: { 'address-connections': 4, drain: 0 } });
+    for (let held = 0; held < 4; held += 1) {
+      await (await server.wire()).send(request('POST', `/leave/${NOBODY}`)).read();
+    }
+    for (const when of ['at once', 'at the first byte of the answer']) {
+      for (let times = 0; times < 40; times += 1) {
+        await resetPlain(server.port, KINDS.connect, MOMENTS[when], server);
+      }
+    }
+    await server.leaveNothing();
+    t.equal((await server.status()).thrown, 0, `"${door}" lives`);
+    await server.stop();
+  }
+});
