@@ -6,7 +6,7 @@ import { check, printCheck } from './lib/server/host-check.js';
 import { helpText, OptionError, readOptions } from './lib/server/options.js';
 import { describeFileLimit, fileLimit } from './lib/server/file-limit.js';
 import { createDoor } from './lib/server/door.js';
-import { authority, explained } from './lib/server/port-errors.js';
+import { authority } from './lib/server/port-errors.js';
 import { createLog, LineWriter } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
@@ -44,11 +44,7 @@ export async function start(given, log = createLog('silent')) {
   const limits = new AddressLimits(given);
   const pool = new Pool(given, limits);
   const state = takeState({ pool, options: given, log });
-  const transient = await explained(
-    { host: 'host', port: 'transient-port' },
-    { host: given.host, port: given.transientPort },
-    reserveTransientPort(given)
-  );
+  const transient = await reserveTransientPort(given);
   const options = { ...given, transientPort: transient.port };
 
   const metrics = createMetrics({ status, door: counts, version: version() });
@@ -110,24 +106,12 @@ export async function start(given, log = createLog('silent')) {
   }
 
   try {
-    const tls = await explained(
-      { host: 'host', port: 'tls-port' },
-      { host: options.host, port: options.tlsPort },
-      openTls({ routes, limits, budget, options, log })
-    );
+    const tls = await openTls({ routes, limits, budget, options, log });
     open.push(tls);
-    const admin = await explained(
-      { host: 'admin-host', port: 'admin-port' },
-      { host: options.adminHost, port: options.adminPort },
-      openAdmin({ options, metrics, ready: () => !draining, log })
-    );
+    const admin = await openAdmin({ options, metrics, ready: () => !draining, log });
     open.push(admin);
     await workers.ready;
-    const port = await explained(
-      { host: 'host', port: 'port' },
-      options,
-      door.listen(options.host, options.port)
-    );
+    const port = await door.listen(options.host, options.port);
     // Starting up is no stall that anybody feels.
     metrics.forgetStalls();
     state.taken();

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
-import { problemDocument, problems } from './problems.js';
+import { explained } from './port-errors.js';
+import { parserProblem, sendProblem } from './problem-answers.js';
 import { lookAfterSockets, refuse } from './sockets.js';
 
 /**
@@ -26,35 +27,15 @@ const MAX_CONNECTIONS = 64;
 const MAX_REQUESTS_PER_CONNECTION = 1000;
 const METHODS = ['GET', 'HEAD'];
 
-/** Statuses for what Node's parser refuses before there is a request. */
-const REFUSED = {
-  HPE_HEADER_OVERFLOW: 'head-too-large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout'
-};
+/** The fields of every answer. */
+const COMMON = { 'Cache-Control': 'no-store' };
 
-function send(request, response, { status, type, text, headers = {} }) {
-  const body = Buffer.from(text);
-  response.writeHead(status, {
-    'Content-Type': type,
-    'Content-Length': body.length,
-    'Cache-Control': 'no-store',
-    ...headers
-  });
-  response.end(request.method === 'HEAD' ? undefined : body);
+/** Answers with a text; Node leaves it out where the request is a HEAD. */
+function sendText(response, text, { status = 200, type = 'text/plain; charset=utf-8' } = {}) {
+  const headers = { ...COMMON, 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) };
+  response.writeHead(status, headers);
+  response.end(text);
 }
-
-function sendProblem(request, response, name, { detail, headers } = {}) {
-  const { status, retryAfter } = problems[name];
-  send(request, response, {
-    status,
-    type: 'application/problem+json',
-    text: problemDocument(name, detail),
-    headers: { ...(retryAfter && { 'Retry-After': retryAfter }), ...headers }
-  });
-}
-
-const sendText = (request, response, text) =>
-  send(request, response, { status: 200, type: 'text/plain; charset=utf-8', text });
 
 /**
  * Starts the admin listener. The server listens when its 'listening' event comes; a taken port is
@@ -76,23 +57,17 @@ export function createAdmin({
   onError = () => {}
 }) {
   const routes = new Map([
-    ['/healthz', (request, response) => sendText(request, response, 'ok\n')],
+    ['/healthz', (response) => sendText(response, 'ok\n')],
     [
       '/readyz',
-      (request, response) => {
-        if (ready()) sendText(request, response, 'ready\n');
-        else sendProblem(request, response, 'draining');
+      (response) => {
+        if (ready()) sendText(response, 'ready\n');
+        else sendProblem(response, 'draining', { headers: COMMON });
       }
     ],
     [
       '/metrics',
-      async (request, response) => {
-        send(request, response, {
-          status: 200,
-          type: metrics.contentType,
-          text: await metrics.text()
-        });
-      }
+      async (response) => sendText(response, await metrics.text(), { type: metrics.contentType })
     ]
   ]);
 
@@ -100,20 +75,21 @@ export function createAdmin({
     const [path] = request.url.split('?');
     const route = routes.get(path);
     if (!route) {
-      sendProblem(request, response, 'not-found', {
-        detail: `There are ${[...routes.keys()].join(', ')}.`
+      sendProblem(response, 'not-found', {
+        detail: `There are ${[...routes.keys()].join(', ')}.`,
+        headers: COMMON
       });
     } else if (!METHODS.includes(request.method)) {
-      sendProblem(request, response, 'method-not-allowed', {
-        headers: { Allow: METHODS.join(', ') }
+      sendProblem(response, 'method-not-allowed', {
+        headers: { ...COMMON, Allow: METHODS.join(', ') }
       });
     } else {
       try {
-        await route(request, response);
+        await route(response);
       } catch (error) {
         onError(error);
         if (response.headersSent) response.destroy();
-        else send(request, response, { status: 500, type: 'text/plain', text: 'no metrics\n' });
+        else sendText(response, 'no metrics\n', { status: 500 });
       }
     }
   });
@@ -125,7 +101,7 @@ export function createAdmin({
       socket.destroy();
       return;
     }
-    refuse(socket, REFUSED[error.code] ?? 'bad-request', { 'Cache-Control': 'no-store' });
+    refuse(socket, parserProblem(error), COMMON);
   });
   server.listen({ host, port });
   return server;
@@ -155,7 +131,11 @@ export async function openAdmin({ options, metrics, ready, log }) {
     ready,
     onError: (error) => log.error({ err: error }, 'admin listener')
   });
-  await once(server, 'listening');
+  await explained(
+    { host: 'admin-host', port: 'admin-port' },
+    { host: options.adminHost, port: options.adminPort },
+    once(server, 'listening')
+  );
   return {
     port: server.address().port,
     stopListening: nothing,

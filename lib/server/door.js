@@ -1,9 +1,10 @@
 import { lookup } from 'node:dns/promises';
-import { STATUS_CODES } from 'node:http';
 import { Socket } from 'node:net';
 
 import { loadAddon } from './addon.js';
-import { problemDocument, problems } from './problems.js';
+import { explained } from './port-errors.js';
+import { answerText, problemAnswer } from './problem-answers.js';
+import { problems } from './problems.js';
 import { keepIdle } from './node-server.js';
 import { welcomeOf } from './routes.js';
 import { TRUST } from './address-limits.js';
@@ -16,16 +17,8 @@ import { TRUST } from './address-limits.js';
 /** Connections the kernel may keep waiting; it caps this at net.core.somaxconn. */
 const BACKLOG = 65535;
 
-/** A whole answer as text, without its Date, which the front door fills in. */
-function text(status, headers, body) {
-  const fields = Object.entries(headers)
-    .map(([name, value]) => `${name}: ${value}\r\n`)
-    .join('');
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${fields}\r\n${body}`;
-}
-
 /**
- * The ready-made answers, in the same words as lib/server/routes.js.
+ * The ready-made answers, in the same words as lib/server/routes.js. The front door fills in the Date.
  *
  * @param {string[]} outcomes the native names, in their order
  * @param {object} options hold, lease, maxSprite, idleTime
@@ -34,25 +27,22 @@ function text(status, headers, body) {
 function replies(outcomes, options, common) {
   const { idleTime } = options;
   const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
-  const json = (body) => ({
-    ...common,
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body)
-  });
-
-  function problem(name, connection) {
-    const body = problemDocument(name);
-    const { status, retryAfter } = problems[name];
-    const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
-    const headers = { ...json(body), 'Content-Type': 'application/problem+json', ...retry };
-    return text(status, { ...headers, ...connection }, body);
-  }
+  const closing = { Connection: 'close' };
+  const text = (status, headers, body = '') =>
+    answerText({ status, headers: { ...common, ...headers, ...staying }, body });
+  const json = (status, body) =>
+    text(
+      status,
+      { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) },
+      body
+    );
+  const problem = (name, connection) =>
+    answerText(problemAnswer(name, { headers: { ...common, ...connection } }));
 
   function outcome(name) {
-    if (name === 'ok') return text(204, { ...common, ...staying }, '');
+    if (name === 'ok') return text(204);
     if (name in problems) return problem(name, staying);
-    const body = JSON.stringify({ state: name });
-    return text(202, { ...json(body), ...staying }, body);
+    return json(202, JSON.stringify({ state: name }));
   }
 
   // An id has 36 characters: the length is known before the id is.
@@ -60,13 +50,10 @@ function replies(outcomes, options, common) {
   const welcome = JSON.stringify(welcomeOf(nobody, options));
   return {
     outcomes: outcomes.map(outcome),
-    joined: text(201, { ...json(welcome), ...staying }, welcome).split(nobody),
-    poll: text(200, { ...common, 'Content-Type': 'application/json', ...staying }, '').replace(
-      /\r\n$/,
-      'Content-Length: '
-    ),
-    timedOut: problem('request-timeout', { Connection: 'close' }),
-    refused: problem('too-many-connections', { Connection: 'close' })
+    joined: json(201, welcome).split(nobody),
+    poll: text(200, { 'Content-Type': 'application/json' }).replace(/\r\n$/, 'Content-Length: '),
+    timedOut: problem('request-timeout', closing),
+    refused: problem('too-many-connections', closing)
   };
 }
 
@@ -82,8 +69,9 @@ function replies(outcomes, options, common) {
  * @param {import('./connection-budget.js').ConnectionBudget} parts.budget counts its connections with those of others
  * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
  * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
- *     close: Function, addWorker: Function, flush: Function}} `listen(host, port)` resolves to the
- *     port; `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what
+ *     close: Function, addWorker: Function, flush: Function}} `listen(host, port, {shared, option})`
+ *     resolves to the port: one that processes may share if `shared`, one that the option of that name
+ *     has set; `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what
  *     JavaScript has put into the relay
  */
 export function createDoor({ pool, limits, options, routes, server, budget, relayFd }) {
@@ -121,9 +109,12 @@ export function createDoor({ pool, limits, options, routes, server, budget, rela
   server.emit('listening');
 
   return {
-    async listen(host, port, { shared = false } = {}) {
-      const { address } = await lookup(host);
-      return door.listen(address, port, BACKLOG, shared);
+    listen(host, port, { shared = false, option = 'port' } = {}) {
+      const open = async () => {
+        const { address } = await lookup(host);
+        return door.listen(address, port, BACKLOG, shared);
+      };
+      return explained({ host: 'host', port: option }, { host, port }, open());
     },
     status: () => door.status(),
     addWorker: () => door.addWorker(),

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
+import { explained } from './port-errors.js';
+import { parserProblem, sendProblem } from './problem-answers.js';
 import { LINGER, lookAfterSockets, refuse } from './sockets.js';
 
 /**
@@ -14,12 +16,6 @@ const SWEEP = 1000;
 
 /** Connections above the bound that may take it; further ones are closed at once. */
 const LINGERERS = 32;
-
-/** The problem each error of Node's parser is answered with; any other is a bad-request. */
-const PARSER_PROBLEMS = {
-  HPE_HEADER_OVERFLOW: 'head-too-large',
-  ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout'
-};
 
 /**
  * When a silent connection is probed: after any hold and its jitter, and a minute more, so that a
@@ -126,7 +122,8 @@ export function createNodeServer({
     refuse(socket, 'too-many-connections', routes.headers, lingering > LINGERERS ? 0 : LINGER);
   });
   server.on('checkExpectation', (request, response) => {
-    routes.sendProblem(response, 'expectation-failed', { headers: { Connection: 'close' } });
+    const headers = { ...routes.headers, Connection: 'close' };
+    sendProblem(response, 'expectation-failed', { headers });
   });
   server.on('checkContinue', (request, response) => {
     // A body that is refused anyway is not asked for.
@@ -143,7 +140,7 @@ export function createNodeServer({
     if (gone || !writable.has(socket) || !mayRefuse(socket)) {
       socket.destroy();
     } else {
-      refuse(socket, PARSER_PROBLEMS[error.code] ?? 'bad-request', routes.headers);
+      refuse(socket, parserProblem(error), routes.headers);
     }
   });
   return server;
@@ -159,7 +156,7 @@ export function openDoor(server) {
   return {
     async listen(host, port) {
       server.listen({ host, port, backlog: 65535 });
-      await once(server, 'listening');
+      await explained({ host: 'host', port: 'port' }, { host, port }, once(server, 'listening'));
       return server.address().port;
     },
     status: () => ({}),

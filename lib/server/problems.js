@@ -2,7 +2,7 @@
  * Every problem the server can answer with: RFC 9457 documents of type `urn:sprites:NAME`.
  *
  * A problem's `detail` tells the caller what to do. `retryAfter`, in seconds, is there where doing
- * the same again later can help (429 and 503).
+ * the same again later can help (429 and 503). lib/server/problem-answers.js writes them.
  */
 
 /**
@@ -149,15 +149,3 @@ export const problems = {
     retryAfter: 5
   }
 };
-
-/**
- * A problem as a document.
- *
- * @param {string} name one of the names in `problems`
- * @param {string} [detail] what to do, when more can be said than the table does
- * @returns {string} JSON text
- */
-export function problemDocument(name, detail) {
-  const { status, title, detail: usual } = problems[name];
-  return JSON.stringify({ type: `urn:sprites:${name}`, title, status, detail: detail ?? usual });
-}

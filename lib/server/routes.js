@@ -1,4 +1,5 @@
-import { problemDocument, problems } from './problems.js';
+import { sendProblem } from './problem-answers.js';
+import { problems } from './problems.js';
 import { isPagePath } from './page-files.js';
 import { EDGES } from './pool.js';
 
@@ -12,7 +13,6 @@ import { EDGES } from './pool.js';
  */
 
 const JSON_TYPE = 'application/json';
-const PROBLEM_TYPE = 'application/problem+json';
 
 const DECIMAL = /^[0-9]{1,16}$/;
 
@@ -126,10 +126,8 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }
  *     belongs to the page, and says whether it did
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: (request: object, response: object) => Promise<void>,
- *     sendProblem: (response: object, name: string, how?: {detail?: string, headers?: object})
- *     => void, headers: Record<string, string>}} `handle` answers a request and never rejects;
- *     `sendProblem` answers with a problem of lib/server/problems.js; `headers` are the fields that every
- *     answer carries
+ *     headers: Record<string, string>}} `handle` answers a request and never rejects; `headers` are the
+ *     fields that every answer carries
  */
 export function createRoutes({ pool, limits, options, log, status, page, here }) {
   const common = { 'Cache-Control': 'no-store' };
@@ -153,12 +151,6 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
 
   const sendJson = (response, code, value) =>
     send(response, code, JSON_TYPE, JSON.stringify(value));
-
-  function sendProblem(response, name, { detail, headers } = {}) {
-    const { status: code, retryAfter } = problems[name];
-    const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
-    send(response, code, PROBLEM_TYPE, problemDocument(name, detail), { ...retry, ...headers });
-  }
 
   // 204 has no content, and by RFC 9110 (section 8.6) no Content-Length either.
   function sendNothing(response, headers) {
@@ -288,15 +280,16 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
       await route(request, response);
     } catch (error) {
       if (error instanceof Refusal) {
-        sendProblem(response, error.problem, error);
+        const { problem, detail, headers } = error;
+        sendProblem(response, problem, { detail, headers: { ...common, ...headers } });
       } else {
         // A mistake of ours must not end a million parked polls.
         log.error({ err: error }, 'a request failed');
         if (response.headersSent) response.destroy();
-        else sendProblem(response, 'internal-error');
+        else sendProblem(response, 'internal-error', { headers: common });
       }
     }
   }
 
-  return { handle, sendProblem, headers: common };
+  return { handle, headers: common };
 }

@@ -1,4 +1,4 @@
-import { problemDocument, problems } from './problems.js';
+import { answerText, problemAnswer } from './problem-answers.js';
 
 /**
  * What every server of Node's here does with its sockets, whatever they carry: no error of one may
@@ -47,20 +47,11 @@ export function lookAfterSockets(server, events) {
  * @param {number} [linger] milliseconds
  */
 export function refuse(socket, name, headers, linger = LINGER) {
-  const body = problemDocument(name);
-  const { status, title, retryAfter } = problems[name];
-  const retry = retryAfter === undefined ? {} : { 'Retry-After': retryAfter };
-  const fields = Object.entries({
-    ...headers,
-    ...retry,
-    'Content-Type': 'application/problem+json',
-    'Content-Length': Buffer.byteLength(body),
-    Connection: 'close'
-  }).map(([field, value]) => `${field}: ${value}\r\n`);
+  const answer = problemAnswer(name, { headers: { ...headers, Connection: 'close' } });
   // What still arrives is no request any more: it is read, and by nobody.
   socket.removeAllListeners('data').on('data', () => {});
   const close = () => socket.destroy();
-  socket.end(`HTTP/1.1 ${status} ${title}\r\n${fields.join('')}\r\n${body}`, () => {
+  socket.end(answerText(answer), () => {
     if (linger === 0 || socket.readableEnded) close();
   });
   socket.on('end', close);

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 
 import { createNodeServer } from './node-server.js';
+import { explained } from './port-errors.js';
 
 /**
  * The same routes over TLS, by Node's own https. A parked poll costs much more here than behind the
@@ -49,8 +50,9 @@ export async function openTls({ routes, limits, budget, options, log }) {
     }
   }
 
-  server.listen({ port: options.tlsPort, host: options.host, backlog: 65535 });
-  await once(server, 'listening');
+  const { host, tlsPort: port } = options;
+  server.listen({ port, host, backlog: 65535 });
+  await explained({ host: 'host', port: 'tls-port' }, { host, port }, once(server, 'listening'));
   return {
     port: server.address().port,
     reload,

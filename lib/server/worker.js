@@ -1,7 +1,6 @@
 import process from 'node:process';
 
 import { createDoor } from './door.js';
-import { explained } from './port-errors.js';
 import { createLog } from './log.js';
 import { createNodeServer } from './node-server.js';
 import { RemotePool } from './remote-pool.js';
@@ -76,10 +75,6 @@ process.on('message', ({ stop }) => {
 });
 
 const { host, transientPort: port } = options;
-await explained(
-  { host: 'host', port: 'transient-port' },
-  { host, port },
-  door.listen(host, port, { shared: true })
-);
+await door.listen(host, port, { shared: true, option: 'transient-port' });
 process.send({ ready: true });
 setInterval(report, REPORT).unref();

@@ -4,6 +4,7 @@ import { closeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { loadAddon } from './addon.js';
+import { explained } from './port-errors.js';
 
 /**
  * The workers of the transient port, seen from the main process: started, fed from the pool,
@@ -56,8 +57,15 @@ const PATIENCE = 5000;
  */
 export async function reserveTransientPort({ workers, transientPort, host }) {
   if (workers === 0) return { port: 0, close() {} };
-  const { address } = await lookup(host);
-  return new (loadAddon().Reservation)(address, transientPort);
+  const reserve = async () => {
+    const { address } = await lookup(host);
+    return new (loadAddon().Reservation)(address, transientPort);
+  };
+  return explained(
+    { host: 'host', port: 'transient-port' },
+    { host, port: transientPort },
+    reserve()
+  );
 }
 
 function countersOf(counts = {}) {
