@@ -24,13 +24,39 @@ export class Announcer {
 
   /** For everybody to see, for a while. */
   say(text) {
+    this.#show(text, TOAST_TIME);
+    this.hear(text);
+  }
+
+  /**
+   * Says something, with a button that does something about it.
+   *
+   * @param {string} text
+   * @param {string} action what the button says
+   * @param {number} time ms it can be seen
+   * @param {() => void} act
+   */
+  offer(text, action, time, act) {
+    this.#show(text, time);
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.className = 'act';
+    button.textContent = action;
+    button.addEventListener('click', () => {
+      this.#toast.hidden = true;
+      act();
+    });
+    this.#toast.append(' ', button);
+    this.hear(`${text} ${action} with Control and Z.`);
+  }
+
+  #show(text, time) {
     this.#toast.textContent = text;
     this.#toast.hidden = false;
     clearTimeout(this.#toastTimer);
     this.#toastTimer = setTimeout(() => {
       this.#toast.hidden = true;
-    }, TOAST_TIME);
-    this.hear(text);
+    }, time);
   }
 
   /**

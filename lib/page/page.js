@@ -3,8 +3,8 @@ import { sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
 import { FILE_MOST, shrink } from './images.js';
 import { TorusMap } from './map.js';
-import { Client } from '../client/client.js';
 import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
+import { Session } from './session.js';
 import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
 import { furnishTray, takeDrops } from './tray.js';
@@ -19,24 +19,14 @@ import { furnishTray, takeDrops } from './tray.js';
  * A sprite belongs to this desktop until the server has said that it takes it. So one that flies
  * stays on the desktop, out of sight; refused, it bounces back; without an answer it waits at its
  * edge and is thrown again with the same number.
- *
- * Going away. A page that is closed leaves the torus at once, by a beacon, so that nobody throws
- * into a desktop that is not there. A reload should come back to its place instead; but a browser
- * doesn't say which of the two it is. So a page that sees a reload coming (by a key, or by a
- * script: the Navigation API announces it) keeps its place, and any other leaves. A reload taken
- * for a leave, by the browser's button, does no harm: what waits in the mailbox flies on, this
- * desktop's sprites are in the tab's memory, and the join fills the hole that the leave has made.
- * A page in the back-forward cache, or discarded by the system, keeps its place as long as its
- * lease.
  */
 
 const MOST = 200; // sprites on a desktop: then it is full, and what comes in flies on
 const MOST_OF_ALL = 400; // with those flying: then what comes in waits in the mailbox
-const LOOK = 2000; // ms between two looks at the counts, in a small torus
-const LOOK_OFFLINE = 6000;
-const SLEPT = 12_000; // ms a look may come late before the machine must have slept
 const FILES = 8; // that are taken at a time
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
+const UNDO = 8000; // ms in which what was put away can be had back
+const ADOPT = 2000; // ms after the start: until then a tab that is opened again may claim its own
 
 const $ = (id) => document.getElementById(id);
 const reduced = matchMedia('(prefers-reduced-motion: reduce)');
@@ -58,12 +48,10 @@ const stage = new Stage($('stage'), desktop, {
 });
 const map = new TorusMap($('map'), still);
 
+let session;
 let client;
-let people = 0;
 let saving = 0;
-let looking = 0;
-let lookDue = Infinity;
-let reloading = false;
+let putAways = []; // bodies that can be had back
 let toldFull = false;
 let keptWaiting = false;
 
@@ -118,8 +106,30 @@ function isFull() {
 function putAway(body) {
   if (body.flight) return; // It may be the neighbor's already.
   desktop.gone(body);
-  hear(`You put away ${what(body.sprite)}.`);
+  putAways.push(body);
+  announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO, undo);
+  setTimeout(() => {
+    putAways = putAways.filter((other) => other !== body);
+  }, UNDO);
   stage.wake();
+  changed();
+}
+
+/** Brings back what was put away last. */
+function undo() {
+  const last = putAways.at(-1);
+  if (!last || isFull()) return;
+  putAways.pop();
+  const { sprite, x, y, half } = last;
+  const body = desktop.add(sprite, {
+    x: Math.min(x, desktop.width),
+    y: Math.min(y, desktop.height),
+    half
+  });
+  desktop.selected = body;
+  stage.dress(body);
+  stage.wake();
+  hear(`${sentence(what(body.sprite))} is back.`);
   changed();
 }
 
@@ -148,7 +158,7 @@ function enter(value, { from }) {
   stage.ripple(body.x, body.y, colorOf(from));
   tally.caught += 1;
   hear(`${sentence(what(sprite, 'a'))} came in by the ${side(from)} edge.`, 'came in');
-  words();
+  session.words();
   changed();
   return true;
 }
@@ -193,7 +203,7 @@ async function throwIt(body, edge) {
   if (outcome.thrown === true) {
     tally.thrown += 1;
     hear(`You threw ${what(body.sprite)} over the ${side(edge)} edge.`, 'thrown');
-    words();
+    session.words();
     if (body.flightTime < 0.25) await rest(250); // It is still to be seen leaving.
     desktop.gone(body);
     stage.wake();
@@ -225,102 +235,22 @@ async function throwIt(body, edge) {
   changed();
 }
 
-// ---- what the client says ----
+// ---- what the session says ----
 
-function onState(state, { why }) {
-  document.body.dataset.state = state;
-  desktop.open = state === 'online';
-  if (state !== 'online') {
-    map.show(null);
-    $('place').textContent = 'somewhere on the torus';
-  }
-  words(why);
-  look();
+function onState(online) {
+  desktop.open = online;
   stage.wake();
 }
 
-function words(why = client.why) {
-  const { state } = client;
-  const text = {
-    joining:
-      why === 'unknown-client' ? 'The server has forgotten this place. Joining anew…' : 'Joining…',
-    online:
-      people === 1
-        ? 'Only you, right now: what you throw over one edge comes back by the other.'
-        : thrownAndCaught(),
-    offline: offline(why),
-    superseded: 'Another tab has taken over this place. Joining anew…',
-    left: 'You have left the torus.'
-  }[state];
-  const when = people > 0 && state !== 'online' ? 'when last seen' : 'right now';
-  $('count-words').textContent = `${people === 1 ? 'person' : 'people'} connected ${when}`;
-  if ($('state').textContent === text) return;
-  $('state').textContent = text;
-  if (state !== 'online' || tally.thrown + tally.caught === 0) hear(text, 'state');
-}
-
-/** What there is to do, as long as it was not done; then what was. */
-function thrownAndCaught() {
-  const { thrown, caught } = tally;
-  return thrown + caught === 0
-    ? 'Throw something over an edge.'
-    : `You threw ${thrown}, and ${caught} came in.`;
-}
-
-function offline(why) {
-  const reason =
-    {
-      draining: 'The server is restarting',
-      'torus-full': 'The torus is full',
-      'too-many-joins': 'Too many came at once',
-      'too-many-connections': 'The server is full'
-    }[why] ?? (navigator.onLine === false ? 'You are offline' : 'The server does not answer');
-  return `${reason}. Trying again… Until then the edges are walls, and nothing gets lost.`;
-}
-
-/** The live counts, and the place; politely: the more there are, the more seldom. */
-async function look() {
-  clearTimeout(looking);
-  const online = client.state === 'online';
-  const pace = Math.min(30_000, Math.max(LOOK, LOOK * Math.sqrt(people / 300)));
-  const wait = (online ? pace : LOOK_OFFLINE) * (0.85 + 0.3 * Math.random());
-  looking = setTimeout(look, wait);
-  // A machine that slept may hold a poll on a connection that is long dead.
-  if (!document.hidden && Date.now() - lookDue > SLEPT) client.wake();
-  lookDue = document.hidden ? Infinity : Date.now() + wait;
-  if (document.hidden || client.state === 'left') return;
-  const [status, place] = await Promise.all([client.status(), client.place()]);
-  if (status && Number.isSafeInteger(status.clients) && status.clients >= 0) count(status.clients);
-  if (place) showPlace(place);
-}
-
-function count(clients) {
-  // Between a join and the next look this desktop may not be counted yet.
-  const now = client.state === 'online' ? Math.max(1, clients) : clients;
-  if (now === people) return;
-  people = now;
-  const text = now.toLocaleString('en');
-  $('count').textContent = text;
-  $('count').classList.toggle('long', text.length > 4);
-  $('count').classList.remove('bump');
-  void $('count').offsetWidth; // So that the animation begins anew.
-  $('count').classList.add('bump');
-  document.title = `${text} · Sprites`;
-  document.body.dataset.people = now;
-  words();
-}
-
-function showPlace({ row, column, rows, columns }) {
-  if (client.state !== 'online') return;
-  map.show({ row, column, rows, columns });
-  document.body.dataset.place = [row, column, rows, columns].join(' ');
-  $('place').textContent = `row ${row + 1} of ${rows}, column ${column + 1} of ${columns}`;
+function onLeave(closed) {
+  save();
+  if (closed) store.close(memory());
 }
 
 // ---- words ----
 
 function neighbor(edge) {
-  return people === 1 ? 'other edge' : `${side(edge)} neighbor`;
+  return session.people === 1 ? 'other edge' : `${side(edge)} neighbor`;
 }
 
 function colorOf(edge) {
@@ -359,10 +289,8 @@ function changed() {
   saving ||= setTimeout(save, 300);
 }
 
-function save() {
-  clearTimeout(saving);
-  saving = 0;
-  store.keepDesktop({
+function memory() {
+  return {
     sprites: desktop.bodies.map(({ sprite, x, y, flight, ticket }) => ({
       sprite,
       x: x / desktop.width,
@@ -370,7 +298,13 @@ function save() {
       flight,
       ticket
     }))
-  });
+  };
+}
+
+function save() {
+  clearTimeout(saving);
+  saving = 0;
+  store.keepDesktop(memory());
 }
 
 /** Brings back what this tab remembers. It may be anything: whoever owns the tab may write it. */
@@ -412,40 +346,14 @@ function listen() {
     stage.colors();
     map.redraw();
   });
-  document.addEventListener('visibilitychange', () => {
-    save();
-    if (document.hidden) return;
-    client.wake(); // After a sleep the parked poll may hang on a connection that is dead.
-    look();
-    stage.wake();
-  });
-  addEventListener('online', () => {
-    client.wake();
-    look();
-  });
-  addEventListener('offline', () => look());
-  globalThis.navigation?.addEventListener('navigate', (event) => {
-    reloading = event.navigationType === 'reload';
-  });
+  document.addEventListener('visibilitychange', () => stage.wake());
   addEventListener('keydown', (event) => {
-    const reload = event.key === 'F5' || ((event.ctrlKey || event.metaKey) && event.key === 'r');
-    if (!reload) return;
-    reloading = true;
-    setTimeout(() => {
-      reloading = false;
-    }, 3000);
+    if ((event.ctrlKey || event.metaKey) && event.key === 'z' && !isTyping(event)) undo();
   });
-  addEventListener('pagehide', (event) => {
-    save();
-    const { leaveUrl } = client;
-    client.stop();
-    if (event.persisted || reloading || !leaveUrl) return;
-    navigator.sendBeacon(leaveUrl);
-    store.keepPlace(null);
-  });
-  addEventListener('pageshow', (event) => {
-    if (event.persisted) client.start(); // If its lease has run out, it will join anew.
-  });
+}
+
+function isTyping({ target }) {
+  return target instanceof HTMLInputElement && target.type !== 'file';
 }
 
 /** What was taken by hand is walked by key: the next one is not for the button. */
@@ -512,15 +420,19 @@ async function main() {
   furnish();
   stage.resize();
   const kept = await store.open();
-  client = new Client({
-    base: location.href.replace(/[?#].*/, ''),
+  session = new Session({
     resume: kept.place,
+    onResume: (resume) => store.keepPlace(resume),
     onSprite: enter,
+    announcer,
+    tally,
+    onPlace: (place) => map.show(place),
     onState,
-    onResume: (resume) => store.keepPlace(resume)
+    onLeave
   });
+  client = session.client;
   listen();
-  client.start();
+  session.start();
   recall(kept.desktop);
   if (desktop.bodies.length === 0) {
     put(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
@@ -529,6 +441,10 @@ async function main() {
     });
   }
   changed();
+  setTimeout(() => {
+    recall({ sprites: store.adopt(MOST - desktop.bodies.length) });
+    changed();
+  }, ADOPT);
 }
 
 main();

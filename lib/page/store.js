@@ -1,19 +1,25 @@
 /**
- * What a tab remembers, in its sessionStorage: its place in the torus, and the sprites on its
- * desktop. Both live as long as the tab; a reload finds them again.
+ * What a tab remembers: its place in the torus and the sprites on its desktop. A reload finds them
+ * again in the tab's sessionStorage. A tab that is closed puts its sprites on the browser's shelf
+ * (localStorage), where that tab, when it is opened again, or else the next one finds them. They
+ * are moved, not copied: a sprite is in one place at any time.
  *
- * A duplicated tab starts with a copy of them. It must not poll with the same id and show the same
- * sprites a second time; so a tab that finds something asks the others first whether it is theirs.
+ * A duplicated tab starts with a copy of the sessionStorage. It must not poll with the same id and
+ * show the same sprites a second time; so a tab that finds something asks the others first whether
+ * it is theirs.
  */
 
 const PLACE = 'sprites.place';
 const DESKTOP = 'sprites.desktop';
 const OWNER = 'sprites.owner';
+const SHELF = 'sprites.shelf.';
 const ANSWER_TIME = 160; // ms in which a tab that is alive answers
+const SHELVED = 1500; // ms a desktop lies on the shelf before it is anybody's: its tab may come back
 
 export class Store {
   #owner = '';
   #channel = null;
+  #closed = false;
 
   /**
    * Takes over what this tab remembers.
@@ -21,8 +27,8 @@ export class Store {
    * @returns {Promise<{place: unknown, desktop: unknown}>} null for what there isn't
    */
   async open() {
-    const found = { place: read(PLACE), desktop: read(DESKTOP) };
-    const owner = read(OWNER);
+    const found = { place: read(sessionStorage, PLACE), desktop: read(sessionStorage, DESKTOP) };
+    const owner = read(sessionStorage, OWNER);
     if (typeof BroadcastChannel === 'function') {
       this.#channel = new BroadcastChannel('sprites');
       if (typeof owner === 'string' && (await this.#isHeld(owner))) {
@@ -33,20 +39,57 @@ export class Store {
         if (data?.ask === this.#owner) this.#channel.postMessage({ held: this.#owner });
       };
     }
+    if (typeof owner === 'string') found.desktop ??= takeShelf(SHELF + owner)?.desktop ?? null;
     this.#owner = makeName();
-    write(OWNER, this.#owner);
-    if (!found.place) write(PLACE, null);
+    write(sessionStorage, OWNER, this.#owner);
+    if (!found.place) write(sessionStorage, PLACE, null);
     return found;
   }
 
   /** @param {object|null} place what the client's `onResume` says */
   keepPlace(place) {
-    write(PLACE, place);
+    if (!this.#closed) write(sessionStorage, PLACE, place);
   }
 
   /** @param {object} desktop */
   keepDesktop(desktop) {
-    write(DESKTOP, desktop);
+    if (!this.#closed) write(sessionStorage, DESKTOP, desktop);
+  }
+
+  /**
+   * The tab is closed: its desktop goes to the shelf, and this store remembers nothing more.
+   *
+   * @param {{sprites: object[]}} desktop
+   */
+  close(desktop) {
+    write(sessionStorage, PLACE, null);
+    write(sessionStorage, DESKTOP, desktop);
+    this.#closed = true;
+    if (desktop.sprites.length === 0) return;
+    const shelved = write(localStorage, SHELF + this.#owner, { at: Date.now(), desktop });
+    if (shelved) write(sessionStorage, DESKTOP, null);
+  }
+
+  /**
+   * Takes what closed tabs have left on the shelf, the oldest first.
+   *
+   * @param {number} most sprites; what is more stays there
+   * @returns {object[]} sprites as they were kept
+   */
+  adopt(most) {
+    const taken = [];
+    for (const key of shelves()) {
+      const { at, desktop } = read(localStorage, key) ?? {};
+      if (Date.now() - at < SHELVED) continue;
+      takeShelf(key);
+      const sprites = Array.isArray(desktop?.sprites) ? desktop.sprites : [];
+      const room = most - taken.length;
+      taken.push(...sprites.slice(0, room));
+      if (sprites.length > room) {
+        write(localStorage, key, { at, desktop: { sprites: sprites.slice(room) } });
+      }
+    }
+    return taken;
   }
 
   #isHeld(owner) {
@@ -70,19 +113,37 @@ export function makeName() {
     .replaceAll('/', '_');
 }
 
-function read(key) {
+function shelves() {
   try {
-    return JSON.parse(sessionStorage.getItem(key));
+    return Object.keys(localStorage)
+      .filter((key) => key.startsWith(SHELF))
+      .sort((a, b) => (read(localStorage, a)?.at ?? 0) - (read(localStorage, b)?.at ?? 0));
+  } catch {
+    return []; // Storage is switched off.
+  }
+}
+
+function takeShelf(key) {
+  const found = read(localStorage, key);
+  write(localStorage, key, null);
+  return found;
+}
+
+function read(storage, key) {
+  try {
+    return JSON.parse(storage.getItem(key));
   } catch {
     return null; // Storage is switched off, or holds what this page never wrote.
   }
 }
 
-function write(key, value) {
+/** @returns {boolean} whether it is remembered */
+function write(storage, key, value) {
   try {
-    if (value === null) sessionStorage.removeItem(key);
-    else sessionStorage.setItem(key, JSON.stringify(value));
+    if (value === null) storage.removeItem(key);
+    else storage.setItem(key, JSON.stringify(value));
+    return true;
   } catch {
-    // Storage is full or switched off. The page goes on; it will not be remembered.
+    return false; // Storage is full or switched off. The page goes on; it will not be remembered.
   }
 }

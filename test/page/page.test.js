@@ -191,7 +191,7 @@ t.test('a server restart in between: nothing gets lost, and it goes on', { skip 
   await clients(server, 2);
   await server.stop();
   await Promise.all([online(one, 'offline'), online(two, 'offline')]);
-  t.match(await one.textContent('#state'), /Trying again/);
+  t.match(await one.textContent('#state'), /does not answer/);
   const [sprite] = (await look(one)).list;
   await hurl(one, sprite, 'right');
   await resting(one);

@@ -1,0 +1,243 @@
+import { Client } from '../client/client.js';
+
+/**
+ * The page's place in the torus: its client, what is said of it, and how the page comes and goes.
+ *
+ * Going away. A page that is closed leaves the torus at once, by a beacon, so that nobody throws
+ * into a desktop that is not there. A reload should come back to its place instead; but a browser
+ * doesn't say which of the two it is. So a page that sees a reload coming (by a key, or by a
+ * script: the Navigation API announces it) keeps its place, and any other leaves. A reload taken
+ * for a leave, by the browser's button, does no harm: what waits in the mailbox flies on, this
+ * desktop's sprites are on the browser's shelf, and the join fills the hole that the leave has made.
+ * A page in the back-forward cache, or discarded by the system, keeps its place as long as its
+ * lease.
+ */
+
+const LOOK = 2000; // ms between two looks at the counts, in a small torus
+const LOOK_OFFLINE = 6000;
+const SLEPT = 12_000; // ms a look may come late before the machine must have slept
+const COUNTDOWN = 250; // ms between two looks at how long the wait still is
+
+const $ = (id) => document.getElementById(id);
+
+export class Session {
+  #client;
+  #announcer;
+  #tally;
+  #onPlace;
+  #onState;
+  #onLeave;
+  #people = 0;
+  #looking = 0;
+  #lookDue = Infinity;
+  #counting = 0;
+  #reloading = false;
+  #words = document.createElement('span');
+  #countdown = document.createElement('span');
+  #tryNow = document.createElement('button');
+
+  /**
+   * @param {object} options
+   * @param {unknown} options.resume what the store remembers of the place
+   * @param {(place: object|null) => void} options.onResume what it is to remember
+   * @param {import('../client/loop.js').OnSprite} options.onSprite
+   * @param {(url: string, init: object) => Promise<Response>} [options.fetch]
+   * @param {import('./announcer.js').Announcer} options.announcer
+   * @param {{thrown: number, caught: number}} options.tally
+   * @param {(place: object|null) => void} options.onPlace where it is on the torus; null: nowhere
+   * @param {(online: boolean) => void} options.onState
+   * @param {(closed: boolean) => void} options.onLeave the page is hidden, or, `closed`, goes away
+   */
+  constructor({ resume, onResume, onSprite, fetch, announcer, tally, onPlace, onState, onLeave }) {
+    this.#announcer = announcer;
+    this.#tally = tally;
+    this.#onPlace = onPlace;
+    this.#onState = onState;
+    this.#onLeave = onLeave;
+    this.#client = new Client({
+      base: location.href.replace(/[?#].*/, ''),
+      resume,
+      fetch,
+      onSprite,
+      onResume,
+      onState: () => this.#changed()
+    });
+    this.#countdown.className = 'countdown';
+    this.#tryNow.type = 'button';
+    this.#tryNow.className = 'act';
+    this.#tryNow.textContent = 'Try now';
+    this.#tryNow.addEventListener('click', () => this.#client.wake());
+    // The countdown is for eyes: it would be read aloud four times a second.
+    this.#countdown.setAttribute('aria-hidden', 'true');
+    this.#tryNow.hidden = true;
+    this.#words.textContent = 'Joining…';
+    $('state').replaceChildren(this.#words, this.#countdown, this.#tryNow);
+  }
+
+  /** @returns {Client} */
+  get client() {
+    return this.#client;
+  }
+
+  /** @returns {number} how many people there are, as far as is known; 0: not known */
+  get people() {
+    return this.#people;
+  }
+
+  start() {
+    this.#listen();
+    this.#client.start();
+  }
+
+  #changed() {
+    const { state } = this.#client;
+    document.body.dataset.state = state;
+    if (state !== 'online') {
+      this.#onPlace(null);
+      $('place').textContent = 'somewhere on the torus';
+    }
+    this.#onState(state === 'online');
+    this.words();
+    this.#look();
+  }
+
+  // ---- words ----
+
+  /** Says how it stands. */
+  words() {
+    const { state, why } = this.#client;
+    const text = {
+      joining:
+        why === 'unknown-client'
+          ? 'The server has forgotten this place. Joining anew…'
+          : 'Joining…',
+      online:
+        this.#people === 1
+          ? 'Only you, right now: what you throw over one edge comes back by the other.'
+          : this.#thrownAndCaught(),
+      offline: `${reason(why)}. Meanwhile the edges are walls, and nothing gets lost.`,
+      superseded: 'Another tab has taken over this place. Joining anew…',
+      left: 'You have left the torus.'
+    }[state];
+    const when = this.#people > 0 && state !== 'online' ? 'when last seen' : 'right now';
+    const people = this.#people === 1 ? 'person' : 'people';
+    $('count-words').textContent = `${people} connected ${when}`;
+    this.#count();
+    if (this.#words.textContent === text) return;
+    this.#words.textContent = text;
+    const { thrown, caught } = this.#tally;
+    if (state !== 'online' || thrown + caught === 0) this.#announcer.hear(text, 'state');
+  }
+
+  /** What there is to do, as long as it was not done; then what was. */
+  #thrownAndCaught() {
+    const { thrown, caught } = this.#tally;
+    return thrown + caught === 0
+      ? 'Throw something over an edge.'
+      : `You threw ${thrown}, and ${caught} came in.`;
+  }
+
+  /** How long until the next try, as long as there is one to wait for. */
+  #count() {
+    clearTimeout(this.#counting);
+    const offline = this.#client.state === 'offline';
+    const wait = offline ? this.#client.nextTry : null;
+    this.#countdown.textContent = !offline
+      ? ''
+      : wait
+        ? ` Trying again in ${Math.ceil(wait.ms / 1000)} s. `
+        : ' Trying now… ';
+    // Not gone while it tries: it would jump from under a finger.
+    this.#tryNow.hidden = !offline || wait?.asked === true;
+    if (offline) this.#counting = setTimeout(() => this.#count(), COUNTDOWN);
+  }
+
+  // ---- looking around ----
+
+  /** The live counts, and the place; politely: the more there are, the more seldom. */
+  async #look() {
+    clearTimeout(this.#looking);
+    const client = this.#client;
+    const online = client.state === 'online';
+    const pace = Math.min(30_000, Math.max(LOOK, LOOK * Math.sqrt(this.#people / 300)));
+    const wait = (online ? pace : LOOK_OFFLINE) * (0.85 + 0.3 * Math.random());
+    this.#looking = setTimeout(() => this.#look(), wait);
+    // A machine that slept may hold a poll on a connection that is long dead.
+    if (!document.hidden && Date.now() - this.#lookDue > SLEPT) client.wake();
+    this.#lookDue = document.hidden ? Infinity : Date.now() + wait;
+    if (document.hidden || client.state === 'left') return;
+    const [status, place] = await Promise.all([client.status(), client.place()]);
+    if (status && Number.isSafeInteger(status.clients) && status.clients >= 0) {
+      this.#setPeople(status.clients);
+    }
+    if (place && client.state === 'online') this.#showPlace(place);
+  }
+
+  #setPeople(clients) {
+    // Between a join and the next look this desktop may not be counted yet.
+    const now = this.#client.state === 'online' ? Math.max(1, clients) : clients;
+    if (now === this.#people) return;
+    this.#people = now;
+    const text = now.toLocaleString('en');
+    $('count').textContent = text;
+    $('count').classList.toggle('long', text.length > 4);
+    $('count').classList.remove('bump');
+    void $('count').offsetWidth; // So that the animation begins anew.
+    $('count').classList.add('bump');
+    document.title = `${text} · Sprites`;
+    document.body.dataset.people = now;
+    this.words();
+  }
+
+  #showPlace({ row, column, rows, columns }) {
+    this.#onPlace({ row, column, rows, columns });
+    document.body.dataset.place = [row, column, rows, columns].join(' ');
+    $('place').textContent = `row ${row + 1} of ${rows}, column ${column + 1} of ${columns}`;
+  }
+
+  // ---- coming and going ----
+
+  #listen() {
+    const client = this.#client;
+    document.addEventListener('visibilitychange', () => {
+      this.#onLeave(false);
+      if (document.hidden) return;
+      client.wake(); // After a sleep the parked poll may hang on a connection that is dead.
+      this.#look();
+    });
+    // Neither is believed: the client asks the server whether there is contact.
+    for (const event of ['online', 'offline']) addEventListener(event, () => client.wake());
+    globalThis.navigation?.addEventListener('navigate', (event) => {
+      this.#reloading = event.navigationType === 'reload';
+    });
+    addEventListener('keydown', (event) => {
+      const reload = event.key === 'F5' || ((event.ctrlKey || event.metaKey) && event.key === 'r');
+      if (!reload) return;
+      this.#reloading = true;
+      setTimeout(() => {
+        this.#reloading = false;
+      }, 3000);
+    });
+    addEventListener('pagehide', (event) => {
+      const closed = !event.persisted && !this.#reloading;
+      const { leaveUrl } = client;
+      client.stop();
+      this.#onLeave(closed);
+      if (closed && leaveUrl) navigator.sendBeacon(leaveUrl);
+    });
+    addEventListener('pageshow', (event) => {
+      if (event.persisted) client.start(); // If its lease has run out, it will join anew.
+    });
+  }
+}
+
+function reason(why) {
+  return (
+    {
+      draining: 'The server is restarting',
+      'torus-full': 'The torus is full',
+      'too-many-joins': 'Too many came at once',
+      'too-many-connections': 'The server is full'
+    }[why] ?? (navigator.onLine === false ? 'You are offline' : 'The server does not answer')
+  );
+}

@@ -1,0 +1,158 @@
+/* global MutationObserver, dispatchEvent, document */
+import t from 'tap';
+import {
+  browserRig,
+  fill,
+  holds,
+  look,
+  noisePng,
+  online,
+  remembers,
+  resting,
+  until
+} from '../support/page-browser.js';
+
+/** How a page keeps its place, and what becomes of its sprites when it goes. */
+
+const { browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const hidden = (page, selector) => page.isHidden(selector);
+
+t.test(
+  'contact is proven by what is answered at once, and never by a poll',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    await page.waitForFunction(() => document.body.dataset.people === '1');
+    // The network is gone: what is parked breaks, and nothing gets through.
+    await page.context().setOffline(true);
+    await online(page, 'offline');
+    t.match(await page.textContent('#state'), /You are offline.*edges are walls/);
+    await page.waitForFunction(() =>
+      /Trying (again in 1 s|now)/.test(document.getElementById('state').textContent)
+    );
+    t.notOk(await hidden(page, '#state .act'), 'one may try now');
+    // It is back, but no poll is answered: the page is online all the same.
+    await page.route('**/poll/**', () => {});
+    await page.context().setOffline(false);
+    await online(page);
+    t.match(await page.textContent('#state'), /Only you/);
+    t.ok(await hidden(page, '#state .act'));
+    await end(server, page);
+  }
+);
+
+t.test('"try now" tries now', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  let asked = 0;
+  let answers = false;
+  await page.route(/\/(place|poll|status)\b/, async (route) => {
+    if (route.request().url().includes('/place/')) asked += 1;
+    await (answers ? route.continue() : route.abort('connectionreset'));
+  });
+  await page.evaluate(() => dispatchEvent(new Event('offline')));
+  await online(page, 'offline');
+  answers = true;
+  const before = asked;
+  // Meanwhile it may have tried by itself; then there is no button any more to point at.
+  await page.dispatchEvent('#state .act', 'click');
+  await online(page);
+  t.ok(asked > before);
+  await end(server, page);
+});
+
+t.test(
+  'a slow count, or a poll that breaks, is no reason to say "offline"',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    const states = await page.evaluateHandle(() => {
+      const seen = [];
+      new MutationObserver(() => seen.push(document.body.dataset.state)).observe(document.body, {
+        attributeFilter: ['data-state']
+      });
+      return seen;
+    });
+    let broken = 0;
+    await page.route(/\/(poll|status)\b/, async (route) => {
+      broken += 1;
+      await (broken < 4 ? route.abort('connectionreset') : route.continue());
+    });
+    const placed = page.waitForRequest(/\/place\//);
+    await page.evaluate(() => dispatchEvent(new Event('online')));
+    await placed;
+    while (broken < 4) await page.waitForRequest(/\/(poll|status)\b/);
+    t.same(await states.jsonValue(), []);
+    await end(server, page);
+  }
+);
+
+t.test(
+  'a tab that is closed leaves its sprites to the next one, photos too',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    await page.setInputFiles('#file', [
+      { name: 'noise.png', mimeType: 'image/png', buffer: noisePng(300, 200) }
+    ]);
+    await holds(page, 2);
+    await resting(page);
+    const ids = (await look(page)).list.map(({ id }) => id);
+    const context = page.context();
+    await page.close({ runBeforeUnload: true });
+    t.ok(await clients(server, 0));
+    const next = await context.newPage();
+    await next.goto(server.base);
+    await online(next);
+    await until(next, 'sprites', 2 + 1); // and the one it greets with
+    const now = (await look(next)).list.map(({ id }) => id);
+    for (const id of ids) t.ok(now.includes(id));
+    t.equal(await next.evaluate(() => localStorage.length), 0, 'nothing is left on the shelf');
+    await remembers(next, 3);
+    // A third tab gets no copies.
+    const third = await context.newPage();
+    await third.goto(server.base);
+    await online(third);
+    await third.waitForTimeout(2500); // by then it has looked at the shelf
+    await holds(third, 1);
+    await end(server, next);
+  }
+);
+
+t.test('what is put away can be had back for some seconds', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  await page.focus('#stage');
+  await fill(page, 3);
+  await resting(page);
+  const before = (await look(page)).list.map(({ id }) => id).sort();
+  await page.keyboard.press('Delete');
+  await holds(page, 2);
+  t.match(await page.textContent('#toast'), /You put away the \w+\. Undo/);
+  await page.click('#toast .act');
+  await holds(page, 3);
+  t.same((await look(page)).list.map(({ id }) => id).sort(), before);
+  t.ok(await hidden(page, '#toast'));
+  await page.focus('#stage');
+  await page.keyboard.press('Delete');
+  await holds(page, 2);
+  await page.keyboard.press('n');
+  await page.keyboard.press('Delete');
+  await holds(page, 1);
+  await page.keyboard.press('Control+z');
+  await page.keyboard.press('Control+z');
+  await holds(page, 3);
+  await page.keyboard.press('Control+z');
+  t.same((await look(page)).list.map(({ id }) => id).sort(), before, 'there is no more to undo');
+  await end(server, page);
+});
+
+t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
+  nothingElse(t);
+});
