@@ -97,6 +97,8 @@ export class Session {
       $('place').textContent = 'somewhere on the torus';
     }
     this.#onState(state === 'online');
+    // It may have joined anew before anybody has read so.
+    if (state === 'superseded') this.#announcer.say('Another tab has taken over this place.');
     this.words();
     this.#look();
   }
@@ -116,7 +118,7 @@ export class Session {
           ? 'Only you, right now: what you throw over one edge comes back by the other.'
           : this.#thrownAndCaught(),
       offline: `${reason(why)}. Meanwhile the edges are walls, and nothing gets lost.`,
-      superseded: 'Another tab has taken over this place. Joining anew…',
+      superseded: 'Joining anew…',
       left: 'You have left the torus.'
     }[state];
     const when = this.#people > 0 && state !== 'online' ? 'when last seen' : 'right now';

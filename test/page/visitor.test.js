@@ -105,7 +105,7 @@ t.test('a tab whose place another takes over says so and joins anew', { skip }, 
   const resume = await memory(page, 'place');
   const other = new Client({ base: server.base, resume, onSprite() {} });
   const said = page.waitForFunction(() =>
-    /Another tab has taken over/.test(document.getElementById('state').textContent)
+    /Another tab has taken over/.test(document.getElementById('toast').textContent)
   );
   other.start();
   await said;
