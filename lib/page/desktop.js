@@ -1,4 +1,6 @@
 import { EDGES, opposite } from '../client/client.js';
+import { bump } from './bump.js';
+import { live, makeLife, settle } from './life.js';
 
 /**
  * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
@@ -9,6 +11,8 @@ import { EDGES, opposite } from '../client/client.js';
  *      y │   ◐ resting         ◑ flying: its throw is not yet answered
  *        ▼                     │
  * height └─────────────────────┘              Where there is no way out (offline) edges are walls.
+ *
+ * It bumps into others (bump.js), and strolls by itself where it may (life.js).
  *
  * Lengths are CSS pixels, times seconds. `step` runs once a frame and allocates nothing.
  */
@@ -27,6 +31,7 @@ const OVERHANG = 0.5; // of its half side: let go so close to an edge, it is mea
 const LET_GO = 0.8; // edge lengths a second: the least at which it goes
 const FLUNG = 0.2; // edge lengths a second: quicker is no trembling of a hand
 const LEAD = 0.15; // seconds: so long ago a hand may have aimed at where a body was
+const PRESS = 6; // seconds
 const PASSING = [0.4, 1.5]; // seconds: the least and the most one takes that only flies across
 const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite shows itself again
 
@@ -44,6 +49,8 @@ const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite
  * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies, unanswered yet
  * @property {number} flightTime seconds since it crossed that edge
  * @property {object|null} ticket of that throw
+ * @property {boolean} tame it was bumped into or strolls: edges are walls for it until it is thrown
+ * @property {number} rest and `stroll`, `strollX`, `strollY`, `blink`: see life.js
  * @property {object|null} look what the stage draws it with
  */
 
@@ -59,14 +66,23 @@ export class Desktop {
   /** -1, 0 or 1 along each axis: where the selected one is asked to walk */
   walkX = 0;
   walkY = 0;
+  /** @type {number} seconds until something happens by itself; 0: it does; Infinity: nothing lives */
+  due = Infinity;
+  #pressed = 0; // seconds for which nothing moved but what lay on each other
   #onLeave;
+  #onBump;
+  #random;
 
   /**
    * @param {(body: Body, edge: string) => void} onLeave a body's middle has crossed an open edge.
    *     It flies until `gone` or `back` is called
+   * @param {(strength: number) => void} [onBump] two have met, at so many CSS pixels a second
+   * @param {() => number} [random] in [0, 1)
    */
-  constructor(onLeave) {
+  constructor(onLeave, onBump = () => {}, random = Math.random) {
     this.#onLeave = onLeave;
+    this.#onBump = onBump;
+    this.#random = random;
   }
 
   /**
@@ -107,9 +123,12 @@ export class Desktop {
       flight: '',
       flightTime: 0,
       ticket: null,
+      tame: false,
+      ...makeLife(this.#random),
       look: null
     };
     this.bodies.push(body);
+    this.#pressed = 0;
     return body;
   }
 
@@ -173,6 +192,19 @@ export class Desktop {
     return level
       ? { at: body.y / this.height, speed: [Math.abs(x), y] }
       : { at: body.x / this.width, speed: [Math.abs(y), x] };
+  }
+
+  /** Takes a body into a hand, on top of the others, where it stands still. */
+  hold(body) {
+    this.selected = body;
+    this.raise(body);
+    settle(body);
+    body.held = true;
+    body.tame = false;
+    body.vx = 0;
+    body.vy = 0;
+    body.z = 0;
+    body.vz = 0;
   }
 
   /** Takes a body off the desktop: it was thrown, or put away. */
@@ -241,6 +273,7 @@ export class Desktop {
   push(body, edge) {
     const level = edge === 'left' || edge === 'right';
     const out = edge === 'left' || edge === 'up' ? -1 : 1;
+    body.tame = false;
     const least = LET_GO * (level ? this.width : this.height);
     if (level) body.vx = out * Math.max(out * body.vx, least);
     else body.vy = out * Math.max(out * body.vy, least);
@@ -284,10 +317,12 @@ export class Desktop {
    * Lets time pass.
    *
    * @param {number} dt seconds; long ones are cut, so that a page that slept doesn't jump
+   * @param {boolean} [lively] whether they stroll and blink; then `due` says when next
    * @returns {boolean} whether anything is still moving
    */
-  step(dt) {
+  step(dt, lively = false) {
     const time = Math.min(dt, 1 / 20);
+    this.due = lively ? live(this, time, this.#random) : Infinity;
     const slow = Math.exp(-FRICTION * time);
     let moving = false;
     // Backwards, since a body may leave the list on its way.
@@ -301,12 +336,27 @@ export class Desktop {
         moving = true;
       }
     }
-    return moving;
+    // A heap that finds no room in all this time lies as it lies, until something else moves.
+    if (moving) this.#pressed = 0;
+    if (this.#pressed > PRESS || !bump(this, time, this.#onBump)) return moving;
+    this.#pressed += time;
+    return true;
+  }
+
+  /** Lets time pass in which nothing moved; no more of it than there was until something would. */
+  wait(seconds) {
+    const time = Math.min(seconds, this.due);
+    for (const body of this.bodies) {
+      body.rest -= time;
+      body.blink -= time;
+    }
   }
 
   #slide(body, time, slow) {
     const walking = body === this.selected && (this.walkX !== 0 || this.walkY !== 0);
     if (walking) {
+      settle(body);
+      body.tame = false;
       const speed = WALK * Math.min(this.width, this.height);
       const grip = 1 - Math.exp(-WALK_GRIP * time);
       body.vx += (this.walkX * speed - body.vx) * grip;
@@ -328,7 +378,8 @@ export class Desktop {
     }
     body.x += body.vx * time;
     body.y += body.vy * time;
-    if (this.open) this.#cross(body);
+    if (body.tame) this.#keep(body);
+    else if (this.open) this.#cross(body);
     else this.#wall(body);
     return walking || body.vx !== 0 || body.vy !== 0 || body.z > 0 || body.vz !== 0;
   }
@@ -343,6 +394,17 @@ export class Desktop {
     body.flight = edge;
     body.flightTime = 0;
     this.#onLeave(body, edge);
+  }
+
+  /** What nobody throws stays: it turns around at an edge. */
+  #keep(body) {
+    const { half } = body;
+    if (body.x < half) body.vx = Math.abs(body.vx);
+    else if (body.x > this.width - half) body.vx = -Math.abs(body.vx);
+    if (body.y < half) body.vy = Math.abs(body.vy);
+    else if (body.y > this.height - half) body.vy = -Math.abs(body.vy);
+    body.x = Math.min(this.width, Math.max(0, body.x));
+    body.y = Math.min(this.height, Math.max(0, body.y));
   }
 
   /** A wall bounces what runs into it, and pushes in what stands in it. */

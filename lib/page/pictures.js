@@ -33,28 +33,28 @@ const DRAWINGS = {
   },
   star: {
     cut: [starPath(50, 52, 42, 20)],
-    paint(ctx) {
+    paint(ctx, closed) {
       const [outline] = this.cut;
       fill(ctx, outline, '#ffc53d');
       ctx.save();
       ctx.clip(outline);
       fill(ctx, new Path2D('M50 52 L50 5 L95 40 L80 100 L50 80Z'), '#ffb01f');
       ctx.restore();
-      eyes(ctx, 42, 58, 50, 3.6);
+      eyes(ctx, 42, 58, 50, 3.6, closed);
       smile(ctx, 50, 57, 6);
       cheeks(ctx, 35, 65, 57);
     }
   },
   ghost: {
     cut: [new Path2D(GHOST)],
-    paint(ctx) {
+    paint(ctx, closed) {
       const [outline] = this.cut;
       fill(ctx, outline, '#cfc4ff');
       ctx.save();
       ctx.clip(outline);
       fill(ctx, new Path2D('M60 10 C82 14 82 40 82 46 V90 H66 C72 60 72 34 60 10Z'), '#b3a3fb');
       ctx.restore();
-      eyes(ctx, 40, 60, 46, 5.4);
+      eyes(ctx, 40, 60, 46, 5.4, closed);
       fill(ctx, new Path2D('M44 60 Q50 56 56 60 Q57 70 50 70 Q43 70 44 60Z'), INK);
       cheeks(ctx, 30, 70, 57);
     }
@@ -74,7 +74,7 @@ const DRAWINGS = {
   },
   fish: {
     cut: [new Path2D('M6 50 C18 20 56 18 70 42 L92 26 Q86 50 92 76 L70 58 C56 84 18 82 6 50Z')],
-    paint(ctx) {
+    paint(ctx, closed) {
       const [outline] = this.cut;
       fill(ctx, outline, '#16a79e');
       ctx.save();
@@ -83,14 +83,18 @@ const DRAWINGS = {
       fill(ctx, new Path2D('M66 20 L96 20 L96 82 L66 82 Q76 50 66 20Z'), '#0b7f80');
       shade(ctx, circlePath(46, 80, 40));
       ctx.restore();
-      fill(ctx, circlePath(24, 44, 7), '#fff');
-      fill(ctx, circlePath(22.5, 44, 3.8), INK);
+      if (closed) {
+        stroke(ctx, new Path2D('M18 44 Q24 48 30 44'), INK, 3);
+      } else {
+        fill(ctx, circlePath(24, 44, 7), '#fff');
+        fill(ctx, circlePath(22.5, 44, 3.8), INK);
+      }
       stroke(ctx, new Path2D('M12 58 Q18 62 23 58'), INK, 3);
     }
   },
   flower: {
     cut: [petals(50, 50, 24, 17, 6)],
-    paint(ctx) {
+    paint(ctx, closed) {
       const [outline] = this.cut;
       fill(ctx, outline, '#f779b5');
       ctx.save();
@@ -98,7 +102,7 @@ const DRAWINGS = {
       fill(ctx, petals(50, 50, 15, 9, 6), '#fba8d0');
       ctx.restore();
       fill(ctx, circlePath(50, 50, 17), '#ffc53d');
-      eyes(ctx, 44, 56, 48, 2.8);
+      eyes(ctx, 44, 56, 48, 2.8, closed);
       smile(ctx, 50, 53, 5);
     }
   },
@@ -118,9 +122,10 @@ const DRAWINGS = {
  *
  * @param {string} name one of the drawn ones, or `torn`
  * @param {number} pixels side of the square
+ * @param {boolean} [closed] whether its eyes are closed, if it has any
  * @returns {HTMLCanvasElement}
  */
-export function drawSticker(name, pixels) {
+export function drawSticker(name, pixels, closed = false) {
   const { canvas, ctx } = square(pixels);
   const drawing = DRAWINGS[name];
   ctx.scale(pixels / 100, pixels / 100);
@@ -129,7 +134,7 @@ export function drawSticker(name, pixels) {
   ctx.scale(0.86, 0.86);
   ctx.translate(-50, -50);
   for (const outline of drawing.cut) rim(ctx, outline);
-  drawing.paint(ctx);
+  drawing.paint(ctx, closed);
   return canvas;
 }
 
@@ -248,8 +253,12 @@ function glint(ctx, x, y, size, turn) {
   fill(ctx, path, 'rgba(255, 255, 255, 0.75)');
 }
 
-function eyes(ctx, left, right, y, size) {
+function eyes(ctx, left, right, y, size, closed) {
   for (const x of [left, right]) {
+    if (closed) {
+      stroke(ctx, new Path2D(`M${x - size} ${y} Q${x} ${y + size} ${x + size} ${y}`), INK, 2.4);
+      continue;
+    }
     const path = new Path2D();
     path.ellipse(x, y, size, size * 1.25, 0, 0, TAU);
     fill(ctx, path, INK);

@@ -1,24 +1,21 @@
+import { Hands } from './hands.js';
+import { Keyboard } from './keyboard.js';
+import { CLOSED } from './life.js';
 import { drawLabel, drawShadow, drawSticker, imageSticker } from './pictures.js';
 import { decodePicture } from './images.js';
 import { PICTURES } from '../client/sprite.js';
 
 /**
- * The desktop as one canvas: draws the bodies, and turns pointers and keys into what happens to
- * them. It runs a frame at a time only while something moves, and allocates nothing in a frame.
+ * The desktop as one canvas. It runs a frame at a time while something moves, sleeps until something
+ * will by itself, and allocates nothing in a frame.
  */
 
 const RIPPLES = 24;
 const RIPPLE_TIME = 0.7; // seconds
-const SAMPLES = 8; // of a pointer's way, to know how fast it let go
-const SAMPLE_AGE = 90; // ms before the last: what is older says little about the throw
-const SAMPLE_LOST = 500; // and this says nothing, even where a slow machine has seen nothing since
-const STILL_FOR = 120; // ms without a move, and a sprite is put down instead of thrown
-const TAP = { time: 500, away: 20 }; // ms and pixels in which a second tap is for the same sprite
-const DRAGGED = 4; // CSS pixels: what was moved less was tapped
+const WADDLE = [14, 0.09]; // radians a second of its time, radians: how a stroller leans
 const TAU = Math.PI * 2;
 
-const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
-const HURL = 1.6; // edge lengths a second, for a throw by key
+/** @typedef {import('./desktop.js').Body} Body */
 
 export class Stage {
   #canvas;
@@ -26,23 +23,18 @@ export class Stage {
   #desktop;
   #still;
   #onChange;
+  #hands;
+  #keyboard;
   #ratio = 1;
   #half = 36;
   #frame = 0;
+  #sleep = 0;
   #last = 0;
   #stickers = new Map();
   #shadow = null;
   #ring = '#000';
   #ripples = [];
-  #grips = new Map();
-  #keys = new Set();
-  #byKeys = false;
   #moving = false;
-  #tap = { body: null, x: 0, y: 0, time: -Infinity };
-  #onAway;
-  #onSelect;
-  #onWalked;
-  #walker = null;
 
   /**
    * @param {HTMLCanvasElement} canvas
@@ -50,11 +42,10 @@ export class Stage {
    * @param {object} options
    * @param {() => boolean} options.still whether ornament should stand still
    * @param {() => void} options.onChange something has come to rest, or was selected
-   * @param {(body: import('./desktop.js').Body) => void} options.onAway a sprite is put away
+   * @param {(body: Body) => void} options.onAway a sprite is put away
    * @param {(picture: string) => void} options.onPick a drawn one is asked for by key
-   * @param {(body: import('./desktop.js').Body) => void} options.onSelect one was chosen by key
-   * @param {(body: import('./desktop.js').Body) => void} options.onWalked one has walked by key, and
-   *     stands
+   * @param {(body: Body) => void} options.onSelect one was chosen by key
+   * @param {(body: Body) => void} options.onWalked one has walked by key, and stands
    */
   constructor(canvas, desktop, { still, onChange, onAway, onPick, onSelect, onWalked }) {
     this.#canvas = canvas;
@@ -62,33 +53,35 @@ export class Stage {
     this.#desktop = desktop;
     this.#still = still;
     this.#onChange = onChange;
-    this.#onAway = onAway;
-    this.#onSelect = onSelect;
-    this.#onWalked = onWalked;
     for (let i = 0; i < RIPPLES; i += 1) {
       this.#ripples.push({ x: 0, y: 0, age: RIPPLE_TIME, color: '', size: 1 });
     }
-    canvas.addEventListener('pointerdown', this.#down);
-    canvas.addEventListener('pointermove', this.#move);
-    canvas.addEventListener('pointerup', this.#up);
-    canvas.addEventListener('pointercancel', this.#up);
-    canvas.addEventListener('lostpointercapture', this.#up);
-    canvas.addEventListener('dblclick', (event) => {
-      const body = this.#aim(event, 0);
-      if (body) onAway(body);
+    this.#hands = new Hands(canvas, desktop, {
+      onGrab: () => {
+        this.#keyboard.active = false;
+        this.wake();
+      },
+      onLetGo: () => {
+        onChange();
+        this.wake();
+      },
+      onAway
     });
-    addEventListener('keydown', (event) => this.#key(event, { onAway, onPick }));
-    addEventListener('keyup', (event) => {
-      if (this.#keys.delete(event.key)) this.#walk();
+    this.#keyboard = new Keyboard(canvas, desktop, {
+      onKey: () => this.wake(),
+      onSelect: (body) => {
+        onSelect(body);
+        onChange();
+      },
+      onWalked,
+      onAway,
+      onPick
     });
-    addEventListener('blur', () => {
-      this.#keys.clear();
-      this.#walk();
-    });
-    canvas.addEventListener('blur', () => {
-      this.#byKeys = false;
-      this.wake();
-    });
+  }
+
+  /** Puts a body into the hand of a pointer, wherever that is. */
+  grab(body, event) {
+    this.#hands.grab(body, event);
   }
 
   /** @returns {number} half the side of a sprite, CSS pixels */
@@ -129,9 +122,10 @@ export class Stage {
     const { picture, name } = body.sprite;
     const pixels = Math.round(body.half * 2 * this.#ratio);
     const label = name ? drawLabel(name, this.#ratio) : null;
-    body.look = { sticker: null, label, source: null };
+    body.look = { sticker: null, closed: null, label };
     if (PICTURES.includes(picture)) {
       body.look.sticker = this.#drawn(picture, pixels);
+      body.look.closed = this.#drawn(picture, pixels, true);
       this.wake();
       return;
     }
@@ -143,11 +137,12 @@ export class Stage {
     });
   }
 
-  #drawn(name, pixels) {
-    let sticker = this.#stickers.get(name);
+  #drawn(name, pixels, closed = false) {
+    const key = closed ? `${name} closed` : name;
+    let sticker = this.#stickers.get(key);
     if (!sticker) {
-      sticker = drawSticker(name, pixels);
-      this.#stickers.set(name, sticker);
+      sticker = drawSticker(name, pixels, closed);
+      this.#stickers.set(key, sticker);
     }
     return sticker;
   }
@@ -168,14 +163,18 @@ export class Stage {
   /** Draws, and goes on drawing as long as anything moves. */
   wake() {
     if (this.#frame) return;
-    this.#last = performance.now();
+    clearTimeout(this.#sleep);
+    const now = performance.now();
+    if (this.#sleep) this.#desktop.wait((now - this.#last) / 1000);
+    this.#sleep = 0;
+    this.#last = now;
     this.#frame = requestAnimationFrame(this.#tick);
   }
 
   #tick = (now) => {
     const dt = Math.max(0, (now - this.#last) / 1000);
     this.#last = now;
-    const moving = this.#desktop.step(dt);
+    const moving = this.#desktop.step(dt, !this.#still());
     let rippling = false;
     for (let i = 0; i < RIPPLES; i += 1) {
       const ripple = this.#ripples[i];
@@ -185,11 +184,13 @@ export class Stage {
       }
     }
     this.#draw();
-    this.#standing();
-    if (moving || rippling || this.#grips.size > 0) {
+    this.#keyboard.step();
+    this.#frame = 0;
+    const { due } = this.#desktop;
+    if (moving || rippling || this.#hands.busy || due === 0) {
       this.#frame = requestAnimationFrame(this.#tick);
-    } else {
-      this.#frame = 0;
+    } else if (due < Infinity) {
+      this.#sleep = setTimeout(() => this.wake(), due * 1000);
     }
     if (this.#moving !== moving) {
       this.#moving = moving;
@@ -197,18 +198,11 @@ export class Stage {
     }
   };
 
-  /** Tells when the one that walked by key stands. */
-  #standing() {
-    const body = this.#walker;
-    if (!body || this.#keys.size > 0 || body.vx !== 0 || body.vy !== 0) return;
-    this.#walker = null;
-    if (!body.flight && !body.held) this.#onWalked(body);
-  }
-
   #draw() {
     const ctx = this.#ctx;
     const ratio = this.#ratio;
     const { bodies, selected } = this.#desktop;
+    const still = this.#still();
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
     for (let i = 0; i < RIPPLES; i += 1) {
@@ -236,17 +230,18 @@ export class Stage {
       ctx.setTransform(1, 0, 0, 1, x, y + body.half * 0.72 * ratio);
       ctx.drawImage(this.#shadow, -size * 0.5 * spread, -size * 0.14, size * spread, size * 0.3);
       const big = body.held ? 1.1 : 1 + Math.min(0.12, body.z / 700);
-      const lean = this.#still() ? 0 : Math.max(-0.3, Math.min(0.3, body.vx * 0.00035));
+      const lean = still ? 0 : leanOf(body);
       const cos = Math.cos(lean) * big;
       const sin = Math.sin(lean) * big;
       ctx.setTransform(cos, sin, -sin, cos, x, y - lift * ratio);
       if (body.flight && body.flightTime > 0.7) ctx.globalAlpha = 0.6;
-      ctx.drawImage(look.sticker, -size / 2, -size / 2, size, size);
+      const eyes = body.blink < CLOSED && look.closed ? look.closed : look.sticker;
+      ctx.drawImage(eyes, -size / 2, -size / 2, size, size);
       if (look.label) {
         ctx.drawImage(look.label, -look.label.width / 2, size * 0.5);
       }
       ctx.globalAlpha = 1;
-      if (body === selected && this.#byKeys) {
+      if (body === selected && this.#keyboard.active) {
         ctx.setTransform(1, 0, 0, 1, x, y - lift * ratio);
         ctx.strokeStyle = this.#ring;
         ctx.lineWidth = 3 * ratio;
@@ -256,198 +251,10 @@ export class Stage {
       }
     }
   }
+}
 
-  // ---- pointers ----
-
-  #down = (event) => {
-    if (event.button > 0) return;
-    const body = this.#aim(event, event.pointerType === 'touch' ? 14 : 0);
-    if (!body) return;
-    this.#tap = { body, x: event.clientX, y: event.clientY, time: event.timeStamp };
-    this.grab(body, event, body.x - event.offsetX, body.y - event.offsetY);
-    this.#grips.get(event.pointerId).entered = true;
-  };
-
-  /** The sprite meant by a pointer. A second tap is for the first one's, which it has stopped. */
-  #aim(event, near) {
-    const { body, x, y, time } = this.#tap;
-    const again =
-      event.timeStamp - time <= TAP.time &&
-      Math.hypot(event.clientX - x, event.clientY - y) <= TAP.away;
-    if (again && !body.flight && this.#desktop.bodies.includes(body)) return body;
-    return this.#desktop.hit(event.offsetX, event.offsetY, near);
-  }
-
-  /**
-   * Puts a body into the hand of a pointer.
-   *
-   * @param {import('./desktop.js').Body} body
-   * @param {PointerEvent} event
-   * @param {number} dx from the pointer to its middle
-   * @param {number} dy
-   */
-  grab(body, event, dx = 0, dy = 0) {
-    if (body.held) return;
-    this.#byKeys = false;
-    this.#desktop.selected = body;
-    this.#desktop.raise(body);
-    body.held = true;
-    body.vx = 0;
-    body.vy = 0;
-    body.z = 0;
-    body.vz = 0;
-    const samples = [];
-    for (let i = 0; i < SAMPLES; i += 1) samples.push({ x: 0, y: 0, time: -1e9 });
-    // `entered`: it has been over the desktop; `dragged`: it has moved. Both tell what letting go means.
-    const grip = { body, dx, dy, x: body.x, y: body.y, samples, next: 0 };
-    grip.entered = false;
-    grip.dragged = false;
-    this.#grips.set(event.pointerId, grip);
-    this.#canvas.setPointerCapture(event.pointerId);
-    this.#sample(grip, event);
-    this.wake();
-  }
-
-  #move = (event) => {
-    const grip = this.#grips.get(event.pointerId);
-    if (!grip) {
-      const near = this.#desktop.hit(event.offsetX, event.offsetY, 0);
-      this.#canvas.classList.toggle('over', near !== null);
-      return;
-    }
-    this.#sample(grip, event);
-    const { body } = grip;
-    const { width, height } = this.#desktop;
-    const x = event.offsetX + grip.dx;
-    const y = event.offsetY + grip.dy;
-    grip.dragged ||= Math.hypot(x - grip.x, y - grip.y) > DRAGGED;
-    if (!grip.dragged) return;
-    grip.x = x;
-    grip.y = y;
-    grip.entered ||= event.offsetY < height;
-    body.x = Math.min(width, Math.max(0, x));
-    body.y = Math.min(height, Math.max(0, y));
-  };
-
-  #up = (event) => {
-    const grip = this.#grips.get(event.pointerId);
-    if (!grip) return;
-    this.#grips.delete(event.pointerId);
-    const { body, samples } = grip;
-    body.held = false;
-    const last = samples[(grip.next + SAMPLES - 1) % SAMPLES];
-    const first = this.#since(samples, last);
-    // Held still before it was let go, it was put down and not thrown.
-    if (first && event.timeStamp - last.time <= STILL_FOR) {
-      const time = Math.max(0.004, (last.time - first.time) / 1000);
-      const most = 6 * Math.max(this.#desktop.width, this.#desktop.height);
-      body.vx = Math.max(-most, Math.min(most, (last.x - first.x) / time));
-      body.vy = Math.max(-most, Math.min(most, (last.y - first.y) / time));
-    }
-    if (grip.dragged) this.#tap.time = -Infinity;
-    this.#overEdge(grip);
-    this.#onChange();
-    this.wake();
-  };
-
-  /**
-   * What was dragged to an edge or past it goes over it, however slowly it was let go; unless it was
-   * flung back. What never came out of the tray goes back there.
-   */
-  #overEdge({ body, x, y, entered, dragged }) {
-    if (!entered) {
-      this.#onAway(body);
-      return;
-    }
-    const edge = dragged ? this.#desktop.overhang(x, y, body.half) : '';
-    if (edge && !this.#desktop.isFlungBack(body, edge)) this.#desktop.push(body, edge);
-  }
-
-  /** The sample from which on speed is measured: a little before the last, or the next older. */
-  #since(samples, last) {
-    let first = null;
-    for (const sample of samples) {
-      const age = last.time - sample.time;
-      if (age <= 0 || age > SAMPLE_LOST) continue;
-      const best = first ? last.time - first.time : Infinity;
-      // The oldest of the young ones; where there is none, the youngest of the old.
-      const better = age <= SAMPLE_AGE ? age > best || best > SAMPLE_AGE : age < best;
-      if (better) first = sample;
-    }
-    return first;
-  }
-
-  #sample(grip, event) {
-    const sample = grip.samples[grip.next];
-    grip.next = (grip.next + 1) % SAMPLES;
-    sample.x = event.clientX;
-    sample.y = event.clientY;
-    sample.time = event.timeStamp;
-  }
-
-  // ---- keys ----
-
-  #key(event, { onAway, onPick }) {
-    const active = document.activeElement;
-    const ours = active === this.#canvas || active === document.body || active === null;
-    if (!ours || event.ctrlKey || event.metaKey || event.altKey) return;
-    const desktop = this.#desktop;
-    const arrow = ARROWS[event.key];
-    if (arrow) {
-      this.#choose(0);
-      if (event.shiftKey) this.#hurl(arrow);
-      else if (!this.#keys.has(event.key)) {
-        this.#keys.add(event.key);
-        this.#walk();
-      }
-    } else if (event.key === ' ') {
-      this.#choose(0);
-      desktop.jump();
-    } else if (event.key === 'n' || event.key === 'p') {
-      this.#choose(event.key === 'n' ? 1 : -1);
-    } else if (event.key === 'Delete' || event.key === 'Backspace') {
-      if (desktop.selected) onAway(desktop.selected);
-    } else if (event.key >= '1' && event.key <= String(PICTURES.length)) {
-      if (!event.repeat) onPick(PICTURES[event.key - 1]);
-    } else {
-      return;
-    }
-    event.preventDefault();
-    this.#byKeys = true;
-    this.wake();
-  }
-
-  #choose(step) {
-    const desktop = this.#desktop;
-    const free = desktop.bodies.filter((body) => !body.flight);
-    if (free.length === 0) return;
-    const now = free.indexOf(desktop.selected);
-    if (now >= 0 && step === 0) return;
-    desktop.selected = now < 0 ? free.at(-1) : free[(now + step + free.length) % free.length];
-    this.#onSelect(desktop.selected);
-    this.#onChange();
-  }
-
-  #hurl([x, y]) {
-    const { selected: body, width, height } = this.#desktop;
-    if (!body || body.held || body.flight) return;
-    // In the air nothing slows it down: it would fly through the neighbor's desktop and on.
-    body.z = 0;
-    body.vz = 0;
-    if (x) body.vx = x * HURL * width;
-    if (y) body.vy = y * HURL * height;
-  }
-
-  #walk() {
-    let x = 0;
-    let y = 0;
-    for (const key of this.#keys) {
-      x += ARROWS[key][0];
-      y += ARROWS[key][1];
-    }
-    this.#desktop.walkX = x;
-    this.#desktop.walkY = y;
-    if (x || y) this.#walker = this.#desktop.selected;
-    this.wake();
-  }
+/** What is quick leans forward, and what strolls waddles. */
+function leanOf({ vx, stroll }) {
+  const waddle = stroll > 0 ? Math.sin(stroll * WADDLE[0]) * WADDLE[1] : 0;
+  return waddle + Math.max(-0.3, Math.min(0.3, vx * 0.00035));
 }

@@ -1,0 +1,167 @@
+/**
+ * Pointers on the desktop: what they take, drag, throw, and put away by a second tap.
+ */
+
+const SAMPLES = 8; // of a pointer's way, to know how fast it let go
+const SAMPLE_AGE = 90; // ms before the last: what is older says little about the throw
+const SAMPLE_LOST = 500; // and this says nothing, even where a slow machine has seen nothing since
+const STILL_FOR = 120; // ms without a move, and a sprite is put down instead of thrown
+const TAP = { time: 500, away: 20 }; // ms and pixels in which a second tap is for the same sprite
+const DRAGGED = 4; // CSS pixels: what was moved less was tapped
+const FINGER = 14; // CSS pixels beside a sprite that a finger may miss it by
+
+/** @typedef {import('./desktop.js').Body} Body */
+
+export class Hands {
+  #canvas;
+  #desktop;
+  #told;
+  #grips = new Map();
+  #tap = { body: null, x: 0, y: 0, time: -Infinity };
+
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {import('./desktop.js').Desktop} desktop
+   * @param {object} told
+   * @param {(body: Body) => void} told.onGrab a sprite is taken
+   * @param {() => void} told.onLetGo one was let go
+   * @param {(body: Body) => void} told.onAway one is put away
+   */
+  constructor(canvas, desktop, told) {
+    this.#canvas = canvas;
+    this.#desktop = desktop;
+    this.#told = told;
+    canvas.addEventListener('pointerdown', this.#down);
+    canvas.addEventListener('pointermove', this.#move);
+    canvas.addEventListener('pointerup', this.#up);
+    canvas.addEventListener('pointercancel', this.#up);
+    canvas.addEventListener('lostpointercapture', this.#up);
+    canvas.addEventListener('dblclick', (event) => {
+      const body = this.#aim(event, 0);
+      if (body) told.onAway(body);
+    });
+  }
+
+  /** @returns {boolean} whether a sprite is held */
+  get busy() {
+    return this.#grips.size > 0;
+  }
+
+  #down = (event) => {
+    if (event.button > 0) return;
+    const body = this.#aim(event, event.pointerType === 'touch' ? FINGER : 0);
+    if (!body) return;
+    this.#tap = { body, x: event.clientX, y: event.clientY, time: event.timeStamp };
+    this.grab(body, event, body.x - event.offsetX, body.y - event.offsetY);
+    this.#grips.get(event.pointerId).entered = true;
+  };
+
+  /** The sprite meant by a pointer. A second tap is for the first one's, which it has stopped. */
+  #aim(event, near) {
+    const { body, x, y, time } = this.#tap;
+    const again =
+      event.timeStamp - time <= TAP.time &&
+      Math.hypot(event.clientX - x, event.clientY - y) <= TAP.away;
+    if (again && !body.flight && this.#desktop.bodies.includes(body)) return body;
+    return this.#desktop.hit(event.offsetX, event.offsetY, near);
+  }
+
+  /**
+   * Puts a body into the hand of a pointer.
+   *
+   * @param {Body} body
+   * @param {PointerEvent} event
+   * @param {number} dx from the pointer to its middle
+   * @param {number} dy
+   */
+  grab(body, event, dx = 0, dy = 0) {
+    if (body.held) return;
+    this.#desktop.hold(body);
+    const samples = [];
+    for (let i = 0; i < SAMPLES; i += 1) samples.push({ x: 0, y: 0, time: -1e9 });
+    // `entered`: it has been over the desktop; `dragged`: it has moved. Both tell what letting go means.
+    const grip = { body, dx, dy, x: body.x, y: body.y, samples, next: 0 };
+    grip.entered = false;
+    grip.dragged = false;
+    this.#grips.set(event.pointerId, grip);
+    this.#canvas.setPointerCapture(event.pointerId);
+    sample(grip, event);
+    this.#told.onGrab(body);
+  }
+
+  #move = (event) => {
+    const grip = this.#grips.get(event.pointerId);
+    if (!grip) {
+      const near = this.#desktop.hit(event.offsetX, event.offsetY, 0);
+      this.#canvas.classList.toggle('over', near !== null);
+      return;
+    }
+    sample(grip, event);
+    const { body } = grip;
+    const { width, height } = this.#desktop;
+    const x = event.offsetX + grip.dx;
+    const y = event.offsetY + grip.dy;
+    grip.dragged ||= Math.hypot(x - grip.x, y - grip.y) > DRAGGED;
+    if (!grip.dragged) return;
+    grip.x = x;
+    grip.y = y;
+    grip.entered ||= event.offsetY < height;
+    body.x = Math.min(width, Math.max(0, x));
+    body.y = Math.min(height, Math.max(0, y));
+  };
+
+  #up = (event) => {
+    const grip = this.#grips.get(event.pointerId);
+    if (!grip) return;
+    this.#grips.delete(event.pointerId);
+    const { body, samples } = grip;
+    body.held = false;
+    const last = samples[(grip.next + SAMPLES - 1) % SAMPLES];
+    const first = since(samples, last);
+    // Held still before it was let go, it was put down and not thrown.
+    if (first && event.timeStamp - last.time <= STILL_FOR) {
+      const time = Math.max(0.004, (last.time - first.time) / 1000);
+      const most = 6 * Math.max(this.#desktop.width, this.#desktop.height);
+      body.vx = Math.max(-most, Math.min(most, (last.x - first.x) / time));
+      body.vy = Math.max(-most, Math.min(most, (last.y - first.y) / time));
+    }
+    if (grip.dragged) this.#tap.time = -Infinity;
+    this.#overEdge(grip);
+    this.#told.onLetGo();
+  };
+
+  /**
+   * What was dragged to an edge or past it goes over it, however slowly it was let go; unless it was
+   * flung back. What never came out of the tray goes back there.
+   */
+  #overEdge({ body, x, y, entered, dragged }) {
+    if (!entered) {
+      this.#told.onAway(body);
+      return;
+    }
+    const edge = dragged ? this.#desktop.overhang(x, y, body.half) : '';
+    if (edge && !this.#desktop.isFlungBack(body, edge)) this.#desktop.push(body, edge);
+  }
+}
+
+/** The sample from which on speed is measured: a little before the last, or the next older. */
+function since(samples, last) {
+  let first = null;
+  for (const one of samples) {
+    const age = last.time - one.time;
+    if (age <= 0 || age > SAMPLE_LOST) continue;
+    const best = first ? last.time - first.time : Infinity;
+    // The oldest of the young ones; where there is none, the youngest of the old.
+    const better = age <= SAMPLE_AGE ? age > best || best > SAMPLE_AGE : age < best;
+    if (better) first = one;
+  }
+  return first;
+}
+
+function sample(grip, event) {
+  const one = grip.samples[grip.next];
+  grip.next = (grip.next + 1) % SAMPLES;
+  one.x = event.clientX;
+  one.y = event.clientY;
+  one.time = event.timeStamp;
+}

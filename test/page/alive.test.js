@@ -1,0 +1,116 @@
+/* global document, requestAnimationFrame */
+import t from 'tap';
+import { browserRig, fill, resting } from '../support/page-browser.js';
+
+/** What moves on the page by itself, in a browser; and what it costs. */
+
+const { browser, end, nothingElse, serve, skip } = browserRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+/** Lets sprites stroll and blink sooner, before there are any. */
+const hurry = (page, pace) =>
+  page.evaluate(async (given) => Object.assign((await import('/life.js')).PACE, given), pace);
+
+const LIVELY = { reducedMotion: 'no-preference' };
+
+t.test('it lives: the desktop looks different after a while', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base, LIVELY);
+  await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
+  await page.keyboard.press('3');
+  await resting(page); // Nothing but themselves moves them from now on.
+  const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
+  const before = await places();
+  await page.waitForFunction(
+    (was) => {
+      const { where } = document.getElementById('stage').dataset;
+      return was.split(',').every((one) => !where.includes(one));
+    },
+    before,
+    { timeout: 30_000 }
+  );
+  t.pass('they have walked');
+  await end(server, page);
+});
+
+t.test(
+  'where motion troubles nothing moves by itself, and no frame is drawn',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
+    await page.keyboard.press('3');
+    await resting(page);
+    const [frames, same] = await page.evaluate(
+      () =>
+        new Promise((go) => {
+          const stage = document.getElementById('stage');
+          const before = stage.toDataURL();
+          const request = globalThis.requestAnimationFrame;
+          let asked = 0;
+          globalThis.requestAnimationFrame = (callback) => {
+            asked += 1;
+            return request(callback);
+          };
+          setTimeout(() => {
+            globalThis.requestAnimationFrame = request;
+            go([asked, before === stage.toDataURL()]);
+          }, 1500);
+        })
+    );
+    t.equal(frames, 0);
+    t.ok(same);
+    await end(server, page);
+  }
+);
+
+t.test('a hundred sprites that walk by themselves', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base, {
+    ...LIVELY,
+    viewport: { width: 1280, height: 800 }
+  });
+  await hurry(page, { rest: [0, 0], stroll: [1000, 1000], blink: [0.5, 1] });
+  await fill(page, 100);
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' }); // CPU, not wall clock
+  const measure = async () => {
+    const { metrics } = await session.send('Performance.getMetrics');
+    const get = (name) => metrics.find((metric) => metric.name === name).value;
+    return { task: get('TaskDuration'), script: get('ScriptDuration') };
+  };
+  const frames = (least) =>
+    page.evaluate(
+      (most) =>
+        new Promise((go) => {
+          const first = performance.now();
+          let count = 0;
+          const tick = (now) => {
+            count += 1;
+            if (now - first < most) requestAnimationFrame(tick);
+            else go({ count, rate: (count * 1000) / (now - first) });
+          };
+          requestAnimationFrame(tick);
+        }),
+      least
+    );
+  await frames(1500); // They land, set out and find room.
+  const begin = await measure();
+  const { count, rate } = await frames(1500);
+  const { task, script } = await measure();
+  const each = (from, to) => ((to - from) * 1000) / count;
+  t.comment(
+    `${rate.toFixed(1)} frames a second with 100 sprites that walk and no GPU; of the page's thread ` +
+      `a frame takes ${each(begin.task, task).toFixed(2)} ms, ${each(begin.script, script).toFixed(2)} of them in scripts`
+  );
+  t.ok(count > 10);
+  t.ok(each(begin.task, task) < 1000 / 60, 'a frame of 60 a second, in CPU time');
+  await end(server, page);
+});
+
+t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
+  nothingElse(t);
+});
