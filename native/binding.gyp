@@ -61,7 +61,6 @@
         'swarm/response.cc',
         'swarm/socket.cc',
         'swarm/sprite.cc',
-        'swarm/wheel.cc',
       ],
     },
   ],

@@ -1,4 +1,4 @@
-// The timer wheel: one coarse clock for every hold and lease, and no timer per client.
+// The timer wheel: one coarse clock for many deadlines, of which most never come.
 //
 //   slot  0    1    2    3  …  1023        an entry due at tick t hangs in slot t mod 1024;
 //         │    │    │    │                 one due more than a turn ahead is passed over
@@ -6,9 +6,9 @@
 //         │         │
 //        e9        e4 ── due, next, previous: 12 bytes in an array beside the records
 //
-// Lifecycle: an entry is armed with a due tick, re-armed or disarmed in constant time, and fires
-// once. The sweep moves a slot's whole list aside and takes it apart from the front, so a callback
-// may arm or disarm any entry, the swept ones included, and may stop the sweep halfway.
+// Lifecycle: an entry is armed with a time, re-armed or disarmed in constant time, and fires once.
+// The sweep moves a slot's whole list aside and takes it apart from the front, so a callback may
+// arm or disarm any entry, the swept ones included, and may stop the sweep halfway.
 //
 // Cost: 12 bytes an entry and 12 kB of slots; a sweep touches what hangs in the slots it passes.
 // Rejected: a heap (log n a re-arm, and every poll re-arms), libuv timers (a heap too, and 100
@@ -22,17 +22,24 @@
 
 namespace base {
 
+/** Times are in a unit of the caller's; a tick is `kTick` of them. */
+template <uint64_t kTick>
 class Wheel {
  public:
-  /** Room for entries 0 to `capacity` - 1. Ticks are the caller's, count up and start above 0. */
-  explicit Wheel(uint32_t capacity) : links_(size_t{capacity} + kFirstEntry) {
+  /** Room for entries 0 to `capacity` - 1; no time given later is before `start`. */
+  Wheel(uint32_t capacity, uint64_t start)
+      : links_(size_t{capacity} + kFirstEntry), start_(start), swept_(tickOf(start)) {
     for (uint32_t slot = 0; slot < kFirstEntry; ++slot) links_[slot] = {slot, slot, 0};
   }
 
-  /** Fires `entry` in the first sweep at or after tick `due` (> 0); re-arms it if it is armed. */
-  void arm(uint32_t entry, uint32_t due) {
+  /**
+   * Fires `entry` in the first sweep after the tick in which `time` lies: not before that time, and
+   * a tick later at the most. Re-arms it if it is armed.
+   */
+  void arm(uint32_t entry, uint64_t time) {
     disarm(entry);
     const uint32_t at = entry + kFirstEntry;
+    const uint32_t due = tickOf(time) + 1;
     links_[at].due = due;
     // What is due already would otherwise wait a whole turn for its slot to come by again.
     hang(at, due > swept_ ? due : swept_ + 1);
@@ -50,11 +57,12 @@ class Wheel {
   bool armed(uint32_t entry) const { return links_[entry + kFirstEntry].due != 0; }
 
   /**
-   * Fires, through `fire(entry)`, what is due at or before tick `now`, at most `budget` entries
-   * looked at. Returns false when the budget ran out first: sweep again with the same tick soon.
+   * Fires, through `fire(entry)`, what is due at `time`, at most `budget` entries looked at.
+   * Returns false when the budget ran out first: sweep again with the same time soon.
    */
   template <typename Fire>
-  bool sweep(uint32_t now, uint32_t budget, Fire&& fire) {
+  bool sweep(uint64_t time, uint32_t budget, Fire&& fire) {
+    const uint32_t now = tickOf(time);
     while (swept_ < now || !empty(kAside)) {
       if (empty(kAside)) moveAside(++swept_ % kSlots);
       while (!empty(kAside)) {
@@ -72,9 +80,6 @@ class Wheel {
     return true;
   }
 
-  /** Starts the clock at `tick`: nothing may be armed yet. */
-  void startAt(uint32_t tick) { swept_ = tick; }
-
  private:
   struct Link {
     uint32_t next;
@@ -85,6 +90,11 @@ class Wheel {
   static constexpr uint32_t kSlots = 1024;
   static constexpr uint32_t kAside = kSlots;  // the list a sweep is taking apart
   static constexpr uint32_t kFirstEntry = kSlots + 1;
+
+  /** Ticks are counted from 1: 0 says of an entry that it is not armed. */
+  uint32_t tickOf(uint64_t time) const {
+    return static_cast<uint32_t>((time - start_) / kTick) + 1;
+  }
 
   bool empty(uint32_t list) const { return links_[list].next == list; }
 
@@ -113,7 +123,8 @@ class Wheel {
   }
 
   Reserved<Link> links_;
-  uint32_t swept_ = 0;  // every slot up to this tick has been moved aside
+  const uint64_t start_;
+  uint32_t swept_;  // every slot up to this tick has been moved aside
 };
 
 }  // namespace base

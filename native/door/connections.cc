@@ -16,11 +16,8 @@ Connections::Connections(uint32_t capacity, EventSet* events, AddressLimits* lim
       limits_(limits),
       onClosing_(std::move(closing)),
       connections_(capacity),
-      wheel_(capacity),
-      start_(now),
-      now_(now) {
-  wheel_.startAt(tickAt(now));
-}
+      wheel_(capacity, now),
+      now_(now) {}
 
 // ---- Lifecycle ----------------------------------------------------------------------------------
 
@@ -128,13 +125,9 @@ void Connections::watchFor(Connection& connection, Interest interest) {
 
 // ---- Deadlines ----------------------------------------------------------------------------------
 
-uint32_t Connections::tickAt(uint64_t milliseconds) const {
-  return static_cast<uint32_t>((milliseconds - start_) / kTickMilliseconds) + 1;
-}
-
 void Connections::arm(Connection& connection, Deadline deadline, uint32_t milliseconds) {
   connection.deadline = deadline;
-  wheel_.arm(indexOf(connection), tickAt(now_ + milliseconds) + 1);
+  wheel_.arm(indexOf(connection), now_ + milliseconds);
 }
 
 }  // namespace server

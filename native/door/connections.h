@@ -196,14 +196,13 @@ class Connections {
   void tick(uint64_t now, Fire&& fire) {
     now_ = now;
     // What is left over waits for the next tick: nobody minds a deadline that is late by one.
-    wheel_.sweep(tickAt(now), kTickBudget, [&](uint32_t index) { fire(connections_[index]); });
+    wheel_.sweep(now, kTickBudget, [&](uint32_t index) { fire(connections_[index]); });
   }
 
  private:
   /** Deadlines one tick looks at before it lets Node's loop go on. */
   static constexpr uint32_t kTickBudget = 8192;
 
-  uint32_t tickAt(uint64_t milliseconds) const;
   void watchFor(Connection& connection, Interest interest);
   void forget(Connection& connection);
 
@@ -211,9 +210,8 @@ class Connections {
   AddressLimits* const limits_;
   const Closing onClosing_;
   base::Reserved<Connection> connections_;
-  base::Wheel wheel_;
-  const uint64_t start_;  // milliseconds
-  uint64_t now_;          // milliseconds, of the last tick
+  base::Wheel<kTickMilliseconds> wheel_;
+  uint64_t now_;  // milliseconds, of the last tick
   uint64_t heldBytes_ = 0;
   uint32_t count_ = 0;
   uint32_t closing_ = 0;

@@ -39,13 +39,11 @@ Pool::Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now)
       limits_(limits),
       clients_(options.capacity),
       torus_(options.capacity),
-      wheel_(options.capacity),
+      wheel_(options.capacity, now),
       random_(std::random_device{}()),
       flyBudget_(kFlyBudget),
-      start_(now),
       now_(now) {
   body_.reserve(2 * size_t{options.answerBytes});
-  wheel_.startAt(tickAt(now));
 }
 
 Pool::~Pool() {
@@ -73,14 +71,10 @@ uint32_t Pool::find(const Id& id) const {
   return client.live && client.id == id ? record : kNoRecord;
 }
 
-uint32_t Pool::tickAt(uint64_t milliseconds) const {
-  return static_cast<uint32_t>((milliseconds - start_) / kTickMilliseconds) + 1;
-}
-
 void Pool::arm(uint32_t record, uint64_t milliseconds) {
-  // Never early: one tick for what the division cuts off, one for how far now_ lags behind the
-  // clock, and one for a tick that comes late itself.
-  wheel_.arm(record, tickAt(now_ + milliseconds) + 3);
+  // Never early: one tick for how far now_ lags behind the clock, and one for a tick that comes
+  // late itself.
+  wheel_.arm(record, now_ + milliseconds + 2 * kTickMilliseconds);
 }
 
 uint32_t Pool::random(uint32_t below) {
@@ -397,8 +391,7 @@ bool Pool::tick(uint64_t now) {
   now_ = now;
   flyBudget_ = kFlyBudget;
   seeOff();
-  const bool swept =
-      wheel_.sweep(tickAt(now), kTickBudget, [this](uint32_t record) { fire(record); });
+  const bool swept = wheel_.sweep(now, kTickBudget, [this](uint32_t record) { fire(record); });
   return swept && leaving_.empty();
 }
 

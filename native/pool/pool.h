@@ -221,7 +221,6 @@ class Pool {
 
   Client* lookUp(const Id& id);
   uint32_t numberOf(const Client* client) const { return client - clients_.data(); }
-  uint32_t tickAt(uint64_t milliseconds) const;
   void arm(uint32_t record, uint64_t milliseconds);
   void acknowledge(Client* client, uint64_t ack);
   std::string_view compose(Client* client, Remark remark);
@@ -242,7 +241,7 @@ class Pool {
   AddressLimits* const limits_;
   base::Reserved<Client> clients_;
   Torus torus_;
-  base::Wheel wheel_;
+  base::Wheel<kTickMilliseconds> wheel_;
   IdMaker ids_;
   std::minstd_rand random_;
   PollResponder* responders_[3] = {};
@@ -250,7 +249,6 @@ class Pool {
   Counts counts_ = {};
   std::deque<uint32_t> leaving_;  // records whose sprites are flying on; not yet free
   uint32_t flyBudget_;            // sprites that may before the next tick
-  const uint64_t start_;          // milliseconds
   uint64_t now_;                  // milliseconds, of the last tick
   uint32_t used_ = 0;             // records ever used
   uint32_t freeRecord_ = 0;       // the first free one among them + 1

@@ -11,7 +11,7 @@
 // it has an id. A client that gets unknown-client joins again. Reconnecting goes on for as long as
 // the run does.
 //
-// A parked client costs 72 bytes here, 16 in the wheel, and its socket: no buffers. What is written
+// A parked client costs 72 bytes here, 12 in the wheel, and its socket: no buffers. What is written
 // is built on the stack and fits into any socket's buffer; what is read is parsed in the engine's
 // one buffer, and only an answer that comes in pieces is kept, until it is whole.
 #ifndef SPRITES_SWARM_CLIENTS_H_

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "account.h"
+#include "base/wheel.h"
 #include "histogram.h"
 #include "options.h"
-#include "wheel.h"
 
 namespace swarm {
 
@@ -96,6 +96,9 @@ struct Token {
   }
 };
 
+/** Nanoseconds of one tick of the wheel: a deadline is up to two of them late. */
+constexpr uint64_t kTickNs = 10'000'000;
+
 class Core {
  public:
   explicit Core(const Options& options);
@@ -122,7 +125,7 @@ class Core {
   const Options& options;
   int epoll;
   uint64_t now;  ///< of the current turn of the loop
-  Wheel wheel;
+  base::Wheel<kTickNs> wheel;
   Random random;
   Counters count;
   Tally refusals;       ///< of throws, by problem

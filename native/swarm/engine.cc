@@ -84,7 +84,7 @@ void Engine::run() {
   nextTick_ = core_.now;
   while (running_) {
     wait();
-    core_.wheel.advance(core_.now, [this](uint32_t item) {
+    core_.wheel.sweep(core_.now, UINT32_MAX, [this](uint32_t item) {
       if (item < clients_.size()) {
         clients_.timeout(item);
       } else {
@@ -103,7 +103,7 @@ void Engine::run() {
 void Engine::wait() {
   const uint64_t now = clockNow();
   const uint64_t worked = now - core_.now;
-  uint64_t nanoseconds = clients_.returning() ? 0 : std::min(Wheel::kTickNs, lanes_.untilDue());
+  uint64_t nanoseconds = clients_.returning() ? 0 : std::min(kTickNs, lanes_.untilDue());
   nanoseconds = std::min(nanoseconds, nextTick_ > now ? nextTick_ - now : 0);
   epoll_event events[kEvents];
   int count = -1;

@@ -20,12 +20,12 @@ namespace {
 #define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
 
 constexpr uint32_t kEntries = 40;
+constexpr uint32_t kTick = 5;
 
 class Run {
  public:
-  explicit Run(uint64_t seed) : random_(seed), wheel_(kEntries), now_(below(3000)) {
-    wheel_.startAt(now_);
-  }
+  explicit Run(uint64_t seed)
+      : random_(seed), start_(below(3000)), now_(start_), wheel_(kEntries, now_) {}
 
   void step() {
     if (below(3) > 0) {
@@ -52,16 +52,15 @@ class Run {
       return;
     }
     const uint32_t ahead[] = {1 + below(30), below(1024 * 4), 1023 + below(3)};
-    uint32_t due = now_ + ahead[below(3)];
-    if (below(8) == 0) due = now_ - std::min(now_, below(2000));
-    if (due == 0) due = 1;
-    wheel_.arm(entry, due);
-    due_[entry] = due;
+    uint32_t time = now_ + kTick * ahead[below(3)] + below(kTick);
+    if (below(8) == 0) time = now_ - std::min(now_ - start_, below(2000));
+    wheel_.arm(entry, time);
+    due_[entry] = time;
   }
 
   void sweep() {
     const uint32_t ahead[] = {0, 1, below(20), below(3000)};
-    now_ += ahead[below(4)];
+    now_ += kTick * ahead[below(4)] + below(kTick);
     bool done;
     uint32_t budget;
     do {
@@ -69,7 +68,7 @@ class Run {
       uint32_t left = budget;
       done = wheel_.sweep(now_, budget, [&](uint32_t entry) {
         EXPECT(left-- > 0);
-        EXPECT(due_.count(entry) == 1 && due_[entry] <= now_ && !wheel_.armed(entry));
+        EXPECT(due_.count(entry) == 1 && isDue(due_[entry]) && !wheel_.armed(entry));
         due_.erase(entry);
         ++fired_;
         // What fires may do anything to anybody, itself included.
@@ -77,19 +76,23 @@ class Run {
       });
     } while (!done);
     // What a callback armed as due already fires in the next sweep that gets on.
-    ++now_;
+    now_ += kTick;
     while (!wheel_.sweep(now_, 100000, [&](uint32_t entry) {
-      EXPECT(due_.count(entry) == 1 && due_[entry] <= now_);
+      EXPECT(due_.count(entry) == 1 && isDue(due_[entry]));
       due_.erase(entry);
       ++fired_;
     })) {
     }
-    for (const auto& [entry, due] : due_) EXPECT(due > now_);
+    for (const auto& [entry, due] : due_) EXPECT(!isDue(due));
   }
 
+  /** Not before its time, and a tick later at the most. */
+  bool isDue(uint32_t time) const { return (now_ - start_) / kTick > (time - start_) / kTick; }
+
   std::mt19937_64 random_;
-  base::Wheel wheel_;
+  const uint32_t start_;
   uint32_t now_;
+  base::Wheel<kTick> wheel_;
   std::map<uint32_t, uint32_t> due_;
   uint64_t fired_ = 0;
 };
