@@ -13,7 +13,7 @@ import { createNodeServer, openDoor } from './lib/server/node-server.js';
 import { servePage } from './lib/server/page-files.js';
 import { Pool } from './lib/server/pool.js';
 import { createRoutes } from './lib/server/routes.js';
-import { keepState, takeState } from './lib/server/state.js';
+import { takeState } from './lib/server/state.js';
 import { AddressLimits } from './lib/server/address-limits.js';
 import { createStatus } from './lib/server/status.js';
 import { ConnectionBudget } from './lib/server/connection-budget.js';
@@ -34,17 +34,21 @@ const LOOK = 50;
  *
  * @param {object} given options as lib/server/options.js reads them
  * @param {import('pino').Logger} [log]
+ * @param {AbortSignal} [signal] ends a start that waits for the state of another server
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
  *     pool: Pool, reload: () => void, stop: () => Promise<void>}>} `reload` reads TLS's certificate
  *     and key anew; `stop` answers every parked poll within the drain window, closes every
  *     connection and lets the process end
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or a port can't be had (EADDRINUSE …)
  */
-export async function start(given, log = createLog('silent')) {
+export async function start(given, log = createLog('silent'), signal = undefined) {
   const limits = new AddressLimits(given);
   const pool = new Pool(given, limits);
-  const state = takeState({ pool, options: given, log });
-  const transient = await reserveTransientPort(given);
+  const state = await takeState({ pool, options: given, log, signal });
+  const transient = await reserveTransientPort(given).catch((error) => {
+    state.release();
+    throw error;
+  });
   const options = { ...given, transientPort: transient.port };
 
   const metrics = createMetrics({ status, door: counts, version: version() });
@@ -94,7 +98,11 @@ export async function start(given, log = createLog('silent')) {
     server.closeIdleConnections();
     await pause(LOOK);
     close();
-    keepState({ pool, options, log });
+    try {
+      state.keep();
+    } finally {
+      state.release();
+    }
   }
 
   function close() {
@@ -128,6 +136,7 @@ export async function start(given, log = createLog('silent')) {
     close();
     await workers.stop();
     transient.close();
+    state.release();
     throw error;
   }
 }
@@ -152,6 +161,8 @@ export async function main(args, environment) {
     else if (options.check > 0) process.exitCode = printCheck(check(options.check));
     else await run(options);
   } catch (error) {
+    // Told to end before it had begun.
+    if (error.name === 'AbortError') return;
     process.exitCode = error instanceof OptionError ? 2 : 1;
     process.stderr.write(`sprites: ${error.message}\n`);
   }
@@ -169,10 +180,16 @@ async function run(options) {
   });
   // The listeners stay: an impatient second signal must not cost the state. SIGQUIT has none: it is
   // the way to end a server at once, without its state.
+  const end = new AbortController();
   const signal = new Promise((resolve) => {
-    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(name, resolve);
+    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
+      process.on(name, () => {
+        end.abort();
+        resolve();
+      });
+    }
   });
-  const starting = start(options, log);
+  const starting = start(options, log, end.signal);
   const { port, transientPort, tlsPort, adminPort, stop } = await starting;
   const { host, adminHost } = options;
   const out = new LineWriter(1);

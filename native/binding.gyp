@@ -12,7 +12,9 @@
       'type': 'static_library',
       'cflags': ['-fPIC'],
       'sources': [
+        'base/file_lock.cc',
         'base/json_reader.cc',
+        'base/write_now.cc',
         'door/answers.cc',
         'door/connections.cc',
         'door/door.cc',
@@ -20,7 +22,6 @@
         'door/http_reader.cc',
         'door/listener.cc',
         'door/proxy_protocol.cc',
-        'door/write_now.cc',
         'pool/pool.cc',
         'pool/snapshot.cc',
         'pool/torus.cc',

@@ -238,6 +238,12 @@ export const table = [
     help: 'largest state that is written or read'
   },
   {
+    name: 'state-wait',
+    default: '60',
+    type: seconds(0, 3600),
+    help: 'how long a start waits for another server to end that has the same state'
+  },
+  {
     name: 'tls-cert',
     default: 'none',
     type: text('file', /./, 'a file'),

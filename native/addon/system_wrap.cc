@@ -1,6 +1,9 @@
 // What JavaScript needs of the system and Node does not give. Conversion only.
+#include <cerrno>
+
+#include "base/file_lock.h"
+#include "base/write_now.h"
 #include "convert.h"
-#include "door/write_now.h"
 #include "wraps.h"
 
 namespace server {
@@ -14,11 +17,31 @@ using v8::Value;
 // writeNow(fd, bytes: Buffer) → bytes written, or -errno
 void writeNowCall(const Nan::FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(
-      static_cast<double>(writeNow(static_cast<int>(uint32Of(info[0])), bytesOf(info[1]))));
+      static_cast<double>(base::writeNow(static_cast<int>(uint32Of(info[0])), bytesOf(info[1]))));
+}
+
+// takeFileLock(path) → the descriptor that holds it, or undefined when another process has it;
+// throws with code
+void takeFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
+  const int fd = base::takeFileLock(textOf(info[0]));
+  if (fd >= 0) {
+    info.GetReturnValue().Set(fd);
+  } else if (fd != -EWOULDBLOCK) {
+    Nan::ThrowError(Nan::ErrnoException(-fd, "flock"));
+  }
+}
+
+// releaseFileLock(fd, path)
+void releaseFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
+  base::releaseFileLock(static_cast<int>(uint32Of(info[0])), textOf(info[1]));
 }
 
 }  // namespace
 
-void initSystem(Local<Object> target) { Nan::SetMethod(target, "writeNow", writeNowCall); }
+void initSystem(Local<Object> target) {
+  Nan::SetMethod(target, "writeNow", writeNowCall);
+  Nan::SetMethod(target, "takeFileLock", takeFileLockCall);
+  Nan::SetMethod(target, "releaseFileLock", releaseFileLockCall);
+}
 
 }  // namespace server

@@ -29,6 +29,9 @@ struct Id {
            bytes[15];
   }
 
+  /** Whether it has the form of the ids made here: version and variant of RFC 9562. */
+  bool isWellFormed() const { return (bytes[6] & 0xf0) == 0x80 && (bytes[8] & 0xc0) == 0x80; }
+
   /** Writes the 36 characters of its text form (RFC 9562, section 4), without an end mark. */
   void format(char* text) const {
     static constexpr char kHex[] = "0123456789abcdef";

@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <vector>
+
+#include "base/json_reader.h"
 
 namespace server {
 
@@ -19,6 +22,12 @@ constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
 constexpr uint32_t kVersion = 1;
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr size_t kBufferBytes = 1 << 20;
+
+/** Numbers are JSON's in answers: above this they would not be whole any more. */
+constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
+
+/** The largest --max-sprite there is. The server's own may have become smaller since the throw. */
+constexpr uint32_t kMostSpriteBytes = 1 << 20;
 
 struct Header {
   char magic[8];
@@ -168,6 +177,16 @@ class Reader {
   std::string_view left_;
 };
 
+/** Moves a file to a name that nobody has; EEXIST where somebody does. Returns errno, or 0. */
+int renameAside(const std::string& from, const std::string& to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // A file system that can't (NFS is one): then the lock on the state must do.
+  struct stat info;
+  if (lstat(to.c_str(), &info) == 0) return EEXIST;
+  return rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
 int syncDirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string name = slash == path.npos ? "." : path.substr(0, slash + 1);
@@ -257,7 +276,9 @@ class SnapshotAccess {
       }
       // Records come in rising order: none comes twice, and the free ones between are known.
       if (entry.record < clients->used_ || entry.id.record() != entry.record ||
-          entry.unsent > entry.waiting || entry.waiting > entry.sequence) {
+          !entry.id.isWellFormed() || entry.unsent > entry.waiting ||
+          entry.waiting > entry.sequence || entry.sequence > kMostCounted ||
+          entry.newestNumber > kMostCounted) {
         return "a client in it makes no sense";
       }
       Pool::Client& client = addClient(clients, entry);
@@ -269,7 +290,11 @@ class SnapshotAccess {
         if (!reader->get(&sprite) || !reader->get(sprite.length, &text)) {
           return "it ends too early";
         }
-        if (sprite.from > 3) return "a sprite in it makes no sense";
+        // What comes out of it goes to browsers: it is looked at as when it was thrown.
+        if (sprite.from > 3 || text.size() > kMostSpriteBytes ||
+            !base::isJsonObject(text.data(), text.size())) {
+          return "a sprite in it makes no sense";
+        }
         client.mailbox.push(Sprite::make(text, Edge{static_cast<uint8_t>(sprite.from)}));
         clients->counts_.mailboxBytes += Sprite::cost(text.size());
         ++clients->counts_.waiting;
@@ -277,7 +302,12 @@ class SnapshotAccess {
       client.mailbox.sequence = entry.sequence;
       client.mailbox.unsent = entry.unsent;
     }
+    const uint64_t counted[] = {header.joined, header.left, header.expired, header.thrown,
+                                header.acked,  header.lost, header.flown};
     if (!reader->atEnd() || sprites != header.sprites ||
+        std::any_of(std::begin(counted), std::end(counted),
+                    [](uint64_t count) { return count > kMostCounted; }) ||
+        header.joined != header.clients + header.left + header.expired ||
         header.thrown != header.acked + header.lost + sprites) {
       return "its counts do not add up";
     }
@@ -333,17 +363,26 @@ SnapshotResult Snapshot::save(Pool* clients, const std::string& path, uint64_t m
                    std::to_string(most));
   }
   const std::string temporary = path + ".new";
+  // One of a save that was cut short; or a link that somebody has put there, which is not followed.
+  if (unlink(temporary.c_str()) != 0 && errno != ENOENT) return failed(errno);
   SnapshotResult result;
   {
-    const File file(
-        open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR));
+    const File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                         S_IRUSR | S_IWUSR));
     if (file.fd() < 0) return failed(errno);
     Writer writer(file.fd());
     SnapshotAccess::write(*clients, &writer);
     result.error = writer.finish();
     result.bytes = writer.bytes();
   }
-  if (result.error == 0 && rename(temporary.c_str(), path.c_str()) != 0) result.error = errno;
+  if (result.error == 0) result.error = renameAside(temporary, path);
+  if (result.error == EEXIST) {
+    // A state that this process has not taken is not this process's to write over.
+    const std::string aside = path + "." + std::to_string(getpid());
+    result.error = renameAside(temporary, aside);
+    result.problem =
+        "there is a state that another server has written: this one's lies at " + aside;
+  }
   if (result.error != 0) {
     unlink(temporary.c_str());
     return result;
@@ -356,8 +395,9 @@ SnapshotResult Snapshot::save(Pool* clients, const std::string& path, uint64_t m
 
 SnapshotResult Snapshot::load(Pool* clients, const std::string& path, uint64_t most) {
   // Not to wait for the other end of a pipe, which is refused anyway.
-  const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   struct stat info;
+  if (file.fd() < 0 && errno == ELOOP) return refused("it is a link, and no link is followed");
   if (file.fd() < 0 || fstat(file.fd(), &info) != 0) return failed(errno);
   if (!S_ISREG(info.st_mode)) return refused("it is no regular file");
   const uint64_t size = info.st_size;

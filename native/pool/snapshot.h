@@ -7,9 +7,11 @@
 //   └──────────┴──────────────┴────────────────────────────────┴─────────┘
 //
 // Numbers are little-endian, as this machine's are (checked by the mark in the header). A save
-// writes FILE.new, syncs it, renames it over FILE and syncs the directory, so that FILE is whole at
-// every moment, whatever fails. A load checks everything before it takes anything over: the
-// checksum, every count against the file's length, every record, the torus's own rules.
+// writes FILE.new, syncs it, renames it to FILE and syncs the directory, so that FILE is whole at
+// every moment, whatever fails. Nothing is written over: a FILE that is there at the end is another
+// server's, and then this one's state is put beside it. No link is followed. A load trusts nobody,
+// and checks everything before it takes anything over: the checksum, every count against the file's
+// length, every record, every sprite as when it is thrown, the torus's own rules.
 //
 // Parked polls, holds and leases are not in it: connections do not outlive the process, and leases
 // start anew. Nor is what counts addresses.

@@ -9,6 +9,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync
 } from 'node:fs';
 import { createServer } from 'node:net';
@@ -349,6 +350,7 @@ t.test('a state larger than allowed is not written, and what was there stays', a
   const path = join(t.testdir({ state: 'old' }), 'state');
   t.throws(() => pool.save(path, HEADER + CLIENT + 3), /has 164 bytes, .* allows 163/);
   t.equal(readFileSync(path, 'utf8'), 'old');
+  rmSync(path);
   t.strictSame(pool.save(path, HEADER + CLIENT + 4), { clients: 1, sprites: 0, bytes: 164 });
   t.equal(readFileSync(path).length, 164);
 });
@@ -364,7 +366,7 @@ for (const door of DOORS) {
     const begin = () => startServer(t, { door, options: { ...QUICK, state } });
     const one = await begin();
     t.equal((await one.status()).clients, 0, 'without a file it begins anew');
-    t.strictSame(readdirSync(directory), [], 'and writes none while it runs');
+    t.strictSame(readdirSync(directory), ['state.lock'], 'and writes none while it runs');
     const ids = [];
     for (let i = 0; i < 6; i += 1) ids.push(await one.join());
     for (const [i, id] of ids.entries()) {
@@ -394,7 +396,7 @@ for (const door of DOORS) {
     t.strictSame(readdirSync(directory), ['state']);
 
     const two = await begin();
-    t.strictSame(readdirSync(directory), ['state.previous'], 'it is taken once');
+    t.strictSame(readdirSync(directory), ['state.lock', 'state.previous'], 'it is taken once');
     t.strictSame(lasting(await two.status()), lasting(last));
     t.equal(problemOf(await two.poll(ids[2], 'ack=1')), 'ack-ahead', 'none of its was ever sent');
     t.strictSame(
@@ -493,6 +495,167 @@ t.test('workers are no hindrance: what came in by them is kept', async (t) => {
   );
   t.equal((await two.throw(id, 'left', '{"a":1}', 'n=5')).body.state, 'duplicate');
   await two.stop();
+});
+
+// ---- Two servers, one state ---------------------------------------------------------------------
+
+for (const door of DOORS) {
+  t.test(
+    `a server started while the one before is ending goes on with its state (${door})`,
+    async (t) => {
+      const directory = t.testdir();
+      const options = { ...QUICK, drain: 2, state: join(directory, 'state') };
+      const one = await startServer(t, { door, options });
+      const ids = [];
+      for (let i = 0; i < 5; i += 1) ids.push(await one.join());
+      t.equal((await one.throw(ids[0], 'left', '{"a":1}')).status, 202);
+      const parked = [];
+      for (const id of ids) parked.push(await one.park(id));
+      const last = await one.status();
+      one.child.kill('SIGTERM');
+      const two = await startServer(t, { door, options });
+      t.strictSame(await one.ended(), { code: 0, signal: null }, 'the one before has ended first');
+      t.match(
+        JSON.parse(Buffer.concat(two.errors)),
+        { msg: 'waits for the state of another server', holder: one.pid, seconds: 60 },
+        'which is said'
+      );
+      t.strictSame(lasting(await two.status()), lasting(last));
+      for (const { answer } of parked) await answer.catch(() => {});
+      await two.stop();
+      t.strictSame(readdirSync(directory), ['state', 'state.previous']);
+      const three = await startServer(t, { door, options });
+      t.strictSame(lasting(await three.status()), lasting(last), 'and so does the next');
+      await three.stop();
+    }
+  );
+}
+
+t.test('a second server with the same state is refused, in time, and harms nothing', async (t) => {
+  const directory = t.testdir();
+  const options = { ...QUICK, state: join(directory, 'state') };
+  const one = await startServer(t, { options });
+  const id = await one.join();
+  const { says, code } = await startAndEnd({ ...options, 'state-wait': 0 });
+  t.equal(code, 1);
+  t.equal(
+    says,
+    `sprites: --state ${options.state} is used by another server (process ${one.pid}):` +
+      ' end that one, or give this one a file of its own\n'
+  );
+  t.equal((await one.poll(id, 'hold=5&ack=1')).status, 400, 'the first still knows its client');
+  await one.stop();
+  t.strictSame(readdirSync(directory), ['state']);
+});
+
+t.test('a server that waits for the state ends when it is told to', async (t) => {
+  const directory = t.testdir();
+  const options = { ...QUICK, state: join(directory, 'state') };
+  const one = await startServer(t, { options });
+  const args = Object.entries({ port: 0, host: '127.0.0.1', ...options });
+  const child = spawn(
+    'env',
+    [
+      ...['-u', 'NODE_OPTIONS', process.execPath, `${ROOT}bin/sprites`],
+      ...args.flatMap(([name, value]) => [`--${name}`, String(value)])
+    ],
+    { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] }
+  );
+  t.teardown(() => child.kill('SIGKILL'));
+  const ended = once(child, 'close');
+  const [line] = await once(child.stderr, 'data');
+  t.match(String(line), /waits for the state/);
+  child.kill('SIGTERM');
+  t.strictSame(await ended, [0, null]);
+  await one.stop();
+  t.strictSame(readdirSync(directory), ['state'], 'the lock was not its to remove');
+});
+
+t.test('a state that another has put there meanwhile is not written over', async (t) => {
+  const directory = t.testdir();
+  const state = join(directory, 'state');
+  const server = await startServer(t, { options: { ...QUICK, state } });
+  await server.join();
+  // As by a server of a version that knows no lock.
+  writeFileSync(state, 'of another');
+  const { code, says } = await stopInVain(server);
+  t.equal(code, 1);
+  const aside = `${state}.${server.pid}`;
+  t.match(says, `this one's lies at ${aside}`);
+  t.equal(readFileSync(state, 'utf8'), 'of another');
+  const pool = newPool(t);
+  t.equal(pool.load(aside, ANY_SIZE).clients, 1, 'nothing is lost');
+});
+
+t.test('no link is followed, neither to read a state nor to write one', async (t) => {
+  const directory = t.testdir({ victim: 'precious', links: {} });
+  const victim = join(directory, 'victim');
+  const state = join(directory, 'links', 'state');
+  const pool = newPool(t);
+  pool.join();
+
+  symlinkSync(victim, `${state}.new`);
+  pool.save(state, ANY_SIZE);
+  t.equal(newPool(t).load(state, ANY_SIZE).clients, 1);
+  t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE.new');
+
+  rmSync(state);
+  symlinkSync(victim, state);
+  const read = await startAndEnd({ state });
+  t.match(read.says, /is not used, and left as it is: it is a link/);
+  t.throws(() => pool.save(state, ANY_SIZE), /another server has written/);
+  t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE');
+
+  rmSync(state);
+  symlinkSync(victim, `${state}.lock`);
+  const locked = await startAndEnd({ state });
+  t.strictSame([read.code, locked.code], [1, 1]);
+  t.match(locked.says, /state\.lock can't be locked/);
+  t.equal(readFileSync(victim, 'utf8'), 'precious', 'by FILE.lock');
+});
+
+t.test("a state's sprites, ids and numbers are checked like a stranger's", async (t) => {
+  const pool = newPool(t);
+  const { id } = pool.join();
+  pool.throw(id, 'left', 1, Buffer.from('{"a":1}'));
+  const whole = readFileSync(saved(t, pool));
+  const client = HEADER;
+  const text = HEADER + CLIENT + 8;
+  const joined = 48;
+  const cases = {
+    'a sprite that is no JSON': [(bytes) => bytes.write('{"a":1]', text), /a sprite in it/],
+    'a sprite with a line feed in a name': [
+      (bytes) => bytes.write('{"\n":1}', text),
+      /a sprite in it/
+    ],
+    'two objects for one': [(bytes) => bytes.write('{}{   }', text), /a sprite in it/],
+    'an id of another form': [(bytes) => bytes.writeUInt8(0x41, client + 8 + 6), /a client in it/],
+    'a throw number beyond the largest': [
+      (bytes) => bytes.writeBigUInt64LE(2n ** 53n, client + 24),
+      /a client in it/
+    ],
+    'a sequence beyond the largest': [
+      (bytes) => bytes.writeBigUInt64LE(2n ** 53n, client + 40),
+      /a client in it/
+    ],
+    'joins that do not add up': [
+      (bytes) => bytes.writeBigUInt64LE(7n, joined),
+      /its counts do not add up/
+    ],
+    'counts that only add up by wrapping around': [
+      (bytes) => {
+        bytes.writeBigUInt64LE(2n ** 64n - 1n, joined + 8 * 5); // lost
+        bytes.writeBigUInt64LE(0n, joined + 8 * 3); // thrown
+      },
+      /its counts do not add up/
+    ]
+  };
+  for (const [name, [change, why]] of Object.entries(cases)) {
+    const bytes = Buffer.from(whole);
+    change(bytes);
+    const path = join(t.testdir({ changed: signed(bytes) }), 'changed');
+    t.throws(() => newPool(t).load(path, ANY_SIZE), why, name);
+  }
 });
 
 // ---- What goes wrong at the start ---------------------------------------------------------------

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 
-namespace server {
+namespace base {
 
 long writeNow(int fd, std::string_view bytes) {
   struct stat info;
@@ -31,4 +31,4 @@ long writeNow(int fd, std::string_view bytes) {
   return wrote < 0 ? -errno : wrote;
 }
 
-}  // namespace server
+}  // namespace base

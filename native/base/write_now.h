@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace server {
+namespace base {
 
 /**
  * Writes as much of `bytes` to `fd` as it takes at once. The descriptor's own mode stays as it is:
@@ -16,6 +16,6 @@ namespace server {
  */
 long writeNow(int fd, std::string_view bytes);
 
-}  // namespace server
+}  // namespace base
 
 #endif  // SPRITES_WRITE_NOW_H_
