@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
+import { Pipeline } from './pipelines.js';
 import { explained } from './port-errors.js';
 import { parserProblem, sendProblem } from './problem-answers.js';
-import { lookAfterSockets, refuse } from './sockets.js';
+import { lookAfterSockets } from './sockets.js';
 
 /**
  * The admin listener: what operators and their machines ask, on a port of its own that strangers
@@ -23,6 +24,8 @@ const LIMITS = {
   connectionsCheckingInterval: 1000,
   insecureHTTPParser: false
 };
+/** Milliseconds in which a peer that does not read its answer must read something. */
+const SILENCE = 10_000;
 const MAX_CONNECTIONS = 64;
 const MAX_REQUESTS_PER_CONNECTION = 1000;
 const METHODS = ['GET', 'HEAD'];
@@ -71,7 +74,7 @@ export function createAdmin({
     ]
   ]);
 
-  const server = createServer(LIMITS, async (request, response) => {
+  async function answer(request, response) {
     const [path] = request.url.split('?');
     const route = routes.get(path);
     if (!route) {
@@ -92,16 +95,20 @@ export function createAdmin({
         else sendText(response, 'no metrics\n', { status: 500 });
       }
     }
+  }
+
+  const pipelines = new WeakMap();
+  const server = createServer(LIMITS, (request, response) => {
+    pipelines.get(request.socket).add(request, response, () => answer(request, response));
   });
+  server.timeout = SILENCE;
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   server.closeEveryConnection = lookAfterSockets(server, ['connection']).destroyAll;
+  server.on('connection', (socket) => pipelines.set(socket, new Pipeline(socket)));
   server.on('clientError', (error, socket) => {
-    if (!socket.writable) {
-      socket.destroy();
-      return;
-    }
-    refuse(socket, parserProblem(error), COMMON);
+    if (!socket.writable) socket.destroy();
+    else pipelines.get(socket).refuse(parserProblem(error), COMMON);
   });
   server.listen({ host, port });
   return server;

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
+import { Pipeline } from './pipelines.js';
 import { explained } from './port-errors.js';
 import { parserProblem, sendProblem } from './problem-answers.js';
 import { LINGER, lookAfterSockets, refuse } from './sockets.js';
@@ -55,21 +56,9 @@ export function createNodeServer({
   create = createServer,
   arrival = 'connection'
 }) {
-  /** Sockets that may be written to. */
-  const writable = new WeakSet();
-  /** Sockets with an answer still owed: nothing else may be written to them. */
-  const owing = new WeakMap();
-  /** The newest request of each socket, and its response. */
-  const newest = new WeakMap();
+  /** Of the sockets that may be written to, and were not refused. */
+  const pipelines = new WeakMap();
   let lingering = 0;
-
-  /** Whether a refusal may be written: nothing else is owed, or the request is still arriving. */
-  function mayRefuse(socket) {
-    const answers = owing.get(socket) ?? 0;
-    if (answers === 0) return true;
-    const { request, response } = newest.get(socket);
-    return answers === 1 && !request.complete && !response.headersSent;
-  }
 
   /** Ends the connection of a peer that does not read on in its answer. */
   function hurry(socket, response) {
@@ -77,6 +66,12 @@ export function createNodeServer({
     // Node's own time-out begins again whenever the kernel has taken something.
     socket.setTimeout(options.writeTime * 1000);
     response.prependListener('finish', () => socket.setTimeout(0));
+  }
+
+  function inTurn(request, response, serve) {
+    const { socket } = request;
+    response.on('prefinish', () => hurry(socket, response));
+    pipelines.get(socket).add(request, response, serve);
   }
 
   const server = create(
@@ -92,26 +87,21 @@ export function createNodeServer({
       keepAlive: true,
       keepAliveInitialDelay: keepIdle(options) * 1000
     },
-    (request, response) => {
-      const { socket } = request;
-      owing.set(socket, (owing.get(socket) ?? 0) + 1);
-      newest.set(socket, { request, response });
-      response.on('close', () => owing.set(socket, owing.get(socket) - 1));
-      response.on('prefinish', () => hurry(socket, response));
-      routes.handle(request, response);
-    }
+    (request, response) => inTurn(request, response, () => routes.handle(request, response))
   );
+  // The size of a head bounds them; Node would drop those behind the two thousandth.
+  server.maxHeadersCount = 0;
 
   const sockets = lookAfterSockets(server, [...new Set(['connection', arrival])]);
   server.held = sockets.count;
   server.closeEveryConnection = sockets.destroyAll;
-  server.on(arrival, (socket) => writable.add(socket));
+  server.on(arrival, (socket) => pipelines.set(socket, new Pipeline(socket)));
   server.on('connection', (socket) => {
     budget.count(socket);
     const admitted = limits.admit(socket);
     if (fits() && admitted) return;
     budget.refused += 1;
-    if (!writable.has(socket)) {
+    if (!pipelines.has(socket)) {
       socket.destroy();
       return;
     }
@@ -123,7 +113,7 @@ export function createNodeServer({
   });
   server.on('checkExpectation', (request, response) => {
     const headers = { ...routes.headers, Connection: 'close' };
-    sendProblem(response, 'expectation-failed', { headers });
+    inTurn(request, response, () => sendProblem(response, 'expectation-failed', { headers }));
   });
   server.on('checkContinue', (request, response) => {
     // A body that is refused anyway is not asked for.
@@ -133,15 +123,14 @@ export function createNodeServer({
     server.emit('request', request, response);
   });
   server.on('connect', (request, socket) => {
-    refuse(socket, 'method-not-allowed', { ...routes.headers, Allow: 'GET, POST, OPTIONS' });
+    const headers = { ...routes.headers, Allow: 'GET, POST, OPTIONS' };
+    pipelines.get(socket).refuse('method-not-allowed', headers);
   });
   server.on('clientError', (error, socket) => {
     const gone = !socket.writable || error.code === 'ECONNRESET';
-    if (gone || !writable.has(socket) || !mayRefuse(socket)) {
-      socket.destroy();
-    } else {
-      refuse(socket, parserProblem(error), routes.headers);
-    }
+    const pipeline = pipelines.get(socket);
+    if (gone || pipeline === undefined) socket.destroy();
+    else pipeline.refuse(parserProblem(error), routes.headers);
   });
   return server;
 }

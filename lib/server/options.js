@@ -169,12 +169,6 @@ export const table = [
       ' at the workers'
   },
   {
-    name: 'connection-polls',
-    default: '16',
-    type: whole(1, 65536),
-    help: "polls that Node's own server may have parked on one connection"
-  },
-  {
     name: 'trust-proxy',
     default: 'none',
     type: oneOf('none', 'proxy', 'forwarded'),

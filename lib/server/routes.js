@@ -23,41 +23,6 @@ const PREFLIGHT = {
   'Access-Control-Max-Age': '86400'
 };
 
-/**
- * What a connection may have of one kind of answer under way.
- *
- * A parked poll is JavaScript objects here, and a connection may send requests ahead without end:
- * Node stops reading it when too much is answered and not yet sent, but a parked poll has no answer.
- */
-class Pipeline {
-  #most;
-  /** @type {WeakMap<import('node:net').Socket, number>} */
-  #counts = new WeakMap();
-
-  /**
-   * @param {number} most under way on one connection
-   */
-  constructor(most) {
-    this.#most = most;
-  }
-
-  /**
-   * Counts an answer until it has been sent. One that is known but waits for another one before it
-   * is still there, with all its objects; when the connection is lost, so is the count.
-   *
-   * @param {import('node:http').ServerResponse} response
-   * @returns {boolean} whether its connection may have it
-   */
-  admit(response) {
-    const { socket } = response.req;
-    const count = this.#counts.get(socket) ?? 0;
-    if (count >= this.#most) return false;
-    this.#counts.set(socket, count + 1);
-    response.on('close', () => this.#counts.set(socket, this.#counts.get(socket) - 1));
-    return true;
-  }
-}
-
 /** A refusal on the way: the name of the problem, and what its answer says besides. */
 class Refusal extends Error {
   constructor(problem, { detail, headers } = {}) {
@@ -119,7 +84,7 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }
  * @param {object} parts
  * @param {import('./pool.js').Pool | import('./remote-pool.js').RemotePool} parts.pool
  * @param {import('./address-limits.js').AddressLimits} parts.limits
- * @param {object} parts.options see lib/server/options.js: hold, lease, maxSprite, connectionPolls, cors
+ * @param {object} parts.options see lib/server/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
  * @param {() => object} parts.status what GET /status answers
  * @param {(request: object, response: object, path: string) => boolean} parts.page answers what
@@ -136,8 +101,6 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
     common['Access-Control-Expose-Headers'] = 'Retry-After';
     if (options.cors !== '*') common.Vary = 'Origin';
   }
-
-  const polls = new Pipeline(options.connectionPolls);
 
   function send(response, code, type, body, headers) {
     response.writeHead(code, {
@@ -194,14 +157,11 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
     const hold = readNumber(query, 'hold', 'bad-hold');
     // To the pool 0 is "no hold given"; from a client it is a hold too short.
     if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
-    if (!polls.admit(response)) throw new Refusal('too-many-polls');
     const answer = (body) => send(response, 200, JSON_TYPE, body);
     const { outcome, body, cancel } = pool.poll(id, { ack, hold }, answer);
     if (outcome !== 'ok') throw new Refusal(outcome);
     if (body !== undefined) return answer(body);
     response.on('close', cancel);
-    // A response still queued behind another one on its connection never hears of its end.
-    request.on('close', cancel);
     return undefined;
   }
 

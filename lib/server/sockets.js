@@ -49,7 +49,10 @@ export function lookAfterSockets(server, events) {
 export function refuse(socket, name, headers, linger = LINGER) {
   const answer = problemAnswer(name, { headers: { ...headers, Connection: 'close' } });
   // What still arrives is no request any more: it is read, and by nobody.
-  socket.removeAllListeners('data').on('data', () => {});
+  socket
+    .removeAllListeners('data')
+    .on('data', () => {})
+    .resume();
   const close = () => socket.destroy();
   socket.end(answerText(answer), () => {
     if (linger === 0 || socket.readableEnded) close();

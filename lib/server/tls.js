@@ -38,7 +38,16 @@ export async function openTls({ routes, limits, budget, options, log }) {
     budget,
     fits: () => budget.fits() && budget.fitsInAll(),
     create: (settings, handle) =>
-      createServer({ ...settings, handshakeTimeout: options.headTime * 1000, ...read() }, handle),
+      createServer(
+        {
+          ...settings,
+          // Who has sent all it will may still read its answer, as without TLS.
+          allowHalfOpen: true,
+          handshakeTimeout: options.headTime * 1000,
+          ...read()
+        },
+        handle
+      ),
     arrival: 'secureConnection'
   });
   function reload() {

@@ -488,7 +488,6 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
     t.ok(after.polls - before.polls < 1000, `${after.polls - before.polls} were answered`);
     t.ok(after.rss - before.rss < 64e6, `${after.rss - before.rss} bytes more`);
     wire.resume();
-    // Those that --connection-polls allows to wait; Node's server refuses what comes behind them.
     for (let i = 0; i < 16; i += 1) t.equal((await server.read(wire)).body.seq, 4);
     await wire.destroy();
   });

@@ -218,95 +218,6 @@ bound(
   }
 );
 
-bound(
-  "polls parked on one connection of Node's",
-  { 'connection-polls': 2, hold: 1 },
-  async (t, server) => {
-    const late = await server.join();
-    let [one, other] = [];
-    const wire = await server.wire();
-    const poll = (id, query = '') => wire.send(request('GET', `/poll/${id}${query}`));
-    const read = () => server.read(wire);
-    const supersede = async (id) => (await server.park(id)).wire.destroy();
-    const park = async () => {
-      const { polls } = await server.status();
-      poll(one);
-      poll(other);
-      await server.until((status) => status.polls >= polls + 2);
-    };
-    // A connection that the front door has handed over once is Node's.
-    wire.send(request('GET', '/status'));
-    t.equal((await read()).status, 200);
-
-    await t.test('one more is refused in its turn, and acks nothing', async (t) => {
-      // Alone, it catches its own.
-      await server.throw(late, 'left');
-      t.equal((await server.poll(late)).body.seq, 1);
-      [one, other] = [await server.join(), await server.join()];
-      poll(one);
-      poll(other);
-      poll(late, '?ack=1');
-      const answers = [await read(), await read(), await read()];
-      t.strictSame(
-        answers.map(({ status }) => status),
-        [200, 200, 429]
-      );
-      refusal(t, answers[2], 'too-many-polls', 429);
-      const { acked, waiting } = await server.status();
-      t.strictSame({ acked, waiting }, { acked: 0, waiting: 1 });
-      t.equal((await server.poll(late, 'ack=1')).status, 200, 'another connection is welcome');
-    });
-
-    const ends = {
-      'their hold ends': () => {},
-      'they are superseded': async () => {
-        await supersede(one);
-        await supersede(other);
-      },
-      'sprites come': async () => {
-        for (const edge of ['left', 'right', 'up', 'down']) await server.throw(late, edge);
-      },
-      'their clients leave': async () => {
-        await server.leave(one);
-        await server.leave(other);
-      }
-    };
-    for (const [name, end] of Object.entries(ends)) {
-      await t.test(`there is room again when ${name}`, async (t) => {
-        await park();
-        await end();
-        for (const answer of [await read(), await read()]) {
-          t.not(problemOf(answer), 'too-many-polls');
-        }
-      });
-    }
-
-    await t.test('an answer that waits behind a parked poll takes its room', async (t) => {
-      [one, other] = [await server.join(), await server.join()];
-      await park();
-      await supersede(other);
-      poll(late);
-      t.equal((await read()).status, 200);
-      t.equal((await read()).body.superseded, true);
-      refusal(t, await read(), 'too-many-polls', 429);
-    });
-
-    await t.test('what is refused takes none', async (t) => {
-      for (let i = 0; i < 5; i++) {
-        poll(late, '?ack=99');
-        t.equal(problemOf(await read()), 'ack-ahead');
-      }
-    });
-
-    await t.test('a lost connection takes its polls along', async (t) => {
-      await park();
-      await wire.destroy();
-      await server.until(({ parked }) => parked === 0);
-      t.equal((await server.poll(one)).status, 200);
-    });
-  }
-);
-
 bound('the bytes of a head', { 'head-bytes': '6K' }, async (t, server) => {
   const headers = (length) => ({ headers: { 'X-Long': 'x'.repeat(length) } });
   t.equal((await server.ask('GET', '/status', headers(5000))).status, 200);
@@ -684,7 +595,6 @@ t.test('every bound is an option with a default', async (t) => {
     'addressConnections',
     'connections',
     'handedOver',
-    'connectionPolls',
     'headBytes',
     'headTime',
     'bodyTime',

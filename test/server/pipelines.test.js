@@ -1,0 +1,195 @@
+import t from 'tap';
+
+import { checkAnswer, problemOf } from '../support/contract.js';
+import { request } from '../support/http.js';
+import { DOORS, startServer } from '../support/server.js';
+import { startWithEveryWay } from '../support/ways.js';
+
+/**
+ * Requests that are sent without waiting for an answer, to Node's servers: in their order, one at a
+ * time, and of no more cost than others.
+ */
+
+/** A throw that the front door leaves to Node's server. */
+const chunkedThrow = (id, body = '{}') =>
+  Buffer.from(
+    `POST /throw/${id}/left HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n` +
+      `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
+  );
+
+/** The shortest request that Node's server answers with a page of words. */
+const ODD = Buffer.from('GET /a HTTP/1.1\r\nHost:x\r\n\r\n');
+
+const read = async (wire) => checkAnswer(await wire.read());
+
+for (const door of DOORS) {
+  t.test(`what is sent ahead, "${door}"`, async (t) => {
+    const { server, ways } = await startWithEveryWay(t, door);
+    const { admin, ...wire } = ways;
+
+    for (const [way, { open }] of Object.entries(wire)) {
+      t.test(`a throw and the leave behind it are served in order, by ${way}`, async (t) => {
+        const id = await server.join();
+        const before = await server.status();
+        const wire = await open();
+        wire.send(
+          Buffer.concat([
+            chunkedThrow(id),
+            request('POST', `/throw/${id}/up`, { body: '{}' }),
+            chunkedThrow(id),
+            request('POST', `/leave/${id}`),
+            chunkedThrow(id)
+          ])
+        );
+        const answers = [];
+        for (let i = 0; i < 5; i += 1) answers.push((await read(wire)).status);
+        t.strictSame(answers, [202, 202, 202, 204, 404]);
+        t.equal((await server.status()).thrown - before.thrown, 3);
+        await wire.destroy();
+      });
+
+      t.test(`a request with garbage behind it keeps its answer, by ${way}`, async (t) => {
+        const id = await server.join();
+        for (const good of [chunkedThrow(id), request('POST', `/leave/${id}`)]) {
+          const wire = await open();
+          wire.send(Buffer.concat([good, good, Buffer.from('nonsense\r\n\r\n')]));
+          t.match(String((await read(wire)).status), /20[24]/);
+          t.match(String((await read(wire)).status), /20[24]/);
+          t.equal(problemOf(await read(wire)), 'bad-request');
+          await wire.closed();
+          await wire.destroy();
+        }
+      });
+
+      t.test(`a request that is broken off behind another one gets a 400, by ${way}`, async (t) => {
+        const id = await server.join();
+        const wire = await open();
+        const [head] = chunkedThrow(id).toString().split('\r\n\r\n');
+        wire.send(Buffer.concat([chunkedThrow(id), Buffer.from(`${head}\r\n\r\nnonsense\r\n`)]));
+        t.equal((await read(wire)).status, 202);
+        t.equal(problemOf(await read(wire)), 'bad-request');
+        await wire.destroy();
+        await server.leave(id);
+      });
+
+      t.test(`CONNECT is answered in its turn, by ${way}`, async (t) => {
+        const id = await server.join();
+        const wire = await open();
+        wire.send(
+          Buffer.concat([chunkedThrow(id), Buffer.from('CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n')])
+        );
+        t.equal((await read(wire)).status, 202);
+        t.equal(problemOf(await read(wire)), 'method-not-allowed');
+        await wire.destroy();
+        await server.leave(id);
+      });
+
+      t.test(`no header is lost among thousands, by ${way}`, async (t) => {
+        const id = await server.join();
+        const wire = await open();
+        // More than Node keeps by itself, and those that count are the last.
+        const many = 'a:\r\n'.repeat(2500);
+        wire.send(`POST /leave/${id} HTTP/1.1\r\n${many}Host: x\r\nContent-Length: 0\r\n\r\n`);
+        t.equal((await read(wire)).status, 204, 'one Host, at the end');
+        wire.send(`POST /leave/${id} HTTP/1.1\r\nHost: x\r\n${many}Host: y\r\n\r\n`);
+        t.equal(problemOf(await read(wire)), 'bad-request', 'a second Host, at the end');
+        await wire.destroy();
+      });
+    }
+
+    t.test('requests behind a parked poll wait for its answer', async (t) => {
+      for (const { open } of [ways.main, ways.tls]) {
+        const id = await server.join();
+        const { polls } = await server.status();
+        const wire = await open();
+        wire.send(Buffer.concat([ODD, request('GET', `/poll/${id}`), chunkedThrow(id), ODD]));
+        t.equal((await read(wire)).status, 404);
+        await server.until((now) => now.polls > polls);
+        await server.throw(id, 'left', '{"n":1}');
+        t.strictSame((await read(wire)).body.sprites[0].sprite, { n: 1 });
+        t.equal((await read(wire)).body.state, 'queued');
+        t.equal((await read(wire)).status, 404);
+        await wire.destroy();
+        await server.leave(id);
+      }
+    });
+
+    t.test('a parked poll goes with its peer, whatever was sent behind it', async () => {
+      for (const { open } of [ways.main, ways.tls]) {
+        const id = await server.join();
+        const { polls } = await server.status();
+        const wire = await open();
+        wire.send(Buffer.concat([ODD, request('GET', `/poll/${id}`), ODD, ODD])).half();
+        await server.until((now) => now.polls > polls && now.parked === 0);
+        await wire.destroy();
+      }
+    });
+
+    t.test('who has sent all it will reads its answers', async (t) => {
+      for (const { open } of [ways.main, ways.tls, admin]) {
+        const wire = await open();
+        wire.send(Buffer.concat(Array(50).fill(ODD))).half();
+        for (let i = 0; i < 50; i += 1) t.equal((await wire.read()).status, 404);
+        await wire.closed();
+        t.equal(wire.leftOver.length, 0);
+        await wire.destroy();
+      }
+    });
+
+    t.test('the admin port answers in order, too', async (t) => {
+      const wire = await admin.open();
+      const ask = (path) => request('GET', path);
+      wire.send(Buffer.concat([ask('/metrics'), ask('/healthz'), ask('/nothing')]));
+      wire.send('nonsense\r\n\r\n');
+      const answers = [];
+      for (let i = 0; i < 4; i += 1) answers.push((await wire.read()).status);
+      t.strictSame(answers, [200, 200, 404, 400]);
+      await wire.destroy();
+    });
+
+    t.test('many requests of one connection let the others have their turn', async (t) => {
+      for (const { open } of [ways.main, ways.tls]) {
+        const [many, one] = [await open(), await open()];
+        // Both are Node's from now on.
+        for (const wire of [many, one]) t.equal((await read(wire.send(ODD))).status, 404);
+        many.send(Buffer.concat(Array(2000).fill(ODD)));
+        let answered = 0;
+        const all = (async () => {
+          for (; answered < 2000; answered += 1) await read(many);
+        })();
+        await read(one.send(ODD));
+        t.ok(answered < 2000, `after ${answered} of the others`);
+        await all;
+        await Promise.all([many.destroy(), one.destroy()]);
+      }
+    });
+
+    t.test('nothing is left', () => server.leaveNothing());
+  });
+}
+
+for (const door of DOORS) {
+  t.test(`connections that send and never read cost little, "${door}"`, async (t) => {
+    const server = await startServer(t, { door, options: { drain: 0 } });
+    const before = await server.status();
+    const wires = [];
+    for (let i = 0; i < 40; i += 1) {
+      const wire = await server.wire();
+      wire.pause();
+      wire.send(Buffer.concat(Array(2300).fill(ODD)));
+      wires.push(wire);
+    }
+    // Until the server has done with them what it will.
+    let sent = -1;
+    for (let same = 0; same < 3;) {
+      const { heapUsed } = await server.status();
+      same = Math.abs(heapUsed - sent) < 1e5 ? same + 1 : 0;
+      sent = heapUsed;
+    }
+    const after = await server.status();
+    // It was some 700 MB when each of the 92,000 requests had its objects.
+    t.ok(after.rss - before.rss < 150e6, `${after.rss - before.rss} bytes more`);
+    for (const wire of wires) await wire.reset();
+    await server.leaveNothing();
+  });
+}

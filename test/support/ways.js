@@ -1,0 +1,54 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { connect } from 'node:tls';
+
+import { certificate } from './certificate.js';
+import { Wire } from './http.js';
+import { startServer } from './server.js';
+
+/** The port in the line of a server's that begins so. */
+function portIn(server, words) {
+  const line = server.lines.find((one) => one.startsWith(words));
+  return Number(/:(\d+)\//.exec(line)[1]);
+}
+
+/** @returns {Promise<Wire>} a connection inside of TLS */
+async function openTls(port) {
+  const how = { port, host: '127.0.0.1', rejectUnauthorized: false, allowHalfOpen: true };
+  const socket = connect(how);
+  await once(socket, 'secureConnect');
+  return new Wire(socket);
+}
+
+/**
+ * Starts a server with every way in that there is: the main port, TLS, the admin port and, behind
+ * the front door, workers.
+ *
+ * @param {import('tap').Test} t
+ * @param {string} door one of DOORS
+ * @param {Record<string, string | number>} [options] as startServer's
+ * @returns {Promise<{server: object, ways: Record<string, {port: number, open: () => Promise<Wire>}>}>}
+ *     `ways` by name: main, tls, admin and workers
+ */
+export async function startWithEveryWay(t, door, options = {}) {
+  const dir = mkdtempSync(path.join(tmpdir(), 'sprites-ways-'));
+  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  const workers = door === 'native' ? { workers: 2, 'transient-port': 0 } : {};
+  const ports = { 'admin-port': 0, 'tls-port': 0 };
+  const server = await startServer(t, {
+    door,
+    options: { drain: 0, ...ports, ...certificate(dir), ...workers, ...options }
+  });
+  await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
+  const way = (port, open = () => Wire.open(port)) => ({ port, open });
+  const tls = portIn(server, 'TLS');
+  const ways = {
+    main: way(server.port),
+    tls: way(tls, () => openTls(tls)),
+    admin: way(portIn(server, 'Metrics'))
+  };
+  if (door === 'native') ways.workers = way(portIn(server, 'Workers'));
+  return { server, ways };
+}
