@@ -38,10 +38,8 @@
         'addon/address_limits_wrap.cc',
         'addon/door_wrap.cc',
         'addon/pool_wrap.cc',
-        'addon/readers_wrap.cc',
         'addon/relay_wrap.cc',
         'addon/system_wrap.cc',
-        'addon/torus_wrap.cc',
       ],
     },
     {

@@ -10,8 +10,8 @@ const FILE = '../../native/build/Release/sprites.node';
 /**
  * Loads the addon.
  *
- * @returns {object} its exports: the classes Torus, Pool, AddressLimits, Relay, Reservation and Front;
- *     the functions readHead, isJsonObject and forwardedAddress; the list outcomes
+ * @returns {object} its exports: the classes Pool, AddressLimits, Relay, Reservation and Door; the
+ *     functions forwardedAddress and writeNow; the list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when it is missing or
  *     was built for another Node
  */

@@ -2,8 +2,6 @@
 #include "wraps.h"
 
 NAN_MODULE_INIT(initialize) {
-  server::initTorus(target);
-  server::initReaders(target);
   server::initPool(target);
   server::initAddressLimits(target);
   server::initRelay(target);

@@ -11,8 +11,6 @@ class AddressLimits;
 class RelayHandler;
 class Door;
 
-void initTorus(v8::Local<v8::Object> target);
-void initReaders(v8::Local<v8::Object> target);
 void initPool(v8::Local<v8::Object> target);
 void initDoor(v8::Local<v8::Object> target);
 void initAddressLimits(v8::Local<v8::Object> target);

@@ -2,7 +2,6 @@
 #include "torus.h"
 
 #include <cmath>
-#include <cstring>
 #include <new>
 
 namespace server {
@@ -36,7 +35,7 @@ Torus::Torus(uint32_t capacity)
       holes_(blocksFor(capacity)),
       blockHole_(blocksFor(capacity)) {}
 
-unsigned Torus::join(uint32_t node) {
+void Torus::join(uint32_t node) {
   uint32_t slot;
   if (holeCount_ > 0) {
     slot = holes_[holeCount_ - 1];
@@ -49,13 +48,11 @@ unsigned Torus::join(uint32_t node) {
   weave(node);
   splitLines();
   ++size_;
-  return settle(node, kNone);
 }
 
-unsigned Torus::leave(uint32_t node) {
+void Torus::leave(uint32_t node) {
   uint32_t slot = this->slot(node);
   uint32_t last = opened_ - 1;
-  uint32_t moved = kNone;
   splice(node);
   grid_[slot] = 0;
   if (slot == last) {
@@ -63,7 +60,7 @@ unsigned Torus::leave(uint32_t node) {
   } else if (!hasHole(blockOf(slot))) {
     digHole(slot);
   } else {
-    moved = grid_[last] - 1;
+    const uint32_t moved = grid_[last] - 1;
     splice(moved);
     grid_[last] = 0;
     // Before the grid shrinks: it could shrink past the slot.
@@ -72,9 +69,7 @@ unsigned Torus::leave(uint32_t node) {
     shrink();
   }
   --size_;
-  unsigned touched = settle(node, moved);
   nodes_[node] = Node{};
-  return touched;
 }
 
 Place Torus::place(uint32_t node) const {
@@ -186,10 +181,10 @@ void Torus::bind(Axis axis, uint32_t from, uint32_t to) {
   nodes_[to].link[backward(axis)] = from + 1;
 }
 
-/** The same, within a step: on the account of law 2. */
+/** The same, within a step: the observer is told. */
 void Torus::link(Axis axis, uint32_t from, uint32_t to) {
-  touch(from);
-  touch(to);
+  tell(from);
+  tell(to);
   bind(axis, from, to);
 }
 
@@ -347,34 +342,6 @@ void Torus::clear() {
   size_ = 0;
   own_[kRow] = own_[kColumn] = 1;
   resize(0);
-}
-
-// ---- the account of law 2 ----
-
-/** Remembers a node's links before the step first sets one of them. */
-void Torus::touch(uint32_t node) {
-  for (unsigned i = 0; i < touchedCount_; ++i) {
-    if (touched_[i].node == node) return;
-  }
-  Touched& touched = touched_[touchedCount_++];
-  touched.node = node;
-  std::memcpy(touched.link, nodes_[node].link, sizeof touched.link);
-}
-
-/** Ends a step: counts the nodes other than its subject that moved or have a link changed. */
-unsigned Torus::settle(uint32_t subject, uint32_t moved) {
-  unsigned count = 0;
-  for (unsigned i = 0; i < touchedCount_; ++i) {
-    const Touched& touched = touched_[i];
-    if (touched.node == subject) continue;
-    bool changed = std::memcmp(touched.link, nodes_[touched.node].link, sizeof touched.link) != 0;
-    count += changed || touched.node == moved;
-  }
-  touchedCount_ = 0;
-  touches_.steps += 1;
-  touches_.total += count;
-  if (count > touches_.most) touches_.most = count;
-  return count;
 }
 
 }  // namespace server

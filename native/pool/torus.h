@@ -99,11 +99,13 @@ struct Seat {
   uint32_t slot;
 };
 
-/** The account of law 2: how many other nodes the steps (joins and leaves) so far touched. */
-struct Touches {
-  uint64_t steps;
-  uint64_t total;
-  uint32_t most;
+/** Sees what a torus does: by one the tests hold it to law 2. */
+class TorusObserver {
+ public:
+  virtual ~TorusObserver() = default;
+
+  /** A step is about to set links of `node`; told once or more often. */
+  virtual void changes(uint32_t node) = 0;
 };
 
 /**
@@ -121,11 +123,11 @@ class Torus {
   Torus(const Torus&) = delete;
   Torus& operator=(const Torus&) = delete;
 
-  /** Gives `node` a place. Returns how many other nodes' links changed. */
-  unsigned join(uint32_t node);
+  /** Gives `node` a place. */
+  void join(uint32_t node);
 
-  /** Takes `node` out. Returns how many other nodes' links changed; one that moved counts. */
-  unsigned leave(uint32_t node);
+  /** Takes `node` out. */
+  void leave(uint32_t node);
 
   /** The node beyond an edge (itself, if it is alone there); kNone for a node not in the torus. */
   uint32_t neighbor(uint32_t node, Edge edge) const {
@@ -156,13 +158,13 @@ class Torus {
   /**
    * Replaces the torus by a saved one, link for link. Checks everything: when the data is no
    * torus (or one larger than the capacity) it returns false, and the torus is empty.
-   * Takes time in proportion to `opened`, of both. The account of touches goes on.
+   * Takes time in proportion to `opened`, of both. The observer hears nothing of it.
    */
   bool restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
                size_t count);
 
-  /** The account of law 2 since construction. */
-  const Touches& touches() const { return touches_; }
+  /** Tells `observer` of every step from now on; it outlives the torus. nullptr: nobody is told. */
+  void observe(TorusObserver* observer) { observer_ = observer; }
 
  private:
   // A line is a row or a column, by its axis: one code serves both. Backward and forward in a
@@ -188,15 +190,6 @@ class Torus {
     uint32_t row;
     uint32_t column;
   };
-
-  // A node whose links the step at hand has set, and what they were before.
-  struct Touched {
-    uint32_t node;
-    uint32_t link[4];
-  };
-
-  // Far above what a step can touch: 4 of the leaver's, the newest and 4 of its, 4 for each axis.
-  static constexpr unsigned kTouchedRoom = 24;
 
   static uint32_t slotAt(uint32_t row, uint32_t column);
   static Extent extentOf(uint32_t opened);
@@ -238,8 +231,9 @@ class Torus {
   void weaveAll(Axis axis);
   void clear();
 
-  void touch(uint32_t node);
-  unsigned settle(uint32_t subject, uint32_t moved);
+  void tell(uint32_t node) {
+    if (observer_ != nullptr) observer_->changes(node);
+  }
 
   uint32_t capacity_;
   uint32_t size_ = 0;
@@ -254,9 +248,7 @@ class Torus {
   base::Reserved<uint32_t>
       blockHole_;  // by block: the index in holes_ of its hole plus one, or zero
 
-  unsigned touchedCount_ = 0;
-  Touched touched_[kTouchedRoom];
-  Touches touches_ = {0, 0, 0};
+  TorusObserver* observer_ = nullptr;
 };
 
 }  // namespace server

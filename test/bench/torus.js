@@ -8,11 +8,11 @@
  * medians over the batches, less what the call from JavaScript costs. What remains of a difference
  * is the memory's: a million nodes fit no cache.
  */
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadTestAddon } from '../support/addon.js';
 import { law5Share } from '../model/laws.js';
 import { seeded } from '../support/torus-rig.js';
 
-const { Torus } = loadAddon();
+const { Torus } = loadTestAddon();
 
 const SIZES = [10_000, 1_000_000];
 const BATCH = 64;

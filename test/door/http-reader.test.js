@@ -1,9 +1,9 @@
 import t from 'tap';
 
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadTestAddon } from '../support/addon.js';
 import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
 
-const { readHead } = loadAddon();
+const { readHead } = loadTestAddon();
 const bytesOf = (text) => Buffer.from(text, 'latin1');
 const read = (text) => readHead(bytesOf(text));
 

@@ -1,10 +1,10 @@
 import t from 'tap';
 
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadTestAddon } from '../support/addon.js';
 import { jsonCases } from '../support/json-cases.js';
 import { isSprite } from '../support/json-oracle.js';
 
-const { isJsonObject } = loadAddon();
+const { isJsonObject } = loadTestAddon();
 
 t.test('the JSON check', async (t) => {
   for (const { name, bytes, good } of jsonCases) {

@@ -15,7 +15,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadTestAddon } from '../support/addon.js';
 import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
 import { NodeReader } from '../support/node-reader.js';
 import { mutateBytes, Random } from './random.js';
@@ -359,7 +359,7 @@ export const plants = {
  *     failure: null|{what: string, input: string}}>}
  */
 export async function fuzz({ seed, count, seconds, plant }) {
-  const { readHead } = loadAddon();
+  const { readHead } = loadTestAddon();
   const read = plant === undefined ? readHead : plants[plant](readHead);
   const node = new NodeReader();
   const random = new Random(seed);

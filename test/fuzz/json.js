@@ -7,7 +7,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadTestAddon } from '../support/addon.js';
 import { jsonCases } from '../support/json-cases.js';
 import { isSprite } from '../support/json-oracle.js';
 import { mutateBytes, Random } from './random.js';
@@ -171,7 +171,7 @@ export const plants = {
  * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>}
  */
 export async function fuzz({ seed, count, seconds, plant }) {
-  const { isJsonObject } = loadAddon();
+  const { isJsonObject } = loadTestAddon();
   const check = plant === undefined ? isJsonObject : plants[plant](isJsonObject);
   const random = new Random(seed);
   const more = bounded({ count, seconds });

@@ -1,11 +1,11 @@
 import t from 'tap';
 import assert from 'node:assert/strict';
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadTestAddon } from '../support/addon.js';
 import { MOST_TOUCHED, seeded } from '../support/torus-rig.js';
 import { TorusModel, cellOf } from '../model/torus.js';
 import { checkLaw1, checkLaw4 } from '../model/laws.js';
 
-const { Torus } = loadAddon();
+const { Torus } = loadTestAddon();
 
 // A fixed amount of work, with nothing to wait for: only a crowded machine makes it long.
 t.setTimeout(600_000);

@@ -1,8 +1,8 @@
 import t from 'tap';
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadTestAddon } from '../support/addon.js';
 import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
 
-const { Torus } = loadAddon();
+const { Torus } = loadTestAddon();
 
 // A fixed amount of work, with nothing to wait for: only a crowded machine makes it long.
 t.setTimeout(600_000);

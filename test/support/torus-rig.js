@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadTestAddon } from './addon.js';
 import { TorusModel, cellOf } from '../model/torus.js';
 import { checkLaw1, checkLaw4, law5Share } from '../model/laws.js';
 
-const { Torus } = loadAddon();
+const { Torus } = loadTestAddon();
 
 /** Law 2: the most other nodes one step may touch. */
 export const MOST_TOUCHED = 12;

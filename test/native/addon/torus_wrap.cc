@@ -1,11 +1,13 @@
-// The torus as a JavaScript class, for the tests and the benchmark: arguments checked and
-// converted, nothing else. The server itself reaches the torus through the client pool.
+// The torus as a JavaScript class, for the tests and the benchmark: arguments are checked and
+// converted, and the nodes that each step touches are counted.
+#include <algorithm>
+#include <array>
 #include <new>
 #include <vector>
 
-#include "convert.h"
+#include "addon.h"
+#include "addon/convert.h"
 #include "pool/torus.h"
-#include "wraps.h"
 
 namespace server {
 
@@ -14,6 +16,52 @@ namespace {
 using v8::Local;
 using v8::Object;
 using v8::Value;
+
+/** The account of law 2: of how many nodes, other than the one that joins or leaves, links changed.
+ */
+class Account : public TorusObserver {
+ public:
+  explicit Account(Torus* torus) : torus_(torus) { torus->observe(this); }
+
+  void changes(uint32_t node) override {
+    const auto known = std::find_if(before_.begin(), before_.end(),
+                                    [node](const Before& one) { return one.node == node; });
+    if (known == before_.end()) before_.push_back(now(node));
+  }
+
+  /** Ends a step of `subject`; returns how many others it touched. */
+  uint32_t end(uint32_t subject) {
+    uint32_t count = 0;
+    for (const Before& one : before_) count += one.node != subject && one != now(one.node);
+    before_.clear();
+    ++steps;
+    total += count;
+    most = std::max(most, count);
+    return count;
+  }
+
+  uint64_t steps = 0;
+  uint64_t total = 0;
+  uint32_t most = 0;
+
+ private:
+  /** A node's links before the step first set one. */
+  struct Before {
+    uint32_t node;
+    std::array<uint32_t, 4> links;
+
+    bool operator==(const Before&) const = default;
+  };
+
+  Before now(uint32_t node) const {
+    Before now = {node, {}};
+    for (uint8_t edge = 0; edge < 4; ++edge) now.links[edge] = torus_->neighbor(node, Edge{edge});
+    return now;
+  }
+
+  const Torus* const torus_;
+  std::vector<Before> before_;
+};
 
 /**
  * `new Torus(capacity)`: nodes are the integers below `capacity`. Methods throw a TypeError for an
@@ -39,7 +87,7 @@ class TorusWrap : public Nan::ObjectWrap {
   }
 
  private:
-  explicit TorusWrap(uint32_t capacity) : torus_(capacity) {}
+  explicit TorusWrap(uint32_t capacity) : torus_(capacity), account_(&torus_) {}
 
   static TorusWrap* self(const Nan::FunctionCallbackInfo<Value>& info) {
     return unwrap<TorusWrap>(info);
@@ -86,14 +134,18 @@ class TorusWrap : public Nan::ObjectWrap {
   static NAN_METHOD(join) {
     TorusWrap* wrap = self(info);
     uint32_t node;
-    if (wrap->node(info[0], false, &node)) info.GetReturnValue().Set(wrap->torus_.join(node));
+    if (!wrap->node(info[0], false, &node)) return;
+    wrap->torus_.join(node);
+    info.GetReturnValue().Set(wrap->account_.end(node));
   }
 
   /** leave(node): number of other nodes touched */
   static NAN_METHOD(leave) {
     TorusWrap* wrap = self(info);
     uint32_t node;
-    if (wrap->node(info[0], true, &node)) info.GetReturnValue().Set(wrap->torus_.leave(node));
+    if (!wrap->node(info[0], true, &node)) return;
+    wrap->torus_.leave(node);
+    info.GetReturnValue().Set(wrap->account_.end(node));
   }
 
   /** neighbor(node, edge): the node beyond edge 0 left, 1 right, 2 up, 3 down */
@@ -151,7 +203,7 @@ class TorusWrap : public Nan::ObjectWrap {
 
   /** touches(): {steps, total, most}, the account of law 2 */
   static NAN_METHOD(touches) {
-    const Touches& touches = self(info)->torus_.touches();
+    const Account& touches = self(info)->account_;
     Local<Object> result = Nan::New<Object>();
     set(result, "steps", static_cast<double>(touches.steps));
     set(result, "total", static_cast<double>(touches.total));
@@ -206,6 +258,7 @@ class TorusWrap : public Nan::ObjectWrap {
   }
 
   Torus torus_;
+  Account account_;
 };
 
 }  // namespace

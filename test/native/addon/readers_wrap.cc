@@ -3,10 +3,10 @@
 #include <array>
 #include <string_view>
 
+#include "addon.h"
+#include "addon/convert.h"
 #include "base/json_reader.h"
-#include "convert.h"
 #include "door/http_reader.h"
-#include "wraps.h"
 
 namespace server {
 namespace {

@@ -1,0 +1,10 @@
+// The tests' own addon: parts of the server that only tests and benchmarks reach from JavaScript.
+// test/support/addon.js builds it when it is first asked for.
+#include "addon.h"
+
+NAN_MODULE_INIT(initialize) {
+  server::initTorus(target);
+  server::initReaders(target);
+}
+
+NODE_MODULE(tests, initialize)
