@@ -1,20 +1,20 @@
 import { loadAddon } from './addon.js';
 
 /**
- * Where clients come from: whose word is taken for an address, and what one address may have.
+ * The addresses of clients: who is trusted to tell them, and what one address may have.
  * The counting is native (native/pool/address_limits.h), so that the front door and Node's server share it.
  */
 
-/** --trust-proxy, in the numbers of native/door/door.h. */
+/** The values of --trust-proxy, as native/door/door.h numbers them. */
 export const TRUST = { none: 0, proxy: 1, forwarded: 2 };
 
-/** A rested address may join this many times its rate at once. */
+/** After a pause an address may make this many seconds' joins at once. */
 const JOIN_BURST = 10;
 
 export class AddressLimits {
   #addon = loadAddon();
   #trust;
-  /** Sockets whose client's address somebody else has told: see `introduce`. */
+  /** The clients' addresses of sockets that were introduced: see `introduce`. */
   #introduced = new WeakMap();
 
   /**
@@ -31,7 +31,7 @@ export class AddressLimits {
   }
 
   /**
-   * Says whose connection a socket is, when the front door knows better than the socket.
+   * Tells the address of a socket's client, which the front door knows when a proxy stands between.
    *
    * @param {import('node:net').Socket} socket
    * @param {string} address
@@ -44,10 +44,10 @@ export class AddressLimits {
    * Counts a connection of Node's until it closes; one that was introduced is counted already.
    *
    * @param {import('node:net').Socket} socket
-   * @returns {boolean} whether its source may have it
+   * @returns {boolean} whether its address may have it
    */
   admit(socket) {
-    // All connections of a forwarding proxy come from the proxy: only their requests tell more.
+    // All connections come from the proxy: only a request tells the address of its client.
     if (this.#trust === 'forwarded') return true;
     const introduced = this.#introduced.get(socket);
     const address = introduced ?? socket.remoteAddress ?? '';

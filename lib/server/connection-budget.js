@@ -1,15 +1,15 @@
 import { fileLimit, OWN_FILES } from './file-limit.js';
 
 /**
- * The connections of one process, counted together: a connection that the front door has handed
- * over, or that speaks TLS, takes a place as one at the front door does.
+ * Counts the connections of one process: those of the front door, those that it has handed over to
+ * Node's server, and those of the TLS port.
  *
  *   front door ──its own──▶ ┌───────┐ ◀──handed over, TLS── Node's servers
  *              ◀─elsewhere─ │ budget │    handed over + TLS        ≤ --handed-over
  *                           └───────┘    those + the front door's ≤ --connections
  *
- * The front door, which accepts a million, is told how many the others hold, and refuses by that
- * alone; it is asked only when Node's servers accept one of their own.
+ * The front door accepts a million, so it is never waited for: it is told how many the others hold,
+ * and refuses by itself. It is asked how many it holds only when Node's servers accept one.
  */
 export class ConnectionBudget {
   #most;
@@ -24,7 +24,7 @@ export class ConnectionBudget {
    * @param {{connections: number, handedOver: number, door: string}} options see lib/server/options.js
    */
   constructor({ connections, handedOver, door }) {
-    // Every connection is a file.
+    // Every connection takes a file descriptor.
     this.#all = Math.min(connections, Math.max(1, fileLimit() - OWN_FILES));
     this.#most = door === 'native' ? handedOver : connections;
   }

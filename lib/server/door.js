@@ -14,7 +14,7 @@ import { TRUST } from './address-limits.js';
  * requests without entering JavaScript, and hands every other connection over to Node's server.
  */
 
-/** Connections the kernel may keep waiting; it caps this at net.core.somaxconn. */
+/** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
 const BACKLOG = 65535;
 
 /**
@@ -105,7 +105,7 @@ export function createDoor({ pool, limits, options, routes, server, budget, rela
     connections: () => door.status().connections,
     elsewhere: (held) => door.elsewhere(held)
   });
-  // Node watches over slow requests only while its server listens; ours is given its connections.
+  // Node ends slow requests only while its server listens. This one never does: it is told that it does.
   server.emit('listening');
 
   return {

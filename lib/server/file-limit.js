@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * How many files this process may have open: what really bounds its connections.
+ * How many files this process may have open. Every connection is one, so this bounds them.
  */
 
 /** Descriptors the program needs for itself: the loop, the listener, the log, a spare. */

@@ -3,8 +3,8 @@ import pino from 'pino';
 import { loadAddon } from './addon.js';
 
 /**
- * The log: JSON lines on stderr, of what an operator may have to act on. Nothing on the way of a
- * sprite logs, and no id is ever logged in full.
+ * The log: JSON lines on stderr, about what an operator may have to act on. A join, poll, throw or
+ * leave logs nothing, and no id is logged in full.
  *
  * A line is written at once, because one that is lost in a crash is of no use. But the server never
  * waits for who reads it, and does not fall when nobody can: a full disk, a closed pipe or a reader

@@ -15,12 +15,12 @@ import { LINGER, lookAfterSockets, refuse } from './sockets.js';
 /** How often Node looks for connections whose time is up, in milliseconds. */
 const SWEEP = 1000;
 
-/** Connections above the bound that may take it; further ones are closed at once. */
+/** Refused connections that may linger at the same time; further ones are closed at once. */
 const LINGERERS = 32;
 
 /**
- * When a silent connection is probed: after any hold and its jitter, and a minute more, so that a
- * parked poll that is well never is (native/door/listener.cc says what that would cost).
+ * How long a connection is silent before it is probed: the longest hold, its jitter and a minute
+ * more. So a parked poll is never probed (native/door/listener.cc says what that would cost).
  *
  * @param {{hold: number}} options seconds
  * @returns {number} seconds
@@ -60,10 +60,10 @@ export function createNodeServer({
   const pipelines = new WeakMap();
   let lingering = 0;
 
-  /** Ends the connection of a peer that does not read on in its answer. */
+  /** Closes the connection of a peer that stops reading its answer. */
   function hurry(socket, response) {
     if (socket.writableLength === 0) return;
-    // Node's own time-out begins again whenever the kernel has taken something.
+    // Node starts this timeout anew whenever the kernel has taken some of the answer.
     socket.setTimeout(options.writeTime * 1000);
     response.prependListener('finish', () => socket.setTimeout(0));
   }
@@ -116,7 +116,7 @@ export function createNodeServer({
     inTurn(request, response, () => sendProblem(response, 'expectation-failed', { headers }));
   });
   server.on('checkContinue', (request, response) => {
-    // A body that is refused anyway is not asked for.
+    // 100 Continue is sent when the body is first read: not at all, where the head is refused.
     request.once('newListener', (event) => {
       if (event === 'data') response.writeContinue();
     });
@@ -136,7 +136,7 @@ export function createNodeServer({
 }
 
 /**
- * Lets Node's server have the listening socket itself: the way in without the native front door.
+ * Lets Node's server listen itself: --door node, without the native front door.
  *
  * @param {import('node:http').Server} server
  * @returns {ReturnType<import('./door.js').createDoor>} the same calls as a front door

@@ -3,8 +3,8 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { extname } from 'node:path';
 
 /**
- * The page's files, read once at start and served from memory: what is asked for is a key of a map,
- * never a path of the disk.
+ * The page's files, read once at the start and served from memory. The requested path is looked up
+ * in a map; it never becomes a path of the disk.
  */
 
 /** The folders served, by what their files' paths begin with. */

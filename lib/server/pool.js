@@ -3,14 +3,14 @@ import { parse, stringify, validate } from 'uuid';
 import { loadAddon } from './addon.js';
 
 /**
- * The pool of clients, as the routes see it: ids are text, outcomes are names, and a parked poll
- * is a function to be called with the answer. Everything behind it is native (native/pool/pool.h).
+ * The pool of clients for the routes: ids are text, outcomes are names, and a parked poll is a
+ * function that is called with the answer. The pool itself is native (native/pool/pool.h).
  */
 
 /** The edges of a desktop, in the order of native/pool/torus.h. */
 export const EDGES = ['left', 'right', 'up', 'down'];
 
-/** Lets a poll be taken back whose connection is gone. */
+/** The `cancel` of a poll that is not parked. */
 const NOTHING_TO_CANCEL = () => {};
 
 export class Pool {
@@ -53,7 +53,7 @@ export class Pool {
   }
 
   /**
-   * Gives a newcomer a place.
+   * Makes a new client, with a place in the torus.
    *
    * @param {string} [address] where it comes from
    * @returns {{outcome: string, id?: string}} `ok` and its id, or `torus-full`, `draining` or
@@ -111,7 +111,7 @@ export class Pool {
   }
 
   /**
-   * Ends a stay; nothing happens when there is no such client.
+   * Takes a client out; does nothing when there is no such client.
    *
    * @param {string} id
    */
@@ -133,7 +133,7 @@ export class Pool {
   }
 
   /**
-   * Begins the end: see Pool::drain in native/pool/pool.h.
+   * Answers every parked poll, and refuses joins from now on: see Pool::drain in native/pool/pool.h.
    *
    * @param {number} window milliseconds within which every parked poll is answered
    */

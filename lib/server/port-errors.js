@@ -1,8 +1,8 @@
 /**
- * What an operator is told of a port that can't be had: where, why, and which option mends it.
+ * What an operator is told when a port can't be opened: which one, why, and what to do.
  */
 
-/** What each error of the system calls for, by its code. */
+/** What to do about each error of the system, by its code. */
 const CURES = {
   EADDRINUSE: ({ port }) => `is taken by another program: choose another port by --${port}`,
   EADDRNOTAVAIL: ({ host }) =>
@@ -16,7 +16,7 @@ const CURES = {
   EAI_AGAIN: ({ host }) => `is a name nobody can be asked about now: give an address by --${host}`
 };
 
-/** The calls of the system whose errors these are: a key that can't be read is another matter. */
+/** The system calls whose errors these are. EACCES of a file, for instance, is not meant. */
 const CALLS = ['listen', 'bind', 'getaddrinfo'];
 
 /**
@@ -29,13 +29,13 @@ export function authority(host, port) {
 }
 
 /**
- * Lets an error of a way in be understood.
+ * Waits for a port to open; gives its error a message that says what to do.
  *
  * @template T
  * @param {{host: string, port: string}} names the options it is opened by, without their dashes
  * @param {{host: string, port: number}} values what they say
  * @param {Promise<T>} opening
- * @returns {Promise<T>} the same; its error has a message that says what to do about it
+ * @returns {Promise<T>} the same
  */
 export async function explained(names, { host, port }, opening) {
   try {

@@ -4,14 +4,14 @@ import { loadAddon } from './addon.js';
 import { EDGES } from './pool.js';
 
 /**
- * The pool as a worker's routes see it: joins, throws and leaves cross to the main process by the
- * relay (native/relay/relay.h), and their outcomes are promises. Everything else is not here.
+ * The pool for the routes of a worker: joins, throws and leaves cross to the main process by the
+ * relay (native/relay/relay.h), and their outcomes are promises. A worker serves nothing else.
  */
 export class RemotePool {
   #outcomes;
   #relay;
   #flush = () => {};
-  /** Requests under way: number → what takes the outcome. */
+  /** Requests without an outcome yet: number → the function that takes it. */
   #open = new Map();
   #lastNumber = 0;
 
@@ -61,12 +61,12 @@ export class RemotePool {
     this.#flush = flush;
   }
 
-  /** Asks the main process: `ask(number)` adds the frame, or says the outcome at once. */
+  /** Asks the main process. `ask(number)` adds the frame, or returns why the request is refused. */
   #request(ask) {
     return new Promise((resolve) => {
       const number = (this.#lastNumber = (this.#lastNumber + 1) >>> 0);
-      const settled = ask(number);
-      if (settled !== undefined) return resolve({ outcome: this.#outcomes[settled] });
+      const refused = ask(number);
+      if (refused !== undefined) return resolve({ outcome: this.#outcomes[refused] });
       this.#open.set(number, resolve);
       return this.#flush();
     });

@@ -23,7 +23,7 @@ const PREFLIGHT = {
   'Access-Control-Max-Age': '86400'
 };
 
-/** A refusal on the way: the name of the problem, and what its answer says besides. */
+/** Thrown where a request is refused: the problem's name, and what else its answer says. */
 class Refusal extends Error {
   constructor(problem, { detail, headers } = {}) {
     super(problem);
@@ -67,7 +67,7 @@ function readTarget(target) {
 }
 
 /**
- * What a newcomer is told.
+ * What a join answers.
  *
  * @param {string} id
  * @param {object} options see lib/server/options.js
@@ -126,7 +126,7 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
     const tooLarge = () =>
       new Refusal('sprite-too-large', {
         detail: `Throw a sprite of at most ${options.maxSprite} bytes.`,
-        // What is still on its way is not worth reading.
+        // The rest of the body is not read.
         headers: { Connection: 'close' }
       });
     if (Number(request.headers['content-length']) > options.maxSprite) throw tooLarge();
@@ -184,7 +184,7 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
     sendJson(response, 200, found);
   }
 
-  /** What there is: the first segment and how many there are, the method, and who answers. */
+  /** The routes, by first segment and number of segments: the method, and the function that answers. */
   const routes = new Map([
     ['join/1', { method: 'POST', answer: join }],
     ['poll/2', { method: 'GET', answer: poll }],
@@ -243,7 +243,7 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
         const { problem, detail, headers } = error;
         sendProblem(response, problem, { detail, headers: { ...common, ...headers } });
       } else {
-        // A mistake of ours must not end a million parked polls.
+        // A defect in a route must not end the process, and with it a million parked polls.
         log.error({ err: error }, 'a request failed');
         if (response.headersSent) response.destroy();
         else sendProblem(response, 'internal-error', { headers: common });

@@ -1,8 +1,8 @@
 import { answerText, problemAnswer } from './problem-answers.js';
 
 /**
- * What every server of Node's here does with its sockets, whatever they carry: no error of one may
- * end the process, a refusal may not leave one open, and a server that closes leaves none behind.
+ * What every server of Node's here does with its sockets: an error of one does not end the process,
+ * a refused one is closed, and a server that closes leaves none open.
  */
 
 /** Milliseconds a connection may take to read a last answer and close. */
@@ -48,7 +48,7 @@ export function lookAfterSockets(server, events) {
  */
 export function refuse(socket, name, headers, linger = LINGER) {
   const answer = problemAnswer(name, { headers: { ...headers, Connection: 'close' } });
-  // What still arrives is no request any more: it is read, and by nobody.
+  // What still arrives is read and thrown away.
   socket
     .removeAllListeners('data')
     .on('data', () => {})

@@ -42,7 +42,7 @@ function holderOf(lock) {
   }
 }
 
-/** Makes a renaming outlive a failure of power. */
+/** Writes a renaming to the disk, so that it outlives a power failure. */
 function syncDirectory(path) {
   const directory = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
   try {

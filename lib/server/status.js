@@ -10,7 +10,7 @@
 export function createStatus({ status, metrics, counts }) {
   let memory = process.memoryUsage();
 
-  /** As it is, or was last: with every file in use there is none to ask the kernel by. */
+  /** The newest value there is: with no file descriptor left the kernel can't be asked. */
   function look() {
     try {
       memory = process.memoryUsage();

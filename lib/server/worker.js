@@ -9,23 +9,23 @@ import { AddressLimits } from './address-limits.js';
 import { ConnectionBudget } from './connection-budget.js';
 
 /**
- * A worker: the front door of the transient port, for joins, throws and leaves. It holds no state
- * but its connections and the requests under way; the pool is in the main process, behind a pipe.
+ * A worker: a process that serves joins, throws and leaves on the transient port. It holds only its
+ * connections and their open requests. The pool is in the main process, behind a socket pair.
  */
 
-/** The relay to the main process: what lib/server/workers.js put into the worker's stdio. */
+/** The descriptor of the relay to the main process; lib/server/workers.js puts it into stdio. */
 const RELAY = 4;
 
-/** What there is on the transient port. */
+/** The routes of the transient port. */
 const HERE = ['join', 'throw', 'leave'];
 
-/** How often a stopping worker looks whether its requests are settled, in milliseconds. */
+/** How often a stopping worker looks whether its requests are answered, in milliseconds. */
 const LOOK = 20;
 
 /** How long a stopping worker waits for requests that are still arriving, in milliseconds. */
 const GRACE = 1000;
 
-/** How often the main process is told what is counted here, in milliseconds. */
+/** How often a worker reports its counts to the main process, in milliseconds. */
 const REPORT = 1000;
 
 const options = JSON.parse(process.env.SPRITES_WORKER);
@@ -38,10 +38,10 @@ const server = createNodeServer({ routes, limits, options, budget });
 const door = createDoor({ pool, limits, options, routes, server, budget, relayFd: RELAY });
 pool.flushBy(door.flush);
 
-/** What the main process knows of this worker's counts. */
+/** The last report, as JSON. */
 let told = '';
 
-/** Tells it, if there is anything new. */
+/** Reports the counts to the main process, if they have changed. */
 function report(done = () => {}) {
   const { connections, connectionsRefused, ...rest } = door.status();
   const counts = {
@@ -53,7 +53,7 @@ function report(done = () => {}) {
   const news = JSON.stringify(counts);
   if (news === told) return done();
   told = news;
-  // Without a channel there is nobody to tell, and the end is near.
+  // It fails where the main process is gone: this worker is about to end.
   return process.send({ counts }, () => done());
 }
 

@@ -7,8 +7,8 @@ import { loadAddon } from './addon.js';
 import { explained } from './port-errors.js';
 
 /**
- * The workers of the transient port, seen from the main process: started, fed from the pool,
- * started again when they die.
+ * Starts the workers of the transient port, connects them with the pool, and starts them again when
+ * they die. This runs in the main process.
  *
  *   worker 1 ─┐  requests, one buffer a turn
  *   worker 2 ─┼─▶ front door ─▶ pool           (native/relay/relay.h: none of it in JavaScript)
@@ -21,12 +21,12 @@ const PROGRAM = fileURLToPath(new URL('worker.js', import.meta.url));
 const BACKOFF = { first: 50, most: 5000 };
 
 /**
- * Milliseconds a worker must have listened for its death to be no quick one. One that dies of what
- * it is first asked is; one that is killed every second, and takes some of that to start, is not.
+ * A worker that dies within so many milliseconds of listening has died quickly. One that is killed
+ * every second has not: it needs a part of that second to start.
  */
 const WELL = 500;
 
-/** What of a worker's counts goes with it; the others only grow, and stay. */
+/** Counts that end with the worker. The others only grow, and are added up over all workers ever. */
 const GAUGES = ['connections', 'heldBytes'];
 
 /**
@@ -122,12 +122,12 @@ export function startWorkers({ door, options, log }) {
     try {
       return cluster.fork(environment);
     } finally {
-      // The worker has a copy of its own: with this one open its death would go unnoticed.
+      // The worker has a copy of the descriptor. With this one open its death would not be noticed.
       closeSync(relay);
     }
   }
 
-  /** Starts a worker, and another one when it is gone; `backoff` in ms, if it dies young. */
+  /** Starts a worker, and another one when it has ended: after `backoff` ms, if it died quickly. */
   function launch(backoff) {
     let worker;
 
@@ -151,12 +151,12 @@ export function startWorkers({ door, options, log }) {
     try {
       worker = fork();
     } catch (error) {
-      // Out of files, mostly: no reason for those who are parked to go.
+      // Mostly no file descriptor is left. The parked polls stay, and it is tried again.
       return gone({ err: error });
     }
     living.add(worker);
     worker.on('message', ({ ready: listens, counts: news }) => {
-      // What a dying one still says comes too late: its counts are with the dead's.
+      // A worker that has ended is counted already: a late message is ignored.
       if (!living.has(worker)) return;
       if (news !== undefined) said.set(worker, news);
       if (listens) listening.set(worker, performance.now());
@@ -174,9 +174,9 @@ export function startWorkers({ door, options, log }) {
   for (let i = 0; i < options.workers; i += 1) launch(BACKOFF.first);
 
   function tellToStop(worker) {
-    // Who does not listen yet has nobody to answer, and would not hear it either.
+    // A worker that does not listen yet has no requests, and does not read messages yet.
     if (!listening.has(worker)) worker.process.kill('SIGKILL');
-    // One that is dying has no channel any more.
+    // A worker that is just ending has no channel any more.
     else if (worker.isConnected()) worker.send({ stop: true }, () => {});
   }
 

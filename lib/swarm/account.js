@@ -58,7 +58,7 @@ export class Account {
    *     received by nobody; `unconfirmed`: received though no answer said so; `examples`: the first
    *     missing ones as `engine/number`
    */
-  settle() {
+  result() {
     const result = { missing: 0, unconfirmed: 0, examples: [] };
     for (const key of new Set([...this.#accepted.keys(), ...this.#received.keys()])) {
       const accepted = this.#accepted.get(key) ?? NONE;

@@ -78,7 +78,7 @@ export class Run {
       if (await this.#open()) await this[`_${options.command}`]();
       await this.#drain();
       await this.#leave();
-      await this.#settle();
+      await this.#waitForAccount();
     } finally {
       await this.#end();
     }
@@ -87,7 +87,7 @@ export class Run {
       target,
       facts: this.#facts,
       tally: this.tally,
-      account: this.#account.settle(),
+      account: this.#account.result(),
       engineDoubles: this.#account.doubles,
       interruptions: this.interruptions.list,
       deaths: this.#deaths,
@@ -434,7 +434,7 @@ export class Run {
     this.#progress.end(`${this.tally.counts.left} have left`);
   }
 
-  async #settle() {
+  async #waitForAccount() {
     this.#tell('account');
     const end = performance.now() + 60_000;
     while (!this.#isAccounted && !this.#isHopeless && performance.now() < end) await sleep(LOOK_MS);

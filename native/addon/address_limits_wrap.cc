@@ -41,7 +41,7 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(info.This());
   }
 
-  // open(address) → whether one more connection may be
+  // open(address) → whether it may have one more connection, which is then counted
   static void open(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<AddressLimitsObject>(info)->limits_.open(addressOf(info[0])));
   }
@@ -51,7 +51,7 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     unwrap<AddressLimitsObject>(info)->limits_.close(addressOf(info[0]));
   }
 
-  // size() → addresses something is counted of
+  // size() → how many addresses have an entry
   static void size(const Nan::FunctionCallbackInfo<Value>& info) {
     AddressLimits& limits = unwrap<AddressLimitsObject>(info)->limits_;
     limits.tick(uv_hrtime() / 1000000);

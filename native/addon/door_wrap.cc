@@ -28,7 +28,7 @@ using v8::Value;
 /** How often a worker sends a batch at the most: 500 times a second, if it has more than one. */
 constexpr uint32_t kBatchMicroseconds = 2000;
 
-/** And how often the main process, once it has workers, sees to what has arrived. */
+/** How often the main process, once it has workers, takes a turn at the most. */
 constexpr uint32_t kTurnMicroseconds = 1000;
 
 uint64_t microseconds() { return uv_hrtime() / 1000; }
@@ -186,7 +186,7 @@ class DoorObject : public Nan::ObjectWrap {
       return Nan::ThrowError(Nan::ErrnoException(errno, "socketpair"));
     }
     Local<Object> parts = Nan::New(door->parts_);
-    // The ends to workers that have died go now: nothing calls them any more.
+    // Frees the ends of relays whose workers have died: nothing calls them any more.
     std::erase_if(door->servers_,
                   [door](const auto& server) { return !door->links_.attached(server.get()); });
     door->servers_.push_back(
@@ -227,7 +227,7 @@ class DoorObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // close(): every connection ends, and the loop is let go
+  // close(): closes every connection, and stops watching on Node's loop
   static void close(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<DoorObject>(info)->stop();
   }

@@ -1,11 +1,10 @@
-// A turn: native code that the loop has called, and that may call JavaScript on its way.
+// The scope of a callback of Node's loop: native code that may call JavaScript while it runs.
 //
-//   loop ─▶ LoopScope { sweep ─▶ answer ─▶ JavaScript ─▶ sweep on … } ─▶ what JavaScript has put
-//   off
+//   loop ─▶ LoopScope { sweep ─▶ answer ─▶ JavaScript ─▶ sweep goes on … } ─▶ deferred JavaScript
 //
-// Without it Node would run everything that is put off (process.nextTick, promises) as soon as the
-// first such call returns: a request that a stranger has sent could be served in the middle of the
-// sweep, and find, or leave, the pool in mid-step.
+// Deferred JavaScript is what process.nextTick and promises run later. Without this scope Node
+// would run it as soon as the first call to JavaScript returns: a request could then be served in
+// the middle of the sweep, while the pool is in the middle of a step.
 #ifndef SPRITES_LOOP_SCOPE_H_
 #define SPRITES_LOOP_SCOPE_H_
 
@@ -13,7 +12,7 @@
 
 namespace server {
 
-/** Lives on the stack of a callback of the loop; opens the handles its calls need. */
+/** To be made on the stack of each callback of the loop; opens the handles its calls need. */
 class LoopScope {
  public:
   LoopScope() : scope_(v8::Isolate::GetCurrent(), Nan::New<v8::Object>(), {0, 0}) {}

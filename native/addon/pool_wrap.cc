@@ -1,4 +1,4 @@
-// Pool: the clients as a JavaScript object. It converts and trusts; lib/server/pool.js has checked.
+// Pool as a JavaScript object. Conversion only: lib/server/pool.js has checked every argument.
 #include <uv.h>
 
 #include <memory>
@@ -40,7 +40,7 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
 
 }  // namespace
 
-/** Carries polls that node:http parked: hands their answers to a function in JavaScript. */
+/** A pool, and the responder of the polls that Node's server has parked. */
 class PoolObject : public Nan::ObjectWrap, private PollResponder {
  public:
   static void init(Local<Object> target) {
@@ -77,7 +77,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
     pool_.setResponder(PollHolder::kNode, this);
-    // The timer outlives the object when the collector comes first: the loop gives it back.
+    // The timer may outlive the object, which the garbage collector frees: the loop deletes it.
     timer_ = new uv_timer_t;
     timer_->data = this;
     uv_timer_init(Nan::GetCurrentEventLoop(), timer_);

@@ -1,4 +1,4 @@
-// The answers on their way: the one place that writes to connections.
+// Sends answers: the one place that writes to connections.
 //
 //   answer ──▶ send ──▶ [ the kernel's buffer ] ──▶ peer
 //                │

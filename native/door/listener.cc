@@ -12,12 +12,12 @@ namespace server {
 
 namespace {
 
-// A peer that is gone without a word (a closed lid, a cut cable) is found out when its poll is
-// answered, after a hold at the latest, and nobody's kernel acknowledges that (kUserTimeout).
-// Probes are for what stays silent longer than a hold: a parked client that is well is never
-// probed, since a million of them probed in turn are thousands of packets in one burst of the
-// kernel's timers, some are dropped, and with TCP_USER_TIMEOUT set one lost probe ends the
-// connection, whatever TCP_KEEPCNT says (tcp_keepalive_timer in net/ipv4/tcp_timer.c).
+// A peer may vanish without closing (a closed lid, a cut cable). It is noticed when its poll is
+// answered, after a hold at the latest: no kernel acknowledges the answer (kUserTimeout).
+// Keepalive probes are only for connections that are silent for longer than a hold. A parked client
+// that is well must never be probed: a million of them would mean bursts of thousands of packets,
+// of which some are dropped, and with TCP_USER_TIMEOUT set one lost probe ends the connection,
+// whatever TCP_KEEPCNT says (tcp_keepalive_timer in net/ipv4/tcp_timer.c).
 constexpr int kKeepInterval = 15;
 constexpr int kKeepCount = 4;
 

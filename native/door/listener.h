@@ -1,8 +1,9 @@
 // The listening socket, and what to do when no file is left for another connection.
 //
-// Out of files, accept fails and leaves the connection in the queue, so a loop that asks again
-// spins at 100% CPU and the waiting wait for ever. A spare descriptor, held open for this moment,
-// is given up so that one connection can be taken and told; then the door rests for a tick.
+// When the process has no file descriptor left, accept fails and leaves the connection in the
+// queue. A loop that asks again would use all of a core, and those who wait would wait for ever. So
+// the listener keeps a spare descriptor open. It closes the spare, accepts one connection with it,
+// answers that connection 503, and accepts no more until the next tick.
 #ifndef SPRITES_LISTENER_H_
 #define SPRITES_LISTENER_H_
 
@@ -47,10 +48,10 @@ class Listener {
    */
   int acceptOnSpare();
 
-  /** The spare is whole again, as far as the kernel gives one. */
+  /** Opens the spare again, if the kernel has a descriptor for it. */
   void restoreSpare();
 
-  /** Listens no more. */
+  /** Closes the listening socket. */
   void close();
 
  private:

@@ -1,4 +1,4 @@
-// A pacer before an epoll set: how its turns are paced.
+// A pacer before an epoll set: decides how often the set's turns come.
 //
 //   loop ── watches ──▶ pacer ──┬── set     while open: readable when the set is
 //                              └── timer   while shut: readable when the pace is over

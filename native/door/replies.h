@@ -1,5 +1,5 @@
-// What the front door says: ready-made answers, given by JavaScript, so that both ways into the
-// server say the same in the same words. Only the Date, an id, a length and a body are filled in.
+// The texts of the front door's answers. JavaScript gives them, so that Node's server and the front
+// door answer in the same words. Only the Date, an id, a length and a body are filled in here.
 #ifndef SPRITES_REPLIES_H_
 #define SPRITES_REPLIES_H_
 

@@ -1,4 +1,4 @@
-// The handler: who decides on the hot requests that the front door reads.
+// The handlers: they decide on the hot requests that the front door reads.
 #ifndef SPRITES_REQUEST_HANDLER_H_
 #define SPRITES_REQUEST_HANDLER_H_
 
@@ -32,7 +32,7 @@ class RequestHandler {
   virtual std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
                                              std::string_view text) = 0;
 
-  /** An end: kOk, always. */
+  /** A leave: kOk, always. */
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
 };
 

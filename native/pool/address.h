@@ -19,7 +19,7 @@ namespace server {
 struct Address {
   uint64_t network = 0;  // IPv6: the first 8 bytes; IPv4: 0
   uint32_t host = 0;     // IPv4: the address; IPv6: 0
-  uint32_t unused = 0;   // no padding: what crosses a relay, byte by byte, is all written
+  uint32_t unused = 0;   // in place of padding: every byte that crosses a relay has a value
 
   bool operator==(const Address& other) const {
     return network == other.network && host == other.host;

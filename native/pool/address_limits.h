@@ -2,9 +2,9 @@
 //
 //   address ─▶ [ connections │ when its allowance of joins is whole again ]
 //
-// An entry is made by a connection or a join, and goes when its last connection has closed and its
-// allowance is whole again; so there are no more entries than connections plus the joins of one
-// allowance's time, which the number of clients bounds.
+// A connection or a join makes an entry. The entry is erased when its last connection has closed
+// and its allowance is whole again. So there are no more entries than connections, plus the joins
+// of the time that makes an allowance whole, which the number of clients bounds.
 //
 // Cost: 64 bytes a source. The table's hash is keyed with random bits, since strangers choose the
 // addresses.
@@ -46,7 +46,7 @@ class AddressLimits {
     if (options_.connections == 0) return;
     const auto found = limits_.find(address);
     if (found == limits_.end() || found->second.connections == 0) return;
-    if (--found->second.connections == 0) settle(found);
+    if (--found->second.connections == 0) eraseIfUnused(found);
   }
 
   /** Whether a client may join from `address` now, in milliseconds; spends its allowance if so. */
@@ -72,7 +72,7 @@ class AddressLimits {
         ++i;
         continue;
       }
-      if (found != limits_.end()) settle(found);
+      if (found != limits_.end()) eraseIfUnused(found);
       resting_[i] = resting_.back();
       resting_.pop_back();
     }
@@ -100,7 +100,7 @@ class AddressLimits {
 
   using Table = std::unordered_map<Address, Source, Hash>;
 
-  void settle(Table::iterator found) {
+  void eraseIfUnused(Table::iterator found) {
     if (found->second.connections == 0 && found->second.nextJoin <= now_ * 1000) {
       limits_.erase(found);
     }

@@ -9,16 +9,16 @@ namespace server {
 
 namespace {
 
-/** Entries one tick looks at before it lets the loop turn: some 5 ms of work at the most. */
+/** Timers one tick looks at before Node's loop goes on: some 5 ms of work at the most. */
 constexpr uint32_t kTickBudget = 8192;
 
 /**
- * Sprites that fly on from one tick to the next, 60 ns each: one mailbox may hold millions that
- * have flown into it, and its owner leaves with one small request.
+ * Sprites that fly on between two ticks, 60 ns each. There must be a bound: one mailbox may hold
+ * millions that have flown into it, and one small request makes its owner leave.
  */
 constexpr uint32_t kFlyBudget = 8192;
 
-/** A hold is lengthened by up to a sixteenth, so that polls that came together part. */
+/** A hold is lengthened by up to a sixteenth: polls that came together do not end together. */
 constexpr uint32_t kJitterShare = 16;
 
 /** How far back a throw's number is remembered: the bits of one word. */
@@ -123,7 +123,7 @@ void Pool::leave(const Id& id) {
 
 void Pool::remove(Client* client) {
   const uint32_t record = numberOf(client);
-  // Out of sight first: nobody is to find it any more, and no new sprite.
+  // First of all: from here on no request finds it, and no sprite is thrown to it.
   client->live = false;
   if (client->holder != PollHolder::kNobody) answer(client, Remark::kNone);
   wheel_.disarm(record);
@@ -133,9 +133,9 @@ void Pool::remove(Client* client) {
 }
 
 /**
- * Sends the sprites of those who leave on their way, as far as the budget reaches, and frees the
- * nodes that are empty. One after the other: what flies into the next one's mailbox goes on with
- * the rest of it, and nothing flies into the first one's, so that all of them come to an end.
+ * Empties the mailboxes of the clients that are leaving, as far as the budget reaches, and frees
+ * those that are empty. The oldest leaver comes first. Its sprites may fly into the mailbox of
+ * another leaver, whose turn comes later; none fly into the mailbox of the first. So this ends.
  */
 void Pool::seeOff() {
   while (!leaving_.empty()) {
@@ -158,8 +158,8 @@ void Pool::seeAllOff() {
 }
 
 /**
- * Where a sprite that came into `record` by its edge `from` goes when `record` is no more: straight
- * on; where its own row or column holds nobody else, aside; kNone where there is nobody at all.
+ * Where a sprite goes that entered `record` by the edge `from`, when `record` leaves: straight on;
+ * if nobody else is in that row or column, to the side; kNone where there is nobody at all.
  */
 uint32_t Pool::nextStop(uint32_t record, Edge from) const {
   if (counts_.clients == 0) return Torus::kNone;
@@ -173,9 +173,9 @@ uint32_t Pool::nextStop(uint32_t record, Edge from) const {
 }
 
 /**
- * Sends what waits for a leaver on its way. A neighbor takes it even over its mailbox's own bounds:
- * the server has answered for these sprites already, and has the memory for them. New throws are
- * what such a neighbor refuses until it has read on.
+ * Moves the sprites that wait for a leaver to its neighbors. A neighbor takes them even above its
+ * mailbox's bounds: the server has accepted these sprites already, and holds the memory for them.
+ * New throws to such a neighbor are refused until it has acked enough.
  */
 void Pool::flyOn(Client* client) {
   const uint32_t record = numberOf(client);
@@ -335,7 +335,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
 
   Client& neighbor = clients_[torus_.neighbor(numberOf(client), edge)];
   const uint32_t cost = Sprite::cost(text.size());
-  // One that is leaving takes nothing new: what waits for it is just flying on.
+  // A client that is leaving takes nothing new: its mailbox is being emptied.
   if (!neighbor.live) return Outcome::kNeighborBusy;
   if (neighbor.mailbox.waiting >= options_.mailboxSprites ||
       neighbor.mailbox.bytes + cost > options_.mailboxBytes) {

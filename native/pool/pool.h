@@ -83,7 +83,7 @@ class PollResponder {
   virtual void answer(uint32_t token, std::string_view body) = 0;
 };
 
-/** The carriers there are; a record keeps the number of its poll's. */
+/** Who may hold a parked poll; a client's record says which of them does. */
 enum class PollHolder : uint8_t { kNobody, kDoor, kNode };
 
 struct PoolOptions {
@@ -171,27 +171,27 @@ class Pool {
   Outcome throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
                        uint64_t now);
 
-  /** Ends a client's stay: its sprites fly on. Leaving twice is leaving. */
+  /** Takes a client out; its sprites fly on. Does nothing where there is no such client. */
   void leave(const Id& id);
 
-  /** Lets those who are leaving leave, however long it takes: the end, before the state is saved.
-   */
+  /** Frees every client that is leaving, however long it takes. To be called before a save. */
   void seeAllOff();
 
   /** A client's place; false when there is no such client. */
   bool place(const Id& id, Place* place) const;
 
   /**
-   * Lets holds and leases end that are due at `now`, in milliseconds of a clock that never goes
-   * back, and sprites fly on that have waited for it. Returns false when there is more to do than
-   * one turn of the loop should: call again soon.
+   * Ends the holds and leases that are due at `now`, in milliseconds of a clock that never goes
+   * back, and moves sprites of clients that are leaving. Returns false when there is more to do
+   * than one turn of the loop should: call again soon.
    */
   bool tick(uint64_t now);
 
   /**
-   * Begins the end: answers every parked poll within `window` milliseconds, each at a moment of its
-   * own. From now on joins are refused, polls are answered at once, and every answer says to come
-   * back after the window, spread over a second one so that the returning do not arrive as a herd.
+   * Prepares the end of the server: answers every parked poll within `window` milliseconds, at
+   * random moments. From now on joins are refused and polls are answered at once. Every answer has
+   * a "retry": the time until the window ends and, at random, up to one more window, so that
+   * clients do not all return at the same moment.
    */
   void drain(uint32_t window);
 

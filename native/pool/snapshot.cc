@@ -23,7 +23,7 @@ constexpr uint32_t kVersion = 1;
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr size_t kBufferBytes = 1 << 20;
 
-/** Numbers are JSON's in answers: above this they would not be whole any more. */
+/** Answers carry numbers as JSON: above this a JavaScript reader would round them. */
 constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
 
 /** The largest --max-sprite there is. The server's own may have become smaller since the throw. */
@@ -57,7 +57,7 @@ struct SpriteEntry {
   uint32_t from;
 };
 
-/** CRC-32 as in zlib and ISO 3309, a byte at a time: some 400 MB/s, which the disk is not. */
+/** CRC-32 as in zlib and ISO 3309, a byte at a time: some 400 MB/s, more than most disks. */
 class Checksum {
  public:
   Checksum() {
@@ -209,7 +209,7 @@ SnapshotResult refused(std::string problem) {
 
 }  // namespace
 
-/** Reaches into Pool: the snapshot is its other half. */
+/** Reads and writes the private parts of a Pool. */
 class SnapshotAccess {
  public:
   static uint64_t size(const Pool& clients) {

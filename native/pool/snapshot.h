@@ -49,7 +49,7 @@ class Snapshot {
 
   /**
    * Reads the state at `path`, of at most `most` bytes, into `clients`, which must be new. When the
-   * result is not ok, `clients` may be half filled and is good for nothing.
+   * result is not ok, `clients` may be half filled and must not be used.
    */
   static SnapshotResult load(Pool* clients, const std::string& path, uint64_t most);
 };

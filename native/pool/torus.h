@@ -1,12 +1,25 @@
-// The torus: a two-dimensional circular doubly linked list of nodes that stitches itself together
-// again around every join and leave.
+// The torus: a two-dimensional circular doubly linked list of nodes. Every join and every leave
+// repairs the links around it.
 //
 // Every node has four links: left and right in the cycle of its row, up and down in the cycle of
 // its column. Reading a link is one load. Below the links lies a grid, which only joins and leaves
 // look at.
 //
+// THE LAWS it keeps:
+//
+//   1. right(left(x)) = x and down(up(x)) = x, after every step. A step is a join or a leave.
+//   2. A step changes the links of four other nodes; where it must also keep the shape, of at most
+//      twelve. Over random churn at a steady population the mean is below five.
+//   3. Constant time for every step, at a thousand nodes and at a million. A throw follows one
+//   link.
+//   4. From nine nodes on, after any history, no node is its own neighbor, each node has at least
+//      three different neighbors, and every row and column is one cycle, between a quarter of and
+//      four times the square root of the population long.
+//   5. Left then up leads where up then left leads, for more than 90% of the nodes under random
+//      churn.
+//
 // THE GRID. Its slots are opened one after the other in shells, a column and a row in turn, so the
-// grid is a square or one line short of it, at every size, and never has to be laid out anew:
+// grid is a square, or a square and part of one more line, at every size. A slot never moves:
 //
 //            0   1   2   3   column
 //        0   0   1   4   9           k - m*m <  m : row k - m*m, column m        m = isqrt(k)
@@ -17,21 +30,23 @@
 //
 // `opened` counts the slots opened so far; the newest node is the one in slot opened - 1.
 //
-// THE THREAD ON THE SCREW. The line (row or column) being filled would be a short cycle of its
-// own, of one node at first. So it hangs on the line before it as its continuation, like a thread
-// on a screw, and splits off into a cycle of its own when it is complete, by two links:
+// THE LINE BEING FILLED. A line is a row or a column. The line being filled would be a short cycle
+// of its own, of one node at first. So it continues the cycle of the line before it: it "hangs" on
+// that line, as one turn of a thread on a screw hangs on the turn before. When it is complete it
+// splits off into a cycle of its own, by two links:
 //
 //      a ─ b ─ c ─ d ─┐                 ┌─ a ─ b ─ c ─ d ─┐
 //    ┌────────────────┘        ──▶      └─────────────────┘
 //    └ e ─ f ─ (to a)                   ┌─ e ─ f ─ g ─ h ─┐
 //                                       └─────────────────┘
 //
-// When the grid shrinks again the line stays its own until a quarter of it is closed; then it hangs
-// again. Without that quarter, a population wavering around a full line would split and join it
-// for ever. Lines below `own` are cycles of their own; only the last opened line can be hanging.
+// When the grid shrinks again the line stays a cycle of its own until a quarter of it is closed;
+// then it hangs again. Without that quarter, a population that goes up and down by one around a
+// full line would split and join the line at every step. Lines below `own` are cycles of their own;
+// only the last opened line can be hanging.
 //
 // THE HOLES. A leave closes no slot in the middle of the grid; it leaves a hole, and its four
-// neighbors are spliced together. The rule that keeps the torus in shape:
+// neighbors are linked to each other. One rule keeps the torus in shape:
 //
 //     In each aligned block of 4 x 4 slots there is at most one hole.
 //
@@ -60,7 +75,7 @@
 //     ever were: the grid needs one slot for each node of the capacity.
 //
 // COSTS. A join, a leave, a look: constant time. 20 bytes a node, 4 a slot, half a byte a slot for
-// holes; address space is reserved for the capacity, and memory is touched only as the grid grows.
+// holes. Address space is reserved for the capacity; memory is touched only as the grid grows.
 // Nothing is allocated after construction. Indices are stored plus one, so that zeroed memory says
 // "nobody".
 //

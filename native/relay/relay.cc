@@ -54,7 +54,7 @@ std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const HotRequest
 
 std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const Id& id, Edge edge,
                                                  uint64_t number, std::string_view text) {
-  // What is no sprite needs no way to the main process, which then need not look again.
+  // Checked here: the main process does not check it again.
   const Outcome check = checkSprite(text, maxSprite_);
   if (check != Outcome::kOk) return refuse(check);
   add({.length = static_cast<uint32_t>(text.size()),

@@ -6,9 +6,9 @@
 //
 // Requests gather for one turn of the worker's loop and cross in one buffer; their replies come
 // back in one. A frame is a fixed head and the sprite's text behind it; a reply is of fixed size.
-// Both are in the machine's own byte order: they never leave it. What a dying worker leaves
-// unanswered was either served or not; its clients repeat their throws with the same number and
-// learn which.
+// Both are in the machine's own byte order: they never leave it. When a worker dies, its open
+// requests were either served or not. Its clients repeat their throws with the same number: a throw
+// that was served is answered "duplicate".
 //
 // Cost: 64 bytes and the text a throw, copied once; one system call a batch at each end.
 // Rejected: JSON over Node's own channel (parsing costs more than the throw), shared memory (a
@@ -64,7 +64,7 @@ class RelayEnd {
   std::string outgoing_;
 };
 
-/** Collects the pieces a stream arrives in until they are whole. */
+/** Keeps the beginning of a message until the rest of it has arrived. */
 class RelayBuffer {
  public:
   /**

@@ -346,7 +346,7 @@ bool Lanes::refused(uint32_t index, const Response& response) {
   const bool later = response.status == 429 || response.status == 503;
   const uint64_t pause = core_->retryPause(response.retryAfter);
   if (later && lane.repeats > 0) {
-    // The first time may have been accepted: only "duplicate" or an acceptance settles it.
+    // The first time may have been accepted: only "duplicate" or an acceptance says so.
     wait(index, pause);
     return false;
   }
@@ -360,7 +360,7 @@ bool Lanes::refused(uint32_t index, const Response& response) {
     clients_->holdBack(lane.client, pause);
   } else if (later) {
     // The whole server is busy: this lane stays away for as long as it was told.
-    settle(&lane);
+    forgetErrand(&lane);
     wait(index, pause);
     return false;
   } else if (response.status == 404) {
@@ -370,8 +370,7 @@ bool Lanes::refused(uint32_t index, const Response& response) {
   return true;
 }
 
-/** Forgets the errand. */
-void Lanes::settle(Lane* lane) {
+void Lanes::forgetErrand(Lane* lane) {
   if (lane->errand == Errand::kThrow) pending_--;
   if (lane->errand == Errand::kLeave) leaving_--;
   lane->errand = Errand::kNone;
@@ -380,7 +379,7 @@ void Lanes::settle(Lane* lane) {
 
 void Lanes::finish(uint32_t index) {
   Lane& lane = lanes_[index];
-  settle(&lane);
+  forgetErrand(&lane);
   lane.state = State::kIdle;
   if (lane.listed) return;
   lane.listed = true;

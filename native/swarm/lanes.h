@@ -94,7 +94,7 @@ class Lanes {
   void wait(uint32_t index, uint64_t nanoseconds);
   void lost(uint32_t index);
   void disconnect(Lane* lane);
-  void settle(Lane* lane);
+  void forgetErrand(Lane* lane);
 
   Core* core_;
   Clients* clients_;

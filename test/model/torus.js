@@ -114,7 +114,7 @@ export class TorusModel {
     }
     this.#seat(node, slot);
     if (slot === this.opened) this.opened++;
-    this.#settleLines();
+    this.#splitAndHangLines();
   }
 
   /**
@@ -133,7 +133,7 @@ export class TorusModel {
       this.#seat(moved, slot);
     }
     while (this.opened > 0 && !this.nodeAt.has(this.opened - 1)) this.opened--;
-    this.#settleLines();
+    this.#splitAndHangLines();
     return moved;
   }
 
@@ -209,7 +209,7 @@ export class TorusModel {
   }
 
   /** Lines complete become their own, lines a quarter closed hang. */
-  #settleLines() {
+  #splitAndHangLines() {
     walkShells(this.opened + 1);
     for (const axis of ['row', 'column']) {
       let own = 1;

@@ -65,7 +65,7 @@ export class Rig {
     const touched = this.torus.join(node);
     this.model.join(node, this.torus.slot(node));
     this.index[node] = this.nodes.push(node) - 1;
-    this.#settle(node, undefined, touched);
+    this.#checkTouched(node, undefined, touched);
   }
 
   /** Lets a node leave, by default a random one. */
@@ -77,7 +77,7 @@ export class Rig {
     this.nodes.pop();
     if (index < this.size) this.index[this.nodes[index]] = index;
     this.free.push(node);
-    this.#settle(node, moved, touched);
+    this.#checkTouched(node, moved, touched);
   }
 
   /** Joins, or random leaves, until there are `size` nodes. */
@@ -168,7 +168,7 @@ export class Rig {
     return { steps, mean: steps === 0 ? 0 : touched / steps, most };
   }
 
-  #settle(subject, moved, touched) {
+  #checkTouched(subject, moved, touched) {
     this.allSteps++;
     this.steps++;
     this.touched += touched;

@@ -114,17 +114,17 @@ t.test('the account finds what nobody received, and what two did', async (t) => 
   account.add({ set: 'received', of: 0, page: 0 }, page(0, 2));
   account.add({ set: 'received', of: 0, page: 0 }, page(1, 2));
   account.add({ set: 'received', of: 1, page: 0 }, page(7, 9));
-  t.same(account.settle(), { missing: 1, unconfirmed: 1, examples: ['0/40000'] });
+  t.same(account.result(), { missing: 1, unconfirmed: 1, examples: ['0/40000'] });
   t.equal(account.doubles, 1, 'number 2 came to two engines');
 });
 
 t.test('a page without bytes is full', async (t) => {
   const account = new Account();
   account.add({ set: 'accepted', of: 0, page: 3 }, Buffer.alloc(0));
-  t.same(account.settle().missing, PAGE_BITS);
-  t.equal(account.settle().examples[0], `0/${3 * PAGE_BITS}`);
+  t.same(account.result().missing, PAGE_BITS);
+  t.equal(account.result().examples[0], `0/${3 * PAGE_BITS}`);
   account.add({ set: 'received', of: 0, page: 3 }, Buffer.alloc(0));
-  t.same(account.settle(), { missing: 0, unconfirmed: 0, examples: [] });
+  t.same(account.result(), { missing: 0, unconfirmed: 0, examples: [] });
 });
 
 t.test('frames come out whole, however the pipe cuts them', async (t) => {
