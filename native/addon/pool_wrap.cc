@@ -235,9 +235,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // save(path, most bytes) → {clients, sprites, bytes}; throws with code
   static void save(const Nan::FunctionCallbackInfo<Value>& info) {
+    Pool& pool = unwrap<PoolObject>(info)->pool_;
+    // Nothing may still be flying: the next run begins with everybody at rest.
+    pool.seeAllOff();
     report(info, "save",
-           Snapshot::save(&unwrap<PoolObject>(info)->pool_, textOf(info[0]),
-                          static_cast<uint64_t>(numberOf(info[1]))));
+           Snapshot::save(pool, textOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), 0,
+                          Replace::kNothing));
   }
 
   // load(path, most bytes) → {clients, sprites, bytes}; throws with code

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/json_reader.h"
+#include "journal.h"
 
 namespace server {
 
@@ -23,6 +24,9 @@ constexpr uint32_t kJitterShare = 16;
 
 /** How far back a throw's number is remembered: the bits of one word. */
 constexpr uint64_t kNumberWindow = 64;
+
+/** Why a sprite is lost, as the journal has it: nobody was left to fly to. */
+constexpr uint8_t kLostAlone = 0;
 
 constexpr std::string_view kFromNames[] = {"left", "right", "up", "down"};
 
@@ -102,34 +106,45 @@ Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
   } else {
     return count(Outcome::kTorusFull);
   }
+  *id = ids_.make(record);
+  admit(record, *id);
+  arm(record, options_.lease * uint64_t{1000});
+  if (journal_ != nullptr) journal_->join(record, *id);
+  return Outcome::kOk;
+}
+
+/** Gives `record`, which nobody has, to a newcomer. */
+void Pool::admit(uint32_t record, const Id& id) {
   Client& client = clients_[record];
   client = Client{};
-  client.id = ids_.make(record);
+  client.id = id;
   client.live = true;
   torus_.join(record);
-  arm(record, options_.lease * uint64_t{1000});
   ++counts_.clients;
   ++counts_.joined;
-  *id = client.id;
-  return Outcome::kOk;
 }
 
 void Pool::leave(const Id& id) {
   Client* client = lookUp(id);
   if (client == nullptr) return;
   ++counts_.left;
+  if (journal_ != nullptr) journal_->leave(numberOf(client));
   remove(client);
 }
 
 void Pool::remove(Client* client) {
-  const uint32_t record = numberOf(client);
   // First of all: from here on no request finds it, and no sprite is thrown to it.
-  client->live = false;
+  startLeaving(client);
   if (client->holder != PollHolder::kNobody) answer(client, Remark::kNone);
-  wheel_.disarm(record);
-  --counts_.clients;
-  leaving_.push_back(record);
+  wheel_.disarm(numberOf(client));
   seeOff();
+}
+
+/** From now on `client` is unknown, and its sprites fly on. */
+void Pool::startLeaving(Client* client) {
+  client->live = false;
+  --counts_.clients;
+  leaving_.push_back(numberOf(client));
 }
 
 /**
@@ -145,6 +160,7 @@ void Pool::seeOff() {
     if (client.mailbox.waiting > 0) return;
     leaving_.pop_front();
     torus_.leave(record);
+    if (journal_ != nullptr) journal_->gone(record);
     client.token = freeRecord_;
     freeRecord_ = record + 1;
   }
@@ -183,17 +199,14 @@ void Pool::flyOn(Client* client) {
   uint32_t stops[4];
   for (uint8_t edge = 0; edge < 4; ++edge) stops[edge] = nextStop(record, Edge{edge});
   for (; mailbox.first != nullptr && flyBudget_ > 0; --flyBudget_) {
-    Sprite* sprite = mailbox.pop();
-    const uint32_t next = stops[static_cast<size_t>(sprite->from)];
+    const uint32_t next = stops[static_cast<size_t>(mailbox.first->from)];
     if (next == Torus::kNone) {
-      counts_.mailboxBytes -= Sprite::cost(sprite->length);
-      --counts_.waiting;
-      ++counts_.lost;
-      Sprite::free(sprite);
-      continue;
+      lose(client);
+      if (journal_ != nullptr) journal_->lose(record, kLostAlone);
+    } else {
+      fly(client, &clients_[next]);
+      if (journal_ != nullptr) journal_->fly(record, next);
     }
-    clients_[next].mailbox.push(sprite);
-    ++counts_.flown;
   }
   for (const uint32_t next : stops) {
     if (next == Torus::kNone) continue;
@@ -202,6 +215,21 @@ void Pool::flyOn(Client* client) {
       answer(&neighbor, Remark::kNone);
     }
   }
+}
+
+/** The oldest sprite of `from` flies on to `to`. */
+void Pool::fly(Client* from, Client* to) {
+  to->mailbox.push(from->mailbox.pop());
+  ++counts_.flown;
+}
+
+/** The oldest sprite of `from` has nowhere to fly to. */
+void Pool::lose(Client* from) {
+  Sprite* sprite = from->mailbox.pop();
+  counts_.mailboxBytes -= Sprite::cost(sprite->length);
+  --counts_.waiting;
+  ++counts_.lost;
+  Sprite::free(sprite);
 }
 
 // ---- Polling ------------------------------------------------------------------------------------
@@ -217,6 +245,7 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   }
   if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};
   if (client->holder != PollHolder::kNobody) answer(client, Remark::kSuperseded);
+  if (journal_ != nullptr && ack > client->mailbox.acked()) journal_->ack(numberOf(client), ack);
   acknowledge(client, ack);
   ++counts_.polls;
   if (client->mailbox.waiting > 0 || draining()) {
@@ -343,14 +372,24 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
   }
   if (counts_.mailboxBytes + cost > options_.mailboxMemory) return Outcome::kMailboxesFull;
 
-  neighbor.mailbox.push(Sprite::make(text, opposite(edge)));
-  if (number != kNoNumber) remember(client, number);
-  counts_.mailboxBytes += cost;
-  ++counts_.waiting;
-  ++counts_.thrown;
+  receive(client, &neighbor, number, opposite(edge), text);
+  if (journal_ != nullptr) {
+    journal_->thrown(numberOf(client), numberOf(&neighbor), number,
+                     static_cast<uint8_t>(opposite(edge)), text);
+  }
   if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
   answer(&neighbor, Remark::kNone);
   return Outcome::kDelivered;
+}
+
+/** A throw of `thrower` is taken: `receiver` has the sprite, entering by its edge `from`. */
+void Pool::receive(Client* thrower, Client* receiver, uint64_t number, Edge from,
+                   std::string_view text) {
+  receiver->mailbox.push(Sprite::make(text, from));
+  if (number != kNoNumber) remember(thrower, number);
+  counts_.mailboxBytes += Sprite::cost(text.size());
+  ++counts_.waiting;
+  ++counts_.thrown;
 }
 
 // The allowance is a token bucket kept as one number (GCRA: ITU-T I.371, annex A): the time at
@@ -402,6 +441,7 @@ void Pool::fire(uint32_t record) {
     answer(&client, Remark::kNone);
   } else {
     ++counts_.expired;
+    if (journal_ != nullptr) journal_->expire(record);
     remove(&client);
   }
 }

@@ -71,6 +71,8 @@ constexpr uint32_t kShortestHold = 5;
 /** Milliseconds of one tick of the wheel: a hold or a lease ends up to three of them late. */
 constexpr uint32_t kTickMilliseconds = 100;
 
+class Journal;
+
 /** Takes the answer of a parked poll to its client. */
 class PollResponder {
  public:
@@ -132,6 +134,10 @@ class Pool {
 
   /** Registers who takes the answers of polls held by `holder`; not owned. */
   void setResponder(PollHolder holder, PollResponder* responder);
+
+  /** From now on every step that a restart has to repeat goes to `journal`, not owned; or nowhere.
+   */
+  void keepJournal(Journal* journal) { journal_ = journal; }
 
   /**
    * Gives a newcomer from `address` a place in the torus and its id. kOk, kTooManyJoins, kTorusFull
@@ -203,6 +209,7 @@ class Pool {
 
  private:
   friend class SnapshotAccess;
+  friend class ReplayAccess;
 
   struct Client {
     Id id;
@@ -232,7 +239,13 @@ class Pool {
   Outcome tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text, uint64_t now);
   uint32_t nextStop(uint32_t record, Edge from) const;
   void flyOn(Client* client);
+  void fly(Client* from, Client* to);
+  void lose(Client* from);
   void remove(Client* client);
+  void startLeaving(Client* client);
+  void admit(uint32_t record, const Id& id);
+  void receive(Client* thrower, Client* receiver, uint64_t number, Edge from,
+               std::string_view text);
   void seeOff();
   void fire(uint32_t record);
   uint32_t random(uint32_t below);
@@ -244,6 +257,7 @@ class Pool {
   base::Wheel<kTickMilliseconds> wheel_;
   IdMaker ids_;
   std::minstd_rand random_;
+  Journal* journal_ = nullptr;
   PollResponder* responders_[3] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};

@@ -6,20 +6,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "base/json_reader.h"
+#include "checksum.h"
 
 namespace server {
 
 namespace {
 
 constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr size_t kBufferBytes = 1 << 20;
 
@@ -40,6 +40,14 @@ struct Header {
 };
 static_assert(sizeof(Header) == 104, "a change of the format is a new version");
 
+/** What version 2 has behind the header; then come the slots of the holes. */
+struct MoreHeader {
+  uint64_t generation;
+  uint32_t holes;
+  uint32_t leaving;
+};
+static_assert(sizeof(MoreHeader) == 16, "a change of the format is a new version");
+
 struct ClientEntry {
   uint32_t record;
   uint32_t slot;
@@ -55,30 +63,6 @@ static_assert(sizeof(ClientEntry) == 56, "a change of the format is a new versio
 struct SpriteEntry {
   uint32_t length;
   uint32_t from;
-};
-
-/** CRC-32 as in zlib and ISO 3309, a byte at a time: some 400 MB/s, more than most disks. */
-class Checksum {
- public:
-  Checksum() {
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t value = i;
-      for (int bit = 0; bit < 8; ++bit) value = value >> 1 ^ (value & 1 ? 0xedb88320 : 0);
-      table_[i] = value;
-    }
-  }
-
-  void add(const char* bytes, size_t length) {
-    for (size_t i = 0; i < length; ++i) {
-      value_ = value_ >> 8 ^ table_[(value_ ^ static_cast<uint8_t>(bytes[i])) & 255];
-    }
-  }
-
-  uint32_t value() const { return ~value_; }
-
- private:
-  std::array<uint32_t, 256> table_;
-  uint32_t value_ = UINT32_MAX;
 };
 
 /** A descriptor that is closed at the end of its scope. */
@@ -215,18 +199,25 @@ class SnapshotAccess {
   static uint64_t size(const Pool& clients) {
     const Counts& counts = clients.counts_;
     uint64_t text = 0;
-    eachWaiting(clients, [&](const Sprite& sprite) { text += sprite.length; });
-    return sizeof(Header) + counts.clients * sizeof(ClientEntry) +
-           counts.waiting * sizeof(SpriteEntry) + text + sizeof(uint32_t);
+    eachClient(clients, [&](const Pool::Client& client) {
+      for (const Sprite* sprite = client.mailbox.first; sprite != nullptr; sprite = sprite->next) {
+        text += sprite->length;
+      }
+    });
+    const uint64_t leaving = clients.leaving_.size();
+    return sizeof(Header) + sizeof(MoreHeader) +
+           (clients.torus_.holeCount() + leaving + 1) * sizeof(uint32_t) +
+           (counts.clients + leaving) * sizeof(ClientEntry) + counts.waiting * sizeof(SpriteEntry) +
+           text;
   }
 
-  static void write(const Pool& clients, Writer* writer) {
+  static void write(const Pool& clients, uint64_t generation, Writer* writer) {
     const Counts& counts = clients.counts_;
     const Torus& torus = clients.torus_;
     Header header = {.magic = {},
                      .version = kVersion,
                      .byteOrder = kByteOrder,
-                     .clients = counts.clients,
+                     .clients = counts.clients + clients.leaving_.size(),
                      .sprites = counts.waiting,
                      .opened = torus.opened(),
                      .ownRows = torus.ownRows(),
@@ -241,12 +232,14 @@ class SnapshotAccess {
                      .flown = counts.flown};
     memcpy(header.magic, kMagic, sizeof kMagic);
     writer->put(header);
-    for (uint32_t record = 0; record < clients.used_; ++record) {
-      const Pool::Client& client = clients.clients_[record];
-      if (!client.live) continue;
+    writer->put(MoreHeader{.generation = generation,
+                           .holes = torus.holeCount(),
+                           .leaving = static_cast<uint32_t>(clients.leaving_.size())});
+    for (uint32_t i = 0; i < torus.holeCount(); ++i) writer->put(torus.holes()[i]);
+    eachClient(clients, [&](const Pool::Client& client) {
       const Mailbox& mailbox = client.mailbox;
-      writer->put(ClientEntry{.record = record,
-                              .slot = torus.slot(record),
+      writer->put(ClientEntry{.record = client.id.record(),
+                              .slot = torus.slot(client.id.record()),
                               .id = client.id,
                               .newestNumber = client.newestNumber,
                               .seenNumbers = client.seenNumbers,
@@ -257,13 +250,21 @@ class SnapshotAccess {
         writer->put(SpriteEntry{sprite->length, static_cast<uint32_t>(sprite->from)});
         writer->put(sprite->text().data(), sprite->length);
       }
-    }
+    });
+    for (const uint32_t record : clients.leaving_) writer->put(record);
   }
 
   /** Returns what is wrong, or nothing. */
-  static std::string read(Pool* clients, const Header& header, Reader* reader) {
+  static std::string read(Pool* clients, const Header& header, const MoreHeader& more,
+                          Reader* reader) {
     if (header.clients > clients->options_.capacity) {
       return "it has " + std::to_string(header.clients) + " clients: give a --capacity of as many";
+    }
+    std::vector<uint32_t> holes;
+    for (uint32_t i = 0; i < more.holes; ++i) {
+      uint32_t slot;
+      if (!reader->get(&slot)) return "it ends too early";
+      holes.push_back(slot);
     }
     std::vector<Seat> seats;
     seats.reserve(header.clients);
@@ -302,17 +303,27 @@ class SnapshotAccess {
       client.mailbox.sequence = entry.sequence;
       client.mailbox.unsent = entry.unsent;
     }
+    if (more.leaving > header.clients) return "its counts do not add up";
+    for (uint32_t i = 0; i < more.leaving; ++i) {
+      uint32_t record;
+      if (!reader->get(&record)) return "it ends too early";
+      if (record >= clients->used_ || !clients->clients_[record].live) {
+        return "a client in it makes no sense";
+      }
+      clients->startLeaving(&clients->clients_[record]);
+      clients->wheel_.disarm(record);
+    }
     const uint64_t counted[] = {header.joined, header.left, header.expired, header.thrown,
                                 header.acked,  header.lost, header.flown};
     if (!reader->atEnd() || sprites != header.sprites ||
         std::any_of(std::begin(counted), std::end(counted),
                     [](uint64_t count) { return count > kMostCounted; }) ||
-        header.joined != header.clients + header.left + header.expired ||
+        header.joined != header.clients - more.leaving + header.left + header.expired ||
         header.thrown != header.acked + header.lost + sprites) {
       return "its counts do not add up";
     }
     if (!clients->torus_.restore(header.opened, header.ownRows, header.ownColumns, seats.data(),
-                                 seats.size())) {
+                                 seats.size(), header.version < 2 ? nullptr : &holes)) {
       return "its torus does not hold together";
     }
     Counts& counts = clients->counts_;
@@ -327,14 +338,12 @@ class SnapshotAccess {
   }
 
  private:
+  /** Those who are there, and those who are leaving and still have a node, in the order of records.
+   */
   template <typename See>
-  static void eachWaiting(const Pool& clients, See&& see) {
+  static void eachClient(const Pool& clients, See&& see) {
     for (uint32_t record = 0; record < clients.used_; ++record) {
-      const Pool::Client& client = clients.clients_[record];
-      if (!client.live) continue;
-      for (const Sprite* sprite = client.mailbox.first; sprite != nullptr; sprite = sprite->next) {
-        see(*sprite);
-      }
+      if (clients.torus_.contains(record)) see(clients.clients_[record]);
     }
   }
 
@@ -355,9 +364,9 @@ class SnapshotAccess {
   }
 };
 
-SnapshotResult Snapshot::save(Pool* clients, const std::string& path, uint64_t most) {
-  clients->seeAllOff();
-  const uint64_t size = SnapshotAccess::size(*clients);
+SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_t most,
+                              uint64_t generation, Replace replace) {
+  const uint64_t size = SnapshotAccess::size(pool);
   if (size > most) {
     return refused("the state has " + std::to_string(size) + " bytes, and --state-bytes allows " +
                    std::to_string(most));
@@ -371,11 +380,15 @@ SnapshotResult Snapshot::save(Pool* clients, const std::string& path, uint64_t m
                          S_IRUSR | S_IWUSR));
     if (file.fd() < 0) return failed(errno);
     Writer writer(file.fd());
-    SnapshotAccess::write(*clients, &writer);
+    SnapshotAccess::write(pool, generation, &writer);
     result.error = writer.finish();
     result.bytes = writer.bytes();
   }
-  if (result.error == 0) result.error = renameAside(temporary, path);
+  if (result.error == 0) {
+    result.error = replace == Replace::kNothing                   ? renameAside(temporary, path)
+                   : rename(temporary.c_str(), path.c_str()) == 0 ? 0
+                                                                  : errno;
+  }
   if (result.error == EEXIST) {
     // A state that this process has not taken is not this process's to write over.
     const std::string aside = path + "." + std::to_string(getpid());
@@ -388,12 +401,13 @@ SnapshotResult Snapshot::save(Pool* clients, const std::string& path, uint64_t m
     return result;
   }
   result.error = syncDirectoryOf(path);
-  result.clients = clients->counts().clients;
-  result.sprites = clients->counts().waiting;
+  result.clients = pool.counts().clients;
+  result.sprites = pool.counts().waiting;
+  result.generation = generation;
   return result;
 }
 
-SnapshotResult Snapshot::load(Pool* clients, const std::string& path, uint64_t most) {
+SnapshotResult Snapshot::load(Pool* pool, const std::string& path, uint64_t most) {
   // Not to wait for the other end of a pipe, which is refused anyway.
   const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   struct stat info;
@@ -431,8 +445,11 @@ SnapshotResult Snapshot::load(Pool* clients, const std::string& path, uint64_t m
   if (sum != checksum.value()) return refused("it is damaged or cut off: its checksum is wrong");
   if (header.version < 1) return refused("it is of an unknown version");
 
+  MoreHeader more = {};
+  if (header.version >= 2 && !reader.get(&more)) return refused("it is cut off");
   SnapshotResult result;
-  result.problem = SnapshotAccess::read(clients, header, &reader);
+  result.generation = more.generation;
+  result.problem = SnapshotAccess::read(pool, header, more, &reader);
   result.clients = header.clients;
   result.sprites = header.sprites;
   result.bytes = size;

@@ -1,10 +1,10 @@
 // The snapshot: the whole state in one file, from one run of the server to the next.
 //
-//   ┌──────────┬──────────────┬────────────────────────────────┬─────────┐
-//   │ header   │ shape of the │ client: record, seat, id,      │ CRC-32  │
-//   │ and      │ torus        │ numbers, mailbox; its sprites  │ of all  │
-//   │ counts   │              │ … one after the other          │ before  │
-//   └──────────┴──────────────┴────────────────────────────────┴─────────┘
+//   ┌──────────┬──────────────┬────────────────────────────────┬───────────┬─────────┐
+//   │ header   │ shape of the │ client: record, seat, id,      │ those who │ CRC-32  │
+//   │ and      │ torus, its   │ numbers, mailbox; its sprites  │ leave, in │ of all  │
+//   │ counts   │ holes        │ … one after the other          │ order     │ before  │
+//   └──────────┴──────────────┴────────────────────────────────┴───────────┴─────────┘
 //
 // Numbers are little-endian, as this machine's are (checked by the mark in the header). A save
 // writes FILE.new, syncs it, renames it to FILE and syncs the directory, so that FILE is whole at
@@ -32,26 +32,34 @@ struct SnapshotResult {
   uint64_t clients = 0;
   uint64_t sprites = 0;
   uint64_t bytes = 0;
-  int error = 0;  // errno of what failed in the system, 0 when nothing did
+  uint64_t generation = 0;  // the journal that goes on from it (state_store.h)
+  int error = 0;            // errno of what failed in the system, 0 when nothing did
   std::string
       problem;  // why a file is not taken, or not written, for a person; empty when all is well
 
   bool ok() const { return error == 0 && problem.empty(); }
 };
 
+/** What may lie where a snapshot is to be. */
+enum class Replace : uint8_t {
+  kNothing,  // nothing: what is there belongs to somebody else
+  kOwn,      // an earlier snapshot of the same server
+};
+
 class Snapshot {
  public:
   /**
-   * Writes the state of `clients` to `path`, unless it is more than `most` bytes. Those who are
-   * leaving have left before.
+   * Writes the state of `pool` to `path`, unless it is more than `most` bytes, as the one that the
+   * journal of `generation` goes on from.
    */
-  static SnapshotResult save(Pool* clients, const std::string& path, uint64_t most);
+  static SnapshotResult save(const Pool& pool, const std::string& path, uint64_t most,
+                             uint64_t generation, Replace replace);
 
   /**
-   * Reads the state at `path`, of at most `most` bytes, into `clients`, which must be new. When the
-   * result is not ok, `clients` may be half filled and must not be used.
+   * Reads the state at `path`, of at most `most` bytes, into `pool`, which must be new. When the
+   * result is not ok, `pool` may be half filled and must not be used.
    */
-  static SnapshotResult load(Pool* clients, const std::string& path, uint64_t most);
+  static SnapshotResult load(Pool* pool, const std::string& path, uint64_t most);
 };
 
 }  // namespace server

@@ -277,11 +277,29 @@ void Torus::fillHole(uint32_t slot) {
 // ---- a saved torus ----
 
 bool Torus::restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
-                    size_t count) {
+                    size_t count, const std::vector<uint32_t>* holes) {
   clear();
-  if (accept(opened, ownRows, ownColumns, seats, count)) return true;
+  if (accept(opened, ownRows, ownColumns, seats, count) &&
+      (holes == nullptr || acceptHoles(*holes))) {
+    return true;
+  }
   clear();
   return false;
+}
+
+/** Puts the holes, which are known by now, into the given order; false when these are others. */
+bool Torus::acceptHoles(const std::vector<uint32_t>& holes) {
+  if (holes.size() != holeCount_) return false;
+  for (const uint32_t slot : holes) {
+    if (slot >= opened_ || !isHole(slot)) return false;
+  }
+  // As many as there are, and each is one: only a repeated one can be wrong now.
+  while (holeCount_ > 0) fillHole(holes_[holeCount_ - 1]);
+  for (const uint32_t slot : holes) {
+    if (hasHole(blockOf(slot))) return false;
+    digHole(slot);
+  }
+  return true;
 }
 
 bool Torus::accept(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,

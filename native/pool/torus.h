@@ -90,6 +90,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "base/reserve.h"
 
@@ -170,13 +171,18 @@ class Torus {
   uint32_t ownRows() const { return own_[kRow]; }
   uint32_t ownColumns() const { return own_[kColumn]; }
 
+  /** The slots of the holes: the next join fills the last one. */
+  const uint32_t* holes() const { return &holes_[0]; }
+  uint32_t holeCount() const { return holeCount_; }
+
   /**
-   * Replaces the torus by a saved one, link for link. Checks everything: when the data is no
-   * torus (or one larger than the capacity) it returns false, and the torus is empty.
-   * Takes time in proportion to `opened`, of both. The observer hears nothing of it.
+   * Replaces the torus by a saved one, link for link. With `holes` it also goes on as the saved one
+   * would have: a later join takes the same hole; without, any. Checks everything: when the data is
+   * no torus (or one larger than the capacity) it returns false, and the torus is empty. Takes time
+   * in proportion to `opened`, of both. The observer hears nothing of it.
    */
   bool restore(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
-               size_t count);
+               size_t count, const std::vector<uint32_t>* holes = nullptr);
 
   /** Tells `observer` of every step from now on; it outlives the torus. nullptr: nobody is told. */
   void observe(TorusObserver* observer) { observer_ = observer; }
@@ -242,6 +248,7 @@ class Torus {
 
   bool accept(uint32_t opened, uint32_t ownRows, uint32_t ownColumns, const Seat* seats,
               size_t count);
+  bool acceptHoles(const std::vector<uint32_t>& holes);
   bool canOwn(Axis axis, uint32_t own) const;
   void weaveAll(Axis axis);
   void clear();

@@ -114,7 +114,7 @@ class Run {
     }
     // A save writes over nothing.
     unlink(path_.c_str());
-    EXPECT(Snapshot::save(&clients, path_, kAnySize).ok());
+    EXPECT(Snapshot::save(clients, path_, kAnySize, 0, Replace::kNothing).ok());
     whole_ = readAll(path_);
     EXPECT(load(whole_).empty());
     EXPECT(!load({whole_.begin(), whole_.end() - 1}).empty());
@@ -161,6 +161,8 @@ class Run {
     const SnapshotResult result = Snapshot::load(&clients, path_, kAnySize);
     EXPECT(result.error == 0);
     if (!result.ok()) return withoutNumbers(result.problem);
+    // Those who are leaving are in the torus and no clients any more.
+    clients.seeAllOff();
     const Counts& counts = clients.counts();
     EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
     EXPECT(counts.clients == clients.torus().size());

@@ -1,0 +1,64 @@
+// A thread that has files written through to the disk, so that the loop never waits for it.
+//
+//   loop ──request(file, bytes, done)──▶ queue ──▶ thread: fdatasync ──▶ done(error), in the thread
+//
+// Requests for one file that come while the thread is busy become one: their bytes are on the disk
+// after the same fdatasync. Rejected: libuv's thread pool, where a slow disk would hold up name
+// lookups and TLS files as well.
+#ifndef SPRITES_DISK_SYNC_H_
+#define SPRITES_DISK_SYNC_H_
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace server {
+
+class DiskSync {
+ public:
+  /** Called in the thread, with 0 or errno. */
+  using Done = std::function<void(int error)>;
+
+  DiskSync() = default;
+  /** Ends the thread; what was asked for before is done first. */
+  ~DiskSync() { stop(); }
+  DiskSync(const DiskSync&) = delete;
+  DiskSync& operator=(const DiskSync&) = delete;
+
+  void start();
+  void stop();
+
+  /** Asks for what `fd` has taken so far; `file` names it. The descriptor may be closed at once. */
+  void request(uint64_t file, int fd, Done done);
+
+  /** Milliseconds of `clock` since when the thread waits for the disk; 0 when it does not. */
+  uint64_t busySince() const { return busySince_.load(std::memory_order_acquire); }
+
+ private:
+  struct Job {
+    uint64_t file;
+    int fd;  // a copy, the job's own
+    std::vector<Done> done;
+  };
+
+  void run();
+
+  std::thread thread_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Job> jobs_;
+  bool stopping_ = false;
+  std::atomic<uint64_t> busySince_ = 0;
+};
+
+/** Milliseconds of the clock that busySince tells. */
+uint64_t syncClock();
+
+}  // namespace server
+
+#endif  // SPRITES_DISK_SYNC_H_

@@ -1,0 +1,147 @@
+#include "journal.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "checksum.h"
+
+namespace server {
+
+namespace {
+
+/** A batch larger than this gives its memory back. */
+constexpr size_t kKeptBatch = 1 << 20;
+
+}  // namespace
+
+int Journal::open(const std::string& path, uint64_t generation, uint64_t previous) {
+  const int fd =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (fd < 0) return errno;
+  JournalHeader header = {.magic = {},
+                          .version = kJournalVersion,
+                          .byteOrder = kJournalByteOrder,
+                          .generation = generation,
+                          .previous = previous,
+                          .unused = 0,
+                          .checksum = 0};
+  memcpy(header.magic, kJournalMagic, sizeof kJournalMagic);
+  Checksum checksum;
+  checksum.add(reinterpret_cast<const char*>(&header), offsetof(JournalHeader, checksum));
+  header.checksum = checksum.value();
+  errno = 0;
+  if (::write(fd, &header, sizeof header) != sizeof header) {
+    const int error = errno == 0 ? ENOSPC : errno;
+    ::close(fd);
+    unlink(path.c_str());
+    return error;
+  }
+  close();
+  fd_ = fd;
+  written_ = sizeof header;
+  room_ = 0;
+  sequence_ = 0;
+  // A batch that the old file has not taken whole goes whole into this one.
+  batchWritten_ = 0;
+  sealed_ = false;
+  batch_ += next_;
+  next_.clear();
+  blocked_ = takeRoom(written_ + kJournalAhead);
+  return 0;
+}
+
+void Journal::close() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+void Journal::join(uint32_t record, const Id& id) {
+  add({.step = JournalStep::kJoin, .record = record},
+      {reinterpret_cast<const char*>(id.bytes), sizeof id.bytes});
+}
+
+void Journal::thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
+                     std::string_view text) {
+  add({.step = JournalStep::kThrow,
+       .from = from,
+       .record = thrower,
+       .other = receiver,
+       .number = number},
+      text);
+}
+
+void Journal::add(JournalRecord record, std::string_view text) {
+  std::string& to = sealed_ ? next_ : batch_;
+  if (!sealed_ && batch_.empty()) batch_.resize(sizeof(BatchHead));
+  record.length = static_cast<uint32_t>(text.size());
+  to.append(reinterpret_cast<const char*>(&record), sizeof record);
+  to.append(text);
+  to.append(paddedLength(text.size()) - text.size(), '\0');
+}
+
+/** Takes disk space up to `upTo` bytes of the file; where the file system can't, it is not asked
+ * again. */
+int Journal::takeRoom(uint64_t upTo) {
+  if (upTo <= room_) return 0;
+  const uint64_t wanted = upTo + kJournalAhead;
+  if (fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(wanted)) == 0) {
+    room_ = wanted;
+    return 0;
+  }
+  if (errno == EOPNOTSUPP || errno == ENOSYS) {
+    room_ = UINT64_MAX;
+    return 0;
+  }
+  return errno;
+}
+
+int Journal::write(uint64_t synced) {
+  if (!sealed_ && !pending()) {
+    // Nothing to write: look whether the disk has room again.
+    if (blocked_ != 0) blocked_ = takeRoom(written_ + kJournalAhead);
+    return blocked_;
+  }
+  if (!sealed_) {
+    BatchHead head = {.magic = {},
+                      .length = static_cast<uint32_t>(batch_.size() - sizeof(BatchHead)),
+                      .sequence = sequence_,
+                      .synced = synced,
+                      .unused = 0,
+                      .checksum = 0};
+    memcpy(head.magic, kBatchMagic, sizeof kBatchMagic);
+    memcpy(batch_.data(), &head, sizeof head);
+    Checksum checksum;
+    checksum.add(batch_.data(), batch_.size());
+    head.checksum = checksum.value();
+    memcpy(batch_.data(), &head, sizeof head);
+    sealed_ = true;
+  }
+  while (batchWritten_ < batch_.size()) {
+    const ssize_t wrote = pwrite(fd_, batch_.data() + batchWritten_, batch_.size() - batchWritten_,
+                                 static_cast<off_t>(written_ + batchWritten_));
+    if (wrote > 0) {
+      batchWritten_ += wrote;
+    } else if (wrote == 0 || errno != EINTR) {
+      return blocked_ = wrote == 0 ? EIO : errno;
+    }
+  }
+  written_ += batch_.size();
+  ++sequence_;
+  sealed_ = false;
+  batchWritten_ = 0;
+  if (batch_.capacity() > kKeptBatch) batch_.shrink_to_fit();
+  batch_.clear();
+  if (!next_.empty()) {
+    batch_.resize(sizeof(BatchHead));
+    batch_ += next_;
+    next_.clear();
+    return write(synced);
+  }
+  return blocked_ = takeRoom(written_ + kJournalAhead);
+}
+
+}  // namespace server

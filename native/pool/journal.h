@@ -1,0 +1,109 @@
+// The journal: what a 202 promises, on disk before the 202 goes out.
+//
+//   pool ──add──▶ batch in memory ──write, once a turn──▶ file ──fdatasync, in a thread──▶ disk
+//                                        │                            │
+//                                  survives the process        survives the machine
+//
+// Lifecycle: closed; open; and, when a write fails, blocked: what could not be written stays in
+// memory and is tried again from tick to tick, and the pool promises nothing new until it is
+// written. Space for the next turns is taken ahead of time (fallocate), so that a disk that fills
+// up is noticed before a promise is made, not after it.
+//
+// Cost: one copy of a sprite's text and one write a turn. Rejected: a write for each promise (a
+// system call a throw), a memory-mapped file (a full disk is then a SIGBUS), O_DIRECT (a turn would
+// have to wait for the disk), a thread that writes (two switches of the processor for what takes 5
+// µs).
+#ifndef SPRITES_JOURNAL_H_
+#define SPRITES_JOURNAL_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "id.h"
+#include "journal_format.h"
+
+namespace server {
+
+/** Bytes of the disk taken ahead: many turns' worth. */
+constexpr uint64_t kJournalAhead = 4 << 20;
+
+/** Bytes that may wait in memory while the disk takes none: acks and leaves, since throws wait for
+ * it. */
+constexpr uint64_t kJournalBacklog = 64 << 20;
+
+class Journal {
+ public:
+  Journal() = default;
+  ~Journal() { close(); }
+  Journal(const Journal&) = delete;
+  Journal& operator=(const Journal&) = delete;
+
+  /**
+   * Makes the file `path`, which must not be there, for a journal that goes on from the snapshot of
+   * `generation` and, where it follows another journal, from the first `previous` bytes of that
+   * one. What is in memory and not written goes into it. Returns 0 or errno, and then the journal
+   * is as before.
+   */
+  int open(const std::string& path, uint64_t generation, uint64_t previous);
+  void close();
+
+  bool isOpen() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+
+  void join(uint32_t record, const Id& id);
+  void thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
+              std::string_view text);
+  void ack(uint32_t record, uint64_t ack) {
+    add({.step = JournalStep::kAck, .record = record, .number = ack}, {});
+  }
+  void leave(uint32_t record) { add({.step = JournalStep::kLeave, .record = record}, {}); }
+  void expire(uint32_t record) { add({.step = JournalStep::kExpire, .record = record}, {}); }
+  void fly(uint32_t record, uint32_t to) {
+    add({.step = JournalStep::kFly, .record = record, .other = to}, {});
+  }
+  void lose(uint32_t record, uint8_t reason) {
+    add({.step = JournalStep::kLose, .from = reason, .record = record}, {});
+  }
+  void gone(uint32_t record) { add({.step = JournalStep::kGone, .record = record}, {}); }
+
+  /** Whether something waits to be written. */
+  bool pending() const { return batch_.size() > sizeof(BatchHead); }
+
+  /**
+   * Writes what was added since, as one batch. `synced`: bytes of the file that are known to be on
+   * the disk. Returns 0 when all of it is in the file, else errno: it is kept, and the next call
+   * tries again.
+   */
+  int write(uint64_t synced);
+
+  /** errno of what keeps the journal from taking promises; 0 when nothing does. */
+  int blocked() const { return blocked_; }
+
+  /** Whether there is room in memory for what must go on while the journal is blocked. */
+  bool hasBacklogRoom() const { return batch_.size() < kJournalBacklog; }
+
+  /** Bytes of the file. */
+  uint64_t bytes() const { return written_; }
+
+  /** Batches written to this file. */
+  uint64_t batches() const { return sequence_; }
+
+ private:
+  void add(JournalRecord record, std::string_view text);
+  int takeRoom(uint64_t upTo);
+
+  int fd_ = -1;
+  std::string batch_;        // a head, to be filled in, and the records behind it
+  size_t batchWritten_ = 0;  // bytes of it that are in the file already, after a write cut short
+  bool sealed_ = false;      // its head is filled in: what is added waits in next_
+  std::string next_;         // records added while a sealed batch waits for the disk
+  uint64_t written_ = 0;     // bytes of the file
+  uint64_t room_ = 0;        // bytes of the disk taken for it
+  uint64_t sequence_ = 0;
+  int blocked_ = 0;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_JOURNAL_H_

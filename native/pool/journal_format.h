@@ -1,0 +1,82 @@
+// The form of a journal on disk: what happened to the pool since a snapshot, in order.
+//
+//   ┌────────┬───────────────────────┬───────────────────────┬──
+//   │ file   │ batch: head, records  │ batch: head, records  │ …
+//   │ header │ of one turn           │ of the next turn      │
+//   └────────┴───────────────────────┴───────────────────────┴──
+//
+//   record   [ step, from │ record │ other │ length │ number ][ length bytes, filled up to 8 ]
+//
+// Numbers are little-endian, as this machine's are (checked by the mark in the header). Every
+// record has the same head of 24 bytes, so that one loop reads and writes all of them; a throw of a
+// sprite of 200 bytes takes 224. A batch is written with one system call and carries its number,
+// the checksum of all of it, and how far the file was known to be on the disk: so a reader can tell
+// the torn end of a file from damage in its middle.
+//
+// Rejected: a checksum for each record (4 bytes more, and a batch is whole or not at all anyway),
+// records of different heads (8 bytes less for an ack, and a reader for each).
+#ifndef SPRITES_JOURNAL_FORMAT_H_
+#define SPRITES_JOURNAL_FORMAT_H_
+
+#include <cstdint>
+
+namespace server {
+
+constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
+constexpr uint32_t kJournalVersion = 1;
+constexpr uint32_t kJournalByteOrder = 0x01020304;
+constexpr char kBatchMagic[4] = {'S', 'P', 'B', '\n'};
+
+/** The first bytes of a journal. */
+struct JournalHeader {
+  char magic[8];
+  uint32_t version;
+  uint32_t byteOrder;
+  uint64_t generation;  // the snapshot of this generation is what the journal goes on from
+  uint64_t previous;    // bytes of the journal before this one that count; 0 where there is none
+  uint32_t unused;
+  uint32_t checksum;  // of the fields before
+};
+static_assert(sizeof(JournalHeader) == 40, "a change of the format is a new version");
+
+/** The head of what one turn has written. */
+struct BatchHead {
+  char magic[4];
+  uint32_t length;    // bytes of records behind the head
+  uint64_t sequence;  // 0, 1, 2 … in each file
+  uint64_t synced;    // bytes of the file that were on the disk when the batch was written
+  uint32_t unused;
+  uint32_t checksum;  // of the head, with 0 here, and of the records
+};
+static_assert(sizeof(BatchHead) == 32, "a change of the format is a new version");
+
+/** What happened. */
+enum class JournalStep : uint8_t {
+  kJoin = 1,    // `record` joined; its id follows
+  kThrow = 2,   // `record` threw to `other`, with its number; the sprite's text follows
+  kAck = 3,     // `record` has acked up to `number`
+  kLeave = 4,   // `record` left; its sprites are to fly on
+  kExpire = 5,  // the lease of `record` ended; its sprites are to fly on
+  kFly = 6,     // the oldest sprite of `record`, which leaves, flew on to `other`
+  kLose = 7,    // the oldest sprite of `record`, which leaves, is lost; `from` is the reason
+  kGone = 8,    // `record`, which has left and is empty, is out of the torus
+};
+
+/** The head of every record. */
+struct JournalRecord {
+  JournalStep step;
+  uint8_t from = 0;  // the edge by which a thrown sprite enters; the reason of a loss
+  uint16_t unused = 0;
+  uint32_t record = 0;
+  uint32_t other = 0;
+  uint32_t length = 0;  // bytes that follow
+  uint64_t number = 0;
+};
+static_assert(sizeof(JournalRecord) == 24, "a change of the format is a new version");
+
+/** Bytes that `length` bytes take behind a record: filled up, so that records stay aligned. */
+constexpr uint64_t paddedLength(uint64_t length) { return (length + 7) & ~uint64_t{7}; }
+
+}  // namespace server
+
+#endif  // SPRITES_JOURNAL_FORMAT_H_

@@ -1,0 +1,226 @@
+#include "journal_replay.h"
+
+#include <cstddef>
+#include <cstring>
+
+#include "checksum.h"
+
+namespace server {
+
+namespace {
+
+uint32_t checksumOf(BatchHead head, std::string_view records) {
+  head.checksum = 0;
+  Checksum checksum;
+  checksum.add(reinterpret_cast<const char*>(&head), sizeof head);
+  checksum.add(records.data(), records.size());
+  return checksum.value();
+}
+
+/** Reads the batch at the front of `bytes`; false when there is no whole one. */
+bool readBatch(std::string_view bytes, BatchHead* head, std::string_view* records) {
+  if (bytes.size() < sizeof *head) return false;
+  memcpy(head, bytes.data(), sizeof *head);
+  if (memcmp(head->magic, kBatchMagic, sizeof kBatchMagic) != 0) return false;
+  if (head->length > bytes.size() - sizeof *head) return false;
+  *records = bytes.substr(sizeof *head, head->length);
+  return checksumOf(*head, *records) == head->checksum;
+}
+
+/**
+ * Whether behind `at` there is a whole batch that was written when the bytes at `at` were known to
+ * be on the disk: then these were not torn by a crash, but damaged later.
+ */
+bool provenBehind(std::string_view bytes, size_t at) {
+  for (size_t from = at + 8; from + sizeof(BatchHead) <= bytes.size(); from += 8) {
+    // A look for the magic first: a batch's checksum would make this quadratic.
+    if (memcmp(bytes.data() + from, kBatchMagic, sizeof kBatchMagic) != 0) continue;
+    BatchHead head;
+    std::string_view records;
+    if (readBatch(bytes.substr(from), &head, &records) && head.synced > at) return true;
+  }
+  return false;
+}
+
+/** Takes the records of a batch apart, never reading past its end. */
+bool nextRecord(std::string_view* rest, JournalRecord* record, std::string_view* text) {
+  if (rest->size() < sizeof *record) return false;
+  memcpy(record, rest->data(), sizeof *record);
+  rest->remove_prefix(sizeof *record);
+  if (paddedLength(record->length) > rest->size()) return false;
+  *text = rest->substr(0, record->length);
+  rest->remove_prefix(paddedLength(record->length));
+  return true;
+}
+
+}  // namespace
+
+std::string readJournalHeader(std::string_view bytes, JournalHeader* header) {
+  if (bytes.size() < sizeof *header) return "it is cut off";
+  memcpy(header, bytes.data(), sizeof *header);
+  if (memcmp(header->magic, kJournalMagic, sizeof kJournalMagic) != 0) {
+    return "it is no journal of a Sprites server";
+  }
+  if (header->byteOrder != kJournalByteOrder) {
+    return "it is of a machine with another byte order";
+  }
+  if (header->version != kJournalVersion) {
+    return "it is of version " + std::to_string(header->version) + ", and this program reads " +
+           std::to_string(kJournalVersion);
+  }
+  Checksum checksum;
+  checksum.add(bytes.data(), offsetof(JournalHeader, checksum));
+  if (checksum.value() != header->checksum) return "its header is damaged";
+  return {};
+}
+
+/** Reaches into Pool: does what a record says by the pool's own steps. */
+class ReplayAccess {
+ public:
+  /** Returns whether the record makes sense for the pool as it is. */
+  static bool apply(Pool* pool, const JournalRecord& record, std::string_view text) {
+    switch (record.step) {
+      case JournalStep::kJoin:
+        return join(pool, record.record, text);
+      case JournalStep::kThrow:
+        return thrown(pool, record, text);
+      case JournalStep::kAck:
+        return ack(pool, record);
+      case JournalStep::kLeave:
+      case JournalStep::kExpire:
+        return leave(pool, record);
+      case JournalStep::kFly:
+      case JournalStep::kLose:
+        return fly(pool, record);
+      case JournalStep::kGone:
+        return gone(pool, record.record);
+    }
+    return false;
+  }
+
+  static void finish(Pool* pool) {
+    pool->freeRecord_ = 0;
+    for (uint32_t record = pool->used_; record-- > 0;) {
+      Pool::Client& client = pool->clients_[record];
+      // What an answer carried is not in the journal: all of it may have been sent, and acked soon.
+      client.mailbox.unsent = 0;
+      if (client.live) {
+        pool->arm(record, pool->options_.lease * uint64_t{1000});
+      } else if (!pool->torus_.contains(record)) {
+        client.token = pool->freeRecord_;
+        pool->freeRecord_ = record + 1;
+      }
+    }
+  }
+
+ private:
+  static bool live(Pool* pool, uint32_t record) {
+    return record < pool->used_ && pool->clients_[record].live;
+  }
+
+  /** Whether `record` has left and its sprites are flying on, before those of others. */
+  static bool leavesFirst(Pool* pool, uint32_t record) {
+    return !pool->leaving_.empty() && pool->leaving_.front() == record;
+  }
+
+  static bool join(Pool* pool, uint32_t record, std::string_view text) {
+    Id id;
+    if (text.size() != sizeof id.bytes || record >= pool->options_.capacity) return false;
+    memcpy(id.bytes, text.data(), sizeof id.bytes);
+    if (id.record() != record || pool->torus_.contains(record)) return false;
+    if (record >= pool->used_) pool->used_ = record + 1;
+    pool->admit(record, id);
+    return true;
+  }
+
+  static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
+    // The thrower may have left in the meantime of the same turn, never before it has thrown.
+    if (!live(pool, record.record) || !live(pool, record.other) || record.from > 3) return false;
+    pool->receive(&pool->clients_[record.record], &pool->clients_[record.other], record.number,
+                  Edge{record.from}, text);
+    return true;
+  }
+
+  static bool ack(Pool* pool, const JournalRecord& record) {
+    if (!live(pool, record.record)) return false;
+    Pool::Client& client = pool->clients_[record.record];
+    if (record.number > client.mailbox.sequence) return false;
+    pool->acknowledge(&client, record.number);
+    return true;
+  }
+
+  static bool leave(Pool* pool, const JournalRecord& record) {
+    if (!live(pool, record.record)) return false;
+    ++(record.step == JournalStep::kLeave ? pool->counts_.left : pool->counts_.expired);
+    pool->startLeaving(&pool->clients_[record.record]);
+    pool->wheel_.disarm(record.record);
+    return true;
+  }
+
+  static bool fly(Pool* pool, const JournalRecord& record) {
+    if (!leavesFirst(pool, record.record)) return false;
+    Pool::Client& from = pool->clients_[record.record];
+    if (from.mailbox.waiting == 0) return false;
+    if (record.step == JournalStep::kLose) {
+      pool->lose(&from);
+      return true;
+    }
+    if (record.other >= pool->used_ || record.other == record.record ||
+        !pool->torus_.contains(record.other)) {
+      return false;
+    }
+    pool->fly(&from, &pool->clients_[record.other]);
+    return true;
+  }
+
+  static bool gone(Pool* pool, uint32_t record) {
+    if (!leavesFirst(pool, record) || pool->clients_[record].mailbox.waiting > 0) return false;
+    pool->leaving_.pop_front();
+    pool->torus_.leave(record);
+    return true;
+  }
+};
+
+ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool) {
+  ReplayResult result;
+  JournalHeader header;
+  result.problem = readJournalHeader(bytes, &header);
+  if (!result.problem.empty()) return result;
+  const bool last = upTo == UINT64_MAX;
+  if (!last && upTo > bytes.size()) {
+    result.problem =
+        "it is cut off: the journal after it goes on from byte " + std::to_string(upTo);
+    return result;
+  }
+  const size_t end = last ? bytes.size() : upTo;
+  size_t at = sizeof header;
+  uint64_t sequence = 0;
+  while (at < end) {
+    BatchHead head;
+    std::string_view records;
+    if (!readBatch(bytes.substr(at, end - at), &head, &records) || head.sequence != sequence) {
+      if (last && !provenBehind(bytes, at)) break;
+      result.problem = "it is damaged at byte " + std::to_string(at);
+      return result;
+    }
+    while (!records.empty()) {
+      JournalRecord record;
+      std::string_view text;
+      if (!nextRecord(&records, &record, &text) || !ReplayAccess::apply(pool, record, text)) {
+        result.problem =
+            "a record in it makes no sense: in the batch at byte " + std::to_string(at);
+        return result;
+      }
+      ++result.records;
+    }
+    at += sizeof head + head.length;
+    ++sequence;
+  }
+  result.whole = at;
+  result.torn = end - at;
+  return result;
+}
+
+void finishReplay(Pool* pool) { ReplayAccess::finish(pool); }
+
+}  // namespace server

@@ -1,0 +1,391 @@
+#include "state_store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <utility>
+
+#include "journal_replay.h"
+
+namespace server {
+
+namespace {
+
+constexpr char kJournalMark[] = ".journal-";
+
+/** A journal with less than this in it is no reason for a snapshot, however old it is. */
+constexpr uint64_t kWorthASnapshot = 64 << 10;
+
+/** Milliseconds before a snapshot that could not be made is tried again. */
+constexpr uint64_t kSnapshotRetry = 10000;
+
+/** Milliseconds between two syncs with Sync::kSecond. */
+constexpr uint64_t kSyncEvery = 1000;
+
+/** Milliseconds a sync may take before the disk counts as too slow to promise anything. */
+constexpr uint64_t kSlowSync = 5000;
+
+/** Priority of the thread that makes snapshots: what the loop leaves over. */
+constexpr int kNice = 10;
+
+uint64_t microseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * uint64_t{1000000} + now.tv_nsec / 1000;
+}
+
+std::string directoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash + 1);
+}
+
+std::string nameOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? path : path.substr(slash + 1);
+}
+
+/** A file of the disk, mapped to be read. */
+class MappedFile {
+ public:
+  ~MappedFile() {
+    if (memory_ != nullptr) munmap(memory_, size_);
+  }
+  MappedFile() = default;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  MappedFile(MappedFile&& other) noexcept
+      : memory_(std::exchange(other.memory_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+  /** Returns 0 or errno; EINVAL for what is no regular file, EFBIG above `most` bytes. */
+  int open(const std::string& path, uint64_t most) {
+    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return errno;
+    const int error = map(fd, most);
+    ::close(fd);
+    return error;
+  }
+
+  std::string_view bytes() const { return {static_cast<const char*>(memory_), size_}; }
+
+ private:
+  int map(int fd, uint64_t most) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) return errno;
+    if (!S_ISREG(info.st_mode)) return EINVAL;
+    if (static_cast<uint64_t>(info.st_size) > most) return EFBIG;
+    if (info.st_size == 0) return 0;
+    void* const memory = mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+    if (memory == MAP_FAILED) return errno;
+    memory_ = memory;
+    size_ = info.st_size;
+    return 0;
+  }
+
+  void* memory_ = nullptr;
+  size_t size_ = 0;
+};
+
+/** One sealed or last journal, as it lies there. */
+struct JournalFile {
+  uint64_t generation;
+  std::string path;
+  MappedFile file;
+  JournalHeader header;
+};
+
+}  // namespace
+
+StateStore::StateStore(StateStoreOptions options, Pool* pool)
+    : options_(std::move(options)), pool_(pool) {}
+
+StateStore::~StateStore() {
+  if (compactor_.joinable()) compactor_.join();
+  sync_.stop();
+}
+
+std::string StateStore::journalPath(uint64_t generation) const {
+  return options_.path + kJournalMark + std::to_string(generation);
+}
+
+/** The generations of the journals there are, in rising order. */
+std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
+  std::vector<uint64_t> found;
+  DIR* const directory = opendir(directoryOf(options_.path).c_str());
+  *error = directory == nullptr ? errno : 0;
+  if (directory == nullptr) return found;
+  const std::string prefix = nameOf(options_.path) + kJournalMark;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix)) continue;
+    const std::string_view digits = name.substr(prefix.size());
+    uint64_t generation;
+    const auto [end, bad] = std::from_chars(digits.begin(), digits.end(), generation);
+    if (bad == std::errc() && end == digits.end()) found.push_back(generation);
+  }
+  closedir(directory);
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// ---- Reading ------------------------------------------------------------------------------------
+
+/**
+ * Brings `pool` to the end of the journals below `upTo`. `mayCut`: the last one may have a torn
+ * end, which is cut from the file.
+ */
+Recovery StateStore::read(Pool* pool, uint64_t upTo, bool mayCut) const {
+  Recovery recovery;
+  const auto fail = [&](const std::string& file, int error, std::string problem) {
+    recovery.file = file;
+    recovery.error = error;
+    recovery.problem = std::move(problem);
+    return recovery;
+  };
+  recovery.snapshot = Snapshot::load(pool, options_.path, options_.stateBytes);
+  const bool fresh = recovery.snapshot.error == ENOENT;
+  if (fresh) recovery.snapshot = {};
+  if (!recovery.snapshot.ok()) {
+    return fail(options_.path, recovery.snapshot.error, recovery.snapshot.problem);
+  }
+  recovery.next = recovery.snapshot.generation;
+
+  int error;
+  std::vector<JournalFile> journals;
+  for (const uint64_t generation : journalsOnDisk(&error)) {
+    if (generation < recovery.snapshot.generation || generation >= upTo) continue;
+    JournalFile one = {generation, journalPath(generation), {}, {}};
+    if (const int failed = one.file.open(one.path, options_.stateBytes)) {
+      return fail(one.path, failed == EFBIG || failed == EINVAL ? 0 : failed,
+                  failed == EFBIG    ? "it has more bytes than --state-bytes allows"
+                  : failed == EINVAL ? "it is no regular file"
+                                     : "");
+    }
+    journals.push_back(std::move(one));
+  }
+  if (error != 0) return fail(options_.path, error, "");
+  // A crash between making a file and writing its header leaves one that says nothing.
+  if (mayCut && !journals.empty() && journals.back().file.bytes().size() < sizeof(JournalHeader)) {
+    recovery.torn += journals.back().file.bytes().size();
+    if (unlink(journals.back().path.c_str()) != 0) return fail(journals.back().path, errno, "");
+    journals.pop_back();
+  }
+  for (JournalFile& one : journals) {
+    std::string problem = readJournalHeader(one.file.bytes(), &one.header);
+    if (problem.empty() && one.header.generation != one.generation) {
+      problem = "it is the journal of generation " + std::to_string(one.header.generation);
+    }
+    if (problem.empty() && one.generation != recovery.next) {
+      problem = "it goes on from " + journalPath(recovery.next) + ", which is not there";
+    }
+    if (!problem.empty()) return fail(one.path, 0, problem);
+    ++recovery.next;
+  }
+  for (size_t i = 0; i < journals.size(); ++i) {
+    const bool last = i + 1 == journals.size();
+    const uint64_t counts = last && mayCut ? UINT64_MAX
+                            : last         ? journals[i].file.bytes().size()
+                                           : journals[i + 1].header.previous;
+    const ReplayResult result = replayJournal(journals[i].file.bytes(), counts, pool);
+    if (!result.problem.empty()) return fail(journals[i].path, 0, result.problem);
+    ++recovery.journals;
+    recovery.records += result.records;
+    recovery.torn += result.torn;
+    recovery.whole = result.whole;
+    if (last && result.torn > 0 &&
+        truncate(journals[i].path.c_str(), static_cast<off_t>(result.whole)) != 0) {
+      return fail(journals[i].path, errno, "");
+    }
+  }
+  if (recovery.journals > 0) finishReplay(pool);
+  return recovery;
+}
+
+Recovery StateStore::recover() {
+  Recovery recovery = read(pool_, UINT64_MAX, true);
+  generation_ = recovery.next;
+  lastWhole_ = recovery.whole;
+  snapshotGeneration_ = recovery.snapshot.generation;
+  replace_ = recovery.snapshot.bytes > 0 ? Replace::kOwn : Replace::kNothing;
+  return recovery;
+}
+
+// ---- Writing ------------------------------------------------------------------------------------
+
+int StateStore::syncDirectory() const {
+  const int fd = ::open(directoryOf(options_.path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return errno;
+  const int error = fsync(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  return error;
+}
+
+void StateStore::removeJournalsBelow(uint64_t generation) const {
+  int error;
+  for (const uint64_t one : journalsOnDisk(&error)) {
+    if (one < generation) unlink(journalPath(one).c_str());
+  }
+}
+
+int StateStore::start() {
+  // Left over by a crash after the snapshot that has them in it.
+  removeJournalsBelow(snapshotGeneration_);
+  if (const int error = journal_.open(journalPath(generation_), generation_, lastWhole_)) {
+    return error;
+  }
+  if (const int error = syncDirectory()) return error;
+  pool_->keepJournal(&journal_);
+  if (options_.sync != Sync::kNever) sync_.start();
+  return 0;
+}
+
+bool StateStore::commit() {
+  if (!journal_.pending()) return true;
+  const uint64_t before = microseconds();
+  const int error = journal_.write(syncedHere());
+  longestWrite_ = std::max(longestWrite_, microseconds() - before);
+  if (error == 0 && options_.sync == Sync::kTurn) requestSync();
+  return !journal_.pending();
+}
+
+/** Has what is in the file by now written through to the disk. */
+void StateStore::requestSync() {
+  const uint64_t upTo = committed();
+  syncedAt_ = now_;
+  sync_.request(generation_, journal_.fd(), [this, upTo](int error) {
+    // A sync that failed is asked for again by the next tick. Files are synced in their order.
+    syncError_ = error;
+    if (error == 0) synced_ = upTo;
+    if (notify_) notify_();
+  });
+}
+
+int StateStore::blocked() const {
+  if (const int error = journal_.blocked()) return error;
+  if (const int error = syncError_) return error;
+  const uint64_t since = sync_.busySince();
+  return since != 0 && syncClock() > since + kSlowSync ? ETIMEDOUT : 0;
+}
+
+void StateStore::tick(uint64_t now) {
+  now_ = now;
+  if (!journal_.isOpen()) return;
+  if (begunAt_ == 0) begunAt_ = now;
+  if (journal_.pending() || journal_.blocked() != 0) (void)journal_.write(syncedHere());
+  if (options_.sync != Sync::kNever && committed() > synced_ && now >= syncedAt_ + kSyncEvery &&
+      sync_.busySince() == 0) {
+    requestSync();
+  }
+  if (compactor_.joinable() && !compacting_.load(std::memory_order_acquire)) endCompaction();
+  const bool due = journal_.bytes() >= options_.journalBytes ||
+                   (journal_.bytes() >= kWorthASnapshot &&
+                    now >= begunAt_ + options_.snapshotSeconds * uint64_t{1000});
+  if (due && now >= retryAt_ && !compactor_.joinable() && rotate()) beginCompaction();
+}
+
+/** Seals the journal and begins the next one. */
+bool StateStore::rotate() {
+  if (journal_.write(syncedHere()) != 0) return false;
+  if (options_.sync != Sync::kNever) requestSync();
+  const uint64_t whole = journal_.bytes();
+  if (const int error = journal_.open(journalPath(generation_ + 1), generation_ + 1, whole)) {
+    snapshotProblem_ = journalPath(generation_ + 1) + ": " + strerror(error);
+    retryAt_ = now_ + kSnapshotRetry;
+    return false;
+  }
+  earlier_ += whole;
+  ++generation_;
+  begunAt_ = now_;
+  return true;
+}
+
+// ---- Snapshots ----------------------------------------------------------------------------------
+
+/** Makes the snapshot of all that was before journal `upTo`; returns what went wrong, or nothing.
+ */
+std::string StateStore::compact(uint64_t upTo) const {
+  // The new journal has to be found after a crash, before what it goes on from is removed.
+  if (const int error = syncDirectory()) return strerror(error);
+  Pool pool(pool_->options(), nullptr, 0);
+  const Recovery recovery = read(&pool, upTo, false);
+  if (!recovery.ok()) {
+    return recovery.file + ": " +
+           (recovery.problem.empty() ? strerror(recovery.error) : recovery.problem);
+  }
+  const SnapshotResult saved =
+      Snapshot::save(pool, options_.path, options_.stateBytes, upTo, replace_);
+  if (!saved.ok()) {
+    return options_.path + ": " + (saved.problem.empty() ? strerror(saved.error) : saved.problem);
+  }
+  removeJournalsBelow(upTo);
+  return {};
+}
+
+void StateStore::beginCompaction() {
+  compacting_.store(true, std::memory_order_release);
+  compactor_ = std::thread([this, upTo = generation_] {
+    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
+    try {
+      compacted_ = compact(upTo);
+    } catch (const std::bad_alloc&) {
+      compacted_ = "no memory for a second pool";
+    }
+    compacting_.store(false, std::memory_order_release);
+  });
+}
+
+void StateStore::endCompaction() {
+  compactor_.join();
+  snapshotProblem_ = std::move(compacted_);
+  if (snapshotProblem_.empty()) {
+    replace_ = Replace::kOwn;
+    ++snapshots_;
+  } else {
+    ++snapshotsFailed_;
+    retryAt_ = now_ + kSnapshotRetry;
+  }
+}
+
+std::string StateStore::compactNow() {
+  if (compactor_.joinable()) endCompaction();
+  if (!rotate()) return snapshotProblem_;
+  compacted_ = compact(generation_);
+  if (compacted_.empty()) replace_ = Replace::kOwn;
+  return compacted_;
+}
+
+SnapshotResult StateStore::finish() {
+  if (compactor_.joinable()) endCompaction();
+  pool_->seeAllOff();
+  (void)journal_.write(syncedHere());
+  const SnapshotResult result =
+      Snapshot::save(*pool_, options_.path, options_.stateBytes, generation_ + 1, replace_);
+  if (result.ok()) {
+    pool_->keepJournal(nullptr);
+    journal_.close();
+    removeJournalsBelow(generation_ + 1);
+  }
+  return result;
+}
+
+StateStoreCounts StateStore::counts() const {
+  return {.generation = generation_,
+          .journalBytes = journal_.bytes(),
+          .batches = journal_.batches(),
+          .snapshots = snapshots_,
+          .snapshotsFailed = snapshotsFailed_,
+          .longestWrite = longestWrite_,
+          .unsyncedBytes = committed() - std::min(committed(), synced_.load())};
+}
+
+}  // namespace server
