@@ -33,7 +33,7 @@ t.setTimeout(600_000);
 /** Where things are in the file, written down here a second time on purpose. */
 const VERSION = 8;
 const BYTE_ORDER = 12;
-const HEADER = 104;
+const HEADER = 120; // with what version 2 has added
 const CLIENT = 56;
 
 const ANY_SIZE = 2 ** 40;
@@ -348,11 +348,11 @@ t.test('a state larger than allowed is not written, and what was there stays', a
   const pool = newPool(t);
   pool.join();
   const path = join(t.testdir({ state: 'old' }), 'state');
-  t.throws(() => pool.save(path, HEADER + CLIENT + 3), /has 164 bytes, .* allows 163/);
+  t.throws(() => pool.save(path, HEADER + CLIENT + 3), /has 180 bytes, .* allows 179/);
   t.equal(readFileSync(path, 'utf8'), 'old');
   rmSync(path);
-  t.strictSame(pool.save(path, HEADER + CLIENT + 4), { clients: 1, sprites: 0, bytes: 164 });
-  t.equal(readFileSync(path).length, 164);
+  t.strictSame(pool.save(path, HEADER + CLIENT + 4), { clients: 1, sprites: 0, bytes: 180 });
+  t.equal(readFileSync(path).length, 180);
 });
 
 // ---- The server, restarted ----------------------------------------------------------------------
@@ -701,10 +701,10 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     'a file cut off in its header': [whole.subarray(0, 60), /is cut off/],
     'a file cut off later': [whole.subarray(0, whole.length - 1), /damaged or cut off/],
     'a file with a bit flipped': [Buffer.from(whole).fill(whole[500] ^ 4, 500, 501), /is damaged/],
-    'a newer version': [change(VERSION, 2), /version 2, and this program reads up to 1: start the/],
+    'a newer version': [change(VERSION, 3), /version 3, and this program reads up to 2: start the/],
     'a newer version with a checksum of its own': [
-      Buffer.concat([change(VERSION, 2), Buffer.alloc(4)]),
-      /version 2, and this program reads up to 1/
+      Buffer.concat([change(VERSION, 3), Buffer.alloc(4)]),
+      /version 3, and this program reads up to 2/
     ],
     'a version before the first': [change(VERSION, 0), /unknown version/],
     'another byte order': [swapped, /another byte order/],
