@@ -18,7 +18,7 @@ export const DEFAULTS = Object.freeze({
   leavePatience: 5000, // of a leave, in all
   leaveReserve: 1500, // of which this is kept for telling the server
   leaveRetry: 200, // between two attempts to tell it
-  answerMost: 16 * 1024 * 1024, // characters in one answer
+  answerMost: 16 * 1024 * 1024, // bytes in one answer, decoded
   holdLeast: 5, // seconds: the shortest hold the server takes
   holdUnknown: 120 // seconds: the server's hold, as long as it has not said
 });

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { Client } from '../../lib/client/client.js';
 import { DOORS, startServer } from '../support/server.js';
@@ -268,3 +270,35 @@ for (const door of DOORS) {
     });
   });
 }
+
+t.test('an answer that is small as it is sent and huge as it is read is refused', async (t) => {
+  // A whole answer, of 64 MB; sent, it is a thousandth of that.
+  const rest = { seq: 0, sprites: [], x: 'x'.repeat(64 << 20) };
+  const bomb = gzipSync(JSON.stringify(rest));
+  let polls = 0;
+  const server = createHttpServer((request, response) => {
+    const json = { 'Content-Type': 'application/json' };
+    if (request.url.startsWith('/join')) {
+      response.writeHead(201, json).end('{"id":"a-client","hold":120,"lease":30,"maxSprite":1000}');
+    } else if (request.url.startsWith('/poll')) {
+      polls += 1;
+      response.writeHead(200, { ...json, 'Content-Encoding': 'gzip' }).end(bomb);
+    } else {
+      response.writeHead(204).end();
+    }
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const whys = [];
+  const catcher = new Catcher(t, `http://127.0.0.1:${server.address().port}`, {
+    onState: (state, { why }) => whys.push(why ?? state)
+  });
+  while (polls < 2 && !whys.includes('garbage'))
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  t.ok(whys.includes('garbage'), `it is no answer: ${whys}`);
+  catcher.client.stop();
+});
