@@ -9,6 +9,7 @@ import { createDoor } from './lib/server/door.js';
 import { authority } from './lib/server/port-errors.js';
 import { createLog, LineWriter } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
+import { tellOfNoInspector } from './lib/server/no-inspector.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
 import { servePage } from './lib/server/page-files.js';
 import { Pool } from './lib/server/pool.js';
@@ -170,6 +171,7 @@ export async function main(args, environment) {
 
 async function run(options) {
   const log = createLog(options.logLevel);
+  tellOfNoInspector(log);
   // A reload costs nobody anything, nor does one that comes before there is something to reload.
   // Why a start has failed is said elsewhere.
   process.on('SIGUSR2', () => {

@@ -293,6 +293,13 @@ const SWITCHES = [
 ];
 
 const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+/**
+ * Whether a variable says something to this program: Kubernetes sets `SPRITES_PORT=tcp://10.0.0.1:80`
+ * in every container beside a service that is called "sprites".
+ */
+const isGiven = (name, value) =>
+  Boolean(value) && !(name.endsWith('port') && /^(tcp|udp|sctp):\/\//.test(value));
+
 const variable = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
 
 /** What the options must hold among each other. */
@@ -347,7 +354,7 @@ export function readOptions(args, environment = {}) {
     const [value, where] =
       given[name] !== undefined
         ? [given[name], `--${name}`]
-        : environment[variable(name)]
+        : isGiven(name, environment[variable(name)])
           ? [environment[variable(name)], variable(name)]
           : [usual, `--${name}`];
     const read = type.read(value);

@@ -1,5 +1,6 @@
 import process from 'node:process';
 
+import { tellOfNoInspector } from './no-inspector.js';
 import { createDoor } from './door.js';
 import { createLog } from './log.js';
 import { createNodeServer } from './node-server.js';
@@ -32,6 +33,7 @@ const options = JSON.parse(process.env.SPRITES_WORKER);
 const pool = new RemotePool(options);
 const limits = new AddressLimits(options);
 const log = createLog(options.logLevel);
+tellOfNoInspector(log);
 const routes = createRoutes({ pool, limits, options, log, here: HERE });
 const budget = new ConnectionBudget(options);
 const server = createNodeServer({ routes, limits, options, budget });

@@ -119,6 +119,23 @@ t.test('the command line wins over the environment, the last word over the first
   t.strictSame([options.port, options.hold], [3000, 50]);
 });
 
+t.test('what Kubernetes sets beside a service called "sprites" is no port of ours', async (t) => {
+  const environment = {
+    SPRITES_PORT: 'tcp://10.0.0.1:80',
+    SPRITES_PORT_80_TCP: 'tcp://10.0.0.1:80',
+    SPRITES_SERVICE_HOST: '10.0.0.1',
+    SPRITES_SERVICE_PORT: '80',
+    SPRITES_ADMIN_PORT: 'udp://10.0.0.1:80',
+    SPRITES_TLS_PORT: 'tcp://[fd00::1]:443',
+    SPRITES_TRANSIENT_PORT: 'sctp://10.0.0.1:80'
+  };
+  t.strictSame(readOptions([], environment), readOptions([]));
+  t.equal(readOptions(['--port', '1234'], environment).port, 1234);
+  t.throws(() => readOptions(['--port', 'tcp://10.0.0.1:80']), /--port takes/);
+  t.throws(() => readOptions([], { SPRITES_PORT: 'http://10.0.0.1' }), /SPRITES_PORT takes/);
+  t.throws(() => readOptions([], { SPRITES_HOLD: 'tcp://10.0.0.1:80' }), /SPRITES_HOLD takes/);
+});
+
 t.test('other variables of the environment are left alone', async (t) => {
   t.strictSame(
     readOptions([], { PORT: '1', SPRITES: 'x', SPRITES_: 'y', HOME: '/' }),
