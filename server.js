@@ -117,7 +117,13 @@ export async function start(given, log = createLog('silent'), signal = undefined
   try {
     const tls = await openTls({ routes, limits, budget, options, log });
     open.push(tls);
-    const admin = await openAdmin({ options, metrics, ready: () => !draining, log });
+    const admin = await openAdmin({
+      options,
+      metrics,
+      ready: () => !draining,
+      silentWorkers: workers.silent,
+      log
+    });
     open.push(admin);
     await workers.ready;
     const port = await door.listen(options.host, options.port);

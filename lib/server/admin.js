@@ -12,7 +12,7 @@ import { lookAfterSockets } from './sockets.js';
  *
  *     GET /metrics   Prometheus' text format
  *     GET /healthz   200 "ok" while the process lives and its event loop turns
- *     GET /readyz    200 "ready", or 503 while draining: take it out of the balancer
+ *     GET /readyz    200 "ready", or 503 while draining or while a worker hangs: take it out of the balancer
  */
 
 /** A scrape is one small request; nobody needs more of anything. */
@@ -49,6 +49,7 @@ function sendText(response, text, { status = 200, type = 'text/plain; charset=ut
  * @param {number} options.port 0 for any
  * @param {import('./metrics.js').Metrics} options.metrics
  * @param {() => boolean} [options.ready] false while draining
+ * @param {() => number} [options.silentWorkers] how many hang
  * @param {(error: Error) => void} [options.onError] told when metrics could not be made
  * @returns {import('node:http').Server & {closeEveryConnection: () => void}}
  */
@@ -57,6 +58,7 @@ export function createAdmin({
   port,
   metrics,
   ready = () => true,
+  silentWorkers = () => 0,
   onError = () => {}
 }) {
   const routes = new Map([
@@ -64,7 +66,8 @@ export function createAdmin({
     [
       '/readyz',
       (response) => {
-        if (ready()) sendText(response, 'ready\n');
+        if (ready() && silentWorkers() === 0) sendText(response, 'ready\n');
+        else if (ready()) sendProblem(response, 'not-ready', { headers: COMMON });
         else sendProblem(response, 'draining', { headers: COMMON });
       }
     ],
@@ -121,12 +124,13 @@ export function createAdmin({
  * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
  * @param {() => boolean} parts.ready false while draining
+ * @param {() => number} parts.silentWorkers how many hang
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<{port: number, stopListening: () => void, closeIdle: () => void,
  *     close: () => void}>} port 0 without one; it listens on while the server drains
  * @throws {Error} when the port can't be had
  */
-export async function openAdmin({ options, metrics, ready, log }) {
+export async function openAdmin({ options, metrics, ready, silentWorkers, log }) {
   const nothing = () => {};
   if (options.adminPort === 'none') {
     return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
@@ -136,6 +140,7 @@ export async function openAdmin({ options, metrics, ready, log }) {
     port: options.adminPort,
     metrics,
     ready,
+    silentWorkers,
     onError: (error) => log.error({ err: error }, 'admin listener')
   });
   await explained(

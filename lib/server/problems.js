@@ -142,6 +142,12 @@ export const problems = {
     detail: 'Every place is taken: join again later.',
     retryAfter: 30
   },
+  'not-ready': {
+    status: 503,
+    title: 'A part of the server does not answer',
+    detail: 'Some of its workers hang: they are replaced within seconds.',
+    retryAfter: 5
+  },
   draining: {
     status: 503,
     title: 'The server is about to restart',

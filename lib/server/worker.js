@@ -43,7 +43,7 @@ pool.flushBy(door.flush);
 /** The last report, as JSON. */
 let told = '';
 
-/** Reports the counts to the main process, if they have changed. */
+/** Reports to the main process that this worker answers, and its counts if they have changed. */
 function report(done = () => {}) {
   const { connections, connectionsRefused, ...rest } = door.status();
   const counts = {
@@ -53,10 +53,10 @@ function report(done = () => {}) {
     refused: pool.refused
   };
   const news = JSON.stringify(counts);
-  if (news === told) return done();
+  const message = news === told ? {} : { counts };
   told = news;
   // It fails where the main process is gone: this worker is about to end.
-  return process.send({ counts }, () => done());
+  process.send(message, () => done());
 }
 
 // Without a main process there is nothing to serve, and nothing to save.

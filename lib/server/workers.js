@@ -4,6 +4,7 @@ import { closeSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { loadAddon } from './addon.js';
+import { Heartbeats } from './heartbeats.js';
 import { explained } from './port-errors.js';
 
 /**
@@ -80,10 +81,11 @@ function countersOf(counts = {}) {
  * @param {object} parts.options see lib/server/options.js, with the transientPort that was reserved
  * @param {import('pino').Logger} parts.log
  * @returns {{ready: Promise<void>, status: () => object,
- *     counts: () => {doors: object, refused: object}, stop: () => Promise<void>}} `ready` when all of
+ *     counts: () => {doors: object, refused: object}, silent: () => number, stop: () => Promise<void>}} `ready` when all of
  *     them listen, rejected when one cannot; `status` is what they are now, `counts` what their
  *     doors have counted and what they have refused by themselves, the dead among them, as of a
- *     second ago; `stop` lets them answer what they have and ends them
+ *     second ago; `silent` says how many of
+ *     them do not answer; `stop` lets them answer what they have and ends them
  */
 export function startWorkers({ door, options, log }) {
   let workerDeaths = 0;
@@ -93,6 +95,13 @@ export function startWorkers({ door, options, log }) {
   /** What each of the living has last said, and all of the dead together. */
   const said = new Map();
   let ofTheDead = {};
+  const heartbeats = new Heartbeats({
+    missed: ({ process: { pid } }) => log.warn({ worker: pid }, 'a worker does not answer'),
+    lost: (worker) => {
+      log.error({ worker: worker.process.pid }, 'a worker hangs, and is ended');
+      worker.process.kill('SIGKILL');
+    }
+  });
   let stopping = false;
   let begun;
   let failed;
@@ -135,6 +144,7 @@ export function startWorkers({ door, options, log }) {
       if (worker !== undefined && !living.delete(worker)) return;
       const since = listening.get(worker);
       listening.delete(worker);
+      heartbeats.forget(worker);
       ofTheDead = addUp([ofTheDead, countersOf(said.get(worker))]);
       said.delete(worker);
       if (stopping) return;
@@ -155,9 +165,11 @@ export function startWorkers({ door, options, log }) {
       return gone({ err: error });
     }
     living.add(worker);
+    heartbeats.expect(worker);
     worker.on('message', ({ ready: listens, counts: news }) => {
       // A worker that has ended is counted already: a late message is ignored.
       if (!living.has(worker)) return;
+      heartbeats.heard(worker);
       if (news !== undefined) said.set(worker, news);
       if (listens) listening.set(worker, performance.now());
       if (listening.size === options.workers) begun();
@@ -182,6 +194,7 @@ export function startWorkers({ door, options, log }) {
 
   async function stop() {
     stopping = true;
+    heartbeats.close();
     const ends = [...living].map(
       (worker) =>
         new Promise((resolve) => {
@@ -211,5 +224,5 @@ export function startWorkers({ door, options, log }) {
     return { doors, refused };
   }
 
-  return { ready, status, counts, stop };
+  return { ready, status, counts, silent: () => heartbeats.silent, stop };
 }

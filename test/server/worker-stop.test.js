@@ -52,3 +52,38 @@ t.test(
     for (const wire of halves) await wire.closed();
   }
 );
+
+t.test('a worker that hangs is noticed, told of and replaced', async (t) => {
+  const server = await startServer(t, {
+    door: 'native',
+    options: {
+      ...{ workers: 2, 'transient-port': 0, drain: 0 },
+      ...{ 'admin-port': 0, 'admin-host': '127.0.0.1', 'log-level': 'warn' }
+    }
+  });
+  const [, admin] = /:([0-9]+)\/metrics/.exec(server.lines.join('\n'));
+  const ready = async () => (await fetch(`http://127.0.0.1:${admin}/readyz`)).status;
+  t.equal(await ready(), 200);
+  const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
+  const [hanging] = children.trim().split(' ').map(Number);
+  process.kill(hanging, 'SIGSTOP');
+  t.teardown(() => {
+    if (lives(hanging)) process.kill(hanging, 'SIGKILL');
+  });
+  while ((await ready()) === 200) await pause(50);
+  t.ok(lives(hanging), 'said before it is given up');
+  while ((await ready()) !== 200) await pause(50);
+  t.notOk(lives(hanging));
+  await server.until(({ workers, workerDeaths }) => workers === 2 && workerDeaths === 1);
+  const said = Buffer.concat(server.errors)
+    .toString()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  t.match(said, [
+    { msg: 'a worker does not answer', worker: hanging },
+    { msg: 'a worker hangs, and is ended', worker: hanging },
+    { msg: 'a worker is gone; another one starts', signal: 'SIGKILL' }
+  ]);
+  await server.stop();
+});
