@@ -19,6 +19,7 @@
         'door/connections.cc',
         'door/door.cc',
         'door/events.cc',
+        'door/forwarded.cc',
         'door/http_reader.cc',
         'door/listener.cc',
         'door/proxy_protocol.cc',

@@ -11,7 +11,8 @@ const FILE = '../../native/build/Release/sprites.node';
  * Loads the addon.
  *
  * @returns {object} its exports: the classes Pool, AddressLimits, Relay, Reservation and Door; the
- *     functions forwardedAddress and writeNow; the list outcomes
+ *     functions readForwarded, readForwardedFor, writeNow, takeFileLock and releaseFileLock; the
+ *     list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when it is missing or
  *     was built for another Node
  */

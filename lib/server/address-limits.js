@@ -6,7 +6,10 @@ import { loadAddon } from './addon.js';
  */
 
 /** The values of --trust-proxy, as native/door/door.h numbers them. */
-export const TRUST = { none: 0, proxy: 1, forwarded: 2 };
+export const TRUST = { none: 0, proxy: 1, forwarded: 2, 'x-forwarded-for': 3 };
+
+/** The function of the addon that reads the header of that name. */
+const READERS = { forwarded: 'readForwarded', 'x-forwarded-for': 'readForwardedFor' };
 
 /** After a pause an address may make this many seconds' joins at once. */
 const JOIN_BURST = 10;
@@ -48,7 +51,7 @@ export class AddressLimits {
    */
   admit(socket) {
     // All connections come from the proxy: only a request tells the address of its client.
-    if (this.#trust === 'forwarded') return true;
+    if (this.#trust in READERS) return true;
     const introduced = this.#introduced.get(socket);
     const address = introduced ?? socket.remoteAddress ?? '';
     if (introduced === undefined && !this.native.open(address)) return false;
@@ -60,10 +63,11 @@ export class AddressLimits {
    * @param {import('node:http').IncomingMessage} request
    * @returns {string} the client's address, as far as it is known
    */
-  addressOf({ socket, headers }) {
-    const own = this.#introduced.get(socket) ?? socket.remoteAddress ?? '';
-    if (this.#trust !== 'forwarded') return own;
-    const { 'x-forwarded-for': forwardedFor = '', forwarded = '' } = headers;
-    return this.#addon.forwardedAddress(forwardedFor, forwarded) ?? own;
+  addressOf(request) {
+    const own = this.#introduced.get(request.socket) ?? request.socket.remoteAddress ?? '';
+    if (!(this.#trust in READERS)) return own;
+    // The last line of that name: what a proxy adds as a line of its own stands behind the client's.
+    const line = request.headersDistinct[this.#trust]?.at(-1) ?? '';
+    return this.#addon[READERS[this.#trust]](line) ?? own;
   }
 }

@@ -94,6 +94,8 @@ export function createNodeServer({
 
   const sockets = lookAfterSockets(server, [...new Set(['connection', arrival])]);
   server.held = sockets.count;
+  // All of them, or what a proxy has added last would be cut off: --head-bytes bounds them.
+  server.maxHeadersCount = 0;
   server.closeEveryConnection = sockets.destroyAll;
   server.on(arrival, (socket) => pipelines.set(socket, new Pipeline(socket)));
   server.on('connection', (socket) => {

@@ -171,7 +171,7 @@ export const table = [
   {
     name: 'trust-proxy',
     default: 'none',
-    type: oneOf('none', 'proxy', 'forwarded'),
+    type: oneOf('none', 'proxy', 'forwarded', 'x-forwarded-for'),
     help:
       "whose word to take for a client's address: a proxy's by the PROXY protocol, or by" +
       ' Forwarded or X-Forwarded-For'

@@ -2,6 +2,7 @@
 #include <uv.h>
 
 #include "convert.h"
+#include "door/forwarded.h"
 #include "pool/address_limits.h"
 #include "wraps.h"
 
@@ -24,7 +25,8 @@ class AddressLimitsObject : public Nan::ObjectWrap {
                     {"close", close},
                     {"size", size},
                 });
-    Nan::SetMethod(target, "forwardedAddress", forwarded);
+    Nan::SetMethod(target, "readForwarded", forwarded<readForwarded>);
+    Nan::SetMethod(target, "readForwardedFor", forwarded<readForwardedFor>);
   }
 
  private:
@@ -58,10 +60,11 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(static_cast<double>(limits.size()));
   }
 
-  // forwardedAddress(X-Forwarded-For, Forwarded) → the client's address, or null
+  // readForwarded(line), readForwardedFor(line) → the client's address, or null
+  template <bool (*read)(std::string_view, Address*)>
   static void forwarded(const Nan::FunctionCallbackInfo<Value>& info) {
     Address address;
-    if (forwardedAddress(textOf(info[0]), textOf(info[1]), &address)) {
+    if (read(textOf(info[0]), &address)) {
       info.GetReturnValue().Set(Nan::New(address.text()).ToLocalChecked());
     } else {
       info.GetReturnValue().SetNull();

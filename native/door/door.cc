@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "forwarded.h"
 #include "proxy_protocol.h"
 
 namespace server {
@@ -309,12 +310,11 @@ void Door::handOverInput(Connection& connection) {
 Address Door::clientOf(const Connection& connection, const HotRequest& request,
                        const char* head) const {
   Address client = connection.client;
-  if (options_.trust == Trust::kForwarded) {
-    const auto of = [head](HeadSpan span) {
-      return std::string_view(head + span.offset, span.length);
-    };
-    forwardedAddress(of(request.forwardedFor), of(request.forwarded), &client);
-  }
+  const auto of = [head](HeadSpan span) {
+    return std::string_view(head + span.offset, span.length);
+  };
+  if (options_.trust == Trust::kForwarded) readForwarded(of(request.forwarded), &client);
+  if (options_.trust == Trust::kForwardedFor) readForwardedFor(of(request.forwardedFor), &client);
   return client;
 }
 

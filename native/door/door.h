@@ -45,9 +45,10 @@ namespace server {
 
 /** Whose word is taken for a client's address. */
 enum class Trust : uint8_t {
-  kNobody,     // it is the connection's own
-  kProxy,      // a proxy says it by the PROXY protocol, at the start of every connection
-  kForwarded,  // a proxy says it in every request, by X-Forwarded-For or Forwarded
+  kNobody,        // it is the connection's own
+  kProxy,         // a proxy says it by the PROXY protocol, at the start of every connection
+  kForwarded,     // a proxy says it in every request, by Forwarded (RFC 7239)
+  kForwardedFor,  // the same by X-Forwarded-For
 };
 
 struct DoorOptions {
@@ -84,7 +85,8 @@ class Door : public PollResponder, private Watcher {
  public:
   /**
    * Takes a connection the front door does not serve: the descriptor is the callee's, and so is the
-   * connection's count in AddressLimits, which the callee closes unless trust is kForwarded.
+   * connection's count in AddressLimits, which the callee closes unless every
+   * request tells its own.
    */
   using HandOver = std::function<void(int fd, std::string_view bytes, const Address& client)>;
 

@@ -5,10 +5,8 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <strings.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -81,43 +79,6 @@ struct Address {
     return inet_ntop(AF_INET6, &v6, out, sizeof out);
   }
 };
-
-/**
- * The client's address that a trusted proxy in front of the server put into a request, from the
- * values of X-Forwarded-For and Forwarded (RFC 7239), of which one is empty: the last element,
- * which that proxy wrote itself; any before it is hearsay. False when there is none to read.
- */
-inline bool forwardedAddress(std::string_view forwardedFor, std::string_view forwarded,
-                             Address* out) {
-  std::string_view value = forwardedFor.empty() ? forwarded : forwardedFor;
-  value.remove_prefix(value.rfind(',') + 1);
-  if (forwardedFor.empty()) {
-    // for=192.0.2.60;proto=http;by=…, any order, any case; IPv6 is quoted and in brackets.
-    std::string_view found;
-    while (!value.empty() && found.empty()) {
-      const size_t end = value.find(';');
-      std::string_view pair = value.substr(0, end);
-      value = end == std::string_view::npos ? std::string_view{} : value.substr(end + 1);
-      pair.remove_prefix(std::min(pair.find_first_not_of(" \t"), pair.size()));
-      if (pair.size() > 4 && strncasecmp(pair.data(), "for=", 4) == 0) found = pair.substr(4);
-    }
-    value = found;
-    if (value.size() >= 2 && value.front() == '"' && value.back() == '"') {
-      value = value.substr(1, value.size() - 2);
-    }
-  }
-  const size_t first = value.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return false;
-  value = value.substr(first, value.find_last_not_of(" \t") - first + 1);
-  // A port may follow: after the bracket, or after the only colon.
-  if (const size_t bracket = value.find(']'); bracket != std::string_view::npos) {
-    value = value.substr(0, bracket + 1);
-  } else if (const size_t colon = value.find(':');
-             colon != std::string_view::npos && value.find(':', colon + 1) == value.npos) {
-    value = value.substr(0, colon);
-  }
-  return Address::read(value, out);
-}
 
 }  // namespace server
 

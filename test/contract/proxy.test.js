@@ -163,7 +163,7 @@ const PROXIES = {
   },
   nginx: {
     file: 'nginx.conf',
-    trust: 'forwarded',
+    trust: 'x-forwarded-for',
     config: nginxConfig,
     check: (config) => ['-t', '-q', '-c', config],
     run: (config) => ['-c', config, '-g', 'daemon off;']
