@@ -1,9 +1,11 @@
 #include "app.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 #include <stdexcept>
 
+#include "drawing.h"
 #include "images.h"
 
 namespace sprites::desktop {
@@ -18,19 +20,23 @@ constexpr std::chrono::milliseconds kStandstill{60};  // then what is let go has
 constexpr double kQuickest = 0.04;                    // seconds
 constexpr double kNear = 6;
 constexpr std::chrono::seconds kCloseTime{6};
+constexpr std::chrono::milliseconds kLook{2000};          // between two looks at the counts
+constexpr std::chrono::milliseconds kLookLongest{30000};  // the more people, the more seldom
+constexpr std::chrono::milliseconds kLookOffline{6000};
+constexpr std::chrono::seconds kToast{8};
 
-Edge opposite(Edge edge) {
+const char* sideOf(Edge edge) {
   switch (edge) {
     case Edge::kLeft:
-      return Edge::kRight;
+      return "left";
     case Edge::kRight:
-      return Edge::kLeft;
+      return "right";
     case Edge::kUp:
-      return Edge::kDown;
+      return "upper";
     case Edge::kDown:
       break;
   }
-  return Edge::kUp;
+  return "lower";
 }
 
 /** The file's name without folders and ending, as far as it may name a sprite. */
@@ -49,14 +55,6 @@ std::string nameOf(const std::string& path) {
     }
   }
   return "";
-}
-
-/** A name for the title: a stranger chose it, so nothing that moves a cursor. */
-std::string printable(std::string name) {
-  std::replace_if(
-      name.begin(), name.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
-  return name;
 }
 
 }  // namespace
@@ -131,6 +129,7 @@ void App::tell(Change change) {
 void App::run() {
   client_.start();
   Clock::time_point last = Clock::now();
+  toastEnd_ = last + kToast;  // what was said so far nobody has seen yet
   while (running_) {
     SDL_Event event;
     if (!changed_ && !desktop_.isMoving()) {
@@ -141,13 +140,21 @@ void App::run() {
     takeInbox();
 
     const Clock::time_point now = Clock::now();
+    if (now >= nextLook_) look(now);
+    if (toasting_ && now >= toastEnd_) {
+      toasting_ = false;
+      changed_ = true;
+      window_.setToast("");
+    }
     const bool moved = desktop_.isMoving();
     desktop_.step(std::chrono::duration<double>(now - last).count());
     last = now;
     if (moved || changed_) {
       changed_ = false;
       retitle();
-      window_.paint(desktop_, state_);
+      view_.words = words();
+      window_.setView(view_);
+      window_.paint(desktop_);
       const auto spent = Clock::now() - now;
       if (spent < kFrame) {
         SDL_Delay(static_cast<Uint32>(
@@ -165,12 +172,17 @@ void App::takeInbox() {
   }
   taken_.notify_all();
   unreadable_ += news.unreadable;
-  for (const StateChange& change : news.states) {
-    state_ = change.state;
-    desktop_.setOpen(state_ == State::kOnline);
+  for (const StateChange& change : news.states) onState(change);
+  for (const Status& status : news.statuses) {
+    // Between a join and the next look this desktop may not be counted yet.
+    view_.people = std::max<uint64_t>(status.clients, view_.state == State::kOnline ? 1 : 0);
     changed_ = true;
   }
-  for (const auto& [id, result] : news.results) onResult(id, result);
+  for (const Place& place : news.places) {
+    if (view_.state == State::kOnline) view_.place = place;
+    changed_ = true;
+  }
+  for (const Thrown& thrown : news.results) onResult(thrown);
   for (const Arrival& arrival : news.arrivals) onArrival(arrival);
 }
 
@@ -195,21 +207,93 @@ void App::onArrival(const Arrival& arrival) {
   if (!thrown) dropped_++;
 }
 
-void App::onResult(BodyId id, const ThrowResult& result) {
+void App::onState(const StateChange& change) {
+  view_.state = change.state;
+  reason_ = change.reason;
+  desktop_.setOpen(change.state == State::kOnline);
+  if (change.state != State::kOnline) view_.place.reset();
+  nextLook_ = Clock::now();
   changed_ = true;
-  if (result.outcome == Outcome::kDelivered || result.outcome == Outcome::kQueued) {
-    desktop_.remove(id);
-  } else {
-    desktop_.back(id);
+}
+
+void App::onResult(const Thrown& thrown) {
+  const auto& [id, edge, result] = thrown;
+  changed_ = true;
+  switch (result.outcome) {
+    case Outcome::kDelivered:
+    case Outcome::kQueued:
+      desktop_.remove(id);
+      return;
+    case Outcome::kBusy:
+      say("The " + neighbor(edge) + " has no room: it came back.");
+      break;
+    case Outcome::kLater:
+      say("It could not be thrown now: it came back.");
+      break;
+    case Outcome::kRefused:
+      say(result.problem == "urn:sprites:sprite-too-large"
+              ? "That one is too large for this server: it came back."
+              : "The server does not take that one: it came back.");
+      break;
+    case Outcome::kUnknown:
+      say("Nobody knows whether it arrived: it came back.");
+      break;
   }
+  desktop_.back(id);
+}
+
+/** Asks for the counts and the place; politely: the more people there are, the more seldom. */
+void App::look(Clock::time_point now) {
+  const bool online = view_.state == State::kOnline;
+  const double crowd = std::sqrt(static_cast<double>(view_.people.value_or(0)) / 300);
+  const auto pace = std::min(
+      kLookLongest, std::chrono::milliseconds(
+                        std::llround(static_cast<double>(kLook.count()) * std::max(1.0, crowd))));
+  nextLook_ = now + (online ? pace : kLookOffline);
+  client_.status([this](const std::optional<Status>& status) {
+    if (status) tell([&](News* news) { news->statuses.push_back(*status); });
+  });
+  if (!online) return;
+  client_.place([this](const std::optional<Place>& place) {
+    if (place) tell([&](News* news) { news->places.push_back(*place); });
+  });
+}
+
+/** For everybody to see, for a while. */
+void App::say(const std::string& words) {
+  window_.setToast(words);
+  toasting_ = true;
+  toastEnd_ = Clock::now() + kToast;
+  changed_ = true;
+}
+
+std::string App::words() const {
+  switch (view_.state) {
+    case State::kOnline:
+      return view_.people == uint64_t{1}
+                 ? "Only you, right now: what you throw over one edge comes back by the other."
+                 : "Throw something over an edge.";
+    case State::kConnecting:
+      return "Joining...";
+    case State::kOffline:
+      return "No contact (" + reason_ + "). Trying again. Until then the edges are walls.";
+    case State::kLeft:
+      break;
+  }
+  return "You have left the torus.";
+}
+
+std::string App::neighbor(Edge edge) const {
+  return view_.people == uint64_t{1} ? "other edge" : std::string(sideOf(edge)) + " neighbor";
 }
 
 void App::leaveBy(const Body& body, Edge edge) {
   const BodyId id = body.id;
-  const bool taken = client_.throwSprite(
-      edge, writeSprite(desktop_.crossing(body, edge)), [this, id](const ThrowResult& result) {
-        tell([&](News* news) { news->results.emplace_back(id, result); });
-      });
+  const bool taken =
+      client_.throwSprite(edge, writeSprite(desktop_.crossing(body, edge)),
+                          [this, id, edge](const ThrowResult& result) {
+                            tell([&](News* news) { news->results.push_back({id, edge, result}); });
+                          });
   if (!taken) desktop_.back(id);
 }
 
@@ -251,16 +335,23 @@ void App::onEvent(const SDL_Event& event) {
 
 void App::onKey(const SDL_KeyboardEvent& key) {
   const SDL_Keycode code = key.keysym.sym;
+  const bool shift = (key.keysym.mod & KMOD_SHIFT) != 0;
+  const auto pressed = [](SDL_Scancode scan) { return SDL_GetKeyboardState(nullptr)[scan] != 0; };
+  const int x = pressed(SDL_SCANCODE_RIGHT) - pressed(SDL_SCANCODE_LEFT);
+  const int y = pressed(SDL_SCANCODE_DOWN) - pressed(SDL_SCANCODE_UP);
   if (key.type == SDL_KEYDOWN && key.repeat == 0) {
+    if (x != 0 || y != 0 || code == SDLK_SPACE) desktop_.choose(0);
     if (code == SDLK_SPACE) desktop_.jump();
+    if (code == SDLK_n) desktop_.choose(1);
+    if (code == SDLK_p) desktop_.choose(-1);
+    if (code == SDLK_DELETE || code == SDLK_BACKSPACE) desktop_.putAway(desktop_.selected());
     if (code >= SDLK_1 && code <= SDLK_6) {
       addDrawn(std::string(kDrawnPictures[static_cast<size_t>(code - SDLK_1)]));
     }
     if (code == SDLK_ESCAPE && window_.isTransparent()) running_ = false;
+    if (shift) desktop_.hurl(x, y);
   }
-  const Uint8* down = SDL_GetKeyboardState(nullptr);
-  desktop_.walk(down[SDL_SCANCODE_RIGHT] - down[SDL_SCANCODE_LEFT],
-                down[SDL_SCANCODE_DOWN] - down[SDL_SCANCODE_UP]);
+  desktop_.walk(shift ? 0 : x, shift ? 0 : y);
   changed_ = true;
 }
 
@@ -271,7 +362,7 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
   desktop_.select(id);
   if (id == 0) return;
   if (button.clicks == 2) {
-    desktop_.remove(id);
+    desktop_.putAway(id);
     return;
   }
   const Body* body = desktop_.find(id);
@@ -320,6 +411,7 @@ void App::addFile(const std::string& path) {
   const std::optional<std::string> picture = pictureOfFile(path, &why);
   if (!picture) {
     std::cerr << "sprites-desktop: " << path << ": " << why << std::endl;
+    say(path.substr(path.find_last_of("/\\") + 1) + ": " + why + ".");
     return;
   }
   Sprite sprite;
@@ -344,7 +436,7 @@ BodyId App::addAtFreePlace(const Sprite& sprite) {
 }
 
 void App::retitle() {
-  std::string title = std::string("Sprites - ") + toString(state_);
+  std::string title = std::string("Sprites - ") + toString(view_.state);
   const Body* body = desktop_.find(desktop_.selected());
   if (body != nullptr && !body->sprite.name.empty()) title += " - " + printable(body->sprite.name);
   window_.setTitle(title);

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "desktop.h"
+#include "ground.h"
 #include "options.h"
 #include "window.h"
 
@@ -48,10 +49,19 @@ class App {
     bool passed;  // it was thrown on from here, and nobody took it
   };
 
+  /** A throw that was answered. */
+  struct Thrown {
+    BodyId id;
+    Edge edge;
+    ThrowResult result;
+  };
+
   /** What the client's thread has to tell. */
   struct News {
+    std::vector<Status> statuses;
+    std::vector<Place> places;
     std::vector<Arrival> arrivals;
-    std::vector<std::pair<BodyId, ThrowResult>> results;
+    std::vector<Thrown> results;
     std::vector<StateChange> states;
     unsigned unreadable = 0;
   };
@@ -69,7 +79,12 @@ class App {
   void tell(Change change);
   void takeInbox();
   void onArrival(const Arrival& arrival);
-  void onResult(BodyId id, const ThrowResult& result);
+  void onResult(const Thrown& thrown);
+  void onState(const StateChange& change);
+  void look(Clock::time_point now);
+  void say(const std::string& words);
+  std::string words() const;
+  std::string neighbor(Edge edge) const;
   void leaveBy(const Body& body, Edge edge);
   void onEvent(const SDL_Event& event);
   void onKey(const SDL_KeyboardEvent& key);
@@ -89,7 +104,11 @@ class App {
   Window window_;
   const uint32_t wakeEvent_;
   Desktop desktop_;
-  State state_ = State::kConnecting;
+  View view_;
+  std::string reason_;          // why there is no contact, one line
+  Clock::time_point nextLook_;  // at the counts and the place
+  Clock::time_point toastEnd_;  // when the words of say() go
+  bool toasting_ = false;
   bool running_ = true;
   bool changed_ = true;  // there is something to paint
   BodyId held_ = 0;

@@ -5,8 +5,8 @@
 // a mask is painted with a color over what is there. Coordinates are those of a drawing of 100 by
 // 100 units, whatever the number of pixels.
 //
-// Rejected: SDL_gfx, cairo (a dependency for six pictures), and images in files (a folder to
-// install and to find again).
+// Rejected: SDL_gfx and cairo, which the program has for its words: so the stickers are drawn, and
+// tested, without a library; and images in files (a folder to install and to find again).
 #ifndef SPRITES_DESKTOP_CANVAS_H_
 #define SPRITES_DESKTOP_CANVAS_H_
 

@@ -15,6 +15,9 @@ constexpr double kGravity = 2100;
 constexpr double kJump = 560;
 constexpr double kWalk = 0.42;      // of the shorter side, a second
 constexpr double kWalkGrip = 14;    // how quickly a walker takes up its speed, a second
+constexpr double kHurl = 1.6;       // edge lengths a second, for a throw by key
+constexpr double kLetGo = 0.6;      // edge lengths a second, the least of one let go at an edge
+constexpr double kAtEdge = 0.5;     // of its half: so near to an edge its middle is at it
 constexpr double kBounce = 0.62;    // of the speed is left after a wall
 constexpr double kOffWall = 120;    // the least speed off a wall
 constexpr double kBack = 0.35;      // of the side, a second: the least of one that was refused
@@ -131,6 +134,40 @@ void Desktop::jump() {
   if (body != nullptr && body->z <= 0 && !body->flight) body->vz = kJump;
 }
 
+void Desktop::choose(int step) {
+  // By number: that order stays, whatever lies on top.
+  std::vector<BodyId> ids;
+  for (const Body& body : bodies_) {
+    if (!body.flight) ids.push_back(body.id);
+  }
+  if (ids.empty()) return;
+  const Body* now = find(selected_);
+  if (now == nullptr || now->flight) {
+    select(ids.back());
+    return;
+  }
+  if (step == 0) return;
+  std::sort(ids.begin(), ids.end());
+  const auto at = static_cast<size_t>(std::find(ids.begin(), ids.end(), selected_) - ids.begin());
+  select(ids[(at + (step > 0 ? 1 : ids.size() - 1)) % ids.size()]);
+}
+
+void Desktop::hurl(int x, int y) {
+  Body* body = this->body(selected_);
+  if (body == nullptr || body->held || body->flight) return;
+  // In the air nothing slows it down: it would fly through the neighbor's desktop and on.
+  body->z = body->vz = 0;
+  if (x != 0) body->vx = x * kHurl * width_;
+  if (y != 0) body->vy = y * kHurl * height_;
+}
+
+bool Desktop::putAway(BodyId id) {
+  const Body* body = find(id);
+  if (body == nullptr || body->flight) return false;
+  remove(id);
+  return true;
+}
+
 void Desktop::hold(BodyId id) {
   Body* body = this->body(id);
   if (body == nullptr || body->flight) return;
@@ -149,8 +186,16 @@ void Desktop::release(BodyId id, double vx, double vy) {
   Body* body = this->body(id);
   if (body == nullptr || !body->held) return;
   body->held = false;
-  body->vx = std::clamp(vx, -kSpriteSpeedMax * width_, kSpriteSpeedMax * width_);
-  body->vy = std::clamp(vy, -kSpriteSpeedMax * height_, kSpriteSpeedMax * height_);
+  const auto let = [body](double place, double speed, double side) {
+    const double most = kSpriteSpeedMax * side;
+    const double least = kLetGo * side;
+    const double near = kAtEdge * body->half;
+    if (place <= near && speed <= 0) return std::clamp(speed, -most, -least);
+    if (place >= side - near && speed >= 0) return std::clamp(speed, least, most);
+    return std::clamp(speed, -most, most);
+  };
+  body->vx = let(body->x, vx, width_);
+  body->vy = let(body->y, vy, height_);
 }
 
 void Desktop::step(double seconds) {

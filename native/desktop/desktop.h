@@ -93,7 +93,19 @@ class Desktop {
   /** Lets the selected one hop, if it stands on the ground. */
   void jump();
 
-  /** Takes a body in the hand, moves it there, and lets it go with a speed. */
+  /** Selects the next one (step 1), the one before (-1), or one at all where none is (0). */
+  void choose(int step);
+
+  /** Throws the selected one that way: -1, 0 or 1 along each axis. */
+  void hurl(int x, int y);
+
+  /** Takes off a body that is here; false for one that flies: it may be the neighbor's already. */
+  bool putAway(BodyId id);
+
+  /**
+   * Takes a body in the hand, moves it there, and lets it go with a speed. One that is let go at an
+   * edge flies over it, however slow the hand was.
+   */
   void hold(BodyId id);
   void drag(BodyId id, double x, double y);
   void release(BodyId id, double vx, double vy);

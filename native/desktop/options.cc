@@ -106,9 +106,11 @@ std::string helpText() {
          "  --sprite NAME         begin with a ball, star, ghost, rocket, fish or flower\n"
          "  --help, --version\n"
          "\n"
-         "Image files, named here or dropped on the window, become sprites. Keys: 1 to 6 make a "
-         "drawn\n"
-         "one; arrows walk the selected one and space lets it hop. A double click puts one away.\n";
+         "Image files, named here or dropped on the window, become sprites.\n"
+         "\n"
+         "Keys: 1 to 6 make a drawn one; arrows walk the selected one, with Shift they throw it;\n"
+         "space lets it hop; n selects the next one, p the one before; Delete or a double click\n"
+         "puts one away.\n";
 }
 
 }  // namespace sprites::desktop

@@ -3,11 +3,13 @@
 #include <SDL_shape.h>
 #include <sprites/sprite.h>
 
+#include <algorithm>
 #include <cstring>
 #include <iostream>
 #include <stdexcept>
 
 #include "canvas.h"
+#include "drawing.h"
 #include "images.h"
 #include "stickers.h"
 
@@ -15,7 +17,8 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr int kDots = 32;       // pixels between the dots of the ground
+constexpr int kShadows = 5;
+constexpr double kHeldLift = 14;
 constexpr int kBadgeSide = 24;  // of the mark that shows the state
 constexpr Uint8 kCutoff = 100;  // of 255: less opaque than this is no part of the window's shape
 constexpr char kTitle[] = "Sprites";
@@ -24,20 +27,19 @@ constexpr char kTitle[] = "Sprites";
   throw std::runtime_error(what + ": " + SDL_GetError());
 }
 
-Image imageOf(const Canvas& canvas) { return {canvas.side(), canvas.side(), canvas.pixels()}; }
-
-uint32_t colorOf(State state) {
-  switch (state) {
-    case State::kOnline:
-      return 0x16A79E;
-    case State::kConnecting:
-      return 0xFFC53D;
-    case State::kOffline:
-    case State::kLeft:
-      break;
+/** A soft ellipse, wide where the sprite stands on the ground, small where it is high above it. */
+Image drawShadow(int step) {
+  Canvas shadow(2 * kHalf);
+  const double spread = 0.86 - 0.1 * step;
+  for (int i = 0; i < 10; i++) {
+    const double share = (10 - i) / 10.0;
+    shadow.fill(Path().ellipse({50, 50}, 48 * spread * share, 15 * spread * share),
+                rgb(0x140C32, 0.045));
   }
-  return 0x9A93A8;
+  return {shadow.side(), shadow.side(), shadow.pixels()};
 }
+
+Image imageOf(const Canvas& canvas) { return {canvas.side(), canvas.side(), canvas.pixels()}; }
 
 }  // namespace
 
@@ -61,18 +63,14 @@ Window::Window(const Settings& settings) {
   Canvas ring(2 * kHalf + 16);
   ring.stroke(Path().circle({50, 50}, 46), rgb(0x7A5CFF, 0.8), 4);
   ring_ = surfaceOf(imageOf(ring));
-  Canvas shadow(2 * kHalf);
-  for (int i = 0; i < 6; i++) {
-    shadow.fill(Path().ellipse({50, 80}, 40 - 4 * i, 14 - 2 * i), rgb(0x140C32, 0.06));
-  }
-  shadow_ = surfaceOf(imageOf(shadow));
+  for (int step = 0; step < kShadows; step++) shadows_.push_back(surfaceOf(drawShadow(step)));
 }
 
 Window::~Window() {
   // Surfaces and the window go before what made them.
   looks_.clear();
-  badges_.clear();
-  for (Surface* surface : {&frame_, &ring_, &shadow_}) surface->reset();
+  shadows_.clear();
+  for (Surface* surface : {&frame_, &ground_, &badge_, &ring_, &toast_}) surface->reset();
   window_.reset();
   SDL_Quit();
 }
@@ -108,6 +106,21 @@ void Window::takeSize() {
   SDL_GetWindowSize(window_.get(), &width_, &height_);
   frame_.reset(SDL_CreateRGBSurfaceWithFormat(0, width_, height_, 32, SDL_PIXELFORMAT_ARGB8888));
   if (!frame_) fail("no memory for the picture");
+  ground_.reset();
+  toast_.reset();
+}
+
+void Window::setView(const View& view) {
+  if (view == view_) return;
+  view_ = view;
+  ground_.reset();
+  badge_.reset();
+}
+
+void Window::setToast(const std::string& words) {
+  if (words == words_) return;
+  words_ = words;
+  toast_.reset();
 }
 
 void Window::setTitle(const std::string& title) {
@@ -137,64 +150,87 @@ Window::Surface Window::surfaceOf(const Image& image) const {
   return same;
 }
 
-SDL_Surface* Window::look(const std::string& picture) {
-  Look& look = looks_[picture];
-  look.used = true;
-  if (!look.surface) {
+Window::Look* Window::look(const std::string& key) {
+  Look* look = &looks_[key];
+  look->used = true;
+  return look;
+}
+
+SDL_Surface* Window::sticker(const std::string& picture) {
+  Look* look = this->look(picture);
+  if (!look->surface) {
     std::optional<Image> image;
     if (!isDrawnPicture(picture)) image = imageOfUrl(picture);
     // An image that is damaged further in than a reader looks is shown as a torn one.
-    look.surface = surfaceOf(image ? imageSticker(*image, 2 * kHalf)
-                                   : imageOf(drawSticker(picture, 2 * kHalf)));
+    look->surface = surfaceOf(image ? imageSticker(*image, 2 * kHalf)
+                                    : imageOf(drawSticker(picture, 2 * kHalf)));
   }
-  return look.surface.get();
+  return look->surface.get();
+}
+
+SDL_Surface* Window::label(const std::string& name) {
+  Look* look = this->look("name:" + name);
+  if (!look->surface) look->surface = surfaceOf(drawLabel(name));
+  return look->surface.get();
 }
 
 void Window::paintGround() {
   SDL_Surface* frame = frame_.get();
-  if (transparent_) {
-    // White, so that the half-covered pixels at the stickers' white rims do not turn gray.
-    SDL_FillRect(frame, nullptr, SDL_MapRGBA(frame->format, 255, 255, 255, 0));
+  if (!transparent_) {
+    if (!ground_) {
+      ground_ = surfaceOf(drawGround(view_, width_, height_));
+      SDL_SetSurfaceBlendMode(ground_.get(), SDL_BLENDMODE_NONE);
+    }
+    SDL_BlitSurface(ground_.get(), nullptr, frame, nullptr);
     return;
   }
-  SDL_FillRect(frame, nullptr, SDL_MapRGBA(frame->format, 0xFB, 0xF3, 0xE4, 255));
-  const Uint32 dot = SDL_MapRGBA(frame->format, 0xE6, 0xD8, 0xBD, 255);
-  for (int y = kDots / 2; y < height_; y += kDots) {
-    for (int x = kDots / 2; x < width_; x += kDots) {
-      const SDL_Rect place{x, y, 2, 2};
-      SDL_FillRect(frame, &place, dot);
-    }
-  }
-}
-
-void Window::paintBadge(State state) {
-  Surface& badge = badges_[state];
-  if (!badge) {
+  // White, so that the half-covered pixels at the stickers' white rims do not turn gray.
+  SDL_FillRect(frame, nullptr, SDL_MapRGBA(frame->format, 255, 255, 255, 0));
+  if (!badge_) {
     Canvas canvas(kBadgeSide);
     canvas.fill(Path().circle({50, 50}, 46), rgb(0xFFFFFF));
-    canvas.fill(Path().circle({50, 50}, 30), rgb(colorOf(state)));
-    badge = surfaceOf(imageOf(canvas));
+    canvas.fill(Path().circle({50, 50}, 30), rgb(colorOf(view_.state)));
+    badge_ = surfaceOf(imageOf(canvas));
   }
   SDL_Rect place{8, 8, kBadgeSide, kBadgeSide};
-  SDL_BlitSurface(badge.get(), nullptr, frame_.get(), &place);
+  SDL_BlitSurface(badge_.get(), nullptr, frame, &place);
 }
 
-void Window::paint(const Desktop& desktop, State state) {
+void Window::paintBody(const Body& body, bool selected) {
+  const double lift = body.held ? kHeldLift : body.z;
+  const int x = static_cast<int>(body.x - body.half);
+  const int y = static_cast<int>(body.y - body.half);
+  SDL_Rect ground{x, y + static_cast<int>(body.half * 0.72), 0, 0};
+  SDL_Rect place{x, y - static_cast<int>(lift), 0, 0};
+  if (!transparent_) {  // where there is no ground there is nothing for a shadow to fall on
+    const auto step = static_cast<size_t>(std::clamp(lift / 30, 0.0, kShadows - 1.0));
+    SDL_BlitSurface(shadows_[step].get(), nullptr, frame_.get(), &ground);
+  }
+  if (selected) {
+    SDL_Rect around{place.x - 8, place.y - 8, 0, 0};
+    SDL_BlitSurface(ring_.get(), nullptr, frame_.get(), &around);
+  }
+  SDL_Rect at = place;
+  SDL_BlitSurface(sticker(body.sprite.picture), nullptr, frame_.get(), &at);
+  if (!body.sprite.name.empty()) {
+    SDL_Surface* name = label(body.sprite.name);
+    SDL_Rect under{static_cast<int>(body.x) - name->w / 2, place.y + 2 * kHalf, 0, 0};
+    SDL_BlitSurface(name, nullptr, frame_.get(), &under);
+  }
+}
+
+void Window::paintToast() {
+  if (words_.empty()) return;
+  if (!toast_) toast_ = surfaceOf(drawToast(words_, width_ - 40));
+  SDL_Rect place{(width_ - toast_->w) / 2, height_ * 5 / 8 - toast_->h / 2, 0, 0};
+  SDL_BlitSurface(toast_.get(), nullptr, frame_.get(), &place);
+}
+
+void Window::paint(const Desktop& desktop) {
   for (auto& [picture, look] : looks_) look.used = false;
   paintGround();
-  paintBadge(state);
-  for (const Body& body : desktop.bodies()) {
-    const int x = static_cast<int>(body.x - body.half);
-    const int y = static_cast<int>(body.y - body.half);
-    SDL_Rect ground{x, y, 0, 0};
-    SDL_Rect place{x, y - static_cast<int>(body.z), 0, 0};
-    if (body.z > 0) SDL_BlitSurface(shadow_.get(), nullptr, frame_.get(), &ground);
-    if (body.id == desktop.selected()) {
-      SDL_Rect around{place.x - 8, place.y - 8, 0, 0};
-      SDL_BlitSurface(ring_.get(), nullptr, frame_.get(), &around);
-    }
-    SDL_BlitSurface(look(body.sprite.picture), nullptr, frame_.get(), &place);
-  }
+  for (const Body& body : desktop.bodies()) paintBody(body, body.id == desktop.selected());
+  paintToast();
   for (auto each = looks_.begin(); each != looks_.end();) {
     each = each->second.used ? std::next(each) : looks_.erase(each);
   }

@@ -1,6 +1,7 @@
 // The window: what SDL knows, and how the desktop is painted.
 //
-// Everything is painted by the CPU into one image with opacity, and that is put into the window.
+// Everything is painted by the CPU into one image with opacity, and that is put into the window;
+// what lies under the sprites was drawn before, and is copied.
 // A transparent window takes its shape from the same image: where nothing is painted there is no
 // window, for the eye and for the pointer. Rejected: a renderer on the graphics card for the plain
 // window, a second way of painting for a few dozen stickers of 72 pixels; and 32-bit visuals for
@@ -15,8 +16,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "desktop.h"
+#include "ground.h"
 #include "image.h"
 #include "options.h"
 
@@ -47,8 +50,14 @@ class Window {
   /** Takes the keyboard: a window without a frame gets it from no window manager. */
   void takeFocus();
 
+  /** What the ground says from the next paint() on. */
+  void setView(const View& view);
+
+  /** Shows words over everything else; none: what was shown goes. */
+  void setToast(const std::string& words);
+
   /** Paints everything anew and shows it. */
-  void paint(const Desktop& desktop, State state);
+  void paint(const Desktop& desktop);
 
  private:
   struct SurfaceEnd {
@@ -59,7 +68,7 @@ class Window {
   };
   using Surface = std::unique_ptr<SDL_Surface, SurfaceEnd>;
 
-  /** A sticker as it is painted, and whether the last frame used it. */
+  /** A sticker or label as it is painted, and whether the last frame used it. */
   struct Look {
     Surface surface;
     bool used = false;
@@ -68,8 +77,11 @@ class Window {
   void open(const Settings& settings);
   bool openTransparent(const Settings& settings);
   void paintGround();
-  void paintBadge(State state);
-  SDL_Surface* look(const std::string& picture);
+  void paintBody(const Body& body, bool selected);
+  void paintToast();
+  Look* look(const std::string& key);
+  SDL_Surface* sticker(const std::string& picture);
+  SDL_Surface* label(const std::string& name);
   Surface surfaceOf(const Image& image) const;
   void show();
 
@@ -78,10 +90,14 @@ class Window {
   int width_ = 0;
   int height_ = 0;
   Surface frame_;
-  Surface ring_;    // around the selected one
-  Surface shadow_;  // under one that hops
-  std::map<State, Surface> badges_;
-  std::map<std::string, Look> looks_;  // by picture; those no longer seen are dropped
+  Surface ground_;                // all that lies under the sprites; none: to be drawn anew
+  Surface badge_;                 // the state, where there is no ground to say it
+  Surface ring_;                  // around the selected one
+  std::vector<Surface> shadows_;  // under a sprite, the higher it hops the smaller
+  Surface toast_;
+  View view_;
+  std::string words_;                  // of the toast
+  std::map<std::string, Look> looks_;  // by picture or label; those no longer seen are dropped
   std::string title_;
 };
 

@@ -14,7 +14,7 @@ import { ServerProcess } from '../support/cpp-server.js';
 
 const lacking = missing({
   programs: ['cmake', 'clang++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert'],
-  packages: ['libcurl', 'sdl2', 'SDL2_image']
+  packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
 });
 
 t.setTimeout(900_000);
@@ -25,6 +25,12 @@ const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
 const PETAL = [0xf7, 0x79, 0xb5]; // of the flower
 const MAGENTA = [0xff, 0x00, 0xff]; // of an image file
 const PAPER = [0xd8, 0xd2, 0xc4]; // of the torn photograph
+
+const ALONG = [0x0f, 0x7f, 0x79]; // of the seams above and below
+const SOFT = [0x6b, 0x61, 0x80]; // of the walls, where there is no way out
+const SELF = [0x7a, 0x5c, 0xff]; // of this desktop on the map
+const INK = [0x2a, 0x23, 0x42]; // of words
+const WHITE = [0xff, 0xff, 0xff];
 
 const LEFT = { x: 10, y: 20, width: 600, height: 440 };
 const RIGHT = { x: 630, y: 20, width: 600, height: 440 };
@@ -68,6 +74,13 @@ t.test('the desktop', { skip: lacking }, async (t) => {
 
   t.test('how sprites move and how they are drawn', async (t) => {
     t.match(await tool(join(build, 'desktop_unit'), []), /^[0-9]+ checks, 0 failed/);
+  });
+
+  t.test('the ground, its words, its map, and the names of sprites', async (t) => {
+    // Fontconfig keeps its fonts until the end.
+    const env = plainEnvironment({ ASAN_OPTIONS: 'detect_leaks=0' });
+    const said = await tool(join(build, 'desktop_drawing'), [], { env });
+    t.match(said, /^[0-9]+ checks, 0 failed/);
   });
 
   t.test(
@@ -130,6 +143,48 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     t.equal(one.errors + two.errors, '');
   });
 
+  t.test('sprites are thrown, selected and put away by keys', async (t) => {
+    const { server, screen, open } = await scene(t);
+    const one = await open(LEFT, '--sprite', 'rocket');
+    const two = await open(RIGHT, '--sprite', 'fish', '--sprite', 'flower');
+    await screen.until(GLASS, LEFT, 20);
+    await one.focus();
+    await screen.hand('key', 'shift+Right');
+    await server.until(({ acked }) => acked === 1);
+    await screen.until(GLASS, RIGHT, 20);
+    await screen.until(GLASS, LEFT, 0);
+
+    t.comment('the flower came last and is selected; next are the rocket, then the fish');
+    await two.focus();
+    await screen.hand('key', 'n', 'key', 'Delete');
+    await screen.until(GLASS, RIGHT, 0);
+    await screen.until(PETAL, RIGHT, 20);
+    await screen.hand('key', 'n', 'key', 'n', 'key', 'BackSpace');
+    await screen.until(GILL, RIGHT, 0);
+    await screen.until(PETAL, RIGHT, 20);
+    await one.close();
+    await two.close();
+    t.match(await server.status(), { thrown: 1, acked: 1 });
+  });
+
+  t.test('seams, the map and the number of people are to be seen', async (t) => {
+    const { server, screen, open } = await scene(t);
+    const one = await open(LEFT, '--sprite', 'rocket');
+    const top = { ...LEFT, height: 4 };
+    await screen.until(ALONG, top, LEFT.width * 2);
+    const map = { ...LEFT, x: LEFT.x + LEFT.width - 170, y: LEFT.y + LEFT.height - 170 };
+    await screen.until(SELF, { ...map, width: 170, height: 170 }, 20);
+    const words = { ...LEFT, height: 110 };
+    const { count: alone } = await screen.until(INK, words, 100);
+    for (let i = 0; i < 9; i++) await server.join();
+    await screen.until(INK, words, alone * 1.5);
+    await server.kill();
+    await one.titled('Sprites - offline');
+    await screen.until(SOFT, top, LEFT.width * 4);
+    await screen.until(SELF, { ...map, width: 170, height: 170 }, 0);
+    await one.close();
+  });
+
   t.test('an image file becomes a sprite, and is thrown', async (t) => {
     const { server, screen, open } = await scene(t);
     const dir = t.testdir({ 'no-image.png': 'text' });
@@ -148,16 +203,24 @@ t.test('the desktop', { skip: lacking }, async (t) => {
       image
     ]);
     const one = await open(LEFT, image, join(dir, 'no-image.png'), join(dir, 'nowhere.png'));
+    t.comment('why the others are none is said for a while');
+    const toast = { x: LEFT.x + 20, y: LEFT.y + 260, width: LEFT.width - 40, height: 40 };
+    await screen.until(INK, toast, 2000);
+    await screen.until(INK, toast, 0);
     const two = await open(RIGHT, '--sprite', 'flower');
     await one.titled('Sprites - online - Gro.+e Sache');
     t.equal(
       (await screen.hand('getwindowname', one.window)).trim(),
       'Sprites - online - Große Sache'
     );
-    await screen.until(MAGENTA, LEFT, 300);
+    const seen = await screen.until(MAGENTA, LEFT, 300);
+    t.comment('its name stands under it');
+    const label = ({ x, y }) => ({ x: x - 30, y: y + 40, width: 60, height: 14 });
+    await screen.until(WHITE, label(seen), 200);
     await throwRight(screen);
     await server.until(({ acked }) => acked === 1);
-    await screen.until(MAGENTA, RIGHT, 300);
+    const came = await screen.until(MAGENTA, RIGHT, 300);
+    await screen.until(WHITE, label(came), 200);
     await screen.until(MAGENTA, LEFT, 0);
     t.match(one.errors, /no-image\.png: it is no image that can be read here/);
     t.match(one.errors, /nowhere\.png: it can't be opened \(No such file or directory\)/);

@@ -30,7 +30,7 @@ import { buildGate, Catcher, refusals } from '../support/sprite-gate.js';
 const skip =
   missing({
     programs: ['cmake', 'g++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
-    packages: ['libcurl', 'sdl2', 'SDL2_image']
+    packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
   }) || noBrowser();
 
 t.setTimeout(900_000);

@@ -1,6 +1,7 @@
 #include "answers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "json.h"
 
@@ -115,6 +116,52 @@ ThrowAnswer readThrow(std::string_view body) {
     return true;
   });
   return answer;
+}
+
+std::optional<Place> readPlace(std::string_view body) {
+  const std::optional<std::string_view> value = json::value(body);
+  if (!value) return std::nullopt;
+  Place place;
+  const std::pair<const char*, uint32_t*> members[] = {{"row", &place.row},
+                                                       {"column", &place.column},
+                                                       {"rows", &place.rows},
+                                                       {"columns", &place.columns}};
+  unsigned found = 0;
+  json::members(*value, [&](const std::string& name, std::string_view slice) {
+    for (const auto& [known, member] : members) {
+      const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
+      if (!number || *number > UINT32_MAX) continue;
+      *member = static_cast<uint32_t>(*number);
+      found++;
+    }
+    return true;
+  });
+  if (found != 4 || place.row >= place.rows || place.column >= place.columns) return std::nullopt;
+  return place;
+}
+
+std::optional<Status> readStatus(std::string_view body) {
+  const std::optional<std::string_view> value = json::value(body);
+  if (!value || !json::isUtf8(body)) return std::nullopt;
+  Status status;
+  status.json = std::string(*value);
+  const std::pair<const char*, uint64_t*> members[] = {{"clients", &status.clients},
+                                                       {"thrown", &status.thrown},
+                                                       {"acked", &status.acked},
+                                                       {"waiting", &status.waiting},
+                                                       {"lost", &status.lost}};
+  unsigned found = 0;
+  json::members(*value, [&](const std::string& name, std::string_view slice) {
+    for (const auto& [known, member] : members) {
+      const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
+      if (!number) continue;
+      *member = *number;
+      found++;
+    }
+    return true;
+  });
+  if (found != 5) return std::nullopt;
+  return status;
 }
 
 Problem readProblem(std::string_view body) {

@@ -44,6 +44,9 @@ struct ThrowAnswer {
   Millis retry{0};
 };
 
+std::optional<Place> readPlace(std::string_view body);
+std::optional<Status> readStatus(std::string_view body);
+
 /** RFC 9457. */
 struct Problem {
   std::string type;

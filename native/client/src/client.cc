@@ -28,6 +28,20 @@ const char* toString(Edge edge) {
   return "";
 }
 
+Edge opposite(Edge edge) {
+  switch (edge) {
+    case Edge::kLeft:
+      return Edge::kRight;
+    case Edge::kRight:
+      return Edge::kLeft;
+    case Edge::kUp:
+      return Edge::kDown;
+    case Edge::kDown:
+      break;
+  }
+  return Edge::kUp;
+}
+
 const char* toString(State state) {
   switch (state) {
     case State::kConnecting:
@@ -150,6 +164,10 @@ void Client::wake() { impl_->engine.wake(); }
 bool Client::throwSprite(Edge edge, std::string json, ThrowCallback result) {
   return impl_->engine.throwSprite(edge, std::move(json), std::move(result));
 }
+
+bool Client::place(PlaceCallback result) { return impl_->engine.place(std::move(result)); }
+
+bool Client::status(StatusCallback result) { return impl_->engine.status(std::move(result)); }
 
 void Client::leave() { impl_->engine.leave(); }
 

@@ -155,13 +155,16 @@ bool Engine::turn(Millis timeout) {
 
 void Engine::takeInbox(Time now) {
   std::vector<Throw> fresh;
+  std::vector<Look> looks;
   bool leave = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     fresh.swap(inbox_);
+    looks.swap(lookInbox_);
     leave = leaveAsked_;
   }
   for (Throw& each : fresh) throws_.push_back(std::move(each));
+  for (Look& each : looks) looks_.push_back(std::move(each));
   if (leave && leaving_ == Leaving::kNo) {
     leaving_ = Leaving::kThrows;
     leaveDeadline_ = now + kLeavePatience;
@@ -185,6 +188,7 @@ void Engine::startDue(Time now) {
     }
   }
   startThrows(now);
+  startLooks();
 }
 
 void Engine::startJoin() {
@@ -413,7 +417,17 @@ void Engine::readReplies(Time now) {
       const auto pending =
           std::find_if(throws_.begin(), throws_.end(),
                        [&reply](const Throw& each) { return each.request == reply.id; });
-      if (pending != throws_.end()) onThrow(pending, reply, now);
+      if (pending != throws_.end()) {
+        onThrow(pending, reply, now);
+        continue;
+      }
+      const auto looked = std::find_if(looks_.begin(), looks_.end(), [&reply](const Look& each) {
+        return each.request == reply.id;
+      });
+      if (looked == looks_.end()) continue;
+      Look look = std::move(*looked);
+      looks_.erase(looked);
+      onLook(std::move(look), reply);
     }
   }
 }

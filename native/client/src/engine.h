@@ -50,6 +50,8 @@ class Engine {
 
   // For any thread.
   bool throwSprite(Edge edge, std::string json, ThrowCallback result);
+  bool place(PlaceCallback result);
+  bool status(StatusCallback result);
   void leave();
   void wake();
   State state() const;
@@ -78,6 +80,13 @@ class Engine {
   };
   using Throws = std::list<Throw>;
 
+  /** A question of the program's about something beside sprites: one of the two is asked. */
+  struct Look {
+    PlaceCallback place;
+    StatusCallback status;
+    RequestId request = 0;
+  };
+
   /** How far leaving has come. */
   enum class Leaving : uint8_t { kNo, kThrows, kAck, kTelling };
 
@@ -89,6 +98,9 @@ class Engine {
   void startThrows(Time now);
   bool sendThrow(Throw* pending, Time now);
   bool mayNumber() const;
+  bool look(Look look);
+  void startLooks();
+  void onLook(Look look, const Reply& reply);
   void startLeaving(Time now);
   void tellLeaving(Time now);
   void handOver(const Arrival& arrival, uint64_t place);
@@ -119,6 +131,8 @@ class Engine {
 
   mutable std::mutex mutex_;
   std::vector<Throw> inbox_;          // under mutex_
+  std::vector<Look> lookInbox_;       // under mutex_
+  size_t looking_ = 0;                // under mutex_: looks accepted and not answered
   bool leaveAsked_ = false;           // under mutex_
   size_t pending_ = 0;                // under mutex_: throws accepted and not settled
   State state_ = State::kConnecting;  // under mutex_
@@ -145,6 +159,7 @@ class Engine {
   RequestId ackPoll_ = 0;  // a second one while leaving, which makes the server answer the first
   RequestId leave_ = 0;
   Throws throws_;
+  std::vector<Look> looks_;
   Leaving leaving_ = Leaving::kNo;
   Time leaveDeadline_;
   Time leaveDue_;

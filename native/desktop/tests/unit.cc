@@ -202,6 +202,80 @@ void checkWalking(Checks& check) {
   check(scene.left.size() == 1 && scene.left[0].edge == Edge::kLeft, "and walks off the desktop");
 }
 
+void checkKeys(Checks& check) {
+  Scene scene;
+  Desktop& desktop = scene.desktop;
+  desktop.choose(1);
+  check(desktop.selected() == 0, "nobody to select");
+  const BodyId one = desktop.add(ball(), 100, 100, 36);
+  const BodyId two = desktop.add(ball(), 200, 100, 36);
+  const BodyId three = desktop.add(ball(), 300, 100, 36);
+  desktop.choose(0);
+  check(desktop.selected() == three, "where none is selected, the topmost");
+  desktop.choose(0);
+  check(desktop.selected() == three, "and it stays");
+  std::vector<BodyId> order;
+  for (int i = 0; i < 6; i++) {
+    desktop.choose(1);
+    order.push_back(desktop.selected());
+  }
+  check(order == std::vector<BodyId>{one, two, three, one, two, three}, "next goes around");
+  desktop.choose(-1);
+  check(desktop.selected() == two, "the one before");
+
+  desktop.setOpen(true);
+  desktop.jump();
+  scene.run(0.1);
+  desktop.hurl(1, 0);
+  check(near(scene.at(two).vx, 1600) && near(scene.at(two).z, 0), "thrown from where it hops");
+  scene.run(1);
+  check(scene.left.size() == 1 && scene.left[0].id == two && scene.left[0].edge == Edge::kRight,
+        "thrown by key");
+  desktop.hurl(-1, 0);
+  check(scene.at(two).vx > 0, "what flies can't be thrown again");
+  check(!desktop.putAway(two) && desktop.find(two) != nullptr, "nor put away");
+  desktop.choose(1);
+  check(desktop.selected() != two, "nor selected");
+  check(desktop.putAway(one) && desktop.find(one) == nullptr, "put away");
+  check(!desktop.putAway(one), "once");
+  desktop.hold(three);
+  desktop.select(three);
+  desktop.hurl(0, 1);
+  check(near(scene.at(three).vy, 0), "what is held is not thrown by key");
+}
+
+void checkLettingGo(Checks& check) {
+  const struct {
+    double x, y;
+    Edge edge;
+  } places[] = {{-9, 250, Edge::kLeft}, {15, 250, Edge::kLeft},  {1009, 250, Edge::kRight},
+                {500, -9, Edge::kUp},   {500, 999, Edge::kDown}, {500, 490, Edge::kDown}};
+  for (const auto& [x, y, edge] : places) {
+    const std::string name = sprites::toString(edge);
+    Scene scene;
+    scene.desktop.setOpen(true);
+    const BodyId id = scene.desktop.add(ball(), 500, 250, 36);
+    scene.desktop.hold(id);
+    scene.desktop.drag(id, x, y);
+    scene.desktop.release(id, 0, 0);
+    scene.run(1);
+    check(scene.left.size() == 1 && scene.left[0].edge == edge, "let go at an edge: " + name);
+  }
+  Scene scene;
+  scene.desktop.setOpen(true);
+  const BodyId id = scene.desktop.add(ball(), 500, 250, 36);
+  scene.desktop.hold(id);
+  scene.desktop.drag(id, 40, 250);
+  scene.desktop.release(id, 0, 0);
+  scene.run(1);
+  check(scene.left.empty() && near(scene.at(id).x, 40), "let go beside an edge it rests");
+  scene.desktop.hold(id);
+  scene.desktop.drag(id, 0, 250);
+  scene.desktop.release(id, 800, 0);
+  scene.run(0.3);
+  check(scene.left.empty() && scene.at(id).x > 100, "thrown inwards it goes inwards");
+}
+
 void checkResize(Checks& check) {
   Scene scene;
   const BodyId id = scene.desktop.add(ball(), 250, 250, 36);
@@ -315,6 +389,8 @@ int main(int argc, char** argv) {
   checkEntering(check);
   checkHand(check);
   checkWalking(check);
+  checkKeys(check);
+  checkLettingGo(check);
   checkResize(check);
   checkDrawing(check);
   checkImages(check);

@@ -50,6 +50,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace sprites {
@@ -59,6 +60,9 @@ enum class Edge : uint8_t { kLeft, kRight, kUp, kDown };
 
 /** The edge's name on the wire: "left", "right", "up" or "down". */
 const char* toString(Edge edge);
+
+/** The edge by which a sprite thrown off `edge` enters. */
+Edge opposite(Edge edge);
 
 /** How it stands between this client and the server. */
 enum class State : uint8_t {
@@ -109,6 +113,30 @@ struct ThrowResult {
 
 /** Called once for each throw that throwSprite() accepted, unless the client is destroyed first. */
 using ThrowCallback = std::function<void(const ThrowResult&)>;
+
+/** Where a client is in the torus; row and column count from 0. */
+struct Place {
+  uint32_t row = 0;
+  uint32_t column = 0;
+  uint32_t rows = 0;
+  uint32_t columns = 0;
+};
+
+/** Called with nothing where there was no answer, or none that could be read. */
+using PlaceCallback = std::function<void(const std::optional<Place>&)>;
+
+/** The server's live counts. */
+struct Status {
+  uint64_t clients = 0;  ///< in the torus
+  uint64_t thrown = 0;   ///< sprites taken: acked + waiting + lost
+  uint64_t acked = 0;
+  uint64_t waiting = 0;
+  uint64_t lost = 0;
+  std::string json;  ///< all that the server said
+};
+
+/** Called with nothing where there was no answer, or none that could be read. */
+using StatusCallback = std::function<void(const std::optional<Status>&)>;
 
 /** How a client is to behave. Copied by the client; changes after that have no effect. */
 struct Options {
@@ -249,6 +277,18 @@ class Client {
    * callback (it goes on leaving then)
    */
   bool close(std::chrono::milliseconds patience);
+
+  /**
+   * Asks the server where this client is in the torus.
+   *
+   * @param result  called once with the answer, on the thread of the callbacks, unless the client
+   *                is destroyed or has left before; with nothing at once while there is no place
+   * @return false, and `result` dropped uncalled, when 16 questions are under way or it is leaving
+   */
+  bool place(PlaceCallback result);
+
+  /** Asks for the server's live counts, likewise. */
+  bool status(StatusCallback result);
 
   /** How it stands now. */
   State state() const;

@@ -1,0 +1,143 @@
+#include "drawing.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace sprites::desktop {
+
+namespace {
+
+constexpr double kHalfTurn = 3.141592653589793;
+constexpr int kLabelMost = 160;  // pixels; as on the web page
+constexpr int kLabelHeight = 20;
+constexpr int kLabelRim = 8;
+constexpr int kToastRim = 14;
+
+}  // namespace
+
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }, ' ');
+  return text;
+}
+
+Drawing::Drawing(int width, int height)
+    : surface_(cairo_image_surface_create(CAIRO_FORMAT_ARGB32, width, height)),
+      cairo_(cairo_create(surface_.get())) {
+  if (cairo_status(cairo_.get()) != CAIRO_STATUS_SUCCESS) {
+    throw std::runtime_error("no memory for a drawing");
+  }
+}
+
+void Drawing::color(uint32_t hex, double alpha) {
+  const auto part = [hex](int shift) { return static_cast<double>(hex >> shift & 255) / 255; };
+  cairo_set_source_rgba(cairo(), part(16), part(8), part(0), alpha);
+}
+
+void Drawing::pill(double x, double y, double width, double height) {
+  const double radius = std::min(width, height) / 2;
+  cairo_new_path(cairo());
+  cairo_arc(cairo(), x + width - radius, y + radius, radius, -kHalfTurn / 2, 0);
+  cairo_arc(cairo(), x + width - radius, y + height - radius, radius, 0, kHalfTurn / 2);
+  cairo_arc(cairo(), x + radius, y + height - radius, radius, kHalfTurn / 2, kHalfTurn);
+  cairo_arc(cairo(), x + radius, y + radius, radius, kHalfTurn, kHalfTurn * 1.5);
+  cairo_close_path(cairo());
+  cairo_fill(cairo());
+}
+
+Drawing::Layout Drawing::layout(const std::string& text, const TextStyle& style) const {
+  Layout layout(pango_cairo_create_layout(cairo()));
+  PangoFontDescription* font = pango_font_description_from_string("Nunito, Quicksand, Sans");
+  pango_font_description_set_absolute_size(font, style.size * PANGO_SCALE);
+  pango_font_description_set_weight(font, style.bold ? PANGO_WEIGHT_SEMIBOLD : PANGO_WEIGHT_NORMAL);
+  pango_layout_set_font_description(layout.get(), font);
+  pango_font_description_free(font);
+  const std::string safe = printable(text);
+  pango_layout_set_text(layout.get(), safe.data(), static_cast<int>(safe.size()));
+  pango_layout_set_alignment(layout.get(), PANGO_ALIGN_CENTER);
+  if (style.most > 0) {
+    int width = 0;
+    pango_layout_get_pixel_size(layout.get(), &width, nullptr);
+    if (width > style.most) pango_layout_set_width(layout.get(), style.most * PANGO_SCALE);
+    if (style.wrap) {
+      pango_layout_set_wrap(layout.get(), PANGO_WRAP_WORD_CHAR);
+    } else {
+      pango_layout_set_single_paragraph_mode(layout.get(), TRUE);
+      pango_layout_set_ellipsize(layout.get(), PANGO_ELLIPSIZE_END);
+    }
+  }
+  return layout;
+}
+
+Drawing::Extent Drawing::measure(const std::string& text, const TextStyle& style) const {
+  Extent extent;
+  pango_layout_get_pixel_size(layout(text, style).get(), &extent.width, &extent.height);
+  return extent;
+}
+
+void Drawing::text(const std::string& text, const TextStyle& style, double x, double y) {
+  const Layout layout = this->layout(text, style);
+  PangoRectangle logical{};
+  pango_layout_get_pixel_extents(layout.get(), nullptr, &logical);
+  color(style.color);
+  cairo_move_to(cairo(), x - logical.x - logical.width / 2.0, y);
+  pango_cairo_show_layout(cairo(), layout.get());
+}
+
+Image Drawing::image() const {
+  cairo_surface_flush(surface_.get());
+  Image image{width(), height(), {}};
+  image.pixels.reserve(static_cast<size_t>(image.width) * static_cast<size_t>(image.height) * 4);
+  const unsigned char* data = cairo_image_surface_get_data(surface_.get());
+  const int stride = cairo_image_surface_get_stride(surface_.get());
+  for (int y = 0; y < image.height; y++) {
+    // Each pixel is a number of 32 bits in the machine's own order.
+    const auto* row = reinterpret_cast<const uint32_t*>(data + static_cast<ptrdiff_t>(y) * stride);
+    for (int x = 0; x < image.width; x++) {
+      const uint32_t pixel = row[x];
+      const uint32_t alpha = pixel >> 24;
+      for (const int shift : {16, 8, 0}) {
+        const uint32_t part = pixel >> shift & 255;
+        image.pixels.push_back(
+            static_cast<uint8_t>(alpha == 0 ? 0 : std::min(255U, part * 255 / alpha)));
+      }
+      image.pixels.push_back(static_cast<uint8_t>(alpha));
+    }
+  }
+  return image;
+}
+
+Image drawLabel(const std::string& name) {
+  TextStyle style;
+  style.size = 12;
+  style.bold = true;
+  style.most = kLabelMost - 2 * kLabelRim;
+  const Drawing::Extent extent = Drawing(1, 1).measure(name, style);
+  Drawing drawing(std::clamp(extent.width, 1, style.most) + 2 * kLabelRim, kLabelHeight);
+  drawing.color(0xFFFFFF);
+  drawing.pill(0, 0, drawing.width(), drawing.height());
+  drawing.text(name, style, drawing.width() / 2.0, (kLabelHeight - extent.height) / 2.0);
+  return drawing.image();
+}
+
+Image drawToast(const std::string& words, int most) {
+  TextStyle style;
+  style.size = 14;
+  style.color = colors::kCard;
+  style.most = std::max(40, most - 2 * kToastRim);
+  style.wrap = true;
+  const Drawing::Extent extent = Drawing(1, 1).measure(words, style);
+  Drawing drawing(std::min(extent.width, style.most) + 2 * kToastRim, extent.height + 14);
+  drawing.color(colors::kInk);
+  drawing.pill(0, 0, drawing.width(), std::min(drawing.height(), 32));
+  if (drawing.height() > 32) {  // of several lines: a card
+    cairo_rectangle(drawing.cairo(), 0, 16, drawing.width(), drawing.height() - 32);
+    cairo_fill(drawing.cairo());
+    drawing.pill(0, drawing.height() - 32, drawing.width(), 32);
+  }
+  drawing.text(words, style, drawing.width() / 2.0, 7);
+  return drawing.image();
+}
+
+}  // namespace sprites::desktop

@@ -1,0 +1,98 @@
+// Drawing by cairo and pango: the ground with its words and its map, and the names of sprites.
+//
+// Names and words come in every script there is, so pango lays them out; with it cairo is there.
+// The stickers are drawn by canvas.h, which needs no library and so is tested without one.
+#ifndef SPRITES_DESKTOP_DRAWING_H_
+#define SPRITES_DESKTOP_DRAWING_H_
+
+#include <cairo.h>
+#include <pango/pangocairo.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "image.h"
+
+namespace sprites::desktop {
+
+/** The colors of the web page by day. */
+namespace colors {
+constexpr uint32_t kPaper = 0xFBF3E4;
+constexpr uint32_t kGrid = 0xE6D8BD;
+constexpr uint32_t kInk = 0x2A2342;
+constexpr uint32_t kSoft = 0x6B6180;
+constexpr uint32_t kCard = 0xFFFAF0;
+constexpr uint32_t kAcross = 0xD9472A;  // left and right: 3.7 to 1 on paper
+constexpr uint32_t kAlong = 0x0F7F79;   // up and down: 4.4 to 1
+constexpr uint32_t kSelf = 0x7A5CFF;
+}  // namespace colors
+
+/** How a text is set. */
+struct TextStyle {
+  double size = 16;  // pixels
+  bool bold = false;
+  uint32_t color = colors::kInk;
+  int most = 0;       // pixels across at most; 0: as many as it needs
+  bool wrap = false;  // at `most` it goes on in the next line, else it is cut with an ellipsis
+};
+
+/** An image that is drawn on. */
+class Drawing {
+ public:
+  /** Transparent. Throws std::runtime_error when there is no memory for it. */
+  Drawing(int width, int height);
+
+  cairo_t* cairo() const { return cairo_.get(); }
+  int width() const { return cairo_image_surface_get_width(surface_.get()); }
+  int height() const { return cairo_image_surface_get_height(surface_.get()); }
+
+  /** The color for what is drawn next, from 0xRRGGBB. */
+  void color(uint32_t hex, double alpha = 1);
+
+  /** A rectangle with half round ends. */
+  void pill(double x, double y, double width, double height);
+
+  /** How large a text would be, in pixels. */
+  struct Extent {
+    int width = 0;
+    int height = 0;
+  };
+  Extent measure(const std::string& text, const TextStyle& style) const;
+
+  /** A text in UTF-8, the middle of its upper side at x, y. What moves a cursor is a space. */
+  void text(const std::string& text, const TextStyle& style, double x, double y);
+
+  /** What was drawn, opacity not multiplied in. */
+  Image image() const;
+
+ private:
+  struct SurfaceEnd {
+    void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
+  };
+  struct CairoEnd {
+    void operator()(cairo_t* cairo) const { cairo_destroy(cairo); }
+  };
+  struct LayoutEnd {
+    void operator()(PangoLayout* layout) const { g_object_unref(layout); }
+  };
+  using Layout = std::unique_ptr<PangoLayout, LayoutEnd>;
+
+  Layout layout(const std::string& text, const TextStyle& style) const;
+
+  std::unique_ptr<cairo_surface_t, SurfaceEnd> surface_;
+  std::unique_ptr<cairo_t, CairoEnd> cairo_;
+};
+
+/** A stranger's text as one that moves no cursor: control characters become spaces. */
+std::string printable(std::string text);
+
+/** A name as a label: one line, at most 160 pixels across, whatever it says. */
+Image drawLabel(const std::string& name);
+
+/** Words for a while: light on dark, at most `most` pixels across. */
+Image drawToast(const std::string& words, int most);
+
+}  // namespace sprites::desktop
+
+#endif  // SPRITES_DESKTOP_DRAWING_H_

@@ -1,0 +1,157 @@
+#include "ground.h"
+
+#include <algorithm>
+
+#include "drawing.h"
+#include "map.h"
+
+namespace sprites::desktop {
+
+namespace {
+
+constexpr int kDots = 32;  // pixels between the dots
+constexpr double kSeam = 4;
+constexpr double kWall = 5;
+constexpr double kTurn = 6.283185307179586;
+constexpr int kMapWidth = 150;
+constexpr int kMapHeight = 130;
+constexpr int kSmall = 360;  // pixels: a window with less is too small for a map
+constexpr char kKeys[] =
+    "Drag and let go to throw. Arrows walk, space hops, Shift with an arrow throws, n next one, "
+    "1 to 6 take one, Delete puts one away.";
+
+bool samePlace(const std::optional<Place>& a, const std::optional<Place>& b) {
+  if (!a || !b) return !a && !b;
+  return a->row == b->row && a->column == b->column && a->rows == b->rows &&
+         a->columns == b->columns;
+}
+
+/** Left and right are one color, up and down the other: on a torus they are the same seam. */
+void drawSeams(Drawing* drawing, bool open) {
+  cairo_t* cairo = drawing->cairo();
+  const double width = drawing->width();
+  const double height = drawing->height();
+  const double off = (open ? kSeam : kWall) / 2;
+  const double dash[] = {14, 10};
+  cairo_set_dash(cairo, dash, open ? 2 : 0, 0);  // stitches; where there is no way out, a wall
+  cairo_set_line_width(cairo, 2 * off);
+  cairo_set_line_cap(cairo, CAIRO_LINE_CAP_BUTT);
+  cairo_new_path(cairo);
+  for (const double x : {off, width - off}) {
+    cairo_move_to(cairo, x, 0);
+    cairo_line_to(cairo, x, height);
+  }
+  drawing->color(open ? colors::kAcross : colors::kSoft);
+  cairo_stroke(cairo);
+  for (const double y : {off, height - off}) {
+    cairo_move_to(cairo, 0, y);
+    cairo_line_to(cairo, width, y);
+  }
+  drawing->color(open ? colors::kAlong : colors::kSoft);
+  cairo_stroke(cairo);
+  cairo_set_dash(cairo, nullptr, 0, 0);
+}
+
+/** How many people there are, large, and how it stands. */
+void drawWords(Drawing* drawing, const View& view) {
+  const double width = drawing->width();
+  const double height = drawing->height();
+  const double middle = width / 2;
+  double y = height * 0.03;
+  if (view.people) {
+    TextStyle large;
+    large.size = std::min(height * 0.18, width * 0.2);
+    large.bold = true;
+    const std::string number = written(*view.people);
+    const Drawing::Extent extent = drawing->measure(number, large);
+    if (extent.width > width * 0.8) large.size *= width * 0.8 / extent.width;
+    drawing->text(number, large, middle, y);
+    y += large.size * 1.25;
+    TextStyle soft;
+    soft.size = 16;
+    soft.color = colors::kSoft;
+    const bool now = view.state == State::kOnline;
+    drawing->text(std::string(*view.people == 1 ? "person" : "people") + " connected " +
+                      (now ? "right now" : "when last seen"),
+                  soft, middle, y);
+    y += 30;
+  }
+  TextStyle words;
+  words.size = 14;
+  words.bold = true;
+  words.most = static_cast<int>(width) - 100;
+  words.wrap = true;
+  const Drawing::Extent extent = drawing->measure(view.words, words);
+  const double card = std::min(extent.width, words.most) + 50;
+  drawing->color(colors::kCard);
+  drawing->pill(middle - card / 2, y, card, extent.height + 14);
+  drawing->color(colorOf(view.state));
+  cairo_arc(drawing->cairo(), middle - card / 2 + 19, y + extent.height / 2.0 + 7, 5, 0, kTurn);
+  cairo_fill(drawing->cairo());
+  drawing->text(view.words, words, middle + 8, y + 7);
+}
+
+}  // namespace
+
+bool View::operator==(const View& other) const {
+  return state == other.state && words == other.words && people == other.people &&
+         samePlace(place, other.place);
+}
+
+std::string written(uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+uint32_t colorOf(State state) {
+  switch (state) {
+    case State::kOnline:
+      return 0x16A79E;
+    case State::kConnecting:
+      return 0xFFC53D;
+    case State::kOffline:
+    case State::kLeft:
+      break;
+  }
+  return 0x9A93A8;
+}
+
+Image drawGround(const View& view, int width, int height) {
+  Drawing drawing(width, height);
+  cairo_t* cairo = drawing.cairo();
+  drawing.color(colors::kPaper);
+  cairo_paint(cairo);
+  drawing.color(colors::kGrid);
+  for (int y = kDots / 2; y < height; y += kDots) {
+    for (int x = kDots / 2; x < width; x += kDots) cairo_rectangle(cairo, x, y, 2, 2);
+  }
+  cairo_fill(cairo);
+  drawWords(&drawing, view);
+
+  TextStyle note;
+  note.size = 12;
+  note.color = colors::kSoft;
+  const bool map = width >= kSmall && height >= kSmall;
+  if (map) {
+    const double left = width - kMapWidth - 14;
+    const double top = height - kMapHeight - 32;
+    drawMap(&drawing, view.place, left, top, kMapWidth, kMapHeight);
+    const std::string where = view.place ? "row " + written(view.place->row + uint64_t{1}) +
+                                               " of " + written(view.place->rows) + ", column " +
+                                               written(view.place->column + uint64_t{1}) + " of " +
+                                               written(view.place->columns)
+                                         : "somewhere on the torus";
+    const double half = drawing.measure(where, note).width / 2.0;
+    drawing.text(where, note, std::min(left + kMapWidth / 2.0, width - half - 14), height - 30);
+    note.most = width - kMapWidth - 60;
+    note.wrap = true;
+    const Drawing::Extent keys = drawing.measure(kKeys, note);
+    drawing.text(kKeys, note, 18 + std::min(keys.width, note.most) / 2.0,
+                 height - keys.height - 14);
+  }
+  drawSeams(&drawing, view.state == State::kOnline);
+  return drawing.image();
+}
+
+}  // namespace sprites::desktop

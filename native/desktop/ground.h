@@ -1,0 +1,38 @@
+// What lies under the sprites: paper with dots, the seams, how many people there are, how it stands
+// with the server, and the map. Drawn anew only when one of them changes.
+#ifndef SPRITES_DESKTOP_GROUND_H_
+#define SPRITES_DESKTOP_GROUND_H_
+
+#include <sprites/client.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "image.h"
+
+namespace sprites::desktop {
+
+/** What the ground says. */
+struct View {
+  State state = State::kConnecting;
+  std::string words;               // how it stands, one sentence
+  std::optional<uint64_t> people;  // in the torus; nothing: not known yet
+  std::optional<Place> place;
+
+  bool operator==(const View& other) const;
+  bool operator!=(const View& other) const { return !(*this == other); }
+};
+
+/** The whole ground, opaque. */
+Image drawGround(const View& view, int width, int height);
+
+/** A number with its thousands apart: 1,234,567. */
+std::string written(uint64_t number);
+
+/** The color that stands for a state: 0xRRGGBB. */
+uint32_t colorOf(State state);
+
+}  // namespace sprites::desktop
+
+#endif  // SPRITES_DESKTOP_GROUND_H_

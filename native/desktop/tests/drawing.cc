@@ -1,0 +1,125 @@
+// Tests of what pango and cairo draw: the ground, its words and its map, the names of sprites.
+#include "../drawing.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "../ground.h"
+#include "checks.h"
+
+namespace {
+
+using namespace sprites::desktop;
+using sprites::Place;
+using sprites::State;
+
+/** How many pixels of an area of the image are of a color, within some. */
+int count(const Image& image, uint32_t color, int left, int top, int right, int bottom) {
+  int found = 0;
+  for (int y = std::max(0, top); y < std::min(bottom, image.height); y++) {
+    for (int x = std::max(0, left); x < std::min(right, image.width); x++) {
+      const uint8_t* pixel = &image.pixels[static_cast<size_t>(y * image.width + x) * 4];
+      bool same = true;
+      for (size_t i = 0; i < 3; i++) {
+        const int wanted = static_cast<int>(color >> (16 - 8 * i) & 255);
+        same = same && std::abs(pixel[i] - wanted) <= 3;
+      }
+      found += same ? 1 : 0;
+    }
+  }
+  return found;
+}
+
+int count(const Image& image, uint32_t color) {
+  return count(image, color, 0, 0, image.width, image.height);
+}
+
+View online(uint64_t people) {
+  View view;
+  view.state = State::kOnline;
+  view.words = "Throw something over an edge.";
+  view.people = people;
+  view.place = Place{2, 3, 5, 7};
+  return view;
+}
+
+void checkGround(Checks& check) {
+  constexpr int kWidth = 600;
+  constexpr int kHeight = 440;
+  const Image open = drawGround(online(1), kWidth, kHeight);
+  check(std::all_of(open.pixels.begin(), open.pixels.end(),
+                    [i = 0](uint8_t part) mutable { return i++ % 4 != 3 || part == 255; }),
+        "the ground is opaque");
+  check(count(open, colors::kAcross, 0, 0, 4, kHeight) > 4 * kHeight / 2, "a seam on the left");
+  check(count(open, colors::kAcross, kWidth - 4, 0, kWidth, kHeight) > 4 * kHeight / 2, "right");
+  check(count(open, colors::kAlong, 0, 0, kWidth, 4) > 4 * kWidth / 2, "above");
+  check(count(open, colors::kAlong, 0, kHeight - 4, kWidth, kHeight) > 4 * kWidth / 2, "below");
+  check(count(open, colors::kSelf, kWidth - 170, kHeight - 170, kWidth, kHeight) > 20,
+        "this desktop on the map");
+
+  View away = online(1);
+  away.state = State::kOffline;
+  away.place.reset();
+  const Image closed = drawGround(away, kWidth, kHeight);
+  check(count(closed, colors::kAcross, 0, 0, 5, kHeight) == 0, "no seams without a way out");
+  check(count(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (kHeight - 10), "but walls");
+  check(count(closed, colors::kSelf) == 0, "and nobody on the map");
+
+  const int one = count(open, colors::kInk, 0, 0, kWidth, 120);
+  const int many = count(drawGround(online(888), kWidth, kHeight), colors::kInk, 0, 0, kWidth, 120);
+  check(one > 100 && many > 3 * one, "the number of people is drawn");
+  View unknown = online(1);
+  unknown.people.reset();
+  check(count(drawGround(unknown, kWidth, kHeight), colors::kInk, 0, 50, kWidth, 120) == 0,
+        "or nothing where it is not known");
+  const Image large = drawGround(online(1000000), 300, 300);
+  check(count(large, colors::kInk, 0, 0, 20, 300) == 0, "a long number stays in the window");
+  for (const int side : {1, 20, 100}) {
+    check(drawGround(online(7), side, side).pixels.size() == static_cast<size_t>(4 * side * side),
+          "a small one");
+  }
+  for (const Place place : {Place{0, 0, 1, 1}, Place{0, 0, 1, 2}, Place{1999, 7, 2000, 1000},
+                            Place{0, 0, UINT32_MAX, UINT32_MAX}}) {
+    View view = online(3);
+    view.place = place;
+    check(count(drawGround(view, kWidth, kHeight), colors::kSelf) > 20, "a torus of any size");
+  }
+  check(written(7) == "7" && written(1234) == "1,234" && written(1234567) == "1,234,567",
+        "thousands apart");
+  View other = online(1);
+  check(other == online(1), "views are equal");
+  other.place->row = 4;
+  check(other != online(1), "or not");
+}
+
+void checkLabels(Checks& check) {
+  const Image plain = drawLabel("Ada");
+  check(plain.height == 20 && plain.width > 30 && plain.width < 80, "a short name");
+  check(count(plain, colors::kInk) > 5 && count(plain, 0xFFFFFF) > 100, "dark on white");
+  std::string huge;
+  for (int i = 0; i < 40; i++) huge += "\xF0\x92\x8A\xAB";  // the widest letter there is
+  for (const std::string& name :
+       {std::string(40, 'W'), huge, std::string("a\nb\r\tc"), std::string("\0x", 2),
+        std::string("\xE2\x80\xAE"
+                    "abc"),
+        std::string("Z\xCC\xB6\xCC\xB7\xCD\xA0\xCC\x88"),
+        std::string("\xD9\x85\xD8\xB1\xD8\xAD\xD8\xA8\xD8\xA7"), std::string(" ")}) {
+    const Image label = drawLabel(name);
+    check(label.height == 20 && label.width <= 160 && label.width >= 17, "a label of any name");
+  }
+  check(drawLabel("a\nb").width == drawLabel("a b").width, "what moves a cursor is a space");
+  const Image toast = drawToast("something.png: it is no image that can be read here", 300);
+  check(toast.width <= 300 && toast.height > 40, "words go on in the next line");
+  check(count(toast, colors::kInk) > 1000, "light on dark");
+  check(drawToast("x", 1).width >= 1, "in no window at all");
+}
+
+}  // namespace
+
+int main() {
+  Checks check;
+  checkGround(check);
+  checkLabels(check);
+  return check.end();
+}
