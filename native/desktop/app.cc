@@ -336,11 +336,12 @@ void App::onEvent(const SDL_Event& event) {
 void App::onKey(const SDL_KeyboardEvent& key) {
   const SDL_Keycode code = key.keysym.sym;
   const bool shift = (key.keysym.mod & KMOD_SHIFT) != 0;
-  const auto pressed = [](SDL_Scancode scan) { return SDL_GetKeyboardState(nullptr)[scan] != 0; };
-  const int x = pressed(SDL_SCANCODE_RIGHT) - pressed(SDL_SCANCODE_LEFT);
-  const int y = pressed(SDL_SCANCODE_DOWN) - pressed(SDL_SCANCODE_UP);
+  // What this key says, and not what is down by now: a slow frame sees both press and release.
+  const int x = (code == SDLK_RIGHT ? 1 : 0) - (code == SDLK_LEFT ? 1 : 0);
+  const int y = (code == SDLK_DOWN ? 1 : 0) - (code == SDLK_UP ? 1 : 0);
   if (key.type == SDL_KEYDOWN && key.repeat == 0) {
     if (x != 0 || y != 0 || code == SDLK_SPACE) desktop_.choose(0);
+    if (shift) desktop_.hurl(x, y);
     if (code == SDLK_SPACE) desktop_.jump();
     if (code == SDLK_n) desktop_.choose(1);
     if (code == SDLK_p) desktop_.choose(-1);
@@ -349,9 +350,10 @@ void App::onKey(const SDL_KeyboardEvent& key) {
       addDrawn(std::string(kDrawnPictures[static_cast<size_t>(code - SDLK_1)]));
     }
     if (code == SDLK_ESCAPE && window_.isTransparent()) running_ = false;
-    if (shift) desktop_.hurl(x, y);
   }
-  desktop_.walk(shift ? 0 : x, shift ? 0 : y);
+  const Uint8* down = SDL_GetKeyboardState(nullptr);
+  desktop_.walk(shift ? 0 : down[SDL_SCANCODE_RIGHT] - down[SDL_SCANCODE_LEFT],
+                shift ? 0 : down[SDL_SCANCODE_DOWN] - down[SDL_SCANCODE_UP]);
   changed_ = true;
 }
 
