@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kCloseTime{6};
 constexpr std::chrono::milliseconds kLook{2000};          // between two looks at the counts
 constexpr std::chrono::milliseconds kLookLongest{30000};  // the more people, the more seldom
 constexpr std::chrono::milliseconds kLookOffline{6000};
-constexpr std::chrono::seconds kToast{8};
+constexpr std::chrono::seconds kToast{20};  // or until a button or a key is pressed
 
 const char* sideOf(Edge edge) {
   switch (edge) {
@@ -316,10 +316,14 @@ void App::onEvent(const SDL_Event& event) {
       SDL_free(event.drop.file);
       break;
     case SDL_KEYDOWN:
+      toastEnd_ = Clock::now();
+      onKey(event.key);
+      break;
     case SDL_KEYUP:
       onKey(event.key);
       break;
     case SDL_MOUSEBUTTONDOWN:
+      toastEnd_ = Clock::now();
       if (event.button.button == SDL_BUTTON_LEFT) onPress(event.button);
       break;
     case SDL_MOUSEMOTION:
