@@ -14,7 +14,8 @@ import { LARGEST, isSmallImage } from './image-size.js';
  *                                       left and right from the top, up and down from the left
  *       "speed": [0.9, -0.1],           [across, along] in edge lengths a second: across in the
  *                                       direction of flight, along positive to the right or down
- *       "name": "Ada's rocket"          if it has one
+ *       "name": "Ada's rocket",         if it has one
+ *       "by": "Ada"                     the name of the desktop that threw it, if that has one
  *     }
  *
  * `across` counts lengths of the axis it flies along (off the left edge: widths a second), `along`
@@ -38,6 +39,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
  * @property {number} at 0 to 1
  * @property {[number, number]} speed [across, along], edge lengths a second
  * @property {string} [name]
+ * @property {string} [by] the name of the desktop that threw it
  */
 
 /** Says which member is wrong and what it should be. */
@@ -64,7 +66,7 @@ export function readSprite(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new SpriteError('a sprite', 'an object');
   }
-  const { id, picture, at, speed, name } = value;
+  const { id, picture, at, speed, name, by } = value;
   if (typeof id !== 'string' || !ID.test(id)) {
     throw new SpriteError('id', `1 to ${BOUNDS.id} of A-Z a-z 0-9 _ -`);
   }
@@ -90,12 +92,13 @@ export function readSprite(value) {
     );
   }
   const sprite = { id, picture, at, speed: [speed[0], speed[1]] };
-  if (name === undefined) return sprite;
-  // Counted as JSON Schema counts: in code points.
-  if (typeof name !== 'string' || [...name.slice(0, 2 * BOUNDS.name + 1)].length > BOUNDS.name) {
-    throw new SpriteError('name', `a string of at most ${BOUNDS.name} characters`);
+  for (const [member, text] of Object.entries({ name, by })) {
+    if (text === undefined) continue;
+    if (!isName(text))
+      throw new SpriteError(member, `a string of at most ${BOUNDS.name} characters`);
+    sprite[member] = text;
   }
-  return { ...sprite, name };
+  return sprite;
 }
 
 /**
@@ -105,7 +108,7 @@ export function readSprite(value) {
  * @returns {string} JSON, in the order of the format's members
  * @throws {SpriteError} when the rest of it is wrong
  */
-export function writeSprite({ id, picture, at, speed, name }) {
+export function writeSprite({ id, picture, at, speed, name, by }) {
   return JSON.stringify(
     readSprite({
       id,
@@ -115,7 +118,8 @@ export function writeSprite({ id, picture, at, speed, name }) {
         round(clamp(speed[0], 0, BOUNDS.speed)),
         round(clamp(speed[1], -BOUNDS.speed, BOUNDS.speed))
       ],
-      name
+      name,
+      by
     })
   );
 }
@@ -140,6 +144,11 @@ function isPicture(picture) {
   if (head === undefined || !BASE64.test(picture.slice(head.length))) return false;
   const { type, bytes } = decodeDataUrl(picture);
   return isSmallImage(bytes, type);
+}
+
+/** Counted as JSON Schema counts: in code points. */
+function isName(text) {
+  return typeof text === 'string' && [...text.slice(0, 2 * BOUNDS.name + 1)].length <= BOUNDS.name;
 }
 
 function within(value, least, most) {

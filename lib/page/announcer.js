@@ -34,9 +34,9 @@ export class Announcer {
    * @param {string} text
    * @param {string} action what the button says
    * @param {number} time ms it can be seen
-   * @param {() => void} act
+   * @param {{act: () => void, key: string}} how what it does; the key that does the same, in words
    */
-  offer(text, action, time, act) {
+  offer(text, action, time, { act, key }) {
     this.#show(text, time);
     const button = document.createElement('button');
     button.type = 'button';
@@ -47,7 +47,7 @@ export class Announcer {
       act();
     });
     this.#toast.append(' ', button);
-    this.hear(`${text} ${action} with Control and Z.`);
+    this.hear(`${text} ${action} with ${key}.`);
   }
 
   #show(text, time) {

@@ -31,7 +31,28 @@ export function where({ x, y }, { width, height }) {
   return `at the ${[row, column || (row && 'middle')].filter(Boolean).join(' ')}`;
 }
 
+/** @returns {string} who threw a sprite: what their desktop is called, or `somebody` */
+export function from({ by }) {
+  return by || 'somebody';
+}
+
 /** @returns {string} a sentence begins with a capital */
 export function sentence(text) {
   return text[0].toUpperCase() + text.slice(1);
+}
+
+/**
+ * Why a sprite came back.
+ *
+ * @param {import('../client/throws.js').Outcome} outcome
+ * @param {string} neighbor who should have had it
+ * @returns {string}
+ */
+export function cameBack({ state, problem }, neighbor) {
+  if (problem === 'neighbor-busy') return `The ${neighbor} has no room: it came back.`;
+  if (state === 'busy') return 'Too much at once: it came back. Try again in a moment.';
+  if (problem === 'sprite-too-large') {
+    return 'That one is too large for this server: it came back.';
+  }
+  return 'It could not be thrown: it came back.';
 }

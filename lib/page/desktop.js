@@ -50,6 +50,7 @@ const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite
  * @property {number} flightTime seconds since it crossed that edge
  * @property {object|null} ticket of that throw
  * @property {boolean} tame it was bumped into or strolls: edges are walls for it until it is thrown
+ * @property {boolean} stranger somebody else has brought it
  * @property {number} rest and `stroll`, `strollX`, `strollY`, `blink`: see life.js
  * @property {object|null} look what the stage draws it with
  */
@@ -124,6 +125,7 @@ export class Desktop {
       flightTime: 0,
       ticket: null,
       tame: false,
+      stranger: false,
       ...makeLife(this.#random),
       look: null
     };

@@ -29,6 +29,7 @@ export class Keyboard {
    * @param {(body: Body) => void} told.onWalked one has walked, and stands
    * @param {(body: Body) => void} told.onAway one is put away
    * @param {(picture: string) => void} told.onPick a drawn one is asked for
+   * @param {(body: Body) => void} told.onCover its picture is to be hidden, or shown
    */
   constructor(canvas, desktop, told) {
     this.#canvas = canvas;
@@ -76,6 +77,8 @@ export class Keyboard {
       this.#choose(event.key === 'n' ? 1 : -1);
     } else if (event.key === 'Delete' || event.key === 'Backspace') {
       if (desktop.selected) this.#told.onAway(desktop.selected);
+    } else if (event.key === 'h') {
+      if (desktop.selected) this.#told.onCover(desktop.selected);
     } else if (event.key >= '1' && event.key <= String(PICTURES.length)) {
       if (!event.repeat) this.#told.onPick(PICTURES[event.key - 1]);
     } else {

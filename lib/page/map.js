@@ -1,7 +1,8 @@
 /**
  * The torus as a small drawn map: a ring seen from a little above, turned so that this desktop is
  * in front. Columns run around the ring, rows around its tube. It is drawn when something changes,
- * and glides to its new shape; nothing runs in between.
+ * and glides to its new shape; nothing runs in between. What is thrown flies from here to the
+ * neighbor, and what comes in from there, over a copy of the ring that is kept meanwhile.
  */
 
 const AROUND = 44; // patches around the ring
@@ -10,6 +11,8 @@ const RING = 1;
 const THICK = 0.46;
 const TILT = 0.92; // radians from the equator up: how far from above it is seen
 const GLIDE = 900; // ms
+const FLIGHT = 800; // ms a thrown sprite is seen on its way
+const FLIGHTS = 12; // that are seen at a time
 const NODES_MOST = 900; // more than these are no dots any more
 const TAU = Math.PI * 2;
 
@@ -25,6 +28,9 @@ export class TorusMap {
   #begin = 0;
   #frame = 0;
   #patches = [];
+  #flights = [];
+  #copy = document.createElement('canvas');
+  #isCopied = false;
   #point = { x: 0, y: 0, depth: 0, facing: 0 };
 
   /**
@@ -52,11 +58,26 @@ export class TorusMap {
     this.#place = place;
     this.#from = place && this.#shown ? { ...this.#shown } : null;
     this.#begin = performance.now();
+    this.#isCopied = false;
+    if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
+  }
+
+  /**
+   * A sprite flies.
+   *
+   * @param {'left'|'right'|'up'|'down'} edge over which
+   * @param {boolean} out whether it leaves; else it comes in
+   */
+  fly(edge, out) {
+    if (this.#still() || !this.#place) return;
+    this.#flights.push({ edge, out, begin: performance.now() });
+    if (this.#flights.length > FLIGHTS) this.#flights.shift();
     if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
   }
 
   /** Draws again as it is: after a change of size or colors. */
   redraw() {
+    this.#isCopied = false;
     if (!this.#frame) this.#frame = requestAnimationFrame(this.#draw);
   }
 
@@ -72,12 +93,63 @@ export class TorusMap {
       rows: between(from.rows, target.rows, eased),
       columns: between(from.columns, target.columns, eased)
     };
-    this.#paint(this.#shown, target);
-    if (share < 1) this.#frame = requestAnimationFrame(this.#draw);
-    else this.#from = null;
+    if (!this.#isCopied) this.#paint(this.#shown, target);
+    if (share === 1) {
+      this.#from = null;
+      this.#drawFlights(now);
+    }
+    if (share < 1 || this.#flights.length > 0) this.#frame = requestAnimationFrame(this.#draw);
   };
 
-  #paint({ row, column, rows, columns }, target) {
+  /** Over the ring as it was painted last. */
+  #drawFlights(now) {
+    const canvas = this.#canvas;
+    const ctx = this.#ctx;
+    if (this.#flights.length === 0 && !this.#isCopied) return;
+    if (!this.#isCopied) {
+      this.#copy.width = canvas.width;
+      this.#copy.height = canvas.height;
+      this.#copy.getContext('2d').drawImage(canvas, 0, 0);
+      this.#isCopied = true;
+    }
+    ctx.save();
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    ctx.clearRect(0, 0, canvas.width, canvas.height);
+    ctx.drawImage(this.#copy, 0, 0);
+    ctx.restore();
+    this.#flights = this.#flights.filter(({ begin }) => now - begin < FLIGHT);
+    for (const flight of this.#flights) this.#drawFlight(ctx, flight, now);
+  }
+
+  /** From this desktop to its neighbor, or back. A torus of one desktop is flown around. */
+  #drawFlight(ctx, { edge, out, begin }, now) {
+    const { row, column, rows, columns } = this.#shown;
+    const level = edge === 'left' || edge === 'right';
+    const sign = edge === 'left' || edge === 'up' ? -1 : 1;
+    const [count, apart] = level ? [columns, columns / 16] : [rows, rows / 9];
+    const reach = sign * (count < 2 ? 1 : Math.max(1, apart));
+    const share = Math.max(0, (now - begin) / FLIGHT);
+    const way = (out ? share : 1 - share) * reach;
+    const { u, v } = this.#angles(this.#shown);
+    const i = column + 0.5 + (level ? way : 0);
+    const j = row + 0.5 + (level ? 0 : way);
+    const { x, y, facing, hidden } = this.#project(u(i), v(j));
+    if (facing < 0 || hidden) return;
+    ctx.fillStyle = '#fff';
+    disc(ctx, x, y, 0.1);
+    ctx.fillStyle = '#ffb01f';
+    disc(ctx, x, y, 0.07);
+  }
+
+  /** This desktop's column in front, its row on the part of the tube that is seen best. */
+  #angles({ row, column, rows, columns }) {
+    const turn = Math.PI / 2 - ((column + 0.5) / columns) * TAU;
+    const roll = TILT - ((row + 0.5) / rows) * TAU;
+    return { u: (i) => (i / columns) * TAU + turn, v: (j) => (j / rows) * TAU + roll };
+  }
+
+  #paint(shown, target) {
+    const { row, column, rows, columns } = shown;
     const ratio = Math.min(3, globalThis.devicePixelRatio || 1);
     const { clientWidth, clientHeight } = this.#canvas;
     if (!clientWidth || !clientHeight) return;
@@ -89,16 +161,12 @@ export class TorusMap {
     const style = getComputedStyle(this.#canvas);
     const color = (name) => style.getPropertyValue(name).trim();
     const known = this.#place !== null;
-    // This desktop's column in front, its row on the part of the tube that is seen best.
-    const turn = Math.PI / 2 - ((column + 0.5) / columns) * TAU;
-    const roll = TILT - ((row + 0.5) / rows) * TAU;
     const scale = Math.min(width / 3.05, height / 2.55);
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.clearRect(0, 0, width, height);
     ctx.setTransform(scale, 0, 0, scale, width / 2, height / 2);
 
-    const u = (i) => (i / columns) * TAU + turn;
-    const v = (j) => (j / rows) * TAU + roll;
+    const { u, v } = this.#angles(shown);
     this.#surface(ctx, color, known);
     this.#lines(ctx, color('--map-line'), u, v, rows, columns);
     if (!known) return;

@@ -1,10 +1,16 @@
 import { Announcer } from './announcer.js';
-import { sentence, side, what, where } from './describe.js';
+import { Companion } from './companion.js';
+import { Covers } from './covers.js';
+import { cameBack, from, sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
-import { FILE_MOST, shrink } from './images.js';
+import { takeFiles } from './files.js';
+import { furnishInvitation, invite } from './invitation.js';
 import { TorusMap } from './map.js';
+import { furnishPanels } from './panels.js';
+import { Preferences } from './preferences.js';
 import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
 import { Session } from './session.js';
+import { Sound } from './sound.js';
 import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
 import { furnishTray, takeDrops } from './tray.js';
@@ -23,27 +29,43 @@ import { furnishTray, takeDrops } from './tray.js';
 
 const MOST = 200; // sprites on a desktop: then it is full, and what comes in flies on
 const MOST_OF_ALL = 400; // with those flying: then what comes in waits in the mailbox
-const FILES = 8; // that are taken at a time
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
 const UNDO = 8000; // ms in which what was put away can be had back
 const ADOPT = 2000; // ms after the start: until then a tab that is opened again may claim its own
 
+const ALONE = 'Only you, right now: what you throw over one edge comes back by the other.';
+const ALONE_WITH_PIP = 'Only you, right now. Pip, behind the edge, throws back what you throw.';
+
 const $ = (id) => document.getElementById(id);
 const reduced = matchMedia('(prefers-reduced-motion: reduce)');
-const still = () => reduced.matches;
+const preferences = new Preferences();
+const still = () => reduced.matches || !preferences.get('lively');
+const sound = new Sound(() => preferences.get('sound'));
 const store = new Store();
 const announcer = new Announcer($('toast'), $('news'));
+const covers = new Covers(
+  () => preferences.get('cover'),
+  announcer,
+  () => {
+    dressAll();
+    changed();
+  }
+);
 const say = (text) => announcer.say(text);
 const hear = (text, subject) => announcer.hear(text, subject);
 const tally = { thrown: 0, caught: 0, passed: 0, bounced: 0, refused: 0 };
 
-const desktop = new Desktop(leave);
+const desktop = new Desktop(leave, (strength) => sound.bump(strength));
+const companion = new Companion(desktop, thrownBack);
 const stage = new Stage($('stage'), desktop, {
   still,
   onChange: changed,
   onAway: putAway,
   onPick: (picture) => take(picture),
   onSelect: selected,
+  onGrab: (body) => covers.offer(body),
+  onCover: (body) => covers.toggle(body),
+  isCovered: (body) => covers.isCovered(body),
   onWalked: walked
 });
 const map = new TorusMap($('map'), still);
@@ -60,7 +82,10 @@ let keptWaiting = false;
 /** Takes a new sprite: from the tray, a key, or a file. Null where the desktop is full. */
 function take(picture, how) {
   const body = put(picture, how);
-  if (body) hear(`You took ${what(body.sprite, 'a')}.`);
+  if (body) {
+    hear(`You took ${what(body.sprite, 'a')}.`);
+    sound.play('take');
+  }
   return body;
 }
 
@@ -91,6 +116,11 @@ function selected(body) {
   const free = desktop.bodies.filter(({ flight }) => !flight);
   const which = free.length > 1 ? `, ${free.indexOf(body) + 1} of ${free.length}` : '';
   hear(`${sentence(what(body.sprite))}${which}, ${where(body, desktop)}.`, 'selected');
+  covers.offer(body);
+}
+
+function dressAll() {
+  for (const body of desktop.bodies) stage.dress(body);
 }
 
 function walked(body) {
@@ -107,7 +137,11 @@ function putAway(body) {
   if (body.flight) return; // It may be the neighbor's already.
   desktop.gone(body);
   putAways.push(body);
-  announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO, undo);
+  sound.play('away');
+  announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO, {
+    act: undo,
+    key: 'Control and Z'
+  });
   setTimeout(() => {
     putAways = putAways.filter((other) => other !== body);
   }, UNDO);
@@ -120,12 +154,13 @@ function undo() {
   const last = putAways.at(-1);
   if (!last || isFull()) return;
   putAways.pop();
-  const { sprite, x, y, half } = last;
+  const { sprite, x, y, half, stranger } = last;
   const body = desktop.add(sprite, {
     x: Math.min(x, desktop.width),
     y: Math.min(y, desktop.height),
     half
   });
+  body.stranger = stranger;
   desktop.selected = body;
   stage.dress(body);
   stage.wake();
@@ -134,7 +169,7 @@ function undo() {
 }
 
 /** A sprite comes in. @returns {boolean} false: there is no room, not even to let it fly on */
-function enter(value, { from }) {
+function enter(value, { from: edge }) {
   if (desktop.bodies.length >= MOST_OF_ALL) {
     keptWaiting = true;
     return false;
@@ -150,17 +185,41 @@ function enter(value, { from }) {
     return true;
   }
   if (isFull()) {
-    passOn(sprite, from);
+    passOn(sprite, edge);
     return true;
   }
-  const body = desktop.enter(sprite, from, stage.half);
+  const own = companion.knows(sprite);
+  map.fly(edge, false);
+  if (own && session.people === 1 && preferences.get('companion')) {
+    stage.dress(companion.take(sprite, edge, stage.half));
+    hear(`Pip has ${what(sprite)}.`, 'Pip');
+    stage.wake();
+    changed();
+    return true;
+  }
+  const body = desktop.enter(sprite, edge, stage.half);
+  body.stranger = !own;
+  cameIn(body, edge);
+  hear(
+    `${sentence(what(sprite, 'a'))} from ${from(sprite)} came in by the ${side(edge)} edge.`,
+    'came in'
+  );
+  return true;
+}
+
+/** Pip, behind an edge, has thrown one back. */
+function thrownBack(body, edge) {
+  cameIn(body, edge);
+  hear(`Pip threw ${what(body.sprite)} back over the ${side(edge)} edge.`, 'came in');
+}
+
+function cameIn(body, edge) {
   stage.dress(body);
-  stage.ripple(body.x, body.y, colorOf(from));
+  stage.ripple(body.x, body.y, colorOf(edge));
+  sound.play('catch');
   tally.caught += 1;
-  hear(`${sentence(what(sprite, 'a'))} came in by the ${side(from)} edge.`, 'came in');
   session.words();
   changed();
-  return true;
 }
 
 /**
@@ -186,8 +245,10 @@ function passOn(sprite, from) {
 /** A sprite's middle has crossed an edge: throw it. */
 function leave(body, edge) {
   const crossing = desktop.crossing(body, edge);
-  body.sprite = readSprite({ ...JSON.parse(writeSprite({ ...body.sprite, ...crossing })) });
+  const by = preferences.get('desktop') || undefined;
+  body.sprite = readSprite({ ...JSON.parse(writeSprite({ ...body.sprite, ...crossing, by })) });
   body.ticket = client.ticket();
+  companion.saw(body.sprite);
   stage.ripple(body.x, body.y, colorOf(edge));
   changed();
   throwIt(body, edge);
@@ -202,6 +263,8 @@ async function throwIt(body, edge) {
   if (body.flight !== edge) return;
   if (outcome.thrown === true) {
     tally.thrown += 1;
+    map.fly(edge, true);
+    sound.play('throw');
     hear(`You threw ${what(body.sprite)} over the ${side(edge)} edge.`, 'thrown');
     session.words();
     if (body.flightTime < 0.25) await rest(250); // It is still to be seen leaving.
@@ -220,17 +283,7 @@ async function throwIt(body, edge) {
     tally.bounced += 1;
     desktop.back(body);
     stage.wake();
-    if (outcome.state === 'busy') {
-      say(
-        outcome.problem === 'neighbor-busy'
-          ? `The ${neighbor(edge)} has no room: it came back.`
-          : 'Too much at once: it came back. Try again in a moment.'
-      );
-    } else if (outcome.problem === 'sprite-too-large') {
-      say('That one is too large for this server: it came back.');
-    } else {
-      say('It could not be thrown: it came back.');
-    }
+    say(cameBack(outcome, neighbor(edge)));
   }
   changed();
 }
@@ -291,12 +344,14 @@ function changed() {
 
 function memory() {
   return {
-    sprites: desktop.bodies.map(({ sprite, x, y, flight, ticket }) => ({
-      sprite,
-      x: x / desktop.width,
-      y: y / desktop.height,
-      flight,
-      ticket
+    sprites: desktop.bodies.map((body) => ({
+      sprite: body.sprite,
+      x: body.x / desktop.width,
+      y: body.y / desktop.height,
+      flight: body.flight,
+      ticket: body.ticket,
+      stranger: body.stranger,
+      hidden: covers.isCovered(body)
     }))
   };
 }
@@ -319,6 +374,8 @@ function recall(kept) {
         y: share(entry.y) * desktop.height,
         half: stage.half
       });
+      body.stranger = entry.stranger === true;
+      if (entry.hidden === true) covers.hide(sprite.picture);
       stage.dress(body);
       const { ticket, flight } = entry;
       if (['left', 'right', 'up', 'down'].includes(flight) && Number.isSafeInteger(ticket?.n)) {
@@ -379,6 +436,13 @@ function furnish() {
     toStage
   });
   takeDrops($('desk'), open);
+  furnishPanels(preferences, invite);
+  furnishInvitation();
+  preferences.onChange((name) => {
+    if (name === 'cover') dressAll();
+    if (name === 'companion') session.words();
+    stage.wake();
+  });
   $('name').addEventListener('input', () => {
     const body = desktop.selected;
     if (!body || body.flight) return;
@@ -392,28 +456,13 @@ function furnish() {
   });
 }
 
-/** Makes sprites of image files. */
+/** Makes sprites of image files, one beside the other. */
 async function open(files = [], { x, y } = {}) {
-  const chosen = [...files];
-  const amiss = [];
-  if (chosen.length > FILES)
-    amiss.push(`Eight at a time: ${chosen.length - FILES} were not taken.`);
-  let step = 0;
-  for (const file of chosen.slice(0, FILES)) {
-    if (file.size > FILE_MOST) {
-      amiss.push(`${file.name} is too large: 32 MB at most.`);
-      continue;
-    }
-    const picture = await shrink(file);
-    if (!picture) {
-      amiss.push(`${file.name} is no image this browser can read.`);
-    } else if (take(picture, x === undefined ? {} : { x: x + step, y: y + step })) {
-      step += 24;
-    } else {
-      break; // The desktop is full, and has said so.
-    }
-  }
-  if (amiss.length > 0) say(amiss.join(' '));
+  const amiss = await takeFiles(files, (picture, step) => {
+    const at = x === undefined ? {} : { x: x + 24 * step, y: y + 24 * step };
+    return take(picture, at) !== null;
+  });
+  if (amiss) say(amiss);
 }
 
 async function main() {
@@ -426,6 +475,7 @@ async function main() {
     onSprite: enter,
     announcer,
     tally,
+    alone: () => (preferences.get('companion') ? ALONE_WITH_PIP : ALONE),
     onPlace: (place) => map.show(place),
     onState,
     onLeave

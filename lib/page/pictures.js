@@ -106,6 +106,21 @@ const DRAWINGS = {
       smile(ctx, 50, 53, 5);
     }
   },
+  /** A picture that is not to be seen. */
+  covered: {
+    cut: [new Path2D('M16 22 Q16 16 22 16 H78 Q84 16 84 22 V78 Q84 84 78 84 H22 Q16 84 16 78Z')],
+    paint(ctx) {
+      const [outline] = this.cut;
+      fill(ctx, outline, '#b3a3fb');
+      ctx.save();
+      ctx.clip(outline);
+      for (let x = -80; x < 100; x += 24) {
+        stroke(ctx, new Path2D(`M${x} 90 L${x + 80} 10`), '#cfc4ff', 9);
+      }
+      ctx.restore();
+      stroke(ctx, new Path2D('M26 50 Q50 24 74 50 Q50 76 26 50Z M30 74 L70 26'), INK, 5);
+    }
+  },
   /** What came in as an image that is none. */
   torn: {
     cut: [new Path2D('M14 14 H86 V60 L74 54 L64 66 L52 56 L40 70 L28 60 L14 72Z')],

@@ -24,6 +24,7 @@ export class Session {
   #client;
   #announcer;
   #tally;
+  #alone;
   #onPlace;
   #onState;
   #onLeave;
@@ -44,13 +45,26 @@ export class Session {
    * @param {(url: string, init: object) => Promise<Response>} [options.fetch]
    * @param {import('./announcer.js').Announcer} options.announcer
    * @param {{thrown: number, caught: number}} options.tally
+   * @param {() => string} options.alone what is said to who is alone
    * @param {(place: object|null) => void} options.onPlace where it is on the torus; null: nowhere
    * @param {(online: boolean) => void} options.onState
    * @param {(closed: boolean) => void} options.onLeave the page is hidden, or, `closed`, goes away
    */
-  constructor({ resume, onResume, onSprite, fetch, announcer, tally, onPlace, onState, onLeave }) {
+  constructor({
+    resume,
+    onResume,
+    onSprite,
+    fetch,
+    announcer,
+    tally,
+    alone,
+    onPlace,
+    onState,
+    onLeave
+  }) {
     this.#announcer = announcer;
     this.#tally = tally;
+    this.#alone = alone;
     this.#onPlace = onPlace;
     this.#onState = onState;
     this.#onLeave = onLeave;
@@ -113,10 +127,7 @@ export class Session {
         why === 'unknown-client'
           ? 'The server has forgotten this place. Joining anew…'
           : 'Joining…',
-      online:
-        this.#people === 1
-          ? 'Only you, right now: what you throw over one edge comes back by the other.'
-          : this.#thrownAndCaught(),
+      online: this.#people === 1 ? this.#alone() : this.#thrownAndCaught(),
       offline: `${reason(why)}. Meanwhile the edges are walls, and nothing gets lost.`,
       superseded: 'Joining anew…',
       left: 'You have left the torus.'

@@ -23,6 +23,7 @@ export class Stage {
   #desktop;
   #still;
   #onChange;
+  #isCovered;
   #hands;
   #keyboard;
   #ratio = 1;
@@ -46,8 +47,13 @@ export class Stage {
    * @param {(picture: string) => void} options.onPick a drawn one is asked for by key
    * @param {(body: Body) => void} options.onSelect one was chosen by key
    * @param {(body: Body) => void} options.onWalked one has walked by key, and stands
+   * @param {(body: Body) => void} options.onGrab one is taken by hand
+   * @param {(body: Body) => void} options.onCover one is to be covered or uncovered
+   * @param {(body: Body) => boolean} options.isCovered whether its picture is not to be seen
    */
-  constructor(canvas, desktop, { still, onChange, onAway, onPick, onSelect, onWalked }) {
+  constructor(canvas, desktop, options) {
+    const { still, onChange, onAway, onPick, onSelect, onWalked, onGrab, onCover } = options;
+    this.#isCovered = options.isCovered;
     this.#canvas = canvas;
     this.#ctx = canvas.getContext('2d');
     this.#desktop = desktop;
@@ -57,8 +63,9 @@ export class Stage {
       this.#ripples.push({ x: 0, y: 0, age: RIPPLE_TIME, color: '', size: 1 });
     }
     this.#hands = new Hands(canvas, desktop, {
-      onGrab: () => {
+      onGrab: (body) => {
         this.#keyboard.active = false;
+        onGrab(body);
         this.wake();
       },
       onLetGo: () => {
@@ -75,7 +82,8 @@ export class Stage {
       },
       onWalked,
       onAway,
-      onPick
+      onPick,
+      onCover
     });
   }
 
@@ -130,6 +138,11 @@ export class Stage {
       return;
     }
     const { look } = body;
+    if (this.#isCovered(body)) {
+      look.sticker = this.#drawn('covered', pixels);
+      this.wake();
+      return;
+    }
     decodePicture(picture).then((bitmap) => {
       look.sticker = bitmap ? imageSticker(bitmap, pixels) : this.#drawn('torn', pixels);
       bitmap?.close();

@@ -13,6 +13,9 @@ const FOLDERS = new Map([
   ['/client/', new URL('../client/', import.meta.url)]
 ]);
 
+/** Modules of others that the page imports, served by the project itself. */
+const MODULES = new Map([['/qrcode.js', new URL(import.meta.resolve('qrcode-generator'))]]);
+
 const TYPES = new Map([
   ['.html', 'text/html; charset=utf-8'],
   ['.js', 'text/javascript; charset=utf-8'],
@@ -46,11 +49,12 @@ export function contentSecurityPolicy(host = '', transientPort = 0) {
   ].join('; ');
 }
 
-/** Every file of the folders: what its path begins with, its name, where it is. */
+/** Every file of the folders and every module: what its path begins with, its name, where it is. */
 function names() {
-  return [...FOLDERS].flatMap(([prefix, folder]) =>
+  const files = [...FOLDERS].flatMap(([prefix, folder]) =>
     readdirSync(folder).map((name) => [prefix, name, new URL(name, folder)])
   );
+  return [...files, ...[...MODULES].map(([path, url]) => ['/', path.slice(1), url])];
 }
 
 /**

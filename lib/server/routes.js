@@ -1,5 +1,6 @@
 import { sendProblem } from './problem-answers.js';
 import { problems } from './problems.js';
+import { invitations } from './lan-addresses.js';
 import { isPagePath } from './page-files.js';
 import { EDGES } from './pool.js';
 
@@ -197,6 +198,14 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
         method: 'GET',
         head: true,
         answer: (request, response) => sendJson(response, 200, status())
+      }
+    ],
+    [
+      'addresses/1',
+      {
+        method: 'GET',
+        answer: (request, response) =>
+          sendJson(response, 200, { addresses: invitations(request, options.host) })
       }
     ]
   ]);

@@ -1,0 +1,83 @@
+import { opposite } from '../client/client.js';
+
+/**
+ * Pip, who lives behind the edges of a desktop that is alone. On the torus a lone desktop catches
+ * what it throws, by the opposite edge; Pip holds it for a moment, looks over the edge with it, and
+ * throws it back by the edge over which it came. All of this is this page's own play: the server sees
+ * a throw and its ack, and nothing gets lost, for the sprite is on the desktop all the while.
+ */
+
+const HOLD = [900, 1900]; // ms for which Pip has it
+const SPEED = [0.6, 1.1]; // edge lengths a second at which it comes back
+const ASIDE = 0.25; // of the edge's length: how far from where it left
+const REMEMBERED = 100; // sprites thrown last: only these are Pip's to throw back
+
+export class Companion {
+  #desktop;
+  #onBack;
+  #random;
+  #thrown = new Set();
+
+  /**
+   * @param {import('./desktop.js').Desktop} desktop
+   * @param {(body: import('./desktop.js').Body, edge: string) => void} onBack Pip has thrown it back
+   * @param {() => number} [random] in [0, 1)
+   */
+  constructor(desktop, onBack, random = Math.random) {
+    this.#desktop = desktop;
+    this.#onBack = onBack;
+    this.#random = random;
+  }
+
+  /** This desktop has thrown a sprite. */
+  saw(sprite) {
+    this.#thrown.delete(sprite.id);
+    this.#thrown.add(sprite.id);
+    if (this.#thrown.size > REMEMBERED) this.#thrown.delete(this.#thrown.values().next().value);
+  }
+
+  /**
+   * @param {import('../client/sprite.js').Sprite} sprite
+   * @returns {boolean} whether this desktop has thrown it, so that Pip may have it
+   */
+  knows(sprite) {
+    return this.#thrown.has(sprite.id);
+  }
+
+  /**
+   * Takes a sprite that has come around the torus.
+   *
+   * @param {import('../client/sprite.js').Sprite} sprite
+   * @param {'left'|'right'|'up'|'down'} from by which edge it came around
+   * @param {number} half
+   * @returns {import('./desktop.js').Body} behind its edge for now
+   */
+  take(sprite, from, half) {
+    const edge = opposite(from);
+    const at = sprite.at + (this.#random() - 0.5) * 2 * ASIDE;
+    const body = this.#desktop.enter(
+      { ...sprite, at: Math.min(0.9, Math.max(0.1, at)) },
+      edge,
+      half
+    );
+    const speed = between(SPEED, this.#random());
+    const out = edge === 'left' || edge === 'up' ? -1 : 1;
+    const level = edge === 'left' || edge === 'right';
+    body.vx = level ? out * speed * this.#desktop.width : 0;
+    body.vy = level ? 0 : out * speed * this.#desktop.height;
+    body.flight = edge;
+    setTimeout(
+      () => {
+        this.#thrown.delete(sprite.id);
+        this.#desktop.back(body);
+        this.#onBack(body, edge);
+      },
+      between(HOLD, this.#random())
+    );
+    return body;
+  }
+}
+
+function between([least, most], share) {
+  return least + (most - least) * share;
+}

@@ -1,0 +1,61 @@
+/**
+ * What this browser's owner prefers, on every desktop of theirs. Kept in localStorage, which may hold
+ * anything, or be switched off.
+ */
+
+const KEY = 'sprites.preferences';
+
+/** What holds until somebody says otherwise; of each the type is the one that is taken. */
+const DEFAULTS = Object.freeze({
+  sound: true,
+  lively: true, // sprites stroll and blink
+  companion: true, // throws back to who is alone
+  cover: false, // pictures of strangers stay covered until they are asked for
+  desktop: '' // its name, which goes with what it throws
+});
+
+export class Preferences {
+  #values;
+  #listeners = [];
+
+  constructor() {
+    const found = read();
+    this.#values = { ...DEFAULTS };
+    for (const [name, value] of Object.entries(DEFAULTS)) {
+      if (typeof found?.[name] === typeof value) this.#values[name] = found[name];
+    }
+  }
+
+  /** @param {keyof typeof DEFAULTS} name */
+  get(name) {
+    return this.#values[name];
+  }
+
+  /**
+   * @param {keyof typeof DEFAULTS} name
+   * @param {boolean|string} value
+   */
+  set(name, value) {
+    if (this.#values[name] === value) return;
+    this.#values[name] = value;
+    try {
+      localStorage.setItem(KEY, JSON.stringify(this.#values));
+    } catch {
+      // Storage is full or switched off: it holds as long as the page.
+    }
+    for (const listener of this.#listeners) listener(name, value);
+  }
+
+  /** @param {(name: string, value: boolean|string) => void} listener */
+  onChange(listener) {
+    this.#listeners.push(listener);
+  }
+}
+
+function read() {
+  try {
+    return JSON.parse(localStorage.getItem(KEY));
+  } catch {
+    return null; // Storage is switched off, or holds what this page never wrote.
+  }
+}

@@ -1,0 +1,294 @@
+/* global AudioContext, CanvasRenderingContext2D, document, requestAnimationFrame */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import t from 'tap';
+import {
+  browserRig,
+  edgeBetween,
+  holds,
+  hurl,
+  look,
+  memory,
+  noisePng,
+  online,
+  remembers,
+  resting,
+  until
+} from '../support/page-browser.js';
+
+/** What makes company of desktops: names, sounds, a companion, an invitation, and what one hides. */
+
+const { beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const LIVELY = { reducedMotion: 'no-preference' };
+
+const said = (page, text) =>
+  page.waitForFunction(
+    (part) => document.getElementById('state').textContent.includes(part),
+    text,
+    { timeout: 30_000 }
+  );
+
+/** Opens the settings, does something there, and closes them again. */
+async function settings(page, act) {
+  await page.locator('#settings').click();
+  await act();
+  await page.locator('#settings-panel .close').click();
+}
+
+/** Counts, from now on, what a page does of something. */
+const counting = (page, what) =>
+  page.evaluate((name) => {
+    globalThis.counted = 0;
+    const [type, method] = { sounds: [AudioContext, 'createOscillator'] }[name];
+    const original = type.prototype[method];
+    type.prototype[method] = function (...args) {
+      globalThis.counted += 1;
+      return original.apply(this, args);
+    };
+  }, what);
+const counted = (page) => page.evaluate(() => globalThis.counted);
+
+t.test(
+  'Pip throws back to who is alone, by the same edge, and to nobody else',
+  { skip },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    await said(page, 'Pip');
+    const [sprite] = (await look(page)).list;
+    const { width } = await page.locator('#stage').boundingBox();
+    await hurl(page, sprite, 'left');
+    await until(page, 'thrown', 1);
+    await page.waitForFunction(() =>
+      document.getElementById('news').textContent.includes('Pip has')
+    );
+    t.equal((await look(page)).caught, 0, 'Pip has it for a moment');
+    await until(page, 'caught', 1);
+    await resting(page);
+    await holds(page, 1);
+    const [back] = (await look(page)).list;
+    t.equal(back.id, sprite.id);
+    t.ok(back.x < width * 0.8, 'from the left, where it went');
+    t.match(await server.status(), { thrown: 1, acked: 1, lost: 0 });
+
+    // Who wants none has the bare torus.
+    await settings(page, () => page.locator('#prefer-companion').uncheck());
+    await said(page, 'comes back by the other');
+    await hurl(page, back, 'left');
+    await until(page, 'caught', 2);
+    t.notMatch(await page.textContent('#news'), /Pip has/);
+    await settings(page, () => page.locator('#prefer-companion').check());
+
+    // And with somebody else there is no need of him.
+    const { client, edges } = await beside(server, page);
+    await client.throw(edges[0], { id: 'guest', picture: 'fish', at: 0.3, speed: [0.5, 0] });
+    await page.waitForFunction(() =>
+      document.getElementById('stage').dataset.where.includes('guest')
+    );
+    t.pass('a guest comes in as it came');
+    await client.leave();
+    await end(server, page);
+  }
+);
+
+t.test('a page that goes while Pip has its sprite has it again', { skip }, async (t) => {
+  const server = await serve();
+  const page = await browser.visit(server.base);
+  const [sprite] = (await look(page)).list;
+  await page.evaluate(() => {
+    const { setTimeout: later } = globalThis;
+    globalThis.setTimeout = (act, ms, ...more) =>
+      later(act, ms > 850 && ms < 2000 ? 1e6 : ms, ...more);
+  });
+  await hurl(page, sprite, 'up');
+  await page.waitForFunction(() => document.getElementById('news').textContent.includes('Pip has'));
+  await page.reload();
+  await online(page);
+  await holds(page, 1);
+  t.equal((await look(page)).list[0].id, sprite.id);
+  await end(server, page);
+});
+
+t.test("a desktop's name goes with what it throws", { skip }, async (t) => {
+  const server = await serve();
+  const one = await browser.visit(server.base);
+  const two = await browser.visit(server.base);
+  await clients(server, 2);
+  await settings(one, () => one.fill('#prefer-desktop', '  Ada <b>  '));
+  const [there] = await edgeBetween(one, two);
+  await resting(one);
+  await hurl(one, (await look(one)).list[0], there);
+  await two.waitForFunction(() =>
+    / from Ada <b> came in by the /.test(document.getElementById('news').textContent)
+  );
+  await remembers(two, 2);
+  const { sprites } = await memory(two, 'desktop');
+  t.equal(sprites.at(-1).sprite.by, 'Ada <b>');
+  await one.reload();
+  await online(one);
+  t.equal(await one.inputValue('#prefer-desktop'), 'Ada <b>', 'it is remembered');
+  await end(server, one, two);
+});
+
+t.test('throwing and taking are heard, unless they are muted', { skip }, async (t) => {
+  const server = await serve();
+  await server.fill(11);
+  const page = await browser.visit(server.base);
+  await counting(page, 'sounds');
+  await page.locator('.pick').first().click();
+  t.equal(await counted(page), 1, 'taken');
+  await resting(page);
+  await page.keyboard.press('Shift+ArrowLeft');
+  await until(page, 'thrown', 1);
+  t.equal(await counted(page), 2, 'thrown');
+  const button = page.getByRole('button', { name: 'Sound' });
+  t.equal(await button.getAttribute('aria-pressed'), 'true');
+  await button.click();
+  t.equal(await button.getAttribute('aria-pressed'), 'false');
+  await page.locator('.pick').first().click();
+  t.equal(await counted(page), 2, 'muted');
+  await page.reload();
+  await online(page);
+  t.equal(await button.getAttribute('aria-pressed'), 'false', 'and remembered');
+  await end(server, page);
+});
+
+for (const [how, options] of [
+  ['flies', LIVELY],
+  ['does not fly where motion troubles', {}]
+]) {
+  t.test(`what is thrown ${how} on the map`, { skip }, async (t) => {
+    const server = await serve();
+    await server.fill(11);
+    const page = await browser.visit(server.base, options);
+    await page.waitForFunction(() => / 4$| 3$/.test(document.body.dataset.place ?? ''));
+    await page.evaluate(() => {
+      globalThis.seen = new Set();
+      const { arc } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.arc = function (x, y, radius, ...more) {
+        // The dot of a flight is as large as no other on the map.
+        if (this.canvas.id === 'map' && radius === 0.07) globalThis.seen.add(x);
+        return arc.call(this, x, y, radius, ...more);
+      };
+    });
+    await page.keyboard.press('Shift+ArrowLeft');
+    await until(page, 'thrown', 1);
+    const places = () => page.evaluate(() => globalThis.seen.size);
+    if (options === LIVELY) {
+      await page.waitForFunction(() => globalThis.seen.size > 2);
+      t.ok((await places()) > 2);
+    } else {
+      await page.evaluate(
+        () => new Promise((go) => void requestAnimationFrame(() => requestAnimationFrame(go)))
+      );
+      t.equal(await places(), 0);
+    }
+    await end(server, page);
+  });
+}
+
+t.test("a stranger's picture can be hidden, and stays so", { skip }, async (t) => {
+  const server = await serve('--throw-rate', '0');
+  const page = await browser.visit(server.base);
+  const { client, edges } = await beside(server, page);
+  const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
+  const guest = { picture, at: 0.3, speed: [0.3, 0], by: 'Mallory' };
+  await client.throw(edges[0], { ...guest, id: 'guest' });
+  await until(page, 'caught', 1);
+  await resting(page);
+  const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
+  await page.mouse.click(x, y);
+  t.match(await page.textContent('#toast'), /Mallory sent this picture/);
+  const before = await page.locator('#stage').screenshot();
+  await page.getByRole('button', { name: 'Hide it' }).click();
+  t.match(await page.textContent('#toast'), /The picture is hidden/);
+  const stays = async () =>
+    (await memory(page, 'desktop')).sprites
+      .filter(({ hidden }) => hidden)
+      .map((one) => one.sprite.id);
+  await page.waitForFunction(() =>
+    JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.some(({ hidden }) => hidden)
+  );
+  t.notSame(await page.locator('#stage').screenshot(), before);
+
+  // The same picture again, by whomever; and after a reload.
+  await client.throw(edges[0], { ...guest, id: 'again', at: 0.7 });
+  await until(page, 'caught', 2);
+  await remembers(page, 3);
+  t.same((await stays()).sort(), ['again', 'guest']);
+  await page.reload();
+  await online(page);
+  await holds(page, 3);
+  await page.focus('#stage');
+  for (let i = 0; i < 3; i += 1) {
+    await page.keyboard.press('n');
+    if (/sent this picture/.test(await page.textContent('#toast'))) break;
+  }
+  await page.keyboard.press('h');
+  t.match(await page.textContent('#toast'), /The picture is shown/);
+
+  // Or all of them, until one asks. What is one's own is never covered.
+  await page.setInputFiles('#file', [
+    { name: 'own.png', mimeType: 'image/png', buffer: noisePng(30, 30) }
+  ]);
+  await holds(page, 4);
+  await settings(page, () => page.locator('#prefer-cover').check());
+  await client.throw(edges[0], { ...guest, picture: picture.replace('AAAA', 'AAAB'), id: 'new' });
+  await until(page, 'caught', 1);
+  await remembers(page, 5);
+  t.same(await stays(), ['new'], 'the one that was asked for is shown, and so is its own');
+  await client.leave();
+  await end(server, page);
+});
+
+/** Whether there is a program that reads QR codes. */
+function noZbar() {
+  try {
+    execFileSync('zbarimg', ['--version'], { stdio: 'ignore' });
+    return false;
+  } catch {
+    return 'there is no zbarimg: apt-get install zbar-tools';
+  }
+}
+
+t.test(
+  'an invitation by an address that a phone can reach',
+  { skip: skip || noZbar() },
+  async (t) => {
+    const server = await serve();
+    const page = await browser.visit(server.base);
+    await page.locator('#invite').click();
+    await page.waitForFunction(() => document.getElementById('invitation-link').value !== '');
+    t.match(await page.textContent('#invitation-words'), /this machine only.*--host 0\.0\.0\.0/s);
+    t.equal(await page.inputValue('#invitation-link'), server.base);
+    t.notOk(await page.locator('#qr').isVisible(), 'no phone need scan it');
+    await page.keyboard.press('Escape');
+
+    const url = 'http://192.168.1.20:8080/';
+    await page.route('**/addresses', (route) => route.fulfill({ json: { addresses: [url, 'x'] } }));
+    await page.locator('#invite').click();
+    await page.waitForFunction(
+      (address) => document.getElementById('invitation-link').value === address,
+      url
+    );
+    await page.locator('#qr').waitFor({ state: 'visible' });
+    await page.waitForFunction(() => document.getElementById('qr').width > 300);
+    const picture = `${t.testdir()}/qr.png`;
+    writeFileSync(picture, await page.locator('#qr').screenshot());
+    const read = execFileSync('zbarimg', ['--quiet', '--raw', picture]).toString().trim();
+    t.equal(read, url, 'a phone reads the address');
+    await page.locator('#copy').click();
+    await page.waitForFunction(() =>
+      /Copied|by hand/.test(document.getElementById('copy').textContent)
+    );
+    t.equal((await look(page)).sprites, 1, 'no key or click of this was for the desktop');
+    await end(server, page);
+  }
+);
+
+t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
+  nothingElse(t);
+});
