@@ -1,4 +1,3 @@
-import { from, sentence } from './describe.js';
 import { PICTURES } from '../client/sprite.js';
 
 /**
@@ -44,7 +43,7 @@ export class Covers {
   offer(body) {
     if (!this.isStrangers(body)) return;
     const action = this.isCovered(body) ? 'Show it' : 'Hide it';
-    this.#announcer.offer(`${sentence(from(body.sprite))} sent this picture.`, action, OFFER, {
+    this.#announcer.offer(`${body.sprite.by ?? 'Somebody'} sent this picture.`, action, OFFER, {
       act: () => this.toggle(body),
       key: 'h'
     });

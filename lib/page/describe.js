@@ -31,11 +31,6 @@ export function where({ x, y }, { width, height }) {
   return `at the ${[row, column || (row && 'middle')].filter(Boolean).join(' ')}`;
 }
 
-/** @returns {string} who threw a sprite: what their desktop is called, or `somebody` */
-export function from({ by }) {
-  return by || 'somebody';
-}
-
 /** @returns {string} a sentence begins with a capital */
 export function sentence(text) {
   return text[0].toUpperCase() + text.slice(1);

@@ -1,7 +1,7 @@
 import { Announcer } from './announcer.js';
 import { Companion } from './companion.js';
 import { Covers } from './covers.js';
-import { cameBack, from, sentence, side, what, where } from './describe.js';
+import { cameBack, sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
 import { takeFiles } from './files.js';
 import { furnishInvitation, invite } from './invitation.js';
@@ -200,10 +200,8 @@ function enter(value, { from: edge }) {
   const body = desktop.enter(sprite, edge, stage.half);
   body.stranger = !own;
   cameIn(body, edge);
-  hear(
-    `${sentence(what(sprite, 'a'))} from ${from(sprite)} came in by the ${side(edge)} edge.`,
-    'came in'
-  );
+  const whose = sprite.by ? ` from ${sprite.by}` : '';
+  hear(`${sentence(what(sprite, 'a'))}${whose} came in by the ${side(edge)} edge.`, 'came in');
   return true;
 }
 
