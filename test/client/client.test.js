@@ -11,6 +11,9 @@ import {
   scripted,
   sprites
 } from '../support/page-fakes.js';
+import { failWhenStuck } from '../support/stuck.js';
+
+failWhenStuck(t);
 
 const BUSY = { 'retry-after': '2' };
 const HERE = answer(200, { row: 3, column: 7, rows: 11, columns: 10 });

@@ -4,6 +4,9 @@ import { readResume } from '../../lib/client/answers.js';
 import { Client } from '../../lib/client/client.js';
 import { longestWait } from '../../lib/client/limits.js';
 import { Clock, HANG, RESET, answer, scripted } from '../support/page-fakes.js';
+import { failWhenStuck } from '../support/stuck.js';
+
+failWhenStuck(t);
 
 /** The JavaScript client against the vectors that every client is held to. */
 
