@@ -66,7 +66,9 @@ t.test('what JSON cannot say is refused too', async (t) => {
     { ...good, speed: [0, -Infinity] },
     { ...good, speed: new Array(2) },
     { ...good, at: new Number(0.5) },
-    { ...good, id: new String('a') }
+    { ...good, id: new String('a') },
+    { ...good, by: 7 },
+    { ...good, by: 'x'.repeat(41) }
   ]) {
     t.throws(() => readSprite(bad), SpriteError);
   }
@@ -117,7 +119,8 @@ t.test('a largest sprite of all fits the default throw of 16384 bytes', async (t
     picture: `data:image/jpeg;base64,${head.padEnd(11_976, 'A')}`,
     at: 0.123456,
     speed: [12.345678, -12.345678],
-    name: '\u0001'.repeat(40)
+    name: '\u0001'.repeat(40),
+    by: '\u0001'.repeat(40)
   };
   t.ok(Buffer.byteLength(writeSprite(sprite)) < 16_384);
 });
