@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { openFeeds } from './lib/feeds/open.js';
 import { openAdmin } from './lib/server/admin.js';
 import { check, printCheck } from './lib/server/host-check.js';
 import { helpText, OptionError, readOptions } from './lib/server/options.js';
@@ -38,7 +39,7 @@ const LOOK = 50;
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
  *     pool: Pool, reload: () => void, stop: () => Promise<void>}>} `reload` reads TLS's certificate
- *     and key anew; `stop` answers every parked poll within the drain window, closes every
+ *     and key anew, and the tokens of publishers; `stop` answers every parked poll within the drain window, closes every
  *     connection and lets the process end
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or a port can't be had (EADDRINUSE …)
  */
@@ -46,15 +47,23 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const limits = new AddressLimits(given);
   const pool = new Pool(given, limits);
   const state = await takeState({ pool, options: given, log, signal });
-  const transient = await reserveTransientPort(given).catch((error) => {
+  let feeds;
+  let transient;
+  try {
+    feeds = openFeeds(given, log);
+    transient = await reserveTransientPort(given);
+  } catch (error) {
+    feeds?.close();
     state.release();
     throw error;
-  });
+  }
   const options = { ...given, transientPort: transient.port };
 
   const metrics = createMetrics({ status, door: counts, version: version() });
   const routes = createRoutes({
     pool,
+    feeds: feeds.feeds,
+    tokens: feeds.tokens,
     limits,
     options,
     log,
@@ -65,7 +74,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const server = createNodeServer({ routes, limits, options, budget });
   const door =
     options.door === 'native'
-      ? createDoor({ pool, limits, options, routes, server, budget })
+      ? createDoor({ pool, feeds: feeds.feeds, limits, options, routes, server, budget })
       : openDoor(server);
   const workers = startWorkers({ door: door, options, log });
   const open = [door];
@@ -73,7 +82,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
 
   function status() {
     const own = pool.status();
-    return { ...own, refused: addUp([own.refused, workers.counts().refused]) };
+    const refused = addUp([own.refused, workers.counts().refused]);
+    return { ...own, ...feeds.status(), refused };
   }
 
   function counts() {
@@ -94,13 +104,15 @@ export async function start(given, log = createLog('silent'), signal = undefined
     await workers.stop();
     transient.close();
     pool.drain(options.drain * 1000);
-    while (pool.status().parked > 0) await pause(LOOK);
+    feeds.feeds.drain(options.drain * 1000);
+    while (pool.status().parked > 0 || feeds.status().watching > 0) await pause(LOOK);
     for (const one of open) one.closeIdle();
     server.closeIdleConnections();
     await pause(LOOK);
     close();
     try {
       state.keep();
+      feeds.keep();
     } finally {
       state.release();
     }
@@ -112,6 +124,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     server.closeEveryConnection();
     metrics.close();
     pool.close();
+    feeds.close();
   }
 
   try {
@@ -130,13 +143,17 @@ export async function start(given, log = createLog('silent'), signal = undefined
     // Starting up is no stall that anybody feels.
     metrics.forgetStalls();
     state.taken();
+    feeds.taken();
     return {
       port,
       transientPort: transient.port,
       tlsPort: tls.port,
       adminPort: admin.port,
       pool,
-      reload: tls.reload,
+      reload() {
+        tls.reload();
+        feeds.reload();
+      },
       stop
     };
   } catch (error) {

@@ -21,10 +21,11 @@ const BACKLOG = 65535;
  * The ready-made answers, in the same words as lib/server/routes.js. The front door fills in the Date.
  *
  * @param {string[]} outcomes the native names, in their order
+ * @param {string[]} feedOutcomes those of the feeds
  * @param {object} options hold, lease, maxSprite, idleTime
  * @param {Record<string, string>} common the fields every answer carries
  */
-function replies(outcomes, options, common) {
+function replies(outcomes, feedOutcomes, options, common) {
   const { idleTime } = options;
   const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
   const closing = { Connection: 'close' };
@@ -45,13 +46,25 @@ function replies(outcomes, options, common) {
     return json(202, JSON.stringify({ state: name }));
   }
 
+  /** An answer with JSON of a length that is not known yet: it ends where that goes. */
+  const open = (headers) =>
+    text(200, { 'Content-Type': 'application/json', ...headers }).replace(
+      /\r\n$/,
+      'Content-Length: '
+    );
+
   // An id has 36 characters: the length is known before the id is.
   const nobody = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(nobody, options));
   return {
     outcomes: outcomes.map(outcome),
     joined: json(201, welcome).split(nobody),
-    poll: text(200, { 'Content-Type': 'application/json' }).replace(/\r\n$/, 'Content-Length: '),
+    poll: open(),
+    // The first is "ok", whose words are those that follow.
+    feedOutcomes: feedOutcomes.map((name) => (name === 'ok' ? '\r\n' : problem(name, staying))),
+    feed: open(),
+    feedGzip: open({ 'Content-Encoding': 'gzip' }),
+    feedStream: text(200, { 'Content-Type': 'text/event-stream', 'Transfer-Encoding': 'chunked' }),
     timedOut: problem('request-timeout', closing),
     refused: problem('too-many-connections', closing)
   };
@@ -62,6 +75,7 @@ function replies(outcomes, options, common) {
  *
  * @param {object} parts
  * @param {import('./pool.js').Pool} parts.pool
+ * @param {import('../feeds/feeds.js').Feeds} [parts.feeds] not in a worker
  * @param {import('./address-limits.js').AddressLimits} parts.limits
  * @param {object} parts.options see lib/server/options.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
@@ -74,7 +88,7 @@ function replies(outcomes, options, common) {
  *     has set; `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what
  *     JavaScript has put into the relay
  */
-export function createDoor({ pool, limits, options, routes, server, budget, relayFd }) {
+export function createDoor({ pool, feeds, limits, options, routes, server, budget, relayFd }) {
   const addon = loadAddon();
   const { maxSprite, headTime, bodyTime, idleTime, writeTime } = options;
   const door = new addon.Door(
@@ -89,9 +103,10 @@ export function createDoor({ pool, limits, options, routes, server, budget, rela
       trust: TRUST[options.trustProxy]
     },
     {
-      replies: replies(addon.outcomes, options, routes.headers),
+      replies: replies(addon.outcomes, addon.feedOutcomes, options, routes.headers),
       limits: limits.native,
       [relayFd === undefined ? 'pool' : 'relay']: pool.native,
+      feeds: feeds?.native,
       relayFd,
       onHandOver: (fd, bytes, client) => {
         const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });

@@ -29,7 +29,18 @@ const COUNTERS = {
   left: 'Clients that left by themselves',
   expired: 'Clients whose lease ended',
   polls: 'Polls that came',
-  pings: 'Polls answered with nothing when their hold ended'
+  pings: 'Polls answered with nothing when their hold ended',
+  published: 'Versions of feeds taken, published or fetched',
+  unchanged: 'Publications and fetches that changed nothing',
+  deleted: 'Feeds deleted',
+  feedPolls: 'Requests to watch feeds',
+  feedPings: 'Those answered with nothing new when their hold ended',
+  documents: 'Values that answers and events took to watchers',
+  patches: 'Patches that they took instead',
+  skipped: 'Versions that a watcher was too slow for',
+  fetches: 'Fetches from the upstream',
+  fetchesUnchanged: 'Fetches that found nothing new',
+  fetchesFailed: 'Fetches that failed'
 };
 
 /** Members of /status that go up and down. */
@@ -39,7 +50,15 @@ const GAUGES = {
   waiting: 'Sprites in mailboxes, not yet acknowledged',
   capacity: 'Clients there is room for',
   rows: 'Rows of the torus',
-  columns: 'Columns of the torus'
+  columns: 'Columns of the torus',
+  feeds: 'Feeds',
+  watching: 'Watchers of feeds, one of many feeds counted for each',
+  streams: 'Event streams',
+  publishing: 'Publications under way',
+  feedMemory: 'Bytes of all feeds',
+  feedHeld: 'Bytes of feeds that only answers under way hold',
+  fetching: 'Fetches under way',
+  fetchesWaiting: 'Feeds whose fetch waits for its turn'
 };
 
 /** Members of the front door's counters that go up and down; all others only grow. */

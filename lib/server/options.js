@@ -129,6 +129,68 @@ export const table = [
     help: 'throws a rested client may make at once'
   },
   {
+    name: 'publish-token-file',
+    default: 'none',
+    type: text('file', /./, 'a file'),
+    help: 'tokens that may publish feeds, one a line; read anew on SIGUSR2'
+  },
+  { name: 'feed-bytes', default: '1M', type: bytes(2, 2 ** 26), help: 'largest value of a feed' },
+  { name: 'feeds', default: '10000', type: whole(1, 1000000), help: 'feeds there may be' },
+  {
+    name: 'feed-memory',
+    default: '256M',
+    type: bytes(64, 2 ** 36),
+    help:
+      'memory of all feeds: values, patches, compressed; and as much again for what slow' +
+      ' readers still hold'
+  },
+  {
+    name: 'feed-watchers',
+    default: '4000000',
+    type: whole(1, 64000000),
+    help: 'feeds being watched, each counted for everyone who does'
+  },
+  {
+    name: 'feed-threads',
+    default: '2',
+    type: whole(1, 64),
+    help: 'worker threads that parse, compare, compress and fetch feeds'
+  },
+  {
+    name: 'upstream',
+    default: 'none',
+    type: text(
+      'url',
+      /^(none|https?:\/\/[^\s{}]+\{key\}[^\s{}]*)$/,
+      'none, or a URL with {key} in it, such as https://api.example/{key}'
+    ),
+    help: 'where feeds come from that nobody publishes'
+  },
+  {
+    name: 'upstream-every',
+    default: '5',
+    type: seconds(1, 86400),
+    help: 'how often a feed that is watched is fetched'
+  },
+  {
+    name: 'upstream-at-once',
+    default: '8',
+    type: whole(1, 256),
+    help: 'fetches there may be at once'
+  },
+  {
+    name: 'upstream-time',
+    default: '10',
+    type: seconds(1, 3600),
+    help: 'how long a fetch may take'
+  },
+  {
+    name: 'feed-idle',
+    default: '60',
+    type: seconds(1, 86400),
+    help: 'a fetched feed that nobody has watched for this long is forgotten'
+  },
+  {
     name: 'cors',
     default: '*',
     type: text(
@@ -311,6 +373,10 @@ const together = [
   {
     holds: ({ mailboxBytes, mailboxMemory }) => mailboxBytes <= mailboxMemory,
     says: '--mailbox-memory must be at least --mailbox-bytes'
+  },
+  {
+    holds: ({ feedBytes, feedMemory }) => 3 * feedBytes <= feedMemory,
+    says: '--feed-memory must have room for three values of --feed-bytes'
   },
   {
     holds: ({ trustProxy, door }) => trustProxy !== 'proxy' || door === 'native',

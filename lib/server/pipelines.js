@@ -63,9 +63,10 @@ function takeOver(socket, event) {
   return (...args) => listener.apply(socket, args);
 }
 
-/** Whether its answer waits for something: a poll that is parked. Every other GET is answered at once. */
+/** Whether its answer waits for something: a poll, of feeds too, that is parked. Every other GET is answered at once. */
 function isParked({ request, response }) {
-  return request.method === 'GET' && request.complete && !response.writableEnded;
+  const polls = request.method === 'GET' || request.url === '/feeds';
+  return polls && request.complete && !response.writableEnded;
 }
 
 /** One connection: what its peer has sent ahead, and the request that is served. */

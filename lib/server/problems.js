@@ -50,10 +50,56 @@ export const problems = {
     title: 'A throw number of long ago',
     detail: 'Only the last 64 numbers are remembered: give a number above your newest throw.'
   },
+  'bad-key': {
+    status: 400,
+    title: 'Not the key of a feed',
+    detail:
+      'Give 1 to 200 of A-Z a-z 0-9 . _ ~ - and /, with no segment that is empty, "." or "..".'
+  },
+  'bad-cursor': {
+    status: 400,
+    title: 'Not a cursor',
+    detail: 'Give after once, as the "cursor" of the last answer, or leave it out.'
+  },
+  'bad-delta': {
+    status: 400,
+    title: 'Neither patches nor not',
+    detail: 'Give delta once: delta=1 in a query, "delta":true in a body, or leave it out.'
+  },
+  'bad-watch': {
+    status: 400,
+    title: 'Not a list of feeds',
+    detail: 'Send {"feeds":{"KEY":"CURSOR"}} with 1 to 32 keys, each once; "" is no cursor.'
+  },
+  'bad-value': {
+    status: 400,
+    title: 'Not a value',
+    detail: 'Publish one JSON text in UTF-8, nested at most 64 deep, and nothing else.'
+  },
+  'bad-patch': {
+    status: 400,
+    title: 'Not a patch',
+    detail: 'Send a JSON Patch (RFC 6902) or a JSON Merge Patch (RFC 7396), as Content-Type says.'
+  },
   'bad-sprite': {
     status: 400,
     title: 'Not a sprite',
     detail: 'Send one JSON object in UTF-8, nested at most 32 deep, and nothing else.'
+  },
+  'bad-token': {
+    status: 401,
+    title: 'Not a token that may publish',
+    detail: 'Send Authorization: Bearer with a token of the file in --publish-token-file.'
+  },
+  'publishing-closed': {
+    status: 403,
+    title: 'Nobody may publish here',
+    detail: 'The operator can open it: --publish-token-file FILE, with one token a line.'
+  },
+  'unknown-feed': {
+    status: 404,
+    title: 'No such feed',
+    detail: 'Nobody has published it, or it has been deleted: publish it, or ask later.'
   },
   'unknown-client': {
     status: 404,
@@ -63,7 +109,9 @@ export const problems = {
   'not-found': {
     status: 404,
     title: 'No such resource',
-    detail: 'There are /join, /poll/{id}, /throw/{id}/{edge}, /leave/{id}, /place/{id} and /status.'
+    detail:
+      'There are /join, /poll/{id}, /throw/{id}/{edge}, /leave/{id}, /place/{id}, /feed/{key}, ' +
+      '/feeds and /status.'
   },
   'method-not-allowed': {
     status: 405,
@@ -74,6 +122,26 @@ export const problems = {
     status: 408,
     title: 'The request took too long to arrive',
     detail: 'Send the whole request without pausing.'
+  },
+  'patch-conflict': {
+    status: 409,
+    title: 'The patch does not fit the value',
+    detail: "Get the feed's value and make the patch anew."
+  },
+  'feed-too-large': {
+    status: 413,
+    title: 'Value too large',
+    detail: 'Publish fewer bytes, or ask the operator for a larger --feed-bytes.'
+  },
+  'watch-too-large': {
+    status: 413,
+    title: 'List of feeds too large',
+    detail: 'Send at most 16384 bytes.'
+  },
+  'bad-media-type': {
+    status: 415,
+    title: 'Not a patch by its Content-Type',
+    detail: 'Send application/json-patch+json or application/merge-patch+json.'
   },
   'sprite-too-large': {
     status: 413,
@@ -117,6 +185,36 @@ export const problems = {
     status: 500,
     title: 'The server has made a mistake',
     detail: 'Nothing was changed. Please tell the operator, and try something else.'
+  },
+  'upstream-failed': {
+    status: 502,
+    title: 'The source of the feed has failed',
+    detail: 'Ask again as soon as Retry-After says.',
+    retryAfter: 5
+  },
+  'too-many-feeds': {
+    status: 503,
+    title: 'Too many feeds',
+    detail: 'Delete a feed, or ask the operator for more --feeds.',
+    retryAfter: 30
+  },
+  'feed-memory-full': {
+    status: 503,
+    title: 'No memory left for feeds',
+    detail: 'Delete a feed, or ask the operator for more --feed-memory.',
+    retryAfter: 30
+  },
+  'too-many-watchers': {
+    status: 503,
+    title: 'Too many watchers',
+    detail: 'Watch again later, or fewer feeds.',
+    retryAfter: 5
+  },
+  'publishing-busy': {
+    status: 503,
+    title: 'Too many publications at once',
+    detail: 'Wait for the answers of those under way, then publish again.',
+    retryAfter: 1
   },
   'neighbor-busy': {
     status: 503,

@@ -3,6 +3,7 @@ import { problems } from './problems.js';
 import { invitations } from './lan-addresses.js';
 import { isPagePath } from './page-files.js';
 import { EDGES } from './pool.js';
+import { feedRoutes } from '../feeds/routes.js';
 
 /**
  * The wire contract over node:http: what each request means and what it is answered.
@@ -19,8 +20,8 @@ const DECIMAL = /^[0-9]{1,16}$/;
 
 /** How a preflight is answered, and for how long a browser may remember it (seconds). */
 const PREFLIGHT = {
-  'Access-Control-Allow-Methods': 'GET, POST, OPTIONS',
-  'Access-Control-Allow-Headers': 'Content-Type',
+  'Access-Control-Allow-Methods': 'GET, POST, PUT, PATCH, DELETE, OPTIONS',
+  'Access-Control-Allow-Headers': 'Authorization, Content-Type, Last-Event-ID',
   'Access-Control-Max-Age': '86400'
 };
 
@@ -84,6 +85,8 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }
  *
  * @param {object} parts
  * @param {import('./pool.js').Pool | import('./remote-pool.js').RemotePool} parts.pool
+ * @param {import('../feeds/feeds.js').Feeds} [parts.feeds] not in a worker
+ * @param {ReturnType<import('../feeds/tokens.js').openTokens>} [parts.tokens] who may publish
  * @param {import('./address-limits.js').AddressLimits} parts.limits
  * @param {object} parts.options see lib/server/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
@@ -95,7 +98,7 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }
  *     headers: Record<string, string>}} `handle` answers a request and never rejects; `headers` are the
  *     fields that every answer carries
  */
-export function createRoutes({ pool, limits, options, log, status, page, here }) {
+export function createRoutes({ pool, feeds, tokens, limits, options, log, status, page, here }) {
   const common = { 'Cache-Control': 'no-store' };
   if (options.cors !== 'none') {
     common['Access-Control-Allow-Origin'] = options.cors;
@@ -122,21 +125,21 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
     response.end();
   }
 
-  /** Reads a sprite's bytes, as many as a sprite may have. */
-  async function readBody(request) {
+  /** Reads a body of at most `most` bytes; one with more is refused with `problem`. */
+  async function readBody(request, most, problem) {
     const tooLarge = () =>
-      new Refusal('sprite-too-large', {
-        detail: `Throw a sprite of at most ${options.maxSprite} bytes.`,
+      new Refusal(problem, {
+        detail: `Send at most ${most} bytes.`,
         // The rest of the body is not read.
         headers: { Connection: 'close' }
       });
-    if (Number(request.headers['content-length']) > options.maxSprite) throw tooLarge();
+    if (Number(request.headers['content-length']) > most) throw tooLarge();
     const chunks = [];
     let length = 0;
     return new Promise((resolve, reject) => {
       request.on('data', (chunk) => {
         length += chunk.length;
-        if (length <= options.maxSprite) {
+        if (length <= most) {
           chunks.push(chunk);
         } else {
           request.removeAllListeners('data').removeAllListeners('end').resume();
@@ -169,7 +172,12 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
   async function throwSprite(request, response, [, id, edge], query) {
     if (!EDGES.includes(edge)) throw new Refusal('bad-edge');
     const number = readNumber(query, 'n', 'bad-number') ?? -1;
-    const outcome = await pool.throw(id, edge, number, await readBody(request));
+    const outcome = await pool.throw(
+      id,
+      edge,
+      number,
+      await readBody(request, options.maxSprite, 'sprite-too-large')
+    );
     if (outcome in problems) throw new Refusal(outcome);
     sendJson(response, 202, { state: outcome });
   }
@@ -185,29 +193,39 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
     sendJson(response, 200, found);
   }
 
-  /** The routes, by first segment and number of segments: the method, and the function that answers. */
+  const { feed, feeds: manyFeeds } = feedRoutes({
+    feeds,
+    tokens,
+    options,
+    tools: {
+      common,
+      Refusal,
+      readNumber,
+      readBody,
+      sendProblem: (response, name) => sendProblem(response, name, { headers: common }),
+      sendJson,
+      sendNothing
+    }
+  });
+
+  const sendAddresses = (request, response) =>
+    sendJson(response, 200, { addresses: invitations(request, options.host) });
+  const sendStatus = (request, response) => sendJson(response, 200, status());
+
+  /**
+   * What there is: the first segment and how many there are, or the first alone; and who answers,
+   * by the method.
+   */
   const routes = new Map([
-    ['join/1', { method: 'POST', answer: join }],
-    ['poll/2', { method: 'GET', answer: poll }],
-    ['throw/3', { method: 'POST', answer: throwSprite }],
-    ['leave/2', { method: 'POST', answer: leave }],
-    ['place/2', { method: 'GET', answer: place }],
-    [
-      'status/1',
-      {
-        method: 'GET',
-        head: true,
-        answer: (request, response) => sendJson(response, 200, status())
-      }
-    ],
-    [
-      'addresses/1',
-      {
-        method: 'GET',
-        answer: (request, response) =>
-          sendJson(response, 200, { addresses: invitations(request, options.host) })
-      }
-    ]
+    ['join/1', { POST: join }],
+    ['poll/2', { GET: poll }],
+    ['throw/3', { POST: throwSprite }],
+    ['leave/2', { POST: leave }],
+    ['place/2', { GET: place }],
+    ['status/1', { GET: sendStatus, HEAD: sendStatus }],
+    ['addresses/1', { GET: sendAddresses }],
+    ['feed', feed],
+    ['feeds/1', manyFeeds]
   ]);
 
   async function route(request, response) {
@@ -226,9 +244,10 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
     }
     if (method === 'OPTIONS') return sendNothing(response, PREFLIGHT);
     const { path, query } = readTarget(request.url);
-    const found = routes.get(`${path[0]}/${path.length}`);
     if (here !== undefined && !here.includes(path[0])) throw new Refusal('misdirected');
-    if (found === undefined) {
+    const found =
+      routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
+    if (!found) {
       for (const [name, value] of Object.entries(common)) response.setHeader(name, value);
       const file = `/${path.join('/')}`;
       if (page(request, response, file, options)) return undefined;
@@ -237,11 +256,12 @@ export function createRoutes({ pool, limits, options, log, status, page, here })
       }
       throw new Refusal('not-found');
     }
-    if (method !== found.method && !(method === 'HEAD' && found.head)) {
-      const allow = [found.method, ...(found.head ? ['HEAD'] : []), 'OPTIONS'].join(', ');
+    const answer = found[method];
+    if (answer === undefined) {
+      const allow = [...Object.keys(found), 'OPTIONS'].join(', ');
       throw new Refusal('method-not-allowed', { headers: { Allow: allow } });
     }
-    return found.answer(request, response, path, query);
+    return answer(request, response, path, query);
   }
 
   async function handle(request, response) {

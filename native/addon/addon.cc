@@ -5,6 +5,7 @@ NAN_MODULE_INIT(initialize) {
   server::initPool(target);
   server::initAddressLimits(target);
   server::initRelay(target);
+  server::initFeeds(target);
   server::initDoor(target);
   server::initSystem(target);
 }

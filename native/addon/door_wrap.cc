@@ -33,13 +33,23 @@ constexpr uint32_t kTurnMicroseconds = 1000;
 
 uint64_t microseconds() { return uv_hrtime() / 1000; }
 
-/** {outcomes: [text, …], poll, joined: [text, text], timedOut, refused} */
+/**
+ * {outcomes: [text, …], feedOutcomes: [text, …], feed, feedGzip, feedStream, poll,
+ * joined: [text, text], timedOut, refused}
+ */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
   Local<Array> outcomes = get(given, "outcomes").As<Array>();
   for (uint32_t i = 0; i < kOutcomes; ++i) {
     replies.outcomes[i] = Reply(textOf(Nan::Get(outcomes, i).ToLocalChecked()));
   }
+  Local<Array> feedOutcomes = get(given, "feedOutcomes").As<Array>();
+  for (uint32_t i = 0; i < kFeedOutcomes; ++i) {
+    replies.feedOutcomes[i] = Reply(textOf(Nan::Get(feedOutcomes, i).ToLocalChecked()));
+  }
+  replies.feed = Reply(textIn(given, "feed"));
+  replies.feedGzip = Reply(textIn(given, "feedGzip"));
+  replies.feedStream = Reply(textIn(given, "feedStream"));
   Local<Array> joined = get(given, "joined").As<Array>();
   replies.joined = Reply(textOf(Nan::Get(joined, 0).ToLocalChecked()));
   replies.joinedEnd = textOf(Nan::Get(joined, 1).ToLocalChecked());
@@ -140,7 +150,7 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   // new Door({connections, …}, {limits, replies, onHandOver(fd, bytes, client),
-  //     pool, or relay and relayFd})
+  //     pool and feeds, or relay and relayFd})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -244,7 +254,8 @@ class DoorObject : public Nan::ObjectWrap {
     return {.events = &events_,
             .limits = addressLimitsOf(get(parts, "limits")),
             .requests = requests,
-            .polls = poolHandler_.get()};
+            .polls = poolHandler_.get(),
+            .feeds = poolHandler_ ? feedsOf(get(parts, "feeds")) : nullptr};
   }
 
   Nan::Persistent<Object> parts_;                      // outlive the front door

@@ -1,11 +1,11 @@
 #include "answers.h"
 
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include <utility>
 
 namespace server {
 
@@ -26,32 +26,66 @@ ssize_t give(int fd, const char* bytes, size_t length) {
   return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : sent;
 }
 
+/** Pieces of a message that go to the kernel at once; a longer one goes on with the next. */
+constexpr size_t kPieces = 128;
+
+/** The same with what is left of a message. */
+ssize_t give(int fd, const base::Message& message, uint64_t sent) {
+  iovec pieces[kPieces];
+  size_t count = 0;
+  message.rest(sent, [&](const char* data, size_t length) {
+    pieces[count++] = {const_cast<char*>(data), length};
+    return count < kPieces;
+  });
+  msghdr header = {};
+  header.msg_iov = pieces;
+  header.msg_iovlen = count;
+  const ssize_t taken = sendmsg(fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+  return taken < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : taken;
+}
+
 }  // namespace
 
 bool Answers::send(Connection& connection, std::string_view bytes) {
-  const ssize_t sent = give(connection.fd, bytes.data(), bytes.size());
-  if (sent < 0) {
+  const ssize_t taken = give(connection.fd, bytes.data(), bytes.size());
+  if (taken < 0) {
     connections_->close(connection);
     return false;
   }
-  if (static_cast<size_t>(sent) < bytes.size()) {
-    bytes.remove_prefix(sent);
-    keepOutput(connection, bytes);
+  if (static_cast<size_t>(taken) == bytes.size()) return sent(connection);
+  const base::Ref<base::Bytes> rest = base::Bytes::copyOf(bytes.substr(taken), nullptr);
+  const base::Piece piece = {rest.get(), 0, rest->length()};
+  keepOutput(connection, base::Message::of(&piece, 1), 0, false);
+  return false;
+}
+
+bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
+  const ssize_t taken = give(connection.fd, *message, 0);
+  if (taken < 0) {
+    connections_->close(connection);
     return false;
   }
+  if (static_cast<uint64_t>(taken) == message->length()) return sent(connection);
+  keepOutput(connection, std::move(message), taken, true);
+  return false;
+}
+
+/** All of an answer is with the kernel: true. */
+bool Answers::sent(Connection& connection) {
   connections_->watch(connection);
-  connections_->arm(connection, Deadline::kIdle, idleTime_);
+  if (connection.state == ConnectionState::kStreaming) {
+    connections_->disarm(connection);
+  } else {
+    connections_->arm(connection, Deadline::kIdle, idleTime_);
+  }
   return true;
 }
 
-/** Keeps what the kernel has not taken; without memory for it the connection is closed. */
-void Answers::keepOutput(Connection& connection, std::string_view bytes) {
-  auto* output = static_cast<Output*>(malloc(sizeof(Output) + bytes.size()));
-  if (output == nullptr) return connections_->close(connection);
-  *output = {static_cast<uint32_t>(bytes.size()), 0};
-  memcpy(output->bytes(), bytes.data(), bytes.size());
-  connection.output = output;
-  connections_->holdBytes(output->length);
+/** Keeps what the kernel has not taken. */
+void Answers::keepOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
+                         bool shared) {
+  connection.output = new Output{std::move(message), sent, shared};
+  connections_->countOutput(connection);
   connections_->watch(connection);
   connections_->arm(connection, Deadline::kWrite, writeTime_);
 }
@@ -59,27 +93,23 @@ void Answers::keepOutput(Connection& connection, std::string_view bytes) {
 bool Answers::flush(Connection& connection) {
   Output* const output = connection.output;
   if (output == nullptr) return false;
-  const ssize_t sent =
-      give(connection.fd, output->bytes() + output->sent, output->length - output->sent);
-  if (sent < 0) {
+  const ssize_t taken = give(connection.fd, *output->message, output->sent);
+  if (taken < 0) {
     connections_->close(connection);
     return false;
   }
-  output->sent += sent;
-  if (output->sent < output->length) {
-    if (sent > 0) connections_->arm(connection, Deadline::kWrite, writeTime_);
+  output->sent += taken;
+  if (output->sent < output->message->length()) {
+    if (taken > 0) connections_->arm(connection, Deadline::kWrite, writeTime_);
     return false;
   }
-  connections_->holdBytes(-int64_t{output->length});
-  free(output);
-  connection.output = nullptr;
-  connections_->watch(connection);
+  connections_->dropOutput(connection);
   if (connection.state == ConnectionState::kClosing) {
+    connections_->watch(connection);
     endOurHalf(connection);
     return false;
   }
-  connections_->arm(connection, Deadline::kIdle, idleTime_);
-  return true;
+  return sent(connection);
 }
 
 void Answers::sendLast(Connection& connection, std::string_view bytes) {

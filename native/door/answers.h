@@ -4,34 +4,40 @@
 //                │
 //                └─ what the kernel does not take ─▶ output ──writable──▶ flush ──▶ …
 //
-//   output   [ length │ sent ][ bytes of the answer that were not taken at once ]
+//   output   [ message │ how much of it has been sent ]
 //
 // Lifecycle of an answer: `send` gives it to the kernel. Mostly that is all. What the kernel does
-// not take is copied to an output, and the connection's next request waits until `flush` has sent
-// it. While there is an output the peer must read something within writeTime, or is closed.
+// not take is the connection's output: a reference to the message, which many may have, and how far
+// this one is. The connection's next request waits until `flush` has sent the rest. While there is
+// an output the peer must read something within writeTime, or is closed.
+//
+// An answer of a connection's own is not made a message before it must be: only the rest of it is.
 //
 // A last answer is followed by the end of our half of the connection. The peer then has a second to
 // read it and to close: closing at once, with bytes of the peer's still unread, would send a reset,
 // which may overtake the answer.
 //
-// Cost: one system call an answer; memory only for peers that read slowly, 8 bytes and the rest of
-// the answer. Rejected: gathering the answers of a connection to write them together (a connection
-// has one request at a time), a buffer in each connection (most never need one).
+// Cost: one system call an answer; memory only for peers that read slowly, 16 bytes and what they
+// alone are to get. Rejected: gathering the answers of a connection to write them together (a
+// connection has one request at a time), a buffer in each connection (most never need one), a copy
+// of the rest for each (a document of 165 kB to a thousand slow readers is 165 MB).
 #ifndef SPRITES_ANSWERS_H_
 #define SPRITES_ANSWERS_H_
 
 #include <cstdint>
 #include <string_view>
 
+#include "base/message.h"
 #include "connections.h"
 
 namespace server {
 
 struct Output {
-  uint32_t length;
-  uint32_t sent;
+  base::Ref<base::Message> message;
+  uint64_t sent;
+  bool shared;  // with others: none of its bytes are held for this connection alone
 
-  char* bytes() { return reinterpret_cast<char*>(this + 1); }
+  uint64_t cost() const { return sizeof(Output) + (shared ? 0 : message->length()); }
 };
 
 class Answers {
@@ -48,6 +54,9 @@ class Answers {
    * else the next request waits for `flush`, or the connection is closed.
    */
   bool send(Connection& connection, std::string_view bytes);
+
+  /** The same with a message that others get as well; held while it is needed. */
+  bool send(Connection& connection, base::Ref<base::Message> message);
 
   /**
    * Sends what is left, where the peer has read. Returns whether that was all of an answer: the
@@ -68,7 +77,9 @@ class Answers {
   static void sendAndClose(int fd, std::string_view bytes);
 
  private:
-  void keepOutput(Connection& connection, std::string_view bytes);
+  bool sent(Connection& connection);
+  void keepOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
+                  bool shared);
   void endOurHalf(Connection& connection);
 
   Connections* const connections_;

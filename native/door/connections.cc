@@ -66,8 +66,7 @@ void Connections::forget(Connection& connection) {
   const uint32_t index = indexOf(connection);
   takeInput(connection);
   if (connection.state == ConnectionState::kClosing) --closing_;
-  if (connection.output != nullptr) heldBytes_ -= connection.output->length;
-  free(connection.output);
+  dropOutput(connection);
   wheel_.disarm(index);
   const uint32_t generation = connection.generation + 1;
   connection = Connection{};
@@ -75,6 +74,16 @@ void Connections::forget(Connection& connection) {
   connection.record = freeConnection_;
   freeConnection_ = index + 1;
   --count_;
+}
+
+void Connections::countOutput(const Connection& connection) {
+  heldBytes_ += connection.output->cost();
+}
+
+void Connections::dropOutput(Connection& connection) {
+  if (connection.output == nullptr) return;
+  heldBytes_ -= connection.output->cost();
+  delete std::exchange(connection.output, nullptr);
 }
 
 void Connections::closeAll() {

@@ -8,14 +8,17 @@
 // Lifecycle of a connection:
 //
 //   open ─▶ reading ──poll──▶ parked ──answer──▶ reading …
+//             │ ├──feed──▶ watching ──answer──▶ reading …
+//             │ │             └──event──▶ streaming, until one of the two closes
 //             │ └──the main process decides──▶ pending ──its answer──▶ reading …
 //             ├──last answer──▶ closing, a second at most ──▶ closed
 //             ├──release: its descriptor is somebody else's from now on
 //             └──close: the peer is gone, or its time is up
 //
-// Reading has a deadline for the next request, its head, its body and its answer. Parked and
-// pending have none: keepalive and the hold see to it. A place is used again; the generation then
-// tells an event, a deadline or an answer of the connection before.
+// Reading has a deadline for the next request, its head, its body and its answer; streaming, while
+// the peer is slow. Parked, watching and pending have none: keepalive and the hold see to it. A
+// place is used again; the generation then tells an event, a deadline or an answer of the
+// connection before.
 //
 // What a peer sends ahead, behind a parked poll or an unread answer, is kept as input up to a
 // bound, and then stays in the kernel. So one connection holds at most one request, that bound, and
@@ -45,7 +48,15 @@ namespace server {
 /** Input kept while a connection may not go on; what is more waits in the kernel. */
 constexpr size_t kPipelinedBytes = 16384;
 
-enum class ConnectionState : uint8_t { kFree, kReading, kParked, kPending, kClosing };
+enum class ConnectionState : uint8_t {
+  kFree,
+  kReading,
+  kParked,
+  kWatching,   // feeds, by a poll or a stream whose head has not gone out
+  kStreaming,  // a feed, by an event stream
+  kPending,
+  kClosing,
+};
 
 /** What a connection's deadline is for. */
 enum class Deadline : uint8_t {
@@ -71,7 +82,8 @@ struct Connection {
   Output* output;  // bytes not yet sent
   int32_t fd;
   uint32_t generation;
-  uint32_t record;  // of the parked client; of a free connection: the next free one + 1
+  uint32_t
+      record;  // of the parked client, or the watcher; of a free connection: the next free one + 1
   uint32_t inputLength;
   uint32_t needed;  // bytes of input that make the request whole; 0 when not known
   ConnectionState state;
@@ -131,8 +143,11 @@ class Connections {
   /** Bytes of input and output held for all of them. */
   uint64_t heldBytes() const { return heldBytes_; }
 
-  /** Counts output that was taken into memory, or, negative, given back. */
-  void holdBytes(int64_t change) { heldBytes_ += change; }
+  /** Counts a connection's output, which has been given to it. */
+  void countOutput(const Connection& connection);
+
+  /** Takes a connection's output from it. */
+  void dropOutput(Connection& connection);
 
   // ---- Lifecycle
 

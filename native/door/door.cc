@@ -38,6 +38,8 @@ Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies, 
           options.connections + kRefusedAtOnce, parts.events, parts.limits,
           [this](const Connection& connection) { beforeClose(connection); }, now),
       answers_(&connections_, options.idleTime, options.writeTime),
+      feeds_(parts.feeds, &connections_, &answers_, &replies_,
+             [this](Connection& connection) { resumeLater(connection); }),
       buffer_(new char[kReadBytes]) {}
 
 Door::~Door() { closeAll(); }
@@ -172,7 +174,13 @@ void Door::turn() {
 void Door::event(Connection& connection, uint32_t events) {
   const Ticket ticket = connections_.ticketOf(connection);
   if ((events & EPOLLOUT) != 0) {
-    if (answers_.flush(connection)) resume(connection);
+    if (answers_.flush(connection)) {
+      if (connection.state == ConnectionState::kStreaming) {
+        feeds_.flushed(connection);
+      } else {
+        resume(connection);
+      }
+    }
     if (connections_.find(ticket) == nullptr) return;
   }
   if (connection.interest == Interest::kRead) {
@@ -259,12 +267,16 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       case Verdict::kHot:
         break;
     }
-    if (request.bodyLength > options_.maxSprite ||
+    if (request.bodyLength > mostBody(request) ||
         (request.route == Route::kPoll && parts_.polls == nullptr)) {
       return handOver(connection, data, length);
     }
     const size_t whole = size_t{request.headLength} + request.bodyLength;
     if (length < whole) return awaitRest(connection, data, length, whole);
+    const bool watches = request.route == Route::kFeed || request.route == Route::kFeeds;
+    if (watches && !feeds_.takes(request, {data + request.headLength, request.bodyLength})) {
+      return handOver(connection, data, length);
+    }
     ++counts_.requests;
     const bool goOn = serve(connection, request, data);
     data += whole;
@@ -275,6 +287,11 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       return;
     }
   }
+}
+
+/** The most bytes that a request's body may have here; what has more is Node's to refuse. */
+uint32_t Door::mostBody(const HotRequest& request) const {
+  return request.route == Route::kFeeds ? kWatchBytes : options_.maxSprite;
 }
 
 /**
@@ -339,6 +356,9 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
     case Route::kLeave:
       outcome = parts_.requests->leave(ticket, request.id);
       break;
+    case Route::kFeed:
+    case Route::kFeeds:
+      return feeds_.serve(connection, request, head);
   }
   if (!outcome) {
     connection.state = ConnectionState::kPending;
@@ -390,6 +410,7 @@ void Door::tick(uint64_t now) {
   listener_.restoreSpare();
   resumeListening();
   parts_.limits->tick(now);
+  feeds_.tick();
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }
 
@@ -408,6 +429,10 @@ void Door::expire(Connection& connection) {
 void Door::beforeClose(const Connection& connection) {
   if (connection.state == ConnectionState::kParked) {
     parts_.polls->drop(connection.record, connections_.indexOf(connection));
+  }
+  if (connection.state == ConnectionState::kWatching ||
+      connection.state == ConnectionState::kStreaming) {
+    feeds_.drop(connection);
   }
   // Its place is free for one who waits: the door need not wait for the tick.
   if (mayRefuse()) resumeListening();

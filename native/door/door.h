@@ -13,6 +13,7 @@
 //   request_handler.h  who decides: the pool, or a relay to it
 //   replies.h          what is answered, in words
 //   answers.h          how it is sent
+//   feed_desk.h        who watches feeds
 //
 // Lifecycle of a turn: events are taken; a readable connection is read once, and every whole
 // request in what it has sent is served; connections that were answered outside their own event go
@@ -35,6 +36,7 @@
 #include "answers.h"
 #include "connections.h"
 #include "events.h"
+#include "feed_desk.h"
 #include "listener.h"
 #include "pool/address.h"
 #include "pool/address_limits.h"
@@ -79,6 +81,7 @@ struct DoorParts {
   AddressLimits* limits;
   RequestHandler* requests;
   PollHandler* polls;  // nullptr: polls are handed over to Node
+  Feeds* feeds;        // nullptr: so are requests to watch
 };
 
 class Door : public PollResponder, private Watcher {
@@ -143,6 +146,7 @@ class Door : public PollResponder, private Watcher {
   void event(Connection& connection, uint32_t events);
   void read(Connection& connection);
   void process(Connection& connection, const char* data, size_t length);
+  uint32_t mostBody(const HotRequest& request) const;
   void awaitRest(Connection& connection, const char* data, size_t length, size_t needed);
   void resume(Connection& connection);
   void resumeLater(Connection& connection);
@@ -166,6 +170,7 @@ class Door : public PollResponder, private Watcher {
   Listener listener_;
   Connections connections_;
   Answers answers_;
+  FeedDesk feeds_;
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Ticket> ready_;       // answered outside their own event, with input left
   DoorCounts counts_ = {};

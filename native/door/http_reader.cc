@@ -35,6 +35,8 @@
 #include <bit>
 #include <cstring>
 
+#include "feed_grammar.h"
+
 namespace server {
 namespace {
 
@@ -115,6 +117,9 @@ enum class Name : uint8_t {
   kConnection,
   kForwardedFor,
   kForwarded,
+  kAccept,
+  kAcceptEncoding,
+  kLastEventId,
   kNotHot,  // its presence alone makes the request Node's
 };
 
@@ -128,16 +133,19 @@ inline Name recognise(const char* name, size_t length) {
     case 4:
       return is("host") ? Name::kHost : Name::kPlain;
     case 6:
-      return notHotIf(is("expect"));
+      return is("accept") ? Name::kAccept : notHotIf(is("expect"));
     case 7:
       return notHotIf(is("upgrade") || is("trailer"));
     case 9:
       return is("forwarded") ? Name::kForwarded : Name::kPlain;
     case 10:
       return is("connection") ? Name::kConnection : notHotIf(is("keep-alive"));
+    case 13:
+      return is("last-event-id") ? Name::kLastEventId : Name::kPlain;
     case 14:
       return is("content-length") ? Name::kContentLength : notHotIf(is("http2-settings"));
     case 15:
+      if (is("accept-encoding")) return Name::kAcceptEncoding;
       return is("x-forwarded-for") ? Name::kForwardedFor : Name::kPlain;
     case 16:
       return is("content-encoding") ? Name::kContentEncoding : notHotIf(is("proxy-connection"));
@@ -180,8 +188,16 @@ class HeadReader {
   Verdict requestLine() {
     if (at_ == end_) return Verdict::kIncomplete;
     if (*at_ == 'G') {
+      if (Verdict v = literal("GET /"); v != kGoOn) return v;
+      if (at_ == end_) return Verdict::kIncomplete;
+      if (*at_ == 'f') {
+        out_->route = Route::kFeed;
+        if (Verdict v = literal("feed/"); v != kGoOn) return v;
+        if (Verdict v = readFeedTarget(begin_, &at_, end_, out_); v != kGoOn) return v;
+        return literal(" HTTP/1.1\r\n");
+      }
       out_->route = Route::kPoll;
-      if (Verdict v = literal("GET /poll/"); v != kGoOn) return v;
+      if (Verdict v = literal("poll/"); v != kGoOn) return v;
       if (Verdict v = uuid(); v != kGoOn) return v;
       if (Verdict v = pollQuery(); v != kGoOn) return v;
       return literal(" HTTP/1.1\r\n");
@@ -200,6 +216,10 @@ class HeadReader {
         out_->route = Route::kLeave;
         if (Verdict v = literal("leave/"); v != kGoOn) return v;
         if (Verdict v = uuid(); v != kGoOn) return v;
+        break;
+      case 'f':
+        out_->route = Route::kFeeds;
+        if (Verdict v = literal("feeds"); v != kGoOn) return v;
         break;
       default:
         out_->route = Route::kJoin;
@@ -330,7 +350,7 @@ class HeadReader {
   /** Whether a header of this name may stand here: not at all, or once. */
   bool admit(Name name) {
     if (name == Name::kNotHot) return false;
-    const auto bit = static_cast<uint8_t>(1u << static_cast<unsigned>(name));
+    const auto bit = static_cast<uint16_t>(1u << static_cast<unsigned>(name));
     const bool first = (seen_ & bit) == 0;
     seen_ |= bit;
     return first;
@@ -355,6 +375,14 @@ class HeadReader {
       case Name::kForwarded:
         out_->forwarded = trimmed(value);
         return true;
+      // What only feeds ask about: of any other request they may be whatever they are.
+      case Name::kAccept:
+        return !isFeed() || readAccept({value, length}, whole, out_);
+      case Name::kAcceptEncoding:
+        return !isFeed() || readAcceptEncoding({value, length}, whole, out_);
+      case Name::kLastEventId:
+        lastEventId_ = trimmed(value);
+        return !isFeed() || readLastEventId({value, length}, whole);
       default:
         return false;
     }
@@ -370,8 +398,10 @@ class HeadReader {
       sum = sum * 10 + static_cast<uint32_t>(value[i] - '0');
     }
     out_->bodyLength = sum;
-    return sum == 0 || out_->route == Route::kThrow;
+    return sum == 0 || out_->route == Route::kThrow || out_->route == Route::kFeeds;
   }
+
+  bool isFeed() const { return out_->route == Route::kFeed; }
 
   /** Whether the value is the word, of letters and hyphens in any case; or its start. */
   template <size_t Size>
@@ -396,6 +426,9 @@ class HeadReader {
     if ((seen_ & 1u << static_cast<unsigned>(Name::kHost)) == 0) return Verdict::kHandOver;
     if (Verdict v = literal("\r\n"); v != kGoOn) return v;
     out_->headLength = static_cast<uint32_t>(at_ - begin_);
+    if (out_->stream && (seen_ & 1u << static_cast<unsigned>(Name::kLastEventId)) != 0) {
+      out_->after = lastEventId_;
+    }
     return Verdict::kHot;
   }
 
@@ -403,7 +436,8 @@ class HeadReader {
   const char* at_;
   const char* const end_;
   HotRequest* const out_;
-  uint8_t seen_ = 0;  // one bit per Name
+  uint16_t seen_ = 0;  // one bit per Name
+  HeadSpan lastEventId_ = {};
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// The strict reader of the four hot requests (join, poll, throw, leave). It either reads a request
-// head exactly as Node's own parser would, or says that Node is to judge it.
+// The strict reader of the hot requests (join, poll, throw, leave, and the two that watch feeds).
+// It either reads a request head exactly as Node's own parser would, or says that Node is to judge
+// it.
 #ifndef SPRITES_HTTP_H_
 #define SPRITES_HTTP_H_
 
@@ -17,7 +18,7 @@ constexpr size_t kHotHeadBytes = 4096;
 /** A head of more header lines than this is Node's to judge. */
 constexpr unsigned kHotHeaders = 64;
 
-enum class Route : uint8_t { kJoin, kPoll, kThrow, kLeave };
+enum class Route : uint8_t { kJoin, kPoll, kThrow, kLeave, kFeed, kFeeds };
 
 /** What the reader says of the bytes it was given. */
 enum class Verdict : uint8_t {
@@ -35,16 +36,22 @@ struct HeadSpan {
 /** A hot request's head, as numbers. Spans point into the bytes given. */
 struct HotRequest {
   Route route;
-  Edge edge;              // of a throw
-  bool hasHold;           // hold was given
-  bool hasNumber;         // n was given
-  Id id;                  // of poll, throw and leave
-  uint64_t ack;           // of a poll; 0 when not given. Up to 2^53 - 1
-  uint64_t number;        // of a throw: its n. Up to 2^53 - 1
-  uint32_t hold;          // of a poll, seconds, as asked; not yet held against the server's bounds
+  Edge edge;        // of a throw
+  bool hasHold;     // hold was given
+  bool hasNumber;   // n was given
+  Id id;            // of poll, throw and leave
+  uint64_t ack;     // of a poll; 0 when not given. Up to 2^53 - 1
+  uint64_t number;  // of a throw: its n. Up to 2^53 - 1
+  uint32_t
+      hold;  // of a poll or a feed, seconds, as asked; not yet held against the server's bounds
   uint32_t headLength;    // bytes of head, the empty line included
   uint32_t bodyLength;    // Content-Length, 0 when there is none; at most 999,999,999
   HeadSpan forwardedFor;  // the X-Forwarded-For header's value, white space around it trimmed
+  bool delta;             // of a feed: delta=1
+  bool gzip;              // of a feed: Accept-Encoding has gzip
+  bool stream;            // of a feed: Accept is text/event-stream
+  HeadSpan key;           // of a feed
+  HeadSpan after;         // of a feed: the cursor; a stream's Last-Event-ID goes before the query
   HeadSpan forwarded;     // the Forwarded header's value (RFC 7239), trimmed alike
 };
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "pool/feeds.h"
 #include "pool/pool.h"
 
 namespace server {
@@ -30,11 +31,15 @@ struct Reply {
 /** Every answer the front door gives by itself. */
 struct Replies {
   Reply outcomes[kOutcomes];  // of a throw; kOk: of a leave
-  Reply poll;                 // ends with "Content-Length: "
-  Reply joined;               // ends where the id begins
-  std::string joinedEnd;      // begins where the id ends
-  Reply timedOut;             // 408
-  Reply refused;              // 503: no room for another connection
+  Reply feedOutcomes[kFeedOutcomes];
+  Reply feed;             // ends with "Content-Length: "
+  Reply feedGzip;         // the same, compressed
+  Reply feedStream;       // the head of an event stream
+  Reply poll;             // ends with "Content-Length: "
+  Reply joined;           // ends where the id begins
+  std::string joinedEnd;  // begins where the id ends
+  Reply timedOut;         // 408
+  Reply refused;          // 503: no room for another connection
 };
 
 /** Puts answers together in one buffer whose capacity stays. */

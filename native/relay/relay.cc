@@ -96,7 +96,9 @@ RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
     case Route::kLeave:
       pool_->leave(frame.id);
       break;
-    case Route::kPoll:  // never crosses: polls are parked where the pool is
+    case Route::kPoll:  // these never cross: they are parked where the pool is
+    case Route::kFeed:
+    case Route::kFeeds:
       reply.outcome = Outcome::kUnknownClient;
       break;
   }

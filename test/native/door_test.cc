@@ -174,11 +174,11 @@ class Test {
             },
             &limits_, now),
         handler_(&pool_, microseconds),
-        door_(options(), {&events_, &limits_, &handler_, &handler_}, makeReplies(),
+        door_(options(), {&events_, &limits_, &handler_, &handler_, nullptr}, makeReplies(),
               handOver(&limits_), now),
         relayHandler_(kMaxSprite),
-        worker_(options(), {&workerEvents_, &workerLimits_, &relayHandler_, nullptr}, makeReplies(),
-                handOver(&workerLimits_), now),
+        worker_(options(), {&workerEvents_, &workerLimits_, &relayHandler_, nullptr, nullptr},
+                makeReplies(), handOver(&workerLimits_), now),
         relayServer_(&pool_, microseconds) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     relayHandler_.setOnReply(

@@ -15,6 +15,24 @@ export const PROBLEMS = {
   'bad-number': 400,
   'stale-number': 400,
   'bad-sprite': 400,
+  'bad-key': 400,
+  'bad-cursor': 400,
+  'bad-delta': 400,
+  'bad-watch': 400,
+  'bad-value': 400,
+  'bad-patch': 400,
+  'bad-token': 401,
+  'publishing-closed': 403,
+  'unknown-feed': 404,
+  'patch-conflict': 409,
+  'feed-too-large': 413,
+  'watch-too-large': 413,
+  'bad-media-type': 415,
+  'upstream-failed': 502,
+  'too-many-feeds': 503,
+  'feed-memory-full': 503,
+  'too-many-watchers': 503,
+  'publishing-busy': 503,
   'unknown-client': 404,
   'not-found': 404,
   'method-not-allowed': 405,
@@ -37,17 +55,17 @@ export const PROBLEMS = {
  * Asserts what the contract says of every answer.
  *
  * @param {import('./http.js').Answer} answer
- * @param {{cors?: string, head?: boolean}} [expected] `cors`: the origin allowed, by default *;
- *     `none` for no such header
+ * @param {{cors?: string, head?: boolean, gzip?: boolean}} [expected] `cors`: the origin allowed, by
+ *     default *; `none` for no such header; `gzip`: it may be compressed
  * @returns {import('./http.js').Answer} the same
  */
-export function checkAnswer(answer, { cors = '*', head = false } = {}) {
+export function checkAnswer(answer, { cors = '*', head = false, gzip = false } = {}) {
   const { status, headers, body } = answer;
   if (status < 200) return answer;
   assert.equal(headers['cache-control'], 'no-store', 'Cache-Control');
-  assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
+  if (!gzip) assert.equal(headers['content-encoding'], undefined, 'no answer is compressed');
   assert.equal(headers['access-control-allow-origin'], cors === 'none' ? undefined : cors, 'CORS');
-  if (status === 429 || status === 503) {
+  if (status === 429 || status === 502 || status === 503) {
     assert.match(headers['retry-after'] ?? 'none', /^[1-9][0-9]*$/, 'Retry-After, in seconds');
   }
   if (status < 400) return answer;

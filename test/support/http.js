@@ -134,6 +134,45 @@ export class Wire {
     });
   }
 
+  /** Waits until `find(received)` is no longer undefined, and takes so many bytes. */
+  async #take(find) {
+    for (;;) {
+      const length = find(this.#received);
+      if (length !== undefined) {
+        const bytes = this.#received.subarray(0, length);
+        this.#received = this.#received.subarray(length);
+        return bytes;
+      }
+      assert.ok(!this.#ended, `the connection ended (${this.error?.code ?? 'cleanly'})`);
+      await this.#more();
+    }
+  }
+
+  /** Takes the bytes up to and with `mark`. */
+  #takeTo(mark) {
+    return this.#take((received) => {
+      const at = received.indexOf(mark);
+      return at < 0 ? undefined : at + mark.length;
+    });
+  }
+
+  /** Reads the head of an answer whose body is chunked. @returns {Promise<string>} */
+  async readHead() {
+    return (await this.#takeTo('\r\n\r\n')).toString('latin1');
+  }
+
+  /** Reads one chunk; the last one is empty. @returns {Promise<Buffer>} */
+  async readChunk() {
+    const line = (await this.#takeTo('\r\n')).toString('latin1');
+    assert.match(line, /^[0-9a-f]+\r\n$/i, 'the length of a chunk');
+    const length = parseInt(line, 16);
+    const chunk = await this.#take((received) =>
+      received.length < length + 2 ? undefined : length + 2
+    );
+    assert.equal(chunk.subarray(length).toString('latin1'), '\r\n', 'the end of a chunk');
+    return chunk.subarray(0, length);
+  }
+
   /**
    * Reads the next answer; fails on anything that is not one.
    *
@@ -178,7 +217,8 @@ export class Wire {
     const bytes = this.#received.subarray(end + 4, end + 4 + length);
     this.#received = this.#received.subarray(end + 4 + length);
     const answer = { status, headers, bytes };
-    if (/^application\/(problem\+)?json$/.test(headers['content-type']) && length > 0) {
+    const isJson = /^application\/(problem\+)?json$/.test(headers['content-type']);
+    if (isJson && length > 0 && headers['content-encoding'] === undefined) {
       answer.body = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     }
     return answer;

@@ -226,10 +226,10 @@ class Server {
     this.#wires.clear();
     await this.noConnectionBut(0);
     for (const id of this.#ids.splice(0)) assert.equal((await this.leave(id)).status, 204);
-    const { clients, parked, waiting, mailboxBytes } = await this.status();
+    const { clients, parked, waiting, mailboxBytes, watching } = await this.status();
     assert.deepEqual(
-      { clients, parked, waiting, mailboxBytes },
-      { clients: 0, parked: 0, waiting: 0, mailboxBytes: 0 },
+      { clients, parked, waiting, mailboxBytes, watching },
+      { clients: 0, parked: 0, waiting: 0, mailboxBytes: 0, watching: 0 },
       'nothing is left'
     );
     await this.noConnectionBut(0);
@@ -298,7 +298,12 @@ function steady(status) {
     expired,
     flown,
     rows,
-    columns
+    columns,
+    feeds,
+    watching,
+    published,
+    deleted,
+    feedMemory
   } = status;
   return {
     clients,
@@ -313,6 +318,11 @@ function steady(status) {
     expired,
     flown,
     rows,
-    columns
+    columns,
+    feeds,
+    watching,
+    published,
+    deleted,
+    feedMemory
   };
 }

@@ -44,23 +44,33 @@ Local<Value> uuidOf(const Id& id) {
 }
 
 Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
-  constexpr std::array<const char*, 4> kRoutes = {"join", "poll", "throw", "leave"};
+  constexpr std::array<const char*, 6> kRoutes = {"join",  "poll", "throw",
+                                                  "leave", "feed", "feeds"};
   constexpr std::array<const char*, 4> kEdges = {"left", "right", "up", "down"};
   const bool isPoll = request.route == Route::kPoll;
 
   Local<Value> id = Nan::Null();
-  if (request.route != Route::kJoin) id = uuidOf(request.id);
+  const bool isFeed = request.route == Route::kFeed;
+  const bool hasId = isPoll || request.route == Route::kThrow || request.route == Route::kLeave;
+  if (hasId) id = uuidOf(request.id);
   Local<Value> edge = Nan::Null();
   if (request.route == Route::kThrow) edge = stringOf(kEdges[static_cast<size_t>(request.edge)]);
 
   Local<Object> object = Nan::New<Object>();
   set(object, "route", stringOf(kRoutes[static_cast<size_t>(request.route)]));
-  set(object, "method", stringOf(isPoll ? "GET" : "POST"));
+  set(object, "method", stringOf(isPoll || isFeed ? "GET" : "POST"));
   set(object, "id", id);
   set(object, "edge", edge);
   set(object, "ack", numberOrNull(isPoll, request.ack));
   set(object, "hold", numberOrNull(request.hasHold, request.hold));
   set(object, "n", numberOrNull(request.hasNumber, request.number));
+  if (isFeed) {
+    set(object, "key", spanOrNull(bytes, request.key));
+    set(object, "after", spanOrNull(bytes, request.after));
+    set(object, "delta", Nan::New(request.delta));
+    set(object, "gzip", Nan::New(request.gzip));
+    set(object, "stream", Nan::New(request.stream));
+  }
   set(object, "headLength", Nan::New(request.headLength));
   set(object, "bodyLength", Nan::New(request.bodyLength));
   set(object, "forwardedFor", spanOrNull(bytes, request.forwardedFor));

@@ -1,0 +1,159 @@
+import { gzipSync } from 'node:zlib';
+
+import jsonpatch from 'fast-json-patch';
+
+import { canonical, parse, ValueError } from './canonical.js';
+import { compare } from './compare.js';
+import { merge } from './merge.js';
+
+/**
+ * What a publication makes of a feed: the part that takes time, for a worker thread. It changes
+ * nothing: the table takes the outcome.
+ *
+ *   bytes ─▶ parse ─▶ (apply to the value before) ─▶ canonical text ─▶ compare ─▶ compress
+ */
+
+/** How a body is to be understood. */
+export const KINDS = ['value', 'json-patch', 'merge-patch'];
+
+/** Operations that a JSON Patch may have. */
+const OPERATIONS = 10000;
+
+/** Errors of fast-json-patch that are not the patch's own: it does not fit the value. */
+const CONFLICTS = [
+  'TEST_OPERATION_FAILED',
+  'OPERATION_PATH_UNRESOLVABLE',
+  'OPERATION_FROM_UNRESOLVABLE',
+  'OPERATION_VALUE_OUT_OF_BOUNDS',
+  'OPERATION_PATH_CANNOT_ADD'
+];
+
+/**
+ * @typedef {object} Job
+ * @property {string} key
+ * @property {string} cursor of the version this will be
+ * @property {'value' | 'json-patch' | 'merge-patch'} kind
+ * @property {Uint8Array} body
+ * @property {Uint8Array} [before] the value there is, as canonical text
+ * @property {number} most bytes of canonical text a value may have
+ * @property {boolean} gzip whether the answer is to be compressed as well
+ */
+
+/**
+ * @typedef {object} Change
+ * @property {string} [problem] the name of a problem; with it only `detail` is there
+ * @property {string} [detail] what to do about it
+ * @property {boolean} [unchanged] the value is what it was
+ * @property {Uint8Array} [value] canonical text
+ * @property {Uint8Array} [patch] operations joined by commas; empty: none worth having
+ * @property {Uint8Array} [gzip] the answer compressed; empty: not asked for
+ */
+
+/** What RFC 6902 has: the library has one more, of its own. */
+const KNOWN = ['add', 'remove', 'replace', 'move', 'copy', 'test'];
+
+const NONE = new Uint8Array(0);
+const encoder = new TextEncoder();
+
+class PatchError extends Error {
+  constructor(problem, detail, cause) {
+    super(detail, { cause });
+    this.problem = problem;
+  }
+}
+
+const pathOf = (error) => (error.operation?.path === undefined ? '' : ` ${error.operation.path}`);
+
+/** Applies a JSON Patch to a value, which is used up; what `copy` copies is bounded by `most`. */
+function applyPatch(value, patch, most) {
+  if (!Array.isArray(patch) || patch.length > OPERATIONS) {
+    throw new PatchError('bad-patch', `Send an array of at most ${OPERATIONS} operations.`);
+  }
+  let document = value;
+  let copied = 0;
+  for (const [index, operation] of patch.entries()) {
+    try {
+      if (!KNOWN.includes(operation?.op)) throw new TypeError('no operation');
+      // Each copy could double the value.
+      if (operation?.op === 'copy' && typeof operation.from === 'string') {
+        copied += canonical(jsonpatch.getValueByPointer(document, operation.from) ?? null).length;
+      }
+      if (copied > most) throw new PatchError('feed-too-large', 'Copy less.');
+      document = jsonpatch.applyOperation(document, operation, true, true, true, index).newDocument;
+    } catch (error) {
+      if (error instanceof PatchError || error instanceof ValueError) throw error;
+      // The library takes a document without members for a mistake of its caller's.
+      const noMembers = (typeof document !== 'object' || document === null) && operation?.path;
+      const problem = CONFLICTS.includes(error.name) || noMembers ? 'patch-conflict' : 'bad-patch';
+      const what = `operation ${index}${pathOf(error)}`;
+      const detail =
+        problem === 'bad-patch'
+          ? `Send operations as RFC 6902 has them: ${what} is none.`
+          : `Get the feed's value and make the patch anew: ${what} does not fit it.`;
+      throw new PatchError(problem, detail, error);
+    }
+  }
+  return document;
+}
+
+/** The new value, as the body says. */
+function valueOf({ kind, body, most }, before) {
+  const given = parse(body);
+  if (kind === 'value') return given;
+  // Applying uses the value up, and it is still to be compared with.
+  const copy = structuredClone(before);
+  return kind === 'merge-patch' ? merge(copy, given) : applyPatch(copy, given, most);
+}
+
+/**
+ * The whole answer with a value, as native/pool/feed.h writes it.
+ *
+ * @param {string} key
+ * @param {string} cursor
+ * @param {string | Uint8Array} value canonical text
+ * @returns {Buffer}
+ */
+export function wholeAnswer(key, cursor, value) {
+  const head = `{"feed":"${key}","cursor":"${cursor}","value":`;
+  return Buffer.concat([Buffer.from(head), Buffer.from(value), Buffer.from('}')]);
+}
+
+/**
+ * Compresses an answer.
+ *
+ * @param {string} key
+ * @param {string} cursor
+ * @param {string | Uint8Array} value canonical text
+ * @returns {Uint8Array}
+ */
+export const compress = (key, cursor, value) => gzipSync(wholeAnswer(key, cursor, value));
+
+/**
+ * @param {Job} job
+ * @returns {Change}
+ */
+export function change(job) {
+  try {
+    const before = job.before && parse(job.before);
+    const value = valueOf(job, before);
+    const text = canonical(value);
+    const bytes = encoder.encode(text);
+    if (bytes.length > job.most) {
+      return { problem: 'feed-too-large', detail: `Publish at most ${job.most} bytes.` };
+    }
+    if (job.before && Buffer.compare(bytes, job.before) === 0) return { unchanged: true };
+    const operations = job.before && compare(before, value);
+    const patch = operations?.length
+      ? encoder.encode(operations.map((operation) => canonical(operation)).join(','))
+      : NONE;
+    const gzip = job.gzip ? compress(job.key, job.cursor, bytes) : NONE;
+    return { value: bytes, patch, gzip };
+  } catch (error) {
+    if (error instanceof ValueError) {
+      const problem = job.kind === 'value' ? 'bad-value' : 'bad-patch';
+      return { problem, detail: error.message };
+    }
+    if (error instanceof PatchError) return { problem: error.problem, detail: error.message };
+    throw error;
+  }
+}

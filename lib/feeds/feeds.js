@@ -1,0 +1,300 @@
+import { randomInt } from 'node:crypto';
+
+import { loadAddon } from '../server/addon.js';
+import { cursorText } from './names.js';
+
+/**
+ * The feeds as the routes see them: the table is native (native/pool/feeds.h), what takes time is
+ * done in worker threads (lib/feeds/change.js), and what is in between is here: one publication of
+ * a feed at a time, in the order in which they came.
+ *
+ *   PUT, PATCH, DELETE, fetched ─▶ queue of the key ─▶ thread ─▶ table ─▶ its watchers
+ */
+
+/** Publications that may be under way or wait for the one before: their bodies are in memory. */
+export const PUBLICATIONS = 256;
+
+/** The largest epoch and 1: drawn at random, so that no two lives of a feed share one. */
+const EPOCHS = 2 ** 48 - 1;
+
+export class Feeds {
+  #native;
+  #outcomes;
+  #threads;
+  #most;
+  #log;
+  /** The last publication of each key that has one under way. @type {Map<string, Promise>} */
+  #queues = new Map();
+  #underWay = 0;
+  #lastToken = 0;
+  /** Watchers of Node's server: token → the function that takes the answer. */
+  #watchers = new Map();
+  /** Told of keys to fetch. */
+  #onFetch = () => {};
+
+  /**
+   * @param {object} options hold, feeds, feedBytes, feedMemory, feedWatchers, upstream: see
+   *     lib/server/options.js
+   * @param {import('./threads.js').Threads} threads
+   * @param {import('pino').Logger} log
+   */
+  constructor(options, threads, log) {
+    const addon = loadAddon();
+    this.#threads = threads;
+    this.#log = log;
+    this.#most = options.feedBytes;
+    this.#outcomes = addon.feedOutcomes;
+    this.#native = new addon.Feeds(
+      {
+        hold: options.hold,
+        feeds: options.feeds,
+        memory: options.feedMemory,
+        watchers: options.feedWatchers,
+        upstream: options.upstream !== 'none'
+      },
+      (token, answer) => this.#answer(token, answer),
+      () => this.#seeToWants()
+    );
+  }
+
+  /** The native table, for the native front door. */
+  get native() {
+    return this.#native;
+  }
+
+  /** @param {(key: string) => void} fetch called when a feed is asked for that nobody publishes */
+  onFetch(fetch) {
+    this.#onFetch = fetch;
+  }
+
+  #seeToWants() {
+    for (const want of this.#native.takeWants()) {
+      if (want.fetch) this.#onFetch(want.key);
+      else this.#compress(want);
+    }
+  }
+
+  async #compress(want) {
+    const found = this.#native.find(want.key, true);
+    if (found === null || found.epoch !== want.epoch || found.version !== want.version) return;
+    let gzip;
+    try {
+      const job = { key: want.key, cursor: cursorText(want), value: found.value };
+      ({ gzip } = await this.#threads.run('compress', job));
+    } catch (error) {
+      // Who waits for it gets the value as it is.
+      this.#log.error({ err: error, feed: want.key }, 'a feed could not be compressed');
+    }
+    this.#native.compressed({ ...want, gzip });
+  }
+
+  // ---- Watching
+
+  #answer(token, { outcome, ...answer }) {
+    const watcher = this.#watchers.get(token);
+    if (!answer.stream || answer.ends) this.#watchers.delete(token);
+    return watcher({ ...answer, outcome: this.#outcomes[outcome] });
+  }
+
+  /**
+   * Answers at once, or parks.
+   *
+   * @param {object} wish
+   * @param {string[]} wish.keys each isKey
+   * @param {string[]} wish.afters for each an isCursor, or ''
+   * @param {number} [wish.hold] seconds; by default the server's
+   * @param {boolean} [wish.delta]
+   * @param {boolean} [wish.gzip]
+   * @param {boolean} [wish.stream] events without an end, of one key
+   * @param {boolean} [wish.many] the answer is {"items":[…]}
+   * @param {(answer: {outcome: string, pieces: Buffer[], length: number, gzip: boolean,
+   *     stream: boolean, ends: boolean, cursor: string, retry: number}) => boolean} answer called
+   *     once, or for every event, perhaps before this returns; never when the outcome is not `ok`.
+   *     For a stream it returns whether it can take more: if not, `ready` is to be called
+   * @returns {{outcome: string, cancel: () => void, ready: () => void}} `ok` or the name of a
+   *     problem; `cancel` takes it back when its connection is gone
+   */
+  watch(
+    { keys, afters, hold = -1, delta = false, gzip = false, stream = false, many = false },
+    answer
+  ) {
+    const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
+    this.#watchers.set(token, answer);
+    const [outcome, watcher] = this.#native.watch(
+      { keys, afters, hold, delta, gzip, stream, many },
+      token
+    );
+    if (outcome !== 0) this.#watchers.delete(token);
+    return {
+      outcome: this.#outcomes[outcome],
+      cancel: () => {
+        if (this.#watchers.delete(token)) this.#native.drop(watcher);
+      },
+      ready: () => {
+        if (this.#watchers.has(token)) this.#native.ready(watcher);
+      }
+    };
+  }
+
+  // ---- Publishing
+
+  /** Does `act` when every earlier publication of the key is through. */
+  async #inTurn(key, act) {
+    if (this.#underWay >= PUBLICATIONS) return { problem: 'publishing-busy' };
+    this.#underWay += 1;
+    const before = this.#queues.get(key);
+    const turn = (async () => {
+      await before;
+      try {
+        return await act();
+      } catch (error) {
+        this.#log.error({ err: error, feed: key }, 'a publication failed');
+        return { problem: 'internal-error' };
+      }
+    })();
+    this.#queues.set(key, turn);
+    try {
+      return await turn;
+    } finally {
+      this.#underWay -= 1;
+      if (this.#queues.get(key) === turn) this.#queues.delete(key);
+    }
+  }
+
+  /** What the feed's next version will be, and the value before it. */
+  #next(key) {
+    const now = this.#native.find(key, true);
+    return now === null || now.length === 0
+      ? { created: true, cursor: { epoch: randomInt(1, EPOCHS), version: 1 } }
+      : { created: false, cursor: { epoch: now.epoch, version: now.version + 1 }, now };
+  }
+
+  #take(key, { created, cursor, now }, change, upstream) {
+    if (change.unchanged) {
+      this.#native.unchanged();
+      const { watching } = this.#native.find(key);
+      return { created, cursor: cursorText(now), watching };
+    }
+    const [outcome, watching] = this.#native.publish({ key, ...cursor, ...change, upstream });
+    if (outcome !== 0) return { problem: this.#outcomes[outcome] };
+    return { created, cursor: cursorText(cursor), watching };
+  }
+
+  /** The parts of a job that are the same for a publication and a fetch. */
+  #job(key, { cursor, now }) {
+    return {
+      key,
+      cursor: cursorText(cursor),
+      before: now?.value,
+      most: this.#most,
+      gzip: now?.gzipAsked ?? false
+    };
+  }
+
+  /**
+   * Publishes a value, or a patch to the one there is.
+   *
+   * @param {string} key
+   * @param {'value' | 'json-patch' | 'merge-patch'} kind
+   * @param {Uint8Array} body
+   * @returns {Promise<{created: boolean, cursor: string, watching: number} |
+   *     {problem: string, detail?: string}>}
+   */
+  publish(key, kind, body) {
+    return this.#inTurn(key, async () => {
+      const next = this.#next(key);
+      if (next.created && kind !== 'value') return { problem: 'unknown-feed' };
+      const change = await this.#threads.run('change', { ...this.#job(key, next), kind, body });
+      return change.problem === undefined ? this.#take(key, next, change, false) : change;
+    });
+  }
+
+  /**
+   * Fetches a feed from its upstream and publishes what has changed. Publications do not wait for
+   * it: what has been published meanwhile stands.
+   *
+   * @param {string} key
+   * @param {{url: string, time: number, etag?: string}} how see lib/feeds/fetch-value.js
+   * @returns {Promise<{etag?: string} | {failed: string} | {published: true}>} `published`:
+   *     somebody publishes it, so that it need not be fetched
+   */
+  async fetch(key, how) {
+    const next = this.#next(key);
+    let change;
+    try {
+      change = await this.#threads.run('fetch', { ...this.#job(key, next), ...how });
+    } catch (error) {
+      this.#log.error({ err: error, feed: key }, 'a fetch failed');
+      return { failed: 'the server has made a mistake' };
+    }
+    if (change.failed !== undefined) return change;
+    const { etag, ...rest } = change;
+    const taken = await this.#inTurn(key, () => {
+      const now = this.#native.find(key, false);
+      if (now === null) return { gone: true };
+      if (now.length > 0 && !now.upstream) return { published: true };
+      return this.#take(key, next, rest, true);
+    });
+    if (taken.problem !== undefined) return { failed: taken.problem };
+    return taken.published ? taken : { etag };
+  }
+
+  /**
+   * Ends a feed.
+   *
+   * @param {string} key
+   * @returns {Promise<{problem?: string}>}
+   */
+  remove(key) {
+    return this.#inTurn(key, () => (this.#native.remove(key) ? {} : { problem: 'unknown-feed' }));
+  }
+
+  // ---- Everything else
+
+  /**
+   * @param {string} key
+   * @returns {{watching: number, idle: number, upstream: boolean, length: number} | null} `idle`:
+   *     milliseconds since somebody last asked for it; `length` 0 while there is no value
+   */
+  find(key) {
+    return this.#native.find(key, false);
+  }
+
+  /** Lets go of a fetched feed that nobody watches. */
+  forget(key) {
+    this.#native.forget(key);
+  }
+
+  /** A first fetch has failed: nobody asks again for so many milliseconds. */
+  fail(key, milliseconds) {
+    this.#native.fail(key, milliseconds);
+  }
+
+  /** @param {(feed: object) => void} each see lib/feeds/state.js */
+  save(each) {
+    this.#native.save(each);
+  }
+
+  /**
+   * @param {object} feed as `save` gives it
+   * @returns {string} `ok` or the name of a problem
+   */
+  restore(feed) {
+    return this.#outcomes[this.#native.restore(feed)];
+  }
+
+  /** @returns {object} the live counts: see /status in README */
+  status() {
+    return { ...this.#native.status(), publishing: this.#underWay };
+  }
+
+  /** Begins the end: see Feeds::drain. */
+  drain(window) {
+    this.#native.drain(window);
+  }
+
+  /** Stops the table's clock, so that the process can end. */
+  close() {
+    this.#native.close();
+  }
+}

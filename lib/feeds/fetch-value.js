@@ -1,0 +1,58 @@
+import { change } from './change.js';
+
+/**
+ * Fetches a value from the upstream, in a worker thread: bounded in time and in size, and not at all
+ * when it has not changed since.
+ */
+
+/** Why a fetch failed, in words for a log and for a problem's detail. */
+class FetchError extends Error {}
+
+/** Reads a body, as many bytes as a value may have, whatever its Content-Length says. */
+async function readBody(response, most) {
+  const chunks = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    length += chunk.length;
+    if (length > most) throw new FetchError(`it answered more than ${most} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+function wordsFor(error, time) {
+  if (error instanceof FetchError) return error.message;
+  if (error.name === 'TimeoutError') return `it took longer than ${time} s`;
+  const code = error.cause?.code ?? error.code;
+  return `it could not be read${code === undefined ? '' : ` (${code})`}`;
+}
+
+/**
+ * @param {object} job a Job of lib/feeds/change.js without `body` and `kind`, and:
+ * @param {string} job.url
+ * @param {number} job.time seconds the whole fetch may take
+ * @param {string} [job.etag] of the value there is
+ * @returns {Promise<object>} a Change, with the `etag` there is now; or `{failed}` with the reason
+ */
+export async function fetchValue({ url, time, etag, ...job }) {
+  // One limit for all of it: a source that drips must not hold its place for ever.
+  const signal = AbortSignal.timeout(time * 1000);
+  try {
+    const headers = { Accept: 'application/json', 'User-Agent': 'sprites' };
+    if (etag !== undefined && job.before !== undefined) headers['If-None-Match'] = etag;
+    const response = await fetch(url, { headers, signal });
+    if (response.status === 304 && headers['If-None-Match'] !== undefined) {
+      return { unchanged: true, etag };
+    }
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      throw new FetchError(`it answered ${response.status}`);
+    }
+    const body = await readBody(response, job.most);
+    const outcome = change({ ...job, kind: 'value', body });
+    if (outcome.problem !== undefined) throw new FetchError(`no value: ${outcome.detail}`);
+    return { ...outcome, etag: response.headers.get('etag') ?? undefined };
+  } catch (error) {
+    return { failed: wordsFor(error, time) };
+  }
+}

@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync
+} from 'node:fs';
+import { resolve } from 'node:path';
+
+/**
+ * The feeds from one run to the next, in FILE.feeds beside the pool's own state: values, epochs,
+ * versions and patches, so that watchers go on with patches.
+ *
+ *   sprites-feeds 1
+ *   {"key":…,"epoch":…,"version":…,"patches":[…],"upstream":false,"value":4711,"log":120}
+ *   4711 bytes, 120 bytes          … and so on …
+ *   {"end":2,"sha256":"…"}         of everything before
+ *
+ * As the pool's it is taken once: after a crash it would bring back versions whose numbers have
+ * been used for other values since.
+ */
+
+const MAGIC = 'sprites-feeds 1\n';
+const NEWLINE = 0x0a;
+const NOTHING = { taken() {}, keep() {} };
+
+/** A file that is no state, or not all of one. */
+class StateError extends Error {}
+
+/** @returns {object[]} the feeds in a state */
+function read(bytes) {
+  const damaged = () => new StateError('it is damaged');
+  if (bytes.subarray(0, MAGIC.length).toString('latin1') !== MAGIC) {
+    throw new StateError('it is no state of feeds');
+  }
+  const feeds = [];
+  for (let at = MAGIC.length; ;) {
+    const end = bytes.indexOf(NEWLINE, at);
+    if (end < 0) throw damaged();
+    let head;
+    try {
+      head = JSON.parse(bytes.subarray(at, end).toString());
+    } catch (error) {
+      throw new StateError('it is damaged', { cause: error });
+    }
+    if (head.end !== undefined) {
+      const sum = createHash('sha256').update(bytes.subarray(0, at)).digest('hex');
+      if (head.end !== feeds.length || head.sha256 !== sum || end !== bytes.length - 1) {
+        throw damaged();
+      }
+      return feeds;
+    }
+    const value = bytes.subarray(end + 1, end + 1 + head.value);
+    const log = bytes.subarray(end + 1 + head.value, end + 1 + head.value + head.log);
+    if (log.length !== head.log) throw damaged();
+    feeds.push({ ...head, value, log });
+    at = end + 1 + head.value + head.log;
+  }
+}
+
+/** Writes the feeds to a file: all of them, or the file is what it was before. */
+function write(path, feeds, most) {
+  const fresh = `${path}.new`;
+  const file = openSync(fresh, 'w', 0o600);
+  try {
+    const hash = createHash('sha256');
+    let written = 0;
+    let count = 0;
+    const put = (data) => {
+      const bytes = Buffer.from(data);
+      hash.update(bytes);
+      for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
+      written += bytes.length;
+      if (written > most) throw new StateError(`it would be larger than --state-bytes ${most}`);
+    };
+    put(MAGIC);
+    feeds.save(({ value, log, ...head }) => {
+      put(`${JSON.stringify({ ...head, value: value.length, log: log.length })}\n`);
+      put(value);
+      put(log);
+      count += 1;
+    });
+    writeSync(file, `${JSON.stringify({ end: count, sha256: hash.digest('hex') })}\n`);
+    fsyncSync(file);
+  } catch (error) {
+    rmSync(fresh, { force: true });
+    throw error;
+  } finally {
+    closeSync(file);
+  }
+  renameSync(fresh, path);
+}
+
+/**
+ * Takes over the feeds of the last run, if there are any.
+ *
+ * @param {object} parts
+ * @param {import('./feeds.js').Feeds} parts.feeds new
+ * @param {{state: string, stateBytes: number}} parts.options
+ * @param {import('pino').Logger} parts.log
+ * @returns {{taken: () => void, keep: () => void}} `taken` is to be called when the server has
+ *     really started with them, `keep` when nothing changes them any more
+ * @throws {Error} in one line, when they can't be used; the file is left as it is
+ */
+export function openFeedState({ feeds, options: { state, stateBytes }, log }) {
+  if (state === 'none') return NOTHING;
+  const path = `${resolve(state)}.feeds`;
+  const fails = (what, error) =>
+    new Error(`${what} (${path}: ${error.code ?? error.message})`, { cause: error });
+  let found = false;
+  try {
+    if (statSync(path).size > stateBytes) throw new StateError('larger than --state-bytes');
+    for (const feed of read(readFileSync(path))) {
+      const outcome = feeds.restore(feed);
+      if (outcome !== 'ok') throw new StateError(`${outcome} at ${feed.key}`);
+    }
+    found = true;
+  } catch (error) {
+    if (error.code !== 'ENOENT') throw fails('the feeds of the last run are not used', error);
+  }
+  return {
+    taken() {
+      if (found) renameSync(path, `${path}.previous`);
+    },
+    keep() {
+      // Who publishes nothing has no second file.
+      if (feeds.status().feeds === 0) return;
+      try {
+        write(path, feeds, stateBytes);
+        log.info({ feeds: feeds.status().feeds }, 'feeds kept');
+      } catch (error) {
+        throw fails('the feeds are lost', error);
+      }
+    }
+  };
+}

@@ -1,0 +1,59 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+/**
+ * Who may publish: the tokens in a file, one a line, so that a new one can be added before the old
+ * one goes.
+ */
+
+const digest = (text) => createHash('sha256').update(text).digest();
+
+/** RFC 6750, section 2.1: what a bearer token may be made of. */
+const TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
+
+/**
+ * @param {string} file
+ * @returns {Buffer[]} the digests of the tokens in it
+ * @throws {Error} in one line, when it can't be read, or has none, or what is none
+ */
+function readTokens(file) {
+  let lines;
+  try {
+    lines = readFileSync(file, 'utf8').split(/\r?\n/);
+  } catch (error) {
+    throw new Error(`--publish-token-file ${file}: it can't be read (${error.code})`, {
+      cause: error
+    });
+  }
+  const tokens = lines.filter((line) => line !== '');
+  if (tokens.length === 0 || !tokens.every((line) => TOKEN.test(line))) {
+    throw new Error(
+      `--publish-token-file ${file}: it takes one token a line, of letters, digits and ._~+/-`
+    );
+  }
+  return tokens.map(digest);
+}
+
+/**
+ * @param {{publishTokenFile: string}} options
+ * @returns {{open: boolean, admits: (authorization?: string) => boolean, reload: () => void}}
+ *     `open`: whether publishing is possible at all; `admits` reads an Authorization header;
+ *     `reload` reads the file anew, and keeps the tokens there are when that can't be done (throws)
+ */
+export function openTokens({ publishTokenFile: file }) {
+  if (file === 'none') return { open: false, admits: () => false, reload() {} };
+  let tokens = readTokens(file);
+  return {
+    open: true,
+    admits(authorization = '') {
+      const [, token] = /^Bearer +(\S+) *$/i.exec(authorization) ?? [];
+      if (token === undefined) return false;
+      const given = digest(token);
+      // Each is compared, and each in the same time: nothing is learned from how long it takes.
+      return tokens.filter((one) => timingSafeEqual(one, given)).length > 0;
+    },
+    reload() {
+      tokens = readTokens(file);
+    }
+  };
+}

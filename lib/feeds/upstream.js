@@ -1,0 +1,126 @@
+/**
+ * The upstream: when which feed is fetched. What is fetched, and compared, is done in worker threads
+ * (lib/feeds/fetch-value.js).
+ *
+ *   asked for ─▶ queue, --upstream-at-once ─▶ fetch ─┬▶ again after --upstream-every, while watched
+ *                                                    └▶ failed: later and later; the value stands
+ *   nobody asks for --feed-idle ─▶ forgotten
+ */
+
+/** The longest wait between two fetches of a source that fails, in milliseconds. */
+const LONGEST_BACKOFF = 300000;
+
+/** Doublings after which a wait is the longest, whatever it began with. */
+const MOST_DOUBLINGS = 20;
+
+/** Between half and all of it: sources that failed together are not asked together. */
+const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
+
+/**
+ * @param {object} parts
+ * @param {import('./feeds.js').Feeds} parts.feeds
+ * @param {object} parts.options upstream, upstreamEvery, upstreamAtOnce, upstreamTime, feedIdle
+ * @param {import('pino').Logger} parts.log
+ * @returns {{status: () => object, close: () => void}}
+ */
+export function openUpstream({ feeds, options, log }) {
+  const every = options.upstreamEvery * 1000;
+  const idle = options.feedIdle * 1000;
+  /** What is known of a key that is fetched. @type {Map<string, object>} */
+  const sources = new Map();
+  /** Keys that are to be fetched, in the order in which they were due. */
+  const queue = new Set();
+  let underWay = 0;
+  const counts = { fetches: 0, fetchesUnchanged: 0, fetchesFailed: 0 };
+
+  function after(source, milliseconds) {
+    clearTimeout(source.timer);
+    source.timer = setTimeout(look, milliseconds, source);
+    source.timer.unref();
+  }
+
+  /** A source's time has come: fetched if somebody watches it. */
+  function look(source) {
+    const feed = feeds.find(source.key);
+    if (feed === null || (feed.length > 0 && !feed.upstream)) return forget(source);
+    // Between two polls there is nobody parked for a moment.
+    if (feed.watching > 0 || feed.idle < every) {
+      queue.add(source);
+      return work();
+    }
+    if (feed.idle >= idle) {
+      feeds.forget(source.key);
+      return forget(source);
+    }
+    return after(source, Math.min(every, idle - feed.idle + 1));
+  }
+
+  function forget(source) {
+    clearTimeout(source.timer);
+    queue.delete(source);
+    sources.delete(source.key);
+  }
+
+  function work() {
+    for (const source of queue) {
+      if (underWay >= options.upstreamAtOnce) return;
+      queue.delete(source);
+      if (!source.busy) run(source);
+    }
+  }
+
+  async function run(source) {
+    const { key } = source;
+    source.busy = true;
+    underWay += 1;
+    counts.fetches += 1;
+    const url = options.upstream.replaceAll('{key}', key);
+    const outcome = await feeds.fetch(key, { url, time: options.upstreamTime, etag: source.etag });
+    underWay -= 1;
+    source.busy = false;
+    if (outcome.failed !== undefined) failed(source, outcome.failed);
+    else succeeded(source, outcome);
+    work();
+  }
+
+  function succeeded(source, { etag, unchanged }) {
+    if (source.failures > 0) log.info({ feed: source.key }, 'the upstream answers again');
+    if (unchanged) counts.fetchesUnchanged += 1;
+    source.failures = 0;
+    source.etag = etag;
+    after(source, every);
+  }
+
+  function failed(source, reason) {
+    counts.fetchesFailed += 1;
+    const wait = Math.min(every * 2 ** Math.min(source.failures, MOST_DOUBLINGS), LONGEST_BACKOFF);
+    const milliseconds = Math.round(jitter(wait));
+    // Once, not at every try: it may take days.
+    if (source.failures === 0) log.warn({ feed: source.key, reason }, 'the upstream has failed');
+    source.failures += 1;
+    const feed = feeds.find(source.key);
+    if (feed !== null && feed.length === 0) feeds.fail(source.key, milliseconds);
+    after(source, milliseconds);
+  }
+
+  if (options.upstream !== 'none') {
+    feeds.onFetch((key) => {
+      let source = sources.get(key);
+      if (source === undefined) {
+        source = { key, failures: 0, etag: undefined, busy: false, timer: undefined };
+        sources.set(key, source);
+      }
+      clearTimeout(source.timer);
+      queue.add(source);
+      work();
+    });
+  }
+
+  return {
+    status: () => ({ ...counts, fetching: underWay, fetchesWaiting: queue.size }),
+    close() {
+      for (const source of sources.values()) clearTimeout(source.timer);
+      queue.clear();
+    }
+  };
+}

@@ -1,0 +1,426 @@
+// Feeds: the table of feeds as a JavaScript object. It converts and trusts; lib/feeds has checked.
+#include <uv.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "convert.h"
+#include "loop_scope.h"
+#include "pool/feeds.h"
+#include "pool/pool.h"
+#include "wraps.h"
+
+namespace server {
+
+namespace {
+
+using v8::Array;
+using v8::Function;
+using v8::Local;
+using v8::Object;
+using v8::Uint32Array;
+using v8::Value;
+
+/** Microseconds of one turn of the loop that go to watchers who are due. */
+constexpr uint64_t kTurnShare = 4000;
+
+/** Bytes of an answer from which on Node's server is given them where they are, not copied. */
+constexpr uint64_t kShared = 4096;
+
+uint64_t microseconds() { return uv_hrtime() / 1000; }
+
+Cursor cursorIn(Local<Value> object) {
+  return {static_cast<uint64_t>(numberOf(get(object, "epoch"))),
+          static_cast<uint64_t>(numberOf(get(object, "version")))};
+}
+
+void setCursor(Local<Object> object, Cursor cursor) {
+  set(object, "epoch", cursor.epoch);
+  set(object, "version", cursor.version);
+}
+
+bool flagIn(Local<Value> object, const char* name) {
+  return Nan::To<bool>(get(object, name)).FromJust();
+}
+
+Local<Value> bufferOf(std::string_view text) {
+  return Nan::CopyBuffer(text.data(), text.size()).ToLocalChecked();
+}
+
+/** The bytes of a member that may be missing. */
+std::string_view bytesIn(Local<Value> object, const char* name) {
+  Local<Value> value = get(object, name);
+  return value->IsUndefined() ? std::string_view() : bytesOf(value);
+}
+
+}  // namespace
+
+/** The table, its clock, and the watchers that Node's server carries. */
+class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
+ public:
+  static void init(Local<Object> target) {
+    defineClass(target, "Feeds", create,
+                {
+                    {"watch", watch},
+                    {"drop", drop},
+                    {"ready", ready},
+                    {"publish", publish},
+                    {"unchanged", unchanged},
+                    {"compressed", compressed},
+                    {"remove", remove},
+                    {"forget", forget},
+                    {"fail", fail},
+                    {"find", find},
+                    {"takeWants", takeWants},
+                    {"save", save},
+                    {"restore", restore},
+                    {"status", status},
+                    {"drain", drain},
+                    {"close", close},
+                });
+    Local<Array> names = Nan::New<Array>(kFeedOutcomes);
+    for (size_t i = 0; i < kFeedOutcomes; ++i) {
+      Nan::Set(names, i, Nan::New(kFeedOutcomeNames[i].data()).ToLocalChecked()).Check();
+    }
+    set(target, "feedOutcomes", names);
+  }
+
+ private:
+  friend Feeds* feedsOf(Local<Value> feeds);
+
+  FeedsObject(const FeedsOptions& options, Local<Function> onAnswer, Local<Function> onWants)
+      : feeds_(options, uv_now(Nan::GetCurrentEventLoop()), microseconds),
+        onAnswer_(onAnswer),
+        onWants_(onWants),
+        resource_("sprites:feed") {
+    feeds_.setResponder(WatchHolder::kNode, this);
+    uv_loop_t* loop = Nan::GetCurrentEventLoop();
+    // The handles outlive the object: the loop gives them back when it has closed them.
+    timer_ = new uv_timer_t;
+    timer_->data = this;
+    uv_timer_init(loop, timer_);
+    uv_timer_start(timer_, tick, kTickMilliseconds, kTickMilliseconds);
+    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+    idle_ = new uv_idle_t;
+    idle_->data = this;
+    uv_idle_init(loop, idle_);
+    // Called in every turn of the loop, which does not sleep while there is something to do.
+    feeds_.onBusy([this] { uv_idle_start(idle_, turn); });
+  }
+
+  ~FeedsObject() override { stop(); }
+
+  void stop() {
+    if (timer_ == nullptr) return;
+    feeds_.onBusy({});
+    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    uv_close(reinterpret_cast<uv_handle_t*>(idle_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_idle_t*>(handle); });
+    timer_ = nullptr;
+    idle_ = nullptr;
+  }
+
+  static void turn(uv_idle_t* idle) {
+    LoopScope scope;
+    auto* self = static_cast<FeedsObject*>(idle->data);
+    if (self->feeds_.wants()) self->onWants_.Call(0, nullptr, &self->resource_);
+    self->feeds_.step(kTurnShare);
+    self->lastBytes_.reset();
+    self->lastBuffer_.Reset();
+    if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
+  }
+
+  static void tick(uv_timer_t* timer) {
+    LoopScope scope;
+    auto* self = static_cast<FeedsObject*>(timer->data);
+    const bool done = self->feeds_.tick(uv_now(timer->loop));
+    // What is left over waits for one turn of the loop, not for a whole tick.
+    if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
+  }
+
+  /** Shared bytes as a Buffer, the same one as long as they are asked for in a row. */
+  Local<Value> shared(const base::Bytes* bytes) {
+    if (lastBytes_.get() != bytes) {
+      auto* held = const_cast<base::Bytes*>(bytes);
+      held->hold();
+      lastBytes_ = base::Ref<base::Bytes>(held);
+      held->hold();
+      lastBuffer_.Reset(Nan::NewBuffer(
+                            const_cast<char*>(bytes->data()), bytes->length(),
+                            [](char*, void* hint) { static_cast<base::Bytes*>(hint)->release(); },
+                            held)
+                            .ToLocalChecked());
+    }
+    return Nan::New(lastBuffer_);
+  }
+
+  // onAnswer(token, {outcome, pieces, length, gzip, stream, ends, cursor, retry}) → whether a
+  // stream can take more
+  Taken answer(uint32_t token, const FeedAnswer& answer) override {
+    Nan::HandleScope scope;
+    Local<Object> what = Nan::New<Object>();
+    Local<Array> pieces = Nan::New<Array>();
+    const uint64_t length = answer.length();
+    std::string text;
+    const auto add = [&pieces](Local<Value> piece) {
+      Nan::Set(pieces, pieces->Length(), piece).Check();
+    };
+    for (uint32_t i = 0; i < answer.count; ++i) {
+      const FeedItem& item = answer.items[i];
+      text += item.before;
+      if (item.bytes != nullptr) {
+        const std::string_view bytes = item.bytes->text().substr(item.begin, item.end - item.begin);
+        if (bytes.size() < kShared || item.begin != 0) {
+          text += bytes;
+        } else {
+          if (!text.empty()) add(bufferOf(text));
+          text.clear();
+          add(shared(item.bytes));
+        }
+      }
+      text += item.after;
+    }
+    if (!text.empty()) add(bufferOf(text));
+    set(what, "outcome", static_cast<uint32_t>(answer.outcome));
+    set(what, "pieces", pieces);
+    set(what, "length", length);
+    set(what, "gzip", Nan::New(answer.gzip));
+    set(what, "stream", Nan::New(answer.stream));
+    set(what, "ends", Nan::New(answer.ends));
+    set(what, "cursor", Nan::New(std::string(answer.cursor)).ToLocalChecked());
+    set(what, "retry", answer.retry);
+    Local<Value> arguments[] = {Nan::New(token), what};
+    Local<Value> more;
+    const bool whole = Nan::Call(onAnswer_, 2, arguments).ToLocal(&more) && more->IsTrue();
+    return whole ? Taken::kWhole : Taken::kInPart;
+  }
+
+  // new Feeds({hold, feeds, memory, watchers, upstream}, onAnswer, onWants())
+  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    const FeedsOptions options = {
+        .hold = uint32In(info[0], "hold"),
+        .feeds = uint32In(info[0], "feeds"),
+        .memory = static_cast<uint64_t>(numberOf(get(info[0], "memory"))),
+        .watchers = uint32In(info[0], "watchers"),
+        .upstream = flagIn(info[0], "upstream"),
+    };
+    try {
+      auto* feeds = new FeedsObject(options, info[1].As<Function>(), info[2].As<Function>());
+      feeds->Wrap(info.This());
+      info.GetReturnValue().Set(info.This());
+    } catch (const std::bad_alloc&) {
+      Nan::ThrowError("no address space for this many watchers");
+    }
+  }
+
+  // watch({keys, afters, hold or -1, delta, gzip, stream, many}, token) → [outcome, watcher]
+  static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
+    Local<Array> keys = get(info[0], "keys").As<Array>();
+    Local<Array> afters = get(info[0], "afters").As<Array>();
+    std::vector<std::string> texts;
+    texts.reserve(2 * size_t{keys->Length()});
+    std::vector<Wanted> wanted;
+    for (uint32_t i = 0; i < keys->Length(); ++i) {
+      texts.push_back(textOf(Nan::Get(keys, i).ToLocalChecked()));
+      texts.push_back(textOf(Nan::Get(afters, i).ToLocalChecked()));
+      wanted.push_back({texts[2 * i], texts[2 * i + 1]});
+    }
+    const double hold = numberOf(get(info[0], "hold"));
+    const WatchHow how = {
+        .hold = hold < 0 ? kNoFeedHold : static_cast<uint32_t>(hold),
+        .delta = flagIn(info[0], "delta"),
+        .gzip = flagIn(info[0], "gzip"),
+        .stream = flagIn(info[0], "stream"),
+        .many = flagIn(info[0], "many"),
+    };
+    uint32_t watcher;
+    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.watch(
+        wanted.data(), static_cast<uint32_t>(wanted.size()), how, WatchHolder::kNode,
+        uint32Of(info[1]), &watcher);
+    pair(info, static_cast<uint32_t>(outcome), watcher);
+  }
+
+  static void pair(const Nan::FunctionCallbackInfo<Value>& info, uint32_t first, uint32_t second) {
+    Local<Array> result = Nan::New<Array>(2);
+    Nan::Set(result, 0, Nan::New(first)).Check();
+    Nan::Set(result, 1, Nan::New(second)).Check();
+    info.GetReturnValue().Set(result);
+  }
+
+  // drop(watcher)
+  static void drop(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.drop(uint32Of(info[0]));
+  }
+
+  // ready(watcher)
+  static void ready(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.ready(uint32Of(info[0]));
+  }
+
+  // publish({key, epoch, version, value, patch, gzip, upstream}) → [outcome, watching]
+  static void publish(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::string key = textIn(info[0], "key");
+    uint32_t watching = 0;
+    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.publish(
+        {
+            .key = key,
+            .cursor = cursorIn(info[0]),
+            .value = bytesIn(info[0], "value"),
+            .patch = bytesIn(info[0], "patch"),
+            .gzip = bytesIn(info[0], "gzip"),
+            .upstream = flagIn(info[0], "upstream"),
+        },
+        &watching);
+    pair(info, static_cast<uint32_t>(outcome), watching);
+  }
+
+  // unchanged(): counts a publication that changed nothing
+  static void unchanged(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.unchanged();
+  }
+
+  // compressed({key, epoch, version, gzip})
+  static void compressed(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.compressed(textIn(info[0], "key"), cursorIn(info[0]),
+                                                 bytesIn(info[0], "gzip"));
+  }
+
+  // remove(key) → whether there was one
+  static void remove(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
+  }
+
+  // forget(key) → whether it was one to be forgotten
+  static void forget(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.forget(textOf(info[0])));
+  }
+
+  // fail(key, milliseconds from now)
+  static void fail(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.fail(textOf(info[0]),
+                                           uv_now(Nan::GetCurrentEventLoop()) + uint32Of(info[1]));
+  }
+
+  // find(key) → {epoch, version, length, watching, idle, upstream, gzipAsked} or null; length 0:
+  // there is no value yet. find(key, true): with a copy of the value
+  static void find(const Nan::FunctionCallbackInfo<Value>& info) {
+    const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
+    if (feed == nullptr) return info.GetReturnValue().SetNull();
+    Local<Object> result = Nan::New<Object>();
+    setCursor(result, feed->cursor);
+    set(result, "length", feed->value ? feed->value->length() : 0);
+    set(result, "watching", feed->watching);
+    set(result, "idle", uv_now(Nan::GetCurrentEventLoop()) - feed->askedAt);
+    set(result, "upstream", Nan::New(feed->upstream));
+    set(result, "gzipAsked", Nan::New(feed->gzipAsked));
+    if (Nan::To<bool>(info[1]).FromJust() && feed->value) {
+      set(result, "value", bufferOf(feed->value->text()));
+    }
+    info.GetReturnValue().Set(result);
+  }
+
+  // takeWants() → [{key, fetch, epoch, version}]
+  static void takeWants(const Nan::FunctionCallbackInfo<Value>& info) {
+    Local<Array> result = Nan::New<Array>();
+    for (const Feeds::Want& want : unwrap<FeedsObject>(info)->feeds_.takeWants()) {
+      Local<Object> one = Nan::New<Object>();
+      set(one, "key", Nan::New(want.key).ToLocalChecked());
+      set(one, "fetch", Nan::New(want.fetch));
+      setCursor(one, want.cursor);
+      Nan::Set(result, result->Length(), one).Check();
+    }
+    info.GetReturnValue().Set(result);
+  }
+
+  // save(each({key, epoch, version, value, log, patches: Uint32Array, upstream}))
+  static void save(const Nan::FunctionCallbackInfo<Value>& info) {
+    Local<Function> each = info[0].As<Function>();
+    unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) {
+      Nan::HandleScope scope;
+      Local<Object> one = Nan::New<Object>();
+      set(one, "key", Nan::New(feed.key).ToLocalChecked());
+      setCursor(one, feed.cursor);
+      set(one, "value", bufferOf(feed.value->text()));
+      set(one, "log", bufferOf(feed.log ? feed.log->text() : std::string_view()));
+      set(one, "upstream", Nan::New(feed.upstream));
+      Local<Array> patches = Nan::New<Array>(static_cast<int>(feed.patches.size()));
+      for (size_t i = 0; i < feed.patches.size(); ++i) {
+        Nan::Set(patches, static_cast<uint32_t>(i), Nan::New(feed.patches[i])).Check();
+      }
+      set(one, "patches", patches);
+      Local<Value> arguments[] = {one};
+      Nan::Call(each, Nan::GetCurrentContext()->Global(), 1, arguments);
+    });
+  }
+
+  // restore({key, epoch, version, value, log, patches, upstream}) → outcome
+  static void restore(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::string key = textIn(info[0], "key");
+    std::vector<uint32_t> patches;
+    Local<Array> given = get(info[0], "patches").As<Array>();
+    for (uint32_t i = 0; i < given->Length(); ++i) {
+      patches.push_back(uint32Of(Nan::Get(given, i).ToLocalChecked()));
+    }
+    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.restore(
+        {
+            .key = key,
+            .cursor = cursorIn(info[0]),
+            .value = bytesIn(info[0], "value"),
+            .patch = {},
+            .gzip = {},
+            .upstream = flagIn(info[0], "upstream"),
+        },
+        bytesIn(info[0], "log"), patches);
+    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+  }
+
+  // status() → the counts
+  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+    const Feeds& feeds = unwrap<FeedsObject>(info)->feeds_;
+    const FeedCounts& counts = feeds.counts();
+    Local<Object> result = Nan::New<Object>();
+    set(result, "feeds", counts.feeds);
+    set(result, "watching", counts.watching);
+    set(result, "streams", counts.streams);
+    set(result, "published", counts.published);
+    set(result, "unchanged", counts.unchanged);
+    set(result, "deleted", counts.deleted);
+    set(result, "feedPolls", counts.polls);
+    set(result, "feedPings", counts.pings);
+    set(result, "documents", counts.documents);
+    set(result, "patches", counts.patches);
+    set(result, "skipped", counts.skipped);
+    set(result, "feedMemory", counts.memory);
+    set(result, "feedHeld", feeds.ledger().bytes - counts.memory);
+    info.GetReturnValue().Set(result);
+  }
+
+  // drain(window: ms)
+  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->feeds_.drain(uint32Of(info[0]));
+  }
+
+  // close(): nothing is answered any more
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<FeedsObject>(info)->stop();
+  }
+
+  Feeds feeds_;
+  Nan::Callback onAnswer_;
+  Nan::Callback onWants_;
+  Nan::AsyncResource resource_;
+  base::Ref<base::Bytes> lastBytes_;  // Nan::ObjectWrap has a Ref, too
+  Nan::Persistent<Value> lastBuffer_;
+  uv_timer_t* timer_ = nullptr;  // nullptr: closed
+  uv_idle_t* idle_ = nullptr;
+};
+
+Feeds* feedsOf(Local<Value> feeds) {
+  return &Nan::ObjectWrap::Unwrap<FeedsObject>(feeds.As<Object>())->feeds_;
+}
+
+void initFeeds(Local<Object> target) { FeedsObject::init(target); }
+
+}  // namespace server

@@ -1,0 +1,116 @@
+#include "watch_reader.h"
+
+namespace server {
+
+namespace {
+
+/** One body being read; each method reads on and says whether it found what is to be there. */
+class WatchReader {
+ public:
+  WatchReader(std::string_view body, WatchWish* wish)
+      : at_(body.data()), end_(body.data() + body.size()), wish_(wish) {}
+
+  bool read() {
+    *wish_ = {};
+    wish_->hold = kNoFeedHold;
+    bool hasHold = false;
+    bool hasDelta = false;
+    if (!sign('{')) return false;
+    do {
+      std::string_view name;
+      if (!text(&name) || !sign(':')) return false;
+      // A name that is there twice would be read as the last one, and is nobody's.
+      if (name == "hold" && !hasHold) {
+        hasHold = true;
+        if (!number(&wish_->hold)) return false;
+      } else if (name == "delta" && !hasDelta) {
+        hasDelta = true;
+        if (!flag(&wish_->delta)) return false;
+      } else if (name == "feeds" && wish_->count == 0) {
+        if (!feeds()) return false;
+      } else {
+        return false;
+      }
+    } while (sign(','));
+    return sign('}') && atEnd() && wish_->count > 0;
+  }
+
+ private:
+  void skipBlanks() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\n' || *at_ == '\r')) ++at_;
+  }
+
+  bool atEnd() {
+    skipBlanks();
+    return at_ == end_;
+  }
+
+  bool sign(char sign) {
+    skipBlanks();
+    if (at_ == end_ || *at_ != sign) return false;
+    ++at_;
+    return true;
+  }
+
+  /** A text without escapes; its characters are the caller's to judge. */
+  bool text(std::string_view* out) {
+    if (!sign('"')) return false;
+    const char* const first = at_;
+    while (at_ != end_ && *at_ != '"' && *at_ != '\\') ++at_;
+    if (at_ == end_ || *at_ == '\\') return false;
+    *out = {first, static_cast<size_t>(at_ - first)};
+    ++at_;
+    return true;
+  }
+
+  bool number(uint32_t* out) {
+    skipBlanks();
+    const char* const first = at_;
+    uint64_t value = 0;
+    for (; at_ != end_ && *at_ >= '0' && *at_ <= '9'; ++at_) {
+      if (at_ != first && value == 0) return false;
+      value = value * 10 + static_cast<uint64_t>(*at_ - '0');
+      if (value >= kNoFeedHold) return false;
+    }
+    *out = static_cast<uint32_t>(value);
+    return at_ != first;
+  }
+
+  bool word(std::string_view word) {
+    if (std::string_view(at_, end_ - at_).substr(0, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  bool flag(bool* out) {
+    skipBlanks();
+    *out = word("true");
+    return *out || word("false");
+  }
+
+  bool feeds() {
+    if (!sign('{')) return false;
+    do {
+      if (wish_->count == kFeedsAtOnce) return false;
+      Wanted& wanted = wish_->wanted[wish_->count];
+      if (!text(&wanted.key) || !sign(':') || !text(&wanted.after)) return false;
+      if (!isFeedKey(wanted.key)) return false;
+      if (!wanted.after.empty() && !isCursor(wanted.after)) return false;
+      for (uint32_t i = 0; i < wish_->count; ++i) {
+        if (wish_->wanted[i].key == wanted.key) return false;
+      }
+      ++wish_->count;
+    } while (sign(','));
+    return sign('}');
+  }
+
+  const char* at_;
+  const char* const end_;
+  WatchWish* const wish_;
+};
+
+}  // namespace
+
+bool readWatch(std::string_view body, WatchWish* wish) { return WatchReader(body, wish).read(); }
+
+}  // namespace server

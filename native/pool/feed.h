@@ -1,0 +1,100 @@
+// One feed: its newest value, the same compressed, and the patches that lead to it.
+#ifndef SPRITES_FEED_H_
+#define SPRITES_FEED_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+
+#include "base/message.h"
+#include "feed_names.h"
+
+namespace server {
+
+/** A feed: what it is now, and who watches it is the table's to know (feeds.h). */
+struct Feed {
+  std::string key;
+  uint32_t number;               // its place in the table
+  Cursor cursor;                 // of the newest version; version 0: there is no value yet
+  base::Ref<base::Bytes> value;  // canonical JSON
+  base::Ref<base::Bytes> gzip;   // the whole answer with it, compressed; may be missing
+  base::Ref<base::Bytes> log;    // patches, a comma before each
+  std::deque<uint32_t> patches;  // where in the log each begins; the last leads to the newest
+  uint32_t watching = 0;         // watchers
+  uint64_t askedAt = 0;          // milliseconds: when somebody last asked for it
+  uint64_t failedUntil = 0;  // milliseconds: its first fetch has failed, and nobody asks till then
+  bool upstream = false;     // fetched, not published
+  bool spreading = false;    // among those with watchers that are due
+  bool gone = false;         // deleted: here until its watchers know
+  bool wanted = false;       // its first value has been asked for
+  bool gzipWanted = false;   // the compressed form of this version has been asked for
+  bool gzipAsked = false;    // somebody took this version, or waits for it, compressed
+
+  /** Answers shorter than this are not worth compressing. */
+  static constexpr uint32_t kCompressFrom = 1024;
+
+  /** The text that an answer with the value begins with; it ends with a brace. */
+  void appendHead(std::string* text) const {
+    *text += "{\"feed\":\"";
+    *text += key;
+    *text += "\",\"cursor\":\"";
+    cursor.appendTo(text);
+    *text += "\",\"value\":";
+  }
+
+  /** Bytes that stand for it. */
+  uint64_t cost() const {
+    return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0);
+  }
+
+  /** Where in the log the patches from `version` to the newest begin; -1 when not remembered. */
+  int64_t patchesFrom(uint64_t version) const {
+    if (version == 0 || version >= cursor.version) return -1;
+    const uint64_t steps = cursor.version - version;
+    if (steps > patches.size()) return -1;
+    return patches[patches.size() - steps];
+  }
+
+  /** The operations from `version` on are shorter than the value. */
+  bool remembers(uint64_t version) const {
+    const int64_t begin = patchesFrom(version);
+    return begin >= 0 && log->length() - begin < value->length();
+  }
+
+  /** Puts the patch of the version that `cursor` names now, and forgets the oldest; empty: all. */
+  void remember(std::string_view patch, base::Ledger* ledger) {
+    const uint32_t most = value->length() / 2;
+    // The comma in front of each is the one between two, so it counts.
+    const uint64_t length = patch.size() + 1;
+    if (patch.empty() || length > most) return forget();
+    while (!patches.empty() && log->length() - patches.front() + length > most) {
+      patches.pop_front();
+    }
+    if (patches.empty()) log.reset();
+    if (!log || log->room() < length) {
+      const uint32_t begin = patches.empty() ? 0 : patches.front();
+      const std::string_view kept = log ? log->text().substr(begin) : std::string_view();
+      // Twice what is needed, so that moving what is kept is rare; never more than the value.
+      const uint64_t needed = kept.size() + length;
+      base::Ref<base::Bytes> longer = base::Bytes::make(
+          static_cast<uint32_t>(std::min<uint64_t>(2 * needed, 2 * most)), ledger);
+      longer->append(kept);
+      for (uint32_t& patchBegin : patches) patchBegin -= begin;
+      log = std::move(longer);
+    }
+    patches.push_back(log->length());
+    log->append(",");
+    log->append(patch);
+  }
+
+  void forget() {
+    patches.clear();
+    log.reset();
+  }
+};
+
+}  // namespace server
+
+#endif  // SPRITES_FEED_H_

@@ -1,0 +1,90 @@
+// Keys and cursors: what is one, and what a cursor says.
+//
+//   key      scores   matchesfeed/8/matchcentre        1 to 200 of A-Z a-z 0-9 . _ ~ - /
+//   cursor   e3f9k2-42                                 an epoch in base 36, a version in base 10
+//
+// An epoch is the life of a feed, from its first value to its end: versions of two of them have
+// nothing to do with each other. It is drawn at random, so that a server that starts anew does not
+// meet its watchers of before with versions that look like theirs.
+#ifndef SPRITES_FEED_NAMES_H_
+#define SPRITES_FEED_NAMES_H_
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace server {
+
+constexpr size_t kKeyLength = 200;
+constexpr size_t kCursorLength = 40;
+
+constexpr bool isKeyCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+         c == '_' || c == '~' || c == '-';
+}
+
+constexpr bool isCursorCharacter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+}
+
+/** Whether it is a key: no segment empty, none that is "." or "..". */
+inline bool isFeedKey(std::string_view key) {
+  if (key.empty() || key.size() > kKeyLength) return false;
+  size_t begin = 0;
+  for (size_t i = 0; i <= key.size(); ++i) {
+    if (i < key.size() && key[i] != '/') {
+      if (!isKeyCharacter(key[i])) return false;
+      continue;
+    }
+    const std::string_view segment = key.substr(begin, i - begin);
+    if (segment.empty() || segment == "." || segment == "..") return false;
+    begin = i + 1;
+  }
+  return true;
+}
+
+/** Whether it may be a cursor, of whatever server; not the empty text. */
+inline bool isCursor(std::string_view text) {
+  if (text.empty() || text.size() > kCursorLength) return false;
+  for (const char c : text) {
+    if (!isCursorCharacter(c)) return false;
+  }
+  return true;
+}
+
+/** What a cursor says. Version 0 is none: whoever has it has nothing. */
+struct Cursor {
+  uint64_t epoch = 0;
+  uint64_t version = 0;
+
+  /** Reads a cursor of ours; of any other text, none. */
+  static Cursor of(std::string_view text) {
+    Cursor cursor;
+    if (text.size() < 4 || text[0] != 'e') return {};
+    const char* const end = text.data() + text.size();
+    const auto epoch = std::from_chars(text.data() + 1, end, cursor.epoch, 36);
+    if (epoch.ec != std::errc() || epoch.ptr == end || *epoch.ptr != '-') return {};
+    const auto version = std::from_chars(epoch.ptr + 1, end, cursor.version, 10);
+    if (version.ec != std::errc() || version.ptr != end) return {};
+    return cursor;
+  }
+
+  void appendTo(std::string* text) const {
+    *text += 'e';
+    appendDigits(text, epoch, 36);
+    *text += '-';
+    appendDigits(text, version, 10);
+  }
+
+ private:
+  static void appendDigits(std::string* text, uint64_t number, int base) {
+    char digits[20];
+    const auto end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;
+    text->append(digits, end - digits);
+  }
+};
+
+}  // namespace server
+
+#endif  // SPRITES_FEED_NAMES_H_

@@ -1,0 +1,369 @@
+// Feeds: JSON documents under keys, and who watches them.
+//
+//   "scores" ─▶ feed   [ epoch │ version │ value │ compressed │ patches … ]
+//                        │ parked: has the newest     ─publish─▶ due: to be answered, in shares
+//                        │ unready: waits for a first value, or for the compressed one
+//                        ▼
+//   watcher n          [ its list │ feed │ token │ sibling │ version it has │ what it can take ]
+//   wheel              [ the one timer of a poll: its hold; of an event stream: its next comment ]
+//
+// Lifecycle of a watcher: a poll that has something newer to hear is answered at once, or comes to
+// the due ones when the value is large; any other parks. A publication makes one list of another,
+// in constant time, and `step` answers the due ones, a bounded time in every turn of the loop, feed
+// by feed in turn. Every answer has what is newest when it is written: who is still due while the
+// next version is published skips one. A poll is over with its answer. An event stream parks again,
+// or is nowhere while its reader is slow, and gets what is newest once he has read on (`ready`). A
+// poll for many feeds is a watcher for each, tied in a circle: the first that has news ends all.
+//
+// Lifecycle of a feed: its first value, or a request for it where there is an upstream; then
+// versions, counted up within an epoch; then its end, which its watchers are told before it goes.
+//
+// Patches are kept one behind the other in one run of bytes, so that what leads from any remembered
+// version to the newest is the rest of that run: an answer names it, and copies nothing. They are
+// kept up to half the length of the value.
+//
+//   log   [ ,{"op":…},{"op":…} │ ,{"op":…} │ ,{"op":…} │ room ]
+//           ▲ from 39 to 40      ▲ 41        ▲ 42: the newest
+//
+// Cost: 32 bytes a watcher and 12 for its timer; an answer to a thousand is one value, and a line
+// of glue in front of it. Publishing to a million takes as long as a million writes do, but no turn
+// of the loop longer than its share. Rejected: a list of watchers for each version (whoever parks
+// has the newest: there is but one), a queue for each watcher (that is how others stack up memory
+// for who is slow), answering the due ones by a timer (they would wait while the loop is idle), a
+// ring of separate patches (an answer over many versions would be a list of thousands of pieces).
+#ifndef SPRITES_FEEDS_H_
+#define SPRITES_FEEDS_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/reserve.h"
+#include "base/wheel.h"
+#include "feed.h"
+
+namespace server {
+
+/** What became of a request. The order is the order of `feedOutcomes` in JavaScript. */
+enum class FeedOutcome : uint8_t {
+  kOk,
+  kUnknownFeed,
+  kBadHold,
+  kTooManyWatchers,
+  kTooManyFeeds,
+  kFeedMemoryFull,
+  kUpstreamFailed,
+  kDraining,
+};
+constexpr size_t kFeedOutcomes = 8;
+constexpr std::string_view kFeedOutcomeNames[kFeedOutcomes] = {"ok",
+                                                               "unknown-feed",
+                                                               "bad-hold",
+                                                               "too-many-watchers",
+                                                               "too-many-feeds",
+                                                               "feed-memory-full",
+                                                               "upstream-failed",
+                                                               "draining"};
+
+/** The most feeds one poll may ask for. */
+constexpr uint32_t kFeedsAtOnce = 32;
+
+/** Who carries a watcher: the front door's connections, or Node's server. */
+enum class WatchHolder : uint8_t { kDoor, kNode };
+constexpr size_t kWatchHolders = 2;
+
+/** One feed that a request asks for. */
+struct Wanted {
+  std::string_view key;    // isFeedKey
+  std::string_view after;  // isCursor, or empty
+};
+
+/** What the one who asks can take. */
+struct WatchHow {
+  uint32_t hold;  // seconds; kNoFeedHold: not given
+  bool delta;     // patches
+  bool gzip;      // compressed, but not in a stream, nor with many feeds
+  bool stream;    // events, without an end; of one feed
+  bool many;      // the answer is {"items":[…]}
+};
+constexpr uint32_t kNoFeedHold = UINT32_MAX;
+
+/** A piece of an answer's body: some text, some shared bytes, some text. */
+struct FeedItem {
+  std::string_view before;
+  const base::Bytes* bytes;  // nullptr: none
+  uint32_t begin, end;
+  std::string_view after;
+};
+
+/** What is written to one watcher; everything in it lives for the call only. */
+struct FeedAnswer {
+  FeedOutcome outcome = FeedOutcome::kOk;  // any other: the problem; a stream has it as items too
+  const FeedItem* items = nullptr;         // the body; none: a comment in a stream
+  uint32_t count = 0;
+  bool gzip = false;        // the body is compressed
+  bool stream = false;      // an event
+  bool ends = false;        // the stream ends with it
+  std::string_view cursor;  // of an event; may be empty
+  uint32_t retry = 0;       // of a stream that ends: milliseconds to wait before coming back
+
+  uint64_t length() const {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      sum += items[i].before.size() + items[i].after.size();
+      if (items[i].bytes != nullptr) sum += items[i].end - items[i].begin;
+    }
+    return sum;
+  }
+};
+
+/** Takes answers to watchers. */
+class FeedResponder {
+ public:
+  virtual ~FeedResponder() = default;
+
+  /** What became of an answer. */
+  enum class Taken : uint8_t {
+    kWhole,   // a stream can take more
+    kInPart,  // a stream can't take more now: Feeds::ready is called when it can
+    kLost,    // the connection is gone
+  };
+
+  /** Writes an answer. A poll is over then. Must not call Feeds. */
+  virtual Taken answer(uint32_t token, const FeedAnswer& answer) = 0;
+};
+
+struct FeedsOptions {
+  uint32_t hold;      // seconds
+  uint32_t feeds;     // at most
+  uint64_t memory;    // bytes of all values, their compressed forms and patches
+  uint32_t watchers;  // at most
+  bool upstream;      // feeds that nobody publishes are fetched
+};
+
+struct FeedCounts {
+  uint64_t published, unchanged, deleted;
+  uint64_t polls, pings;        // of feeds; those that ended with nothing new
+  uint64_t documents, patches;  // values, and patches, that answers and events have taken
+  uint64_t skipped;             // versions that a watcher has not seen, because he was slow
+  uint64_t memory;              // bytes that stand for the feeds
+  uint32_t feeds;
+  uint32_t watching;  // watchers now; one of many feeds counts for each
+  uint32_t streams;   // of them, event streams
+};
+
+/** A new version. */
+struct Publication {
+  std::string_view key;
+  Cursor cursor;           // of the feed's epoch, its next version; of a new one: any epoch, 1
+  std::string_view value;  // canonical JSON
+  std::string_view patch;  // operations from the version before, joined by commas; empty: none
+  std::string_view gzip;   // Feed::whole(cursor) compressed; empty: none
+  bool upstream;           // fetched, not published
+};
+
+class Feeds {
+ public:
+  /** `now` in milliseconds, as for tick; `clock` in microseconds, never goes back. */
+  Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)());
+  ~Feeds();
+  Feeds(const Feeds&) = delete;
+  Feeds& operator=(const Feeds&) = delete;
+
+  /** Registers who takes the answers of watchers that `holder` carries; not owned. */
+  void setResponder(WatchHolder holder, FeedResponder* responder);
+
+  /** Has `busy` called when there is something for `step` or `takeWants` to do. */
+  void onBusy(std::function<void()> busy) { busy_ = std::move(busy); }
+
+  /**
+   * Answers at once, or parks. kOk: the responder has been or will be given an answer under
+   * `token`; `watcher` is what to drop it by, kNoWatcher when it has been answered already.
+   * Any other outcome has changed nothing.
+   */
+  FeedOutcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, WatchHolder holder,
+                    uint32_t token, uint32_t* watcher);
+  static constexpr uint32_t kNoWatcher = UINT32_MAX;
+
+  /** The connection of a watcher is gone. */
+  void drop(uint32_t watcher);
+
+  /** A stream whose `answer` returned false can take more. */
+  void ready(uint32_t watcher);
+
+  /**
+   * Takes a new version: kOk, kTooManyFeeds or kFeedMemoryFull. `watching` is how many will be
+   * told.
+   */
+  FeedOutcome publish(const Publication& publication, uint32_t* watching);
+
+  /** Counts a publication that changed nothing. */
+  void unchanged() { ++counts_.unchanged; }
+
+  /** The whole answer of `cursor`'s version, compressed, has come; empty: there will be none. */
+  void compressed(std::string_view key, Cursor cursor, std::string_view gzip);
+
+  /** Ends a feed: its watchers are told. False when there is none. */
+  bool remove(std::string_view key);
+
+  /** Lets go of a fetched feed that nobody watches; false when it is none, or somebody does. */
+  bool forget(std::string_view key);
+
+  /** A first value could not be fetched: who waits for it is told, and who asks before `until`. */
+  void fail(std::string_view key, uint64_t until);
+
+  /** The feed, or nullptr. One without a value yet is only there while it is being fetched. */
+  const Feed* find(std::string_view key) const;
+
+  /** Calls `visit(feed)` for every feed that has a value. */
+  template <typename Visit>
+  void forEach(Visit&& visit) const {
+    for (const auto& entry : byKey_) {
+      if (entry.second->value) visit(*entry.second);
+    }
+  }
+
+  /** Takes over a feed of the last run; there must be none of the key. */
+  FeedOutcome restore(const Publication& newest, std::string_view log,
+                      const std::vector<uint32_t>& patches);
+
+  /** Something JavaScript is to see to. */
+  struct Want {
+    std::string key;
+    bool fetch;  // a first value; else the compressed form of `cursor`
+    Cursor cursor;
+  };
+  bool wants() const { return !wants_.empty(); }
+  std::vector<Want> takeWants() { return std::exchange(wants_, {}); }
+
+  /**
+   * Answers watchers that are due, for `budget` microseconds and one answer more. Returns whether
+   * some are left.
+   */
+  bool step(uint64_t budget);
+
+  /** Whether watchers are due, or something is wanted. */
+  bool busy() const { return !spreading_.empty() || !wants_.empty(); }
+
+  /** Ends the holds that are due at `now`; false: call again soon. */
+  bool tick(uint64_t now);
+
+  /**
+   * Begins the end: every watcher is answered within `window` milliseconds, each at a moment of its
+   * own, and told to come back after it; so is who comes from now on, at once.
+   */
+  void drain(uint32_t window);
+
+  const FeedCounts& counts() const { return counts_; }
+  const FeedsOptions& options() const { return options_; }
+
+  /** All the bytes that are alive, those that only slow readers still hold among them. */
+  const base::Ledger& ledger() const { return ledger_; }
+
+ private:
+  /** The lists of a feed; each is a circle that begins at a watcher of its own, behind all others.
+   */
+  enum class List : uint8_t { kParked, kDue, kUnready };
+  static constexpr uint32_t kLists = 3;
+
+  struct Watcher {
+    uint32_t next;  // in its list; of a free one: the next free one + 1
+    uint32_t previous;
+    uint32_t feed;
+    uint32_t token;
+    uint32_t sibling;  // the next watcher of the same poll; itself when there is no other
+    WatchHolder holder;
+    bool live : 1;
+    bool hung : 1;   // in a list; only a stream whose reader is slow is in none
+    bool first : 1;  // of its poll: it has the timer
+    bool delta : 1;
+    bool gzip : 1;
+    bool stream : 1;
+    bool many : 1;
+    uint64_t seen;  // the version it has, 0 for none
+  };
+  static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
+
+  struct Hash {
+    uint64_t key;
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const;
+  };
+  using ByKey = std::unordered_map<std::string, Feed*, Hash, std::equal_to<>>;
+
+  Feed* lookUp(std::string_view key) const;
+  Feed* create(std::string_view key);
+  bool makeRoom();
+  void erase(Feed* feed);
+  void eraseIfOver(Feed* feed);
+  FeedOutcome ask(std::string_view key, Feed** found);
+  uint32_t listOf(const Feed& feed, List list) const;
+  bool empty(uint32_t list) const;
+  void hang(uint32_t watcher, List which);
+  void unhang(uint32_t watcher);
+  void makeDue(Feed* feed, List which);
+  void spread(Feed* feed);
+  void want(Want want);
+  uint32_t newWatcher();
+  void release(uint32_t watcher);
+  bool hasNews(const Watcher& watcher) const;
+  bool awaitsCompression(const Watcher& watcher);
+  void park(uint32_t watcher);
+  uint32_t firstOf(uint32_t watcher) const;
+  void serve(uint32_t first);
+  void serveStream(uint32_t first);
+  void servePoll(uint32_t first);
+  void begin();
+  template <typename Write>
+  std::string_view glue(Write&& write);
+  void addNews(const Watcher& watcher);
+  void addProblem(std::string_view key, FeedOutcome problem);
+  void addText(std::string_view text);
+  void tie();
+  void appendRetry(std::string* text);
+  FeedResponder::Taken deliver(WatchHolder holder, uint32_t token, FeedAnswer answer);
+  void fire(uint32_t watcher);
+  void arm(uint32_t watcher, uint64_t milliseconds);
+  uint32_t tickAt(uint64_t milliseconds) const;
+  uint32_t random(uint32_t below);
+  uint32_t retry();
+  void account(Feed* feed, uint64_t before);
+  bool draining() const { return drainEnd_ != 0; }
+
+  const FeedsOptions options_;
+  uint64_t (*const clock_)();
+  base::Ledger ledger_;
+  std::minstd_rand random_;
+  ByKey byKey_;
+  std::vector<std::unique_ptr<Feed>> feeds_;  // by number
+  std::vector<uint32_t> freeFeeds_;
+  base::Reserved<Watcher> watchers_;
+  base::Wheel wheel_;
+  FeedResponder* responders_[kWatchHolders] = {};
+  std::function<void()> busy_;
+  std::deque<Feed*> spreading_;  // feeds with watchers that are due
+  std::vector<Want> wants_;
+  std::deque<std::string> failed_;  // keys without a value that may make room for others
+  std::string glue_;                // of the answer being composed
+  std::vector<FeedItem> items_;     // its pieces
+  std::vector<FeedItem> tied_;      // for tie
+  bool gzip_ = false;               // the body is compressed
+  FeedCounts counts_ = {};
+  const uint64_t start_;      // milliseconds
+  uint64_t now_;              // milliseconds, of the last tick
+  uint32_t used_ = 0;         // watchers ever used
+  uint32_t freeWatcher_ = 0;  // the first free one among them + 1
+  uint64_t drainEnd_ = 0;     // milliseconds; 0: not draining
+  uint32_t drainWindow_ = 0;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_FEEDS_H_

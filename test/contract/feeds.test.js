@@ -1,0 +1,378 @@
+import { gunzipSync } from 'node:zlib';
+
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import {
+  EventStream,
+  get,
+  park,
+  parkGet,
+  parkMany,
+  put,
+  remove,
+  tokenFile
+} from '../support/feeds.js';
+import { request } from '../support/http.js';
+import { contract, refused } from '../support/server.js';
+
+/**
+ * Feeds, as those who watch them see them: every sentence of the contract, by each way in.
+ */
+
+const CURSOR = /^e[0-9a-z]+-[0-9]+$/;
+
+/** A value that patches of a few bytes are small beside. */
+const long = (score) => ({ score, padding: Array.from({ length: 200 }, (_, i) => `line ${i}`) });
+
+const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 5 };
+
+contract(t, { options }, async (t, server) => {
+  // Threads start with the first publication, and have descriptors of their own.
+  await put(server, 'first', 1);
+  await server.noConnectionBut(server.descriptors());
+  server.baseline = server.descriptors();
+  let last = 0;
+  /** A key of its own for each test. */
+  const freshKey = () => `tests/${(last += 1)}`;
+
+  t.test('without a cursor the value comes at once', async (t) => {
+    const key = freshKey();
+    const { body } = await put(server, key, { b: [1, 2], a: 'ä' });
+    const answer = await get(server, key);
+    t.equal(answer.status, 200);
+    t.equal(answer.headers['content-type'], 'application/json');
+    t.strictSame(answer.body, { feed: key, cursor: body.cursor, value: { a: 'ä', b: [1, 2] } });
+    t.match(body.cursor, CURSOR);
+    t.ok(body.cursor.length <= 40);
+    t.equal(
+      answer.bytes.toString(),
+      `{"feed":"${key}","cursor":"${body.cursor}","value":{"a":"ä","b":[1,2]}}`,
+      'in canonical form'
+    );
+  });
+
+  t.test('with the newest cursor it parks, and hears of the next version', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    const watcher = await parkGet(server, key, `after=${first.cursor}`);
+    const { body: second } = await put(server, key, 2);
+    t.equal(second.watching, 1, 'the publisher is told how many watch');
+    const { body } = await watcher.answer;
+    t.strictSame(body, { feed: key, cursor: second.cursor, value: 2 });
+  });
+
+  t.test('with an older cursor the answer comes at once', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    await put(server, key, 2);
+    t.equal((await get(server, key, `after=${first.cursor}`)).body.value, 2);
+  });
+
+  t.test('the hold over, there is the cursor and nothing else', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    const { body } = await get(server, key, `after=${first.cursor}&hold=5`);
+    t.strictSame(body, { feed: key, cursor: first.cursor });
+  });
+
+  t.test('delta=1: what leads from a version that is remembered', async (t) => {
+    const key = freshKey();
+    const cursors = [];
+    for (const score of [0, 1, 2, 3]) {
+      cursors.push((await put(server, key, long(score))).body.cursor);
+    }
+    const { body } = await get(server, key, `after=${cursors[0]}&delta=1`);
+    t.strictSame(body, {
+      feed: key,
+      from: cursors[0],
+      cursor: cursors[3],
+      patch: [1, 2, 3].map((value) => ({ op: 'replace', path: '/score', value }))
+    });
+    const watcher = await parkGet(server, key, `delta=1&after=${cursors[3]}&hold=5`);
+    await put(server, key, long(4));
+    t.strictSame((await watcher.answer).body.patch, [{ op: 'replace', path: '/score', value: 4 }]);
+    t.equal((await get(server, key, `after=${cursors[0]}&delta=0`)).body.value.score, 4);
+  });
+
+  t.test('patches are kept until they are half as long as the value', async (t) => {
+    const key = freshKey();
+    const first = (await put(server, key, long(0))).body.cursor;
+    const { bytes } = await get(server, key);
+    // 46 bytes of patch and a comma each: the first is forgotten when half the value is full.
+    let score = 0;
+    let answer;
+    do {
+      score += 1;
+      await put(server, key, long(10000 + score));
+      answer = await get(server, key, `after=${first}&delta=1`);
+    } while (answer.body.patch !== undefined && score < 1000);
+    t.equal(answer.body.value.score, 10000 + score, 'then there is the value');
+    const one = JSON.stringify({ op: 'replace', path: '/score', value: 10001 }).length + 1;
+    const half = JSON.stringify(long(10000)).length / 2;
+    t.ok(score * one > half && (score - 1) * one <= half, `${score} of ${one} in ${bytes.length}`);
+  });
+
+  t.test('a patch that is longer than half the value is none', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, { a: 1 });
+    await put(server, key, { b: 2 });
+    t.strictSame((await get(server, key, `after=${first.cursor}&delta=1`)).body.value, { b: 2 });
+  });
+
+  t.test('a cursor of another epoch, unknown, too new: the whole value', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    t.equal((await remove(server, key)).status, 204);
+    const { body: second } = await put(server, key, 2);
+    t.not(second.cursor, first.cursor);
+    const epoch = second.cursor.split('-')[0];
+    for (const cursor of [
+      first.cursor,
+      'e7-42',
+      'x',
+      '-',
+      'A-1',
+      `${epoch}-9`,
+      `${epoch}-0`,
+      'e-1'
+    ]) {
+      t.equal((await get(server, key, `after=${cursor}&delta=1`)).body.value, 2, cursor);
+    }
+    t.equal((await get(server, key, 'after=')).body.value, 2, 'an empty one is none');
+  });
+
+  t.test('a value that did not change keeps its cursor and wakes nobody', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, '{"a":1.0,"b":"\\u00e4"}');
+    const watcher = await parkGet(server, key, `after=${first.cursor}`);
+    const again = await put(server, key, ' {"b":"ä", "a":1} ');
+    t.strictSame(again.body, { cursor: first.cursor, watching: 1 });
+    t.equal((await server.status()).watching, 1);
+    await put(server, key, 3);
+    t.equal((await watcher.answer).body.value, 3);
+  });
+
+  t.test('a slow watcher skips to the newest version', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    for (const value of [2, 3, 4]) await put(server, key, value);
+    const { skipped } = await server.status();
+    t.equal((await get(server, key, `after=${first.cursor}`)).body.value, 4);
+    t.equal((await server.status()).skipped, skipped + 2);
+  });
+
+  t.test('a feed that nobody publishes is unknown', async (t) => {
+    await refused(t, server, 'unknown-feed', () => get(server, 'nobody/publishes/this'));
+  });
+
+  t.test('who watches a feed that is deleted is told', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    const one = await parkGet(server, key, `after=${first.cursor}`);
+    const many = await parkMany(server, { feeds: { [key]: first.cursor } });
+    const stream = await EventStream.open(server, key, { query: `after=${first.cursor}` });
+    t.equal((await remove(server, key)).status, 204);
+    t.equal(problemOf(await one.answer), 'unknown-feed');
+    t.strictSame((await many.answer).body.items, [{ feed: key, problem: 'unknown-feed' }]);
+    t.strictSame((await stream.news()).data, { feed: key, problem: 'unknown-feed' });
+    t.equal(await stream.next(), null, 'and the stream ends');
+    stream.wire.send(request('GET', '/status'));
+    t.equal((await server.read(stream.wire)).status, 200, 'its connection goes on');
+  });
+
+  t.test('keys: what is one, and what is none', async (t) => {
+    for (const key of ['a', 'A-z.0_9~', 'matchesfeed/8/matchcentre', 'a/...', 'k'.repeat(200)]) {
+      await put(server, key, 1);
+      t.equal((await get(server, key)).body.feed, key);
+    }
+    const bad = ['', '/', 'a/', '/a', 'a//b', '.', '..', 'a/../b', 'a/.', 'ä', 'a%20b', 'a b%'];
+    for (const key of [...bad, 'a,b', 'a:b', 'k'.repeat(201)]) {
+      const target = encodeURI(key).replaceAll('%25', '%');
+      await refused(t, server, 'bad-key', () => get(server, target), `"${key}"`);
+    }
+  });
+
+  t.test('bad cursors, holds and deltas change nothing', async (t) => {
+    const key = freshKey();
+    await put(server, key, 1);
+    for (const after of ['x_', 'a.b', 'x'.repeat(41), 'e7%20', 'e1-1&after=e1-2']) {
+      await refused(t, server, 'bad-cursor', () => get(server, key, `after=${after}`), after);
+    }
+    for (const hold of ['', '0', '4', '6', '5.0', '-5', '5&hold=5', '99999999999999']) {
+      await refused(t, server, 'bad-hold', () => get(server, key, `hold=${hold}`), `hold ${hold}`);
+    }
+    for (const delta of ['', '2', 'true', '01', '1&delta=1']) {
+      await refused(t, server, 'bad-delta', () => get(server, key, `delta=${delta}`), delta);
+    }
+  });
+
+  t.test('one poll for many feeds: what is new of them', async (t) => {
+    const [a, b, c] = [freshKey(), freshKey(), freshKey()];
+    const first = {};
+    for (const key of [a, b, c]) first[key] = (await put(server, key, long(0))).body.cursor;
+    const ask = (wish) => server.ask('POST', '/feeds', { body: JSON.stringify(wish) });
+    const { body: all } = await ask({ feeds: { [a]: '', [b]: first[b], [c]: '' } });
+    t.strictSame(
+      all.items.map(({ feed, cursor, value }) => [feed, cursor, value.score]),
+      [
+        [a, first[a], 0],
+        [c, first[c], 0]
+      ]
+    );
+    const watcher = await parkMany(server, { delta: true, hold: 5, feeds: first });
+    t.equal((await server.status()).watching, 3);
+    const second = (await put(server, b, long(1))).body.cursor;
+    t.strictSame((await watcher.answer).body, {
+      items: [
+        {
+          feed: b,
+          from: first[b],
+          cursor: second,
+          patch: [{ op: 'replace', path: '/score', value: 1 }]
+        }
+      ]
+    });
+    t.equal((await server.status()).watching, 0, 'the others are not watched any more');
+    const unknown = await ask({ feeds: { [a]: first[a], 'no/body': '', [b]: first[b] } });
+    t.strictSame(
+      unknown.body.items.map(({ feed, problem, value }) => [feed, problem, value?.score]),
+      [
+        ['no/body', 'unknown-feed', undefined],
+        [b, undefined, 1]
+      ]
+    );
+    const over = await ask({ hold: 5, feeds: { [a]: first[a] } });
+    t.strictSame(over.body, { items: [] }, 'hold over');
+    const keys = Array.from({ length: 32 }, () => freshKey());
+    for (const key of keys) await put(server, key, 1);
+    const most = await ask({ feeds: Object.fromEntries(keys.map((key) => [key, ''])) });
+    t.equal(most.body.items.length, 32);
+  });
+
+  t.test('lists of feeds that are none change nothing', async (t) => {
+    const many = (count) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, '']));
+    const bad = {
+      'bad-watch': [
+        '',
+        '{}',
+        '[]',
+        'null',
+        '{"feeds":{}}',
+        '{"feeds":[]}',
+        '{"feeds":{"a":""}',
+        '{"feeds":{"a":""}} x',
+        JSON.stringify({ feeds: many(33) }),
+        Buffer.from([0x7b, 0xff, 0x7d])
+      ],
+      'bad-hold': [
+        '{"hold":4,"feeds":{"a":""}}',
+        '{"hold":"5","feeds":{"a":""}}',
+        '{"hold":5.5,"feeds":{"a":""}}'
+      ],
+      'bad-delta': ['{"delta":1,"feeds":{"a":""}}'],
+      'bad-key': ['{"feeds":{"a//b":""}}'],
+      'bad-cursor': ['{"feeds":{"a":"_"}}', '{"feeds":{"a":1}}'],
+      'watch-too-large': [`{"feeds":{"a":""}}${' '.repeat(16384)}`]
+    };
+    for (const [problem, bodies] of Object.entries(bad)) {
+      for (const body of bodies) {
+        const why = `${problem}: ${body.slice(0, 40)}`;
+        await refused(t, server, problem, () => server.ask('POST', '/feeds', { body }), why);
+      }
+    }
+    const escaped = '{"feeds" : {"fir\\u0073t" : "" }, "delta":false}\n';
+    const { body } = await server.ask('POST', '/feeds', { body: escaped });
+    t.equal(body.items[0].feed, 'first', 'escapes and white space are welcome');
+  });
+
+  t.test('an event stream has every version that its reader is fast enough for', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, long(0));
+    const stream = await EventStream.open(server, key, { query: 'delta=1' });
+    t.match(stream.head, /^HTTP\/1\.1 200 OK\r\n/);
+    t.match(stream.head, /\r\nContent-Type: text\/event-stream\r\n/i);
+    t.match(stream.head, /\r\nCache-Control: no-store\r\n/i);
+    const event = await stream.news();
+    t.equal(event.id, first.cursor);
+    t.strictSame(event.data, { feed: key, cursor: first.cursor, value: long(0) });
+    for (const score of [1, 2, 3]) {
+      const { body } = await put(server, key, long(score));
+      const next = await stream.news();
+      t.equal(next.id, body.cursor);
+      t.strictSame(next.data.patch, [{ op: 'replace', path: '/score', value: score }]);
+    }
+    t.equal((await server.status()).streams, 1);
+  });
+
+  t.test('a stream that comes back goes on behind its Last-Event-ID', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    const headers = { 'Last-Event-ID': first.cursor };
+    const stream = await EventStream.open(server, key, { query: 'after=e1-1', headers });
+    t.ok((await stream.next()).comment, 'nothing is new, but the stream is open');
+    const { body } = await put(server, key, 2);
+    t.equal((await stream.news()).id, body.cursor);
+    await refused(t, server, 'bad-cursor', () =>
+      get(server, key, '', { headers: { Accept: 'text/event-stream', 'Last-Event-ID': 'a b' } })
+    );
+    await refused(t, server, 'unknown-feed', () =>
+      get(server, 'nobody', '', { headers: { Accept: 'text/event-stream' } })
+    );
+  });
+
+  t.test('Accept-Encoding: gzip, where it is worth it', async (t) => {
+    const key = freshKey();
+    const headers = { 'Accept-Encoding': 'gzip, deflate, br' };
+    const ask = (query) =>
+      park(server, request('GET', `/feed/${key}?${query}`, { headers }), { gzip: true });
+    const { body: first } = await put(server, key, long(0));
+    const one = await (await ask('')).answer;
+    t.equal(one.headers['content-encoding'], 'gzip');
+    t.strictSame(JSON.parse(gunzipSync(one.bytes)), {
+      feed: key,
+      cursor: first.cursor,
+      value: long(0)
+    });
+    const [parkedOne, parkedTwo] = [
+      await ask(`after=${first.cursor}`),
+      await ask(`after=${first.cursor}&delta=0`)
+    ];
+    await put(server, key, long(1));
+    const [two, three] = [await parkedOne.answer, await parkedTwo.answer];
+    t.equal(two.headers['content-encoding'], 'gzip');
+    t.strictSame(two.bytes, three.bytes, 'compressed once');
+    t.equal(JSON.parse(gunzipSync(two.bytes)).value.score, 1);
+    const plain = await get(server, key, '', { headers: { 'Accept-Encoding': 'gzip;q=0, br' } });
+    t.equal(plain.body.value.score, 1, 'not who forbids it');
+    await put(server, key, 2);
+    t.equal((await (await ask('')).answer).headers['content-encoding'], undefined, 'too short');
+  });
+
+  t.test('a watcher that goes is none any more', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    const watcher = await parkGet(server, key, `after=${first.cursor}`);
+    const stream = await EventStream.open(server, key);
+    const many = await parkMany(server, { feeds: { [key]: first.cursor, first: 'e1-1' } });
+    await many.answer;
+    t.equal((await server.status()).watching, 2);
+    await watcher.wire.reset();
+    await stream.wire.destroy();
+    await server.until(({ watching, streams }) => watching === 0 && streams === 0);
+    t.equal((await put(server, key, 2)).body.watching, 0);
+  });
+
+  t.test('methods that a feed does not have', async (t) => {
+    for (const method of ['POST', 'HEAD']) {
+      const { status, headers } = await server.ask(method, '/feed/first');
+      t.equal(status, 405);
+      t.equal(headers.allow, 'GET, PUT, PATCH, DELETE, OPTIONS');
+    }
+    t.equal((await server.ask('GET', '/feeds')).headers.allow, 'POST, OPTIONS');
+    const { headers } = await server.ask('OPTIONS', '/feed/first');
+    t.match(headers['access-control-allow-methods'], /PUT, PATCH, DELETE/);
+    t.match(headers['access-control-allow-headers'], /Authorization.*Last-Event-ID/);
+  });
+});

@@ -1,0 +1,322 @@
+// The table of feeds against a small model: random publications, watchers, streams that read
+// slowly, connections that go, feeds that end, and time.
+//
+//   feeds_test [steps] [seed]
+//
+// The model keeps every value a feed has ever had. Each answer is read back from its pieces, and
+// must be the newest value, or patches that lead to it from the version the watcher named, in
+// order. When all is done every watcher who kept asking has the newest value, nobody ever saw an
+// older one after a newer one, and no memory is left.
+#include "pool/feeds.h"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace server;
+
+[[noreturn]] void fail(const char* what, int line) {
+  fprintf(stderr, "feeds_test.cc:%d: %s\n", line, what);
+  abort();
+}
+#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
+
+uint64_t clockNow = 0;
+
+/** What everybody holds who watches: what he has of each feed. */
+struct Person {
+  bool busy = false;  // a request is open
+  bool stream = false;
+  bool slow = false;  // a stream's last event has not been taken
+  bool delta = false;
+  uint32_t watcher = Feeds::kNoWatcher;
+  std::vector<std::string> keys;
+  std::map<std::string, std::string> cursors;
+  std::map<std::string, std::string> values;
+};
+
+struct Model {
+  Cursor cursor;
+  std::map<uint64_t, std::string> values;
+};
+
+class Test : FeedResponder {
+ public:
+  explicit Test(uint64_t seed)
+      : random_(seed),
+        feeds_({.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .upstream = false}, 0,
+               [] { return clockNow; }),
+        people_(24) {
+    feeds_.setResponder(WatchHolder::kDoor, this);
+  }
+
+  void run(uint64_t steps) {
+    for (uint64_t i = 0; i < steps; ++i) step();
+    settle();
+    printf("published %" PRIu64 ", documents %" PRIu64 ", patches %" PRIu64 ", skipped %" PRIu64
+           ", pings %" PRIu64 ", refused %" PRIu64 "\n",
+           feeds_.counts().published, feeds_.counts().documents, feeds_.counts().patches,
+           feeds_.counts().skipped, feeds_.counts().pings, refused_);
+  }
+
+ private:
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>(random_() % bound); }
+
+  std::string anyKey() { return "key/" + std::to_string(below(8)); }
+
+  static std::string text(Cursor cursor) {
+    std::string text;
+    cursor.appendTo(&text);
+    return text;
+  }
+
+  void step() {
+    clockNow += below(3);
+    switch (below(16)) {
+      case 0:
+      case 1:
+      case 2:
+        return publish(anyKey());
+      case 3:
+        if (below(20) == 0) return end(anyKey());
+        return;
+      case 4:
+        now_ += below(3000);
+        while (!feeds_.tick(now_)) {
+        }
+        return;
+      case 5:
+      case 6:
+        feeds_.step(below(4));
+        return;
+      case 7: {
+        Person& one = people_[below(people_.size())];
+        if (one.busy && one.watcher != Feeds::kNoWatcher && below(4) == 0) {
+          feeds_.drop(one.watcher);
+          one.busy = one.slow = false;
+          one.watcher = Feeds::kNoWatcher;
+        }
+        return;
+      }
+      case 8:
+      case 9: {
+        Person& one = people_[below(people_.size())];
+        if (one.busy && one.slow) takeRest(&one);
+        return;
+      }
+      default:
+        return ask(below(people_.size()));
+    }
+  }
+
+  void publish(const std::string& key) {
+    Model& model = models_[key];
+    const bool fresh = model.values.empty();
+    const Cursor cursor =
+        fresh ? Cursor{++epochs_, 1} : Cursor{model.cursor.epoch, model.cursor.version + 1};
+    const std::string patch = "{\"v\":" + std::to_string(cursor.version) + "}";
+    const std::string value = "{\"at\":" + std::to_string(cursor.version) + ",\"p\":\"" +
+                              std::string(below(400), 'x') + "\"}";
+    uint32_t watching = 0;
+    const FeedOutcome outcome = feeds_.publish({.key = key,
+                                                .cursor = cursor,
+                                                .value = value,
+                                                .patch = below(10) == 0 ? "" : patch,
+                                                .gzip = {},
+                                                .upstream = false},
+                                               &watching);
+    if (outcome != FeedOutcome::kOk) {
+      EXPECT(outcome == FeedOutcome::kTooManyFeeds && fresh);
+      models_.erase(key);
+      ++refused_;
+      return;
+    }
+    model.cursor = cursor;
+    model.values[cursor.version] = value;
+  }
+
+  void end(const std::string& key) {
+    const bool there = models_.erase(key) > 0;
+    EXPECT(feeds_.remove(key) == there);
+  }
+
+  void ask(uint32_t number) {
+    Person& one = people_[number];
+    if (one.busy) return;
+    one.stream = below(4) == 0;
+    one.delta = below(2) == 0;
+    const bool many = !one.stream && below(2) == 0;
+    one.keys.clear();
+    const uint32_t count = many ? 1 + below(4) : 1;
+    std::set<std::string> keys;
+    while (keys.size() < count) keys.insert(anyKey());
+    std::vector<Wanted> wanted;
+    for (const std::string& key : keys) {
+      wanted.push_back({key, one.cursors[key]});
+      one.keys.push_back(key);
+    }
+    one.busy = true;
+    one.slow = false;
+    one.watcher = Feeds::kNoWatcher;
+    uint32_t watcher;
+    const FeedOutcome outcome = feeds_.watch(wanted.data(), count,
+                                             {.hold = below(5) == 0 ? kNoFeedHold : 5 + below(16),
+                                              .delta = one.delta,
+                                              .gzip = false,
+                                              .stream = one.stream,
+                                              .many = many},
+                                             WatchHolder::kDoor, number, &watcher);
+    if (outcome != FeedOutcome::kOk) {
+      one.busy = false;
+      ++refused_;
+      if (outcome == FeedOutcome::kUnknownFeed) {
+        EXPECT(models_.count(one.keys[0]) == 0);
+        forget(&one, one.keys[0]);
+      } else {
+        EXPECT(outcome == FeedOutcome::kTooManyWatchers || outcome == FeedOutcome::kBadHold);
+      }
+      return;
+    }
+    if (one.busy) one.watcher = watcher;
+  }
+
+  static void forget(Person* one, const std::string& key) {
+    one->cursors.erase(key);
+    one->values.erase(key);
+  }
+
+  void takeRest(Person* one) {
+    one->slow = false;
+    feeds_.ready(one->watcher);
+  }
+
+  Taken answer(uint32_t token, const FeedAnswer& answer) override {
+    Person& one = people_[token];
+    EXPECT(one.busy);
+    if (!answer.stream || answer.ends) one.busy = false;
+    if (answer.outcome != FeedOutcome::kOk) {
+      EXPECT(answer.outcome == FeedOutcome::kUnknownFeed);
+      forget(&one, one.keys[0]);
+      return Taken::kWhole;
+    }
+    std::string body;
+    for (uint32_t i = 0; i < answer.count; ++i) {
+      const FeedItem& item = answer.items[i];
+      body += item.before;
+      if (item.bytes != nullptr)
+        body += item.bytes->text().substr(item.begin, item.end - item.begin);
+      body += item.after;
+    }
+    EXPECT(body.size() == answer.length());
+    for (size_t at = body.find("{\"feed\":\""); at != std::string::npos;
+         at = body.find("{\"feed\":\"", at + 1)) {
+      read(&one, body.substr(at));
+    }
+    if (!answer.stream) return Taken::kWhole;
+    if (below(30) == 0 && !answer.ends) {
+      one.busy = false;
+      one.watcher = Feeds::kNoWatcher;
+      return Taken::kLost;
+    }
+    one.slow = below(3) == 0;
+    return one.slow ? Taken::kInPart : Taken::kWhole;
+  }
+
+  static std::string between(const std::string& text, const char* from, const char* to) {
+    const size_t begin = text.find(from);
+    if (begin == std::string::npos) return {};
+    const size_t start = begin + strlen(from);
+    return text.substr(start, text.find(to, start) - start);
+  }
+
+  void read(Person* one, const std::string& item) {
+    const std::string key = between(item, "\"feed\":\"", "\"");
+    if (item.compare(0, key.size() + 22, "{\"feed\":\"" + key + "\",\"problem\":\"") == 0) {
+      forget(one, key);
+      return;
+    }
+    const Model& model = models_[key];
+    const std::string cursor = between(item, "\"cursor\":\"", "\"");
+    const Cursor now = Cursor::of(cursor);
+    EXPECT(now.epoch == model.cursor.epoch && now.version == model.cursor.version);
+    const Cursor before = Cursor::of(one->cursors[key]);
+    EXPECT(before.epoch != now.epoch || before.version <= now.version);
+    const std::string head = item.substr(0, item.find("\"cursor\""));
+    if (head.find("\"from\"") != std::string::npos) {
+      EXPECT(one->delta);
+      EXPECT(between(item, "\"from\":\"", "\"") == one->cursors[key]);
+      std::string expected = "\"patch\":[";
+      for (uint64_t version = before.version + 1; version <= now.version; ++version) {
+        if (version > before.version + 1) expected += ',';
+        expected += "{\"v\":" + std::to_string(version) + "}";
+      }
+      EXPECT(item.find(expected + "]}") != std::string::npos);
+    } else if (item.find("\"value\":") != std::string::npos) {
+      EXPECT(between(item, "\"value\":", "\"}") + "\"}" == model.values.at(now.version));
+    } else {
+      EXPECT(before.version == now.version);
+      return;
+    }
+    one->cursors[key] = cursor;
+    one->values[key] = model.values.at(now.version);
+  }
+
+  /** Everybody keeps asking until all have what is newest; then all goes, and nothing is left. */
+  void settle() {
+    for (int round = 0; round < 3; ++round) {
+      while (feeds_.step(1000)) clockNow += 10;
+      for (Person& one : people_) {
+        if (one.busy && one.slow) takeRest(&one);
+      }
+    }
+    while (feeds_.step(1000)) clockNow += 10;
+    for (uint32_t number = 0; number < people_.size(); ++number) {
+      Person& one = people_[number];
+      if (one.busy) feeds_.drop(one.watcher);
+      one.busy = false;
+      for (const auto& [key, model] : models_) {
+        one.keys = {key};
+        one.stream = false;
+        const Wanted wanted = {key, one.cursors[key]};
+        uint32_t watcher;
+        one.busy = true;
+        EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, one.delta, false, false, false},
+                            WatchHolder::kDoor, number, &watcher) == FeedOutcome::kOk);
+        if (one.busy) feeds_.drop(watcher);
+        one.busy = false;
+        EXPECT(one.values[key] == model.values.rbegin()->second);
+      }
+    }
+    EXPECT(feeds_.counts().watching == 0 && feeds_.counts().streams == 0);
+    while (!models_.empty()) end(std::string(models_.begin()->first));
+    EXPECT(feeds_.counts().feeds == 0);
+    EXPECT(feeds_.counts().memory == 0 && feeds_.ledger().bytes == 0);
+  }
+
+  std::mt19937_64 random_;
+  Feeds feeds_;
+  std::vector<Person> people_;
+  std::map<std::string, Model> models_;
+  uint64_t epochs_ = 0;
+  uint64_t now_ = 0;
+  uint64_t refused_ = 0;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const uint64_t steps = count > 1 ? strtoull(arguments[1], nullptr, 10) : 300000;
+  const uint64_t seed = count > 2 ? strtoull(arguments[2], nullptr, 10) : std::random_device{}();
+  printf("seed %" PRIu64 "\n", seed);
+  Test(seed).run(steps);
+  return 0;
+}

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { request } from './http.js';
+
+/**
+ * What the tests of feeds share: a publisher, watchers, and a reader of event streams.
+ */
+
+export const TOKEN = 'a-token.of_tests~1';
+
+/** @returns {string} the path of a file with the token in it */
+export function tokenFile(t) {
+  const path = join(t.testdir({}), 'tokens');
+  writeFileSync(path, `old-token\n${TOKEN}\n`);
+  return path;
+}
+
+const authorized = (headers = {}) => ({ Authorization: `Bearer ${TOKEN}`, ...headers });
+
+/** Publishes a value, text or anything JSON has; the answer must be 200 or 201. */
+export async function put(server, key, value, headers) {
+  const body = typeof value === 'string' ? value : JSON.stringify(value);
+  const answer = await tryPut(server, key, body, headers);
+  assert.ok([200, 201].includes(answer.status), `${answer.status} ${answer.bytes}`);
+  return answer;
+}
+
+export const tryPut = (server, key, body, headers) =>
+  server.ask('PUT', `/feed/${key}`, { body, headers: authorized(headers) });
+
+export const patch = (server, key, type, value) =>
+  server.ask('PATCH', `/feed/${key}`, {
+    body: typeof value === 'string' ? value : JSON.stringify(value),
+    headers: authorized({ 'Content-Type': `application/${type}+json` })
+  });
+
+export const remove = (server, key) =>
+  server.ask('DELETE', `/feed/${key}`, { headers: authorized() });
+
+/** Asks for a feed; `query` without the question mark. */
+export const get = (server, key, query = '', more = {}) =>
+  server.ask('GET', `/feed/${key}${query && `?${query}`}`, more);
+
+/**
+ * Watches and waits until that is parked.
+ *
+ * @returns {Promise<{wire: import('./http.js').Wire, answer: Promise<object>}>}
+ */
+export async function park(server, bytes, options = {}) {
+  const wire = await server.wire();
+  const { feedPolls } = await server.status();
+  wire.send(bytes);
+  const answer = server.read(wire, options);
+  answer.catch(() => {});
+  await server.until((status) => status.feedPolls > feedPolls);
+  return { wire, answer };
+}
+
+export const parkGet = (server, key, query, more) =>
+  park(server, request('GET', `/feed/${key}?${query}`, more));
+
+export const parkMany = (server, wish) =>
+  park(server, request('POST', '/feeds', { body: JSON.stringify(wish) }));
+
+/** An event stream, read chunk by chunk as RFC 9112 (section 7.1) has it. */
+export class EventStream {
+  #wire;
+  #text = Buffer.alloc(0);
+  /** Bytes of the answer's head. */
+  head = '';
+  ended = false;
+
+  static async open(server, key, { query = '', headers = {} } = {}) {
+    const stream = new EventStream();
+    stream.#wire = await server.wire();
+    stream.#wire.send(
+      request('GET', `/feed/${key}${query && `?${query}`}`, {
+        headers: { Accept: 'text/event-stream', ...headers }
+      })
+    );
+    stream.head = await stream.#wire.readHead();
+    return stream;
+  }
+
+  get wire() {
+    return this.#wire;
+  }
+
+  /** @returns {Promise<{id?: string, data?: object, comment?: boolean, retry?: string} | null>} null
+   *     when the stream has ended */
+  async next() {
+    for (;;) {
+      const end = this.#text.indexOf('\n\n');
+      if (end >= 0) {
+        const lines = this.#text.subarray(0, end).toString().split('\n');
+        this.#text = this.#text.subarray(end + 2);
+        const event = {};
+        for (const line of lines) {
+          if (line.startsWith(':')) event.comment = true;
+          else if (line.startsWith('id: ')) event.id = line.slice(4);
+          else if (line.startsWith('retry: ')) event.retry = line.slice(7);
+          else if (line.startsWith('data: ')) event.data = JSON.parse(line.slice(6));
+          else assert.fail(`no line of an event: ${line}`);
+        }
+        return event;
+      }
+      const chunk = await this.#wire.readChunk();
+      if (chunk.length === 0) {
+        assert.equal(this.#text.length, 0, 'the stream ends between two events');
+        this.ended = true;
+        return null;
+      }
+      this.#text = Buffer.concat([this.#text, chunk]);
+    }
+  }
+
+  /** The next event that is no comment. */
+  async news() {
+    let event;
+    do event = await this.next();
+    while (event?.comment);
+    return event;
+  }
+}
