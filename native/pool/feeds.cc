@@ -25,9 +25,6 @@ constexpr uint32_t kShare = 64;
 /** A value as long as this is not written at once, but in the turn's share for what is due. */
 constexpr uint32_t kLargeAnswer = 16384;
 
-/** Milliseconds of one tick of the wheel. */
-constexpr uint32_t kTick = 100;
-
 /** Room for the glue of the longest answer: 32 feeds, each with a key and two cursors. */
 constexpr size_t kGlue = size_t{kFeedsAtOnce} * (kKeyLength + 2 * kCursorLength + 64) + 64;
 
@@ -79,12 +76,10 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)())
       random_(std::random_device{}()),
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
       watchers_(options.watchers + size_t{options.feeds} * kLists),
-      wheel_(options.watchers),
-      start_(now),
+      wheel_(options.watchers, now),
       now_(now) {
   glue_.reserve(kGlue);
   items_.reserve(kFeedsAtOnce);
-  wheel_.startAt(tickAt(now));
 }
 
 Feeds::~Feeds() = default;
@@ -724,13 +719,9 @@ void Feeds::serveStream(uint32_t first) {
 
 // ---- Time ---------------------------------------------------------------------------------------
 
-uint32_t Feeds::tickAt(uint64_t milliseconds) const {
-  return static_cast<uint32_t>((milliseconds - start_) / kTick) + 1;
-}
-
 void Feeds::arm(uint32_t watcher, uint64_t milliseconds) {
-  // Never early: one tick for what the division cuts off, one for how far now_ lags behind.
-  wheel_.arm(watcher, tickAt(now_ + milliseconds) + 2);
+  // Never early, however far now_ lags behind.
+  wheel_.arm(watcher, now_ + milliseconds + 2 * kFeedTick);
 }
 
 uint32_t Feeds::random(uint32_t below) {
@@ -739,7 +730,7 @@ uint32_t Feeds::random(uint32_t below) {
 
 bool Feeds::tick(uint64_t now) {
   now_ = now;
-  return wheel_.sweep(tickAt(now), kTickBudget, [this](uint32_t watcher) { fire(watcher); });
+  return wheel_.sweep(now, kTickBudget, [this](uint32_t watcher) { fire(watcher); });
 }
 
 void Feeds::fire(uint32_t watcher) {

@@ -72,6 +72,9 @@ constexpr std::string_view kFeedOutcomeNames[kFeedOutcomes] = {"ok",
                                                                "upstream-failed",
                                                                "draining"};
 
+/** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
+constexpr uint32_t kFeedTick = 100;
+
 /** The most feeds one poll may ask for. */
 constexpr uint32_t kFeedsAtOnce = 32;
 
@@ -331,7 +334,6 @@ class Feeds {
   FeedResponder::Taken deliver(WatchHolder holder, uint32_t token, FeedAnswer answer);
   void fire(uint32_t watcher);
   void arm(uint32_t watcher, uint64_t milliseconds);
-  uint32_t tickAt(uint64_t milliseconds) const;
   uint32_t random(uint32_t below);
   uint32_t retry();
   void account(Feed* feed, uint64_t before);
@@ -345,7 +347,7 @@ class Feeds {
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number
   std::vector<uint32_t> freeFeeds_;
   base::Reserved<Watcher> watchers_;
-  base::Wheel wheel_;
+  base::Wheel<kFeedTick> wheel_;
   FeedResponder* responders_[kWatchHolders] = {};
   std::function<void()> busy_;
   std::deque<Feed*> spreading_;  // feeds with watchers that are due
@@ -356,7 +358,6 @@ class Feeds {
   std::vector<FeedItem> tied_;      // for tie
   bool gzip_ = false;               // the body is compressed
   FeedCounts counts_ = {};
-  const uint64_t start_;      // milliseconds
   uint64_t now_;              // milliseconds, of the last tick
   uint32_t used_ = 0;         // watchers ever used
   uint32_t freeWatcher_ = 0;  // the first free one among them + 1
