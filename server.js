@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { openFeeds } from './lib/feeds/open.js';
 import { openAdmin } from './lib/server/admin.js';
 import { check, printCheck } from './lib/server/host-check.js';
-import { helpText, OptionError, readOptions } from './lib/server/options.js';
+import { helpText, OptionError, readOptions, unknownVariables } from './lib/server/options.js';
 import { describeFileLimit, fileLimit } from './lib/server/file-limit.js';
 import { createDoor } from './lib/server/door.js';
 import { authority } from './lib/server/port-errors.js';
@@ -59,7 +59,15 @@ export async function start(given, log = createLog('silent'), signal = undefined
   }
   const options = { ...given, transientPort: transient.port };
 
-  const metrics = createMetrics({ status, door: counts, version: version() });
+  const metrics = createMetrics({
+    status,
+    door: counts,
+    mailboxMemory: options.mailboxMemory,
+    certificateEnd: () => certificateEnd(),
+    version: version()
+  });
+  /** Told by the TLS port once it is open. */
+  let certificateEnd = () => undefined;
   const routes = createRoutes({
     pool,
     feeds: feeds.feeds,
@@ -130,6 +138,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   try {
     const tls = await openTls({ routes, limits, budget, options, log });
     open.push(tls);
+    certificateEnd = tls.certificateEnd;
     const admin = await openAdmin({
       options,
       metrics,
@@ -183,7 +192,7 @@ export async function main(args, environment) {
     if (options.help) print(helpText());
     else if (options.version) print(version());
     else if (options.check > 0) process.exitCode = printCheck(check(options.check));
-    else await run(options);
+    else await run(options, unknownVariables(environment));
   } catch (error) {
     // Told to end before it had begun.
     if (error.name === 'AbortError') return;
@@ -192,8 +201,9 @@ export async function main(args, environment) {
   }
 }
 
-async function run(options) {
+async function run(options, unknown) {
   const log = createLog(options.logLevel);
+  for (const one of unknown) log.warn(one, 'a variable that is no option');
   tellOfNoInspector(log);
   // A reload costs nobody anything, nor does one that comes before there is something to reload.
   // Why a start has failed is said elsewhere.

@@ -21,18 +21,18 @@ const COUNTERS = {
   thrown: 'Sprites accepted: thrown = acked + waiting + lost',
   acked: 'Sprites their receivers have acknowledged',
   lost: 'Sprites accepted that had nobody left to fly to',
-  delivered: 'Throws written to a parked poll at once',
-  queued: 'Throws that waited in a mailbox',
-  duplicates: 'Throws repeated, answered and not delivered again',
-  flown: 'Sprites that flew on when their receiver left',
+  delivered: 'Throws answered 202 delivered: written to a parked poll at once',
+  queued: 'Throws answered 202 queued: their receiver had no poll parked',
+  duplicates: 'Throws answered 202 duplicate: repeated with the same n, and not delivered again',
+  flown: 'Times a sprite flew on to the next neighbor because its receiver had left',
   joined: 'Clients that joined',
   left: 'Clients that left by themselves',
-  expired: 'Clients whose lease ended',
-  polls: 'Polls that came',
+  expired: 'Clients that came back too late: no poll was parked for --lease seconds',
+  polls: 'Polls taken, those answered at once among them',
   pings: 'Polls answered with nothing when their hold ended',
   published: 'Versions of feeds taken, published or fetched',
   unchanged: 'Publications and fetches that changed nothing',
-  deleted: 'Feeds deleted',
+  deleted: 'Feeds deleted by publishers',
   feedPolls: 'Requests to watch feeds',
   feedPings: 'Those answered with nothing new when their hold ended',
   documents: 'Values that answers and events took to watchers',
@@ -40,7 +40,7 @@ const COUNTERS = {
   skipped: 'Versions that a watcher was too slow for',
   fetches: 'Fetches from the upstream',
   fetchesUnchanged: 'Fetches that found nothing new',
-  fetchesFailed: 'Fetches that failed'
+  fetchesFailed: 'Fetches from the upstream that failed'
 };
 
 /** Members of /status that go up and down. */
@@ -51,9 +51,9 @@ const GAUGES = {
   capacity: 'Clients there is room for',
   rows: 'Rows of the torus',
   columns: 'Columns of the torus',
-  feeds: 'Feeds',
+  feeds: 'Feeds there are now',
   watching: 'Watchers of feeds, one of many feeds counted for each',
-  streams: 'Event streams',
+  streams: 'Event streams open now',
   publishing: 'Publications under way',
   feedMemory: 'Bytes of all feeds',
   feedHeld: 'Bytes of feeds that only answers under way hold',
@@ -61,16 +61,30 @@ const GAUGES = {
   fetchesWaiting: 'Feeds whose fetch waits for its turn'
 };
 
-/** Members of the front door's counters that go up and down; all others only grow. */
-const FRONT_GAUGES = new Set([
-  'connections',
-  'nodeConnections',
-  'tlsConnections',
-  'workers',
-  'workerConnections',
-  'heldBytes',
-  'workerHeldBytes'
-]);
+/** The counts of connections and workers: those that go up and down … */
+const FRONT_GAUGES = {
+  connections: 'Connections of the main process now, by every way in',
+  nodeConnections:
+    "Those of them that Node's HTTP server holds, at some 18 kB each (--handed-over)",
+  tlsConnections: "Those of them by TLS, which Node's HTTPS server holds, at some 43 kB each",
+  workers: 'Workers that listen now (--workers)',
+  workerConnections: 'Connections of all workers now, as of a second ago',
+  heldBytes: 'Input and output in user space for connections of the native door, now',
+  workerHeldBytes: 'The same of all workers, as of a second ago'
+};
+
+/** … and those that only grow. One that is in neither gets a text that says its name. */
+const FRONT_COUNTERS = {
+  accepted: 'Connections that the native doors have accepted',
+  connectionsRefused:
+    'Connections that were one too many, by a bound or the file limit: 503 or closed',
+  handedOver: "Connections that the native doors handed over to Node's server, as too unusual",
+  requests: 'Joins, polls, throws and leaves that the native doors have served themselves',
+  timedOut: 'Requests that came too slowly: 408 (--head-time, --body-time)',
+  slowReaders: 'Connections closed because nobody read the answer (--write-time)',
+  outOfFiles: 'Times no file descriptor was left to accept a connection with (ulimit -n)',
+  workerDeaths: 'Workers that have died, hung ones that were ended among them; each was replaced'
+};
 
 /** handedOver → handed_over */
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -123,10 +137,19 @@ function watchDelay(observe) {
  * @param {object} sources
  * @param {() => object} sources.status the live counts, as in /status; asked once a scrape
  * @param {() => Record<string, number>} [sources.door] the front door's counters
+ * @param {number} [sources.mailboxMemory] bytes, of --mailbox-memory
+ * @param {() => number | undefined} [sources.certificateEnd] when the certificate in use ends, in
+ *     seconds since 1970; undefined without TLS
  * @param {string} [sources.version] of the program
  * @returns {Metrics}
  */
-export function createMetrics({ status, door = () => ({}), version = 'unknown' }) {
+export function createMetrics({
+  status,
+  door = () => ({}),
+  mailboxMemory = 0,
+  certificateEnd = () => undefined,
+  version = 'unknown'
+}) {
   const register = new Registry();
   const registers = [register];
 
@@ -149,7 +172,19 @@ export function createMetrics({ status, door = () => ({}), version = 'unknown' }
   ]);
   const mailboxBytes = new Gauge({
     name: 'sprites_mailbox_bytes',
-    help: 'Bytes of all sprites in mailboxes',
+    help: 'Memory of all sprites in mailboxes now, in bytes',
+    registers
+  });
+  new Gauge({
+    name: 'sprites_mailbox_bytes_limit',
+    help: 'What sprites_mailbox_bytes may be (--mailbox-memory): at it, every throw is 503',
+    registers
+  }).set(mailboxMemory);
+  // With a label, so that without TLS there is no value at all, and no 1970.
+  const certificate = new Gauge({
+    name: 'sprites_tls_certificate_end_seconds',
+    help: 'When the certificate in use ends (--tls-cert), in seconds since 1970',
+    labelNames: ['port'],
     registers
   });
   const lostReasons = new Counter({
@@ -171,7 +206,7 @@ export function createMetrics({ status, door = () => ({}), version = 'unknown' }
   });
   new Gauge({
     name: 'sprites_build_info',
-    help: 'Always 1',
+    help: 'Which program this is: always 1',
     labelNames: ['version', 'node'],
     registers
   }).set({ version, node: process.version }, 1);
@@ -199,10 +234,11 @@ export function createMetrics({ status, door = () => ({}), version = 'unknown' }
   function frontMetric(name) {
     let metric = fronts.get(name);
     if (!metric) {
-      const help = `The front door's ${name}`;
-      metric = FRONT_GAUGES.has(name)
-        ? new Gauge({ name: `sprites_front_${snake(name)}`, help, registers })
-        : new Counter({ name: `sprites_front_${snake(name)}_total`, help, registers });
+      const help = FRONT_GAUGES[name] ?? FRONT_COUNTERS[name] ?? `Count of ${name} at the doors`;
+      metric =
+        name in FRONT_GAUGES
+          ? new Gauge({ name: `sprites_front_${snake(name)}`, help, registers })
+          : new Counter({ name: `sprites_front_${snake(name)}_total`, help, registers });
       fronts.set(name, metric);
     }
     return metric;
@@ -225,6 +261,8 @@ export function createMetrics({ status, door = () => ({}), version = 'unknown' }
       if (metric instanceof Gauge) metric.set(value);
       else setCounter(metric, {}, value);
     }
+    const end = certificateEnd();
+    if (end !== undefined) certificate.set({ port: 'tls' }, end);
     openFds.set(openFiles());
     stall.set(longest);
   }

@@ -1,5 +1,7 @@
 import { parseArgs } from 'node:util';
 
+import { formatHelp, suggest } from './option-help.js';
+
 /**
  * The options: one table, from which the command line, the environment, the checks and the help
  * text all come. `--mailbox-memory 1G` and `SPRITES_MAILBOX_MEMORY=1G` say the same; the command
@@ -235,8 +237,8 @@ export const table = [
     default: 'none',
     type: oneOf('none', 'proxy', 'forwarded', 'x-forwarded-for'),
     help:
-      "whose word to take for a client's address: a proxy's by the PROXY protocol, or by" +
-      ' Forwarded or X-Forwarded-For'
+      "whose word to take for a client's address: a proxy's by the PROXY protocol, by" +
+      ' Forwarded (RFC 7239) alone, or by X-Forwarded-For alone'
   },
   { name: 'head-bytes', default: '16K', type: bytes(4096, 262144), help: 'largest request head' },
   {
@@ -441,33 +443,38 @@ function parse(args) {
     return parseArgs({ args, options: types, strict: true, allowPositionals: false }).values;
   } catch (error) {
     const [line] = error.message.split('\n');
-    throw new OptionError(`${line.replace(/\. To specify.*$/, '')}; see --help`);
+    const [, unknown] = /^Unknown option '--([^']*)'/.exec(line) ?? [];
+    const meant = unknown && suggest(unknown, Object.keys(types));
+    const advice = meant ? `did you mean --${meant}?` : 'see --help';
+    throw new OptionError(`${line.replace(/\. To specify.*$/, '')}; ${advice}`);
   }
 }
 
 /**
- * @returns {string} the help text, a line an option
+ * @returns {string} the help text
  */
-export function helpText() {
-  const rows = [
-    ...table.map(({ name, type, default: usual, help }) => [
-      `--${name} ${type.unit.toUpperCase()}`,
-      `${help} (default ${usual})`
-    ]),
-    ...SWITCHES.map(({ name, short, help }) => [
-      [`--${name}`, ...short.map((letter) => `-${letter}`)].join(', '),
-      help
-    ])
-  ];
-  const width = Math.max(...rows.map(([left]) => left.length));
-  return [
-    'Usage: sprites [OPTION ...]',
-    '',
-    'A server for desktops that throw sprites at each other.',
-    '',
-    ...rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`),
-    '',
-    'Every option can be given by the environment as well: SPRITES_PORT, SPRITES_MAX_SPRITE …',
-    ''
-  ].join('\n');
+export const helpText = () => formatHelp(table, SWITCHES);
+
+/** What Kubernetes sets in every container beside a service that is called "sprites". */
+const KUBERNETES = /^SPRITES_(SERVICE_(HOST|PORT\b.*)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?)$/;
+
+/** Variables of the program's own, which are no options. */
+const OWN_VARIABLES = ['SPRITES_WORKER'];
+
+/**
+ * Finds variables that look like options and are none. They are no reason not to start: a place
+ * where programs run may set some of its own.
+ *
+ * @param {Record<string, string | undefined>} environment
+ * @returns {{variable: string, meant?: string}[]} and what was probably meant
+ */
+export function unknownVariables(environment) {
+  const known = table.map(({ name }) => variable(name));
+  return Object.keys(environment)
+    .filter((name) => name.startsWith('SPRITES_') && !known.includes(name))
+    .filter((name) => !KUBERNETES.test(name) && !OWN_VARIABLES.includes(name))
+    .map((name) => {
+      const meant = suggest(name, known);
+      return { variable: name, ...(meant && { meant }) };
+    });
 }

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { X509Certificate } from 'node:crypto';
 import { createServer } from 'node:https';
+import { createSecureContext } from 'node:tls';
 
 import { createNodeServer } from './node-server.js';
 import { explained } from './port-errors.js';
@@ -9,6 +11,37 @@ import { explained } from './port-errors.js';
  * The same routes over TLS, by Node's own https. A parked poll costs much more here than behind the
  * front door (test/README.md says how much): for many clients, a proxy that ends TLS is the better way.
  */
+
+/** Reads the file that an option names. */
+function readOption(name, path) {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new Error(`--${name} ${path} can't be read (${error.code})`, { cause: error });
+  }
+}
+
+/**
+ * Reads certificate and key, and holds them against each other.
+ *
+ * @param {{tlsCert: string, tlsKey: string}} options
+ * @returns {{cert: Buffer, key: Buffer}}
+ * @throws {Error} in one line that names the option
+ */
+function readIdentity({ tlsCert, tlsKey }) {
+  const cert = readOption('tls-cert', tlsCert);
+  const key = readOption('tls-key', tlsKey);
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    throw new Error(
+      `--tls-cert ${tlsCert} and --tls-key ${tlsKey} are no certificate with its key, both in PEM` +
+        ` (${error.message})`,
+      { cause: error }
+    );
+  }
+  return { cert, key };
+}
 
 /**
  * Opens the TLS port, if there is to be one.
@@ -20,17 +53,32 @@ import { explained } from './port-errors.js';
  * @param {object} parts.options see lib/server/options.js: tlsCert, tlsKey, tlsPort, host …
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<{port: number, reload: () => void, stopListening: () => void,
- *     closeIdle: () => void, close: () => void}>} port 0 without TLS; `reload` reads certificate
- *     and key anew, for the handshakes from then on
+ *     closeIdle: () => void, close: () => void, certificateEnd: () => number | undefined}>} port 0
+ *     without TLS; `reload` reads certificate and key anew, for the handshakes from then on;
+ *     `certificateEnd` in seconds since 1970
  * @throws {Error} when certificate or key can't be read or don't fit, or the port can't be had
  */
 export async function openTls({ routes, limits, budget, options, log }) {
   const nothing = () => {};
   if (options.tlsCert === 'none') {
     const reload = () => log.info('there is no TLS, and nothing to read anew');
-    return { port: 0, reload, stopListening: nothing, closeIdle: nothing, close: nothing };
+    return {
+      port: 0,
+      reload,
+      certificateEnd: nothing,
+      stopListening: nothing,
+      closeIdle: nothing,
+      close: nothing
+    };
   }
-  const read = () => ({ cert: readFileSync(options.tlsCert), key: readFileSync(options.tlsKey) });
+  /** @type {number} seconds since 1970 */
+  let certificateEnd;
+  function read() {
+    const identity = readIdentity(options);
+    certificateEnd = Date.parse(new X509Certificate(identity.cert).validTo) / 1000;
+    return identity;
+  }
+
   const server = createNodeServer({
     routes,
     limits,
@@ -65,6 +113,7 @@ export async function openTls({ routes, limits, budget, options, log }) {
   return {
     port: server.address().port,
     reload,
+    certificateEnd: () => certificateEnd,
     stopListening: () => server.close(),
     closeIdle: () => server.closeIdleConnections(),
     close() {

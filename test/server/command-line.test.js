@@ -152,7 +152,7 @@ t.test('--help prints every option and exits 0', async (t) => {
   ]) {
     t.match(out, new RegExp(`^ +--${name}\\b`, 'm'));
   }
-  t.ok(out.split('\n').every((line) => line.length <= 200));
+  t.ok(out.split('\n').every((line) => line.length <= 100));
 });
 
 t.test('--version prints the version and exits 0', async (t) => {
@@ -169,7 +169,9 @@ t.test('--version prints the version and exits 0', async (t) => {
 
 t.test('a wrong option is one line and exit code 2', async (t) => {
   const wrong = [
-    [['--prot', '1'], /--prot/],
+    [['--prot', '1'], /--prot.*did you mean --port\?/],
+    [['--leaase', '1'], /--leaase.*did you mean --lease\?/],
+    [['--nonsense', '1'], /--nonsense.*see --help/],
     [['--port'], /--port/],
     [['--port', '65536'], /--port.*0 to 65535.*65536/],
     [['--port', '-1'], /--port/],
@@ -283,6 +285,22 @@ for (const door of DOORS) {
   });
 }
 
+t.test("a certificate that can't be used is told by its option", async (t) => {
+  const [, cert, , key] = certificate(t);
+  const [, other] = certificate(t);
+  const listen = ['--port', '0', '--host', '127.0.0.1', '--tls-port', '0'];
+  const wrong = [
+    ['/nope', key, /^sprites: --tls-cert \/nope can't be read \(ENOENT\)\n/],
+    [cert, '/nope', /^sprites: --tls-key \/nope can't be read \(ENOENT\)\n/],
+    [SPRITES, key, /^sprites: --tls-cert \S+ and --tls-key \S+ are no certificate with its key/],
+    [other, key, /^sprites: --tls-cert \S+ and --tls-key \S+ are no certificate with its key/]
+  ];
+  for (const [one, two, pattern] of wrong) {
+    const args = ['--tls-cert', one, '--tls-key', two];
+    refusedWith(t, await run(t, [SPRITES, ...listen, ...args]), 1, pattern);
+  }
+});
+
 t.test("a port that can't be had is told by the option it is given by", async (t) => {
   const port = await take(t, '127.0.0.1');
   const ways = {
@@ -389,6 +407,26 @@ t.test('every environment variable in the help is read', async (t) => {
   const { body } = await server.ask('POST', '/join');
   t.equal(body.lease, 11, 'the command line wins');
   await server.stop();
+});
+
+t.test('a variable that is no option is named, and what was meant', async (t) => {
+  const server = await startServer(t, {
+    env: {
+      ...{ SPRITES_PROT: '1', SPRITES_ZZZZZZZ: '2' },
+      // As Kubernetes sets them.
+      ...{ SPRITES_SERVICE_HOST: '10.0.0.1', SPRITES_SERVICE_PORT_HTTP: '80' },
+      ...{ SPRITES_PORT: 'tcp://10.0.0.1:80', SPRITES_PORT_80_TCP_ADDR: '10.0.0.1' }
+    }
+  });
+  await server.stop();
+  const said = Buffer.concat(server.errors).toString().trim().split('\n');
+  t.match(
+    said.map((line) => JSON.parse(line)),
+    [
+      { level: 40, variable: 'SPRITES_PROT', meant: 'SPRITES_PORT' },
+      { level: 40, variable: 'SPRITES_ZZZZZZZ', meant: undefined }
+    ]
+  );
 });
 
 t.test('bin/sprites is executable by itself', async (t) => {

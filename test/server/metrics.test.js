@@ -1,7 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 
 import { createMetrics } from '../../lib/server/metrics.js';
+import { certificate } from '../support/certificate.js';
+import { startServer } from '../support/server.js';
 
 const COUNTS = {
   clients: 7,
@@ -237,4 +241,32 @@ t.test('promtool finds nothing to mend', async (t) => {
     return;
   }
   t.equal(status, 0, stdout + stderr);
+});
+
+t.test('every metric of ours says what it counts, and by what option it is bounded', async (t) => {
+  const server = await startServer(t, { options: { 'admin-port': 0, 'mailbox-memory': '2M' } });
+  await server.until(() => server.lines.length > 2);
+  const [, admin] = /:([0-9]+)\/metrics/.exec(server.lines.join('\n'));
+  const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+  const helps = [...text.matchAll(/^# HELP (sprites_\w+) (.*)$/gm)];
+  t.ok(helps.length > 30);
+  for (const [, name, help] of helps) {
+    t.notMatch(help, /front door's|at the doors/, name);
+    t.ok(help.split(' ').length >= 3, `${name}: ${help}`);
+  }
+  t.match(text, '\nsprites_mailbox_bytes_limit 2097152\n');
+  t.notMatch(text, /^sprites_tls_certificate_end_seconds/m, 'none without TLS');
+  await server.stop();
+});
+
+t.test('the end of the certificate is a metric', async (t) => {
+  const tls = certificate(t.testdir());
+  const server = await startServer(t, { options: { 'admin-port': 0, 'tls-port': 0, ...tls } });
+  await server.until(() => server.lines.length > 3);
+  const [, admin] = /:([0-9]+)\/metrics/.exec(server.lines.join('\n'));
+  const text = await (await fetch(`http://127.0.0.1:${admin}/metrics`)).text();
+  const { validTo } = new X509Certificate(readFileSync(tls['tls-cert']));
+  const [, end] = /^sprites_tls_certificate_end_seconds\S* (.*)$/m.exec(text);
+  t.equal(Number(end), Date.parse(validTo) / 1000);
+  await server.stop();
 });

@@ -1,6 +1,7 @@
 import t from 'tap';
 
 import { helpText, OptionError, readOptions, table } from '../../lib/server/options.js';
+import { GROUPS } from '../../lib/server/option-help.js';
 
 /** Asserts that options are refused with one line for a person. */
 function refused(t, args, environment, pattern, name) {
@@ -189,4 +190,16 @@ t.test('the help is for a terminal', async (t) => {
   t.match(lines[0], /^Usage: sprites/);
   t.equal(lines.at(-1), '');
   t.ok(lines.every((line) => line === line.trimEnd()));
+});
+
+t.test('each option is in one group of the help', (t) => {
+  const grouped = Object.values(GROUPS).flat();
+  t.strictSame(grouped.toSorted(), table.map(({ name }) => name).toSorted());
+  t.ok(
+    helpText()
+      .split('\n')
+      .every((line) => line.length <= 100),
+    'at most 100 columns'
+  );
+  t.end();
 });

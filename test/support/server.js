@@ -40,8 +40,7 @@ export async function startServer(t, how = {}) {
   const child = spawn(
     'env',
     [
-      '-u',
-      'NODE_OPTIONS',
+      ...['-u', 'NODE_OPTIONS', '-u', 'SPRITES_TEST_DOORS'],
       program,
       ...before,
       ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
