@@ -124,6 +124,7 @@ class DoorObject : public Nan::ObjectWrap {
 
   void stop() {
     if (poll_ == nullptr) return;
+    Unref();
     links_.closeAll();
     door_.closeAll();
     uv_close(reinterpret_cast<uv_handle_t*>(poll_),
@@ -165,6 +166,8 @@ class DoorObject : public Nan::ObjectWrap {
     try {
       auto* door = new DoorObject(options, info[1].As<Object>());
       door->Wrap(info.This());
+      // As for a pool: the collector may run while a connection is being handed over.
+      door->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
       Nan::ThrowError("no address space for this many connections");

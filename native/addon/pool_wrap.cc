@@ -77,7 +77,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
     pool_.setResponder(PollHolder::kNode, this);
-    // The timer may outlive the object, which the garbage collector frees: the loop deletes it.
+    // The timer outlives the object: the loop gives it back when it has closed it.
     timer_ = new uv_timer_t;
     timer_->data = this;
     uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
@@ -89,6 +89,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   void stop() {
     if (timer_ == nullptr) return;
+    Unref();
     uv_timer_stop(timer_);
     uv_close(reinterpret_cast<uv_handle_t*>(timer_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
@@ -131,6 +132,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     try {
       auto* pool = new PoolObject(options, info[1], info[2].As<Function>());
       pool->Wrap(info.This());
+      // The collector may run in an answer that the timer has caused, and must not take the pool
+      // then: who has a timer is alive until close().
+      pool->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
       Nan::ThrowError("no address space for a pool of this capacity");

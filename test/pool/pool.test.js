@@ -1,8 +1,11 @@
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import t from 'tap';
 
+import { loadAddon } from '../../lib/server/addon.js';
 import { readOptions } from '../../lib/server/options.js';
 import { EDGES, Pool } from '../../lib/server/pool.js';
 
@@ -541,4 +544,24 @@ t.test('a long history of everything is conserved, and ends at nothing', async (
     { left, parked, waiting, mailboxBytes },
     { left: 0, parked: 0, waiting: 0, mailboxBytes: 0 }
   );
+});
+
+t.test('the collector does not take a pool in the middle of its tick', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  let answers = 0;
+  // Nobody but its own timer knows the pool, which answers this poll in a tick.
+  (() => {
+    const { Pool: Native } = loadAddon();
+    const pool = new Native({ ...readOptions([]), hold: 1, capacity: 10 }, () => {
+      collect();
+      answers += 1;
+    });
+    const id = new Uint8Array(16);
+    pool.join(id);
+    pool.poll(id, 0, 0, 1);
+  })();
+  await until(() => answers === 1);
+  collect();
+  t.pass('the process is still there');
 });
