@@ -21,15 +21,19 @@ export class AddressLimits {
   #introduced = new WeakMap();
 
   /**
-   * @param {{addressConnections: number, addressJoins: number, trustProxy: string}} options see
-   *     lib/server/options.js
+   * @param {object} options addressConnections, addressClients, addressJoins, addressMemory,
+   *     trustProxy: see lib/server/options.js
    */
-  constructor({ addressConnections, addressJoins, trustProxy }) {
-    this.#trust = trustProxy;
+  constructor(options) {
+    this.#trust = options.trustProxy;
     this.native = new this.#addon.AddressLimits({
-      connections: addressConnections,
-      joinRate: addressJoins,
-      joinBurst: addressJoins * JOIN_BURST
+      connections: options.addressConnections,
+      handedOver: 0,
+      clients: options.addressClients,
+      joinRate: options.addressJoins,
+      joinBurst: options.addressJoins * JOIN_BURST,
+      spriteBytes: options.addressMemory,
+      heldBytes: 0
     });
   }
 

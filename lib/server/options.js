@@ -131,6 +131,18 @@ export const table = [
     help: 'throws a rested client may make at once'
   },
   {
+    name: 'poll-rate',
+    default: '5',
+    type: whole(0, 1000),
+    help: 'polls a second each client may make that ack nothing new; 0 for any number'
+  },
+  {
+    name: 'poll-burst',
+    default: '40',
+    type: whole(1, 1000000),
+    help: 'such polls a rested client may make at once'
+  },
+  {
     name: 'publish-token-file',
     default: 'none',
     type: text('file', /./, 'a file'),
@@ -223,6 +235,20 @@ export const table = [
     default: '1000',
     type: whole(0, 1000000),
     help: 'joins a second from one source address, ten times that at once; 0 for any number'
+  },
+  {
+    name: 'address-clients',
+    default: '10000',
+    type: whole(0, 16000000),
+    help: 'clients there may be from one source address; 0 for any number'
+  },
+  {
+    name: 'address-memory',
+    default: '32M',
+    type: bytes(0, 2 ** 36),
+    help:
+      'memory of the sprites from one source address that may wait in all, one counted as 1K at' +
+      ' least; 0 for any'
   },
   {
     name: 'handed-over',

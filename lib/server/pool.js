@@ -22,8 +22,10 @@ export class Pool {
 
   /**
    * @param {object} options capacity, hold, lease, maxSprite, mailbox, mailboxBytes,
-   *     mailboxMemory, answerBytes, throwRate, throwBurst: see lib/server/options.js
-   * @param {import('./address-limits.js').AddressLimits} [limits] who may join from where
+   *     mailboxMemory, answerBytes, throwRate, throwBurst, pollRate, pollBurst: see
+   *     lib/server/options.js
+   * @param {import('./address-limits.js').AddressLimits} [limits] what each source address may
+   *     have; by default anything
    * @throws {Error} when there is no addon, or no address space for the capacity
    */
   constructor(options, limits) {
@@ -56,8 +58,8 @@ export class Pool {
    * Makes a new client, with a place in the torus.
    *
    * @param {string} [address] where it comes from
-   * @returns {{outcome: string, id?: string}} `ok` and its id, or `torus-full`, `draining` or
-   *     `too-many-joins`
+   * @returns {{outcome: string, id?: string}} `ok` and its id, or `torus-full`, `draining`,
+   *     `too-many-joins` or `too-many-clients`
    */
   join(address = '') {
     const bytes = new Uint8Array(16);
@@ -74,8 +76,8 @@ export class Pool {
    * @param {(body: Buffer) => void} answer called once with the JSON text when a parked poll is
    *     answered, and not after `cancel`
    * @returns {{outcome: string, body?: Buffer, cancel: () => void}} `ok`, `unknown-client`,
-   *     `bad-hold` or `ack-ahead`; `body` is the answer if there is one at once, else an `ok` poll is
-   *     parked; `cancel` takes a parked poll back when its connection is gone
+   *     `bad-hold`, `ack-ahead` or `too-many-polls`; `body` is the answer if there is one at once,
+   *     else an `ok` poll is parked; `cancel` takes a parked poll back when its connection is gone
    */
   poll(id, { ack = 0, hold = 0 }, answer) {
     if (!validate(id)) {

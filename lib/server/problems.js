@@ -170,10 +170,23 @@ export const problems = {
     detail: 'Wait as long as Retry-After says, then join again; keep the id you have.',
     retryAfter: 1
   },
+  'too-many-clients': {
+    status: 429,
+    title: 'Too many clients from one address',
+    detail: 'Let one from your address leave, or its lease end, then join; keep the id you have.',
+    retryAfter: 30
+  },
+  'too-many-sprites': {
+    status: 429,
+    title: 'Too many sprites from one address wait',
+    detail: 'The sprite is still yours: throw it again when some of those before have arrived.',
+    retryAfter: 5
+  },
   'too-many-polls': {
     status: 429,
-    title: 'Too many polls on one connection',
-    detail: 'Wait for the answers of those parked on this connection, or open another one.',
+    title: 'Too many polls',
+    detail:
+      'Ack what you have received, and wait as long as Retry-After says before you ask again.',
     retryAfter: 1
   },
   'head-too-large': {

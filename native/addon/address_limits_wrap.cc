@@ -8,13 +8,9 @@
 
 namespace server {
 
-namespace {
-
 using v8::Local;
 using v8::Object;
 using v8::Value;
-
-}  // namespace
 
 class AddressLimitsObject : public Nan::ObjectWrap {
  public:
@@ -23,7 +19,10 @@ class AddressLimitsObject : public Nan::ObjectWrap {
                 {
                     {"open", open},
                     {"close", close},
+                    {"handOver", handOver},
+                    {"handBack", handBack},
                     {"size", size},
+                    {"resting", resting},
                 });
     Nan::SetMethod(target, "readForwarded", forwarded<readForwarded>);
     Nan::SetMethod(target, "readForwardedFor", forwarded<readForwardedFor>);
@@ -34,11 +33,18 @@ class AddressLimitsObject : public Nan::ObjectWrap {
 
   explicit AddressLimitsObject(const AddressLimitsOptions& options) : limits_(options) {}
 
-  // new AddressLimits({connections, joinRate, joinBurst})
+  // new AddressLimits({connections, …})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto bytesIn = [&](const char* name) {
+      return static_cast<uint64_t>(numberOf(get(info[0], name)));
+    };
     auto* object = new AddressLimitsObject({.connections = uint32In(info[0], "connections"),
+                                            .handedOver = uint32In(info[0], "handedOver"),
+                                            .clients = uint32In(info[0], "clients"),
                                             .joinRate = uint32In(info[0], "joinRate"),
-                                            .joinBurst = uint32In(info[0], "joinBurst")});
+                                            .joinBurst = uint32In(info[0], "joinBurst"),
+                                            .spriteBytes = bytesIn("spriteBytes"),
+                                            .heldBytes = bytesIn("heldBytes")});
     object->Wrap(info.This());
     info.GetReturnValue().Set(info.This());
   }
@@ -53,11 +59,28 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     unwrap<AddressLimitsObject>(info)->limits_.close(addressOf(info[0]));
   }
 
-  // size() → how many addresses have an entry
+  // handOver(address) → whether Node may hold one more of its connections
+  static void handOver(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(
+        unwrap<AddressLimitsObject>(info)->limits_.handOver(addressOf(info[0])));
+  }
+
+  // handBack(address)
+  static void handBack(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<AddressLimitsObject>(info)->limits_.handBack(addressOf(info[0]));
+  }
+
+  // size() → addresses something is counted of
   static void size(const Nan::FunctionCallbackInfo<Value>& info) {
     AddressLimits& limits = unwrap<AddressLimitsObject>(info)->limits_;
     limits.tick(uv_hrtime() / 1000000);
     info.GetReturnValue().Set(static_cast<double>(limits.size()));
+  }
+
+  // resting() → addresses whose allowance of joins is not whole, as of the last tick
+  static void resting(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(
+        static_cast<double>(unwrap<AddressLimitsObject>(info)->limits_.resting()));
   }
 
   // readForwarded(line), readForwardedFor(line) → the client's address, or null

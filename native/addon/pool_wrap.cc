@@ -36,7 +36,10 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "too-many-throws",
                                                   "neighbor-busy",
                                                   "mailboxes-full",
-                                                  "too-many-joins"};
+                                                  "too-many-joins",
+                                                  "too-many-clients",
+                                                  "too-many-sprites",
+                                                  "too-many-polls"};
 
 }  // namespace
 
@@ -71,9 +74,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   friend Pool* poolOf(Local<Value> pool);
 
   PoolObject(const PoolOptions& options, Local<Value> limits, Local<Function> onAnswer)
-      : limits_(limits),
-        pool_(options, limits->IsUndefined() ? nullptr : addressLimitsOf(limits),
-              uv_now(Nan::GetCurrentEventLoop())),
+      : kept_(limits),
+        limits_(limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
+        pool_(options, limits_, uv_now(Nan::GetCurrentEventLoop())),
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
     pool_.setResponder(PollHolder::kNode, this);
@@ -85,7 +88,10 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
   }
 
-  ~PoolObject() override { stop(); }
+  ~PoolObject() override {
+    stop();
+    kept_.Reset();
+  }
 
   void stop() {
     if (timer_ == nullptr) return;
@@ -106,7 +112,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   static void tick(uv_timer_t* timer) {
     LoopScope turn;
     auto* self = static_cast<PoolObject*>(timer->data);
-    const bool done = self->pool_.tick(uv_now(timer->loop));
+    const uint64_t now = uv_now(timer->loop);
+    if (self->limits_ != nullptr) self->limits_->tick(now);
+    const bool done = self->pool_.tick(now);
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
@@ -115,7 +123,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
 
-  // new PoolObject({capacity, hold, …}, AddressLimits or undefined, onAnswer(token, body))
+  // new Pool({capacity, hold, …}, AddressLimits or undefined, onAnswer(token, body))
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const PoolOptions options = {
         .capacity = uint32In(info[0], "capacity"),
@@ -128,6 +136,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         .answerBytes = uint32In(info[0], "answerBytes"),
         .throwRate = uint32In(info[0], "throwRate"),
         .throwBurst = uint32In(info[0], "throwBurst"),
+        .pollRate = uint32In(info[0], "pollRate"),
+        .pollBurst = uint32In(info[0], "pollBurst"),
     };
     try {
       auto* pool = new PoolObject(options, info[1], info[2].As<Function>());
@@ -275,7 +285,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     unwrap<PoolObject>(info)->stop();
   }
 
-  Nan::Persistent<Value> limits_;  // outlive the pool
+  Nan::Persistent<Value> kept_;  // limits_ outlive the pool
+  AddressLimits* const limits_;  // nullptr: none are given
   Pool pool_;
   Nan::Callback onAnswer_;
   Nan::AsyncResource resource_;

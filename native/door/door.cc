@@ -409,7 +409,6 @@ void Door::tick(uint64_t now) {
   refusedThisTick_ = 0;
   listener_.restoreSpare();
   resumeListening();
-  parts_.limits->tick(now);
   feeds_.tick();
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }

@@ -1,115 +1,242 @@
-// AddressLimits: how many connections and how many joins each source address may have.
+// AddressLimits: what each source address has of what all share, and may have.
 //
-//   address ─▶ [ connections │ when its allowance of joins is whole again ]
+//   address ─hash─▶ bucket ─▶ [ source 7 ] ─next─▶ [ source 3 ]
+//                              address │ connections │ clients │ bytes that wait │ …
 //
-// A connection or a join makes an entry. The entry is erased when its last connection has closed
-// and its allowance is whole again. So there are no more entries than connections, plus the joins
-// of the time that makes an allowance whole, which the number of clients bounds.
+// A source is a number: a client and a waiting sprite remember their source by it, and charge it
+// without a search. An entry is made by a connection or a join, and goes when nothing of its source
+// is left to count and its allowance of joins is whole again; its number is then used again.
 //
-// Cost: 64 bytes a source. The table's hash is keyed with random bits, since strangers choose the
-// addresses.
+// The shares bound what one hostile address can take. They are no bound of a person: behind one
+// address there may be an office or a university, so that the defaults are generous (options.js).
+//
+// Cost: 64 bytes a source and 4 a bucket; the buckets are touched only as they fill. The hash is
+// keyed with random bits, since strangers choose the addresses. Rejected: std::unordered_map (a
+// second allocation each, and a pause of 100 ms where a million entries are hashed anew).
 #ifndef SPRITES_ADDRESS_LIMITS_H_
 #define SPRITES_ADDRESS_LIMITS_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <random>
-#include <unordered_map>
 #include <vector>
 
 #include "address.h"
+#include "base/reserve.h"
 
 namespace server {
 
+/** Names a source address while something of it is counted. */
+using Source = uint32_t;
+
+/** The source of what came from no address, or from one no longer known: without bounds. */
+constexpr Source kNoSource = 0;
+
+/** Shares of one source address; 0: any number. */
 struct AddressLimitsOptions {
-  uint32_t connections;  // from one address, 0: any number
-  uint32_t joinRate;     // joins a second from one address, 0: any number
+  uint32_t connections;  // at once
+  uint32_t handedOver;   // connections that Node holds, at once
+  uint32_t clients;      // places in the torus, at once
+  uint32_t joinRate;     // joins a second
   uint32_t joinBurst;    // joins at once, after a rest
+  uint64_t spriteBytes;  // of waiting sprites that its clients have thrown, by Sprite::charge
+  uint64_t heldBytes;    // of input and output that the front door holds for its connections
 };
 
 class AddressLimits {
  public:
   explicit AddressLimits(const AddressLimitsOptions& options)
-      : options_(options), limits_(16, Hash{std::random_device{}(), std::random_device{}()}) {}
+      : options_(options),
+        key_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
+        buckets_(kBuckets),
+        entries_(1) {}
 
   /** Counts one more connection from `address`; false, and not counted, when it has enough. */
   bool open(const Address& address) {
-    if (options_.connections == 0) return true;
-    Source& source = limits_[address];
-    if (source.connections >= options_.connections) return false;
-    ++source.connections;
-    return true;
+    return add(address, &Entry::connections, 1, options_.connections);
   }
 
   /** Counts one fewer. */
-  void close(const Address& address) {
-    if (options_.connections == 0) return;
-    const auto found = limits_.find(address);
-    if (found == limits_.end() || found->second.connections == 0) return;
-    if (--found->second.connections == 0) eraseIfUnused(found);
+  void close(const Address& address) { take(address, &Entry::connections, 1); }
+
+  /** Counts one more connection that Node holds; false, and not counted, when it has enough. */
+  bool handOver(const Address& address) {
+    return add(address, &Entry::handedOver, 1, options_.handedOver);
   }
 
+  /** Counts one fewer. */
+  void handBack(const Address& address) { take(address, &Entry::handedOver, 1); }
+
+  /** Counts `bytes` held for a connection from `address`; false, and not counted: it has enough. */
+  bool hold(const Address& address, uint64_t bytes) {
+    return add(address, &Entry::heldBytes, bytes, options_.heldBytes);
+  }
+
+  /** Counts as many fewer. */
+  void release(const Address& address, uint64_t bytes) { take(address, &Entry::heldBytes, bytes); }
+
   /** Whether a client may join from `address` now, in milliseconds; spends its allowance if so. */
-  bool join(const Address& address, uint64_t now) {
+  bool mayJoin(const Address& address, uint64_t now) {
     if (options_.joinRate == 0) return true;
     now_ = std::max(now_, now);
-    Source& source = limits_[address];
+    const Source source = make(address);
+    Entry& entry = entries_[source];
     // A token bucket in one number, in microseconds: see Pool::allowedToThrow.
     const uint64_t interval = 1000000 / options_.joinRate;
     const uint64_t micros = now_ * 1000;
-    if (source.nextJoin > micros + (options_.joinBurst - 1) * interval) return false;
-    if (source.nextJoin <= micros) resting_.push_back(address);
-    source.nextJoin = std::max(source.nextJoin, micros) + interval;
+    if (entry.nextJoin > micros + (options_.joinBurst - 1) * interval) return false;
+    entry.nextJoin = std::max(entry.nextJoin, micros) + interval;
+    if (!entry.resting) resting_.push_back(source);
+    entry.resting = true;
     return true;
   }
 
-  /** Lets go of addresses that have nothing to count any more. */
+  /** Counts one more client from `address`; kNoSource, and not counted, when it has enough. */
+  Source enter(const Address& address) {
+    return add(address, &Entry::clients, 1, options_.clients) ? find(address) : kNoSource;
+  }
+
+  /** Counts one fewer. */
+  void leave(Source source) {
+    if (source == kNoSource) return;
+    --entries_[source].clients;
+    eraseIfUnused(source);
+  }
+
+  /** Charges `source` for a sprite that is to wait; false, and not charged, when it has enough. */
+  bool charge(Source source, uint32_t bytes) {
+    Entry& entry = entries_[source];
+    if (source == kNoSource) return true;
+    if (!fits(entry.spriteBytes + bytes, options_.spriteBytes)) return false;
+    entry.spriteBytes += bytes;
+    return true;
+  }
+
+  /** Takes the charge back: the sprite waits no more. */
+  void discharge(Source source, uint32_t bytes) {
+    if (source == kNoSource) return;
+    Entry& entry = entries_[source];
+    entry.spriteBytes -= bytes;
+    if (entry.spriteBytes == 0) eraseIfUnused(source);
+  }
+
+  /** Lets go of sources that have nothing to count any more. */
   void tick(uint64_t now) {
     now_ = std::max(now_, now);
     for (size_t i = 0; i < resting_.size();) {
-      const auto found = limits_.find(resting_[i]);
-      if (found != limits_.end() && found->second.nextJoin > now_ * 1000) {
+      const Source source = resting_[i];
+      if (entries_[source].nextJoin > now_ * 1000) {
         ++i;
         continue;
       }
-      if (found != limits_.end()) eraseIfUnused(found);
+      entries_[source].resting = false;
+      eraseIfUnused(source);
       resting_[i] = resting_.back();
       resting_.pop_back();
     }
   }
 
-  size_t size() const { return limits_.size(); }
+  /** Sources that something is counted of. */
+  size_t size() const { return size_; }
+
+  /** Those of them whose allowance of joins is not whole. */
+  size_t resting() const { return resting_.size(); }
 
  private:
-  struct Source {
-    uint32_t connections = 0;
+  struct Entry {
+    Address address = {};
     uint64_t nextJoin = 0;  // microseconds
+    uint64_t spriteBytes = 0;
+    uint64_t heldBytes = 0;
+    uint32_t connections = 0;
+    uint32_t handedOver = 0;
+    uint32_t clients = 0;
+    Source next = kNoSource;  // in the bucket, or of the free entries
+    bool resting = false;     // in resting_: its allowance of joins is not whole yet
   };
+  static_assert(sizeof(Entry) == 64, "the cost that is named above");
 
-  struct Hash {
-    uint64_t key;
-    uint64_t other;
+  static constexpr size_t kBuckets = 1 << 20;
 
-    size_t operator()(const Address& address) const {
-      uint64_t mixed = (address.network ^ key) * 0x9e3779b97f4a7c15;
-      mixed ^= (mixed >> 32) ^ address.host ^ other;
-      mixed *= 0xd6e8feb86659fd93;
-      return mixed ^ mixed >> 32;
+  static bool fits(uint64_t count, uint64_t most) { return most == 0 || count <= most; }
+
+  Source& bucketOf(const Address& address) {
+    uint64_t mixed = (address.network ^ key_) * 0x9e3779b97f4a7c15;
+    mixed ^= (mixed >> 32) ^ address.host ^ key_ >> 32;
+    mixed *= 0xd6e8feb86659fd93;
+    return buckets_[(mixed ^ mixed >> 32) % kBuckets];
+  }
+
+  Source find(const Address& address) {
+    Source source = bucketOf(address);
+    while (source != kNoSource && !(entries_[source].address == address)) {
+      source = entries_[source].next;
     }
-  };
+    return source;
+  }
 
-  using Table = std::unordered_map<Address, Source, Hash>;
-
-  void eraseIfUnused(Table::iterator found) {
-    if (found->second.connections == 0 && found->second.nextJoin <= now_ * 1000) {
-      limits_.erase(found);
+  Source make(const Address& address) {
+    if (const Source found = find(address); found != kNoSource) return found;
+    Source source = free_;
+    if (source == kNoSource) {
+      source = entries_.size();
+      entries_.emplace_back();
+    } else {
+      free_ = entries_[source].next;
     }
+    Source& bucket = bucketOf(address);
+    entries_[source] = Entry{.address = address, .next = bucket};
+    bucket = source;
+    ++size_;
+    return source;
+  }
+
+  template <typename Count>
+  bool add(const Address& address, Count Entry::*what, uint64_t more, uint64_t most) {
+    const Source source = make(address);
+    Entry& entry = entries_[source];
+    const bool may = fits(entry.*what + more, most);
+    if (may) {
+      entry.*what += more;
+    } else {
+      eraseIfUnused(source);
+    }
+    return may;
+  }
+
+  template <typename Count>
+  void take(const Address& address, Count Entry::*what, uint64_t fewer) {
+    const Source source = find(address);
+    if (source == kNoSource) return;
+    Count& count = entries_[source].*what;
+    count -= std::min<uint64_t>(count, fewer);
+    eraseIfUnused(source);
+  }
+
+  /** Forgets a source that nothing is counted of. */
+  void eraseIfUnused(Source source) {
+    Entry& entry = entries_[source];
+    if (entry.connections != 0 || entry.handedOver != 0 || entry.clients != 0 ||
+        entry.spriteBytes != 0 || entry.heldBytes != 0 || entry.resting) {
+      return;
+    }
+    Source* link = &bucketOf(entry.address);
+    while (*link != source) link = &entries_[*link].next;
+    *link = entry.next;
+    entry.next = free_;
+    free_ = source;
+    --size_;
   }
 
   const AddressLimitsOptions options_;
-  Table limits_;
-  std::vector<Address> resting_;  // joined lately: their allowance is not whole yet
-  uint64_t now_ = 0;              // milliseconds
+  const uint64_t key_;
+  base::Reserved<Source> buckets_;
+  std::deque<Entry> entries_;  // the first is kNoSource's, and counts nothing
+  std::vector<Source> resting_;
+  Source free_ = kNoSource;  // the first entry that is free
+  size_t size_ = 0;
+  uint64_t now_ = 0;  // milliseconds
 };
 
 }  // namespace server

@@ -59,9 +59,10 @@ class Journal {
   }
   void leave(uint32_t record) { add({.step = JournalStep::kLeave, .record = record}, {}); }
   void expire(uint32_t record) { add({.step = JournalStep::kExpire, .record = record}, {}); }
-  void fly(uint32_t record, uint32_t to) {
-    add({.step = JournalStep::kFly, .record = record, .other = to}, {});
+  void fly(uint32_t record, uint32_t to, bool intoBacklog) {
+    add({.step = JournalStep::kFly, .from = intoBacklog, .record = record, .other = to}, {});
   }
+  void moveUp(uint32_t record) { add({.step = JournalStep::kMoveUp, .record = record}, {}); }
   void lose(uint32_t record, uint8_t reason) {
     add({.step = JournalStep::kLose, .from = reason, .record = record}, {});
   }

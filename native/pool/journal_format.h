@@ -57,9 +57,11 @@ enum class JournalStep : uint8_t {
   kAck = 3,     // `record` has acked up to `number`
   kLeave = 4,   // `record` left; its sprites are to fly on
   kExpire = 5,  // the lease of `record` ended; its sprites are to fly on
-  kFly = 6,     // the oldest sprite of `record`, which leaves, flew on to `other`
+  kFly = 6,     // the oldest sprite of `record`, which leaves, flew on to `other`; `from` is 1
+                // where it waits in the backlog there, and 0 in the mailbox
   kLose = 7,    // the oldest sprite of `record`, which leaves, is lost; `from` is the reason
   kGone = 8,    // `record`, which has left and is empty, is out of the torus
+  kMoveUp = 9,  // the oldest sprite in the backlog of `record` entered its mailbox
 };
 
 /** The head of every record. */

@@ -94,6 +94,8 @@ class ReplayAccess {
         return fly(pool, record);
       case JournalStep::kGone:
         return gone(pool, record.record);
+      case JournalStep::kMoveUp:
+        return moveUp(pool, record.record);
     }
     return false;
   }
@@ -160,7 +162,7 @@ class ReplayAccess {
   static bool fly(Pool* pool, const JournalRecord& record) {
     if (!leavesFirst(pool, record.record)) return false;
     Pool::Client& from = pool->clients_[record.record];
-    if (from.mailbox.waiting == 0) return false;
+    if (pool->oldest(from) == nullptr) return false;
     if (record.step == JournalStep::kLose) {
       pool->lose(&from);
       return true;
@@ -169,12 +171,20 @@ class ReplayAccess {
         !pool->torus_.contains(record.other)) {
       return false;
     }
-    pool->fly(&from, &pool->clients_[record.other]);
+    // As it was, and not by the options of today: sequence numbers depend on it.
+    pool->fly(&from, &pool->clients_[record.other],
+              record.from == 0 ? Pool::Stay::kMailbox : Pool::Stay::kBacklog);
+    return true;
+  }
+
+  static bool moveUp(Pool* pool, uint32_t record) {
+    if (!live(pool, record) || !pool->clients_[record].behind) return false;
+    pool->moveUp(&pool->clients_[record]);
     return true;
   }
 
   static bool gone(Pool* pool, uint32_t record) {
-    if (!leavesFirst(pool, record) || pool->clients_[record].mailbox.waiting > 0) return false;
+    if (!leavesFirst(pool, record) || pool->oldest(pool->clients_[record]) != nullptr) return false;
     pool->leaving_.pop_front();
     pool->torus_.leave(record);
     return true;

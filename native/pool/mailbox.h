@@ -13,21 +13,28 @@
 #ifndef SPRITES_MAILBOX_H_
 #define SPRITES_MAILBOX_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string_view>
 
+#include "address_limits.h"
 #include "torus.h"
 
 namespace server {
 
+/** The largest --max-sprite there is: the longest text of any sprite, thrown or from a state. */
+constexpr uint32_t kLongestSprite = 1 << 20;
+
 /** One waiting sprite; its JSON text follows it in memory. */
 struct Sprite {
   Sprite* next;
-  uint32_t length;
-  Edge from;  // the edge it enters its receiver's desktop by
+  Source source;         // is charged for it while it waits
+  uint32_t length : 23;  // of the text
+  uint32_t flown : 1;    // it takes room of those that have flown into its mailbox
+  Edge from;             // the edge it enters its receiver's desktop by
 
   std::string_view text() const { return {reinterpret_cast<const char*>(this + 1), length}; }
 
@@ -36,16 +43,22 @@ struct Sprite {
     return static_cast<uint32_t>((sizeof(Sprite) + length + 8 + 15) & ~size_t{15});
   }
 
-  static Sprite* make(std::string_view text, Edge from) {
+  /** What its source is charged: a small one as much as one of 1 KiB, since it fills a place. */
+  static uint32_t charge(size_t length) { return std::max(cost(length), 1024u); }
+
+  static Sprite* make(std::string_view text, Edge from, Source source) {
     void* memory = malloc(sizeof(Sprite) + text.size());
     if (memory == nullptr) throw std::bad_alloc();
-    auto* sprite = new (memory) Sprite{nullptr, static_cast<uint32_t>(text.size()), from};
+    const auto length = static_cast<uint32_t>(text.size());
+    auto* sprite = new (memory)
+        Sprite{.next = nullptr, .source = source, .length = length, .flown = 0, .from = from};
     memcpy(sprite + 1, text.data(), text.size());
     return sprite;
   }
 
   static void free(Sprite* sprite) { ::free(sprite); }
 };
+static_assert(sizeof(Sprite) == 16, "the cost that is named above");
 
 struct Mailbox {
   Sprite* first;
@@ -53,7 +66,8 @@ struct Mailbox {
   uint64_t sequence;  // of the newest sprite that ever entered
   uint32_t waiting;   // sprites in it
   uint32_t unsent;    // those at its end that no answer has carried yet
-  uint64_t bytes;     // Sprite::cost of all of them: flown on, more than a mailbox's bound
+  uint32_t bytes;     // Sprite::cost of all of them
+  uint32_t flown;     // what those that have flown into it take of its room, in bytes: see Pool
 
   /** The newest sequence number its client has acked. */
   uint64_t acked() const { return sequence - waiting; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/json_reader.h"
 #include "journal.h"
@@ -19,6 +20,9 @@ constexpr uint32_t kTickBudget = 8192;
  */
 constexpr uint32_t kFlyBudget = 8192;
 
+/** What finding a sprite's next stop counts for, among those. */
+constexpr uint32_t kFindBudget = 8;
+
 /** A hold is lengthened by up to a sixteenth: polls that came together do not end together. */
 constexpr uint32_t kJitterShare = 16;
 
@@ -27,6 +31,13 @@ constexpr uint64_t kNumberWindow = 64;
 
 /** Why a sprite is lost, as the journal has it: nobody was left to fly to. */
 constexpr uint8_t kLostAlone = 0;
+
+/** Leavers in a row that a sprite passes by: one with more of them before it waits for their end.
+ */
+constexpr int kPassedBy = 64;
+
+/** The part of a mailbox that sprites may take which have flown into it: one half. */
+constexpr uint32_t kFlownPart = 2;
 
 constexpr std::string_view kFromNames[] = {"left", "right", "up", "down"};
 
@@ -40,7 +51,9 @@ void append(std::string* to, uint64_t number) {
 
 Pool::Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now)
     : options_(options),
-      limits_(limits),
+      unbounded_(limits == nullptr ? std::make_unique<AddressLimits>(AddressLimitsOptions{})
+                                   : nullptr),
+      limits_(limits == nullptr ? unbounded_.get() : limits),
       clients_(options.capacity),
       torus_(options.capacity),
       wheel_(options.capacity, now),
@@ -93,9 +106,16 @@ Outcome Pool::count(Outcome outcome) {
 }
 
 Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
-  if (limits_ != nullptr && !limits_->join(address, now / 1000)) {
-    return count(Outcome::kTooManyJoins);
-  }
+  if (!limits_->mayJoin(address, now / 1000)) return count(Outcome::kTooManyJoins);
+  const Source source = limits_->enter(address);
+  if (source == kNoSource) return count(Outcome::kTooManyClients);
+  const Outcome outcome = enter(source, id);
+  if (outcome != Outcome::kOk) limits_->leave(source);
+  return outcome;
+}
+
+/** Gives a newcomer a place, who is counted by its source already. */
+Outcome Pool::enter(Source source, Id* id) {
   if (draining()) return count(Outcome::kDraining);
   uint32_t record;
   if (freeRecord_ != 0) {
@@ -108,6 +128,7 @@ Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
   }
   *id = ids_.make(record);
   admit(record, *id);
+  clients_[record].source = source;
   arm(record, options_.lease * uint64_t{1000});
   if (journal_ != nullptr) journal_->join(record, *id);
   return Outcome::kOk;
@@ -118,6 +139,7 @@ void Pool::admit(uint32_t record, const Id& id) {
   Client& client = clients_[record];
   client = Client{};
   client.id = id;
+  client.nextPoll = static_cast<uint32_t>(now_);
   client.live = true;
   torus_.join(record);
   ++counts_.clients;
@@ -157,9 +179,10 @@ void Pool::seeOff() {
     const uint32_t record = leaving_.front();
     Client& client = clients_[record];
     flyOn(&client);
-    if (client.mailbox.waiting > 0) return;
+    if (client.mailbox.waiting > 0 || client.behind) return;
     leaving_.pop_front();
     torus_.leave(record);
+    limits_->leave(client.source);
     if (journal_ != nullptr) journal_->gone(record);
     client.token = freeRecord_;
     freeRecord_ = record + 1;
@@ -174,13 +197,32 @@ void Pool::seeAllOff() {
 }
 
 /**
- * Where a sprite goes that entered `record` by the edge `from`, when `record` leaves: straight on;
- * if nobody else is in that row or column, to the side; kNone where there is nobody at all.
+ * The first beyond an edge of `record` who is not leaving, perhaps itself; kNone when too many in a
+ * row are. When a crowd leaves together, its sprites so fly once, and not from each to the next.
+ */
+uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
+  uint32_t next = record;
+  for (int passed = 0; passed <= kPassedBy; ++passed) {
+    next = torus_.neighbor(next, edge);
+    if (clients_[next].live) return next;
+    if (next == record) break;
+  }
+  return Torus::kNone;
+}
+
+/**
+ * Where a sprite that came into `record` by its edge `from` goes when `record` is no more: straight
+ * on; where its own row or column holds nobody else, aside; where all near it are leaving too, to
+ * one of them; kNone where there is nobody at all.
  */
 uint32_t Pool::nextStop(uint32_t record, Edge from) const {
   if (counts_.clients == 0) return Torus::kNone;
   const Edge onward = opposite(from);
   const Edge aside = onward == Edge::kLeft || onward == Edge::kRight ? Edge::kUp : Edge::kLeft;
+  for (const Edge edge : {onward, aside}) {
+    const uint32_t next = nextLive(record, edge);
+    if (next != Torus::kNone) return next;
+  }
   for (const Edge edge : {onward, aside}) {
     const uint32_t next = torus_.neighbor(record, edge);
     if (next != record) return next;
@@ -188,48 +230,118 @@ uint32_t Pool::nextStop(uint32_t record, Edge from) const {
   return Torus::kNone;
 }
 
+/** What a sprite that has flown takes of a mailbox's room: a small one a whole place. */
+uint32_t Pool::roomOf(const Sprite& sprite) const {
+  return std::max(Sprite::cost(sprite.length), options_.mailboxBytes / options_.mailboxSprites);
+}
+
+/** Whether a sprite that flies may enter a mailbox now; into an empty one it always may. */
+bool Pool::hasRoom(const Mailbox& mailbox, const Sprite& sprite) const {
+  if (mailbox.waiting == 0) return true;
+  if (mailbox.waiting >= options_.mailboxSprites ||
+      mailbox.bytes + Sprite::cost(sprite.length) > options_.mailboxBytes) {
+    return false;
+  }
+  return mailbox.flown == 0 || mailbox.flown + roomOf(sprite) <= options_.mailboxBytes / kFlownPart;
+}
+
+/** Puts a sprite that has flown into `client`'s mailbox. */
+void Pool::putFlown(Client* client, Sprite* sprite) {
+  sprite->flown = 1;
+  client->mailbox.flown += roomOf(*sprite);
+  client->mailbox.push(sprite);
+}
+
+/** The oldest sprite of `client`'s backlog enters its mailbox. */
+void Pool::moveUp(Client* client) {
+  const uint32_t record = numberOf(client);
+  putFlown(client, backlogs_.pop(record));
+  client->behind = backlogs_.front(record) != nullptr;
+}
+
+/** Moves sprites from a client's backlog into its mailbox, as many as there is room for. */
+void Pool::catchUp(Client* client) {
+  const uint32_t record = numberOf(client);
+  while (client->behind && hasRoom(client->mailbox, *backlogs_.front(record))) {
+    moveUp(client);
+    if (journal_ != nullptr) journal_->moveUp(record);
+  }
+}
+
+/** The oldest sprite that waits for a client, or nullptr. */
+Sprite* Pool::oldest(const Client& client) const {
+  if (client.mailbox.first != nullptr || !client.behind) return client.mailbox.first;
+  return backlogs_.front(numberOf(&client));
+}
+
+/** Takes that one out. */
+Sprite* Pool::takeOldest(Client* client) {
+  if (client->mailbox.waiting > 0) {
+    Sprite* sprite = client->mailbox.pop();
+    if (sprite->flown) client->mailbox.flown -= roomOf(*sprite);
+    sprite->flown = 0;
+    return sprite;
+  }
+  const uint32_t record = numberOf(client);
+  Sprite* sprite = backlogs_.pop(record);
+  client->behind = backlogs_.front(record) != nullptr;
+  return sprite;
+}
+
+/** Ends a sprite that waits no more. */
+void Pool::forget(Sprite* sprite) {
+  counts_.mailboxBytes -= Sprite::cost(sprite->length);
+  --counts_.waiting;
+  limits_->discharge(sprite->source, Sprite::charge(sprite->length));
+  Sprite::free(sprite);
+}
+
 /**
- * Moves the sprites that wait for a leaver to its neighbors. A neighbor takes them even above its
- * mailbox's bounds: the server has accepted these sprites already, and holds the memory for them.
- * New throws to such a neighbor are refused until it has acked enough.
+ * Sends what waits for a leaver on its way. None is refused: the server has answered for these
+ * sprites already, and has the memory for them. Those that find no room wait in a backlog.
  */
 void Pool::flyOn(Client* client) {
   const uint32_t record = numberOf(client);
-  Mailbox& mailbox = client->mailbox;
-  uint32_t stops[4];
-  for (uint8_t edge = 0; edge < 4; ++edge) stops[edge] = nextStop(record, Edge{edge});
-  for (; mailbox.first != nullptr && flyBudget_ > 0; --flyBudget_) {
-    const uint32_t next = stops[static_cast<size_t>(mailbox.first->from)];
-    if (next == Torus::kNone) {
+  // Found when the first sprite asks for it: most who leave have none.
+  std::optional<uint32_t> stops[4];
+  while (Sprite* sprite = oldest(*client)) {
+    if (flyBudget_ == 0) break;
+    std::optional<uint32_t>& next = stops[static_cast<size_t>(sprite->from)];
+    flyBudget_ -= std::min(flyBudget_, next ? 1u : kFindBudget);
+    if (!next) next = nextStop(record, sprite->from);
+    if (*next == Torus::kNone) {
       lose(client);
       if (journal_ != nullptr) journal_->lose(record, kLostAlone);
-    } else {
-      fly(client, &clients_[next]);
-      if (journal_ != nullptr) journal_->fly(record, next);
+      continue;
     }
+    Client* to = &clients_[*next];
+    const Stay stay =
+        !to->behind && hasRoom(to->mailbox, *sprite) ? Stay::kMailbox : Stay::kBacklog;
+    fly(client, to, stay);
+    if (journal_ != nullptr) journal_->fly(record, *next, stay == Stay::kBacklog);
   }
-  for (const uint32_t next : stops) {
-    if (next == Torus::kNone) continue;
-    Client& neighbor = clients_[next];
+  for (const std::optional<uint32_t>& next : stops) {
+    if (!next || *next == Torus::kNone) continue;
+    Client& neighbor = clients_[*next];
     if (neighbor.holder != PollHolder::kNobody && neighbor.mailbox.waiting > 0) {
       answer(&neighbor, Remark::kNone);
     }
   }
 }
 
-/** The oldest sprite of `from` flies on to `to`. */
-void Pool::fly(Client* from, Client* to) {
-  to->mailbox.push(from->mailbox.pop());
+/** The oldest sprite of `from` flies on to `to`, and waits there where `stay` says. */
+void Pool::fly(Client* from, Client* to, Stay stay) {
+  Sprite* sprite = takeOldest(from);
   ++counts_.flown;
+  if (stay == Stay::kMailbox) return putFlown(to, sprite);
+  backlogs_.push(numberOf(to), sprite);
+  to->behind = true;
 }
 
 /** The oldest sprite of `from` has nowhere to fly to. */
 void Pool::lose(Client* from) {
-  Sprite* sprite = from->mailbox.pop();
-  counts_.mailboxBytes -= Sprite::cost(sprite->length);
-  --counts_.waiting;
   ++counts_.lost;
-  Sprite::free(sprite);
+  forget(takeOldest(from));
 }
 
 // ---- Polling ------------------------------------------------------------------------------------
@@ -244,9 +356,11 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
     return {count(Outcome::kBadHold), record, {}};
   }
   if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};
+  if (!mayPoll(client, ack)) return {count(Outcome::kTooManyPolls), record, {}};
   if (client->holder != PollHolder::kNobody) answer(client, Remark::kSuperseded);
   if (journal_ != nullptr && ack > client->mailbox.acked()) journal_->ack(numberOf(client), ack);
   acknowledge(client, ack);
+  if (client->behind) catchUp(client);
   ++counts_.polls;
   if (client->mailbox.waiting > 0 || draining()) {
     arm(record, options_.lease * uint64_t{1000});
@@ -276,12 +390,24 @@ void Pool::drop(uint32_t record, PollHolder holder, uint32_t token) {
 void Pool::acknowledge(Client* client, uint64_t ack) {
   Mailbox& mailbox = client->mailbox;
   while (mailbox.waiting > 0 && mailbox.acked() < ack) {
-    Sprite* sprite = mailbox.pop();
-    counts_.mailboxBytes -= Sprite::cost(sprite->length);
-    --counts_.waiting;
     ++counts_.acked;
-    Sprite::free(sprite);
+    forget(takeOldest(client));
   }
+}
+
+/**
+ * Whether a client may poll now. One that acks something new may always: it has as many polls as
+ * it gets sprites. Any other asks for the same again, and has an allowance, as for throws.
+ */
+bool Pool::mayPoll(Client* client, uint64_t ack) {
+  const auto now = static_cast<uint32_t>(now_);
+  // By difference: the milliseconds begin again after seven weeks, and a client polls more often.
+  if (static_cast<int32_t>(client->nextPoll - now) < 0) client->nextPoll = now;
+  if (options_.pollRate == 0 || ack > client->mailbox.acked()) return true;
+  const uint32_t interval = 1000 / options_.pollRate;
+  if (client->nextPoll - now > (options_.pollBurst - 1) * interval) return false;
+  client->nextPoll += interval;
+  return true;
 }
 
 /** Writes the answer to a poll: every sprite in the mailbox, up to the byte bound. */
@@ -362,15 +488,20 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
   // A throw at a busy neighbor spends its allowance too: it costs the server as much.
   spendThrow(client, now);
 
-  Client& neighbor = clients_[torus_.neighbor(numberOf(client), edge)];
+  uint32_t target = torus_.neighbor(numberOf(client), edge);
+  // One that is leaving takes nothing new: what waits for it is just flying on.
+  if (!clients_[target].live) target = nextLive(target, edge);
+  if (target == Torus::kNone) return Outcome::kNeighborBusy;
+  Client& neighbor = clients_[target];
   const uint32_t cost = Sprite::cost(text.size());
-  // A client that is leaving takes nothing new: its mailbox is being emptied.
-  if (!neighbor.live) return Outcome::kNeighborBusy;
   if (neighbor.mailbox.waiting >= options_.mailboxSprites ||
       neighbor.mailbox.bytes + cost > options_.mailboxBytes) {
     return Outcome::kNeighborBusy;
   }
   if (counts_.mailboxBytes + cost > options_.mailboxMemory) return Outcome::kMailboxesFull;
+  if (!limits_->charge(client->source, Sprite::charge(text.size()))) {
+    return Outcome::kTooManySprites;
+  }
 
   receive(client, &neighbor, number, opposite(edge), text);
   if (journal_ != nullptr) {
@@ -385,7 +516,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
 /** A throw of `thrower` is taken: `receiver` has the sprite, entering by its edge `from`. */
 void Pool::receive(Client* thrower, Client* receiver, uint64_t number, Edge from,
                    std::string_view text) {
-  receiver->mailbox.push(Sprite::make(text, from));
+  receiver->mailbox.push(Sprite::make(text, from, thrower->source));
   if (number != kNoNumber) remember(thrower, number);
   counts_.mailboxBytes += Sprite::cost(text.size());
   ++counts_.waiting;

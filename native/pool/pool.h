@@ -2,7 +2,7 @@
 //
 // One record a client, in an array reserved at the start and touched only as it fills:
 //
-//   record n   [ id │ mailbox │ throw numbers seen │ throw allowance │ parked poll ]
+//   record n   [ id │ mailbox │ throw numbers seen │ allowances │ parked poll │ source address ]
 //   torus      [ links of node n ]        wheel [ the one timer of n: hold or lease ]
 //
 // Lifecycle of a client:
@@ -19,7 +19,7 @@
 //
 // The law it keeps, at every return: thrown = acked + waiting + lost.
 //
-// Cost: 88 bytes a record, 12 for its timer, 24 in the torus. A throw touches two records and two
+// Cost: 96 bytes a record, 12 for its timer, 24 in the torus. A throw touches two records and two
 // links, and allocates once for the sprite. Rejected: an object per parked poll (that is what this
 // program exists to avoid), one allocation per client (no locality, 16 bytes of allocator each).
 #ifndef SPRITES_POOL_H_
@@ -27,11 +27,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
 
 #include "address_limits.h"
+#include "backlog.h"
 #include "base/reserve.h"
 #include "base/wheel.h"
 #include "id.h"
@@ -58,8 +60,11 @@ enum class Outcome : uint8_t {
   kNeighborBusy,
   kMailboxesFull,
   kTooManyJoins,
+  kTooManyClients,
+  kTooManySprites,
+  kTooManyPolls,
 };
-constexpr size_t kOutcomes = 16;
+constexpr size_t kOutcomes = 19;
 
 /** A poll without `hold`, a throw without `n`. */
 constexpr uint32_t kNoHold = 0;
@@ -99,6 +104,8 @@ struct PoolOptions {
   uint32_t answerBytes;     // sprite text in one answer; at least one sprite always goes
   uint32_t throwRate;       // throws a second and client, 0: any number
   uint32_t throwBurst;      // throws at once, after a rest
+  uint32_t pollRate;        // polls a second and client that ack nothing new, 0: any number
+  uint32_t pollBurst;       // those at once, after a rest
 };
 
 struct Counts {
@@ -113,7 +120,7 @@ struct Counts {
 
 /** What became of a poll. */
 struct PollResult {
-  Outcome outcome;          // kOk, kUnknownClient, kBadHold or kAckAhead
+  Outcome outcome;          // kOk, kUnknownClient, kBadHold, kAckAhead or kTooManyPolls
   uint32_t record;          // kOk: the client's, to drop the poll by
   std::string_view answer;  // kOk: the JSON text, valid until the next call; empty: it is parked
 };
@@ -124,8 +131,8 @@ Outcome checkSprite(std::string_view text, uint32_t maxSprite);
 class Pool {
  public:
   /**
-   * `limits`, which outlive the pool, say who may join from where; nullptr: anybody. `now`:
-   * milliseconds of the clock that tick will be given. Throws std::bad_alloc.
+   * `limits`, which outlive the pool, say what each source address may have; nullptr: anything.
+   * `now`: milliseconds of the clock that tick will be given. Throws std::bad_alloc.
    */
   Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now);
   ~Pool();
@@ -140,8 +147,9 @@ class Pool {
   void keepJournal(Journal* journal) { journal_ = journal; }
 
   /**
-   * Gives a newcomer from `address` a place in the torus and its id. kOk, kTooManyJoins, kTorusFull
-   * or kDraining. `now`: any clock in microseconds that never goes back.
+   * Gives a newcomer from `address` a place in the torus and its id. kOk, kTooManyJoins or
+   * kTooManyClients of its address, kTorusFull or kDraining. `now`: any clock in microseconds that
+   * never goes back.
    */
   Outcome join(const Address& address, uint64_t now, Id* id);
 
@@ -152,7 +160,7 @@ class Pool {
   /**
    * Frees the sprites up to `ack`, then answers with those above it, or, if there are none, parks
    * the poll for `hold` seconds: the responder of `holder` will be given the answer under `token`,
-   * once. kUnknownClient, kBadHold and kAckAhead change nothing.
+   * once. kUnknownClient, kBadHold, kAckAhead and kTooManyPolls change nothing.
    */
   PollResult poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token);
 
@@ -218,10 +226,16 @@ class Pool {
     uint64_t seenNumbers;   // bit i: newestNumber - i was accepted
     uint64_t nextThrow;     // when the allowance is whole again, microseconds (GCRA)
     uint32_t token;         // of the parked poll; of a free record: the next free one + 1
+    uint32_t nextPoll;      // as nextThrow, of polls that ack nothing; the low bits of milliseconds
+    Source source;          // where it has joined from
     PollHolder holder;
     bool live;
+    bool behind;  // it has a backlog
   };
-  static_assert(sizeof(Client) == 88, "the memory figures in README count on it");
+  static_assert(sizeof(Client) == 96, "the memory figures in README count on it");
+
+  /** Where a sprite that flies to a client waits. */
+  enum class Stay { kMailbox, kBacklog };
 
   /** What else an answer says. */
   enum class Remark { kNone, kSuperseded };
@@ -229,6 +243,8 @@ class Pool {
   Client* lookUp(const Id& id);
   uint32_t numberOf(const Client* client) const { return client - clients_.data(); }
   void arm(uint32_t record, uint64_t milliseconds);
+  Outcome enter(Source source, Id* id);
+  bool mayPoll(Client* client, uint64_t ack);
   void acknowledge(Client* client, uint64_t ack);
   std::string_view compose(Client* client, Remark remark);
   void answer(Client* client, Remark remark);
@@ -237,9 +253,18 @@ class Pool {
   bool seen(const Client& client, uint64_t number) const;
   void remember(Client* client, uint64_t number);
   Outcome tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text, uint64_t now);
+  uint32_t roomOf(const Sprite& sprite) const;
+  bool hasRoom(const Mailbox& mailbox, const Sprite& sprite) const;
+  void putFlown(Client* client, Sprite* sprite);
+  void moveUp(Client* client);
+  void catchUp(Client* client);
+  Sprite* oldest(const Client& client) const;
+  Sprite* takeOldest(Client* client);
+  void forget(Sprite* sprite);
+  uint32_t nextLive(uint32_t record, Edge edge) const;
   uint32_t nextStop(uint32_t record, Edge from) const;
   void flyOn(Client* client);
-  void fly(Client* from, Client* to);
+  void fly(Client* from, Client* to, Stay stay);
   void lose(Client* from);
   void remove(Client* client);
   void startLeaving(Client* client);
@@ -251,8 +276,10 @@ class Pool {
   uint32_t random(uint32_t below);
 
   const PoolOptions options_;
+  const std::unique_ptr<AddressLimits> unbounded_;  // where none are given
   AddressLimits* const limits_;
   base::Reserved<Client> clients_;
+  Backlogs backlogs_;
   Torus torus_;
   base::Wheel<kTickMilliseconds> wheel_;
   IdMaker ids_;

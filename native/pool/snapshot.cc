@@ -26,8 +26,8 @@ constexpr size_t kBufferBytes = 1 << 20;
 /** Answers carry numbers as JSON: above this a JavaScript reader would round them. */
 constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
 
-/** The largest --max-sprite there is. The server's own may have become smaller since the throw. */
-constexpr uint32_t kMostSpriteBytes = 1 << 20;
+/** More than answers carry before they are acked: they have a bound, as has what is sent again. */
+constexpr uint32_t kMostSent = UINT32_MAX / 2;
 
 struct Header {
   char magic[8];
@@ -62,8 +62,14 @@ static_assert(sizeof(ClientEntry) == 56, "a change of the format is a new versio
 
 struct SpriteEntry {
   uint32_t length;
-  uint32_t from;
+  uint32_t from;  // the edge; and, in a client's order, first those in the mailbox:
 };
+
+/** In SpriteEntry::from: it takes room of those that have flown into the mailbox. */
+constexpr uint32_t kFlown = 4;
+
+/** In SpriteEntry::from: it waits in the backlog. */
+constexpr uint32_t kBehind = 8;
 
 /** A descriptor that is closed at the end of its scope. */
 class File {
@@ -200,9 +206,8 @@ class SnapshotAccess {
     const Counts& counts = clients.counts_;
     uint64_t text = 0;
     eachClient(clients, [&](const Pool::Client& client) {
-      for (const Sprite* sprite = client.mailbox.first; sprite != nullptr; sprite = sprite->next) {
-        text += sprite->length;
-      }
+      eachWaitingFor(clients, client,
+                     [&text](const Sprite& sprite, uint32_t) { text += sprite.length; });
     });
     const uint64_t leaving = clients.leaving_.size();
     return sizeof(Header) + sizeof(MoreHeader) +
@@ -238,18 +243,22 @@ class SnapshotAccess {
     for (uint32_t i = 0; i < torus.holeCount(); ++i) writer->put(torus.holes()[i]);
     eachClient(clients, [&](const Pool::Client& client) {
       const Mailbox& mailbox = client.mailbox;
-      writer->put(ClientEntry{.record = client.id.record(),
-                              .slot = torus.slot(client.id.record()),
+      const uint32_t record = client.id.record();
+      // What is in the backlog is the newest of what waits for the client.
+      const uint32_t behind = clients.backlogs_.length(record);
+      writer->put(ClientEntry{.record = record,
+                              .slot = torus.slot(record),
                               .id = client.id,
                               .newestNumber = client.newestNumber,
                               .seenNumbers = client.seenNumbers,
-                              .sequence = mailbox.sequence,
-                              .waiting = mailbox.waiting,
-                              .unsent = mailbox.unsent});
-      for (const Sprite* sprite = mailbox.first; sprite != nullptr; sprite = sprite->next) {
-        writer->put(SpriteEntry{sprite->length, static_cast<uint32_t>(sprite->from)});
-        writer->put(sprite->text().data(), sprite->length);
-      }
+                              .sequence = mailbox.sequence + behind,
+                              .waiting = mailbox.waiting + behind,
+                              .unsent = mailbox.unsent + behind});
+      eachWaitingFor(clients, client, [writer](const Sprite& sprite, uint32_t in) {
+        const uint32_t flown = sprite.flown ? kFlown : 0;
+        writer->put(SpriteEntry{sprite.length, static_cast<uint32_t>(sprite.from) | flown | in});
+        writer->put(sprite.text().data(), sprite.length);
+      });
     });
     for (const uint32_t record : clients.leaving_) writer->put(record);
   }
@@ -285,6 +294,7 @@ class SnapshotAccess {
       Pool::Client& client = addClient(clients, entry);
       seats.push_back({entry.record, entry.slot});
       sprites += entry.waiting;
+      uint32_t behind = 0;
       for (uint32_t n = 0; n < entry.waiting; ++n) {
         SpriteEntry sprite;
         std::string_view text;
@@ -292,16 +302,29 @@ class SnapshotAccess {
           return "it ends too early";
         }
         // What comes out of it goes to browsers: it is looked at as when it was thrown.
-        if (sprite.from > 3 || text.size() > kMostSpriteBytes ||
-            !base::isJsonObject(text.data(), text.size())) {
+        const uint32_t where = sprite.from & (kFlown | kBehind);
+        const uint32_t from = sprite.from - where;
+        if (from > 3 || text.size() > kLongestSprite || where == (kFlown | kBehind) ||
+            (behind > 0 && where != kBehind) || !base::isJsonObject(text.data(), text.size())) {
           return "a sprite in it makes no sense";
         }
-        client.mailbox.push(Sprite::make(text, Edge{static_cast<uint8_t>(sprite.from)}));
+        Sprite* made = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource);
+        if (where == kBehind) {
+          clients->backlogs_.push(entry.record, made);
+          client.behind = true;
+          ++behind;
+        } else if (where == kFlown) {
+          clients->putFlown(&client, made);
+        } else {
+          client.mailbox.push(made);
+        }
+        if (client.mailbox.bytes > kMostSent) return "a client in it makes no sense";
         clients->counts_.mailboxBytes += Sprite::cost(text.size());
         ++clients->counts_.waiting;
       }
-      client.mailbox.sequence = entry.sequence;
-      client.mailbox.unsent = entry.unsent;
+      if (behind > entry.unsent) return "a client in it makes no sense";
+      client.mailbox.sequence = entry.sequence - behind;
+      client.mailbox.unsent = entry.unsent - behind;
     }
     if (more.leaving > header.clients) return "its counts do not add up";
     for (uint32_t i = 0; i < more.leaving; ++i) {
@@ -347,6 +370,20 @@ class SnapshotAccess {
     }
   }
 
+  /** Calls `see(sprite, in)` with what waits for a client; `in` is kBehind for its backlog, or 0.
+   */
+  template <typename See>
+  static void eachWaitingFor(const Pool& clients, const Pool::Client& client, See&& see) {
+    for (const Sprite* sprite = client.mailbox.first; sprite != nullptr; sprite = sprite->next) {
+      see(*sprite, 0);
+    }
+    if (!client.behind) return;
+    for (const Sprite* sprite = clients.backlogs_.front(client.id.record()); sprite != nullptr;
+         sprite = sprite->next) {
+      see(*sprite, kBehind);
+    }
+  }
+
   static Pool::Client& addClient(Pool* clients, const ClientEntry& entry) {
     for (; clients->used_ < entry.record; ++clients->used_) {
       clients->clients_[clients->used_].token = clients->freeRecord_;
@@ -358,6 +395,7 @@ class SnapshotAccess {
     client.id = entry.id;
     client.newestNumber = entry.newestNumber;
     client.seenNumbers = entry.seenNumbers;
+    client.nextPoll = static_cast<uint32_t>(clients->now_);
     client.live = true;
     clients->arm(entry.record, clients->options_.lease * uint64_t{1000});
     return client;

@@ -159,6 +159,8 @@ async function throwing({ clients, rate, restarts, drain, hold, workers }, direc
     'throw-rate': 0,
     'address-connections': 0,
     'address-joins': 0,
+    'address-clients': 0,
+    'address-memory': 0,
     'log-level': 'warn',
     ...(workers > 0 && { workers, 'transient-port': 0 })
   };

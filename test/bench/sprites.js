@@ -16,7 +16,9 @@ const OPTIONS = {
   port: 0,
   'throw-rate': 0,
   'address-connections': 0,
-  'address-joins': 0
+  'address-joins': 0,
+  'address-clients': 0,
+  'address-memory': 0
 };
 
 /**

@@ -48,6 +48,8 @@ async function startServer(door) {
       '0',
       '--address-joins',
       '0',
+      '--address-clients',
+      '0',
       '--drain',
       '0'
     ],

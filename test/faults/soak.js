@@ -47,7 +47,9 @@ const server = await startServer(
       lease: LEASE,
       'log-level': 'error',
       'address-connections': 0,
-      'address-joins': 0
+      'address-joins': 0,
+      'address-clients': 0,
+      'address-memory': 0
     },
     command: [process.execPath, '--expose-gc', '--import', COLLECTS, `${ROOT}bin/sprites`]
   }

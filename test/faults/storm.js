@@ -15,6 +15,8 @@ export const storm = {
     const server = await scene.server({
       'address-connections': 0,
       'address-joins': 0,
+      'address-clients': 0,
+      'address-memory': 0,
       'throw-rate': 0
     });
     let out;

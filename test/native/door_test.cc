@@ -158,7 +158,6 @@ class Test {
  public:
   explicit Test(uint64_t seed)
       : random_(seed),
-        limits_(AddressLimitsOptions{100000, 1000000, 1000000}),
         pool_(
             PoolOptions{
                 .capacity = 4 * kWave,
@@ -171,6 +170,8 @@ class Test {
                 .answerBytes = 65536,
                 .throwRate = 0,
                 .throwBurst = 1,
+                .pollRate = 0,
+                .pollBurst = 1,
             },
             &limits_, now),
         handler_(&pool_, microseconds),
@@ -558,8 +559,8 @@ class Test {
   }
 
   std::mt19937 random_;
-  AddressLimits limits_;
-  AddressLimits workerLimits_{AddressLimitsOptions{100000, 0, 1}};
+  AddressLimits limits_{AddressLimitsOptions{}};
+  AddressLimits workerLimits_{AddressLimitsOptions{}};
   Pool pool_;
   PoolHandler handler_;
   EventSet events_;

@@ -79,11 +79,13 @@ struct Waiting {
   uint64_t uid;
   Edge from;
   uint32_t cost;
+  bool flown = false;  // into the mailbox it waits in
 };
 
 struct Member {
   Id id;
   std::deque<Waiting> box;
+  std::deque<Waiting> backlog;  // has flown to it, and finds no room in its box yet
   uint64_t acked = 0;
   uint64_t sent = 0;
   bool parked = false;
@@ -110,7 +112,9 @@ PoolOptions optionsFor(uint32_t capacity) {
           .mailboxMemory = 2500,
           .answerBytes = 1 << 20,
           .throwRate = 0,
-          .throwBurst = 1};
+          .throwBurst = 1,
+          .pollRate = 0,
+          .pollBurst = 1};
 }
 
 class Model {
@@ -120,7 +124,7 @@ class Model {
         options_(optionsFor(capacity)),
         door_(PollHolder::kDoor, &answers_),
         node_(PollHolder::kNode, &answers_),
-        pool_(options_, nullptr, now_) {
+        pool_(options_, &limits_, now_) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     pool_.setResponder(PollHolder::kNode, &node_);
   }
@@ -300,6 +304,7 @@ class Model {
       ++acked_;
       member->box.pop_front();
     }
+    catchUp(member);
     member->parked = true;
     member->holder = by;
     member->token = token;
@@ -416,6 +421,7 @@ class Model {
       // In which order, only the pool knows: their sprites are somewhere, asked for below.
       for (const uint32_t record : expired) {
         for (const Waiting& one : members_[record].box) adrift_[one.uid] = one;
+        for (const Waiting& one : members_[record].backlog) adrift_[one.uid] = one;
         members_.erase(record);
       }
       if (members_.empty()) {
@@ -440,23 +446,34 @@ class Model {
       member->since = now_;
     }
     answers_.clear();
-    if (adrift_.empty()) return;
-    for (auto& [record, member] : members_) {
-      const uint32_t token = nextToken_++;
-      EXPECT(ask(member, member.acked, 0, PollHolder::kDoor, token) == Outcome::kOk);
-      if (member.parked) {
-        EXPECT(find(answers_.at(0)) == &member && answers_[0].superseded);
-        answers_.erase(answers_.begin());
-      }
-      member.parked = answers_.empty();
-      member.holder = PollHolder::kDoor;
-      member.token = token;
-      member.hold = kHold;
-      member.since = now_;
-      if (!answers_.empty()) adopt(&member, answers_[0]);
-      answers_.clear();
+    // Everybody acks all there is, until all has been seen that could be anywhere.
+    for (int times = 0; !adrift_.empty(); ++times) {
+      EXPECT(times < 1000);
+      for (auto& [record, member] : members_) ackAll(&member);
     }
-    EXPECT(adrift_.empty());
+  }
+
+  void ackAll(Member* one) {
+    Member& member = *one;
+    const uint32_t token = nextToken_++;
+    EXPECT(ask(member, member.sent, 0, PollHolder::kDoor, token) == Outcome::kOk);
+    if (member.parked) {
+      EXPECT(find(answers_.at(0)) == &member && answers_[0].superseded);
+      answers_.erase(answers_.begin());
+    }
+    for (; member.acked < member.sent; ++member.acked) {
+      forget(member.box.front());
+      ++acked_;
+      member.box.pop_front();
+    }
+    catchUp(&member);
+    member.parked = answers_.empty();
+    member.holder = PollHolder::kDoor;
+    member.token = token;
+    member.hold = kHold;
+    member.since = now_;
+    if (!answers_.empty()) adopt(&member, answers_[0]);
+    answers_.clear();
   }
 
   /** Takes an answer that may carry sprites which were adrift. */
@@ -468,6 +485,7 @@ class Model {
         const auto drifting = adrift_.find(sprite.first);
         EXPECT(drifting != adrift_.end());
         member->box.push_back(drifting->second);
+        member->box.back().flown = true;
         adrift_.erase(drifting);
       }
       EXPECT(member->box[at - 1].uid == sprite.first);
@@ -482,7 +500,9 @@ class Model {
   void flyOn(uint32_t record, const Links& links) {
     const Member member = members_[record];
     members_.erase(record);
-    for (const Waiting& one : member.box) {
+    std::vector<Waiting> all(member.box.begin(), member.box.end());
+    all.insert(all.end(), member.backlog.begin(), member.backlog.end());
+    for (const Waiting& one : all) {
       const auto from = static_cast<size_t>(one.from);
       uint32_t next = links.at(record)[from ^ 1];
       if (next == record) next = links.at(record)[from < 2 ? 2 : 0];
@@ -492,8 +512,29 @@ class Model {
         ++lost_;
         continue;
       }
-      members_.at(next).box.push_back(one);
+      members_.at(next).backlog.push_back(one);
+      catchUp(&members_.at(next));
       ++flown_;
+    }
+  }
+
+  /** Half of a mailbox is for what has flown, a place of it for each; an empty one takes any. */
+  void catchUp(Member* member) {
+    for (; !member->backlog.empty(); member->backlog.pop_front()) {
+      Waiting one = member->backlog.front();
+      const uint32_t place = options_.mailboxBytes / options_.mailboxSprites;
+      uint32_t bytes = one.cost;
+      uint32_t flown = 0;
+      for (const Waiting& other : member->box) {
+        bytes += other.cost;
+        if (other.flown) flown += std::max(other.cost, place);
+      }
+      const bool room =
+          member->box.size() < options_.mailboxSprites && bytes <= options_.mailboxBytes &&
+          (flown == 0 || flown + std::max(one.cost, place) <= options_.mailboxBytes / 2);
+      if (!member->box.empty() && !room) return;
+      one.flown = true;
+      member->box.push_back(one);
     }
   }
 
@@ -539,7 +580,7 @@ class Model {
     uint64_t waiting = 0;
     uint32_t parked = 0;
     for (const auto& [record, member] : members_) {
-      waiting += member.box.size();
+      waiting += member.box.size() + member.backlog.size();
       parked += member.parked;
     }
     EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
@@ -557,6 +598,7 @@ class Model {
   std::vector<Answer> answers_;
   Recorder door_;
   Recorder node_;
+  AddressLimits limits_{AddressLimitsOptions{}};
   Pool pool_;
   std::map<uint32_t, Member> members_;
   std::map<uint64_t, Waiting> adrift_;
@@ -571,7 +613,8 @@ void holdsAreSpread() {
   constexpr uint32_t kPolls = 200;
   std::vector<Answer> answers;
   Recorder recorder(PollHolder::kDoor, &answers);
-  Pool clients(optionsFor(kPolls), nullptr, 0);
+  AddressLimits limits{AddressLimitsOptions{}};
+  Pool clients(optionsFor(kPolls), &limits, 0);
   clients.setResponder(PollHolder::kDoor, &recorder);
   for (uint32_t token = 0; token < kPolls; ++token) {
     Id id;

@@ -47,7 +47,9 @@ PoolOptions options() {
           .mailboxMemory = 1 << 24,
           .answerBytes = 1 << 12,
           .throwRate = 0,
-          .throwBurst = 1};
+          .throwBurst = 1,
+          .pollRate = 0,
+          .pollBurst = 1};
 }
 
 /** CRC-32 as zlib has it, bit by bit: not the code under test. */
@@ -88,7 +90,8 @@ class Run {
 
   /** Fills a pool and keeps the file it is saved to. */
   void prepare() {
-    Pool clients(options(), nullptr, 0);
+    AddressLimits limits{AddressLimitsOptions{}};
+    Pool clients(options(), &limits, 0);
     clients.setResponder(PollHolder::kNode, &nobody_);
     ids_.clear();
     const uint32_t most = below(30) + 1;
@@ -156,7 +159,8 @@ class Run {
   /** Loads `bytes`, and uses what is taken; what was wrong with it. */
   std::string load(const std::vector<uint8_t>& bytes) {
     writeAll(path_, bytes);
-    Pool clients(options(), nullptr, 0);
+    AddressLimits limits{AddressLimitsOptions{}};
+    Pool clients(options(), &limits, 0);
     clients.setResponder(PollHolder::kNode, &nobody_);
     const SnapshotResult result = Snapshot::load(&clients, path_, kAnySize);
     EXPECT(result.error == 0);

@@ -55,12 +55,14 @@ inline PoolOptions poolOptions(uint32_t capacity) {
           .hold = 120,
           .lease = 5,
           .maxSprite = 4096,
-          .mailboxSprites = 16,
+          .mailboxSprites = 3,
           .mailboxBytes = 1 << 16,
           .mailboxMemory = 1 << 24,
           .answerBytes = 1 << 20,
           .throwRate = 0,
-          .throwBurst = 1};
+          .throwBurst = 1,
+          .pollRate = 0,
+          .pollBurst = 1};
 }
 
 inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kNever) {

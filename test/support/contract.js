@@ -43,6 +43,8 @@ export const PROBLEMS = {
   'too-many-throws': 429,
   'too-many-polls': 429,
   'too-many-joins': 429,
+  'too-many-clients': 429,
+  'too-many-sprites': 429,
   'head-too-large': 431,
   'too-many-connections': 503,
   'neighbor-busy': 503,

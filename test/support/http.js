@@ -58,11 +58,12 @@ export class Wire {
   /**
    * @param {number} port
    * @param {string} [host]
+   * @param {string} [localAddress] where it comes from: any of 127.0.0.0/8
    * @returns {Promise<Wire>}
    */
-  static open(port, host = '127.0.0.1') {
+  static open(port, host = '127.0.0.1', localAddress = undefined) {
     return new Promise((resolve, reject) => {
-      const socket = connect({ port, host, allowHalfOpen: true });
+      const socket = connect({ port, host, localAddress, allowHalfOpen: true });
       socket.once('error', reject);
       socket.once('connect', () => {
         socket.off('error', reject);

@@ -1,0 +1,241 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { AddressLimits } from '../../lib/server/address-limits.js';
+import { readOptions } from '../../lib/server/options.js';
+import { Pool } from '../../lib/server/pool.js';
+import { problemOf } from '../support/contract.js';
+import { request, Wire } from '../support/http.js';
+import { DOORS, startServer } from '../support/server.js';
+
+/**
+ * What one source address may have of what all share: an attack from one address costs those at
+ * others nothing.
+ */
+
+const HOSTILE = '127.0.6.6';
+
+/** Somebody at an address: their requests go over one connection, and so in order. */
+class Visitor {
+  #wire;
+
+  static async at(server, address) {
+    const visitor = new Visitor();
+    visitor.#wire = await Wire.open(server.port, server.host, address);
+    return visitor;
+  }
+
+  async ask(method, target, more) {
+    const [answer] = await this.askAll([[method, target, more]]);
+    return answer;
+  }
+
+  /** Sends requests ahead, some at a time, and reads their answers. */
+  async askAll(requests) {
+    const answers = [];
+    for (let i = 0; i < requests.length; i += 20) {
+      const some = requests.slice(i, i + 20);
+      this.#wire.send(Buffer.concat(some.map((one) => request(...one))));
+      for (const [method] of some) {
+        answers.push(await this.#wire.read({ head: method === 'HEAD' }));
+      }
+    }
+    return answers;
+  }
+
+  async join(count = 1) {
+    const joins = Array.from({ length: count }, () => ['POST', '/join']);
+    return (await this.askAll(joins)).map(({ body }) => body.id);
+  }
+
+  throw(id, edge, body = '{}') {
+    return this.ask('POST', `/throw/${id}/${edge}`, { body });
+  }
+
+  close() {
+    return this.#wire.destroy();
+  }
+}
+
+const EDGES = ['left', 'right', 'up', 'down'];
+
+function refusal(t, answer, problem, status, what = problem) {
+  t.equal(problemOf(answer), problem, what);
+  t.equal(answer.status, status);
+  t.match(answer.headers['retry-after'], /^[1-9]\d*$/);
+}
+
+for (const door of DOORS) {
+  const share = (name, options, test) =>
+    t.test(`${name}, by the way in "${door}"`, async (t) => {
+      const server = await startServer(t, { door, options });
+      await test(t, server);
+      await server.stop();
+    });
+
+  share('places of one address', { 'address-clients': 2 }, async (t, server) => {
+    const hostile = await Visitor.at(server, HOSTILE);
+    const honest = await Visitor.at(server, '127.0.1.1');
+    const [first] = await hostile.join(2);
+    refusal(t, await hostile.ask('POST', '/join'), 'too-many-clients', 429);
+    t.equal((await honest.ask('POST', '/join')).status, 201, 'others are still welcome');
+    t.equal((await hostile.ask('POST', `/leave/${first}`)).status, 204);
+    t.equal((await hostile.ask('POST', '/join')).status, 201, 'a place that was given back');
+    t.equal((await server.status()).refused['too-many-clients'], 1);
+    await Promise.all([hostile.close(), honest.close()]);
+  });
+
+  share(
+    'memory for the sprites of one address',
+    { 'address-memory': '4K', 'throw-rate': 0 },
+    async (t, server) => {
+      const hostile = await Visitor.at(server, HOSTILE);
+      const honest = await Visitor.at(server, '127.0.1.1');
+      const [thrower, other] = await hostile.join(2);
+      const [victim] = await honest.join();
+      let taken = 0;
+      let refused;
+      for (let i = 0; refused === undefined && i < 9; i += 1) {
+        const answer = await hostile.throw(i % 2 ? thrower : other, EDGES[i % 4]);
+        if (answer.status === 202) taken += 1;
+        else refused = answer;
+      }
+      t.equal(taken, 4, 'each counts as 1 KiB');
+      refusal(t, refused, 'too-many-sprites', 429);
+      t.equal((await honest.throw(victim, 'left')).status, 202, 'others throw');
+      // They go where they like: it is their thrower's address that has thrown them.
+      for (const id of [thrower, other]) await hostile.ask('POST', `/leave/${id}`);
+      const [again] = await hostile.join();
+      refusal(t, await hostile.throw(again, 'left'), 'too-many-sprites', 429, 'and still has');
+      t.equal((await server.status()).waiting, 5);
+      await hostile.ask('POST', `/leave/${again}`);
+      const { body } = await honest.ask('GET', `/poll/${victim}`);
+      t.equal(body.sprites.length, 5);
+      // The ack is taken, and the next sprite answers this poll.
+      const acking = honest.ask('GET', `/poll/${victim}?ack=${body.seq}`);
+      await server.until(({ waiting }) => waiting === 0);
+      const [back] = await hostile.join();
+      t.equal((await hostile.throw(back, 'left')).status, 202, 'what was acked is no longer its');
+      for (const edge of EDGES.slice(1)) await hostile.throw(back, edge);
+      await acking;
+      await hostile.close();
+      await honest.close();
+    }
+  );
+
+  share(
+    'polls of one client that ack nothing',
+    { 'poll-rate': 1, 'poll-burst': 3, 'throw-rate': 0 },
+    async (t, server) => {
+      const visitor = await Visitor.at(server, HOSTILE);
+      const [id] = await visitor.join();
+      // Alone, it catches what it throws.
+      const throws = async () => {
+        for (const edge of EDGES) t.equal((await visitor.throw(id, edge)).status, 202);
+      };
+      await throws();
+      const target = `/poll/${id}?ack=0`;
+      const first = await visitor.ask('GET', target);
+      let refused;
+      for (let i = 0; refused === undefined && i < 20; i += 1) {
+        const answer = await visitor.ask('GET', target);
+        if (answer.status === 200) t.same(answer.body, first.body, 'the same again');
+        else refused = answer;
+      }
+      refusal(t, refused, 'too-many-polls', 429);
+      t.equal((await server.status()).waiting, 4, 'and nothing is acked');
+      // Who acks may always poll: so often as sprites come.
+      let { seq } = first.body;
+      for (let i = 0; i < 10; i += 1) {
+        await throws();
+        const { status, body } = await visitor.ask('GET', `/poll/${id}?ack=${seq}`);
+        t.equal(status, 200, 'an ack is always taken');
+        seq = body.seq;
+      }
+      await visitor.close();
+    }
+  );
+
+  share('the junk of those who have left keeps nobody from throwing', {}, async (t, server) => {
+    const honest = await Promise.all([1, 2, 3].map((n) => Visitor.at(server, `127.0.1.${n}`)));
+    const ids = [];
+    for (const one of honest) ids.push(...(await one.join()));
+
+    // 400 clients of one address throw 40 each, all at once, and leave.
+    const hostile = await Visitor.at(server, HOSTILE);
+    const crowd = await hostile.join(400);
+    const throws = crowd.flatMap((id) =>
+      Array.from({ length: 40 }, (_, i) => ['POST', `/throw/${id}/${EDGES[i % 4]}`, { body: '{}' }])
+    );
+    const taken = (await hostile.askAll(throws)).filter(({ status }) => status === 202).length;
+    await hostile.askAll(crowd.map((id) => ['POST', `/leave/${id}`]));
+    const { waiting } = await server.until(({ clients }) => clients === 3);
+    t.ok(taken > 1000 && waiting === taken, `${waiting} wait for the three`);
+
+    // The three go on as anybody does: they throw in turn, and catch what comes.
+    const acks = ids.map(() => 0);
+    const caught = { honest: 0, junk: 0 };
+    async function read(i) {
+      const { body } = await honest[i].ask('GET', `/poll/${ids[i]}?ack=${acks[i]}&hold=5`);
+      for (const { sprite } of body.sprites) caught['honest' in sprite ? 'honest' : 'junk'] += 1;
+      acks[i] = body.seq;
+    }
+    // The mailboxes are full of what was thrown at them while nobody read.
+    for (const i of ids.keys()) await read(i);
+    for (let round = 1; round <= 20; round += 1) {
+      for (const [i, id] of ids.entries()) {
+        const answer = await honest[i].throw(id, EDGES[round % 4], `{"honest":${round}}`);
+        t.equal(answer.status, 202, `a throw gets in: ${problemOf(answer)}`);
+      }
+      for (const i of ids.keys()) await read(i);
+      t.equal(caught.honest, round * 3, 'and arrives with the next poll');
+    }
+    t.ok((await server.status()).waiting > 5000, 'while the junk still waits');
+    t.equal((await server.status()).lost, 0);
+    await Promise.all([hostile, ...honest].map((one) => one.close()));
+  });
+
+  share('a crowd of a thousand that goes home together loses nothing', {}, async (t, server) => {
+    const crowd = await Visitor.at(server, '127.0.3.1');
+    const ids = await crowd.join(1000);
+    const throws = ids.flatMap((id, n) =>
+      EDGES.map((edge) => ['POST', `/throw/${id}/${edge}`, { body: `{"n":${n}}` }])
+    );
+    const taken = (await crowd.askAll(throws)).filter(({ status }) => status === 202).length;
+    t.equal(taken, 4000);
+    const last = await Visitor.at(server, '127.0.3.2');
+    const [id] = await last.join();
+    await crowd.askAll(ids.map((one) => ['POST', `/leave/${one}`]));
+    const { waiting, lost } = await server.until(
+      (status) => status.clients === 1 && status.waiting === 4000
+    );
+    t.strictSame({ waiting, lost }, { waiting: 4000, lost: 0 });
+    const sprites = [];
+    for (let ack = 0; sprites.length < 4000;) {
+      const { body } = await last.ask('GET', `/poll/${id}?ack=${ack}`);
+      sprites.push(...body.sprites);
+      ack = body.seq;
+    }
+    t.equal(sprites.length, 4000, 'the one who is left has them all');
+    await Promise.all([crowd.close(), last.close()]);
+  });
+}
+
+t.test('an address is known once while its allowance of joins is not whole', async (t) => {
+  const options = readOptions([]);
+  const limits = new AddressLimits(options);
+  const pool = new Pool(options, limits);
+  t.teardown(() => pool.close());
+  // Each join comes just when the allowance is whole again, and no tick has seen that.
+  const end = performance.now() + 60;
+  for (let next = 0; performance.now() < end;) {
+    if (performance.now() < next) continue;
+    pool.leave(pool.join(HOSTILE).id);
+    next = performance.now() + 1.5;
+  }
+  t.equal(limits.native.resting(), 1);
+  await pause(10);
+  t.equal(limits.native.size(), 0, 'and not longer');
+  t.equal(limits.native.resting(), 0);
+});
