@@ -12,7 +12,7 @@ import { createLog, LineWriter } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
 import { tellOfNoInspector } from './lib/server/no-inspector.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
-import { servePage } from './lib/server/page-files.js';
+import { readyFiles, servePage } from './lib/server/page-files.js';
 import { Pool } from './lib/server/pool.js';
 import { createRoutes } from './lib/server/routes.js';
 import { takeState } from './lib/server/state.js';
@@ -68,6 +68,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   });
   /** Told by the TLS port once it is open. */
   let certificateEnd = () => undefined;
+  const liveCounts = createStatus({ status, metrics, counts });
   const routes = createRoutes({
     pool,
     feeds: feeds.feeds,
@@ -75,14 +76,25 @@ export async function start(given, log = createLog('silent'), signal = undefined
     limits,
     options,
     log,
-    status: createStatus({ status, metrics, counts }),
+    status: liveCounts,
     page: servePage
   });
   const budget = new ConnectionBudget(options);
   const server = createNodeServer({ routes, limits, options, budget });
   const door =
     options.door === 'native'
-      ? createDoor({ pool, feeds: feeds.feeds, limits, options, routes, server, budget })
+      ? createDoor({
+          pool,
+          feeds: feeds.feeds,
+          limits,
+          options,
+          routes,
+          server,
+          budget,
+          status: liveCounts,
+          files: readyFiles(options),
+          log
+        })
       : openDoor(server);
   const workers = startWorkers({ door: door, options, log });
   const open = [door];

@@ -24,8 +24,9 @@ const BACKLOG = 65535;
  * @param {string[]} feedOutcomes those of the feeds
  * @param {object} options hold, lease, maxSprite, idleTime
  * @param {Record<string, string>} common the fields every answer carries
+ * @param {ReturnType<import('./page-files.js').readyFiles>} files of the page
  */
-function replies(outcomes, feedOutcomes, options, common) {
+function replies(outcomes, feedOutcomes, options, common, files) {
   const { idleTime } = options;
   const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
   const closing = { Connection: 'close' };
@@ -59,14 +60,15 @@ function replies(outcomes, feedOutcomes, options, common) {
   return {
     outcomes: outcomes.map(outcome),
     joined: json(201, welcome).split(nobody),
-    poll: open(),
+    json: open(),
     // The first is "ok", whose words are those that follow.
     feedOutcomes: feedOutcomes.map((name) => (name === 'ok' ? '\r\n' : problem(name, staying))),
     feed: open(),
     feedGzip: open({ 'Content-Encoding': 'gzip' }),
     feedStream: text(200, { 'Content-Type': 'text/event-stream', 'Transfer-Encoding': 'chunked' }),
     timedOut: problem('request-timeout', closing),
-    refused: problem('too-many-connections', closing)
+    refused: problem('too-many-connections', closing),
+    ready: files.map(({ path, headers, body }) => [path, text(200, headers, body)])
   };
 }
 
@@ -81,6 +83,10 @@ function replies(outcomes, feedOutcomes, options, common) {
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('node:http').Server} parts.server Node's server, which need not listen
  * @param {import('./connection-budget.js').ConnectionBudget} parts.budget counts its connections with those of others
+ * @param {() => object} [parts.status] what GET /status answers; not in a worker
+ * @param {ReturnType<import('./page-files.js').readyFiles>} [parts.files] the page's files that are
+ *     the same for everybody; not in a worker
+ * @param {import('pino').Logger} [parts.log]
  * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
  * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
  *     close: Function, addWorker: Function, flush: Function}} `listen(host, port, {shared, option})`
@@ -88,7 +94,19 @@ function replies(outcomes, feedOutcomes, options, common) {
  *     has set; `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what
  *     JavaScript has put into the relay
  */
-export function createDoor({ pool, feeds, limits, options, routes, server, budget, relayFd }) {
+export function createDoor({
+  pool,
+  feeds,
+  limits,
+  options,
+  routes,
+  server,
+  budget,
+  status,
+  files = [],
+  log,
+  relayFd
+}) {
   const addon = loadAddon();
   const { maxSprite, headTime, bodyTime, idleTime, writeTime } = options;
   const door = new addon.Door(
@@ -103,7 +121,7 @@ export function createDoor({ pool, feeds, limits, options, routes, server, budge
       trust: TRUST[options.trustProxy]
     },
     {
-      replies: replies(addon.outcomes, addon.feedOutcomes, options, routes.headers),
+      replies: replies(addon.outcomes, addon.feedOutcomes, options, routes.headers, files),
       limits: limits.native,
       [relayFd === undefined ? 'pool' : 'relay']: pool.native,
       feeds: feeds?.native,
@@ -112,7 +130,17 @@ export function createDoor({ pool, feeds, limits, options, routes, server, budge
         const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
         limits.introduce(socket, client);
         socket.unshift(bytes);
+        server.closeSoon(socket);
         server.emit('connection', socket);
+      },
+      onCounts: () => {
+        try {
+          return status && JSON.stringify(status());
+        } catch (error) {
+          // The front door hands the request over, and Node's server answers it with a problem.
+          log.error({ err: error }, 'the live counts can not be said');
+          return undefined;
+        }
       }
     }
   );

@@ -15,6 +15,15 @@ import { LINGER, lookAfterSockets, refuse } from './sockets.js';
 /** How often Node looks for connections whose time is up, in milliseconds. */
 const SWEEP = 1000;
 
+/**
+ * A header by which a browser shows: it would use a connection for its poll that it has asked for a
+ * file by a moment ago.
+ */
+const BROWSER = 'sec-fetch-mode';
+
+/** How long a connection may be idle that is the front door's to serve, in milliseconds. */
+const IDLE_HANDED_OVER = 1000;
+
 /** Refused connections that may linger at the same time; further ones are closed at once. */
 const LINGERERS = 32;
 
@@ -44,8 +53,11 @@ export function keepIdle({ hold }) {
  *     makes the server, by default node:http's createServer
  * @param {string} [parts.arrival] its event for a connection that may be written to: with TLS, not
  *     before the handshake
- * @returns {import('node:http').Server & {held: () => number, closeEveryConnection: () => void}}
- *     `held` counts its connections; `closeEveryConnection` ends also those in a TLS handshake
+ * @returns {import('node:http').Server & {held: () => number, closeEveryConnection: () => void,
+ *     closeSoon: (socket: import('node:net').Socket) => void}}
+ *     `held` counts its connections; `closeEveryConnection` ends also those in a TLS handshake;
+ *     `closeSoon` has a connection closed soon after its answer: a browser's with it, any other
+ *     when it is idle for a second
  */
 export function createNodeServer({
   routes,
@@ -58,6 +70,8 @@ export function createNodeServer({
 }) {
   /** Of the sockets that may be written to, and were not refused. */
   const pipelines = new WeakMap();
+  /** Sockets that the front door has handed over: their next request is to come to it again. */
+  const handedOver = new WeakSet();
   let lingering = 0;
 
   /** Closes the connection of a peer that stops reading its answer. */
@@ -70,6 +84,7 @@ export function createNodeServer({
 
   function inTurn(request, response, serve) {
     const { socket } = request;
+    if (handedOver.has(socket) && BROWSER in request.headers) response.shouldKeepAlive = false;
     response.on('prefinish', () => hurry(socket, response));
     pipelines.get(socket).add(request, response, serve);
   }
@@ -94,9 +109,11 @@ export function createNodeServer({
 
   const sockets = lookAfterSockets(server, [...new Set(['connection', arrival])]);
   server.held = sockets.count;
-  // All of them, or what a proxy has added last would be cut off: --head-bytes bounds them.
-  server.maxHeadersCount = 0;
   server.closeEveryConnection = sockets.destroyAll;
+  server.closeSoon = (socket) => {
+    server.keepAliveTimeout = Math.min(server.keepAliveTimeout, IDLE_HANDED_OVER);
+    handedOver.add(socket);
+  };
   server.on(arrival, (socket) => pipelines.set(socket, new Pipeline(socket)));
   server.on('connection', (socket) => {
     budget.count(socket);

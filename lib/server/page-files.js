@@ -90,6 +90,30 @@ export function pageFiles() {
 const files = pageFiles();
 
 /**
+ * Whether the answer with a file depends on who asks: the page itself says where it may throw, and
+ * a transient port is named by the host that was asked for.
+ */
+function dependsOnHost(path, { transientPort = 0, workers = 1 }) {
+  return path === '/' && transientPort > 0 && workers > 0;
+}
+
+/**
+ * The files that are answered with the same words to everybody.
+ *
+ * @param {object} [options] see servePage
+ * @returns {{path: string, headers: object, body: string}[]}
+ */
+export function readyFiles(options = {}) {
+  return [...files]
+    .filter(([path]) => !dependsOnHost(path, options))
+    .map(([path, { headers, body }]) => ({
+      path,
+      headers: { ...headers, 'Content-Security-Policy': contentSecurityPolicy() },
+      body: body.toString()
+    }));
+}
+
+/**
  * @param {string} path
  * @returns {boolean} whether there is something of the page by this path
  */
@@ -109,15 +133,14 @@ export function isPagePath(path) {
  * @returns {boolean} false, and nothing answered, when the path is none of the page's or the method
  *     is neither GET nor HEAD
  */
-export function servePage(request, response, path, { transientPort = 0, workers = 1 } = {}) {
+export function servePage(request, response, path, options = {}) {
   const file = files.get(path);
   if (file === undefined || !['GET', 'HEAD'].includes(request.method)) return false;
   response.writeHead(200, {
     ...file.headers,
-    'Content-Security-Policy': contentSecurityPolicy(
-      request.headers.host,
-      workers > 0 ? transientPort : 0
-    )
+    'Content-Security-Policy': dependsOnHost(path, options)
+      ? contentSecurityPolicy(request.headers.host, options.transientPort)
+      : contentSecurityPolicy()
   });
   response.end(request.method === 'HEAD' ? undefined : file.body);
   return true;

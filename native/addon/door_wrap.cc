@@ -34,8 +34,8 @@ constexpr uint32_t kTurnMicroseconds = 1000;
 uint64_t microseconds() { return uv_hrtime() / 1000; }
 
 /**
- * {outcomes: [text, …], feedOutcomes: [text, …], feed, feedGzip, feedStream, poll,
- * joined: [text, text], timedOut, refused}
+ * {outcomes: [text, …], feedOutcomes: [text, …], feed, feedGzip, feedStream, json,
+ * joined: [text, text], timedOut, refused, ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -53,9 +53,15 @@ Replies repliesOf(Local<Value> given) {
   Local<Array> joined = get(given, "joined").As<Array>();
   replies.joined = Reply(textOf(Nan::Get(joined, 0).ToLocalChecked()));
   replies.joinedEnd = textOf(Nan::Get(joined, 1).ToLocalChecked());
-  replies.poll = Reply(textIn(given, "poll"));
+  replies.json = Reply(textIn(given, "json"));
   replies.timedOut = Reply(textIn(given, "timedOut"));
   replies.refused = Reply(textIn(given, "refused"));
+  Local<Array> ready = get(given, "ready").As<Array>();
+  for (uint32_t i = 0; i < ready->Length(); ++i) {
+    Local<Array> entry = Nan::Get(ready, i).ToLocalChecked().As<Array>();
+    replies.ready.emplace(textOf(Nan::Get(entry, 0).ToLocalChecked()),
+                          textOf(Nan::Get(entry, 1).ToLocalChecked()));
+  }
   return replies;
 }
 
@@ -84,6 +90,7 @@ class DoorObject : public Nan::ObjectWrap {
         poolHandler_(poolHandlerOf(parts)),
         relay_(poolHandler_ ? nullptr : relayOf(get(parts, "relay"))),
         onHandOver_(get(parts, "onHandOver").As<Function>()),
+        onCounts_(get(parts, "onCounts").As<Function>()),
         resource_("sprites:hand-over"),
         links_(&events_),
         door_(
@@ -150,7 +157,15 @@ class DoorObject : public Nan::ObjectWrap {
     onHandOver_.Call(3, arguments, &resource_);
   }
 
-  // new Door({connections, …}, {limits, replies, onHandOver(fd, bytes, client),
+  /** The live counts as JavaScript says them; empty where it does not. */
+  std::string askCounts() {
+    Nan::HandleScope scope;
+    const Local<Value> said =
+        Nan::Call(onCounts_, 0, nullptr).FromMaybe(Nan::Undefined().As<Value>());
+    return said->IsString() ? textOf(said) : std::string();
+  }
+
+  // new Door({connections, …}, {limits, replies, onHandOver(fd, bytes, client), onCounts(): text,
   //     pool and feeds, or relay and relayFd})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
@@ -258,7 +273,8 @@ class DoorObject : public Nan::ObjectWrap {
             .limits = addressLimitsOf(get(parts, "limits")),
             .requests = requests,
             .polls = poolHandler_.get(),
-            .feeds = poolHandler_ ? feedsOf(get(parts, "feeds")) : nullptr};
+            .feeds = poolHandler_ ? feedsOf(get(parts, "feeds")) : nullptr,
+            .counts = [this] { return askCounts(); }};
   }
 
   Nan::Persistent<Object> parts_;                      // outlive the front door
@@ -266,6 +282,7 @@ class DoorObject : public Nan::ObjectWrap {
   std::vector<std::unique_ptr<RelayServer>> servers_;  // the relays' ends to workers
   RelayHandler* const relay_;                          // in a worker
   Nan::Callback onHandOver_;
+  Nan::Callback onCounts_;
   Nan::AsyncResource resource_;
   EventSet events_;
   RelayLinks links_;

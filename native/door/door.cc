@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <utility>
@@ -16,6 +17,9 @@ namespace {
 
 constexpr size_t kReadBytes = 65536;
 static_assert(kPipelinedBytes + kHotHeadBytes < kReadBytes, "a read always has room");
+
+/** Where the live counts are. */
+constexpr std::string_view kCountsPath = "/status";
 
 /** Connections accepted in one turn. */
 constexpr int kAccepts = 64;
@@ -40,6 +44,7 @@ Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies, 
       answers_(&connections_, options.idleTime, options.writeTime),
       feeds_(parts.feeds, &connections_, &answers_, &replies_,
              [this](Connection& connection) { resumeLater(connection); }),
+      liveCounts_(parts.counts),
       buffer_(new char[kReadBytes]) {}
 
 Door::~Door() { closeAll(); }
@@ -267,8 +272,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       case Verdict::kHot:
         break;
     }
-    if (request.bodyLength > mostBody(request) ||
-        (request.route == Route::kPoll && parts_.polls == nullptr)) {
+    if (!servesHere(request, data)) {
       return handOver(connection, data, length);
     }
     const size_t whole = size_t{request.headLength} + request.bodyLength;
@@ -335,6 +339,22 @@ Address Door::clientOf(const Connection& connection, const HotRequest& request,
   return client;
 }
 
+/** Whether a hot request is served here, or by Node after all. */
+bool Door::servesHere(const HotRequest& request, const char* head) {
+  switch (request.route) {
+    case Route::kPoll:
+    case Route::kPlace:
+      return parts_.polls != nullptr;
+    case Route::kReady: {
+      const std::string_view path(head + request.path.offset, request.path.length);
+      return replies_.ready(path) != nullptr ||
+             (path == kCountsPath && !liveCounts_.text().empty());
+    }
+    default:
+      return request.bodyLength <= mostBody(request);
+  }
+}
+
 /**
  * Serves the request whose head, and body behind it, are at `head`. Returns whether the next may be
  * served: not while this one is open.
@@ -359,6 +379,10 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
     case Route::kFeed:
     case Route::kFeeds:
       return feeds_.serve(connection, request, head);
+    case Route::kPlace:
+      return servePlace(connection, request);
+    case Route::kReady:
+      return serveReady(connection, {head + request.path.offset, request.path.length});
   }
   if (!outcome) {
     connection.state = ConnectionState::kPending;
@@ -375,11 +399,29 @@ bool Door::servePoll(Connection& connection, const HotRequest& request) {
   if (result.outcome != Outcome::kOk) {
     return conclude(connection, Route::kPoll, result.outcome, nullptr);
   }
-  if (!result.answer.empty()) return answers_.send(connection, replies_.poll(result.answer));
+  if (!result.answer.empty()) return answers_.send(connection, replies_.json(result.answer));
   connection.state = ConnectionState::kParked;
   connection.record = result.record;
   connections_.disarm(connection);
   return false;
+}
+
+bool Door::servePlace(Connection& connection, const HotRequest& request) {
+  Place place;
+  if (!parts_.polls->place(request.id, &place)) {
+    return conclude(connection, Route::kPlace, Outcome::kUnknownClient, nullptr);
+  }
+  char body[128];
+  const int length = snprintf(body, sizeof body, R"({"row":%u,"column":%u,"rows":%u,"columns":%u})",
+                              place.row, place.column, place.rows, place.columns);
+  return answers_.send(connection, replies_.json({body, static_cast<size_t>(length)}));
+}
+
+/** Serves what is ready: a file, or the live counts, that servesHere has just had said. */
+bool Door::serveReady(Connection& connection, std::string_view path) {
+  const Reply* reply = replies_.ready(path);
+  return answers_.send(
+      connection, reply != nullptr ? replies_.write(*reply) : replies_.json(liveCounts_.last()));
 }
 
 /** Answers a request with its outcome. Returns whether the next may be served. */
@@ -399,7 +441,7 @@ void Door::complete(Ticket ticket, Outcome outcome, const Id* id) {
 void Door::answer(uint32_t token, std::string_view body) {
   Connection& connection = connections_[token];
   connection.state = ConnectionState::kReading;
-  if (answers_.send(connection, replies_.poll(body))) resumeLater(connection);
+  if (answers_.send(connection, replies_.json(body))) resumeLater(connection);
 }
 
 // ---- Deadlines and closing ----------------------------------------------------------------------
@@ -410,6 +452,7 @@ void Door::tick(uint64_t now) {
   listener_.restoreSpare();
   resumeListening();
   feeds_.tick();
+  liveCounts_.tick();
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }
 

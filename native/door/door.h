@@ -12,6 +12,7 @@
 //   http_reader.h      the grammar of a hot request
 //   request_handler.h  who decides: the pool, or a relay to it
 //   replies.h          what is answered, in words
+//   live_counts.h      what /status says
 //   answers.h          how it is sent
 //   feed_desk.h        who watches feeds
 //
@@ -38,6 +39,7 @@
 #include "events.h"
 #include "feed_desk.h"
 #include "listener.h"
+#include "live_counts.h"
 #include "pool/address.h"
 #include "pool/address_limits.h"
 #include "replies.h"
@@ -82,6 +84,7 @@ struct DoorParts {
   RequestHandler* requests;
   PollHandler* polls;  // nullptr: polls are handed over to Node
   Feeds* feeds;        // nullptr: so are requests to watch
+  LiveCounts::Ask counts;
 };
 
 class Door : public PollResponder, private Watcher {
@@ -156,7 +159,10 @@ class Door : public PollResponder, private Watcher {
   // Serving.
   Address clientOf(const Connection& connection, const HotRequest& request, const char* head) const;
   bool serve(Connection& connection, const HotRequest& request, const char* head);
+  bool servesHere(const HotRequest& request, const char* head);
   bool servePoll(Connection& connection, const HotRequest& request);
+  bool servePlace(Connection& connection, const HotRequest& request);
+  bool serveReady(Connection& connection, std::string_view path);
   bool conclude(Connection& connection, Route route, Outcome outcome, const Id* id);
 
   // Closing.
@@ -171,6 +177,7 @@ class Door : public PollResponder, private Watcher {
   Connections connections_;
   Answers answers_;
   FeedDesk feeds_;
+  LiveCounts liveCounts_;
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Ticket> ready_;       // answered outside their own event, with input left
   DoorCounts counts_ = {};

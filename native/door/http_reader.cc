@@ -73,6 +73,10 @@ constexpr std::array<uint8_t, 256> kHex = makeHexTable();
 
 inline uint8_t hexOf(char c) { return kHex[static_cast<uint8_t>(c)]; }
 inline bool isDigit(char c) { return c >= '0' && c <= '9'; }
+inline bool isPathChar(char c) {
+  return isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ||
+         c == '/' || c == '_';
+}
 inline bool isBlank(char c) { return c == ' ' || c == '\t'; }
 
 /** Whether the hyphens of a uuid stand before its character `i`. */
@@ -189,17 +193,7 @@ class HeadReader {
     if (at_ == end_) return Verdict::kIncomplete;
     if (*at_ == 'G') {
       if (Verdict v = literal("GET /"); v != kGoOn) return v;
-      if (at_ == end_) return Verdict::kIncomplete;
-      if (*at_ == 'f') {
-        out_->route = Route::kFeed;
-        if (Verdict v = literal("feed/"); v != kGoOn) return v;
-        if (Verdict v = readFeedTarget(begin_, &at_, end_, out_); v != kGoOn) return v;
-        return literal(" HTTP/1.1\r\n");
-      }
-      out_->route = Route::kPoll;
-      if (Verdict v = literal("poll/"); v != kGoOn) return v;
-      if (Verdict v = uuid(); v != kGoOn) return v;
-      if (Verdict v = pollQuery(); v != kGoOn) return v;
+      if (Verdict v = getTarget(); v != kGoOn) return v;
       return literal(" HTTP/1.1\r\n");
     }
     if (Verdict v = literal("POST /"); v != kGoOn) return v;
@@ -226,6 +220,37 @@ class HeadReader {
         if (Verdict v = literal("join"); v != kGoOn) return v;
     }
     return literal(" HTTP/1.1\r\n");
+  }
+
+  /** What is behind the first slash of a GET. */
+  Verdict getTarget() {
+    if (const Verdict v = literal("poll/"); v != Verdict::kHandOver) {
+      out_->route = Route::kPoll;
+      if (v != kGoOn) return v;
+      if (Verdict w = uuid(); w != kGoOn) return w;
+      return pollQuery();
+    }
+    if (const Verdict v = literal("place/"); v != Verdict::kHandOver) {
+      out_->route = Route::kPlace;
+      return v == kGoOn ? uuid() : v;
+    }
+    if (const Verdict v = literal("feed/"); v != Verdict::kHandOver) {
+      out_->route = Route::kFeed;
+      return v == kGoOn ? readFeedTarget(begin_, &at_, end_, out_) : v;
+    }
+    out_->route = Route::kReady;
+    return path();
+  }
+
+  /** Letters, digits and a few signs, and nothing that would need an escape; no query. */
+  Verdict path() {
+    const char* const slash = at_ - 1;
+    while (at_ != end_ && isPathChar(*at_)) ++at_;
+    const auto length = static_cast<size_t>(at_ - slash);
+    if (length > kPathBytes) return Verdict::kHandOver;
+    if (at_ == end_) return Verdict::kIncomplete;
+    out_->path = {static_cast<uint16_t>(slash - begin_), static_cast<uint16_t>(length)};
+    return kGoOn;
   }
 
   /** 36 characters, 8-4-4-4-12 hexadecimal digits of either case, into `id`. */

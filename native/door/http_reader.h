@@ -1,6 +1,6 @@
-// The strict reader of the hot requests (join, poll, throw, leave, and the two that watch feeds).
-// It either reads a request head exactly as Node's own parser would, or says that Node is to judge
-// it.
+// The strict reader of the hot requests: join, poll, throw, leave, place, the two that watch feeds,
+// and what is ready to be read, the page's files and the live counts. It either reads a request
+// head exactly as Node's own parser would, or says that Node is to judge it.
 #ifndef SPRITES_HTTP_H_
 #define SPRITES_HTTP_H_
 
@@ -15,10 +15,13 @@ namespace server {
 /** A head longer than this is Node's to judge (which answers 431 at its own bound). */
 constexpr size_t kHotHeadBytes = 4096;
 
+/** A path longer than this is none of a ready answer. */
+constexpr size_t kPathBytes = 48;
+
 /** A head of more header lines than this is Node's to judge. */
 constexpr unsigned kHotHeaders = 64;
 
-enum class Route : uint8_t { kJoin, kPoll, kThrow, kLeave, kFeed, kFeeds };
+enum class Route : uint8_t { kJoin, kPoll, kThrow, kLeave, kFeed, kFeeds, kPlace, kReady };
 
 /** What the reader says of the bytes it was given. */
 enum class Verdict : uint8_t {
@@ -39,7 +42,7 @@ struct HotRequest {
   Edge edge;        // of a throw
   bool hasHold;     // hold was given
   bool hasNumber;   // n was given
-  Id id;            // of poll, throw and leave
+  Id id;            // of poll, throw, leave and place
   uint64_t ack;     // of a poll; 0 when not given. Up to 2^53 - 1
   uint64_t number;  // of a throw: its n. Up to 2^53 - 1
   uint32_t
@@ -52,6 +55,7 @@ struct HotRequest {
   bool stream;            // of a feed: Accept is text/event-stream
   HeadSpan key;           // of a feed
   HeadSpan after;         // of a feed: the cursor; a stream's Last-Event-ID goes before the query
+  HeadSpan path;          // of kReady: any path that is none of the others', its slash included
   HeadSpan forwarded;     // the Forwarded header's value (RFC 7239), trimmed alike
 };
 

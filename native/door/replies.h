@@ -5,8 +5,10 @@
 
 #include <charconv>
 #include <ctime>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "pool/feeds.h"
@@ -28,6 +30,15 @@ struct Reply {
   }
 };
 
+/** Looks up texts by views of them. */
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+
+/** Whole answers by the paths they are at: the page's files. */
+using ReadyReplies = std::unordered_map<std::string, Reply, TextHash, std::equal_to<>>;
+
 /** Every answer the front door gives by itself. */
 struct Replies {
   Reply outcomes[kOutcomes];  // of a throw; kOk: of a leave
@@ -35,11 +46,12 @@ struct Replies {
   Reply feed;             // ends with "Content-Length: "
   Reply feedGzip;         // the same, compressed
   Reply feedStream;       // the head of an event stream
-  Reply poll;             // ends with "Content-Length: "
+  Reply json;             // of a poll, a place, the counts: ends with "Content-Length: "
   Reply joined;           // ends where the id begins
   std::string joinedEnd;  // begins where the id ends
   Reply timedOut;         // 408
   Reply refused;          // 503: no room for another connection
+  ReadyReplies ready;
 };
 
 /** Puts answers together in one buffer whose capacity stays. */
@@ -60,6 +72,12 @@ class ReplyWriter {
     dateLine_.assign(text, length);
   }
 
+  /** The ready answer at `path`, or nullptr. */
+  const Reply* ready(std::string_view path) const {
+    const auto found = replies_.ready.find(path);
+    return found == replies_.ready.end() ? nullptr : &found->second;
+  }
+
   /** The answer, valid until the next call. */
   std::string_view write(const Reply& reply, std::string_view end = {}) {
     text_ = reply.statusLine;
@@ -78,8 +96,8 @@ class ReplyWriter {
     return text_;
   }
 
-  std::string_view poll(std::string_view body) {
-    write(replies_.poll);
+  std::string_view json(std::string_view body) {
+    write(replies_.json);
     char digits[20];
     const auto end = std::to_chars(digits, digits + sizeof digits, body.size()).ptr;
     text_.append(digits, end - digits);

@@ -36,7 +36,10 @@ class RequestHandler {
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
 };
 
-/** Parks polls. Where there is none, the front door hands polls over to Node's server. */
+/**
+ * Parks polls, and knows the clients' places. Where there is none, the front door hands polls and
+ * questions for a place over to Node's server.
+ */
 class PollHandler {
  public:
   virtual ~PollHandler() = default;
@@ -46,6 +49,9 @@ class PollHandler {
 
   /** The connection of a parked poll is gone. */
   virtual void drop(uint32_t record, uint32_t connection) = 0;
+
+  /** A client's place; false when there is no such client. */
+  virtual bool place(const Id& id, Place* place) const = 0;
 };
 
 /** The pool, in its own process. */
@@ -78,6 +84,8 @@ class PoolHandler : public RequestHandler, public PollHandler {
   void drop(uint32_t record, uint32_t connection) override {
     pool_->drop(record, PollHolder::kDoor, connection);
   }
+
+  bool place(const Id& id, Place* place) const override { return pool_->place(id, place); }
 
  private:
   Pool* pool_;

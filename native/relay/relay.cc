@@ -96,9 +96,11 @@ RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
     case Route::kLeave:
       pool_->leave(frame.id);
       break;
-    case Route::kPoll:  // these never cross: they are parked where the pool is
+    case Route::kPoll:  // these never cross: they are served where the pool is
     case Route::kFeed:
     case Route::kFeeds:
+    case Route::kPlace:
+    case Route::kReady:
       reply.outcome = Outcome::kUnknownClient;
       break;
   }

@@ -178,7 +178,7 @@ bound(
   async (t, server) => {
     const wires = await Promise.all(Array.from({ length: 2 }, () => server.wire()));
     for (const wire of wires) {
-      wire.send(request('GET', '/status'));
+      wire.send(request('GET', '/status?by=node'));
       t.equal((await server.read(wire)).status, 200);
     }
     const late = await server.wire();

@@ -220,7 +220,7 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
   t.test('a connection handed over to Node is read on, whoever had the door', async (t) => {
     const id = await server.join();
     const wire = await server.wire();
-    wire.send(request('GET', '/status'));
+    wire.send(request('GET', '/status?by=node'));
     t.equal((await server.read(wire)).status, 200);
     const { polls } = await server.status();
     wire.send(Buffer.concat([1, 2].map(() => request('GET', `/poll/${id}`))));

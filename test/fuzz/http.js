@@ -213,15 +213,23 @@ function bodyOf(bytes, { headLength, bodyLength }) {
   return body;
 }
 
+const READY = /^\/(?!poll\/|place\/|feed\/)[A-Za-z0-9._/-]{0,47}$/;
+
 /** The target Node saw, as numbers; read by the URL class, not as the reader reads. */
 function numbersOf({ method, url }) {
+  if (method === 'GET' && READY.test(url)) {
+    const nothing = { id: null, edge: null, ack: null, hold: null, n: null };
+    return { method, route: 'ready', path: url, ...nothing };
+  }
   const { pathname, searchParams, hash } = new URL(url, 'http://a.example');
   const [, route, id = null, edge = null, ...rest] = pathname.split('/');
   const number = (name) => (searchParams.has(name) ? Number(searchParams.get(name)) : null);
-  const known = { join: 2, poll: 3, throw: 4, leave: 3 }[route] === pathname.split('/').length;
+  const known =
+    { join: 2, poll: 3, throw: 4, leave: 3, place: 3 }[route] === pathname.split('/').length;
   return {
     method,
     route: known && rest.length === 0 && hash === '' ? route : null,
+    path: null,
     id: id?.toLowerCase() ?? null,
     edge,
     ack: route === 'poll' ? (number('ack') ?? 0) : null,
@@ -278,6 +286,7 @@ const ends = (() => {
     head(`GET /poll/${ID}?ack=12&hold=30`),
     head(`GET /poll/${ID}?hold=30&ack=12`),
     head('POST /join'),
+    head(`GET /place/${ID}`),
     head(`POST /leave/${ID}`),
     ...['left', 'right', 'up', 'down'].map((edge) =>
       head(`POST /throw/${ID}/${edge}?n=7`, 'Content-Length: 0')

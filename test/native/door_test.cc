@@ -68,7 +68,7 @@ Replies makeReplies() {
         Reply(std::string("HTTP/1.1 ") + status + "\r\nOutcome: " + std::to_string(i) +
               "\r\nContent-Length: 0\r\n\r\n");
   }
-  replies.poll = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
+  replies.json = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
   replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
   replies.timedOut = Reply("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
   replies.refused = Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
@@ -175,10 +175,12 @@ class Test {
             },
             &limits_, now),
         handler_(&pool_, microseconds),
-        door_(options(), {&events_, &limits_, &handler_, &handler_, nullptr}, makeReplies(),
-              handOver(&limits_), now),
+        door_(options(),
+              {&events_, &limits_, &handler_, &handler_, nullptr, [] { return std::string("{}"); }},
+              makeReplies(), handOver(&limits_), now),
         relayHandler_(kMaxSprite),
-        worker_(options(), {&workerEvents_, &workerLimits_, &relayHandler_, nullptr, nullptr},
+        worker_(options(),
+                {&workerEvents_, &workerLimits_, &relayHandler_, nullptr, nullptr, nullptr},
                 makeReplies(), handOver(&workerLimits_), now),
         relayServer_(&pool_, microseconds) {
     pool_.setResponder(PollHolder::kDoor, &door_);
@@ -400,7 +402,7 @@ class Test {
           ++slow;
           break;
         case 3:  // for somebody else to serve
-          peer.send(below(2) == 0 ? "GET /status HTTP/1.1\r\nHost: a\r\n\r\n" : "\x16\x03\x01");
+          peer.send(below(2) == 0 ? "GET /status?a HTTP/1.1\r\nHost: a\r\n\r\n" : "\x16\x03\x01");
           ++odd;
           break;
         case 4:  // gone in the middle of something

@@ -47,8 +47,14 @@ void checkHot(const std::string& input, const HotRequest& request) {
   if (request.ack > kNumberMax || request.number > kNumberMax) {
     server::test::fail("a number too large", input);
   }
-  const char method = request.route == Route::kPoll ? 'G' : 'P';
-  if (input[0] != method) server::test::fail("another method", input);
+  const bool isGet = request.route == Route::kPoll || request.route == Route::kPlace ||
+                     request.route == Route::kReady;
+  if (input[0] != (isGet ? 'G' : 'P')) server::test::fail("another method", input);
+  if ((request.route == Route::kReady) != (request.path.length > 0)) {
+    server::test::fail("a path of nothing, or none", input);
+  }
+  if (request.path.length > server::kPathBytes) server::test::fail("a long path", input);
+  checkSpan(input, request, request.path);
   checkSpan(input, request, request.forwardedFor);
   checkSpan(input, request, request.forwarded);
 }
@@ -57,6 +63,7 @@ bool same(const HotRequest& a, const HotRequest& b) {
   return a.route == b.route && a.edge == b.edge && a.hasHold == b.hasHold &&
          a.hasNumber == b.hasNumber && a.id == b.id && a.ack == b.ack && a.number == b.number &&
          a.hold == b.hold && a.headLength == b.headLength && a.bodyLength == b.bodyLength &&
+         a.path.offset == b.path.offset && a.path.length == b.path.length &&
          a.forwardedFor.offset == b.forwardedFor.offset &&
          a.forwardedFor.length == b.forwardedFor.length &&
          a.forwarded.offset == b.forwarded.offset && a.forwarded.length == b.forwarded.length;

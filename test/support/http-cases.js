@@ -55,6 +55,20 @@ export const hotHeads = {
   'white space before Content-Length': [throwLeft('Content-Length:\t 12'), { bodyLength: 12 }],
   'no white space before a value': [throwLeft('content-length:12'), { bodyLength: 12 }],
   'a name in capitals': [throwLeft('CONTENT-LENGTH: 12'), { bodyLength: 12 }],
+  'a place': [head(`GET /place/${ID}`), { route: 'place', method: 'GET', id: ID, path: null }],
+  'the page': [head('GET /'), { route: 'ready', method: 'GET', id: null, path: '/' }],
+  'the status': [head('GET /status'), { route: 'ready', path: '/status' }],
+  'a file of the page': [
+    head('GET /client/client.js'),
+    { route: 'ready', path: '/client/client.js' }
+  ],
+  'a path that only begins like a poll': [head('GET /pol'), { route: 'ready', path: '/pol' }],
+  'a path that only begins like a place': [
+    head('GET /places'),
+    { route: 'ready', path: '/places' }
+  ],
+  'a path at which nothing is ready': [head('GET /join'), { route: 'ready', path: '/join' }],
+  'the longest path': [head(`GET /${'x'.repeat(47)}`), { path: `/${'x'.repeat(47)}` }],
   'a leave': [head(`POST /leave/${ID}`), { route: 'leave', id: ID }],
   'an id in capitals': [head(`POST /leave/${ID.toUpperCase()}`), { id: ID }],
   'an id of zeros': [
@@ -105,17 +119,20 @@ export const hotHeads = {
 /** Heads that are Node's to judge. Many are known tricks of request smuggling. */
 export const coldHeads = {
   // Other requests of ours, and requests of nobody.
-  'the page': head('GET /'),
-  'the status': head('GET /status'),
-  'a place': head(`GET /place/${ID}`),
+  'the status with a query': head('GET /status?a=1'),
+  'a path with an escape': head('GET /page%2ejs'),
+  'a path with a space': head('GET /page js'),
+  'a path too long': head(`GET /${'x'.repeat(48)}`),
+  'a place with a query': head(`GET /place/${ID}?a=1`),
+  'a place without an id': head('GET /place/'),
+  'a place of no id': head('GET /place/page.js'),
+  'a page with a body': head('GET /', 'Content-Length: 1'),
   OPTIONS: head('OPTIONS /join', 'Origin: http://a.example'),
   'OPTIONS of everything': head('OPTIONS *'),
   HEAD: head(`HEAD /poll/${ID}`),
   PUT: head(`PUT /throw/${ID}/left`),
   'a method in lower case': head('post /join'),
   'a poll by POST': head(`POST /poll/${ID}`),
-  'a join by GET': head('GET /join'),
-  'a throw by GET': head(`GET /throw/${ID}/left`),
   CONNECT: head('CONNECT a.example:80'),
   'the preface of HTTP/2': 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
   'a TLS handshake': '\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03',

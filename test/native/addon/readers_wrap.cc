@@ -44,21 +44,25 @@ Local<Value> uuidOf(const Id& id) {
 }
 
 Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
-  constexpr std::array<const char*, 6> kRoutes = {"join",  "poll", "throw",
-                                                  "leave", "feed", "feeds"};
+  constexpr std::array<const char*, 8> kRoutes = {"join", "poll",  "throw", "leave",
+                                                  "feed", "feeds", "place", "ready"};
   constexpr std::array<const char*, 4> kEdges = {"left", "right", "up", "down"};
   const bool isPoll = request.route == Route::kPoll;
+  const bool isReady = request.route == Route::kReady;
 
   Local<Value> id = Nan::Null();
   const bool isFeed = request.route == Route::kFeed;
-  const bool hasId = isPoll || request.route == Route::kThrow || request.route == Route::kLeave;
+  const bool isPlace = request.route == Route::kPlace;
+  const bool hasId =
+      isPoll || isPlace || request.route == Route::kThrow || request.route == Route::kLeave;
   if (hasId) id = uuidOf(request.id);
   Local<Value> edge = Nan::Null();
   if (request.route == Route::kThrow) edge = stringOf(kEdges[static_cast<size_t>(request.edge)]);
 
   Local<Object> object = Nan::New<Object>();
   set(object, "route", stringOf(kRoutes[static_cast<size_t>(request.route)]));
-  set(object, "method", stringOf(isPoll || isFeed ? "GET" : "POST"));
+  const bool isGet = isPoll || isFeed || isPlace || isReady;
+  set(object, "method", stringOf(isGet ? "GET" : "POST"));
   set(object, "id", id);
   set(object, "edge", edge);
   set(object, "ack", numberOrNull(isPoll, request.ack));
@@ -71,6 +75,7 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
     set(object, "gzip", Nan::New(request.gzip));
     set(object, "stream", Nan::New(request.stream));
   }
+  set(object, "path", spanOrNull(bytes, request.path));
   set(object, "headLength", Nan::New(request.headLength));
   set(object, "bodyLength", Nan::New(request.bodyLength));
   set(object, "forwardedFor", spanOrNull(bytes, request.forwardedFor));

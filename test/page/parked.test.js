@@ -1,0 +1,43 @@
+import t from 'tap';
+import { browserRig, soon } from '../support/page-browser.js';
+
+/** What pages cost the server: their polls are parked natively, and nothing of theirs is Node's. */
+
+const { browser, end, nothingElse, serve, skip } = browserRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const PAGES = 12;
+// Bytes of user space: README's own figures, held by test/server/memory.test.js and by
+// `node test/bench/tls.js`.
+const CLIENT = 125;
+const CONNECTION = 76;
+const NODES = 18_000;
+
+t.test('twelve pages are parked natively, for 2 kB each', { skip }, async (t) => {
+  const server = await serve('--idle-time', '20');
+  const pages = [];
+  for (let i = 0; i < PAGES; i += 1) pages.push(await browser.visit(server.base));
+  // A minute of what pages do all the time: looks at the counts, at their place, polls.
+  await pages[0].waitForTimeout(60_000);
+  const seen = async () => {
+    const status = await server.status();
+    return status.parked === PAGES && status.nodeConnections <= 2;
+  };
+  t.ok(await soon(seen), JSON.stringify(await server.status()));
+  const status = await server.status();
+  t.equal(status.parked, PAGES);
+  t.equal(status.handedOver, 0, 'nothing of theirs was ever handed over');
+  const bytes =
+    status.clients * CLIENT +
+    (status.connections - status.nodeConnections) * CONNECTION +
+    status.nodeConnections * NODES +
+    status.heldBytes +
+    status.mailboxBytes;
+  t.ok(bytes / PAGES <= 2000, `${bytes / PAGES} bytes a page`);
+  await end(server, ...pages);
+});
+
+t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
+  nothingElse(t);
+});
