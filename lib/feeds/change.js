@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 
 import jsonpatch from 'fast-json-patch';
 
-import { canonical, parse, ValueError } from './canonical.js';
+import { canonical, DEPTH, parse, ValueError } from './canonical.js';
 import { compare } from './compare.js';
 import { merge } from './merge.js';
 
@@ -144,7 +144,8 @@ export function change(job) {
     if (job.before && Buffer.compare(bytes, job.before) === 0) return { unchanged: true };
     const operations = job.before && compare(before, value);
     const patch = operations?.length
-      ? encoder.encode(operations.map((operation) => canonical(operation)).join(','))
+      ? // An operation is one level around a value.
+        encoder.encode(operations.map((one) => canonical(one, DEPTH + 1)).join(','))
       : NONE;
     const gzip = job.gzip ? compress(job.key, job.cursor, bytes) : NONE;
     return { value: bytes, patch, gzip };

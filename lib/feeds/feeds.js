@@ -215,7 +215,7 @@ export class Feeds {
    *
    * @param {string} key
    * @param {{url: string, time: number, etag?: string}} how see lib/feeds/fetch-value.js
-   * @returns {Promise<{etag?: string} | {failed: string} | {published: true}>} `published`:
+   * @returns {Promise<{etag?: string, unchanged: boolean} | {failed: string} | {published: true}>} `published`:
    *     somebody publishes it, so that it need not be fetched
    */
   async fetch(key, how) {
@@ -236,7 +236,7 @@ export class Feeds {
       return this.#take(key, next, rest, true);
     });
     if (taken.problem !== undefined) return { failed: taken.problem };
-    return taken.published ? taken : { etag };
+    return taken.published ? taken : { etag, unchanged: rest.unchanged === true };
   }
 
   /**

@@ -1,0 +1,296 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { get, parkGet, patch, put, remove, TOKEN, tokenFile, tryPut } from '../support/feeds.js';
+import { request } from '../support/http.js';
+import { contract, DOORS, refused, startServer } from '../support/server.js';
+
+/**
+ * Feeds, as those who publish them see them: every sentence of the contract, by each way in.
+ */
+
+const options = {
+  'publish-token-file': tokenFile(t),
+  'feed-threads': 1,
+  'feed-bytes': 2048,
+  'feed-memory': 10000,
+  feeds: 8,
+  'feed-watchers': 3,
+  hold: 5
+};
+
+contract(t, { options }, async (t, server) => {
+  // Threads start with the first publication, and have descriptors of their own.
+  await put(server, 'first', 1);
+  await server.noConnectionBut(server.descriptors());
+  server.baseline = server.descriptors();
+  let last = 0;
+  /** A key of its own for each test, which ends with it. */
+  const freshKey = (t) => {
+    const key = `tests/${(last += 1)}`;
+    t.teardown(() => remove(server, key));
+    return key;
+  };
+
+  t.test('a new feed is 201, a new version 200', async (t) => {
+    const key = freshKey(t);
+    const one = await tryPut(server, key, '[1]');
+    t.equal(one.status, 201);
+    t.strictSame(Object.keys(one.body), ['cursor', 'watching']);
+    const two = await tryPut(server, key, '[2]');
+    t.equal(two.status, 200);
+    t.not(two.body.cursor, one.body.cursor);
+    for (const value of [null, false, 0, '""', '"a"', {}, []]) {
+      await put(server, key, value);
+      const expected = typeof value === 'string' ? JSON.parse(value) : value;
+      t.strictSame((await get(server, key)).body.value, expected, 'any JSON is a value');
+    }
+  });
+
+  t.test('who may publish, and who may not', async (t) => {
+    const key = freshKey(t);
+    const wrong = [
+      undefined,
+      '',
+      'Bearer',
+      'Bearer x',
+      `Basic ${TOKEN}`,
+      `Bearer ${TOKEN}x`,
+      TOKEN
+    ];
+    for (const Authorization of wrong) {
+      for (const method of ['PUT', 'PATCH', 'DELETE']) {
+        const ask = () =>
+          server.ask(method, `/feed/${key}`, { body: '1', headers: { Authorization } });
+        const { headers } = await refused(
+          t,
+          server,
+          'bad-token',
+          ask,
+          `${method} ${Authorization}`
+        );
+        t.equal(headers['www-authenticate'], 'Bearer');
+      }
+    }
+    const old = await server.ask('PUT', `/feed/${key}`, {
+      body: '1',
+      headers: { Authorization: 'bearer old-token' }
+    });
+    t.equal(old.status, 201, 'each token of the file may');
+  });
+
+  t.test('what is no value changes nothing', async (t) => {
+    const key = freshKey(t);
+    await put(server, key, 1);
+    const deep = (depth) => '['.repeat(depth) + ']'.repeat(depth);
+    const bad = {
+      nothing: '',
+      'half of one': '{"a":',
+      'two of them': '1 2',
+      'not UTF-8': Buffer.from([0x22, 0xff, 0x22]),
+      'a byte order mark': Buffer.from('\ufeff1'),
+      'a number no double holds': '1e400',
+      'nested 65 deep': deep(65)
+    };
+    for (const [why, body] of Object.entries(bad)) {
+      await refused(t, server, 'bad-value', () => tryPut(server, key, body), why);
+    }
+    t.equal((await tryPut(server, key, deep(64))).status, 200);
+    await refused(t, server, 'bad-key', () => tryPut(server, 'a//b', '1'));
+  });
+
+  t.test('a JSON Patch (RFC 6902)', async (t) => {
+    const key = freshKey(t);
+    await put(server, key, { a: [1, 2], b: 1 });
+    const answer = await patch(server, key, 'json-patch', [
+      { op: 'test', path: '/b', value: 1 },
+      { op: 'add', path: '/a/-', value: 3 },
+      { op: 'move', from: '/b', path: '/c' }
+    ]);
+    t.equal(answer.status, 200);
+    t.strictSame((await get(server, key)).body.value, { a: [1, 2, 3], c: 1 });
+    const root = [{ op: 'replace', path: '', value: 7 }];
+    t.equal((await patch(server, key, 'json-patch', root)).status, 200);
+    t.equal((await get(server, key)).body.value, 7);
+    const conflicts = [
+      [{ op: 'test', path: '', value: 8 }],
+      [{ op: 'remove', path: '/nobody' }],
+      [
+        { op: 'replace', path: '', value: [] },
+        { op: 'add', path: '/5', value: 1 }
+      ]
+    ];
+    for (const one of conflicts) {
+      const ask = () => patch(server, key, 'json-patch', one);
+      await refused(t, server, 'patch-conflict', ask, JSON.stringify(one));
+    }
+    const bad = ['{}', '7', '[7]', '[null]', '[{"op":"add"}]', '[{"op":"_get","path":""}]', '['];
+    for (const one of bad) {
+      await refused(t, server, 'bad-patch', () => patch(server, key, 'json-patch', one), one);
+    }
+  });
+
+  t.test('a merge patch (RFC 7396)', async (t) => {
+    const key = freshKey(t);
+    await put(server, key, { a: 1, b: { c: 2, d: 3 }, e: [1] });
+    const answer = await patch(server, key, 'merge-patch', { a: null, b: { c: null, f: 4 }, e: 5 });
+    t.equal(answer.status, 200);
+    t.strictSame((await get(server, key)).body.value, { b: { d: 3, f: 4 }, e: 5 });
+    await refused(t, server, 'bad-patch', () => patch(server, key, 'merge-patch', '{'));
+  });
+
+  t.test('a patch of another kind, and one of a feed that is not there', async (t) => {
+    const key = freshKey(t);
+    await put(server, key, 1);
+    const { headers } = await refused(t, server, 'bad-media-type', () =>
+      patch(server, key, 'nobody', '1')
+    );
+    t.match(headers['accept-patch'], /json-patch.*merge-patch/);
+    await refused(t, server, 'unknown-feed', () => patch(server, 'nobody', 'merge-patch', '{}'));
+    await refused(t, server, 'unknown-feed', () => remove(server, 'nobody'));
+  });
+
+  t.test('publications of one feed keep their order', async (t) => {
+    const key = freshKey(t);
+    await put(server, key, 0);
+    const wire = await server.wire();
+    const wires = await Promise.all(Array.from({ length: 20 }, () => server.wire()));
+    // Each is sent when the one before has left, over a connection of its own.
+    for (const [i, one] of wires.entries()) {
+      one.send(
+        request('PUT', `/feed/${key}`, {
+          body: JSON.stringify({ i }),
+          headers: { Authorization: `Bearer ${TOKEN}` }
+        })
+      );
+      wire.send(request('GET', '/status'));
+      await server.read(wire);
+    }
+    const versions = [];
+    for (const one of wires) {
+      const { body } = await server.read(one);
+      versions.push(Number(body.cursor.split('-')[1]));
+    }
+    t.strictSame(
+      versions,
+      versions.map((_, i) => versions[0] + i)
+    );
+    t.strictSame((await get(server, key)).body.value, { i: 19 });
+  });
+
+  t.test('--feed-bytes: as sent, and as canonical JSON', async (t) => {
+    const key = freshKey(t);
+    const text = (length) => JSON.stringify('x'.repeat(length - 2));
+    t.equal((await tryPut(server, key, text(2048))).status, 201);
+    const ask = (body) => () => tryPut(server, key, body);
+    const { headers } = await refused(t, server, 'feed-too-large', ask(text(2049)));
+    t.equal(headers.connection, 'close');
+    const grows = `[${Array.from({ length: 300 }, () => '1e20').join()}]`;
+    await refused(t, server, 'feed-too-large', ask(grows), 'numbers that are longer in full');
+    await put(server, key, { a: 'x'.repeat(900) });
+    const copies = [
+      { op: 'copy', from: '', path: '/b' },
+      { op: 'copy', from: '', path: '/c' }
+    ];
+    await refused(t, server, 'feed-too-large', () => patch(server, key, 'json-patch', copies));
+  });
+
+  t.test('--feeds', async (t) => {
+    const { feeds } = await server.status();
+    const keys = Array.from({ length: 8 - feeds }, () => freshKey(t));
+    for (const key of keys) await put(server, key, 1);
+    await refused(t, server, 'too-many-feeds', () => tryPut(server, 'one/more', '1'));
+    await put(server, keys[0], 2);
+    await remove(server, keys[0]);
+    await put(server, keys[0], 3);
+  });
+
+  t.test('--feed-memory', async (t) => {
+    // A value may have patches as long as itself: so much is asked for beside what stands.
+    const keys = Array.from({ length: 4 }, () => freshKey(t));
+    const body = JSON.stringify('x'.repeat(2000));
+    for (const key of keys.slice(0, 3)) await put(server, key, body);
+    await refused(t, server, 'feed-memory-full', () => tryPut(server, keys[3], body));
+    t.equal((await get(server, keys[0])).body.value.length, 2000);
+    await remove(server, keys[0]);
+    await put(server, keys[3], body);
+  });
+
+  t.test('--feed-watchers', async (t) => {
+    const key = freshKey(t);
+    const { cursor } = (await put(server, key, 1)).body;
+    const parked = [];
+    for (let i = 0; i < 3; i += 1) parked.push(await parkGet(server, key, `after=${cursor}`));
+    await refused(t, server, 'too-many-watchers', () => get(server, key));
+    await put(server, key, 2);
+    for (const { answer } of parked) t.equal((await answer).body.value, 2);
+  });
+});
+
+for (const door of DOORS) {
+  t.test(`without tokens publishing is closed, by "${door}"`, async (t) => {
+    const server = await startServer(t, { door });
+    const { body } = await refused(t, server, 'publishing-closed', () => tryPut(server, 'a', '1'));
+    t.match(body.detail, /--publish-token-file/);
+    await server.stop();
+  });
+
+  t.test(`feeds survive a restart, and watchers go on with patches, by "${door}"`, async (t) => {
+    const directory = t.testdir({ tokens: `${TOKEN}\n` });
+    const how = {
+      door,
+      options: {
+        'publish-token-file': join(directory, 'tokens'),
+        state: join(directory, 'state'),
+        drain: 1
+      }
+    };
+    const one = await startServer(t, how);
+    const value = (score) => ({ score, padding: 'x'.repeat(400) });
+    const first = (await put(one, 'a/b', value(1))).body.cursor;
+    const second = (await put(one, 'a/b', value(2))).body.cursor;
+    const parked = await parkGet(one, 'a/b', `after=${second}`);
+    const stopped = one.stop();
+    const told = (await parked.answer).body;
+    t.equal(told.cursor, second);
+    t.ok(told.retry >= 0, 'who is parked is told when to come back');
+    await stopped;
+
+    const two = await startServer(t, how);
+    t.equal((await get(two, 'a/b')).body.cursor, second);
+    const delta = (await get(two, 'a/b', `after=${first}&delta=1`)).body;
+    t.strictSame(delta.patch, [{ op: 'replace', path: '/score', value: 2 }]);
+    const third = (await put(two, 'a/b', value(3))).body.cursor;
+    t.equal(third, second.replace(/-2$/, '-3'), 'versions go on');
+    const both = (await get(two, 'a/b', `after=${first}&delta=1`)).body;
+    t.equal(both.patch.length, 2);
+    two.child.kill('SIGKILL');
+    await two.ended();
+
+    const three = await startServer(t, how);
+    t.equal(problemOf(await get(three, 'a/b')), 'unknown-feed', 'an old state is not taken twice');
+    const fresh = (await put(three, 'a/b', value(1))).body.cursor;
+    t.not(fresh.split('-')[0], first.split('-')[0], 'and its numbers are not used again');
+    await three.stop();
+    writeFileSync(`${how.options.state}.feeds`, 'sprites-feeds 1\nrubbish');
+    const four = startServer(t, how);
+    await t.rejects(four, /the feeds of the last run are not used .*damaged/);
+  });
+
+  t.test(`tokens are read anew on SIGUSR2, by "${door}"`, async (t) => {
+    const directory = t.testdir({ tokens: `${TOKEN}\n` });
+    const file = join(directory, 'tokens');
+    const server = await startServer(t, { door, options: { 'publish-token-file': file } });
+    await put(server, 'a', 1);
+    writeFileSync(file, 'another\n');
+    server.child.kill('SIGUSR2');
+    let answer;
+    do answer = await tryPut(server, 'a', '1');
+    while (answer.status === 200);
+    t.equal(problemOf(answer), 'bad-token');
+    await server.stop();
+  });
+}

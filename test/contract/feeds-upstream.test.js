@@ -1,0 +1,207 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { EventStream, get, parkGet, parkMany, put, tokenFile } from '../support/feeds.js';
+import { DOORS, refused, startServer } from '../support/server.js';
+
+/**
+ * Feeds that nobody publishes and that are fetched; the upstream is a server of this file, which
+ * answers whatever a test has it answer.
+ */
+
+/** An upstream: `answer(request, response)` is called for each fetch. */
+async function startUpstream(t, answer) {
+  const upstream = { fetches: 0, atOnce: 0, most: 0, answer };
+  const server = createServer((request, response) => {
+    upstream.fetches += 1;
+    upstream.atOnce += 1;
+    upstream.most = Math.max(upstream.most, upstream.atOnce);
+    response.on('close', () => {
+      upstream.atOnce -= 1;
+    });
+    upstream.answer(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  upstream.url = `http://127.0.0.1:${server.address().port}/api/{key}.json`;
+  return upstream;
+}
+
+const json = (value) => (request, response) => response.end(JSON.stringify(value));
+
+for (const door of DOORS) {
+  const start = async (t, upstream, options = {}) => {
+    const server = await startServer(t, {
+      door,
+      options: {
+        upstream: upstream.url,
+        'upstream-every': 1,
+        'feed-idle': 1,
+        'feed-bytes': 4096,
+        hold: 20,
+        ...options
+      }
+    });
+    t.teardown(() => server.stop());
+    return server;
+  };
+
+  t.test(
+    `what somebody asks for is fetched, and again while it is watched, "${door}"`,
+    async (t) => {
+      let score = 1;
+      const upstream = await startUpstream(t, (request, response) => {
+        t.equal(request.url, '/api/match/8.json');
+        json({ score })(request, response);
+      });
+      const server = await start(t, upstream);
+      const first = await get(server, 'match/8');
+      t.strictSame(first.body.value, { score: 1 });
+      const watcher = await parkGet(server, 'match/8', `after=${first.body.cursor}`);
+      score = 2;
+      t.strictSame((await watcher.answer).body.value, { score: 2 });
+      await server.until(({ feeds }) => feeds === 0);
+      t.pass('forgotten when nobody watches');
+      t.strictSame((await get(server, 'match/8')).body.value, { score: 2 }, 'and fetched anew');
+    }
+  );
+
+  t.test(`one fetch at a time a key, so many in all, "${door}"`, async (t) => {
+    const waiting = [];
+    const upstream = await startUpstream(t, (request, response) => waiting.push(response));
+    const server = await start(t, upstream, { 'upstream-at-once': 2, 'upstream-time': 60 });
+    const one = await Promise.all([
+      parkGet(server, 'a', ''),
+      parkGet(server, 'a', ''),
+      parkMany(server, { feeds: { a: '' } })
+    ]);
+    const others = [];
+    for (const key of ['b', 'c', 'd']) others.push(await parkGet(server, key, ''));
+    await server.until(({ fetching, fetchesWaiting }) => fetching === 2 && fetchesWaiting === 2);
+    while (upstream.fetches < 2) await server.status();
+    t.equal(upstream.fetches, 2);
+    let answered = 0;
+    const timer = setInterval(() => {
+      for (const response of waiting.splice(0)) {
+        answered += 1;
+        response.end('7');
+      }
+    }, 5);
+    t.teardown(() => clearInterval(timer));
+    for (const { answer } of [...one, ...others]) {
+      const { body } = await answer;
+      t.equal(body.value ?? body.items[0].value, 7);
+    }
+    t.ok(answered >= 4);
+    t.equal(upstream.most, 2);
+  });
+
+  t.test(`conditional requests, "${door}"`, async (t) => {
+    let conditional = 0;
+    const upstream = await startUpstream(t, (request, response) => {
+      response.setHeader('ETag', '"one"');
+      if (request.headers['if-none-match'] === '"one"') {
+        conditional += 1;
+        response.writeHead(304).end();
+      } else {
+        response.end('[1]');
+      }
+    });
+    const server = await start(t, upstream);
+    const { cursor } = (await get(server, 'a')).body;
+    const watcher = await parkGet(server, 'a', `after=${cursor}`);
+    await server.until(({ fetchesUnchanged }) => fetchesUnchanged > 0);
+    t.ok(conditional > 0);
+    await watcher.wire.destroy();
+  });
+
+  t.test(`a first fetch that fails, whatever is wrong with it, "${door}"`, async (t) => {
+    const failures = {
+      'a 404': (request, response) => response.writeHead(404).end('{}'),
+      'a 500': (request, response) => response.writeHead(500).end(),
+      'no JSON': (request, response) => response.end('<html>'),
+      nothing: (request, response) => response.end(),
+      'an end in the middle': (request, response) => {
+        response.writeHead(200, { 'Content-Length': 100 });
+        response.write('{"a":');
+        setTimeout(() => response.destroy(), 10);
+      },
+      'a length that is a lie': (request) => {
+        request.socket.end(
+          'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 9\r\n\r\n{"a":1}'
+        );
+      },
+      'no HTTP': (request) => request.socket.end('hello'),
+      'gigabytes, without an end': (request, response) => {
+        const more = () => {
+          while (!response.destroyed && response.write(Buffer.alloc(65536, ' ')));
+        };
+        response.on('drain', more);
+        more();
+      },
+      'a time without an end': () => {}
+    };
+    const upstream = await startUpstream(t, (request, response) => {
+      const [, index] = /f([0-9]+)s?\.json$/.exec(request.url);
+      Object.values(failures)[index](request, response);
+    });
+    const server = await start(t, upstream, { 'upstream-time': 1 });
+    for (const [index, why] of Object.keys(failures).entries()) {
+      const answer = await get(server, `f${index}`);
+      t.equal(problemOf(answer), 'upstream-failed', why);
+      t.equal(answer.status, 502);
+    }
+    const { fetches } = await server.status();
+    t.equal(problemOf(await get(server, 'f8')), 'upstream-failed', 'again at once');
+    const many = await server.ask('POST', '/feeds', { body: '{"feeds":{"f8":""}}' });
+    t.strictSame(many.body.items, [{ feed: 'f8', problem: 'upstream-failed' }]);
+    t.ok((await server.status()).fetches - fetches < 9, 'nobody is asked at every request');
+    const headers = { Accept: 'text/event-stream' };
+    t.equal(problemOf(await get(server, 'f0s', '', { headers })), 'upstream-failed');
+  });
+
+  t.test(`a source that fails later leaves the last value standing, "${door}"`, async (t) => {
+    const upstream = await startUpstream(t, json([1]));
+    const server = await start(t, upstream);
+    const stream = await EventStream.open(server, 'a');
+    t.strictSame((await stream.news()).data.value, [1]);
+    upstream.answer = (request, response) => response.writeHead(503).end();
+    await server.until(({ fetchesFailed }) => fetchesFailed >= 2);
+    t.strictSame((await get(server, 'a')).body.value, [1]);
+    upstream.answer = json([2]);
+    t.strictSame((await stream.news()).data.value, [2], 'and it comes back by itself');
+    await stream.wire.destroy();
+  });
+
+  t.test(`who publishes a feed that is fetched has it from then on, "${door}"`, async (t) => {
+    const upstream = await startUpstream(t, json('fetched'));
+    const server = await start(t, upstream, { 'publish-token-file': tokenFile(t) });
+    const { cursor } = (await get(server, 'a')).body;
+    const watcher = await parkGet(server, 'a', `after=${cursor}`);
+    await put(server, 'a', '"published"');
+    t.equal((await watcher.answer).body.value, 'published');
+    const { fetches } = await server.status();
+    await get(server, 'b');
+    await server.until((status) => status.feeds === 1);
+    t.equal((await get(server, 'a')).body.value, 'published');
+    t.ok((await server.status()).fetches <= fetches + 2, 'it is not fetched any more');
+  });
+
+  t.test(`strangers cannot fill the table with keys that are none, "${door}"`, async (t) => {
+    const upstream = await startUpstream(t, (request, response) => response.writeHead(404).end());
+    const server = await start(t, upstream, { feeds: 4, 'publish-token-file': tokenFile(t) });
+    for (let i = 0; i < 12; i += 1) {
+      t.equal(problemOf(await get(server, `k${i}`)), 'upstream-failed');
+    }
+    await put(server, 'ours', 1);
+    t.ok((await server.status()).feeds <= 4);
+    await refused(t, server, 'bad-key', () => get(server, '../secret'));
+  });
+}
