@@ -222,12 +222,15 @@ void App::onResult(const Thrown& thrown) {
   switch (result.outcome) {
     case Outcome::kDelivered:
     case Outcome::kQueued:
+    case Outcome::kDuplicate:
       desktop_.remove(id);
       return;
     case Outcome::kBusy:
-      say("The " + neighbor(edge) + " has no room: it came back.");
+      say(result.problem.empty() || result.problem == "urn:sprites:neighbor-busy"
+              ? "The " + neighbor(edge) + " has no room: it came back."
+              : "Too much at once: it came back. Try again in a moment.");
       break;
-    case Outcome::kLater:
+    case Outcome::kOffline:
       say("It could not be thrown now: it came back.");
       break;
     case Outcome::kRefused:
@@ -235,7 +238,8 @@ void App::onResult(const Thrown& thrown) {
               ? "That one is too large for this server: it came back."
               : "The server does not take that one: it came back.");
       break;
-    case Outcome::kUnknown:
+    case Outcome::kUnanswered:
+    case Outcome::kForgotten:
       say("Nobody knows whether it arrived: it came back.");
       break;
   }
@@ -273,7 +277,9 @@ std::string App::words() const {
       return view_.people == uint64_t{1}
                  ? "Only you, right now: what you throw over one edge comes back by the other."
                  : "Throw something over an edge.";
-    case State::kConnecting:
+    case State::kSuperseded:
+      return "Another program has taken over this place. Joining anew...";
+    case State::kJoining:
       return "Joining...";
     case State::kOffline:
       return "No contact (" + reason_ + "). Trying again. Until then the edges are walls.";

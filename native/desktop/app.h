@@ -7,7 +7,8 @@
 //
 // A sprite that was thrown stays on this desktop, out of sight behind its edge, until the server
 // has answered: taken, it is gone; anything else, it comes back from the edge. What nobody can
-// answer for (Outcome::kUnknown) comes back, too: twice a sprite is better than none.
+// answer for (Outcome::kUnanswered, kForgotten) comes back, too: twice a sprite is better than
+// none.
 #ifndef SPRITES_DESKTOP_APP_H_
 #define SPRITES_DESKTOP_APP_H_
 

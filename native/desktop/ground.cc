@@ -108,7 +108,8 @@ uint32_t colorOf(State state) {
   switch (state) {
     case State::kOnline:
       return 0x16A79E;
-    case State::kConnecting:
+    case State::kJoining:
+    case State::kSuperseded:
       return 0xFFC53D;
     case State::kOffline:
     case State::kLeft:

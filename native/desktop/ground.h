@@ -15,7 +15,7 @@ namespace sprites::desktop {
 
 /** What the ground says. */
 struct View {
-  State state = State::kConnecting;
+  State state = State::kJoining;
   std::string words;               // how it stands, one sentence
   std::optional<uint64_t> people;  // in the torus; nothing: not known yet
   std::optional<Place> place;

@@ -9,7 +9,7 @@ export class Stub {
   #server;
   #waiting = [];
 
-  /** Requests so far: {method, path, query, at}, `at` in milliseconds. */
+  /** Requests so far: {method, path, query, headers, at}, `at` in milliseconds. */
   requests = [];
 
   static async start(t) {
@@ -58,6 +58,7 @@ export class Stub {
       method: request.method,
       path: pathname,
       query: searchParams,
+      headers: request.headers,
       body: Buffer.concat(chunks).toString(),
       at: performance.now(),
       taken: false,

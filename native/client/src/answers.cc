@@ -9,21 +9,48 @@ namespace sprites {
 
 namespace {
 
-constexpr size_t kIdMost = 128;        // bytes of an id; a uuid has 36
+constexpr size_t kIdMost = 64;         // bytes of an id; a uuid has 36
 constexpr uint64_t kHoldMost = 86400;  // seconds
 constexpr uint64_t kRetryMost = 3600000;
 
 /** The id goes into paths as it is, so it must be made of what needs no escape there. */
 bool isId(const std::string& id) {
   return !id.empty() && id.size() <= kIdMost &&
-         id.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") ==
-             std::string::npos;
+         id.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv"
+             "wxyz0123456789-_") == std::string::npos;
 }
 
 bool readRetry(std::string_view value, Millis* retry) {
   const std::optional<double> wait = json::number(value);
   if (!wait || *wait < 0) return false;
   *retry = Millis(static_cast<Millis::rep>(std::min<double>(*wait, kRetryMost)));
+  return true;
+}
+
+/**
+ * Reads one of what belongs to a place; false for another member, and for what is out of bounds.
+ */
+bool readPlaceMember(const std::string& name, std::string_view slice, Resume* place) {
+  if (name == "id") {
+    place->id = json::string(slice).value_or("");
+    return true;
+  }
+  const std::optional<uint64_t> number = json::count(slice);
+  if (!number) return false;
+  if (name == "ack") {
+    place->ack = *number;
+  } else if (name == "n") {
+    place->n = *number;
+  } else if (name == "hold") {
+    place->hold = static_cast<unsigned>(std::min(*number, kHoldMost));
+  } else if (name == "lease") {
+    place->lease = static_cast<unsigned>(std::min(*number, kHoldMost));
+  } else if (name == "maxSprite") {
+    place->maxSprite = static_cast<size_t>(*number);
+  } else if (name == "transient") {
+    place->transient = static_cast<unsigned>(std::min<uint64_t>(*number, 65535));
+  }
   return true;
 }
 
@@ -60,23 +87,45 @@ std::optional<Edge> readEdge(std::string_view name) {
 }
 
 std::optional<JoinAnswer> readJoin(std::string_view body) {
-  const std::optional<std::string_view> value = json::value(body);
-  if (!value) return std::nullopt;
   JoinAnswer answer;
+  const std::optional<std::string_view> value = json::value(body);
+  if (!value || !json::isUtf8(body)) return std::nullopt;
+  bool hasRetry = true;
   const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
-    if (name == "id") {
-      answer.id = json::string(slice).value_or("");
-    } else if (name == "hold") {
-      answer.hold = static_cast<unsigned>(std::min(json::count(slice).value_or(0), kHoldMost));
-    } else if (name == "maxSprite") {
-      answer.maxSprite = static_cast<size_t>(json::count(slice).value_or(0));
-    } else if (name == "retry") {
-      return readRetry(slice, &answer.retry);
-    }
+    if (name == "retry") hasRetry = readRetry(slice, &answer.retry);
+    readPlaceMember(name, slice, &answer.place);
     return true;
   });
-  if (!read || !isId(answer.id)) return std::nullopt;
+  if (!read || !hasRetry || !isId(answer.place.id)) return std::nullopt;
+  answer.place.ack = answer.place.n = 0;
   return answer;
+}
+
+std::optional<Resume> readResume(std::string_view text) {
+  Resume resume;
+  const std::optional<std::string_view> value = json::value(text);
+  if (!value || !json::isUtf8(text)) return std::nullopt;
+  unsigned found = 0;
+  const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
+    const bool needed = name == "id" || name == "ack" || name == "n";
+    if (readPlaceMember(name, slice, &resume)) found += needed ? 1 : 0;
+    return true;
+  });
+  if (!read || found != 3 || !isId(resume.id)) return std::nullopt;
+  return resume;
+}
+
+std::string writeResume(const Resume& resume) {
+  std::string out = "{\"id\":" + json::quote(resume.id) + ",\"ack\":" + std::to_string(resume.ack) +
+                    ",\"n\":" + std::to_string(resume.n);
+  const std::pair<const char*, uint64_t> members[] = {{"hold", resume.hold},
+                                                      {"lease", resume.lease},
+                                                      {"maxSprite", resume.maxSprite},
+                                                      {"transient", resume.transient}};
+  for (const auto& [name, value] : members) {
+    if (value > 0) out += std::string(",\"") + name + "\":" + std::to_string(value);
+  }
+  return out + "}";
 }
 
 std::optional<PollAnswer> readPoll(std::string_view body) {
@@ -101,20 +150,23 @@ std::optional<PollAnswer> readPoll(std::string_view body) {
   return answer;
 }
 
-ThrowAnswer readThrow(std::string_view body) {
+std::optional<ThrowAnswer> readThrow(std::string_view body) {
   ThrowAnswer answer;
   const std::optional<std::string_view> value = json::value(body);
-  if (!value) return answer;
-  json::members(*value, [&](const std::string& name, std::string_view slice) {
+  if (!value) return std::nullopt;
+  bool known = false;
+  const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
     if (name == "state") {
       const std::string state = json::string(slice).value_or("");
-      if (state == "delivered") answer.outcome = Outcome::kDelivered;
-      answer.duplicate = state == "duplicate";
-    } else if (name == "retry") {
-      readRetry(slice, &answer.retry);
+      for (const Outcome outcome : {Outcome::kDelivered, Outcome::kQueued, Outcome::kDuplicate}) {
+        if (state != toString(outcome)) continue;
+        answer.outcome = outcome;
+        known = true;
+      }
     }
-    return true;
+    return name != "retry" || readRetry(slice, &answer.retry);
   });
+  if (!read || !known) return std::nullopt;
   return answer;
 }
 

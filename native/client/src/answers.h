@@ -17,9 +17,7 @@ namespace sprites {
 
 /** To POST /join. */
 struct JoinAnswer {
-  std::string id;
-  unsigned hold = 0;     // seconds
-  size_t maxSprite = 0;  // bytes; 0: not told
+  Resume place;
   Millis retry{0};
 };
 
@@ -40,7 +38,6 @@ struct PollAnswer {
 /** To POST /throw. */
 struct ThrowAnswer {
   Outcome outcome = Outcome::kQueued;
-  bool duplicate = false;
   Millis retry{0};
 };
 
@@ -56,8 +53,7 @@ struct Problem {
 std::optional<JoinAnswer> readJoin(std::string_view body);
 std::optional<PollAnswer> readPoll(std::string_view body);
 
-/** A 202 is a 202: what can't be read of its body counts as queued. */
-ThrowAnswer readThrow(std::string_view body);
+std::optional<ThrowAnswer> readThrow(std::string_view body);
 
 /** Both members are empty where the body is no problem. */
 Problem readProblem(std::string_view body);

@@ -8,10 +8,6 @@
 
 #include "engine.h"
 
-#ifndef SPRITES_CLIENT_VERSION
-#define SPRITES_CLIENT_VERSION "unknown"
-#endif
-
 namespace sprites {
 
 const char* toString(Edge edge) {
@@ -44,12 +40,14 @@ Edge opposite(Edge edge) {
 
 const char* toString(State state) {
   switch (state) {
-    case State::kConnecting:
-      return "connecting";
+    case State::kJoining:
+      return "joining";
     case State::kOnline:
       return "online";
     case State::kOffline:
       return "offline";
+    case State::kSuperseded:
+      return "superseded";
     case State::kLeft:
       return "left";
   }
@@ -66,15 +64,19 @@ const char* toString(Outcome outcome) {
       return "busy";
     case Outcome::kRefused:
       return "refused";
-    case Outcome::kLater:
-      return "later";
-    case Outcome::kUnknown:
-      return "unknown";
+    case Outcome::kDuplicate:
+      return "duplicate";
+    case Outcome::kOffline:
+      return "offline";
+    case Outcome::kUnanswered:
+      return "unanswered";
+    case Outcome::kForgotten:
+      return "forgotten";
   }
   return "";
 }
 
-const char* version() { return SPRITES_CLIENT_VERSION; }
+const char* version() { return SPRITES_VERSION; }
 
 /** Who drives the engine: the thread started here, or the callers of perform(), one at a time. */
 class Client::Impl {
@@ -102,6 +104,7 @@ class Client::Impl {
       if (started_) throw std::logic_error("sprites: the client has a thread of its own");
       if (driver_ != std::thread::id()) throw std::logic_error("sprites: perform() is running");
       driver_ = std::this_thread::get_id();
+      driven_ = true;
     }
     const struct Release {
       Impl* self;
@@ -113,11 +116,19 @@ class Client::Impl {
     return engine.turn(timeout);
   }
 
+  int fd() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (started_) throw std::logic_error("sprites: the client has a thread of its own");
+    if (driven_ && !watched_) throw std::logic_error("sprites: fd() comes before perform()");
+    watched_ = true;
+    return engine.fd();
+  }
+
   bool close(Millis patience) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     engine.leave();
     std::unique_lock<std::mutex> lock(mutex_);
-    if (driver_ == std::this_thread::get_id()) return engine.state() == State::kLeft;
+    if (driver_ == std::this_thread::get_id()) return engine.finished();
     if (started_) return left_.wait_until(lock, deadline, [this] { return ended_; });
     lock.unlock();
     for (;;) {
@@ -147,6 +158,8 @@ class Client::Impl {
   std::thread thread_;
   std::thread::id driver_;  // under mutex_: who is inside the engine
   bool started_ = false;    // under mutex_
+  bool driven_ = false;     // under mutex_: by perform()
+  bool watched_ = false;    // under mutex_: by fd()
   bool ended_ = false;      // under mutex_
   std::atomic<bool> stop_{false};
 };
@@ -160,6 +173,14 @@ void Client::start() { impl_->start(); }
 bool Client::perform(std::chrono::milliseconds timeout) { return impl_->perform(timeout); }
 
 void Client::wake() { impl_->engine.wake(); }
+
+void Client::tryNow() { impl_->engine.tryNow(); }
+
+int Client::fd() { return impl_->fd(); }
+
+std::chrono::milliseconds Client::timeout() { return impl_->engine.timeout(); }
+
+std::optional<Resume> Client::resume() const { return impl_->engine.resume(); }
 
 bool Client::throwSprite(Edge edge, std::string json, ThrowCallback result) {
   return impl_->engine.throwSprite(edge, std::move(json), std::move(result));

@@ -1,19 +1,21 @@
-// The client's state machine: what to ask the server next, and what its answers mean.
+// The client's state machine: what to ask the server next, and what its answers mean. How every
+// client behaves is said in lib/client/README.md.
 //
 //   any thread                      the engine's thread (the client's own, or perform()'s caller)
 //   ─────────────                   ─────────────────────────────────────────────────────────────
-//   throwSprite ─┐                  ┌─▶ throws_ ── POST /throw ─┐
-//   leave ───────┼─▶ inbox (mutex) ─┤                           ├─▶ transport ─▶ replies ─▶ events_
-//   wake ────────┘    + wake-up     └─▶ join, poll, leave ──────┘                              │
-//                                                                  callbacks, no lock held ◀───┘
+//   throwSprite ─┐                  ┌─▶ throws_ ── POST /throw ──┐
+//   place, status┼─▶ inbox (mutex) ─┤                            ├─▶ transport ─▶ replies ─▶
+//   events_ leave, tryNow┘    + wake-up     └─▶ join, proof, poll, leave ┘ │
+//                                                                  callbacks, no lock held ◀────┘
 //
 // Everything but the inbox and the published state belongs to the engine's thread and needs no
 // lock. One turn() takes the inbox, starts what is due, moves bytes, reads replies, and only then
 // calls back, so that an event is never called from half-changed state; the next poll, which acks,
-// starts after the callbacks of what it acks have returned.
+// starts after the callbacks of what it acks have returned. (onResume alone is called before: a
+// throw is sent only after it has returned. No callback can reach the engine's own state.)
 //
-// Sprites in, exactly once: lastSeq_ is the highest sequence number handed over. The poll asks with
-// ack=lastSeq_, and what comes at or below it is a repetition. It starts at 0 with each new place.
+// Sprites in, exactly once: place_.ack is the highest sequence number handed over. The poll asks
+// with it, and what comes at or below it is a repetition. It starts at 0 with each new place.
 //
 // Sprites out, at most once: a throw gets its number n with the place it is first sent from, and
 // keeps both while it may have been taken (`maybeTaken`). Until then nothing is at stake and a
@@ -21,18 +23,23 @@
 // patience, settles it. Of the numbers only a window of 64 is alive at a time, as the server
 // remembers no more.
 //
+// Split by what it is about: engine.cc the turn, contact.cc join, proof and poll, throws.cc,
+// looks.cc place and counts, leaving.cc.
+//
 // Rejected: blocking calls on two threads (one polling, one throwing). A throw's time-out would
 // hold up all others, leaving would have to wait for a parked poll, and a program with a loop of
 // its own could not do without threads.
 #ifndef SPRITES_CLIENT_ENGINE_H_
 #define SPRITES_CLIENT_ENGINE_H_
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -42,6 +49,9 @@
 #include "transport.h"
 
 namespace sprites {
+
+/** What a problem's type begins with where a Sprites server wrote it. */
+constexpr char kProblemPrefix[] = "urn:sprites:";
 
 class Engine {
  public:
@@ -54,11 +64,18 @@ class Engine {
   bool status(StatusCallback result);
   void leave();
   void wake();
+  void tryNow();
   State state() const;
   Counts counts() const;
+  std::optional<Resume> resume() const;
+  bool finished() const;  // it has left: nothing more happens
 
   /** One turn of at most `timeout`; false once the client has left. For one thread at a time. */
   bool turn(Millis timeout);
+
+  // For the thread that takes the turns: see Client.
+  int fd() { return transport_.fd(); }
+  Millis timeout();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -73,7 +90,7 @@ class Engine {
     uint64_t n = 0;
     RequestId request = 0;  // 0: not on the wire
     unsigned tries = 0;     // times it was sent
-    unsigned attempts = 0;  // of those, the ones that failed though there was contact
+    unsigned attempts = 0;  // of those, the ones without an answer though there was contact
     bool maybeTaken = false;
     Time due;       // not to be sent before
     Time deadline;  // to be settled by
@@ -90,72 +107,113 @@ class Engine {
   /** How far leaving has come. */
   enum class Leaving : uint8_t { kNo, kThrows, kAck, kTelling };
 
+  /** Why there is no good answer: the short name, and one line for people. */
+  struct Why {
+    std::string name;
+    std::string line;
+  };
+
+  // engine.cc
   void takeInbox(Time now);
   void startDue(Time now);
+  void readReplies(Time now);
+  void setState(State state, const Why& why = {}, Millis retry = Millis(0), bool newPlace = false);
+  void say(const std::string& line);
+  void tellResume();
+  bool leaveAsked() const;
+  template <typename Change>
+  void count(Change change) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    change(&counts_);
+  }
+  void callBack() noexcept;
+  Millis backoff(uint64_t failures);
+  Millis serverWait(Millis asked, uint64_t failures);
+  Millis untilNext(Time now) const;
+  static Why whyOf(const Reply& reply, const Problem& problem);
+
+  // contact.cc
+  void startContact(Time now);
   void startJoin();
+  void startProof();
   RequestId startPoll(unsigned hold);
   unsigned pollHold() const;
+  void onJoin(const Reply& reply, Time now);
+  void onProof(const Reply& reply, Time now);
+  void onPoll(const Reply& reply, Time now);
+  void onPollFailed(const Reply& reply, Time now);
+  void handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool quick);
+  bool isForgotten(const Reply& reply, const Problem& problem);
+  void wait(const Reply& reply, Time now);
+  void goOffline(const Why& why, Time now);
+  void losePlace(State state, const Why& why, Time now);
+
+  // throws.cc
   void startThrows(Time now);
+  bool settleUnsent(Throws::iterator pending, Time now);
   bool sendThrow(Throw* pending, Time now);
   bool mayNumber() const;
+  void onThrow(Throws::iterator pending, const Reply& reply, Time now);
+  void onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Why& why, Time now);
+  void onThrowBusy(Throws::iterator pending, const Reply& reply, const Problem& problem, Time now);
+  void onThrowForgotten(Throws::iterator pending, const Why& why, Time now);
+  Throws::iterator settle(Throws::iterator pending, ThrowResult result);
+  Throws::iterator settle(Throws::iterator pending, Outcome outcome, std::string detail,
+                          Millis retry = Millis(0));
+  void settleWaiting(const std::string& detail, Millis retry);
+  Time opens(Edge edge) const;
+
+  // looks.cc
   bool look(Look look);
   void startLooks();
   void onLook(Look look, const Reply& reply);
+
+  // leaving.cc
   void startLeaving(Time now);
   void tellLeaving(Time now);
-  void handOver(const Arrival& arrival, uint64_t place);
-  void readReplies(Time now);
-  void onJoin(const Reply& reply, Time now);
-  void onPoll(const Reply& reply, Time now);
-  void onPollRefused(const Reply& reply, Time now);
-  void onThrow(Throws::iterator pending, const Reply& reply, Time now);
-  void onThrowUnanswered(Throws::iterator pending, const Reply& reply, Time now);
-  void onThrowRefused(Throws::iterator pending, const Reply& reply, Time now);
   void onLeave(const Reply& reply, Time now);
-  void postpone(Throws::iterator pending, Millis least, Time now);
-  Throws::iterator settle(Throws::iterator pending, ThrowResult result);
-  void settleWaiting(const ThrowResult& result);
-  void loseContact(const std::string& why, Millis least, Time now);
-  void losePlace(const std::string& why, Time now);
   void finish();
-  void setState(StateChange change);
-  bool leaveAsked() const;
-  template <typename Change>
-  void count(Change change);
-  void callBack() noexcept;
-  Millis backoff(unsigned failures);
-  Millis untilNext(Time now) const;
 
   const Options options_;
   Transport transport_;
 
   mutable std::mutex mutex_;
-  std::vector<Throw> inbox_;          // under mutex_
-  std::vector<Look> lookInbox_;       // under mutex_
-  size_t looking_ = 0;                // under mutex_: looks accepted and not answered
-  bool leaveAsked_ = false;           // under mutex_
-  size_t pending_ = 0;                // under mutex_: throws accepted and not settled
-  State state_ = State::kConnecting;  // under mutex_
-  Counts counts_;                     // under mutex_
+  std::vector<Throw> inbox_;      // under mutex_
+  std::vector<Look> lookInbox_;   // under mutex_
+  size_t looking_ = 0;            // under mutex_: looks accepted and not answered
+  bool leaveAsked_ = false;       // under mutex_
+  bool tryNow_ = false;           // under mutex_
+  size_t pending_ = 0;            // under mutex_: throws accepted and not settled
+  State state_ = State::kLeft;    // under mutex_
+  bool finished_ = false;         // under mutex_
+  Counts counts_;                 // under mutex_
+  std::optional<Resume> resume_;  // under mutex_: as last told
 
   // The engine's thread only.
   std::vector<std::function<void()>> events_;
   std::mt19937 random_;
-  std::string id_;  // empty: no place
-  unsigned serverHold_ = 0;
-  size_t maxSprite_ = 0;
-  bool newPlace_ = false;     // joined, and not yet told
-  bool holdRefused_ = false;  // this server wants no hold of ours
-  uint64_t place_ = 0;        // how many places were lost: tells one place's events from another's
-  uint64_t lastSeq_ = 0;      // handed over
-  uint64_t ackTaken_ = 0;     // of a poll that was answered
-  uint64_t lastNumber_ = 0;
-  unsigned failures_ = 0;  // of contact, in a row
+  bool begun_ = false;
+  Resume place_;               // id: empty without a place; ack: handed over; n: last number given
+  uint64_t placeNumber_ = 0;   // tells one place's events from another's
+  bool holdRefused_ = false;   // this server wants no hold of ours
+  unsigned cutHold_ = 0;       // seconds, as the network seems to allow; 0: no bound
+  unsigned cuts_ = 0;          // long polls in a row that were cut off
+  uint64_t ackTaken_ = 0;      // of a poll that was answered
+  bool doubt_ = false;         // the place is to be proven
+  bool onlyPoll_ = false;      // polls fail though the place is answered: a poll is to prove it
+  unsigned pollFailures_ = 0;  // in a row
+  unsigned strays_ = 0;        // answers of 404 in a row that no Sprites server wrote
+  uint64_t failures_ = 0;      // of contact, in a row
+  std::optional<uint64_t> people_;  // how many clients there are, as far as known
   Time nextContact_;
-  Time throwsOpen_;  // 429, 503: nothing new is thrown before
+  bool firm_ = false;               // the server asked for that wait
+  Time pollOpen_;                   // "retry" of a poll: no poll before
+  std::array<Time, 4> edgeOpen_{};  // by edge: nothing is thrown over it before
+  Time throwsOpen_;                 // and over none
   RequestId join_ = 0;
+  RequestId proof_ = 0;
   Time pollStarted_;
-  RequestId poll_ = 0;     // acks lastSeq_, always: only its own answer moves that on
+  RequestId poll_ = 0;     // acks place_.ack, always: only its own answer moves that on
   RequestId ackPoll_ = 0;  // a second one while leaving, which makes the server answer the first
   RequestId leave_ = 0;
   Throws throws_;
@@ -164,6 +222,9 @@ class Engine {
   Time leaveDeadline_;
   Time leaveDue_;
 };
+
+/** Whether it is the problem of that name. */
+bool isProblem(const Problem& problem, const char* name);
 
 }  // namespace sprites
 

@@ -31,13 +31,13 @@ void Engine::startLooks() {
   std::vector<Look> waiting;
   waiting.swap(looks_);
   for (Look& each : waiting) {
-    if (each.request == 0 && each.place && id_.empty()) {
+    if (each.request == 0 && each.place && place_.id.empty()) {
       onLook(std::move(each), Reply());
       continue;
     }
     if (each.request == 0) {
       Request request;
-      request.path = each.place ? "/place/" + id_ : "/status";
+      request.path = each.place ? "/place/" + place_.id : "/status";
       request.timeout = options_.answerTimeout;
       each.request = transport_.start(request);
     }
@@ -51,6 +51,8 @@ void Engine::onLook(Look look, const Reply& reply) {
     looking_--;
   }
   const bool good = reply.answered && reply.status == 200;
+  // A parked poll may hang on the same dead connection.
+  if (look.request != 0 && !reply.answered && state() == State::kOnline) doubt_ = true;
   if (look.place) {
     events_.emplace_back([call = std::move(look.place),
                           place = good ? readPlace(reply.body) : std::nullopt] { call(place); });

@@ -1,6 +1,11 @@
 #include "transport.h"
 
 #include <curl/curl.h>
+#ifdef __linux__
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <cstring>
@@ -57,10 +62,88 @@ bool isBeforeSending(CURLcode code) {
          code == CURLE_PEER_FAILED_VERIFICATION;
 }
 
+/** A path for a log: of an id the first four characters, of a query all. */
+std::string shortened(const std::string& path) {
+  const size_t begin = path.find('/', 1);
+  if (begin == std::string::npos) return path;
+  const size_t end = (std::min)(path.find_first_of("/?", begin + 1), path.size());
+  return end - begin <= 5 ? path : path.substr(0, begin + 5) + "..." + path.substr(end);
+}
+
+#ifdef __linux__
+
+/** An epoll set of curl's sockets and of a wake-up, for whoever waits in a loop of its own. */
+class Watch {
+ public:
+  Watch() : set_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = wake_;
+    if (set_ >= 0 && wake_ >= 0 && epoll_ctl(set_, EPOLL_CTL_ADD, wake_, &event) == 0) return;
+    end();
+    throw std::runtime_error("sprites: no descriptor to be had for an event loop");
+  }
+  ~Watch() { end(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  int fd() const { return set_; }
+
+  /** For any thread. */
+  void wake() const {
+    const uint64_t one = 1;
+    if (write(wake_, &one, sizeof one) < 0) return;  // full: it is readable
+  }
+
+  /** Every change of a socket is told once: what is still to be done then timeout() knows. */
+  void add(int socket) const {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+    event.data.fd = socket;
+    epoll_ctl(set_, EPOLL_CTL_ADD, socket, &event);
+  }
+
+  void settle() const {
+    uint64_t count = 0;
+    if (read(wake_, &count, sizeof count) < 0) count = 0;  // nobody woke it
+    epoll_event events[64];
+    epoll_wait(set_, events, 64, 0);
+  }
+
+ private:
+  void end() const {
+    if (wake_ >= 0) ::close(wake_);
+    if (set_ >= 0) ::close(set_);
+  }
+
+  int set_;
+  int wake_;
+};
+
+/** Curl asks for a socket; it is its own, and is watched as long as it is open. */
+curl_socket_t openWatched(void* watch, curlsocktype /*purpose*/, curl_sockaddr* address) noexcept {
+  const int socket = ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+  if (socket < 0) return CURL_SOCKET_BAD;
+  static_cast<const Watch*>(watch)->add(socket);
+  return socket;
+}
+
+#else
+
+class Watch {
+ public:
+  int fd() const { return -1; }
+  void wake() const {}
+  void settle() const {}
+};
+
+#endif
+
 }  // namespace
 
 struct Transport::Transfer {
   RequestId id = 0;
+  std::string line;
   std::unique_ptr<CURL, EasyEnd> easy;
   std::unique_ptr<curl_slist, ListEnd> headers;
   std::string body;
@@ -70,7 +153,14 @@ struct Transport::Transfer {
   size_t maxAnswer = 0;
   char error[CURL_ERROR_SIZE] = {0};
 
-  // The four below are called by curl, a C program: nothing may be thrown out of them.
+  void addHeader(const std::string& header) {
+    curl_slist* list = curl_slist_append(headers.get(), header.c_str());
+    if (list == nullptr) throw std::bad_alloc();
+    headers.release();  // it is the list's now
+    headers.reset(list);
+  }
+
+  // The ones below are called by curl, a C program: nothing may be thrown out of them.
   static size_t onAnswer(char* data, size_t size, size_t count, void* self) noexcept {
     auto* transfer = static_cast<Transfer*>(self);
     const size_t length = size * count;
@@ -106,6 +196,7 @@ struct Transport::Transfer {
 
 struct Transport::State {
   TransportOptions options;
+  std::unique_ptr<Watch> watch;  // lives longer than curl's sockets
   std::unique_ptr<CURLM, MultiEnd> multi;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers;
   RequestId lastId = 0;
@@ -120,10 +211,12 @@ struct Transport::State {
     Reply reply;
     reply.id = transfer->id;
     reply.answered = code == CURLE_OK;
+    reply.slow = code == CURLE_OPERATION_TIMEDOUT;
+    reply.tooLong = code == CURLE_WRITE_ERROR;
+    reply.line = transfer->line;
     reply.sent = transfer->body.empty() ? !isBeforeSending(code) : transfer->bodyAsked;
     if (code != CURLE_OK) {
-      const bool tooLong = code == CURLE_WRITE_ERROR;
-      reply.error = tooLong                      ? "the server's answer is too long"
+      reply.error = reply.tooLong                ? "the server's answer is too long"
                     : transfer->error[0] != '\0' ? transfer->error
                                                  : curl_easy_strerror(code);
     }
@@ -156,6 +249,7 @@ RequestId Transport::start(const Request& request) {
   if (easy == nullptr) throw std::bad_alloc();
   transfer->id = ++state_->lastId;
   transfer->maxAnswer = state_->options.maxAnswerBytes;
+  transfer->line = (request.method == Method::kPost ? "POST " : "GET ") + shortened(request.path);
 
   const std::string url = state_->options.server + request.path;
   curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
@@ -181,6 +275,16 @@ RequestId Transport::start(const Request& request) {
   if (!state_->options.caFile.empty()) {
     curl_easy_setopt(easy, CURLOPT_CAINFO, state_->options.caFile.c_str());
   }
+  if (state_->options.proxy) {
+    curl_easy_setopt(easy, CURLOPT_PROXY, state_->options.proxy->c_str());
+  }
+#ifdef __linux__
+  if (state_->watch) {
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &openWatched);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, state_->watch.get());
+  }
+#endif
+  for (const std::string& header : state_->options.headers) transfer->addHeader(header);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::onAnswer);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer.get());
   if (request.method == Method::kPost) {
@@ -196,13 +300,11 @@ RequestId Transport::start(const Request& request) {
       curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &Transfer::onRewind);
       curl_easy_setopt(easy, CURLOPT_SEEKDATA, transfer.get());
     }
-    curl_slist* list = curl_slist_append(nullptr, "Content-Type: application/json");
-    if (list == nullptr) throw std::bad_alloc();
-    transfer->headers.reset(list);
+    transfer->addHeader("Content-Type: application/json");
     // No "Expect: 100-continue": it costs a round trip, and a sprite is small.
-    if (curl_slist_append(list, "Expect:") == nullptr) throw std::bad_alloc();
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, list);
+    transfer->addHeader("Expect:");
   }
+  if (transfer->headers) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers.get());
   const RequestId id = transfer->id;
   auto& kept = state_->transfers[id];
   kept = std::move(transfer);
@@ -243,6 +345,28 @@ void Transport::wait(Millis timeout) {
   curl_multi_poll(state_->multi.get(), nullptr, 0, capped, nullptr);
 }
 
-void Transport::wake() { curl_multi_wakeup(state_->multi.get()); }
+void Transport::wake() {
+  curl_multi_wakeup(state_->multi.get());
+  if (state_->watch) state_->watch->wake();
+}
+
+int Transport::fd() {
+  if (!state_->watch) state_->watch = std::make_unique<Watch>();
+  return state_->watch->fd();
+}
+
+void Transport::settleFd() {
+  if (state_->watch) state_->watch->settle();
+}
+
+Millis Transport::timeout() {
+  // A socket's change was told once: where curl has not done all there is, it is to go on at once.
+  int ready = 0;
+  curl_multi_poll(state_->multi.get(), nullptr, 0, 0, &ready);
+  if (ready > 0) return Millis(0);
+  long wait = -1;
+  curl_multi_timeout(state_->multi.get(), &wait);
+  return wait < 0 ? Millis(60000) : Millis((std::min)(wait, 60000L));
+}
 
 }  // namespace sprites

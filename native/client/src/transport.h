@@ -9,8 +9,10 @@
 // function for the body, so a request whose body was never asked for was surely not taken.
 // (CURLINFO_REQUEST_SIZE won't do: it starts anew when curl resends on a fresh connection.)
 //
-// Rejected: curl_multi_socket_action(). With at most 34 sockets curl_multi_poll() costs nothing to
-// speak of, needs no event loop and no file descriptors, and is the same on Windows.
+// Rejected: curl_multi_socket_action(). With some dozens of sockets curl_multi_poll() costs nothing
+// to speak of, needs no event loop and no file descriptors, and is the same on Windows. For a
+// program with a loop of its own fd() gives one descriptor, an epoll set of curl's sockets that is
+// only looked at: what there is to do curl finds out by itself.
 #ifndef SPRITES_CLIENT_TRANSPORT_H_
 #define SPRITES_CLIENT_TRANSPORT_H_
 
@@ -18,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,11 +44,15 @@ using RequestId = uint64_t;  // never 0, never used twice
 struct Reply {
   RequestId id = 0;
   bool answered = false;  // a whole answer came; else `error` says why not
-  bool sent = false;      // bytes of the body may have reached the server (with no body: always)
+  bool sent = false;      // bytes of the body may have reached the server (with no
+                          // body: always)
   int status = 0;
   std::string body;
   Millis retryAfter{0};  // Retry-After, at most an hour
+  bool slow = false;     // not answered in time
+  bool tooLong = false;  // an answer longer than is taken
   std::string error;
+  std::string line;  // for a log: the method and the path, its id cut short
 };
 
 /** How requests are made. */
@@ -54,6 +61,8 @@ struct TransportOptions {
   std::string caFile;
   Millis connectTimeout{0};
   size_t maxAnswerBytes = 0;
+  std::optional<std::string> proxy;  // nothing: what the environment says; "": none
+  std::vector<std::string> headers;
 };
 
 /** Not for two threads at once, but for wake(), which is for any thread while this lives. */
@@ -78,6 +87,18 @@ class Transport {
   void wait(Millis timeout);
 
   void wake();
+
+  /**
+   * A descriptor that is readable when takeReplies() has something to do; -1 where the system has
+   * none. Before the first start(). Throws std::runtime_error when there is none to be had.
+   */
+  int fd();
+
+  /** Takes notice of what made fd() readable: before takeReplies(). */
+  void settleFd();
+
+  /** How long takeReplies() may be put off while fd() is not readable. */
+  Millis timeout();
 
  private:
   struct Transfer;

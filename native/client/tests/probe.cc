@@ -3,16 +3,25 @@
 //
 //   sprites_probe --server URL [--loop] [--hold S] [--pending N] [--parallel N] [--patience MS]
 //                 [--attempts N] [--answer-timeout MS] [--answer-bytes N] [--backoff MS]
+//                 [--fd] [--resume JSON] [--no-room TEXT] [--proxy URL] [--header LINE] [--log]
 //
 //   throw TAG EDGE JSON   {"event":"result","tag":TAG,...} follows; "taken":false if not accepted
 //   flood TAG COUNT EDGE JSON   so many throws from a second thread
 //   bounce EDGE           from now on each sprite that comes in is thrown on, inside the callback
+//   place, status         {"event":"place",...}, {"event":"status",...}
+//   try-now               tryNow()
 //   counts                {"event":"counts",...}
 //   slow MS               each callback takes that long from now on
 //   leave                 leave(); once it has left {"event":"state","state":"left"}
 //   leave-inside          leave() inside the next onSprite
 //   close MS              close(); then {"event":"closed","left":true|false}
 //   quit                  destroys the client and ends (so does the end of stdin)
+#ifdef __linux__
+#include <poll.h>
+#include <unistd.h>
+#endif
+
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -44,6 +53,8 @@ struct Shared {
   std::mutex lines;
   std::deque<std::string> queue;
   bool ended = false;
+  std::string noRoom;       // said once for a sprite with this text in it
+  unsigned long turns = 0;  // of runPolled
 
   void print(const std::string& line) {
     const std::lock_guard<std::mutex> lock(output);
@@ -54,7 +65,6 @@ struct Shared {
 std::string resultLine(const std::string& tag, const sprites::ThrowResult& result) {
   return "{\"event\":\"result\",\"taken\":true,\"tag\":" + quote(tag) +
          ",\"outcome\":" + quote(sprites::toString(result.outcome)) +
-         ",\"repeated\":" + (result.repeated ? "true" : "false") +
          ",\"yours\":" + (result.yours() ? "true" : "false") +
          ",\"retry\":" + std::to_string(result.retry.count()) +
          ",\"problem\":" + quote(result.problem) + ",\"detail\":" + quote(result.detail) + "}";
@@ -69,11 +79,11 @@ void throwOne(sprites::Client* client, Shared* shared, const std::string& tag, s
   if (!taken) shared->print("{\"event\":\"result\",\"taken\":false,\"tag\":" + quote(tag) + "}");
 }
 
-std::string countsLine(const sprites::Counts& counts) {
+std::string countsLine(const sprites::Counts& counts, unsigned long turns) {
   const std::map<std::string, uint64_t> all = {
-      {"received", counts.received}, {"repeats", counts.repeats},  {"thrown", counts.thrown},
-      {"unknown", counts.unknown},   {"resent", counts.resent},    {"joins", counts.joins},
-      {"polls", counts.polls},       {"failures", counts.failures}};
+      {"received", counts.received}, {"repeats", counts.repeats},   {"thrown", counts.thrown},
+      {"unknown", counts.unknown},   {"resent", counts.resent},     {"joins", counts.joins},
+      {"polls", counts.polls},       {"failures", counts.failures}, {"turns", turns}};
   std::string line = "{\"event\":\"counts\"";
   for (const auto& [name, value] : all) line += "," + quote(name) + ":" + std::to_string(value);
   return line + "}";
@@ -108,7 +118,24 @@ bool command(const std::string& line, sprites::Client* client, Shared* shared) {
     words >> edge;
     shared->bounce = static_cast<int>(sprites::readEdge(edge).value_or(sprites::Edge::kLeft));
   } else if (verb == "counts") {
-    shared->print(countsLine(client->counts()));
+    shared->print(countsLine(client->counts(), shared->turns));
+  } else if (verb == "place") {
+    client->place([shared](const std::optional<sprites::Place>& place) {
+      const auto numbers = [&place] {
+        return std::to_string(place->row) + "," + std::to_string(place->column) + "," +
+               std::to_string(place->rows) + "," + std::to_string(place->columns);
+      };
+      shared->print("{\"event\":\"place\",\"place\":" + (place ? "[" + numbers() + "]" : "null") +
+                    "}");
+    });
+  } else if (verb == "status") {
+    client->status([shared](const std::optional<sprites::Status>& status) {
+      shared->print("{\"event\":\"status\",\"clients\":" +
+                    (status ? std::to_string(status->clients) : "null") +
+                    ",\"status\":" + (status ? status->json : "null") + "}");
+    });
+  } else if (verb == "try-now") {
+    client->tryNow();
   } else if (verb == "slow") {
     long wait = 0;
     words >> wait;
@@ -162,6 +189,29 @@ void runLoop(sprites::Client* client, Shared* shared) {
   reader.join();
 }
 
+#ifdef __linux__
+/** A loop of another kind: poll(2) on stdin and on the client's descriptor. */
+void runPolled(sprites::Client* client, Shared* shared) {
+  pollfd waits[2] = {{client->fd(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+  std::string text;
+  for (bool ended = false; !ended;) {
+    const Millis most = std::min(client->timeout(), Millis(60000));
+    poll(waits, 2, static_cast<int>(most.count()));
+    client->perform(Millis(0));
+    shared->turns++;
+    if (waits[1].revents == 0) continue;
+    char bytes[4096];
+    const ssize_t length = read(STDIN_FILENO, bytes, sizeof bytes);
+    ended = length <= 0;
+    if (length > 0) text.append(bytes, static_cast<size_t>(length));
+    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
+      if (!command(text.substr(0, end), client, shared)) ended = true;
+      text.erase(0, end + 1);
+    }
+  }
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -169,16 +219,31 @@ int main(int argc, char** argv) {
     Shared shared;
     sprites::Options options;
     bool loop = false;
+    bool polled = false;
     for (int i = 1; i < argc; i++) {
       const std::string name = argv[i];
       if (name == "--loop") {
         loop = true;
         continue;
       }
+      if (name == "--fd") {
+        polled = true;
+        continue;
+      }
+      if (name == "--log") {
+        options.onLog = [&shared](const std::string& said) {
+          shared.print("{\"event\":\"log\",\"line\":" + quote(said) + "}");
+        };
+        continue;
+      }
       if (i + 1 == argc) throw std::invalid_argument(name + " needs a value");
       const std::string value = argv[++i];
       const auto number = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
       if (name == "--server") options.server = value;
+      if (name == "--resume") options.resume = sprites::readResume(value);
+      if (name == "--no-room") shared.noRoom = value;
+      if (name == "--proxy") options.proxy = value;
+      if (name == "--header") options.headers.push_back(value);
       if (name == "--hold") options.hold = number;
       if (name == "--pending") options.maxPendingThrows = number;
       if (name == "--parallel") options.maxParallelThrows = number;
@@ -192,10 +257,18 @@ int main(int argc, char** argv) {
     options.onState = [&shared](const sprites::StateChange& change) {
       shared.print("{\"event\":\"state\",\"state\":" + quote(sprites::toString(change.state)) +
                    ",\"newPlace\":" + (change.newPlace ? "true" : "false") +
-                   ",\"reason\":" + quote(change.reason) +
+                   ",\"why\":" + quote(change.why) + ",\"reason\":" + quote(change.reason) +
                    ",\"retry\":" + std::to_string(change.retry.count()) + "}");
     };
+    options.onResume = [&shared](const std::optional<sprites::Resume>& resume) {
+      shared.print("{\"event\":\"resume\",\"resume\":" +
+                   (resume ? sprites::writeResume(*resume) : "null") + "}");
+    };
     options.onSprite = [&](sprites::Edge edge, const std::string& json) {
+      if (!shared.noRoom.empty() && json.find(shared.noRoom) != std::string::npos) {
+        shared.noRoom.clear();
+        return false;
+      }
       std::this_thread::sleep_for(Millis(shared.slow));
       shared.print("{\"event\":\"sprite\",\"edge\":" + quote(sprites::toString(edge)) +
                    ",\"sprite\":" + json + "}");
@@ -204,8 +277,15 @@ int main(int argc, char** argv) {
       if (bounce >= 0) {
         throwOne(&*client, &shared, "bounced", static_cast<sprites::Edge>(bounce), json);
       }
+      return true;
     };
     client.emplace(options);
+#ifdef __linux__
+    if (polled) {
+      runPolled(&*client, &shared);
+      return 0;
+    }
+#endif
     if (loop) {
       runLoop(&*client, &shared);
     } else {

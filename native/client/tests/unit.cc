@@ -16,6 +16,7 @@
 #include "json.h"
 #include "sprites/client.h"
 #include "sprites/sprite.h"
+#include "waits.h"
 
 namespace {
 
@@ -269,15 +270,85 @@ void checkAnswers(Checks& check) {
         "a wait without end is cut");
   const auto join =
       sprites::readJoin("{\"id\":\"ab-1\",\"hold\":120,\"lease\":30,\"maxSprite\":9}");
-  check(join && join->hold == 120 && join->maxSprite == 9, "a place");
+  check(join && join->place.hold == 120 && join->place.maxSprite == 9, "a place");
   check(!sprites::readJoin("{\"id\":\"../x\"}"), "an id that would change the path");
   check(!sprites::readJoin("{\"id\":\"\"}") && !sprites::readJoin("{}"), "no id");
-  check(sprites::readThrow("{\"state\":\"delivered\"}").outcome == sprites::Outcome::kDelivered,
-        "delivered");
-  check(sprites::readThrow("{\"state\":\"duplicate\"}").duplicate, "duplicate");
-  check(sprites::readThrow("gone").outcome == sprites::Outcome::kQueued, "a 202 is a 202");
+  for (const auto outcome :
+       {sprites::Outcome::kDelivered, sprites::Outcome::kQueued, sprites::Outcome::kDuplicate}) {
+    const std::string state = sprites::toString(outcome);
+    const auto answer = sprites::readThrow("{\"state\":\"" + state + "\"}");
+    check(answer && answer->outcome == outcome, state);
+  }
+  check(!sprites::readThrow("gone") && !sprites::readThrow("{\"state\":\"eaten\"}") &&
+            !sprites::readThrow("{}"),
+        "no answers to a throw");
+  const auto where = sprites::readPlace("{\"row\":3,\"column\":7,\"rows\":11,\"columns\":10}");
+  check(where && where->row == 3 && where->column == 7 && where->rows == 11 && where->columns == 10,
+        "where it is");
+  for (const char* bad : {"{}", "[]", "{\"row\":3,\"column\":7,\"rows\":11}",
+                          "{\"row\":11,\"column\":7,\"rows\":11,\"columns\":10}",
+                          "{\"row\":-1,\"column\":7,\"rows\":11,\"columns\":10}",
+                          "{\"row\":0,\"column\":0,\"rows\":5000000000,\"columns\":10}"}) {
+    check(!sprites::readPlace(bad), std::string("no place: ") + bad);
+  }
+  const auto counts = sprites::readStatus(
+      " {\"clients\":5,\"thrown\":9,\"acked\":6,\"waiting\":2,\"lost\":1,\"more\":{}} ");
+  check(counts && counts->clients == 5 && counts->lost == 1 && counts->json.front() == '{',
+        "counts");
+  check(!sprites::readStatus("{\"clients\":5}"), "half of the counts");
+  check(sprites::opposite(sprites::Edge::kUp) == sprites::Edge::kDown &&
+            sprites::opposite(sprites::Edge::kDown) == sprites::Edge::kUp &&
+            sprites::opposite(sprites::Edge::kLeft) == sprites::Edge::kRight &&
+            sprites::opposite(sprites::Edge::kRight) == sprites::Edge::kLeft,
+        "opposite edges");
+  check(SPRITES_VERSION == std::string(sprites::version()), "headers and library are of a version");
+  check(SPRITES_VERSION_NUMBER >= SPRITES_VERSION_AT(0, 1, 0) &&
+            SPRITES_VERSION_AT(1, 0, 0) > SPRITES_VERSION_AT(0, 999, 999),
+        "versions can be compared");
   const auto problem = sprites::readProblem("{\"type\":\"urn:sprites:x\",\"title\":\"T\"}");
   check(problem.type == "urn:sprites:x" && problem.detail == "T", "a problem");
+}
+
+/** The waits and the places to resume that every client is held to. */
+void checkClientVectors(Checks& check, const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  const std::string all = text.str();
+  const auto value = json::value(all);
+  check(value.has_value(), "the client's vectors are JSON");
+  if (!value) return;
+  const auto member = [](std::string_view object, const char* wanted) {
+    std::string_view found;
+    json::members(object, [&](const std::string& name, std::string_view slice) {
+      if (name == wanted) found = slice;
+      return true;
+    });
+    return found;
+  };
+  int seen = 0;
+  json::elements(member(*value, "waits"), [&](std::string_view vector) {
+    const auto failures = json::count(member(vector, "failures"));
+    const auto most = json::count(member(vector, "most"));
+    const auto wait = sprites::longestWait(
+        failures.value_or(0), json::count(member(vector, "clients")), sprites::kWaitMost);
+    check(most && wait.count() == static_cast<long>(*most), "a wait: " + std::string(vector));
+    seen++;
+    return true;
+  });
+  json::elements(member(*value, "resumes"), [&](std::string_view vector) {
+    const auto resume = sprites::readResume(member(vector, "resume"));
+    check(resume.has_value() == (member(vector, "taken") == "true"), std::string(vector));
+    if (resume) {
+      const auto again = sprites::readResume(sprites::writeResume(*resume));
+      check(again && again->id == resume->id && again->ack == resume->ack &&
+                again->maxSprite == resume->maxSprite && again->transient == resume->transient,
+            "written and read again: " + std::string(vector));
+    }
+    seen++;
+    return true;
+  });
+  check(seen >= 20, "there are vectors");
 }
 
 void checkOptions(Checks& check) {
@@ -294,8 +365,13 @@ void checkOptions(Checks& check) {
   check(refused([](sprites::Options* o) { o->maxPendingThrows = 0; }), "no throws");
   check(refused([](sprites::Options* o) { o->answerTimeout = sprites::Millis(0); }), "no time");
 
+  check(refused([](sprites::Options* o) { o->headers = {"no header"}; }), "no header");
+  check(refused([](sprites::Options* o) { o->headers = {"A: b\r\nC: d"}; }), "two headers in one");
+  check(refused([](sprites::Options* o) { o->resume = sprites::Resume(); }), "no place to resume");
+
   sprites::Client client(sprites::Options{});
   client.start();
+  check(throws<std::logic_error>([&client] { client.fd(); }), "a descriptor of a started one");
   check(throws<std::logic_error>([&client] { client.start(); }), "started twice");
   check(throws<std::logic_error>([&client] { client.perform(sprites::Millis(0)); }),
         "started and driven");
@@ -342,13 +418,14 @@ void checkMutations(Checks& check) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::cerr << "usage: sprites_unit VECTORS" << std::endl;
+  if (argc != 3) {
+    std::cerr << "usage: sprites_unit SPRITES CLIENT" << std::endl;
     return 101;
   }
   Checks check;
   checkJson(check);
   checkVectors(check, argv[1]);
+  checkClientVectors(check, argv[2]);
   checkSprites(check);
   checkPictures(check);
   checkAnswers(check);

@@ -19,13 +19,12 @@
 // with jitter; keeps its place through broken connections and server restarts, and joins anew when
 // the server no longer knows it.
 //
-//            joined                     contact lost, or told to wait
-//   kConnecting ────▶ kOnline ─────────────────────▶ kOffline
-//        ▲                                              │  wait, with jitter
-//        └──────────────────────────────────────────────┘         leave(): ▶ kLeft, for good
+//   kLeft ──start()──▶ kJoining ──▶ kOnline ⇄ kOffline     no contact: tries again by itself
+//     ▲                   ▲  ▲─────────┴─────────┘            the place is forgotten: joins anew
+//     └── leave()         └──── kSuperseded                   another program has the place
 //
-// Two programs with one id (a copied process, say): the later poll wins the place, the other one
-// goes back to kConnecting and joins anew. So none of the two gets what the other one got.
+// All clients behave alike: lib/client/README.md says how, test/vectors/client.json holds them to
+// it.
 //
 // Threads. Every member may be called from any thread, and from inside callbacks, except where it
 // says otherwise. Callbacks run one at a time, with no lock held: on the client's own thread after
@@ -52,6 +51,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sprites/version.h"
 
 namespace sprites {
 
@@ -66,48 +71,61 @@ Edge opposite(Edge edge);
 
 /** How it stands between this client and the server. */
 enum class State : uint8_t {
-  kConnecting,  ///< asking for a place, or asking for its place back
-  kOnline,      ///< has a place, and the server said so
-  kOffline,     ///< no contact, or told to wait; tries again by itself
-  kLeft,        ///< leave() is done: nothing more happens
+  kLeft,        ///< not started; or leave() is done, and nothing more happens
+  kJoining,     ///< asks for a place, or whether the place it was given is still its own
+  kOnline,      ///< has a place, and the server has said so
+  kOffline,     ///< no contact, or the server refuses service; tries again by itself
+  kSuperseded,  ///< another program polls with the same id; joins anew by itself
 };
 
-/** The state's name: "connecting", "online", "offline" or "left". */
+/** The state's name: "left", "joining", "online", "offline" or "superseded". */
 const char* toString(State state);
 
 /** What onState tells. */
 struct StateChange {
-  State state = State::kConnecting;
-  bool newPlace = false;               ///< kOnline after a join: other neighbors than before
-  std::string reason;                  ///< kOffline, and kConnecting after a loss: one line, why
+  State state = State::kLeft;
+  bool newPlace = false;  ///< kOnline after a join: other neighbors than before
+  /**
+   * The problem's name ("draining", "unknown-client"), or "network", "slow", "garbage" or
+   * "superseded"; empty where there is nothing to say.
+   */
+  std::string why;
+  std::string reason;                  ///< the same as one line for people
   std::chrono::milliseconds retry{0};  ///< kOffline: until the next try
 };
 
 /** What became of a throw. */
 enum class Outcome : uint8_t {
-  kDelivered,  ///< written to the neighbor's parked poll
-  kQueued,     ///< the server has it and answers for it; the neighbor gets it with its next poll
-  kBusy,       ///< the neighbor can't take more now. The sprite stays the caller's
-  kRefused,    ///< the server will never take this one (see problem). The sprite stays the caller's
-  kLater,      ///< not now: see retry. The sprite stays the caller's
-  kUnknown,    ///< it was sent, and nobody can say whether it arrived (see Client::throwSprite)
+  kDelivered,   ///< written to the neighbor's parked poll
+  kQueued,      ///< the server has it and answers for it; the neighbor gets it with its next poll
+  kDuplicate,   ///< an earlier try of this throw had reached the server: it has it
+  kBusy,        ///< not now: see retry. The sprite stays the caller's
+  kRefused,     ///< the server will never take this one (see problem). It stays the caller's
+  kOffline,     ///< no contact, no place, or leaving: see retry. The sprite stays the caller's
+  kUnanswered,  ///< it was sent, and no answer came: nobody knows (see Client::throwSprite)
+  kForgotten,   ///< sent without an answer, and now the server has forgotten: nobody knows
 };
 
-/** The outcome's name: "delivered", "queued", "busy", "refused", "later" or "unknown". */
+/** The outcome's name: "delivered", "queued", "duplicate", "busy" and so on. */
 const char* toString(Outcome outcome);
 
 /** The result of one throw. */
 struct ThrowResult {
-  Outcome outcome = Outcome::kUnknown;
-  bool repeated = false;  ///< kQueued: an earlier try of this throw had reached the server
-  std::chrono::milliseconds retry{0};  ///< kBusy, kLater: when to try again; 0: no telling
+  Outcome outcome = Outcome::kUnanswered;
+  std::chrono::milliseconds retry{0};  ///< kBusy, kOffline: when to try again; 0: no telling
   std::string problem;  ///< the server's problem type, such as "urn:sprites:neighbor-busy", or ""
   std::string detail;   ///< one line for people: what happened and what to do; may be ""
 
-  /** True when the sprite surely did not leave and is still the caller's: kBusy, kRefused, kLater.
-   */
+  /** True when the server has the sprite and answers for it. */
+  bool taken() const {
+    return outcome == Outcome::kDelivered || outcome == Outcome::kQueued ||
+           outcome == Outcome::kDuplicate;
+  }
+
+  /** True when the sprite surely did not leave and is still the caller's. */
   bool yours() const {
-    return outcome == Outcome::kBusy || outcome == Outcome::kRefused || outcome == Outcome::kLater;
+    return outcome == Outcome::kBusy || outcome == Outcome::kRefused ||
+           outcome == Outcome::kOffline;
   }
 };
 
@@ -138,6 +156,58 @@ struct Status {
 /** Called with nothing where there was no answer, or none that could be read. */
 using StatusCallback = std::function<void(const std::optional<Status>&)>;
 
+/**
+ * What is needed to come back to a place, by another process, too. As secret as the id. On disk it
+ * is the JSON of writeResume(), which every client reads.
+ */
+struct Resume {
+  std::string id;
+  uint64_t ack = 0;        ///< the last sequence number handed over
+  uint64_t n = 0;          ///< the last number given to a throw
+  unsigned hold = 0;       ///< seconds; 0: not known
+  unsigned lease = 0;      ///< seconds; 0: not known
+  size_t maxSprite = 0;    ///< bytes; 0: not known
+  unsigned transient = 0;  ///< a port for throws; 0: none. This client does not use it
+};
+
+/** Writes it as plain JSON. */
+std::string writeResume(const Resume& resume);
+
+/** Reads it; nothing when it is none: a file may hold anything. */
+std::optional<Resume> readResume(std::string_view json);
+
+/** Called when what is needed to come back has changed; with nothing when the place is gone. */
+using ResumeCallback = std::function<void(const std::optional<Resume>&)>;
+
+/**
+ * Takes a sprite. A callable that returns bool may answer false: there is no room, and the sprite
+ * and those after it come again later. One that returns nothing has always room.
+ */
+class SpriteCallback {
+ public:
+  SpriteCallback() = default;
+  SpriteCallback(std::nullptr_t) {}  // NOLINT: an option that is not set
+  template <typename Call,
+            typename = std::enable_if_t<std::is_invocable_v<Call&, Edge, const std::string&> &&
+                                        !std::is_same_v<std::decay_t<Call>, SpriteCallback>>>
+  SpriteCallback(Call call) {  // NOLINT: from a lambda, as std::function is
+    if constexpr (std::is_convertible_v<std::invoke_result_t<Call&, Edge, const std::string&>,
+                                        bool>) {
+      call_ = std::move(call);
+    } else {
+      call_ = [call = std::move(call)](Edge edge, const std::string& json) mutable {
+        call(edge, json);
+        return true;
+      };
+    }
+  }
+  explicit operator bool() const { return static_cast<bool>(call_); }
+  bool operator()(Edge edge, const std::string& json) const { return call_(edge, json); }
+
+ private:
+  std::function<bool(Edge, const std::string&)> call_;
+};
+
 /** How a client is to behave. Copied by the client; changes after that have no effect. */
 struct Options {
   /** The server: http or https, host, port and perhaps a path before the routes. */
@@ -147,12 +217,27 @@ struct Options {
    * A sprite has entered by `edge`. `json` is the sprite as its thrower wrote it: one JSON object
    * in UTF-8 that a stranger made; readSprite() of sprites/sprite.h checks it. The reference is
    * good for the call. Each sprite is handed over once, in the order the server has them; it is
-   * acknowledged only after the callback has returned.
+   * acknowledged only after the callback has returned. It may return false: see SpriteCallback.
    */
-  std::function<void(Edge edge, const std::string& json)> onSprite;
+  SpriteCallback onSprite;
 
-  /** The state has changed. Not called for kConnecting at the very start. */
+  /** The state has changed. */
   std::function<void(const StateChange& change)> onState;
+
+  /** What is needed to come back has changed: before a throw is sent, after sprites came. */
+  ResumeCallback onResume;
+
+  /** What onResume said last: the client takes up that place, if the server still knows it. */
+  std::optional<Resume> resume;
+
+  /** One line for each request that ended and each change of state; no id is in it whole. */
+  std::function<void(const std::string& line)> onLog;
+
+  /** The proxy to use, a URL; "": none; not set: what the environment says, as libcurl reads it. */
+  std::optional<std::string> proxy;
+
+  /** More header lines for each request, such as "Authorization: Bearer x". */
+  std::vector<std::string> headers;
 
   /** Seconds the server may hold a poll: 5 up to what it allows (more counts as that); 0: its own.
    */
@@ -170,14 +255,14 @@ struct Options {
   /** For a connection to be made, name look-up and TLS included. */
   std::chrono::milliseconds connectTimeout{10000};
 
-  /** For each answer, a poll's apart (that has its hold, a fourth of it and this much more). */
-  std::chrono::milliseconds answerTimeout{15000};
+  /** For each answer, a poll's apart (that has its hold, a fourth of it and 15 s more). */
+  std::chrono::milliseconds answerTimeout{10000};
 
-  /** How long a throw may wait for an answer, or for contact, before it is kUnknown or kLater... */
+  /** How long a throw may wait for an answer, or for contact, before it is settled... */
   std::chrono::milliseconds throwPatience{60000};
 
   /** ...and how many times it may fail while there is contact. At least 1. */
-  unsigned throwAttempts = 8;
+  unsigned throwAttempts = 5;
 
   /** The longest wait between two tries for contact; the first are shorter. At least 100 ms. */
   std::chrono::milliseconds maxBackoff{15000};
@@ -190,8 +275,8 @@ struct Options {
 struct Counts {
   uint64_t received = 0;  ///< sprites handed to onSprite
   uint64_t repeats = 0;   ///< sprites that came again and were not handed over again
-  uint64_t thrown = 0;    ///< throws settled kDelivered or kQueued
-  uint64_t unknown = 0;   ///< throws settled kUnknown
+  uint64_t thrown = 0;    ///< throws the server took
+  uint64_t unknown = 0;   ///< throws settled kUnanswered or kForgotten
   uint64_t resent = 0;    ///< tries after the first of a throw
   uint64_t joins = 0;     ///< places it was given
   uint64_t polls = 0;     ///< polls answered
@@ -244,26 +329,56 @@ class Client {
   void wake();
 
   /**
+   * Something happened that makes trying now worthwhile: the network came back, the machine woke
+   * up. Ends a wait the client chose itself (none the server asked for), and asks the server anew
+   * where a parked poll may hang on a dead connection.
+   */
+  void tryNow();
+
+  /**
+   * For an event loop of another kind: a descriptor that is readable when
+   * perform() with 0 has something to do. It is the client's; wait on it for
+   * reading, level-triggered, and no longer than timeout(). Linux only:
+   * elsewhere -1, and perform() is to be called every so often.
+   *
+   * @throws std::runtime_error when the system gives none
+   * @throws std::logic_error when called after start(), or first called after
+   * perform()
+   */
+  int fd();
+
+  /** How long the loop may wait for fd() before it calls perform() with 0. */
+  std::chrono::milliseconds timeout();
+
+  /** What is needed to come back to this place; nothing without one. */
+  std::optional<Resume> resume() const;
+
+  /**
    * Throws a sprite off an edge.
    *
-   * @param json    the sprite: one JSON object in UTF-8, at most as long as the server takes
-   *                (16384 bytes unless it was set otherwise); writeSprite() makes one
-   * @param result  called with what became of it, on the thread of the callbacks; may be empty
-   * @return true: accepted, `result` will be called. False: too many throws are under way, or the
-   *         client has left or is leaving; the sprite is still the caller's, and `result` is
-   *         dropped uncalled.
+   * @param json    the sprite: one JSON object in UTF-8, at most as long as the
+   * server takes (16384 bytes unless it was set otherwise); writeSprite() makes
+   * one
+   * @param result  called with what became of it, on the thread of the
+   * callbacks; may be empty
+   * @return true: accepted, `result` will be called. False: too many throws are
+   * under way, or the client has left or is leaving; the sprite is still the
+   * caller's, and `result` is dropped uncalled.
    *
-   * A throw that was sent and got no answer is sent again under its number, so the server takes it
-   * once. Where no answer can be had within throwPatience and throwAttempts, or the server has
-   * forgotten this client meanwhile, the outcome is kUnknown: to keep the sprite may double it, to
+   * A throw that was sent and got no answer is sent again under its number, so
+   * the server takes it once. Where no answer can be had within throwPatience
+   * and throwAttempts, or the server has forgotten this client meanwhile, the
+   * outcome is kUnanswered or kForgotten: to keep the sprite may double it, to
    * drop it may lose it. A program that shows sprites does well to keep it.
    *
-   * While offline a throw is settled kLater at once, with the time until the next try.
+   * While offline a throw is settled kOffline at once, with the time until the
+   * next try. Over an edge whose neighbor was busy a moment ago it is kBusy at
+   * once.
    */
   bool throwSprite(Edge edge, std::string json, ThrowCallback result);
 
   /**
-   * Begins to leave: throws not yet sent are kLater, those on the wire get their answer (for at
+   * Begins to leave: throws not yet sent are kOffline, those on the wire get their answer (for at
    * most 5 s in all), the last sprites are acknowledged, and the server is told. Then onState says
    * kLeft. From the call on no sprite is handed over: what still comes flies on to the next
    * neighbor. Again, or after kLeft: does nothing.
@@ -301,7 +416,7 @@ class Client {
   std::unique_ptr<Impl> impl_;
 };
 
-/** The library's version, such as "0.1.0". */
+/** The version of the library that is linked, such as "0.1.0"; see SPRITES_VERSION. */
 const char* version();
 
 }  // namespace sprites

@@ -1,0 +1,247 @@
+// Having a place: join, the proof that it is still there, and the poll.
+#include <algorithm>
+#include <utility>
+
+#include "engine.h"
+#include "waits.h"
+
+namespace sprites {
+
+namespace {
+
+constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
+constexpr unsigned kUsualHold = 120;   // seconds, where the server did not tell
+constexpr Millis kPollSlack{15000};
+constexpr Millis kProofTimeout{5000};
+constexpr Millis kQuick{1000};  // an empty poll answered sooner than this counts as a failure
+constexpr Millis kLong{10000};  // a poll parked so long has proven something
+constexpr unsigned kPollFailuresMost = 3;
+constexpr unsigned kStraysMost = 3;
+constexpr unsigned kCutsMost = 2;
+
+}  // namespace
+
+void Engine::startContact(Time now) {
+  // Not before what has come is handed over: until then a poll could not ack it.
+  if (!events_.empty() || now < nextContact_ || join_ != 0) return;
+  firm_ = false;
+  if (place_.id.empty()) {
+    startJoin();
+    return;
+  }
+  if (doubt_) {
+    if (proof_ == 0) startProof();
+    if (poll_ == 0) return;  // a poll goes out when the place has been proven
+  }
+  if (poll_ == 0 && now >= pollOpen_) {
+    poll_ = startPoll(pollHold());
+    pollStarted_ = now;
+  }
+}
+
+void Engine::startJoin() {
+  Request request;
+  request.method = Method::kPost;
+  request.path = "/join";
+  request.timeout = options_.answerTimeout;
+  join_ = transport_.start(request);
+}
+
+void Engine::startProof() {
+  Request request;
+  request.path = "/place/" + place_.id;
+  request.timeout = std::min(kProofTimeout, options_.answerTimeout);
+  proof_ = transport_.start(request);
+}
+
+/** Seconds; 0: the server chooses. */
+unsigned Engine::pollHold() const {
+  if (holdRefused_ || place_.hold < kShortestHold) return 0;
+  if (onlyPoll_) return kShortestHold;
+  unsigned hold = options_.hold > 0 ? std::min(options_.hold, place_.hold) : place_.hold;
+  if (cutHold_ > 0) hold = std::min(hold, cutHold_);
+  return hold;
+}
+
+RequestId Engine::startPoll(unsigned hold) {
+  Request request;
+  request.path = "/poll/" + place_.id + "?ack=" + std::to_string(place_.ack);
+  if (hold > 0) request.path += "&hold=" + std::to_string(hold);
+  const std::chrono::seconds held(hold > 0 ? hold : std::max(place_.hold, kUsualHold));
+  request.timeout = Millis(held) + Millis(held) / 4 + kPollSlack;
+  return transport_.start(request);
+}
+
+void Engine::onJoin(const Reply& reply, Time now) {
+  std::optional<JoinAnswer> answer;
+  if (reply.answered && reply.status == 201) answer = readJoin(reply.body);
+  if (!answer) {
+    wait(reply, now);
+    goOffline(whyOf(reply, readProblem(reply.body)), now);
+    return;
+  }
+  place_ = answer->place;
+  holdRefused_ = onlyPoll_ = doubt_ = false;
+  cutHold_ = cuts_ = pollFailures_ = strays_ = 0;
+  ackTaken_ = 0;
+  pollOpen_ = now + answer->retry;
+  count([](Counts* counts) { counts->joins++; });
+  setState(State::kOnline, {}, Millis(0), true);
+  tellResume();
+}
+
+void Engine::onProof(const Reply& reply, Time now) {
+  const Problem problem = readProblem(reply.body);
+  if (reply.answered && reply.status == 200 && readPlace(reply.body)) {
+    doubt_ = false;
+    strays_ = 0;
+    if (!onlyPoll_) setState(State::kOnline);
+  } else if (isForgotten(reply, problem)) {
+    losePlace(State::kJoining, {"unknown-client", "the server has forgotten this place"}, now);
+  } else {
+    transport_.cancel(std::exchange(poll_, 0));
+    wait(reply, now);
+    goOffline(whyOf(reply, problem), now);
+  }
+}
+
+void Engine::onPoll(const Reply& reply, Time now) {
+  const std::optional<PollAnswer> answer =
+      reply.answered && reply.status == 200 ? readPoll(reply.body) : std::nullopt;
+  if (leaving_ != Leaving::kNo) {
+    if (answer) ackTaken_ = place_.ack;
+    return;
+  }
+  if (!answer) {
+    onPollFailed(reply, now);
+    return;
+  }
+  ackTaken_ = place_.ack;
+  count([](Counts* counts) { counts->polls++; });
+  pollFailures_ = cuts_ = strays_ = 0;
+  doubt_ = onlyPoll_ = false;
+  setState(State::kOnline);
+  if (answer->superseded) {
+    // The later poll has the place now, and gets what was not acked; both would get it twice.
+    failures_ = 0;
+    losePlace(State::kSuperseded, {"superseded", "another program polls with the same id"}, now);
+    failures_ = 1;
+    nextContact_ = now + backoff(failures_);
+    return;
+  }
+  pollOpen_ = now + answer->retry;
+  const bool quick = answer->retry == Millis(0) && now - pollStarted_ < kQuick;
+  events_.emplace_back([this, arrivals = answer->arrivals, place = placeNumber_, quick] {
+    handOver(arrivals, place, quick);
+  });
+}
+
+/** Inside a callback's turn: the one place where a sprite counts as handed over. */
+void Engine::handOver(const std::vector<Arrival>& arrivals, uint64_t place, bool quick) {
+  bool taken = false;
+  for (const Arrival& arrival : arrivals) {
+    if (leaveAsked()) break;  // not acked: it flies on to the next neighbor
+    const bool here = place == placeNumber_;
+    if (here && arrival.seq <= place_.ack) {
+      count([](Counts* counts) { counts->repeats++; });
+      continue;
+    }
+    if (options_.onSprite && !options_.onSprite(arrival.edge, arrival.sprite)) break;  // no room
+    taken = true;
+    if (here) place_.ack = arrival.seq;
+    count([](Counts* counts) { counts->received++; });
+  }
+  if (place != placeNumber_) return;
+  if (taken) tellResume();
+  if (quick && !taken) {
+    // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+    failures_++;
+    nextContact_ = Clock::now() + backoff(failures_);
+  } else {
+    failures_ = 0;
+    nextContact_ = Clock::now();
+  }
+}
+
+/** A failed poll is no proof that there is no contact: the place is asked for. */
+void Engine::onPollFailed(const Reply& reply, Time now) {
+  const Problem problem = readProblem(reply.body);
+  if (isForgotten(reply, problem)) {
+    losePlace(State::kJoining, {"unknown-client", "the server has forgotten this place"}, now);
+    return;
+  }
+  if (reply.answered && isProblem(problem, "ack-ahead")) {
+    // The server has come back with an older memory than ours: sequence numbers would meet twice.
+    // What it has for this place flies on when the place is given up.
+    Request request;
+    request.method = Method::kPost;
+    request.path = "/leave/" + place_.id;
+    request.timeout = options_.answerTimeout;
+    transport_.start(request);
+    losePlace(State::kJoining, whyOf(reply, problem), now);
+    return;
+  }
+  if (reply.answered && isProblem(problem, "bad-hold")) {
+    holdRefused_ = true;  // the answer came at once: there is contact
+    failures_++;
+    nextContact_ = now + backoff(failures_);
+    return;
+  }
+  const auto parked = now - pollStarted_;
+  if (parked >= kLong) {
+    failures_ = 0;
+    if (!reply.answered && ++cuts_ >= kCutsMost) {
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parked).count();
+      cutHold_ = std::max(kShortestHold, static_cast<unsigned>(seconds * 3 / 4));
+    }
+  }
+  pollFailures_++;
+  wait(reply, now);
+  if (pollFailures_ >= kPollFailuresMost) {
+    doubt_ = false;
+    onlyPoll_ = true;
+    goOffline(whyOf(reply, problem), now);
+  } else {
+    doubt_ = !onlyPoll_;
+  }
+}
+
+/** Counts an answer of 404; true when the server does not know the place any more. */
+bool Engine::isForgotten(const Reply& reply, const Problem& problem) {
+  if (!reply.answered || reply.status != 404) return false;
+  if (isProblem(problem, "unknown-client")) return true;
+  return ++strays_ >= kStraysMost;
+}
+
+/** Sets the wait after a failure: the server's own where it says one. */
+void Engine::wait(const Reply& reply, Time now) {
+  failures_++;
+  count([](Counts* counts) { counts->failures++; });
+  const bool asked = reply.answered && (reply.status == 429 || reply.status == 503) &&
+                     reply.retryAfter.count() > 0;
+  firm_ = asked;
+  nextContact_ = now + (asked ? serverWait(reply.retryAfter, failures_) : backoff(failures_));
+}
+
+void Engine::goOffline(const Why& why, Time now) {
+  const Millis retry = std::max(Millis(0), std::chrono::ceil<Millis>(nextContact_ - now));
+  doubt_ = !place_.id.empty() && !onlyPoll_;
+  setState(State::kOffline, why, retry);
+  settleWaiting(why.line, retry);
+}
+
+void Engine::losePlace(State state, const Why& why, Time now) {
+  place_ = Resume();
+  placeNumber_++;
+  transport_.cancel(std::exchange(poll_, 0));
+  transport_.cancel(std::exchange(proof_, 0));
+  failures_++;
+  count([](Counts* counts) { counts->failures++; });
+  firm_ = false;
+  nextContact_ = now + backoff(failures_);
+  doubt_ = onlyPoll_ = false;
+  setState(state, why);
+  tellResume();
+}
+
+}  // namespace sprites

@@ -1,0 +1,205 @@
+// Sprites out: one throw from its acceptance to its result.
+#include <algorithm>
+#include <utility>
+
+#include "engine.h"
+#include "waits.h"
+
+namespace sprites {
+
+namespace {
+
+constexpr uint64_t kNumberWindow = 60;  // the server remembers 64; some room for what is under way
+constexpr Millis kBusyUsual{1000};      // where a 429 or 503 says no time
+constexpr Millis kBusyLeast{250};
+
+}  // namespace
+
+/** The next number is free to use when no throw that may still be repeated is too far behind it. */
+bool Engine::mayNumber() const {
+  return std::none_of(throws_.begin(), throws_.end(), [this](const Throw& each) {
+    return each.place == place_.id && (each.maybeTaken || each.request != 0) &&
+           each.n + kNumberWindow <= place_.n;
+  });
+}
+
+/** From when on something may be thrown over an edge. */
+Engine::Time Engine::opens(Edge edge) const {
+  return std::max(throwsOpen_, edgeOpen_[static_cast<size_t>(edge)]);
+}
+
+void Engine::startThrows(Time now) {
+  auto onWire = static_cast<size_t>(std::count_if(
+      throws_.begin(), throws_.end(), [](const Throw& each) { return each.request != 0; }));
+  for (auto each = throws_.begin(); each != throws_.end();) {
+    const auto pending = each++;
+    if (pending->request != 0) continue;
+    if (!pending->maybeTaken) {
+      if (settleUnsent(pending, now)) continue;
+      if (place_.id.empty()) continue;  // on its way
+    } else if (now >= pending->deadline) {
+      settle(pending, Outcome::kUnanswered, "no answer came in time");
+      continue;
+    } else if (state() == State::kOffline && leaving_ == Leaving::kNo) {
+      continue;  // it waits for contact rather than knock on a door that is shut
+    }
+    const bool open = now >= opens(pending->edge) || leaving_ != Leaving::kNo;
+    if (onWire >= options_.maxParallelThrows || now < pending->due || !open) continue;
+    if (sendThrow(&*pending, now)) onWire++;
+  }
+}
+
+/** Settles a throw that was never sent where it can't be now. */
+bool Engine::settleUnsent(Throws::iterator pending, Time now) {
+  if (leaving_ != Leaving::kNo) {
+    settle(pending, Outcome::kOffline, "the client is leaving");
+  } else if (state() == State::kOffline) {
+    settle(pending, Outcome::kOffline, "there is no contact with the server",
+           std::max(Millis(0), std::chrono::ceil<Millis>(nextContact_ - now)));
+  } else if (now >= pending->deadline) {
+    settle(pending, Outcome::kOffline, "there was no contact in time");
+  } else if (now < opens(pending->edge)) {
+    settle(pending, Outcome::kBusy, "there was no room a moment ago",
+           std::chrono::ceil<Millis>(opens(pending->edge) - now));
+  } else if (!place_.id.empty() && place_.maxSprite > 0 &&
+             pending->json.size() > place_.maxSprite) {
+    ThrowResult result;
+    result.outcome = Outcome::kRefused;
+    result.problem = std::string(kProblemPrefix) + "sprite-too-large";
+    result.detail = "the server takes at most " + std::to_string(place_.maxSprite) + " bytes";
+    settle(pending, result);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Engine::sendThrow(Throw* pending, Time now) {
+  if (!pending->maybeTaken) {
+    if (!mayNumber()) return false;
+    pending->place = place_.id;
+    pending->n = ++place_.n;
+    tellResume();
+  }
+  Request request;
+  request.method = Method::kPost;
+  request.path = "/throw/" + pending->place + "/" + toString(pending->edge) +
+                 "?n=" + std::to_string(pending->n);
+  request.body = pending->json;
+  request.timeout = options_.answerTimeout;
+  pending->request = transport_.start(request);
+  pending->due = now;
+  if (pending->tries++ > 0) count([](Counts* counts) { counts->resent++; });
+  return true;
+}
+
+void Engine::onThrow(Throws::iterator pending, const Reply& reply, Time now) {
+  pending->request = 0;
+  const Problem problem = readProblem(reply.body);
+  const Why why = whyOf(reply, problem);
+  const std::optional<ThrowAnswer> answer =
+      reply.answered && reply.status == 202 ? readThrow(reply.body) : std::nullopt;
+  if (answer) {
+    if (answer->retry > Millis(0)) throwsOpen_ = now + answer->retry;
+    settle(pending, answer->outcome, "");
+  } else if (isProblem(problem, "unknown-client")) {
+    onThrowForgotten(pending, why, now);
+  } else if (reply.answered && (reply.status == 429 || reply.status == 503)) {
+    onThrowBusy(pending, reply, problem, now);
+  } else if (reply.answered && reply.status < 500 && reply.status != 408 &&
+             problem.type.find(kProblemPrefix) == 0) {
+    // A clear no. Of a number below the window nobody knows any more, where it was sent before.
+    const bool stale = pending->maybeTaken && isProblem(problem, "stale-number");
+    ThrowResult result;
+    result.outcome = stale ? Outcome::kForgotten : Outcome::kRefused;
+    result.problem = problem.type;
+    result.detail = why.line;
+    settle(pending, result);
+  } else {
+    onThrowUnanswered(pending, reply, why, now);
+  }
+}
+
+/** Tries it again under its number after a while, or ends it where it was tried often enough. */
+void Engine::onThrowUnanswered(Throws::iterator pending, const Reply& reply, const Why& why,
+                               Time now) {
+  const bool online = state() == State::kOnline;
+  if (online && leaving_ == Leaving::kNo) doubt_ = true;
+  if (!reply.sent && !pending->maybeTaken) {
+    settle(pending, Outcome::kOffline, why.line, backoff(1));
+    return;
+  }
+  pending->maybeTaken = true;
+  // What fails while there is no contact says nothing of the throw: then its patience ends it.
+  if (online) pending->attempts++;
+  if (pending->attempts >= options_.throwAttempts || leaving_ != Leaving::kNo) {
+    settle(pending, Outcome::kUnanswered,
+           "no answer came, in " + std::to_string(pending->tries) + " tries");
+    return;
+  }
+  pending->due = now + backoff(pending->tries);
+}
+
+void Engine::onThrowBusy(Throws::iterator pending, const Reply& reply, const Problem& problem,
+                         Time now) {
+  const bool neighbor = isProblem(problem, "neighbor-busy");
+  const Millis asked = reply.retryAfter > Millis(0) ? reply.retryAfter : kBusyUsual;
+  const Millis rest = std::max(kBusyLeast, serverWait(asked, 0));
+  (neighbor ? edgeOpen_[static_cast<size_t>(pending->edge)] : throwsOpen_) = now + rest;
+  // These two are said only after the number was looked for among those it took: a clear no.
+  const bool sure = neighbor || isProblem(problem, "mailboxes-full");
+  if (pending->maybeTaken && !sure) return;  // of the try before this one it says nothing
+  ThrowResult result;
+  result.outcome = Outcome::kBusy;
+  result.retry = rest;
+  result.problem = problem.type;
+  result.detail = whyOf(reply, problem).line;
+  settle(pending, result);
+}
+
+void Engine::onThrowForgotten(Throws::iterator pending, const Why& why, Time now) {
+  if (pending->place == place_.id && leaving_ == Leaving::kNo) {
+    losePlace(State::kJoining, {"unknown-client", why.line}, now);
+  }
+  if (pending->maybeTaken) {
+    settle(pending, Outcome::kForgotten, "the server has forgotten this client and its throws");
+  } else {
+    pending->place.clear();  // it flies from the new place
+  }
+}
+
+Engine::Throws::iterator Engine::settle(Throws::iterator pending, Outcome outcome,
+                                        std::string detail, Millis retry) {
+  ThrowResult result;
+  result.outcome = outcome;
+  result.retry = retry;
+  result.detail = std::move(detail);
+  return settle(pending, std::move(result));
+}
+
+Engine::Throws::iterator Engine::settle(Throws::iterator pending, ThrowResult result) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    pending_--;
+    if (result.taken()) counts_.thrown++;
+    if (!result.taken() && !result.yours()) counts_.unknown++;
+  }
+  if (pending->result) {
+    events_.emplace_back(
+        [call = std::move(pending->result), told = std::move(result)] { call(told); });
+  }
+  return throws_.erase(pending);
+}
+
+/** Settles what was not sent, or surely not taken. */
+void Engine::settleWaiting(const std::string& detail, Millis retry) {
+  for (auto each = throws_.begin(); each != throws_.end();) {
+    if (each->request == 0 && !each->maybeTaken) {
+      each = settle(each, Outcome::kOffline, detail, retry);
+    } else {
+      ++each;
+    }
+  }
+}
+
+}  // namespace sprites

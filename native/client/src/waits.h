@@ -1,0 +1,34 @@
+// How long to wait before asking again; the same for every client, see lib/client/README.md.
+#ifndef SPRITES_CLIENT_WAITS_H_
+#define SPRITES_CLIENT_WAITS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "transport.h"
+
+namespace sprites {
+
+constexpr Millis kWaitFirst{500};        // the longest wait after the first failure
+constexpr Millis kWaitMost{15000};       // of any: below a lease, to be back in time for the place
+constexpr Millis kWaitServer{600000};    // of what a server may ask for
+constexpr Millis kWaitSmallTorus{1000};  // the least bound where it is known how many clients are
+
+/**
+ * The longest wait after so many failures in a row, from 1. Where it is known how many clients
+ * there are it is bounded by a millisecond for each: a small torus finds its server within a
+ * second.
+ */
+inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Millis most) {
+  const uint64_t doublings = std::min<uint64_t>(failures > 0 ? failures - 1 : 0, 16);
+  if (clients) {
+    const Millis each(static_cast<Millis::rep>(std::min<uint64_t>(*clients, 1U << 30)));
+    most = std::min(most, std::max(each, kWaitSmallTorus));
+  }
+  return std::min(kWaitFirst * (1U << doublings), most);
+}
+
+}  // namespace sprites
+
+#endif  // SPRITES_CLIENT_WAITS_H_

@@ -1,0 +1,146 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import http from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import t from 'tap';
+
+import { cmakeBuild, missing } from '../support/cpp-build.js';
+import { Probe } from '../support/cpp-probe.js';
+
+/**
+ * The C++ client against the vectors that every client is held to, in real time: in a loop of its
+ * own thread, and in a loop of another kind that waits for its descriptor. SPRITES_CPP_BUILDS names
+ * a folder that keeps the build. The waits and the places to resume are tests/unit.cc's.
+ */
+
+const { scenarios } = JSON.parse(readFileSync(new URL('../vectors/client.json', import.meta.url)));
+const skip = missing({ programs: ['cmake', 'g++', 'pkg-config'], packages: ['libcurl'] });
+
+t.setTimeout(600_000);
+
+t.test('the C++ client behaves as every client does', { skip }, async (t) => {
+  const build = await cmakeBuild({
+    source: 'native/client',
+    preset: 'gcc',
+    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'gcc')
+  });
+  t.jobs = 16; // most of the time they wait
+  for (const [mode, args] of [
+    ['a thread', []],
+    ['a descriptor', ['--fd']]
+  ]) {
+    for (const scenario of scenarios) {
+      t.test(`${mode}: ${scenario.name}`, async (t) => {
+        const seen = await play(t, join(build, 'sprites_probe'), args, scenario);
+        for (const [what, wanted] of Object.entries(scenario.sees))
+          t.same(seen[what], wanted, what);
+      });
+    }
+  }
+});
+
+/** Plays one scenario. @returns {Promise<object>} as its `sees` */
+async function play(t, program, args, { server, resume, does = [], noRoomOnceFor, sees }) {
+  const script = await Script.start(t, server);
+  const options = [...args];
+  if (resume) options.push('--resume', JSON.stringify(resume));
+  if (noRoomOnceFor) options.push('--no-room', `"s${noRoomOnceFor}"`);
+  const client = new Probe(t, program, script.url, options);
+  const states = () =>
+    client.events
+      .filter(({ event }) => event === 'state')
+      .map(({ state, why }) => (why ? `${state}: ${why}` : state));
+  const sprites = () => client.caught.map(({ id }) => Number(id.slice(1)));
+  const until = async (holds) => {
+    const end = performance.now() + 45_000;
+    while (!holds()) {
+      if (performance.now() > end) throw new Error(`never came: ${holds}`);
+      await sleep(10);
+    }
+  };
+  await client.state('online');
+  let tag = 0;
+  for (const { throw: edge, sprite, leave, waitForSprites = 0, waitForPolls = 0 } of does) {
+    if (edge) await client.throw(`t${++tag}`, edge, sprite);
+    if (leave) {
+      client.say('leave');
+      await client.state('left');
+    }
+    await until(
+      () => sprites().length >= waitForSprites && script.of('poll').length >= waitForPolls
+    );
+  }
+  const polls = sees.requests?.poll?.length ?? 0;
+  await until(
+    () =>
+      states().length >= (sees.states?.length ?? 0) &&
+      sprites().length >= (sees.sprites?.length ?? 0) &&
+      script.of('poll').length >= polls
+  );
+  await sleep(50); // what comes too much has time to come
+  const { turns } = await client.counts();
+  t.ok(turns < 2000, `it turns when there is something to do: ${turns} times`);
+  await client.quit();
+  return {
+    states: states(),
+    sprites: sprites(),
+    outcomes: client.results.map(({ outcome }) => outcome),
+    throwRequests: script.of('throw').length,
+    requests: Object.fromEntries(
+      Object.keys(sees.requests ?? {}).map((route) => [
+        route,
+        route === 'poll' ? script.of(route).slice(0, polls) : script.of(route)
+      ])
+    )
+  };
+}
+
+/**
+ * A server that answers each route from its list, one after the other; the last one stays. Each on a
+ * connection of its own: curl by itself sends a request again that finds a kept connection dead.
+ */
+class Script {
+  #answers;
+  #requests = [];
+
+  static async start(t, answers) {
+    const script = new Script();
+    script.#answers = new Map(Object.entries(answers).map(([route, list]) => [route, [...list]]));
+    const server = http.createServer((request, response) => script.#onRequest(request, response));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    script.url = `http://127.0.0.1:${server.address().port}`;
+    t.teardown(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    return script;
+  }
+
+  /** The requests to a route so far, as the vectors write them: id, edge and query. */
+  of(route) {
+    return this.#requests.filter((each) => each.route === route).map(({ rest }) => rest);
+  }
+
+  #onRequest(request, response) {
+    const { pathname, search } = new URL(request.url, 'http://script');
+    const [, route, ...rest] = pathname.split('/');
+    this.#requests.push({ route, rest: rest.join('/') + search });
+    const list = this.#answers.get(route);
+    const answer = list.length > 1 ? list.shift() : list[0];
+    if (answer === 'hang') return;
+    if (answer === 'reset') {
+      request.socket.resetAndDestroy();
+      return;
+    }
+    const { status, headers, body } = answer;
+    for (const entry of body.sprites ?? []) entry.sprite.id ??= `s${entry.seq}`;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    request.resume();
+    request.on('end', () => {
+      response.writeHead(status, { ...headers, connection: 'close' });
+      response.end(status === 204 ? undefined : text);
+    });
+  }
+}
