@@ -57,6 +57,7 @@
       'target_name': 'swarm',
       'type': 'executable',
       'sources': [
+        'client/src/json.cc',
         'swarm/account.cc',
         'swarm/answers.cc',
         'swarm/clients.cc',

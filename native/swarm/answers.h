@@ -1,7 +1,6 @@
-// The JSON that comes back: what a join, a poll and a problem say. One pass over the bytes, nothing
-// copied but the id of a join. It takes any order of members, white space and unknown members; it
-// checks as much as it needs to find its way, since the server is the one under test and not under
-// attack.
+// The JSON that comes back: what a join, a poll and a problem say. Nothing is copied but the id of
+// a join. It takes any order of members, white space and unknown members; the reader is the C++
+// client's.
 #ifndef SPRITES_SWARM_ANSWERS_H_
 #define SPRITES_SWARM_ANSWERS_H_
 
@@ -39,35 +38,6 @@ std::string_view readProblem(std::string_view body);
 
 /** @return the value of `"state"` of a throw's answer, or empty */
 std::string_view readState(std::string_view body);
-
-/** Walks the members of one JSON object. */
-class Members {
- public:
-  explicit Members(std::string_view object);
-
-  /**
-   * @param name the next member's name, still escaped
-   * @param value the next member's value with its quotes, braces or brackets
-   * @return false at the end, or when the text is broken: then ok() is false
-   */
-  bool next(std::string_view* name, std::string_view* value);
-
-  bool ok() const { return ok_; }
-
- private:
-  bool stop(bool ok);
-
-  const char* at_;
-  const char* end_;
-  bool first_ = true;
-  bool ok_ = true;
-};
-
-/** @return a value without its quotes; empty when it is no string */
-std::string_view unquote(std::string_view value);
-
-/** @return whether `value` is a whole number from 0 up */
-bool toNumber(std::string_view value, uint64_t* number);
 
 }  // namespace swarm
 

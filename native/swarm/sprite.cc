@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "answers.h"
+#include "../client/src/json.h"
 
 namespace swarm {
 
@@ -75,17 +75,20 @@ size_t writeSprite(const Sprite& sprite, std::string_view swarm, size_t size, ch
 
 ReadSprite readSprite(std::string_view text, std::string_view swarm) {
   ReadSprite read;
-  Members members(text);
+  sprites::json::Members members(text);
   std::string_view name, value;
   bool hasTime = false;
   while (members.next(&name, &value)) {
     if (name == "id") {
-      if (!readId(unquote(value), swarm, &read.sprite)) return read;
+      if (!readId(sprites::json::raw(value), swarm, &read.sprite)) return read;
       read.ours = true;
     } else if (name == "to") {
-      read.to = unquote(value);
+      read.to = sprites::json::raw(value);
     } else if (name == "t") {
-      hasTime = toNumber(value, &read.sprite.thrownAt);
+      // Nanoseconds since a machine's start may be more than a JSON number is exact for.
+      const char* end = value.data() + value.size();
+      const auto [stop, code] = std::from_chars(value.data(), end, read.sprite.thrownAt);
+      hasTime = code == std::errc() && stop == end;
     }
   }
   read.ours = read.ours && members.ok() && hasTime && !read.to.empty();

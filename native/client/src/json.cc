@@ -185,34 +185,99 @@ std::optional<std::string_view> value(std::string_view text) {
   return text.substr(from, to - from);
 }
 
-bool members(std::string_view object, const MemberVisitor& visit) {
-  if (object.empty() || object[0] != '{') return false;
-  size_t at = skipSpace(object, 1);
-  while (at < object.size() && object[at] == '"') {
-    const size_t nameEnd = scanString(object, at);
-    if (nameEnd == kBad) return false;
-    const std::optional<std::string> name = string(object.substr(at, nameEnd - at));
-    at = skipSpace(object, nameEnd);
-    if (!name || at >= object.size() || object[at] != ':') return false;
-    at = skipSpace(object, at + 1);
-    const size_t to = scanValue(object, at, 0);
-    if (to == kBad || !visit(*name, object.substr(at, to - at))) return false;
-    at = skipSpace(object, to);
-    if (at < object.size() && object[at] == ',') at = skipSpace(object, at + 1);
+Members::Members(std::string_view object) : text_(object), at_(skipSpace(object, 0)) {
+  if (at_ >= text_.size() || text_[at_] != '{') {
+    stop(false);
+  } else {
+    at_++;
   }
-  return at < object.size() && object[at] == '}';
+}
+
+bool Members::stop(bool ok) {
+  ok_ = ok;
+  over_ = true;
+  return false;
+}
+
+bool Members::next(std::string_view* name, std::string_view* value) {
+  if (over_) return false;
+  at_ = skipSpace(text_, at_);
+  if (at_ < text_.size() && text_[at_] == '}') return stop(true);
+  if (!first_) {
+    if (at_ >= text_.size() || text_[at_] != ',') return stop(false);
+    at_ = skipSpace(text_, at_ + 1);
+  }
+  first_ = false;
+  const size_t nameEnd = scanString(text_, at_);
+  if (nameEnd == kBad) return stop(false);
+  *name = text_.substr(at_ + 1, nameEnd - at_ - 2);
+  at_ = skipSpace(text_, nameEnd);
+  if (at_ >= text_.size() || text_[at_] != ':') return stop(false);
+  at_ = skipSpace(text_, at_ + 1);
+  const size_t end = scanValue(text_, at_, 0);
+  if (end == kBad) return stop(false);
+  *value = text_.substr(at_, end - at_);
+  at_ = end;
+  return true;
+}
+
+Elements::Elements(std::string_view array) : text_(array), at_(skipSpace(array, 0)) {
+  if (at_ >= text_.size() || text_[at_] != '[') {
+    stop(false);
+  } else {
+    at_++;
+  }
+}
+
+bool Elements::stop(bool ok) {
+  ok_ = ok;
+  over_ = true;
+  return false;
+}
+
+bool Elements::next(std::string_view* value) {
+  if (over_) return false;
+  at_ = skipSpace(text_, at_);
+  if (at_ < text_.size() && text_[at_] == ']') return stop(true);
+  if (!first_) {
+    if (at_ >= text_.size() || text_[at_] != ',') return stop(false);
+    at_ = skipSpace(text_, at_ + 1);
+  }
+  first_ = false;
+  const size_t end = scanValue(text_, at_, 0);
+  if (end == kBad) return stop(false);
+  *value = text_.substr(at_, end - at_);
+  at_ = end;
+  return true;
+}
+
+std::string_view raw(std::string_view slice) {
+  if (slice.size() < 2 || slice.front() != '"') return {};
+  return slice.substr(1, slice.size() - 2);
+}
+
+bool members(std::string_view object, const MemberVisitor& visit) {
+  Members walk(object);
+  std::string_view written;
+  std::string_view value;
+  while (walk.next(&written, &value)) {
+    const bool plain = written.find('\\') == std::string_view::npos;
+    // With its quotes, which lie beside it in the text.
+    const std::string name =
+        plain ? std::string(written)
+              : string(std::string_view(written.data() - 1, written.size() + 2)).value_or("");
+    if (!visit(name, value)) return false;
+  }
+  return walk.ok();
 }
 
 bool elements(std::string_view array, const ElementVisitor& visit) {
-  if (array.empty() || array[0] != '[') return false;
-  size_t at = skipSpace(array, 1);
-  while (at < array.size() && array[at] != ']') {
-    const size_t to = scanValue(array, at, 0);
-    if (to == kBad || !visit(array.substr(at, to - at))) return false;
-    at = skipSpace(array, to);
-    if (at < array.size() && array[at] == ',') at = skipSpace(array, at + 1);
+  Elements walk(array);
+  std::string_view value;
+  while (walk.next(&value)) {
+    if (!visit(value)) return false;
   }
-  return at < array.size() && array[at] == ']';
+  return walk.ok();
 }
 
 std::optional<std::string> string(std::string_view slice) {

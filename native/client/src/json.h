@@ -1,4 +1,5 @@
-// A reader of JSON text for the two things this library reads: the server's answers and sprites.
+// A reader of JSON text, for this library (the server's answers, sprites) and for the load
+// generator in native/swarm.
 //
 // Structure: none. A value is a slice of the text it was read from; members and elements are
 // visited in place, and only strings that are wanted are copied out. Reading an answer scans its
@@ -9,6 +10,7 @@
 #ifndef SPRITES_CLIENT_JSON_H_
 #define SPRITES_CLIENT_JSON_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -28,6 +30,51 @@ bool isUtf8(std::string_view text);
  * exactly one JSON value (RFC 8259) or nests deeper than kMaxDepth. Does not look at UTF-8.
  */
 std::optional<std::string_view> value(std::string_view text);
+
+/** Walks the members of one object, in their order; nothing is copied. */
+class Members {
+ public:
+  /** @param object a text that begins with an object, white space before it or not */
+  explicit Members(std::string_view object);
+
+  /**
+   * @param name   the next member's name as it is written, without its quotes: still escaped
+   * @param value  the slice of its value
+   * @return false at the end, or where the text is broken: then ok() is false
+   */
+  bool next(std::string_view* name, std::string_view* value);
+
+  bool ok() const { return ok_; }
+
+ private:
+  bool stop(bool ok);
+
+  std::string_view text_;
+  size_t at_ = 0;
+  bool first_ = true;
+  bool over_ = false;
+  bool ok_ = true;
+};
+
+/** Walks the elements of one array, likewise. */
+class Elements {
+ public:
+  explicit Elements(std::string_view array);
+  bool next(std::string_view* value);
+  bool ok() const { return ok_; }
+
+ private:
+  bool stop(bool ok);
+
+  std::string_view text_;
+  size_t at_ = 0;
+  bool first_ = true;
+  bool over_ = false;
+  bool ok_ = true;
+};
+
+/** A string as it is written, without its quotes: still escaped. Empty for no string. */
+std::string_view raw(std::string_view slice);
 
 /** Gets one member: its name, unescaped, and the slice of its value. False ends the visit. */
 using MemberVisitor = std::function<bool(const std::string& name, std::string_view value)>;

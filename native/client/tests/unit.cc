@@ -75,6 +75,28 @@ void checkJson(Checks& check) {
   check(!json::value(nested(json::kMaxDepth + 1)).has_value(), "too deep");
   check(!json::value(std::string(1000000, '[')).has_value(), "a million brackets");
 
+  json::Members walk(" {\"a\\\"\" : [1, 2] ,\"b\":{}} ");
+  std::string_view name;
+  std::string_view value;
+  check(walk.next(&name, &value) && name == "a\\\"" && value == "[1, 2]", "a member as written");
+  check(walk.next(&name, &value) && name == "b" && value == "{}", "the next one");
+  check(!walk.next(&name, &value) && walk.ok() && !walk.next(&name, &value), "and the end");
+  for (const char* bad : {"", "[]", "{", "{\"a\"", "{\"a\":1", "{\"a\":1,", "{\"a\":1,}",
+                          "{\"a\" 1}", "{a:1}", "{\"a\":x}", "{\"a\":1 \"b\":2}"}) {
+    json::Members broken(bad);
+    while (broken.next(&name, &value)) {
+    }
+    check(!broken.ok(), std::string("no object: ") + bad);
+  }
+  for (const char* bad : {"", "{}", "[", "[1", "[1,", "[1,]", "[1 2]", "[,1]"}) {
+    json::Elements broken(bad);
+    while (broken.next(&value)) {
+    }
+    check(!broken.ok(), std::string("no array: ") + bad);
+  }
+  check(json::raw("\"a\\n\"") == "a\\n" && json::raw("12").empty() && json::raw("\"").empty(),
+        "a string as written");
+
   check(json::string("\"\\ud83d\\ude80\"") == "\xF0\x9F\x9A\x80", "a surrogate pair");
   check(json::string("\"\\ud83dx\"") == "\xEF\xBF\xBDx", "a lone surrogate");
   check(json::string("\"\\ud83d\\u0041\"") ==
