@@ -80,7 +80,7 @@ export class Client {
    * @param {(url: string, init: RequestInit) => Promise<Response>} [options.fetch]
    * @param {import('./requests.js').Timers} [options.timers]
    * @param {() => number} [options.random] in [0, 1)
-   * @param {Partial<typeof DEFAULTS>} [options.limits] see limits.js
+   * @param {Partial<import('./limits.js').Limits>} [options.limits] see limits.js
    * @throws {TypeError} when base is no URL
    */
   constructor({

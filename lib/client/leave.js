@@ -8,7 +8,7 @@ import { ignoreFailure } from './requests.js';
  * @param {import('./place.js').Place} leaving.place
  * @param {import('./requests.js').Requests} leaving.requests
  * @param {import('./waits.js').Waits} leaving.waits
- * @param {typeof import('./limits.js').DEFAULTS} leaving.limits
+ * @param {import('./limits.js').Limits} leaving.limits
  * @param {() => boolean} leaving.throwsAreOver
  * @param {() => boolean} leaving.polls whether a poll is parked
  * @param {() => boolean} leaving.isOver whether the client was stopped or started meanwhile

@@ -1,5 +1,5 @@
 /** The bounds of a client. Times are milliseconds, unless their name says otherwise. */
-export const DEFAULTS = Object.freeze({
+const LIMITS = {
   backoffFirst: 500, // longest first wait after a failure
   backoffMost: 15_000, // of any: below a lease of 30 s, to be back in time for the old place
   backoffLeast: 1000, // of backoffMost where few clients are known of
@@ -21,14 +21,19 @@ export const DEFAULTS = Object.freeze({
   answerMost: 16 * 1024 * 1024, // bytes in one answer, decoded
   holdLeast: 5, // seconds: the shortest hold the server takes
   holdUnknown: 120 // seconds: the server's hold, as long as it has not said
-});
+};
+
+/** @typedef {typeof LIMITS} Limits */
+
+/** @type {Readonly<Limits>} */
+export const DEFAULTS = Object.freeze(LIMITS);
 
 /**
  * The longest wait after so many failures.
  *
  * @param {number} failures in a row, from 1
  * @param {number|null} clients how many the server has, where that is known
- * @param {{backoffFirst: number, backoffLeast: number, backoffMost: number}} limits
+ * @param {Pick<Limits, 'backoffFirst'|'backoffLeast'|'backoffMost'>} [limits]
  * @returns {number} ms
  */
 export function longestWait(failures, clients, limits = DEFAULTS) {

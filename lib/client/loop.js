@@ -45,7 +45,7 @@ export class Loop {
    * @param {import('./place.js').Place} place
    * @param {import('./requests.js').Requests} requests
    * @param {import('./waits.js').Waits} waits
-   * @param {typeof import('./limits.js').DEFAULTS} limits
+   * @param {import('./limits.js').Limits} limits
    * @param {OnSprite} onSprite
    * @param {(state: State, about: {why?: string}) => void} onState
    */

@@ -58,7 +58,7 @@ export class Throws {
 
   /**
    * @param {Sender} sender
-   * @param {typeof import('./limits.js').DEFAULTS} limits
+   * @param {import('./limits.js').Limits} limits
    */
   constructor(sender, limits) {
     this.#sender = sender;

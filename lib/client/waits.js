@@ -13,7 +13,7 @@ export class Waits {
   /**
    * @param {import('./requests.js').Timers} timers
    * @param {() => number} random in [0, 1)
-   * @param {typeof import('./limits.js').DEFAULTS} limits
+   * @param {import('./limits.js').Limits} limits
    */
   constructor(timers, random, limits) {
     this.#timers = timers;

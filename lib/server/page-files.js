@@ -67,7 +67,7 @@ export function pageFiles() {
   const files = new Map();
   for (const [prefix, name, url] of names()) {
     const type = TYPES.get(extname(name));
-    if (type === undefined) continue;
+    if (type === undefined || name === 'package.json') continue;
     const body = readFileSync(url);
     const hash = createHash('sha256').update(body).digest('base64url');
     files.set(name === 'index.html' ? prefix : `${prefix}${name}`, {

@@ -1,0 +1,82 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import t from 'tap';
+
+import { plainEnvironment } from '../support/cpp-build.js';
+import { startServer } from '../support/server.js';
+
+/** The client as a package by itself: without a compiler, with TypeScript declarations. */
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const TSC = join(ROOT, 'node_modules/.bin/tsc');
+
+t.setTimeout(300_000); // TypeScript takes its time on a machine that does other things
+
+/** Runs a program without the test runner's hooks, which every child would get. */
+async function run(command, args, cwd) {
+  return promisify(execFile)(command, args, { cwd, env: plainEnvironment() });
+}
+
+const read = (path) => readFileSync(join(ROOT, path), 'utf8');
+
+t.test('the declarations are those that the comments make', async (t) => {
+  const made = t.testdir();
+  const [, ...args] = JSON.parse(read('package.json')).scripts.types.split(' ');
+  args[args.indexOf('--outDir') + 1] = made;
+  await run(TSC, args, ROOT);
+  const names = readdirSync(made).sort();
+  t.same(readdirSync(join(ROOT, 'lib/client/types')).sort(), names);
+  for (const name of names) {
+    t.equal(read(`lib/client/types/${name}`), readFileSync(join(made, name), 'utf8'), name);
+  }
+});
+
+t.test('packed and installed elsewhere it throws, and TypeScript knows it', async (t) => {
+  t.equal(
+    JSON.parse(read('lib/client/package.json')).version,
+    JSON.parse(read('package.json')).version
+  );
+  const server = await startServer(t);
+  const folder = t.testdir({ 'package.json': '{"type":"module","private":true}' });
+  const { stdout } = await run('npm', ['pack', join(ROOT, 'lib/client'), '--silent'], folder);
+  await run('npm', ['install', '--offline', '--no-audit', `./${stdout.trim()}`], folder);
+  const hello = `import { Client, EDGES, opposite, type Outcome, type Resume } from 'sprites-client';
+    import { readSprite, type Sprite } from 'sprites-client/sprite';
+    let kept: Resume | null = null;
+    const client = new Client({
+      base: 'http://127.0.0.1:${server.port}',
+      limits: { backoffFirst: 20 },
+      onSprite(value, { from, seq }) {
+        const sprite: Sprite = readSprite(value);
+        console.log(sprite.picture, from.toUpperCase(), seq + 0);
+      },
+      onState: (state, { why }) => console.log(state === 'superseded' ? why : state),
+      onResume: (resume) => { kept = resume; }
+    });
+    client.start();
+    const sprite = { id: 'hello', picture: 'star', at: 0.5, speed: [1, 0] };
+    const outcome: Outcome = await client.throw(EDGES[0] === 'left' ? 'left' : opposite('up'), sprite);
+    console.log(outcome.thrown, outcome.ticket.n, kept !== null);
+    await client.leave();`;
+  const wrong = {
+    'an-edge-that-is-none': hello.replace("'left' : opp", "'north' : opp"),
+    'a-number-that-is-a-word': hello.replace('backoffFirst: 20', "backoffFirst: 'soon'"),
+    'a-state-that-is-none': hello.replace("=== 'superseded'", "=== 'lost'"),
+    'no-base': hello.replace(/base: .*,/, '')
+  };
+  const files = Object.entries({ hello, ...wrong });
+  for (const [name, text] of files) writeFileSync(join(folder, `${name}.ts`), text);
+  const strict = ['--strict', '--target', 'es2022', '--module', 'nodenext', '--lib', 'es2022,dom'];
+  const names = files.map(([name]) => `${name}.ts`);
+  const said = await run(TSC, [...strict, ...names], folder).catch(({ stdout }) => ({ stdout }));
+  const complaints = said.stdout.match(/^.*(?=\.ts\(\d+,\d+\): error TS)/gm);
+  t.same([...new Set(complaints)].sort(), Object.keys(wrong).sort(), said.stdout);
+
+  const { stdout: ran } = await run(process.execPath, ['hello.js'], folder);
+  const lines = ran.trim().split('\n').sort();
+  t.same(lines, ['joining', 'left', 'online', 'star RIGHT 1', 'true 1 true']);
+  await server.leaveNothing();
+});
