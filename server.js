@@ -7,13 +7,14 @@ import { check, printCheck } from './lib/server/host-check.js';
 import { helpText, OptionError, readOptions, unknownVariables } from './lib/server/options.js';
 import { describeFileLimit, fileLimit } from './lib/server/file-limit.js';
 import { createDoor } from './lib/server/door.js';
-import { authority } from './lib/server/port-errors.js';
+import { addressesOf, authority } from './lib/server/port-errors.js';
 import { createLog, LineWriter } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
 import { tellOfNoInspector } from './lib/server/no-inspector.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
 import { readyFiles, servePage } from './lib/server/page-files.js';
 import { Pool } from './lib/server/pool.js';
+import { createRefusals } from './lib/server/refusals.js';
 import { createRoutes } from './lib/server/routes.js';
 import { takeState } from './lib/server/state.js';
 import { AddressLimits } from './lib/server/address-limits.js';
@@ -69,6 +70,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   /** Told by the TLS port once it is open. */
   let certificateEnd = () => undefined;
   const liveCounts = createStatus({ status, metrics, counts });
+  const refusals = createRefusals(log);
   const routes = createRoutes({
     pool,
     feeds: feeds.feeds,
@@ -76,11 +78,12 @@ export async function start(given, log = createLog('silent'), signal = undefined
     limits,
     options,
     log,
+    refusals,
     status: liveCounts,
     page: servePage
   });
   const budget = new ConnectionBudget(options);
-  const server = createNodeServer({ routes, limits, options, budget });
+  const server = createNodeServer({ routes, limits, options, budget, refusals });
   const door =
     options.door === 'native'
       ? createDoor({
@@ -93,7 +96,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
           budget,
           status: liveCounts,
           files: readyFiles(options),
-          log
+          log,
+          refusals
         })
       : openDoor(server);
   const workers = startWorkers({ door: door, options, log });
@@ -148,7 +152,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   }
 
   try {
-    const tls = await openTls({ routes, limits, budget, options, log });
+    const tls = await openTls({ routes, limits, budget, refusals, options, log });
     open.push(tls);
     certificateEnd = tls.certificateEnd;
     const admin = await openAdmin({
@@ -240,19 +244,41 @@ async function run(options, unknown) {
   const { port, transientPort, tlsPort, adminPort, stop } = await starting;
   const { host, adminHost } = options;
   const out = new LineWriter(1);
-  const say = (line) => out.write(`${line}\n`);
-  say(`Sprites ${version()} listens on http://${authority(host, port)}/`);
-  if (transientPort) {
-    say(`Workers take joins, throws and leaves on http://${authority(host, transientPort)}/`);
+  const terminal = process.stderr.isTTY;
+  /** For a person or a program on stdout; and where the log is for a machine, in the log. */
+  function say(line, fields, message) {
+    out.write(`${line}\n`);
+    if (!terminal) log.info(fields, message);
   }
-  if (tlsPort) say(`TLS is served on https://${authority(host, tlsPort)}/`);
-  if (adminPort) say(`Metrics are on http://${authority(adminHost, adminPort)}/metrics`);
+  const [here, ...lan] = addressesOf(host).map((address) => `http://${authority(address, port)}/`);
+  const name = `Sprites ${version()}`;
+  say(`${name} listens on ${here}`, { url: here, version: version() }, 'listens');
+  for (const url of lan) say(`From elsewhere: ${url}`, { url }, 'listens for others');
+  if (transientPort) {
+    const url = `http://${authority(addressesOf(host)[0], transientPort)}/`;
+    say(`Workers take joins, throws and leaves on ${url}`, { url }, 'workers listen');
+  }
+  if (tlsPort) {
+    const url = `https://${authority(addressesOf(host)[0], tlsPort)}/`;
+    say(`TLS is served on ${url}`, { url }, 'TLS is served');
+  }
+  if (adminPort) {
+    const url = `http://${authority(addressesOf(adminHost)[0], adminPort)}/metrics`;
+    say(`Metrics are on ${url}`, { url }, 'metrics are served');
+  }
+  const { capacity } = options;
+  const files = fileLimit();
   say(
-    `There is room for ${options.capacity} clients. ` +
-      describeFileLimit(options.capacity, fileLimit())
+    `There is room for ${capacity} clients. ${describeFileLimit(capacity, files)}`,
+    { capacity, files },
+    'room for clients'
   );
   await signal;
-  say('Answering every parked poll.');
+  say(
+    'Answering every parked poll.',
+    { drain: options.drain },
+    'answers every parked poll, and ends'
+  );
   await stop();
 }
 

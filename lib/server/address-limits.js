@@ -64,11 +64,19 @@ export class AddressLimits {
   }
 
   /**
+   * @param {import('node:net').Socket} socket
+   * @returns {string} the address its connection comes from, as far as it is known
+   */
+  peerOf(socket) {
+    return this.#introduced.get(socket) ?? socket.remoteAddress ?? '';
+  }
+
+  /**
    * @param {import('node:http').IncomingMessage} request
    * @returns {string} the client's address, as far as it is known
    */
   addressOf(request) {
-    const own = this.#introduced.get(request.socket) ?? request.socket.remoteAddress ?? '';
+    const own = this.peerOf(request.socket);
     if (!(this.#trust in READERS)) return own;
     // The last line of that name: what a proxy adds as a line of its own stands behind the client's.
     const line = request.headersDistinct[this.#trust]?.at(-1) ?? '';

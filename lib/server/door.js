@@ -5,6 +5,7 @@ import { loadAddon } from './addon.js';
 import { explained } from './port-errors.js';
 import { answerText, problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
+import { NOTHING_TOLD } from './refusals.js';
 import { keepIdle } from './node-server.js';
 import { welcomeOf } from './routes.js';
 import { TRUST } from './address-limits.js';
@@ -88,6 +89,7 @@ function replies(outcomes, feedOutcomes, options, common, files) {
  *     the same for everybody; not in a worker
  * @param {import('pino').Logger} [parts.log]
  * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
+ * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
  *     close: Function, addWorker: Function, flush: Function}} `listen(host, port, {shared, option})`
  *     resolves to the port: one that processes may share if `shared`, one that the option of that name
@@ -105,7 +107,8 @@ export function createDoor({
   status,
   files = [],
   log,
-  relayFd
+  relayFd,
+  refusals = NOTHING_TOLD
 }) {
   const addon = loadAddon();
   const { maxSprite, headTime, bodyTime, idleTime, writeTime } = options;
@@ -144,6 +147,7 @@ export function createDoor({
       }
     }
   );
+  refusals.listenTo(door, addon.outcomes);
   budget.countWith({
     connections: () => door.status().connections,
     elsewhere: (held) => door.elsewhere(held)

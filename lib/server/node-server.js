@@ -5,6 +5,7 @@ import { Pipeline } from './pipelines.js';
 import { explained } from './port-errors.js';
 import { parserProblem, sendProblem } from './problem-answers.js';
 import { LINGER, lookAfterSockets, refuse } from './sockets.js';
+import { NOTHING_TOLD } from './refusals.js';
 
 /**
  * Node's own HTTP server, set up for the contract: its timeouts and bounds, and problem documents
@@ -47,6 +48,7 @@ export function keepIdle({ hold }) {
  * @param {object} parts.options see lib/server/options.js: headBytes, headTime, bodyTime, idleTime,
  *     writeTime
  * @param {import('./connection-budget.js').ConnectionBudget} parts.budget counts its connections with those of others
+ * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {() => boolean} [parts.fits] whether the connection counted last may stay; else it is
  *     answered 503, or closed where no answer can be written yet
  * @param {(options: object, handle: Function) => import('node:http').Server} [parts.create] what
@@ -64,6 +66,7 @@ export function createNodeServer({
   limits,
   options,
   budget,
+  refusals = NOTHING_TOLD,
   fits = () => budget.fits(),
   create = createServer,
   arrival = 'connection'
@@ -104,7 +107,8 @@ export function createNodeServer({
     },
     (request, response) => inTurn(request, response, () => routes.handle(request, response))
   );
-  // The size of a head bounds them; Node would drop those behind the two thousandth.
+  // The size of a head bounds them; Node would drop those behind the two thousandth, and what a
+  // proxy has added last among them.
   server.maxHeadersCount = 0;
 
   const sockets = lookAfterSockets(server, [...new Set(['connection', arrival])]);
@@ -120,6 +124,7 @@ export function createNodeServer({
     const admitted = limits.admit(socket);
     if (fits() && admitted) return;
     budget.refused += 1;
+    refusals.refused({ from: limits.peerOf(socket), why: 'too-many-connections' });
     if (!pipelines.has(socket)) {
       socket.destroy();
       return;
@@ -149,7 +154,10 @@ export function createNodeServer({
     const gone = !socket.writable || error.code === 'ECONNRESET';
     const pipeline = pipelines.get(socket);
     if (gone || pipeline === undefined) socket.destroy();
-    else pipeline.refuse(parserProblem(error), routes.headers);
+    else {
+      refusals.refused({ from: limits.peerOf(socket), why: parserProblem(error) });
+      pipeline.refuse(parserProblem(error), routes.headers);
+    }
   });
   return server;
 }

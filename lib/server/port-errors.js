@@ -1,3 +1,5 @@
+import { networkInterfaces } from 'node:os';
+
 /**
  * What an operator is told when a port can't be opened: which one, why, and what to do.
  */
@@ -18,6 +20,22 @@ const CURES = {
 
 /** The system calls whose errors these are. EACCES of a file, for instance, is not meant. */
 const CALLS = ['listen', 'bind', 'getaddrinfo'];
+
+/**
+ * The addresses that a browser can be sent to.
+ *
+ * @param {string} host what is listened on, an address or a name
+ * @returns {string[]} the first from this machine; the others, where every address is listened on,
+ *     from those of its network
+ */
+export function addressesOf(host) {
+  if (!['0.0.0.0', '::'].includes(host)) return [host];
+  const others = Object.values(networkInterfaces())
+    .flat()
+    .filter(({ internal, family }) => !internal && family === 'IPv4')
+    .map(({ address }) => address);
+  return ['localhost', ...others];
+}
 
 /**
  * @param {string} host an address or a name

@@ -3,6 +3,7 @@ import { problems } from './problems.js';
 import { invitations } from './lan-addresses.js';
 import { isPagePath } from './page-files.js';
 import { EDGES } from './pool.js';
+import { NOTHING_TOLD } from './refusals.js';
 import { feedRoutes } from '../feeds/routes.js';
 
 /**
@@ -93,12 +94,24 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }
  * @param {() => object} parts.status what GET /status answers
  * @param {(request: object, response: object, path: string) => boolean} parts.page answers what
  *     belongs to the page, and says whether it did
+ * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: (request: object, response: object) => Promise<void>,
  *     headers: Record<string, string>}} `handle` answers a request and never rejects; `headers` are the
  *     fields that every answer carries
  */
-export function createRoutes({ pool, feeds, tokens, limits, options, log, status, page, here }) {
+export function createRoutes({
+  pool,
+  feeds,
+  tokens,
+  limits,
+  options,
+  log,
+  status,
+  page,
+  here,
+  refusals = NOTHING_TOLD
+}) {
   const common = { 'Cache-Control': 'no-store' };
   if (options.cors !== 'none') {
     common['Access-Control-Allow-Origin'] = options.cors;
@@ -153,6 +166,7 @@ export function createRoutes({ pool, feeds, tokens, limits, options, log, status
   async function join(request, response) {
     const { outcome, id } = await pool.join(limits.addressOf(request));
     if (outcome !== 'ok') throw new Refusal(outcome);
+    refusals.joined(limits.addressOf(request));
     sendJson(response, 201, welcomeOf(id, options));
   }
 
@@ -270,6 +284,11 @@ export function createRoutes({ pool, feeds, tokens, limits, options, log, status
     } catch (error) {
       if (error instanceof Refusal) {
         const { problem, detail, headers } = error;
+        refusals.refused({
+          from: limits.addressOf(request),
+          request: `${request.method} ${readTarget(request.url).path[0]}`.slice(0, 40),
+          why: problem
+        });
         sendProblem(response, problem, { detail, headers: { ...common, ...headers } });
       } else {
         // A defect in a route must not end the process, and with it a million parked polls.

@@ -50,6 +50,7 @@ function readIdentity({ tlsCert, tlsKey }) {
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
  * @param {import('./address-limits.js').AddressLimits} parts.limits
  * @param {import('./connection-budget.js').ConnectionBudget} parts.budget
+ * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {object} parts.options see lib/server/options.js: tlsCert, tlsKey, tlsPort, host …
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<{port: number, reload: () => void, stopListening: () => void,
@@ -58,7 +59,7 @@ function readIdentity({ tlsCert, tlsKey }) {
  *     `certificateEnd` in seconds since 1970
  * @throws {Error} when certificate or key can't be read or don't fit, or the port can't be had
  */
-export async function openTls({ routes, limits, budget, options, log }) {
+export async function openTls({ routes, limits, budget, refusals, options, log }) {
   const nothing = () => {};
   if (options.tlsCert === 'none') {
     const reload = () => log.info('there is no TLS, and nothing to read anew');
@@ -84,6 +85,7 @@ export async function openTls({ routes, limits, budget, options, log }) {
     limits,
     options,
     budget,
+    refusals,
     fits: () => budget.fits() && budget.fitsInAll(),
     create: (settings, handle) =>
       createServer(

@@ -5,6 +5,7 @@ import { createDoor } from './door.js';
 import { createLog } from './log.js';
 import { createNodeServer } from './node-server.js';
 import { RemotePool } from './remote-pool.js';
+import { createRefusals } from './refusals.js';
 import { createRoutes } from './routes.js';
 import { AddressLimits } from './address-limits.js';
 import { ConnectionBudget } from './connection-budget.js';
@@ -34,10 +35,20 @@ const pool = new RemotePool(options);
 const limits = new AddressLimits(options);
 const log = createLog(options.logLevel);
 tellOfNoInspector(log);
-const routes = createRoutes({ pool, limits, options, log, here: HERE });
+const refusals = createRefusals(log);
+const routes = createRoutes({ pool, limits, options, log, refusals, here: HERE });
 const budget = new ConnectionBudget(options);
-const server = createNodeServer({ routes, limits, options, budget });
-const door = createDoor({ pool, limits, options, routes, server, budget, relayFd: RELAY });
+const server = createNodeServer({ routes, limits, options, budget, refusals });
+const door = createDoor({
+  pool,
+  limits,
+  options,
+  routes,
+  server,
+  budget,
+  refusals,
+  relayFd: RELAY
+});
 pool.flushBy(door.flush);
 
 /** The last report, as JSON. */

@@ -78,6 +78,8 @@ class DoorObject : public Nan::ObjectWrap {
                     {"flush", flush},
                     {"elsewhere", elsewhere},
                     {"closeIdle", closeIdle},
+                    {"wantNotes", wantNotes},
+                    {"takeNotes", takeNotes},
                     {"status", status},
                     {"close", close},
                 });
@@ -232,6 +234,29 @@ class DoorObject : public Nan::ObjectWrap {
   // elsewhere(connections): how many others of this process hold
   static void elsewhere(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<DoorObject>(info)->door_.elsewhere(uint32Of(info[0]));
+  }
+
+  // wantNotes(): there will be notes from now on
+  static void wantNotes(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->door_.notes().want();
+  }
+
+  // takeNotes() → {notes: [{kind, route, outcome, from}], omitted}
+  static void takeNotes(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto [notes, omitted] = unwrap<DoorObject>(info)->door_.notes().take();
+    Local<Array> list = Nan::New<Array>(static_cast<int>(notes.size()));
+    for (uint32_t i = 0; i < notes.size(); ++i) {
+      Local<Object> note = Nan::New<Object>();
+      set(note, "kind", static_cast<double>(notes[i].kind));
+      set(note, "route", static_cast<double>(notes[i].route));
+      set(note, "outcome", static_cast<double>(notes[i].outcome));
+      set(note, "from", Nan::New(notes[i].peer.text()).ToLocalChecked());
+      Nan::Set(list, i, note).Check();
+    }
+    Local<Object> result = Nan::New<Object>();
+    set(result, "notes", list);
+    set(result, "omitted", static_cast<double>(omitted));
+    info.GetReturnValue().Set(result);
   }
 
   // closeIdle() → connections left

@@ -126,6 +126,7 @@ void Door::admit(Connection& connection, const sockaddr_storage& peer) {
 
 void Door::refuse(Connection& connection) {
   ++counts_.refused;
+  note(connection, NoteKind::kTooMany);
   answers_.sendLast(connection, replies_.write(replies_.replies().refused));
 }
 
@@ -145,6 +146,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
       awaitRest(connection, *data, *length, 0);
       return false;
     case ProxyVerdict::kBad:
+      note(connection, NoteKind::kNoProxyHeader);
       connections_.close(connection);
       return false;
     case ProxyVerdict::kRead:
@@ -424,9 +426,16 @@ bool Door::serveReady(Connection& connection, std::string_view path) {
       connection, reply != nullptr ? replies_.write(*reply) : replies_.json(liveCounts_.last()));
 }
 
+void Door::note(const Connection& connection, NoteKind kind) {
+  notes_.add({kind, Route::kJoin, Outcome::kOk, connection.client});
+}
+
 /** Answers a request with its outcome. Returns whether the next may be served. */
 bool Door::conclude(Connection& connection, Route route, Outcome outcome, const Id* id) {
   const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
+  if (notes_.wanted() && (joined || outcome >= Outcome::kUnknownClient)) {
+    notes_.add({NoteKind::kOutcome, route, outcome, connection.client});
+  }
   const auto& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
   return answers_.send(connection, joined ? replies_.joined(*id) : replies_.write(reply));
 }
@@ -462,9 +471,13 @@ void Door::expire(Connection& connection) {
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
   if (connection.state == ConnectionState::kReading && halfway) {
     ++counts_.timedOut;
+    note(connection, NoteKind::kTimedOut);
     return answers_.sendLast(connection, replies_.write(replies_.replies().timedOut));
   }
-  if (connection.deadline == Deadline::kWrite) ++counts_.slowReaders;
+  if (connection.deadline == Deadline::kWrite) {
+    ++counts_.slowReaders;
+    note(connection, NoteKind::kSlowReader);
+  }
   connections_.close(connection);
 }
 

@@ -40,6 +40,7 @@
 #include "feed_desk.h"
 #include "listener.h"
 #include "live_counts.h"
+#include "notes.h"
 #include "pool/address.h"
 #include "pool/address_limits.h"
 #include "replies.h"
@@ -133,6 +134,9 @@ class Door : public PollResponder, private Watcher {
 
   DoorCounts counts() const;
 
+  /** What it has to say of those it refused; off unless it is wanted. */
+  Notes& notes() { return notes_; }
+
  private:
   // Accepting.
   void ready(uint32_t events) override;
@@ -163,6 +167,7 @@ class Door : public PollResponder, private Watcher {
   bool servePoll(Connection& connection, const HotRequest& request);
   bool servePlace(Connection& connection, const HotRequest& request);
   bool serveReady(Connection& connection, std::string_view path);
+  void note(const Connection& connection, NoteKind kind);
   bool conclude(Connection& connection, Route route, Outcome outcome, const Id* id);
 
   // Closing.
@@ -181,6 +186,7 @@ class Door : public PollResponder, private Watcher {
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Ticket> ready_;       // answered outside their own event, with input left
   DoorCounts counts_ = {};
+  Notes notes_;
   uint32_t refusedThisTick_ = 0;
   uint32_t elsewhere_ = 0;  // connections that others hold
   bool listening_ = false;

@@ -359,7 +359,7 @@ t.test('a missing or broken addon is one line that says what to do', async (t) =
 for (const door of DOORS) {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
     t.test(`${signal} answers every parked poll and exits 0 (${door})`, async (t) => {
-      const server = await startServer(t, { door, options: { drain: 1 } });
+      const server = await startServer(t, { door, options: { drain: 1, 'log-level': 'warn' } });
       const parked = [];
       for (let i = 0; i < 20; i += 1) parked.push(await server.park(await server.join()));
       const idle = await server.wire();

@@ -2,12 +2,13 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 
 import t from 'tap';
 
 import { createLog } from '../../lib/server/log.js';
-import { Wire } from '../support/http.js';
+import { request, Wire } from '../support/http.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
 
 /** The log, and what becomes of the server where it can't be written. */
@@ -160,4 +161,113 @@ t.test('what was asked for and could not be printed is an exit code of 1, withou
     t.strictSame([status, stderr], [1, ''], flag);
   }
   t.end();
+});
+
+// ---- What it says -------------------------------------------------------------------------------
+
+const NOBODY = '11111111-2222-8333-8444-000000000000';
+
+const linesOf = (server) =>
+  Buffer.concat(server.errors)
+    .toString()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line));
+
+/** Waits for a line that has all of these. */
+async function says(server, wanted) {
+  const fits = (line) => Object.entries(wanted).every(([name, value]) => line[name] === value);
+  await server.until(() => linesOf(server).some(fits));
+}
+
+t.test('where stderr is no terminal, the log says where it listens', async (t) => {
+  const server = await startServer(t, { options: { 'admin-port': 0, drain: 0 } });
+  const url = `http://127.0.0.1:${server.port}/`;
+  await says(server, { level: 30, url, msg: 'listens' });
+  await says(server, { level: 30, capacity: 1000000, msg: 'room for clients' });
+  await server.stop();
+  t.equal(linesOf(server).at(-1).msg, 'answers every parked poll, and ends');
+});
+
+t.test('the address it prints can be opened, and others are told theirs', async (t) => {
+  const server = await startServer(t, { options: { host: '0.0.0.0', drain: 0 } });
+  t.match(server.lines[0], `listens on http://localhost:${server.port}/`);
+  const others = Object.values(networkInterfaces())
+    .flat()
+    .filter(({ internal, family }) => !internal && family === 'IPv4');
+  await server.until(() => server.lines.length > 1 + others.length);
+  for (const { address } of others) {
+    t.ok(server.lines.includes(`From elsewhere: http://${address}:${server.port}/`), address);
+  }
+  await server.stop();
+});
+
+for (const [name, { door, workers }] of Object.entries({
+  native: { door: 'native', workers: 0 },
+  node: { door: 'node', workers: 0 },
+  'a worker': { door: 'native', workers: 1 }
+})) {
+  t.test(`at debug it says who joins, and who is refused and why: ${name}`, async (t) => {
+    const server = await startServer(t, {
+      door,
+      options: { workers, 'transient-port': 0, 'log-level': 'debug', drain: 0 }
+    });
+    const from = '127.0.0.1';
+    const first = await server.ask('POST', '/join');
+    const { id, transient = server.port } = first.body;
+    await says(server, { level: 20, msg: 'joined', from });
+    for (const bytes of [
+      request('POST', `/throw/${NOBODY}/left`, { body: '{}' }),
+      request('POST', `/throw/${id}/left`, { body: '[]' }),
+      request('GET', '/nothing/here'),
+      'no HTTP\r\n\r\n'
+    ]) {
+      const wire = await Wire.open(transient);
+      wire.send(bytes);
+      t.ok((await wire.read()).status >= 400);
+      await wire.destroy();
+    }
+    for (const why of ['unknown-client', 'bad-sprite', 'bad-request']) {
+      await says(server, { level: 20, msg: 'refused', from, why });
+    }
+    await says(server, { msg: 'refused', why: workers > 0 ? 'misdirected' : 'not-found' });
+
+    const wire = await Wire.open(transient);
+    for (let i = 0; i < 300; i += 1) {
+      wire.send(request('POST', `/throw/${NOBODY}/left`, { body: '{}' }));
+      await wire.read();
+    }
+    await wire.destroy();
+    await server.until(() => linesOf(server).some(({ omitted }) => omitted > 0));
+    const seconds = new Set(linesOf(server).map(({ time }) => Math.floor(time / 1000))).size;
+    const lines = linesOf(server).filter(({ level }) => level === 20).length;
+    // Two processes, each its share; and a second may begin within another.
+    t.ok(lines <= 2 * 52 * (seconds + 1), `${lines} lines in ${seconds} s`);
+    t.notMatch(Buffer.concat(server.errors).toString(), id, 'no id');
+    await server.leave(id);
+    await server.stop();
+  });
+}
+
+t.test('at debug it says who came without a PROXY header', async (t) => {
+  const server = await startServer(t, {
+    door: 'native',
+    options: { 'trust-proxy': 'proxy', 'log-level': 'debug', drain: 0 },
+    greeting: 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n'
+  });
+  const wire = await Wire.open(server.port);
+  wire.send(request('POST', '/join'));
+  await wire.closed();
+  await says(server, { level: 20, msg: 'refused', from: '127.0.0.1', why: 'no PROXY header' });
+  await server.stop();
+});
+
+t.test('above debug a refusal is not worth a line', async (t) => {
+  const server = await startServer(t, { options: { 'log-level': 'info', drain: 0 } });
+  await server.poll(NOBODY);
+  await server.stop();
+  t.strictSame(
+    [...new Set(linesOf(server).map(({ msg }) => msg))],
+    ['listens', 'room for clients', 'answers every parked poll, and ends']
+  );
 });
