@@ -27,13 +27,11 @@ import { parseArgs } from 'node:util';
 import { readOptions } from '../../lib/server/options.js';
 import { Pool } from '../../lib/server/pool.js';
 import { portOf } from './sprites.js';
+import { until } from '../support/until.js';
 
 const SELF = fileURLToPath(import.meta.url);
 const SERVER = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
-
-/** Milliseconds between two looks at /status. */
-const LOOK = 20;
 
 /** Share of the clients that has to be parked to count as all: some are just being answered. */
 const MOST_OF_ALL = 0.99;
@@ -117,13 +115,17 @@ async function look(port) {
   }
 }
 
-async function until(port, holds, what) {
-  const end = performance.now() + PATIENCE * 1000;
-  for (;;) {
-    const status = await look(port);
-    if (status !== null && holds(status)) return status;
-    if (performance.now() > end) throw new NoRun(`never came: ${what} (${JSON.stringify(status)})`);
-    await sleep(LOOK);
+/** Looks at /status until `holds(status)`. */
+async function untilStatus(port, holds, what) {
+  let status;
+  const seen = async () => {
+    status = await look(port);
+    return status !== null && holds(status) && status;
+  };
+  try {
+    return await until(seen, () => `${what} (${JSON.stringify(status)})`, PATIENCE);
+  } catch (error) {
+    throw new NoRun(error.message);
   }
 }
 
@@ -138,7 +140,7 @@ async function restart(server, options, clients) {
   const next = await startServer({ ...options, port: server.port });
   const up = performance.now();
   const { waiting } = (await look(next.port)) ?? {};
-  await until(next.port, ({ parked }) => parked >= clients * MOST_OF_ALL, '99% parked again');
+  await untilStatus(next.port, ({ parked }) => parked >= clients * MOST_OF_ALL, '99% parked again');
   const parked = performance.now();
   say(
     `  stopped and saved in ${seconds(down - before)} (${megabytes(bytes)}, ${waiting} sprites ` +
@@ -189,7 +191,7 @@ async function throwing({ clients, rate, restarts, drain, hold, workers }, direc
   const swarmEnded = once(swarm, 'close');
   const told = Promise.all([text(swarm.stdout), text(swarm.stderr)]);
   try {
-    await until(server.port, ({ thrown }) => thrown > rate, 'the swarm throws');
+    await untilStatus(server.port, ({ thrown }) => thrown > rate, 'the swarm throws');
     say(`${clients} clients throw ${rate} sprites a second.`);
     for (let i = 1; i <= restarts; i += 1) {
       await sleep(PAUSE * 1000);

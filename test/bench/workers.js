@@ -26,6 +26,7 @@ import { parseArgs } from 'node:util';
 import { canPin } from './contenders.js';
 import { spread } from './figures.js';
 import { spritesArgs } from './sprites.js';
+import { childrenOf } from '../support/processes.js';
 
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 
@@ -124,13 +125,6 @@ function run(core, args) {
       }
     }
   };
-}
-
-function childrenOf(pid) {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8')
-    .split(' ')
-    .filter(Boolean)
-    .map(Number);
 }
 
 /** Keeps a process, all threads of it, on the core of everything but the main process. */

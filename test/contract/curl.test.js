@@ -1,12 +1,12 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
 import t from 'tap';
 
 import { contract } from '../support/server.js';
+import { temporary } from '../support/processes.js';
 
 const run = promisify(execFile);
 
@@ -23,8 +23,7 @@ async function curl(...args) {
 
 contract(t, {}, (t, server) => {
   const base = `http://127.0.0.1:${server.port}`;
-  const directory = mkdtempSync(join(tmpdir(), 'sprites-curl-'));
-  t.teardown(() => rmSync(directory, { recursive: true }));
+  const directory = temporary(t);
 
   t.test('curl joins, throws, polls, acks and leaves', async (t) => {
     const {

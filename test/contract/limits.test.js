@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { connect } from 'node:net';
@@ -12,6 +12,7 @@ import { Pool } from '../../lib/server/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
+import { childrenOf } from '../support/processes.js';
 
 /**
  * Every bound a stranger may run into: it is an option, it has an answer, and the answer comes when
@@ -709,9 +710,4 @@ for (const door of DOORS) {
     t.notMatch(log, ID);
     for (const id of ids) t.notOk(log.includes(id) || log.includes(id.replaceAll('-', '')));
   });
-}
-
-/** The processes a process has started. */
-function childrenOf(pid) {
-  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(/\s+/).map(Number);
 }

@@ -1,14 +1,14 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import http2 from 'node:http2';
 import https from 'node:https';
 import net from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { temporary } from '../support/processes.js';
 
 /**
  * The proxy files of deploy/ under the real proxies, in front of the real server: only ports, the
@@ -36,10 +36,10 @@ async function freePort() {
   return port;
 }
 
-function temporary(t) {
-  const dir = mkdtempSync(path.join(os.tmpdir(), 'sprites-proxy-'));
-  chmodSync(dir, 0o755); // nginx's workers are another user
-  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+/** A folder that nginx's workers, another user, can read. */
+function openFolder(t) {
+  const dir = temporary(t);
+  chmodSync(dir, 0o755);
   return dir;
 }
 
@@ -172,7 +172,7 @@ const PROXIES = {
 
 /** Server and proxy, and a way to speak TLS to it. */
 async function behind(t, name, options = []) {
-  const dir = temporary(t);
+  const dir = openFolder(t);
   const ca = certificate(dir);
   const [port, upstream] = [await freePort(), await freePort()];
   const { file, trust, config, run } = PROXIES[name];
@@ -219,7 +219,7 @@ for (const name of Object.keys(PROXIES)) {
   const skip = installed(name) ? false : `${name} is not installed`;
 
   t.test(`${name} accepts deploy/${PROXIES[name].file}`, { skip }, async (t) => {
-    const dir = temporary(t);
+    const dir = openFolder(t);
     certificate(dir);
     const { file, config, check } = PROXIES[name];
     const written = path.join(dir, file);
@@ -401,7 +401,7 @@ for (const name of Object.keys(PROXIES)) {
 
 /** A proxy before a listener of the test's. */
 async function before(t, name, upstream) {
-  const dir = temporary(t);
+  const dir = openFolder(t);
   const ca = certificate(dir);
   const port = await freePort();
   const { file, config, run } = PROXIES[name];

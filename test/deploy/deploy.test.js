@@ -1,16 +1,5 @@
 import { execFile, spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync
-} from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
@@ -21,6 +10,7 @@ import t from 'tap';
 import { table } from '../../lib/server/options.js';
 import { createMetrics } from '../../lib/server/metrics.js';
 import { startServer } from '../support/server.js';
+import { temporary } from '../support/processes.js';
 
 /**
  * The files of deploy/, held to what the program has and to what the tools that read them say. A
@@ -35,12 +25,6 @@ function run(command, args, options = {}) {
   const result = spawnSync(command, args, { encoding: 'utf8', timeout: 60_000, ...options });
   if (result.error?.code === 'ENOENT') return null;
   return { status: result.status, output: result.stdout + result.stderr };
-}
-
-function temporary(t) {
-  const dir = mkdtempSync(path.join(os.tmpdir(), 'sprites-deploy-'));
-  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
 }
 
 /** Asserts that a tool is content, or skips. */

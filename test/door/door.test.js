@@ -7,6 +7,7 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
+import { until } from '../support/until.js';
 
 /**
  * What a socket can do to the front door: stop in the middle, stop reading, send ahead, vanish,
@@ -27,14 +28,11 @@ async function statusBy(server, wire) {
 }
 
 /** Looks by a held connection until `holds(status)`. */
-async function untilBy(server, wire, holds) {
-  const end = performance.now() + 20000;
-  for (;;) {
+function untilBy(server, wire, holds) {
+  return until(async () => {
     const status = await statusBy(server, wire);
-    if (holds(status)) return status;
-    if (performance.now() > end) throw new Error(`never came: ${holds}`);
-    await pause(10);
-  }
+    return holds(status) && status;
+  }, String(holds));
 }
 
 /** Runs one test against a server of its own, of which nothing may be left. */

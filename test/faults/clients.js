@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { eventually, stopwatch } from './scene.js';
+import { stopwatch } from './scene.js';
+import { until } from '../support/until.js';
 
 /** Clients that are killed, and clients that are stopped. */
 
@@ -51,7 +52,7 @@ export const stopped = {
     const gone = took();
     await pause(scene.short ? 500 : 3000);
     frozen.signal('SIGCONT');
-    await eventually('all stopped clients are back', () => scene.ledger.gone >= clients, 20);
+    await until(() => scene.ledger.gone >= clients, 'all stopped clients are back', 20);
     await server.until((status) => status.clients === 2 * clients, 20);
     const account = await scene.account(server);
     return `1 s: all ${clients} kept; then gone after ${gone} s and back; ${account}`;

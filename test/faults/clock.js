@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { eventually, Skip, stopwatch } from './scene.js';
+import { Skip, stopwatch } from './scene.js';
+import { until } from '../support/until.js';
 
 /** The wall clock, set back under a running server. */
 
@@ -64,12 +65,12 @@ export const clock = {
     const { answer } = await server.park(holder, 'ack=0');
     await writeFile(flag, '');
     // Node keeps the Date of its answers for a second.
-    const shift = await eventually(
-      'the clock goes back',
+    const shift = await until(
       async () => {
         const seconds = ((await dateOf(server)) - dateBefore) / 1000;
         return seconds < -3500 && seconds;
       },
+      'the clock goes back',
       5
     );
     assert.ok(shift > -3700, `the clock went by ${shift} s`);

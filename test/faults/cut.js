@@ -4,7 +4,8 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { Scene, Skip, eventually, stopwatch } from './scene.js';
+import { Scene, Skip, stopwatch } from './scene.js';
+import { until } from '../support/until.js';
 
 /**
  * Clients whose cable is pulled: no FIN, no reset, nothing.
@@ -62,10 +63,7 @@ async function inside(scene) {
   const other = spawn('unshare', ['--net', 'sleep', '600'], { stdio: 'ignore' });
   scene.teardown(() => other.kill('SIGKILL'));
   const own = sh('readlink /proc/self/ns/net');
-  await eventually(
-    'the other network is there',
-    () => sh(`readlink /proc/${other.pid}/ns/net`) !== own
-  );
+  await until(() => sh(`readlink /proc/${other.pid}/ns/net`) !== own, 'the other network is there');
   const there = ['nsenter', '-t', String(other.pid), '--net'];
   sh(`ip link add sprites0 type veth peer name sprites1 netns ${other.pid}
       ip addr add ${SERVER}/24 dev sprites0 && ip link set sprites0 up
@@ -87,19 +85,19 @@ async function inside(scene) {
   const took = stopwatch();
   await server.until((status) => status.parked <= 12, 15);
   const unparked = took();
-  await eventually(
-    'the connections with an unacked answer end',
+  await until(
     () => connections() <= before - FAR,
+    'the connections with an unacked answer end',
     45
   );
   const ended = took();
   assert.ok(ended < IDLE - 2, `by the user timeout, not by --idle-time: after ${ended} s`);
-  await eventually('the idle ones end, too', () => connections() === 0, 25);
+  await until(() => connections() === 0, 'the idle ones end, too', 25);
   const closed = took();
   const { waiting, clients } = await server.status();
   assert.equal(clients, 12 + FAR, 'within the lease the cut off keep their places');
   link('up');
-  await eventually('they are back', () => connections() >= FAR, 30);
+  await until(() => connections() >= FAR, 'they are back', 30);
   const account = await scene.account(server, 60);
   assert.equal(scene.ledger.gone, 0, 'each in its old place');
   return (

@@ -5,7 +5,6 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as pause } from 'node:timers/promises';
 
 import { ROOT, startServer } from '../support/server.js';
 
@@ -169,17 +168,6 @@ export class Scene {
       (ledger.repeated ? ` (${ledger.repeated} twice: the first had not acked)` : '') +
       `, lost ${status.lost}`
     );
-  }
-}
-
-/** Looks until `holds` gives something true, which it returns; fails after so many seconds. */
-export async function eventually(what, holds, seconds = 20) {
-  const end = performance.now() + seconds * 1000;
-  for (;;) {
-    const found = await holds();
-    if (found) return found;
-    assert.ok(performance.now() < end, `not within ${seconds} s: ${what}`);
-    await pause(50);
   }
 }
 

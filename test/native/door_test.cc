@@ -29,18 +29,13 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
 #include "relay/links.h"
 #include "relay/relay.h"
 
 namespace {
 
 using namespace server;
-
-[[noreturn]] void fail(const char* what, int line) {
-  fprintf(stderr, "door_test.cc:%d: %s\n", line, what);
-  abort();
-}
-#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
 
 constexpr uint32_t kWave = 400;
 constexpr uint32_t kConnections = 3 * kWave;
@@ -185,7 +180,7 @@ class Test {
         relayServer_(&pool_, microseconds) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     relayHandler_.setOnReply(
-        [](Ticket, Outcome, const Id&) { fail("JavaScript asks nothing", __LINE__); },
+        [](Ticket, Outcome, const Id&) { fail("JavaScript asks nothing", __FILE__, __LINE__); },
         [this](Ticket ticket, Outcome outcome, const Id& id) {
           worker_.complete(ticket, outcome, &id);
         });
@@ -263,7 +258,7 @@ class Test {
   template <typename Holds>
   void until(Holds&& holds, int line) {
     for (int turns = 0; !holds(); ++turns) {
-      if (turns == 200000) fail("it never comes", line);
+      if (turns == 200000) fail("it never comes", __FILE__, line);
       if (turns > 1000) usleep(50);
       turn();
     }

@@ -11,15 +11,11 @@
 #include <cstdlib>
 #include <exception>
 
+#include "expect.h"
+
 namespace {
 
 using server::Pacer;
-
-[[noreturn]] void fail(const char* what, int line) {
-  fprintf(stderr, "pacer_test.cc:%d: %s\n", line, what);
-  abort();
-}
-#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
 
 constexpr uint64_t kStart = 1000000;
 constexpr uint32_t kHour = 3600000000;  // in microseconds: longer than any test
@@ -109,5 +105,5 @@ int main() try {
   alarmRings();
   puts("pacer: open, shut, and open again");
 } catch (const std::exception& error) {
-  fail(error.what(), __LINE__);
+  fail(error.what(), __FILE__, __LINE__);
 }

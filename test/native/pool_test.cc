@@ -21,6 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
+
 namespace {
 
 using namespace server;
@@ -28,12 +30,6 @@ using namespace server;
 constexpr uint32_t kLease = 3;
 constexpr uint32_t kHold = 20;
 constexpr uint64_t kLate = 450;  // milliseconds: four ticks, and how late the ticks here come
-
-[[noreturn]] void fail(const char* what, const char* where, int line) {
-  fprintf(stderr, "%s:%d: %s\n", where, line, what);
-  abort();
-}
-#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __FILE__, __LINE__))
 
 /** An answer, read back from its JSON. */
 struct Answer {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
 #include "pool/snapshot.h"
 
 namespace {
@@ -25,12 +26,6 @@ using namespace server;
 constexpr uint32_t kCapacity = 64;
 constexpr size_t kHeader = 104;  // bytes, as in snapshot.cc
 constexpr uint64_t kAnySize = uint64_t{1} << 40;
-
-[[noreturn]] void fail(const char* what, int line) {
-  fprintf(stderr, "snapshot_fuzz.cc:%d: %s\n", line, what);
-  abort();
-}
-#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
 
 struct Nobody : PollResponder {
   void answer(uint32_t, std::string_view body) override { bytes += body.size(); }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
 #include "pool/state_store.h"
 
 namespace scene {
@@ -20,12 +21,6 @@ namespace scene {
 using namespace server;
 
 constexpr uint64_t kAnySize = uint64_t{1} << 40;
-
-[[noreturn]] inline void fail(const char* what, const char* file, int line) {
-  fprintf(stderr, "%s:%d: %s\n", file, line, what);
-  abort();
-}
-#define EXPECT(condition) ((condition) ? (void)0 : scene::fail(#condition, __FILE__, __LINE__))
 
 /** A folder that goes with its owner. */
 class Folder {

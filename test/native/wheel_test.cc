@@ -11,13 +11,9 @@
 #include <random>
 #include <vector>
 
-namespace {
+#include "expect.h"
 
-[[noreturn]] void fail(const char* what, int line) {
-  fprintf(stderr, "wheel_test.cc:%d: %s\n", line, what);
-  abort();
-}
-#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
+namespace {
 
 constexpr uint32_t kEntries = 40;
 constexpr uint32_t kTick = 5;

@@ -9,6 +9,7 @@ import { loadAddon } from '../../lib/server/addon.js';
 import { AddressLimits } from '../../lib/server/address-limits.js';
 import { readOptions } from '../../lib/server/options.js';
 import { EDGES, Pool } from '../../lib/server/pool.js';
+import { until } from '../support/until.js';
 
 /**
  * The pool of clients in process, without HTTP.
@@ -68,14 +69,6 @@ function poll(pool, id, wish = {}) {
     came(answer);
   });
   return { outcome, cancel, answers, next };
-}
-
-async function until(holds) {
-  const end = performance.now() + 20000;
-  while (!holds()) {
-    if (performance.now() > end) throw new Error(`never came: ${holds}`);
-    await pause(10);
-  }
 }
 
 t.test('a poll is answered by its result when a sprite waits, and by nothing else', async (t) => {

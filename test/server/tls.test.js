@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { connect as connectPlainly } from 'node:net';
-import { constants, tmpdir } from 'node:os';
+import { constants } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
 
 import t from 'tap';
@@ -14,25 +13,12 @@ import { certificate } from '../support/certificate.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
+import { temporary } from '../support/processes.js';
+import { until } from '../support/until.js';
 
 /**
  * TLS: the same routes, certificates that change under way, and the bounds before a handshake.
  */
-
-function temporary(t) {
-  const dir = mkdtempSync(path.join(tmpdir(), 'sprites-tls-'));
-  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
-
-/** Waits until something holds. */
-async function soon(holds, what) {
-  for (let tries = 0; tries < 4000; tries += 1) {
-    if (await holds()) return;
-    await pause(5);
-  }
-  throw new Error(`never: ${what}`);
-}
 
 /** What a server has logged, by its messages. */
 function logged(server, message) {
@@ -57,7 +43,7 @@ for (const door of DOORS) {
     await first.throw(id, 'left', '{"kept":true}');
     for (let times = 1; times <= 2; times += 1) {
       first.child.kill('SIGUSR2');
-      await soon(() => logged(first, NOTHING).length === times, 'it says so');
+      await until(() => logged(first, NOTHING).length === times, 'it says so');
     }
     await first.stop();
     const second = await startServer(t, { door, options });
@@ -101,7 +87,7 @@ t.test('SIGUSR2 while it starts is no end either', async (t) => {
   t.teardown(() => child.kill('SIGKILL'));
   const said = Promise.all([text(child.stdout), text(child.stderr)]);
   const ended = once(child, 'exit');
-  await soon(() => listensFor(child.pid, constants.signals.SIGUSR2), 'it listens for the signal');
+  await until(() => listensFor(child.pid, constants.signals.SIGUSR2), 'it listens for the signal');
   child.kill('SIGUSR2');
   child.kill('SIGTERM');
   t.strictSame(await ended, [0, null]);
@@ -124,7 +110,7 @@ async function startTls(t, { door, options = {} } = {}) {
     options: { 'tls-cert': cert, 'tls-key': key, 'tls-port': 0, drain: 0, ...options }
   });
   const tells = () => server.lines.find((line) => line.startsWith('TLS is served on'));
-  await soon(tells, 'it tells the port');
+  await until(tells, 'it tells the port');
   return Object.assign(server, { dir, cert, key, tls: Number(/:(\d+)\/$/.exec(tells())[1]) });
 }
 
@@ -224,7 +210,7 @@ t.test('a new certificate is for new handshakes, and drops nobody', async (t) =>
   ]) {
     install(server, name);
     server.child.kill('SIGUSR2');
-    await soon(() => logged(server, READ_ANEW).length === times, 'it is read');
+    await until(() => logged(server, READ_ANEW).length === times, 'it is read');
     t.equal(await shown(server), name);
     t.equal((await server.status()).parked, 1, 'who is parked stays');
   }
@@ -245,16 +231,16 @@ t.test('a pair that does not fit, or is not there, leaves the old one', async (t
   const kept = 'TLS certificate and key not changed';
   install(server, 'new', 'old');
   server.child.kill('SIGUSR2');
-  await soon(() => logged(server, kept).length === 1, 'it says so');
+  await until(() => logged(server, kept).length === 1, 'it says so');
   t.equal(await shown(server), 'old');
   rmSync(server.key);
   server.child.kill('SIGUSR2');
-  await soon(() => logged(server, kept).length === 2, 'it says so');
+  await until(() => logged(server, kept).length === 2, 'it says so');
   t.ok(logged(server, kept).every(({ level, err }) => level === 50 && err.message.length > 0));
   t.equal(await shown(server), 'old');
   install(server, 'new');
   server.child.kill('SIGUSR2');
-  await soon(() => logged(server, READ_ANEW).length === 1, 'it is read');
+  await until(() => logged(server, READ_ANEW).length === 1, 'it is read');
   t.equal(await shown(server), 'new', 'and the next that fits is taken');
   await server.stop();
 });

@@ -10,6 +10,8 @@ import { addUp } from '../../lib/server/workers.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { ROOT, startServer } from '../support/server.js';
+import { childrenOf } from '../support/processes.js';
+import { until } from '../support/until.js';
 
 /**
  * The workers' port: the same answers as on the main port, whoever dies meanwhile.
@@ -29,12 +31,6 @@ async function startWithWorkers(t, options = {}) {
   return Object.assign(server, { transient });
 }
 
-/** The processes that a process has started. */
-function childrenOf(pid) {
-  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
-  return text.split(' ').filter(Boolean).map(Number);
-}
-
 /** Whether a process is there; one that nobody has buried is not. */
 function lives(pid) {
   try {
@@ -46,11 +42,8 @@ function lives(pid) {
 
 /** Waits until something holds. */
 async function soon(t, holds, what) {
-  for (let tries = 0; tries < 4000; tries += 1) {
-    if (await holds()) return t.pass(what);
-    await pause(5);
-  }
-  return t.fail(`never: ${what}`);
+  await until(holds, what);
+  t.pass(what);
 }
 
 // ---- The ways a request can be sent -------------------------------------------------------------

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { plainEnvironment, tool } from './cpp-build.js';
+import { until } from './until.js';
 
 /**
  * A screen of its own (Xvfb) with a hand (xdotool) and an eye (ImageMagick), and programs on it.
@@ -132,17 +133,15 @@ export class Screen {
   }
 
   /** Looks until a color is there (at least `count` pixels of it), at rest; or, with 0, gone. */
-  async until(color, area, count, seconds = 45) {
-    const end = performance.now() + seconds * 1000;
-    let last = { count: -1 };
-    for (;;) {
-      const seen = await this.find(color, area);
+  async until(color, area, count, seconds) {
+    let seen = { count: -1 };
+    const look = async () => {
+      const last = seen;
+      seen = await this.find(color, area);
       const still = seen.x === last.x && seen.y === last.y;
-      if (count === 0 ? seen.count === 0 : seen.count >= count && still) return seen;
-      assert.ok(performance.now() < end, `${seen.count} pixels of ${color}, not ${count}`);
-      last = seen;
-      await sleep(30);
-    }
+      return (count === 0 ? seen.count === 0 : seen.count >= count && still) && seen;
+    };
+    return until(look, () => `${seen.count} pixels of ${color}, not ${count}`, seconds);
   }
 }
 

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { plainEnvironment } from './cpp-build.js';
+import { until } from './until.js';
 
 const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 
@@ -80,13 +80,12 @@ export class ServerProcess {
   }
 
   /** Looks at /status until `holds(status)`. */
-  async until(holds, seconds = 45) {
-    const end = performance.now() + seconds * 1000;
-    for (;;) {
-      const status = await this.status();
-      if (holds(status)) return status;
-      assert.ok(performance.now() < end, `never came: ${holds} in ${JSON.stringify(status)}`);
-      await sleep(10);
-    }
+  async until(holds, seconds) {
+    let status;
+    const look = async () => {
+      status = await this.status();
+      return holds(status) && status;
+    };
+    return until(look, () => `${holds} in ${JSON.stringify(status)}`, seconds);
   }
 }

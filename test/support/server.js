@@ -3,11 +3,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { checkAnswer, problemOf } from './contract.js';
 import { request, Wire } from './http.js';
+import { until } from './until.js';
 
 /**
  * The server as its users have it: a process of its own, spoken to through sockets.
@@ -180,14 +180,13 @@ class Server {
   }
 
   /** Looks at /status until `holds(status)`; for what happens soon, but not at once. */
-  async until(holds, seconds = 20) {
-    const end = performance.now() + seconds * 1000;
-    for (;;) {
-      const status = await this.status();
-      if (holds(status)) return status;
-      assert.ok(performance.now() < end, `never came: ${holds} in ${JSON.stringify(status)}`);
-      await turn();
-    }
+  async until(holds, seconds) {
+    let status;
+    const look = async () => {
+      status = await this.status();
+      return holds(status) && status;
+    };
+    return until(look, () => `${holds} in ${JSON.stringify(status)}`, seconds);
   }
 
   /** How many descriptors the process has open. */
@@ -196,23 +195,19 @@ class Server {
   }
 
   /** Waits until the process has no more than `count` descriptors beyond the baseline. */
-  async noConnectionBut(count, seconds = 20) {
-    const end = performance.now() + seconds * 1000;
+  async noConnectionBut(count) {
     let last;
     let same = 0;
-    // Without a baseline yet: until the number stands still.
-    while (this.baseline === undefined ? same < 5 : this.descriptors() > this.baseline + count) {
-      const now = this.descriptors();
-      same = now === last ? same + 1 : 0;
-      last = now;
-      assert.ok(
-        performance.now() < end,
-        `${now} descriptors are open, and there were ${this.baseline}`
-      );
-      await new Promise((resolve) => {
-        setTimeout(resolve, 5);
-      });
-    }
+    await until(
+      () => {
+        const now = this.descriptors();
+        same = now === last ? same + 1 : 0;
+        last = now;
+        // Without a baseline yet: until the number stands still.
+        return this.baseline === undefined ? same >= 5 : now <= this.baseline + count;
+      },
+      () => `${last} descriptors are open, and there were ${this.baseline}`
+    );
   }
 
   /**

@@ -1,12 +1,10 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { connect } from 'node:tls';
 
 import { certificate } from './certificate.js';
 import { Wire } from './http.js';
 import { startServer } from './server.js';
+import { temporary } from './processes.js';
 
 /** The port in the line of a server's that begins so. */
 function portIn(server, words) {
@@ -33,8 +31,7 @@ async function openTls(port) {
  *     `ways` by name: main, tls, admin and workers
  */
 export async function startWithEveryWay(t, door, options = {}) {
-  const dir = mkdtempSync(path.join(tmpdir(), 'sprites-ways-'));
-  t.teardown(() => rmSync(dir, { recursive: true, force: true }));
+  const dir = temporary(t);
   const workers = door === 'native' ? { workers: 2, 'transient-port': 0 } : {};
   const ports = { 'admin-port': 0, 'tls-port': 0 };
   const server = await startServer(t, {

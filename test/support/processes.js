@@ -1,0 +1,24 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+
+/** What tests need of processes and folders. */
+
+/**
+ * @param {number} pid
+ * @returns {number[]} the processes that a process has started and that are still there
+ */
+export function childrenOf(pid) {
+  const text = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return text.split(' ').filter(Boolean).map(Number);
+}
+
+/**
+ * @param {import('tap').Test} t removes the folder at its end
+ * @returns {string} a new folder
+ */
+export function temporary(t) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'sprites-test-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}

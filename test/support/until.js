@@ -1,0 +1,25 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** Milliseconds between two looks. */
+const LOOK = 10;
+
+/**
+ * Looks until something holds: tests wait by this, and never for a time.
+ *
+ * @template T
+ * @param {() => T | Promise<T>} holds
+ * @param {string | (() => string)} [what] what the error says when it never holds
+ * @param {number} [seconds] after which it never will; generous, for machines that are busy
+ * @returns {Promise<T>} the first true value
+ */
+export async function until(holds, what = String(holds), seconds = 45) {
+  const end = performance.now() + seconds * 1000;
+  for (;;) {
+    const found = await holds();
+    if (found) return found;
+    if (performance.now() > end) {
+      throw new Error(`not within ${seconds} s: ${typeof what === 'function' ? what() : what}`);
+    }
+    await pause(LOOK);
+  }
+}
