@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/deadline_clock.h"
 #include "convert.h"
 #include "door/door.h"
 #include "loop_scope.h"
@@ -94,6 +95,7 @@ class DoorObject : public Nan::ObjectWrap {
         onHandOver_(get(parts, "onHandOver").As<Function>()),
         onCounts_(get(parts, "onCounts").As<Function>()),
         resource_("sprites:hand-over"),
+        clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         links_(&events_),
         door_(
             options, doorParts(parts), repliesOf(get(parts, "replies")),
@@ -123,7 +125,8 @@ class DoorObject : public Nan::ObjectWrap {
         timer_,
         [](uv_timer_t* timer) {
           LoopScope scope;
-          static_cast<DoorObject*>(timer->data)->door_.tick(uv_now(timer->loop));
+          auto* self = static_cast<DoorObject*>(timer->data);
+          self->door_.tick(self->clock_.advance(uv_now(timer->loop)));
         },
         kTickMilliseconds, kTickMilliseconds);
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
@@ -309,6 +312,7 @@ class DoorObject : public Nan::ObjectWrap {
   Nan::Callback onHandOver_;
   Nan::Callback onCounts_;
   Nan::AsyncResource resource_;
+  base::DeadlineClock clock_;
   EventSet events_;
   RelayLinks links_;
   Door door_;

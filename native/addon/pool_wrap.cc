@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/deadline_clock.h"
 #include "convert.h"
 #include "loop_scope.h"
 #include "pool/pool.h"
@@ -76,6 +77,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   PoolObject(const PoolOptions& options, Local<Value> limits, Local<Function> onAnswer)
       : kept_(limits),
         limits_(limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
+        clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         pool_(options, limits_, uv_now(Nan::GetCurrentEventLoop())),
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
@@ -114,7 +116,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     auto* self = static_cast<PoolObject*>(timer->data);
     const uint64_t now = uv_now(timer->loop);
     if (self->limits_ != nullptr) self->limits_->tick(now);
-    const bool done = self->pool_.tick(now);
+    const bool done = self->pool_.tick(self->clock_.advance(now));
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
@@ -287,6 +289,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   Nan::Persistent<Value> kept_;  // limits_ outlive the pool
   AddressLimits* const limits_;  // nullptr: none are given
+  base::DeadlineClock clock_;
   Pool pool_;
   Nan::Callback onAnswer_;
   Nan::AsyncResource resource_;

@@ -119,7 +119,10 @@ Input Connections::takeInput(Connection& connection) {
 void Connections::watch(Connection& connection) {
   const bool enough = connection.needed == 0 && connection.inputLength >= kPipelinedBytes;
   if (connection.output != nullptr) return watchFor(connection, Interest::kWrite);
-  watchFor(connection, enough ? Interest::kHangUp : Interest::kRead);
+  // A connection that is reading goes on with its input in the next turn, even if its peer has
+  // ended its half meanwhile.
+  const bool goesOn = connection.state == ConnectionState::kReading;
+  watchFor(connection, !enough ? Interest::kRead : goesOn ? Interest::kReset : Interest::kHangUp);
 }
 
 void Connections::watchFor(Connection& connection, Interest interest) {

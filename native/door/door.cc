@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -20,6 +21,13 @@ static_assert(kPipelinedBytes + kHotHeadBytes < kReadBytes, "a read always has r
 
 /** Where the live counts are. */
 constexpr std::string_view kCountsPath = "/status";
+
+/**
+ * Requests of one connection that are served in one turn, and connections that go on in one turn
+ * with what they have sent ahead: so a turn takes some milliseconds at most, whatever is sent.
+ */
+constexpr int kRequestsATurn = 4;
+constexpr size_t kResumedATurn = 64;
 
 /** Connections accepted in one turn. */
 constexpr int kAccepts = 64;
@@ -168,14 +176,16 @@ void Door::turn() {
     }
   });
   // Resuming one may make others ready: those wait for the next turn.
-  std::vector<Ticket> ready;
-  ready.swap(ready_);
+  const size_t count = std::min(ready_.size(), kResumedATurn);
+  const std::vector<Ticket> ready(ready_.begin(), ready_.begin() + count);
+  ready_.erase(ready_.begin(), ready_.begin() + count);
   for (const Ticket& ticket : ready) {
     Connection* connection = connections_.find(ticket);
     if (connection != nullptr && connection->state == ConnectionState::kReading) {
       resume(*connection);
     }
   }
+  if (!ready_.empty()) parts_.events->wake();
 }
 
 void Door::event(Connection& connection, uint32_t events) {
@@ -260,11 +270,18 @@ void Door::resumeLater(Connection& connection) {
   ready_.push_back(connections_.ticketOf(connection));
 }
 
-/** Serves every whole request in `data` that may be served now, and keeps the rest. */
+/**
+ * Serves the whole requests in `data` that may be served now, and keeps the rest. What was sent
+ * ahead beyond a connection's share of a turn is served in the next turns.
+ */
 void Door::process(Connection& connection, const char* data, size_t length) {
   const Ticket ticket = connections_.ticketOf(connection);
   if (!connection.greeted && !greet(connection, &data, &length)) return;
-  while (length > 0) {
+  for (int served = 0; length > 0; ++served) {
+    if (served == kRequestsATurn) {
+      if (connections_.keepInput(connection, data, length, 0)) resumeLater(connection);
+      return;
+    }
     HotRequest request;
     switch (readHead(data, length, &request)) {
       case Verdict::kIncomplete:

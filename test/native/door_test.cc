@@ -196,6 +196,7 @@ class Test {
     come(count);
     throwAmongAll();
     misbehave();
+    sendAhead();
     sufferSlowReaders();
     receiveAll();
     leave();
@@ -272,6 +273,30 @@ class Test {
     std::string ignored;
     UNTIL(peer->take(&head, body == nullptr ? &ignored : body));
     return atoi(head.c_str() + 9);
+  }
+
+  /** Who sends many requests at once gets a few answers a turn, and in the end all of them. */
+  void sendAhead() {
+    constexpr int kAhead = 500;
+    std::string requests;
+    for (int i = 0; i < kAhead; ++i) {
+      requests += request("POST", "/leave/00000000-0000-4000-8000-000000000000");
+    }
+    Peer peer(door_.port());
+    peer.send(requests);
+    int answers = 0;
+    until(
+        [&] {
+          std::string head;
+          std::string body;
+          const uint64_t before = door_.counts().requests;
+          turn();
+          // Two shares: as it is read, and as it goes on.
+          EXPECT(door_.counts().requests - before <= 8);
+          while (peer.take(&head, &body)) ++answers;
+          return answers == kAhead;
+        },
+        __LINE__);
   }
 
   uint16_t anyPort() { return below(2) == 0 ? door_.port() : worker_.port(); }
