@@ -12,7 +12,16 @@ const NAMES = 28;
 /** The options by what they are about; each stands in one of these. */
 export const GROUPS = {
   'Where it listens': ['port', 'host', 'workers', 'transient-port', 'cors', 'door'],
-  'Clients and sprites': ['capacity', 'hold', 'lease', 'max-sprite', 'throw-rate', 'throw-burst'],
+  'Clients and sprites': [
+    'capacity',
+    'hold',
+    'lease',
+    'max-sprite',
+    'throw-rate',
+    'throw-burst',
+    'poll-rate',
+    'poll-burst'
+  ],
   Feeds: [
     ...[
       'publish-token-file',
@@ -26,7 +35,8 @@ export const GROUPS = {
   ],
   Mailboxes: ['mailbox', 'mailbox-bytes', 'mailbox-memory', 'answer-bytes'],
   'Who may have how much': [
-    ...['connections', 'address-connections', 'address-joins', 'handed-over', 'trust-proxy']
+    ...['connections', 'address-connections', 'address-joins', 'address-clients'],
+    ...['address-memory', 'handed-over', 'trust-proxy']
   ],
   'How long things may take': ['head-bytes', 'head-time', 'body-time', 'idle-time', 'write-time'],
   'From one run to the next': ['drain', 'state', 'state-bytes', 'state-wait'],

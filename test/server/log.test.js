@@ -10,6 +10,7 @@ import t from 'tap';
 import { createLog } from '../../lib/server/log.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
+import { childrenOf, temporary } from '../support/processes.js';
 
 /** The log, and what becomes of the server where it can't be written. */
 
@@ -271,3 +272,46 @@ t.test('above debug a refusal is not worth a line', async (t) => {
     ['listens', 'room for clients', 'answers every parked poll, and ends']
   );
 });
+
+const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
+
+for (const door of DOORS) {
+  t.test(`no id is logged in full, however much is logged, "${door}"`, async (t) => {
+    const options = {
+      'log-level': 'trace',
+      capacity: 3,
+      state: join(temporary(t), 'state'),
+      ...(door === 'native' ? { workers: 1, 'transient-port': 0 } : {})
+    };
+    const server = await startServer(t, { door, options });
+    const ids = [await server.join(), await server.join(), await server.join()];
+    await server.ask('POST', '/join');
+    const { wire, answer } = await server.park(ids[0]);
+    for (const id of ids) {
+      await server.throw(id, 'left');
+      await server.throw(id, 'nowhere');
+      await server.throw(id, 'left', 'nonsense');
+      await server.poll(id, 'ack=99');
+      await server.ask('GET', `/place/${id}`);
+      await server.ask('GET', `/page/${id}`);
+    }
+    await answer;
+    await wire.reset();
+    const garbage = await server.wire();
+    garbage.send(`POST /throw/${ids[1]}/left HTTP/1.1\r\nbad header\r\n\r\n`);
+    await server.read(garbage);
+    if (door === 'native') {
+      const [worker] = childrenOf(server.pid);
+      process.kill(worker, 'SIGKILL');
+      await server.until(({ workerDeaths, workers }) => workerDeaths === 1 && workers === 1);
+    }
+    const { answer: last } = await server.park(ids[2], 'ack=0').catch(() => ({}));
+    await server.stop();
+    await last?.catch(() => {});
+    const log = Buffer.concat(server.errors).toString();
+    t.match(log, /"msg":"state kept"/, 'there is a log');
+    if (door === 'native') t.match(log, /SIGKILL/, 'and of the worker too');
+    t.notMatch(log, ID);
+    for (const id of ids) t.notOk(log.includes(id) || log.includes(id.replaceAll('-', '')));
+  });
+}

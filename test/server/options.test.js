@@ -203,3 +203,42 @@ t.test('each option is in one group of the help', (t) => {
   );
   t.end();
 });
+
+t.test('every bound is an option with a default', async (t) => {
+  const options = readOptions([]);
+  for (const name of [
+    'throwRate',
+    'throwBurst',
+    'addressJoins',
+    'addressConnections',
+    'connections',
+    'handedOver',
+    'headBytes',
+    'headTime',
+    'bodyTime',
+    'idleTime',
+    'writeTime',
+    'maxSprite',
+    'mailbox',
+    'mailboxBytes',
+    'mailboxMemory',
+    'capacity',
+    'answerBytes',
+    'stateBytes'
+  ]) {
+    t.ok(Number.isSafeInteger(options[name]) && options[name] > 0, `${name}: ${options[name]}`);
+  }
+  t.equal(options.trustProxy, 'none');
+  t.ok(table.every(({ help }) => help.length > 0));
+});
+
+t.test('a wrong option does not keep anybody from --help', async (t) => {
+  t.strictSame(readOptions(['--port', 'x', '--help']), { help: true });
+  t.strictSame(readOptions(['--nonsense', '--help']), { help: true });
+  t.strictSame(readOptions(['--help'], { SPRITES_PORT: 'x' }), { help: true });
+});
+
+t.test('an empty variable is as good as none', async (t) => {
+  t.equal(readOptions([], { SPRITES_PORT: '' }).port, readOptions([]).port);
+  t.throws(() => readOptions(['--port', ''], {}), /--port takes/);
+});
