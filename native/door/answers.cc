@@ -84,7 +84,13 @@ bool Answers::sent(Connection& connection) {
 /** Keeps what the kernel has not taken. */
 void Answers::keepOutput(Connection& connection, base::Ref<base::Message> message, uint64_t sent,
                          bool shared) {
-  connection.output = new Output{std::move(message), sent, shared};
+  auto* output = new Output;
+  output->message = std::move(message);
+  output->sent = sent;
+  output->shared = shared;
+  output->connection = connections_->indexOf(connection);
+  if (shared) output->join(&slow_);
+  connection.output = output;
   connections_->countOutput(connection);
   connections_->watch(connection);
   connections_->arm(connection, Deadline::kWrite, writeTime_);
@@ -110,6 +116,13 @@ bool Answers::flush(Connection& connection) {
     return false;
   }
   return sent(connection);
+}
+
+bool Answers::closeSlowest() {
+  if (slow_.newer == &slow_) return false;
+  const auto* output = static_cast<Output*>(slow_.newer);
+  connections_->close((*connections_)[output->connection]);
+  return true;
 }
 
 void Answers::sendLast(Connection& connection, std::string_view bytes) {

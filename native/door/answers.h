@@ -17,7 +17,7 @@
 // read it and to close: closing at once, with bytes of the peer's still unread, would send a reset,
 // which may overtake the answer.
 //
-// Cost: one system call an answer; memory only for peers that read slowly, 16 bytes and what they
+// Cost: one system call an answer; memory only for peers that read slowly, 48 bytes and what they
 // alone are to get. Rejected: gathering the answers of a connection to write them together (a
 // connection has one request at a time), a buffer in each connection (most never need one), a copy
 // of the rest for each (a document of 165 kB to a thousand slow readers is 165 MB).
@@ -32,10 +32,32 @@
 
 namespace server {
 
-struct Output {
+/** A place in the row of those who are slow; out of it when it goes. */
+struct SlowReader {
+  SlowReader* older = this;
+  SlowReader* newer = this;
+
+  SlowReader() = default;
+  SlowReader(const SlowReader&) = delete;
+  SlowReader& operator=(const SlowReader&) = delete;
+  ~SlowReader() {
+    older->newer = newer;
+    newer->older = older;
+  }
+
+  /** Becomes the newest in the row that `end` closes. */
+  void join(SlowReader* end) {
+    older = end->older;
+    newer = end;
+    older->newer = newer->older = this;
+  }
+};
+
+struct Output : SlowReader {
   base::Ref<base::Message> message;
   uint64_t sent;
-  bool shared;  // with others: none of its bytes are held for this connection alone
+  bool shared;          // with others: none of its bytes are held for this connection alone
+  uint32_t connection;  // whose it is
 
   uint64_t cost() const { return sizeof(Output) + (shared ? 0 : message->length()); }
 };
@@ -65,6 +87,12 @@ class Answers {
   bool flush(Connection& connection);
 
   /**
+   * Closes the connection that has been slow for the longest in what others get as well. False when
+   * there is none.
+   */
+  bool closeSlowest();
+
+  /**
    * Sends a last answer, then closes once the peer has, or a second later. Where many are closing
    * already (one address that connects and connects), it closes at once: their places are others'.
    */
@@ -83,6 +111,7 @@ class Answers {
   void endOurHalf(Connection& connection);
 
   Connections* const connections_;
+  SlowReader slow_;  // the end of the row of those who are slow in shared messages
   const uint32_t idleTime_;
   const uint32_t writeTime_;
 };

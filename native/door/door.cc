@@ -477,7 +477,7 @@ void Door::tick(uint64_t now) {
   refusedThisTick_ = 0;
   listener_.restoreSpare();
   resumeListening();
-  feeds_.tick();
+  counts_.slowReaders += feeds_.tick();
   liveCounts_.tick();
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }

@@ -73,6 +73,17 @@ void FeedDesk::flushed(Connection& connection) { feeds_->ready(connection.record
 
 void FeedDesk::drop(const Connection& connection) { feeds_->drop(connection.record); }
 
+uint32_t FeedDesk::tick() {
+  last_ = {};
+  if (feeds_ == nullptr) return 0;
+  uint32_t closed = 0;
+  while (feeds_->ledger().bytes - feeds_->counts().memory > feeds_->options().memory &&
+         answers_->closeSlowest()) {
+    ++closed;
+  }
+  return closed;
+}
+
 // ---- Answers ------------------------------------------------------------------------------------
 
 FeedResponder::Taken FeedDesk::answer(uint32_t token, const FeedAnswer& answer) {

@@ -56,8 +56,11 @@ class FeedDesk : public FeedResponder {
   /** The connection of a watcher is about to close. */
   void drop(const Connection& connection);
 
-  /** Lets go of the last message: to be called from time to time. */
-  void tick() { last_ = {}; }
+  /**
+   * Lets go of the last message, and of readers who have been slow for the longest while what only
+   * they hold is more than the table's own memory may be. Returns how many were closed.
+   */
+  uint32_t tick();
 
   Taken answer(uint32_t token, const FeedAnswer& answer) override;
 

@@ -1,0 +1,93 @@
+import t from 'tap';
+
+import { EventStream, get, put, tokenFile } from '../support/feeds.js';
+import { request } from '../support/http.js';
+import { startServer } from '../support/server.js';
+
+/**
+ * Readers who stop reading: nothing is copied for them, and what they hold is bounded.
+ */
+
+const MEGABYTE = 2 ** 20;
+
+/** More than the kernel takes for a reader who does not read. */
+const SIZE = 8 * MEGABYTE;
+
+const options = {
+  'publish-token-file': tokenFile(t),
+  'feed-threads': 1,
+  'feed-bytes': '10M',
+  'feed-memory': '40M',
+  'write-time': 60
+};
+
+const value = (version) => JSON.stringify(`${version} ${'x'.repeat(SIZE)}`);
+
+/** A reader who asks, and reads nothing. */
+async function stall(server, target, headers = {}) {
+  const wire = await server.wire();
+  wire.pause();
+  wire.send(request('GET', target, { headers }));
+  return wire;
+}
+
+t.test('a thousand bytes for each who is slow, and one value for all of them', async (t) => {
+  const server = await startServer(t, { options });
+  await put(server, 'a', value(1));
+  const before = await server.status();
+  const wires = [];
+  for (let i = 0; i < 50; i += 1) wires.push(await stall(server, '/feed/a'));
+  await server.until(({ documents }) => documents === before.documents + 50);
+  // Not all need be slow: the kernel's buffers grow.
+  const slow = await server.until(({ heldBytes }) => heldBytes > before.heldBytes);
+  t.ok(slow.heldBytes - before.heldBytes < 50 * 1000, `${slow.heldBytes} bytes held`);
+  t.ok(slow.feedHeld < MEGABYTE, 'none of them but the value itself, which stands');
+  await put(server, 'a', value(2));
+  const { feedHeld } = await server.status();
+  t.ok(feedHeld < SIZE + MEGABYTE, `one old version, once: ${feedHeld}`);
+  for (const wire of wires) wire.resume();
+  for (const wire of wires) {
+    const { body } = await wire.read();
+    t.ok(body.value.startsWith('1 ') && body.value.length === SIZE + 2, 'and each gets all of it');
+  }
+  await server.until((status) => status.feedHeld < MEGABYTE);
+  await server.stop();
+});
+
+t.test('a stream whose reader is slow skips to the newest version', async (t) => {
+  const server = await startServer(t, { options });
+  await put(server, 'a', value(1));
+  const stream = await EventStream.open(server, 'a');
+  stream.wire.pause();
+  await server.until(({ heldBytes, documents }) => documents === 1 && heldBytes > 0);
+  for (const version of [2, 3, 4]) await put(server, 'a', value(version));
+  stream.wire.resume();
+  t.equal((await stream.news()).data.value[0], '1');
+  const next = (await stream.news()).data;
+  t.equal(next.value[0], '4');
+  t.equal(next.cursor, (await get(server, 'a')).body.cursor);
+  t.equal((await server.status()).skipped, 2);
+  await stream.wire.destroy();
+  await server.stop();
+});
+
+t.test('what slow readers hold is bounded: the slowest is closed', async (t) => {
+  const server = await startServer(t, { options });
+  const wires = [];
+  // Each holds a version of its own: five of eight megabytes are what there is room for.
+  for (let version = 1; version <= 9; version += 1) {
+    await put(server, 'a', value(version));
+    const { documents } = await server.status();
+    wires.push(await stall(server, '/feed/a'));
+    await server.until((status) => status.documents > documents);
+  }
+  await put(server, 'a', '0');
+  const status = await server.until(({ feedHeld }) => feedHeld <= 40 * MEGABYTE);
+  t.ok(status.slowReaders >= 3, `${status.slowReaders} were closed`);
+  wires.at(-1).resume();
+  t.ok((await wires.at(-1).read()).body.value.startsWith('9 '), 'and not the others');
+  wires[0].resume();
+  await t.rejects(wires[0].read(), 'the first one was');
+  t.equal((await get(server, 'a')).body.value, 0);
+  await server.stop();
+});
