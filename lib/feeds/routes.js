@@ -1,13 +1,9 @@
-import { isCursor, isKey } from './names.js';
+import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wish.js';
 
 /**
  * The feeds over node:http: who watches, and who publishes. The native front door answers GET
  * /feed/{key} and POST /feeds itself and alike (native/door/feed_desk.h).
  */
-
-/** What POST /feeds may have: 32 keys and cursors of full length, and room for white space. */
-const WATCH_BYTES = 16384;
-const FEEDS_AT_ONCE = 32;
 
 const KINDS = {
   'application/json-patch+json': 'json-patch',
@@ -16,60 +12,31 @@ const KINDS = {
 
 const EVENT_STREAM = 'text/event-stream';
 
-/** The weight that a list such as Accept gives to a name; undefined when it is not in it. */
-function weightOf(list, name) {
-  for (const member of list.split(',')) {
-    // Blanks are two characters here, not all that trim() takes for one.
-    const [value, ...parameters] = member
-      .split(';')
-      .map((part) => part.replace(/^[ \t]+|[ \t]+$/g, '').toLowerCase());
-    if (value !== name) continue;
-    const weight = parameters.find((parameter) => parameter.startsWith('q='));
-    return weight === undefined ? 1 : Number(weight.slice(2));
-  }
-  return undefined;
-}
-
-const accepts = (list, name) => (weightOf(list ?? '', name) ?? 0) > 0;
-
 /**
  * @param {object} parts
  * @param {import('./feeds.js').Feeds} parts.feeds
  * @param {ReturnType<import('./tokens.js').openTokens>} parts.tokens
  * @param {object} parts.options feedBytes, hold
- * @param {object} parts.tools of lib/server/routes.js: common, Refusal, readNumber, readBody, send,
+ * @param {object} parts.tools of lib/server/routes.js: common, Refusal, readBody, send,
  *     sendProblem, sendJson, sendNothing
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */
 export function feedRoutes({ feeds, tokens, options, tools }) {
-  const { common, Refusal, readNumber, readBody, sendJson, sendNothing } = tools;
+  const { common, Refusal, readBody, sendJson, sendNothing } = tools;
 
-  function keyOf(path) {
-    const key = path.slice(1).join('/');
-    if (!isKey(key)) throw new Refusal('bad-key');
-    return key;
-  }
-
-  /** A member of the query that may be there once. */
-  function readOnce(query, name, problem) {
-    const values = query.getAll(name);
-    if (values.length > 1) throw new Refusal(problem);
-    return values[0];
-  }
-
-  function readAfter(text) {
-    if (text !== '' && !isCursor(text)) throw new Refusal('bad-cursor');
-    return text;
-  }
-
-  function readHold(hold) {
-    if (hold === undefined) return undefined;
-    if (!Number.isSafeInteger(hold) || hold < 0 || hold > options.hold) {
-      throw new Refusal('bad-hold');
+  /** Does what reads a wish; what is wrong with it is refused. */
+  function reading(read) {
+    try {
+      return read();
+    } catch (error) {
+      if (error instanceof WishError) throw new Refusal(error.problem);
+      throw error;
     }
-    return hold;
   }
+
+  const keyOf = (path) => path.slice(1).join('/');
+  const publishedKey = (path) => reading(() => readKey(keyOf(path)));
 
   // ---- Watching
 
@@ -114,6 +81,8 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
 
   /** Has a wish answered, now or later. */
   function watch(response, wish) {
+    // 2^32 and more is no hold of anybody's, and no number of the table's.
+    if (wish.hold > options.hold) throw new Refusal('bad-hold');
     const { outcome, cancel, ready } = feeds.watch(wish, (answer) =>
       answer.stream ? answerStream(response, answer) : answerPoll(response, answer)
     );
@@ -123,57 +92,18 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
   }
 
   function get(request, response, path, query) {
-    const key = keyOf(path);
-    const { accept, 'accept-encoding': encoding, 'last-event-id': lastEvent } = request.headers;
-    const stream = accepts(accept, EVENT_STREAM);
-    let after = readAfter(readOnce(query, 'after', 'bad-cursor') ?? '');
-    // What an event source says when it comes back is newer than what its address says.
-    if (stream && lastEvent !== undefined) after = readAfter(lastEvent);
-    const hold = readHold(readNumber(query, 'hold', 'bad-hold'));
-    const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
-    if (!['0', '1'].includes(delta)) throw new Refusal('bad-delta');
-    watch(response, {
-      keys: [key],
-      afters: [after],
-      hold,
-      delta: delta === '1',
-      gzip: accepts(encoding, 'gzip'),
-      stream
-    });
-  }
-
-  /** Reads the body of POST /feeds. */
-  function readWish(bytes) {
-    let wish;
-    try {
-      wish = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
-    } catch (error) {
-      throw new Refusal('bad-watch', { cause: error });
-    }
-    const isObject = (value) =>
-      typeof value === 'object' && value !== null && !Array.isArray(value);
-    if (!isObject(wish) || !isObject(wish.feeds)) throw new Refusal('bad-watch');
-    const { hold, delta = false, feeds: wanted } = wish;
-    const entries = Object.entries(wanted);
-    if (entries.length === 0 || entries.length > FEEDS_AT_ONCE) throw new Refusal('bad-watch');
-    if (typeof delta !== 'boolean') throw new Refusal('bad-delta');
-    for (const [key, after] of entries) {
-      if (!isKey(key)) throw new Refusal('bad-key');
-      if (typeof after !== 'string') throw new Refusal('bad-cursor');
-      readAfter(after);
-    }
-    return {
-      keys: entries.map(([key]) => key),
-      afters: entries.map(([, after]) => after),
-      hold: readHold(hold),
-      delta,
-      many: true
-    };
+    watch(
+      response,
+      reading(() => readWish(keyOf(path), query, request.headers))
+    );
   }
 
   async function post(request, response) {
     const bytes = await readBody(request, WATCH_BYTES, 'watch-too-large');
-    watch(response, readWish(bytes));
+    watch(
+      response,
+      reading(() => readManyWishes(bytes))
+    );
   }
 
   // ---- Publishing
@@ -194,12 +124,12 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
 
   function put(request, response, path) {
     authorize(request);
-    return publish(request, response, keyOf(path), 'value');
+    return publish(request, response, publishedKey(path), 'value');
   }
 
   function patch(request, response, path) {
     authorize(request);
-    const key = keyOf(path);
+    const key = publishedKey(path);
     const [type] = (request.headers['content-type'] ?? '').split(';');
     const kind = KINDS[type.trim().toLowerCase()];
     if (kind === undefined) {
@@ -211,7 +141,7 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
 
   async function remove(request, response, path) {
     authorize(request);
-    const { problem } = await feeds.remove(keyOf(path));
+    const { problem } = await feeds.remove(publishedKey(path));
     if (problem !== undefined) throw new Refusal(problem);
     sendNothing(response);
   }

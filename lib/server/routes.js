@@ -214,7 +214,6 @@ export function createRoutes({
     tools: {
       common,
       Refusal,
-      readNumber,
       readBody,
       sendProblem: (response, name) => sendProblem(response, name, { headers: common }),
       sendJson,

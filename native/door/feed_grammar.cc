@@ -172,9 +172,8 @@ bool readAcceptEncoding(std::string_view value, bool whole, HotRequest* out) {
   }
 }
 
-bool readLastEventId(std::string_view value, bool whole) {
-  // Blanks behind it belong to it only while more may follow.
-  if (whole) value = trimmed(value);
+bool readLastEventId(std::string_view value) {
+  value = trimmed(value);
   if (value.size() > kCursorLength) return false;
   return std::all_of(value.begin(), value.end(), isCursorCharacter);
 }

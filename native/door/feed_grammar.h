@@ -22,7 +22,7 @@ Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotR
  */
 bool readAccept(std::string_view value, bool whole, HotRequest* out);
 bool readAcceptEncoding(std::string_view value, bool whole, HotRequest* out);
-bool readLastEventId(std::string_view value, bool whole);
+bool readLastEventId(std::string_view value);
 
 }  // namespace server
 

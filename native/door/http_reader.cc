@@ -407,7 +407,7 @@ class HeadReader {
         return !isFeed() || readAcceptEncoding({value, length}, whole, out_);
       case Name::kLastEventId:
         lastEventId_ = trimmed(value);
-        return !isFeed() || readLastEventId({value, length}, whole);
+        return !isFeed() || readLastEventId({value, length});
       default:
         return false;
     }

@@ -15,6 +15,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises';
 
+import { readWish } from '../../lib/feeds/wish.js';
 import { loadTestAddon } from '../support/addon.js';
 import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
 import { NodeReader } from '../support/node-reader.js';
@@ -59,7 +60,13 @@ const harmless = [
   'A:',
   'X-Forwarded-For: 10.1.2.3',
   'Forwarded: for=10.1.2.3',
-  'Content-Encoding: identity'
+  'Content-Encoding: identity',
+  'Accept: text/event-stream',
+  'Accept-Encoding: gzip, deflate, br',
+  'Accept-Encoding: gzip;q=0',
+  'Accept: text/html, text/event-stream;q=0.5',
+  'Last-Event-ID: e7-41',
+  'Last-Event-ID:'
 ];
 const firstLines = [...new Set(seeds.map((bytes) => linesOf(bytes)[0]))];
 const queries = [
@@ -77,7 +84,15 @@ const queries = [
   '?ack=9007199254740991',
   '?ack=9007199254740992',
   '?a=1',
-  '?n=1&n=2'
+  '?n=1&n=2',
+  '?after=e7-42',
+  '?after=',
+  '?after=e7-42&delta=1&hold=30',
+  '?delta=0&after=e7-42',
+  '?delta=2',
+  '?delta=1&delta=1',
+  '?after=a_b',
+  `?after=${'x'.repeat(41)}`
 ];
 const words = [
   '\r\n',
@@ -225,7 +240,8 @@ function numbersOf({ method, url }) {
   const [, route, id = null, edge = null, ...rest] = pathname.split('/');
   const number = (name) => (searchParams.has(name) ? Number(searchParams.get(name)) : null);
   const known =
-    { join: 2, poll: 3, throw: 4, leave: 3, place: 3 }[route] === pathname.split('/').length;
+    { join: 2, feeds: 2, poll: 3, throw: 4, leave: 3, place: 3 }[route] ===
+    pathname.split('/').length;
   return {
     method,
     route: known && rest.length === 0 && hash === '' ? route : null,
@@ -236,6 +252,31 @@ function numbersOf({ method, url }) {
     hold: number('hold'),
     n: number('n')
   };
+}
+
+/** Why the routes did not read the feed that the reader read, or null. */
+function feedDisagreement({ method, url, headers }, hot) {
+  const { pathname, searchParams } = new URL(url, 'http://a.example');
+  let wish;
+  try {
+    wish = readWish(pathname.replace(/^\/feed\//, ''), searchParams, headers);
+  } catch (error) {
+    return `a feed that is refused: ${error.message}`;
+  }
+  const seen = {
+    route: 'feed',
+    method,
+    key: wish.keys[0],
+    after: wish.afters[0] || null,
+    hold: wish.hold ?? null,
+    delta: wish.delta,
+    gzip: wish.gzip,
+    stream: wish.stream
+  };
+  for (const [key, value] of Object.entries(seen)) {
+    if (value !== hot[key]) return `${key} ${hot[key]}, which is ${value} to the routes`;
+  }
+  return null;
 }
 
 /** Why Node did not read what the reader read, or null. */
@@ -253,6 +294,8 @@ async function disagreement(node, bytes, hot) {
     return `a head that Node answers ${answer.slice(9, 12)}`;
   }
 
+  const wish = /^GET \/feed\//.test(`${request.method} ${request.url}`);
+  if (wish || hot.route === 'feed') return feedDisagreement(request, hot);
   const seen = numbersOf(request);
   for (const key of Object.keys(seen)) {
     if (seen[key] !== hot[key]) return `${key} ${hot[key]}, which is ${seen[key]} to Node`;
@@ -286,6 +329,14 @@ const ends = (() => {
     head(`GET /poll/${ID}?ack=12&hold=30`),
     head(`GET /poll/${ID}?hold=30&ack=12`),
     head('POST /join'),
+    head('POST /feeds', 'Content-Length: 0'),
+    head('GET /feed/a/b?after=e1-2&hold=30&delta=1'),
+    head('GET /feed/a?delta=1&hold=30&after='),
+    head('GET /feed/a?hold=30&after=e1-2&delta=0'),
+    head('GET /feed/a?after=&delta=1&hold=3'),
+    ...['Accept: text/event-stream', 'Accept-Encoding: gzip', 'Last-Event-ID: e1-2'].map((line) =>
+      head('GET /feed/a', line)
+    ),
     head(`GET /place/${ID}`),
     head(`POST /leave/${ID}`),
     ...['left', 'right', 'up', 'down'].map((edge) =>

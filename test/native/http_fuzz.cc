@@ -8,6 +8,7 @@
 
 #include "door/http_reader.h"
 #include "fuzz.h"
+#include "pool/feed_names.h"
 
 using server::HotRequest;
 using server::Route;
@@ -41,19 +42,26 @@ void checkHot(const std::string& input, const HotRequest& request) {
     server::test::fail("a head that ends elsewhere", input);
   }
   if (request.headLength > server::kHotHeadBytes) server::test::fail("a long head", input);
-  if (request.bodyLength > 0 && request.route != Route::kThrow) {
+  if (request.bodyLength > 0 && request.route != Route::kThrow && request.route != Route::kFeeds) {
     server::test::fail("a body where none belongs", input);
   }
   if (request.ack > kNumberMax || request.number > kNumberMax) {
     server::test::fail("a number too large", input);
   }
-  const bool isGet = request.route == Route::kPoll || request.route == Route::kPlace ||
+  const bool isFeed = request.route == Route::kFeed;
+  const bool isGet = isFeed || request.route == Route::kPoll || request.route == Route::kPlace ||
                      request.route == Route::kReady;
   if (input[0] != (isGet ? 'G' : 'P')) server::test::fail("another method", input);
   if ((request.route == Route::kReady) != (request.path.length > 0)) {
     server::test::fail("a path of nothing, or none", input);
   }
   if (request.path.length > server::kPathBytes) server::test::fail("a long path", input);
+  if (isFeed && !server::isFeedKey({input.data() + request.key.offset, request.key.length})) {
+    server::test::fail("a key that is none", input);
+  }
+  const std::string_view after(input.data() + request.after.offset, request.after.length);
+  if (!after.empty() && !server::isCursor(after))
+    server::test::fail("a cursor that is none", input);
   checkSpan(input, request, request.path);
   checkSpan(input, request, request.forwardedFor);
   checkSpan(input, request, request.forwarded);
@@ -65,7 +73,9 @@ bool same(const HotRequest& a, const HotRequest& b) {
          a.hold == b.hold && a.headLength == b.headLength && a.bodyLength == b.bodyLength &&
          a.path.offset == b.path.offset && a.path.length == b.path.length &&
          a.forwardedFor.offset == b.forwardedFor.offset &&
-         a.forwardedFor.length == b.forwardedFor.length &&
+         a.forwardedFor.length == b.forwardedFor.length && a.delta == b.delta && a.gzip == b.gzip &&
+         a.stream == b.stream && a.key.offset == b.key.offset && a.key.length == b.key.length &&
+         a.after.offset == b.after.offset && a.after.length == b.after.length &&
          a.forwarded.offset == b.forwarded.offset && a.forwarded.length == b.forwarded.length;
 }
 
@@ -117,6 +127,13 @@ const std::vector<std::string> kWords = {
     "?ack=1",
     "&hold=30",
     "?n=3",
+    "GET /feed/a",
+    "?after=e7-42",
+    "&delta=1",
+    "/..",
+    "Accept: text/event-stream\r\n",
+    "Accept-Encoding: gzip\r\n",
+    "Last-Event-ID: e1-2\r\n",
     "0",
     "1",
     "9",

@@ -40,6 +40,39 @@ export const hotHeads = {
   'a poll': [poll(''), { route: 'poll', method: 'GET', id: ID, ack: 0, hold: null }],
   'a poll with an ack': [poll('?ack=17'), { ack: 17, hold: null }],
   'a poll with a hold': [poll('?hold=30'), { ack: 0, hold: 30 }],
+  'a feed': [
+    head('GET /feed/scores'),
+    { route: 'feed', method: 'GET', key: 'scores', after: null }
+  ],
+  'a feed of many segments': [head('GET /feed/matchesfeed/8/match~c_e.n-t'), { delta: false }],
+  'a feed with a cursor': [head('GET /feed/a?after=e7-42'), { key: 'a', after: 'e7-42' }],
+  'a feed with all there is': [
+    head('GET /feed/a/b?delta=1&hold=30&after=e7-42'),
+    { key: 'a/b', after: 'e7-42', hold: 30, delta: true, stream: false, gzip: false }
+  ],
+  'a feed with an empty cursor': [
+    head('GET /feed/a?after=&delta=0'),
+    { after: null, delta: false }
+  ],
+  'the longest key': [head(`GET /feed/${'k'.repeat(200)}`), { key: 'k'.repeat(200) }],
+  'the longest cursor': [head(`GET /feed/a?after=${'x'.repeat(40)}`), { after: 'x'.repeat(40) }],
+  'a segment of three dots': [head('GET /feed/a/...'), { key: 'a/...' }],
+  'an event stream': [head('GET /feed/a', 'Accept: Text/Event-Stream '), { stream: true }],
+  'an event stream that comes back': [
+    head('GET /feed/a?after=e1-1', 'Last-Event-ID: e1-2', 'Accept: text/event-stream'),
+    { stream: true, after: 'e1-2' }
+  ],
+  'blanks behind a Last-Event-ID': [
+    head('GET /feed/a', 'Last-Event-ID: e1-2 \t', 'Accept: text/event-stream'),
+    { after: 'e1-2' }
+  ],
+  'a Last-Event-ID without a stream': [
+    head('GET /feed/a?after=e1-1', 'Last-Event-ID: e1-2'),
+    { stream: false, after: 'e1-1' }
+  ],
+  'a feed in gzip': [head('GET /feed/a', 'Accept-Encoding: br, GZIP ,x'), { gzip: true }],
+  'a feed not in gzip': [head('GET /feed/a', 'Accept-Encoding: x-gzip, br;q=1'), { gzip: false }],
+  'many feeds': [head('POST /feeds', 'Content-Length: 20'), { route: 'feeds', bodyLength: 20 }],
   'a poll with both': [poll('?ack=17&hold=30'), { ack: 17, hold: 30 }],
   'a poll with both, the other way round': [poll('?hold=30&ack=17'), { ack: 17, hold: 30 }],
   'an ack and a hold of 0': [poll('?ack=0&hold=0'), { ack: 0, hold: 0 }],

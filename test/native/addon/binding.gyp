@@ -11,6 +11,7 @@
       'include_dirs': ['../../../native'],
       'sources': [
         '../../../native/base/json_reader.cc',
+        '../../../native/door/feed_grammar.cc',
         '../../../native/door/http_reader.cc',
         '../../../native/pool/torus.cc',
         'addon.cc',

@@ -1,0 +1,131 @@
+import { isCursor, isKey } from './names.js';
+
+/**
+ * What a request to watch asks for, read as Node's server has it. The native readers take a part of
+ * this, and read it alike (native/door/feed_grammar.h, native/door/watch_reader.h).
+ */
+
+/** What POST /feeds may have: 32 keys and cursors of full length, and room for white space. */
+export const WATCH_BYTES = 16384;
+
+const FEEDS_AT_ONCE = 32;
+const DECIMAL = /^[0-9]{1,16}$/;
+
+/** A wish that is none: `problem` is the name of what is wrong. */
+export class WishError extends Error {
+  constructor(problem) {
+    super(problem);
+    this.problem = problem;
+  }
+}
+
+/** The weight that a list such as Accept gives to a name; undefined when it is not in it. */
+function weightOf(list, name) {
+  for (const member of list.split(',')) {
+    // Blanks are two characters here, not all that trim() takes for one.
+    const [value, ...parameters] = member
+      .split(';')
+      .map((part) => part.replace(/^[ \t]+|[ \t]+$/g, '').toLowerCase());
+    if (value !== name) continue;
+    const weight = parameters.find((parameter) => parameter.startsWith('q='));
+    return weight === undefined ? 1 : Number(weight.slice(2));
+  }
+  return undefined;
+}
+
+const accepts = (list, name) => (weightOf(list ?? '', name) ?? 0) > 0;
+
+/** A member of the query that may be there once. */
+function readOnce(query, name, problem) {
+  const values = query.getAll(name);
+  if (values.length > 1) throw new WishError(problem);
+  return values[0];
+}
+
+function readAfter(text) {
+  if (text !== '' && !isCursor(text)) throw new WishError('bad-cursor');
+  return text;
+}
+
+function readHold(hold) {
+  if (hold !== undefined && (!Number.isSafeInteger(hold) || hold < 0)) {
+    throw new WishError('bad-hold');
+  }
+  return hold;
+}
+
+/**
+ * @param {string} key
+ * @returns {string} the same
+ * @throws {WishError} when it is none
+ */
+export function readKey(key) {
+  if (!isKey(key)) throw new WishError('bad-key');
+  return key;
+}
+
+/**
+ * Reads GET /feed/{key}.
+ *
+ * @param {string} key
+ * @param {URLSearchParams} query
+ * @param {import('node:http').IncomingHttpHeaders} headers
+ * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
+ *     stream: boolean}} `hold` is not held against the server's
+ * @throws {WishError}
+ */
+export function readWish(key, query, headers) {
+  readKey(key);
+  const stream = accepts(headers.accept, 'text/event-stream');
+  const { 'last-event-id': lastEvent } = headers;
+  let after = readAfter(readOnce(query, 'after', 'bad-cursor') ?? '');
+  // What an event source says when it comes back is newer than what its address says.
+  if (stream && lastEvent !== undefined) after = readAfter(lastEvent);
+  const hold = readOnce(query, 'hold', 'bad-hold');
+  if (hold !== undefined && !DECIMAL.test(hold)) throw new WishError('bad-hold');
+  const delta = readOnce(query, 'delta', 'bad-delta') ?? '0';
+  if (!['0', '1'].includes(delta)) throw new WishError('bad-delta');
+  return {
+    keys: [key],
+    afters: [after],
+    hold: readHold(hold === undefined ? undefined : Number(hold)),
+    delta: delta === '1',
+    gzip: accepts(headers['accept-encoding'], 'gzip'),
+    stream
+  };
+}
+
+/**
+ * Reads the body of POST /feeds.
+ *
+ * @param {Uint8Array} bytes
+ * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, many: true}}
+ * @throws {WishError}
+ */
+export function readManyWishes(bytes) {
+  let wish;
+  try {
+    wish = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
+  } catch {
+    // Whatever is wrong with it, what is to be sent is the same.
+    throw new WishError('bad-watch');
+  }
+  const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+  if (!isObject(wish) || !isObject(wish.feeds)) throw new WishError('bad-watch');
+  const { hold, delta = false, feeds } = wish;
+  const entries = Object.entries(feeds);
+  if (entries.length === 0 || entries.length > FEEDS_AT_ONCE) throw new WishError('bad-watch');
+  if (typeof delta !== 'boolean') throw new WishError('bad-delta');
+  for (const [key, after] of entries) {
+    readKey(key);
+    if (typeof after !== 'string') throw new WishError('bad-cursor');
+    readAfter(after);
+  }
+  return {
+    keys: entries.map(([key]) => key),
+    afters: entries.map(([, after]) => after),
+    hold: readHold(hold),
+    delta,
+    many: true
+  };
+}
