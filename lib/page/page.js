@@ -9,6 +9,7 @@ import { TorusMap } from './map.js';
 import { furnishPanels } from './panels.js';
 import { Preferences } from './preferences.js';
 import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
+import { PollTurns } from './poll-turns.js';
 import { Session } from './session.js';
 import { Sound } from './sound.js';
 import { Stage } from './stage.js';
@@ -471,6 +472,7 @@ async function main() {
     resume: kept.place,
     onResume: (resume) => store.keepPlace(resume),
     onSprite: enter,
+    fetch: PollTurns.needed() ? new PollTurns().fetch : undefined,
     announcer,
     tally,
     alone: () => (preferences.get('companion') ? ALONE_WITH_PIP : ALONE),
