@@ -79,7 +79,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     options,
     log,
     refusals,
-    status: liveCounts,
+    status: liveCounts.forAnybody,
     page: servePage
   });
   const budget = new ConnectionBudget(options);
@@ -94,7 +94,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
           routes,
           server,
           budget,
-          status: liveCounts,
+          status: liveCounts.forAnybody,
           files: readyFiles(options),
           log,
           refusals
@@ -158,6 +158,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const admin = await openAdmin({
       options,
       metrics,
+      status: liveCounts.whole,
       ready: () => !draining,
       silentWorkers: workers.silent,
       log

@@ -11,6 +11,7 @@ import { lookAfterSockets } from './sockets.js';
  * don't reach (loopback unless told otherwise).
  *
  *     GET /metrics   Prometheus' text format
+ *     GET /status    the live counts, all of them, as JSON
  *     GET /healthz   200 "ok" while the process lives and its event loop turns
  *     GET /readyz    200 "ready", or 503 while draining or while a worker hangs: take it out of the balancer
  */
@@ -48,6 +49,7 @@ function sendText(response, text, { status = 200, type = 'text/plain; charset=ut
  * @param {string} [options.host] loopback by default: nothing here is for strangers
  * @param {number} options.port 0 for any
  * @param {import('./metrics.js').Metrics} options.metrics
+ * @param {() => object} [options.status] what /status answers: all of the live counts
  * @param {() => boolean} [options.ready] false while draining
  * @param {() => number} [options.silentWorkers] how many hang
  * @param {(error: Error) => void} [options.onError] told when metrics could not be made
@@ -57,6 +59,7 @@ export function createAdmin({
   host = '127.0.0.1',
   port,
   metrics,
+  status = () => ({}),
   ready = () => true,
   silentWorkers = () => 0,
   onError = () => {}
@@ -74,6 +77,10 @@ export function createAdmin({
     [
       '/metrics',
       async (response) => sendText(response, await metrics.text(), { type: metrics.contentType })
+    ],
+    [
+      '/status',
+      (response) => sendText(response, JSON.stringify(status()), { type: 'application/json' })
     ]
   ]);
 
@@ -123,6 +130,7 @@ export function createAdmin({
  * @param {object} parts
  * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
+ * @param {() => object} parts.status what /status answers here
  * @param {() => boolean} parts.ready false while draining
  * @param {() => number} parts.silentWorkers how many hang
  * @param {import('pino').Logger} parts.log
@@ -130,7 +138,7 @@ export function createAdmin({
  *     close: () => void}>} port 0 without one; it listens on while the server drains
  * @throws {Error} when the port can't be had
  */
-export async function openAdmin({ options, metrics, ready, silentWorkers, log }) {
+export async function openAdmin({ options, metrics, status, ready, silentWorkers, log }) {
   const nothing = () => {};
   if (options.adminPort === 'none') {
     return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
@@ -139,6 +147,7 @@ export async function openAdmin({ options, metrics, ready, silentWorkers, log })
     host: options.adminHost,
     port: options.adminPort,
     metrics,
+    status,
     ready,
     silentWorkers,
     onError: (error) => log.error({ err: error }, 'admin listener')

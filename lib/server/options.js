@@ -349,7 +349,7 @@ export const table = [
     name: 'admin-port',
     default: 'none',
     type: orNone(whole(0, 65535)),
-    help: 'TCP port of /metrics, /healthz and /readyz; 0 takes a free one'
+    help: 'TCP port of /metrics, /status, /healthz and /readyz; 0 takes a free one'
   },
   {
     name: 'admin-host',

@@ -1,11 +1,27 @@
 /**
+ * What anybody may know: how many clients, sprites, connections and feeds there are. All else says how the
+ * server fares, and with that how far an attack has come: it is the operator's, at the admin port.
+ */
+const PUBLIC = [
+  ...['clients', 'capacity', 'rows', 'columns', 'joined', 'left', 'expired'],
+  ...['parked', 'polls', 'pings'],
+  ...['thrown', 'acked', 'waiting', 'lost', 'lostReasons'],
+  ...['delivered', 'queued', 'duplicates', 'flown'],
+  ...['connections', 'nodeConnections', 'tlsConnections', 'workerConnections'],
+  ...['accepted', 'handedOver', 'requests'],
+  ...['feeds', 'watching', 'streams', 'published', 'unchanged', 'deleted'],
+  ...['feedPolls', 'feedPings', 'documents', 'patches', 'skipped']
+];
+
+/**
  * What GET /status answers: the pool's live counts, the door's, and how the process fares.
  *
  * @param {object} parts
  * @param {() => object} parts.status the pool's
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
  * @param {() => object} parts.counts the counts of connections and workers
- * @returns {() => object} the document, made anew at each call
+ * @returns {{whole: () => object, forAnybody: () => object}} the document, made anew at each call:
+ *     the admin port's, and the front door's
  */
 export function createStatus({ status, metrics, counts }) {
   let memory = process.memoryUsage();
@@ -20,7 +36,15 @@ export function createStatus({ status, metrics, counts }) {
     return memory;
   }
 
-  return () => {
+  function forAnybody() {
+    const all = { ...status(), ...counts() };
+    // Without the native door some are not there.
+    return Object.fromEntries(
+      PUBLIC.filter((name) => name in all).map((name) => [name, all[name]])
+    );
+  }
+
+  function whole() {
     const { heapUsed, rss } = look();
     return {
       ...status(),
@@ -30,5 +54,7 @@ export function createStatus({ status, metrics, counts }) {
       rss,
       longestStallMs: Math.round(metrics.longestStallMs() * 100) / 100
     };
-  };
+  }
+
+  return { whole, forAnybody };
 }

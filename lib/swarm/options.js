@@ -74,6 +74,13 @@ export const table = [
   },
   {
     group: 'The server',
+    name: 'status-port',
+    type: PORT,
+    shown: 'the port',
+    help: 'its port for /status; by its admin port its longest stall is reported, too'
+  },
+  {
+    group: 'The server',
     name: 'wait',
     default: '5',
     type: seconds(0, 3600),
@@ -285,6 +292,7 @@ function complete(options) {
     throw new UsageError(`${all.throwers} throwers of ${all.clients} clients: at most all of them`);
   }
   all.transientPort ??= all.port;
+  all.statusPort ??= all.port;
   return all;
 }
 

@@ -115,7 +115,7 @@ export class Run {
     this.#facts.probes = probes;
     const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
     const target = { address, host, port: options.port };
-    this.status = new StatusReader(target);
+    this.status = new StatusReader({ ...target, port: options.statusPort });
     this.#facts.before = await this.#knock(options);
     return { options, target };
   }

@@ -135,11 +135,11 @@ function pin(pid) {
 async function startServer(workers) {
   const server = run(
     CORES.main,
-    spritesArgs({ drain: 0, workers, ...(workers > 0 && { 'transient-port': 0 }) })
+    spritesArgs({ drain: 0, workers, 'admin-port': 0, ...(workers > 0 && { 'transient-port': 0 }) })
   );
   await server.line(/room for/);
-  const [port, transientPort] = ['Sprites ', 'Workers '].map((begin) =>
-    Number(/:(\d+)\/$/.exec(server.lines.find((line) => line.startsWith(begin)) ?? '')?.[1])
+  const [port, transientPort, adminPort] = ['Sprites ', 'Workers ', 'Metrics '].map((begin) =>
+    Number(/:(\d+)\//.exec(server.lines.find((line) => line.startsWith(begin)) ?? '')?.[1])
   );
   const { pid } = server.child;
   for (const worker of childrenOf(pid)) pin(worker);
@@ -148,7 +148,7 @@ async function startServer(workers) {
     port,
     transientPort: workers > 0 ? transientPort : port,
     async status() {
-      return (await fetch(`http://127.0.0.1:${port}/status`)).json();
+      return (await fetch(`http://127.0.0.1:${adminPort}/status`)).json();
     },
     /** Seconds the main process has had of a processor. */
     cpu() {

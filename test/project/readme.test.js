@@ -43,6 +43,9 @@ t.test('the live counts are in the manual, every one, and nothing else is', asyn
     .flatMap(([, names]) => namesIn(names));
   t.ok(documented.length > 30 && native.length > 3, 'there is a table');
   t.equal(new Set(documented).size, documented.length, 'each is there once');
+  for (const name of ['rss', 'heapUsed', 'longestStallMs', 'refused', 'connectionsRefused']) {
+    t.match(table, `\`${name}\` ‡`, `${name} is the operator's`);
+  }
 
   const all = documented.toSorted();
   const servers = {
@@ -55,8 +58,11 @@ t.test('the live counts are in the manual, every one, and nothing else is', asyn
     await server.poll('nobody');
     await server.join();
     await server.leave(await server.join());
-    const status = await server.status();
+    const status = await server.inside();
     t.strictSame(Object.keys(status).toSorted(), expected, name);
+    const { body } = await server.ask('GET', '/status');
+    const told = expected.filter((member) => !manual.includes(`\`${member}\` ‡`));
+    t.strictSame(Object.keys(body).toSorted(), told, `${name}, to anybody`);
     const [, , reasons] = rows.find(([, names]) => names === '`lostReasons`');
     t.strictSame(Object.keys(status.lostReasons), namesIn(reasons).slice(1), 'reasons of lost');
     t.strictSame(status.refused, { 'unknown-client': 1 });

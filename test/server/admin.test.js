@@ -49,6 +49,14 @@ t.test('GET /metrics answers the metrics, with a length and not to be stored', a
   t.equal(await response.text(), 'a 1\n');
 });
 
+t.test('GET /status answers what it is given, as JSON', async (t) => {
+  const { url } = await start(t, { status: () => ({ clients: 1, rss: 2 }) });
+  const response = await fetch(`${url}/status`);
+  t.equal(response.headers.get('content-type'), 'application/json');
+  t.equal(response.headers.get('cache-control'), 'no-store');
+  t.strictSame(await response.json(), { clients: 1, rss: 2 });
+});
+
 t.test('GET /healthz answers ok', async (t) => {
   const { url } = await start(t, { ready: () => false });
   const response = await fetch(`${url}/healthz`);
@@ -79,13 +87,13 @@ t.test('a query changes nothing, and HEAD answers no body', async (t) => {
 
 t.test('an unknown path is 404 and names the ones there are', async (t) => {
   const { url } = await start(t);
-  for (const path of ['/', '/status', '/metrics/', '/join', '/__proto__']) {
+  for (const path of ['/', '/status/', '/metrics/', '/join', '/__proto__']) {
     const response = await fetch(url + path);
     t.equal(response.status, 404, path);
     t.match(await response.json(), {
       type: 'urn:sprites:not-found',
       status: 404,
-      detail: /\/healthz, \/readyz, \/metrics/
+      detail: /\/healthz, \/readyz, \/metrics, \/status/
     });
   }
 });

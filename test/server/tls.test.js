@@ -87,7 +87,9 @@ t.test('SIGUSR2 while it starts is no end either', async (t) => {
   t.teardown(() => child.kill('SIGKILL'));
   const said = Promise.all([text(child.stdout), text(child.stderr)]);
   const ended = once(child, 'exit');
-  await until(() => listensFor(child.pid, constants.signals.SIGUSR2), 'it listens for the signal');
+  const { SIGUSR2, SIGTERM } = constants.signals;
+  const listens = () => [SIGUSR2, SIGTERM].every((signal) => listensFor(child.pid, signal));
+  await until(listens, 'it listens for the signals');
   child.kill('SIGUSR2');
   child.kill('SIGTERM');
   t.strictSame(await ended, [0, null]);

@@ -18,6 +18,11 @@ export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** The ways in: the wire contract is the same by each. */
 export const DOORS = (process.env.SPRITES_TEST_DOORS ?? 'native,node').split(',');
 
+/** The last line of a start that says where something is. */
+const ROOM = /^There is room for /;
+
+const METRICS = /^Metrics are on http:\/\/.*:([0-9]+)\/metrics$/;
+
 const LISTENS = /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/;
 
 /**
@@ -35,7 +40,7 @@ const LISTENS = /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/;
 export async function startServer(t, how = {}) {
   const { door = DOORS[0], options = {}, env = {}, greeting = '', command } = how;
   const [program, ...before] = command ?? [process.execPath, `${ROOT}bin/sprites`];
-  const all = { port: 0, host: '127.0.0.1', door, ...options };
+  const all = { port: 0, 'admin-port': 0, host: '127.0.0.1', door, ...options };
   // The test runner would have its loader ride along in every child.
   const child = spawn(
     'env',
@@ -58,11 +63,12 @@ export async function startServer(t, how = {}) {
   const [first] = await new Promise((resolve, reject) => {
     createInterface({ input: child.stdout }).on('line', (line) => {
       lines.push(line);
-      resolve(lines);
+      if (ROOM.test(line)) resolve(lines);
     });
     ended.then(() => reject(new Error(`the server ended: ${Buffer.concat(errors)}`)), reject);
   });
   const [, port] = LISTENS.exec(first) ?? assert.fail(`not where it listens: ${first}`);
+  const [, adminPort] = lines.map((line) => METRICS.exec(line)).find(Boolean) ?? [];
   const { host, cors } = all;
   const server = new Server({
     child,
@@ -71,6 +77,7 @@ export async function startServer(t, how = {}) {
     errors,
     host,
     port: Number(port),
+    adminPort: adminPort && Number(adminPort),
     cors,
     greeting
   });
@@ -88,7 +95,7 @@ class Server {
   #cors;
   #greeting;
 
-  constructor({ child, ended, lines, errors, host, port, cors, greeting }) {
+  constructor({ child, ended, lines, errors, host, port, adminPort, cors, greeting }) {
     this.#child = child;
     this.#greeting = greeting;
     this.#ended = ended;
@@ -98,6 +105,8 @@ class Server {
     this.errors = errors;
     this.host = host;
     this.port = port;
+    /** The admin port; undefined where it has none. */
+    this.adminPort = adminPort;
     this.pid = child.pid;
   }
 
@@ -172,11 +181,28 @@ class Server {
     return this.ask('POST', `/leave/${id}`);
   }
 
-  /** @returns {Promise<object>} the counts, which must be conserved */
+  /**
+   * @returns {Promise<object>} the counts, which must be conserved: what anybody is told, and from the
+   *     admin port what only the operator is
+   */
   async status() {
     const { body } = await this.ask('GET', '/status');
     assert.equal(body.thrown, body.acked + body.waiting + body.lost, 'sprites are conserved');
-    return body;
+    return { ...(await this.inside()), ...body };
+  }
+
+  /**
+   * @param {Wire} [by] a held connection to the admin port; by default one of its own
+   * @returns {Promise<object>} /status of the admin port
+   */
+  async inside(by) {
+    if (this.adminPort === undefined) return {};
+    const wire = by ?? (await Wire.open(this.adminPort));
+    try {
+      return (await wire.send(request('GET', '/status')).read()).body;
+    } finally {
+      if (by === undefined) await wire.destroy();
+    }
   }
 
   /** Looks at /status until `holds(status)`; for what happens soon, but not at once. */

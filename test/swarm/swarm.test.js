@@ -240,6 +240,18 @@ t.test('park opens its clients, holds them and leaves', async (t) => {
   t.match(await server.status(), { clients: 0, parked: 0, joined: 300, left: 300 });
 });
 
+t.test(
+  "by the admin port it tells the server's longest stall, by the other it can't",
+  async (t) => {
+    const server = await startServer(t);
+    const park = ['park', 2, '--time', 0.2];
+    const { result } = await swarm(t, server.port, [...park, '--status-port', server.adminPort]);
+    t.type(result.server.longestStallMs, 'number');
+    t.ok(result.server.law.holds);
+    t.equal((await swarm(t, server.port, park)).result.server.longestStallMs, null);
+  }
+);
+
 t.test('with --stay the clients just go', async (t) => {
   const server = await startServer(t);
   const { code } = await swarm(t, server.port, ['park', 20, '--time', 0.2, '--stay']);
