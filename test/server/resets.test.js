@@ -147,7 +147,9 @@ async function isWell(t, server) {
   const { workerDeaths } = await server.status();
   t.equal(server.child.exitCode, null, 'the server lives');
   t.equal(workerDeaths, 0, 'and so do its workers');
-  t.equal(Buffer.concat(server.errors).toString(), '', 'without a word');
+  const lines = Buffer.concat(server.errors).toString().split('\n').filter(Boolean);
+  const warnings = lines.filter((line) => JSON.parse(line).level >= 40);
+  t.strictSame(warnings, [], 'without a word');
 }
 
 for (const door of DOORS) {
