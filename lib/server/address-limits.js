@@ -21,19 +21,20 @@ export class AddressLimits {
   #introduced = new WeakMap();
 
   /**
-   * @param {object} options addressConnections, addressClients, addressJoins, addressMemory,
-   *     trustProxy: see lib/server/options.js
+   * @param {object} options addressConnections, addressHandedOver, addressClients, addressJoins,
+   *     addressMemory, addressHeld, door, trustProxy: see lib/server/options.js
    */
   constructor(options) {
     this.#trust = options.trustProxy;
     this.native = new this.#addon.AddressLimits({
       connections: options.addressConnections,
-      handedOver: 0,
+      // Without the front door there is nothing to hand over: Node's server has them all.
+      handedOver: options.door === 'native' ? options.addressHandedOver : 0,
       clients: options.addressClients,
       joinRate: options.addressJoins,
       joinBurst: options.addressJoins * JOIN_BURST,
       spriteBytes: options.addressMemory,
-      heldBytes: 0
+      heldBytes: options.addressHeld
     });
   }
 
@@ -59,8 +60,12 @@ export class AddressLimits {
     const introduced = this.#introduced.get(socket);
     const address = introduced ?? socket.remoteAddress ?? '';
     if (introduced === undefined && !this.native.open(address)) return false;
-    socket.on('close', () => this.native.close(address));
-    return true;
+    const admitted = this.native.handOver(address);
+    socket.on('close', () => {
+      this.native.close(address);
+      if (admitted) this.native.handBack(address);
+    });
+    return admitted;
   }
 
   /**

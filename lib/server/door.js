@@ -69,6 +69,7 @@ function replies(outcomes, feedOutcomes, options, common, files) {
     feedStream: text(200, { 'Content-Type': 'text/event-stream', 'Transfer-Encoding': 'chunked' }),
     timedOut: problem('request-timeout', closing),
     refused: problem('too-many-connections', closing),
+    tooMuchHeld: problem('too-much-held', closing),
     ready: files.map(({ path, headers, body }) => [path, text(200, headers, body)])
   };
 }

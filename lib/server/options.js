@@ -251,6 +251,22 @@ export const table = [
       ' least; 0 for any'
   },
   {
+    name: 'address-handed-over',
+    default: '2000',
+    type: whole(0, 16000000),
+    help:
+      "connections from one source address that Node's own servers may hold, and those of every" +
+      ' worker; 0 for any number'
+  },
+  {
+    name: 'address-held',
+    default: '32M',
+    type: bytes(0, 2 ** 36),
+    help:
+      'memory of the input and output that is held for the connections from one source address;' +
+      ' 0 for any'
+  },
+  {
     name: 'handed-over',
     default: '10000',
     type: whole(1, 16000000),

@@ -247,6 +247,12 @@ export const problems = {
     detail: 'The server holds as many connections as it can: connect again later.',
     retryAfter: 5
   },
+  'too-much-held': {
+    status: 503,
+    title: 'Too much held for one address',
+    detail: 'Read your answers, and send the next request when the one before is answered.',
+    retryAfter: 5
+  },
   'torus-full': {
     status: 503,
     title: 'No place left in the torus',

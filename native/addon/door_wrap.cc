@@ -36,7 +36,7 @@ uint64_t microseconds() { return uv_hrtime() / 1000; }
 
 /**
  * {outcomes: [text, …], feedOutcomes: [text, …], feed, feedGzip, feedStream, json,
- * joined: [text, text], timedOut, refused, ready: [[path, text], …]}
+ * joined: [text, text], timedOut, refused, tooMuchHeld, ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -57,6 +57,7 @@ Replies repliesOf(Local<Value> given) {
   replies.json = Reply(textIn(given, "json"));
   replies.timedOut = Reply(textIn(given, "timedOut"));
   replies.refused = Reply(textIn(given, "refused"));
+  replies.tooMuchHeld = Reply(textIn(given, "tooMuchHeld"));
   Local<Array> ready = get(given, "ready").As<Array>();
   for (uint32_t i = 0; i < ready->Length(); ++i) {
     Local<Array> entry = Nan::Get(ready, i).ToLocalChecked().As<Array>();

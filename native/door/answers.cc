@@ -91,7 +91,7 @@ void Answers::keepOutput(Connection& connection, base::Ref<base::Message> messag
   output->connection = connections_->indexOf(connection);
   if (shared) output->join(&slow_);
   connection.output = output;
-  connections_->countOutput(connection);
+  if (!connections_->countOutput(connection)) return connections_->close(connection);
   connections_->watch(connection);
   connections_->arm(connection, Deadline::kWrite, writeTime_);
 }

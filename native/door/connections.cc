@@ -76,13 +76,28 @@ void Connections::forget(Connection& connection) {
   --count_;
 }
 
-void Connections::countOutput(const Connection& connection) {
-  heldBytes_ += connection.output->cost();
+/** Counts memory that is held for a connection; false, and not counted: its address has enough. */
+bool Connections::hold(const Connection& connection, uint64_t bytes) {
+  if (connection.counted && !limits_->hold(connection.client, bytes)) return false;
+  heldBytes_ += bytes;
+  return true;
+}
+
+void Connections::release(const Connection& connection, uint64_t bytes) {
+  if (bytes == 0) return;
+  if (connection.counted) limits_->release(connection.client, bytes);
+  heldBytes_ -= bytes;
+}
+
+bool Connections::countOutput(Connection& connection) {
+  if (hold(connection, connection.output->cost())) return true;
+  delete std::exchange(connection.output, nullptr);
+  return false;
 }
 
 void Connections::dropOutput(Connection& connection) {
   if (connection.output == nullptr) return;
-  heldBytes_ -= connection.output->cost();
+  release(connection, connection.output->cost());
   delete std::exchange(connection.output, nullptr);
 }
 
@@ -95,21 +110,21 @@ void Connections::closeAll() {
 bool Connections::keepInput(Connection& connection, const char* data, size_t length,
                             size_t needed) {
   const size_t room = std::max(length, needed);
+  if (!hold(connection, room)) return false;
   connection.input = static_cast<char*>(malloc(room));
   if (connection.input == nullptr) {
-    close(connection);
+    release(connection, room);
     return false;
   }
   memcpy(connection.input, data, length);
   connection.inputLength = length;
   connection.needed = needed;
-  heldBytes_ += room;
   watch(connection);
   return true;
 }
 
 Input Connections::takeInput(Connection& connection) {
-  heldBytes_ -= std::max(connection.needed, connection.inputLength);
+  release(connection, std::max(connection.needed, connection.inputLength));
   connection.inputLength = connection.needed = 0;
   return Input(std::exchange(connection.input, nullptr));
 }

@@ -143,8 +143,11 @@ class Connections {
   /** Bytes of input and output held for all of them. */
   uint64_t heldBytes() const { return heldBytes_; }
 
-  /** Counts a connection's output, which has been given to it. */
-  void countOutput(const Connection& connection);
+  /**
+   * Counts a connection's output, which has been given to it. When too much is held for its address
+   * the output is dropped, and false returned.
+   */
+  bool countOutput(Connection& connection);
 
   /** Takes a connection's output from it. */
   void dropOutput(Connection& connection);
@@ -179,8 +182,8 @@ class Connections {
 
   /**
    * Keeps `data` as the input of a connection that has none, in memory for the `needed` bytes of
-   * the whole request, or 0 where that is not known. Returns false when there is no memory: the
-   * connection is closed then.
+   * the whole request, or 0 where that is not known. Returns false, and keeps nothing, when there
+   * is no memory, or too much is held for its address.
    */
   bool keepInput(Connection& connection, const char* data, size_t length, size_t needed);
 
@@ -220,6 +223,8 @@ class Connections {
 
   void watchFor(Connection& connection, Interest interest);
   void forget(Connection& connection);
+  bool hold(const Connection& connection, uint64_t bytes);
+  void release(const Connection& connection, uint64_t bytes);
 
   EventSet* const events_;
   AddressLimits* const limits_;

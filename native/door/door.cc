@@ -249,7 +249,7 @@ void Door::read(Connection& connection) {
     return process(connection, buffer_.get(), length);
   }
   // Sent ahead, behind a poll.
-  connections_.keepInput(connection, buffer_.get(), length, 0);
+  keep(connection, buffer_.get(), length, 0);
 }
 
 /** Deals with the input that a connection has kept, now that it may be dealt with. */
@@ -279,7 +279,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
   if (!connection.greeted && !greet(connection, &data, &length)) return;
   for (int served = 0; length > 0; ++served) {
     if (served == kRequestsATurn) {
-      if (connections_.keepInput(connection, data, length, 0)) resumeLater(connection);
+      if (keep(connection, data, length, 0)) resumeLater(connection);
       return;
     }
     HotRequest request;
@@ -306,10 +306,29 @@ void Door::process(Connection& connection, const char* data, size_t length) {
     length -= whole;
     if (connections_.find(ticket) == nullptr) return;
     if (!goOn) {
-      if (length > 0) connections_.keepInput(connection, data, length, 0);
+      if (length > 0) keep(connection, data, length, 0);
       return;
     }
   }
+}
+
+/**
+ * Keeps input, as Connections::keepInput. When that may not be, the peer is told, unless an answer
+ * is under way, and its connection closes; returns false.
+ */
+bool Door::keep(Connection& connection, const char* data, size_t length, size_t needed) {
+  if (connections_.keepInput(connection, data, length, needed)) return true;
+  const ConnectionState state = connection.state;
+  if (connection.output != nullptr || state == ConnectionState::kPending ||
+      state == ConnectionState::kStreaming) {
+    connections_.close(connection);
+    return false;
+  }
+  // What is parked here is answered by this.
+  beforeClose(connection);
+  connection.state = ConnectionState::kReading;
+  answers_.sendLast(connection, replies_.write(replies_.replies().tooMuchHeld));
+  return false;
 }
 
 /** The most bytes that a request's body may have here; what has more is Node's to refuse. */
@@ -323,7 +342,7 @@ uint32_t Door::mostBody(const HotRequest& request) const {
  * drip in do not lengthen it.
  */
 void Door::awaitRest(Connection& connection, const char* data, size_t length, size_t needed) {
-  if (!connections_.keepInput(connection, data, length, needed)) return;
+  if (!keep(connection, data, length, needed)) return;
   const Deadline deadline = needed == 0 ? Deadline::kHead : Deadline::kBody;
   if (connection.deadline == deadline) return;
   connections_.arm(connection, deadline, needed == 0 ? options_.headTime : options_.bodyTime);

@@ -154,6 +154,7 @@ class Door : public PollResponder, private Watcher {
   void read(Connection& connection);
   void process(Connection& connection, const char* data, size_t length);
   uint32_t mostBody(const HotRequest& request) const;
+  bool keep(Connection& connection, const char* data, size_t length, size_t needed);
   void awaitRest(Connection& connection, const char* data, size_t length, size_t needed);
   void resume(Connection& connection);
   void resumeLater(Connection& connection);

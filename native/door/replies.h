@@ -51,6 +51,7 @@ struct Replies {
   std::string joinedEnd;  // begins where the id ends
   Reply timedOut;         // 408
   Reply refused;          // 503: no room for another connection
+  Reply tooMuchHeld;      // 503: too much memory is held for the client's address
   ReadyReplies ready;
 };
 

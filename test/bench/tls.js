@@ -50,6 +50,8 @@ async function startServer(door) {
       '0',
       '--address-clients',
       '0',
+      '--address-handed-over',
+      '0',
       '--drain',
       '0'
     ],

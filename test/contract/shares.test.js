@@ -86,6 +86,67 @@ for (const door of DOORS) {
     await Promise.all([hostile.close(), honest.close()]);
   });
 
+  if (door === 'native') {
+    share(
+      'connections of one address that Node holds',
+      { 'address-handed-over': 2 },
+      async (t, server) => {
+        const wires = await Promise.all(
+          Array.from({ length: 3 }, () => Wire.open(server.port, server.host, HOSTILE))
+        );
+        // A preflight is Node's to answer.
+        const preflight = request('OPTIONS', '/join');
+        const statuses = [];
+        for (const wire of wires) {
+          wire.send(preflight);
+          const answer = await wire.read();
+          statuses.push(answer.status);
+          if (answer.status === 503) refusal(t, answer, 'too-many-connections', 503);
+        }
+        t.strictSame(statuses, [204, 204, 503]);
+        const other = await Visitor.at(server, '127.0.1.1');
+        t.equal((await other.ask('OPTIONS', '/join')).status, 204, 'others are served');
+        await Promise.all([...wires.map((wire) => wire.destroy()), other.close()]);
+        await server.noConnectionBut(0);
+        const again = await Visitor.at(server, HOSTILE);
+        t.equal((await again.ask('OPTIONS', '/join')).status, 204, 'places that were given back');
+        await again.close();
+      }
+    );
+
+    share('what is held for one address', { 'address-held': '64K' }, async (t, server) => {
+      // Each parks a poll, and sends 15 kB ahead behind it.
+      const wires = [];
+      const refused = [];
+      for (let i = 0; i < 6; i += 1) {
+        const wire = await Wire.open(server.port, server.host, HOSTILE);
+        wires.push(wire);
+        wire.send(request('POST', '/join'));
+        const { id } = (await wire.read()).body;
+        const { polls } = await server.status();
+        wire.send(request('GET', `/poll/${id}`));
+        await server.until((status) => status.polls > polls);
+        const { heldBytes } = await server.status();
+        wire.send('x'.repeat(15000));
+        wire.read().then(
+          (answer) => refused.push(answer),
+          () => {}
+        );
+        await server.until((status) => status.heldBytes > heldBytes || refused.length > 0);
+      }
+      t.ok(refused.length > 0, 'the last are refused');
+      for (const answer of refused) refusal(t, answer, 'too-much-held', 503);
+      const { heldBytes, parked } = await server.status();
+      t.ok(heldBytes <= 65536, `${heldBytes} bytes are held`);
+      t.equal(parked, 6 - refused.length, 'what was parked there is no more');
+      const other = await Visitor.at(server, '127.0.1.1');
+      const [id] = await other.join();
+      t.equal((await other.throw(id, 'left')).status, 202, 'others are served');
+      await Promise.all([...wires.map((wire) => wire.destroy()), other.close()]);
+      await server.until((status) => status.heldBytes === 0);
+    });
+  }
+
   share(
     'memory for the sprites of one address',
     { 'address-memory': '4K', 'throw-rate': 0 },

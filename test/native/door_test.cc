@@ -66,6 +66,7 @@ Replies makeReplies() {
   replies.json = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
   replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
   replies.timedOut = Reply("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
+  replies.tooMuchHeld = Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
   replies.refused = Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
   return replies;
 }

@@ -47,6 +47,7 @@ export const PROBLEMS = {
   'too-many-sprites': 429,
   'head-too-large': 431,
   'too-many-connections': 503,
+  'too-much-held': 503,
   'neighbor-busy': 503,
   'mailboxes-full': 503,
   'torus-full': 503,
