@@ -6,7 +6,7 @@ export default [
   js.configs.recommended,
   { files: ['**/*.js', 'bin/*', 'test/nodes'], languageOptions: { globals: globals.node } },
   {
-    files: ['lib/page/**/*.js', 'lib/client/**/*.js'],
+    files: ['lib/page/**/*.js', 'lib/client/**/*.js', 'lib/server/admin-page/*.js'],
     languageOptions: { globals: { ...globals.browser } }
   }
 ];

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { openFeeds } from './lib/feeds/open.js';
+import { createClientRoutes } from './lib/server/admin-clients.js';
 import { openAdmin } from './lib/server/admin.js';
 import { check, printCheck } from './lib/server/host-check.js';
 import { helpText, OptionError, readOptions, unknownVariables } from './lib/server/options.js';
@@ -161,6 +162,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       status: liveCounts.whole,
       ready: () => !draining,
       silentWorkers: workers.silent,
+      clients: createClientRoutes({ pool, limits, log }),
       log
     });
     open.push(admin);

@@ -69,6 +69,24 @@ export class AddressLimits {
   }
 
   /**
+   * Refuses connections and joins from an address (IPv6: its /64) for a while.
+   *
+   * @param {string} address
+   * @param {number} seconds 0 ends it
+   * @returns {boolean | null} false when there are 1,000 bans already, null when that is no address
+   */
+  ban(address, seconds) {
+    return this.native.ban(address, seconds * 1000);
+  }
+
+  /** @returns {{address: string, seconds: number}[]} the bans there are, and how long they last */
+  bans() {
+    return this.native
+      .bans()
+      .map(({ address, milliseconds }) => ({ address, seconds: Math.ceil(milliseconds / 1000) }));
+  }
+
+  /**
    * @param {import('node:net').Socket} socket
    * @returns {string} the address its connection comes from, as far as it is known
    */

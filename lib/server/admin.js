@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
 import { Pipeline } from './pipelines.js';
@@ -10,10 +11,13 @@ import { lookAfterSockets } from './sockets.js';
  * The admin listener: what operators and their machines ask, on a port of its own that strangers
  * don't reach (loopback unless told otherwise).
  *
+ *     GET /          a page for people: counts, rates, the torus
  *     GET /metrics   Prometheus' text format
  *     GET /status    the live counts, all of them, as JSON
  *     GET /healthz   200 "ok" while the process lives and its event loop turns
  *     GET /readyz    200 "ready", or 503 while draining or while a worker hangs: take it out of the balancer
+ *
+ * and what is about one client (lib/server/admin-clients.js), from this host alone.
  */
 
 /** A scrape is one small request; nobody needs more of anything. */
@@ -41,6 +45,20 @@ function sendText(response, text, { status = 200, type = 'text/plain; charset=ut
   response.end(text);
 }
 
+/** The page may load what is here and nothing else, and nobody may frame it. */
+const POLICY =
+  "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline';" +
+  " frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/** Answers with a file of the page, read anew each time: people ask seldom. */
+function sendPage(response, name, type) {
+  response.setHeader('Content-Security-Policy', POLICY);
+  response.setHeader('X-Content-Type-Options', 'nosniff');
+  sendText(response, readFileSync(new URL(`admin-page/${name}`, import.meta.url), 'utf8'), {
+    type
+  });
+}
+
 /**
  * Starts the admin listener. The server listens when its 'listening' event comes; a taken port is
  * its 'error' event.
@@ -52,6 +70,8 @@ function sendText(response, text, { status = 200, type = 'text/plain; charset=ut
  * @param {() => object} [options.status] what /status answers: all of the live counts
  * @param {() => boolean} [options.ready] false while draining
  * @param {() => number} [options.silentWorkers] how many hang
+ * @param {(request: object, response: object) => boolean} [options.clients] answers what is about one
+ *     client, and says whether it did
  * @param {(error: Error) => void} [options.onError] told when metrics could not be made
  * @returns {import('node:http').Server & {closeEveryConnection: () => void}}
  */
@@ -62,9 +82,12 @@ export function createAdmin({
   status = () => ({}),
   ready = () => true,
   silentWorkers = () => 0,
+  clients = () => false,
   onError = () => {}
 }) {
   const routes = new Map([
+    ['/', (response) => sendPage(response, 'admin.html', 'text/html; charset=utf-8')],
+    ['/admin-view.js', (response) => sendPage(response, 'admin-view.js', 'text/javascript')],
     ['/healthz', (response) => sendText(response, 'ok\n')],
     [
       '/readyz',
@@ -87,6 +110,7 @@ export function createAdmin({
   async function answer(request, response) {
     const [path] = request.url.split('?');
     const route = routes.get(path);
+    if (!route && clients(request, response)) return;
     if (!route) {
       sendProblem(response, 'not-found', {
         detail: `There are ${[...routes.keys()].join(', ')}.`,
@@ -133,12 +157,13 @@ export function createAdmin({
  * @param {() => object} parts.status what /status answers here
  * @param {() => boolean} parts.ready false while draining
  * @param {() => number} parts.silentWorkers how many hang
+ * @param {ReturnType<import('./admin-clients.js').createClientRoutes>} parts.clients
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<{port: number, stopListening: () => void, closeIdle: () => void,
  *     close: () => void}>} port 0 without one; it listens on while the server drains
  * @throws {Error} when the port can't be had
  */
-export async function openAdmin({ options, metrics, status, ready, silentWorkers, log }) {
+export async function openAdmin({ options, metrics, status, ready, silentWorkers, clients, log }) {
   const nothing = () => {};
   if (options.adminPort === 'none') {
     return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
@@ -150,6 +175,7 @@ export async function openAdmin({ options, metrics, status, ready, silentWorkers
     status,
     ready,
     silentWorkers,
+    clients,
     onError: (error) => log.error({ err: error }, 'admin listener')
   });
   await explained(

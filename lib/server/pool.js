@@ -122,6 +122,18 @@ export class Pool {
   }
 
   /**
+   * Looks at one client, for an operator.
+   *
+   * @param {string} id
+   * @returns {{row: number, column: number, parked: boolean, waiting: number, unsent: number,
+   *     bytes: number, sequence: number, address: string | null} | null} null: no such client;
+   *     `address` is null after a restart
+   */
+  look(id) {
+    return validate(id) ? this.#native.look(parse(id)) : null;
+  }
+
+  /**
    * @param {string} id
    * @returns {{row: number, column: number, rows: number, columns: number} | null}
    */

@@ -259,6 +259,17 @@ export const problems = {
     detail: 'Every place is taken: join again later.',
     retryAfter: 30
   },
+  'not-from-here': {
+    status: 403,
+    title: 'Only from this host',
+    detail:
+      'Ask the admin port from its own host, by its address, and from no page of another site.'
+  },
+  'bad-ban': {
+    status: 400,
+    title: 'Not a ban',
+    detail: 'Give an IP address and ?seconds= from 1 to 31536000; there may be 1000 bans.'
+  },
   'not-ready': {
     status: 503,
     title: 'A part of the server does not answer',

@@ -22,6 +22,8 @@ class AddressLimitsObject : public Nan::ObjectWrap {
                     {"handOver", handOver},
                     {"handBack", handBack},
                     {"size", size},
+                    {"ban", ban},
+                    {"bans", bans},
                     {"resting", resting},
                 });
     Nan::SetMethod(target, "readForwarded", forwarded<readForwarded>);
@@ -68,6 +70,28 @@ class AddressLimitsObject : public Nan::ObjectWrap {
   // handBack(address)
   static void handBack(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<AddressLimitsObject>(info)->limits_.handBack(addressOf(info[0]));
+  }
+
+  // ban(address, milliseconds or 0) → false when there are too many; null when that is no address
+  static void ban(const Nan::FunctionCallbackInfo<Value>& info) {
+    Address address;
+    if (!Address::read(textOf(info[0]), &address)) return info.GetReturnValue().SetNull();
+    info.GetReturnValue().Set(unwrap<AddressLimitsObject>(info)->limits_.ban(
+        address, static_cast<uint64_t>(numberOf(info[1])), uv_hrtime() / 1000000));
+  }
+
+  // bans() → [{address, milliseconds}], those that are left
+  static void bans(const Nan::FunctionCallbackInfo<Value>& info) {
+    const uint64_t now = uv_hrtime() / 1000000;
+    Local<v8::Array> list = Nan::New<v8::Array>();
+    for (const auto& ban : unwrap<AddressLimitsObject>(info)->limits_.bans()) {
+      if (ban.end <= now) continue;
+      Local<Object> entry = Nan::New<Object>();
+      set(entry, "address", Nan::New(ban.address.text()).ToLocalChecked());
+      set(entry, "milliseconds", static_cast<double>(ban.end - now));
+      Nan::Set(list, list->Length(), entry).Check();
+    }
+    info.GetReturnValue().Set(list);
   }
 
   // size() → addresses something is counted of

@@ -57,6 +57,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"leave", leave},
                     {"refuse", refuse},
                     {"place", place},
+                    {"look", look},
                     {"status", status},
                     {"save", save},
                     {"load", load},
@@ -203,6 +204,26 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     set(result, "column", place.column);
     set(result, "rows", place.rows);
     set(result, "columns", place.columns);
+    info.GetReturnValue().Set(result);
+  }
+
+  // look(id) → {row, column, parked, waiting, unsent, bytes, sequence, address or null} or null
+  static void look(const Nan::FunctionCallbackInfo<Value>& info) {
+    Pool::View view;
+    if (!unwrap<PoolObject>(info)->pool_.look(idOf(info[0]), &view)) {
+      info.GetReturnValue().SetNull();
+      return;
+    }
+    Local<Object> result = Nan::New<Object>();
+    set(result, "row", view.place.row);
+    set(result, "column", view.place.column);
+    set(result, "parked", Nan::New(view.parked));
+    set(result, "waiting", view.waiting);
+    set(result, "unsent", view.unsent);
+    set(result, "bytes", static_cast<double>(view.bytes));
+    set(result, "sequence", static_cast<double>(view.sequence));
+    set(result, "address", Nan::Null());
+    if (view.known) set(result, "address", Nan::New(view.address.text()).ToLocalChecked());
     info.GetReturnValue().Set(result);
   }
 

@@ -54,6 +54,7 @@ class AddressLimits {
 
   /** Counts one more connection from `address`; false, and not counted, when it has enough. */
   bool open(const Address& address) {
+    if (isBanned(address)) return false;
     return add(address, &Entry::connections, 1, options_.connections);
   }
 
@@ -78,8 +79,9 @@ class AddressLimits {
 
   /** Whether a client may join from `address` now, in milliseconds; spends its allowance if so. */
   bool mayJoin(const Address& address, uint64_t now) {
-    if (options_.joinRate == 0) return true;
     now_ = std::max(now_, now);
+    if (isBanned(address)) return false;
+    if (options_.joinRate == 0) return true;
     const Source source = make(address);
     Entry& entry = entries_[source];
     // A token bucket in one number, in microseconds: see Pool::allowedToThrow.
@@ -137,6 +139,33 @@ class AddressLimits {
     }
   }
 
+  /**
+   * Refuses connections and joins from `address` for `milliseconds` from `now` on, 0 for no longer.
+   * Returns false when there are as many bans as there may be.
+   */
+  bool ban(const Address& address, uint64_t milliseconds, uint64_t now) {
+    now_ = std::max(now_, now);
+    std::erase_if(bans_, [&](const Ban& ban) { return ban.address == address || ban.end <= now_; });
+    if (milliseconds == 0) return true;
+    if (bans_.size() == kBans) return false;
+    bans_.push_back({address, now_ + milliseconds});
+    return true;
+  }
+
+  /** An address, and the millisecond at which its ban ends. */
+  struct Ban {
+    Address address;
+    uint64_t end;
+  };
+
+  const std::vector<Ban>& bans() const { return bans_; }
+
+  /** The address of a source. */
+  const Address& addressOf(Source source) const { return entries_[source].address; }
+
+  /** Bans there may be: each newcomer is held against all of them. */
+  static constexpr size_t kBans = 1000;
+
   /** Sources that something is counted of. */
   size_t size() const { return size_; }
 
@@ -158,6 +187,11 @@ class AddressLimits {
   static_assert(sizeof(Entry) == 64, "the cost that is named above");
 
   static constexpr size_t kBuckets = 1 << 20;
+
+  bool isBanned(const Address& address) const {
+    return std::any_of(bans_.begin(), bans_.end(),
+                       [&](const Ban& ban) { return ban.address == address && ban.end > now_; });
+  }
 
   static bool fits(uint64_t count, uint64_t most) { return most == 0 || count <= most; }
 
@@ -236,6 +270,7 @@ class AddressLimits {
   std::vector<Source> resting_;
   Source free_ = kNoSource;  // the first entry that is free
   size_t size_ = 0;
+  std::vector<Ban> bans_;
   uint64_t now_ = 0;  // milliseconds
 };
 

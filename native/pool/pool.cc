@@ -585,6 +585,21 @@ void Pool::drain(uint32_t window) {
   }
 }
 
+bool Pool::look(const Id& id, View* view) const {
+  const uint32_t record = find(id);
+  if (record == kNoRecord) return false;
+  const Client& client = clients_[record];
+  *view = {.place = torus_.place(record),
+           .parked = client.holder != PollHolder::kNobody,
+           .waiting = client.mailbox.waiting,
+           .unsent = client.mailbox.unsent,
+           .bytes = client.mailbox.bytes,
+           .sequence = client.mailbox.sequence,
+           .known = client.source != kNoSource,
+           .address = limits_->addressOf(client.source)};
+  return true;
+}
+
 bool Pool::place(const Id& id, Place* place) const {
   const uint32_t record = find(id);
   if (record == kNoRecord) return false;

@@ -191,6 +191,21 @@ class Pool {
   /** Frees every client that is leaving, however long it takes. To be called before a save. */
   void seeAllOff();
 
+  /** What an operator may see of a client. */
+  struct View {
+    Place place;
+    bool parked;
+    uint32_t waiting;   // sprites
+    uint32_t unsent;    // those of them that no answer has carried
+    uint64_t bytes;     // of all of them
+    uint64_t sequence;  // of the newest sprite that ever came
+    bool known;         // whether `address` is: not after a restart
+    Address address;
+  };
+
+  /** Looks at one client; false when there is no such client. */
+  bool look(const Id& id, View* view) const;
+
   /** A client's place; false when there is no such client. */
   bool place(const Id& id, Place* place) const;
 

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
-import { table } from '../../lib/server/options.js';
+import { readOptions, table } from '../../lib/server/options.js';
 import { createMetrics } from '../../lib/server/metrics.js';
 import { startServer } from '../support/server.js';
 import { temporary } from '../support/processes.js';
@@ -76,7 +76,7 @@ t.test('the service unit', async (t) => {
       path.join(ROOT, 'bin/sprites'),
       '--help'
     ]).output;
-    const [, drain] = /--drain SECONDS.*\(default (\d+)\)/.exec(help);
+    const [, drain] = /--drain SECONDS[^]*?\(default (\d+)\)/.exec(help);
     const [, stop] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
     t.ok(Number(stop) > Number(drain) + 60, `${stop} s for a drain of ${drain} s and the writing`);
   });
@@ -714,6 +714,21 @@ t.test('the container file', async (t) => {
   });
 });
 
+t.test('the compose file runs the container file, as its service unit would', async (t) => {
+  const text = deployed('compose.yaml');
+  const container = deployed('Containerfile');
+  const one = (pattern) => pattern.exec(text)?.[1];
+  t.equal(one(/dockerfile: (.*)/), 'deploy/Containerfile');
+  t.equal(one(/^ +- '8080:(\d+)'$/m), /^EXPOSE (\d+)$/m.exec(container)[1]);
+  const [, admin] = /SPRITES_ADMIN_PORT=(\d+)/.exec(container);
+  t.equal(one(/^ +- '127\.0\.0\.1:(\d+:\d+)'$/m), `${admin}:${admin}`, 'metrics, to the host alone');
+  t.equal(one(/state:(\/\S+)$/m), /^VOLUME (\S+)$/m.exec(container)[1]);
+  const [, grace] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
+  t.equal(one(/stop_grace_period: (\d+)s/), grace);
+  const options = JSON.parse(one(/command: (.*)/).replaceAll("'", '"'));
+  t.equal(readOptions(options).adminHost, '0.0.0.0');
+});
+
 t.test('the dashboard and the alerts ask only for metrics there are', async (t) => {
   const counts = { lostReasons: { alone: 1 }, refused: { 'bad-sprite': 1 } };
   const front = {
@@ -725,7 +740,8 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
     timedOut: 0,
     slowReaders: 0,
     outOfFiles: 0,
-    heldBytes: 0
+    heldBytes: 0,
+    workerDeaths: 0
   };
   const metrics = createMetrics({ status: () => counts, door: () => front });
   t.teardown(() => metrics.close());
@@ -785,6 +801,7 @@ t.test('no file of deploy/ is forgotten here', async (t) => {
     'Containerfile',
     'README.md',
     'cloud-init.yaml',
+    'compose.yaml',
     'grafana.json',
     'haproxy.cfg',
     'journald.conf',

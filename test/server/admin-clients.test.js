@@ -1,0 +1,172 @@
+import http from 'node:http';
+import { networkInterfaces } from 'node:os';
+
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { request as bytesOf } from '../support/http.js';
+import { DOORS, startServer } from '../support/server.js';
+
+/** What an operator may do about one client by the admin port, and the page for people there. */
+
+const NOBODY = '11111111-2222-8333-8444-000000000000';
+
+/** A server with an admin port, and a way to ask there. */
+async function startAdministered(t, { door, options = {} } = {}) {
+  const server = await startServer(t, {
+    door,
+    options: { 'admin-port': 0, drain: 0, 'log-level': 'warn', ...options }
+  });
+  await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
+  const [, port] = /:([0-9]+)\/metrics/.exec(server.lines.join('\n'));
+
+  /** @returns {Promise<{status: number, headers: object, body: any, text: string}>} */
+  const ask = (method, path, { headers, host = '127.0.0.1' } = {}) =>
+    new Promise((resolve, reject) => {
+      const request = http.request({ method, path, port, host, headers }, (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (piece) => {
+          text += piece;
+        });
+        response.on('end', () => {
+          const json = /json/.test(response.headers['content-type']);
+          const { statusCode: status, headers: fields } = response;
+          resolve({ status, headers: fields, text, body: json ? JSON.parse(text) : null });
+        });
+      });
+      request.on('error', reject).end();
+    });
+  return { server, ask, port };
+}
+
+for (const door of DOORS) {
+  t.test(`one client is looked at and sent away (${door})`, async (t) => {
+    const { server, ask } = await startAdministered(t, { door });
+    const [id, other] = [await server.join(), await server.join()];
+    const parked = await server.park(id);
+    t.same((await ask('GET', `/clients/${id}`)).body, {
+      ...{ row: 0, column: 0, parked: true, waiting: 0, unsent: 0, bytes: 0, sequence: 0 },
+      address: '127.0.0.1'
+    });
+    await server.throw(id, 'left', '{"a":1}');
+    t.match((await ask('GET', `/clients/${other}`)).body, {
+      ...{ parked: false, waiting: 1, unsent: 1, sequence: 1 }
+    });
+    t.equal((await ask('GET', `/clients/${NOBODY}`)).status, 404);
+
+    t.equal((await ask('POST', `/clients/${id}/leave`)).status, 204);
+    t.equal((await parked.answer).status, 200, 'its poll is answered');
+    t.equal(problemOf(await server.poll(id)), 'unknown-client');
+    t.equal((await ask('POST', `/clients/${id}/leave`)).status, 204, 'also when repeated');
+    t.equal((await server.status()).clients, 1, 'and nobody else is');
+    const said = Buffer.concat(server.errors).toString();
+    t.match(said, 'a client is sent away');
+    t.notMatch(said, id, 'no whole id in the log');
+    await server.stop();
+  });
+
+  t.test(`an address is banned, and no more (${door})`, async (t) => {
+    const { server, ask } = await startAdministered(t, { door });
+    const id = await server.join();
+    const wire = await server.wire();
+    t.equal((await ask('POST', `/clients/${id}/ban?seconds=600`)).status, 204);
+    const { body } = await ask('GET', '/bans');
+    t.match(body, [{ address: '127.0.0.1' }]);
+    t.ok(body[0].seconds > 500 && body[0].seconds <= 600);
+    wire.send(bytesOf('POST', '/join'));
+    t.equal(problemOf(await server.read(wire)), 'too-many-joins', 'no join by what is open');
+    const next = await server.wire();
+    next.send(bytesOf('GET', '/status'));
+    t.equal(problemOf(await server.read(next)), 'too-many-connections', 'and nothing new opens');
+    t.equal((await ask('DELETE', '/bans/127.0.0.1')).status, 204);
+    t.same((await ask('GET', '/bans')).body, []);
+    await server.join();
+    t.equal((await server.status()).clients, 1, 'the one that was banned has been sent away');
+
+    t.equal((await ask('PUT', '/bans/192.0.2.1?seconds=60')).status, 204);
+    t.equal((await ask('PUT', '/bans/2001%3Adb8%3A%3A1')).status, 204);
+    t.same(
+      (await ask('GET', '/bans')).body.map(({ address }) => address),
+      ['192.0.2.1', '2001:db8::'],
+      'IPv6 by its /64'
+    );
+    for (const wrong of ['PUT /bans/nobody', 'PUT /bans/1.2.3.4?seconds=0', 'DELETE /bans/x']) {
+      t.equal(problemOf(await ask(...wrong.split(' '))), 'bad-ban', wrong);
+    }
+    for (const far of ['31536001', '1e3', '-1', '']) {
+      t.equal(problemOf(await ask('PUT', `/bans/1.2.3.4?seconds=${far}`)), 'bad-ban', far);
+    }
+    await server.stop();
+  });
+}
+
+t.test('there are a thousand bans at the most', async (t) => {
+  const { server, ask } = await startAdministered(t);
+  for (let i = 0; i < 1000; i += 1) {
+    const { status } = await ask('PUT', `/bans/192.0.${i >> 8}.${i & 255}`);
+    if (status !== 204) t.fail(`ban ${i}: ${status}`);
+  }
+  t.equal(problemOf(await ask('PUT', '/bans/198.51.100.1')), 'bad-ban');
+  t.equal((await ask('PUT', '/bans/192.0.0.7?seconds=9')).status, 204, 'one of them, anew');
+  await ask('DELETE', '/bans/192.0.0.8');
+  t.equal((await ask('PUT', '/bans/198.51.100.1')).status, 204);
+  t.equal((await ask('GET', '/bans')).body.length, 1000);
+  await server.stop();
+});
+
+t.test(
+  'what is about one client is taken from this host alone, and from no other page',
+  async (t) => {
+    const { server, ask, port } = await startAdministered(t, {
+      options: { 'admin-host': '0.0.0.0' }
+    });
+    const own = `127.0.0.1:${port}`;
+    for (const headers of [
+      { Origin: 'https://evil.example' },
+      { 'Sec-Fetch-Site': 'cross-site' },
+      { Host: `evil.example:${port}` }
+    ]) {
+      const answer = await ask('PUT', '/bans/192.0.2.1', { headers });
+      t.equal(problemOf(answer), 'not-from-here', JSON.stringify(headers));
+    }
+    const outside = Object.values(networkInterfaces())
+      .flat()
+      .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
+    if (outside !== undefined) {
+      const host = outside;
+      t.equal(
+        problemOf(await ask('GET', '/bans', { host })),
+        'not-from-here',
+        'by another address'
+      );
+      t.equal((await ask('GET', '/metrics', { host })).status, 200, 'metrics are for others, too');
+    }
+    t.same((await ask('GET', '/bans')).body, [], 'nothing has happened');
+    const headers = { Origin: `http://${own}`, 'Sec-Fetch-Site': 'same-origin' };
+    t.equal((await ask('PUT', '/bans/192.0.2.1', { headers })).status, 204, 'its own page may');
+    t.match(await ask('POST', '/bans'), { status: 405, headers: { allow: 'GET' } });
+    t.equal((await ask('GET', '/clients')).status, 404);
+    t.equal((await ask('GET', '/clients/%zz')).status, 404);
+    await server.stop();
+  }
+);
+
+t.test('the status page is there, and asks only its own server', async (t) => {
+  const { server, ask } = await startAdministered(t);
+  const page = await ask('GET', '/');
+  t.equal(page.status, 200);
+  t.match(page.headers, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': /default-src 'none'.*frame-ancestors 'none'/
+  });
+  const [, script] = /<script type="module" src="([^"]+)"/.exec(page.text);
+  t.match(await ask('GET', `/${script}`), {
+    status: 200,
+    headers: { 'content-type': 'text/javascript' }
+  });
+  const { body } = await ask('GET', '/status');
+  for (const member of ['clients', 'thrown', 'rows', 'columns', 'workerDeaths', 'rss']) {
+    t.type(body[member], 'number', member);
+  }
+  await server.stop();
+});
