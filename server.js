@@ -160,7 +160,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       options,
       metrics,
       status: liveCounts.whole,
-      ready: () => !draining,
+      ready: () => !draining && !(state.status()?.blocked > 0),
       silentWorkers: workers.silent,
       clients: createClientRoutes({ pool, limits, log }),
       log
@@ -170,7 +170,6 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const port = await door.listen(options.host, options.port);
     // Starting up is no stall that anybody feels.
     metrics.forgetStalls();
-    state.taken();
     feeds.taken();
     return {
       port,

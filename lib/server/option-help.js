@@ -39,7 +39,15 @@ export const GROUPS = {
     ...['address-memory', 'handed-over', 'trust-proxy']
   ],
   'How long things may take': ['head-bytes', 'head-time', 'body-time', 'idle-time', 'write-time'],
-  'From one run to the next': ['drain', 'state', 'state-bytes', 'state-wait'],
+  'From one run to the next': [
+    'drain',
+    'state',
+    'state-bytes',
+    'sync',
+    'journal-bytes',
+    'snapshot-every',
+    'state-wait'
+  ],
   TLS: ['tls-cert', 'tls-key', 'tls-port'],
   'For the operator': ['admin-port', 'admin-host', 'log-level', 'check']
 };

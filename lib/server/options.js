@@ -338,6 +338,24 @@ export const table = [
     help: 'largest state that is written or read'
   },
   {
+    name: 'sync',
+    default: 'second',
+    type: oneOf('never', 'second', 'turn'),
+    help: 'when the journal of --state must be on the disk: never, within a second, before answers'
+  },
+  {
+    name: 'journal-bytes',
+    default: '256M',
+    type: bytes(65536, 2 ** 50),
+    help: 'a journal of this size makes a new snapshot of the state'
+  },
+  {
+    name: 'snapshot-every',
+    default: '60',
+    type: seconds(1, 86400),
+    help: 'so does one of this age'
+  },
+  {
     name: 'state-wait',
     default: '60',
     type: seconds(0, 3600),

@@ -13,12 +13,23 @@ export const EDGES = ['left', 'right', 'up', 'down'];
 /** The `cancel` of a poll that is not parked. */
 const NOTHING_TO_CANCEL = () => {};
 
+/** What `commit` of the native pool gives: TurnEnd of native/addon/wraps.h. */
+const TURN_END = { send: 0, wait: 1, refuse: 2 };
+
+/** When what is written must be on the disk: the values of --sync, in native/pool/state_store.h's order. */
+export const SYNC = ['never', 'second', 'turn'];
+
+/** The outcomes of a throw that make the server answerable for it. */
+const PROMISES = new Set(['delivered', 'queued', 'duplicate']);
+
 export class Pool {
   #native;
   #outcomes;
   /** Polls that node:http has parked: token → the function that takes the answer. */
   #parked = new Map();
   #lastToken = 0;
+  /** With --sync turn: what waits for the disk. @type {(() => void)[]} */
+  #waiting = [];
 
   /**
    * @param {object} options capacity, hold, lease, maxSprite, mailbox, mailboxBytes,
@@ -64,7 +75,26 @@ export class Pool {
   join(address = '') {
     const bytes = new Uint8Array(16);
     const outcome = this.#outcomes[this.#native.join(address, bytes)];
-    return outcome === 'ok' ? { outcome, id: stringify(bytes) } : { outcome };
+    if (outcome !== 'ok') return { outcome };
+    return this.#committed({ outcome, id: stringify(bytes) }, { outcome: 'state-unwritable' });
+  }
+
+  /**
+   * Ends a turn that JavaScript has begun: what was decided is written to the journal, where there is
+   * one, before it is answered.
+   *
+   * @template T
+   * @param {T} result
+   * @param {T} refused the result when the journal can't be written
+   * @returns {T | Promise<T>} a promise while the disk is waited for
+   */
+  #committed(result, refused) {
+    const end = this.#native.commit();
+    if (end === TURN_END.send) return result;
+    if (end === TURN_END.refuse) return refused;
+    return new Promise((resolve) => {
+      this.#waiting.push(() => resolve(result));
+    });
   }
 
   /**
@@ -90,6 +120,7 @@ export class Pool {
     const outcome = this.#outcomes[result];
     if (outcome !== 'ok') return { outcome, cancel: NOTHING_TO_CANCEL };
     this.#parked.set(token, answer);
+    this.#native.commit();
     return {
       outcome,
       cancel: () => {
@@ -109,7 +140,9 @@ export class Pool {
    */
   throw(id, edge, number, sprite) {
     if (!validate(id)) return this.refuse('unknown-client');
-    return this.#outcomes[this.#native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
+    const outcome =
+      this.#outcomes[this.#native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
+    return PROMISES.has(outcome) ? this.#committed(outcome, 'state-unwritable') : outcome;
   }
 
   /**
@@ -118,7 +151,9 @@ export class Pool {
    * @param {string} id
    */
   leave(id) {
-    if (validate(id)) this.#native.leave(parse(id));
+    if (!validate(id)) return undefined;
+    this.#native.leave(parse(id));
+    return this.#committed(undefined, undefined);
   }
 
   /**
@@ -153,6 +188,51 @@ export class Pool {
    */
   drain(window) {
     this.#native.drain(window);
+  }
+
+  /**
+   * Brings the pool, which must be new, to where the last run has promised to be, and has every step
+   * from now on written: see native/pool/state_store.h.
+   *
+   * @param {{path: string, stateBytes: number, journalBytes: number, snapshotEvery: number,
+   *     sync: string}} options
+   * @returns {{clients: number, sprites: number, bytes: number, journals: number, records: number,
+   *     torn: number}} what was found; `torn`: bytes cut from the end of a journal that was being
+   *     written
+   * @throws {Error} saying of which file it is and what is wrong with it; the files are as they were
+   */
+  openState(options) {
+    const found = this.#native.openState({ ...options, sync: SYNC.indexOf(options.sync) }, () => {
+      for (const done of this.#waiting.splice(0)) done();
+    });
+    this.#native.startState();
+    return found;
+  }
+
+  /**
+   * Ends a run in order: one whole state, no journal.
+   *
+   * @returns {{clients: number, sprites: number, bytes: number}}
+   * @throws {Error} when it can't be written; the journal is still there, and has all of it
+   */
+  finishState() {
+    return this.#native.finishState();
+  }
+
+  /** Ends the writing of the state, after `finishState` or after a start that has failed. */
+  closeState() {
+    this.#native.closeState();
+  }
+
+  /**
+   * @returns {{blocked: number, journalBytes: number, unsyncedBytes: number, snapshots: number,
+   *     snapshotsFailed: number, longestWrite: number, problem: string} | null} how the writing of
+   *     the state fares; `blocked`: errno of what keeps promises from being made, or 0;
+   *     `longestWrite` in microseconds; `problem`: why the last snapshot was not made; null where no
+   *     state is kept
+   */
+  stateStatus() {
+    return this.#native.stateStatus();
   }
 
   /**

@@ -182,6 +182,14 @@ export const problems = {
     detail: 'The sprite is still yours: throw it again when some of those before have arrived.',
     retryAfter: 5
   },
+  'state-unwritable': {
+    status: 503,
+    title: 'The state cannot be written',
+    detail:
+      'The server can promise nothing now: the sprite is still yours. Wait as long as Retry-After' +
+      ' says, then ask the same again; polls go on.',
+    retryAfter: 2
+  },
   'too-many-polls': {
     status: 429,
     title: 'Too many polls',

@@ -1,27 +1,16 @@
-import {
-  accessSync,
-  closeSync,
-  constants,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync
-} from 'node:fs';
+import { accessSync, constants, readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { getSystemErrorName } from 'node:util';
 
 import { loadAddon } from './addon.js';
 
 /**
- * The state from one run to the next: taken at the start, kept at the end (native/pool/snapshot.h).
+ * The state from one run to the next, however a run ends (native/pool/state_store.h).
  *
- *   FILE.lock      held from before the state is taken until it is kept: one server at a time
- *   FILE           the state, between two runs
- *   FILE.previous  the state this run has begun with
- *
- * A state is taken once. When the server has started with it, the file is renamed to
- * FILE.previous: were it still there after a crash, the next start would bring back sprites that
- * have been received since, and deliver them twice.
+ *   FILE.lock       held from before the state is taken until the end: one server at a time
+ *   FILE            the newest snapshot
+ *   FILE.journal-N  what has happened since; none after an end in order
  *
  * A server that starts while the one before is still ending waits for the lock: what that one keeps
  * is what it begins with.
@@ -30,7 +19,7 @@ import { loadAddon } from './addon.js';
 /** How often a server that waits for the lock tries again, in milliseconds. */
 const LOOK = 50;
 
-const NOTHING = { taken() {}, keep() {}, release() {} };
+const NOTHING = { keep() {}, release() {}, status: () => null };
 
 /** The process that holds a lock, as far as it has said so. */
 function holderOf(lock) {
@@ -39,16 +28,6 @@ function holderOf(lock) {
   } catch {
     // It may have ended just now, and its file with it.
     return undefined;
-  }
-}
-
-/** Writes a renaming to the disk, so that it outlives a power failure. */
-function syncDirectory(path) {
-  const directory = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY);
-  try {
-    fsyncSync(directory);
-  } finally {
-    closeSync(directory);
   }
 }
 
@@ -79,23 +58,49 @@ async function takeLock({ path, options: { state, stateWait }, log, signal }) {
   }
 }
 
+/** How often it is looked whether the state can be written, in milliseconds. */
+const WATCH = 500;
+
+/** Says in the log when the state can't be written any more, and when it can again. */
+function watch({ pool, log }) {
+  let blocked = 0;
+  let problem = '';
+  const timer = setInterval(() => {
+    const now = pool.stateStatus();
+    if (now.blocked !== blocked) {
+      blocked = now.blocked;
+      const code = blocked === 0 ? undefined : getSystemErrorName(-blocked);
+      if (blocked === 0) log.info('the state can be written again');
+      else log.error({ code }, "the state can't be written: joins and throws are refused");
+    }
+    if (now.problem !== problem) {
+      problem = now.problem;
+      if (problem !== '') log.error({ problem }, 'no snapshot of the state could be made');
+    }
+  }, WATCH);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
 /**
- * Takes over the state of the last run, if there is one, once no other server has it.
+ * Takes over the state of the last run, if there is one, once no other server has it; from then on
+ * every step is written.
  *
  * @param {object} parts
  * @param {import('./pool.js').Pool} parts.pool new
- * @param {{state: string, stateBytes: number, stateWait: number}} parts.options
+ * @param {{state: string, stateBytes: number, stateWait: number, journalBytes: number,
+ *     snapshotEvery: number, sync: string}} parts.options
  * @param {import('pino').Logger} parts.log
  * @param {AbortSignal} [parts.signal] ends the waiting
- * @returns {Promise<{taken: () => void, keep: () => void, release: () => void}>} `taken` is to be
- *     called when the server has really started with it; `keep` writes the state for the next run,
- *     when nothing changes the pool any more, and throws in one line when it can't; `release` lets
- *     the next server have it, after `keep` or when the start has failed
+ * @returns {Promise<{keep: () => void, release: () => void, status: () => object | null}>} `keep`
+ *     makes one whole state for the next run, when nothing changes the pool any more, and throws in
+ *     one line when it can't; `release` lets the next server have it, after `keep` or when the start
+ *     has failed; `status` is how the writing fares: see Pool#stateStatus
  * @throws {Error} in one line, when the state can't be used, its directory can't be written to or
  *     another server keeps it for too long; the file is left as it is
  */
 export async function takeState({ pool, options, log, signal }) {
-  const { state, stateBytes } = options;
+  const { state, stateBytes, journalBytes, snapshotEvery, sync } = options;
   if (state === 'none') return NOTHING;
   const path = resolve(state);
   try {
@@ -105,42 +110,42 @@ export async function takeState({ pool, options, log, signal }) {
       cause: error
     });
   }
-  const release = await takeLock({ path, options, log, signal });
-  const found = load();
-
-  /** @returns {boolean} whether there was one */
-  function load() {
-    const started = performance.now();
-    try {
-      const result = pool.load(path, stateBytes);
-      log.info({ ...result, milliseconds: Math.round(performance.now() - started) }, 'state taken');
-      return true;
-    } catch (error) {
-      if (error.code === 'ENOENT') return false;
-      release();
-      throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`, {
-        cause: error
-      });
+  const unlock = await takeLock({ path, options, log, signal });
+  const started = performance.now();
+  try {
+    const found = pool.openState({ path, stateBytes, journalBytes, snapshotEvery, sync });
+    const milliseconds = Math.round(performance.now() - started);
+    if (found.bytes > 0 || found.journals > 0) log.info({ ...found, milliseconds }, 'state taken');
+    if (found.torn > 0) {
+      log.warn({ bytes: found.torn }, 'the end of the journal was not whole, and is cut off');
     }
+  } catch (error) {
+    unlock();
+    throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`, {
+      cause: error
+    });
   }
-
-  function taken() {
-    if (!found) return;
-    renameSync(path, `${path}.previous`);
-    syncDirectory(dirname(path));
-  }
+  const stopWatching = watch({ pool, log });
 
   function keep() {
-    const started = performance.now();
+    const begun = performance.now();
     try {
-      const result = pool.save(path, stateBytes);
-      log.info({ ...result, milliseconds: Math.round(performance.now() - started) }, 'state kept');
+      const result = pool.finishState();
+      log.info({ ...result, milliseconds: Math.round(performance.now() - begun) }, 'state kept');
     } catch (error) {
-      throw new Error(`the state is lost: --state ${state} can't be written (${error.message})`, {
-        cause: error
-      });
+      throw new Error(
+        `--state ${state}: no snapshot can be written (${error.message}); the journal beside it stays,` +
+          ' and the next start goes on from there',
+        { cause: error }
+      );
     }
   }
 
-  return { taken, keep, release };
+  function release() {
+    stopWatching();
+    pool.closeState();
+    unlock();
+  }
+
+  return { keep, release, status: () => pool.stateStatus() };
 }

@@ -106,6 +106,7 @@ class DoorObject : public Nan::ObjectWrap {
             uv_now(Nan::GetCurrentEventLoop())) {
     if (poolHandler_) {
       poolOf(get(parts, "pool"))->setResponder(PollHolder::kDoor, &door_);
+      onReleased(get(parts, "pool"), [this] { released(); });
     } else {
       replyTo(get(parts, "relay"), &door_);
       links_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_, kBatchMicroseconds);
@@ -115,10 +116,7 @@ class DoorObject : public Nan::ObjectWrap {
     poll_ = new uv_poll_t;
     poll_->data = this;
     uv_poll_init(loop, poll_, events_.fd());
-    uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
-      LoopScope scope;
-      static_cast<DoorObject*>(poll->data)->turn();
-    });
+    startPolling();
     timer_ = new uv_timer_t;
     timer_->data = this;
     uv_timer_init(loop, timer_);
@@ -152,7 +150,35 @@ class DoorObject : public Nan::ObjectWrap {
   void turn() {
     if (!events_.due()) return;
     door_.turn();
+    // A worker promises nothing: its main process does.
+    switch (poolHandler_ ? endTurn(get(Nan::New(parts_), "pool")) : TurnEnd::kSend) {
+      case TurnEnd::kSend:
+        return send();
+      case TurnEnd::kWait:
+        uv_poll_stop(poll_);
+        return;
+      case TurnEnd::kRefuse:
+        return door_.dropAnswers();
+    }
+  }
+
+  void send() {
+    door_.sendAnswers();
     links_.send();
+  }
+
+  /** The disk has what the last turn waited for. */
+  void released() {
+    if (poll_ == nullptr) return;
+    send();
+    startPolling();
+  }
+
+  void startPolling() {
+    uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
+      LoopScope scope;
+      static_cast<DoorObject*>(poll->data)->turn();
+    });
   }
 
   void handOver(int fd, std::string_view bytes, const Address& client) {

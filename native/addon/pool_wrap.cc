@@ -9,6 +9,7 @@
 #include "loop_scope.h"
 #include "pool/pool.h"
 #include "pool/snapshot.h"
+#include "pool/state_store.h"
 #include "wraps.h"
 
 namespace server {
@@ -40,7 +41,9 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "too-many-joins",
                                                   "too-many-clients",
                                                   "too-many-sprites",
-                                                  "too-many-polls"};
+                                                  "too-many-polls",
+
+                                                  "state-unwritable"};
 
 }  // namespace
 
@@ -59,6 +62,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"place", place},
                     {"look", look},
                     {"status", status},
+                    {"commit", commit},
+                    {"openState", openState},
+                    {"startState", startState},
+                    {"finishState", finishState},
+                    {"closeState", closeState},
+                    {"stateStatus", stateStatus},
                     {"save", save},
                     {"load", load},
                     {"drain", drain},
@@ -74,6 +83,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
  private:
   friend Pool* poolOf(Local<Value> pool);
+  friend TurnEnd endTurn(Local<Value> pool);
+  friend void onReleased(Local<Value> pool, std::function<void()> released);
 
   PoolObject(const PoolOptions& options, Local<Value> limits, Local<Function> onAnswer)
       : kept_(limits),
@@ -103,6 +114,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     uv_close(reinterpret_cast<uv_handle_t*>(timer_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
     timer_ = nullptr;
+    // The thread that syncs ends before what it calls.
+    if (store_) store_->stopSyncing();
+    if (async_ == nullptr) return;
+    uv_close(reinterpret_cast<uv_handle_t*>(async_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_async_t*>(handle); });
+    async_ = nullptr;
   }
 
   void answer(uint32_t token, std::string_view body) override {
@@ -112,12 +129,32 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     onAnswer_.Call(2, arguments, &resource_);
   }
 
+  /** Ends a turn: what it has decided is written, then the parked polls are answered. */
+  TurnEnd end() {
+    if (store_ && !store_->commit()) return TurnEnd::kRefuse;
+    if (store_ && store_->awaitsDisk()) return TurnEnd::kWait;
+    pool_.answerReady();
+    return TurnEnd::kSend;
+  }
+
+  /** The disk has caught up, perhaps: the thread that syncs says so. */
+  static void caughtUp(uv_async_t* async) {
+    LoopScope scope;
+    auto* self = static_cast<PoolObject*>(async->data);
+    if (!self->store_ || self->store_->awaitsDisk()) return;
+    self->pool_.answerReady();
+    if (self->released_) self->released_();
+    if (!self->onDurable_.IsEmpty()) self->onDurable_.Call(0, nullptr, &self->resource_);
+  }
+
   static void tick(uv_timer_t* timer) {
     LoopScope turn;
     auto* self = static_cast<PoolObject*>(timer->data);
     const uint64_t now = uv_now(timer->loop);
     if (self->limits_ != nullptr) self->limits_->tick(now);
     const bool done = self->pool_.tick(self->clock_.advance(now));
+    if (self->store_) self->store_->tick(now);
+    self->end();
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
@@ -270,6 +307,89 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(result);
   }
 
+  // commit() → 0: what was decided may be answered; 1: when onDurable is called; 2: it is not
+  // written
+  static void commit(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->end()));
+  }
+
+  // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable) →
+  //     {clients, sprites, bytes, journals, records, torn}; throws, with code, or saying of which
+  //     file
+  static void openState(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* self = unwrap<PoolObject>(info);
+    self->store_ = std::make_unique<StateStore>(
+        StateStoreOptions{
+            .path = textIn(info[0], "path"),
+            .stateBytes = static_cast<uint64_t>(numberOf(get(info[0], "stateBytes"))),
+            .journalBytes = static_cast<uint64_t>(numberOf(get(info[0], "journalBytes"))),
+            .snapshotSeconds = uint32In(info[0], "snapshotEvery"),
+            .sync = Sync{static_cast<uint8_t>(uint32In(info[0], "sync"))},
+        },
+        &self->pool_);
+    self->onDurable_.Reset(info[1].As<Function>());
+    const Recovery recovery = self->store_->recover();
+    if (!recovery.ok()) {
+      self->store_.reset();
+      if (recovery.error != 0) {
+        return Nan::ThrowError(
+            Nan::ErrnoException(recovery.error, "open", "", recovery.file.c_str()));
+      }
+      const bool snapshot = recovery.file == textIn(info[0], "path");
+      return Nan::ThrowError(((snapshot ? "" : recovery.file + ": ") + recovery.problem).c_str());
+    }
+    Local<Object> object = Nan::New<Object>();
+    const Counts& counts = self->pool_.counts();
+    set(object, "clients", counts.clients);
+    set(object, "sprites", counts.waiting);
+    set(object, "bytes", recovery.snapshot.bytes);
+    set(object, "journals", recovery.journals);
+    set(object, "records", recovery.records);
+    set(object, "torn", recovery.torn);
+    info.GetReturnValue().Set(object);
+  }
+
+  // startState(): from now on every step is written; throws with code
+  static void startState(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* self = unwrap<PoolObject>(info);
+    self->async_ = new uv_async_t;
+    self->async_->data = self;
+    uv_async_init(Nan::GetCurrentEventLoop(), self->async_, caughtUp);
+    uv_unref(reinterpret_cast<uv_handle_t*>(self->async_));
+    self->store_->onSynced([async = self->async_] { uv_async_send(async); });
+    if (const int error = self->store_->start()) {
+      Nan::ThrowError(Nan::ErrnoException(error, "open"));
+    }
+  }
+
+  // finishState() → {clients, sprites, bytes}: one whole state, no journal; throws as save does
+  static void finishState(const Nan::FunctionCallbackInfo<Value>& info) {
+    report(info, "save", unwrap<PoolObject>(info)->store_->finish());
+  }
+
+  // closeState(): nothing is written from now on
+  static void closeState(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<PoolObject>(info)->store_.reset();
+  }
+
+  // stateStatus() → {blocked, journalBytes, …} or null where no state is kept
+  static void stateStatus(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto* self = unwrap<PoolObject>(info);
+    if (!self->store_) return info.GetReturnValue().SetNull();
+    const StateStoreCounts counts = self->store_->counts();
+    Local<Object> object = Nan::New<Object>();
+    set(object, "blocked", self->store_->blocked());
+    set(object, "journalBytes", counts.journalBytes);
+    set(object, "unsyncedBytes", counts.unsyncedBytes);
+    set(object, "snapshots", counts.snapshots);
+    set(object, "snapshotsFailed", counts.snapshotsFailed);
+    set(object, "longestWrite", counts.longestWrite);
+    Nan::Set(object, Nan::New("problem").ToLocalChecked(),
+             Nan::New(self->store_->snapshotProblem()).ToLocalChecked())
+        .Check();
+    info.GetReturnValue().Set(object);
+  }
+
   // save(path, most bytes) → {clients, sprites, bytes}; throws with code
   static void save(const Nan::FunctionCallbackInfo<Value>& info) {
     Pool& pool = unwrap<PoolObject>(info)->pool_;
@@ -312,6 +432,10 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   AddressLimits* const limits_;  // nullptr: none are given
   base::DeadlineClock clock_;
   Pool pool_;
+  std::unique_ptr<StateStore> store_;  // nullptr: no state is kept
+  std::function<void()> released_;
+  Nan::Callback onDurable_;
+  uv_async_t* async_ = nullptr;
   Nan::Callback onAnswer_;
   Nan::AsyncResource resource_;
   uv_timer_t* timer_ = nullptr;
@@ -322,5 +446,13 @@ Pool* poolOf(Local<Value> pool) {
 }
 
 void initPool(Local<Object> target) { PoolObject::init(target); }
+
+TurnEnd endTurn(Local<Value> pool) {
+  return Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->end();
+}
+
+void onReleased(Local<Value> pool, std::function<void()> released) {
+  Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->released_ = std::move(released);
+}
 
 }  // namespace server

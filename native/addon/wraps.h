@@ -4,6 +4,8 @@
 
 #include <nan.h>
 
+#include <functional>
+
 namespace server {
 
 class Pool;
@@ -18,6 +20,20 @@ void initAddressLimits(v8::Local<v8::Object> target);
 void initRelay(v8::Local<v8::Object> target);
 void initSystem(v8::Local<v8::Object> target);
 void initFeeds(v8::Local<v8::Object> target);
+
+/** What became of a turn that was to be written to the journal. */
+enum class TurnEnd {
+  kSend,   // its answers may go out; those of parked polls have
+  kWait,   // not before the disk has it: the listener is told
+  kRefuse  // it could not be written: nothing of it may be answered
+};
+
+/** Ends a turn of the pool inside a Pool: writes the journal, answers the parked polls. */
+TurnEnd endTurn(v8::Local<v8::Value> pool);
+
+/** Has `released` called when the disk has what a turn waited for; its polls are answered by then.
+ */
+void onReleased(v8::Local<v8::Value> pool, std::function<void()> released);
 
 /** The pool inside a Pool. */
 Pool* poolOf(v8::Local<v8::Value> pool);

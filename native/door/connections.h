@@ -92,6 +92,7 @@ struct Connection {
   Route route;   // of a pending request
   bool greeted;  // the client's address is known; false until a proxy has told it
   bool counted;  // by AddressLimits
+  bool decided;  // an answer of it goes out at the end of the turn
   Address client;
 };
 static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");

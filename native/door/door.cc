@@ -287,9 +287,16 @@ void Door::process(Connection& connection, const char* data, size_t length) {
       case Verdict::kIncomplete:
         return awaitRest(connection, data, length, 0);
       case Verdict::kHandOver:
+        if (connection.decided) return awaitSending(connection, data, length);
         return handOver(connection, data, length);
       case Verdict::kHot:
         break;
+    }
+    // Answers go out in the order of their requests, and only these are given at the turn's end.
+    const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
+                         request.route == Route::kLeave;
+    if (connection.decided && (!decided || !servesHere(request, data))) {
+      return awaitSending(connection, data, length);
     }
     if (!servesHere(request, data)) {
       return handOver(connection, data, length);
@@ -346,6 +353,11 @@ void Door::awaitRest(Connection& connection, const char* data, size_t length, si
   const Deadline deadline = needed == 0 ? Deadline::kHead : Deadline::kBody;
   if (connection.deadline == deadline) return;
   connections_.arm(connection, deadline, needed == 0 ? options_.headTime : options_.bodyTime);
+}
+
+/** Keeps requests that are to be served when the answers before them have been sent. */
+void Door::awaitSending(Connection& connection, const char* data, size_t length) {
+  connections_.keepInput(connection, data, length, 0);
 }
 
 /** Hands the connection over to Node, with the bytes it is to read first. */
@@ -428,14 +440,23 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
     connections_.disarm(connection);
     return false;
   }
-  return conclude(connection, request.route, *outcome, &id);
+  decide(connection, {ticket, request.route, *outcome, id});
+  return true;
+}
+
+/** The answer of a request goes out at the end of the turn. */
+void Door::decide(Connection& connection, const Decided& answer) {
+  noteOutcome(connection, answer.route, answer.outcome);
+  connection.decided = true;
+  decided_.push_back(answer);
 }
 
 /** Serves a poll, as serve does. */
 bool Door::servePoll(Connection& connection, const HotRequest& request) {
   const PollResult result = parts_.polls->poll(connections_.indexOf(connection), request);
   if (result.outcome != Outcome::kOk) {
-    return conclude(connection, Route::kPoll, result.outcome, nullptr);
+    decide(connection, {connections_.ticketOf(connection), Route::kPoll, result.outcome, {}});
+    return true;
   }
   if (!result.answer.empty()) return answers_.send(connection, replies_.json(result.answer));
   connection.state = ConnectionState::kParked;
@@ -447,7 +468,9 @@ bool Door::servePoll(Connection& connection, const HotRequest& request) {
 bool Door::servePlace(Connection& connection, const HotRequest& request) {
   Place place;
   if (!parts_.polls->place(request.id, &place)) {
-    return conclude(connection, Route::kPlace, Outcome::kUnknownClient, nullptr);
+    noteOutcome(connection, Route::kPlace, Outcome::kUnknownClient);
+    const Decided unknown = {{}, Route::kPlace, Outcome::kUnknownClient, {}};
+    return answers_.send(connection, wordsOf(unknown));
   }
   char body[128];
   const int length = snprintf(body, sizeof body, R"({"row":%u,"column":%u,"rows":%u,"columns":%u})",
@@ -466,21 +489,59 @@ void Door::note(const Connection& connection, NoteKind kind) {
   notes_.add({kind, Route::kJoin, Outcome::kOk, connection.client});
 }
 
-/** Answers a request with its outcome. Returns whether the next may be served. */
-bool Door::conclude(Connection& connection, Route route, Outcome outcome, const Id* id) {
+void Door::noteOutcome(const Connection& connection, Route route, Outcome outcome) {
   const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
   if (notes_.wanted() && (joined || outcome >= Outcome::kUnknownClient)) {
     notes_.add({NoteKind::kOutcome, route, outcome, connection.client});
   }
-  const auto& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
-  return answers_.send(connection, joined ? replies_.joined(*id) : replies_.write(reply));
+}
+
+/** The words of an answer, valid until the next call. */
+std::string_view Door::wordsOf(const Decided& answer) {
+  const bool joined = answer.route == Route::kJoin && answer.outcome == Outcome::kOk;
+  const auto& reply = replies_.replies().outcomes[static_cast<size_t>(answer.outcome)];
+  return joined ? replies_.joined(answer.id) : replies_.write(reply);
+}
+
+void Door::sendAnswers() {
+  for (size_t i = 0; i < decided_.size();) {
+    const Ticket ticket = decided_[i].ticket;
+    Connection* connection = connections_.find(ticket);
+    std::string_view bytes = wordsOf(decided_[i++]);
+    const auto sameNext = [&] { return i < decided_.size() && decided_[i].ticket == ticket; };
+    if (sameNext()) {
+      // Sent ahead: several answers with one system call.
+      answersOfOne_ = bytes;
+      while (sameNext()) answersOfOne_ += wordsOf(decided_[i++]);
+      bytes = answersOfOne_;
+    }
+    if (connection == nullptr) continue;
+    connection->decided = false;
+    if (answers_.send(*connection, bytes)) {
+      resumeLater(*connection);
+    } else if (connections_.find(ticket) != nullptr &&
+               connection->state == ConnectionState::kPending) {
+      // It does not read its answers and has the next request under way already: no place for that.
+      connections_.close(*connection);
+    }
+  }
+  decided_.clear();
+}
+
+void Door::dropAnswers() {
+  for (const Decided& answer : decided_) {
+    if (Connection* connection = connections_.find(answer.ticket)) connections_.close(*connection);
+  }
+  decided_.clear();
 }
 
 void Door::complete(Ticket ticket, Outcome outcome, const Id* id) {
   Connection* connection = connections_.find(ticket);
   if (connection == nullptr || connection->state != ConnectionState::kPending) return;
   connection->state = ConnectionState::kReading;
-  if (conclude(*connection, connection->route, outcome, id)) resumeLater(*connection);
+  noteOutcome(*connection, connection->route, outcome);
+  const Decided answer = {ticket, connection->route, outcome, id == nullptr ? Id{} : *id};
+  if (answers_.send(*connection, wordsOf(answer))) resumeLater(*connection);
 }
 
 void Door::answer(uint32_t token, std::string_view body) {
@@ -532,7 +593,7 @@ void Door::beforeClose(const Connection& connection) {
 uint32_t Door::closeIdle() {
   connections_.forEach([this](Connection& connection) {
     if (connection.state == ConnectionState::kReading && connection.output == nullptr &&
-        connection.inputLength == 0) {
+        !connection.decided && connection.inputLength == 0) {
       connections_.close(connection);
     }
   });

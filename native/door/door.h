@@ -16,9 +16,11 @@
 //   answers.h          how it is sent
 //   feed_desk.h        who watches feeds
 //
-// Lifecycle of a turn: events are taken; a readable connection is read once, and every whole
-// request in what it has sent is served; connections that were answered outside their own event go
-// on with what they had sent ahead.
+// A turn has three steps. Decide: events are taken; a readable connection is read once, and every
+// whole request in what it has sent is decided; connections that were answered outside their own
+// event go on with what they had sent ahead. Write: what was decided goes into the journal, where
+// there is one (whoever called `turn` does that). Send: `sendAnswers`; several answers of one
+// connection go out together.
 //
 // One request at a time: what a peer pipelines behind a parked poll or an unread answer waits in
 // its input, bounded, and then in the kernel. So an answer never waits behind another.
@@ -31,6 +33,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -111,6 +114,16 @@ class Door : public PollResponder, private Watcher {
   /** Does what there is to do, a bounded share of it; to be called when the events are due. */
   void turn();
 
+  /** Sends the answers that were decided since the last call. */
+  void sendAnswers();
+
+  /**
+   * Closes the connections whose answers can't be given, since what was decided could not be
+   * written: whether it holds nobody knows. Clients repeat their requests, throws with their
+   * numbers.
+   */
+  void dropAnswers();
+
   /** Ends what is due at `now`, milliseconds. To be called every kTickMilliseconds. */
   void tick(uint64_t now);
 
@@ -138,6 +151,14 @@ class Door : public PollResponder, private Watcher {
   Notes& notes() { return notes_; }
 
  private:
+  /** An answer that waits for the end of the turn. */
+  struct Decided {
+    Ticket ticket;
+    Route route;
+    Outcome outcome;
+    Id id;  // of a join that was kOk
+  };
+
   // Accepting.
   void ready(uint32_t events) override;
   void pauseListening();
@@ -158,6 +179,9 @@ class Door : public PollResponder, private Watcher {
   void awaitRest(Connection& connection, const char* data, size_t length, size_t needed);
   void resume(Connection& connection);
   void resumeLater(Connection& connection);
+  void awaitSending(Connection& connection, const char* data, size_t length);
+  void decide(Connection& connection, const Decided& answer);
+  std::string_view wordsOf(const Decided& answer);
   void handOver(Connection& connection, const char* data, size_t length);
   void handOverInput(Connection& connection);
 
@@ -169,7 +193,7 @@ class Door : public PollResponder, private Watcher {
   bool servePlace(Connection& connection, const HotRequest& request);
   bool serveReady(Connection& connection, std::string_view path);
   void note(const Connection& connection, NoteKind kind);
-  bool conclude(Connection& connection, Route route, Outcome outcome, const Id* id);
+  void noteOutcome(const Connection& connection, Route route, Outcome outcome);
 
   // Closing.
   void expire(Connection& connection);
@@ -185,7 +209,9 @@ class Door : public PollResponder, private Watcher {
   FeedDesk feeds_;
   LiveCounts liveCounts_;
   std::unique_ptr<char[]> buffer_;  // of one read
-  std::vector<Ticket> ready_;       // answered outside their own event, with input left
+  std::vector<Decided> decided_;
+  std::string answersOfOne_;   // of one connection, being put together; its capacity stays
+  std::vector<Ticket> ready_;  // answered outside their own event, with input left
   DoorCounts counts_ = {};
   Notes notes_;
   uint32_t refusedThisTick_ = 0;

@@ -15,6 +15,8 @@ namespace server {
 struct Ticket {
   uint32_t connection;
   uint32_t generation;  // of the connection: a later one in the same place is another
+
+  bool operator==(const Ticket&) const = default;
 };
 
 /**

@@ -141,7 +141,8 @@ int Journal::write(uint64_t synced) {
     next_.clear();
     return write(synced);
   }
-  return blocked_ = takeRoom(written_ + kJournalAhead);
+  blocked_ = takeRoom(written_ + kJournalAhead);
+  return 0;
 }
 
 }  // namespace server

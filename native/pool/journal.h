@@ -81,6 +81,9 @@ class Journal {
   /** errno of what keeps the journal from taking promises; 0 when nothing does. */
   int blocked() const { return blocked_; }
 
+  /** Whether a batch could not be written, or not whole: it waits for the next `write`. */
+  bool stuck() const { return sealed_; }
+
   /** Whether there is room in memory for what must go on while the journal is blocked. */
   bool hasBacklogRoom() const { return batch_.size() < kJournalBacklog; }
 

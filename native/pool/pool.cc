@@ -117,6 +117,7 @@ Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
 /** Gives a newcomer a place, who is counted by its source already. */
 Outcome Pool::enter(Source source, Id* id) {
   if (draining()) return count(Outcome::kDraining);
+  if (!promising_) return count(Outcome::kStateUnwritable);
   uint32_t record;
   if (freeRecord_ != 0) {
     record = freeRecord_ - 1;
@@ -324,7 +325,7 @@ void Pool::flyOn(Client* client) {
     if (!next || *next == Torus::kNone) continue;
     Client& neighbor = clients_[*next];
     if (neighbor.holder != PollHolder::kNobody && neighbor.mailbox.waiting > 0) {
-      answer(&neighbor, Remark::kNone);
+      makeReady(&neighbor);
     }
   }
 }
@@ -362,7 +363,8 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   acknowledge(client, ack);
   if (client->behind) catchUp(client);
   ++counts_.polls;
-  if (client->mailbox.waiting > 0 || draining()) {
+  // With a journal its answer waits for the end of the turn: the ack has to be written before.
+  if ((client->mailbox.waiting > 0 || draining()) && journal_ == nullptr) {
     arm(record, options_.lease * uint64_t{1000});
     return {Outcome::kOk, record, compose(client, Remark::kNone)};
   }
@@ -371,6 +373,7 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   ++counts_.parked;
   const uint32_t milliseconds = hold * 1000;
   arm(record, milliseconds + random(milliseconds / kJitterShare));
+  if (client->mailbox.waiting > 0 || draining()) makeReady(client);
   return {Outcome::kOk, record, {}};
 }
 
@@ -456,6 +459,25 @@ void Pool::answer(Client* client, Remark remark) {
   responders_[static_cast<size_t>(holder)]->answer(client->token, compose(client, remark));
 }
 
+/** Has the parked poll of `client` answered at the end of the turn. */
+void Pool::makeReady(Client* client) {
+  if (client->ready) return;
+  client->ready = true;
+  ready_.push_back(numberOf(client));
+}
+
+void Pool::answerReady() {
+  // Nothing becomes ready while these are answered: responders must not call the pool.
+  for (const uint32_t record : ready_) {
+    Client& client = clients_[record];
+    client.ready = false;
+    // It may have been answered, dropped or taken by somebody else since.
+    const bool parked = client.live && client.holder != PollHolder::kNobody;
+    if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
+  }
+  ready_.clear();
+}
+
 // ---- Throwing -----------------------------------------------------------------------------------
 
 Outcome checkSprite(std::string_view text, uint32_t maxSprite) {
@@ -480,6 +502,7 @@ Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string
 
 Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text,
                        uint64_t now) {
+  if (!promising_) return Outcome::kStateUnwritable;
   if (number != kNoNumber) {
     if (seen(*client, number)) return Outcome::kDuplicate;
     if (number + kNumberWindow <= client->newestNumber) return Outcome::kStaleNumber;
@@ -509,8 +532,10 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
                      static_cast<uint8_t>(opposite(edge)), text);
   }
   if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
-  answer(&neighbor, Remark::kNone);
-  return Outcome::kDelivered;
+  makeReady(&neighbor);
+  // What does not fit into the answer waits for the next poll.
+  const bool fits = neighbor.mailbox.waiting == 1 || neighbor.mailbox.bytes <= options_.answerBytes;
+  return fits ? Outcome::kDelivered : Outcome::kQueued;
 }
 
 /** A throw of `thrower` is taken: `receiver` has the sprite, entering by its edge `from`. */

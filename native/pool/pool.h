@@ -31,6 +31,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "address_limits.h"
 #include "backlog.h"
@@ -63,8 +64,9 @@ enum class Outcome : uint8_t {
   kTooManyClients,
   kTooManySprites,
   kTooManyPolls,
+  kStateUnwritable,
 };
-constexpr size_t kOutcomes = 19;
+constexpr size_t kOutcomes = 20;
 
 /** A poll without `hold`, a throw without `n`. */
 constexpr uint32_t kNoHold = 0;
@@ -164,6 +166,18 @@ class Pool {
    */
   PollResult poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token);
 
+  /**
+   * Answers the parked polls for which something has come since the last call. To be called at the
+   * end of every turn, after the journal is written: several sprites for one poll share one answer.
+   */
+  void answerReady();
+
+  /**
+   * Whether joins and throws are taken, which are promises: without, they are kStateUnwritable,
+   * because the state can't be written.
+   */
+  void takePromises(bool taken) { promising_ = taken; }
+
   /** The responder lost the connection of the poll parked under `token`, if it still is. */
   void drop(const Id& id, PollHolder holder, uint32_t token);
 
@@ -246,6 +260,7 @@ class Pool {
     PollHolder holder;
     bool live;
     bool behind;  // it has a backlog
+    bool ready;   // its poll is among those that are answered at the end of the turn
   };
   static_assert(sizeof(Client) == 96, "the memory figures in README count on it");
 
@@ -263,6 +278,7 @@ class Pool {
   void acknowledge(Client* client, uint64_t ack);
   std::string_view compose(Client* client, Remark remark);
   void answer(Client* client, Remark remark);
+  void makeReady(Client* client);
   bool allowedToThrow(Client* client, uint64_t now) const;
   void spendThrow(Client* client, uint64_t now);
   bool seen(const Client& client, uint64_t number) const;
@@ -303,6 +319,8 @@ class Pool {
   PollResponder* responders_[3] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};
+  bool promising_ = true;
+  std::vector<uint32_t> ready_;   // records whose polls are answered at the end of the turn
   std::deque<uint32_t> leaving_;  // records whose sprites are flying on; not yet free
   uint32_t flyBudget_;            // sprites that may before the next tick
   uint64_t now_;                  // milliseconds, of the last tick

@@ -112,6 +112,10 @@ StateStore::StateStore(StateStoreOptions options, Pool* pool)
 StateStore::~StateStore() {
   if (compactor_.joinable()) compactor_.join();
   sync_.stop();
+  pool_->keepJournal(nullptr);
+  // A start that came to nothing leaves nothing.
+  const bool empty = journal_.isOpen() && journal_.batches() == 0 && !journal_.pending();
+  if (empty) unlink(journalPath(generation_).c_str());
 }
 
 std::string StateStore::journalPath(uint64_t generation) const {
@@ -250,12 +254,15 @@ int StateStore::start() {
 }
 
 bool StateStore::commit() {
-  if (!journal_.pending()) return true;
+  // While the disk takes nothing, nothing is promised: acks and leaves wait in memory, and what is
+  // refused is answered. The tick tries again.
+  if (!journal_.pending() || journal_.stuck()) return true;
   const uint64_t before = microseconds();
   const int error = journal_.write(syncedHere());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
   if (error == 0 && options_.sync == Sync::kTurn) requestSync();
-  return !journal_.pending();
+  pool_->takePromises(blocked() == 0);
+  return error == 0;
 }
 
 /** Has what is in the file by now written through to the disk. */
@@ -282,6 +289,7 @@ void StateStore::tick(uint64_t now) {
   if (!journal_.isOpen()) return;
   if (begunAt_ == 0) begunAt_ = now;
   if (journal_.pending() || journal_.blocked() != 0) (void)journal_.write(syncedHere());
+  pool_->takePromises(blocked() == 0 && journal_.hasBacklogRoom());
   if (options_.sync != Sync::kNever && committed() > synced_ && now >= syncedAt_ + kSyncEvery &&
       sync_.busySince() == 0) {
     requestSync();

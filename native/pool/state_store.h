@@ -102,6 +102,9 @@ class StateStore {
   /** Called in another thread whenever the disk has caught up: look at awaitsDisk then. */
   void onSynced(std::function<void()> notify) { notify_ = std::move(notify); }
 
+  /** Ends the thread that syncs, before what onSynced calls goes. */
+  void stopSyncing() { sync_.stop(); }
+
   /** To be called every kTickMilliseconds: tries again what failed, begins what is due. */
   void tick(uint64_t now);
 

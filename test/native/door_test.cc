@@ -240,8 +240,11 @@ class Test {
 
   void turn() {
     if (events_.due()) door_.turn();
+    pool_.answerReady();
+    door_.sendAnswers();
     links_.send();
     if (workerEvents_.due()) worker_.turn();
+    worker_.sendAnswers();
     workerLinks_.send();
   }
 

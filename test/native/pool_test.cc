@@ -160,6 +160,7 @@ class Model {
         const Links links = neighbors();
         now_ += 100;
         pool_.tick(now_);
+        pool_.answerReady();
         takeTimed(links);
       }
       for (const auto& [record, member] : members_) EXPECT(!member.parked);
@@ -224,6 +225,7 @@ class Model {
     const auto links = neighbors();
     Member member = members_[record];
     pool_.leave(member.id);
+    pool_.answerReady();
     EXPECT(pool_.find(member.id) == Pool::kNoRecord);
     if (member.parked) {
       EXPECT(!answers_.empty() && answers_[0].token == member.token);
@@ -360,6 +362,7 @@ class Model {
       }
     }
     const Outcome outcome = pool_.throwSprite(member->id, edge, number, text, 0);
+    pool_.answerReady();
     EXPECT(outcome == expected);
     if (outcome != Outcome::kDelivered && outcome != Outcome::kQueued) return;
     if (number != kNoNumber) {
@@ -390,6 +393,7 @@ class Model {
     while (nextTick_ <= now_) {
       const Links links = neighbors();
       pool_.tick(nextTick_);
+      pool_.answerReady();
       const uint64_t now = now_;
       now_ = nextTick_;
       takeTimed(links);

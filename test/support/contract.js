@@ -50,6 +50,7 @@ export const PROBLEMS = {
   'too-much-held': 503,
   'neighbor-busy': 503,
   'mailboxes-full': 503,
+  'state-unwritable': 503,
   'torus-full': 503,
   draining: 503
 };
