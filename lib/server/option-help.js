@@ -35,7 +35,14 @@ export const GROUPS = {
   ],
   Mailboxes: ['mailbox', 'mailbox-bytes', 'mailbox-memory', 'answer-bytes'],
   'Who may have how much': [
-    ...['connections', 'address-connections', 'address-joins', 'address-clients'],
+    ...[
+      'connections',
+      'address-connections',
+      'address-handed-over',
+      'address-held',
+      'address-joins',
+      'address-clients'
+    ],
     ...['address-memory', 'handed-over', 'trust-proxy']
   ],
   'How long things may take': ['head-bytes', 'head-time', 'body-time', 'idle-time', 'write-time'],
