@@ -167,6 +167,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     });
     open.push(admin);
     await workers.ready;
+    await feeds.ready;
     const port = await door.listen(options.host, options.port);
     // Starting up is no stall that anybody feels.
     metrics.forgetStalls();

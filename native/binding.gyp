@@ -27,6 +27,8 @@
         'door/proxy_protocol.cc',
         'door/watch_reader.cc',
         'pool/feeds.cc',
+        'pool/feeds_answers.cc',
+        'pool/feeds_watching.cc',
         'pool/pool.cc',
         'pool/disk_sync.cc',
         'pool/journal.cc',

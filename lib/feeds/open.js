@@ -9,9 +9,9 @@ import { openUpstream } from './upstream.js';
  *
  * @param {object} options see lib/server/options.js
  * @param {import('pino').Logger} log
- * @returns {{feeds: Feeds, tokens: ReturnType<typeof openTokens>, status: () => object,
+ * @returns {{feeds: Feeds, tokens: ReturnType<typeof openTokens>, ready: Promise<void>, status: () => object,
  *     taken: () => void, keep: () => void, reload: () => void, close: () => Promise<void>}}
- *     `taken`, `keep`: see lib/feeds/state.js; `reload` reads the tokens anew
+ *     `ready`: when its threads are there; `taken`, `keep`: see lib/feeds/state.js; `reload` reads the tokens anew
  * @throws {Error} in one line: a file of tokens or a state that can't be used
  */
 export function openFeeds(options, log) {
@@ -19,10 +19,16 @@ export function openFeeds(options, log) {
   const threads = new Threads(options.feedThreads);
   const feeds = new Feeds(options, threads, log);
   const state = openFeedState({ feeds, options, log });
+  // Where nobody can publish and nothing is fetched there is nothing for them to do.
+  const needed = tokens.open || options.upstream !== 'none';
+  const ready = needed ? threads.start() : Promise.resolve();
+  // It may fail before anybody waits for it.
+  ready.catch(() => {});
   const upstream = openUpstream({ feeds, options, log });
   return {
     feeds,
     tokens,
+    ready,
     status: () => ({ ...feeds.status(), ...upstream.status() }),
     taken: () => state.taken(),
     keep: () => state.keep(),

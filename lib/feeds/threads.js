@@ -1,8 +1,7 @@
 import { Worker } from 'node:worker_threads';
 
 /**
- * The worker threads that parse, compare, compress and fetch, so that the main loop does not. They
- * start when there is something to do. A thread that dies (a value may need more memory than it
+ * The worker threads that parse, compare, compress and fetch, so that the main loop does not. A thread that dies (a value may need more memory than it
  * has) fails its jobs, and the next job starts another.
  */
 
@@ -36,6 +35,12 @@ export class Threads {
     return this.#threads.length;
   }
 
+  /** Starts all of them, and waits until each has done something: starting one takes the main loop's time. */
+  async start() {
+    while (this.#threads.length < this.#most) this.#start();
+    await Promise.all(this.#threads.map((thread) => this.#give(thread, 'nothing', {})));
+  }
+
   /**
    * Has a job done by the thread with the least to do.
    *
@@ -46,7 +51,10 @@ export class Threads {
    */
   run(task, job) {
     if (this.#closed) return Promise.reject(new ThreadError('the server ends'));
-    const thread = this.#choose();
+    return this.#give(this.#choose(), task, job);
+  }
+
+  #give(thread, task, job) {
     const id = (this.#last += 1);
     return new Promise((resolve, reject) => {
       thread.jobs.set(id, { resolve, reject });

@@ -9,6 +9,7 @@ import { fetchValue } from './fetch-value.js';
  */
 
 const tasks = {
+  nothing: () => ({}),
   change,
   compress: ({ key, cursor, value }) => ({ gzip: compress(key, cursor, value) }),
   fetch: fetchValue

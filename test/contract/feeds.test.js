@@ -350,6 +350,18 @@ contract(t, { options }, async (t, server) => {
     t.equal((await (await ask('')).answer).headers['content-encoding'], undefined, 'too short');
   });
 
+  t.test('a connection that is handed over watches as well', async (t) => {
+    const key = freshKey();
+    const { body: first } = await put(server, key, 1);
+    const headers = { Connection: 'close' };
+    const one = await parkGet(server, key, `after=${first.cursor}`, { headers });
+    const stream = await EventStream.open(server, key, { query: `after=${first.cursor}`, headers });
+    t.ok((await stream.next()).comment);
+    t.equal((await put(server, key, 2)).body.watching, 2);
+    t.equal((await one.answer).body.value, 2);
+    t.equal((await stream.news()).data.value, 2);
+  });
+
   t.test('a watcher that goes is none any more', async (t) => {
     const key = freshKey();
     const { body: first } = await put(server, key, 1);

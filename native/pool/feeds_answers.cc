@@ -1,0 +1,214 @@
+// What is answered: the pieces of a body, for a poll, for a poll of many feeds, and for a stream.
+#include <charconv>
+
+#include "feeds.h"
+
+namespace server {
+
+namespace {
+
+void append(std::string* to, uint64_t number) {
+  char digits[20];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
+  to->append(digits, end - digits);
+}
+
+void appendFeed(std::string* to, std::string_view key) {
+  *to += "{\"feed\":\"";
+  *to += key;
+  *to += '"';
+}
+
+void appendCursor(std::string* to, std::string_view name, Cursor cursor) {
+  *to += ",\"";
+  *to += name;
+  *to += "\":\"";
+  cursor.appendTo(to);
+  *to += '"';
+}
+
+}  // namespace
+
+/** The watcher of a poll that has its timer, from any of them. */
+uint32_t Feeds::firstOf(uint32_t watcher) const {
+  while (!watchers_[watcher].first) watcher = watchers_[watcher].sibling;
+  return watcher;
+}
+
+/** Begins an answer's body. */
+void Feeds::begin() {
+  glue_.clear();
+  items_.clear();
+  gzip_ = false;
+}
+
+/** Glue is written behind what is there, whose room never changes: earlier pieces stay valid. */
+template <typename Write>
+std::string_view Feeds::glue(Write&& write) {
+  const size_t begin = glue_.size();
+  write(&glue_);
+  return std::string_view(glue_).substr(begin);
+}
+
+void Feeds::addText(std::string_view text) { items_.push_back({text, nullptr, 0, 0, {}}); }
+
+/** What is newest, for one who has `watcher.seen`. */
+void Feeds::addNews(const Watcher& watcher) {
+  Feed& feed = *feeds_[watcher.feed];
+  if (watcher.seen > 0 && watcher.seen < feed.cursor.version) {
+    counts_.skipped += feed.cursor.version - watcher.seen - 1;
+  }
+  if (watcher.delta && feed.remembers(watcher.seen)) {
+    ++counts_.patches;
+    const auto begin = static_cast<uint32_t>(feed.patchesFrom(watcher.seen)) + 1;
+    const auto before = glue([&](std::string* text) {
+      appendFeed(text, feed.key);
+      appendCursor(text, "from", {feed.cursor.epoch, watcher.seen});
+      appendCursor(text, "cursor", feed.cursor);
+      *text += ",\"patch\":[";
+    });
+    items_.push_back({before, feed.log.get(), begin, feed.log->length(), "]}"});
+    return;
+  }
+  ++counts_.documents;
+  if (watcher.gzip && feed.gzip) {
+    gzip_ = true;
+    items_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
+    return;
+  }
+  const auto before = glue([&](std::string* text) { feed.appendHead(text); });
+  items_.push_back({before, feed.value.get(), 0, feed.value->length(), "}"});
+}
+
+void Feeds::addProblem(std::string_view key, FeedOutcome problem) {
+  addText(glue([&](std::string* text) {
+    appendFeed(text, key);
+    *text += ",\"problem\":\"";
+    *text += kFeedOutcomeNames[static_cast<size_t>(problem)];
+    *text += "\"}";
+  }));
+}
+
+/** Ties the items of an answer for many feeds into one document. */
+void Feeds::tie() {
+  const auto end = glue([&](std::string* text) {
+    *text += ']';
+    appendRetry(text);
+    *text += '}';
+  });
+  tied_.clear();
+  tied_.push_back({"{\"items\":[", nullptr, 0, 0, {}});
+  for (size_t i = 0; i < items_.size(); ++i) {
+    if (i > 0) tied_.push_back({",", nullptr, 0, 0, {}});
+    tied_.push_back(items_[i]);
+  }
+  tied_.push_back({end, nullptr, 0, 0, {}});
+  items_.swap(tied_);
+}
+
+/** While the server ends, an answer says when to come back. */
+void Feeds::appendRetry(std::string* text) {
+  if (!draining()) return;
+  *text += ",\"retry\":";
+  append(text, retry());
+}
+
+FeedResponder::Taken Feeds::deliver(WatchHolder holder, uint32_t token, FeedAnswer answer) {
+  answer.items = items_.data();
+  answer.count = static_cast<uint32_t>(items_.size());
+  answer.gzip = gzip_;
+  return responders_[static_cast<size_t>(holder)]->answer(token, answer);
+}
+
+/** Answers the poll, or writes to the stream, of `first`, whose turn has come. */
+void Feeds::serve(uint32_t first) {
+  if (watchers_[first].stream) {
+    serveStream(first);
+  } else {
+    servePoll(first);
+  }
+}
+
+void Feeds::servePoll(uint32_t first) {
+  const Watcher one = watchers_[first];
+  const Feed& feed = *feeds_[one.feed];
+  begin();
+  FeedAnswer answer;
+  if (one.many) {
+    for (uint32_t at = first;;) {
+      const Watcher& each = watchers_[at];
+      const Feed& its = *feeds_[each.feed];
+      if (its.gone) {
+        addProblem(its.key, FeedOutcome::kUnknownFeed);
+      } else if (!its.value && its.failedUntil > 0) {
+        addProblem(its.key, FeedOutcome::kUpstreamFailed);
+      } else if (hasNews(each)) {
+        addNews(each);
+      }
+      at = each.sibling;
+      if (at == first) break;
+    }
+    if (items_.empty()) ++counts_.pings;
+    tie();
+  } else if (feed.gone) {
+    answer.outcome = FeedOutcome::kUnknownFeed;
+  } else if (!feed.value) {
+    // Its hold is over before the first fetch has come to an end: that has failed, for him.
+    answer.outcome = draining() ? FeedOutcome::kDraining : FeedOutcome::kUpstreamFailed;
+  } else if (hasNews(one)) {
+    addNews(one);
+  } else {
+    ++counts_.pings;
+    addText(glue([&](std::string* text) {
+      appendFeed(text, feed.key);
+      appendCursor(text, "cursor", feed.cursor);
+      appendRetry(text);
+      *text += '}';
+    }));
+  }
+  // The answer points into the feed, which may go with its last watcher: released last.
+  deliver(one.holder, one.token, answer);
+  release(first);
+}
+
+void Feeds::serveStream(uint32_t first) {
+  Watcher& one = watchers_[first];
+  const Feed& feed = *feeds_[one.feed];
+  begin();
+  FeedAnswer answer;
+  answer.stream = true;
+  if (feed.gone) {
+    answer.outcome = FeedOutcome::kUnknownFeed;
+  } else if (!feed.value) {
+    answer.outcome = FeedOutcome::kUpstreamFailed;
+  } else if (draining()) {
+    answer.ends = true;
+    answer.retry = retry();
+  } else if (hasNews(one)) {
+    answer.cursor = glue([&](std::string* text) { feed.cursor.appendTo(text); });
+    addNews(one);
+    one.seen = feed.cursor.version;
+  }
+  if (answer.outcome != FeedOutcome::kOk) {
+    addProblem(feed.key, answer.outcome);
+    answer.ends = true;
+  }
+  unhang(first);
+  const WatchHolder holder = one.holder;
+  const uint32_t token = one.token;
+  if (answer.ends) {
+    deliver(holder, token, answer);
+    release(first);
+    return;
+  }
+  switch (deliver(holder, token, answer)) {
+    case FeedResponder::Taken::kWhole:
+      return hang(first, List::kParked);
+    case FeedResponder::Taken::kInPart:
+      return;
+    case FeedResponder::Taken::kLost:
+      return release(first);
+  }
+}
+
+}  // namespace server
