@@ -15,6 +15,7 @@ import { Sound } from './sound.js';
 import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
 import { furnishTray, takeDrops } from './tray.js';
+import { UNDO_TIME, Undos } from './undos.js';
 
 /**
  * The page: puts the client, the desktop, the stage and the words together.
@@ -31,7 +32,6 @@ import { furnishTray, takeDrops } from './tray.js';
 const MOST = 200; // sprites on a desktop: then it is full, and what comes in flies on
 const MOST_OF_ALL = 400; // with those flying: then what comes in waits in the mailbox
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
-const UNDO = 8000; // ms in which what was put away can be had back
 const ADOPT = 2000; // ms after the start: until then a tab that is opened again may claim its own
 
 const ALONE = 'Only you, right now: what you throw over one edge comes back by the other.';
@@ -43,6 +43,7 @@ const preferences = new Preferences();
 const still = () => reduced.matches || !preferences.get('lively');
 const sound = new Sound(() => preferences.get('sound'));
 const store = new Store();
+const undos = new Undos();
 const announcer = new Announcer($('toast'), $('news'));
 const covers = new Covers(
   () => preferences.get('cover'),
@@ -74,7 +75,6 @@ const map = new TorusMap($('map'), still);
 let session;
 let client;
 let saving = 0;
-let putAways = []; // bodies that can be had back
 let toldFull = false;
 let keptWaiting = false;
 
@@ -137,24 +137,20 @@ function isFull() {
 function putAway(body) {
   if (body.flight) return; // It may be the neighbor's already.
   desktop.gone(body);
-  putAways.push(body);
+  undos.keep(body);
   sound.play('away');
-  announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO, {
+  announcer.offer(`You put away ${what(body.sprite)}.`, 'Undo', UNDO_TIME, {
     act: undo,
     key: 'Control and Z'
   });
-  setTimeout(() => {
-    putAways = putAways.filter((other) => other !== body);
-  }, UNDO);
   stage.wake();
   changed();
 }
 
 /** Brings back what was put away last. */
 function undo() {
-  const last = putAways.at(-1);
-  if (!last || isFull()) return;
-  putAways.pop();
+  const last = isFull() ? null : undos.take();
+  if (!last) return;
   const { sprite, x, y, half, stranger } = last;
   const body = desktop.add(sprite, {
     x: Math.min(x, desktop.width),
