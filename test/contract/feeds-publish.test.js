@@ -23,10 +23,7 @@ const options = {
 };
 
 contract(t, { options }, async (t, server) => {
-  // Threads start with the first publication, and have descriptors of their own.
   await put(server, 'first', 1);
-  await server.noConnectionBut(server.descriptors());
-  server.baseline = server.descriptors();
   let last = 0;
   /** A key of its own for each test, which ends with it. */
   const freshKey = (t) => {

@@ -28,10 +28,7 @@ const long = (score) => ({ score, padding: Array.from({ length: 200 }, (_, i) =>
 const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 5 };
 
 contract(t, { options }, async (t, server) => {
-  // Threads start with the first publication, and have descriptors of their own.
   await put(server, 'first', 1);
-  await server.noConnectionBut(server.descriptors());
-  server.baseline = server.descriptors();
   let last = 0;
   /** A key of its own for each test. */
   const freshKey = () => `tests/${(last += 1)}`;
