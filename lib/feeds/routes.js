@@ -87,6 +87,7 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
       answer.stream ? answerStream(response, answer) : answerPoll(response, answer)
     );
     if (outcome !== 'ok') throw new Refusal(outcome);
+    tools.park(response);
     if (wish.stream) response.on('drain', ready);
     response.on('close', cancel);
   }

@@ -63,10 +63,17 @@ function takeOver(socket, event) {
   return (...args) => listener.apply(socket, args);
 }
 
-/** Whether its answer waits for something: a poll, of feeds too, that is parked. Every other GET is answered at once. */
-function isParked({ request, response }) {
-  const polls = request.method === 'GET' || request.url === '/feeds';
-  return polls && request.complete && !response.writableEnded;
+/** Answers that wait for something that may never come. @type {WeakSet<object>} */
+const parked = new WeakSet();
+
+/**
+ * Says that an answer waits: for a sprite, or for news of a feed. A peer that has ended its half of
+ * the connection is then taken for gone, as at the front door; every other answer it may still read.
+ *
+ * @param {import('node:http').ServerResponse} response
+ */
+export function park(response) {
+  parked.add(response);
 }
 
 /** One connection: what its peer has sent ahead, and the request that is served. */
@@ -171,10 +178,14 @@ export class Pipeline {
     return this.#open.length === 0 || !this.#open.at(-1).request.complete;
   }
 
+  #waits({ request, response }) {
+    return parked.has(response) && request.complete && !response.writableEnded;
+  }
+
   /** Whether a peer that sends no more has had all its answers, or is taken for gone. */
   #mayFinish() {
     if (!this.#ended) return false;
-    if (this.#open.length > 0 && isParked(this.#open[0])) return true;
+    if (this.#open.length > 0 && this.#waits(this.#open[0])) return true;
     // Of a request that is broken off Node's parser makes an error.
     const whole = this.#open.length > 0 && this.#open.at(-1).request.complete;
     return this.#rest.length === 0 && !whole;

@@ -2,6 +2,7 @@ import { sendProblem } from './problem-answers.js';
 import { problems } from './problems.js';
 import { invitations } from './lan-addresses.js';
 import { isPagePath } from './page-files.js';
+import { park } from './pipelines.js';
 import { EDGES } from './pool.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { feedRoutes } from '../feeds/routes.js';
@@ -179,6 +180,7 @@ export function createRoutes({
     const { outcome, body, cancel } = pool.poll(id, { ack, hold }, answer);
     if (outcome !== 'ok') throw new Refusal(outcome);
     if (body !== undefined) return answer(body);
+    park(response);
     response.on('close', cancel);
     return undefined;
   }
@@ -217,7 +219,8 @@ export function createRoutes({
       readBody,
       sendProblem: (response, name) => sendProblem(response, name, { headers: common }),
       sendJson,
-      sendNothing
+      sendNothing,
+      park
     }
   });
 
@@ -278,6 +281,8 @@ export function createRoutes({
   }
 
   async function handle(request, response) {
+    // What is written behind an end is a defect, too: without a listener it would end the process.
+    response.on('error', (error) => log.error({ err: error }, 'an answer failed'));
     try {
       await route(request, response);
     } catch (error) {

@@ -1,6 +1,7 @@
 import t from 'tap';
 
 import { checkAnswer, problemOf } from '../support/contract.js';
+import { put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
@@ -24,8 +25,15 @@ const read = async (wire) => checkAnswer(await wire.read());
 
 for (const door of DOORS) {
   t.test(`what is sent ahead, "${door}"`, async (t) => {
-    const { server, ways } = await startWithEveryWay(t, door);
+    const { server, ways } = await startWithEveryWay(t, door, {
+      'publish-token-file': tokenFile(t)
+    });
     const { admin, ...wire } = ways;
+    // The threads that make feeds are there from the first one on.
+    await put(server, 'a', { n: 0 });
+    server.baseline = undefined;
+    await server.noConnectionBut(0);
+    server.baseline = server.descriptors();
 
     for (const [way, { open }] of Object.entries(wire)) {
       t.test(`a throw and the leave behind it are served in order, by ${way}`, async (t) => {
@@ -122,6 +130,27 @@ for (const door of DOORS) {
         wire.send(Buffer.concat([ODD, request('GET', `/poll/${id}`), ODD, ODD])).half();
         await server.until((now) => now.polls > polls && now.parked === 0);
         await wire.destroy();
+      }
+    });
+
+    t.test('so do watches of feeds, by whatever method', async () => {
+      const { cursor } = (await put(server, 'a', { n: 0 })).body;
+      const body = JSON.stringify({ feeds: { a: cursor } });
+      for (const { open } of [ways.main, ways.tls]) {
+        for (const watch of [
+          request('GET', `/feed/a?after=${cursor}`),
+          request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } }),
+          request('POST', '/feeds', { body })
+        ]) {
+          const { feedPolls } = await server.status();
+          const wire = await open();
+          wire.send(Buffer.concat([ODD, watch]));
+          await read(wire);
+          await server.until((now) => now.feedPolls > feedPolls);
+          wire.half();
+          await server.until(({ watching }) => watching === 0);
+          await wire.destroy();
+        }
       }
     });
 

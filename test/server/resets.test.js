@@ -3,6 +3,7 @@ import { connect as connectTls } from 'node:tls';
 
 import t from 'tap';
 
+import { put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
@@ -154,7 +155,14 @@ async function isWell(t, server) {
 
 for (const door of DOORS) {
   t.test(`resets cost nobody but who resets, "${door}"`, async (t) => {
-    const { server, ways } = await startWithEveryWay(t, door);
+    const { server, ways } = await startWithEveryWay(t, door, {
+      'publish-token-file': tokenFile(t)
+    });
+    // The threads that make feeds are there from the first one on.
+    await put(server, 'a', { n: 0 });
+    server.baseline = undefined;
+    await server.noConnectionBut(0);
+    server.baseline = server.descriptors();
     t.afterEach(() => server.leaveNothing());
 
     for (const [way, { port }] of Object.entries(ways)) {
@@ -203,6 +211,27 @@ for (const door of DOORS) {
           const { polls } = await server.status();
           await reset(port, bytes, () => server.until((now) => now.polls > polls), server);
           await server.until(({ parked }) => parked === 0);
+        }
+      }
+      await isWell(t, server);
+    });
+
+    t.test('with a feed watched, and published meanwhile', async (t) => {
+      const watches = [
+        (cursor) => request('GET', `/feed/a?after=${cursor}`),
+        () => request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } }),
+        (cursor) => request('POST', '/feeds', { body: JSON.stringify({ feeds: { a: cursor } }) })
+      ];
+      for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
+        for (const watch of watches) {
+          const { cursor } = (await put(server, 'a', { n: 1 })).body;
+          const { feedPolls } = await server.status();
+          const moment = async () => {
+            await server.until((status) => status.feedPolls > feedPolls);
+            await put(server, 'a', { n: 2 });
+          };
+          await reset(ways[way].port, watch(cursor), moment, server);
+          await server.until(({ watching }) => watching === 0);
         }
       }
       await isWell(t, server);
