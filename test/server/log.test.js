@@ -269,7 +269,7 @@ t.test('above debug a refusal is not worth a line', async (t) => {
   await server.stop();
   t.strictSame(
     [...new Set(linesOf(server).map(({ msg }) => msg))],
-    ['listens', 'room for clients', 'answers every parked poll, and ends']
+    ['listens', 'metrics are served', 'room for clients', 'answers every parked poll, and ends']
   );
 });
 
