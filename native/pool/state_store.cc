@@ -249,6 +249,8 @@ int StateStore::start() {
   }
   if (const int error = syncDirectory()) return error;
   pool_->keepJournal(&journal_);
+  // A disk that has no room for a turn's work is known at once.
+  pool_->takePromises(blocked() == 0);
   if (options_.sync != Sync::kNever) sync_.start();
   return 0;
 }

@@ -210,7 +210,7 @@ for (const door of DOORS) {
     }
     // Until the server has done with them what it will.
     let sent = -1;
-    for (let same = 0; same < 3;) {
+    for (let same = 0, looks = 0; same < 3 && looks < 300; looks += 1) {
       const { heapUsed } = await server.status();
       same = Math.abs(heapUsed - sent) < 1e5 ? same + 1 : 0;
       sent = heapUsed;
