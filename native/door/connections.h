@@ -89,10 +89,11 @@ struct Connection {
   ConnectionState state;
   Deadline deadline;
   Interest interest;
-  Route route;   // of a pending request
-  bool greeted;  // the client's address is known; false until a proxy has told it
-  bool counted;  // by AddressLimits
-  bool decided;  // an answer of it goes out at the end of the turn
+  Route route;       // of a pending request
+  bool greeted;      // the client's address is known; false until a proxy has told it
+  bool counted;      // by AddressLimits
+  bool decided : 1;  // an answer of it goes out at the end of the turn
+  bool resumes : 1;  // it goes on with what it has sent ahead in the next turn
   Address client;
 };
 static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");

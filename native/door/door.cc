@@ -181,7 +181,9 @@ void Door::turn() {
   ready_.erase(ready_.begin(), ready_.begin() + count);
   for (const Ticket& ticket : ready) {
     Connection* connection = connections_.find(ticket);
-    if (connection != nullptr && connection->state == ConnectionState::kReading) {
+    if (connection == nullptr) continue;
+    connection->resumes = false;
+    if (connection->state == ConnectionState::kReading) {
       resume(*connection);
     }
   }
@@ -265,7 +267,9 @@ void Door::resume(Connection& connection) {
 
 /** After an answer outside the connection's own event: on to what it has sent meanwhile. */
 void Door::resumeLater(Connection& connection) {
-  if (connection.inputLength == 0) return;
+  // Once: a connection has one share of a turn.
+  if (connection.inputLength == 0 || connection.resumes) return;
+  connection.resumes = true;
   if (ready_.empty()) parts_.events->wake();
   ready_.push_back(connections_.ticketOf(connection));
 }
