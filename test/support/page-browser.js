@@ -27,6 +27,7 @@ export function noBrowser() {
 export class Server {
   #args;
   #child;
+  #admin;
   #port = 0;
 
   /** @param {string[]} args for bin/sprites, besides port and host */
@@ -57,6 +58,7 @@ export class Server {
     const listening = new Promise((resolve, reject) => {
       const hear = (chunk) => {
         said += chunk;
+        this.#admin ??= /http:\/\/[^/\s]*:\d+\/metrics/.exec(said)?.[0];
         const found = /http:\/\/[^/\s]*:(\d+)/.exec(said);
         if (found) resolve(Number(found[1]));
       };
@@ -76,6 +78,11 @@ export class Server {
     const exit = once(this.#child, 'exit');
     this.#child.kill(signal);
     await exit;
+  }
+
+  /** @returns {Promise<object>} what /status of the admin port says: it was started with one */
+  async wholeStatus() {
+    return (await fetch(new URL('status', this.#admin))).json();
   }
 
   /** @returns {Promise<object>} what /status says */
