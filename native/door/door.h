@@ -10,6 +10,7 @@
 //   listener.h         new connections, even when no file is left for them
 //   connections.h      the table of those that are open: state, input, deadline
 //   http_reader.h      the grammar of a hot request
+//   door_serving.cc    what is done with one, and when its answer goes out
 //   request_handler.h  who decides: the pool, or a relay to it
 //   replies.h          what is answered, in words
 //   live_counts.h      what /status says

@@ -17,6 +17,8 @@
 // poll is known by its responder and a token of the responder's; what that is (the front door's
 // connections or Node's HTTP server) is no business of this file.
 //
+// pool.cc joins, polls and throws; pool_leaving.cc is who leaves, and how his sprites fly on.
+//
 // The law it keeps, at every return: thrown = acked + waiting + lost.
 //
 // Cost: 96 bytes a record, 12 for its timer, 24 in the torus. A throw touches two records and two
@@ -77,6 +79,12 @@ constexpr uint32_t kShortestHold = 5;
 
 /** Milliseconds of one tick of the wheel: a hold or a lease ends up to three of them late. */
 constexpr uint32_t kTickMilliseconds = 100;
+
+/**
+ * Sprites that fly on between two ticks, 60 ns each. There must be a bound: one mailbox may hold
+ * millions that have flown into it, and one small request makes its owner leave.
+ */
+constexpr uint32_t kFlyBudget = 8192;
 
 class Journal;
 

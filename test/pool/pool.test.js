@@ -297,7 +297,7 @@ t.test('a million in one mailbox after the other: all leave but one', async (t) 
   t.strictSame({ waiting, mailboxBytes, clients }, { waiting: 0, mailboxBytes: 0, clients: 0 });
 });
 
-/** Sprites that fly on between two ticks: see kFlyBudget in native/pool/pool.cc. */
+/** Sprites that fly on between two ticks: see kFlyBudget in native/pool/pool.h. */
 const FLY_BUDGET = 8192;
 
 /** A pool of two, and so many sprites that wait for the second; all thrown by `edge`. */

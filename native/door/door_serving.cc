@@ -1,0 +1,193 @@
+// What the front door does with a hot request: who decides it, and when its answer goes out.
+#include <cstdio>
+#include <optional>
+
+#include "door.h"
+#include "forwarded.h"
+
+namespace server {
+
+namespace {
+
+/** Where the live counts are. */
+constexpr std::string_view kCountsPath = "/status";
+
+}  // namespace
+
+// ---- Requests -----------------------------------------------------------------------------------
+
+Address Door::clientOf(const Connection& connection, const HotRequest& request,
+                       const char* head) const {
+  Address client = connection.client;
+  const auto of = [head](HeadSpan span) {
+    return std::string_view(head + span.offset, span.length);
+  };
+  if (options_.trust == Trust::kForwarded) readForwarded(of(request.forwarded), &client);
+  if (options_.trust == Trust::kForwardedFor) readForwardedFor(of(request.forwardedFor), &client);
+  return client;
+}
+
+/** Whether a hot request is served here, or by Node after all. */
+bool Door::servesHere(const HotRequest& request, const char* head) {
+  switch (request.route) {
+    case Route::kPoll:
+    case Route::kPlace:
+      return parts_.polls != nullptr;
+    case Route::kReady: {
+      const std::string_view path(head + request.path.offset, request.path.length);
+      return replies_.ready(path) != nullptr ||
+             (path == kCountsPath && !liveCounts_.text().empty());
+    }
+    default:
+      return request.bodyLength <= mostBody(request);
+  }
+}
+
+/**
+ * Serves the request whose head, and body behind it, are at `head`. Returns whether the next may be
+ * served: not while this one is open.
+ */
+bool Door::serve(Connection& connection, const HotRequest& request, const char* head) {
+  const Ticket ticket = connections_.ticketOf(connection);
+  Id id;
+  std::optional<Outcome> outcome;
+  switch (request.route) {
+    case Route::kPoll:
+      return servePoll(connection, request);
+    case Route::kJoin:
+      outcome = parts_.requests->join(ticket, clientOf(connection, request, head), &id);
+      break;
+    case Route::kThrow:
+      outcome = parts_.requests->throwSprite(ticket, request,
+                                             {head + request.headLength, request.bodyLength});
+      break;
+    case Route::kLeave:
+      outcome = parts_.requests->leave(ticket, request.id);
+      break;
+    case Route::kFeed:
+    case Route::kFeeds:
+      return feeds_.serve(connection, request, head);
+    case Route::kPlace:
+      return servePlace(connection, request);
+    case Route::kReady:
+      return serveReady(connection, {head + request.path.offset, request.path.length});
+  }
+  if (!outcome) {
+    connection.state = ConnectionState::kPending;
+    connection.route = request.route;
+    connections_.disarm(connection);
+    return false;
+  }
+  decide(connection, {ticket, request.route, *outcome, id});
+  return true;
+}
+
+/** The answer of a request goes out at the end of the turn. */
+void Door::decide(Connection& connection, const Decided& answer) {
+  noteOutcome(connection, answer.route, answer.outcome);
+  connection.decided = true;
+  decided_.push_back(answer);
+}
+
+/** Serves a poll, as serve does. */
+bool Door::servePoll(Connection& connection, const HotRequest& request) {
+  const PollResult result = parts_.polls->poll(connections_.indexOf(connection), request);
+  if (result.outcome != Outcome::kOk) {
+    decide(connection, {connections_.ticketOf(connection), Route::kPoll, result.outcome, {}});
+    return true;
+  }
+  if (!result.answer.empty()) return answers_.send(connection, replies_.json(result.answer));
+  connection.state = ConnectionState::kParked;
+  connection.record = result.record;
+  connections_.disarm(connection);
+  return false;
+}
+
+bool Door::servePlace(Connection& connection, const HotRequest& request) {
+  Place place;
+  if (!parts_.polls->place(request.id, &place)) {
+    noteOutcome(connection, Route::kPlace, Outcome::kUnknownClient);
+    const Decided unknown = {{}, Route::kPlace, Outcome::kUnknownClient, {}};
+    return answers_.send(connection, wordsOf(unknown));
+  }
+  char body[128];
+  const int length = snprintf(body, sizeof body, R"({"row":%u,"column":%u,"rows":%u,"columns":%u})",
+                              place.row, place.column, place.rows, place.columns);
+  return answers_.send(connection, replies_.json({body, static_cast<size_t>(length)}));
+}
+
+/** Serves what is ready: a file, or the live counts, that servesHere has just had said. */
+bool Door::serveReady(Connection& connection, std::string_view path) {
+  const Reply* reply = replies_.ready(path);
+  return answers_.send(
+      connection, reply != nullptr ? replies_.write(*reply) : replies_.json(liveCounts_.last()));
+}
+
+void Door::note(const Connection& connection, NoteKind kind) {
+  notes_.add({kind, Route::kJoin, Outcome::kOk, connection.client});
+}
+
+void Door::noteOutcome(const Connection& connection, Route route, Outcome outcome) {
+  const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
+  if (notes_.wanted() && (joined || outcome >= Outcome::kUnknownClient)) {
+    notes_.add({NoteKind::kOutcome, route, outcome, connection.client});
+  }
+}
+
+// ---- Answers ------------------------------------------------------------------------------------
+
+/** The words of an answer, valid until the next call. */
+std::string_view Door::wordsOf(const Decided& answer) {
+  const bool joined = answer.route == Route::kJoin && answer.outcome == Outcome::kOk;
+  const auto& reply = replies_.replies().outcomes[static_cast<size_t>(answer.outcome)];
+  return joined ? replies_.joined(answer.id) : replies_.write(reply);
+}
+
+void Door::sendAnswers() {
+  for (size_t i = 0; i < decided_.size();) {
+    const Ticket ticket = decided_[i].ticket;
+    Connection* connection = connections_.find(ticket);
+    std::string_view bytes = wordsOf(decided_[i++]);
+    const auto sameNext = [&] { return i < decided_.size() && decided_[i].ticket == ticket; };
+    if (sameNext()) {
+      // Sent ahead: several answers with one system call.
+      answersOfOne_ = bytes;
+      while (sameNext()) answersOfOne_ += wordsOf(decided_[i++]);
+      bytes = answersOfOne_;
+    }
+    if (connection == nullptr) continue;
+    connection->decided = false;
+    if (answers_.send(*connection, bytes)) {
+      resumeLater(*connection);
+    } else if (connections_.find(ticket) != nullptr &&
+               connection->state == ConnectionState::kPending) {
+      // It does not read its answers and has the next request under way already: no place for that.
+      connections_.close(*connection);
+    }
+  }
+  decided_.clear();
+}
+
+void Door::dropAnswers() {
+  for (const Decided& answer : decided_) {
+    if (Connection* connection = connections_.find(answer.ticket)) connections_.close(*connection);
+  }
+  decided_.clear();
+}
+
+void Door::complete(Ticket ticket, Outcome outcome, const Id* id) {
+  Connection* connection = connections_.find(ticket);
+  if (connection == nullptr || connection->state != ConnectionState::kPending) return;
+  connection->state = ConnectionState::kReading;
+  noteOutcome(*connection, connection->route, outcome);
+  const Decided answer = {ticket, connection->route, outcome, id == nullptr ? Id{} : *id};
+  if (answers_.send(*connection, wordsOf(answer))) resumeLater(*connection);
+}
+
+void Door::answer(uint32_t token, std::string_view body) {
+  Connection& connection = connections_[token];
+  connection.state = ConnectionState::kReading;
+  if (answers_.send(connection, replies_.json(body))) resumeLater(connection);
+}
+
+}  // namespace server

@@ -1,0 +1,203 @@
+// Who leaves, and how the sprites that waited for him fly on.
+#include <algorithm>
+#include <optional>
+
+#include "journal.h"
+#include "pool.h"
+
+namespace server {
+
+namespace {
+
+/** What finding a sprite's next stop counts for, among the kFlyBudget of a tick. */
+constexpr uint32_t kFindBudget = 8;
+
+/** Why a sprite is lost, as the journal has it: nobody was left to fly to. */
+constexpr uint8_t kLostAlone = 0;
+
+/** Leavers in a row that a sprite passes by: one with more of them before it waits for their end.
+ */
+constexpr int kPassedBy = 64;
+
+/** The part of a mailbox that sprites may take which have flown into it: one half. */
+constexpr uint32_t kFlownPart = 2;
+
+}  // namespace
+
+// ---- Leaving ------------------------------------------------------------------------------------
+
+void Pool::leave(const Id& id) {
+  Client* client = lookUp(id);
+  if (client == nullptr) return;
+  ++counts_.left;
+  if (journal_ != nullptr) journal_->leave(numberOf(client));
+  remove(client);
+}
+
+void Pool::remove(Client* client) {
+  // First of all: from here on no request finds it, and no sprite is thrown to it.
+  startLeaving(client);
+  if (client->holder != PollHolder::kNobody) answer(client, Remark::kNone);
+  wheel_.disarm(numberOf(client));
+  seeOff();
+}
+
+/** From now on `client` is unknown, and its sprites fly on. */
+void Pool::startLeaving(Client* client) {
+  client->live = false;
+  --counts_.clients;
+  leaving_.push_back(numberOf(client));
+}
+
+/**
+ * Empties the mailboxes of the clients that are leaving, as far as the budget reaches, and frees
+ * those that are empty. The oldest leaver comes first. Its sprites may fly into the mailbox of
+ * another leaver, whose turn comes later; none fly into the mailbox of the first. So this ends.
+ */
+void Pool::seeOff() {
+  while (!leaving_.empty()) {
+    const uint32_t record = leaving_.front();
+    Client& client = clients_[record];
+    flyOn(&client);
+    if (client.mailbox.waiting > 0 || client.behind) return;
+    leaving_.pop_front();
+    torus_.leave(record);
+    limits_->leave(client.source);
+    if (journal_ != nullptr) journal_->gone(record);
+    client.token = freeRecord_;
+    freeRecord_ = record + 1;
+  }
+}
+
+void Pool::seeAllOff() {
+  while (!leaving_.empty()) {
+    flyBudget_ = kFlyBudget;
+    seeOff();
+  }
+}
+
+// ---- Where to -----------------------------------------------------------------------------------
+
+/**
+ * The first beyond an edge of `record` who is not leaving, perhaps itself; kNone when too many in a
+ * row are. When a crowd leaves together, its sprites so fly once, and not from each to the next.
+ */
+uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
+  uint32_t next = record;
+  for (int passed = 0; passed <= kPassedBy; ++passed) {
+    next = torus_.neighbor(next, edge);
+    if (clients_[next].live) return next;
+    if (next == record) break;
+  }
+  return Torus::kNone;
+}
+
+/**
+ * Where a sprite that came into `record` by its edge `from` goes when `record` is no more: straight
+ * on; where its own row or column holds nobody else, aside; where all near it are leaving too, to
+ * one of them; kNone where there is nobody at all.
+ */
+uint32_t Pool::nextStop(uint32_t record, Edge from) const {
+  if (counts_.clients == 0) return Torus::kNone;
+  const Edge onward = opposite(from);
+  const Edge aside = onward == Edge::kLeft || onward == Edge::kRight ? Edge::kUp : Edge::kLeft;
+  for (const Edge edge : {onward, aside}) {
+    const uint32_t next = nextLive(record, edge);
+    if (next != Torus::kNone) return next;
+  }
+  for (const Edge edge : {onward, aside}) {
+    const uint32_t next = torus_.neighbor(record, edge);
+    if (next != record) return next;
+  }
+  return Torus::kNone;
+}
+
+// ---- Flying -------------------------------------------------------------------------------------
+
+/** What a sprite that has flown takes of a mailbox's room: a small one a whole place. */
+uint32_t Pool::roomOf(const Sprite& sprite) const {
+  return std::max(Sprite::cost(sprite.length), options_.mailboxBytes / options_.mailboxSprites);
+}
+
+/** Whether a sprite that flies may enter a mailbox now; into an empty one it always may. */
+bool Pool::hasRoom(const Mailbox& mailbox, const Sprite& sprite) const {
+  if (mailbox.waiting == 0) return true;
+  if (mailbox.waiting >= options_.mailboxSprites ||
+      mailbox.bytes + Sprite::cost(sprite.length) > options_.mailboxBytes) {
+    return false;
+  }
+  return mailbox.flown == 0 || mailbox.flown + roomOf(sprite) <= options_.mailboxBytes / kFlownPart;
+}
+
+/** Puts a sprite that has flown into `client`'s mailbox. */
+void Pool::putFlown(Client* client, Sprite* sprite) {
+  sprite->flown = 1;
+  client->mailbox.flown += roomOf(*sprite);
+  client->mailbox.push(sprite);
+}
+
+/** The oldest sprite of `client`'s backlog enters its mailbox. */
+void Pool::moveUp(Client* client) {
+  const uint32_t record = numberOf(client);
+  putFlown(client, backlogs_.pop(record));
+  client->behind = backlogs_.front(record) != nullptr;
+}
+
+/** Moves sprites from a client's backlog into its mailbox, as many as there is room for. */
+void Pool::catchUp(Client* client) {
+  const uint32_t record = numberOf(client);
+  while (client->behind && hasRoom(client->mailbox, *backlogs_.front(record))) {
+    moveUp(client);
+    if (journal_ != nullptr) journal_->moveUp(record);
+  }
+}
+
+/**
+ * Sends what waits for a leaver on its way. None is refused: the server has answered for these
+ * sprites already, and has the memory for them. Those that find no room wait in a backlog.
+ */
+void Pool::flyOn(Client* client) {
+  const uint32_t record = numberOf(client);
+  // Found when the first sprite asks for it: most who leave have none.
+  std::optional<uint32_t> stops[4];
+  while (Sprite* sprite = oldest(*client)) {
+    if (flyBudget_ == 0) break;
+    std::optional<uint32_t>& next = stops[static_cast<size_t>(sprite->from)];
+    flyBudget_ -= std::min(flyBudget_, next ? 1u : kFindBudget);
+    if (!next) next = nextStop(record, sprite->from);
+    if (*next == Torus::kNone) {
+      lose(client);
+      if (journal_ != nullptr) journal_->lose(record, kLostAlone);
+      continue;
+    }
+    Client* to = &clients_[*next];
+    const Stay stay =
+        !to->behind && hasRoom(to->mailbox, *sprite) ? Stay::kMailbox : Stay::kBacklog;
+    fly(client, to, stay);
+    if (journal_ != nullptr) journal_->fly(record, *next, stay == Stay::kBacklog);
+  }
+  for (const std::optional<uint32_t>& next : stops) {
+    if (!next || *next == Torus::kNone) continue;
+    Client& neighbor = clients_[*next];
+    if (neighbor.holder != PollHolder::kNobody && neighbor.mailbox.waiting > 0) {
+      makeReady(&neighbor);
+    }
+  }
+}
+
+/** The oldest sprite of `from` flies on to `to`, and waits there where `stay` says. */
+void Pool::fly(Client* from, Client* to, Stay stay) {
+  Sprite* sprite = takeOldest(from);
+  ++counts_.flown;
+  if (stay == Stay::kMailbox) return putFlown(to, sprite);
+  backlogs_.push(numberOf(to), sprite);
+  to->behind = true;
+}
+
+/** The oldest sprite of `from` has nowhere to fly to. */
+void Pool::lose(Client* from) {
+  ++counts_.lost;
+  forget(takeOldest(from));
+}
+
+}  // namespace server
