@@ -131,8 +131,9 @@ void drawMap(Drawing* drawing, const std::optional<Place>& place, double x, doub
     const uint64_t nodes = uint64_t{shown.rows} * shown.columns;
     drawing->color(0x7D4C12);
     for (uint64_t node = 0; nodes <= kMostDots && node < nodes; node++) {
-      const Seen seen = at(static_cast<double>(node % shown.columns) + 0.5,
-                           static_cast<double>(node / shown.columns) + 0.5);
+      const uint64_t row = node / shown.columns;
+      const uint64_t column = node % shown.columns;
+      const Seen seen = at(static_cast<double>(column) + 0.5, static_cast<double>(row) + 0.5);
       const double size = std::clamp(0.7 / std::sqrt(nodes), 0.016, 0.05);
       if (seen.facing > 0.05 && !seen.hidden) {
         disc(cairo, seen.x, seen.y, size * (0.45 + 0.55 * seen.facing));

@@ -130,14 +130,16 @@ class Script {
     const list = this.#answers.get(route);
     const answer = list.length > 1 ? list.shift() : list[0];
     if (answer === 'hang') return;
+    request.resume();
     if (answer === 'reset') {
-      request.socket.resetAndDestroy();
+      // Only once it was read whole: of a throw whose body was not sent, a client knows that the
+      // server has not taken it.
+      request.on('end', () => request.socket.resetAndDestroy());
       return;
     }
     const { status, headers, body } = answer;
     for (const entry of body.sprites ?? []) entry.sprite.id ??= `s${entry.seq}`;
     const text = typeof body === 'string' ? body : JSON.stringify(body);
-    request.resume();
     request.on('end', () => {
       response.writeHead(status, { ...headers, connection: 'close' });
       response.end(status === 204 ? undefined : text);

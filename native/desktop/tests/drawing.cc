@@ -76,8 +76,8 @@ void checkGround(Checks& check) {
   const Image large = drawGround(online(1000000), 300, 300);
   check(count(large, colors::kInk, 0, 0, 20, 300) == 0, "a long number stays in the window");
   for (const int side : {1, 20, 100}) {
-    check(drawGround(online(7), side, side).pixels.size() == static_cast<size_t>(4 * side * side),
-          "a small one");
+    const size_t pixels = static_cast<size_t>(side) * static_cast<size_t>(side);
+    check(drawGround(online(7), side, side).pixels.size() == 4 * pixels, "a small one");
   }
   for (const Place place : {Place{0, 0, 1, 1}, Place{0, 0, 1, 2}, Place{1999, 7, 2000, 1000},
                             Place{0, 0, UINT32_MAX, UINT32_MAX}}) {
