@@ -156,7 +156,7 @@ struct Transport::Transfer {
   void addHeader(const std::string& header) {
     curl_slist* list = curl_slist_append(headers.get(), header.c_str());
     if (list == nullptr) throw std::bad_alloc();
-    headers.release();  // it is the list's now
+    static_cast<void>(headers.release());  // it is the list's now
     headers.reset(list);
   }
 
