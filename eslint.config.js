@@ -6,7 +6,12 @@ export default [
   js.configs.recommended,
   { files: ['**/*.js', 'bin/*', 'test/nodes'], languageOptions: { globals: globals.node } },
   {
-    files: ['lib/page/**/*.js', 'lib/client/**/*.js', 'lib/server/admin-page/*.js'],
+    files: [
+      'lib/page/**/*.js',
+      'lib/client/**/*.js',
+      'lib/server/admin-page/*.js',
+      'lib/swarm/report-page/*.js'
+    ],
     languageOptions: { globals: { ...globals.browser } }
   }
 ];

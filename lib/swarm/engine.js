@@ -61,6 +61,11 @@ export class Engine {
     return `engine ${process} ${how}${hint}${why ? `: ${why}` : ''}`;
   }
 
+  /** @returns {number | undefined} of its process; undefined when that did not start */
+  get pid() {
+    return this.#child.pid;
+  }
+
   /** @param {string} command a line of native/swarm/parent.h */
   tell(command) {
     if (command === 'quit') this.#told = true;

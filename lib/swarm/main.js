@@ -1,16 +1,16 @@
-import { writeFile } from 'node:fs/promises';
-
 import { UsageError } from './errors.js';
 import { help, parse } from './options.js';
 import { createProgress } from './progress.js';
+import { ReportFile } from './report-file.js';
 import { Run } from './run.js';
-import { textOf } from './text.js';
+import { badLines, textOf } from './text.js';
 
 /**
  * bin/sprites-swarm.
  *
  * @param {string[]} args the command line
- * @returns {Promise<number>} the exit code: 0, 1 for a fault, 2 when the run could not begin
+ * @returns {Promise<number>} the exit code: 0, 1 for a fault, 2 when the run could not begin, 3 for a bound
+ *     that was passed
  */
 export async function main(args) {
   try {
@@ -28,27 +28,32 @@ export async function main(args) {
 }
 
 async function swarm(options) {
+  const report = options.report ? new ReportFile(options.report) : null;
   const run = new Run(options, await createProgress(options.quiet));
   const interrupt = () => run.interrupt();
   process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
   try {
     const result = await run.go();
-    await tell(result, options);
-    return result.faults.length > 0 ? 1 : 0;
+    tell(result, options);
+    if (report) {
+      const { reportOf } = await import('./report.js');
+      report.write(reportOf(result));
+    }
+    return exitCode(result);
   } finally {
     process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+    report?.close();
   }
 }
 
-async function tell(result, options) {
+function exitCode({ faults, bounds }) {
+  if (faults.length > 0) return 1;
+  return bounds.every(({ holds }) => holds) ? 0 : 3;
+}
+
+function tell(result, options) {
   if (options.json) process.stdout.write(`${JSON.stringify(result)}\n`);
   else if (!options.quiet) process.stdout.write(`${textOf(result, options)}\n`);
-  if (options.quiet) for (const fault of result.faults) process.stderr.write(`FAULT: ${fault}\n`);
-  if (!options.report) return;
-  const { reportOf } = await import('./report.js');
-  try {
-    await writeFile(options.report, reportOf(result));
-  } catch (error) {
-    throw new UsageError(`the report can't be written: ${error.message}`);
-  }
+  if (!options.quiet) return;
+  for (const line of badLines(result)) process.stderr.write(`${line}\n`);
 }

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 
+import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
 
 /**
@@ -207,6 +208,12 @@ export const table = [
     shown: 'as the ports need',
     help: 'loopback source addresses, for a server in 127.0.0.0/8'
   },
+  ...bounds.map(({ name, type, help }) => ({
+    group: 'Bounds, which set the exit code',
+    name,
+    type,
+    help
+  })),
   {
     group: 'What it says',
     name: 'json',
@@ -254,7 +261,7 @@ export function parse(args) {
   const wanted = count === undefined && command === 'latency' ? 1 : clients.read(count ?? '');
   if (wanted === undefined) throw new UsageError(`${command} N: N must be ${clients.expects}`);
   if (more.length > 0) throw new UsageError(`too much: ${more.join(' ')}`);
-  return complete({ ...options, command, clients: wanted });
+  return complete({ ...options, args, command, clients: wanted });
 }
 
 function split(args) {
@@ -293,6 +300,7 @@ function complete(options) {
   }
   all.transientPort ??= all.port;
   all.statusPort ??= all.port;
+  checkBounds(all);
   return all;
 }
 
@@ -320,7 +328,8 @@ export function help() {
   lines.push(
     '',
     'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, or the',
-    'server broke its contract; 2 when the run could not begin.'
+    'server broke its contract; 2 when the run could not begin; 3 when all is well but a bound that',
+    'was asked for is passed, or its figure is not known.'
   );
   return lines.join('\n');
 }

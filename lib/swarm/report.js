@@ -1,76 +1,11 @@
-import { accountBar, escape, percentileChart, stormChart, time, timeChart } from './charts.js';
+import { box, list, page, tile } from './page.js';
+import { percentileChart, timeChart } from './report-charts.js';
+import { digits, escape, n, size, time } from './words.js';
 
 /**
- * The report: one HTML file, no script, nothing fetched, for light and dark and for paper.
+ * The report of one run: one HTML file, nothing fetched, for light and dark, for a phone and for paper.
+ * Each part gives its HTML, and puts its charts among those that the page draws.
  */
-
-const big = new Intl.NumberFormat('en-US');
-const n = (value) => big.format(value);
-
-const STYLE = `
-:root { color-scheme: light dark;
-  --paper: #f7f7f4; --card: #ffffff; --ink: #1d2326; --soft: #667077; --rule: #e3e4df;
-  --arrival: #0b7a75; --answer: #c98a1b; --probe: #7a4fbf; --slow: #c4472f; --calm: #9fb4b1;
-  --good: #1c7d4d; --bad: #c0301f; --shade: #0b7a750f; }
-@media (prefers-color-scheme: dark) { :root {
-  --paper: #121618; --card: #1b2124; --ink: #e8ebe9; --soft: #98a3a6; --rule: #2d3539;
-  --arrival: #45c4b8; --answer: #e5b454; --probe: #b394ec; --slow: #f0806a; --calm: #58686a;
-  --good: #5fce94; --bad: #ff8674; --shade: #45c4b812; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--paper); color: var(--ink);
-  font: 16px/1.5 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-main { max-width: 1040px; margin: 0 auto; padding: 40px 20px 64px; }
-h1 { font-size: 30px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.01em; }
-h2 { font-size: 18px; margin: 0 0 2px; }
-p { margin: 0; } .soft { color: var(--soft); }
-section { background: var(--card); border: 1px solid var(--rule); border-radius: 12px;
-  padding: 20px 24px; margin-top: 20px; break-inside: avoid; }
-.verdict { display: inline-block; margin: 14px 0 0; padding: 5px 14px; border-radius: 99px;
-  font-weight: 600; border: 1.5px solid currentColor; }
-.verdict.good { color: var(--good); } .verdict.bad { color: var(--bad); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px;
-  margin-top: 24px; }
-.tile { background: var(--card); border: 1px solid var(--rule); border-radius: 12px;
-  padding: 12px 16px; }
-.tile b { display: block; font-size: 25px; line-height: 1.25; letter-spacing: -0.01em;
-  font-variant-numeric: tabular-nums; white-space: nowrap; }
-.tile.bad b { color: var(--bad); }
-.tile span, .legend, caption { color: var(--soft); font-size: 14px; }
-.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 6px 0 8px; }
-.legend i { display: inline-block; width: 18px; height: 4px; border-radius: 2px;
-  margin: 0 7px 4px 0; }
-svg { display: block; width: 100%; height: auto; margin-top: 8px; overflow: visible; }
-svg text { font: 13px system-ui, "Segoe UI", Roboto, sans-serif; fill: var(--soft);
-  font-variant-numeric: tabular-nums; }
-svg .mark { fill: var(--ink); font-weight: 600; paint-order: stroke; stroke: var(--card);
-  stroke-width: 5px; stroke-linejoin: round; }
-svg .name { fill: var(--ink); }
-.grid { stroke: var(--rule); stroke-width: 1; }
-.drop { stroke: var(--arrival); stroke-width: 1; stroke-dasharray: 2 4; opacity: 0.6; }
-.phase { fill: var(--shade); }
-.line { fill: none; stroke: currentColor; stroke-width: 2.2; stroke-linejoin: round; }
-.area { fill: currentColor; opacity: 0.14; }
-.dot { fill: var(--card); stroke: var(--arrival); stroke-width: 2.4; }
-.line.answer { stroke-width: 1.6; }
-svg .arrival, i.arrival { color: var(--arrival); } svg .answer, i.answer { color: var(--answer); }
-svg .probe, i.probe { color: var(--probe); } svg .slow, i.slow { color: var(--slow); }
-svg .calm, i.calm { color: var(--calm); } svg .missing, i.missing { color: var(--bad); }
-svg rect.arrival, svg rect.answer, svg rect.probe, svg rect.slow, svg rect.calm, svg rect.missing {
-  fill: currentColor; } i { background: currentColor; }
-table { border-collapse: collapse; width: 100%; margin-top: 10px;
-  font-variant-numeric: tabular-nums; }
-td { padding: 5px 0; border-top: 1px solid var(--rule); vertical-align: top; }
-tr:first-child td { border-top: 0; }
-td.number { text-align: right; white-space: nowrap; padding-right: 20px; width: 1%;
-  font-weight: 600; }
-i.key { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 8px; }
-td .why { color: var(--soft); }
-.law { font-size: 20px; margin-top: 8px; font-variant-numeric: tabular-nums; }
-.law small { color: var(--soft); font-size: 14px; }
-.facts { display: grid; grid-template-columns: repeat(auto-fill, minmax(220px, 1fr)); gap: 6px 24px;
-  margin: 12px 0 0; } .facts dt { color: var(--soft); font-size: 14px; } .facts dd { margin: 0; }
-ul { margin: 8px 0 0; padding-left: 20px; } li.bad { color: var(--bad); }
-`;
 
 /**
  * @param {import('./result.js').Result} result
@@ -78,25 +13,25 @@ ul { margin: 8px 0 0; padding-left: 20px; } li.bad { color: var(--bad); }
  */
 export function reportOf(result) {
   const title = titleOf(result);
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(title)}</title><style>${STYLE}</style></head>
-<body><main>
-${header(result, title)}
-${tiles(result)}
-${notes(result)}
-${latency(result)}
-${storm(result)}
-${overTime(result)}
-${account(result)}
-${server(result)}
-${facts(result)}
-</main></body></html>
-`;
+  const charts = {};
+  const body = [
+    header(result, title),
+    tiles(result),
+    notes(result),
+    bounds(result),
+    latency(result, charts),
+    storm(result, charts),
+    overTime(result, charts),
+    account(result),
+    use(result, charts),
+    server(result),
+    facts(result)
+  ];
+  return page({ title, body: body.filter(Boolean).join('\n'), charts, data: result });
 }
 
-function titleOf({ command, clients, throwing, storm }) {
+/** @param {import('./result.js').Result} result @returns {string} what was done, in a line */
+export function titleOf({ command, clients, throwing, storm }) {
   const who = `${n(clients)} client${clients === 1 ? '' : 's'}`;
   if (storm) return `A storm of ${who}`;
   if (command === 'latency') return `One quiet desktop beside ${who}`;
@@ -106,39 +41,40 @@ function titleOf({ command, clients, throwing, storm }) {
     : `${who}, ${n(throwing.rate)} sprites a second`;
 }
 
-function header({ faults, account, started, target, interrupted }, title) {
+function header(result, title) {
+  const { faults, bounds, account, started, target, interrupted, commandLine } = result;
+  const passed = bounds.filter(({ holds }) => !holds).length;
   const all = account.sent > 0 ? 'Every sprite accounted for' : 'All went well';
-  const verdict =
-    faults.length > 0
-      ? `<p class="verdict bad">${faults.length === 1 ? 'One fault' : `${faults.length} faults`}</p>`
-      : `<p class="verdict good">${all}${interrupted ? ', stopped early' : ''}</p>`;
+  const good = `${all}${interrupted ? ', stopped early' : ''}`;
+  const words = [
+    faults.length > 0 && (faults.length === 1 ? 'One fault' : `${faults.length} faults`),
+    passed > 0 && (passed === 1 ? 'One bound passed' : `${passed} bounds passed`)
+  ].filter(Boolean);
   const date = new Date(started).toISOString().replace('T', ' ').slice(0, 16);
   return `<h1>${escape(title)}</h1>
-<p class="soft">A swarm against ${escape(target.host)}:${target.port}, ${date} UTC</p>${verdict}`;
+<p class="soft">A swarm against ${escape(urlOf(target))}, ${date} UTC</p>
+<code>${escape(commandLine)}</code>
+<p class="verdict ${words.length > 0 ? 'bad' : 'good'}">${words.join(', ') || good}</p>`;
 }
 
-function tile(value, name, className = '') {
-  return `<div class="tile ${className}"><b>${value}</b><span>${name}</span></div>`;
-}
+const urlOf = ({ tls, host, port }) => `${tls ? 'https' : 'http'}://${host}:${port}`;
 
-function tiles({ command, opened, throwing, latency, account, storm }) {
+function tiles({ command, opened, throwing, latency, account, storm, use }) {
   const felt = command === 'latency' ? latency.probe : latency.arrival;
   const whose = command === 'latency' ? "of the probe's " : '';
+  const limited = account.refusals?.['too-many-throws'] > 0 ? ', as --throw-rate lets' : '';
   const list = [];
   if (opened) {
     list.push(tile(n(opened.clients), 'clients parked', opened.clients < opened.wanted && 'bad'));
   }
-  if (throwing?.perSecond !== undefined) list.push(tile(n(throwing.perSecond), 'sprites a second'));
+  if (throwing?.perSecond !== undefined) {
+    list.push(tile(n(throwing.perSecond), `sprites a second${limited}`));
+  }
   if (storm) {
     for (const part of [50, 99, 100]) {
-      const value = storm.seconds[part];
-      list.push(
-        tile(
-          value === null ? 'never' : time(value * 1000),
-          `until ${part}% were back`,
-          value === null && 'bad'
-        )
-      );
+      const seconds = storm.seconds[part];
+      const value = seconds === null ? 'never' : time(seconds * 1000);
+      list.push(tile(value, `until ${part}% were back`, seconds === null && 'bad'));
     }
   }
   if (felt.count > 0) {
@@ -148,6 +84,8 @@ function tiles({ command, opened, throwing, latency, account, storm }) {
       tile(time(felt.max), `the slowest ${whose}`)
     );
   }
+  if (use?.perSpriteMs) list.push(tile(time(use.perSpriteMs), "of the server's CPU a sprite"));
+  if (use) list.push(tile(size(use.memory), "the server's memory"));
   if (account.sent > 0) {
     list.push(tile(n(account.missing), 'sprites missing', account.missing > 0 && 'bad'));
   }
@@ -156,17 +94,17 @@ function tiles({ command, opened, throwing, latency, account, storm }) {
 
 function notes({ faults, remarks }) {
   if (faults.length + remarks.length === 0) return '';
-  const lines = [
-    ...faults.map((one) => `<li class="bad">${escape(one)}</li>`),
-    ...remarks.map((one) => `<li>${escape(one)}</li>`)
-  ];
-  return `<section><h2>To know</h2><ul>${lines.join('\n')}</ul></section>`;
+  const lines = [...faults.map((one) => `<span class="bad">${escape(one)}</span>`)];
+  return `<section><h2>To know</h2>${list([...lines, ...remarks.map(escape)])}</section>`;
 }
 
-function legend(entries) {
-  return `<div class="legend">${entries
-    .map(([className, name]) => `<span><i class="${className}"></i>${escape(name)}</span>`)
-    .join('')}</div>`;
+function bounds({ bounds }) {
+  if (bounds.length === 0) return '';
+  const lines = bounds.map(
+    ({ words, holds }) =>
+      `<span class="${holds ? 'good' : 'bad'}">${holds ? '✓ held' : '✗ passed'}</span> ${escape(words)}`
+  );
+  return `<section><h2>Bounds</h2>${list(lines, 'plain')}</section>`;
 }
 
 const CURVES = {
@@ -175,109 +113,151 @@ const CURVES = {
   answer: 'throw to its answer'
 };
 
-function latency({ latency, curves, command, throwing }) {
+const MARKS = { p50: 50, p90: 90, p99: 99, 'p99.9': 99.9, max: 100 };
+
+function latency({ latency, curves, command, throwing }, charts) {
   const names = (
     command === 'latency' ? ['probe', 'arrival', 'answer'] : ['arrival', 'answer']
   ).filter((name) => curves[name].length > 0);
   if (names.length === 0) return '';
   const first = latency[names[0]];
-  const marks = [
-    ['p50', 50],
-    ['p90', 90],
-    ['p99', 99],
-    ['p99.9', 99.9],
-    ['max', 100]
-  ]
+  const marks = Object.entries(MARKS)
     .filter(([, percent]) => percent === 100 || first.count * (100 - percent) >= 100)
-    .map(([label, percent]) => [label, percent, first[label]]);
+    .map(([label, percent]) => [percent, first[label]]);
+  charts.percentiles = percentileChart(
+    names.map((name) => ({ name: CURVES[name], color: name, points: curves[name] })),
+    marks
+  );
   const from =
     throwing.mode === 'open loop'
       ? 'Each sprite is timed from the moment it was due, so a server that stalls is charged for ' +
         'all that should have been thrown meanwhile.'
       : 'Each thrower waits for its answer before it throws again: a server that stalls is asked ' +
         'less.';
+  const cell = (value, tag = 'td') => `<${tag} class="number">${value}</${tag}>`;
+  const rows = Object.keys(MARKS).map(
+    (mark) =>
+      `<tr><th>${mark}</th>${names.map((name) => cell(time(latency[name][mark]))).join('')}</tr>`
+  );
   return `<section><h2>How long a sprite flies</h2>
 <p class="soft">Both axes are logarithmic: as much room for the slowest in ten thousand as for the
 fastest half. ${from}</p>
-${legend(names.map((name) => [name, CURVES[name]]))}
-${percentileChart(
-  names.map((name) => ({ className: name, points: curves[name] })),
-  marks
-)}
+${box('percentiles', 'Latency by percentile: the table below has the figures')}
+<table class="figures even"><tr><th></th>${names
+    .map((name) => cell(CURVES[name], 'th'))
+    .join('')}</tr>${rows.join('')}</table>
 </section>`;
 }
 
-function storm({ storm, clients }) {
+function storm({ storm, clients, phases }, charts) {
   if (!storm) return '';
   const noticed =
     storm.dropNoticed === null
       ? ''
       : ` The server had noticed that all were gone after ${time(storm.dropNoticed * 1000)}.`;
   const how = storm.spread > 0 ? `within ${storm.spread} s` : 'at once';
+  const chart = timeChart('count', [
+    {
+      name: `parked, counted by the ${storm.countedBy}`,
+      color: 'arrival',
+      filled: true,
+      stepped: true,
+      points: fromDrop(storm.track, phases.storm?.from ?? 0)
+    }
+  ]);
+  if (chart) charts.storm = chart;
+  const most = Math.max(...Object.values(storm.seconds).map((seconds) => seconds ?? 0), 0.001);
+  const bars = Object.entries(storm.seconds).map(([part, seconds]) => {
+    const width = seconds === null ? 100 : (seconds / most) * 100;
+    return `<span>${part}%</span><div><i class="${seconds === null ? 'missing' : 'arrival'}"
+style="width: ${digits(width)}%"></i><b>${seconds === null ? 'never' : time(seconds * 1000)}</b></div>`;
+  });
   return `<section><h2>Until all were back</h2>
-<p class="soft">${n(clients)} clients closed their connections, and came back ${how}: the time until
-so many were parked again, counted by the ${storm.countedBy}.${noticed}</p>
-${stormChart(storm.seconds)}</section>`;
+<p class="soft">${n(clients)} clients closed their connections, and came back ${how}: how many were parked
+from the drop on, and the time until so many were parked again, counted by the
+${storm.countedBy}.${noticed}</p>
+${chart ? box('storm', 'Clients parked from the drop on') : ''}
+<div class="bars">${bars.join('')}</div></section>`;
 }
 
-function overTime({ series, phases, seconds, throwing, interruptions }) {
-  if (series.length < 2) return '';
+/** The track in seconds from the drop on, and a little longer than it took: how it stays. */
+function fromDrop(track, from) {
+  const points = track.map(([at, parked]) => [Math.max(0, at - from), Math.max(0, parked)]);
+  if (points.length > 0) points.push([points.at(-1)[0] * 1.06, points.at(-1)[1]]);
+  return points.map(([at, parked]) => [Math.round(at * 1000) / 1000, parked]);
+}
+
+function overTime({ series, phases, throwing, interruptions, storm }, charts) {
   const pick = (name) => series.map((point) => [point.at, point[name]]);
-  const end = Math.max(seconds, series.at(-1).at);
-  const phase = Object.values(phases)[0];
-  const charts = [];
+  const [phase] = Object.values(phases);
+  const more = { shared: 'time', ...(phase && { phase }) };
+  const sections = [];
+  const add = (id, title, chart, words = '') => {
+    if (!chart) return;
+    charts[id] = chart;
+    const text = words && `<p class="soft">${escape(words)}</p>`;
+    sections.push(`<section><h2>${title}</h2>${text}${box(id, `${title} over time`)}</section>`);
+  };
   if (throwing) {
-    const rates = legend([
-      ['arrival', 'arrived'],
-      ['answer', 'accepted']
-    ]);
-    charts.push(
-      `<h2>Sprites a second</h2>${rates}` +
-        timeChart({
-          label: 'Sprites a second over time',
-          seconds: end,
-          phase,
-          curves: [
-            { className: 'arrival', points: pick('received'), filled: true },
-            { className: 'answer', points: pick('accepted') }
-          ]
-        })
-    );
-    const times = legend([
-      ['slow', 'slowest'],
-      ['answer', '99%'],
-      ['arrival', 'half']
-    ]);
-    charts.push(
-      `<h2>Time in flight</h2>${times}` +
-        timeChart({
-          label: 'Latency over time',
-          seconds: end,
-          phase,
-          times: true,
-          curves: [
-            { className: 'slow', points: pick('max') },
-            { className: 'answer', points: pick('p99') },
-            { className: 'arrival', points: pick('p50') }
-          ]
-        })
-    );
+    const rates = [
+      { name: 'arrived', color: 'arrival', filled: true, points: pick('received') },
+      { name: 'accepted', color: 'answer', points: pick('accepted') }
+    ];
+    add('rates', 'Sprites a second', timeChart('count', rates, more));
+    const times = [
+      { name: 'slowest', color: 'slow', points: pick('max') },
+      { name: '99%', color: 'answer', points: pick('p99') },
+      { name: 'half', color: 'arrival', points: pick('p50') }
+    ];
+    add('times', 'Time in flight', timeChart('time', times, more));
   }
   const dips = interruptions.map(
     ({ at, lowest, seconds }) =>
       `At ${at} s down to ${n(lowest)}; ` +
       (seconds === null ? 'not back by the end.' : `99% were back after ${time(seconds * 1000)}.`)
   );
-  charts.push(
-    `<h2>Clients parked</h2><p class="soft">${escape(dips.join(' '))}</p>` +
-      timeChart({
-        label: 'Clients parked over time',
-        seconds: end,
-        phase,
-        curves: [{ className: 'calm', points: pick('parked'), filled: true }]
-      })
+  // A storm is over between two points of the series: its own looks are among them.
+  const drop = (storm?.track ?? []).map(([at, parked]) => [at, Math.max(0, parked)]);
+  const parked = [
+    { name: 'parked', color: 'calm', filled: true, points: [[0, 0], ...pick('parked'), ...drop] }
+  ];
+  add('parked', 'Clients parked', timeChart('count', parked, more), dips.join(' '));
+  return sections.join('\n');
+}
+
+/** What the server took of its host. */
+function use({ use, phases, version }, charts) {
+  if (!use) {
+    return `<section><h2>What the server took</h2><p class="soft">Not known: it is on another host, or
+another user's. By --status-port with its admin port it tells its CPU time and memory.</p></section>`;
+  }
+  const [phase] = Object.values(phases);
+  const more = { shared: 'time', ...(phase && { phase }) };
+  const line = (name) =>
+    use.series.slice(name === 'cores' ? 1 : 0).map((point) => [point.at, point[name]]);
+  const cores = timeChart('cores', [{ name: 'CPU', color: 'slow', points: line('cores') }], more);
+  const memory = timeChart(
+    'bytes',
+    [{ name: 'resident', color: 'probe', filled: true, points: line('memory') }],
+    more
   );
-  return charts.map((chart) => `<section>${chart}</section>`).join('\n');
+  if (cores) charts.cores = cores;
+  if (memory) charts.memory = memory;
+  const whose =
+    use.by === 'kernel'
+      ? `By the kernel's account, of process ${escape(use.process)} and those below it.`
+      : 'By /metrics of its admin port, of its main process alone.';
+  const busy =
+    use.cores === null
+      ? ''
+      : `It kept ${digits(use.cores)} processor cores busy` +
+        (use.perSpriteMs === null ? '. ' : `, ${time(use.perSpriteMs)} for each sprite. `);
+  return `<section><h2>What the server took</h2>
+<p class="soft">${version ? `Sprites ${escape(version)}. ` : ''}${busy}Its memory was
+${size(use.memoryBefore)} before the load, ${size(use.memory)} at the end of it, ${size(use.most)} at the
+most. ${whose}</p>
+${cores ? box('cores', 'CPU of the server over time') : ''}
+${memory ? box('memory', 'Memory of the server over time') : ''}</section>`;
 }
 
 function account({ account }) {
@@ -327,9 +307,20 @@ function account({ account }) {
 <p class="soft">${n(account.sent)} thrown, ${n(account.accepted)} accepted:
 ${n(account.delivered)} delivered at once, ${n(account.queued)} queued in a mailbox
 until the neighbor polled again.</p>
-${accountBar(parts)}
-<table>${parts.map(({ className, name, count, why }) => row(count, name, why, className)).join('')}
+<div class="bar">${bar(parts)}</div>
+<table class="figures">${parts.map(({ className, name, count, why }) => row(count, name, why, className)).join('')}
 ${other.map(([count, name, why]) => row(count, name, why)).join('')}</table></section>`;
+}
+
+/** What became of the sprites: every part at least wide enough to be seen. */
+function bar(parts) {
+  return parts
+    .filter(({ count }) => count > 0)
+    .map(
+      ({ className, name, count }) =>
+        `<i class="${className}" style="flex: ${count} 1 0" title="${escape(`${name}: ${n(count)}`)}"></i>`
+    )
+    .join('');
 }
 
 function server({ server }) {
@@ -364,9 +355,22 @@ function facts({
   problems,
   connectErrors,
   seed,
-  parkedByServer
+  parkedByServer,
+  version,
+  use,
+  engineCores
 }) {
   const list = [
+    [
+      'Server',
+      version ? `Sprites ${version}` : 'version not told (--status-port with its admin port)'
+    ],
+    [
+      "The server's CPU",
+      use?.cores != null && `${digits(use.cores)} cores, ${digits(use.cpuSeconds)} s`
+    ],
+    ["The server's memory", use && `${size(use.memory)}, ${size(use.most)} at the most`],
+    ["The busiest engine's CPU", engineCores !== null && `${digits(engineCores)} cores`],
     ['Transient port', target.transientPort === target.port ? 'none' : target.transientPort],
     ['Engine processes', engines.processes],
     ['Source addresses', engines.addresses || "the host's own"],

@@ -1,10 +1,14 @@
+import { boundsIn, judge } from './bounds.js';
+import { coresBetween } from './server-watch.js';
 import { lawOf } from './status.js';
+import { commandLine, n } from './words.js';
 
 /**
  * The result of a run, as `--json` prints it and the report shows it.
  *
  * @typedef {object} Result
  * @property {string} command
+ * @property {string} commandLine as it was given
  * @property {string} started ISO date
  * @property {object} target host, port, transientPort
  * @property {number} clients
@@ -19,6 +23,9 @@ import { lawOf } from './status.js';
  * @property {Record<string, number>} problems of joins, polls and leaves
  * @property {Record<string, number>} connectErrors
  * @property {?object} server its /status before and after, its law, its longest stall
+ * @property {?object} use of its host by the server: `by` the kernel or its metrics, `version`, cores, CPU
+ *     seconds, perSpriteMs, `memory` in bytes before the load, at the end of it, and the most; a series
+ * @property {Array<object>} bounds that were asked for: see bounds.js
  * @property {string[]} faults what makes this run a failure: empty when all is well
  * @property {string[]} remarks what a reader should know
  * @property {Array<object>} series
@@ -38,6 +45,7 @@ export function resultOf(run) {
   const server = serverOf(facts);
   const result = {
     command: options.command,
+    commandLine: commandLine(['sprites-swarm', ...(options.args ?? [])]),
     started: new Date(Date.now() - tally.seconds * 1000).toISOString(),
     seconds: Math.round(tally.seconds * 100) / 100,
     target: { host: options.host, port: options.port, transientPort: options.transientPort },
@@ -58,7 +66,11 @@ export function resultOf(run) {
     connections: connectionsOf(tally.counts),
     ...tally.named,
     server,
+    version: run.watch?.version ?? null,
+    use: useOf(run),
+    engineCores: facts.engineCores === undefined ? null : round(facts.engineCores),
     interrupted: run.interrupted,
+    bounds: [],
     faults: [],
     remarks: [],
     phases: facts.phases,
@@ -69,6 +81,7 @@ export function resultOf(run) {
       probe: curveOf(tally.probe)
     }
   };
+  result.bounds = judge(result, boundsIn(options));
   result.faults = faultsOf(result, run);
   result.remarks = remarksOf(result, run);
   return result;
@@ -182,6 +195,40 @@ function serverOf({ before, loaded, drained, after }) {
   };
 }
 
+/** The kernel counts CPU time in hundredths of a second: the series is a mean over so many seconds. */
+const CPU_SECONDS = 1.05;
+
+/** What the server took of its host, over the command's own phase. */
+function useOf({ watch, facts }) {
+  if (!watch?.by) return null;
+  const { before, after } = facts.use ?? {};
+  const points = watch.points;
+  const cpu = before && after ? after.cpu - before.cpu : null;
+  const sprites = facts.throwing?.thrown;
+  return {
+    by: watch.by,
+    process: watch.process,
+    cores: before && after ? round(coresBetween(before, after)) : null,
+    cpuSeconds: cpu === null ? null : round(cpu),
+    perSpriteMs: cpu !== null && sprites > 0 ? round((cpu / sprites) * 1000) : null,
+    memoryBefore: points[0].memory,
+    memory: (after ?? points.at(-1)).memory,
+    most: watch.most,
+    series: points.map((point) => ({
+      at: point.at,
+      cores: round(
+        coresBetween(
+          points.find(({ at }) => at >= point.at - CPU_SECONDS),
+          point
+        )
+      ),
+      memory: point.memory
+    }))
+  };
+}
+
+const round = (value) => Number(value.toPrecision(4));
+
 function faultsOf(
   { account, opened, connections, server, storm },
   { deaths, facts, interrupted, options }
@@ -201,7 +248,7 @@ function faultsOf(
   }
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
   fault(
-    account.complete && account.missing > 0,
+    account.complete && account.missing > (options.missing ?? 0),
     `${account.missing} sprites are missing: accepted by the server, received by nobody`
   );
   fault(
@@ -222,7 +269,7 @@ function faultsOf(
   return faults;
 }
 
-function remarksOf(result, { facts, tally, options }) {
+function remarksOf(result, { facts, options }) {
   const { account, throwing, server } = result;
   const remarks = [];
   const remark = (is, text) => is && remarks.push(text);
@@ -237,9 +284,12 @@ function remarksOf(result, { facts, tally, options }) {
     `The swarm fell ${throwing?.behind} sprites behind its rate: ` +
       'every thrower was waiting for an answer, or for its turn.'
   );
+  const limited = account.refusals['too-many-throws'] > 0;
+  remark(limited, limited && throwRateRemark(result));
   remark(
-    tally.counts.skipped > 0 && account.refusals['too-many-throws'] > 0,
-    'The server limits throws per client (--throw-rate); the throwers kept to its Retry-After.'
+    result.engineCores > 0.9,
+    `An engine of the swarm was busy for ${Math.round(result.engineCores * 100)}% of the time: the ` +
+      'limit may be its own. To have more: --processes 2.'
   );
   remark(
     account.landedElsewhere > 0,
@@ -272,4 +322,23 @@ function remarksOf(result, { facts, tally, options }) {
       "any of the others, which are busy: the probe's times count both."
   );
   return remarks;
+}
+
+/** Why the figures are the server's rule, and not what it is capable of. */
+function throwRateRemark({ account, throwing, clients }) {
+  const times = n(account.refusals['too-many-throws']);
+  if (throwing.rate !== null || throwing.perSecond === undefined) {
+    return (
+      `The server's --throw-rate bounds this run: it refused ${times} throws (429 too-many-throws), since ` +
+      'each client may throw so often only. More clients, a lower --rate, or a server with ' +
+      '--throw-rate 0 show what it can do.'
+    );
+  }
+  const each = throwing.perSecond / throwing.throwers;
+  return (
+    `The server's --throw-rate bounds the ${n(throwing.perSecond)} sprites a second, not what it can do: ` +
+    `${n(throwing.throwers)} throwers were told ${times} times to wait (429 too-many-throws), and waited; ` +
+    `that leaves ${Number(each.toPrecision(3))} a second to each. To see what it can do: --every-client, ` +
+    `which has all ${n(clients)} clients throw in turn, or a server with --throw-rate 0.`
+  );
 }

@@ -7,8 +7,11 @@ import { Account } from './account.js';
 import { Engine } from './engine.js';
 import { UsageError } from './errors.js';
 import { lookAtHost, plan } from './needs.js';
+import { useOf } from './processes.js';
 import { resultOf } from './result.js';
+import { coresBetween, ServerWatch } from './server-watch.js';
 import { StatusReader } from './status.js';
+import { storm } from './storm.js';
 import { Interruptions, Tally } from './tally.js';
 
 /**
@@ -27,16 +30,11 @@ const TICK_MS = 100;
 /** How often a phase looks whether it is over. */
 const LOOK_MS = 50;
 
-/** Between two looks at the server's count of parked polls in a storm. */
-const STORM_LOOK_MS = 25;
-
 /** After the last sprite has arrived, its ack has to. */
 const ACK_MS = 300;
 
 /** With nothing but errors for so long the opening is given up. */
 const HOPELESS_SECONDS = 10;
-
-const PARTS = [50, 90, 99, 100];
 
 export class Run {
   #options;
@@ -47,6 +45,7 @@ export class Run {
   #interrupts = 0;
   #deaths = [];
   #facts = { phases: {} };
+  #watch;
 
   /**
    * @param {object} options of parse()
@@ -74,6 +73,7 @@ export class Run {
     this.tally = new Tally(options.time + options.clients / options.ramp + 2);
     this.interruptions = new Interruptions(options.clients);
     try {
+      await this.#watch.start(() => this.tally.seconds);
       this.#start(options, target);
       if (await this.#open()) await this[`_${options.command}`]();
       await this.#drain();
@@ -86,6 +86,7 @@ export class Run {
       options,
       target,
       facts: this.#facts,
+      watch: this.#watch,
       tally: this.tally,
       account: this.#account.result(),
       engineDoubles: this.#account.doubles,
@@ -117,6 +118,7 @@ export class Run {
     const target = { address, host, port: options.port };
     this.status = new StatusReader({ ...target, port: options.statusPort });
     this.#facts.before = await this.#knock(options);
+    this.#watch = new ServerWatch({ ...options, address }, this.status);
     return { options, target };
   }
 
@@ -275,7 +277,8 @@ export class Run {
 
   async _park() {
     const { time, clients } = this.#options;
-    await this.#hold('holding', time, () => `${this.tally.counts.parked} of ${clients} parked`);
+    const note = () => `${this.tally.counts.parked} of ${clients} parked`;
+    await this.#measured(() => this.#hold('holding', time, note));
   }
 
   async #hold(phase, seconds, note) {
@@ -296,11 +299,14 @@ export class Run {
   async _throw() {
     const { time } = this.#options;
     const before = this.tally.counts;
-    const started = performance.now();
-    this.#tell(`throw ${Math.round(time * 1000)}`);
-    await this.#hold('throwing', time, () => this.#throwNote());
-    this.#tell('stop');
-    const seconds = Math.min(time, (performance.now() - started) / 1000);
+    let seconds;
+    await this.#measured(async () => {
+      const started = performance.now();
+      this.#tell(`throw ${Math.round(time * 1000)}`);
+      await this.#hold('throwing', time, () => this.#throwNote());
+      this.#tell('stop');
+      seconds = Math.min(time, (performance.now() - started) / 1000);
+    });
     // The ticks come a little later than what they count.
     await sleep(TICK_MS * 1.2);
     const after = this.tally.counts;
@@ -323,72 +329,57 @@ export class Run {
   }
 
   async _storm() {
-    const { time, clients, spread } = this.#options;
-    const throwing = this.#options.throwing !== 'none';
+    const options = this.#options;
+    const { time, clients } = options;
+    const throwing = options.throwing !== 'none';
     if (throwing) this.#tell(`throw ${Math.ceil(time + 30) * 1000}`);
     const others = this.#facts.before?.parked ?? 0;
-    const bySever = this.#facts.serverParked !== null && this.#facts.serverParked !== undefined;
+    const byServer = typeof this.#facts.serverParked === 'number';
     this.#progress.begin('storm', clients);
-    this.#tell('drop');
-    const noticed = bySever ? await this.#waitForEmpty(others) : null;
-    if (!bySever) await this.#until(() => this.tally.counts.parked === 0, 5);
-    const started = performance.now();
-    const startedAt = this.tally.seconds;
-    this.#tell(`back ${Math.round(spread * 1000)}`);
-    const seen = await this.#countBack(started, bySever ? others : null);
-    const storm = {
-      countedBy: bySever ? 'server' : 'swarm',
-      dropNoticed: noticed,
-      spread,
-      parked: seen.parked,
-      seconds: seen.seconds
-    };
-    this.#facts.storm = storm;
-    this.#facts.phases.storm = { from: round(startedAt), to: round(this.tally.seconds) };
+    const seen = await this.#measured(() =>
+      storm({
+        options,
+        countedBy: byServer ? 'server' : 'swarm',
+        parked: async () =>
+          byServer
+            ? ((await this.status.tryRead())?.parked ?? 0) - others
+            : this.tally.counts.parked,
+        clock: () => this.tally.seconds,
+        tell: (command) => this.#tell(command),
+        isOver: () => this.#interrupts > 0 || this.#deaths.length > 0,
+        show: (parked, note) => {
+          this.tally.sample();
+          this.#progress.update(parked, note);
+        }
+      })
+    );
+    const { from, to, ...facts } = seen;
+    this.#facts.storm = facts;
+    this.#facts.phases.storm = { from, to };
     if (throwing) this.#tell('stop');
-    const all = storm.seconds[100];
+    const all = facts.seconds[100];
     this.#progress.end(
       all === null
-        ? `${seen.parked} of ${clients} parked again after ${time} s`
+        ? `${facts.parked} of ${clients} parked again after ${time} s`
         : `all parked again after ${all} s`
     );
   }
 
-  /** @returns {Promise<?number>} seconds until the server had noticed that everyone is gone */
-  async #waitForEmpty(others) {
-    const started = performance.now();
-    while (performance.now() - started < 10_000 && this.#interrupts === 0) {
-      const status = await this.status.tryRead();
-      if (status && status.parked <= others) return round((performance.now() - started) / 1000);
-      await sleep(STORM_LOOK_MS);
-    }
-    return null;
+  /** Has the server's use of its host, and the engines', measured over a phase. */
+  async #measured(phase) {
+    const before = { server: await this.#watch.look(), engines: this.#enginesUse() };
+    const result = await phase();
+    const after = { server: await this.#watch.look(), engines: this.#enginesUse() };
+    this.#facts.use = { before: before.server, after: after.server };
+    this.#facts.engineCores = Math.max(
+      ...after.engines.map((use, i) => coresBetween(before.engines[i], use))
+    );
+    return result;
   }
 
-  /** Times until so many percent are parked again, as the server counts, or as the engines do. */
-  async #countBack(started, others) {
-    const { time, clients } = this.#options;
-    const seconds = Object.fromEntries(PARTS.map((part) => [part, null]));
-    let parked = 0;
-    while (
-      performance.now() - started < time * 1000 &&
-      this.#interrupts === 0 &&
-      this.#deaths.length === 0
-    ) {
-      parked =
-        others === null
-          ? this.tally.counts.parked
-          : ((await this.status.tryRead())?.parked ?? 0) - others;
-      const now = round((performance.now() - started) / 1000);
-      for (const part of PARTS) {
-        if (parked >= Math.ceil((clients * part) / 100)) seconds[part] ??= now;
-      }
-      this.tally.sample();
-      this.#progress.update(Math.max(0, parked), `parked again, ${now.toFixed(1)} s`);
-      if (seconds[100] !== null) break;
-      await sleep(STORM_LOOK_MS);
-    }
-    return { parked, seconds };
+  #enginesUse() {
+    const at = performance.now() / 1000;
+    return this.#engines.map(({ pid }) => ({ at, cpu: useOf(pid)?.cpu ?? 0 }));
   }
 
   /** Waits for what is under way: answers to throws, then the sprites, then their acks. */
@@ -450,6 +441,7 @@ export class Run {
     const timer = setTimeout(() => this.#engines.forEach((engine) => engine.kill()), 5000);
     await Promise.all(this.#engines.map((engine) => engine.ended));
     clearTimeout(timer);
+    this.#watch.stop();
     this.status.close();
   }
 }

@@ -1,22 +1,32 @@
 import http from 'node:http';
+import https from 'node:https';
 
 const TIMEOUT_MS = 10_000;
 const LONGEST = 1 << 20;
 
-/** Reads GET /status of the server under load, over one connection. */
+/** Reads GET /status of the server under load, and /metrics where there are any, over one connection. */
 export class StatusReader {
   #options;
-  #agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  #protocol;
+  #agent;
 
-  /** @param {{address: string, host: string, port: number}} target */
-  constructor({ address, host, port }) {
+  /**
+   * @param {object} target
+   * @param {string} target.address numeric
+   * @param {string} target.host as a URL writes it
+   * @param {number} target.port
+   * @param {?object} [target.tls] for an https server: options of node:tls
+   */
+  constructor({ address, host, port, tls = null }) {
+    this.#protocol = tls ? https : http;
+    this.#agent = new this.#protocol.Agent({ keepAlive: true, maxSockets: 1 });
     this.#options = {
       host: address,
       port,
-      path: '/status',
       agent: this.#agent,
       timeout: TIMEOUT_MS,
-      headers: { Host: `${host}:${port}` }
+      headers: { Host: `${host}:${port}` },
+      ...tls
     };
   }
 
@@ -24,21 +34,48 @@ export class StatusReader {
    * @returns {Promise<?object>} the document; null when the server answers otherwise
    * @throws {Error} when nothing answers
    */
-  read() {
+  async read() {
+    return parse(await this.#get('/status'));
+  }
+
+  #get(path) {
     return new Promise((resolve, reject) => {
-      const request = http.get(this.#options, (response) => {
+      const request = this.#protocol.get({ ...this.#options, path }, (response) => {
         let text = '';
         response.setEncoding('utf8');
         response.on('data', (piece) => {
           text += piece;
-          if (text.length > LONGEST) request.destroy(new Error('an endless /status'));
+          if (text.length > LONGEST) request.destroy(new Error(`an endless ${path}`));
         });
-        response.on('end', () => resolve(parse(response.statusCode, text)));
+        response.on('end', () => resolve({ status: response.statusCode, text }));
         response.on('error', reject);
       });
       request.on('timeout', () => request.destroy(new Error('no answer in time')));
       request.on('error', reject);
     });
+  }
+
+  /**
+   * @returns {Promise<?{version: ?string, use: ?{cpu: number, memory: number}}>} of the main process, by
+   *     /metrics of an admin port: its version, seconds of CPU time, bytes resident; null when this is
+   *     no admin port
+   */
+  async metrics() {
+    let answer;
+    try {
+      answer = await this.#get('/metrics');
+    } catch {
+      return null; // the figures then say that the server gave none
+    }
+    if (answer.status !== 200) return null;
+    const value = (name) =>
+      Number(new RegExp(`^${name} ([0-9.e+]+)$`, 'm').exec(answer.text)?.[1] ?? NaN);
+    const cpu = value('process_cpu_seconds_total');
+    const memory = value('process_resident_memory_bytes');
+    return {
+      version: /^sprites_build_info\{version="([^"]+)"/m.exec(answer.text)?.[1] ?? null,
+      use: Number.isNaN(cpu + memory) ? null : { cpu, memory }
+    };
   }
 
   /** @returns {Promise<?object>} as read(), null too when nothing answers */
@@ -55,7 +92,7 @@ export class StatusReader {
   }
 }
 
-function parse(status, text) {
+function parse({ status, text }) {
   if (status !== 200) return null;
   try {
     const document = JSON.parse(text);

@@ -1,7 +1,7 @@
+import { n, size, time } from './words.js';
+
 /** The result as lines for a terminal. */
 
-const big = new Intl.NumberFormat('en-US');
-const n = (value) => big.format(value);
 const ms = (value) => (value === null ? '-' : `${value} ms`);
 
 function latencyLine(label, { count, p50, p90, p99, 'p99.9': p999, max }) {
@@ -27,6 +27,7 @@ export function textOf(result, { serverStatus = false } = {}) {
     ...latencyLines(result),
     ...accountLines(result),
     ...troubleLines(result),
+    ...useLines(result),
     ...serverLines(result, serverStatus),
     ...verdictLines(result)
   ].join('\n');
@@ -105,6 +106,16 @@ function troubleLines({ connections, problems, connectErrors }) {
   return lines;
 }
 
+function useLines({ use, version }) {
+  const lines = version ? [`the server         Sprites ${version}`] : [];
+  if (!use) return lines;
+  const whose = use.by === 'kernel' ? 'by the kernel' : 'its main process, by /metrics';
+  const each = use.perSpriteMs === null ? '' : `, ${time(use.perSpriteMs)} a sprite`;
+  const cpu = use.cores === null ? '' : `${use.cores} cores${each}; `;
+  const memory = `memory ${size(use.memoryBefore)} → ${size(use.memory)}`;
+  return [...lines, `what it took       ${cpu}${memory} (${whose})`];
+}
+
 function serverLines({ server }, all) {
   if (!server) return [];
   const lines = [];
@@ -132,11 +143,20 @@ function serverLines({ server }, all) {
   return lines;
 }
 
-function verdictLines({ faults, remarks, account }) {
+/** @param {object} result @returns {string[]} what makes the exit code another than 0 */
+export function badLines({ faults, bounds }) {
+  return [
+    ...faults.map((fault) => `FAULT: ${fault}`),
+    ...bounds.filter(({ holds }) => !holds).map(({ words }) => `PASSED A BOUND: ${words}`)
+  ];
+}
+
+function verdictLines(result) {
+  const { remarks, account, bounds } = result;
   const lines = remarks.map((remark) => `note: ${remark}`);
   if (account.missingExamples.length > 0) {
     lines.push(`missing, as engine/number: ${account.missingExamples.join(', ')}, …`);
   }
-  lines.push(...faults.map((fault) => `FAULT: ${fault}`));
-  return lines;
+  lines.push(...bounds.filter(({ holds }) => holds).map(({ words }) => `held: ${words}`));
+  return [...lines, ...badLines(result)];
 }

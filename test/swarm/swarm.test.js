@@ -2,7 +2,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 
 import t from 'tap';
@@ -12,48 +11,16 @@ import { FrameReader } from '../../lib/swarm/frames.js';
 import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { help, parse, table } from '../../lib/swarm/options.js';
-import { reportOf } from '../../lib/swarm/report.js';
 import { resultOf } from '../../lib/swarm/result.js';
 import { Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { ROOT, startServer } from '../support/server.js';
+import { start, swarm } from '../support/swarm.js';
 import { startProxy } from '../support/tampering-proxy.js';
 
 // Most of the time they wait.
 t.jobs = 4;
 
 const PAGE_BITS = 65536;
-
-function start(t, args, { files } = {}) {
-  const limit = files ? `ulimit -n ${files} && ` : '';
-  const child = spawn(
-    'env',
-    [
-      '-u',
-      'NODE_OPTIONS',
-      'sh',
-      '-c',
-      `${limit}exec "$0" "$@"`,
-      process.execPath,
-      join(ROOT, 'bin/sprites-swarm'),
-      ...args.map(String)
-    ],
-    { stdio: ['ignore', 'pipe', 'pipe'] }
-  );
-  const out = text(child.stdout);
-  const err = text(child.stderr);
-  const ended = once(child, 'close');
-  t.teardown(() => child.kill('SIGKILL'));
-  child.result = async () => {
-    const [code, signal] = await ended;
-    return { code, signal, out: await out, err: await err };
-  };
-  return child;
-}
-
-async function swarm(t, port, args, how) {
-  const { code, out, err } = await start(t, [...args, '--port', port, '--json'], how).result();
-  return { code, err, result: out ? JSON.parse(out) : null };
-}
 
 /** Every figure in it agrees with every other, and with the server's. */
 function checkAccount(t, { account, server, latency }) {
@@ -304,6 +271,7 @@ t.test("throwers keep to the server's Retry-After", async (t) => {
   t.equal(code, 0, result.faults.join());
   const refused = result.account.refusals['too-many-throws'];
   t.ok(refused >= 2 && refused <= 8, `${refused} refusals`);
+  t.match(result.remarks.join(), /--throw-rate bounds the [0-9]+ sprites a second/, 'it is told');
   checkAccount(t, result);
 });
 
@@ -340,6 +308,13 @@ t.test('a storm ends when the server counts everyone parked again', async (t) =>
   t.equal(countedBy, 'server');
   t.ok(seconds[50] <= seconds[90] && seconds[90] <= seconds[99] && seconds[99] <= seconds[100]);
   t.match(await server.status(), { joined: 500 }, 'they came back to their old places');
+  const { track } = result.storm;
+  t.equal(track[0][1], 500);
+  t.ok(
+    track.some(([, parked]) => parked === 0),
+    'the track goes down to nobody'
+  );
+  t.equal(track.at(-1)[1], 500);
 });
 
 t.test('every connection cut: the clients come back, and nothing is lost or doubled', async (t) => {
@@ -664,57 +639,4 @@ t.test('where no server is, it says so', async (t) => {
   const unknown = await start(t, ['park', 5, '--host', 'no-such-host.invalid']).result();
   t.equal(unknown.code, 2);
   t.match(unknown.err, /no address for "no-such-host.invalid"/);
-});
-
-t.test('the report is one file that fetches nothing', async (t) => {
-  const server = await startServer(t);
-  const file = join(t.testdir(), 'report.html');
-  const { code, out, err } = await start(t, [
-    'throw',
-    50,
-    '--rate',
-    100,
-    '--time',
-    1,
-    '--port',
-    server.port,
-    '--report',
-    file
-  ]).result();
-  t.equal(code, 0, err);
-  t.match(out, /^received +[0-9]+, 0 resent, 0 repeated, 0 missing$/m);
-  const html = readFileSync(file, 'utf8');
-  t.notMatch(html, /https?:\/\/|<script|<link|@import|url\(/);
-  t.match(html, /Every sprite accounted for/);
-  t.equal(html.match(/<svg/g).length, 5);
-  t.notMatch(html, /NaN|undefined|Infinity/);
-});
-
-t.test('the report shows a fault as one, and trusts no text', async (t) => {
-  const latency = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
-  const html = reportOf({
-    command: 'park',
-    started: '2026-01-01T00:00:00.000Z',
-    seconds: 3,
-    clients: 10,
-    target: { host: '<b>', port: 1, transientPort: 1 },
-    opened: { clients: 9, wanted: 10, seconds: 1, perSecond: 9 },
-    latency: { arrival: latency, answer: latency, probe: latency },
-    account: { sent: 0 },
-    faults: ['9 of 10 clients got parked'],
-    remarks: ['<script>'],
-    series: [],
-    phases: {},
-    curves: { arrival: [], answer: [], probe: [] },
-    interruptions: [],
-    engines: {},
-    connections: {},
-    problems: { 'torus-full': 3 },
-    connectErrors: {},
-    server: null,
-    parkedByServer: null
-  });
-  t.match(html, /class="verdict bad">One fault/);
-  t.match(html, /3 torus-full/);
-  t.notMatch(html, /<b>1|<script/);
 });

@@ -1,0 +1,200 @@
+/* global uPlot */
+import { digits, n, size, time } from '../words.js';
+
+/**
+ * Draws a report's charts in the browser, by uPlot: the values under the pointer stand in the legend,
+ * the charts over time show the same moment, and a drag looks closer (a double click looks at all again).
+ * Drawn anew where the colours or the width change. The text has the page's own size, however narrow it is.
+ */
+
+const FONT = '13px system-ui, "Segoe UI", Roboto, sans-serif';
+const BOLD = `600 ${FONT}`;
+
+/** A label is this wide at the most, in CSS pixels. */
+const LABEL = 58;
+
+const NARROW = 600;
+
+const compact = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
+
+/** For each unit: what stands at the axis, and what the legend says. */
+const UNITS = {
+  time: [time, time],
+  count: [(value) => compact.format(value), (value) => n(Math.round(value))],
+  cores: [digits, (value) => `${digits(value)} cores`],
+  bytes: [size, size]
+};
+
+const color = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+const nines = (percent) => -Math.log10(1 - percent / 100);
+
+/** Those of the ticks that have room for their label, the first and the rounder ones above all. */
+function spaced(u, ticks) {
+  const [low, high] = [u.scales.x.min, u.scales.x.max];
+  const wide = u.bbox.width / window.devicePixelRatio;
+  const at = (tick) => ((tick - low) / (high - low || 1)) * wide;
+  const kept = [];
+  for (const tick of [...ticks].sort(
+    (a, b) => Number.isInteger(b) - Number.isInteger(a) || a - b
+  )) {
+    if (kept.every((other) => Math.abs(at(other) - at(tick)) >= LABEL)) kept.push(tick);
+  }
+  return kept.sort((a, b) => a - b);
+}
+
+const PERCENTS = [0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999];
+
+function percentAt(x, top) {
+  if (x >= top) return '100%';
+  const percent = 100 * (1 - 10 ** -x);
+  return `${Number(percent.toFixed(Math.ceil(x) + 1))}%`;
+}
+
+function decades([low, high]) {
+  const few = high / low <= 100;
+  const ticks = [];
+  for (let tick = low; tick <= high * 1.0001; tick *= 10) {
+    for (const step of few ? [1, 2, 5] : [1]) {
+      if (tick * step <= high * 1.0001) ticks.push(Number((tick * step).toPrecision(1)));
+    }
+  }
+  return ticks;
+}
+
+function axes(chart) {
+  const common = {
+    font: FONT,
+    stroke: color('soft'),
+    grid: { stroke: color('rule'), width: 1 },
+    ticks: { show: false }
+  };
+  const x =
+    chart.kind === 'percentile'
+      ? {
+          splits: (u) =>
+            spaced(
+              u,
+              PERCENTS.map(nines).filter((one) => one <= chart.top)
+            ),
+          values: (u, ticks) => ticks.map((tick) => percentAt(tick, Infinity))
+        }
+      : { space: LABEL, values: (u, ticks) => ticks.map((tick) => `${digits(tick)} s`) };
+  const y = {
+    size: 64,
+    gap: 8,
+    ...(chart.range && { splits: () => decades(chart.range) }),
+    values: (u, ticks) => ticks.map(UNITS[chart.unit][0])
+  };
+  return [
+    { ...common, ...x, size: 30, gap: 6, grid: { show: false } },
+    { ...common, ...y }
+  ];
+}
+
+function series(chart) {
+  const first = {
+    label: chart.kind === 'percentile' ? 'of all' : 'at',
+    value: (u, x) => {
+      if (x === null || x === undefined) return '–';
+      return chart.kind === 'percentile' ? percentAt(x, chart.top) : `${digits(x)} s`;
+    }
+  };
+  const rest = chart.series.map(({ name, color: named, filled, dashed, stepped }) => ({
+    label: name,
+    stroke: color(named),
+    width: 2,
+    spanGaps: chart.kind === 'percentile',
+    points: { show: false },
+    ...(dashed && { dash: [6, 4] }),
+    ...(filled && { fill: `${color(named)}24` }),
+    ...(stepped && { paths: uPlot.paths.stepped({ align: 1 }) }),
+    value: (u, value) => (value === null || value === undefined ? '–' : UNITS[chart.unit][1](value))
+  }));
+  return [first, ...rest];
+}
+
+function shade(u, phase) {
+  const [from, to] = [phase.from, phase.to].map((at) => u.valToPos(at, 'x', true));
+  u.ctx.fillStyle = color('shade');
+  u.ctx.fillRect(from, u.bbox.top, to - from, u.bbox.height);
+}
+
+/** Writes the values at the marks, from the slowest on: those that would lie on another one are left. */
+function mark(u, { marks, top }) {
+  const scale = window.devicePixelRatio;
+  let free = Infinity;
+  u.ctx.save();
+  u.ctx.font = BOLD.replace('13px', `${13 * scale}px`);
+  for (const [percent, ms] of [...marks].reverse()) {
+    const x = u.valToPos(percent >= 100 ? top : nines(percent), 'x', true);
+    const y = u.valToPos(ms, 'y', true);
+    u.ctx.fillStyle = color('card');
+    u.ctx.strokeStyle = color(u.marked);
+    u.ctx.lineWidth = 2 * scale;
+    u.ctx.beginPath();
+    u.ctx.arc(x, y, 4 * scale, 0, 7);
+    u.ctx.fill();
+    u.ctx.stroke();
+    const right = Math.min(x + u.ctx.measureText(time(ms)).width / 2, u.bbox.left + u.bbox.width);
+    if (right > free) continue;
+    u.ctx.textAlign = 'right';
+    u.ctx.lineWidth = 4 * scale;
+    u.ctx.strokeStyle = color('card');
+    u.ctx.strokeText(time(ms), right, y - 12 * scale);
+    u.ctx.fillStyle = color('ink');
+    u.ctx.fillText(time(ms), right, y - 12 * scale);
+    free = right - u.ctx.measureText(time(ms)).width - 8 * scale;
+  }
+  u.ctx.restore();
+}
+
+function draw(box, chart) {
+  const width = box.clientWidth;
+  const tall = chart.kind === 'percentile';
+  const height = tall ? (width < NARROW ? 300 : 380) : 200;
+  const y = chart.range
+    ? { distr: 3, range: chart.range }
+    : { range: (u, low, high) => [0, (high || 1) * 1.06] };
+  const options = {
+    width,
+    height,
+    padding: [18, 20, 0, 0],
+    scales: { x: { time: false, range: (u, low, high) => [chart.from ?? low, high] }, y },
+    axes: axes(chart),
+    series: series(chart),
+    cursor: {
+      y: false,
+      points: { size: 9, fill: (u, i) => u.series[i].stroke(u, i) },
+      ...(chart.shared && { sync: { key: chart.shared, scales: ['x', null] } })
+    },
+    // A series that isn't filled has its colour in the legend, too.
+    legend: { markers: { width: 0, fill: (u, i) => u.series[i].stroke(u, i) } },
+    hooks: {
+      drawClear: [(u) => chart.phase && shade(u, chart.phase)],
+      draw: [(u) => chart.marks && mark(Object.assign(u, { marked: chart.series[0].color }), chart)]
+    }
+  };
+  box.replaceChildren();
+  return new uPlot(options, chart.data, box);
+}
+
+const charts = JSON.parse(document.getElementById('charts').textContent);
+
+for (const [id, chart] of Object.entries(charts)) {
+  const box = document.getElementById(id);
+  let plot = draw(box, chart);
+  const again = () => {
+    plot.destroy();
+    plot = draw(box, chart);
+  };
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', again);
+  matchMedia('print').addEventListener('change', again);
+  let { width } = plot;
+  new ResizeObserver(() => {
+    if (box.clientWidth === width) return;
+    width = box.clientWidth;
+    again();
+  }).observe(box);
+}

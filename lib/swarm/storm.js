@@ -1,0 +1,82 @@
+import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { Track } from './track.js';
+
+/**
+ * The storm: everybody's connection closes at once, and everybody comes back. How many are parked is
+ * asked of the server again and again, because a poll that the swarm has written is not parked yet; the
+ * swarm counts for itself only where no server tells.
+ */
+
+/** Between two looks, in milliseconds. */
+const LOOK_MS = 25;
+
+/** How long the server may take to notice that all are gone, in milliseconds. */
+const NOTICE_MS = 10_000;
+
+const PARTS = [50, 90, 99, 100];
+
+/**
+ * @param {object} scene
+ * @param {{clients: number, time: number, spread: number}} scene.options
+ * @param {'server' | 'swarm'} scene.countedBy
+ * @param {() => Promise<number>} scene.parked how many are, by the one who counts
+ * @param {() => number} scene.clock seconds since the run began
+ * @param {(command: string) => void} scene.tell the engines
+ * @param {() => boolean} scene.isOver a signal came, or an engine died
+ * @param {(parked: number, note: string) => void} scene.show
+ * @returns {Promise<object>} the storm as the result has it; `from` and `to` are seconds of the clock
+ */
+export async function storm({ options, countedBy, parked, clock, tell, isOver, show }) {
+  const { clients, time, spread } = options;
+  const track = new Track();
+  const look = async () => {
+    const now = await parked();
+    track.add(clock(), now);
+    return now;
+  };
+  await look();
+  const from = clock();
+  const dropped = performance.now();
+  tell('drop');
+  const isNoticed = await until(async () => (await look()) <= 0, NOTICE_MS, isOver);
+  const dropNoticed = isNoticed ? since(dropped) : null;
+  const started = performance.now();
+  tell(`back ${Math.round(spread * 1000)}`);
+  const seconds = Object.fromEntries(PARTS.map((part) => [part, null]));
+  let now = 0;
+  const isBack = async () => {
+    now = await look();
+    const passed = since(started);
+    for (const part of PARTS) {
+      if (now >= Math.ceil((clients * part) / 100)) seconds[part] ??= passed;
+    }
+    show(Math.max(0, now), `parked again, ${passed.toFixed(1)} s`);
+    return seconds[100] !== null;
+  };
+  await until(isBack, time * 1000, isOver);
+  return {
+    countedBy,
+    dropNoticed: countedBy === 'server' ? dropNoticed : null,
+    spread,
+    parked: now,
+    seconds,
+    from: round(from),
+    to: round(clock()),
+    track: track.points
+  };
+}
+
+async function until(done, ms, isOver) {
+  const started = performance.now();
+  while (performance.now() - started < ms && !isOver()) {
+    if (await done()) return true;
+    await sleep(LOOK_MS);
+  }
+  return false;
+}
+
+const since = (started) => round((performance.now() - started) / 1000);
+
+const round = (seconds) => Math.round(seconds * 1000) / 1000;

@@ -1,0 +1,44 @@
+/** Figures as a person reads them, for the terminal and for reports. */
+
+const big = new Intl.NumberFormat('en-US');
+
+/** @param {number} value @returns {string} 12,345 */
+export const n = (value) => big.format(value);
+
+/** @param {string} text @returns {string} for HTML */
+export function escape(text) {
+  return String(text).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+}
+
+/** @param {number} value @returns {string} with three digits */
+export function digits(value) {
+  return Number(value.toPrecision(3)).toString();
+}
+
+/**
+ * @param {?number} ms
+ * @returns {string} as a person would say it: 85 µs, 1.2 ms, 3 s
+ */
+export function time(ms) {
+  if (ms === null || ms === undefined) return '–';
+  if (ms > 0 && ms < 1) return `${digits(ms * 1000)} µs`;
+  return ms < 1000 ? `${digits(ms)} ms` : `${digits(ms / 1000)} s`;
+}
+
+/** @param {?number} value bytes @returns {string} 85 kB, 1.2 MB, 3 GB */
+export function size(value) {
+  if (value === null || value === undefined) return '–';
+  if (value < 1000) return `${value} bytes`;
+  const unit = value < 1e6 ? [1e3, 'kB'] : value < 1e9 ? [1e6, 'MB'] : [1e9, 'GB'];
+  return `${digits(value / unit[0])} ${unit[1]}`;
+}
+
+/**
+ * @param {string[]} args
+ * @returns {string} as a shell would take them
+ */
+export function commandLine(args) {
+  return args
+    .map((arg) => (/^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`))
+    .join(' ');
+}

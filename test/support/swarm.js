@@ -1,0 +1,48 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+
+import { ROOT } from './server.js';
+
+/** bin/sprites-swarm as a process, for tests. */
+
+/**
+ * @param {import('tap').Test} t its end kills the process
+ * @param {Array<string | number>} args
+ * @param {{files?: number}} [how] files it may have open
+ * @returns {import('node:child_process').ChildProcess} with `result()`, which resolves with `code`,
+ *     `signal`, `out` and `err` when it has ended
+ */
+export function start(t, args, { files } = {}) {
+  const limit = files ? `ulimit -n ${files} && ` : '';
+  const child = spawn(
+    'env',
+    [
+      '-u',
+      'NODE_OPTIONS',
+      'sh',
+      '-c',
+      `${limit}exec "$0" "$@"`,
+      process.execPath,
+      join(ROOT, 'bin/sprites-swarm'),
+      ...args.map(String)
+    ],
+    { stdio: ['ignore', 'pipe', 'pipe'] }
+  );
+  const out = text(child.stdout);
+  const err = text(child.stderr);
+  const ended = once(child, 'close');
+  t.teardown(() => child.kill('SIGKILL'));
+  child.result = async () => {
+    const [code, signal] = await ended;
+    return { code, signal, out: await out, err: await err };
+  };
+  return child;
+}
+
+/** @returns {Promise<{code: number, err: string, result: ?object}>} of a run against `port` */
+export async function swarm(t, port, args, how) {
+  const { code, out, err } = await start(t, [...args, '--port', port, '--json'], how).result();
+  return { code, err, result: out ? JSON.parse(out) : null };
+}
