@@ -99,6 +99,14 @@ class AddressLimits {
     return add(address, &Entry::clients, 1, options_.clients) ? find(address) : kNoSource;
   }
 
+  /** The source of `address`; one with nothing counted may be forgotten at the next call. */
+  Source know(const Address& address) { return make(address); }
+
+  /** Counts one more client of `source`, whatever its share: a state has brought it. */
+  void settle(Source source) {
+    if (source != kNoSource) ++entries_[source].clients;
+  }
+
   /** Counts one fewer. */
   void leave(Source source) {
     if (source == kNoSource) return;
@@ -113,6 +121,11 @@ class AddressLimits {
     if (!fits(entry.spriteBytes + bytes, options_.spriteBytes)) return false;
     entry.spriteBytes += bytes;
     return true;
+  }
+
+  /** Charges `source`, whatever its share, for a sprite that a state has brought. */
+  void chargeAnyway(Source source, uint32_t bytes) {
+    if (source != kNoSource) entries_[source].spriteBytes += bytes;
   }
 
   /** Takes the charge back: the sprite waits no more. */

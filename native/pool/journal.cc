@@ -59,9 +59,10 @@ void Journal::close() {
   fd_ = -1;
 }
 
-void Journal::join(uint32_t record, const Id& id) {
+void Journal::join(uint32_t record, const Id& id, const Address& address) {
+  const JoinText text = {id, address};
   add({.step = JournalStep::kJoin, .record = record},
-      {reinterpret_cast<const char*>(id.bytes), sizeof id.bytes});
+      {reinterpret_cast<const char*>(&text), sizeof text});
 }
 
 void Journal::thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,

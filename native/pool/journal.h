@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "address.h"
 #include "id.h"
 #include "journal_format.h"
 
@@ -51,7 +52,7 @@ class Journal {
   bool isOpen() const { return fd_ >= 0; }
   int fd() const { return fd_; }
 
-  void join(uint32_t record, const Id& id);
+  void join(uint32_t record, const Id& id, const Address& address);
   void thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
               std::string_view text);
   void ack(uint32_t record, uint64_t ack) {

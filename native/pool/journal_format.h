@@ -20,10 +20,13 @@
 
 #include <cstdint>
 
+#include "address.h"
+#include "id.h"
+
 namespace server {
 
 constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
-constexpr uint32_t kJournalVersion = 1;
+constexpr uint32_t kJournalVersion = 2;  // 1: without the addresses of those who join
 constexpr uint32_t kJournalByteOrder = 0x01020304;
 constexpr char kBatchMagic[4] = {'S', 'P', 'B', '\n'};
 
@@ -52,7 +55,7 @@ static_assert(sizeof(BatchHead) == 32, "a change of the format is a new version"
 
 /** What happened. */
 enum class JournalStep : uint8_t {
-  kJoin = 1,    // `record` joined; its id follows
+  kJoin = 1,    // `record` joined; its id follows, and the address it has come from
   kThrow = 2,   // `record` threw to `other`, with its number; the sprite's text follows
   kAck = 3,     // `record` has acked up to `number`
   kLeave = 4,   // `record` left; its sprites are to fly on
@@ -75,6 +78,13 @@ struct JournalRecord {
   uint64_t number = 0;
 };
 static_assert(sizeof(JournalRecord) == 24, "a change of the format is a new version");
+
+/** What follows a kJoin. */
+struct JoinText {
+  Id id;
+  Address address;  // not in version 1
+};
+static_assert(sizeof(JoinText) == 32, "a change of the format is a new version");
 
 /** Bytes that `length` bytes take behind a record: filled up, so that records stay aligned. */
 constexpr uint64_t paddedLength(uint64_t length) { return (length + 7) & ~uint64_t{7}; }

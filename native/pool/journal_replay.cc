@@ -64,9 +64,9 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header) {
   if (header->byteOrder != kJournalByteOrder) {
     return "it is of a machine with another byte order";
   }
-  if (header->version != kJournalVersion) {
-    return "it is of version " + std::to_string(header->version) + ", and this program reads " +
-           std::to_string(kJournalVersion);
+  if (header->version < 1 || header->version > kJournalVersion) {
+    return "it is of version " + std::to_string(header->version) +
+           ", and this program reads up to " + std::to_string(kJournalVersion);
   }
   Checksum checksum;
   checksum.add(bytes.data(), offsetof(JournalHeader, checksum));
@@ -126,20 +126,29 @@ class ReplayAccess {
   }
 
   static bool join(Pool* pool, uint32_t record, std::string_view text) {
-    Id id;
-    if (text.size() != sizeof id.bytes || record >= pool->options_.capacity) return false;
-    memcpy(id.bytes, text.data(), sizeof id.bytes);
+    JoinText joined;
+    // Version 1 knows no addresses: such a client is nobody's.
+    const bool known = text.size() == sizeof joined;
+    if (!known && text.size() != sizeof joined.id) return false;
+    if (record >= pool->options_.capacity) return false;
+    memcpy(&joined, text.data(), text.size());
+    const Id& id = joined.id;
     if (id.record() != record || pool->torus_.contains(record)) return false;
     if (record >= pool->used_) pool->used_ = record + 1;
     pool->admit(record, id);
+    if (!known) return true;
+    const Source source = pool->limits_->know(joined.address);
+    pool->limits_->settle(source);
+    pool->clients_[record].source = source;
     return true;
   }
 
   static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
     // The thrower may have left in the meantime of the same turn, never before it has thrown.
     if (!live(pool, record.record) || !live(pool, record.other) || record.from > 3) return false;
-    pool->receive(&pool->clients_[record.record], &pool->clients_[record.other], record.number,
-                  Edge{record.from}, text);
+    Pool::Client& thrower = pool->clients_[record.record];
+    pool->limits_->chargeAnyway(thrower.source, Sprite::charge(text.size()));
+    pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text);
     return true;
   }
 
@@ -187,6 +196,7 @@ class ReplayAccess {
     if (!leavesFirst(pool, record) || pool->oldest(pool->clients_[record]) != nullptr) return false;
     pool->leaving_.pop_front();
     pool->torus_.leave(record);
+    pool->limits_->leave(pool->clients_[record].source);
     return true;
   }
 };

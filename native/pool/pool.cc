@@ -111,7 +111,7 @@ Outcome Pool::enter(Source source, Id* id) {
   admit(record, *id);
   clients_[record].source = source;
   arm(record, options_.lease * uint64_t{1000});
-  if (journal_ != nullptr) journal_->join(record, *id);
+  if (journal_ != nullptr) journal_->join(record, *id, limits_->addressOf(source));
   return Outcome::kOk;
 }
 

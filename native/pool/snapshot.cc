@@ -13,13 +13,14 @@
 
 #include "base/json_reader.h"
 #include "checksum.h"
+#include "snapshot_sources.h"
 
 namespace server {
 
 namespace {
 
 constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr size_t kBufferBytes = 1 << 20;
 
@@ -40,7 +41,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 104, "a change of the format is a new version");
 
-/** What version 2 has behind the header; then come the slots of the holes. */
+/** What comes behind the header since version 2; then come the slots of the holes. */
 struct MoreHeader {
   uint64_t generation;
   uint32_t holes;
@@ -202,7 +203,17 @@ SnapshotResult refused(std::string problem) {
 /** Reads and writes the private parts of a Pool. */
 class SnapshotAccess {
  public:
-  static uint64_t size(const Pool& clients) {
+  static SnapshotSources sourcesOf(const Pool& clients) {
+    SnapshotSources sources(*clients.limits_);
+    eachClient(clients, [&](const Pool::Client& client) {
+      sources.add(client.source);
+      eachWaitingFor(clients, client,
+                     [&](const Sprite& sprite, uint32_t) { sources.add(sprite.source); });
+    });
+    return sources;
+  }
+
+  static uint64_t size(const Pool& clients, const SnapshotSources& sources) {
     const Counts& counts = clients.counts_;
     uint64_t text = 0;
     eachClient(clients, [&](const Pool::Client& client) {
@@ -210,13 +221,14 @@ class SnapshotAccess {
                      [&text](const Sprite& sprite, uint32_t) { text += sprite.length; });
     });
     const uint64_t leaving = clients.leaving_.size();
-    return sizeof(Header) + sizeof(MoreHeader) +
+    return sizeof(Header) + sizeof(MoreHeader) + sources.bytes() +
            (clients.torus_.holeCount() + leaving + 1) * sizeof(uint32_t) +
            (counts.clients + leaving) * sizeof(ClientEntry) + counts.waiting * sizeof(SpriteEntry) +
            text;
   }
 
-  static void write(const Pool& clients, uint64_t generation, Writer* writer) {
+  static void write(const Pool& clients, const SnapshotSources& sources, uint64_t generation,
+                    Writer* writer) {
     const Counts& counts = clients.counts_;
     const Torus& torus = clients.torus_;
     Header header = {.magic = {},
@@ -261,6 +273,9 @@ class SnapshotAccess {
       });
     });
     for (const uint32_t record : clients.leaving_) writer->put(record);
+    writer->put(static_cast<uint32_t>(sources.table().size()));
+    for (const Address& address : sources.table()) writer->put(address);
+    for (const uint32_t number : sources.numbers()) writer->put(number);
   }
 
   /** Returns what is wrong, or nothing. */
@@ -336,6 +351,10 @@ class SnapshotAccess {
       clients->startLeaving(&clients->clients_[record]);
       clients->wheel_.disarm(record);
     }
+    if (header.version >= 3) {
+      std::string problem = readSources(clients, seats, reader);
+      if (!problem.empty()) return problem;
+    }
     const uint64_t counted[] = {header.joined, header.left, header.expired, header.thrown,
                                 header.acked,  header.lost, header.flown};
     if (!reader->atEnd() || sprites != header.sprites ||
@@ -374,14 +393,43 @@ class SnapshotAccess {
    */
   template <typename See>
   static void eachWaitingFor(const Pool& clients, const Pool::Client& client, See&& see) {
-    for (const Sprite* sprite = client.mailbox.first; sprite != nullptr; sprite = sprite->next) {
+    for (Sprite* sprite = client.mailbox.first; sprite != nullptr; sprite = sprite->next) {
       see(*sprite, 0);
     }
     if (!client.behind) return;
-    for (const Sprite* sprite = clients.backlogs_.front(client.id.record()); sprite != nullptr;
+    for (Sprite* sprite = clients.backlogs_.front(client.id.record()); sprite != nullptr;
          sprite = sprite->next) {
       see(*sprite, kBehind);
     }
+  }
+
+  /** Counts everybody, and what waits, for the addresses they have come from. */
+  static std::string readSources(Pool* clients, const std::vector<Seat>& seats, Reader* reader) {
+    uint32_t count;
+    if (!reader->get(&count)) return "it ends too early";
+    std::vector<Address> table;
+    for (uint32_t i = 0; i < count; ++i) {
+      Address address;
+      if (!reader->get(&address)) return "it ends too early";
+      table.push_back(address);
+    }
+    AddressLimits& limits = *clients->limits_;
+    bool whole = true;
+    const auto next = [&]() -> Source {
+      uint32_t number;
+      whole = whole && reader->get(&number) && number <= table.size();
+      return whole && number > 0 ? limits.know(table[number - 1]) : kNoSource;
+    };
+    for (const Seat& seat : seats) {
+      Pool::Client& client = clients->clients_[seat.node];
+      client.source = next();
+      limits.settle(client.source);
+      eachWaitingFor(*clients, client, [&](Sprite& sprite, uint32_t) {
+        sprite.source = next();
+        limits.chargeAnyway(sprite.source, Sprite::charge(sprite.length));
+      });
+    }
+    return whole ? "" : "an address in it makes no sense";
   }
 
   static Pool::Client& addClient(Pool* clients, const ClientEntry& entry) {
@@ -404,7 +452,8 @@ class SnapshotAccess {
 
 SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_t most,
                               uint64_t generation, Replace replace) {
-  const uint64_t size = SnapshotAccess::size(pool);
+  const SnapshotSources sources = SnapshotAccess::sourcesOf(pool);
+  const uint64_t size = SnapshotAccess::size(pool, sources);
   if (size > most) {
     return refused("the state has " + std::to_string(size) + " bytes, and --state-bytes allows " +
                    std::to_string(most));
@@ -418,7 +467,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_
                          S_IRUSR | S_IWUSR));
     if (file.fd() < 0) return failed(errno);
     Writer writer(file.fd());
-    SnapshotAccess::write(pool, generation, &writer);
+    SnapshotAccess::write(pool, sources, generation, &writer);
     result.error = writer.finish();
     result.bytes = writer.bytes();
   }

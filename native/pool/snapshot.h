@@ -1,10 +1,10 @@
 // The snapshot: the whole state in one file, from one run of the server to the next.
 //
-//   ┌──────────┬──────────────┬────────────────────────────────┬───────────┬─────────┐
-//   │ header   │ shape of the │ client: record, seat, id,      │ those who │ CRC-32  │
-//   │ and      │ torus, its   │ numbers, mailbox; its sprites  │ leave, in │ of all  │
-//   │ counts   │ holes        │ … one after the other          │ order     │ before  │
-//   └──────────┴──────────────┴────────────────────────────────┴───────────┴─────────┘
+//   ┌──────────┬──────────────┬────────────────────────────────┬───────────┬───────────┬─────────┐
+//   │ header   │ shape of the │ client: record, seat, id,      │ those who │ addresses │ CRC-32  │
+//   │ and      │ torus, its   │ numbers, mailbox; its sprites  │ leave, in │ and whose │ of all  │
+//   │ counts   │ holes        │ … one after the other          │ order     │ is what   │ before  │
+//   └──────────┴──────────────┴────────────────────────────────┴───────────┴───────────┴─────────┘
 //
 // Numbers are little-endian, as this machine's are (checked by the mark in the header). A save
 // writes FILE.new, syncs it, renames it to FILE and syncs the directory, so that FILE is whole at
@@ -14,9 +14,10 @@
 // length, every record, every sprite as when it is thrown, the torus's own rules.
 //
 // Parked polls, holds and leases are not in it: connections do not outlive the process, and leases
-// start anew. Nor is what counts addresses.
+// start anew. The addresses are in it from which clients and sprites have come, so that each goes
+// on having its share (address_limits.h), and not what else counts them.
 //
-// Cost: 56 bytes a client, 8 and its text a sprite; one pass over the records.
+// Cost: 60 bytes a client, 12 and its text a sprite, 16 an address; two passes over the records.
 #ifndef SPRITES_SNAPSHOT_H_
 #define SPRITES_SNAPSHOT_H_
 

@@ -94,7 +94,7 @@ class Run {
       const uint32_t what = below(10);
       if (ids_.size() < most && what < 4) {
         Id id;
-        EXPECT(clients.join({}, 0, &id) == Outcome::kOk);
+        EXPECT(clients.join({.host = below(4)}, 0, &id) == Outcome::kOk);
         ids_.push_back(id);
       } else if (!ids_.empty() && what == 4) {
         const size_t at = below(ids_.size());
@@ -181,6 +181,7 @@ class Run {
       }
     }
     EXPECT(counts.clients == 0 && counts.waiting == 0 && counts.mailboxBytes == 0);
+    EXPECT(limits.size() == 0);
     return {};
   }
 

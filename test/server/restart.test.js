@@ -34,6 +34,8 @@ const VERSION = 8;
 const BYTE_ORDER = 12;
 const HEADER = 120; // with what version 2 has added
 const CLIENT = 56;
+/** Of one client: an address in the table of one, the client's number in it, and the checksum. */
+const TAIL = 4 + 16 + 4 + 4;
 
 const ANY_SIZE = 2 ** 40;
 const ROOM = 400;
@@ -244,7 +246,7 @@ t.test('leases start anew, and then they run', async (t) => {
 
 t.test('an empty pool is saved and loaded as well', async (t) => {
   const path = saved(t, newPool(t));
-  t.equal(readFileSync(path).length, HEADER + 4);
+  t.equal(readFileSync(path).length, HEADER + 4 + 4, 'without addresses');
   const pool = loaded(t, path);
   t.equal(pool.status().clients, 0);
   t.equal(pool.join().outcome, 'ok');
@@ -322,7 +324,10 @@ t.test(
           'the law'
         );
       } catch (error) {
-        assert.match(error.message, /^it(s| has| is| ends| needs) |^a (client|sprite) in it /);
+        assert.match(
+          error.message,
+          /^it(s| has| is| ends| needs) |^a (client|sprite) in it |^an address in it /
+        );
         seen.set(error.message.replace(/\d+/g, 'N'), (seen.get(error.message) ?? 0) + 1);
       } finally {
         fresh.close();
@@ -347,11 +352,11 @@ t.test('a state larger than allowed is not written, and what was there stays', a
   const pool = newPool(t);
   pool.join();
   const path = join(t.testdir({ state: 'old' }), 'state');
-  t.throws(() => pool.save(path, HEADER + CLIENT + 3), /has 180 bytes, .* allows 179/);
+  t.throws(() => pool.save(path, HEADER + CLIENT + TAIL - 1), /has 204 bytes, .* allows 203/);
   t.equal(readFileSync(path, 'utf8'), 'old');
   rmSync(path);
-  t.strictSame(pool.save(path, HEADER + CLIENT + 4), { clients: 1, sprites: 0, bytes: 180 });
-  t.equal(readFileSync(path).length, 180);
+  t.strictSame(pool.save(path, HEADER + CLIENT + TAIL), { clients: 1, sprites: 0, bytes: 204 });
+  t.equal(readFileSync(path).length, 204);
 });
 
 // ---- The server, restarted ----------------------------------------------------------------------
@@ -703,10 +708,10 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     'a file cut off in its header': [whole.subarray(0, 60), /is cut off/],
     'a file cut off later': [whole.subarray(0, whole.length - 1), /damaged or cut off/],
     'a file with a bit flipped': [Buffer.from(whole).fill(whole[500] ^ 4, 500, 501), /is damaged/],
-    'a newer version': [change(VERSION, 3), /version 3, and this program reads up to 2: start the/],
+    'a newer version': [change(VERSION, 4), /version 4, and this program reads up to 3: start the/],
     'a newer version with a checksum of its own': [
-      Buffer.concat([change(VERSION, 3), Buffer.alloc(4)]),
-      /version 3, and this program reads up to 2/
+      Buffer.concat([change(VERSION, 4), Buffer.alloc(4)]),
+      /version 4, and this program reads up to 3/
     ],
     'a version before the first': [change(VERSION, 0), /unknown version/],
     'another byte order': [swapped, /another byte order/],
