@@ -34,6 +34,7 @@ import { Waits } from './waits.js';
  */
 
 export { EDGES } from './answers.js';
+export { Feeds } from './feeds.js';
 
 /**
  * @typedef {import('./answers.js').Resume} Resume

@@ -20,7 +20,10 @@ const LIMITS = {
   leaveRetry: 200, // between two attempts to tell it
   answerMost: 16 * 1024 * 1024, // bytes in one answer, decoded
   holdLeast: 5, // seconds: the shortest hold the server takes
-  holdUnknown: 120 // seconds: the server's hold, as long as it has not said
+  holdUnknown: 120, // seconds: the server's hold, as long as it has not said
+  feedHold: 55, // seconds, of a poll for feeds: many a proxy cuts off what is silent for a minute
+  feedAnswerMost: 64 * 1024 * 1024, // bytes in an answer with feeds
+  feedsAtOnce: 32 // keys: as many as one poll may ask for
 };
 
 /** @typedef {typeof LIMITS} Limits */

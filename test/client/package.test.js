@@ -43,7 +43,7 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
   const folder = t.testdir({ 'package.json': '{"type":"module","private":true}' });
   const { stdout } = await run('npm', ['pack', join(ROOT, 'lib/client'), '--silent'], folder);
   await run('npm', ['install', '--offline', '--no-audit', `./${stdout.trim()}`], folder);
-  const hello = `import { Client, EDGES, opposite, type Outcome, type Resume } from 'sprites-client';
+  const hello = `import { Client, EDGES, Feeds, opposite, type Outcome, type Resume } from 'sprites-client';
     import { readSprite, type Sprite } from 'sprites-client/sprite';
     let kept: Resume | null = null;
     const client = new Client({
@@ -60,11 +60,20 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
     const sprite = { id: 'hello', picture: 'star', at: 0.5, speed: [1, 0] };
     const outcome: Outcome = await client.throw(EDGES[0] === 'left' ? 'left' : opposite('up'), sprite);
     console.log(outcome.thrown, outcome.ticket.n, kept !== null);
-    await client.leave();`;
+    await client.leave();
+    const feeds = new Feeds({ base: 'http://127.0.0.1:${server.port}' });
+    const watch = feeds.watch('nobodys', (value, { key, cursor, problem }) => {
+      console.log('feed', value?.list, key.toUpperCase(), cursor?.length, problem);
+      console.log(feeds.state === 'online', watch.held?.cursor.length);
+      watch.close();
+    });`;
   const wrong = {
     'an-edge-that-is-none': hello.replace("'left' : opp", "'north' : opp"),
     'a-number-that-is-a-word': hello.replace('backoffFirst: 20', "backoffFirst: 'soon'"),
     'a-state-that-is-none': hello.replace("=== 'superseded'", "=== 'lost'"),
+    'a-state-of-feeds-that-is-none': hello.replace("'online'", "'joining'"),
+    'a-watch-without-a-callback': hello.replace(/\('nobodys', [^]*?\n {4}\}\)/, "('nobodys')"),
+    'a-cursor-that-is-a-number': hello.replace('cursor?.length', 'cursor * 2'),
     'no-base': hello.replace(/base: .*,/, '')
   };
   const files = Object.entries({ hello, ...wrong });
@@ -77,6 +86,17 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
 
   const { stdout: ran } = await run(process.execPath, ['hello.js'], folder);
   const lines = ran.trim().split('\n').sort();
-  t.same(lines, ['joining', 'left', 'online', 'star RIGHT 1', 'true 1 true']);
+  t.same(
+    lines,
+    [
+      'joining',
+      'left',
+      'online',
+      'star RIGHT 1',
+      'true 1 true',
+      'feed undefined NOBODYS undefined unknown-feed',
+      'true undefined'
+    ].sort()
+  );
   await server.leaveNothing();
 });

@@ -1,6 +1,8 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
 import t from 'tap';
@@ -10,6 +12,7 @@ import { problems } from '../../lib/server/problems.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt, shown } from '../support/readme.js';
 import { ROOT, startServer } from '../support/server.js';
+import { until } from '../support/until.js';
 
 const readme = documentAt('README.md');
 
@@ -107,6 +110,45 @@ t.test('the module of the protocol throws a sprite and catches it', async (t) =>
     timeout: 60_000
   });
   t.same(stdout.trim().split('\n').sort(), ['star right', 'true delivered']);
+});
+
+t.test('the module of feeds follows what is published', async (t) => {
+  const folder = t.testdir({ tokens: 'a-token-of-the-readme\n', token: '' });
+  writeFileSync(join(folder, 'token'), 'Authorization: Bearer a-token-of-the-readme');
+  const server = await startServer(t, {
+    options: { 'publish-token-file': join(folder, 'tokens') }
+  });
+  const document = 'lib/client/README.md';
+  const program = shown(document, 'With `watch.mjs` as');
+  const file = join(folder, 'watch.mjs');
+  writeFileSync(file, program.replace('http://127.0.0.1:8080', `http://127.0.0.1:${server.port}`));
+  const watching = spawn(process.execPath, [file], { env: plainEnvironment() });
+  t.teardown(() => watching.kill('SIGKILL'));
+  const ended = once(watching, 'close');
+  const lines = [];
+  createInterface({ input: watching.stdout }).on('line', (line) => lines.push(line));
+  const errors = [];
+  watching.stderr.on('data', (chunk) => errors.push(chunk));
+  const [define, ...puts] = shown(document, 'a token publishes, and the program follows')
+    .replaceAll('localhost:8080', `127.0.0.1:${server.port}`)
+    .trim()
+    .split('\n');
+  await until(
+    () => lines.length === 1,
+    () => `${lines} ${errors}`
+  );
+  const wanted = ['unknown-feed', 'Ada whole', 'Grace 2 changes', 'Grace 1 changes'];
+  for (const [at, put] of puts.entries()) {
+    const script = `${define}\n${put}`;
+    const { stdout } = await promisify(execFile)('bash', ['-c', script], { cwd: folder });
+    t.match(stdout, '"cursor"');
+    await until(
+      () => lines.length === at + 2,
+      () => `${lines} ${errors}`
+    );
+  }
+  t.same(lines, wanted);
+  t.same(await ended, [0, null], 'the last watch is closed: nothing keeps it');
 });
 
 t.test('every file a document names is there, by code and by link', async (t) => {

@@ -6,6 +6,7 @@
  */
 export function opposite(edge: Edge): Edge;
 export { EDGES } from "./answers.js";
+export { Feeds } from "./feeds.js";
 /** One desktop's place in the torus. */
 export class Client {
     /**

@@ -33,5 +33,8 @@ declare namespace LIMITS {
     let answerMost: number;
     let holdLeast: number;
     let holdUnknown: number;
+    let feedHold: number;
+    let feedAnswerMost: number;
+    let feedsAtOnce: number;
 }
 export {};

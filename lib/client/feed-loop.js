@@ -1,0 +1,203 @@
+import { positive, problemOf } from './answers.js';
+import { readItems } from './feed-items.js';
+import { ignoreFailure } from './requests.js';
+
+/**
+ * @typedef {'idle'|'asking'|'online'|'offline'} FeedsState
+ */
+
+/** One poll after the other for all feeds that are watched, as long as there are any. */
+export class FeedLoop {
+  #url;
+  #table;
+  #requests;
+  #waits;
+  #limits;
+  #onState;
+
+  #run = 0; // counts starts and stops: what an older run still hears is not for it
+  #failures = 0; // in a row
+  #cuts = 0; // long polls in a row that were cut off
+  #doubt = false; // whether there is contact
+  #holdMost; // seconds, as the network between seems to allow
+  #holdRefused = Infinity; // seconds the server does not grant
+  #openAt = -Infinity; // not before: the server has asked for a pause
+  #poll = null; // {since, controller, again} of the request under way
+  #nap = null; // the wait
+
+  /** @type {FeedsState} */
+  state = 'idle';
+  /** @type {string|undefined} why it is in this state, where there is something to say */
+  why;
+
+  /**
+   * @param {string} url of POST /feeds
+   * @param {import('./feed-table.js').FeedTable} table
+   * @param {import('./requests.js').Requests} requests
+   * @param {import('./waits.js').Waits} waits
+   * @param {import('./limits.js').Limits} limits
+   * @param {(state: FeedsState, about: {why?: string}) => void} onState
+   */
+  constructor(url, table, requests, waits, limits, onState) {
+    this.#url = url;
+    this.#table = table;
+    this.#requests = requests;
+    this.#waits = waits;
+    this.#limits = limits;
+    this.#onState = onState;
+    this.#holdMost = limits.feedHold;
+  }
+
+  /** @returns {{ms: number, asked: boolean}|null} the wait until the next request */
+  get nextTry() {
+    if (!this.#nap) return null;
+    const { until, asked } = this.#nap;
+    return { ms: Math.max(0, until - this.#waits.now()), asked };
+  }
+
+  /** More is watched than before, or less. */
+  changed() {
+    if (this.#table.size === 0) return this.#stop();
+    if (this.state === 'idle') return this.#start();
+    if (this.state !== 'offline') this.#endNap(); // A wait after a failure is for all feeds.
+    return this.#askAgain();
+  }
+
+  /** Tries now, and doubts what it can't be sure of. See `Feeds.wake`. */
+  wake() {
+    this.#table.hurry();
+    this.#doubt = true;
+    this.#endNap();
+    const isYoung = this.#poll && this.#waits.now() - this.#poll.since < this.#limits.quick;
+    if (!isYoung) this.#askAgain();
+  }
+
+  async #start() {
+    const run = ++this.#run;
+    this.#failures = 0;
+    this.#doubt = true;
+    this.#become('asking');
+    await undefined; // What is watched in the same breath is asked for in one poll.
+    while (run === this.#run) {
+      const { ms = 0, asked = false } = (await this.#step(run)) ?? {};
+      if (run !== this.#run || ms <= 0) continue;
+      const nap = { ...this.#waits.nap(ms), asked };
+      this.#nap = nap;
+      await nap.over;
+      if (this.#nap === nap) this.#nap = null;
+    }
+  }
+
+  #stop() {
+    this.#run += 1;
+    this.#nap?.end();
+    this.#poll?.controller.abort();
+    this.#become('idle');
+  }
+
+  /** Ends the wait under way, but none that the server has asked for. */
+  #endNap() {
+    if (this.#nap && !this.#nap.asked) this.#nap.end();
+  }
+
+  #askAgain() {
+    if (!this.#poll) return;
+    this.#poll.again = true;
+    this.#poll.controller.abort();
+  }
+
+  #become(state, why) {
+    if (state === this.state && why === this.why) return;
+    this.state = state;
+    this.why = why;
+    this.#onState(state, { why });
+  }
+
+  /** @returns {Promise<{ms: number, asked?: boolean}|undefined>} how long to wait before going on */
+  async #step(run) {
+    const now = this.#waits.now();
+    if (this.#openAt > now) return { ms: this.#openAt - now, asked: true };
+    const { feeds, count, next } = this.#table.wish();
+    if (count === 0) return { ms: next - now };
+    const hold = this.#holdUntil(next - now);
+    const poll = { since: now, controller: new AbortController(), again: false };
+    this.#poll = poll;
+    const answer = await this.#ask({ hold, delta: true, feeds }, poll.controller);
+    if (this.#poll === poll) this.#poll = null;
+    if (run !== this.#run || poll.again) return undefined;
+
+    const took = this.#waits.now() - poll.since;
+    const isLong = took >= this.#limits.long;
+    if (isLong) this.#failures = 0; // The network did let it park.
+    if (isLong && answer.failure) this.#cut(took);
+    else if (isLong) this.#cuts = 0;
+    const items = answer.status === 200 ? readItems(answer.json) : null;
+    if (items === null) return this.#failed(answer, hold, isLong);
+
+    this.#doubt = false;
+    this.#become('online');
+    const isNews = this.#table.take(items, feeds);
+    if (run !== this.#run) return undefined;
+    const retry = Math.min(positive(answer.json.retry) ?? 0, this.#limits.pauseMost);
+    if (retry > 0) this.#openAt = this.#waits.now() + retry;
+    if (isNews || retry > 0 || took >= this.#limits.quick) {
+      this.#failures = 0;
+      return undefined;
+    }
+    // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+    this.#failures += 1;
+    return { ms: this.#waits.backoff(this.#failures) };
+  }
+
+  /** The poll itself; a failure becomes a value. */
+  async #ask(wish, controller) {
+    const slack = (wish.hold ?? this.#limits.holdUnknown) * 1250 + this.#limits.pollSlack;
+    const init = {
+      method: 'POST',
+      headers: { 'content-type': 'text/plain;charset=UTF-8' }, // needs no preflight
+      body: JSON.stringify(wish)
+    };
+    try {
+      return await this.#requests.ask(this.#url, init, slack, controller);
+    } catch (error) {
+      return { status: 0, failure: ignoreFailure(error).reason };
+    }
+  }
+
+  /**
+   * @param {number} next ms until a feed is due that is not asked for now; Infinity: there is none
+   * @returns {number|undefined} seconds to ask for; undefined: let the server choose
+   */
+  #holdUntil(next) {
+    const { holdLeast } = this.#limits;
+    const most = this.#doubt ? holdLeast : this.#holdMost;
+    const hold = Math.min(most, Math.max(holdLeast, Math.ceil(next / 1000)));
+    return hold < this.#holdRefused ? hold : undefined;
+  }
+
+  /** No answer, or none that can be used. @returns {{ms: number, asked?: boolean}} the wait */
+  #failed({ failure, status, json, retryAfter }, hold, isLong) {
+    const why = failure ?? problemOf({ status, json }) ?? 'garbage';
+    this.#failures += 1;
+    const ms = this.#waits.backoff(this.#failures);
+    if (why === 'bad-hold' && hold !== undefined) {
+      this.#holdRefused = hold; // It has answered at once: there is contact.
+      return { ms };
+    }
+    if (why === 'bad-cursor') this.#table.forgetCursors();
+    // What cuts off a poll that was parked for long need not have lost contact.
+    if (!failure || !isLong || this.state !== 'online' || this.#doubt) this.#become('offline', why);
+    this.#doubt = true;
+    if (retryAfter === undefined) return { ms };
+    this.#openAt = this.#waits.now() + Math.max(ms, this.#waits.spread(retryAfter));
+    return { ms: this.#openAt - this.#waits.now(), asked: true };
+  }
+
+  /** Something between cuts off what is idle: after two in a row, ask for a shorter hold. */
+  #cut(took) {
+    this.#cuts += 1;
+    if (this.#cuts < 2) return;
+    const shorter = Math.floor((took / 1000) * 0.75);
+    this.#holdMost = Math.max(this.#limits.holdLeast, Math.min(this.#holdMost, shorter));
+  }
+}

@@ -1,0 +1,170 @@
+import { FeedLoop } from './feed-loop.js';
+import { FeedTable, call } from './feed-table.js';
+import { isKey } from './feed-items.js';
+import { DEFAULTS } from './limits.js';
+import { Requests, globalTimers } from './requests.js';
+import { Waits } from './waits.js';
+
+/**
+ * Watching feeds: the documents of an application, each under its key. No DOM and no dependency.
+ *
+ *     import { Feeds } from 'sprites/client';
+ *
+ *     const feeds = new Feeds({ base: 'http://127.0.0.1:8080' });
+ *     const scores = feeds.watch('scores', (value, { problem }) => console.log(value ?? problem));
+ *     // …
+ *     scores.close();
+ *
+ * README.md beside this file says how it behaves, and test/vectors/feeds.json holds it to that.
+ *
+ *     Feeds ─▶ FeedLoop   one poll for all ─▶ Requests ─▶ fetch
+ *       └────▶ FeedTable  what is held of each feed, patches applied ─▶ onChange
+ *
+ * Rejected: an event stream. It takes a connection for each feed of the six that a browser has, and
+ * what a proxy keeps back it keeps back for good.
+ */
+
+/**
+ * @typedef {import('./feed-table.js').Change} Change
+ * @typedef {import('./feed-table.js').OnChange} OnChange
+ * @typedef {import('./feed-loop.js').FeedsState} FeedsState
+ *
+ * @typedef {object} Kept what a program may keep of a feed, to go on with in another run: plain JSON
+ * @property {string} cursor
+ * @property {any} value
+ *
+ * @typedef {object} Watch
+ * @property {string} key
+ * @property {Kept|null} held the newest value and its cursor; null as long as there is none
+ * @property {() => void} close ends it: `onChange` is not called any more
+ */
+
+/** All feeds of one server that a program watches, by one poll at a time. */
+export class Feeds {
+  #limits;
+  #table;
+  #loop;
+
+  /**
+   * @param {object} options
+   * @param {string} options.base the server's URL, such as `http://127.0.0.1:8080`
+   * @param {(state: FeedsState, about: {why?: string}) => void} [options.onState] called on every
+   *     change; `why` is a problem's name, `network`, `garbage` or `slow`
+   * @param {(url: string, init: RequestInit) => Promise<Response>} [options.fetch]
+   * @param {import('./requests.js').Timers} [options.timers]
+   * @param {() => number} [options.random] in [0, 1)
+   * @param {Partial<import('./limits.js').Limits>} [options.limits] see limits.js
+   * @throws {TypeError} when base is no URL
+   */
+  constructor({
+    base,
+    onState = () => {},
+    fetch = globalThis.fetch,
+    timers = globalTimers(),
+    random = Math.random,
+    limits = {}
+  }) {
+    this.#limits = { ...DEFAULTS, ...limits };
+    const url = new URL('feeds', new URL(base)).href;
+    const { requestTimeout, feedAnswerMost: answerMost } = this.#limits;
+    const requests = new Requests(fetch, timers, { requestTimeout, answerMost });
+    const waits = new Waits(timers, random, this.#limits);
+    this.#table = new FeedTable(waits);
+    this.#loop = new FeedLoop(url, this.#table, requests, waits, this.#limits, onState);
+  }
+
+  /** @returns {FeedsState} */
+  get state() {
+    return this.#loop.state;
+  }
+
+  /** @returns {string|undefined} why it is in this state, where there is something to say */
+  get why() {
+    return this.#loop.why;
+  }
+
+  /**
+   * The wait until the client tries again.
+   *
+   * @returns {{ms: number, asked: boolean}|null} `asked`: the server has asked for it, and `wake`
+   *     does not end it. Null where the client does not wait
+   */
+  get nextTry() {
+    return this.#loop.nextTry;
+  }
+
+  /**
+   * Watches a feed.
+   *
+   * @param {string} key of the feed
+   * @param {OnChange} onChange called with each new value, which is frozen, since the next patch
+   *     builds on it; and with undefined and a `problem` where there is no value: the server's word
+   *     (`unknown-feed`, `upstream-failed` …), or `bad-key` or `too-many-keys` (32 for one `Feeds`)
+   *     of the client's own, which end the watch. What it throws is reported as an uncaught error
+   * @param {object} [options]
+   * @param {Kept|unknown} [options.kept] what an earlier run held, to hear only of what is newer;
+   *     its value is frozen. What is none is not taken
+   * @returns {Watch}
+   */
+  watch(key, onChange, { kept } = {}) {
+    const table = this.#table;
+    // A function of its own: the same one may watch twice.
+    const told = /** @type {OnChange} */ ((value, change) => onChange(value, change));
+    let isOpen = true;
+    const watch = {
+      key,
+      get held() {
+        const entry = isOpen ? table.find(key) : undefined;
+        return entry?.cursor ? { cursor: entry.cursor, value: entry.value } : null;
+      },
+      close: () => {
+        isOpen = false;
+        table.remove(key, told);
+        if (table.size === 0) this.#loop.changed();
+      }
+    };
+    const isNew = !table.find(key);
+    const problem = this.#refusal(key);
+    if (problem) {
+      queueMicrotask(() => {
+        if (isOpen) call(told, undefined, { key, problem });
+        isOpen = false;
+      });
+      return watch;
+    }
+    const entry = table.add(key, told, kept);
+    if (isNew) this.#loop.changed();
+    else queueMicrotask(() => tellWhatIsHeld(entry, key, told));
+    return watch;
+  }
+
+  /** @returns {string|undefined} why a key can't be watched */
+  #refusal(key) {
+    if (!isKey(key)) return 'bad-key';
+    const isFull = this.#table.size >= this.#limits.feedsAtOnce;
+    return isFull && !this.#table.find(key) ? 'too-many-keys' : undefined;
+  }
+
+  /**
+   * Something happened that makes trying now worthwhile: the machine woke up, the network came
+   * back, the page is looked at again. Ends a wait the client chose itself (not one the server
+   * asked for), and asks again where a parked poll may hang on a dead connection.
+   */
+  wake() {
+    if (this.#table.size > 0) this.#loop.wake();
+  }
+
+  /** Ends every watch. A later `watch` begins anew. */
+  close() {
+    this.#table.clear();
+    this.#loop.changed();
+  }
+}
+
+/** A second watch of a feed hears what the first has heard. */
+function tellWhatIsHeld(entry, key, told) {
+  if (!entry.watches.has(told)) return;
+  const { cursor, value, problem } = entry;
+  if (problem !== undefined) call(told, undefined, { key, problem });
+  else if (cursor !== '') call(told, value, { key, cursor });
+}

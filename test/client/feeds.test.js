@@ -1,0 +1,357 @@
+import { createRequire } from 'node:module';
+
+import t from 'tap';
+
+import { Feeds } from '../../lib/client/client.js';
+import { applyPatch, freeze } from '../../lib/client/patch.js';
+import { canonical } from '../../lib/feeds/canonical.js';
+import { compare } from '../../lib/feeds/compare.js';
+import { Random, freshSeed } from '../fuzz/random.js';
+import { Clock, HANG, RESET, answer, problem, scripted } from '../support/page-fakes.js';
+import { failWhenStuck } from '../support/stuck.js';
+
+failWhenStuck(t);
+
+/** What the vectors can't say of the JavaScript client of feeds: moments, and what is its alone. */
+
+const require = createRequire(import.meta.url);
+
+const items = (...list) => answer(200, { items: list });
+const value = (n, key = 'a') => ({ feed: key, cursor: `e1-${n}`, value: { n, list: [n] } });
+
+/** A client on a scripted server; what it says is collected. */
+function start(script, options = {}) {
+  const clock = new Clock();
+  const fetch = scripted({ feeds: script });
+  const states = [];
+  const feeds = new Feeds({
+    base: 'http://feeds.test:8080/below/',
+    fetch,
+    timers: clock,
+    random: () => 0.5,
+    onState: (state, { why }) => states.push(why ? `${state}: ${why}` : state),
+    ...options
+  });
+  const asks = () => fetch.of('below').map(({ body }) => JSON.parse(body));
+  return { feeds, clock, fetch, states, asks };
+}
+
+/** As `start`, with a server at the top of its host. */
+const startAtTop = (script, options) => {
+  const all = start(script, { base: 'http://feeds.test', ...options });
+  return { ...all, asks: () => all.fetch.of('feeds').map(({ body }) => JSON.parse(body)) };
+};
+
+t.test('it asks below the path of its base, without what needs a preflight', async (t) => {
+  const calls = [];
+  const fetch = async (url, init) => {
+    calls.push([url, init]);
+    return new Response(JSON.stringify({ items: [value(1)] }));
+  };
+  const { feeds, clock } = start([], { fetch });
+  feeds.watch('a', () => feeds.close());
+  await clock.settle();
+  const [[url, { method, headers }]] = calls;
+  t.equal(url, 'http://feeds.test:8080/below/feeds');
+  t.equal(method, 'POST');
+  t.same(headers, { 'content-type': 'text/plain;charset=UTF-8' });
+  t.throws(() => new Feeds({ base: 'nowhere' }), TypeError);
+});
+
+t.test('values are frozen, and share what a patch does not touch', async (t) => {
+  const before = { a: { deep: [1, { x: 1 }] }, b: { list: [1, 2] } };
+  const patch = [{ op: 'add', path: '/b/list/-', value: { new: [] } }];
+  const { feeds, clock } = startAtTop([
+    items({ feed: 'a', cursor: 'e-1', value: before }),
+    items({ feed: 'a', from: 'e-1', cursor: 'e-2', patch }),
+    HANG
+  ]);
+  const seen = [];
+  const watch = feeds.watch('a', (value, change) => seen.push({ value, change }));
+  t.equal(watch.held, null, 'nothing is held yet');
+  await clock.settle();
+  const [first, second] = seen;
+  t.same(first.value, before);
+  t.same(second.value.b, { list: [1, 2, { new: [] }] });
+  t.equal(second.value.a, first.value.a, 'shared');
+  for (const part of [first.value.a.deep[1], second.value.b.list, second.value.b.list[2].new]) {
+    t.ok(Object.isFrozen(part));
+  }
+  t.same(first.change, { key: 'a', cursor: 'e-1' });
+  t.same(second.change, { key: 'a', cursor: 'e-2', patch });
+  t.same(watch.held, { cursor: 'e-2', value: second.value });
+  watch.close();
+  t.equal(watch.held, null);
+  await clock.settle();
+  t.equal(clock.pending, 0, 'and nothing is left');
+});
+
+t.test('a program may close and watch from inside its callback', async (t) => {
+  const { feeds, clock, asks } = startAtTop([
+    items(value(1), value(1, 'b')),
+    items(value(1, 'c')),
+    HANG
+  ]);
+  const seen = [];
+  const note = (value, { key }) => seen.push(key);
+  feeds.watch('a', (value, change) => {
+    note(value, change);
+    b.close();
+    feeds.watch('c', note);
+    feeds.watch('a', note);
+  });
+  const b = feeds.watch('b', note);
+  await clock.settle();
+  t.same(seen, ['a', 'a', 'c'], 'b was closed before its turn; the new ones are told');
+  t.same(
+    asks().map(({ feeds }) => Object.keys(feeds).join()),
+    ['a,b', 'a,c', 'a,c']
+  );
+  feeds.close();
+});
+
+t.test('one function may watch twice, and each watch ends by itself', async (t) => {
+  const { feeds, clock } = startAtTop([items(value(1)), items(value(2)), HANG]);
+  let told = 0;
+  const tell = () => (told += 1);
+  const [one, two] = [feeds.watch('a', tell), feeds.watch('a', tell)];
+  one.close();
+  one.close();
+  await clock.settle();
+  t.equal(told, 2);
+  two.close();
+  t.equal(feeds.state, 'idle');
+});
+
+t.test('a watch of a key that is none, closed at once, is told nothing', async (t) => {
+  const { feeds, clock } = startAtTop([HANG]);
+  const told = [];
+  feeds.watch('..', (value, { problem }) => told.push(problem)).close();
+  feeds.watch(undefined, (value, { problem }) => told.push(problem));
+  feeds.watch('x'.repeat(201), (value, { problem }) => told.push(problem));
+  await clock.settle();
+  t.same(told, ['bad-key', 'bad-key']);
+  t.equal(feeds.state, 'idle');
+});
+
+t.test('what a callback throws is an uncaught error, and the others are told', async (t) => {
+  const { feeds, clock } = startAtTop([items(value(1)), HANG]);
+  const uncaught = [];
+  const handlers = process.listeners('uncaughtException');
+  process.removeAllListeners('uncaughtException');
+  process.on('uncaughtException', (error) => uncaught.push(error.message));
+  t.teardown(() => {
+    process.removeAllListeners('uncaughtException');
+    for (const handler of handlers) process.on('uncaughtException', handler);
+  });
+  let told = 0;
+  feeds.watch('a', () => {
+    throw new Error("the program's");
+  });
+  feeds.watch('a', () => (told += 1));
+  await clock.settle();
+  t.same(uncaught, ["the program's"]);
+  t.equal(told, 1);
+  t.equal(feeds.state, 'online');
+  feeds.close();
+});
+
+t.test('a poll cut off after long is no loss of contact, but the next one is', async (t) => {
+  const clock = new Clock();
+  const states = [];
+  const holds = [];
+  const fetch = async (url, { body }) => {
+    holds.push(JSON.parse(body).hold);
+    if (holds.length === 1) return new Response(JSON.stringify({ items: [value(1)] }));
+    if (holds.length === 2) await new Promise((resolve) => clock.setTimeout(resolve, 10_000));
+    throw new TypeError('fetch failed');
+  };
+  const onState = (state, { why }) => states.push([state, why, clock.now()]);
+  const feeds = new Feeds({
+    base: 'http://feeds.test',
+    fetch,
+    timers: clock,
+    random: () => 0.5,
+    onState
+  });
+  feeds.watch('a', () => {});
+  await clock.until(() => states.length === 3);
+  t.same(states.at(-1), ['offline', 'network', 10_250]);
+  t.same(holds.slice(0, 3), [5, 55, 5]);
+  feeds.close();
+});
+
+t.test('where two long polls in a row are cut off the hold gets shorter', async (t) => {
+  const states = [];
+  const holds = [];
+  const clock = new Clock();
+  // Something between cuts off after 20 s what is silent, and lets shorter polls through.
+  const fetch = (url, { body }) =>
+    new Promise((resolve, reject) => {
+      const { hold, feeds } = JSON.parse(body);
+      holds.push(hold);
+      const isFirst = feeds.a === '';
+      const end = () => {
+        const item = isFirst ? value(1) : { feed: 'a', cursor: 'e1-1' };
+        resolve(new Response(JSON.stringify({ items: [item] })));
+      };
+      if (isFirst) end();
+      else if (hold < 20) clock.setTimeout(end, hold * 1000);
+      else clock.setTimeout(() => reject(new TypeError('fetch failed')), 20_000);
+    });
+  const feeds = new Feeds({
+    base: 'http://feeds.test',
+    fetch,
+    timers: clock,
+    random: () => 0,
+    onState: (state) => states.push(state)
+  });
+  feeds.watch('a', () => {});
+  await clock.pass(200_000);
+  t.same(states, ['asking', 'online'], 'it stays online over both');
+  t.same(holds.slice(0, 2), [5, 55]);
+  t.ok(holds.filter((hold) => hold > 20).length <= 3, holds.join());
+  t.equal(holds.at(-1), 15, 'three quarters of the time it took');
+  feeds.close();
+});
+
+t.test('wake ends a wait of its own, and none that the server asked for', async (t) => {
+  const own = startAtTop([RESET, items(value(1)), HANG]);
+  own.feeds.watch('a', () => {});
+  await own.clock.settle();
+  t.match(own.feeds.nextTry, { asked: false });
+  own.feeds.wake();
+  await own.clock.settle();
+  t.same(own.states, ['asking', 'offline: network', 'online']);
+  t.equal(own.clock.now(), 0, 'no time has passed');
+  t.equal(own.feeds.nextTry, null);
+
+  const servers = startAtTop([
+    problem(503, 'too-many-watchers', { 'retry-after': '20' }),
+    items(value(1)),
+    HANG
+  ]);
+  servers.feeds.watch('a', () => {});
+  await servers.clock.settle();
+  servers.feeds.wake();
+  servers.feeds.watch('b', () => {});
+  await servers.clock.pass(19_999);
+  t.equal(servers.asks().length, 1);
+  t.same(servers.feeds.nextTry, { ms: 5001, asked: true });
+  await servers.clock.pass(5001);
+  t.equal(servers.feeds.state, 'online');
+  for (const { feeds } of [own, servers]) feeds.close();
+  own.feeds.wake();
+  await own.clock.settle();
+  t.equal(own.feeds.state, 'idle', 'nothing is watched');
+});
+
+t.test('wake gives up a poll that may hang, but none that has just been sent', async (t) => {
+  const { feeds, clock, asks } = startAtTop([items(value(1)), HANG]);
+  feeds.watch('a', () => {});
+  await clock.pass(500);
+  feeds.wake();
+  await clock.settle();
+  t.equal(asks().length, 2);
+  await clock.pass(600);
+  feeds.wake();
+  await clock.settle();
+  t.same(
+    asks().map(({ hold }) => hold),
+    [5, 55, 5],
+    'and doubts whether there is contact'
+  );
+  feeds.close();
+});
+
+t.test('while offline a further watch waits with the others', async (t) => {
+  const { feeds, clock, asks } = startAtTop([RESET]);
+  feeds.watch('a', () => {});
+  await clock.settle();
+  for (const key of ['b', 'c', 'd']) {
+    feeds.watch(key, () => {});
+    await clock.settle();
+  }
+  t.equal(asks().length, 1, 'a failure is waited out');
+  await clock.until(() => asks().length === 2);
+  t.same(Object.keys(asks()[1].feeds), ['a', 'b', 'c', 'd']);
+  feeds.close();
+});
+
+t.test('no answer in time, and none without an end', async (t) => {
+  const slow = startAtTop([HANG]);
+  slow.feeds.watch('a', () => {});
+  await slow.clock.pass(5 * 1250 + 15_000);
+  t.same(slow.states, ['asking', 'offline: slow']);
+  const long = startAtTop([answer(200, { items: [], padding: 'x'.repeat(200) })], {
+    limits: { feedAnswerMost: 200 }
+  });
+  long.feeds.watch('a', () => {});
+  await long.clock.settle();
+  t.same(long.states, ['asking', 'offline: garbage']);
+  for (const { feeds } of [slow, long]) feeds.close();
+});
+
+t.test('a value nested too deep is none', async (t) => {
+  const deep = (levels) => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
+  const told = [];
+  const { feeds, clock, asks } = startAtTop([
+    items({ feed: 'a', cursor: 'e-1', value: deep(65) }),
+    items({ feed: 'a', cursor: 'e-2', value: deep(64) }),
+    HANG
+  ]);
+  feeds.watch('a', (value, { cursor }) => told.push(cursor));
+  await clock.until(() => asks().length === 3);
+  t.same(told, ['e-2']);
+  feeds.close();
+});
+
+for (const file of ['tests.json', 'spec_tests.json']) {
+  t.test(`patches: the public test suite, ${file}`, async (t) => {
+    let taken = 0;
+    for (const { doc, patch, expected, error, disabled } of require(
+      `json-patch-test-suite/${file}`
+    )) {
+      const known = ['add', 'remove', 'replace'];
+      if (disabled || !patch?.every(({ op }) => known.includes(op))) continue;
+      // An error in the suite may be one of naming a member twice, which no JSON.parse tells.
+      if (error !== undefined && expected === undefined) {
+        t.throws(() => applyPatch(doc, patch), `${error} ${JSON.stringify(patch)}`);
+      } else if (expected !== undefined) {
+        t.same(applyPatch(doc, patch), expected, JSON.stringify(patch));
+      }
+      taken += 1;
+    }
+    t.ok(taken > 5);
+  });
+}
+
+/** A value of a few levels, with names and lists that meet again. */
+function randomValue(random, depth = 4) {
+  const kind = random.below(depth === 0 ? 4 : 7);
+  if (kind === 0) return random.below(5);
+  if (kind === 1) return random.pick(['', 'x', 'a/b', '\u20ac']);
+  if (kind === 2) return random.pick([true, false, null]);
+  if (kind === 3) return random.below(100) / 8;
+  const length = random.below(6);
+  if (kind === 4) return Array.from({ length }, () => randomValue(random, depth - 1));
+  const names = ['a', 'b', 'a/b', 'm~n', '', '0', '\u20ac', '\ue000', '\u{1f600}', '"'];
+  return Object.fromEntries(
+    Array.from({ length }, () => [random.pick(names), randomValue(random, depth - 1)])
+  );
+}
+
+t.test('whatever a server compares, the patch leads to the value', async (t) => {
+  const seed = Number(process.env.SEED ?? freshSeed());
+  t.comment(`seed ${seed}`);
+  const random = new Random(seed);
+  let wrong;
+  for (let n = 0; n < 3000 && wrong === undefined; n += 1) {
+    const [before, after] = [freeze(randomValue(random)), randomValue(random)];
+    const text = canonical(before);
+    const now = applyPatch(before, compare(before, after));
+    if (canonical(now) !== canonical(after) || canonical(before) !== text)
+      wrong = { before, after };
+  }
+  t.equal(wrong, undefined);
+});
