@@ -64,13 +64,19 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const metrics = createMetrics({
     status,
     door: counts,
+    deliveryTimes: () => pool.deliveryTimes(),
     mailboxMemory: options.mailboxMemory,
     certificateEnd: () => certificateEnd(),
     version: version()
   });
   /** Told by the TLS port once it is open. */
   let certificateEnd = () => undefined;
-  const liveCounts = createStatus({ status, metrics, counts });
+  const liveCounts = createStatus({
+    status,
+    metrics,
+    counts,
+    deliveryTimes: () => pool.deliveryTimes()
+  });
   const refusals = createRefusals(log);
   const routes = createRoutes({
     pool,

@@ -87,7 +87,10 @@ export function createAdmin({
 }) {
   const routes = new Map([
     ['/', (response) => sendPage(response, 'admin.html', 'text/html; charset=utf-8')],
-    ['/admin-view.js', (response) => sendPage(response, 'admin-view.js', 'text/javascript')],
+    ...['admin-view.js', 'quantile.js'].map((name) => [
+      `/${name}`,
+      (response) => sendPage(response, name, 'text/javascript')
+    ]),
     ['/healthz', (response) => sendText(response, 'ok\n')],
     [
       '/readyz',

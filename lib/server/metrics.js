@@ -1,6 +1,8 @@
 import { statSync } from 'node:fs';
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 
+import { createDeliveryHistogram } from './delivery-histogram.js';
+
 /**
  * What Prometheus sees. Nothing is counted here: the pool and the front door count, and a scrape
  * copies one look at `/status`, so that the law `thrown = acked + waiting + lost` holds in every
@@ -137,6 +139,7 @@ function watchDelay(observe) {
  * @param {object} sources
  * @param {() => object} sources.status the live counts, as in /status; asked once a scrape
  * @param {() => Record<string, number>} [sources.door] the front door's counters
+ * @param {() => {bounds: number[], counts: number[], sum: number}} [sources.deliveryTimes] the pool's
  * @param {number} [sources.mailboxMemory] bytes, of --mailbox-memory
  * @param {() => number | undefined} [sources.certificateEnd] when the certificate in use ends, in
  *     seconds since 1970; undefined without TLS
@@ -146,6 +149,7 @@ function watchDelay(observe) {
 export function createMetrics({
   status,
   door = () => ({}),
+  deliveryTimes = () => ({ bounds: [], counts: [0], sum: 0 }),
   mailboxMemory = 0,
   certificateEnd = () => undefined,
   version = 'unknown'
@@ -221,6 +225,7 @@ export function createMetrics({
     buckets: DELAY_BUCKETS,
     registers
   });
+  register.registerMetric(createDeliveryHistogram(deliveryTimes));
   /** The front door's, made as they are first seen. @type {Map<string, Counter | Gauge>} */
   const fronts = new Map();
 

@@ -182,6 +182,15 @@ export class Pool {
   }
 
   /**
+   * @returns {{bounds: number[], counts: number[], sum: number}} how long sprites have waited from
+   *     their throw to the answer that first carried them, in milliseconds: how many up to each
+   *     bound and not up to the one before, and last how many longer
+   */
+  deliveryTimes() {
+    return this.#native.deliveryTimes();
+  }
+
+  /**
    * Answers every parked poll, and refuses joins from now on: see Pool::drain in native/pool/pool.h.
    *
    * @param {number} window milliseconds within which every parked poll is answered

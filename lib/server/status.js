@@ -1,3 +1,5 @@
+import { quantile } from './admin-page/quantile.js';
+
 /**
  * What anybody may know: how many clients, sprites, connections and feeds there are. All else says how the
  * server fares, and with that how far an attack has come: it is the operator's, at the admin port.
@@ -13,6 +15,9 @@ const PUBLIC = [
   ...['feedPolls', 'feedPings', 'documents', 'patches', 'skipped']
 ];
 
+/** To hundredths; null stays null. */
+const rounded = (value) => value && Math.round(value * 100) / 100;
+
 /**
  * What GET /status answers: the pool's live counts, the door's, and how the process fares.
  *
@@ -20,10 +25,11 @@ const PUBLIC = [
  * @param {() => object} parts.status the pool's
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
  * @param {() => object} parts.counts the counts of connections and workers
+ * @param {() => {bounds: number[], counts: number[]}} parts.deliveryTimes the pool's
  * @returns {{whole: () => object, forAnybody: () => object}} the document, made anew at each call:
  *     the admin port's, and the front door's
  */
-export function createStatus({ status, metrics, counts }) {
+export function createStatus({ status, metrics, counts, deliveryTimes }) {
   let memory = process.memoryUsage();
 
   /** The newest value there is: with no file descriptor left the kernel can't be asked. */
@@ -46,13 +52,17 @@ export function createStatus({ status, metrics, counts }) {
 
   function whole() {
     const { heapUsed, rss } = look();
+    const times = deliveryTimes();
     return {
       ...status(),
       ...counts(),
+      deliveryTimes: times,
+      deliveryMsP50: rounded(quantile(times, 0.5)),
+      deliveryMsP99: rounded(quantile(times, 0.99)),
       uptime: Math.floor(process.uptime()),
       heapUsed,
       rss,
-      longestStallMs: Math.round(metrics.longestStallMs() * 100) / 100
+      longestStallMs: rounded(metrics.longestStallMs())
     };
   }
 

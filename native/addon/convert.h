@@ -28,6 +28,16 @@ inline void set(v8::Local<v8::Object> object, const char* name, double value) {
   set(object, name, Nan::New<v8::Number>(value));
 }
 
+/** Sets a property to an array of numbers. */
+template <typename Numbers>
+void setList(v8::Local<v8::Object> object, const char* name, const Numbers& numbers) {
+  v8::Local<v8::Array> list = Nan::New<v8::Array>(static_cast<int>(numbers.size()));
+  for (uint32_t i = 0; i < numbers.size(); ++i) {
+    Nan::Set(list, i, Nan::New<v8::Number>(static_cast<double>(numbers[i]))).Check();
+  }
+  set(object, name, list);
+}
+
 inline v8::Local<v8::Value> get(v8::Local<v8::Value> object, const char* name) {
   return Nan::Get(object.As<v8::Object>(), nameOf(name)).ToLocalChecked();
 }

@@ -62,6 +62,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"place", place},
                     {"look", look},
                     {"status", status},
+                    {"deliveryTimes", deliveryTimes},
                     {"commit", commit},
                     {"openState", openState},
                     {"startState", startState},
@@ -94,6 +95,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
     pool_.setResponder(PollHolder::kNode, this);
+    pool_.setClock([] { return uv_hrtime() / 1000; });
     // The timer outlives the object: the loop gives it back when it has closed it.
     timer_ = new uv_timer_t;
     timer_->data = this;
@@ -131,8 +133,13 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   /** Ends a turn: what it has decided is written, then the parked polls are answered. */
   TurnEnd end() {
-    if (store_ && !store_->commit()) return TurnEnd::kRefuse;
-    if (store_ && store_->awaitsDisk()) return TurnEnd::kWait;
+    if (store_) {
+      // Writing takes its time.
+      const bool written = store_->commit();
+      pool_.forgetTime();
+      if (!written) return TurnEnd::kRefuse;
+      if (store_->awaitsDisk()) return TurnEnd::kWait;
+    }
     pool_.answerReady();
     return TurnEnd::kSend;
   }
@@ -304,6 +311,16 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       if (counts.outcomes[i] != 0) set(refused, kOutcomeNames[i], counts.outcomes[i]);
     }
     set(result, "refused", refused);
+    info.GetReturnValue().Set(result);
+  }
+
+  // deliveryTimes() → {bounds: [ms, …], counts: [sprites up to each, …, beyond the last], sum: ms}
+  static void deliveryTimes(const Nan::FunctionCallbackInfo<Value>& info) {
+    const DeliveryTimes& times = unwrap<PoolObject>(info)->pool_.deliveryTimes();
+    Local<Object> result = Nan::New<Object>();
+    setList(result, "bounds", DeliveryTimes::kBounds);
+    setList(result, "counts", times.counts());
+    set(result, "sum", static_cast<double>(times.sum()));
     info.GetReturnValue().Set(result);
   }
 

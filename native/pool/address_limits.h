@@ -33,6 +33,9 @@ using Source = uint32_t;
 /** The source of what came from no address, or from one no longer known: without bounds. */
 constexpr Source kNoSource = 0;
 
+/** Source addresses there may be at once: a waiting sprite names its own in 24 bits. */
+constexpr uint32_t kMostSources = (1 << 24) - 1;
+
 /** Shares of one source address; 0: any number. */
 struct AddressLimitsOptions {
   uint32_t connections;  // at once
@@ -46,8 +49,10 @@ struct AddressLimitsOptions {
 
 class AddressLimits {
  public:
-  explicit AddressLimits(const AddressLimitsOptions& options)
+  /** `most` source addresses are known at once; who is one more is refused everything. */
+  explicit AddressLimits(const AddressLimitsOptions& options, uint32_t most = kMostSources)
       : options_(options),
+        most_(most),
         key_(std::random_device{}() | uint64_t{std::random_device{}()} << 32),
         buckets_(kBuckets),
         entries_(1) {}
@@ -83,6 +88,7 @@ class AddressLimits {
     if (isBanned(address)) return false;
     if (options_.joinRate == 0) return true;
     const Source source = make(address);
+    if (source == kNoSource) return false;
     Entry& entry = entries_[source];
     // A token bucket in one number, in microseconds: see Pool::allowedToThrow.
     const uint64_t interval = 1000000 / options_.joinRate;
@@ -223,8 +229,10 @@ class AddressLimits {
     return source;
   }
 
+  /** The source of `address`, known or new; kNoSource when there are as many as there may be. */
   Source make(const Address& address) {
     if (const Source found = find(address); found != kNoSource) return found;
+    if (size_ == most_) return kNoSource;
     Source source = free_;
     if (source == kNoSource) {
       source = entries_.size();
@@ -242,6 +250,7 @@ class AddressLimits {
   template <typename Count>
   bool add(const Address& address, Count Entry::*what, uint64_t more, uint64_t most) {
     const Source source = make(address);
+    if (source == kNoSource) return false;
     Entry& entry = entries_[source];
     const bool may = fits(entry.*what + more, most);
     if (may) {
@@ -277,6 +286,7 @@ class AddressLimits {
   }
 
   const AddressLimitsOptions options_;
+  const uint32_t most_;
   const uint64_t key_;
   base::Reserved<Source> buckets_;
   std::deque<Entry> entries_;  // the first is kNoSource's, and counts nothing

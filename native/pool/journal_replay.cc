@@ -148,7 +148,8 @@ class ReplayAccess {
     if (!live(pool, record.record) || !live(pool, record.other) || record.from > 3) return false;
     Pool::Client& thrower = pool->clients_[record.record];
     pool->limits_->chargeAnyway(thrower.source, Sprite::charge(text.size()));
-    pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text);
+    pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text,
+                  pool->time());
     return true;
   }
 

@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "address_limits.h"
+#include "delivery_times.h"
 #include "torus.h"
 
 namespace server {
@@ -31,10 +32,14 @@ constexpr uint32_t kLongestSprite = 1 << 20;
 /** One waiting sprite; its JSON text follows it in memory. */
 struct Sprite {
   Sprite* next;
-  Source source;         // is charged for it while it waits
-  uint32_t length : 23;  // of the text
-  uint32_t flown : 1;    // it takes room of those that have flown into its mailbox
-  Edge from;             // the edge it enters its receiver's desktop by
+  uint64_t source : 24;  // a Source: is charged for it while it waits
+  uint64_t stamp : 16;   // a DeliveryTimes::Stamp: when it was thrown
+  uint64_t length : 21;  // of the text
+  uint64_t flown : 1;    // it takes room of those that have flown into its mailbox
+  Edge from : 2;         // the edge it enters its receiver's desktop by
+
+  Sprite(Edge from, Source source, DeliveryTimes::Stamp stamp, size_t length)
+      : next(nullptr), source(source), stamp(stamp), length(length), flown(0), from(from) {}
 
   std::string_view text() const { return {reinterpret_cast<const char*>(this + 1), length}; }
 
@@ -46,12 +51,10 @@ struct Sprite {
   /** What its source is charged: a small one as much as one of 1 KiB, since it fills a place. */
   static uint32_t charge(size_t length) { return std::max(cost(length), 1024u); }
 
-  static Sprite* make(std::string_view text, Edge from, Source source) {
+  static Sprite* make(std::string_view text, Edge from, Source source, DeliveryTimes::Stamp stamp) {
     void* memory = malloc(sizeof(Sprite) + text.size());
     if (memory == nullptr) throw std::bad_alloc();
-    const auto length = static_cast<uint32_t>(text.size());
-    auto* sprite = new (memory)
-        Sprite{.next = nullptr, .source = source, .length = length, .flown = 0, .from = from};
+    auto* sprite = new (memory) Sprite(from, source, stamp, text.size());
     memcpy(sprite + 1, text.data(), text.size());
     return sprite;
   }
@@ -59,6 +62,7 @@ struct Sprite {
   static void free(Sprite* sprite) { ::free(sprite); }
 };
 static_assert(sizeof(Sprite) == 16, "the cost that is named above");
+static_assert(kMostSources <= 1 << 24 && kLongestSprite < 1 << 21, "they fit into a Sprite");
 
 struct Mailbox {
   Sprite* first;

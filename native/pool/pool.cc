@@ -38,6 +38,7 @@ Pool::Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now)
       torus_(options.capacity),
       wheel_(options.capacity, now),
       random_(std::random_device{}()),
+      deliveryTimes_(options.lease),
       flyBudget_(kFlyBudget),
       now_(now) {
   body_.reserve(2 * size_t{options.answerBytes});
@@ -226,6 +227,7 @@ bool Pool::mayPoll(Client* client, uint64_t ack) {
 /** Writes the answer to a poll: every sprite in the mailbox, up to the byte bound. */
 std::string_view Pool::compose(Client* client, Remark remark) {
   const Mailbox& mailbox = client->mailbox;
+  const uint64_t now = mailbox.unsent > 0 ? time() : 0;
   uint64_t sequence = mailbox.acked();
   const Sprite* end = mailbox.first;
   // A superseded poll's sprites go to the one that took its place.
@@ -243,6 +245,7 @@ std::string_view Pool::compose(Client* client, Remark remark) {
     if (sprite != mailbox.first) body_ += ',';
     body_ += "{\"seq\":";
     append(&body_, ++sequence);
+    if (sequence > mailbox.sent()) deliveryTimes_.count(sprite->stamp, now);
     body_ += ",\"from\":\"";
     body_ += kFromNames[static_cast<size_t>(sprite->from)];
     body_ += "\",\"sprite\":";
@@ -277,6 +280,7 @@ void Pool::makeReady(Client* client) {
 }
 
 void Pool::answerReady() {
+  if (!ready_.empty()) time_ = time();
   // Nothing becomes ready while these are answered: responders must not call the pool.
   for (const uint32_t record : ready_) {
     Client& client = clients_[record];
@@ -286,6 +290,7 @@ void Pool::answerReady() {
     if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
   }
   ready_.clear();
+  forgetTime();
 }
 
 // ---- Throwing -----------------------------------------------------------------------------------
@@ -336,7 +341,8 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
     return Outcome::kTooManySprites;
   }
 
-  receive(client, &neighbor, number, opposite(edge), text);
+  receive(client, &neighbor, number, opposite(edge), text, now);
+  time_ = now;
   if (journal_ != nullptr) {
     journal_->thrown(numberOf(client), numberOf(&neighbor), number,
                      static_cast<uint8_t>(opposite(edge)), text);
@@ -350,8 +356,8 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
 
 /** A throw of `thrower` is taken: `receiver` has the sprite, entering by its edge `from`. */
 void Pool::receive(Client* thrower, Client* receiver, uint64_t number, Edge from,
-                   std::string_view text) {
-  receiver->mailbox.push(Sprite::make(text, from, thrower->source));
+                   std::string_view text, uint64_t now) {
+  receiver->mailbox.push(Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(now)));
   if (number != kNoNumber) remember(thrower, number);
   counts_.mailboxBytes += Sprite::cost(text.size());
   ++counts_.waiting;

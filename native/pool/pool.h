@@ -39,6 +39,7 @@
 #include "backlog.h"
 #include "base/reserve.h"
 #include "base/wheel.h"
+#include "delivery_times.h"
 #include "id.h"
 #include "mailbox.h"
 #include "torus.h"
@@ -152,6 +153,9 @@ class Pool {
   /** Registers who takes the answers of polls held by `holder`; not owned. */
   void setResponder(PollHolder holder, PollResponder* responder);
 
+  /** The clock of throws, microseconds: by it the pool says how long sprites wait. */
+  void setClock(uint64_t (*clock)()) { clock_ = clock; }
+
   /** From now on every step that a restart has to repeat goes to `journal`, not owned; or nowhere.
    */
   void keepJournal(Journal* journal) { journal_ = journal; }
@@ -179,6 +183,9 @@ class Pool {
    * end of every turn, after the journal is written: several sprites for one poll share one answer.
    */
   void answerReady();
+
+  /** To be called when time has passed within a turn, such as for writing the journal. */
+  void forgetTime() { time_ = 0; }
 
   /**
    * Whether joins and throws are taken, which are promises: without, they are kStateUnwritable,
@@ -249,6 +256,7 @@ class Pool {
   bool draining() const { return drainEnd_ != 0; }
 
   const Counts& counts() const { return counts_; }
+  const DeliveryTimes& deliveryTimes() const { return deliveryTimes_; }
   const Torus& torus() const { return torus_; }
   const PoolOptions& options() const { return options_; }
 
@@ -308,8 +316,9 @@ class Pool {
   void remove(Client* client);
   void startLeaving(Client* client);
   void admit(uint32_t record, const Id& id);
-  void receive(Client* thrower, Client* receiver, uint64_t number, Edge from,
-               std::string_view text);
+  void receive(Client* thrower, Client* receiver, uint64_t number, Edge from, std::string_view text,
+               uint64_t now);
+  uint64_t time() const { return time_ == 0 && clock_ != nullptr ? clock_() : time_; }
   void seeOff();
   void fire(uint32_t record);
   uint32_t random(uint32_t below);
@@ -327,6 +336,9 @@ class Pool {
   PollResponder* responders_[3] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};
+  DeliveryTimes deliveryTimes_;
+  uint64_t (*clock_)() = nullptr;
+  uint64_t time_ = 0;  // of this turn, as its newest throw has brought it, microseconds; 0: unknown
   bool promising_ = true;
   std::vector<uint32_t> ready_;   // records whose polls are answered at the end of the turn
   std::deque<uint32_t> leaving_;  // records whose sprites are flying on; not yet free

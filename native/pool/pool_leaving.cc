@@ -160,6 +160,7 @@ void Pool::flyOn(Client* client) {
   const uint32_t record = numberOf(client);
   // Found when the first sprite asks for it: most who leave have none.
   std::optional<uint32_t> stops[4];
+  std::optional<uint64_t> now;
   while (Sprite* sprite = oldest(*client)) {
     if (flyBudget_ == 0) break;
     std::optional<uint32_t>& next = stops[static_cast<size_t>(sprite->from)];
@@ -173,6 +174,8 @@ void Pool::flyOn(Client* client) {
     Client* to = &clients_[*next];
     const Stay stay =
         !to->behind && hasRoom(to->mailbox, *sprite) ? Stay::kMailbox : Stay::kBacklog;
+    if (!now) now = time();
+    sprite->stamp = deliveryTimes_.flown(sprite->stamp, *now);
     fly(client, to, stay);
     if (journal_ != nullptr) journal_->fly(record, *next, stay == Stay::kBacklog);
   }

@@ -268,7 +268,8 @@ class SnapshotAccess {
                               .unsent = mailbox.unsent + behind});
       eachWaitingFor(clients, client, [writer](const Sprite& sprite, uint32_t in) {
         const uint32_t flown = sprite.flown ? kFlown : 0;
-        writer->put(SpriteEntry{sprite.length, static_cast<uint32_t>(sprite.from) | flown | in});
+        writer->put(SpriteEntry{static_cast<uint32_t>(sprite.length),
+                                static_cast<uint32_t>(sprite.from) | flown | in});
         writer->put(sprite.text().data(), sprite.length);
       });
     });
@@ -323,7 +324,9 @@ class SnapshotAccess {
             (behind > 0 && where != kBehind) || !base::isJsonObject(text.data(), text.size())) {
           return "a sprite in it makes no sense";
         }
-        Sprite* made = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource);
+        // It waits since this start, as far as delivery times go.
+        Sprite* made = Sprite::make(text, Edge{static_cast<uint8_t>(from)}, kNoSource,
+                                    clients->deliveryTimes_.stamp(clients->time()));
         if (where == kBehind) {
           clients->backlogs_.push(entry.record, made);
           client.behind = true;

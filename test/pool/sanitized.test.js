@@ -51,3 +51,11 @@ t.test(
     t.ok(Number(/fired (\d+)/.exec(text)?.[1]) > 10000, 'and there was enough to do');
   }
 );
+
+for (const name of ['address_limits_test', 'delivery_times_test']) {
+  t.test(`${name} finds nothing`, { timeout: 600000 }, async (t) => {
+    const { code, text } = await run(name);
+    t.comment(text);
+    t.equal(code, 0);
+  });
+}

@@ -1,3 +1,5 @@
+import { quantile } from './quantile.js';
+
 /**
  * The page for people at the admin port: it asks for the counts every two seconds, and says how fast
  * those grow that only grow.
@@ -5,7 +7,10 @@
 
 const EVERY = 2000;
 
-/** What is shown, by group: the member of /status, its name, and whether its rate is. */
+/**
+ * What is shown, by group: the member of /status, its name, and what of it since the last look: true for
+ * its rate, a number for that quantile of the delivery times.
+ */
 const GROUPS = {
   Clients: [
     ['clients', 'with a place'],
@@ -19,6 +24,8 @@ const GROUPS = {
     ['acked', 'acknowledged', true],
     ['waiting', 'waiting'],
     ['lost', 'lost', true],
+    ['deliveryMsP50', 'wait, median, ms', 0.5],
+    ['deliveryMsP99', 'wait, 99th in 100, ms', 0.99],
     ['mailboxBytes', 'bytes in mailboxes']
   ],
   Server: [
@@ -35,6 +42,14 @@ const GROUPS = {
 const element = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat('en');
 
+const tenths = (value) => number.format(Math.round(value * 10) / 10);
+
+/** What was counted between two looks. */
+const since = (before, { bounds, counts }) => ({
+  bounds,
+  counts: counts.map((count, i) => count - before.counts[i])
+});
+
 /** A table of a group's counts; gives what fills it in. */
 function table(title, rows) {
   const made = document.createElement('table');
@@ -50,11 +65,17 @@ function table(title, rows) {
   });
   element('groups').append(made);
   return (now, before, seconds) => {
-    for (const [i, [member, , grows]] of rows.entries()) {
-      cells[i][0].textContent = number.format(now[member] ?? 0);
-      if (!grows || before === undefined) continue;
-      const rate = (now[member] - before[member]) / seconds;
-      cells[i][1].textContent = `${number.format(Math.round(rate * 10) / 10)} /s`;
+    for (const [i, [member, , lately]] of rows.entries()) {
+      const [whole, part] = cells[i];
+      whole.textContent = now[member] === null ? '–' : number.format(now[member] ?? 0);
+      if (before === undefined) continue;
+      if (lately === true) {
+        const rate = (now[member] - before[member]) / seconds;
+        part.textContent = `${tenths(rate)} /s`;
+      } else if (lately !== undefined) {
+        const share = quantile(since(before.deliveryTimes, now.deliveryTimes), lately);
+        part.textContent = share === null ? '' : `${tenths(share)} now`;
+      }
     }
   };
 }

@@ -1,0 +1,22 @@
+/**
+ * A quantile of what was counted by buckets: for the server, and for the page at the admin port.
+ *
+ * @param {{bounds: number[], counts: number[]}} times the upper bounds of the buckets, ascending; what was
+ *     counted in each of them, and last what was longer
+ * @param {number} share such as 0.99
+ * @returns {number | null} in the unit of the bounds, as if all in a bucket were spread evenly over it;
+ *     the last bound where it lies beyond that; null where nothing was counted
+ */
+export function quantile({ bounds, counts }, share) {
+  const all = counts.reduce((sum, count) => sum + count, 0);
+  if (all === 0) return null;
+  let below = 0;
+  for (const [i, bound] of bounds.entries()) {
+    const from = bounds[i - 1] ?? 0;
+    if (counts[i] > 0 && below + counts[i] >= share * all) {
+      return from + ((bound - from) * (share * all - below)) / counts[i];
+    }
+    below += counts[i];
+  }
+  return bounds.at(-1);
+}
