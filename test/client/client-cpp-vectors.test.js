@@ -5,13 +5,12 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
-import { cmakeBuild, missing } from '../support/cpp-build.js';
+import { cmakeBuild, missing, sharedBuild } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 
 /**
  * The C++ client against the vectors that every client is held to, in real time: in a loop of its
- * own thread, and in a loop of another kind that waits for its descriptor. SPRITES_CPP_BUILDS names
- * a folder that keeps the build. The waits and the places to resume are tests/unit.cc's.
+ * own thread, and in a loop of another kind that waits for its descriptor. The waits and the places to resume are tests/unit.cc's.
  */
 
 const { scenarios } = JSON.parse(readFileSync(new URL('../vectors/client.json', import.meta.url)));
@@ -23,7 +22,7 @@ t.test('the C++ client behaves as every client does', { skip }, async (t) => {
   const build = await cmakeBuild({
     source: 'native/client',
     preset: 'gcc',
-    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'gcc')
+    into: sharedBuild('gcc')
   });
   t.jobs = 16; // most of the time they wait
   for (const [mode, args] of [

@@ -6,7 +6,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
-import { cmakeBuild, missing, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
+import {
+  cmakeBuild,
+  missing,
+  plainEnvironment,
+  ROOT,
+  sharedBuild,
+  tool
+} from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { FaultProxy } from '../support/cpp-proxy.js';
 import { ServerProcess } from '../support/cpp-server.js';
@@ -16,8 +23,7 @@ import { shown } from '../support/readme.js';
 /**
  * The C++ client against the running server, with faults in between. Everything runs three times:
  * built by g++ with a thread of the client's own, by clang++ with AddressSanitizer in the caller's
- * loop, by clang++ with ThreadSanitizer with a thread again. SPRITES_CPP_BUILDS names a folder that
- * keeps the builds from run to run; without it they are made in a temporary one.
+ * loop, by clang++ with ThreadSanitizer with a thread again.
  */
 
 const SOURCE = 'native/client';
@@ -57,11 +63,7 @@ t.test("AddressSanitizer, the caller's loop", { skip: lacking }, (t) =>
 t.test('ThreadSanitizer, a thread of its own', { skip: lacking }, (t) => everything(t, 'tsan', []));
 
 async function everything(t, preset, mode) {
-  const build = await cmakeBuild({
-    source: SOURCE,
-    preset,
-    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), preset)
-  });
+  const build = await cmakeBuild({ source: SOURCE, preset, into: sharedBuild(preset) });
   const probe = (t, server, ...args) =>
     new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
 
@@ -811,9 +813,15 @@ t.test(
       'program.cc':
         '#include <curl/curl.h>\n#include <sprites/client.h>\n#include <sprites/sprite.h>\n'
     });
-    const sources = readdirSync(join(ROOT, SOURCE, 'src'))
-      .filter((name) => name.endsWith('.cc'))
-      .map((name) => join(ROOT, SOURCE, 'src', name));
+    const files = ['src', 'include/sprites'].flatMap((folder) =>
+      readdirSync(join(ROOT, SOURCE, folder)).map((name) => join(ROOT, SOURCE, folder, name))
+    );
+    // Any other file never sees the macros.
+    const sources = files.filter((file) => /<curl\/curl.h>/.test(readFileSync(file, 'utf8')));
+    t.ok(
+      sources.every((file) => file.endsWith('.cc')),
+      "no header brings curl's with it"
+    );
     for (const file of [...sources, join(dir, 'program.cc')]) {
       await tool('g++', [
         '-fsyntax-only',
@@ -841,6 +849,7 @@ t.test(
         source: SOURCE,
         into: join(dir, kind, 'build'),
         define: {
+          CMAKE_BUILD_TYPE: 'Debug',
           BUILD_SHARED_LIBS: kind === 'shared' ? 'ON' : 'OFF',
           CMAKE_INSTALL_PREFIX: prefix
         }

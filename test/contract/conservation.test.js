@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
+import { each } from '../support/each.js';
 import { request } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 
@@ -194,16 +195,6 @@ class Client {
     this.#throwing.send(request('POST', `/leave/${this.id}`));
     await this.#server.read(this.#throwing);
   }
-}
-
-/** Does `work` to all, so many at a time. */
-async function each(all, atOnce, work) {
-  const queue = all.values();
-  await Promise.all(
-    Array.from({ length: atOnce }, async () => {
-      for (const one of queue) await work(one);
-    })
-  );
 }
 
 for (const door of DOORS) {

@@ -2,14 +2,21 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
-import { cmakeBuild, missing, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
+import {
+  cmakeBuild,
+  missing,
+  plainEnvironment,
+  ROOT,
+  sharedBuild,
+  tool
+} from '../support/cpp-build.js';
 import { DesktopProgram, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 
 /**
  * The desktop program as people use it: windows on a screen, a real pointer, real keys; built with
  * AddressSanitizer. With PICTURES set the pictures of the README are made anew, in
- * test/pictures; SPRITES_CPP_BUILDS names a folder that keeps the build.
+ * test/pictures.
  */
 
 const lacking = missing({
@@ -43,7 +50,7 @@ const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height /
 t.test('the desktop', { skip: lacking }, async (t) => {
   const build = await cmakeBuild({
     source: 'native/desktop',
-    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'desktop'),
+    into: sharedBuild('desktop'),
     define: {
       SPRITES_TESTS: 'ON',
       SPRITES_WERROR: 'ON',

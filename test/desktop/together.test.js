@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { cmakeBuild, missing, ROOT, tool } from '../support/cpp-build.js';
+import { cmakeBuild, missing, ROOT, sharedBuild, tool } from '../support/cpp-build.js';
 import { DesktopProgram, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import {
@@ -23,8 +23,7 @@ import { buildGate, Catcher, refusals } from '../support/sprite-gate.js';
 
 /**
  * Pages and a desktop on one server: a real browser, a real window, one real hand for each. With
- * PICTURES set the picture of the README is made anew; SPRITES_CPP_BUILDS names a folder that keeps
- * the build.
+ * PICTURES set the picture of the README is made anew.
  */
 
 const skip =
@@ -45,7 +44,7 @@ const WINDOW = { x: 0, y: 0, ...SIZE };
 t.test('pages and a desktop', { skip }, async (t) => {
   const build = await cmakeBuild({
     source: 'native/desktop',
-    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'desktop-plain'),
+    into: sharedBuild('desktop-plain'),
     define: { CMAKE_CXX_COMPILER: 'g++', CMAKE_BUILD_TYPE: 'None', CMAKE_CXX_FLAGS: '-O1' }
   });
   const browser = await new Browser().start();

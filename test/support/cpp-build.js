@@ -1,6 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -64,25 +65,31 @@ export async function tool(program, args, options = {}) {
 }
 
 /**
- * Configures and builds a CMake project.
+ * The build folder of that name. What is built there stays, for the next test file and the next
+ * run: CMake builds again what has changed.
+ */
+export function sharedBuild(name) {
+  return join(ROOT, 'native/build/cmake', name);
+}
+
+/**
+ * Configures and builds a CMake project. Two test files may build into the same folder at the same
+ * time: the second one waits.
  *
  * @param {object} what
  * @param {string} what.source its folder, from the root of the repository or absolute
- * @param {string} what.into the build folder
+ * @param {string} what.into the build folder; one that others use too by sharedBuild
  * @param {string} [what.preset] of its CMakePresets.json
  * @param {Record<string, string>} [what.define] cache variables
  * @returns {Promise<string>} the build folder
  */
 export async function cmakeBuild({ source, into, preset, define = {} }) {
   const folder = source.startsWith('/') ? source : join(ROOT, source);
-  await tool('cmake', [
-    '-S',
-    folder,
-    '-B',
-    into,
-    ...(preset ? ['--preset', preset] : []),
-    ...Object.entries(define).map(([name, value]) => `-D${name}=${value}`)
-  ]);
-  await tool('cmake', ['--build', into, '--parallel', String(availableParallelism())]);
+  mkdirSync(dirname(into), { recursive: true });
+  const cmake = (...args) => tool('flock', [`${into}.lock`, 'cmake', ...args]);
+  const presets = preset ? ['--preset', preset] : [];
+  const defines = Object.entries(define).map(([name, value]) => `-D${name}=${value}`);
+  await cmake('-S', folder, '-B', into, ...presets, ...defines);
+  await cmake('--build', into, '--parallel', String(availableParallelism()));
   return into;
 }
