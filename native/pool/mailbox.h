@@ -79,6 +79,9 @@ struct Mailbox {
   /** The newest sequence number an answer has carried. */
   uint64_t sent() const { return sequence - unsent; }
 
+  /** Whether an answer has carried sprites that its client has not acked. */
+  bool owesAck() const { return unsent < waiting; }
+
   /** Takes `sprite`, and owns it until it is popped. */
   void push(Sprite* sprite) {
     sprite->next = nullptr;

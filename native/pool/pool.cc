@@ -19,6 +19,12 @@ constexpr uint32_t kJitterShare = 16;
 /** How far back a throw's number is remembered: the bits of one word. */
 constexpr uint64_t kNumberWindow = 64;
 
+/** How often its bounds a mailbox may be full, with the throws of several source addresses. */
+constexpr uint32_t kOverfull = 2;
+
+/** Sprites of a full mailbox that are looked at for whose they are: the oldest. */
+constexpr uint32_t kLookedAt = 256;
+
 constexpr std::string_view kFromNames[] = {"left", "right", "up", "down"};
 
 void append(std::string* to, uint64_t number) {
@@ -147,16 +153,21 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   if (client->behind) catchUp(client);
   ++counts_.polls;
   // With a journal its answer waits for the end of the turn: the ack has to be written before.
-  if ((client->mailbox.waiting > 0 || draining()) && journal_ == nullptr) {
-    arm(record, options_.lease * uint64_t{1000});
+  const bool atOnce = client->mailbox.waiting > 0 || draining();
+  if (atOnce && journal_ == nullptr) {
+    renewLease(client);
     return {Outcome::kOk, record, compose(client, Remark::kNone)};
   }
   client->holder = holder;
   client->token = token;
   ++counts_.parked;
-  const uint32_t milliseconds = hold * 1000;
-  arm(record, milliseconds + random(milliseconds / kJitterShare));
-  if (client->mailbox.waiting > 0 || draining()) makeReady(client);
+  if (atOnce) {
+    renewLease(client);
+    makeReady(client);
+  } else {
+    const uint32_t milliseconds = hold * 1000;
+    arm(record, milliseconds + random(milliseconds / kJitterShare));
+  }
   return {Outcome::kOk, record, {}};
 }
 
@@ -170,7 +181,12 @@ void Pool::drop(uint32_t record, PollHolder holder, uint32_t token) {
   if (!client.live || client.holder != holder || client.token != token) return;
   client.holder = PollHolder::kNobody;
   --counts_.parked;
-  arm(record, options_.lease * uint64_t{1000});
+  renewLease(&client);
+}
+
+/** The lease begins anew, unless sprites were carried to the client that it has not acked. */
+void Pool::renewLease(Client* client) {
+  if (!client->mailbox.owesAck()) arm(numberOf(client), options_.lease * uint64_t{1000});
 }
 
 /** The oldest sprite that waits for a client, or nullptr. */
@@ -268,7 +284,7 @@ void Pool::answer(Client* client, Remark remark) {
   const PollHolder holder = client->holder;
   client->holder = PollHolder::kNobody;
   --counts_.parked;
-  arm(numberOf(client), options_.lease * uint64_t{1000});
+  renewLease(client);
   responders_[static_cast<size_t>(holder)]->answer(client->token, compose(client, remark));
 }
 
@@ -315,6 +331,28 @@ Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string
   return count(tryThrow(client, edge, number, text, now));
 }
 
+/**
+ * Whether a sprite of `source` that takes `cost` bytes may be thrown into a mailbox. One that is
+ * full has as much room again for the others: for a source that less than half of what waits there
+ * comes from. So nobody keeps the others' throws out by his own.
+ */
+bool Pool::mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const {
+  const uint64_t bytes = uint64_t{mailbox.bytes} + cost;
+  if (mailbox.waiting < options_.mailboxSprites && bytes <= options_.mailboxBytes) return true;
+  if (mailbox.waiting >= kOverfull * uint64_t{options_.mailboxSprites} ||
+      bytes > kOverfull * uint64_t{options_.mailboxBytes}) {
+    return false;
+  }
+  uint32_t all = 0;
+  uint32_t own = 0;
+  for (const Sprite* sprite = mailbox.first; sprite != nullptr && all < kLookedAt;
+       sprite = sprite->next) {
+    ++all;
+    own += sprite->source == source;
+  }
+  return own < all - own;
+}
+
 Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text,
                        uint64_t now) {
   if (!promising_) return Outcome::kStateUnwritable;
@@ -332,10 +370,7 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
   if (target == Torus::kNone) return Outcome::kNeighborBusy;
   Client& neighbor = clients_[target];
   const uint32_t cost = Sprite::cost(text.size());
-  if (neighbor.mailbox.waiting >= options_.mailboxSprites ||
-      neighbor.mailbox.bytes + cost > options_.mailboxBytes) {
-    return Outcome::kNeighborBusy;
-  }
+  if (!mayEnter(neighbor.mailbox, client->source, cost)) return Outcome::kNeighborBusy;
   if (counts_.mailboxBytes + cost > options_.mailboxMemory) return Outcome::kMailboxesFull;
   if (!limits_->charge(client->source, Sprite::charge(text.size()))) {
     return Outcome::kTooManySprites;
@@ -408,7 +443,9 @@ bool Pool::tick(uint64_t now) {
 
 void Pool::fire(uint32_t record) {
   Client& client = clients_[record];
-  if (client.holder != PollHolder::kNobody) {
+  // One that is parked and owes an ack waits for the disk, and its lease is over.
+  const bool pinged = client.holder != PollHolder::kNobody && !client.mailbox.owesAck();
+  if (pinged || (client.holder != PollHolder::kNobody && draining())) {
     ++counts_.pings;
     answer(&client, Remark::kNone);
   } else {

@@ -10,8 +10,12 @@
 //   join ──▶ away ──poll, nothing waits──▶ parked ──sprite, hold over, superseded──▶ away ─┐
 //             ▲  └──poll, sprites wait: answered at once, stays away                       │
 //             └────────────────────────────────────────────────────────────────────────────┘
-//            away for `lease` seconds, or leave ──▶ leaving: unknown, and its sprites fly on, some
+//            its lease over, or leave ──▶ leaving: unknown, and its sprites fly on, some
 //            thousands from tick to tick ──▶ gone: out of the torus, its record free
+//
+// A lease runs while a client is away. It begins anew with every poll of one that has acked all
+// that answers have carried to it; one that asks for the same again and again has left when it is
+// over, and what it would not take flies on.
 //
 // So a client has one timer at any moment: its hold while parked, its lease while away. A parked
 // poll is known by its responder and a token of the responder's; what that is (the front door's
@@ -302,6 +306,8 @@ class Pool {
   Outcome tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text, uint64_t now);
   uint32_t roomOf(const Sprite& sprite) const;
   bool hasRoom(const Mailbox& mailbox, const Sprite& sprite) const;
+  bool mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const;
+  void renewLease(Client* client);
   void putFlown(Client* client, Sprite* sprite);
   void moveUp(Client* client);
   void catchUp(Client* client);

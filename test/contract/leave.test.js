@@ -1,3 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
@@ -274,6 +276,43 @@ contract(t, { options: { lease: 1, hold: 30 } }, (t, server) => {
       [{ while: 'away' }]
     );
     t.strictSame((await server.ask('GET', `/place/${id}`)).body, place);
+  });
+
+  t.test('one that asks and asks and acks nothing has left with its lease', async (t) => {
+    const [acks, takes] = [await server.join(), await server.join()];
+    for (const edge of ['left', 'up', 'right', 'down']) await server.throw(acks, edge);
+    const { wire } = await server.park(acks, `ack=${(await server.poll(acks)).body.seq}`);
+    const [before, begin] = [await server.status(), performance.now()];
+    let answer;
+    do {
+      answer = await server.poll(takes);
+      if (answer.status === 200) t.equal(answer.body.sprites.length, 2, 'the same again');
+      await pause(200);
+    } while (answer.status === 200);
+    t.equal(problemOf(answer), 'unknown-client');
+    t.ok(performance.now() - begin >= 1000, 'not before');
+    await wire.destroy();
+    const { expired, flown, lost } = await server.status();
+    t.strictSame(
+      { expired: expired - before.expired, flown: flown - before.flown, lost },
+      { expired: 1, flown: 2, lost: before.lost },
+      'and what it was given flies on'
+    );
+  });
+
+  t.test('one that acks what it was given stays, however much comes', async (t) => {
+    const id = await server.join();
+    await server.throw(id, 'left');
+    const end = performance.now() + 2500;
+    let { seq } = (await server.poll(id)).body;
+    while (performance.now() < end) {
+      // Thrown before the ack: the poll is answered at once, and never parked.
+      await server.throw(id, 'left');
+      const answer = await server.poll(id, `ack=${seq}`);
+      t.equal(answer.status, 200);
+      ({ seq } = answer.body);
+      await pause(100);
+    }
   });
 
   t.test('the sprites of one whose lease has ended fly on to one who polls', async (t) => {

@@ -218,6 +218,31 @@ for (const door of DOORS) {
     }
   );
 
+  share(
+    'a mailbox that is full of one address takes the throws of others',
+    { mailbox: 4, 'throw-rate': 0 },
+    async (t, server) => {
+      const hostile = await Visitor.at(server, HOSTILE);
+      const honest = await Visitor.at(server, '127.0.1.1');
+      // Two of them: by two edges each throws at the other, by two at itself.
+      const [full] = await hostile.join();
+      const [id] = await honest.join();
+      const answers = [];
+      for (let n = 0; n < 20; n += 1) answers.push(await hostile.throw(full, EDGES[n % 4]));
+      t.equal(answers.filter(({ status }) => status === 202).length, 8, 'both mailboxes are full');
+      refusal(t, answers.at(-1), 'neighbor-busy', 503);
+      refusal(t, await hostile.throw(full, EDGES[0]), 'neighbor-busy', 503, 'for that address');
+      const taken = [];
+      for (let n = 0; n < 20; n += 1) {
+        const answer = await honest.throw(id, EDGES[n % 4]);
+        if (answer.status === 202) taken.push(n);
+        else refusal(t, answer, 'neighbor-busy', 503);
+      }
+      t.equal(taken.length, 8, 'as many again, and no more');
+      await Promise.all([hostile.close(), honest.close()]);
+    }
+  );
+
   share('the junk of those who have left keeps nobody from throwing', {}, async (t, server) => {
     const honest = await Promise.all([1, 2, 3].map((n) => Visitor.at(server, `127.0.1.${n}`)));
     const ids = [];
