@@ -8,13 +8,13 @@ import { check, printCheck } from './lib/server/host-check.js';
 import { helpText, OptionError, readOptions, unknownVariables } from './lib/server/options.js';
 import { describeFileLimit, fileLimit } from './lib/server/file-limit.js';
 import { createDoor } from './lib/server/door.js';
-import { addressesOf, authority } from './lib/server/port-errors.js';
-import { createLog, LineWriter } from './lib/server/log.js';
+import { urlsOf } from './lib/server/port-errors.js';
+import { createLog, LineWriter, tellOfNoInspector } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
-import { tellOfNoInspector } from './lib/server/no-inspector.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
 import { readyFiles, servePage } from './lib/server/page-files.js';
 import { Pool } from './lib/server/pool.js';
+import { asInPrograms, takeOptions } from './lib/server/program-options.js';
 import { createRefusals } from './lib/server/refusals.js';
 import { createRoutes } from './lib/server/routes.js';
 import { takeState } from './lib/server/state.js';
@@ -28,6 +28,8 @@ import { addUp, reserveTransientPort, startWorkers } from './lib/server/workers.
  * The whole program on one page:
  *
  *   options → pool → workers → routes → Node's server → front door → signals
+ *
+ * bin/sprites calls `main`; another Node program that wants a server beside its own calls `createServer`.
  */
 
 /** How often a stopping server looks whether everybody has been answered, in milliseconds. */
@@ -40,9 +42,9 @@ const LOOK = 50;
  * @param {import('pino').Logger} [log]
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,
- *     pool: Pool, reload: () => void, stop: () => Promise<void>}>} `reload` reads TLS's certificate
- *     and key anew, and the tokens of publishers; `stop` answers every parked poll within the drain window, closes every
- *     connection and lets the process end
+ *     pool: Pool, status: () => object, reload: () => void, stop: () => Promise<void>}>} `status` is the
+ *     admin port's; `reload` reads TLS's certificate and key anew, and the tokens of publishers; `stop`
+ *     answers every parked poll within the drain window, closes every connection and lets the process end
  * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or a port can't be had (EADDRINUSE …)
  */
 export async function start(given, log = createLog('silent'), signal = undefined) {
@@ -184,6 +186,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       tlsPort: tls.port,
       adminPort: admin.port,
       pool,
+      status: liveCounts.whole,
       reload() {
         tls.reload();
         feeds.reload();
@@ -197,6 +200,33 @@ export async function start(given, log = createLog('silent'), signal = undefined
     state.release();
     throw error;
   }
+}
+
+/**
+ * Starts a server within another Node program. It touches nothing of the process: no signal, no exit code, no
+ * output. Options are those of the command line in camel case, and of the environment it reads none.
+ *
+ * @type {import('./lib/server/types/server.js').createServer}
+ */
+export async function createServer({ log = createLog('silent'), signal, ...given } = {}) {
+  const inItsWords = (error) => {
+    error.message = asInPrograms(error.message);
+    throw error;
+  };
+  async function begin() {
+    const options = takeOptions(given);
+    const server = await start(options, log, signal);
+    const { port, tlsPort, adminPort, status, reload, stop } = server;
+    let end;
+    return {
+      ...{ port, tlsPort, adminPort, status, reload },
+      addresses: urlsOf('http', options.host, port),
+      tlsAddresses: urlsOf('https', options.host, tlsPort),
+      adminAddresses: urlsOf('http', options.adminHost, adminPort),
+      close: () => (end ??= stop().catch(inItsWords))
+    };
+  }
+  return begin().catch(inItsWords);
 }
 
 /**
@@ -259,20 +289,20 @@ async function run(options, unknown) {
     out.write(`${line}\n`);
     if (!terminal) log.info(fields, message);
   }
-  const [here, ...lan] = addressesOf(host).map((address) => `http://${authority(address, port)}/`);
+  const [here, ...lan] = urlsOf('http', host, port);
   const name = `Sprites ${version()}`;
   say(`${name} listens on ${here}`, { url: here, version: version() }, 'listens');
   for (const url of lan) say(`From elsewhere: ${url}`, { url }, 'listens for others');
   if (transientPort) {
-    const url = `http://${authority(addressesOf(host)[0], transientPort)}/`;
+    const [url] = urlsOf('http', host, transientPort);
     say(`Workers take joins, throws and leaves on ${url}`, { url }, 'workers listen');
   }
   if (tlsPort) {
-    const url = `https://${authority(addressesOf(host)[0], tlsPort)}/`;
+    const [url] = urlsOf('https', host, tlsPort);
     say(`TLS is served on ${url}`, { url }, 'TLS is served');
   }
   if (adminPort) {
-    const url = `http://${authority(addressesOf(adminHost)[0], adminPort)}/metrics`;
+    const url = `${urlsOf('http', adminHost, adminPort)[0]}metrics`;
     say(`Metrics are on ${url}`, { url }, 'metrics are served');
   }
   const { capacity } = options;

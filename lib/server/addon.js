@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { isMainThread } from 'node:worker_threads';
 
 /**
  * The native addon. There is no stand-in in JavaScript: a program that can't have it stops with
@@ -14,9 +15,10 @@ const FILE = '../../native/build/Release/sprites.node';
  *     functions readForwarded, readForwardedFor, writeNow, takeFileLock and releaseFileLock; the
  *     list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when it is missing or
- *     was built for another Node
+ *     was built for another Node, or in another thread than the main one
  */
 export function loadAddon() {
+  if (!isMainThread) throw addonError('the native addon works in the main thread alone');
   try {
     return createRequire(import.meta.url)(FILE);
   } catch (cause) {
@@ -24,10 +26,10 @@ export function loadAddon() {
       cause.code === 'MODULE_NOT_FOUND'
         ? 'the native addon is not built'
         : `the native addon does not load (${cause.message.split('\n')[0]})`;
-    const error = new Error(`${why}: run "npm install" with this Node (${process.version})`, {
-      cause
-    });
-    error.code = 'ERR_SPRITES_ADDON';
-    throw error;
+    throw addonError(`${why}: run "npm install" with this Node (${process.version})`, cause);
   }
+}
+
+function addonError(message, cause) {
+  return Object.assign(new Error(message, { cause }), { code: 'ERR_SPRITES_ADDON' });
 }

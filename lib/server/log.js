@@ -64,6 +64,15 @@ export class LineWriter {
 }
 
 /**
+ * Has it said that SIGUSR1 came: who sent it may wait for an inspector (no-inspector.js).
+ *
+ * @param {import('pino').Logger} log
+ */
+export function tellOfNoInspector(log) {
+  process.on('SIGUSR1', () => log.warn('SIGUSR1 opens no inspector here'));
+}
+
+/**
  * @param {string} level trace, debug, info, warn, error, fatal or silent
  * @param {number} [fd] where it is written to
  * @returns {import('pino').Logger}

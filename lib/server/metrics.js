@@ -1,7 +1,8 @@
 import { statSync } from 'node:fs';
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
 import { createDeliveryHistogram } from './delivery-histogram.js';
+import { processMetrics } from './process-metrics.js';
 
 /**
  * What Prometheus sees. Nothing is counted here: the pool and the front door count, and a scrape
@@ -16,7 +17,6 @@ import { createDeliveryHistogram } from './delivery-histogram.js';
 const RESOLUTION_MS = 10;
 
 const DELAY_BUCKETS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5];
-const GC_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1];
 
 /** Members of /status that only grow. */
 const COUNTERS = {
@@ -157,14 +157,7 @@ export function createMetrics({
   const register = new Registry();
   const registers = [register];
 
-  collectDefaultMetrics({ register, gcDurationBuckets: GC_BUCKETS });
-  // It lists /proc/self/fd, which stands still for seconds at a million descriptors.
-  register.removeSingleMetric('process_open_fds');
-  // They list JavaScript's own handles to count them; a parked poll is none.
-  for (const what of ['handles', 'resources', 'requests']) {
-    register.removeSingleMetric(`nodejs_active_${what}`);
-    register.removeSingleMetric(`nodejs_active_${what}_total`);
-  }
+  const ofProcess = processMetrics();
 
   const counters = Object.entries(COUNTERS).map(([name, help]) => [
     name,
@@ -276,7 +269,7 @@ export function createMetrics({
     contentType: register.contentType,
     async text() {
       copyStatus();
-      return register.metrics();
+      return (await ofProcess.metrics()) + (await register.metrics());
     },
     longestStallMs: () => longest * 1000,
     forgetStalls() {

@@ -5,12 +5,3 @@
  */
 
 process.on('SIGUSR1', () => {});
-
-/**
- * Has it said that the signal came: who sent it may wait for an inspector.
- *
- * @param {import('pino').Logger} log
- */
-export function tellOfNoInspector(log) {
-  process.on('SIGUSR1', () => log.warn('SIGUSR1 opens no inspector here'));
-}

@@ -9,7 +9,9 @@ import { formatHelp, suggest } from './option-help.js';
  */
 
 /** A wrong option: `message` is one line for a person. */
-export class OptionError extends Error {}
+export class OptionError extends Error {
+  code = 'ERR_SPRITES_OPTION';
+}
 
 const whole = (low, high) => ({
   unit: 'number',
@@ -416,7 +418,9 @@ const SWITCHES = [
   { name: 'version', short: ['v', 'V'], help: 'print the version and exit' }
 ];
 
-const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+/** @returns {string} an option's name in a program: mailbox-memory → mailboxMemory */
+export const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
+
 /**
  * Whether a variable says something to this program: Kubernetes sets `SPRITES_PORT=tcp://10.0.0.1:80`
  * in every container beside a service that is called "sprites".
@@ -477,14 +481,26 @@ export function readOptions(args, environment = {}) {
     if (args.some((arg) => spellings.includes(arg))) return { [name]: true };
   }
   const given = parse(args);
+  return readEach(({ name, default: usual }) => {
+    if (given[name] !== undefined) return [given[name], `--${name}`];
+    const set = environment[variable(name)];
+    return isGiven(name, set) ? [set, variable(name)] : [usual, `--${name}`];
+  });
+}
+
+/**
+ * Reads every option of the table, and what they must hold among each other.
+ *
+ * @param {(option: Option) => [value: string, where: string]} find an option's value as one would type
+ *     it, and where it comes from
+ * @returns {object} camel-case names to values
+ * @throws {OptionError}
+ */
+export function readEach(find) {
   const options = {};
-  for (const { name, type, default: usual } of table) {
-    const [value, where] =
-      given[name] !== undefined
-        ? [given[name], `--${name}`]
-        : isGiven(name, environment[variable(name)])
-          ? [environment[variable(name)], variable(name)]
-          : [usual, `--${name}`];
+  for (const option of table) {
+    const [value, where] = find(option);
+    const { type, name } = option;
     const read = type.read(value);
     if (read === undefined) {
       throw new OptionError(`${where} takes ${type.expects}, not ${JSON.stringify(value)}`);

@@ -28,7 +28,7 @@ const CALLS = ['listen', 'bind', 'getaddrinfo'];
  * @returns {string[]} the first from this machine; the others, where every address is listened on,
  *     from those of its network
  */
-export function addressesOf(host) {
+function addressesOf(host) {
   if (!['0.0.0.0', '::'].includes(host)) return [host];
   const others = Object.values(networkInterfaces())
     .flat()
@@ -42,8 +42,19 @@ export function addressesOf(host) {
  * @param {number} port
  * @returns {string} both, as in a URL: IPv6 in brackets
  */
-export function authority(host, port) {
+function authority(host, port) {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/**
+ * @param {'http' | 'https'} scheme
+ * @param {string} host what is listened on
+ * @param {number} port 0 for none
+ * @returns {string[]} URLs that a browser can be sent to, the first from this machine; none without a port
+ */
+export function urlsOf(scheme, host, port) {
+  if (port === 0) return [];
+  return addressesOf(host).map((address) => `${scheme}://${authority(address, port)}/`);
 }
 
 /**

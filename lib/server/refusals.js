@@ -37,7 +37,8 @@ export const NOTHING_TOLD = { refused() {}, joined() {}, listenTo() {} };
  * @returns {Refusals}
  */
 export function createRefusals(log) {
-  if (!log.isLevelEnabled('debug')) return NOTHING_TOLD;
+  // A log of another program may have no levels.
+  if (log.isLevelEnabled?.('debug') === false) return NOTHING_TOLD;
   const doors = [];
   let lines = 0;
   let omitted = 0;

@@ -1,8 +1,8 @@
 import process from 'node:process';
 
-import { tellOfNoInspector } from './no-inspector.js';
+import './no-inspector.js';
 import { createDoor } from './door.js';
-import { createLog } from './log.js';
+import { createLog, tellOfNoInspector } from './log.js';
 import { createNodeServer } from './node-server.js';
 import { RemotePool } from './remote-pool.js';
 import { createRefusals } from './refusals.js';

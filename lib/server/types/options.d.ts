@@ -1,0 +1,109 @@
+/** Made from lib/server/options.js by `npm run types`. */
+export interface Options {
+  /** TCP port to listen on; 0 takes a free one. By default 8080. */
+  port?: number;
+  /** Address to listen on. By default 0.0.0.0. */
+  host?: string;
+  /** Clients there is room for. By default 1000000. */
+  capacity?: number;
+  /** How long a poll is parked at most; seconds. By default 120. */
+  hold?: number;
+  /** A client with no poll parked for this long has left; seconds. By default 30. */
+  lease?: number;
+  /** Largest sprite; bytes. By default 16384. */
+  maxSprite?: number | string;
+  /** Sprites that may wait for one client. By default 64. */
+  mailbox?: number;
+  /** Memory of the sprites that may wait for one client; bytes. By default 256K. */
+  mailboxBytes?: number | string;
+  /** Memory of the sprites that may wait in all; bytes. By default 256M. */
+  mailboxMemory?: number | string;
+  /** Sprites in one answer; one always goes; bytes. By default 64K. */
+  answerBytes?: number | string;
+  /** Throws a second each client may make; 0 for any number. By default 20. */
+  throwRate?: number;
+  /** Throws a rested client may make at once. By default 40. */
+  throwBurst?: number;
+  /** Polls a second each client may make that ack nothing new; 0 for any number. By default 5. */
+  pollRate?: number;
+  /** Such polls a rested client may make at once. By default 40. */
+  pollBurst?: number;
+  /** Tokens that may publish feeds, one a line; read anew on SIGUSR2. By default none. */
+  publishTokenFile?: string;
+  /** Largest value of a feed; bytes. By default 1M. */
+  feedBytes?: number | string;
+  /** Feeds there may be. By default 10000. */
+  feeds?: number;
+  /** Memory of all feeds: values, patches, compressed; and as much again for what slow readers still hold; bytes. By default 256M. */
+  feedMemory?: number | string;
+  /** Feeds being watched, each counted for everyone who does. By default 4000000. */
+  feedWatchers?: number;
+  /** Worker threads that parse, compare, compress and fetch feeds. By default 2. */
+  feedThreads?: number;
+  /** Where feeds come from that nobody publishes. By default none. */
+  upstream?: string;
+  /** How often a feed that is watched is fetched; seconds. By default 5. */
+  upstreamEvery?: number;
+  /** Fetches there may be at once. By default 8. */
+  upstreamAtOnce?: number;
+  /** How long a fetch may take; seconds. By default 10. */
+  upstreamTime?: number;
+  /** A fetched feed that nobody has watched for this long is forgotten; seconds. By default 60. */
+  feedIdle?: number;
+  /** Access-Control-Allow-Origin of every answer. By default *. */
+  cors?: string;
+  /** Connections there may be, and as many again at the workers; the file limit may allow fewer. By default 16000000. */
+  connections?: number;
+  /** Connections there may be from one source address (IPv6: /64), to the main process and to every worker; 0 for any number. By default 10000. */
+  addressConnections?: number;
+  /** Joins a second from one source address, ten times that at once; 0 for any number. By default 1000. */
+  addressJoins?: number;
+  /** Clients there may be from one source address; 0 for any number. By default 10000. */
+  addressClients?: number;
+  /** Memory of the sprites from one source address that may wait in all, one counted as 1K at least; 0 for any; bytes. By default 32M. */
+  addressMemory?: number | string;
+  /** Connections from one source address that Node's own servers may hold, and those of every worker; 0 for any number. By default 2000. */
+  addressHandedOver?: number;
+  /** Memory of the input and output that is held for the connections from one source address; 0 for any; bytes. By default 32M. */
+  addressHeld?: number | string;
+  /** Connections that Node's own servers may hold, those by TLS among them; as many again at the workers. By default 10000. */
+  handedOver?: number;
+  /** Whose word to take for a client's address: a proxy's by the PROXY protocol, by Forwarded (RFC 7239) alone, or by X-Forwarded-For alone. By default none. */
+  trustProxy?: 'none' | 'proxy' | 'forwarded' | 'x-forwarded-for';
+  /** Largest request head; bytes. By default 16K. */
+  headBytes?: number | string;
+  /** How long a request's head may take to arrive; seconds. By default 10. */
+  headTime?: number;
+  /** How long a request's body may take to arrive; seconds. By default 20. */
+  bodyTime?: number;
+  /** How long a connection may stay open between requests; seconds. By default 75. */
+  idleTime?: number;
+  /** How long a peer may take to read on in its answer; seconds. By default 20. */
+  writeTime?: number;
+  /** On SIGTERM, the time within which parked polls are answered; seconds. By default 2. */
+  drain?: number;
+  /** Where the whole state is kept from one run to the next. By default none. */
+  state?: string;
+  /** Largest state that is written or read; bytes. By default 4G. */
+  stateBytes?: number | string;
+  /** When the journal of --state must be on the disk: never, within a second, before answers. By default second. */
+  sync?: 'never' | 'second' | 'turn';
+  /** A journal of this size makes a new snapshot of the state; bytes. By default 256M. */
+  journalBytes?: number | string;
+  /** So does one of this age; seconds. By default 60. */
+  snapshotEvery?: number;
+  /** How long a start waits for another server to end that has the same state; seconds. By default 60. */
+  stateWait?: number;
+  /** Certificate chain (PEM); with it, the same is served over TLS. By default none. */
+  tlsCert?: string;
+  /** Private key (PEM) of --tls-cert. By default none. */
+  tlsKey?: string;
+  /** TCP port of TLS; 0 takes a free one. By default 8443. */
+  tlsPort?: number;
+  /** TCP port of /metrics, /status, /healthz and /readyz; 0 takes a free one. By default none. */
+  adminPort?: number | 'none';
+  /** Address of the admin port. By default 127.0.0.1. */
+  adminHost?: string;
+  /** Who reads the hot requests: the native front door, or node:http alone. By default native. */
+  door?: 'native' | 'node';
+}

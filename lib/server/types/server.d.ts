@@ -1,0 +1,65 @@
+import type { Options } from './options.js';
+
+export type { Options };
+
+/** Where the server logs to: a pino logger is one, and so is `console`. */
+export interface Log {
+  debug(fields: object | string, message?: string): void;
+  info(fields: object | string, message?: string): void;
+  warn(fields: object | string, message?: string): void;
+  error(fields: object | string, message?: string): void;
+}
+
+/** The live counts, all of them: lib/server/README.md has a line for each. */
+export interface Status {
+  clients: number;
+  parked: number;
+  thrown: number;
+  acked: number;
+  waiting: number;
+  lost: number;
+  /** Problems and how often there were. */
+  refused: Record<string, number>;
+  [name: string]: unknown;
+}
+
+/** A server that runs. */
+export interface Server {
+  /** The port of clients. */
+  readonly port: number;
+  /** 0 without TLS. */
+  readonly tlsPort: number;
+  /** 0 without an admin port. */
+  readonly adminPort: number;
+  /** URLs of the page, the first from this machine, then those of its networks. */
+  readonly addresses: string[];
+  readonly tlsAddresses: string[];
+  readonly adminAddresses: string[];
+  /** As /status of the admin port. */
+  status(): Status;
+  /** Reads TLS's certificate and key anew, and the tokens of publishers. */
+  reload(): void;
+  /**
+   * Answers every parked poll within the drain window, keeps the state, closes every connection. Nothing of
+   * the server is left when the promise is fulfilled. Calling it again gives the same promise.
+   *
+   * @throws {Error} when the state can't be written
+   */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a server within this program. It reads no environment, listens to no signal, writes to no stream and
+ * never ends the process.
+ *
+ * @throws {Error} with code `ERR_SPRITES_OPTION` for a wrong option, `ERR_SPRITES_ADDON` where the
+ *     addon is not built, and the system's (`EADDRINUSE` …) where a port can't be had
+ */
+export function createServer(
+  options?: Options & {
+    /** Silent by default. */
+    log?: Log;
+    /** Ends a start that waits for the state of another server. */
+    signal?: AbortSignal;
+  }
+): Promise<Server>;
