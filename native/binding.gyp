@@ -57,9 +57,10 @@
       ],
     },
     {
-      # The load generator behind bin/sprites-swarm: a plain program.
-      'target_name': 'swarm',
-      'type': 'executable',
+      # The load generator behind bin/sprites-swarm: all but how it is started.
+      'target_name': 'swarm_core',
+      'type': 'static_library',
+      'cflags': ['-fPIC'],
       'sources': [
         'client/src/json.cc',
         'swarm/account.cc',
@@ -69,13 +70,27 @@
         'swarm/engine.cc',
         'swarm/histogram.cc',
         'swarm/lanes.cc',
-        'swarm/main.cc',
         'swarm/options.cc',
         'swarm/parent.cc',
         'swarm/response.cc',
+        'swarm/run.cc',
         'swarm/socket.cc',
         'swarm/sprite.cc',
       ],
+    },
+    {
+      # A plain program, for http.
+      'target_name': 'swarm',
+      'type': 'executable',
+      'dependencies': ['swarm_core'],
+      'sources': ['swarm/main.cc'],
+    },
+    {
+      # The same inside Node, for https by Node's own OpenSSL.
+      'target_name': 'swarm_tls',
+      'dependencies': ['swarm_core'],
+      'cflags': ['-isystem', '<!(node -p "require(\'path\').dirname(require.resolve(\'nan\'))")'],
+      'sources': ['addon/swarm_tls.cc', 'swarm/openssl_tls.cc'],
     },
   ],
 }

@@ -10,6 +10,9 @@ const PROGRAM =
   process.env.SPRITES_SWARM_ENGINE ??
   fileURLToPath(new URL('../../native/build/Release/swarm', import.meta.url));
 
+/** The same inside a Node, for a server that speaks TLS. */
+const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));
+
 /**
  * One engine process: native/swarm behind two pipes.
  */
@@ -25,14 +28,17 @@ export class Engine {
    * @param {(header: object, bytes: Buffer) => void} events.page
    * @param {() => void} events.account all pages have come
    * @param {(why: string) => void} events.died it ended without being told to
+   * @param {?string} [believed] whom to believe, where the server speaks TLS: see tls-engine.js
    * @throws {UsageError} when the program isn't built
    */
-  constructor(options, events) {
+  constructor(options, events, believed = null) {
     if (!existsSync(PROGRAM)) {
       throw new UsageError('the swarm\'s engine is not built: run "npm install"');
     }
     const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-    this.#child = spawn(PROGRAM, given, { stdio: ['pipe', 'pipe', 'pipe'] });
+    const [program, ...before] =
+      believed === null ? [PROGRAM] : [process.execPath, TLS_PROGRAM, believed];
+    this.#child = spawn(program, [...before, ...given], { stdio: ['pipe', 'pipe', 'pipe'] });
     const frames = new FrameReader((header, bytes) => events[header.type]?.(header, bytes));
     this.#child.stdout.on('data', (chunk) => frames.push(chunk));
     this.#child.stderr.on('data', (chunk) => {

@@ -11,8 +11,9 @@ import { NeedsError } from './errors.js';
  *     memory   kernel and engine, and the server's end on one host → fewer clients
  */
 
-/** Beside its sockets an engine has three pipes, its poll set and what the loader opened. */
+/** Beside its sockets an engine has three pipes, its poll set and what the loader opened; in a Node more. */
 const SPARE_FILES = 16;
+const TLS_SPARE_FILES = 48;
 
 /** Of the parent for each engine: three pipes. And for itself. */
 const PARENT_FILES = 40;
@@ -23,6 +24,10 @@ const MOST_PROCESSES = 64;
 /** At the least, of one end of a connection: what the kernel takes, and the engine. */
 const KERNEL_BYTES = 2850;
 const ENGINE_BYTES = 90;
+
+/** Besides, by TLS: what OpenSSL keeps of a parked session, and what the engine's Node takes. */
+const TLS_BYTES = 6900;
+const TLS_ENGINE_BYTES = 60e6;
 
 /** A server limits joins a second and connections by source address: these it should not mind. */
 const JOINS_PER_ADDRESS = 800;
@@ -76,6 +81,7 @@ function numbers(text) {
  * @param {number} wish.lanes connections for throws and leaves, in all
  * @param {number} wish.ramp clients opened a second
  * @param {string} wish.address numeric, of the server
+ * @param {boolean} [wish.tls] whether the server speaks it
  * @param {number} [wish.processes]
  * @param {number} [wish.perProcess]
  * @param {number} [wish.addresses] source addresses
@@ -88,7 +94,8 @@ export function plan(wish, host) {
   const lines = [];
   const processes = countProcesses(wish, host, lines);
   const sockets = wish.clients + wish.lanes;
-  checkSystem(sockets, loopback, host, lines);
+  const extra = wish.tls ? sockets * TLS_BYTES + processes * TLS_ENGINE_BYTES : 0;
+  checkSystem({ sockets, loopback, extra }, host, lines);
   if (!loopback && sockets > host.ports) lines.push(portsLine(sockets, host.ports));
   if (lines.length > 0) throw new NeedsError(lines);
   const perAddress = Math.max(
@@ -100,10 +107,11 @@ export function plan(wish, host) {
   return { engines: share(wish, processes), sources };
 }
 
-function countProcesses({ clients, lanes, processes, perProcess }, host, lines) {
-  const holds = Math.max(0, host.files - SPARE_FILES);
+function countProcesses({ clients, lanes, processes, perProcess, tls }, host, lines) {
+  const spare = tls ? TLS_SPARE_FILES : SPARE_FILES;
+  const holds = Math.max(0, host.files - spare);
   const lanesEach = (count) => Math.ceil(lanes / count);
-  const filesEach = (count) => Math.ceil(clients / count) + lanesEach(count) + SPARE_FILES;
+  const filesEach = (count) => Math.ceil(clients / count) + lanesEach(count) + spare;
   let count = processes ?? Math.ceil(clients / (perProcess ?? clients));
   if (processes === undefined && perProcess === undefined) {
     while (count < MOST_PROCESSES && filesEach(count) > host.files) count++;
@@ -127,7 +135,7 @@ function countProcesses({ clients, lanes, processes, perProcess }, host, lines) 
   return Math.min(count, clients);
 }
 
-function checkSystem(sockets, loopback, host, lines) {
+function checkSystem({ sockets, loopback, extra }, host, lines) {
   const ends = loopback ? 2 : 1;
   if (sockets * ends > host.systemFiles) {
     lines.push(
@@ -136,7 +144,7 @@ function checkSystem(sockets, loopback, host, lines) {
         `sysctl -w fs.file-max=${Math.ceil((sockets * ends * 1.2) / 1e5 + 1) * 1e5}`
     );
   }
-  const bytes = sockets * (KERNEL_BYTES * ends + ENGINE_BYTES);
+  const bytes = sockets * (KERNEL_BYTES * ends + ENGINE_BYTES) + extra;
   if (bytes > host.memory) {
     lines.push(
       `memory: ${sockets} connections take ${megabytes(bytes)} MB at the least` +

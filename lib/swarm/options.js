@@ -23,6 +23,21 @@ const text = (unit) => ({ unit, read: (value) => value || undefined, expects: 'a
 
 const flag = { unit: '', read: () => true, expects: 'no value' };
 
+/** A server's address, and whether TLS is spoken there. */
+const url = {
+  unit: 'URL',
+  read(text) {
+    const read = URL.canParse(text) ? new URL(text) : null;
+    if (!['http:', 'https:'].includes(read?.protocol) || read.href !== `${read.origin}/`) {
+      return undefined;
+    }
+    const isTls = read.protocol === 'https:';
+    const port = read.port === '' ? (isTls ? 443 : 80) : Number(read.port);
+    return { host: read.hostname.replace(/^\[(.*)\]$/, '$1'), port, tls: isTls };
+  },
+  expects: 'http:// or https://, a host, and a port where it has another'
+};
+
 const PORT = { ...number(1, 65535), unit: 'PORT' };
 
 /** What each command does, and the options that are its own defaults. */
@@ -68,6 +83,25 @@ export const table = [
   { group: 'The server', name: 'port', default: '8080', type: PORT, help: 'its port' },
   {
     group: 'The server',
+    name: 'url',
+    type: url,
+    help: 'both at once, as https://sprites.example: instead of them, and the way to TLS'
+  },
+  {
+    group: 'The server',
+    name: 'ca',
+    type: text('FILE'),
+    shown: 'those that Node knows',
+    help: 'https: the authorities to believe, in PEM; of a self-signed certificate itself'
+  },
+  {
+    group: 'The server',
+    name: 'insecure',
+    type: flag,
+    help: 'https: believes any certificate, for a server under test'
+  },
+  {
+    group: 'The server',
     name: 'transient-port',
     type: PORT,
     shown: 'the port',
@@ -78,7 +112,9 @@ export const table = [
     name: 'status-port',
     type: PORT,
     shown: 'the port',
-    help: 'its port for /status; by its admin port its longest stall is reported, too'
+    help:
+      'its port for /status, by http: by its admin port its longest stall and its version are told, ' +
+      'and from another host its CPU time and memory'
   },
   {
     group: 'The server',
@@ -247,6 +283,9 @@ const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase(
 export function parse(args) {
   const { values, positionals } = split(args);
   if (values.help) return { help: true };
+  if (values.url !== undefined && (values.host ?? values.port) !== undefined) {
+    throw new UsageError('--url has host and port in it: not --host, --port besides');
+  }
   const options = Object.fromEntries(
     table
       .map((option) => [camel(option.name), value(option, values[option.name])])
@@ -298,8 +337,11 @@ function complete(options) {
   if (all.throwing === 'closed' && !all.everyClient && all.throwers > all.clients) {
     throw new UsageError(`${all.throwers} throwers of ${all.clients} clients: at most all of them`);
   }
+  Object.assign(all, all.url, { tls: all.url?.tls ?? false });
+  if (!all.tls && (all.ca || all.insecure)) {
+    throw new UsageError('--ca and --insecure are about TLS: --url https://…');
+  }
   all.transientPort ??= all.port;
-  all.statusPort ??= all.port;
   checkBounds(all);
   return all;
 }

@@ -10,7 +10,7 @@ import { commandLine, n } from './words.js';
  * @property {string} command
  * @property {string} commandLine as it was given
  * @property {string} started ISO date
- * @property {object} target host, port, transientPort
+ * @property {object} target tls, host, port, transientPort
  * @property {number} clients
  * @property {{processes: number, addresses: number}} engines
  * @property {{clients: number, wanted: number, seconds: number, perSecond: number}} opened
@@ -48,7 +48,12 @@ export function resultOf(run) {
     commandLine: commandLine(['sprites-swarm', ...(options.args ?? [])]),
     started: new Date(Date.now() - tally.seconds * 1000).toISOString(),
     seconds: Math.round(tally.seconds * 100) / 100,
-    target: { host: options.host, port: options.port, transientPort: options.transientPort },
+    target: {
+      tls: options.tls,
+      host: options.host,
+      port: options.port,
+      transientPort: options.transientPort
+    },
     clients: options.clients,
     seed: options.seed,
     engines: { processes: facts.plan.engines.length, addresses: facts.plan.sources },

@@ -13,6 +13,7 @@ import { coresBetween, ServerWatch } from './server-watch.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
 import { Interruptions, Tally } from './tally.js';
+import { believedBy, hopeless, tlsOf } from './tls.js';
 
 /**
  * One run of the swarm: the phases, over the engines.
@@ -116,7 +117,11 @@ export class Run {
     this.#facts.probes = probes;
     const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
     const target = { address, host, port: options.port };
-    this.status = new StatusReader({ ...target, port: options.statusPort });
+    const tls = tlsOf(options);
+    // A port of its own for /status is the admin port's, which speaks no TLS.
+    this.status = new StatusReader(
+      options.statusPort ? { ...target, port: options.statusPort } : { ...target, tls }
+    );
     this.#facts.before = await this.#knock(options);
     this.#watch = new ServerWatch({ ...options, address }, this.status);
     return { options, target };
@@ -128,12 +133,14 @@ export class Run {
       try {
         return await this.status.read();
       } catch (error) {
-        if (performance.now() >= end || this.#interrupts > 0) {
+        const why = hopeless(error, host);
+        if (why || performance.now() >= end || this.#interrupts > 0) {
           this.status.close();
           throw new UsageError(
-            `nothing answers at ${host}:${port} ` +
-              `(${error.code ?? error.message}). Is the server up? ` +
-              `To start one: bin/sprites --port ${port}`
+            why ??
+              `nothing answers at ${host}:${port} ` +
+                `(${error.code ?? error.message}). Is the server up? ` +
+                `To start one: bin/sprites --port ${port}`
           );
         }
         await sleep(200);
@@ -152,6 +159,7 @@ export class Run {
     const shared = {
       address: target.address,
       host: target.host,
+      'server-name': options.host,
       port: options.port,
       'transient-port': options.transientPort,
       swarm,
@@ -192,14 +200,13 @@ export class Run {
   }
 
   #engine(options) {
-    this.#engines.push(
-      new Engine(options, {
-        tick: (tick) => this.tally.add(tick),
-        page: (header, bytes) => this.#account.add(header, bytes),
-        account: () => this.#accounts++,
-        died: (why) => this.#deaths.push(why)
-      })
-    );
+    const events = {
+      tick: (tick) => this.tally.add(tick),
+      page: (header, bytes) => this.#account.add(header, bytes),
+      account: () => this.#accounts++,
+      died: (why) => this.#deaths.push(why)
+    };
+    this.#engines.push(new Engine(options, events, believedBy(this.#options)));
   }
 
   #tell(command, engines = this.#engines) {

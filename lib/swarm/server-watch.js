@@ -34,13 +34,13 @@ export class ServerWatch {
    * @param {object} target
    * @param {string} target.address numeric
    * @param {number} target.port
-   * @param {number} target.statusPort
+   * @param {number} [target.statusPort]
    * @param {import('./status.js').StatusReader} status
    */
   constructor({ address, port, statusPort }, status) {
     this.#status = status;
     // What listens on the admin port is the server; on its port it may be a proxy.
-    if (isHere(address)) this.#pid = listenerOf(statusPort) ?? listenerOf(port);
+    if (isHere(address)) this.#pid = (statusPort && listenerOf(statusPort)) || listenerOf(port);
     this.#name = this.#pid === null ? null : `${nameOf(this.#pid)} ${this.#pid}`;
     this.#bySource = this.#pid === null ? 'metrics' : 'kernel';
   }

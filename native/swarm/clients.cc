@@ -15,7 +15,6 @@ namespace swarm {
 namespace {
 
 constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kConnectNs = 15 * kSecond;
 constexpr uint64_t kJoinNs = 30 * kSecond;
 constexpr uint32_t kReturnsATurn = 512;
 constexpr uint64_t kLongestRetryMs = 3600'000;
@@ -51,7 +50,7 @@ Clients::Clients(Core* core)
 
 Clients::~Clients() {
   for (const Client& client : clients_) {
-    if (client.fd >= 0) close(client.fd);
+    if (client.fd >= 0) core_->close(client.fd);
   }
 }
 
@@ -105,16 +104,13 @@ void Clients::connect(uint32_t index) {
     return;
   }
   enter(index, kConnecting);
-  core_->wheel.arm(index, core_->now + kConnectNs);
+  core_->wheel.arm(index, core_->now + core_->openTime());
 }
 
 void Clients::connected(uint32_t index) {
-  const int error = connectError(clients_[index].fd);
-  if (error != 0) {
-    core_->connectErrors.add(strerror(error));
-    lost(index);
-    return;
-  }
+  const Opening opening = core_->open(clients_[index].fd);
+  if (opening == Opening::kFailed) lost(index);
+  if (opening != Opening::kDone) return;
   core_->count.connections++;
   if (clients_[index].idLength == 0) {
     sendJoin(index);
@@ -125,7 +121,7 @@ void Clients::connected(uint32_t index) {
 
 bool Clients::write(uint32_t index, std::string_view request) {
   // A request is far smaller than any socket buffer: written in part means the connection is gone.
-  const ssize_t sent = send(clients_[index].fd, request.data(), request.size(), MSG_NOSIGNAL);
+  const ssize_t sent = core_->send(clients_[index].fd, request);
   if (sent == static_cast<ssize_t>(request.size())) return true;
   core_->count.closed++;
   lost(index);
@@ -155,9 +151,10 @@ void Clients::handle(uint32_t index, uint16_t generation, uint32_t events) {
   Client& client = clients_[index];
   if (client.fd < 0 || client.generation != generation) return;
   if (client.state == kConnecting) {
-    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) connected(index);
+    // A socket that can be written to is connected; a handshake goes on when something comes in.
+    connected(index);
+    if (client.fd < 0 || client.generation != generation || client.state == kConnecting) return;
     if ((events & (EPOLLIN | EPOLLRDHUP)) == 0) return;
-    if (client.fd < 0 || client.generation != generation) return;
   }
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0) read(index, events);
 }
@@ -395,7 +392,7 @@ void Clients::timeout(uint32_t index) {
 
 void Clients::disconnect(uint32_t index) {
   Client& client = clients_[index];
-  if (client.fd >= 0) close(client.fd);
+  if (client.fd >= 0) core_->close(client.fd);
   client.fd = -1;
   if (!pieces_.empty()) pieces_.erase(index);
 }

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <system_error>
+
+#include "socket.h"
 
 namespace swarm {
 
@@ -14,6 +17,8 @@ namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
 constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kConnectNs = 15'000 * kMs;
+constexpr uint64_t kHandshakeNs = 60'000 * kMs;
 
 }  // namespace
 
@@ -51,8 +56,9 @@ void Tally::print(std::string* json) const {
   json->push_back('}');
 }
 
-Core::Core(const Options& options)
+Core::Core(const Options& options, Tls* tls)
     : options(options),
+      tls(tls),
       epoll(epoll_create1(EPOLL_CLOEXEC)),
       now(clockNow()),
       wheel(options.clients + options.lanes, now),
@@ -61,7 +67,7 @@ Core::Core(const Options& options)
   if (epoll < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
 }
 
-Core::~Core() { close(epoll); }
+Core::~Core() { ::close(epoll); }
 
 bool Core::watch(int fd, Token token) {
   epoll_event event = {};
@@ -80,6 +86,34 @@ uint64_t Core::retryPause(uint32_t seconds) {
   return least + static_cast<uint64_t>(random.fraction() * least / 2);
 }
 
-ssize_t Core::receive(int fd) { return recv(fd, buffer.data(), buffer.size(), 0); }
+Opening Core::open(int fd) {
+  const int error = connectError(fd);
+  if (error != 0) {
+    connectErrors.add(strerror(error));
+    return Opening::kFailed;
+  }
+  if (tls == nullptr) return Opening::kDone;
+  std::string why;
+  const Opening opening = tls->open(fd, &why);
+  if (opening == Opening::kFailed) connectErrors.add(why);
+  return opening;
+}
+
+ssize_t Core::send(int fd, std::string_view bytes) {
+  if (tls != nullptr) return tls->send(fd, bytes.data(), bytes.size());
+  return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+ssize_t Core::receive(int fd) {
+  if (tls != nullptr) return tls->receive(fd, buffer.data(), buffer.size());
+  return recv(fd, buffer.data(), buffer.size(), 0);
+}
+
+void Core::close(int fd) {
+  if (tls != nullptr) tls->end(fd);
+  ::close(fd);
+}
+
+uint64_t Core::openTime() const { return tls == nullptr ? kConnectNs : kHandshakeNs; }
 
 }  // namespace swarm

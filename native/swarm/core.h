@@ -15,6 +15,7 @@
 #include "base/wheel.h"
 #include "histogram.h"
 #include "options.h"
+#include "tls.h"
 
 namespace swarm {
 
@@ -101,7 +102,8 @@ constexpr uint64_t kTickNs = 10'000'000;
 
 class Core {
  public:
-  explicit Core(const Options& options);
+  /** @param tls what connections go through, nullptr for plain TCP; outlives the core */
+  explicit Core(const Options& options, Tls* tls);
   ~Core();
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -119,10 +121,22 @@ class Core {
    */
   uint64_t retryPause(uint32_t seconds);
 
+  /** Goes on with a connection that was begun; one that failed is counted among the errors. */
+  Opening open(int fd);
+
+  /** @return as send(2) */
+  ssize_t send(int fd, std::string_view bytes);
+
   /** Reads what is there. @return as recv(2); the bytes are in `buffer` */
   ssize_t receive(int fd);
 
+  void close(int fd);
+
+  /** Nanoseconds in which a connection must be open: handshakes are work for both ends. */
+  uint64_t openTime() const;
+
   const Options& options;
+  Tls* tls;
   int epoll;
   uint64_t now;  ///< of the current turn of the loop
   base::Wheel<kTickNs> wheel;

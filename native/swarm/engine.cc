@@ -68,8 +68,8 @@ uint64_t argument(const std::string& command) {
 
 }  // namespace
 
-Engine::Engine(const Options& options)
-    : core_(options),
+Engine::Engine(const Options& options, Tls* tls)
+    : core_(options, tls),
       clients_(&core_),
       lanes_(&core_, &clients_),
       commands_(STDIN_FILENO),

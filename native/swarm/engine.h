@@ -15,7 +15,8 @@ namespace swarm {
 
 class Engine {
  public:
-  explicit Engine(const Options& options);
+  /** @param tls what connections go through, nullptr for plain TCP; outlives the engine */
+  explicit Engine(const Options& options, Tls* tls = nullptr);
 
   /** Runs until the parent says quit, is gone, or the limit has passed. */
   void run();

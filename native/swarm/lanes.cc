@@ -38,7 +38,7 @@ Lanes::Lanes(Core* core, Clients* clients)
 
 Lanes::~Lanes() {
   for (const Lane& lane : lanes_) {
-    if (lane.fd >= 0) close(lane.fd);
+    if (lane.fd >= 0) core_->close(lane.fd);
   }
 }
 
@@ -215,7 +215,7 @@ void Lanes::write(uint32_t index) {
   Lane& lane = lanes_[index];
   while (lane.written < lane.end) {
     const ssize_t sent =
-        send(lane.fd, lane.request.data() + lane.written, lane.end - lane.written, MSG_NOSIGNAL);
+        core_->send(lane.fd, {lane.request.data() + lane.written, lane.end - lane.written});
     if (sent < 0 && errno == EAGAIN) return;
     if (sent < 0) {
       core_->count.closed++;
@@ -230,15 +230,12 @@ void Lanes::handle(uint32_t index, uint16_t generation, uint32_t events) {
   Lane& lane = lanes_[index];
   if (lane.fd < 0 || lane.generation != generation) return;
   if (lane.state == State::kConnecting) {
-    if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) == 0) return;
-    const int error = connectError(lane.fd);
-    if (error != 0) {
-      core_->connectErrors.add(strerror(error));
-      lost(index);
-      return;
-    }
+    const Opening opening = core_->open(lane.fd);
+    if (opening == Opening::kFailed) lost(index);
+    if (opening != Opening::kDone) return;
     core_->count.connections++;
     lane.state = State::kBusy;
+    events |= EPOLLOUT;  // the handshake's last event was something that came in
   }
   if (lane.state == State::kBusy && (events & EPOLLOUT) != 0 && lane.written < lane.end) {
     write(index);
@@ -393,7 +390,7 @@ void Lanes::wait(uint32_t index, uint64_t nanoseconds) {
 }
 
 void Lanes::disconnect(Lane* lane) {
-  if (lane->fd >= 0) close(lane->fd);
+  if (lane->fd >= 0) core_->close(lane->fd);
   lane->fd = -1;
 }
 

@@ -49,6 +49,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
   const std::unordered_map<std::string_view, Setter> setters = {
       {"address", text(&options->address)},
       {"host", text(&options->host)},
+      {"server-name", text(&options->serverName)},
       {"port", number(&options->port)},
       {"transient-port", number(&options->transientPort)},
       {"swarm", text(&options->swarm)},

@@ -14,13 +14,14 @@ namespace swarm {
 enum class Throwing { kNone, kOpenLoop, kClosedLoop };
 
 struct Options {
-  std::string address = "127.0.0.1";   ///< numeric address of the server, IPv4 or IPv6
-  std::string host = "127.0.0.1";      ///< for the Host header, without the port
-  uint16_t port = 0;                   ///< parked polls go here
-  uint16_t transientPort = 0;          ///< throws, joins and leaves go here; 0 is `port`
-  std::string swarm = "s";             ///< names this run in the ids of its sprites
-  uint32_t process = 0;                ///< this engine's number in the swarm
-  uint32_t probeProcess = UINT32_MAX;  ///< sprites of this engine are measured on their own
+  std::string address = "127.0.0.1";     ///< numeric address of the server, IPv4 or IPv6
+  std::string host = "127.0.0.1";        ///< for the Host header, without the port
+  std::string serverName = "localhost";  ///< by TLS: whom the certificate must be for
+  uint16_t port = 0;                     ///< parked polls go here
+  uint16_t transientPort = 0;            ///< throws, joins and leaves go here; 0 is `port`
+  std::string swarm = "s";               ///< names this run in the ids of its sprites
+  uint32_t process = 0;                  ///< this engine's number in the swarm
+  uint32_t probeProcess = UINT32_MAX;    ///< sprites of this engine are measured on their own
   uint32_t clients = 1;
   uint32_t firstClient = 0;  ///< clients of the engines before this one: spreads the addresses
   uint32_t sources = 0;      ///< loopback source addresses to spread over; 0 binds to none

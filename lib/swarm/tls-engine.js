@@ -1,0 +1,16 @@
+import { createRequire } from 'node:module';
+
+import { authoritiesIn } from './tls.js';
+
+/**
+ * The engine that speaks TLS: native/swarm inside this process, by the OpenSSL of this Node. It is
+ * started as `node tls-engine.js WHOM OPTION …` and speaks with its parent as the plain one does. WHOM to
+ * believe is a file of PEM certificates, `known` for the authorities that Node knows, or `anybody`.
+ */
+
+const ADDON = '../../native/build/Release/swarm_tls.node';
+
+const [whom, ...options] = process.argv.slice(2);
+const { run } = createRequire(import.meta.url)(ADDON);
+const authorities = whom === 'anybody' ? '' : authoritiesIn(whom === 'known' ? undefined : whom);
+process.exit(run(options, authorities));

@@ -1,0 +1,132 @@
+import { connect, createServer } from 'node:net';
+import { once } from 'node:events';
+
+import t from 'tap';
+
+import { plan } from '../../lib/swarm/needs.js';
+import { parse } from '../../lib/swarm/options.js';
+import { certificate } from '../support/certificate.js';
+import { temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
+import { start } from '../support/swarm.js';
+
+/** Https targets: the engine inside Node, by Node's OpenSSL. */
+
+t.jobs = 3;
+
+const TLS = /^TLS is served on https:\/\/.*:([0-9]+)\/$/;
+
+/** @returns {Promise<{server: object, url: string, ca: string, run: Function}>} */
+async function startTls(t, options = {}) {
+  const files = certificate(temporary(t));
+  const server = await startServer(t, {
+    options: { 'tls-port': 0, 'throw-rate': 0, ...files, ...options }
+  });
+  const [, port] = server.lines.map((line) => TLS.exec(line)).find(Boolean);
+  const ca = files['tls-cert'];
+  const run = async (args, url = `https://localhost:${port}`) => {
+    const { code, out, err } = await start(t, [...args, '--url', url, '--json']).result();
+    return { code, err, result: out ? JSON.parse(out) : null };
+  };
+  return { server, port: Number(port), ca, run };
+}
+
+t.test('a URL is read whole, and TLS options need it', async (t) => {
+  const read = (...args) => parse(['park', '5', ...args]);
+  t.match(read('--url', 'https://sprites.example'), {
+    ...{ tls: true, host: 'sprites.example', port: 443, transientPort: 443 }
+  });
+  t.match(read('--url', 'http://[::1]:8080'), { tls: false, host: '::1', port: 8080 });
+  t.match(read(), { tls: false, host: '127.0.0.1', port: 8080 });
+  for (const bad of ['sprites.example', 'ftp://a', 'https://a/b', 'https://u@a', 'https://a?b']) {
+    t.throws(() => read('--url', bad), /--url .*: must be http:\/\/ or https:\/\/, a host/, bad);
+  }
+  t.throws(() => read('--url', 'https://a', '--port', '1'), /--url has host and port in it/);
+  t.throws(() => read('--insecure'), /are about TLS/);
+  const host = { files: 20000, systemFiles: 1e7, ports: 28232, memory: 2e8 };
+  const wish = { clients: 15000, lanes: 1, ramp: 5000, address: '127.0.0.1' };
+  t.equal(plan(wish, host).engines.length, 1);
+  t.throws(() => plan({ ...wish, tls: true }, host), { message: /memory: 15001 connections/ });
+});
+
+t.test('by TLS every sprite is accounted for, and they are TLS connections', async (t) => {
+  const { server, ca, run } = await startTls(t);
+  const args = ['throw', 60, '--throwers', 6, '--time', 1, '--ca', ca];
+  const running = run([...args, '--size', 16000]);
+  await server.until(({ tlsConnections }) => tlsConnections >= 60);
+  const { code, result, err } = await running;
+  t.equal(code, 0, err);
+  t.match(result.target, { tls: true, host: 'localhost' });
+  t.match(result.account, { complete: true, missing: 0, repeated: 0, mangled: 0 });
+  t.ok(result.account.received > 0);
+  t.equal(result.connections.closed, 0);
+  t.ok(result.server.law.holds);
+  t.match(await server.status(), { clients: 0 });
+});
+
+t.test('a storm by TLS, over two engines', async (t) => {
+  const { server, run } = await startTls(t);
+  const { code, result, err } = await run(['storm', 60, '--insecure', '--processes', 2]);
+  t.equal(code, 0, err);
+  t.type(result.storm.seconds[100], 'number');
+  t.match(await server.status(), { joined: 60 });
+});
+
+t.test('TLS connections that are cut come back, and nothing is lost', async (t) => {
+  const { server, port, ca, run } = await startTls(t);
+  const pairs = new Set();
+  const proxy = createServer((socket) => {
+    const pair = [socket, connect(port, '127.0.0.1')];
+    pairs.add(pair);
+    for (const [from, to] of [pair, pair.toReversed()]) {
+      from.on('error', () => to.destroy()).on('close', () => to.destroy());
+      from.pipe(to);
+    }
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  t.teardown(() => {
+    proxy.close();
+    for (const pair of pairs) for (const socket of pair) socket.destroy();
+  });
+  const args = ['throw', 40, '--rate', 100, '--time', 3, '--ca', ca];
+  const running = run(args, `https://localhost:${proxy.address().port}`);
+  await server.until(({ thrown }) => thrown >= 50);
+  for (const [socket] of pairs) socket.resetAndDestroy();
+  const { code, result, err } = await running;
+  t.equal(code, 0, err || result.faults.join());
+  t.ok(result.connections.closed >= 40, `${result.connections.closed} broke`);
+  t.match(result.account, { missing: 0, repeated: 0 });
+  t.equal(result.connections.rejoined, 0);
+});
+
+t.test('a certificate that is not believed is told before the run', async (t) => {
+  const { server, port, ca, run } = await startTls(t);
+  const park = ['park', 3, '--time', 0.2];
+  const distrusted = await run(park);
+  t.equal(distrusted.code, 2);
+  t.match(distrusted.err, /certificate of localhost is not believed .*--ca, or .*--insecure/);
+  const misnamed = await run([...park, '--ca', ca], `https://127.0.0.1:${port}`);
+  t.equal(misnamed.code, 2, 'it is for another name');
+  t.equal((await run([...park, '--ca', '/nope'])).code, 2);
+  const plain = await run([...park, '--insecure'], `https://localhost:${server.port}`);
+  t.match(plain, { code: 2, err: /localhost speaks no TLS there: is it http/ });
+  t.equal((await server.status()).joined, 0);
+});
+
+t.test('the engine checks the certificate itself, and its name', async (t) => {
+  const { server, port, ca, run } = await startTls(t);
+  // The first request goes to the admin port, which has no certificate.
+  const park = ['park', 3, '--time', 0.2, '--status-port', server.adminPort];
+  const cases = [
+    [[], `https://localhost:${port}`, 'TLS self-signed certificate'],
+    [['--ca', ca], `https://127.0.0.1:${port}`, 'TLS IP address mismatch']
+  ];
+  for (const [more, url, why] of cases) {
+    const { code, result } = await run([...park, ...more], url);
+    t.equal(code, 1, why);
+    t.ok(result.connectErrors[why] > 0, JSON.stringify(result.connectErrors));
+    t.match(result.faults, [/^0 of 3 clients got parked/]);
+  }
+  t.equal((await server.status()).joined, 0);
+});
