@@ -84,9 +84,16 @@ export function createClientRoutes({ pool, limits, log }) {
     return true;
   }
 
-  function sendAway(id) {
-    pool.leave(id);
+  /** It is away at once; the answer waits until that is written, where a state is kept. */
+  async function sendAway(response, id) {
+    try {
+      const outcome = await pool.leave(id);
+      if (outcome !== 'ok') return fail(response, outcome);
+    } catch (error) {
+      return response.destroy(error);
+    }
     log.warn({ client: short(id) }, 'a client is sent away');
+    return done(response);
   }
 
   /** By method and first segments; `{}` stands for any one. */
@@ -97,8 +104,8 @@ export function createClientRoutes({ pool, limits, log }) {
       else sendJson(response, client);
     },
     'POST clients/{}/leave': (response, id) => {
-      if (pool.look(id) !== null) sendAway(id);
-      done(response);
+      if (pool.look(id) === null) return done(response);
+      return sendAway(response, id);
     },
     'POST clients/{}/ban': (response, id, query) => {
       const client = pool.look(id);
@@ -107,9 +114,9 @@ export function createClientRoutes({ pool, limits, log }) {
       } else if (client.address === null) {
         fail(response, 'bad-ban', 'Where it has joined from is not known since the restart.');
       } else if (ban(response, client.address, query)) {
-        sendAway(id);
-        done(response);
+        return sendAway(response, id);
       }
+      return undefined;
     },
     'GET bans': (response) => sendJson(response, limits.bans()),
     'PUT bans/{}': (response, address, query) => {

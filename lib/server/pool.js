@@ -14,7 +14,13 @@ export const EDGES = ['left', 'right', 'up', 'down'];
 const NOTHING_TO_CANCEL = () => {};
 
 /** What `commit` of the native pool gives: TurnEnd of native/addon/wraps.h. */
-const TURN_END = { send: 0, wait: 1, refuse: 2 };
+const TURN_END = { send: 0, wait: 1, drop: 2 };
+
+/**
+ * What was decided could not be written: whether it holds nobody knows, so that the request may not be
+ * answered at all. Its connection is to be closed, as when the process ends; the client asks again.
+ */
+export class Unanswerable extends Error {}
 
 /** When what is written must be on the disk: the values of --sync, in native/pool/state_store.h's order. */
 export const SYNC = ['never', 'second', 'turn'];
@@ -28,7 +34,7 @@ export class Pool {
   /** Polls that node:http has parked: token → the function that takes the answer. */
   #parked = new Map();
   #lastToken = 0;
-  /** With --sync turn: what waits for the disk. @type {(() => void)[]} */
+  /** With --sync turn: what waits for the disk. @type {((end: number) => void)[]} */
   #waiting = [];
 
   /**
@@ -69,14 +75,15 @@ export class Pool {
    * Makes a new client, with a place in the torus.
    *
    * @param {string} [address] where it comes from
-   * @returns {{outcome: string, id?: string}} `ok` and its id, or `torus-full`, `draining`,
-   *     `too-many-joins` or `too-many-clients`
+   * @returns {{outcome: string, id?: string} | Promise<{outcome: string, id?: string}>} `ok` and its
+   *     id, or `torus-full`, `draining`, `too-many-joins`, `too-many-clients` or `state-unwritable`
+   * @throws {Unanswerable} here, or as a rejection
    */
   join(address = '') {
     const bytes = new Uint8Array(16);
     const outcome = this.#outcomes[this.#native.join(address, bytes)];
     if (outcome !== 'ok') return { outcome };
-    return this.#committed({ outcome, id: stringify(bytes) }, { outcome: 'state-unwritable' });
+    return this.#committed({ outcome, id: stringify(bytes) });
   }
 
   /**
@@ -85,16 +92,19 @@ export class Pool {
    *
    * @template T
    * @param {T} result
-   * @param {T} refused the result when the journal can't be written
    * @returns {T | Promise<T>} a promise while the disk is waited for
+   * @throws {Unanswerable} here, or as a rejection
    */
-  #committed(result, refused) {
+  #committed(result) {
+    const settle = (end) => {
+      if (end === TURN_END.drop) throw new Unanswerable();
+      return result;
+    };
     const end = this.#native.commit();
-    if (end === TURN_END.send) return result;
-    if (end === TURN_END.refuse) return refused;
+    if (end !== TURN_END.wait) return settle(end);
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(result));
-    });
+      this.#waiting.push(resolve);
+    }).then(settle);
   }
 
   /**
@@ -136,24 +146,26 @@ export class Pool {
    * @param {string} edge one of EDGES
    * @param {number} number the thrower's own counter, or -1
    * @param {Uint8Array} sprite its JSON text
-   * @returns {string} `delivered`, `queued`, `duplicate`, or the name of a problem
+   * @returns {string | Promise<string>} `delivered`, `queued`, `duplicate`, or the name of a problem
+   * @throws {Unanswerable} here, or as a rejection
    */
   throw(id, edge, number, sprite) {
     if (!validate(id)) return this.refuse('unknown-client');
     const outcome =
       this.#outcomes[this.#native.throw(parse(id), EDGES.indexOf(edge), number, sprite)];
-    return PROMISES.has(outcome) ? this.#committed(outcome, 'state-unwritable') : outcome;
+    return PROMISES.has(outcome) ? this.#committed(outcome) : outcome;
   }
 
   /**
    * Takes a client out; does nothing when there is no such client.
    *
    * @param {string} id
+   * @returns {string | Promise<string>} `ok`, or `state-unwritable`
+   * @throws {Unanswerable} here, or as a rejection
    */
   leave(id) {
-    if (!validate(id)) return undefined;
-    this.#native.leave(parse(id));
-    return this.#committed(undefined, undefined);
+    if (!validate(id)) return 'ok';
+    return this.#committed(this.#outcomes[this.#native.leave(parse(id))]);
   }
 
   /**
@@ -211,8 +223,9 @@ export class Pool {
    * @throws {Error} saying of which file it is and what is wrong with it; the files are as they were
    */
   openState(options) {
-    const found = this.#native.openState({ ...options, sync: SYNC.indexOf(options.sync) }, () => {
-      for (const done of this.#waiting.splice(0)) done();
+    const sync = SYNC.indexOf(options.sync);
+    const found = this.#native.openState({ ...options, sync }, (end) => {
+      for (const settle of this.#waiting.splice(0)) settle(end);
     });
     this.#native.startState();
     return found;
@@ -234,8 +247,8 @@ export class Pool {
   }
 
   /**
-   * @returns {{blocked: number, journalBytes: number, unsyncedBytes: number, snapshots: number,
-   *     snapshotsFailed: number, longestWrite: number, problem: string} | null} how the writing of
+   * @returns {{blocked: number, journalBytes: number, unsyncedBytes: number,
+   *     backlogBytes: number, snapshots: number, snapshotsFailed: number, longestWrite: number, problem: string} | null} how the writing of
    *     the state fares; `blocked`: errno of what keeps promises from being made, or 0;
    *     `longestWrite` in microseconds; `problem`: why the last snapshot was not made; null where no
    *     state is kept

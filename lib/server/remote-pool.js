@@ -1,7 +1,7 @@
 import { parse, stringify, validate } from 'uuid';
 
 import { loadAddon } from './addon.js';
-import { EDGES } from './pool.js';
+import { EDGES, Unanswerable } from './pool.js';
 
 /**
  * The pool for the routes of a worker: joins, throws and leaves cross to the main process by the
@@ -11,7 +11,7 @@ export class RemotePool {
   #outcomes;
   #relay;
   #flush = () => {};
-  /** Requests without an outcome yet: number → the function that takes it. */
+  /** Requests without an outcome yet: number → the functions that take it, or that there is none. */
   #open = new Map();
   #lastNumber = 0;
 
@@ -22,8 +22,10 @@ export class RemotePool {
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
     this.#relay = new addon.Relay(maxSprite, (number, outcome, id) => {
-      this.#open.get(number)({ outcome: this.#outcomes[outcome], id });
+      const { resolve, reject } = this.#open.get(number);
       this.#open.delete(number);
+      if (outcome === undefined) reject(new Unanswerable());
+      else resolve({ outcome: this.#outcomes[outcome], id });
     });
   }
 
@@ -63,11 +65,11 @@ export class RemotePool {
 
   /** Asks the main process. `ask(number)` adds the frame, or returns why the request is refused. */
   #request(ask) {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const number = (this.#lastNumber = (this.#lastNumber + 1) >>> 0);
       const refused = ask(number);
       if (refused !== undefined) return resolve({ outcome: this.#outcomes[refused] });
-      this.#open.set(number, resolve);
+      this.#open.set(number, { resolve, reject });
       return this.#flush();
     });
   }
@@ -98,9 +100,11 @@ export class RemotePool {
 
   /**
    * @param {string} id
-   * @returns {Promise<void>}
+   * @returns {Promise<string>} as Pool#leave
    */
   async leave(id) {
-    if (validate(id)) await this.#request((number) => this.#relay.leave(number, parse(id)));
+    if (!validate(id)) return 'ok';
+    const { outcome } = await this.#request((number) => this.#relay.leave(number, parse(id)));
+    return outcome;
   }
 }

@@ -3,7 +3,7 @@ import { problems } from './problems.js';
 import { invitations } from './lan-addresses.js';
 import { isPagePath } from './page-files.js';
 import { park } from './pipelines.js';
-import { EDGES } from './pool.js';
+import { EDGES, Unanswerable } from './pool.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { feedRoutes } from '../feeds/routes.js';
 
@@ -199,7 +199,8 @@ export function createRoutes({
   }
 
   async function leave(request, response, [, id]) {
-    await pool.leave(id);
+    const outcome = await pool.leave(id);
+    if (outcome !== 'ok') throw new Refusal(outcome);
     sendNothing(response);
   }
 
@@ -294,6 +295,8 @@ export function createRoutes({
           why: problem
         });
         sendProblem(response, problem, { detail, headers: { ...common, ...headers } });
+      } else if (error instanceof Unanswerable) {
+        request.socket.destroy();
       } else {
         // A defect in a route must not end the process, and with it a million parked polls.
         log.error({ err: error }, 'a request failed');

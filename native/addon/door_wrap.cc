@@ -106,7 +106,11 @@ class DoorObject : public Nan::ObjectWrap {
             uv_now(Nan::GetCurrentEventLoop())) {
     if (poolHandler_) {
       poolOf(get(parts, "pool"))->setResponder(PollHolder::kDoor, &door_);
-      onReleased(get(parts, "pool"), [this] { released(); });
+      onReleased(get(parts, "pool"), [this](TurnEnd end) {
+        if (poll_ == nullptr) return;
+        finishTurn(end);
+        startPolling();
+      });
     } else {
       replyTo(get(parts, "relay"), &door_);
       links_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_, kBatchMicroseconds);
@@ -151,27 +155,23 @@ class DoorObject : public Nan::ObjectWrap {
     if (!events_.due()) return;
     door_.turn();
     // A worker promises nothing: its main process does.
-    switch (poolHandler_ ? endTurn(get(Nan::New(parts_), "pool")) : TurnEnd::kSend) {
-      case TurnEnd::kSend:
-        return send();
-      case TurnEnd::kWait:
-        uv_poll_stop(poll_);
-        return;
-      case TurnEnd::kRefuse:
-        return door_.dropAnswers();
+    finishTurn(poolHandler_ ? endTurn(get(Nan::New(parts_), "pool")) : TurnEnd::kSend);
+  }
+
+  /** Answers what the turn has decided, or has it unanswered, or waits. */
+  void finishTurn(TurnEnd end) {
+    if (end == TurnEnd::kWait) {
+      uv_poll_stop(poll_);
+      return;
     }
-  }
-
-  void send() {
-    door_.sendAnswers();
+    const Settled settled = end == TurnEnd::kSend ? Settled::kHolds : Settled::kUnknown;
+    for (const auto& server : servers_) server->settle(settled);
+    if (end == TurnEnd::kSend) {
+      door_.sendAnswers();
+    } else {
+      door_.dropAnswers();
+    }
     links_.send();
-  }
-
-  /** The disk has what the last turn waited for. */
-  void released() {
-    if (poll_ == nullptr) return;
-    send();
-    startPolling();
   }
 
   void startPolling() {

@@ -2,6 +2,7 @@
 #include <uv.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/deadline_clock.h"
@@ -42,7 +43,6 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "too-many-clients",
                                                   "too-many-sprites",
                                                   "too-many-polls",
-
                                                   "state-unwritable"};
 
 }  // namespace
@@ -85,7 +85,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
  private:
   friend Pool* poolOf(Local<Value> pool);
   friend TurnEnd endTurn(Local<Value> pool);
-  friend void onReleased(Local<Value> pool, std::function<void()> released);
+  friend void onReleased(Local<Value> pool, std::function<void(TurnEnd)> released);
 
   PoolObject(const PoolOptions& options, Local<Value> limits, Local<Function> onAnswer)
       : kept_(limits),
@@ -133,15 +133,22 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   /** Ends a turn: what it has decided is written, then the parked polls are answered. */
   TurnEnd end() {
-    if (store_) {
-      // Writing takes its time.
-      const bool written = store_->commit();
-      pool_.forgetTime();
-      if (!written) return TurnEnd::kRefuse;
-      if (store_->awaitsDisk()) return TurnEnd::kWait;
+    const Commit commit = store_ ? store_->commit() : Commit::kDone;
+    // Writing takes its time.
+    if (store_) pool_.forgetTime();
+    switch (commit) {
+      case Commit::kDone:
+        pool_.answerReady();
+        return TurnEnd::kSend;
+      case Commit::kHoldsBack:
+        return TurnEnd::kSend;
+      case Commit::kAwaitsDisk:
+        awaits_ = true;
+        return TurnEnd::kWait;
+      case Commit::kNotWritten:
+        break;
     }
-    pool_.answerReady();
-    return TurnEnd::kSend;
+    return TurnEnd::kDrop;
   }
 
   /** The disk has caught up, perhaps: the thread that syncs says so. */
@@ -150,8 +157,16 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     auto* self = static_cast<PoolObject*>(async->data);
     if (!self->store_ || self->store_->awaitsDisk()) return;
     self->pool_.answerReady();
-    if (self->released_) self->released_();
-    if (!self->onDurable_.IsEmpty()) self->onDurable_.Call(0, nullptr, &self->resource_);
+    self->endWait(TurnEnd::kSend);
+  }
+
+  /** Those who wait for the disk need not any more. */
+  void endWait(TurnEnd end) {
+    if (!std::exchange(awaits_, false)) return;
+    if (released_) released_(end);
+    Nan::HandleScope scope;
+    Local<Value> arguments[] = {Nan::New(static_cast<uint32_t>(end))};
+    if (!onDurable_.IsEmpty()) onDurable_.Call(1, arguments, &resource_);
   }
 
   static void tick(uv_timer_t* timer) {
@@ -162,6 +177,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     const bool done = self->pool_.tick(self->clock_.advance(now));
     if (self->store_) self->store_->tick(now);
     self->end();
+    // A disk that takes too long, or fails: the loop goes on without it.
+    if (self->awaits_ && self->store_->blocked() != 0) self->endWait(TurnEnd::kDrop);
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
@@ -231,9 +248,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     uv_hrtime() / 1000));
   }
 
-  // leave(id)
+  // leave(id) → outcome
   static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<PoolObject>(info)->pool_.leave(idOf(info[0]));
+    reply(info, unwrap<PoolObject>(info)->pool_.leave(idOf(info[0])));
   }
 
   // place(id) → {row, column, rows, columns} or null
@@ -324,13 +341,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(result);
   }
 
-  // commit() → 0: what was decided may be answered; 1: when onDurable is called; 2: it is not
-  // written
+  // commit() → 0: what was decided may be answered; 1: when onDurable has said so; 2: nothing may
   static void commit(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->end()));
   }
 
-  // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable) →
+  // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable(0 or 2)) →
   //     {clients, sprites, bytes, journals, records, torn}; throws, with code, or saying of which
   //     file
   static void openState(const Nan::FunctionCallbackInfo<Value>& info) {
@@ -398,6 +414,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     set(object, "blocked", self->store_->blocked());
     set(object, "journalBytes", counts.journalBytes);
     set(object, "unsyncedBytes", counts.unsyncedBytes);
+    set(object, "backlogBytes", counts.backlogBytes);
     set(object, "snapshots", counts.snapshots);
     set(object, "snapshotsFailed", counts.snapshotsFailed);
     set(object, "longestWrite", counts.longestWrite);
@@ -450,7 +467,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   base::DeadlineClock clock_;
   Pool pool_;
   std::unique_ptr<StateStore> store_;  // nullptr: no state is kept
-  std::function<void()> released_;
+  bool awaits_ = false;                // a turn waits for the disk
+  std::function<void(TurnEnd)> released_;
   Nan::Callback onDurable_;
   uv_async_t* async_ = nullptr;
   Nan::Callback onAnswer_;
@@ -468,7 +486,7 @@ TurnEnd endTurn(Local<Value> pool) {
   return Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->end();
 }
 
-void onReleased(Local<Value> pool, std::function<void()> released) {
+void onReleased(Local<Value> pool, std::function<void(TurnEnd)> released) {
   Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->released_ = std::move(released);
 }
 

@@ -35,18 +35,20 @@ class RelayObject : public Nan::ObjectWrap {
   RelayObject(uint32_t maxSprite, Local<Function> onReply)
       : onReply_(onReply), resource_("sprites:relay"), handler_(maxSprite) {}
 
-  void reply(Ticket ticket, Outcome outcome, const Id& id) {
+  void reply(Ticket ticket, std::optional<Outcome> outcome, const Id& id) {
     Nan::HandleScope scope;
     const auto* bytes = reinterpret_cast<const char*>(id.bytes);
+    const auto number = Nan::New(static_cast<uint32_t>(outcome.value_or(Outcome::kOk)));
     Local<Value> arguments[] = {Nan::New(ticket.generation),
-                                Nan::New(static_cast<uint32_t>(outcome)),
+                                outcome ? number.As<Value>() : Nan::Undefined().As<Value>(),
                                 Nan::CopyBuffer(bytes, sizeof id.bytes).ToLocalChecked()};
     onReply_.Call(3, arguments, &resource_);
   }
 
   static Ticket ticketOf(Local<Value> number) { return {kScriptConnection, uint32Of(number)}; }
 
-  // new Relay(maxSprite, onReply(number, outcome, id)); the front door is given it
+  // new Relay(maxSprite, onReply(number, outcome, id)); the front door is given it; an
+  // outcome that is undefined may not be answered
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* object = new RelayObject(uint32Of(info[0]), info[1].As<Function>());
     object->Wrap(info.This());
@@ -98,9 +100,9 @@ RelayHandler* relayOf(Local<Value> relay) {
 
 void replyTo(Local<Value> relay, Door* door) {
   auto* object = Nan::ObjectWrap::Unwrap<RelayObject>(relay.As<Object>());
-  object->handler_.setOnReply([object](Ticket ticket, Outcome outcome,
+  object->handler_.setOnReply([object](Ticket ticket, std::optional<Outcome> outcome,
                                        const Id& id) { object->reply(ticket, outcome, id); },
-                              [door](Ticket ticket, Outcome outcome, const Id& id) {
+                              [door](Ticket ticket, std::optional<Outcome> outcome, const Id& id) {
                                 door->complete(ticket, outcome, &id);
                               });
 }

@@ -23,17 +23,19 @@ void initFeeds(v8::Local<v8::Object> target);
 
 /** What became of a turn that was to be written to the journal. */
 enum class TurnEnd {
-  kSend,   // its answers may go out; those of parked polls have
-  kWait,   // not before the disk has it: the listener is told
-  kRefuse  // it could not be written: nothing of it may be answered
+  kSend,  // its answers may go out; those of parked polls have, or wait for the disk
+  kWait,  // not before the disk has it: the listener is told
+  kDrop   // it could not be written: nothing of it may be answered, whether it holds nobody knows
 };
 
 /** Ends a turn of the pool inside a Pool: writes the journal, answers the parked polls. */
 TurnEnd endTurn(v8::Local<v8::Value> pool);
 
-/** Has `released` called when the disk has what a turn waited for; its polls are answered by then.
+/**
+ * Has `released(end)` called when a turn that was kWait has ended: kSend, and its polls are
+ * answered by then; or kDrop.
  */
-void onReleased(v8::Local<v8::Value> pool, std::function<void()> released);
+void onReleased(v8::Local<v8::Value> pool, std::function<void(TurnEnd)> released);
 
 /** The pool inside a Pool. */
 Pool* poolOf(v8::Local<v8::Value> pool);

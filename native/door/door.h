@@ -34,6 +34,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -143,8 +144,11 @@ class Door : public PollResponder, private Watcher {
   /** A poll's answer, from the pool. */
   void answer(uint32_t token, std::string_view body) override;
 
-  /** The outcome of a request that the handler left open; `id` of a join that was kOk. */
-  void complete(Ticket ticket, Outcome outcome, const Id* id);
+  /**
+   * The outcome of a request that the handler left open, `id` of a join that was kOk; without an
+   * outcome the connection is closed, as by dropAnswers.
+   */
+  void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id);
 
   DoorCounts counts() const;
 

@@ -175,12 +175,13 @@ void Door::dropAnswers() {
   decided_.clear();
 }
 
-void Door::complete(Ticket ticket, Outcome outcome, const Id* id) {
+void Door::complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) {
   Connection* connection = connections_.find(ticket);
   if (connection == nullptr || connection->state != ConnectionState::kPending) return;
+  if (!outcome) return connections_.close(*connection);
   connection->state = ConnectionState::kReading;
-  noteOutcome(*connection, connection->route, outcome);
-  const Decided answer = {ticket, connection->route, outcome, id == nullptr ? Id{} : *id};
+  noteOutcome(*connection, connection->route, *outcome);
+  const Decided answer = {ticket, connection->route, *outcome, id == nullptr ? Id{} : *id};
   if (answers_.send(*connection, wordsOf(answer))) resumeLater(*connection);
 }
 

@@ -34,7 +34,7 @@ class RequestHandler {
   virtual std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
                                              std::string_view text) = 0;
 
-  /** A leave: kOk, always. */
+  /** A leave: kOk, or kStateUnwritable. */
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
 };
 
@@ -72,10 +72,7 @@ class PoolHandler : public RequestHandler, public PollHandler {
     return pool_->throwSprite(request.id, request.edge, number, text, clock_());
   }
 
-  std::optional<Outcome> leave(Ticket, const Id& id) override {
-    pool_->leave(id);
-    return Outcome::kOk;
-  }
+  std::optional<Outcome> leave(Ticket, const Id& id) override { return pool_->leave(id); }
 
   PollResult poll(uint32_t connection, const HotRequest& request) override {
     const uint32_t hold = request.hasHold ? request.hold : kNoHold;

@@ -5,9 +5,9 @@
 //                                  survives the process        survives the machine
 //
 // Lifecycle: closed; open; and, when a write fails, blocked: what could not be written stays in
-// memory and is tried again from tick to tick, and the pool promises nothing new until it is
-// written. Space for the next turns is taken ahead of time (fallocate), so that a disk that fills
-// up is noticed before a promise is made, not after it.
+// memory and is tried again from tick to tick, and the pool promises and delivers nothing new until
+// it is written. Space for the next turns is taken ahead of time (fallocate), so that a disk that
+// fills up is noticed before a promise is made, not after it.
 //
 // Cost: one copy of a sprite's text and one write a turn. Rejected: a write for each promise (a
 // system call a throw), a memory-mapped file (a full disk is then a SIGBUS), O_DIRECT (a turn would
@@ -17,6 +17,7 @@
 #define SPRITES_JOURNAL_H_
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -29,13 +30,14 @@ namespace server {
 /** Bytes of the disk taken ahead: many turns' worth. */
 constexpr uint64_t kJournalAhead = 4 << 20;
 
-/** Bytes that may wait in memory while the disk takes none: acks and leaves, since throws wait for
- * it. */
+/** Bytes that may wait in memory while the disk takes none: acks and leaves, some 2.8 million,
+ * since joins and throws are refused then. */
 constexpr uint64_t kJournalBacklog = 64 << 20;
 
 class Journal {
  public:
-  Journal() = default;
+  /** `backlog`: bytes that may wait in memory while the disk takes none. */
+  explicit Journal(uint64_t backlog = kJournalBacklog) : backlog_(backlog) {}
   ~Journal() { close(); }
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -85,8 +87,23 @@ class Journal {
   /** Whether a batch could not be written, or not whole: it waits for the next `write`. */
   bool stuck() const { return sealed_; }
 
-  /** Whether there is room in memory for what must go on while the journal is blocked. */
-  bool hasBacklogRoom() const { return batch_.size() < kJournalBacklog; }
+  /** Whether one more step may be added: always, but while much waits for a stuck batch. */
+  bool hasRoom() const { return !sealed_ || batch_.size() + next_.size() < backlog_; }
+
+  /** Bytes that wait in memory because of a stuck batch, that one among them. */
+  uint64_t waiting() const { return sealed_ ? batch_.size() + next_.size() : 0; }
+
+  /** Calls `see(record)` with each record that is stuck. */
+  template <typename See>
+  void eachStuck(See&& see) const {
+    if (!sealed_) return;
+    for (size_t at = sizeof(BatchHead); at < batch_.size();) {
+      JournalRecord record;
+      memcpy(&record, &batch_[at], sizeof record);
+      see(record);
+      at += sizeof record + paddedLength(record.length);
+    }
+  }
 
   /** Bytes of the file. */
   uint64_t bytes() const { return written_; }
@@ -98,6 +115,7 @@ class Journal {
   void add(JournalRecord record, std::string_view text);
   int takeRoom(uint64_t upTo);
 
+  const uint64_t backlog_;
   int fd_ = -1;
   std::string batch_;        // a head, to be filled in, and the records behind it
   size_t batchWritten_ = 0;  // bytes of it that are in the file already, after a write cut short

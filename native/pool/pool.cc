@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/json_reader.h"
 #include "journal.h"
@@ -146,11 +147,15 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
     return {count(Outcome::kBadHold), record, {}};
   }
   if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};
+  const bool frees = ack > client->mailbox.acked();
+  if (frees && !mayRecord()) return {count(Outcome::kStateUnwritable), record, {}};
   if (!mayPoll(client, ack)) return {count(Outcome::kTooManyPolls), record, {}};
   if (client->holder != PollHolder::kNobody) answer(client, Remark::kSuperseded);
-  if (journal_ != nullptr && ack > client->mailbox.acked()) journal_->ack(numberOf(client), ack);
+  if (journal_ != nullptr && frees) journal_->ack(record, ack);
   acknowledge(client, ack);
-  if (client->behind) catchUp(client);
+  if (client->behind && mayRecord()) catchUp(client);
+  // It catches up when all is written.
+  if (client->behind && !mayRecord()) holdBack(record);
   ++counts_.polls;
   // With a journal its answer waits for the end of the turn: the ack has to be written before.
   const bool atOnce = client->mailbox.waiting > 0 || draining();
@@ -240,14 +245,15 @@ bool Pool::mayPoll(Client* client, uint64_t ack) {
   return true;
 }
 
-/** Writes the answer to a poll: every sprite in the mailbox, up to the byte bound. */
+/** Writes the answer to a poll: every sprite in the mailbox, up to the byte bound, or none. */
 std::string_view Pool::compose(Client* client, Remark remark) {
   const Mailbox& mailbox = client->mailbox;
   const uint64_t now = mailbox.unsent > 0 ? time() : 0;
   uint64_t sequence = mailbox.acked();
   const Sprite* end = mailbox.first;
   // A superseded poll's sprites go to the one that took its place.
-  for (size_t bytes = 0; end != nullptr && remark != Remark::kSuperseded; end = end->next) {
+  const bool carries = remark == Remark::kNone;
+  for (size_t bytes = 0; end != nullptr && carries; end = end->next) {
     bytes += end->length;
     if (bytes > options_.answerBytes && end != mailbox.first) break;
     ++sequence;
@@ -256,8 +262,7 @@ std::string_view Pool::compose(Client* client, Remark remark) {
   append(&body_, sequence);
   body_ += ",\"sprites\":[";
   sequence = mailbox.acked();
-  for (const Sprite* sprite = mailbox.first; sprite != end && remark != Remark::kSuperseded;
-       sprite = sprite->next) {
+  for (const Sprite* sprite = mailbox.first; sprite != end && carries; sprite = sprite->next) {
     if (sprite != mailbox.first) body_ += ',';
     body_ += "{\"seq\":";
     append(&body_, ++sequence);
@@ -302,11 +307,32 @@ void Pool::answerReady() {
     Client& client = clients_[record];
     client.ready = false;
     // It may have been answered, dropped or taken by somebody else since.
-    const bool parked = client.live && client.holder != PollHolder::kNobody;
+    const bool parked = client.live && client.holder != PollHolder::kNobody && !client.held;
     if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
   }
   ready_.clear();
   forgetTime();
+}
+
+// ---- While the journal can't be written ---------------------------------------------------------
+
+/** Whether a step may be taken that has to be written. */
+bool Pool::mayRecord() const { return journal_ == nullptr || journal_->hasRoom(); }
+
+void Pool::holdBack(uint32_t record) {
+  if (clients_[record].held) return;
+  clients_[record].held = true;
+  held_.push_back(record);
+}
+
+void Pool::release() {
+  for (const uint32_t record : std::exchange(held_, {})) {
+    Client& client = clients_[record];
+    client.held = false;
+    if (!client.live) continue;
+    if (client.behind) catchUp(&client);
+    if (client.holder != PollHolder::kNobody && client.mailbox.waiting > 0) makeReady(&client);
+  }
 }
 
 // ---- Throwing -----------------------------------------------------------------------------------
@@ -447,7 +473,9 @@ void Pool::fire(uint32_t record) {
   const bool pinged = client.holder != PollHolder::kNobody && !client.mailbox.owesAck();
   if (pinged || (client.holder != PollHolder::kNobody && draining())) {
     ++counts_.pings;
-    answer(&client, Remark::kNone);
+    answer(&client, Remark::kNothing);
+  } else if (!mayRecord()) {
+    arm(record, options_.lease * uint64_t{1000});
   } else {
     ++counts_.expired;
     if (journal_ != nullptr) journal_->expire(record);

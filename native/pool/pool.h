@@ -25,6 +25,10 @@
 //
 // The law it keeps, at every return: thrown = acked + waiting + lost.
 //
+// With a journal nothing is delivered that it has not got: a sprite that came by a step which could
+// not be written is held back until it is, since a crash would undo that step, and the thrower
+// would throw again.
+//
 // Cost: 96 bytes a record, 12 for its timer, 24 in the torus. A throw touches two records and two
 // links, and allocates once for the sprite. Rejected: an object per parked poll (that is what this
 // program exists to avoid), one allocation per client (no locality, 16 bytes of allocator each).
@@ -135,7 +139,7 @@ struct Counts {
 
 /** What became of a poll. */
 struct PollResult {
-  Outcome outcome;          // kOk, kUnknownClient, kBadHold, kAckAhead or kTooManyPolls
+  Outcome outcome;          // kOk, or why it is refused: see Pool::poll
   uint32_t record;          // kOk: the client's, to drop the poll by
   std::string_view answer;  // kOk: the JSON text, valid until the next call; empty: it is parked
 };
@@ -178,7 +182,8 @@ class Pool {
   /**
    * Frees the sprites up to `ack`, then answers with those above it, or, if there are none, parks
    * the poll for `hold` seconds: the responder of `holder` will be given the answer under `token`,
-   * once. kUnknownClient, kBadHold, kAckAhead and kTooManyPolls change nothing.
+   * once. kUnknownClient, kBadHold, kAckAhead, kTooManyPolls and kStateUnwritable, when too much
+   * waits to be written and the ack is new, change nothing.
    */
   PollResult poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder, uint32_t token);
 
@@ -196,6 +201,15 @@ class Pool {
    * because the state can't be written.
    */
   void takePromises(bool taken) { promising_ = taken; }
+  bool promising() const { return promising_; }
+
+  /** From now on `record` gets no sprites: what has come to it is not written. */
+  void holdBack(uint32_t record);
+
+  bool holdsBack() const { return !held_.empty(); }
+
+  /** Everything is written: those who were held back have their sprites with the next answers. */
+  void release();
 
   /** The responder lost the connection of the poll parked under `token`, if it still is. */
   void drop(const Id& id, PollHolder holder, uint32_t token);
@@ -218,8 +232,11 @@ class Pool {
   Outcome throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
                        uint64_t now);
 
-  /** Takes a client out; its sprites fly on. Does nothing where there is no such client. */
-  void leave(const Id& id);
+  /**
+   * Takes a client out; its sprites fly on. Does nothing where there is no such client. kOk, or
+   * kStateUnwritable, which changes nothing, when too much waits to be written.
+   */
+  Outcome leave(const Id& id);
 
   /** Frees every client that is leaving, however long it takes. To be called before a save. */
   void seeAllOff();
@@ -278,17 +295,18 @@ class Pool {
     uint32_t nextPoll;      // as nextThrow, of polls that ack nothing; the low bits of milliseconds
     Source source;          // where it has joined from
     PollHolder holder;
-    bool live;
-    bool behind;  // it has a backlog
-    bool ready;   // its poll is among those that are answered at the end of the turn
+    bool live : 1;
+    bool behind : 1;  // it has a backlog
+    bool ready : 1;   // its poll is among those that are answered at the end of the turn
+    bool held : 1;    // some of what waits for it is not written: it gets nothing for now
   };
   static_assert(sizeof(Client) == 96, "the memory figures in README count on it");
 
   /** Where a sprite that flies to a client waits. */
   enum class Stay { kMailbox, kBacklog };
 
-  /** What else an answer says. */
-  enum class Remark { kNone, kSuperseded };
+  /** What else an answer says; kNothing: that there is nothing, whatever waits. */
+  enum class Remark { kNone, kNothing, kSuperseded };
 
   Client* lookUp(const Id& id);
   uint32_t numberOf(const Client* client) const { return client - clients_.data(); }
@@ -328,6 +346,7 @@ class Pool {
   void seeOff();
   void fire(uint32_t record);
   uint32_t random(uint32_t below);
+  bool mayRecord() const;
 
   const PoolOptions options_;
   const std::unique_ptr<AddressLimits> unbounded_;  // where none are given
@@ -347,6 +366,7 @@ class Pool {
   uint64_t time_ = 0;  // of this turn, as its newest throw has brought it, microseconds; 0: unknown
   bool promising_ = true;
   std::vector<uint32_t> ready_;   // records whose polls are answered at the end of the turn
+  std::vector<uint32_t> held_;    // records that get nothing until all is written
   std::deque<uint32_t> leaving_;  // records whose sprites are flying on; not yet free
   uint32_t flyBudget_;            // sprites that may before the next tick
   uint64_t now_;                  // milliseconds, of the last tick

@@ -26,18 +26,20 @@ constexpr uint32_t kFlownPart = 2;
 
 // ---- Leaving ------------------------------------------------------------------------------------
 
-void Pool::leave(const Id& id) {
+Outcome Pool::leave(const Id& id) {
   Client* client = lookUp(id);
-  if (client == nullptr) return;
+  if (client == nullptr) return Outcome::kOk;
+  if (!mayRecord()) return count(Outcome::kStateUnwritable);
   ++counts_.left;
   if (journal_ != nullptr) journal_->leave(numberOf(client));
   remove(client);
+  return Outcome::kOk;
 }
 
 void Pool::remove(Client* client) {
   // First of all: from here on no request finds it, and no sprite is thrown to it.
   startLeaving(client);
-  if (client->holder != PollHolder::kNobody) answer(client, Remark::kNone);
+  if (client->holder != PollHolder::kNobody) answer(client, Remark::kNothing);
   wheel_.disarm(numberOf(client));
   seeOff();
 }
@@ -51,11 +53,12 @@ void Pool::startLeaving(Client* client) {
 
 /**
  * Empties the mailboxes of the clients that are leaving, as far as the budget reaches, and frees
- * those that are empty. The oldest leaver comes first. Its sprites may fly into the mailbox of
- * another leaver, whose turn comes later; none fly into the mailbox of the first. So this ends.
+ * those that are empty; while too much waits to be written they wait, too. The oldest leaver comes
+ * first. Its sprites may fly into the mailbox of another leaver, whose turn comes later; none fly
+ * into the mailbox of the first. So this ends.
  */
 void Pool::seeOff() {
-  while (!leaving_.empty()) {
+  while (!leaving_.empty() && mayRecord()) {
     const uint32_t record = leaving_.front();
     Client& client = clients_[record];
     flyOn(&client);
@@ -149,6 +152,7 @@ void Pool::catchUp(Client* client) {
   while (client->behind && hasRoom(client->mailbox, *backlogs_.front(record))) {
     moveUp(client);
     if (journal_ != nullptr) journal_->moveUp(record);
+    if (!promising_) holdBack(record);
   }
 }
 
@@ -177,6 +181,7 @@ void Pool::flyOn(Client* client) {
     if (!now) now = time();
     sprite->stamp = deliveryTimes_.flown(sprite->stamp, *now);
     fly(client, to, stay);
+    if (!promising_) holdBack(*next);
     if (journal_ != nullptr) journal_->fly(record, *next, stay == Stay::kBacklog);
   }
   for (const std::optional<uint32_t>& next : stops) {

@@ -107,7 +107,7 @@ struct JournalFile {
 }  // namespace
 
 StateStore::StateStore(StateStoreOptions options, Pool* pool)
-    : options_(std::move(options)), pool_(pool) {}
+    : options_(std::move(options)), pool_(pool), journal_(options_.backlogBytes) {}
 
 StateStore::~StateStore() {
   if (compactor_.joinable()) compactor_.join();
@@ -251,20 +251,41 @@ int StateStore::start() {
   pool_->keepJournal(&journal_);
   // A disk that has no room for a turn's work is known at once.
   pool_->takePromises(blocked() == 0);
-  if (options_.sync != Sync::kNever) sync_.start();
+  if (options_.sync != Sync::kNever) {
+    sync_.start();
+    requestSync();
+  }
   return 0;
 }
 
-bool StateStore::commit() {
-  // While the disk takes nothing, nothing is promised: acks and leaves wait in memory, and what is
-  // refused is answered. The tick tries again.
-  if (!journal_.pending() || journal_.stuck()) return true;
+Commit StateStore::commit() {
+  const bool promised = pool_->promising();
+  // While a batch is stuck nothing is promised and nothing new delivered: acks and leaves wait in
+  // memory, and what is refused is answered. The tick tries again.
+  if (journal_.pending() && !journal_.stuck() && flush() != 0) return Commit::kNotWritten;
+  if (!awaitsDisk()) return Commit::kDone;
+  return promised ? Commit::kAwaitsDisk : Commit::kHoldsBack;
+}
+
+/** Writes what there is. Returns 0 or errno: then it is kept, and what came by it is held back. */
+int StateStore::flush() {
   const uint64_t before = microseconds();
-  const int error = journal_.write(syncedHere());
+  const uint64_t bytes = committed();
+  int error = journal_.write(syncedHere());
+  if (error == 0) pool_->release();
+  // Those who catch up take steps of their own.
+  if (error == 0 && journal_.pending()) error = journal_.write(syncedHere());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
-  if (error == 0 && options_.sync == Sync::kTurn) requestSync();
+  journal_.eachStuck([this](const JournalRecord& record) {
+    if (record.step == JournalStep::kThrow || record.step == JournalStep::kFly) {
+      pool_->holdBack(record.other);
+    } else if (record.step == JournalStep::kMoveUp) {
+      pool_->holdBack(record.record);
+    }
+  });
+  if (options_.sync == Sync::kTurn && committed() > bytes) requestSync();
   pool_->takePromises(blocked() == 0);
-  return error == 0;
+  return error;
 }
 
 /** Has what is in the file by now written through to the disk. */
@@ -290,8 +311,8 @@ void StateStore::tick(uint64_t now) {
   now_ = now;
   if (!journal_.isOpen()) return;
   if (begunAt_ == 0) begunAt_ = now;
-  if (journal_.pending() || journal_.blocked() != 0) (void)journal_.write(syncedHere());
-  pool_->takePromises(blocked() == 0 && journal_.hasBacklogRoom());
+  if (journal_.pending() || journal_.blocked() != 0 || pool_->holdsBack()) (void)flush();
+  pool_->takePromises(blocked() == 0);
   if (options_.sync != Sync::kNever && committed() > synced_ && now >= syncedAt_ + kSyncEvery &&
       sync_.busySince() == 0) {
     requestSync();
@@ -305,7 +326,7 @@ void StateStore::tick(uint64_t now) {
 
 /** Seals the journal and begins the next one. */
 bool StateStore::rotate() {
-  if (journal_.write(syncedHere()) != 0) return false;
+  if (flush() != 0) return false;
   if (options_.sync != Sync::kNever) requestSync();
   const uint64_t whole = journal_.bytes();
   if (const int error = journal_.open(journalPath(generation_ + 1), generation_ + 1, whole)) {
@@ -376,8 +397,10 @@ std::string StateStore::compactNow() {
 
 SnapshotResult StateStore::finish() {
   if (compactor_.joinable()) endCompaction();
+  // What can't be written any more is in the snapshot, or was never promised.
+  if (flush() != 0) pool_->keepJournal(nullptr);
   pool_->seeAllOff();
-  (void)journal_.write(syncedHere());
+  (void)flush();
   SnapshotResult result =
       Snapshot::save(*pool_, options_.path, options_.stateBytes, generation_ + 1, replace_);
   if (result.ok()) {
@@ -395,7 +418,8 @@ StateStoreCounts StateStore::counts() const {
           .snapshots = snapshots_,
           .snapshotsFailed = snapshotsFailed_,
           .longestWrite = longestWrite_,
-          .unsyncedBytes = committed() - std::min(committed(), synced_.load())};
+          .unsyncedBytes = committed() - std::min(committed(), synced_.load()),
+          .backlogBytes = journal_.waiting()};
 }
 
 }  // namespace server

@@ -47,6 +47,15 @@ struct StateStoreOptions {
   uint64_t journalBytes;     // a journal of so many bytes is sealed, and a snapshot is made
   uint32_t snapshotSeconds;  // so is one of this age, if anything is in it
   Sync sync;
+  uint64_t backlogBytes = kJournalBacklog;  // may wait in memory while the disk takes none
+};
+
+/** What became of a turn. */
+enum class Commit : uint8_t {
+  kDone,        // its answers may go out, and what is ready
+  kAwaitsDisk,  // not before the disk has it: onSynced tells
+  kHoldsBack,   // its answers may, nothing was promised; what is ready waits for the disk
+  kNotWritten,  // none may: whether what was decided holds nobody knows
 };
 
 /** What a start found. */
@@ -72,6 +81,7 @@ struct StateStoreCounts {
   uint64_t snapshotsFailed;  // tried since the start, and not made
   uint64_t longestWrite;     // microseconds one write took
   uint64_t unsyncedBytes;    // written and not known to be on the disk
+  uint64_t backlogBytes;     // in memory, because they could not be written
 };
 
 class StateStore {
@@ -92,9 +102,8 @@ class StateStore {
   /** Begins the journal of this run: from now on the pool's steps go there. Returns 0 or errno. */
   int start();
 
-  /** Writes what the turn has added. Returns whether its answers may go out, as far as the file
-   * goes. */
-  bool commit();
+  /** Writes what the turn has added. */
+  Commit commit();
 
   /** Whether with Sync::kTurn something that was committed is not on the disk yet. */
   bool awaitsDisk() const { return options_.sync == Sync::kTurn && synced_ < committed(); }
@@ -131,6 +140,7 @@ class StateStore {
   Recovery read(Pool* pool, uint64_t upTo, bool mayCut) const;
   void removeJournalsBelow(uint64_t generation) const;
   int syncDirectory() const;
+  int flush();
   bool rotate();
   std::string compact(uint64_t upTo) const;
   void beginCompaction();

@@ -1,5 +1,8 @@
 #include "relay.h"
 
+#include <cstddef>
+#include <utility>
+
 namespace server {
 
 void RelayHandler::add(const RelayFrame& frame, std::string_view text) {
@@ -14,7 +17,9 @@ void RelayHandler::receive(std::string_view bytes) {
       RelayReply reply;
       memcpy(&reply, all.data() + taken, sizeof reply);
       const bool ofScript = reply.ticket.connection == kScriptConnection;
-      (ofScript ? toScript_ : toDoor_)(reply.ticket, reply.outcome, reply.id);
+      const auto outcome =
+          reply.settled == Settled::kHolds ? std::optional(reply.outcome) : std::nullopt;
+      (ofScript ? toScript_ : toDoor_)(reply.ticket, outcome, reply.id);
     }
     return taken;
   });
@@ -78,14 +83,27 @@ void RelayServer::receive(std::string_view bytes) {
       if (all.size() - taken - sizeof frame < frame.length) break;
       const RelayReply reply = serve(frame, all.substr(taken + sizeof frame, frame.length));
       outgoing().append(reinterpret_cast<const char*>(&reply), sizeof reply);
+      decided_ += sizeof reply;
       taken += sizeof frame + frame.length;
     }
     return taken;
   });
 }
 
+void RelayServer::settle(Settled settled) {
+  const size_t decided = std::exchange(decided_, 0);
+  if (settled == Settled::kHolds) return;
+  for (size_t at = outgoing().size() - decided; at < outgoing().size(); at += sizeof(RelayReply)) {
+    outgoing()[at + offsetof(RelayReply, settled)] = static_cast<char>(settled);
+  }
+}
+
 RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
-  RelayReply reply = {.ticket = frame.ticket, .outcome = Outcome::kOk, .unused = {}, .id = {}};
+  RelayReply reply = {.ticket = frame.ticket,
+                      .outcome = Outcome::kOk,
+                      .settled = Settled::kHolds,
+                      .unused = {},
+                      .id = {}};
   switch (frame.route) {
     case Route::kJoin:
       reply.outcome = pool_->join(frame.address, clock_(), &reply.id);
@@ -94,7 +112,7 @@ RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
       reply.outcome = pool_->throwChecked(frame.id, frame.edge, frame.number, text, clock_());
       break;
     case Route::kLeave:
-      pool_->leave(frame.id);
+      reply.outcome = pool_->leave(frame.id);
       break;
     case Route::kPoll:  // these never cross: they are served where the pool is
     case Route::kFeed:

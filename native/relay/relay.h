@@ -10,6 +10,8 @@
 // requests were either served or not. Its clients repeat their throws with the same number: a throw
 // that was served is answered "duplicate".
 //
+// A reply goes out when the turn that has decided it is written: who sends calls `settle` before.
+//
 // Cost: 64 bytes and the text a throw, copied once; one system call a batch at each end.
 // Rejected: JSON over Node's own channel (parsing costs more than the throw), shared memory (a
 // second allocator and its locks, to save one copy of 200 bytes).
@@ -18,6 +20,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,10 +41,14 @@ struct RelayFrame {
 };
 static_assert(sizeof(RelayFrame) == 56, "what crosses has no room for surprises");
 
+/** What became of the requests of a turn: what they were told, or nobody knows. */
+enum class Settled : uint8_t { kHolds, kUnknown };
+
 struct RelayReply {
   Ticket ticket;
   Outcome outcome;
-  uint8_t unused[3];
+  Settled settled;  // kUnknown: it may not be answered
+  uint8_t unused[2];
   Id id;  // of a join that was kOk
 };
 static_assert(sizeof(RelayReply) == 28, "what crosses has no room for surprises");
@@ -92,8 +99,8 @@ class RelayBuffer {
 /** The worker's end. */
 class RelayHandler : public RequestHandler, public RelayEnd {
  public:
-  /** Told of a reply; `id` is a join's that was kOk. */
-  using OnReply = std::function<void(Ticket ticket, Outcome outcome, const Id& id)>;
+  /** Told of a reply; without an outcome it may not be answered; `id` is a join's that was kOk. */
+  using OnReply = std::function<void(Ticket ticket, std::optional<Outcome> outcome, const Id& id)>;
 
   explicit RelayHandler(uint32_t maxSprite) : maxSprite_(maxSprite) {}
 
@@ -141,12 +148,16 @@ class RelayServer : public RelayEnd {
 
   void receive(std::string_view bytes) override;
 
+  /** Ends a turn: what was decided since the last call holds, or may not be answered. */
+  void settle(Settled settled);
+
  private:
   RelayReply serve(const RelayFrame& frame, std::string_view text);
 
   Pool* const pool_;
   uint64_t (*const clock_)();
   RelayBuffer frames_;
+  size_t decided_ = 0;  // bytes at the end of what is outgoing: the replies of this turn
 };
 
 }  // namespace server

@@ -180,11 +180,11 @@ class Test {
                 makeReplies(), handOver(&workerLimits_), now),
         relayServer_(&pool_, microseconds) {
     pool_.setResponder(PollHolder::kDoor, &door_);
-    relayHandler_.setOnReply(
-        [](Ticket, Outcome, const Id&) { fail("JavaScript asks nothing", __FILE__, __LINE__); },
-        [this](Ticket ticket, Outcome outcome, const Id& id) {
-          worker_.complete(ticket, outcome, &id);
-        });
+    relayHandler_.setOnReply([](Ticket, std::optional<Outcome>,
+                                const Id&) { fail("JavaScript asks nothing", __FILE__, __LINE__); },
+                             [this](Ticket ticket, std::optional<Outcome> outcome, const Id& id) {
+                               worker_.complete(ticket, outcome, &id);
+                             });
     int ends[2];
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     links_.attach(ends[0], &relayServer_, 0);

@@ -59,7 +59,7 @@ class Run {
       EXPECT(life.store().start() == 0);
       for (uint32_t turns = below(60); turns > 0; --turns) {
         life.turn();
-        EXPECT(life.store().commit());
+        EXPECT(life.end());
         if (below(20) == 0) EXPECT(life.store().compactNow().empty());
       }
       records_ += recovery.records;
@@ -97,7 +97,7 @@ class Run {
     const std::string promised = stateOf(life->pool());
     const uint64_t before = life->store().counts().journalBytes;
     life->turn();
-    EXPECT(life->store().commit());
+    EXPECT(life->end());
     const uint64_t batch = life->store().counts().journalBytes - before;
     if (batch == 0) return;
     const uint64_t cut = below(batch) + 1;

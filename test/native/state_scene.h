@@ -41,10 +41,6 @@ class Folder {
   std::string path_;
 };
 
-struct Nobody : PollResponder {
-  void answer(uint32_t, std::string_view) override {}
-};
-
 inline PoolOptions poolOptions(uint32_t capacity) {
   return {.capacity = capacity,
           .hold = 120,
@@ -68,14 +64,14 @@ inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kN
           .sync = sync};
 }
 
-/** A pool whose clients do what comes, with every promise kept in mind. */
-class Life {
+/** A pool whose clients do what comes, with every delivery kept in mind. */
+class Life : private PollResponder {
  public:
   Life(uint64_t seed, uint32_t capacity, StateStoreOptions options)
       : random_(seed),
         pool_(poolOptions(capacity), nullptr, 0),
         store_(std::move(options), &pool_) {
-    pool_.setResponder(PollHolder::kNode, &nobody_);
+    pool_.setResponder(PollHolder::kNode, this);
   }
 
   Pool& pool() { return pool_; }
@@ -83,14 +79,44 @@ class Life {
 
   /** One turn: some steps, not committed yet. */
   void turn() {
+    steps();
+    if (below(20) == 0) tick();
+  }
+
+  void steps() {
     for (uint32_t n = below(8) + 1; n > 0; --n) step();
-    if (below(20) == 0) {
-      now_ += below(3000);
-      pool_.tick(now_);
+  }
+
+  /** Time passes: leases end, and what could not be written is tried again. */
+  void tick() {
+    now_ += below(3000);
+    pool_.tick(now_);
+    store_.tick(now_);
+  }
+
+  /** Ends a turn as the addon does; whether it is written. */
+  bool end() {
+    const Commit commit = store_.commit();
+    if (commit == Commit::kDone) pool_.answerReady();
+    return commit == Commit::kDone;
+  }
+
+  /** What clients were given is known to a process that starts now. */
+  void expectDeliveredIn(const Pool& later) const {
+    for (const auto& [record, delivered] : delivered_) {
+      Pool::View view;
+      const bool known = later.look(delivered.first, &view);
+      EXPECT(!known || view.sequence >= delivered.second);
     }
   }
 
  private:
+  void answer(uint32_t token, std::string_view body) override {
+    const Id id = polls_[token];
+    const uint64_t sequence = strtoull(body.data() + sizeof "{\"seq\":" - 1, nullptr, 10);
+    delivered_[id.record()] = {id, sequence};
+  }
+
   uint32_t below(uint32_t most) { return most == 0 ? 0 : random_() % most; }
 
   void step() {
@@ -113,6 +139,7 @@ class Life {
       // Polls, and acks some of what it got at once.
       const Id id = ids_[below(ids_.size())];
       uint64_t& acked = acked_[id.record()];
+      polls_[token_ + 1] = id;
       if (pool_.poll(id, acked, 0, PollHolder::kNode, ++token_).outcome == Outcome::kAckAhead) {
         acked = 0;
       }
@@ -121,7 +148,6 @@ class Life {
   }
 
   std::mt19937_64 random_;
-  Nobody nobody_;
   Pool pool_;
   StateStore store_;
   uint64_t now_ = 0;
@@ -130,6 +156,8 @@ class Life {
   uint32_t token_ = 0;
   std::vector<Id> ids_;
   std::map<uint32_t, uint64_t> acked_;
+  std::map<uint32_t, Id> polls_;                           // by token
+  std::map<uint32_t, std::pair<Id, uint64_t>> delivered_;  // by record: up to which number
 };
 
 /**

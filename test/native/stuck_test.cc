@@ -1,0 +1,266 @@
+// A disk that takes nothing more, when it is too late to know it ahead of time: the process may
+// write files up to a length that is reached in the middle of a batch, and later longer ones.
+//
+//   stuck_test [seed]
+//
+// Nothing of the turn that could not be written is answered or delivered, and a crash then undoes
+// it; what was written goes on: polls, acks, deliveries, up to a bound in memory. Then it heals.
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstring>
+#include <deque>
+#include <optional>
+
+#include "state_scene.h"
+
+namespace {
+
+using namespace scene;
+
+/** Keeps what each poll was answered. */
+struct Recorder : PollResponder {
+  void answer(uint32_t token, std::string_view body) override { answers[token] = body; }
+
+  /** The answer of a poll; nothing while it is parked. */
+  std::optional<std::string> of(uint32_t token) const {
+    const auto found = answers.find(token);
+    return found == answers.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::map<uint32_t, std::string> answers;
+};
+
+/** Lets this process write files of at most so many bytes. */
+void limitFiles(rlim_t bytes) {
+  rlimit limit;
+  EXPECT(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  limit.rlim_cur = std::min(bytes, limit.rlim_max);
+  EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+/** A pool with a store and a few clients, as long as its process lives. */
+class Stage {
+ public:
+  explicit Stage(const StateStoreOptions& options)
+      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_) {
+    pool_.setResponder(PollHolder::kNode, &recorder);
+    EXPECT(store_.recover().ok());
+    EXPECT(store_.start() == 0);
+  }
+
+  /** Ends a turn as the addon does. */
+  Commit end() {
+    const Commit commit = store_.commit();
+    if (commit == Commit::kDone) pool_.answerReady();
+    return commit;
+  }
+
+  void tick() {
+    now_ += kTickMilliseconds;
+    pool_.tick(now_);
+    store_.tick(now_);
+    end();
+  }
+
+  Id join() {
+    Id id;
+    EXPECT(pool_.join({}, 0, &id) == Outcome::kOk);
+    return id;
+  }
+
+  Outcome poll(const Id& id, uint64_t ack, uint32_t token) {
+    return pool_.poll(id, ack, 0, PollHolder::kNode, token).outcome;
+  }
+
+  Outcome throwTo(const Id& from, Edge edge, const char* text) {
+    return pool_.throwSprite(from, edge, kNoNumber, text, 0);
+  }
+
+  Pool& pool() { return pool_; }
+  StateStore& store() { return store_; }
+
+  Recorder recorder;
+
+ private:
+  Pool pool_;
+  StateStore store_;
+  uint64_t now_ = 0;
+};
+
+/** What a process would find that starts now, which knows all that `life` has delivered. */
+std::string afterACrash(const Folder& folder, const Life* life = nullptr) {
+  limitFiles(RLIM_INFINITY);
+  const Folder copy;
+  std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
+  Pool pool(poolOptions(100), nullptr, 0);
+  StateStore store(storeOptions(copy), &pool);
+  EXPECT(store.recover().ok());
+  if (life != nullptr) life->expectDeliveredIn(pool);
+  return stateOf(pool);
+}
+
+bool has(const std::optional<std::string>& answer, const char* text) {
+  return answer && answer->find(text) != std::string::npos;
+}
+
+/** From the turn that could not be written to the one that is. */
+void nothingUnwrittenIsDelivered(uint64_t cut) {
+  const Folder folder;
+  StateStoreOptions options = storeOptions(folder);
+  options.backlogBytes = 1000;
+  Stage stage(options);
+  const Id one = stage.join();
+  const Id two = stage.join();
+  // Two on a row: what one throws to the left comes to two, and the other way round.
+  EXPECT(stage.end() == Commit::kDone);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT(stage.throwTo(two, Edge::kLeft, R"({"old":1})") == Outcome::kQueued);
+  }
+  EXPECT(stage.poll(two, 0, 1) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  const std::string before = stateOf(stage.pool());
+  const uint64_t bytes = stage.store().counts().journalBytes;
+
+  limitFiles(bytes + cut);
+  EXPECT(stage.throwTo(one, Edge::kLeft, R"({"new":1})") == Outcome::kDelivered);
+  EXPECT(stage.end() == Commit::kNotWritten);
+  EXPECT(!stage.recorder.of(1));
+  EXPECT(stage.store().blocked() == EFBIG);
+  // Turns go on, and time: nothing is promised, and the poll of two stays where it is.
+  for (int i = 0; i < 5; ++i) {
+    EXPECT(stage.throwTo(one, Edge::kLeft, R"({"newer":1})") == Outcome::kStateUnwritable);
+    EXPECT(stage.end() == Commit::kDone);
+    stage.tick();
+  }
+  Id nobody;
+  EXPECT(stage.pool().join({}, 0, &nobody) == Outcome::kStateUnwritable);
+  EXPECT(!stage.recorder.of(1));
+  EXPECT(afterACrash(folder) == before);
+  limitFiles(bytes + cut);
+  // A poll in its place gets nothing either.
+  EXPECT(stage.poll(two, 0, 2) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  EXPECT(has(stage.recorder.of(1), "superseded") && !has(stage.recorder.of(1), "new"));
+  EXPECT(!stage.recorder.of(2));
+
+  // What was written before is delivered, and acked one by one.
+  uint32_t token = 10;
+  for (uint64_t ack = 0; ack < 3; ++ack) {
+    EXPECT(stage.poll(one, ack, ++token) == Outcome::kOk);
+    EXPECT(stage.end() == Commit::kDone);
+    EXPECT(has(stage.recorder.of(token), "old"));
+  }
+  EXPECT(afterACrash(folder) == before);
+
+  // It heals.
+  limitFiles(RLIM_INFINITY);
+  stage.tick();
+  EXPECT(stage.store().blocked() == 0);
+  EXPECT(has(stage.recorder.of(2), "new"));
+  EXPECT(stage.throwTo(one, Edge::kLeft, R"({"newer":1})") == Outcome::kQueued);
+  EXPECT(stage.end() == Commit::kDone);
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+}
+
+/** What waits in memory has a bound. */
+void theBacklogIsBounded() {
+  const Folder folder;
+  StateStoreOptions options = storeOptions(folder);
+  options.backlogBytes = 400;
+  Stage stage(options);
+  std::vector<Id> ids;
+  for (int i = 0; i < 40; ++i) ids.push_back(stage.join());
+  for (const Id& id : ids) {
+    EXPECT(stage.throwTo(id, Edge::kLeft, R"({"old":1})") == Outcome::kQueued);
+  }
+  EXPECT(stage.end() == Commit::kDone);
+  for (size_t i = 0; i < ids.size(); ++i) EXPECT(stage.poll(ids[i], 0, i) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  limitFiles(stage.store().counts().journalBytes);
+  EXPECT(stage.throwTo(ids[0], Edge::kLeft, R"({"new":1})") == Outcome::kQueued);
+  EXPECT(stage.end() == Commit::kNotWritten);
+  // Acks up to there, then neither acks nor leaves; a poll that acks nothing is always taken.
+  uint32_t taken = 0;
+  uint32_t token = 100;
+  for (const Id& id : ids) {
+    const Outcome outcome = stage.poll(id, 1, ++token);
+    taken += outcome == Outcome::kOk;
+    EXPECT(outcome == Outcome::kOk || outcome == Outcome::kStateUnwritable);
+    EXPECT(stage.end() == Commit::kDone);
+  }
+  EXPECT(taken > 5 && taken < 20);
+  EXPECT(stage.store().counts().backlogBytes < 500);
+  EXPECT(stage.poll(ids.back(), 0, ++token) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  EXPECT(has(stage.recorder.of(token), "old"));
+  const uint32_t clients = stage.pool().counts().clients;
+  EXPECT(stage.pool().leave(ids[1]) == Outcome::kStateUnwritable);
+  // Leases end no more, however long it takes.
+  for (int i = 0; i < 300; ++i) stage.tick();
+  EXPECT(stage.pool().counts().clients == clients);
+  EXPECT(stage.store().counts().backlogBytes < 500);
+
+  limitFiles(RLIM_INFINITY);
+  stage.tick();
+  EXPECT(stage.store().counts().backlogBytes == 0);
+  EXPECT(stage.pool().leave(ids[1]) == Outcome::kOk);
+  EXPECT(stage.poll(ids[2], 1, ++token) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+}
+
+/** Random lives with a disk that comes and goes: what was delivered is in the files. */
+void randomLives(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const Folder folder;
+  StateStoreOptions options = storeOptions(folder);
+  options.backlogBytes = 2000;
+  Life life(random(), 40, options);
+  EXPECT(life.store().recover().ok());
+  EXPECT(life.store().start() == 0);
+  // What may be in the files, oldest first: every moment since the one that was last found there.
+  std::deque<std::string> moments = {stateOf(life.pool())};
+  uint64_t stuck = 0;
+  for (int turns = 0; turns < 150; ++turns) {
+    if (random() % 10 == 0) limitFiles(life.store().counts().journalBytes + random() % 400);
+    life.steps();
+    const auto see = [&](auto&& step) {
+      rlimit limit;
+      getrlimit(RLIMIT_FSIZE, &limit);
+      limitFiles(RLIM_INFINITY);
+      moments.push_back(stateOf(life.pool()));
+      limitFiles(limit.rlim_cur);
+      step();
+    };
+    see([&] { life.end(); });
+    if (random() % 4 == 0) see([&] { life.tick(); });
+    const bool whole = life.store().counts().backlogBytes == 0;
+    stuck += !whole;
+    rlimit limit;
+    getrlimit(RLIMIT_FSIZE, &limit);
+    const std::string found = afterACrash(folder, &life);
+    moments.push_back(stateOf(life.pool()));
+    EXPECT(!whole || found == moments.back());
+    while (!moments.empty() && moments.front() != found) moments.pop_front();
+    EXPECT(!moments.empty());
+    if (random() % 4 != 0) limitFiles(limit.rlim_cur);
+  }
+  limitFiles(RLIM_INFINITY);
+  EXPECT(stuck > 10);
+  EXPECT(life.store().finish().ok());
+  EXPECT(afterACrash(folder) == stateOf(life.pool()));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t seed = argc > 1 ? strtoull(argv[1], nullptr, 10) : std::random_device{}();
+  printf("stuck_test: seed %" PRIu64 "\n", seed);
+  fflush(stdout);
+  signal(SIGXFSZ, SIG_IGN);
+  for (const uint64_t cut : {0, 1, 31, 32, 40, 71}) nothingUnwrittenIsDelivered(cut);
+  theBacklogIsBounded();
+  for (uint64_t i = 0; i < 3; ++i) randomLives(seed + i);
+  return 0;
+}

@@ -1,0 +1,121 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { request, Wire } from '../support/http.js';
+import { DOORS, startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/**
+ * A disk that takes nothing more, when it is too late to know it ahead: the server may not make any
+ * file longer, and later may again (native/pool/state_store.h; test/native/stuck_test.cc has every
+ * case of the pool).
+ */
+
+const QUICK = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'fatal' };
+
+/** Lets a process write files of at most so many bytes; says whether it could be done. */
+function limitFiles(pid, bytes) {
+  return spawnSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]).status === 0;
+}
+
+const skip = limitFiles(process.pid, 'unlimited') ? false : 'there is no prlimit here';
+
+/** Whether `wire` is closed without an answer to what was sent. */
+async function closedWithoutAnswer(wire) {
+  try {
+    await wire.read();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+for (const sync of ['second', 'turn']) {
+  for (const door of DOORS) {
+    t.test(`--sync ${sync}, by "${door}": nothing unwritten is answered`, { skip }, async (t) => {
+      const state = join(t.testdir(), 'state');
+      const options = { ...QUICK, state, sync };
+      const begin = () => startServer(t, { door, options });
+      const one = await begin();
+      const [thrower, receiver] = [await one.join(), await one.join()];
+      const { answer } = await one.park(receiver, 'ack=0');
+      const aside = await one.wire();
+      t.ok(limitFiles(one.pid, 1));
+
+      // It is decided before anybody knows, and neither answered nor delivered.
+      const wire = await one.wire();
+      wire.send(request('POST', `/throw/${thrower}/left?n=1`, { body: '{"key":1}' }));
+      t.ok(await closedWithoutAnswer(wire), 'the connection is closed');
+      t.equal(problemOf(await one.throw(thrower, 'left', '{"key":1}', 'n=1')), 'state-unwritable');
+      t.equal(problemOf(await one.ask('POST', '/join')), 'state-unwritable');
+      aside.send(request('POST', `/throw/${thrower}/left?n=2`, { body: '{"key":2}' }));
+      t.equal(problemOf(await one.read(aside)), 'state-unwritable', 'over a connection that stays');
+      const early = await Promise.race([answer, pause(300)]);
+      t.equal(early, undefined, 'the sprite is held back');
+      t.ok((await one.inside()).parked === 1, 'and its poll parked');
+
+      // It heals by itself.
+      t.ok(limitFiles(one.pid, 'unlimited'));
+      const { body } = await answer;
+      t.strictSame(
+        body.sprites.map(({ sprite }) => sprite.key),
+        [1]
+      );
+      const again = await one.throw(thrower, 'left', '{"key":1}', 'n=1');
+      t.strictSame([again.status, again.body.state], [202, 'duplicate']);
+
+      // And ended in the middle of it, it has promised nothing.
+      const next = await one.park(receiver, 'ack=1');
+      t.ok(limitFiles(one.pid, 1));
+      const last = await one.wire();
+      last.send(request('POST', `/throw/${thrower}/left?n=3`, { body: '{"key":3}' }));
+      t.ok(await closedWithoutAnswer(last));
+      next.answer.catch(() => {});
+      one.child.kill('SIGKILL');
+      await one.ended();
+      const two = await begin();
+      t.strictSame((await two.throw(thrower, 'left', '{"key":3}', 'n=3')).status, 202);
+      const { body: once } = await two.poll(receiver, 'ack=1');
+      t.strictSame(
+        once.sprites.map(({ seq, sprite }) => [seq, sprite.key]),
+        [[2, 3]],
+        'once'
+      );
+      await two.stop();
+    });
+  }
+}
+
+t.test('nor what a worker has asked for', { skip }, async (t) => {
+  const state = join(t.testdir(), 'state');
+  const server = await startServer(t, { options: { ...QUICK, state, workers: 1 } });
+  const { body: thrower } = await server.ask('POST', '/join');
+  const receiver = await server.join();
+  const { answer } = await server.park(receiver, 'ack=0');
+  const worker = await Wire.open(thrower.transient, server.host);
+  worker.send(request('POST', `/throw/${thrower.id}/left?n=1`, { body: '{"key":1}' }));
+  t.equal((await worker.read()).status, 202);
+  t.equal((await answer).body.sprites.length, 1);
+  const { answer: later } = await server.park(receiver, 'ack=1');
+  t.ok(limitFiles(server.pid, 1));
+  worker.send(request('POST', `/throw/${thrower.id}/left?n=2`, { body: '{"key":2}' }));
+  t.ok(await closedWithoutAnswer(worker), 'the connection is closed');
+  const other = await Wire.open(thrower.transient, server.host);
+  other.send(request('POST', `/throw/${thrower.id}/left?n=2`, { body: '{"key":2}' }));
+  t.equal(problemOf(await other.read()), 'state-unwritable');
+  t.ok(limitFiles(server.pid, 'unlimited'));
+  t.equal((await later).body.sprites[0].sprite.key, 2);
+  await until(
+    async () => {
+      other.send(request('POST', `/throw/${thrower.id}/left?n=2`, { body: '{"key":2}' }));
+      return (await other.read()).body.state === 'duplicate';
+    },
+    () => 'it is taken once'
+  );
+  await other.destroy();
+  await server.stop();
+});
