@@ -469,8 +469,10 @@ bool Pool::tick(uint64_t now) {
 
 void Pool::fire(uint32_t record) {
   Client& client = clients_[record];
-  // One that is parked and owes an ack waits for the disk, and its lease is over.
-  const bool pinged = client.holder != PollHolder::kNobody && !client.mailbox.owesAck();
+  // One that is parked and owes an ack waits for the disk, and its lease is over; but not while
+  // nothing can be written, which is not its fault.
+  const bool owes = client.mailbox.owesAck() && !client.held && promising_;
+  const bool pinged = client.holder != PollHolder::kNobody && !owes;
   if (pinged || (client.holder != PollHolder::kNobody && draining())) {
     ++counts_.pings;
     answer(&client, Remark::kNothing);
