@@ -32,6 +32,8 @@ const LIMITS = {
 /** Milliseconds in which a peer that does not read its answer must read something. */
 const SILENCE = 10_000;
 const MAX_CONNECTIONS = 64;
+/** Those of them that one source address may have: the others' are left. */
+const MAX_OF_ONE_ADDRESS = 32;
 const MAX_REQUESTS_PER_CONNECTION = 1000;
 const METHODS = ['GET', 'HEAD'];
 
@@ -56,6 +58,22 @@ function sendPage(response, name, type) {
   response.setHeader('X-Content-Type-Options', 'nosniff');
   sendText(response, readFileSync(new URL(`admin-page/${name}`, import.meta.url), 'utf8'), {
     type
+  });
+}
+
+/** Closes the connections of an address that has enough. */
+function boundEachAddress(server) {
+  const counts = new Map();
+  server.on('connection', (socket) => {
+    const { remoteAddress: address } = socket;
+    const count = (counts.get(address) ?? 0) + 1;
+    counts.set(address, count);
+    socket.on('close', () => {
+      const left = counts.get(address) - 1;
+      if (left === 0) counts.delete(address);
+      else counts.set(address, left);
+    });
+    if (count > MAX_OF_ONE_ADDRESS) socket.destroy();
   });
 }
 
@@ -142,6 +160,7 @@ export function createAdmin({
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   server.closeEveryConnection = lookAfterSockets(server, ['connection']).destroyAll;
+  boundEachAddress(server);
   server.on('connection', (socket) => pipelines.set(socket, new Pipeline(socket)));
   server.on('clientError', (error, socket) => {
     if (!socket.writable) socket.destroy();

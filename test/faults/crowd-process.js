@@ -14,6 +14,8 @@ import { request, Wire } from '../support/http.js';
  *   {"ready":true}               all have joined
  *   {"promised":KEY,"state":…}   a throw got 202
  *   {"open":KEY}                 a throw whose outcome nobody will ever know: its thrower is gone
+ *   {"tried":{"first":202,…}}    how a throw fared: what it was answered at first, 202 or a problem,
+ *                                whether it got its 202 in the end, and after how many seconds
  *   {"got":[KEY,…]}              sprites of one answer, in its order
  *   {"gone":ID}                  a 404: the place is lost, and it joins again
  *   {"broken":TEXT}              the server broke its contract
@@ -27,11 +29,17 @@ const { values } = parseArgs({
     name: { type: 'string' },
     clients: { type: 'string', default: '10' },
     pace: { type: 'string', default: '200' },
-    patience: { type: 'string', default: '9000' }
+    patience: { type: 'string', default: '9000' },
+    transient: { type: 'string' },
+    tls: { type: 'boolean', default: false },
+    from: { type: 'string' },
+    addresses: { type: 'string', default: '1' }
   }
 });
 const { host, name } = values;
 const port = Number(values.port);
+/** Where joins and throws go. */
+const transient = Number(values.transient ?? values.port);
 /** Milliseconds between two throws of a client; 0: it only catches. */
 const pace = Number(values.pace);
 /** Milliseconds an answer may take: a hold and more. Then the connection is taken for dead. */
@@ -43,9 +51,21 @@ let made = 0;
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
+/** The address of the n-th client: there may be several. */
+function addressOf(n) {
+  if (values.from === undefined) return undefined;
+  const [, network, first] = /^(.*\.)(\d+)$/.exec(values.from);
+  return `${network}${Number(first) + (n % Number(values.addresses))}`;
+}
+
 /** One keep-alive connection, opened anew whenever it fails. */
 class Line {
   #wire = null;
+
+  constructor(to, address) {
+    const open = values.tls ? Wire.openTls : Wire.open;
+    this.open = () => open.call(Wire, to, host, address);
+  }
 
   async ask(method, target, body) {
     let over = false;
@@ -58,7 +78,7 @@ class Line {
     });
     const asked = (async () => {
       if (!this.#wire) {
-        const wire = await Wire.open(port, host);
+        const wire = await this.open();
         if (over) return void wire.destroy();
         this.#wire = wire;
       }
@@ -83,20 +103,28 @@ class Line {
 }
 
 class Client {
-  #polls = new Line();
-  #throws = new Line();
+  #polls;
+  #throws;
+  #joins;
   #ack = 0;
   #stay = 0;
   id = null;
 
+  constructor(n) {
+    this.#polls = new Line(port, addressOf(n));
+    this.#throws = new Line(transient, addressOf(n));
+    this.#joins = new Line(transient, addressOf(n));
+  }
+
   async join() {
     for (;;) {
       try {
-        const { status, body } = await this.#polls.ask('POST', '/join');
+        const { status, body } = await this.#joins.ask('POST', '/join');
         if (status === 201) {
           this.#ack = 0;
           this.#stay++;
           this.id = body.id;
+          this.#joins.close();
           return;
         }
       } catch {
@@ -149,6 +177,10 @@ class Client {
   async #throwOne(stay, number, key) {
     const edge = ['left', 'right', 'up', 'down'][made % 4];
     const id = this.id;
+    const begun = performance.now();
+    let first;
+    const tried = (done) =>
+      say({ tried: { first, done, seconds: (performance.now() - begun) / 1000 } });
     while (stay === this.#stay) {
       try {
         const { status, body } = await this.#throws.ask(
@@ -156,26 +188,33 @@ class Client {
           `/throw/${id}/${edge}?n=${number}`,
           JSON.stringify({ key })
         );
-        if (status === 202) return say({ promised: key, state: body.state });
+        first ??= status === 202 ? status : String(body.type).replace('urn:sprites:', '');
+        if (status === 202) {
+          tried(true);
+          return say({ promised: key, state: body.state });
+        }
         if (status === 404) break;
         if (status !== 429 && status !== 503) {
           return say({ broken: `throw: ${status} ${JSON.stringify(body)}` });
         }
-      } catch {
-        /* its fate is unknown: the same number again tells */
+      } catch (error) {
+        // Its fate is unknown: the same number again tells.
+        first ??= error.code ?? 'no answer';
       }
       await pause(100);
     }
+    tried(false);
     say({ open: key });
   }
 
   close() {
     this.#polls.close();
     this.#throws.close();
+    this.#joins.close();
   }
 }
 
-const clients = Array.from({ length: Number(values.clients) }, () => new Client());
+const clients = Array.from({ length: Number(values.clients) }, (_, n) => new Client(n));
 await Promise.all(clients.map((client) => client.join()));
 say({ ready: true });
 for (const client of clients) client.pollOn();

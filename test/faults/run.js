@@ -4,6 +4,7 @@ import { killed, stopped } from './clients.js';
 import { clock } from './clock.js';
 import { cut } from './cut.js';
 import { damaged, full } from './disk.js';
+import { hostile } from './hostile.js';
 import { mailboxes } from './memory.js';
 import { Scene, Skip, stopwatch } from './scene.js';
 import { silent, slow } from './slow.js';
@@ -20,7 +21,10 @@ import { storm } from './storm.js';
  */
 
 /** The long waits come first: cases run a few at a time. */
-const cases = [cut, stopped, storm, killed, clock, slow, silent, full, damaged, mailboxes];
+const cases = [
+  ...[cut, stopped, storm, ...hostile],
+  ...[killed, clock, slow, silent, full, damaged, mailboxes]
+];
 
 const {
   values: { short, only, jobs, strict }

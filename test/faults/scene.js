@@ -21,11 +21,17 @@ class Ledger {
   received = new Map();
   gone = 0;
   broken = [];
+  /** How each throw fared, and when it began, in milliseconds. */
+  tries = [];
 
   take(line) {
     if (line.promised) this.promised.add(line.promised);
     if (line.open) this.open.add(line.open);
     for (const key of line.got ?? []) this.received.set(key, (this.received.get(key) ?? 0) + 1);
+    if (line.tried) {
+      const begun = performance.now() - line.tried.seconds * 1000;
+      this.tries.push({ ...line.tried, begun });
+    }
     if (line.gone) this.gone++;
     if (line.broken) this.broken.push(line.broken);
   }
@@ -41,10 +47,11 @@ class Ledger {
   }
 }
 
-/** A crowd of clients in a process of its own: crowd-process.js. */
+/** A crowd of clients in a process of its own: crowd-process.js, or hostile-process.js. */
 class Crowd {
   #quiet;
   #rest = [];
+  #done;
 
   constructor(child, ledger) {
     this.child = child;
@@ -61,6 +68,7 @@ class Crowd {
             return void this.#rest.push(text);
           }
           ledger.take(line);
+          if (line.done) this.#done = line.done;
           if (line.ready) resolve();
           if (line.quiet) still();
         });
@@ -81,6 +89,19 @@ class Crowd {
       this.child.stdin.write('quiet\n');
     }
     await this.#quiet;
+  }
+
+  /** Lets it begin, where it waits for that. */
+  go() {
+    this.child.stdin.write('go\n');
+  }
+
+  /** Ends it, without a word to the server. @returns {Promise<object>} what it says it has done */
+  async end() {
+    await this.quiet();
+    this.signal('SIGKILL');
+    await this.ended;
+    return this.#done;
   }
 }
 
@@ -118,15 +139,32 @@ export class Scene {
    */
   async crowd({ port }, options = {}, before = []) {
     const args = { port, name: `c${this.crowds.length}`, ...options };
+    const crowd = await this.#start('crowd-process.js', args, before);
+    this.crowds.push(crowd);
+    return crowd;
+  }
+
+  /**
+   * Starts an attack, and waits until its clients have joined.
+   *
+   * @param {Record<string, string | number | boolean>} options of hostile-process.js
+   */
+  attack(options) {
+    return this.#start('hostile-process.js', options);
+  }
+
+  async #start(file, options, before = []) {
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
     const [program, ...rest] = [
       ...before,
       process.execPath,
-      `${ROOT}test/faults/crowd-process.js`,
-      ...Object.entries(args).flatMap(([name, value]) => [`--${name}`, String(value)])
+      `${ROOT}test/faults/${file}`,
+      ...given.flatMap(([name, value]) =>
+        value === true ? `--${name}` : [`--${name}`, String(value)]
+      )
     ];
     const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
     const crowd = new Crowd(child, this.ledger);
-    this.crowds.push(crowd);
     this.teardown(async () => {
       child.kill('SIGKILL');
       await crowd.ended;

@@ -18,8 +18,8 @@ async function start(t, options = {}) {
 }
 
 /** Sends bytes, and reads until the server closes. */
-async function raw(server, bytes) {
-  const socket = net.connect(server.address().port, '127.0.0.1');
+async function raw(server, bytes, localAddress = '127.0.0.1') {
+  const socket = net.connect({ port: server.address().port, host: '127.0.0.1', localAddress });
   let text = '';
   socket
     .setEncoding('utf8')
@@ -135,13 +135,37 @@ t.test('what is no request, or too long a head, is answered and cut off', async 
   );
 });
 
+/** Connects from one of two addresses in turn: each may have half of all connections. */
+const connectFrom = (server, n, more = {}) =>
+  net.connect({
+    port: server.address().port,
+    host: '127.0.0.1',
+    localAddress: `127.0.0.${2 + (n % 2)}`,
+    ...more
+  });
+
+t.test('one address may have half of the connections', async (t) => {
+  const { server } = await start(t);
+  const held = Array.from({ length: 40 }, () => connectFrom(server, 0));
+  for (const socket of held) {
+    socket.on('error', () => {});
+    t.teardown(() => socket.destroy());
+  }
+  // Those that are too many are closed, without an answer.
+  await until(() => held.filter((socket) => socket.destroyed || socket.readableEnded).length === 8);
+  const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+  t.match(await raw(server, last), /^HTTP\/1\.1 200 /, 'others are served');
+  held.forEach((socket) => socket.destroy());
+  await until(async () => (await raw(server, last, '127.0.0.2')).startsWith('HTTP/1.1 200 '));
+});
+
 t.test('the 65th connection is closed, until another one goes', async (t) => {
   const { server } = await start(t);
   const ask = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
   const last = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
   const held = [];
   for (let i = 0; i < 64; i++) {
-    const socket = net.connect(server.address().port, '127.0.0.1');
+    const socket = connectFrom(server, i);
     t.teardown(() => socket.destroy());
     socket.write(ask);
     const [answer] = await once(socket, 'data');
@@ -177,12 +201,8 @@ t.test('a head that does not end is answered 408 and cut off', async (t) => {
 
 t.test('who is silent until it is answered 408 is not there for good', async (t) => {
   const { server } = await start(t);
-  const silent = Array.from({ length: 64 }, () => {
-    const socket = net.connect({
-      port: server.address().port,
-      host: '127.0.0.1',
-      allowHalfOpen: true
-    });
+  const silent = Array.from({ length: 64 }, (_, n) => {
+    const socket = connectFrom(server, n, { allowHalfOpen: true });
     socket.on('error', () => {});
     t.teardown(() => socket.destroy());
     return socket;

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
+import { connect as connectTls } from 'node:tls';
 
 /**
  * A client of sockets and bytes: it sends whatever it is told to, and reads answers by the letter.
@@ -66,6 +67,19 @@ export class Wire {
       const socket = connect({ port, host, localAddress, allowHalfOpen: true });
       socket.once('error', reject);
       socket.once('connect', () => {
+        socket.off('error', reject);
+        resolve(new Wire(socket));
+      });
+    });
+  }
+
+  /** The same inside of TLS, whoever has signed the certificate. */
+  static openTls(port, host = '127.0.0.1', localAddress = undefined) {
+    const how = { port, host, localAddress, allowHalfOpen: true, rejectUnauthorized: false };
+    return new Promise((resolve, reject) => {
+      const socket = connectTls(how);
+      socket.once('error', reject);
+      socket.once('secureConnect', () => {
         socket.off('error', reject);
         resolve(new Wire(socket));
       });

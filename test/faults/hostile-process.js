@@ -1,0 +1,431 @@
+import { connect } from 'node:net';
+import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
+import { connect as secure } from 'node:tls';
+import { parseArgs } from 'node:util';
+
+import { request } from '../support/http.js';
+
+/**
+ * One hostile address, which does at once all that one address can: it has the most clients, who
+ * throw and take and ack nothing; it resets, holds, sends ahead, reads nothing, joins and leaves in
+ * crowds. It keeps to so many connections and so many bytes, and says at its end what it has done.
+ *
+ *   {"ready":true}      its clients have joined, and have made holes for others to sit in
+ *   {"done":{…}}        connections, the most at once, bytes sent (after "quiet" on stdin)
+ *
+ * The attack begins with "go" on stdin.
+ *
+ * It reads no answer it has no use for, and takes every error for an answer: it is hostile.
+ */
+
+const { values } = parseArgs({
+  options: {
+    host: { type: 'string', default: '127.0.0.1' },
+    port: { type: 'string' },
+    transient: { type: 'string' },
+    admin: { type: 'string' },
+    tls: { type: 'boolean', default: false },
+    from: { type: 'string', default: '127.0.6.6' },
+    connections: { type: 'string', default: '10000' },
+    clients: { type: 'string', default: '6000' },
+    holes: { type: 'string', default: '60' },
+    bytes: { type: 'string', default: '100000000' },
+    seconds: { type: 'string', default: '60' },
+    lease: { type: 'string', default: '30' },
+    name: { type: 'string', default: '' }
+  }
+});
+const port = Number(values.port);
+/** Where joins, throws and leaves go. */
+const transient = Number(values.transient ?? values.port);
+const mostOpen = Number(values.connections);
+const mostBytes = Number(values.bytes);
+/** What there is to spend at the moment: spread over the time of the attack, a fifth at once. */
+let begun = performance.now();
+const mayHaveSent = () =>
+  mostBytes *
+  Math.min(1, 0.2 + ((performance.now() - begun) / 1000 / Number(values.seconds)) * 0.8);
+
+/** The part of it that is not kept for the clients who stay. */
+const OTHERS = 0.8;
+
+const seen = { opened: 0, open: 0, most: 0, bytes: 0 };
+const EDGES = ['left', 'right', 'up', 'down'];
+const JSON_TYPE = 'application/json';
+
+/** Connects, where one more may be; `hear` is told what comes, as text. */
+function open(to = port, { hear = () => {}, reads = true } = {}) {
+  if (seen.open >= mostOpen) return null;
+  const raw = connect({ port: to, host: values.host, localAddress: values.from });
+  seen.opened += 1;
+  seen.open += 1;
+  seen.most = Math.max(seen.most, seen.open);
+  raw.on('error', () => {});
+  raw.on('close', () => {
+    seen.open -= 1;
+  });
+  const socket =
+    values.tls && to === port ? secure({ socket: raw, rejectUnauthorized: false }) : raw;
+  socket.on('error', () => {});
+  if (reads) socket.on('data', (chunk) => hear(chunk.toString('latin1')));
+  else socket.pause();
+  socket.raw = raw;
+  return socket;
+}
+
+/** Sends, where it may still. */
+function send(socket, bytes, part = OTHERS) {
+  if (socket === null || socket.destroyed) return false;
+  if (seen.bytes + bytes.length > mayHaveSent() * part) return false;
+  seen.bytes += bytes.length;
+  socket.write(bytes);
+  return true;
+}
+
+const many = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+const all = (requests) => Buffer.concat(requests);
+
+/** A connection that is opened anew whenever it has ended. */
+class Line {
+  #socket = null;
+
+  constructor(to, hear) {
+    this.to = to;
+    this.hear = hear;
+  }
+
+  get open() {
+    return this.#socket !== null && !this.#socket.destroyed;
+  }
+
+  send(bytes) {
+    if (!this.open) this.#socket = open(this.to, { hear: this.hear });
+    return send(this.#socket, bytes, 1);
+  }
+}
+
+/** A JPEG of 16×16 for who reads markers wrongly, and of 8,000×8,000 for who decodes it. */
+const BOMB = Buffer.from(
+  'ffd8ff01' + '0011ffc0000b0800100010010111ff'.padEnd(60, '0') + 'ffc0000b081f401f4001011100ffd9',
+  'hex'
+);
+const small = (n) => `{"junk":${n}}`;
+const picture = () =>
+  JSON.stringify({
+    image: `data:image/jpeg;base64,${BOMB.toString('base64')}`,
+    fill: 'x'.repeat(12000)
+  });
+
+const ID = /"id":"([0-9a-f-]{36})"/g;
+const BESIDE = { left: [0, -1], right: [0, 1], up: [-1, 0], down: [1, 0] };
+const BACK = { left: 'right', right: 'left', up: 'down', down: 'up' };
+
+/**
+ * Clients who stay. Each takes what comes and acks nothing, so that its mailbox stays full. They make
+ * holes among themselves; whoever joins then has them for neighbors on all sides, and they fill the
+ * mailboxes of those.
+ */
+class Settlers {
+  #all = [];
+  #lanes;
+  #joined = [];
+  /** Who sits where, by "row,column". */
+  #at = new Map();
+  #rows = 1;
+  #columns = 1;
+  /** Where others are to sit: [row, column]. */
+  #holes = [];
+
+  constructor(count) {
+    const hear = (text) => {
+      for (const [, id] of text.matchAll(ID)) this.#joined.push(id);
+    };
+    this.#lanes = many(10, () => new Line(transient, hear));
+    this.#all = many(count, () => new Settler());
+  }
+
+  get count() {
+    return this.#all.filter(({ id }) => id !== null).length;
+  }
+
+  get settled() {
+    return this.#all.filter(({ place }) => place !== null).length;
+  }
+
+  /** Those who have no place get one, and say where it is. */
+  join() {
+    const homeless = this.#all.filter(({ id }) => id === null);
+    for (const one of homeless.splice(0, this.#joined.length)) one.begin(this.#joined.pop());
+    for (const [n, lane] of this.#lanes.entries()) {
+      const some = Math.min(200, Math.ceil((homeless.length - n) / this.#lanes.length));
+      if (some > 0) lane.send(all(many(some, () => request('POST', '/join'))));
+    }
+    for (const one of this.#all) {
+      if (one.place === null) continue;
+      const { row, column, rows, columns } = one.place;
+      this.#at.set(`${row},${column}`, one);
+      this.#rows = rows;
+      this.#columns = columns;
+    }
+  }
+
+  /** Some leave, far from each other: the next to join come to sit in their places. */
+  async dig(count) {
+    const free = this.#all.filter(({ place }) => place !== null);
+    for (let n = 0; n < count; n += 1) {
+      const one = free[Math.floor(((n + 0.5) * free.length) / count)];
+      this.#holes.push([one.place.row, one.place.column]);
+      this.#lanes[0].send(request('POST', `/leave/${one.id}`));
+      // Its place is not for this address to take again.
+      this.#all.splice(this.#all.indexOf(one), 1);
+      one.end();
+    }
+    await pause(500);
+  }
+
+  #beside([row, column], edge) {
+    const [down, right] = BESIDE[edge];
+    const place = [
+      (row + down + this.#rows) % this.#rows,
+      (column + right + this.#columns) % this.#columns
+    ];
+    return { place, one: this.#at.get(place.join(',')) };
+  }
+
+  /** The neighbors of the holes get as much from their other neighbors as will go in. */
+  fill(times) {
+    for (const hole of this.#holes) {
+      for (const toVictim of EDGES) {
+        const victim = this.#beside(hole, toVictim);
+        for (const edge of EDGES.filter((one) => one !== BACK[toVictim])) {
+          const thrower = this.#beside(victim.place, edge).one;
+          if (!thrower?.id) continue;
+          const target = `/throw/${thrower.id}/${BACK[edge]}`;
+          const body = () => (Math.random() < 0.01 ? picture() : small(times));
+          const lane = this.#lanes[Math.floor(Math.random() * this.#lanes.length)];
+          lane.send(all(many(times, () => request('POST', target, { body: body() }))));
+        }
+      }
+    }
+  }
+
+  /** All of them ask for what waits, some at a time. */
+  async askOn() {
+    const parts = 20;
+    for (let part = 0; ; part = (part + 1) % parts) {
+      for (let at = part; at < this.#all.length; at += parts) this.#all[at].ask();
+      await pause((Number(values.lease) * 300) / parts);
+    }
+  }
+}
+
+/** One of them, with a connection to poll by. */
+class Settler {
+  id = null;
+  place = null;
+  #asked = false;
+  #line = new Line(port, (text) => {
+    const [, place] = /(\{"row":[^}]*\})/.exec(text) ?? [];
+    if (place) this.place = JSON.parse(place);
+    if (text.includes('"sprites"')) this.#asked = false;
+    if (text.includes('urn:sprites:unknown-client')) this.end();
+  });
+
+  begin(id) {
+    this.id = id;
+    this.#asked = false;
+    this.#line.send(request('GET', `/place/${id}`));
+    this.ask();
+  }
+
+  ask() {
+    if (this.id === null || (this.#asked && this.#line.open)) return;
+    this.#asked = this.#line.send(request('GET', `/poll/${this.id}`));
+  }
+
+  end() {
+    this.id = null;
+    this.place = null;
+  }
+}
+
+/** Repeats `act` as long as the process lives. */
+async function forever(milliseconds, act) {
+  for (;;) {
+    await act();
+    await pause(milliseconds);
+  }
+}
+
+/** Opens `count` connections, does something with each, and ends them after a while. */
+function wave(count, seconds, act, { to = port, reads = true } = {}) {
+  return forever(250, async () => {
+    const sockets = many(count, () => open(to, { reads })).filter(Boolean);
+    for (const socket of sockets) act(socket);
+    await pause(seconds * 1000);
+    for (const socket of sockets) socket.destroy();
+  });
+}
+
+const settlers = new Settlers(Number(values.clients));
+const share = Math.max(1, Math.round(mostOpen / 100));
+
+const attacks = {
+  fills: async () => {
+    settlers.fill(24);
+    await forever(1000, () => settlers.fill(4));
+  },
+
+  /** Crowds that join, throw as much as they may and leave, all at once. */
+  crowds: () =>
+    forever(3000, async () => {
+      const ids = [];
+      const line = new Line(transient, (text) => {
+        for (const [, id] of text.matchAll(/"id":"([0-9a-f-]{36})"/g)) ids.push(id);
+      });
+      line.send(all(many(50, () => request('POST', '/join'))));
+      await pause(500);
+      for (const id of ids) {
+        line.send(
+          all(many(20, (n) => request('POST', `/throw/${id}/${EDGES[n % 4]}`, { body: small(n) })))
+        );
+      }
+      await pause(500);
+      line.send(all(ids.map((id) => request('POST', `/leave/${id}`))));
+    }),
+
+  /** CONNECT and whatever else, and a reset at any moment. */
+  resets: () =>
+    forever(20, async () => {
+      const kinds = [
+        'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n',
+        'GET / HTTP/1.1\r\nHost: x\r\n\r\n',
+        'POST /join HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5',
+        'OPTIONS /join HTTP/1.1\r\nHost: x\r\n\r\n',
+        'PUT /feed/a HTTP/1.1\r\nHost: x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'
+      ];
+      for (const to of new Set([port, transient])) {
+        const socket = open(to);
+        send(socket, kinds[Math.floor(Math.random() * kinds.length)]);
+        setTimeout(() => socket?.raw.resetAndDestroy(), Math.random() * 20);
+      }
+    }),
+
+  /** Requests sent ahead for Node's server, and no answer read. */
+  ahead: () =>
+    wave(
+      Math.min(40, share),
+      6,
+      (socket) => send(socket, 'GET /a HTTP/1.1\r\nHost:x\r\n\r\n'.repeat(2200)),
+      { reads: false }
+    ),
+  aheadOfWorkers: () =>
+    wave(
+      Math.min(20, share),
+      6,
+      (socket) => send(socket, 'GET /a HTTP/1.1\r\nHost:x\r\n\r\n'.repeat(2200)),
+      { to: transient, reads: false }
+    ),
+
+  /** A parked poll, and input held behind it. */
+  behind: () =>
+    wave(share, 10, (socket) => {
+      let joined = false;
+      socket.on('data', (chunk) => {
+        const [, id] = /"id":"([0-9a-f-]{36})"/.exec(chunk) ?? [];
+        if (!id || joined) return;
+        joined = true;
+        send(socket, request('GET', `/poll/${id}`));
+        send(socket, 'x'.repeat(15000));
+      });
+      send(socket, request('POST', '/join'));
+    }),
+
+  /** Requests that Node's server has to answer, over and over. */
+  handedOver: () =>
+    forever(250, async () => {
+      const sockets = many(10 * share, () => open()).filter(Boolean);
+      for (let times = 0; times < 8; times += 1) {
+        for (const socket of sockets) send(socket, 'OPTIONS /join HTTP/1.1\r\nHost: x\r\n\r\n');
+        await pause(800);
+      }
+      for (const socket of sockets) socket.destroy();
+    }),
+
+  heads: () =>
+    wave(share, 11, (socket) =>
+      send(socket, `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(15000)}`)
+    ),
+
+  /** Pages and feeds, asked for many times and never read. */
+  slowReaders: () =>
+    wave(
+      share,
+      15,
+      (socket) => {
+        send(socket, all(many(40, () => request('GET', '/'))));
+      },
+      { reads: false }
+    ),
+  streams: () =>
+    wave(
+      2 * share,
+      15,
+      (socket) =>
+        send(socket, request('GET', '/feed/scores', { headers: { Accept: 'text/event-stream' } })),
+      { reads: false }
+    ),
+  watchers: () =>
+    wave(5 * share, 20, (socket) => {
+      const feeds = Object.fromEntries([['scores', ''], ...many(31, (n) => [`no/${n}`, ''])]);
+      socket.on('data', () => {});
+      send(socket, request('GET', '/feed/scores'));
+      const body = JSON.stringify({ hold: 60, feeds });
+      send(socket, request('POST', '/feeds', { body }));
+      send(socket, request('GET', '/feed/scores?after=none-0'));
+    }),
+  publishers: () =>
+    wave(4, 5, (socket) => {
+      const head = `PUT /feed/scores HTTP/1.1\r\nHost: x\r\nContent-Type: ${JSON_TYPE}\r\n`;
+      send(socket, `${head}Content-Length: 900000\r\n\r\n"${'x'.repeat(60000)}`);
+    }),
+
+  /** The rest of its connections, held in silence. */
+  silence: () =>
+    forever(100, async () => {
+      for (let n = 0; n < 100 && seen.open < mostOpen - 15 * share; n += 1) open();
+    })
+};
+
+if (values.admin !== undefined) {
+  attacks.admin = () =>
+    wave(80, 8, (socket) => Math.random() < 0.3 && send(socket, 'GET /metrics HTTP/1.1\r\n'), {
+      to: Number(values.admin)
+    });
+}
+
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+
+const everybody = Number(values.clients);
+for (let tries = 0; tries < 400 && settlers.settled < everybody; tries += 1) {
+  settlers.join();
+  await pause(50);
+}
+settlers.join();
+await settlers.dig(Number(values.holes));
+forever(250, () => settlers.join());
+settlers.askOn();
+say({ ready: true, clients: settlers.count });
+
+createInterface({ input: process.stdin })
+  .on('line', (line) => {
+    if (line === 'go') {
+      begun = performance.now();
+      for (const attack of Object.values(attacks)) attack();
+    } else {
+      say({ done: { ...seen, clients: settlers.count } });
+      say({ quiet: true });
+    }
+  })
+  .on('close', () => process.exit());

@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { certificate } from '../support/certificate.js';
+import { request, Wire } from '../support/http.js';
+
+/**
+ * One hostile address that does everything at once (hostile-process.js), while honest people at
+ * other addresses throw and catch. By each way in one case.
+ *
+ *   before ──▶ attack: a throw may be refused, one in ten at the most ──▶ end ──▶ some seconds ──▶ none is
+ */
+
+/** The part of the honest throws that an attack may cost. */
+const TENTH = 0.1;
+
+/** Bytes by which the server may grow. */
+const GROWTH = 300e6;
+
+/** Seconds after the attack from which on nobody may notice that there was one. */
+const RECOVERY = 4;
+
+/** Seconds a throw may take until it has its 202, tried again as the contract says. */
+const PATIENCE = 10;
+
+const TOKEN = 'a-token-of-the-publisher';
+
+/** Resident bytes of a process and its children, as the kernel accounts for them. */
+function resident(pid) {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ');
+  return [pid, ...children.filter(Boolean)]
+    .map((one) => /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${one}/status`, 'latin1'))[1] * 1024)
+    .reduce((sum, bytes) => sum + bytes, 0);
+}
+
+/** Looks at it from now on; `peak()` is the most so far. */
+function watchMemory(scene, pid) {
+  let peak = 0;
+  const look = () => {
+    peak = Math.max(peak, resident(pid));
+  };
+  const timer = setInterval(look, 100);
+  scene.teardown(() => clearInterval(timer));
+  return { peak: () => (look(), peak), stop: () => clearInterval(timer) };
+}
+
+/** One request of the operator's, who has an address to himself. */
+async function ask(port, ...what) {
+  const wire = await Wire.open(port, '127.0.0.1', '127.0.2.1');
+  const { status } = await wire.send(request(...what)).read();
+  await wire.destroy();
+  return status;
+}
+
+/**
+ * Publishes a feed of 100 kB twice a second, that others may watch and not read; and asks whether the
+ * server is well, whenever it has done so.
+ */
+function operate(server) {
+  let running = true;
+  const rounds = (async () => {
+    for (let version = 0; running; version += 1) {
+      const body = JSON.stringify({ version, text: String(version).padEnd(100_000, 'x') });
+      const headers = { Authorization: `Bearer ${TOKEN}` };
+      const published = await ask(server.port, 'PUT', '/feed/scores', { headers, body });
+      assert.ok(published === 200 || published === 201, `a publication: ${published}`);
+      assert.equal(await ask(server.adminPort, 'GET', '/healthz'), 200, 'the admin port');
+      await pause(500);
+    }
+  })();
+  rounds.catch(() => {});
+  return async () => {
+    running = false;
+    await rounds;
+  };
+}
+
+/** What became of the throws that began between two moments. */
+function throwsBetween(ledger, from, to) {
+  const tries = ledger.tries.filter(({ begun }) => begun >= from && begun < to);
+  const atFirst = tries.filter(({ first }) => first !== 202);
+  const late = tries.filter(({ done, seconds }) => !done || seconds > PATIENCE);
+  const why = {};
+  for (const { first } of atFirst) why[first] = (why[first] ?? 0) + 1;
+  return {
+    all: tries.length,
+    refused: atFirst.length / tries.length,
+    lost: late.length / tries.length,
+    slowest: Math.max(...tries.map(({ seconds }) => seconds)),
+    why: Object.entries(why).map(([name, times]) => `${times} ${name}`)
+  };
+}
+
+const percent = (share) => `${Math.round(share * 1000) / 10}%`;
+const megabytes = (bytes) => `${Math.round(bytes / 1e5) / 10} MB`;
+
+/** The port in the line of a server's that begins so. */
+const portIn = (server, words) =>
+  Number(/:(\d+)\//.exec(server.lines.find((line) => line.startsWith(words)))[1]);
+
+/** Each way in: what the server is started with, and by which ports people come. */
+const WAYS = {
+  native: { door: 'native' },
+  'node:http': { door: 'node' },
+  TLS: {
+    door: 'native',
+    options: (folder) => ({ 'tls-port': 0, ...certificate(folder) }),
+    ports: (server) => ({ port: portIn(server, 'TLS'), tls: true })
+  },
+  workers: {
+    door: 'native',
+    options: () => ({ workers: 2, 'transient-port': 0 }),
+    ports: (server) => ({ port: server.port, transient: portIn(server, 'Workers') })
+  }
+};
+
+export const hostile = Object.entries(WAYS).map(([way, { door, options = () => ({}), ports }]) => ({
+  name: `one hostile address, by ${way}`,
+  promise:
+    'one throw of others in ten fails at the most while it goes on, none some seconds after; ' +
+    'the server grows by 300 MB at the most, and lives',
+  async run(scene) {
+    const folder = await scene.folder();
+    const tokens = join(folder, 'tokens');
+    writeFileSync(tokens, `${TOKEN}\n`, { mode: 0o600 });
+    const seconds = scene.short ? 12 : 60;
+    const lease = scene.short ? 8 : 30;
+    const server = await scene.server(
+      { 'publish-token-file': tokens, lease, hold: 20, ...options(folder) },
+      { door }
+    );
+    const people = ports ? ports(server) : { port: server.port };
+    const stopOperating = operate(server);
+    const memory = watchMemory(scene, server.pid);
+    await pause(1000);
+    const before = memory.peak();
+
+    // The hostile are there first, and the honest come to sit among them.
+    const honest = { clients: 10, pace: 500, patience: 25_000, ...people };
+    const crowds = scene.short ? 3 : 6;
+    const attack = await scene.attack({
+      ...people,
+      admin: server.adminPort,
+      seconds,
+      lease,
+      connections: scene.short ? 2000 : 10000,
+      clients: (scene.short ? 700 : 6000) + 10 * crowds,
+      holes: 10 * crowds,
+      bytes: scene.short ? 20e6 : 100e6
+    });
+    for (let n = 1; n <= crowds; n += 1) {
+      await scene.crowd(server, { ...honest, from: `127.0.1${n}.1`, addresses: 10 });
+    }
+    await pause(2000);
+    const begin = performance.now();
+    attack.go();
+    await pause(seconds * 1000);
+    const done = await attack.end();
+    const end = performance.now();
+    const grown = memory.peak() - before;
+    await pause((RECOVERY + 4) * 1000);
+    const during = throwsBetween(scene.ledger, begin, end);
+    const after = throwsBetween(scene.ledger, end + RECOVERY * 1000, Infinity);
+    await stopOperating();
+    const account = await scene.account(server, 80);
+    memory.stop();
+
+    const seen =
+      `${done.clients} hostile clients, ${done.opened} connections, ${done.most} at once, ` +
+      `${megabytes(done.bytes)} sent; of ${during.all} honest throws ${percent(during.refused)} refused ` +
+      `at first (${during.why.join(', ')}), ${percent(during.lost)} without a 202 in ${PATIENCE} s, slowest ` +
+      `${Math.round(during.slowest * 10) / 10} s; afterwards of ${after.all} ${percent(after.refused)}; ` +
+      `server grown by ${megabytes(grown)}; ${account}`;
+    assert.ok(during.all > 100 && after.all > 20, seen);
+    assert.ok(during.refused <= TENTH, seen);
+    assert.ok(during.lost <= TENTH / 10, seen);
+    assert.equal(after.refused, 0, seen);
+    assert.ok(grown <= GROWTH, seen);
+    assert.ok(done.clients > 500 && done.bytes > 5e6, `it was an attack: ${seen}`);
+    return seen;
+  }
+}));
