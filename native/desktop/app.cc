@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iostream>
 #include <stdexcept>
+#include <tuple>
 
 #include "drawing.h"
 #include "images.h"
@@ -23,7 +24,6 @@ constexpr std::chrono::seconds kCloseTime{6};
 constexpr std::chrono::milliseconds kLook{2000};          // between two looks at the counts
 constexpr std::chrono::milliseconds kLookLongest{30000};  // the more people, the more seldom
 constexpr std::chrono::milliseconds kLookOffline{6000};
-constexpr std::chrono::seconds kToast{20};  // or until a button or a key is pressed
 
 const char* sideOf(Edge edge) {
   switch (edge) {
@@ -60,7 +60,8 @@ std::string nameOf(const std::string& path) {
 }  // namespace
 
 App::App(const Settings& settings)
-    : window_(settings),
+    : name_(settings.name),
+      window_(settings),
       wakeEvent_(SDL_RegisterEvents(1)),
       desktop_(window_.width(), window_.height(),
                [this](const Body& body, Edge edge) { leaveBy(body, edge); }),
@@ -264,10 +265,10 @@ void App::look(Clock::time_point now) {
 }
 
 /** For everybody to see, for a while. */
-void App::say(const std::string& words) {
+void App::say(const std::string& words, std::chrono::seconds time) {
   window_.setToast(words);
   toasting_ = true;
-  toastEnd_ = Clock::now() + kToast;
+  toastEnd_ = Clock::now() + time;
   changed_ = true;
 }
 
@@ -295,11 +296,12 @@ std::string App::neighbor(Edge edge) const {
 
 void App::leaveBy(const Body& body, Edge edge) {
   const BodyId id = body.id;
+  Sprite sprite = desktop_.crossing(body, edge);
+  sprite.by = name_;  // whoever threw it here has not thrown it there
   const bool taken =
-      client_.throwSprite(edge, writeSprite(desktop_.crossing(body, edge)),
-                          [this, id, edge](const ThrowResult& result) {
-                            tell([&](News* news) { news->results.push_back({id, edge, result}); });
-                          });
+      client_.throwSprite(edge, writeSprite(sprite), [this, id, edge](const ThrowResult& result) {
+        tell([&](News* news) { news->results.push_back({id, edge, result}); });
+      });
   if (!taken) desktop_.back(id);
 }
 
@@ -355,7 +357,8 @@ void App::onKey(const SDL_KeyboardEvent& key) {
     if (code == SDLK_SPACE) desktop_.jump();
     if (code == SDLK_n) desktop_.choose(1);
     if (code == SDLK_p) desktop_.choose(-1);
-    if (code == SDLK_DELETE || code == SDLK_BACKSPACE) desktop_.putAway(desktop_.selected());
+    if (code == SDLK_DELETE || code == SDLK_BACKSPACE) putAway(desktop_.selected());
+    if (code == SDLK_z && (key.keysym.mod & KMOD_CTRL) != 0) undo();
     if (code >= SDLK_1 && code <= SDLK_6) {
       addDrawn(std::string(kDrawnPictures[static_cast<size_t>(code - SDLK_1)]));
     }
@@ -373,10 +376,7 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
   const BodyId id = desktop_.hit(button.x, button.y, kNear);
   desktop_.select(id);
   if (id == 0) return;
-  if (button.clicks == 2) {
-    desktop_.putAway(id);
-    return;
-  }
+  if (button.clicks == 2) return putAway(id);
   const Body* body = desktop_.find(id);
   held_ = id;
   gripX_ = button.x - body->x;
@@ -408,6 +408,26 @@ void App::onRelease() {
   desktop_.release(held_, stood ? 0 : (last.x - first.x) / seconds,
                    stood ? 0 : (last.y - first.y) / seconds);
   held_ = 0;
+  changed_ = true;
+}
+
+void App::putAway(BodyId id) {
+  const Body* found = desktop_.find(id);
+  if (found == nullptr) return;
+  Body body = *found;
+  if (!desktop_.putAway(id)) return;
+  undos_.keep(std::move(body), Clock::now());
+  say("Put away. Ctrl+Z has it back.", kUndoTime);
+}
+
+/** What was put away last comes back to where it was, at rest. */
+void App::undo() {
+  if (desktop_.bodies().size() >= kMostBodies) return say("This desktop is full.");
+  const std::optional<Body> body = undos_.take(Clock::now());
+  if (!body) return;
+  const double half = body->half;
+  desktop_.select(desktop_.add(body->sprite, std::clamp(body->x, half, desktop_.width() - half),
+                               std::clamp(body->y, half, desktop_.height() - half), half));
   changed_ = true;
 }
 
@@ -450,7 +470,12 @@ BodyId App::addAtFreePlace(const Sprite& sprite) {
 void App::retitle() {
   std::string title = std::string("Sprites - ") + toString(view_.state);
   const Body* body = desktop_.find(desktop_.selected());
-  if (body != nullptr && !body->sprite.name.empty()) title += " - " + printable(body->sprite.name);
+  if (body != nullptr) {
+    const auto& [name, by] = std::tie(body->sprite.name, body->sprite.by);
+    if (!name.empty() || !by.empty()) title += " -";
+    if (!name.empty()) title += " " + printable(name);
+    if (!by.empty()) title += " from " + printable(by);
+  }
   window_.setTitle(title);
 }
 

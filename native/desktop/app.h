@@ -28,6 +28,7 @@
 #include "desktop.h"
 #include "ground.h"
 #include "options.h"
+#include "undos.h"
 #include "window.h"
 
 namespace sprites::desktop {
@@ -43,6 +44,9 @@ class App {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  /** How long words stay, or until a button or a key is pressed. */
+  static constexpr std::chrono::seconds kToast{20};
 
   struct Arrival {
     Edge edge;
@@ -83,7 +87,7 @@ class App {
   void onResult(const Thrown& thrown);
   void onState(const StateChange& change);
   void look(Clock::time_point now);
-  void say(const std::string& words);
+  void say(const std::string& words, std::chrono::seconds time = kToast);
   std::string words() const;
   std::string neighbor(Edge edge) const;
   void leaveBy(const Body& body, Edge edge);
@@ -92,11 +96,14 @@ class App {
   void onPress(const SDL_MouseButtonEvent& button);
   void onMove(double x, double y);
   void onRelease();
+  void putAway(BodyId id);
+  void undo();
   void addDrawn(const std::string& picture);
   void addFile(const std::string& path);
   BodyId addAtFreePlace(const Sprite& sprite);
   void retitle();
 
+  const std::string name_;  // this desktop's
   std::mutex mutex_;
   std::condition_variable taken_;
   News inbox_;            // under mutex_
@@ -105,6 +112,7 @@ class App {
   Window window_;
   const uint32_t wakeEvent_;
   Desktop desktop_;
+  Undos undos_;
   View view_;
   std::string reason_;          // why there is no contact, one line
   Clock::time_point nextLook_;  // at the counts and the place

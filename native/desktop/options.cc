@@ -80,6 +80,11 @@ Settings readSettings(const std::vector<std::string>& arguments) {
       if (!isDrawnPicture(settings.sprites.back())) {
         throw std::invalid_argument("--sprite takes ball, star, ghost, rocket, fish or flower");
       }
+    } else if (name == "--name") {
+      settings.name = take();
+      if (!isSpriteName(settings.name)) {
+        throw std::invalid_argument("--name takes at most 40 characters in UTF-8");
+      }
     } else if (name == "--transparent") {
       settings.transparent = true;
     } else if (name == "--help") {
@@ -103,6 +108,7 @@ std::string helpText() {
          "  --window WxH+X+Y      size and place of the window (800x600)\n"
          "  --transparent         no window to be seen: sprites over everything else, where the\n"
          "                        system can do that; Escape ends it\n"
+         "  --name NAME           this desktop's name: neighbors read it with what it throws\n"
          "  --sprite NAME         begin with a ball, star, ghost, rocket, fish or flower\n"
          "  --help, --version\n"
          "\n"
@@ -110,7 +116,7 @@ std::string helpText() {
          "\n"
          "Keys: 1 to 6 make a drawn one; arrows walk the selected one, with Shift they throw it;\n"
          "space lets it hop; n selects the next one, p the one before; Delete or a double click\n"
-         "puts one away.\n";
+         "puts one away, and Ctrl+Z has it back for eight seconds.\n";
 }
 
 }  // namespace sprites::desktop

@@ -22,6 +22,7 @@ struct Settings {
   std::optional<Area> window;
   std::vector<std::string> sprites;  // names of drawn pictures to begin with
   std::vector<std::string> files;    // images to begin with
+  std::string name;                  // of this desktop, which goes with what it throws; empty: none
   bool help = false;
   bool version = false;
 };

@@ -104,6 +104,7 @@ t.test('the desktop', { skip: lacking }, async (t) => {
     for (const wrong of [
       ['--window', '3'],
       ['--sprite', 'cat'],
+      ['--name', 'x'.repeat(41)],
       ['--server', 'ftp://x/']
     ]) {
       const env = plainEnvironment({ SDL_VIDEODRIVER: 'dummy' });
@@ -152,7 +153,7 @@ t.test('the desktop', { skip: lacking }, async (t) => {
 
   t.test('sprites are thrown, selected and put away by keys', async (t) => {
     const { server, screen, open } = await scene(t);
-    const one = await open(LEFT, '--sprite', 'rocket');
+    const one = await open(LEFT, '--name', 'Ada', '--sprite', 'rocket');
     const two = await open(RIGHT, '--sprite', 'fish', '--sprite', 'flower');
     await screen.until(GLASS, LEFT, 20);
     await one.focus();
@@ -163,12 +164,20 @@ t.test('the desktop', { skip: lacking }, async (t) => {
 
     t.comment('the flower came last and is selected; next are the rocket, then the fish');
     await two.focus();
-    await screen.hand('key', 'n', 'key', 'Delete');
+    await screen.hand('key', 'n');
+    await two.titled('Sprites - online - from Ada');
+    await screen.hand('key', 'Delete');
     await screen.until(GLASS, RIGHT, 0);
     await screen.until(PETAL, RIGHT, 20);
     await screen.hand('key', 'n', 'key', 'n', 'key', 'BackSpace');
     await screen.until(GILL, RIGHT, 0);
     await screen.until(PETAL, RIGHT, 20);
+    t.comment('and had back, the last one first');
+    await screen.hand('key', 'ctrl+z');
+    await screen.until(GILL, RIGHT, 20);
+    t.equal((await screen.find(GLASS, RIGHT)).count, 0);
+    await screen.hand('key', 'BackSpace', 'key', 'ctrl+z');
+    await screen.until(GILL, RIGHT, 20);
     await one.close();
     await two.close();
     t.match(await server.status(), { thrown: 1, acked: 1 });

@@ -22,6 +22,7 @@ void writeSome() {
   sprite.at = 1;
   sprite.across = sprites::kSpriteSpeedMax;
   sprite.along = -sprites::kSpriteSpeedMax;
+  sprite.by = "Ada";
   sprite.name = "Gro\xC3\x9F \"\\\t\xF0\x9F\x9A\x80";
   std::cout << sprites::writeSprite(sprite) << '\n';
   sprite.at = 1.0 / 3;

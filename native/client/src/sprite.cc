@@ -50,8 +50,8 @@ const char* fault(const Sprite& sprite) {
   if (!isWithin(sprite.along, -kSpriteSpeedMax, kSpriteSpeedMax)) {
     return "speed along is not -20 to 20";
   }
-  if (!json::isUtf8(sprite.name)) return "name is not UTF-8";
-  if (codePoints(sprite.name) > kSpriteNameChars) return "name is longer than 40 characters";
+  if (!isSpriteName(sprite.name)) return "name is not UTF-8 of at most 40 characters";
+  if (!isSpriteName(sprite.by)) return "by is not UTF-8 of at most 40 characters";
   return nullptr;
 }
 
@@ -66,14 +66,21 @@ std::string writeNumber(double value) {
   return rest.empty() ? out : out + "." + rest;
 }
 
+/** The member of that name, where it is a text; else null. */
+std::string* textMember(const std::string& name, Sprite* sprite) {
+  return name == "id"        ? &sprite->id
+         : name == "picture" ? &sprite->picture
+         : name == "name"    ? &sprite->name
+         : name == "by"      ? &sprite->by
+                             : nullptr;
+}
+
 /** Reads into `sprite` what `value` says of the member `name`; answers what is wrong, or null. */
 const char* readMember(const std::string& name, std::string_view value, Sprite* sprite) {
-  if (name == "id" || name == "picture" || name == "name") {
+  if (std::string* member = textMember(name, sprite)) {
     std::optional<std::string> text = json::string(value);
-    if (!text) return "id, picture or name is no string";
-    (name == "id"        ? sprite->id
-     : name == "picture" ? sprite->picture
-                         : sprite->name) = std::move(*text);
+    if (!text) return "id, picture, name or by is no string";
+    *member = std::move(*text);
   } else if (name == "at") {
     const std::optional<double> at = json::number(value);
     if (!at) return "at is no number";
@@ -94,6 +101,10 @@ const char* readMember(const std::string& name, std::string_view value, Sprite* 
 
 }  // namespace
 
+bool isSpriteName(std::string_view name) {
+  return json::isUtf8(name) && codePoints(name) <= kSpriteNameChars;
+}
+
 bool isDrawnPicture(std::string_view picture) {
   return std::find(kDrawnPictures.begin(), kDrawnPictures.end(), picture) != kDrawnPictures.end();
 }
@@ -109,7 +120,7 @@ std::optional<Sprite> readSprite(std::string_view json, std::string* why) {
   // Of a member given twice the last one counts, as in JSON.parse: so first collect, then judge.
   std::map<std::string, std::string_view> known;
   json::members(*value, [&known](const std::string& name, std::string_view slice) {
-    for (const char* wanted : {"id", "picture", "at", "speed", "name"}) {
+    for (const char* wanted : {"id", "picture", "at", "speed", "name", "by"}) {
       if (name == wanted) known[name] = slice;
     }
     return true;
@@ -135,6 +146,7 @@ std::string writeSprite(const Sprite& sprite) {
                     ",\"at\":" + writeNumber(sprite.at) + ",\"speed\":[" +
                     writeNumber(sprite.across) + "," + writeNumber(sprite.along) + "]";
   if (!sprite.name.empty()) out += ",\"name\":" + json::quote(sprite.name);
+  if (!sprite.by.empty()) out += ",\"by\":" + json::quote(sprite.by);
   return out + "}";
 }
 

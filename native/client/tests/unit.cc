@@ -153,7 +153,7 @@ void checkVectors(Checks& check, const std::string& file) {
     if (!read) return true;
     const auto again = sprites::readSprite(sprites::writeSprite(*read));
     check(again && again->id == read->id && again->picture == read->picture &&
-              again->name == read->name,
+              again->name == read->name && again->by == read->by,
           "written and read again: " + name);
     return true;
   });
@@ -166,9 +166,10 @@ void checkSprites(Checks& check) {
   sprite.across = 1.5;
   sprite.along = -0.000001;
   sprite.name = "a \"b\"\n\xF0\x9F\x9A\x80";
+  sprite.by = "Ada";
   check(sprites::writeSprite(sprite) ==
             "{\"id\":\"a\",\"picture\":\"ball\",\"at\":0.25,\"speed\":[1.5,-0.000001],"
-            "\"name\":\"a \\\"b\\\"\\u000a\xF0\x9F\x9A\x80\"}",
+            "\"name\":\"a \\\"b\\\"\\u000a\xF0\x9F\x9A\x80\",\"by\":\"Ada\"}",
         "how a sprite is written: " + sprites::writeSprite(sprite));
   sprite.along = -1e-9;
   check(sprites::writeSprite(sprite).find("[1.5,0]") != std::string::npos ||
@@ -183,6 +184,7 @@ void checkSprites(Checks& check) {
   refuses("no id", [](sprites::Sprite* bad) { bad->id.clear(); });
   refuses("a long name", [](sprites::Sprite* bad) { bad->name.assign(41, 'x'); });
   refuses("a name that is no UTF-8", [](sprites::Sprite* bad) { bad->name = "\xFF"; });
+  refuses("a long name of a desktop", [](sprites::Sprite* bad) { bad->by.assign(41, 'x'); });
   refuses("a speed of NaN", [](sprites::Sprite* bad) { bad->along = std::stod("nan"); });
   refuses("backwards", [](sprites::Sprite* bad) { bad->across = -0.1; });
   refuses("outside", [](sprites::Sprite* bad) { bad->at = 1.01; });

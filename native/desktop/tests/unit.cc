@@ -14,6 +14,7 @@
 #include "../image.h"
 #include "../options.h"
 #include "../stickers.h"
+#include "../undos.h"
 #include "checks.h"
 
 namespace {
@@ -200,6 +201,22 @@ void checkWalking(Checks& check) {
   scene.desktop.walk(-1, 0);
   scene.run(20);
   check(scene.left.size() == 1 && scene.left[0].edge == Edge::kLeft, "and walks off the desktop");
+}
+
+void checkUndos(Checks& check) {
+  using namespace std::chrono_literals;
+  Undos undos;
+  const Undos::Time start{};
+  Body body;
+  for (const auto& [id, at] : {std::pair{1, 0s}, {2, 2s}, {3, 4s}}) {
+    body.id = static_cast<BodyId>(id);
+    undos.keep(body, start + at);
+  }
+  check(undos.take(start + 5s).value_or(Body{}).id == 3, "the last one first");
+  check(undos.take(start + 9s).value_or(Body{}).id == 2, "then the one before");
+  check(!undos.take(start + 9s), "not what was put away too long ago");
+  undos.keep(body, start + 10s);
+  check(!undos.take(start + 10s + kUndoTime), "and then none");
 }
 
 void checkKeys(Checks& check) {
@@ -390,6 +407,7 @@ int main(int argc, char** argv) {
   checkHand(check);
   checkWalking(check);
   checkKeys(check);
+  checkUndos(check);
   checkLettingGo(check);
   checkResize(check);
   checkDrawing(check);

@@ -11,7 +11,8 @@
 //                                        by its first bytes of that type, 1 to 512 pixels a side
 //     "at":      0.25,                   where on the edge: 0 is its top or left end, 1 the other
 //     "speed":   [1.5, -0.2],            [across, along] in edge lengths a second, each |v| <= 20
-//     "name":    "Ada's"                 optional, up to 40 characters
+//     "name":    "Ada's",                optional, up to 40 characters
+//     "by":      "Ada"                   optional, likewise: the name of the desktop that threw it
 //   }
 //
 // `across` is the speed in the direction of flight and never negative: out of the thrower's edge,
@@ -48,6 +49,7 @@ struct Sprite {
   double across = 0;    ///< 0..20: edge lengths a second in the direction of flight
   double along = 0;     ///< -20..20: edge lengths a second down or to the right
   std::string name;     ///< UTF-8; empty when it has none
+  std::string by;       ///< the name of the desktop that threw it, UTF-8; empty when it has none
 };
 
 /**
@@ -71,6 +73,9 @@ std::string writeSprite(const Sprite& sprite);
 
 /** A new id for a sprite: 22 random characters, 128 bits from std::random_device. */
 std::string newSpriteId();
+
+/** Whether a sprite may have that name, or a desktop: UTF-8, at most kSpriteNameChars of it. */
+bool isSpriteName(std::string_view name);
 
 /** Whether `picture` is one of kDrawnPictures. */
 bool isDrawnPicture(std::string_view picture);
