@@ -64,6 +64,29 @@ class PatchError extends Error {
 
 const pathOf = (error) => (error.operation?.path === undefined ? '' : ` ${error.operation.path}`);
 
+/** Whether a pointer leads to a value. */
+function leads(document, pointer) {
+  try {
+    return jsonpatch.getValueByPointer(document, pointer) !== undefined;
+  } catch {
+    // A member of what has none.
+    return false;
+  }
+}
+
+/**
+ * Checks an operation as the library does, which would clone the whole document for every `move`
+ * and `copy`: ten thousand of them would take a thread minutes.
+ */
+function check(operation, index, document, existing) {
+  const from = ['move', 'copy'].includes(operation?.op);
+  jsonpatch.validator(operation, index, from ? undefined : document, existing);
+  if (from && document !== undefined && !leads(document, operation.from)) {
+    const name = 'OPERATION_FROM_UNRESOLVABLE';
+    throw new jsonpatch.JsonPatchError('there is nothing', name, index, operation);
+  }
+}
+
 /** Applies a JSON Patch to a value, which is used up; what `copy` copies is bounded by `most`. */
 function applyPatch(value, patch, most) {
   if (!Array.isArray(patch) || patch.length > OPERATIONS) {
@@ -75,11 +98,18 @@ function applyPatch(value, patch, most) {
     try {
       if (!KNOWN.includes(operation?.op)) throw new TypeError('no operation');
       // Each copy could double the value.
-      if (operation?.op === 'copy' && typeof operation.from === 'string') {
-        copied += canonical(jsonpatch.getValueByPointer(document, operation.from) ?? null).length;
+      if (operation.op === 'copy' && leads(document, operation.from)) {
+        copied += canonical(jsonpatch.getValueByPointer(document, operation.from)).length;
       }
       if (copied > most) throw new PatchError('feed-too-large', 'Copy less.');
-      document = jsonpatch.applyOperation(document, operation, true, true, true, index).newDocument;
+      document = jsonpatch.applyOperation(
+        document,
+        operation,
+        check,
+        true,
+        true,
+        index
+      ).newDocument;
     } catch (error) {
       if (error instanceof PatchError || error instanceof ValueError) throw error;
       // The library takes a document without members for a mistake of its caller's.

@@ -16,7 +16,7 @@ const EVENT_STREAM = 'text/event-stream';
  * @param {object} parts
  * @param {import('./feeds.js').Feeds} parts.feeds
  * @param {ReturnType<import('./tokens.js').openTokens>} parts.tokens
- * @param {object} parts.options feedBytes, hold
+ * @param {object} parts.options feedBytes, hold, writeTime
  * @param {object} parts.tools of lib/server/routes.js: common, Refusal, readBody, send,
  *     sendProblem, sendJson, sendNothing
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
@@ -76,7 +76,16 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
     if (ends) response.end(text);
     else response.write(text);
     response.uncork();
+    if (response.writableNeedDrain && !ends) hurry(response);
     return !response.writableNeedDrain;
+  }
+
+  /** Closes the stream of a reader who stops reading, as the end of any other answer does. */
+  function hurry(response) {
+    const { socket } = response;
+    // Node starts this timeout anew whenever the kernel has taken some of what there is.
+    socket.setTimeout(options.writeTime * 1000);
+    response.once('drain', () => socket.setTimeout(0));
   }
 
   /** Has a wish answered, now or later. */

@@ -15,14 +15,19 @@ export class ThreadError extends Error {}
 
 export class Threads {
   #most;
+  #program;
   /** @type {{worker: Worker, jobs: Map<number, {resolve: Function, reject: Function}>}[]} */
   #threads = [];
   #last = 0;
   #closed = false;
 
-  /** @param {number} most threads there may be */
-  constructor(most) {
+  /**
+   * @param {number} most threads there may be
+   * @param {URL} [program] what they run: lib/feeds/worker.js
+   */
+  constructor(most, program = PROGRAM) {
     this.#most = most;
+    this.#program = program;
   }
 
   /** Jobs that are under way. */
@@ -76,7 +81,7 @@ export class Threads {
   }
 
   #start() {
-    const worker = new Worker(PROGRAM, { resourceLimits: MEMORY });
+    const worker = new Worker(this.#program, { resourceLimits: MEMORY });
     const thread = { worker, jobs: new Map() };
     this.#threads.push(thread);
     worker.on('message', ({ id, outcome, error }) => {

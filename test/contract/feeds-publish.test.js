@@ -228,6 +228,37 @@ contract(t, { options }, async (t, server) => {
 });
 
 for (const door of DOORS) {
+  t.test(`one publication too many at once is refused, by "${door}"`, async (t) => {
+    const server = await startServer(t, {
+      door,
+      options: { ...options, 'feed-bytes': '64K', 'feed-memory': '1M' }
+    });
+    const body = (i) => JSON.stringify(Array.from({ length: 2000 }, (_, n) => i + n / 4));
+    await put(server, 'a', body(0));
+    const answers = [];
+    // One thread works out what so many change, one by one.
+    for (let burst = 0; burst < 20 && !answers.some(problemOf); burst += 1) {
+      const wires = await Promise.all(Array.from({ length: 400 }, () => server.wire()));
+      for (const [i, wire] of wires.entries()) {
+        const headers = { Authorization: `Bearer ${TOKEN}` };
+        wire.send(request('PUT', '/feed/a', { body: body(i + 1), headers }));
+      }
+      answers.push(...(await Promise.all(wires.map((wire) => server.read(wire)))));
+      await Promise.all(wires.map((wire) => wire.destroy()));
+    }
+    const busy = answers.filter(problemOf);
+    t.ok(busy.length > 0, `${busy.length} of ${answers.length} were refused`);
+    t.ok(
+      busy.every((answer) => problemOf(answer) === 'publishing-busy' && answer.status === 503),
+      'and told so'
+    );
+    const { published, unchanged, publishing } = await server.status();
+    t.equal(publishing, 0);
+    t.equal(published + unchanged, 1 + answers.length - busy.length, 'they have changed nothing');
+    t.equal((await tryPut(server, 'a', '1')).status, 200, 'and then there is room again');
+    await server.stop();
+  });
+
   t.test(`without tokens publishing is closed, by "${door}"`, async (t) => {
     const server = await startServer(t, { door });
     const { body } = await refused(t, server, 'publishing-closed', () => tryPut(server, 'a', '1'));

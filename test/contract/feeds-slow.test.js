@@ -2,7 +2,7 @@ import t from 'tap';
 
 import { EventStream, get, put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { startServer } from '../support/server.js';
+import { DOORS, startServer } from '../support/server.js';
 
 /**
  * Readers who stop reading: nothing is copied for them, and what they hold is bounded.
@@ -91,3 +91,22 @@ t.test('what slow readers hold is bounded: the slowest is closed', async (t) => 
   t.equal((await get(server, 'a')).body.value, 0);
   await server.stop();
 });
+
+for (const door of DOORS) {
+  t.test(`an event stream that nobody reads is ended, by "${door}"`, async (t) => {
+    const server = await startServer(t, { door, options: { ...options, 'write-time': 2 } });
+    await put(server, 'a', value(1));
+    const headers = { Accept: 'text/event-stream' };
+    const stalled = await stall(server, '/feed/a', headers);
+    const reader = await EventStream.open(server, 'a');
+    t.equal((await reader.news()).data.value[0], '1');
+    await server.until(({ documents }) => documents === 2);
+    await server.until(({ watching }) => watching === 1);
+    stalled.resume();
+    await t.rejects(stalled.read(), 'in the middle of an event');
+    await put(server, 'a', '"2"');
+    t.equal((await reader.news()).data.value, '2', 'and who reads goes on');
+    await reader.wire.destroy();
+    await server.stop();
+  });
+}

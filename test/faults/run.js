@@ -4,6 +4,7 @@ import { killed, stopped } from './clients.js';
 import { clock } from './clock.js';
 import { cut } from './cut.js';
 import { damaged, full } from './disk.js';
+import { publisher, thread, upstream } from './feeds.js';
 import { hostile } from './hostile.js';
 import { mailboxes } from './memory.js';
 import { Scene, Skip, stopwatch } from './scene.js';
@@ -23,7 +24,8 @@ import { storm } from './storm.js';
 /** The long waits come first: cases run a few at a time. */
 const cases = [
   ...[cut, stopped, storm, ...hostile],
-  ...[killed, clock, slow, silent, full, damaged, mailboxes]
+  ...[killed, clock, slow, silent, full, damaged, mailboxes],
+  ...[upstream, publisher, thread]
 ];
 
 const {

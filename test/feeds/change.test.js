@@ -176,3 +176,23 @@ t.test('the answer is compressed as it is written', async (t) => {
   const whole = `{"feed":"a/b","cursor":"e1-1","value":${Buffer.from(value)}}`;
   t.equal(gunzipSync(gzip).toString(), whole);
 });
+
+t.test('thousands of moves in a long array cost no copy of it each', async (t) => {
+  const long = Array.from({ length: 150000 }, (_, i) => i % 7);
+  const patch = Array.from({ length: 3000 }, () => ({ op: 'move', from: '/0', path: '/70000' }));
+  const began = performance.now();
+  const outcome = apply(long, 'json-patch', patch);
+  t.equal(outcome.problem, 'feed-too-large', 'it is more than this test allows');
+  t.ok(performance.now() - began < 15000, 'a copy each takes half a minute and more');
+});
+
+t.test('what moves from nowhere conflicts', async (t) => {
+  for (const from of ['/b', '/a/0/x', '/a/x', '/c/d/e']) {
+    for (const op of ['move', 'copy']) {
+      const outcome = apply({ a: [1] }, 'json-patch', [{ op, from, path: '/z' }]);
+      t.equal(outcome.problem, 'patch-conflict', `${op} ${from}`);
+    }
+  }
+  const none = apply({ a: 1 }, 'json-patch', [{ op: 'move', path: '/z' }]);
+  t.equal(none.problem, 'bad-patch');
+});

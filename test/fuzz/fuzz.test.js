@@ -7,11 +7,13 @@ import t from 'tap';
 import * as http from './http.js';
 import * as json from './json.js';
 import { freshSeed } from './random.js';
+import * as watch from './watch.js';
 
 /** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
 const fuzzers = {
   http: { ...http, count: 30000, taken: ({ hot }) => hot, share: 0.15 },
-  json: { ...json, count: 60000, taken: ({ good }) => good, share: 0.08 }
+  json: { ...json, count: 60000, taken: ({ good }) => good, share: 0.08 },
+  watch: { ...watch, count: 30000, taken: ({ good }) => good, share: 0.15 }
 };
 
 /** Within so many inputs every planted bug must be found. */

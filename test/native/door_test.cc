@@ -6,17 +6,13 @@
 // and by a worker's that relays to it; and some of them do what sockets can do: heads and bodies in
 // pieces, pipelines, resets at any moment, silence, readers that do not read, requests for others
 // to serve. What every 202 promised must be received, or be waiting when its receivers are gone;
-// and after each wave nothing may be left: no client, connection, byte or source. It is there for
-// the sanitizers and for valgrind, which look on.
+// and after each wave nothing may be left: no client, connection, byte or source. Then others come
+// and watch feeds (door_feeds.h). It is there for the sanitizers and for valgrind, which look on.
 #include "door/door.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -29,13 +25,17 @@
 #include <string>
 #include <vector>
 
+#include "door_feeds.h"
 #include "expect.h"
+#include "peer.h"
 #include "relay/links.h"
 #include "relay/relay.h"
 
 namespace {
 
 using namespace server;
+using test::Peer;
+using test::request;
 
 constexpr uint32_t kWave = 400;
 constexpr uint32_t kConnections = 3 * kWave;
@@ -68,86 +68,8 @@ Replies makeReplies() {
   replies.timedOut = Reply("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
   replies.tooMuchHeld = Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
   replies.refused = Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+  test::addFeedReplies(&replies);
   return replies;
-}
-
-/** The client's end of a connection. */
-class Peer {
- public:
-  explicit Peer(uint16_t port, int receiveBuffer = 0) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    EXPECT(fd_ >= 0);
-    const int one = 1;
-    setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    if (receiveBuffer > 0) {
-      setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receiveBuffer, sizeof receiveBuffer);
-    }
-    sockaddr_in to = {};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    // The kernel takes it into the backlog: nobody need accept it yet.
-    EXPECT(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
-    fcntl(fd_, F_SETFL, O_NONBLOCK);
-  }
-  ~Peer() { close(); }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-
-  void send(std::string_view text) {
-    // A server that has closed is noticed when it is read from.
-    const ssize_t sent = ::send(fd_, text.data(), text.size(), MSG_NOSIGNAL);
-    EXPECT(sent == static_cast<ssize_t>(text.size()) || errno == EPIPE || errno == ECONNRESET);
-  }
-
-  /** Takes one whole answer, if there is one: its head and its body. */
-  bool take(std::string* head, std::string* body) {
-    // Not on the stack: what looks on would mark all of it at each call.
-    static char buffer[65536];
-    for (ssize_t got; (got = recv(fd_, buffer, sizeof buffer, 0)) != -1 || errno == EINTR;) {
-      if (got == 0) {
-        over_ = true;
-        break;
-      }
-      text_.append(buffer, got);
-    }
-    if (errno == ECONNRESET) over_ = true;
-    const size_t end = text_.find("\r\n\r\n");
-    if (end == std::string::npos) return false;
-    const size_t field = text_.find("Content-Length: ");
-    EXPECT(field < end);
-    const size_t length = strtoul(text_.c_str() + field + 16, nullptr, 10);
-    if (text_.size() < end + 4 + length) return false;
-    *head = text_.substr(0, end);
-    *body = text_.substr(end + 4, length);
-    text_.erase(0, end + 4 + length);
-    return true;
-  }
-
-  /** The server has closed it, as far as take has seen. */
-  bool over() const { return over_; }
-
-  void close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-
-  void reset() {
-    const linger at = {1, 0};
-    setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at, sizeof at);
-    close();
-  }
-
- private:
-  int fd_;
-  std::string text_;
-  bool over_ = false;
-};
-
-std::string request(const std::string& method, const std::string& target,
-                    const std::string& body = {}) {
-  std::string text = method + " " + target + " HTTP/1.1\r\nHost: sprites.test\r\n";
-  if (method == "POST") text += "Content-Length: " + std::to_string(body.size()) + "\r\n";
-  return text + "\r\n" + body;
 }
 
 class Test {
@@ -171,8 +93,14 @@ class Test {
             },
             &limits_, now),
         handler_(&pool_, microseconds),
+        feeds_({.hold = kHold,
+                .feeds = 16,
+                .memory = 1 << 26,
+                .watchers = kConnections,
+                .upstream = false},
+               now, test::countingClock),
         door_(options(),
-              {&events_, &limits_, &handler_, &handler_, nullptr, [] { return std::string("{}"); }},
+              {&events_, &limits_, &handler_, &handler_, &feeds_, [] { return std::string("{}"); }},
               makeReplies(), handOver(&limits_), now),
         relayHandler_(kMaxSprite),
         worker_(options(),
@@ -202,6 +130,7 @@ class Test {
     receiveAll();
     leave();
     nothingIsLeft();
+    watchFeeds();
   }
 
   void summary() const {
@@ -240,6 +169,7 @@ class Test {
 
   void turn() {
     if (events_.due()) door_.turn();
+    test::stepFeeds(&feeds_);
     pool_.answerReady();
     door_.sendAnswers();
     links_.send();
@@ -253,6 +183,7 @@ class Test {
     for (const uint64_t end = now + milliseconds; now < end;) {
       now += kTickMilliseconds;
       while (!pool_.tick(now)) continue;
+      while (!feeds_.tick(now)) continue;
       door_.tick(now);
       worker_.tick(now);
       turn();
@@ -584,11 +515,33 @@ class Test {
     lostBefore_ = counts.lost;
   }
 
+  void watchFeeds() {
+    test::DoorFeeds scene(
+        &feeds_, door_.port(), &random_, [this] { turn(); },
+        [this](uint64_t milliseconds) { pass(milliseconds); });
+    const uint64_t slow = door_.counts().slowReaders;
+    const uint64_t handedOver = door_.counts().handedOver + worker_.counts().handedOver;
+    scene.parkAndPublish();
+    scene.askOddly(worker_.port());
+    UNTIL(door_.counts().handedOver + worker_.counts().handedOver >= handedOver + scene.odd());
+    scene.comment();
+    scene.readSlowly(kWriteTime);
+    EXPECT(door_.counts().slowReaders >= slow + 2);
+    scene.end();
+    UNTIL(door_.counts().open == 0);
+    EXPECT(feeds_.counts().watching == 0 && feeds_.counts().feeds == 0);
+    EXPECT(door_.counts().heldBytes == 0 && limits_.size() == 0);
+    // The door forgets its last message with the tick.
+    pass(kTickMilliseconds);
+    EXPECT(feeds_.ledger().bytes == 0);
+  }
+
   std::mt19937 random_;
   AddressLimits limits_{AddressLimitsOptions{}};
   AddressLimits workerLimits_{AddressLimitsOptions{}};
   Pool pool_;
   PoolHandler handler_;
+  Feeds feeds_;
   EventSet events_;
   EventSet workerEvents_;
   RelayLinks links_{&events_};

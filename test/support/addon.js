@@ -48,7 +48,7 @@ function build() {
 /**
  * Loads the tests' addon.
  *
- * @returns {object} its exports: the class Torus; the functions readHead and isJsonObject
+ * @returns {object} its exports: the class Torus; the functions readHead, readWatch and isJsonObject
  * @throws {Error} when it does not build; the compiler's words are on stderr
  */
 export function loadTestAddon() {

@@ -13,6 +13,7 @@
         '../../../native/base/json_reader.cc',
         '../../../native/door/feed_grammar.cc',
         '../../../native/door/http_reader.cc',
+        '../../../native/door/watch_reader.cc',
         '../../../native/pool/torus.cc',
         'addon.cc',
         'readers_wrap.cc',

@@ -7,6 +7,7 @@
 #include "addon/convert.h"
 #include "base/json_reader.h"
 #include "door/http_reader.h"
+#include "door/watch_reader.h"
 
 namespace server {
 namespace {
@@ -111,11 +112,34 @@ NAN_METHOD(isJsonObjectMethod) {
   info.GetReturnValue().Set(base::isJsonObject(bytes.data(), bytes.size(), depth));
 }
 
+/** readWatch(buffer): false when it is not for the front door, or what the body asks for. */
+NAN_METHOD(readWatchMethod) {
+  if (!hasBytes(info)) return;
+  WatchWish wish;
+  if (!readWatch(bytesOf(info[0]), &wish)) {
+    info.GetReturnValue().Set(false);
+    return;
+  }
+  Local<v8::Array> keys = Nan::New<v8::Array>();
+  Local<v8::Array> afters = Nan::New<v8::Array>();
+  for (uint32_t i = 0; i < wish.count; ++i) {
+    Nan::Set(keys, i, stringOf(wish.wanted[i].key)).Check();
+    Nan::Set(afters, i, stringOf(wish.wanted[i].after)).Check();
+  }
+  Local<Object> object = Nan::New<Object>();
+  set(object, "keys", keys);
+  set(object, "afters", afters);
+  set(object, "hold", numberOrNull(wish.hold != kNoFeedHold, wish.hold));
+  set(object, "delta", Nan::New(wish.delta));
+  info.GetReturnValue().Set(object);
+}
+
 }  // namespace
 
 void initReaders(Local<Object> target) {
   Nan::SetMethod(target, "readHead", readHeadMethod);
   Nan::SetMethod(target, "isJsonObject", isJsonObjectMethod);
+  Nan::SetMethod(target, "readWatch", readWatchMethod);
 }
 
 }  // namespace server

@@ -1,0 +1,192 @@
+/**
+ * The differential fuzzer of what asks for feeds, the body of POST /feeds and the target of GET
+ * /feed/{key}: whatever the front door takes, Node's routes must read the same.
+ *
+ *   node test/fuzz/watch.js --seconds 600 --seed 7
+ *
+ * Some inputs are grown by the grammar, others are those mutated. Of an input that was grown plain
+ * and left alone more is asked: the front door must take it, or a reader that takes nothing would
+ * pass.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { setImmediate as turn } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+
+import { readManyWishes, readWish } from '../../lib/feeds/wish.js';
+import { loadTestAddon } from '../support/addon.js';
+import { mutateBytes, Random } from './random.js';
+import { BATCH, bounded, main } from './run.js';
+
+const CORPUS = new URL('./corpus/watch/', import.meta.url);
+const LONGEST = 6000;
+const FEEDS_AT_ONCE = 32;
+
+const bytesOf = (text) => Buffer.from(text, 'latin1');
+
+const seeds = readdirSync(CORPUS)
+  .sort()
+  .map((name) => readFileSync(new URL(name, CORPUS)));
+
+const words = [
+  ...'{}[]":,\\ \t\n\r0019-+.?&=/%#',
+  '"hold":',
+  '"delta":true',
+  '"delta":false',
+  '"feeds":{',
+  '"a":""',
+  ',"b/c":"e1-2"',
+  '"__proto__":""',
+  'null',
+  '\\u0061',
+  '1e1',
+  '9007199254740992',
+  '4294967295',
+  '/..',
+  '/.',
+  '//',
+  '%2e',
+  '?after=',
+  '&hold=5',
+  '&delta=1',
+  '\0',
+  '\xff',
+  '\xef\xbb\xbf',
+  'k'.repeat(201),
+  'c'.repeat(41)
+].map(bytesOf);
+
+const KEY = 'abzAZ059._~-';
+const CURSOR = 'abzAZ059-';
+
+const textOf = (random, characters, longest) =>
+  Array.from({ length: 1 + random.below(longest) }, () => random.pick(characters)).join('');
+
+/** Mostly a key. */
+function keyOf(random) {
+  const segments = Array.from({ length: 1 + random.below(4) }, () =>
+    random.oneIn(60) ? random.pick(['', '.', '..', '...']) : textOf(random, KEY, 12)
+  );
+  return random.oneIn(40) ? textOf(random, KEY, 210) : segments.join('/');
+}
+
+const cursorOf = (random) =>
+  random.oneIn(4) ? '' : textOf(random, CURSOR, random.oneIn(20) ? 44 : 12);
+
+const holdOf = (random) => random.pick([0, 1, 5, 30, 120, 4294967294]);
+
+/** A body of the plain form. */
+function growBody(random) {
+  const blank = () => (random.oneIn(6) ? random.pick([' ', '\n', '\t', '\r\n  ']) : '');
+  const sign = (text) => `${blank()}${text}${blank()}`;
+  const count = random.oneIn(10) ? FEEDS_AT_ONCE : 1 + random.below(4);
+  const feeds = new Map();
+  while (feeds.size < count) feeds.set(keyOf(random), cursorOf(random));
+  const object = (members) => `${sign('{')}${members.join(sign(','))}${sign('}')}`;
+  const entries = [...feeds].map(([key, after]) => `"${key}"${sign(':')}"${after}"`);
+  const members = [`"feeds"${sign(':')}${object(entries)}`];
+  if (random.oneIn(2)) members.push(`"hold"${sign(':')}${holdOf(random)}`);
+  if (random.oneIn(2)) members.unshift(`"delta"${sign(':')}${random.oneIn(2)}`);
+  return object(members);
+}
+
+/** A target of the plain form. */
+function growTarget(random) {
+  const members = [];
+  if (random.oneIn(2)) members.push(`after=${cursorOf(random)}`);
+  if (random.oneIn(2)) members.push(`hold=${holdOf(random)}`);
+  if (random.oneIn(2)) members.unshift(`delta=${random.below(2)}`);
+  return `/feed/${keyOf(random)}${members.length > 0 ? '?' : ''}${members.join('&')}`;
+}
+
+/** What both are asked: how an input of a kind is grown, and read by each. */
+const kinds = {
+  body: {
+    grow: growBody,
+    seeds,
+    native: ({ readWatch }, bytes) => readWatch(bytes),
+    routes(bytes) {
+      const { keys, afters, hold = null, delta } = readManyWishes(bytes);
+      return { keys, afters, hold, delta };
+    }
+  },
+  target: {
+    grow: growTarget,
+    seeds: ['/feed/scores', '/feed/a/b?after=e7-42&hold=30&delta=1'].map(bytesOf),
+    native({ readHead }, bytes) {
+      const hot = readHead(
+        Buffer.concat([bytesOf('GET '), bytes, bytesOf(' HTTP/1.1\r\nHost: a\r\n\r\n')])
+      );
+      if (!hot || hot.route !== 'feed') return false;
+      return { keys: [hot.key], afters: [hot.after ?? ''], hold: hot.hold, delta: hot.delta };
+    },
+    routes(bytes) {
+      const [path, query] = bytes.toString('latin1').split(/\?(.*)/s);
+      const key = path.replace(/^\/feed\//, '');
+      const { keys, afters, hold = null, delta } = readWish(key, new URLSearchParams(query), {});
+      return { keys, afters, hold, delta };
+    }
+  }
+};
+
+/** A JSON object's members have an order of their own where their names are numbers. */
+function sorted({ keys, afters, ...rest }) {
+  const pairs = keys.map((key, i) => [key, afters[i]]);
+  return { pairs: pairs.sort(([a], [b]) => (a < b ? -1 : 1)), ...rest };
+}
+
+/** Why the front door is wrong about an input, or null; `plain` when it was grown and left alone. */
+function complaint(native, routes, plain) {
+  if (native === false) return plain && routes !== null ? 'a plain wish not taken' : null;
+  if (routes === null) return 'a wish that the routes refuse';
+  return isDeepStrictEqual(sorted(native), sorted(routes)) ? null : 'another wish';
+}
+
+/** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
+export const plants = {
+  'a-key-too-long': (said) => said && { ...said, keys: said.keys.map((key) => key.slice(0, 199)) },
+  'cursors-in-another-order': (said) => said && { ...said, afters: said.afters.toReversed() },
+  'no-patches': (said) => said && { ...said, delta: false },
+  'hold-of-32-bits': (said) => said && { ...said, hold: said.hold === null ? 0 : said.hold },
+  'takes-nothing-long': (said) => (said && said.keys.length > 31 ? false : said),
+  'takes-what-is-cut': (said) => said || { keys: ['a'], afters: [''], hold: null, delta: false }
+};
+
+/**
+ * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
+ * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>}
+ */
+export async function fuzz({ seed, count, seconds, plant }) {
+  const addon = loadTestAddon();
+  const wrong = plant === undefined ? (said) => said : plants[plant];
+  const random = new Random(seed);
+  const more = bounded({ count, seconds });
+  let runs = 0;
+  let good = 0;
+  while (more(runs)) {
+    for (let i = 0; i < BATCH; i += 1) {
+      const kind = kinds[random.pick(Object.keys(kinds))];
+      let bytes = random.oneIn(3) ? random.pick(kind.seeds) : bytesOf(kind.grow(random));
+      const mutations = random.below(4);
+      for (let n = mutations; n > 0; n -= 1) {
+        bytes = mutateBytes(random, bytes, random.pick(kind.seeds), words).subarray(0, LONGEST);
+      }
+      runs += 1;
+      const said = wrong(kind.native(addon, bytes));
+      if (said) good += 1;
+      let routes = null;
+      try {
+        routes = kind.routes(bytes);
+      } catch {
+        // Refused: the front door may take none of it.
+      }
+      const what = complaint(said, routes, mutations === 0);
+      if (what !== null) {
+        return { runs, good, failure: { what, input: JSON.stringify(bytes.toString('latin1')) } };
+      }
+    }
+    await turn();
+  }
+  return { runs, good, failure: null };
+}
+
+await main(import.meta.url, fuzz, Object.keys(plants));
