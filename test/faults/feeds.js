@@ -4,14 +4,12 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 
 import { EventStream, get, parkGet, put, TOKEN } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { until } from '../support/until.js';
 import { stopwatch } from './scene.js';
 
-/** Feeds whose sources fail: upstreams, publishers, and the threads that work for them. */
+/** Feeds whose sources fail: upstreams and publishers. */
 
 const MEGABYTE = 2 ** 20;
 
@@ -181,47 +179,5 @@ export const publisher = {
       seen.push(`${door}: 61 publications broken off, none taken; then ${cursor} to ${second}`);
     }
     return seen.join('; ');
-  }
-};
-
-export const thread = {
-  name: 'a worker thread of the feeds runs out of memory',
-  promise: 'its publication is 500 and changes nothing; everybody else is served, and the next too',
-  async run(scene) {
-    const server = await scene.server({
-      'publish-token-file': await tokensOf(scene),
-      'feed-bytes': '64M',
-      'feed-threads': 1
-    });
-    const { cursor } = (await put(server, 'a', 1)).body;
-    const watcher = await parkGet(server, 'a', `after=${cursor}`);
-    // Twenty million objects: what a thread may take is half a gigabyte.
-    const huge = `[${'{},'.repeat(20 * MEGABYTE)}{}]`;
-    const took = stopwatch();
-    let looks = 0;
-    // Dying takes its time: longer than a test waits for an answer.
-    const answer = fetch(`http://127.0.0.1:${server.port}/feed/a`, {
-      method: 'PUT',
-      body: huge,
-      headers: { Authorization: `Bearer ${TOKEN}` }
-    });
-    const died = answer.then(() => true);
-    await until(
-      async () => {
-        looks += 1;
-        await get(server, 'a');
-        return Promise.race([died, pause(50)]);
-      },
-      'it is answered',
-      90
-    );
-    assert.equal((await (await answer).json()).type, 'urn:sprites:internal-error');
-    const seconds = took();
-    assert.equal((await get(server, 'a')).body.cursor, cursor);
-    const next = (await put(server, 'a', 2)).body;
-    assert.equal(next.watching, 1);
-    assert.equal((await watcher.answer).body.value, 2);
-    await server.leaveNothing();
-    return `500 after ${seconds} s, ${looks} requests served meanwhile; the next publication: 200`;
   }
 };

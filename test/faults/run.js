@@ -4,7 +4,7 @@ import { killed, stopped } from './clients.js';
 import { clock } from './clock.js';
 import { cut } from './cut.js';
 import { damaged, full } from './disk.js';
-import { publisher, thread, upstream } from './feeds.js';
+import { publisher, upstream } from './feeds.js';
 import { hostile } from './hostile.js';
 import { mailboxes } from './memory.js';
 import { Scene, Skip, stopwatch } from './scene.js';
@@ -25,7 +25,7 @@ import { storm } from './storm.js';
 const cases = [
   ...[cut, stopped, storm, ...hostile],
   ...[killed, clock, slow, silent, full, damaged, mailboxes],
-  ...[upstream, publisher, thread]
+  ...[upstream, publisher]
 ];
 
 const {
