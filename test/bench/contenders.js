@@ -128,7 +128,15 @@ async function startPrinting(name, pin, command, args, { probed = false } = {}) 
   return { port, pids: [child.pid], probe: probed ? child : null, stop: () => stop(child) };
 }
 
-function startNode(name, pin, args) {
+/**
+ * Starts a program of Node's that prints its address, with probe.js in it.
+ *
+ * @param {string} name for messages
+ * @param {boolean} pin
+ * @param {string[]} args
+ * @returns {Promise<Server>}
+ */
+export function startNode(name, pin, args) {
   return startPrinting(name, pin, process.execPath, args, { probed: true });
 }
 
@@ -173,19 +181,30 @@ function nchanModules() {
   return existsSync(join(folder, 'ngx_nchan_module.so')) ? folder : null;
 }
 
-async function startNchan(pin) {
+/** @returns {string | null} why there is no nchan here */
+export const nchanMissing = () =>
+  nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)';
+
+/**
+ * Starts nginx with nchan.
+ *
+ * @param {boolean} pin
+ * @param {string} [conf] which of contenders/
+ * @returns {Promise<Server>}
+ */
+export async function startNchan(pin, conf = 'nchan.conf') {
   const folder = mkdtempSync(join(tmpdir(), 'bench-nchan-'));
   const port = await freePort();
   const names = { modules: nchanModules(), folder, port, files: fileLimit(), connections: 20000 };
   if (names.files === Infinity) names.files = 1000000;
-  let conf = readFileSync(join(HERE, 'contenders', 'nchan.conf'), 'utf8').replace(
+  let text = readFileSync(join(HERE, 'contenders', conf), 'utf8').replace(
     /@(\w+)@/g,
     (_, name) => names[name]
   );
   // A worker of another user could not reach the folder, which only its owner may read.
-  if (process.getuid() === 0) conf = `user root;\n${conf}`;
+  if (process.getuid() === 0) text = `user root;\n${text}`;
   const file = join(folder, 'nginx.conf');
-  writeFileSync(file, conf);
+  writeFileSync(file, text);
   const child = start(
     pin ? SERVER_CORE : null,
     'nginx',
@@ -196,7 +215,12 @@ async function startNchan(pin) {
     }
   );
   await untilListening(port, child);
-  const workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+  // It listens before its worker is there.
+  let workers;
+  do {
+    await sleep(20);
+    workers = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+  } while (workers.trim() === '');
   return {
     port,
     pids: [child.pid, ...workers.trim().split(/\s+/).map(Number)],
@@ -253,9 +277,8 @@ export const contenders = {
     title: 'nginx with nchan',
     contract: 'nchan',
     leaves: false,
-    missing: () =>
-      nchanModules() ? null : 'there is no nginx with nchan (Debian: libnginx-mod-nchan)',
-    start: startNchan
+    missing: nchanMissing,
+    start: (pin) => startNchan(pin)
   }
 };
 
@@ -264,18 +287,19 @@ export const contenders = {
  *
  * @param {Server} server
  * @param {boolean} pin whether to give the load a core of its own
- * @param {Record<string, string|number>} options of load.cc, without their dashes
+ * @param {Record<string, string|number>} options of the program, without their dashes
+ * @param {string} [program] by default load.cc
  * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) =>
  *   Promise<object>, ended: Promise<number>}} `next` resolves with the load's next event of that
  *   name and rejects with its error, or when it ends without one
  */
-export function startLoad(server, pin, options) {
+export function startLoad(server, pin, options, program = compile('load.cc', 'load')) {
   const args = Object.entries({
     port: server.port,
     pids: server.pids.join(','),
     ...options
   }).flatMap(([name, value]) => [`--${name}`, String(value)]);
-  const child = start(pin ? LOAD_CORE : null, compile('load.cc', 'load'), args, {
+  const child = start(pin ? LOAD_CORE : null, program, args, {
     stdio: ['pipe', 'pipe', 'inherit']
   });
   child.stdin.on('error', () => {}); // It may have ended: its exit says so.

@@ -19,8 +19,8 @@ const STAMP = path.join(HOME, 'build/node-version');
 /** The folders of what it is made of. */
 const SOURCES = ['native/addon', 'native/base', 'native/door', 'native/pool', 'test/native/addon'];
 
-/** The Node whose headers the server's addon was built with; this one has the same. */
-function nodeHeaders() {
+/** @returns {string} the Node whose headers the server's addon was built with; this one has the same */
+export function nodeHeaders() {
   const [, home] = /"nodedir": "(.*)"/.exec(
     readFileSync(path.join(ROOT, 'native/build/config.gypi'), 'utf8')
   );

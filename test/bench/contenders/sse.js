@@ -1,0 +1,29 @@
+/**
+ * Server-Sent Events over node:http, the obvious way: a Set of responses, and a write to each.
+ *
+ *     node test/bench/contenders/sse.js
+ */
+import { createServer } from 'node:http';
+
+import { publications } from './publications.js';
+
+const streams = new Set();
+
+const server = createServer(
+  publications(
+    (document) => {
+      const event = `data: ${document}\n\n`;
+      for (const stream of streams) stream.write(event);
+    },
+    (request, response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store' });
+      response.write(':\n\n');
+      streams.add(response);
+      response.on('close', () => streams.delete(response));
+    }
+  )
+);
+
+server.listen({ port: 0, host: '127.0.0.1', backlog: 65535 }, () => {
+  console.log(`http://127.0.0.1:${server.address().port}`);
+});

@@ -1,0 +1,109 @@
+/**
+ * Who is measured by npm run bench:feeds, by which protocol, and the load generator's program.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { nodeHeaders } from '../support/addon.js';
+import { nchanMissing, startNchan, startNode } from './contenders.js';
+import { PROBED, spritesArgs } from './sprites.js';
+
+const HERE = fileURLToPath(new URL('.', import.meta.url));
+const WS = join(HERE, 'contenders', 'ws');
+
+/** What may publish on the server that is measured. */
+export const TOKEN = 'bench-token-0123456789';
+
+/**
+ * Builds the load generator, where it is older than its sources.
+ *
+ * @returns {string} its path
+ */
+export function buildWatchers() {
+  const home = join(HERE, 'watchers');
+  const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
+  const how = ['configure', 'build', '-C', home, `--nodedir=${nodeHeaders()}`, '--loglevel=error'];
+  execFileSync(process.execPath, [gyp, ...how], { stdio: ['ignore', 'ignore', 'inherit'] });
+  return join(home, 'build', 'Release', 'watchers');
+}
+
+async function startSprites(pin) {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
+  const tokens = join(folder, 'tokens');
+  writeFileSync(tokens, `${TOKEN}\n`);
+  const options = { 'publish-token-file': tokens, 'address-held': 0, 'log-level': 'error' };
+  const server = await startNode('bin/sprites', pin, spritesArgs(options));
+  return {
+    ...server,
+    async stop() {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
+}
+
+const never = () => null;
+
+/**
+ * The contenders, by name: `protocol` and `patches`, what the load generator speaks where documents
+ * are published whole, and where what has changed in them is; `missing()` and `start(pin)` as in
+ * contenders.js.
+ */
+export const feedContenders = {
+  'sprites-poll': {
+    title: 'Sprites, long poll',
+    protocol: 'sprites-poll',
+    patches: 'sprites-poll-delta',
+    missing: never,
+    start: startSprites
+  },
+  'sprites-stream': {
+    title: 'Sprites, event stream',
+    protocol: 'sprites-stream',
+    patches: 'sprites-stream-delta',
+    missing: never,
+    start: startSprites
+  },
+  ws: {
+    title: 'ws',
+    protocol: 'ws',
+    patches: 'ws',
+    missing: () =>
+      existsSync(join(WS, 'node_modules', 'ws'))
+        ? null
+        : 'its package is not installed (npm install --prefix test/bench/contenders/ws)',
+    start: (pin) => startNode('ws', pin, [...PROBED, join(WS, 'server.js')])
+  },
+  sse: {
+    title: 'node:http, event stream',
+    protocol: 'sse',
+    patches: 'sse',
+    missing: never,
+    start: (pin) => startNode('sse', pin, [...PROBED, join(HERE, 'contenders', 'sse.js')])
+  },
+  'nchan-stream': {
+    title: 'nchan, event stream',
+    protocol: 'nchan-stream',
+    patches: 'nchan-stream',
+    missing: nchanMissing,
+    start: (pin) => startNchan(pin, 'nchan-feed.conf')
+  },
+  'nchan-ws': {
+    title: 'nchan, WebSocket',
+    protocol: 'nchan-ws',
+    patches: 'nchan-ws',
+    missing: nchanMissing,
+    start: (pin) => startNchan(pin, 'nchan-feed.conf')
+  },
+  'nchan-poll': {
+    title: 'nchan, long poll',
+    protocol: 'nchan-poll',
+    patches: 'nchan-poll',
+    missing: nchanMissing,
+    start: (pin) => startNchan(pin, 'nchan-feed.conf')
+  }
+};

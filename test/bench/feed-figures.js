@@ -1,0 +1,138 @@
+/**
+ * What npm run bench:feeds measures, what of it is held to what, and its tables.
+ */
+import { Histogram } from '../../lib/swarm/histogram.js';
+
+const MEGABYTE = 2 ** 20;
+
+/**
+ * The cells: so many watchers, a document of so many bytes every so many seconds; with `patch` so
+ * many bytes of it change, and that is what is published. `ws` is what the server's CPU a document
+ * may be of that of ws; `short` whether the short run has it.
+ */
+export const CELLS = [
+  { name: '165 KB/s to 120', connections: 120, bytes: 165000, every: 1, ws: 1, short: true },
+  { name: '165 KB/s to 410', connections: 410, bytes: 165000, every: 1, ws: 1 },
+  { name: '165 KB/s to 2,000', connections: 2000, bytes: 165000, every: 1, ws: 1 },
+  { name: '5 KB/s to 4,000', connections: 4000, bytes: 5000, every: 1, ws: 0.5, short: true },
+  { name: '10 KB/s to 2,000', connections: 2000, bytes: 10000, every: 1 },
+  { name: '10 KB every 2 s to 4,000', connections: 4000, bytes: 10000, every: 2 },
+  { name: '200-byte patch/s to 15,000', connections: 15000, bytes: 10000, patch: 200, every: 1 }
+];
+
+/** What the server is held to, in every cell. */
+export const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10 };
+
+const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
+const tenth = new Intl.NumberFormat('en-US', {
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1
+});
+const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
+
+/**
+ * The figures of one contender in one cell.
+ *
+ * @param {object} result of the load generator
+ * @param {number} [stall] milliseconds: the longest of the server's event loop
+ * @returns {object} microseconds of CPU a document, bytes, milliseconds, counts
+ */
+export function figuresOf(result, stall) {
+  const lateness = new Histogram().add(result.lateness);
+  const [p50, p99] = lateness.percentiles([50, 99]).map((ns) => (ns === null ? null : ns / 1e6));
+  return {
+    documents: result.documents,
+    rate: result.documents / result.seconds,
+    cpu: result.documents > 0 ? (result.cpu / result.documents) * 1e6 : null,
+    loadCpu: result.documents > 0 ? (result.loadCpu / result.documents) * 1e6 : null,
+    resident: result.residentPeak,
+    growth: result.residentPeak - result.residentBefore,
+    sockets: Math.max(0, result.socketsPeak - result.socketsBefore),
+    p50,
+    p99,
+    max: result.documents > 0 ? result.latest / 1000 : null,
+    skipped: result.skipped,
+    missing: result.missing,
+    repeated: result.repeated,
+    unpublished: result.unpublished,
+    stall
+  };
+}
+
+const cell = (value, format = tenth) =>
+  value === null || value === undefined ? '-' : format.format(value);
+
+/**
+ * @param {Record<string, object>} rows by contender: figuresOf, or {failed}
+ * @param {(name: string) => string} titleOf
+ * @returns {string} the table of one cell, in Markdown
+ */
+export function table(rows, titleOf) {
+  const lines = [
+    '| server | documents/s | CPU a document | resident (growth) | sockets | late p50 | p99 | max | skipped | missing | stall |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |'
+  ];
+  for (const [name, row] of Object.entries(rows)) {
+    const title = titleOf(name);
+    if (row.failed !== undefined) {
+      lines.push(`| ${title} | ${row.failed} | | | | | | | | | |`);
+      continue;
+    }
+    lines.push(
+      `| ${[
+        title,
+        cell(row.rate, whole),
+        `${cell(row.cpu)} µs`,
+        `${megabytes(row.resident)} MB (+${megabytes(row.growth)})`,
+        `${megabytes(row.sockets)} MB`,
+        `${cell(row.p50)} ms`,
+        cell(row.p99),
+        cell(row.max),
+        cell(row.skipped, whole),
+        cell(row.missing, whole),
+        row.stall === undefined ? '-' : `${cell(row.stall)} ms`
+      ].join(' | ')} |`
+    );
+  }
+  return lines.join('\n');
+}
+
+/**
+ * Holds a cell's rows of the server's own against what is promised.
+ *
+ * @param {object} of one of CELLS
+ * @param {Record<string, object>} rows
+ * @returns {{figure: string, value: string, holds: boolean}[]}
+ */
+export function verdicts(of, rows) {
+  const list = [];
+  for (const [name, row] of Object.entries(rows)) {
+    if (!name.startsWith('sprites')) continue;
+    const judge = (figure, value, holds) =>
+      list.push({ figure: `${name}: ${figure}`, value, holds });
+    if (row.failed !== undefined) {
+      judge('is served', row.failed, false);
+      continue;
+    }
+    const ws = rows.ws?.cpu;
+    if (of.ws !== undefined && ws) {
+      const times = row.cpu / ws;
+      judge(`CPU a document at most ${of.ws} × ws's`, times.toFixed(2), times <= of.ws);
+    }
+    judge('resident size grows by at most 60 MB', megabytes(row.growth), row.growth <= HELD.growth);
+    judge(
+      'none is later than 2 s',
+      `${cell(row.max)} ms`,
+      row.max !== null && row.max <= HELD.late
+    );
+    judge(
+      'none misses what is newest, none has it twice',
+      `${row.missing}, ${row.repeated}`,
+      row.missing === 0 && row.repeated === 0
+    );
+    if (row.stall !== undefined) {
+      judge('no stall above 10 ms', `${cell(row.stall)} ms`, row.stall <= HELD.stall);
+    }
+  }
+  return list;
+}

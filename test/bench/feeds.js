@@ -1,0 +1,193 @@
+/**
+ * One document to many, side by side: `npm run bench:feeds`.
+ *
+ *     node test/bench/feeds.js [--short] [--only ws,sprites-poll] [--cells 165] [--seconds 5]
+ *                              [--stalled both|none|tenth] [--json FILE] [--strict]
+ *
+ * Each contender in turn, in a process of its own, watched by as many as the cell says, is
+ * published a document each second or two:
+ *
+ * - sprites-poll, sprites-stream: feeds of bin/sprites, by long poll and by event stream
+ * - ws: today's ws; it is installed in a folder of its own (npm install --prefix
+ *   test/bench/contenders/ws)
+ * - sse: event streams over node:http, written the obvious way
+ * - nchan-stream: nginx with nchan (and, where --only names them, nchan-ws and nchan-poll)
+ *
+ * One program watches all of them and publishes (test/bench/watchers); each document carries its
+ * version and the time it was due, so it knows how late the last byte came, and what was skipped.
+ * Every cell is measured as it is, and with a tenth of the watchers reading nothing after their
+ * first document; what is late or missing is told of the others.
+ *
+ * CPU is the kernel's account of all the server's processes over the measured time, resident size
+ * the same processes', its growth from all connected to the highest, sockets the kernel's memory
+ * for all of this host, both ends; a stall is the event loop's longest turn. Where there are two
+ * cores the server has one and the load the other.
+ *
+ * The lines under each table say what of it holds. Exit status: 0; 1 where a contender failed, or,
+ * with --strict, where a figure does not hold; 2 on a wrong option.
+ */
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg, release } from 'node:os';
+import { parseArgs } from 'node:util';
+
+import { fileLimit } from '../../lib/server/file-limit.js';
+import { canPin, startLoad } from './contenders.js';
+import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
+import { CELLS, figuresOf, table, verdicts } from './feed-figures.js';
+
+/** Who is measured when --only names nobody. */
+const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
+
+/** Files a server or the load needs besides its watchers' sockets. */
+const SPARE_FILES = 1000;
+
+const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
+
+function usage(message) {
+  console.error(
+    `bench: ${message}\nbench: options are in the comment that opens test/bench/feeds.js`
+  );
+  process.exit(2);
+}
+
+function readOptions() {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      options: {
+        short: { type: 'boolean', default: false },
+        only: { type: 'string', default: USUAL.join(',') },
+        cells: { type: 'string', default: '' },
+        seconds: { type: 'string' },
+        stalled: { type: 'string', default: 'both' },
+        json: { type: 'string' },
+        strict: { type: 'boolean', default: false }
+      }
+    }));
+  } catch (error) {
+    usage(error.message);
+  }
+  const names = values.only.split(',');
+  const unknown = names.find((name) => !(name in feedContenders));
+  if (unknown !== undefined) usage(`there is no contender ${unknown}`);
+  if (!(values.stalled in SHARES)) usage('--stalled wants both, none or tenth');
+  const seconds = Number(values.seconds ?? (values.short ? 3 : 6));
+  if (!(seconds > 0)) usage('--seconds wants a number');
+  const cells = CELLS.filter(
+    ({ name, short }) => name.includes(values.cells) && (short || !values.short)
+  );
+  if (cells.length === 0) usage('there is no such cell');
+  return { ...values, names, cells, seconds, shares: SHARES[values.stalled] };
+}
+
+/** What probe.js tells of a server; nothing of one without it. */
+async function longestStall({ probe }) {
+  if (!probe) return undefined;
+  const answer = once(probe, 'message');
+  probe.send({ collect: false });
+  const [{ longestStall: stall }] = await answer;
+  return stall;
+}
+
+/** Runs one contender in one cell. @returns {Promise<object>} its figures */
+async function measure(contender, of, { pin, program, seconds, share }) {
+  const server = await contender.start(pin);
+  const load = startLoad(
+    server,
+    pin,
+    {
+      protocol: of.patch ? contender.patches : contender.protocol,
+      connections: of.connections,
+      bytes: of.bytes,
+      patch: of.patch ?? 0,
+      every: of.every,
+      seconds: Math.max(seconds, 2 * of.every),
+      stalled: share,
+      token: TOKEN
+    },
+    program
+  );
+  try {
+    await load.next('open');
+    load.child.stdin.write('go\n');
+    await load.next('begin');
+    await longestStall(server);
+    const result = await load.next('result');
+    return figuresOf(result, await longestStall(server));
+  } finally {
+    await load.stop();
+    await server.stop();
+  }
+}
+
+function progress(text) {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+function describe(pin, seconds) {
+  return [
+    `${seconds} s a cell; ${cpus()[0].model.trim()}, ${availableParallelism()} cores,`,
+    `Linux ${release()}, Node ${process.version};`,
+    pin ? 'server on core 0, load on core 1;' : 'server and load not pinned;',
+    `load average ${loadavg()
+      .map((load) => load.toFixed(1))
+      .join(' ')}.`
+  ].join(' ');
+}
+
+async function main() {
+  const options = readOptions();
+  const pin = canPin();
+  const program = buildWatchers();
+  const names = options.names.filter((name) => {
+    const why = feedContenders[name].missing();
+    if (why) console.error(`bench: ${name} is left out: ${why}`);
+    return !why;
+  });
+  const results = [];
+  let failures = 0;
+  for (const of of options.cells) {
+    if (of.connections + SPARE_FILES > fileLimit()) {
+      console.error(`bench: ${of.name} is left out: ulimit -n is ${fileLimit()}`);
+      continue;
+    }
+    for (const share of options.shares) {
+      const rows = {};
+      for (const name of names) {
+        progress(`${of.name}, ${share * 100}% stalled: ${name}`);
+        try {
+          const how = { pin, program, seconds: options.seconds, share };
+          rows[name] = await measure(feedContenders[name], of, how);
+        } catch (error) {
+          rows[name] = { failed: error.message.slice(0, 200) };
+        }
+      }
+      progress('');
+      const held = verdicts(of, rows);
+      console.log(`\n## ${of.name}${share > 0 ? ', a tenth reads nothing' : ''}\n`);
+      console.log(table(rows, (name) => feedContenders[name].title));
+      console.log('');
+      for (const { figure, value, holds } of held) {
+        console.log(`${holds ? 'holds' : 'DOES NOT HOLD'}: ${figure}: ${value}`);
+      }
+      failures += Object.values(rows).filter(({ failed }) => failed !== undefined).length;
+      if (options.strict) failures += held.filter(({ holds }) => !holds).length;
+      results.push({ cell: of.name, stalled: share, rows, held });
+    }
+  }
+  console.log(`\n${describe(pin, options.seconds)}`);
+  if (options.json) {
+    writeFileSync(
+      options.json,
+      JSON.stringify({ about: describe(pin, options.seconds), results }, null, 2)
+    );
+  }
+  if (failures > 0) process.exitCode = 1;
+}
+
+main().catch((error) => {
+  progress('');
+  console.error(`bench: ${error.message}`);
+  process.exit(1);
+});

@@ -1,0 +1,25 @@
+{
+  'targets': [
+    {
+      # The load generator of npm run bench:feeds: a plain program, built when it is first wanted.
+      # A protocol is a file of its own, which protocol.h names.
+      'target_name': 'watchers',
+      'type': 'executable',
+      'cflags': ['-Wall', '-Wextra', '-Werror', '-O2'],
+      'cflags_cc': ['-std=gnu++20'],
+      'cflags_cc!': ['-std=gnu++17', '-fno-rtti'],
+      'include_dirs': ['../../../native'],
+      'sources': [
+        '../../../native/swarm/histogram.cc',
+        'crowd.cc',
+        'http.cc',
+        'main.cc',
+        'measure.cc',
+        'nchan.cc',
+        'sprites.cc',
+        'sse.cc',
+        'ws.cc',
+      ],
+    },
+  ],
+}

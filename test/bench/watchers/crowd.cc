@@ -1,0 +1,358 @@
+#include "crowd.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "measure.h"
+#include "stamp.h"
+
+namespace watchers {
+
+namespace {
+
+/** Connections on their way at the same time: less than any listen backlog. */
+constexpr uint32_t kOpening = 64;
+constexpr size_t kReadBytes = 256 * 1024;
+constexpr int kEvents = 256;
+/** Publications that may be unanswered; what is due then is left out, and counted. */
+constexpr uint32_t kUnanswered = 8;
+/** Seconds after the last publication in which it must be there. */
+constexpr double kPatience = 5;
+/** Seconds of quiet after all are there. */
+constexpr double kSettle = 1;
+/** Microseconds between two looks at memory. */
+constexpr uint64_t kLook = 100000;
+constexpr size_t kWordBytes = 64;
+
+// What an event is for: connections count from 0.
+constexpr uint64_t kPublisher = uint64_t{1} << 32;
+constexpr uint64_t kStdin = uint64_t{1} << 33;
+
+}  // namespace
+
+Crowd::Crowd(const Options& options, std::unique_ptr<Protocol> protocol)
+    : options_(options),
+      protocol_(std::move(protocol)),
+      connections_(options.connections),
+      buffer_(new char[kReadBytes]) {
+  const std::string one = R"({"name":"somebody of the second eleven","rating":6.75,"minute":47},)";
+  while (fill_.size() + one.size() + 80 < options_.bytes) fill_ += one;
+  const size_t rest = options_.bytes - std::min(options_.bytes, fill_.size() + 60);
+  fill_ = ",\"z\":[" + fill_ + "\"" + std::string(rest, 'x') + "\"]}";
+}
+
+Crowd::~Crowd() {
+  for (const Connection& connection : connections_) close(connection.fd);
+  close(publisher_);
+  close(epoll_);
+}
+
+void Crowd::run() {
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  watch(STDIN_FILENO, EPOLL_CTL_ADD, EPOLLIN, kStdin);
+  // There is something from the beginning on.
+  publish();
+  turnUntil([this] { return unanswered_ == 0; }, kPatience);
+  began_ = microseconds();
+  turnUntil(
+      [this] {
+        openMore();
+        return opened_ == connections_.size();
+      },
+      600);
+  turnUntil([] { return false; }, kSettle);
+  printf("{\"event\":\"open\",\"connections\":%u,\"seconds\":%.3f}\n", opened_,
+         static_cast<double>(microseconds() - began_) / 1e6);
+  fflush(stdout);
+  turnUntil([this] { return go_ || over_; }, 600);
+  if (!go_) return;
+
+  residentBefore_ = residentPeak_ = residentBytes(options_.pids);
+  socketsBefore_ = socketsPeak_ = socketBytes();
+  const auto every = static_cast<uint64_t>(options_.every * 1e6);
+  uint64_t due = microseconds();
+  const auto publishNext = [&] {
+    turnUntil([&] { return microseconds() >= due || over_; },
+              static_cast<double>(due - std::min(due, microseconds())) / 1e6);
+    publish();
+    due += every;
+  };
+  for (uint32_t i = 0; i < options_.warmup; ++i) publishNext();
+  turnUntil([&] { return microseconds() >= due || over_; }, options_.every);
+  const double cpuBefore = cpuSeconds(options_.pids);
+  const double ownBefore = ownCpuSeconds();
+  const uint64_t before = microseconds();
+  firstMeasured_ = version_ + 1;
+  printf("{\"event\":\"begin\"}\n");
+  fflush(stdout);
+  const auto publications =
+      std::max<uint64_t>(1, static_cast<uint64_t>(options_.seconds / options_.every));
+  for (uint64_t i = 0; i < publications && !over_; ++i) publishNext();
+  turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
+  cpu_ = cpuSeconds(options_.pids) - cpuBefore;
+  ownCpu_ = ownCpuSeconds() - ownBefore;
+  report(static_cast<double>(microseconds() - before) / 1e6);
+}
+
+// ---- Connections --------------------------------------------------------------------------------
+
+int Crowd::connectTo(uint32_t number, uint64_t tag) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) broken(std::string("socket: ") + strerror(errno));
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  if (options_.addresses > 1) {
+    setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + number % options_.addresses);
+    if (bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) broken("bind");
+  }
+  address.sin_port = htons(options_.port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 &&
+      errno != EINPROGRESS) {
+    broken(std::string("connect: ") + strerror(errno));
+  }
+  watch(fd, EPOLL_CTL_ADD, EPOLLOUT, tag);
+  return fd;
+}
+
+void Crowd::watch(int fd, int operation, uint32_t events, uint64_t tag) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = tag;
+  if (epoll_ctl(epoll_, operation, fd, &event) != 0) broken("epoll_ctl");
+}
+
+void Crowd::openMore() {
+  const double elapsed = static_cast<double>(microseconds() - began_) / 1e6;
+  const double allowed = options_.ramp > 0 ? options_.ramp * elapsed + 1 : connections_.size();
+  while (begun_ < connections_.size() && begun_ < allowed && begun_ - opened_ < kOpening) {
+    connections_[begun_].fd = connectTo(begun_, begun_);
+    ++begun_;
+  }
+}
+
+/** Whether a connection is one of those that stop reading: spread evenly over all. */
+bool Crowd::stalls(size_t number) const {
+  const double share = options_.stalled;
+  return static_cast<uint64_t>(static_cast<double>(number + 1) * share) >
+         static_cast<uint64_t>(static_cast<double>(number) * share);
+}
+
+void Crowd::opened(Connection& connection) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(connection.fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) broken(std::string("connect: ") + strerror(error));
+  const auto number = static_cast<size_t>(&connection - connections_.data());
+  connection.stalled = stalls(number);
+  watch(connection.fd, EPOLL_CTL_MOD, EPOLLIN, number);
+  std::string request;
+  protocol_->open(connection, &request);
+  send(connection, request);
+  ++opened_;
+}
+
+void Crowd::serve(Connection& connection, uint32_t events) {
+  if ((events & EPOLLOUT) != 0) return opened(connection);
+  const ssize_t got = recv(connection.fd, buffer_.get(), kReadBytes, 0);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {
+    broken(got == 0 ? "a watcher's connection was ended" : std::string("recv: ") + strerror(errno));
+  }
+  if (firstMeasured_ <= version_) bytes_ += static_cast<uint64_t>(got);
+  protocol_->read(connection, {buffer_.get(), static_cast<size_t>(got)}, this);
+}
+
+void Crowd::message(Connection& connection, std::string_view sample) {
+  const Stamp stamp = Stamp::in(sample);
+  if (stamp.version == 0) return;  // a ping, a comment
+  if (stamp.version <= connection.seen) {
+    // A stream and a poll may be given once more what they had when they opened.
+    if (stamp.version >= firstMeasured_) ++repeated_;
+    return;
+  }
+  const uint64_t before = std::exchange(connection.seen, stamp.version);
+  ++allDocuments_;
+  if (connection.stalled) {
+    if (stamp.version > 1) {
+      epoll_ctl(epoll_, EPOLL_CTL_DEL, connection.fd, nullptr);
+      ++stalledNow_;
+    }
+    return;
+  }
+  if (stamp.version < firstMeasured_) return;
+  ++documents_;
+  const uint64_t late = microseconds() - stamp.time;
+  lateness_.record(late * 1000);
+  latest_ = std::max(latest_, late);
+  if (before > 0) skipped_ += stamp.version - std::max(before, firstMeasured_ - 1) - 1;
+}
+
+void Crowd::send(Connection& connection, std::string_view bytes) {
+  const ssize_t sent = ::send(connection.fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(bytes.size())) broken("a request could not be sent");
+}
+
+void Crowd::broken(const std::string& why) {
+  std::string quoted;
+  for (const char c : why) {
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  printf("{\"event\":\"error\",\"message\":\"%s\"}\n", quoted.c_str());
+  fflush(stdout);
+  exit(1);
+}
+
+// ---- Publishing ---------------------------------------------------------------------------------
+
+std::string Crowd::document(const std::string& stamp, const std::string& patch) const {
+  return "{\"a\":\"" + stamp + "\",\"p\":\"" + patch + "\"" + fill_;
+}
+
+void Crowd::publish() {
+  if (unanswered_ >= kUnanswered) {
+    ++unpublished_;
+    return;
+  }
+  const std::string stamp = Stamp{++version_, microseconds()}.text();
+  std::string patch;
+  if (options_.patch > 0) {
+    constexpr size_t kWords = 100;
+    const std::string padding(options_.patch - std::min(options_.patch, kWords), 'p');
+    patch = R"([{"op":"replace","path":"/a","value":")" + stamp +
+            R"("},{"op":"replace","path":"/p","value":")" + padding + R"("}])";
+  }
+  std::string request;
+  // The first one is whole in any case: a patch needs something to fit.
+  protocol_->publish(document(stamp, ""), version_ == 1 ? "" : patch, &request);
+  publication_ += request;
+  ++unanswered_;
+  if (publisher_ < 0) {
+    // A new one each time: a server may close those that are idle, in the very moment of the next.
+    publisher_ = connectTo(0, kPublisher);
+  } else if (publisherReady_) {
+    flushPublication();
+  }
+}
+
+void Crowd::flushPublication() {
+  if (publication_.empty()) return;
+  const ssize_t sent = ::send(publisher_, publication_.data(), publication_.size(), MSG_NOSIGNAL);
+  if (sent < 0 && errno != EAGAIN) broken("a publication could not be sent");
+  if (sent > 0) publication_.erase(0, static_cast<size_t>(sent));
+  watch(publisher_, EPOLL_CTL_MOD, publication_.empty() ? EPOLLIN : EPOLLIN | EPOLLOUT, kPublisher);
+}
+
+void Crowd::servePublisher(uint32_t events) {
+  publisherReady_ = true;
+  if ((events & EPOLLOUT) != 0) {
+    watch(publisher_, EPOLL_CTL_MOD, EPOLLIN, kPublisher);
+    flushPublication();
+  }
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
+  const ssize_t got = recv(publisher_, buffer_.get(), kReadBytes, 0);
+  if (got == 0) broken("the publisher's connection was ended");
+  if (got < 0) return;
+  answers_.append(buffer_.get(), static_cast<size_t>(got));
+  constexpr std::string_view kHead = "HTTP/1.1 ";
+  for (size_t at; (at = answers_.find(kHead)) != answers_.npos &&
+                  answers_.find("\r\n\r\n", at) != answers_.npos;) {
+    if (answers_[at + kHead.size()] != '2') broken("a publication was answered " + answers_);
+    answers_.erase(0, answers_.find("\r\n\r\n", at) + 4);
+    if (unanswered_ > 0) --unanswered_;
+  }
+  if (unanswered_ > 0) return;
+  close(publisher_);
+  publisher_ = -1;
+  publisherReady_ = false;
+  answers_.clear();
+}
+
+// ---- Running ------------------------------------------------------------------------------------
+
+void Crowd::turn(int wait) {
+  epoll_event events[kEvents];
+  const int ready = epoll_wait(epoll_, events, kEvents, wait);
+  for (int i = 0; i < ready; ++i) {
+    const uint64_t tag = events[i].data.u64;
+    if (tag == kStdin) {
+      char word[kWordBytes];
+      if (::read(STDIN_FILENO, word, sizeof word) > 0) {
+        go_ = true;
+      } else {
+        over_ = true;
+        epoll_ctl(epoll_, EPOLL_CTL_DEL, STDIN_FILENO, nullptr);
+      }
+    } else if (tag == kPublisher) {
+      servePublisher(events[i].events);
+    } else {
+      serve(connections_[tag], events[i].events);
+    }
+  }
+  look();
+}
+
+/** Turns until `done`, or until so much time has gone by. */
+template <typename Done>
+void Crowd::turnUntil(Done done, double seconds) {
+  const uint64_t end = microseconds() + static_cast<uint64_t>(seconds * 1e6);
+  while (!done()) {
+    const uint64_t now = microseconds();
+    if (now >= end) return;
+    turn(static_cast<int>(std::min<uint64_t>(20, (end - now) / 1000 + 1)));
+  }
+}
+
+void Crowd::look() {
+  const uint64_t now = microseconds();
+  if (residentBefore_ == 0 || now - looked_ < kLook) return;
+  looked_ = now;
+  residentPeak_ = std::max(residentPeak_, residentBytes(options_.pids));
+  socketsPeak_ = std::max(socketsPeak_, socketBytes());
+}
+
+bool Crowd::everybodyHasSeen(uint64_t version) const {
+  return std::all_of(connections_.begin(), connections_.end(), [&](const Connection& connection) {
+    return connection.stalled || connection.seen >= version;
+  });
+}
+
+void Crowd::report(double seconds) {
+  uint64_t missing = 0;
+  for (const Connection& connection : connections_) {
+    if (!connection.stalled) missing += version_ - std::min(version_, connection.seen);
+  }
+  std::string lateness;
+  lateness_.takeInterval(&lateness);
+  printf("{\"event\":\"result\",\"seconds\":%.3f,\"published\":%" PRIu64
+         ",\"unpublished\":%u,"
+         "\"documents\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64
+         ",\"missing\":%" PRIu64 ",\"repeated\":%" PRIu64
+         ",\"stalled\":%u,\"cpu\":%.3f,"
+         "\"loadCpu\":%.3f,\"residentBefore\":%" PRIu64 ",\"residentPeak\":%" PRIu64
+         ",\"resident\":%" PRIu64 ",\"socketsBefore\":%" PRIu64 ",\"socketsPeak\":%" PRIu64
+         ",\"latest\":%" PRIu64 ",\"lateness\":%s}\n",
+         seconds, version_ + 1 - firstMeasured_, unpublished_, documents_, bytes_, skipped_,
+         missing, repeated_, stalledNow_, cpu_, ownCpu_, residentBefore_, residentPeak_,
+         residentBytes(options_.pids), socketsBefore_, socketsPeak_, latest_, lateness.c_str());
+  fflush(stdout);
+}
+
+}  // namespace watchers

@@ -1,0 +1,115 @@
+// The watchers of one server, and its publisher: one process, one epoll.
+//
+//   open N, some at a time ─▶ "open" ──word on stdin──▶ publish, again and again ─▶ wait ─▶
+//   "result"
+//
+// A document is stamped when it is due (stamp.h), so what a busy server or a busy publisher costs
+// is in its lateness: from then to the last byte's arrival at each watcher. Whoever sees version 9
+// after version 7 has skipped one; whoever has not seen the last one in the end misses it. The
+// first publications warm up, and are not counted.
+//
+// The server's CPU is read in the moment the measured time begins and ends, its memory ten times a
+// second. All of it goes to stdout, a JSON object a line.
+//
+// Cost: a document is not copied, its bytes are looked through for the ends of events at most.
+// Rejected: a thread for the publisher (two cores: the server has the other), time stamps of the
+// server (it would be its clock that says how late it is).
+#ifndef SPRITES_BENCH_CROWD_H_
+#define SPRITES_BENCH_CROWD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "protocol.h"
+#include "swarm/histogram.h"
+
+namespace watchers {
+
+struct Options {
+  uint16_t port = 0;
+  std::string protocol;
+  uint32_t connections = 100;
+  double stalled = 0;      // share of them that stops reading
+  double ramp = 0;         // new ones a second; 0: as quickly as they are taken
+  uint32_t addresses = 1;  // source addresses, from 127.0.0.1 on
+  size_t bytes = 5000;     // of a document
+  size_t patch = 0;        // of what changes in it each time; 0: the whole is published
+  double every = 1;        // seconds between two publications
+  double seconds = 5;      // that are measured
+  uint32_t warmup = 2;     // publications before
+  std::vector<int> pids;   // the server's processes
+  std::string token;
+};
+
+class Crowd : private Listener {
+ public:
+  Crowd(const Options& options, std::unique_ptr<Protocol> protocol);
+  ~Crowd() override;
+
+  void run();
+
+ private:
+  // Connections.
+  int connectTo(uint32_t number, uint64_t tag);
+  void openMore();
+  void opened(Connection& connection);
+  void serve(Connection& connection, uint32_t events);
+  void watch(int fd, int operation, uint32_t events, uint64_t tag);
+  bool stalls(size_t number) const;
+
+  // Listener.
+  void message(Connection& connection, std::string_view sample) override;
+  void send(Connection& connection, std::string_view bytes) override;
+  [[noreturn]] void broken(const std::string& why) override;
+
+  // Publishing.
+  void publish();
+  void servePublisher(uint32_t events);
+  void flushPublication();
+  std::string document(const std::string& stamp, const std::string& patch) const;
+
+  // Running.
+  void turn(int wait);
+  template <typename Done>
+  void turnUntil(Done done, double seconds);
+  void look();
+  bool everybodyHasSeen(uint64_t version) const;
+  void report(double seconds);
+
+  const Options options_;
+  const std::unique_ptr<Protocol> protocol_;
+  std::vector<Connection> connections_;
+  std::unique_ptr<char[]> buffer_;
+  int epoll_ = -1;
+  uint64_t began_ = 0;
+  uint32_t begun_ = 0;   // connections that were begun
+  uint32_t opened_ = 0;  // and are there
+  uint32_t stalledNow_ = 0;
+  bool go_ = false;
+  bool over_ = false;
+
+  int publisher_ = -1;
+  bool publisherReady_ = false;
+  std::string publication_;  // what is still to be sent
+  std::string answers_;
+  uint32_t unanswered_ = 0;
+  uint32_t unpublished_ = 0;  // were due while too many were unanswered
+  uint64_t version_ = 0;
+  uint64_t firstMeasured_ = UINT64_MAX;
+  std::string fill_;
+
+  swarm::Histogram lateness_;  // nanoseconds
+  uint64_t latest_ = 0;        // the largest lateness, microseconds
+  uint64_t documents_ = 0, bytes_ = 0, skipped_ = 0, repeated_ = 0;
+  uint64_t allDocuments_ = 0;  // of stalled ones and of the warm-up, too
+  double cpu_ = 0, ownCpu_ = 0;
+  uint64_t residentBefore_ = 0, residentPeak_ = 0, socketsBefore_ = 0, socketsPeak_ = 0;
+  uint64_t looked_ = 0;
+};
+
+}  // namespace watchers
+
+#endif  // SPRITES_BENCH_CROWD_H_

@@ -1,0 +1,152 @@
+#include "http.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace watchers {
+
+namespace {
+
+constexpr size_t kLongestHead = 8192;
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
+
+}  // namespace
+
+std::string_view headerOf(std::string_view head, std::string_view name) {
+  for (size_t line = head.find("\r\n"); line != head.npos; line = head.find("\r\n", line)) {
+    line += 2;
+    const std::string_view rest = head.substr(line);
+    if (rest.size() < name.size()) return {};
+    if (!std::equal(name.begin(), name.end(), rest.begin(),
+                    [](char a, char b) { return a == lower(b); })) {
+      continue;
+    }
+    const size_t begin = std::min(rest.find_first_not_of(' ', name.size()), rest.size());
+    return rest.substr(begin, rest.find("\r\n") - begin);
+  }
+  return {};
+}
+
+std::string withBody(std::string_view firstLine, std::string_view headers, std::string_view body) {
+  std::string text(firstLine);
+  text += " HTTP/1.1\r\nHost: 127.0.0.1\r\n";
+  text += headers;
+  text += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
+  text += body;
+  return text;
+}
+
+void HttpProtocol::read(Connection& connection, std::string_view data, Listener* listener) {
+  while (!data.empty()) {
+    size_t used = 0;
+    switch (connection.step) {
+      case kHead:
+        used = readHead(connection, data, listener);
+        break;
+      case kBody:
+        used = std::min<uint64_t>(connection.left, data.size());
+        keep(connection, data.substr(0, used));
+        connection.left -= used;
+        break;
+      case kChunkLine:
+        used = readChunkLine(connection, data, listener);
+        break;
+      case kChunk:
+        used = std::min<uint64_t>(connection.left, data.size());
+        readEvents(connection, data.substr(0, used), listener);
+        connection.left -= used;
+        if (connection.left == 0) {
+          connection.step = kChunkEnd;
+          connection.left = 2;
+        }
+        break;
+      case kChunkEnd:
+        used = std::min<uint64_t>(connection.left, data.size());
+        connection.left -= used;
+        if (connection.left == 0) connection.step = kChunkLine;
+        break;
+      case kEvents:
+        used = data.size();
+        readEvents(connection, data, listener);
+        break;
+      default:
+        used = upgraded(connection, data, listener);
+    }
+    data.remove_prefix(used);
+    if (connection.step == kBody && connection.left == 0) {
+      connection.step = kHead;
+      body(connection, listener);
+      connection.sample.clear();
+    }
+  }
+}
+
+size_t HttpProtocol::readHead(Connection& connection, std::string_view data, Listener* listener) {
+  std::string& kept = connection.kept;
+  const size_t before = kept.size();
+  kept.append(data.substr(0, kLongestHead));
+  const size_t end = kept.find("\r\n\r\n", before < 3 ? 0 : before - 3);
+  if (end == kept.npos) {
+    if (kept.size() > kLongestHead) listener->broken("a head without an end");
+    return kept.size() - before;
+  }
+  const std::string_view whole(kept.data(), end + 2);
+  const int status = atoi(kept.c_str() + std::min<size_t>(9, kept.size()));
+  if (status != 200 && status != 101 && status != 304) {
+    listener->broken("an answer of " + kept.substr(0, 400));
+  }
+  head(connection, whole);
+  if (status == 101) {
+    connection.step = kUpgraded;
+  } else if (!headerOf(whole, "transfer-encoding:").empty()) {
+    connection.step = kChunkLine;
+  } else if (headerOf(whole, "content-type:").starts_with("text/event-stream")) {
+    connection.step = kEvents;  // up to the connection's end
+  } else {
+    connection.step = kBody;
+    const std::string length(headerOf(whole, "content-length:"));
+    if (length.empty() && status == 200) listener->broken("no length in " + kept.substr(0, 400));
+    connection.left = strtoull(length.c_str(), nullptr, 10);
+  }
+  kept.clear();
+  return end + 4 - before;
+}
+
+size_t HttpProtocol::readChunkLine(Connection& connection, std::string_view data,
+                                   Listener* listener) {
+  const size_t end = data.find('\n');
+  connection.kept.append(data.substr(0, end == data.npos ? data.size() : end));
+  if (end == data.npos) return data.size();
+  connection.left = strtoull(connection.kept.c_str(), nullptr, 16);
+  connection.kept.clear();
+  if (connection.left == 0) listener->broken("the end of a stream");
+  connection.step = kChunk;
+  return end + 1;
+}
+
+/** An event ends with an empty line; `flag` says that the last byte ended a line. */
+void HttpProtocol::readEvents(Connection& connection, std::string_view data, Listener* listener) {
+  size_t begin = 0;
+  for (size_t at = 0; at < data.size();) {
+    if (data[at] == '\n' && connection.flag) {
+      if (!connection.sample.empty() || at > begin) {
+        keep(connection, data.substr(begin, at - begin));
+        listener->message(connection, connection.sample);
+      }
+      connection.sample.clear();
+      connection.flag = false;
+      begin = ++at;
+      continue;
+    }
+    const void* newline = memchr(data.data() + at, '\n', data.size() - at);
+    connection.flag = newline != nullptr;
+    at = newline == nullptr
+             ? data.size()
+             : static_cast<size_t>(static_cast<const char*>(newline) - data.data()) + 1;
+  }
+  keep(connection, data.substr(begin));
+}
+
+}  // namespace watchers

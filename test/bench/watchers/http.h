@@ -1,0 +1,46 @@
+// HTTP/1.1 answers as they come in pieces: heads, bodies with a length, chunks; and the events of
+// Server-Sent Events in them. A base for the protocols that speak it.
+#ifndef SPRITES_BENCH_HTTP_H_
+#define SPRITES_BENCH_HTTP_H_
+
+#include <string>
+#include <string_view>
+
+#include "protocol.h"
+
+namespace watchers {
+
+/** The value of a header, by its name in lower case with a colon; empty where there is none. */
+std::string_view headerOf(std::string_view head, std::string_view name);
+
+class HttpProtocol : public Protocol {
+ public:
+  void read(Connection& connection, std::string_view data, Listener* listener) override;
+
+ protected:
+  enum Step : uint8_t { kHead, kBody, kChunkLine, kChunk, kChunkEnd, kEvents, kUpgraded };
+
+  /** A head is whole; what follows it is read as it says. */
+  virtual void head(Connection&, std::string_view) {}
+
+  /** A body with a length is whole: a message, mostly. */
+  virtual void body(Connection&, Listener*) {}
+
+  /** Takes what has come behind 101: how many bytes of it. */
+  virtual size_t upgraded(Connection&, std::string_view data, Listener*) { return data.size(); }
+
+  /** Keeps the first bytes of a message. */
+  static void keep(Connection& connection, std::string_view data) {
+    if (connection.sample.size() >= kSample) return;
+    connection.sample.append(data.substr(0, kSample - connection.sample.size()));
+  }
+
+ private:
+  size_t readHead(Connection& connection, std::string_view data, Listener* listener);
+  size_t readChunkLine(Connection& connection, std::string_view data, Listener* listener);
+  void readEvents(Connection& connection, std::string_view data, Listener* listener);
+};
+
+}  // namespace watchers
+
+#endif  // SPRITES_BENCH_HTTP_H_

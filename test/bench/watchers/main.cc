@@ -1,0 +1,108 @@
+// watchers: watches one server by one protocol, publishes, and says how late what came was.
+//
+//   watchers --port 8080 --protocol sprites-poll --connections 120 --bytes 165000
+//
+// Crowd (crowd.h) does it; test/bench/feeds.js is who runs it.
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "crowd.h"
+
+namespace {
+
+using watchers::Options;
+using watchers::Protocol;
+
+[[noreturn]] void usage(const std::string& wrong) {
+  fprintf(stderr,
+          "watchers: %s\n"
+          "watchers --port P --protocol NAME [--connections N] [--stalled SHARE] [--ramp N]\n"
+          "         [--addresses N] [--bytes N] [--patch N] [--every S] [--seconds S]\n"
+          "         [--warmup N] [--pids P,P] [--token T]\n"
+          "protocols: sprites-poll, sprites-stream, both also with -delta; ws; sse;\n"
+          "           nchan-stream, nchan-ws, nchan-poll\n",
+          wrong.c_str());
+  exit(2);
+}
+
+std::unique_ptr<Protocol> makeProtocol(const Options& options) {
+  auto protocol = watchers::makeSprites(options.protocol, options.token);
+  if (!protocol) protocol = watchers::makeWs(options.protocol);
+  if (!protocol) protocol = watchers::makeSse(options.protocol);
+  if (!protocol) protocol = watchers::makeNchan(options.protocol);
+  if (!protocol) usage("there is no protocol " + options.protocol);
+  return protocol;
+}
+
+std::vector<int> numbersIn(const std::string& text) {
+  std::vector<int> numbers;
+  for (const char *at = text.c_str(), *end = at; *at != 0; at = *end == ',' ? end + 1 : end) {
+    char* behind;
+    numbers.push_back(static_cast<int>(strtol(at, &behind, 10)));
+    if (behind == at) usage("--pids wants numbers");
+    end = behind;
+  }
+  return numbers;
+}
+
+Options readOptions(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string name = argv[i];
+    if (i + 1 == argc) usage(name + " wants a value");
+    const std::string value = argv[i + 1];
+    const double number = atof(value.c_str());
+    if (name == "--port") {
+      options.port = static_cast<uint16_t>(number);
+    } else if (name == "--protocol") {
+      options.protocol = value;
+    } else if (name == "--connections") {
+      options.connections = static_cast<uint32_t>(number);
+    } else if (name == "--stalled") {
+      options.stalled = number;
+    } else if (name == "--ramp") {
+      options.ramp = number;
+    } else if (name == "--addresses") {
+      options.addresses = static_cast<uint32_t>(number);
+    } else if (name == "--bytes") {
+      options.bytes = static_cast<size_t>(number);
+    } else if (name == "--patch") {
+      options.patch = static_cast<size_t>(number);
+    } else if (name == "--every") {
+      options.every = number;
+    } else if (name == "--seconds") {
+      options.seconds = number;
+    } else if (name == "--warmup") {
+      options.warmup = static_cast<uint32_t>(number);
+    } else if (name == "--pids") {
+      options.pids = numbersIn(value);
+    } else if (name == "--token") {
+      options.token = value;
+    } else {
+      usage("unknown option " + name);
+    }
+  }
+  if (options.port == 0) usage("--port is wanted");
+  if (options.connections == 0 || options.addresses == 0) usage("at least one of each");
+  if (options.every <= 0 || options.seconds <= 0) usage("some time is wanted");
+  if (options.stalled < 0 || options.stalled >= 1) usage("--stalled is a share");
+  return options;
+}
+
+void raiseFiles() {
+  rlimit files{};
+  getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Options options = readOptions(argc, argv);
+  raiseFiles();
+  watchers::Crowd(options, makeProtocol(options)).run();
+}
