@@ -1,3 +1,4 @@
+import { compareFiles } from './compare.js';
 import { UsageError } from './errors.js';
 import { help, parse } from './options.js';
 import { createProgress } from './progress.js';
@@ -10,7 +11,7 @@ import { badLines, textOf } from './text.js';
  *
  * @param {string[]} args the command line
  * @returns {Promise<number>} the exit code: 0, 1 for a fault, 2 when the run could not begin, 3 for a bound
- *     that was passed
+ *     that was not kept
  */
 export async function main(args) {
   try {
@@ -19,7 +20,7 @@ export async function main(args) {
       process.stdout.write(`${help()}\n`);
       return 0;
     }
-    return await swarm(options);
+    return await (options.command === 'compare' ? compareFiles(options) : swarm(options));
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     for (const line of error.message.split('\n')) process.stderr.write(`sprites-swarm: ${line}\n`);

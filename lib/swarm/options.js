@@ -61,6 +61,12 @@ export const commands = {
   }
 };
 
+/** The one command that runs nothing, and what it takes. */
+const COMPARE = {
+  help: 'two runs side by side, of their reports or what --json printed',
+  options: ['json', 'quiet', 'report', 'worse']
+};
+
 /**
  * @typedef {object} Option
  * @property {string} name on the command line, after `--`
@@ -251,6 +257,12 @@ export const table = [
     help
   })),
   {
+    group: 'Bounds, which set the exit code',
+    name: 'worse',
+    type: { ...number(0, 1e6, false), unit: 'PERCENT' },
+    help: 'compare: by so much may a figure of B be worse than of A'
+  },
+  {
     group: 'What it says',
     name: 'json',
     type: flag,
@@ -292,15 +304,27 @@ export function parse(args) {
       .filter(([, read]) => read !== undefined)
   );
   const [command, count, ...more] = positionals;
-  if (!command) throw new UsageError(`which command? ${Object.keys(commands).join(', ')}`);
+  if (command === 'compare') return comparison(values, options, positionals.slice(1));
+  if ('worse' in options) throw new UsageError('--worse is of compare');
+  if (!command) throw new UsageError(`which command? ${names()}`);
   if (!Object.hasOwn(commands, command)) {
-    throw new UsageError(`no command "${command}": ${Object.keys(commands).join(', ')}`);
+    throw new UsageError(`no command "${command}": ${names()}`);
   }
   const clients = number(1, 16e6);
   const wanted = count === undefined && command === 'latency' ? 1 : clients.read(count ?? '');
   if (wanted === undefined) throw new UsageError(`${command} N: N must be ${clients.expects}`);
   if (more.length > 0) throw new UsageError(`too much: ${more.join(' ')}`);
   return complete({ ...options, args, command, clients: wanted });
+}
+
+const names = () => [...Object.keys(commands), 'compare'].join(', ');
+
+function comparison(given, options, files) {
+  if (files.length !== 2) throw new UsageError('compare A B: two files, of --report or --json');
+  const other = Object.keys(given).find((name) => !COMPARE.options.includes(name));
+  if (other) throw new UsageError(`--${other} is not of compare`);
+  const { json, quiet, report, worse } = options;
+  return { command: 'compare', files, json, quiet, report, worse };
 }
 
 function split(args) {
@@ -350,10 +374,12 @@ function complete(options) {
 export function help() {
   const lines = [
     'Usage: sprites-swarm COMMAND N [OPTION ...]',
+    '       sprites-swarm compare A B [OPTION ...]',
     '',
     'Thousands of clients against a sprites server, every sprite accounted for.',
     '',
-    ...Object.entries(commands).flatMap(([name, { help }]) => wrap(`  ${name} N`.padEnd(14), help))
+    ...Object.entries(commands).flatMap(([name, { help }]) => wrap(`  ${name} N`.padEnd(15), help)),
+    ...wrap('  compare A B'.padEnd(15), COMPARE.help)
   ];
   for (const group of new Set(table.map((option) => option.group))) {
     lines.push('', `${group}:`);
@@ -371,7 +397,7 @@ export function help() {
     '',
     'Exit code: 0 when all is well; 1 when a sprite is missing, came twice or broken, or the',
     'server broke its contract; 2 when the run could not begin; 3 when all is well but a bound that',
-    'was asked for is passed, or its figure is not known.'
+    'was asked for is not kept, or its figure is not known.'
   );
   return lines.join('\n');
 }

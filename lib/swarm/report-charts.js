@@ -12,6 +12,7 @@
  * @property {{from: number, to: number}} [phase] seconds, shaded
  * @property {number} [top] percentile: where the slowest of all stands
  * @property {Array<[number, number]>} [marks] percentile: percent and ms, written on the first series
+ * @property {boolean} [joined] a gap is no gap: the series have points at different times
  * @property {string} [shared] charts of the same name show the same moment under the pointer
  */
 
@@ -72,7 +73,7 @@ export function percentileChart(curves, marks) {
  *
  * @param {Chart['unit']} unit counts from 0; `time` has a logarithmic axis
  * @param {Array<{name: string, color: string, points: Array<[number, ?number]>}>} lines seconds and value
- * @param {object} [more] members of the chart: `phase`, `shared`, `from`
+ * @param {object} [more] members of the chart: `phase`, `shared`, `joined`
  * @returns {?Chart} null when there is nothing to draw
  */
 export function timeChart(unit, lines, more = {}) {

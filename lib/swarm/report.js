@@ -48,7 +48,7 @@ function header(result, title) {
   const good = `${all}${interrupted ? ', stopped early' : ''}`;
   const words = [
     faults.length > 0 && (faults.length === 1 ? 'One fault' : `${faults.length} faults`),
-    passed > 0 && (passed === 1 ? 'One bound passed' : `${passed} bounds passed`)
+    passed > 0 && (passed === 1 ? 'One bound not kept' : `${passed} bounds not kept`)
   ].filter(Boolean);
   const date = new Date(started).toISOString().replace('T', ' ').slice(0, 16);
   return `<h1>${escape(title)}</h1>
@@ -102,7 +102,7 @@ function bounds({ bounds }) {
   if (bounds.length === 0) return '';
   const lines = bounds.map(
     ({ words, holds }) =>
-      `<span class="${holds ? 'good' : 'bad'}">${holds ? '✓ held' : '✗ passed'}</span> ${escape(words)}`
+      `<span class="${holds ? 'good' : 'bad'}">${holds ? '✓ kept' : '✗ not kept'}</span> ${escape(words)}`
   );
   return `<section><h2>Bounds</h2>${list(lines, 'plain')}</section>`;
 }

@@ -147,7 +147,7 @@ function serverLines({ server }, all) {
 export function badLines({ faults, bounds }) {
   return [
     ...faults.map((fault) => `FAULT: ${fault}`),
-    ...bounds.filter(({ holds }) => !holds).map(({ words }) => `PASSED A BOUND: ${words}`)
+    ...bounds.filter(({ holds }) => !holds).map(({ words }) => `NOT KEPT: ${words}`)
   ];
 }
 
@@ -157,6 +157,6 @@ function verdictLines(result) {
   if (account.missingExamples.length > 0) {
     lines.push(`missing, as engine/number: ${account.missingExamples.join(', ')}, …`);
   }
-  lines.push(...bounds.filter(({ holds }) => holds).map(({ words }) => `held: ${words}`));
+  lines.push(...bounds.filter(({ holds }) => holds).map(({ words }) => `kept: ${words}`));
   return [...lines, ...badLines(result)];
 }

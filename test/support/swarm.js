@@ -10,11 +10,11 @@ import { ROOT } from './server.js';
 /**
  * @param {import('tap').Test} t its end kills the process
  * @param {Array<string | number>} args
- * @param {{files?: number}} [how] files it may have open
+ * @param {{files?: number, cwd?: string}} [how] files it may have open, and the folder it is in
  * @returns {import('node:child_process').ChildProcess} with `result()`, which resolves with `code`,
  *     `signal`, `out` and `err` when it has ended
  */
-export function start(t, args, { files } = {}) {
+export function start(t, args, { files, cwd } = {}) {
   const limit = files ? `ulimit -n ${files} && ` : '';
   const child = spawn(
     'env',
@@ -28,7 +28,7 @@ export function start(t, args, { files } = {}) {
       join(ROOT, 'bin/sprites-swarm'),
       ...args.map(String)
     ],
-    { stdio: ['ignore', 'pipe', 'pipe'] }
+    { cwd, stdio: ['ignore', 'pipe', 'pipe'] }
   );
   const out = text(child.stdout);
   const err = text(child.stderr);

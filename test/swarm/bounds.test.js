@@ -65,7 +65,7 @@ t.test('bounds set the exit code, and are told', async (t) => {
     '1us',
     '--quiet'
   ]).result();
-  t.match(quiet, { code: 3, out: '', err: /PASSED A BOUND: p99 .*, at most 1 µs asked/ });
+  t.match(quiet, { code: 3, out: '', err: /NOT KEPT: p99 .*, at most 1 µs asked/ });
 });
 
 t.test('a report that cannot be written is told before the run', async (t) => {

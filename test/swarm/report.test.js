@@ -9,7 +9,7 @@ import t from 'tap';
 import { dataOf } from '../../lib/swarm/page.js';
 import { reportOf } from '../../lib/swarm/report.js';
 import { noBrowser } from '../support/page-browser.js';
-import { startServer } from '../support/server.js';
+import { ROOT, startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 
 const PHONE = {
@@ -22,13 +22,20 @@ const PHONE = {
 // Most of the time they wait.
 t.jobs = 4;
 
+async function launch(t) {
+  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  t.teardown(() => browser.close());
+  return browser;
+}
+
 /** @returns {Promise<string>} the file of the report of a run that went well */
 async function reportFrom(t, server, args) {
-  const file = join(t.testdir(), 'report.html');
-  const all = [...args, '--port', server.port, '--report', file];
-  const { code, out, err } = await start(t, all).result();
+  const cwd = t.testdir();
+  const all = [...args, '--port', server.port, '--report', 'report.html'];
+  const { code, out, err } = await start(t, all, { cwd }).result();
   t.equal(code, 0, `${out} ${err}`);
-  return file;
+  return join(cwd, 'report.html');
 }
 
 const chartsIn = (html) =>
@@ -44,7 +51,7 @@ t.test('the report has the command line, the server, its CPU and memory', async 
   t.match(html, /<dd>Sprites [0-9]+\.[0-9]+\.[0-9]+<\/dd>/);
   t.match(html, new RegExp(`By the kernel's account, of process \\S+ ${server.pid}`));
   t.match(html, /<b>[0-9.]+ MB<\/b><span>the server&#39;s memory/);
-  t.match(html, /✓ held<\/span> p99 /);
+  t.match(html, /✓ kept<\/span> p99 /);
   t.notMatch(/<main>[^]*<\/main>/.exec(html)[0], /NaN|undefined|Infinity/);
   const { use, version, commandLine } = dataOf(html);
   t.equal(use.by, 'kernel');
@@ -82,11 +89,7 @@ t.test(
   async (t) => {
     const server = await startServer(t);
     const file = await reportFrom(t, server, ['throw', 50, '--rate', 200, '--time', 1.5]);
-    const browser = await chromium.launch({
-      executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-      args: ['--no-sandbox']
-    });
-    t.teardown(() => browser.close());
+    const browser = await launch(t);
     const pages = {
       'on a desktop': { viewport: { width: 1200, height: 900 } },
       'on a phone': PHONE
@@ -162,9 +165,25 @@ t.test('the report shows a fault as one, and trusts no text', async (t) => {
     bounds: [{ holds: false, words: '</script><script>' }],
     parkedByServer: null
   });
-  t.match(html, /class="verdict bad">One fault, One bound passed/);
+  t.match(html, /class="verdict bad">One fault, One bound not kept/);
   t.match(html, /3 torus-full/);
   t.notMatch(html, /<b>:1|<i>'|<script><|<script>"/);
   t.equal(html.match(/<script/g).length, 3, 'its own');
   t.equal(dataOf(html).bounds[0].words, '</script><script>', 'the data come out as they went in');
 });
+
+/** Keeps what is to be seen for lib/swarm/README.md, when asked to. */
+if (process.env.PICTURES) {
+  t.test('a picture for the README', async (t) => {
+    const server = await startServer(t);
+    const args = ['throw', 500, '--rate', 1000, '--time', 12, '--status-port', server.adminPort];
+    const file = await reportFrom(t, server, [...args, '--p99', '500ms', '--missing', 0]);
+    const browser = await launch(t);
+    const page = await browser.newPage({ viewport: { width: 1000, height: 1600 } });
+    await page.goto(pathToFileURL(file).href);
+    const over = page.locator('#percentiles .u-over');
+    const { width, height } = await over.boundingBox();
+    await over.hover({ position: { x: width * 0.8, y: height / 2 } });
+    await page.screenshot({ path: join(ROOT, 'test/pictures/swarm-report.png') });
+  });
+}

@@ -84,7 +84,7 @@ function axes(chart) {
   const y = {
     size: 64,
     gap: 8,
-    ...(chart.range && { splits: () => decades(chart.range) }),
+    ...(chart.range && { splits: () => decades(chart.range), filter: (u, ticks) => ticks }),
     values: (u, ticks) => ticks.map(UNITS[chart.unit][0])
   };
   return [
@@ -105,7 +105,7 @@ function series(chart) {
     label: name,
     stroke: color(named),
     width: 2,
-    spanGaps: chart.kind === 'percentile',
+    spanGaps: chart.kind === 'percentile' || chart.joined === true,
     points: { show: false },
     ...(dashed && { dash: [6, 4] }),
     ...(filled && { fill: `${color(named)}24` }),

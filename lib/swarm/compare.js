@@ -1,0 +1,222 @@
+import { readFileSync } from 'node:fs';
+
+import { UsageError } from './errors.js';
+import { dataOf } from './page.js';
+import { ReportFile } from './report-file.js';
+import { digits, n, size, time } from './words.js';
+
+/**
+ * Two runs side by side: `sprites-swarm compare A B` of reports or of what --json printed.
+ *
+ * @typedef {object} Figure
+ * @property {string} name
+ * @property {(result: object) => ?number} value
+ * @property {(value: number) => string} tell
+ * @property {-1 | 1} better 1 where more is better, -1 where less is
+ * @property {boolean} [steady] a figure of many: --worse holds it
+ */
+
+/** Less than so many percent is no difference. */
+const SAME = 1;
+
+const felt = ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'];
+const flight = (name, steady = true) => ({
+  name: `in flight, ${name}`,
+  value: (result) => felt(result)[name],
+  tell: time,
+  better: -1,
+  steady
+});
+const inMs = (seconds) => (typeof seconds === 'number' ? seconds * 1000 : null);
+
+/** @type {Figure[]} */
+const FIGURES = [
+  {
+    name: 'sprites a second',
+    value: ({ throwing }) => throwing?.perSecond,
+    tell: n,
+    better: 1,
+    steady: true
+  },
+  ...['p50', 'p90', 'p99', 'p99.9'].map((name) => flight(name)),
+  flight('max', false),
+  ...[50, 99, 100].map((part) => ({
+    name: `until ${part}% were back`,
+    value: ({ storm }) => inMs(storm?.seconds[part]),
+    tell: time,
+    better: -1,
+    steady: true
+  })),
+  {
+    name: "the server's CPU a sprite",
+    value: ({ use }) => use?.perSpriteMs,
+    tell: time,
+    better: -1,
+    steady: true
+  },
+  { name: "the server's CPU, cores", value: ({ use }) => use?.cores, tell: digits, better: -1 },
+  {
+    name: "the server's memory",
+    value: ({ use }) => use?.memory,
+    tell: size,
+    better: -1,
+    steady: true
+  },
+  {
+    name: "the server's longest stall",
+    value: ({ server }) => server?.longestStallMs,
+    tell: time,
+    better: -1
+  },
+  { name: 'clients opened a second', value: ({ opened }) => opened?.perSecond, tell: n, better: 1 },
+  { name: 'throws refused', value: ({ account }) => account.refused, tell: n, better: -1 },
+  {
+    name: 'connections broken',
+    value: ({ connections }) => connections.closed,
+    tell: n,
+    better: -1
+  },
+  {
+    name: 'sprites missing',
+    value: ({ account }) => account.missing,
+    tell: n,
+    better: -1,
+    steady: true
+  }
+];
+
+/** What should be the same in both, or the figures compare two loads and not two servers. */
+const CONDITIONS = {
+  command: ({ command }) => command,
+  clients: ({ clients }) => clients,
+  seconds: ({ throwing }) => throwing?.seconds && Math.round(throwing.seconds),
+  throwing: ({ throwing }) => throwing?.mode,
+  rate: ({ throwing }) => throwing?.rate,
+  throwers: ({ throwing }) => throwing?.throwers,
+  'bytes of a sprite': ({ throwing }) => throwing?.size,
+  TLS: ({ target }) => Boolean(target.tls),
+  server: ({ target }) => `${target.host}:${target.port}`,
+  version: ({ version }) => version,
+  engines: ({ engines }) => engines.processes
+};
+
+/**
+ * @param {string} file a report, or what --json printed
+ * @returns {import('./result.js').Result}
+ * @throws {UsageError} when it is neither
+ */
+export function resultIn(file) {
+  let text;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new UsageError(`${file} can't be read: ${error.message}`);
+  }
+  const result = parsed(text);
+  if (!result?.latency?.arrival || !result.account || !result.curves) {
+    throw new UsageError(
+      `${file} is no result of a run: give a --report's file or what --json printed`
+    );
+  }
+  return result;
+}
+
+function parsed(text) {
+  try {
+    return text.trimStart().startsWith('{') ? JSON.parse(text) : dataOf(text);
+  } catch {
+    return null; // no result, then
+  }
+}
+
+/**
+ * @param {import('./result.js').Result} a the run before
+ * @param {import('./result.js').Result} b the run after
+ * @param {number} [worse] percent that a steady figure may be worse in B
+ * @returns {{rows: Array<object>, remarks: string[], faults: string[]}} rows: name, a and b as numbers,
+ *     `words` of both, `change` in percent (null where A is 0), `verdict` better, worse or same
+ */
+export function compare(a, b, worse) {
+  const rows = FIGURES.map((figure) => rowOf(figure, a, b)).filter(Boolean);
+  const remarks = Object.entries(CONDITIONS)
+    .map(([name, read]) => [name, read(a) ?? null, read(b) ?? null])
+    .filter(([, one, other]) => one !== other)
+    .map(([name, one, other]) => `${name} differs: ${one ?? 'none'} in A, ${other ?? 'none'} in B`);
+  for (const [name, { faults }] of Object.entries({ A: a, B: b })) {
+    remarks.push(...faults.map((fault) => `${name} has a fault: ${fault}`));
+  }
+  remarks.push('One run of each: differences of some percent may be chance.');
+  const faults = rows
+    .filter(({ steady, loss }) => worse !== undefined && steady && loss > worse)
+    .map(({ name, words }) => `${name}: ${words[1]} after ${words[0]}, more than ${worse}% worse`);
+  return { rows, remarks, faults };
+}
+
+function rowOf({ name, value, tell, better, steady = false }, a, b) {
+  const [one, other] = [value(a), value(b)];
+  if (typeof one !== 'number' || typeof other !== 'number' || (one === 0 && other === 0))
+    return null;
+  const change = one === 0 ? null : ((other - one) / one) * 100;
+  // From nothing to something is worse, or better, by any percentage.
+  const loss = (change ?? Infinity) * -better;
+  const isSame = Math.abs(change ?? Infinity) < SAME;
+  const verdict = isSame ? 'same' : loss > 0 ? 'worse' : 'better';
+  return { name, a: one, b: other, words: [tell(one), tell(other)], change, verdict, steady, loss };
+}
+
+/** @param {?number} change percent @returns {string} */
+export function changeWords(change) {
+  if (change === null) return 'from nothing';
+  if (Math.abs(change) < SAME) return 'the same';
+  if (change >= 100) return `${digits(1 + change / 100)} times`;
+  return `${change > 0 ? '+' : '−'}${Math.abs(change).toFixed(Math.abs(change) < 10 ? 1 : 0)}%`;
+}
+
+function textOf({ rows, remarks, faults }) {
+  const table = [['', 'A', 'B', 'B to A', '']].concat(
+    rows.map(({ name, words, change, verdict }) => [
+      name,
+      ...words,
+      changeWords(change),
+      verdict === 'same' ? '' : verdict
+    ])
+  );
+  const wide = [0, 1, 2, 3].map((i) => Math.max(...table.map((row) => row[i].length)));
+  return [
+    ...table.map((row) =>
+      row
+        .map((cell, i) => (i === 0 ? cell.padEnd(wide[0]) : cell.padStart(wide[i] ?? 0)))
+        .join('  ')
+        .trimEnd()
+    ),
+    ...remarks.map((remark) => `note: ${remark}`),
+    ...faults.map((fault) => `WORSE: ${fault}`)
+  ].join('\n');
+}
+
+/**
+ * `sprites-swarm compare A B`.
+ *
+ * @param {{files: [string, string], json?: boolean, quiet?: boolean, report?: string,
+ *     worse?: number}} options
+ * @returns {Promise<number>} the exit code: 0, or 3 when B is worse than it may be
+ */
+export async function compareFiles({ files, json, quiet, report, worse }) {
+  const file = report ? new ReportFile(report) : null;
+  try {
+    const [a, b] = files.map(resultIn);
+    const result = compare(a, b, worse);
+    if (json) {
+      // Infinity has no place in JSON: where A is 0, `change` is null.
+      const rows = result.rows.map(({ loss, steady, ...row }) => (void loss, void steady, row));
+      process.stdout.write(`${JSON.stringify({ ...result, files, rows })}\n`);
+    } else if (!quiet) process.stdout.write(`${textOf(result)}\n`);
+    if (file) {
+      const { comparisonOf } = await import('./compare-report.js');
+      file.write(comparisonOf({ files, a, b, ...result }));
+    }
+    return result.faults.length > 0 ? 3 : 0;
+  } finally {
+    file?.close();
+  }
+}
