@@ -2,15 +2,8 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
-import {
-  cmakeBuild,
-  missing,
-  plainEnvironment,
-  ROOT,
-  sharedBuild,
-  tool
-} from '../support/cpp-build.js';
-import { DesktopProgram, Screen } from '../support/cpp-screen.js';
+import { missing, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
+import { buildDesktop, DESKTOP_NEEDS, DesktopProgram, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 
 /**
@@ -19,10 +12,7 @@ import { ServerProcess } from '../support/cpp-server.js';
  * test/pictures.
  */
 
-const lacking = missing({
-  programs: ['cmake', 'clang++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert'],
-  packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
-});
+const lacking = missing(DESKTOP_NEEDS);
 
 t.setTimeout(900_000);
 
@@ -48,17 +38,7 @@ const throwRight = (screen, from = middle(LEFT)) =>
 const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
 
 t.test('the desktop', { skip: lacking }, async (t) => {
-  const build = await cmakeBuild({
-    source: 'native/desktop',
-    into: sharedBuild('desktop'),
-    define: {
-      SPRITES_TESTS: 'ON',
-      SPRITES_WERROR: 'ON',
-      CMAKE_BUILD_TYPE: 'RelWithDebInfo',
-      CMAKE_CXX_COMPILER: 'clang++',
-      SPRITES_SANITIZE: 'address,undefined'
-    }
-  });
+  const build = await buildDesktop();
   const program = join(build, 'sprites-desktop');
 
   /** A server, a screen, and a way to open desktops on them. */

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { cmakeBuild, missing, ROOT, sharedBuild, tool } from '../support/cpp-build.js';
-import { DesktopProgram, Screen } from '../support/cpp-screen.js';
+import { missing, ROOT, tool } from '../support/cpp-build.js';
+import { buildDesktop, DESKTOP_NEEDS, DesktopProgram, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import {
   Browser,
@@ -26,11 +26,7 @@ import { buildGate, Catcher, refusals } from '../support/sprite-gate.js';
  * PICTURES set the picture of the README is made anew.
  */
 
-const skip =
-  missing({
-    programs: ['cmake', 'g++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
-    packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
-  }) || noBrowser();
+const skip = missing(DESKTOP_NEEDS) || noBrowser();
 
 t.setTimeout(900_000);
 
@@ -42,11 +38,7 @@ const SIZE = { width: 640, height: 480 };
 const WINDOW = { x: 0, y: 0, ...SIZE };
 
 t.test('pages and a desktop', { skip }, async (t) => {
-  const build = await cmakeBuild({
-    source: 'native/desktop',
-    into: sharedBuild('desktop-plain'),
-    define: { CMAKE_CXX_COMPILER: 'g++', CMAKE_BUILD_TYPE: 'None', CMAKE_CXX_FLAGS: '-O1' }
-  });
+  const build = await buildDesktop();
   const browser = await new Browser().start();
   t.teardown(() => browser.stop());
 

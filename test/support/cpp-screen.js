@@ -3,8 +3,33 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { plainEnvironment, tool } from './cpp-build.js';
+import { cmakeBuild, plainEnvironment, sharedBuild, tool } from './cpp-build.js';
 import { until } from './until.js';
+
+/** What it takes to build the desktop, and to show it on a screen: for `missing`. */
+export const DESKTOP_NEEDS = {
+  programs: ['cmake', 'clang++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
+  packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
+};
+
+/**
+ * Builds the desktop and its test programs, with AddressSanitizer.
+ *
+ * @returns {Promise<string>} the folder they are in
+ */
+export function buildDesktop() {
+  return cmakeBuild({
+    source: 'native/desktop',
+    into: sharedBuild('desktop'),
+    define: {
+      SPRITES_TESTS: 'ON',
+      SPRITES_WERROR: 'ON',
+      CMAKE_BUILD_TYPE: 'RelWithDebInfo',
+      CMAKE_CXX_COMPILER: 'clang++',
+      SPRITES_SANITIZE: 'address,undefined'
+    }
+  });
+}
 
 /**
  * A screen of its own (Xvfb) with a hand (xdotool) and an eye (ImageMagick), and programs on it.
