@@ -18,7 +18,6 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -26,11 +25,10 @@ import { parseArgs } from 'node:util';
 
 import { readOptions } from '../../lib/server/options.js';
 import { Pool } from '../../lib/server/pool.js';
-import { portOf } from './sprites.js';
+import { launch } from '../support/launch.js';
 import { until } from '../support/until.js';
 
 const SELF = fileURLToPath(import.meta.url);
-const SERVER = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 
 /** Share of the clients that has to be parked to count as all: some are just being answered. */
@@ -85,25 +83,12 @@ function readArguments() {
 
 /** Starts the server; resolves when it listens. */
 async function startServer(options) {
-  const child = spawn(
-    process.execPath,
-    [SERVER, ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])],
-    { stdio: ['ignore', 'pipe', 'pipe'] }
-  );
-  const errors = text(child.stderr);
-  const ended = once(child, 'close');
-  const lines = createInterface({ input: child.stdout });
-  let transientPort = null;
-  const port = await new Promise((resolve, reject) => {
-    let found = null;
-    lines.on('line', (line) => {
-      if (found === null) found = portOf(line);
-      else if (line.startsWith('Workers take')) transientPort = portOf(line);
-      if (line.startsWith('There is room')) resolve(found);
-    });
-    ended.then(async () => reject(new NoRun(`the server ended: ${await errors}`)), reject);
-  });
-  return { child, ended, errors, port, transientPort };
+  const { child, ended, errors, listening } = launch(options);
+  try {
+    return { child, ended, errors, ...(await listening) };
+  } catch (error) {
+    throw new NoRun(error.message);
+  }
 }
 
 async function look(port) {
@@ -134,7 +119,7 @@ async function restart(server, options, clients) {
   const before = performance.now();
   server.child.kill('SIGTERM');
   const [code] = await server.ended;
-  if (code !== 0) throw new NoRun(`the server ended with ${code}: ${await server.errors}`);
+  if (code !== 0) throw new NoRun(`the server ended with ${code}: ${Buffer.concat(server.errors)}`);
   const down = performance.now();
   const bytes = statSync(options.state).size;
   const next = await startServer({ ...options, port: server.port });

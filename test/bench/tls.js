@@ -5,7 +5,7 @@
  * https, and prints the growth of the server's resident size a client, beside the same over the plain
  * port by Node's server and by the native front door.
  */
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
@@ -13,6 +13,8 @@ import https from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+
+import { launch, SPRITES } from '../support/launch.js';
 
 const CLIENTS = Number(process.argv[2] ?? 3000);
 /** Clients that are there before the measuring begins, so that what every server has is not counted. */
@@ -29,38 +31,14 @@ function resident(pid) {
 }
 
 async function startServer(door) {
-  const server = spawn(
-    process.execPath,
-    [
-      '--expose-gc',
-      'bin/sprites',
-      '--port',
-      '0',
-      '--host',
-      '127.0.0.1',
-      '--door',
-      door,
-      '--tls-cert',
-      cert,
-      '--tls-key',
-      key,
-      '--tls-port',
-      '0',
-      '--address-joins',
-      '0',
-      '--address-clients',
-      '0',
-      '--address-handed-over',
-      '0',
-      '--drain',
-      '0'
-    ],
-    { stdio: ['ignore', 'pipe', 'inherit'] }
-  );
-  let text = '';
-  while (!text.includes('There is room')) text += await once(server.stdout, 'data');
-  const port = (scheme) => Number(new RegExp(`${scheme}://[^/]*:(\\d+)/`).exec(text)[1]);
-  return { server, ports: { http: port('http'), https: port('https') } };
+  const [node, ...program] = SPRITES;
+  const options = {
+    ...{ door, drain: 0, 'tls-cert': cert, 'tls-key': key, 'tls-port': 0 },
+    ...{ 'address-joins': 0, 'address-clients': 0, 'address-handed-over': 0 }
+  };
+  const { child, listening } = launch(options, { command: [node, '--expose-gc', ...program] });
+  const { port, tlsPort } = await listening;
+  return { server: child, ports: { http: port, https: tlsPort } };
 }
 
 function request({ scheme, port, agent, method, path }) {

@@ -20,15 +20,11 @@
 #include <string>
 #include <vector>
 
+#include "expect.h"
+
 namespace {
 
 using namespace server;
-
-[[noreturn]] void fail(const char* what, int line) {
-  fprintf(stderr, "feeds_test.cc:%d: %s\n", line, what);
-  abort();
-}
-#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __LINE__))
 
 uint64_t clockNow = 0;
 

@@ -24,6 +24,7 @@ import { readOptions } from '../../lib/server/options.js';
 import { EDGES, Pool } from '../../lib/server/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
+import { pick } from '../support/pick.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
 
 // Some forty starts of a server, on a machine that may have other things to do.
@@ -103,36 +104,12 @@ function livedIn(t, clients = 200) {
 }
 
 /** The counts that outlive a process. */
-function lasting(status) {
-  const {
-    clients,
-    rows,
-    columns,
-    thrown,
-    acked,
-    waiting,
-    lost,
-    mailboxBytes,
-    joined,
-    left,
-    expired,
-    flown
-  } = status;
-  return {
-    clients,
-    rows,
-    columns,
-    thrown,
-    acked,
-    waiting,
-    lost,
-    mailboxBytes,
-    joined,
-    left,
-    expired,
-    flown
-  };
-}
+const LASTING = [
+  ...['clients', 'rows', 'columns', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
+  ...['joined', 'left', 'expired', 'flown']
+];
+
+const lasting = (status) => pick(status, LASTING);
 
 function saved(t, pool) {
   const path = join(t.testdir(), 'state');

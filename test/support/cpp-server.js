@@ -1,13 +1,7 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 
-import { plainEnvironment } from './cpp-build.js';
+import { launch } from './launch.js';
 import { until } from './until.js';
-
-const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 
 /** bin/sprites as a process that a test may kill and start again. */
 export class ServerProcess {
@@ -21,29 +15,11 @@ export class ServerProcess {
    */
   static async start(t, options = {}) {
     const server = new ServerProcess();
-    const all = { port: 0, host: '127.0.0.1', ...options };
-    // The test runner patches spawn() to have its loader ride along in every child; env drops it.
-    const child = spawn(
-      'env',
-      [
-        '-u',
-        'NODE_OPTIONS',
-        process.execPath,
-        PROGRAM,
-        ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
-      ],
-      { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'inherit'] }
-    );
+    const { child, ended, listening } = launch(options);
     server.child = child;
-    server.#ended = once(child, 'close');
+    server.#ended = ended;
     t.teardown(() => server.kill());
-    server.port = await new Promise((resolve, reject) => {
-      createInterface({ input: child.stdout }).on('line', (line) => {
-        const [, port] = /listens on http:\/\/127\.0\.0\.1:([0-9]+)\//.exec(line) ?? [];
-        if (port) resolve(Number(port));
-      });
-      server.#ended.then(() => reject(new Error('the server ended before it listened')), reject);
-    });
+    ({ port: server.port } = await listening);
     server.url = `http://127.0.0.1:${server.port}`;
     return server;
   }

@@ -1,16 +1,14 @@
 /* global document, KeyboardEvent, dispatchEvent */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { deflateSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
 import { Client } from '../../lib/client/client.js';
+import { launch, SPRITES } from './launch.js';
 
 /** A real server and a real browser, for the tests of the page. */
 
-const PROGRAM = fileURLToPath(new URL('../../bin/sprites', import.meta.url));
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 const STEPS = 6; // of a drag
@@ -41,34 +39,12 @@ export class Server {
   }
 
   async start() {
-    const args = [
-      PROGRAM,
-      '--port',
-      this.#port,
-      '--host',
-      '127.0.0.1',
-      '--capacity',
-      '1000',
-      ...this.#args
-    ];
-    // By env: the test runner's own hooks, which it puts into every child, are not for a server.
-    const command = ['-u', 'NODE_OPTIONS', process.execPath, ...args.map(String)];
-    this.#child = spawn('env', command, { stdio: ['ignore', 'pipe', 'pipe'] });
-    let said = '';
-    const listening = new Promise((resolve, reject) => {
-      const hear = (chunk) => {
-        said += chunk;
-        this.#admin ??= /http:\/\/[^/\s]*:\d+\/metrics/.exec(said)?.[0];
-        const found = /http:\/\/[^/\s]*:(\d+)/.exec(said);
-        if (found) resolve(Number(found[1]));
-      };
-      this.#child.stdout.on('data', hear);
-      this.#child.stderr.on('data', hear);
-      this.#child.once('exit', (code) =>
-        reject(new Error(`the server ended with ${code}: ${said}`))
-      );
-    });
-    this.#port = await listening;
+    const command = [...SPRITES, '--capacity', '1000', ...this.#args];
+    const { child, listening } = launch({ port: this.#port }, { command });
+    this.#child = child;
+    const { port, adminPort } = await listening;
+    this.#port = port;
+    this.#admin = `http://127.0.0.1:${adminPort}/`;
     return this;
   }
 

@@ -1,29 +1,20 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
-import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 
 import { checkAnswer, problemOf } from './contract.js';
 import { request, Wire } from './http.js';
+import { launch, ROOT } from './launch.js';
+import { pick } from './pick.js';
 import { until } from './until.js';
 
 /**
  * The server as its users have it: a process of its own, spoken to through sockets.
  */
 
-export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+export { ROOT };
 
 /** The ways in: the wire contract is the same by each. */
 export const DOORS = (process.env.SPRITES_TEST_DOORS ?? 'native,node').split(',');
-
-/** The last line of a start that says where something is. */
-const ROOM = /^There is room for /;
-
-const METRICS = /^Metrics are on http:\/\/.*:([0-9]+)\/metrics$/;
-
-const LISTENS = /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/;
 
 /**
  * Starts a server; the test's end kills it if it still runs.
@@ -38,49 +29,16 @@ const LISTENS = /^Sprites \S+ listens on http:\/\/(?:\[.*\]|[^:]*):([0-9]+)\/$/;
  * @returns {Promise<Server>} once it listens
  */
 export async function startServer(t, how = {}) {
-  const { door = DOORS[0], options = {}, env = {}, greeting = '', command } = how;
-  const [program, ...before] = command ?? [process.execPath, `${ROOT}bin/sprites`];
-  const all = { port: 0, 'admin-port': 0, host: '127.0.0.1', door, ...options };
-  // The test runner would have its loader ride along in every child.
-  const child = spawn(
-    'env',
-    [
-      ...['-u', 'NODE_OPTIONS', '-u', 'SPRITES_TEST_DOORS'],
-      program,
-      ...before,
-      ...Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)])
-    ],
-    { cwd: ROOT, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] }
-  );
-  const ended = once(child, 'close');
+  const { door = DOORS[0], greeting = '', options = {}, command, env } = how;
+  const all = { 'admin-port': 0, host: '127.0.0.1', door, ...options };
+  const launched = launch(all, { command, env });
   t.teardown(async () => {
-    child.kill('SIGKILL');
-    await ended;
+    launched.child.kill('SIGKILL');
+    await launched.ended;
   });
-  const errors = [];
-  child.stderr.on('data', (chunk) => errors.push(chunk));
-  const lines = [];
-  const [first] = await new Promise((resolve, reject) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      lines.push(line);
-      if (ROOM.test(line)) resolve(lines);
-    });
-    ended.then(() => reject(new Error(`the server ended: ${Buffer.concat(errors)}`)), reject);
-  });
-  const [, port] = LISTENS.exec(first) ?? assert.fail(`not where it listens: ${first}`);
-  const [, adminPort] = lines.map((line) => METRICS.exec(line)).find(Boolean) ?? [];
+  const { port, adminPort } = await launched.listening;
   const { host, cors } = all;
-  const server = new Server({
-    child,
-    ended,
-    lines,
-    errors,
-    host,
-    port: Number(port),
-    adminPort: adminPort && Number(adminPort),
-    cors,
-    greeting
-  });
+  const server = new Server({ ...launched, host, port, adminPort, cors, greeting });
   await server.status();
   await server.noConnectionBut(0);
   server.baseline = server.descriptors();
@@ -307,45 +265,10 @@ export async function refused(t, server, problem, ask, why = problem) {
 }
 
 /** The counts that only what is accepted may change. */
-function steady(status) {
-  const {
-    clients,
-    parked,
-    thrown,
-    acked,
-    waiting,
-    lost,
-    mailboxBytes,
-    joined,
-    left,
-    expired,
-    flown,
-    rows,
-    columns,
-    feeds,
-    watching,
-    published,
-    deleted,
-    feedMemory
-  } = status;
-  return {
-    clients,
-    parked,
-    thrown,
-    acked,
-    waiting,
-    lost,
-    mailboxBytes,
-    joined,
-    left,
-    expired,
-    flown,
-    rows,
-    columns,
-    feeds,
-    watching,
-    published,
-    deleted,
-    feedMemory
-  };
-}
+const STEADY = [
+  ...['clients', 'parked', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
+  ...['joined', 'left', 'expired', 'flown', 'rows', 'columns'],
+  ...['feeds', 'watching', 'published', 'deleted', 'feedMemory']
+];
+
+const steady = (status) => pick(status, STEADY);
