@@ -846,8 +846,8 @@ t.test('a disk that is full: nothing is promised, which is said, and it heals', 
 t.test('a file that can grow no more: what was promised is kept, the rest refused', async (t) => {
   const state = join(t.testdir(), 'state');
   const one = await startServer(t, { options: { ...QUICK, state } });
-  const id = await one.join();
-  t.equal((await one.throw(id, 'left', '{"before":1}')).status, 202);
+  const [id, neighbor] = [await one.join(), await one.join()];
+  t.equal((await one.throw(neighbor, 'left', '{"before":1}')).status, 202);
   execFileSync('prlimit', ['--pid', one.pid, '--fsize=4096:']);
   const long = JSON.stringify({ long: 'x'.repeat(8000) });
   // The one that meets the limit is not answered at all: nobody knows whether it is in the file.
@@ -855,7 +855,7 @@ t.test('a file that can grow no more: what was promised is kept, the rest refuse
   await untilAnswered(() => one.throw(id, 'left', long), 503);
   t.equal(problemOf(await one.throw(id, 'left', '{"after":1}')), 'state-unwritable');
   const { body } = await one.poll(id);
-  t.strictSame(body.sprites[0].sprite, { before: 1 }, 'polls go on');
+  t.strictSame(body.sprites[0].sprite, { before: 1 }, 'who has nothing unwritten is told');
   execFileSync('prlimit', ['--pid', one.pid, '--fsize=unlimited:']);
   await untilAnswered(() => one.throw(id, 'left', '{"healed":1}'), 202);
   const last = await one.status();
