@@ -9,6 +9,9 @@ namespace server {
 
 namespace {
 
+/** Throw numbers are counted as JavaScript counts: above this they would be rounded. */
+constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
+
 uint32_t checksumOf(BatchHead head, std::string_view records) {
   head.checksum = 0;
   Checksum checksum;
@@ -133,7 +136,7 @@ class ReplayAccess {
     if (record >= pool->options_.capacity) return false;
     memcpy(&joined, text.data(), text.size());
     const Id& id = joined.id;
-    if (id.record() != record || pool->torus_.contains(record)) return false;
+    if (id.record() != record || !id.isWellFormed() || pool->torus_.contains(record)) return false;
     if (record >= pool->used_) pool->used_ = record + 1;
     pool->admit(record, id);
     if (!known) return true;
@@ -146,7 +149,14 @@ class ReplayAccess {
   static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
     // The thrower may have left in the meantime of the same turn, never before it has thrown.
     if (!live(pool, record.record) || !live(pool, record.other) || record.from > 3) return false;
+    // What comes out of it goes to browsers: it is looked at as when it was thrown.
+    if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
     Pool::Client& thrower = pool->clients_[record.record];
+    if (record.number != kNoNumber &&
+        (record.number > kMostCounted || record.number + kNumberWindow <= thrower.newestNumber ||
+         pool->seen(thrower, record.number))) {
+      return false;
+    }
     pool->limits_->chargeAnyway(thrower.source, Sprite::charge(text.size()));
     pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text,
                   pool->time());

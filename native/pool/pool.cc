@@ -17,9 +17,6 @@ constexpr uint32_t kTickBudget = 8192;
 /** A hold is lengthened by up to a sixteenth: polls that came together do not end together. */
 constexpr uint32_t kJitterShare = 16;
 
-/** How far back a throw's number is remembered: the bits of one word. */
-constexpr uint64_t kNumberWindow = 64;
-
 /** How often its bounds a mailbox may be full, with the throws of several source addresses. */
 constexpr uint32_t kOverfull = 2;
 

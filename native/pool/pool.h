@@ -79,6 +79,9 @@ enum class Outcome : uint8_t {
 };
 constexpr size_t kOutcomes = 20;
 
+/** How far back a throw's number is remembered: the bits of one word. */
+constexpr uint64_t kNumberWindow = 64;
+
 /** A poll without `hold`, a throw without `n`. */
 constexpr uint32_t kNoHold = 0;
 constexpr uint64_t kNoNumber = UINT64_MAX;

@@ -75,6 +75,7 @@ class Life : private PollResponder {
   }
 
   Pool& pool() { return pool_; }
+  const Pool& pool() const { return pool_; }
   StateStore& store() { return store_; }
 
   /** One turn: some steps, not committed yet. */
@@ -89,10 +90,16 @@ class Life : private PollResponder {
 
   /** Time passes: leases end, and what could not be written is tried again. */
   void tick() {
+    passTime();
+    tryAgain();
+  }
+
+  void passTime() {
     now_ += below(3000);
     pool_.tick(now_);
-    store_.tick(now_);
   }
+
+  void tryAgain() { store_.tick(now_); }
 
   /** Ends a turn as the addon does; whether it is written. */
   bool end() {
