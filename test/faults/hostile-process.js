@@ -117,6 +117,9 @@ const picture = () =>
     fill: 'x'.repeat(12000)
   });
 
+/** Settlers that join between two looks. */
+const AT_ONCE = 200;
+
 const ID = /"id":"([0-9a-f-]{36})"/g;
 const BESIDE = { left: [0, -1], right: [0, 1], up: [-1, 0], down: [1, 0] };
 const BACK = { left: 'right', right: 'left', up: 'down', down: 'up' };
@@ -156,11 +159,12 @@ class Settlers {
   /** Those who have no place get one, and say where it is. */
   join() {
     const homeless = this.#all.filter(({ id }) => id === null);
-    for (const one of homeless.splice(0, this.#joined.length)) one.begin(this.#joined.pop());
-    for (const [n, lane] of this.#lanes.entries()) {
-      const some = Math.min(200, Math.ceil((homeless.length - n) / this.#lanes.length));
-      if (some > 0) lane.send(all(many(some, () => request('POST', '/join'))));
-    }
+    // Some at a time: who connects and is too slow to send is closed.
+    const some = homeless.splice(0, Math.min(AT_ONCE, this.#joined.length));
+    for (const one of some) one.begin(this.#joined.pop());
+    const missing = Math.min(AT_ONCE, homeless.length - this.#joined.length);
+    const lane = this.#lanes[Math.floor(Math.random() * this.#lanes.length)];
+    if (missing > 0) lane.send(all(many(missing, () => request('POST', '/join'))));
     for (const one of this.#all) {
       if (one.place === null) continue;
       const { row, column, rows, columns } = one.place;
@@ -408,9 +412,9 @@ if (values.admin !== undefined) {
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
 const everybody = Number(values.clients);
-for (let tries = 0; tries < 400 && settlers.settled < everybody; tries += 1) {
+for (let tries = 0; tries < 600 && settlers.settled < everybody; tries += 1) {
   settlers.join();
-  await pause(50);
+  await pause(100);
 }
 settlers.join();
 await settlers.dig(Number(values.holes));

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
 import { request, Wire } from '../support/http.js';
+import { resident } from '../support/resident.js';
+import { portIn } from '../support/ways.js';
 
 /**
  * One hostile address that does everything at once (hostile-process.js), while honest people at
@@ -26,14 +28,6 @@ const RECOVERY = 4;
 const PATIENCE = 10;
 
 const TOKEN = 'a-token-of-the-publisher';
-
-/** Resident bytes of a process and its children, as the kernel accounts for them. */
-function resident(pid) {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ');
-  return [pid, ...children.filter(Boolean)]
-    .map((one) => /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${one}/status`, 'latin1'))[1] * 1024)
-    .reduce((sum, bytes) => sum + bytes, 0);
-}
 
 /** Looks at it from now on; `peak()` is the most so far. */
 function watchMemory(scene, pid) {
@@ -96,10 +90,6 @@ function throwsBetween(ledger, from, to) {
 const percent = (share) => `${Math.round(share * 1000) / 10}%`;
 const megabytes = (bytes) => `${Math.round(bytes / 1e5) / 10} MB`;
 
-/** The port in the line of a server's that begins so. */
-const portIn = (server, words) =>
-  Number(/:(\d+)\//.exec(server.lines.find((line) => line.startsWith(words)))[1]);
-
 /** Each way in: what the server is started with, and by which ports people come. */
 const WAYS = {
   native: { door: 'native' },
@@ -146,7 +136,7 @@ export const hostile = Object.entries(WAYS).map(([way, { door, options = () => (
       seconds,
       lease,
       connections: scene.short ? 2000 : 10000,
-      clients: (scene.short ? 700 : 6000) + 10 * crowds,
+      clients: (scene.short ? 700 : 4000) + 10 * crowds,
       holes: 10 * crowds,
       bytes: scene.short ? 20e6 : 100e6
     });

@@ -1,23 +1,12 @@
-import { once } from 'node:events';
-import { connect } from 'node:tls';
-
 import { certificate } from './certificate.js';
 import { Wire } from './http.js';
 import { startServer } from './server.js';
 import { temporary } from './processes.js';
 
 /** The port in the line of a server's that begins so. */
-function portIn(server, words) {
+export function portIn(server, words) {
   const line = server.lines.find((one) => one.startsWith(words));
   return Number(/:(\d+)\//.exec(line)[1]);
-}
-
-/** @returns {Promise<Wire>} a connection inside of TLS */
-async function openTls(port) {
-  const how = { port, host: '127.0.0.1', rejectUnauthorized: false, allowHalfOpen: true };
-  const socket = connect(how);
-  await once(socket, 'secureConnect');
-  return new Wire(socket);
 }
 
 /**
@@ -43,7 +32,7 @@ export async function startWithEveryWay(t, door, options = {}) {
   const tls = portIn(server, 'TLS');
   const ways = {
     main: way(server.port),
-    tls: way(tls, () => openTls(tls)),
+    tls: way(tls, () => Wire.openTls(tls)),
     admin: way(portIn(server, 'Metrics'))
   };
   if (door === 'native') ways.workers = way(portIn(server, 'Workers'));
