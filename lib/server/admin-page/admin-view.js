@@ -24,8 +24,8 @@ const GROUPS = {
     ['acked', 'acknowledged', true],
     ['waiting', 'waiting'],
     ['lost', 'lost', true],
-    ['deliveryMsP50', 'wait, median, ms', 0.5],
-    ['deliveryMsP99', 'wait, 99th in 100, ms', 0.99],
+    ['deliveryMsP50', 'median wait, ms', 0.5],
+    ['deliveryMsP99', 'wait of 99 in 100, ms', 0.99],
     ['mailboxBytes', 'bytes in mailboxes']
   ],
   Server: [
@@ -42,6 +42,7 @@ const GROUPS = {
 const element = (id) => document.getElementById(id);
 const number = new Intl.NumberFormat('en');
 
+const count = (many, what) => `${number.format(many)} ${what}${many === 1 ? '' : 's'}`;
 const tenths = (value) => number.format(Math.round(value * 10) / 10);
 
 /** What was counted between two looks. */
@@ -86,8 +87,8 @@ const tables = Object.entries(GROUPS).map(([title, rows]) => table(title, rows))
 function draw({ clients, rows, columns }) {
   const places = rows * columns;
   element('torus').textContent =
-    `${number.format(rows)} rows of ${number.format(columns)} columns;` +
-    ` ${number.format(clients)} of ${number.format(places)} places are taken.` +
+    `${count(rows, 'row')} of ${count(columns, 'column')};` +
+    ` ${number.format(clients)} of ${count(places, 'place')} taken.` +
     ' (The map shows how many, not which.)';
   const map = element('map');
   const paint = map.getContext('2d');
