@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import http from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
 import { cmakeBuild, missing, sharedBuild } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
+import { Script } from '../support/cpp-script.js';
 
 /**
  * The C++ client against the vectors that every client is held to, in real time: in a loop of its
@@ -93,55 +92,4 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
       ])
     )
   };
-}
-
-/**
- * A server that answers each route from its list, one after the other; the last one stays. Each on a
- * connection of its own: curl by itself sends a request again that finds a kept connection dead.
- */
-class Script {
-  #answers;
-  #requests = [];
-
-  static async start(t, answers) {
-    const script = new Script();
-    script.#answers = new Map(Object.entries(answers).map(([route, list]) => [route, [...list]]));
-    const server = http.createServer((request, response) => script.#onRequest(request, response));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    script.url = `http://127.0.0.1:${server.address().port}`;
-    t.teardown(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    return script;
-  }
-
-  /** The requests to a route so far, as the vectors write them: id, edge and query. */
-  of(route) {
-    return this.#requests.filter((each) => each.route === route).map(({ rest }) => rest);
-  }
-
-  #onRequest(request, response) {
-    const { pathname, search } = new URL(request.url, 'http://script');
-    const [, route, ...rest] = pathname.split('/');
-    this.#requests.push({ route, rest: rest.join('/') + search });
-    const list = this.#answers.get(route);
-    const answer = list.length > 1 ? list.shift() : list[0];
-    if (answer === 'hang') return;
-    request.resume();
-    if (answer === 'reset') {
-      // Only once it was read whole: of a throw whose body was not sent, a client knows that the
-      // server has not taken it.
-      request.on('end', () => request.socket.resetAndDestroy());
-      return;
-    }
-    const { status, headers, body } = answer;
-    for (const entry of body.sprites ?? []) entry.sprite.id ??= `s${entry.seq}`;
-    const text = typeof body === 'string' ? body : JSON.stringify(body);
-    request.on('end', () => {
-      response.writeHead(status, { ...headers, connection: 'close' });
-      response.end(status === 204 ? undefined : text);
-    });
-  }
 }

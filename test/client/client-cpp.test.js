@@ -27,7 +27,9 @@ import { shown } from '../support/readme.js';
  */
 
 const SOURCE = 'native/client';
-const VECTORS = ['sprites', 'client'].map((name) => join(ROOT, `test/vectors/${name}.json`));
+const VECTORS = ['sprites', 'client', 'feeds'].map((name) =>
+  join(ROOT, `test/vectors/${name}.json`)
+);
 const lacking = missing({
   programs: ['cmake', 'g++', 'clang++', 'pkg-config'],
   packages: ['libcurl']

@@ -13,19 +13,38 @@ constexpr size_t kIdMost = 64;         // bytes of an id; a uuid has 36
 constexpr uint64_t kHoldMost = 86400;  // seconds
 constexpr uint64_t kRetryMost = 3600000;
 
+bool isMadeOf(std::string_view text, const char* characters, size_t most) {
+  return !text.empty() && text.size() <= most &&
+         text.find_first_not_of(characters) == std::string_view::npos;
+}
+
+constexpr char kNameCharacters[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
+
+bool readFeedItem(std::string_view slice, FeedItem* item) {
+  bool hasProblem = false;
+  const bool read = json::members(slice, [&](const std::string& name, std::string_view value) {
+    if (name == "value") item->value = value;
+    if (name == "patch") item->patch = value;
+    if (name == "feed") item->feed = json::string(value).value_or("");
+    if (name == "cursor") item->cursor = json::string(value).value_or("");
+    if (name == "from") item->from = json::string(value).value_or("");
+    if (name == "problem") item->problem = json::string(value).value_or("");
+    hasProblem = hasProblem || name == "problem";
+    return true;
+  });
+  if (!read) return false;
+  if (hasProblem) return isMadeOf(item->problem, "abcdefghijklmnopqrstuvwxyz-", 40);
+  if (!isFeedCursor(item->cursor)) return false;
+  return item->patch.empty() || (item->patch[0] == '[' && isFeedCursor(item->from));
+}
+
 /** The id goes into paths as it is, so it must be made of what needs no escape there. */
 bool isId(const std::string& id) {
   return !id.empty() && id.size() <= kIdMost &&
          id.find_first_not_of(
              "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuv"
              "wxyz0123456789-_") == std::string::npos;
-}
-
-bool readRetry(std::string_view value, Millis* retry) {
-  const std::optional<double> wait = json::number(value);
-  if (!wait || *wait < 0) return false;
-  *retry = Millis(static_cast<Millis::rep>(std::min<double>(*wait, kRetryMost)));
-  return true;
 }
 
 /**
@@ -78,6 +97,31 @@ bool readArrival(std::string_view value, Arrival* arrival) {
 }
 
 }  // namespace
+
+bool readRetry(std::string_view value, Millis* retry) {
+  const std::optional<double> wait = json::number(value);
+  if (!wait || *wait < 0) return false;
+  *retry = Millis(static_cast<Millis::rep>(std::min<double>(*wait, kRetryMost)));
+  return true;
+}
+
+bool isProblem(const Problem& problem, const char* name) {
+  return problem.type == std::string(kProblemPrefix) + name;
+}
+
+Why whyOf(const Reply& reply, const Problem& problem) {
+  if (!reply.answered) {
+    const char* name = reply.tooLong ? "garbage" : reply.slow ? "slow" : "network";
+    return {name, reply.error};
+  }
+  const size_t prefix = sizeof(kProblemPrefix) - 1;
+  if (problem.type.compare(0, prefix, kProblemPrefix) == 0) {
+    const std::string name = problem.type.substr(prefix);
+    return {name, problem.detail.empty() ? name : problem.detail};
+  }
+  return {"garbage",
+          "an answer that is not a Sprites server's, with status " + std::to_string(reply.status)};
+}
 
 std::optional<Edge> readEdge(std::string_view name) {
   for (const Edge edge : {Edge::kLeft, Edge::kRight, Edge::kUp, Edge::kDown}) {
@@ -147,6 +191,39 @@ std::optional<PollAnswer> readPoll(std::string_view body) {
     return name != "retry" || readRetry(slice, &answer.retry);
   });
   if (!read || !hasSprites) return std::nullopt;
+  return answer;
+}
+
+bool isFeedKey(std::string_view key) {
+  static const std::string characters = std::string(kNameCharacters) + "._~/";
+  if (!isMadeOf(key, characters.c_str(), 200)) return false;
+  for (size_t at = 0; at <= key.size();) {
+    const size_t end = std::min(key.find('/', at), key.size());
+    const std::string_view segment = key.substr(at, end - at);
+    if (segment.empty() || segment == "." || segment == "..") return false;
+    at = end + 1;
+  }
+  return true;
+}
+
+bool isFeedCursor(std::string_view cursor) { return isMadeOf(cursor, kNameCharacters, 40); }
+
+std::optional<FeedsAnswer> readFeeds(std::string_view body) {
+  const std::optional<std::string_view> value = json::value(body);
+  if (!value || !json::isUtf8(body)) return std::nullopt;
+  FeedsAnswer answer;
+  bool hasItems = false;
+  const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
+    if (name == "items") {
+      hasItems = true;
+      return json::elements(slice, [&](std::string_view element) {
+        answer.items.emplace_back();
+        return readFeedItem(element, &answer.items.back());
+      });
+    }
+    return name != "retry" || readRetry(slice, &answer.retry);
+  });
+  if (!read || !hasItems) return std::nullopt;
   return answer;
 }
 

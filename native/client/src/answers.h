@@ -44,11 +44,52 @@ struct ThrowAnswer {
 std::optional<Place> readPlace(std::string_view body);
 std::optional<Status> readStatus(std::string_view body);
 
+/** What there is of one feed in an answer: a value, a patch, a problem, or nothing new. */
+struct FeedItem {
+  std::string feed;
+  std::string cursor;
+  std::string value;  // JSON; empty: none
+  std::string from;   // the cursor that the patch is for
+  std::string patch;  // JSON, an array; empty: none
+  std::string problem;
+};
+
+/** To POST /feeds. */
+struct FeedsAnswer {
+  std::vector<FeedItem> items;
+  Millis retry{0};
+};
+
+std::optional<FeedsAnswer> readFeeds(std::string_view body);
+
+/** Whether a feed may have that key: no segment empty, none that is "." or "..". */
+bool isFeedKey(std::string_view key);
+
+/** Whether a server may have said it. */
+bool isFeedCursor(std::string_view cursor);
+
 /** RFC 9457. */
 struct Problem {
   std::string type;
   std::string detail;  // or the title where there is no detail
 };
+
+/** What a problem's type begins with where a Sprites server wrote it. */
+constexpr char kProblemPrefix[] = "urn:sprites:";
+
+/** Whether it is the problem of that name. */
+bool isProblem(const Problem& problem, const char* name);
+
+/** Why there is no good answer: the short name, and one line for people. */
+struct Why {
+  std::string name;
+  std::string line;
+};
+
+Why whyOf(const Reply& reply, const Problem& problem);
+
+/** A wait of "retry"; false for what is none. */
+bool readRetry(std::string_view value, Millis* retry);
 
 std::optional<JoinAnswer> readJoin(std::string_view body);
 std::optional<PollAnswer> readPoll(std::string_view body);

@@ -1,11 +1,8 @@
 #include "sprites/client.h"
 
-#include <atomic>
-#include <condition_variable>
-#include <mutex>
-#include <stdexcept>
-#include <thread>
+#include <utility>
 
+#include "driver.h"
 #include "engine.h"
 
 namespace sprites {
@@ -78,105 +75,32 @@ const char* toString(Outcome outcome) {
 
 const char* version() { return SPRITES_VERSION; }
 
-/** Who drives the engine: the thread started here, or the callers of perform(), one at a time. */
 class Client::Impl {
  public:
   explicit Impl(Options options) : engine(std::move(options)) {}
 
-  ~Impl() {
-    if (!thread_.joinable()) return;
-    stop_ = true;
-    engine.wake();
-    thread_.join();
-  }
-
-  void start() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (started_) throw std::logic_error("sprites: the client was started already");
-    if (driver_ != std::thread::id()) throw std::logic_error("sprites: perform() is running");
-    thread_ = std::thread([this] { run(); });
-    started_ = true;
-  }
-
-  bool perform(Millis timeout) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (started_) throw std::logic_error("sprites: the client has a thread of its own");
-      if (driver_ != std::thread::id()) throw std::logic_error("sprites: perform() is running");
-      driver_ = std::this_thread::get_id();
-      driven_ = true;
-    }
-    const struct Release {
-      Impl* self;
-      ~Release() {
-        const std::lock_guard<std::mutex> lock(self->mutex_);
-        self->driver_ = std::thread::id();
-      }
-    } release{this};
-    return engine.turn(timeout);
-  }
-
-  int fd() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (started_) throw std::logic_error("sprites: the client has a thread of its own");
-    if (driven_ && !watched_) throw std::logic_error("sprites: fd() comes before perform()");
-    watched_ = true;
-    return engine.fd();
-  }
-
   bool close(Millis patience) {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
     engine.leave();
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (driver_ == std::this_thread::get_id()) return engine.finished();
-    if (started_) return left_.wait_until(lock, deadline, [this] { return ended_; });
-    lock.unlock();
-    for (;;) {
-      const auto now = std::chrono::steady_clock::now();
-      if (!perform(std::max(Millis(0), std::chrono::ceil<Millis>(deadline - now)))) return true;
-      if (now >= deadline) return false;
-    }
+    return driver.runUntil([this] { return engine.finished(); }, patience);
   }
 
   Engine engine;
-
- private:
-  void run() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      driver_ = std::this_thread::get_id();
-    }
-    while (!stop_ && engine.turn(std::chrono::minutes(1))) {
-    }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    ended_ = true;
-    left_.notify_all();
-  }
-
-  std::mutex mutex_;
-  std::condition_variable left_;
-  std::thread thread_;
-  std::thread::id driver_;  // under mutex_: who is inside the engine
-  bool started_ = false;    // under mutex_
-  bool driven_ = false;     // under mutex_: by perform()
-  bool watched_ = false;    // under mutex_: by fd()
-  bool ended_ = false;      // under mutex_
-  std::atomic<bool> stop_{false};
+  Driver<Engine> driver{&engine};
 };
 
 Client::Client(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
 
 Client::~Client() = default;
 
-void Client::start() { impl_->start(); }
+void Client::start() { impl_->driver.start(); }
 
-bool Client::perform(std::chrono::milliseconds timeout) { return impl_->perform(timeout); }
+bool Client::perform(std::chrono::milliseconds timeout) { return impl_->driver.perform(timeout); }
 
 void Client::wake() { impl_->engine.wake(); }
 
 void Client::tryNow() { impl_->engine.tryNow(); }
 
-int Client::fd() { return impl_->fd(); }
+int Client::fd() { return impl_->driver.fd(); }
 
 std::chrono::milliseconds Client::timeout() { return impl_->engine.timeout(); }
 

@@ -22,16 +22,10 @@ Options checked(Options options) {
          "maxPendingThrows is 1 to 1024");
   demand(options.maxParallelThrows >= 1 && options.maxParallelThrows <= 32,
          "maxParallelThrows is 1 to 32");
-  demand(options.maxAnswerBytes >= 1024, "maxAnswerBytes is at least 1024");
   demand(options.throwAttempts >= 1, "throwAttempts is at least 1");
   demand(options.maxBackoff >= Millis(100), "maxBackoff is at least 100 ms");
-  for (const Millis time : {options.connectTimeout, options.answerTimeout, options.throwPatience}) {
+  for (const Millis time : {options.answerTimeout, options.throwPatience}) {
     demand(time > Millis(0) && time <= std::chrono::hours(24), "a timeout is over 0 up to a day");
-  }
-  for (const std::string& line : options.headers) {
-    const size_t colon = line.find(':');
-    demand(colon != 0 && colon != std::string::npos && line.find_first_of("\r\n") == line.npos,
-           "a header is one line, such as \"Name: value\"");
   }
   if (options.resume) {
     demand(readResume(writeResume(*options.resume)).has_value(),
@@ -46,10 +40,6 @@ TransportOptions transportOptions(const Options& options) {
 }
 
 }  // namespace
-
-bool isProblem(const Problem& problem, const char* name) {
-  return problem.type == std::string(kProblemPrefix) + name;
-}
 
 Engine::Engine(Options options)
     : options_(checked(std::move(options))),
@@ -310,22 +300,6 @@ Millis Engine::untilNext(Time now) const {
     at(opens(each.edge));
   }
   return std::chrono::ceil<Millis>(next - now);
-}
-
-// ---- words
-
-Engine::Why Engine::whyOf(const Reply& reply, const Problem& problem) {
-  if (!reply.answered) {
-    const char* name = reply.tooLong ? "garbage" : reply.slow ? "slow" : "network";
-    return {name, reply.error};
-  }
-  const size_t prefix = sizeof(kProblemPrefix) - 1;
-  if (problem.type.compare(0, prefix, kProblemPrefix) == 0) {
-    const std::string name = problem.type.substr(prefix);
-    return {name, problem.detail.empty() ? name : problem.detail};
-  }
-  return {"garbage",
-          "an answer that is not a Sprites server's, with status " + std::to_string(reply.status)};
 }
 
 }  // namespace sprites

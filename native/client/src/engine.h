@@ -50,9 +50,6 @@
 
 namespace sprites {
 
-/** What a problem's type begins with where a Sprites server wrote it. */
-constexpr char kProblemPrefix[] = "urn:sprites:";
-
 class Engine {
  public:
   /** Throws as Client's constructor does. */
@@ -107,12 +104,6 @@ class Engine {
   /** How far leaving has come. */
   enum class Leaving : uint8_t { kNo, kThrows, kAck, kTelling };
 
-  /** Why there is no good answer: the short name, and one line for people. */
-  struct Why {
-    std::string name;
-    std::string line;
-  };
-
   // engine.cc
   void takeInbox(Time now);
   void startDue(Time now);
@@ -130,7 +121,6 @@ class Engine {
   Millis backoff(uint64_t failures);
   Millis serverWait(Millis asked, uint64_t failures);
   Millis untilNext(Time now) const;
-  static Why whyOf(const Reply& reply, const Problem& problem);
 
   // contact.cc
   void startContact(Time now);
@@ -222,9 +212,6 @@ class Engine {
   Time leaveDeadline_;
   Time leaveDue_;
 };
-
-/** Whether it is the problem of that name. */
-bool isProblem(const Problem& problem, const char* name);
 
 }  // namespace sprites
 

@@ -178,9 +178,9 @@ bool isUtf8(std::string_view text) {
   return true;
 }
 
-std::optional<std::string_view> value(std::string_view text) {
+std::optional<std::string_view> value(std::string_view text, unsigned depth) {
   const size_t from = skipSpace(text, 0);
-  const size_t to = scanValue(text, from, 0);
+  const size_t to = scanValue(text, from, kMaxDepth - depth);
   if (to == kBad || skipSpace(text, to) != text.size()) return std::nullopt;
   return text.substr(from, to - from);
 }

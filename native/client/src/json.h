@@ -19,17 +19,18 @@
 
 namespace sprites::json {
 
-/** How deep a value may nest before it counts as malformed: a sprite's 32 and the envelope. */
-constexpr unsigned kMaxDepth = 40;
+/** How deep a value may nest before it counts as malformed: a feed's 64 and the envelope. */
+constexpr unsigned kMaxDepth = 72;
 
 /** Whether the text is UTF-8 (RFC 3629: no overlong forms, no surrogates). O(length). */
 bool isUtf8(std::string_view text);
 
 /**
  * The one value that `text` holds, without the white space around it; nothing when it is not
- * exactly one JSON value (RFC 8259) or nests deeper than kMaxDepth. Does not look at UTF-8.
+ * exactly one JSON value (RFC 8259) or nests deeper than `depth`, at most kMaxDepth. Does not look
+ * at UTF-8.
  */
-std::optional<std::string_view> value(std::string_view text);
+std::optional<std::string_view> value(std::string_view text, unsigned depth = kMaxDepth);
 
 /** Walks the members of one object, in their order; nothing is copied. */
 class Members {

@@ -55,6 +55,22 @@ void checkUrl(const std::string& server) {
   }
 }
 
+void checkOptions(const TransportOptions& options) {
+  checkUrl(options.server);
+  if (options.maxAnswerBytes < 1024) {
+    throw std::invalid_argument("sprites: maxAnswerBytes is at least 1024");
+  }
+  if (options.connectTimeout <= Millis(0) || options.connectTimeout > std::chrono::hours(24)) {
+    throw std::invalid_argument("sprites: a timeout is over 0 up to a day");
+  }
+  for (const std::string& line : options.headers) {
+    const size_t colon = line.find(':');
+    if (colon == 0 || colon == std::string::npos || line.find_first_of("\r\n") != line.npos) {
+      throw std::invalid_argument("sprites: a header is one line, such as \"Name: value\"");
+    }
+  }
+}
+
 /** Failures that come before a single byte of a request is on its way. */
 bool isBeforeSending(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
@@ -234,7 +250,7 @@ struct Transport::State {
 Transport::Transport(TransportOptions options) : state_(std::make_unique<State>()) {
   initCurl();
   while (!options.server.empty() && options.server.back() == '/') options.server.pop_back();
-  checkUrl(options.server);
+  checkOptions(options);
   state_->options = std::move(options);
   state_->multi.reset(curl_multi_init());
   if (!state_->multi) throw std::runtime_error("sprites: libcurl gives no multi handle");

@@ -68,7 +68,7 @@ struct TransportOptions {
 /** Not for two threads at once, but for wake(), which is for any thread while this lives. */
 class Transport {
  public:
-  /** Throws std::invalid_argument for a bad server URL, std::runtime_error without curl. */
+  /** Throws std::invalid_argument for options out of bounds, std::runtime_error without curl. */
   explicit Transport(TransportOptions options);
   ~Transport();
   Transport(const Transport&) = delete;

@@ -1,6 +1,6 @@
 // Tests of what needs no server: JSON, sprites, pictures, answers, options.
 //
-//   sprites_unit test/vectors/sprites.json
+//   sprites_unit test/vectors/sprites.json test/vectors/client.json test/vectors/feeds.json
 //
 // Prints one line for each check that fails and ends with their number (at most 100).
 #include <chrono>
@@ -13,8 +13,10 @@
 #include <string>
 
 #include "answers.h"
+#include "feed_patch.h"
 #include "json.h"
 #include "sprites/client.h"
+#include "sprites/feeds.h"
 #include "sprites/sprite.h"
 #include "waits.h"
 
@@ -125,12 +127,16 @@ void checkJson(Checks& check) {
   }
 }
 
-/** The vectors all readers of sprites are held to. */
-void checkVectors(Checks& check, const std::string& file) {
+std::string textOf(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   std::stringstream text;
   text << in.rdbuf();
-  const std::string all = text.str();
+  return text.str();
+}
+
+/** The vectors all readers of sprites are held to. */
+void checkVectors(Checks& check, const std::string& file) {
+  const std::string all = textOf(file);
   const auto value = json::value(all);
   check(value.has_value(), "the vectors are JSON");
   if (!value) return;
@@ -335,10 +341,7 @@ void checkAnswers(Checks& check) {
 
 /** The waits and the places to resume that every client is held to. */
 void checkClientVectors(Checks& check, const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  const std::string all = text.str();
+  const std::string all = textOf(file);
   const auto value = json::value(all);
   check(value.has_value(), "the client's vectors are JSON");
   if (!value) return;
@@ -405,6 +408,74 @@ void checkOptions(Checks& check) {
   check(idle.state() == sprites::State::kLeft, "it has left");
 }
 
+/** The patches that every client is held to. */
+void checkFeedVectors(Checks& check, const std::string& file) {
+  const std::string text = textOf(file);
+  const auto all = json::value(text);
+  check(all.has_value(), "the vectors of feeds are JSON");
+  if (!all) return;
+  int made = 0;
+  json::members(*all, [&](const std::string& section, std::string_view list) {
+    if (section != "patches") return true;
+    return json::elements(list, [&](std::string_view each) {
+      std::string why;
+      std::string_view value;
+      std::string_view patch;
+      std::optional<std::string> result;
+      json::members(each, [&](const std::string& name, std::string_view slice) {
+        if (name == "why") why = json::string(slice).value_or("");
+        if (name == "value") value = slice;
+        if (name == "patch") patch = slice;
+        if (name == "result") result = std::string(slice);
+        return true;
+      });
+      check(sprites::applyPatch(value, patch) == result, "patch: " + why);
+      made++;
+      return true;
+    });
+  });
+  check(made > 30, "there are patches");
+}
+
+void checkFeeds(Checks& check) {
+  for (const char* key : {"a", "a/b", "matches/8/centre", "..a", "a.b~c-d_e", "..."}) {
+    check(sprites::isFeedKey(key), std::string("is a key: ") + key);
+  }
+  for (const char* key :
+       {"", "/", "a/", "/a", "a//b", ".", "..", "a/../b", "a b", "a%20", "\xC3\xA9"}) {
+    check(!sprites::isFeedKey(key), std::string("is no key: ") + key);
+  }
+  check(sprites::isFeedKey(std::string(200, 'k')), "a key of 200");
+  check(!sprites::isFeedKey(std::string(201, 'k')), "a key of 201");
+  check(sprites::isFeedCursor("e7-42") && !sprites::isFeedCursor("") &&
+            !sprites::isFeedCursor("e7_42") && !sprites::isFeedCursor(std::string(41, 'e')),
+        "cursors");
+  // What would take too long is given up: the whole value is asked for.
+  std::string wide = "[0";
+  for (int i = 0; i < 200000; i++) wide += ",0";
+  wide += "]";
+  std::string patch = "[";
+  for (int i = 0; i < 1000; i++) {
+    patch += std::string(i > 0 ? "," : "") + R"({"op":"replace","path":"/0","value":1})";
+  }
+  check(!sprites::applyPatch(wide, patch + "]"), "a patch that would take too long");
+  check(throws<std::invalid_argument>([] {
+          sprites::FeedsOptions options;
+          options.server = "ftp://nowhere";
+          sprites::Feeds feeds(options);
+        }),
+        "a server that is none");
+  check(throws<std::invalid_argument>([] {
+          sprites::FeedsOptions options;
+          options.headers = {"no colon"};
+          sprites::Feeds feeds(options);
+        }),
+        "a header that is none");
+  sprites::Feeds idle{sprites::FeedsOptions()};
+  idle.perform(sprites::Millis(0));
+  check(idle.state() == sprites::FeedsState::kIdle, "nothing is watched");
+}
+
 /** Broken on purpose, from a fixed seed: for the sanitizers, and nothing odd may come through. */
 void checkMutations(Checks& check) {
   sprites::Sprite sprite = plain();
@@ -435,6 +506,9 @@ void checkMutations(Checks& check) {
             "what was read can be written");
     }
     sprites::readPoll(text);
+    sprites::readFeeds(text);
+    sprites::applyPatch(text, text);
+    sprites::applyPatch(good, text);
   }
   check(read > 100, "some mutants are sprites still");
 }
@@ -442,14 +516,16 @@ void checkMutations(Checks& check) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: sprites_unit SPRITES CLIENT" << std::endl;
+  if (argc != 4) {
+    std::cerr << "usage: sprites_unit SPRITES CLIENT FEEDS" << std::endl;
     return 101;
   }
   Checks check;
   checkJson(check);
   checkVectors(check, argv[1]);
   checkClientVectors(check, argv[2]);
+  checkFeedVectors(check, argv[3]);
+  checkFeeds(check);
   checkSprites(check);
   checkPictures(check);
   checkAnswers(check);

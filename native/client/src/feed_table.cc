@@ -1,0 +1,145 @@
+#include "feed_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "feed_patch.h"
+#include "json.h"
+
+namespace sprites {
+
+bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedHeld held) {
+  FeedChange change;
+  change.key = key;
+  const auto found = entries_.find(key);
+  if (found != entries_.end()) {
+    Entry& entry = found->second;
+    entry.watches.push_back(watch);
+    change.problem = entry.problem;
+    if (entry.problem.empty()) {
+      change.cursor = entry.cursor;
+      change.value = entry.value;
+    }
+    if (!change.problem.empty() || !change.cursor.empty()) news_.push_back({watch, change});
+    return false;
+  }
+  if (!isFeedKey(key)) change.problem = "bad-key";
+  if (change.problem.empty() && entries_.size() >= kFeedsMost) change.problem = "too-many-keys";
+  if (!change.problem.empty()) {
+    news_.push_back({watch, change});
+    return false;
+  }
+  Entry& entry = entries_[key];
+  entry.watches.push_back(watch);
+  if (isFeedCursor(held.cursor) && json::value(held.value) && json::isUtf8(held.value)) {
+    entry.cursor = std::move(held.cursor);
+    entry.value = std::move(held.value);
+  }
+  return true;
+}
+
+void FeedTable::remove(Feeds::WatchId watch) {
+  for (auto at = entries_.begin(); at != entries_.end(); at++) {
+    auto& watches = at->second.watches;
+    const auto found = std::find(watches.begin(), watches.end(), watch);
+    if (found == watches.end()) continue;
+    watches.erase(found);
+    if (watches.empty()) entries_.erase(at);
+    return;
+  }
+}
+
+void FeedTable::forgetCursors() {
+  for (auto& [key, entry] : entries_) entry.cursor.clear();
+}
+
+void FeedTable::hurry() {
+  for (auto& [key, entry] : entries_) entry.due = Time();
+}
+
+FeedTable::Wish FeedTable::wish(Time now) const {
+  Wish wish;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.due <= now) {
+      wish.feeds[key] = entry.cursor;
+    } else {
+      wish.next = std::min(wish.next, entry.due);
+    }
+  }
+  return wish;
+}
+
+bool FeedTable::take(std::vector<FeedItem> items, const std::map<std::string, std::string>& asked,
+                     Time now) {
+  bool taught = false;
+  for (FeedItem& item : items) {
+    const auto found = entries_.find(item.feed);
+    const auto question = asked.find(item.feed);
+    // An answer is to what was asked: another cursor's leads elsewhere.
+    if (found == entries_.end() || question == asked.end()) continue;
+    if (found->second.cursor != question->second) continue;
+    if (item.problem.empty()) {
+      if (takeNews(found->first, &found->second, std::move(item))) taught = true;
+    } else {
+      takeProblem(found->first, &found->second, item.problem, now);
+      taught = true;
+    }
+  }
+  return taught;
+}
+
+void FeedTable::takeProblem(const std::string& key, Entry* entry, const std::string& problem,
+                            Time now) {
+  entry->misses++;
+  entry->due = now + backoff_(entry->misses);
+  if (problem == "unknown-feed") {
+    entry->cursor.clear();
+    entry->value.clear();
+  }
+  if (entry->problem == problem) return;
+  entry->problem = problem;
+  FeedChange change;
+  change.key = key;
+  change.problem = problem;
+  tell(*entry, change);
+}
+
+/** @return whether it has a value now that it had not before */
+bool FeedTable::takeNews(const std::string& key, Entry* entry, FeedItem item) {
+  entry->misses = 0;
+  FeedChange change;
+  change.key = key;
+  change.cursor = item.cursor;
+  if (item.value.empty() && item.patch.empty()) {
+    // Nothing new. That may end a problem.
+    if (entry->problem.empty() || entry->cursor != item.cursor) return false;
+    entry->problem.clear();
+    change.value = entry->value;
+    tell(*entry, change);
+    return true;
+  }
+  std::optional<std::string> value;
+  if (!item.value.empty()) {
+    if (json::value(item.value, kFeedDepth)) value = std::move(item.value);
+  } else if (!entry->cursor.empty() && item.from == entry->cursor) {
+    value = applyPatch(entry->value, item.patch);
+    change.patch = std::move(item.patch);
+  }
+  if (!value) {
+    entry->cursor.clear();  // the whole value is asked for
+    return false;
+  }
+  const bool isNews = entry->cursor != item.cursor;
+  entry->cursor = std::move(item.cursor);
+  entry->value = std::move(*value);
+  entry->problem.clear();
+  change.value = entry->value;
+  if (isNews) tell(*entry, change);
+  return isNews;
+}
+
+void FeedTable::tell(const Entry& entry, const FeedChange& change) {
+  for (const Feeds::WatchId watch : entry.watches) news_.push_back({watch, change});
+}
+
+}  // namespace sprites

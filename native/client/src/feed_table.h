@@ -1,0 +1,85 @@
+// The feeds that are watched, and what is held of each. For the engine's thread.
+#ifndef SPRITES_CLIENT_FEED_TABLE_H_
+#define SPRITES_CLIENT_FEED_TABLE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "answers.h"
+#include "sprites/feeds.h"
+
+namespace sprites {
+
+/** What a watch is to be told. */
+struct FeedNews {
+  Feeds::WatchId watch = 0;
+  FeedChange change;
+};
+
+class FeedTable {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Time = Clock::time_point;
+
+  /** What to ask for: the cursors held of what is due, and when the next of the others is. */
+  struct Wish {
+    std::map<std::string, std::string> feeds;
+    Time next = Time::max();
+  };
+
+  /** @param backoff  the wait after so many failures in a row */
+  explicit FeedTable(std::function<Millis(uint64_t failures)> backoff)
+      : backoff_(std::move(backoff)) {}
+
+  size_t size() const { return entries_.size(); }
+
+  /** @return whether it is the first watch of a feed that can be watched */
+  bool add(Feeds::WatchId watch, const std::string& key, FeedHeld held);
+  void remove(Feeds::WatchId watch);
+  void clear() { entries_.clear(); }
+
+  /** Asks for every value whole, and at once. */
+  void forgetCursors();
+
+  /** Feeds with a problem need not wait any longer. */
+  void hurry();
+
+  Wish wish(Time now) const;
+
+  /**
+   * Takes an answer.
+   *
+   * @param asked  the cursors it was asked with
+   * @return whether there was anything in it
+   */
+  bool take(std::vector<FeedItem> items, const std::map<std::string, std::string>& asked, Time now);
+
+  /** What there is to tell, in order; it is told once. */
+  std::vector<FeedNews> news() { return std::exchange(news_, {}); }
+
+ private:
+  struct Entry {
+    std::string cursor;  // empty without a value
+    std::string value;
+    std::string problem;  // as it was told
+    uint64_t misses = 0;  // problems in a row
+    Time due;             // not to be asked for before
+    std::vector<Feeds::WatchId> watches;
+  };
+
+  bool takeNews(const std::string& key, Entry* entry, FeedItem item);
+  void takeProblem(const std::string& key, Entry* entry, const std::string& problem, Time now);
+  void tell(const Entry& entry, const FeedChange& change);
+
+  std::function<Millis(uint64_t)> backoff_;
+  std::map<std::string, Entry> entries_;
+  std::vector<FeedNews> news_;
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_CLIENT_FEED_TABLE_H_

@@ -1,0 +1,322 @@
+#include "feeds_engine.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "json.h"
+#include "waits.h"
+
+namespace sprites {
+
+namespace {
+
+constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
+constexpr unsigned kUsualHold = 120;   // seconds, where the server chooses
+constexpr unsigned kFeedHold = 55;     // seconds: many a proxy cuts off what is silent for a minute
+constexpr Millis kPollSlack{15000};
+constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
+constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
+constexpr unsigned kCutsMost = 2;
+
+FeedsOptions checked(FeedsOptions options) {
+  if (options.maxBackoff < Millis(100)) {
+    throw std::invalid_argument("sprites: maxBackoff is at least 100 ms");
+  }
+  return options;
+}
+
+std::string wishOf(const std::map<std::string, std::string>& feeds, unsigned hold, bool delta) {
+  std::string text = "{";
+  if (hold > 0) text += "\"hold\":" + std::to_string(hold) + ",";
+  if (delta) text += "\"delta\":true,";
+  text += "\"feeds\":{";
+  bool first = true;
+  for (const auto& [key, cursor] : feeds) {
+    if (!std::exchange(first, false)) text += ',';
+    text += json::quote(key) + ":" + json::quote(cursor);
+  }
+  return text + "}}";
+}
+
+}  // namespace
+
+FeedsEngine::FeedsEngine(FeedsOptions options)
+    : options_(checked(std::move(options))),
+      transport_({options_.server, options_.caFile, options_.connectTimeout,
+                  options_.maxAnswerBytes, options_.proxy, options_.headers}),
+      random_(std::random_device{}()),
+      table_([this](uint64_t failures) { return backoff(failures); }),
+      holdMost_(kFeedHold) {}
+
+// ---- for any thread
+
+Feeds::WatchId FeedsEngine::watch(std::string key, FeedCallback onChange, FeedHeld held) {
+  Feeds::WatchId watch = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    watch = ++lastWatch_;
+    inbox_.push_back({watch, std::move(key), std::move(held), false});
+    watches_[watch] = std::move(onChange);
+  }
+  wake();
+  return watch;
+}
+
+void FeedsEngine::unwatch(Feeds::WatchId watch) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (watches_.erase(watch) == 0) return;
+    inbox_.push_back({watch, {}, {}, true});
+  }
+  wake();
+}
+
+void FeedsEngine::close() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [watch, onChange] : watches_) inbox_.push_back({watch, {}, {}, true});
+    watches_.clear();
+  }
+  wake();
+}
+
+void FeedsEngine::tryNow() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    tryNow_ = true;
+  }
+  wake();
+}
+
+FeedsState FeedsEngine::state() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return state_;
+}
+
+// ---- the turn
+
+bool FeedsEngine::turn(Millis timeout) {
+  transport_.settleFd();
+  const auto move = [this] {
+    const Time now = Clock::now();
+    takeInbox(now);
+    startDue(now);
+    readReplies(now);
+  };
+  move();
+  if (events_.empty()) {
+    transport_.wait(std::min(timeout, untilNext(Clock::now())));
+    move();
+  }
+  callBack();
+  // The program has what came: the next poll goes out at once, not with its next frame.
+  move();
+  return true;
+}
+
+Millis FeedsEngine::timeout() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!inbox_.empty() || tryNow_) return Millis(0);
+  }
+  if (!events_.empty()) return Millis(0);
+  return std::min(untilNext(Clock::now()), transport_.timeout());
+}
+
+void FeedsEngine::takeInbox(Time now) {
+  std::vector<Wanted> wanted;
+  bool tryNow = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    wanted.swap(inbox_);
+    tryNow = std::exchange(tryNow_, false);
+  }
+  bool more = false;
+  for (Wanted& each : wanted) {
+    if (each.ends) {
+      table_.remove(each.watch);
+      if (table_.size() == 0) changed(now);
+    } else if (table_.add(each.watch, each.key, std::move(each.held))) {
+      more = true;
+      if (state() == FeedsState::kIdle) changed(now);
+    }
+  }
+  tellNews();
+  if (more) changed(now);
+  if (!tryNow || table_.size() == 0) return;
+  table_.hurry();
+  doubt_ = true;
+  next_ = now;
+  if (poll_ != 0 && now - pollStarted_ >= kQuick) transport_.cancel(std::exchange(poll_, 0));
+}
+
+/** More is watched than before, or nothing any more. */
+void FeedsEngine::changed(Time now) {
+  transport_.cancel(std::exchange(poll_, 0));
+  if (table_.size() == 0) {
+    setState(FeedsState::kIdle);
+  } else if (state() == FeedsState::kIdle) {
+    failures_ = 0;
+    doubt_ = true;
+    next_ = now;
+    setState(FeedsState::kAsking);
+  } else if (state() != FeedsState::kOffline) {
+    next_ = now;  // a wait after a failure is for all feeds
+  }
+}
+
+void FeedsEngine::startDue(Time now) {
+  if (!events_.empty() || poll_ != 0 || now < next_ || now < open_) return;
+  FeedTable::Wish wish = table_.wish(now);
+  if (wish.feeds.empty()) return;
+  pollHold_ = holdUntil(wish.next, now);
+  Request request;
+  request.method = Method::kPost;
+  request.path = "/feeds";
+  request.body = wishOf(wish.feeds, pollHold_, options_.patches);
+  const std::chrono::seconds held(pollHold_ > 0 ? pollHold_ : kUsualHold);
+  request.timeout = Millis(held) + Millis(held) / 4 + kPollSlack;
+  asked_ = std::move(wish.feeds);
+  pollStarted_ = now;
+  poll_ = transport_.start(request);
+}
+
+/** Seconds to ask for, when a feed that is not asked for is due at `next`; 0: the server chooses.
+ */
+unsigned FeedsEngine::holdUntil(Time next, Time now) const {
+  unsigned hold = doubt_ ? kShortestHold : holdMost_;
+  if (next != Time::max()) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(next - now).count();
+    hold = std::min(hold, std::max(kShortestHold, static_cast<unsigned>(seconds)));
+  }
+  return holdRefused_ > 0 && hold >= holdRefused_ ? 0 : hold;
+}
+
+void FeedsEngine::readReplies(Time now) {
+  for (const Reply& reply : transport_.takeReplies()) {
+    if (options_.onLog) {
+      say(reply.line + ": " + (reply.answered ? std::to_string(reply.status) : reply.error));
+    }
+    if (reply.id != poll_) continue;
+    poll_ = 0;
+    const auto parked = now - pollStarted_;
+    if (parked >= kLong) {
+      failures_ = 0;  // the network did let it park
+      if (reply.answered) {
+        cuts_ = 0;
+      } else {
+        onCut(parked);
+      }
+    }
+    std::optional<FeedsAnswer> answer;
+    if (reply.answered && reply.status == 200) answer = readFeeds(reply.body);
+    if (answer) {
+      onAnswer(std::move(*answer), now);
+    } else {
+      onFailure(reply, now);
+    }
+  }
+}
+
+void FeedsEngine::onAnswer(FeedsAnswer answer, Time now) {
+  doubt_ = false;
+  setState(FeedsState::kOnline);
+  const bool isNews = table_.take(std::move(answer.items), asked_, now);
+  tellNews();
+  if (answer.retry > Millis(0)) open_ = now + std::min(answer.retry, kWaitServer);
+  if (isNews || answer.retry > Millis(0) || now - pollStarted_ >= kQuick) {
+    failures_ = 0;
+    return;
+  }
+  // An empty answer should have taken its hold. Whatever sends these must not be hammered.
+  failures_++;
+  next_ = now + backoff(failures_);
+}
+
+/** No answer, or none that can be used. */
+void FeedsEngine::onFailure(const Reply& reply, Time now) {
+  const Problem problem = readProblem(reply.body);
+  const Why why = whyOf(reply, problem);
+  failures_++;
+  const Millis wait = backoff(failures_);
+  next_ = now + wait;
+  if (reply.answered && isProblem(problem, "bad-hold") && pollHold_ > 0) {
+    holdRefused_ = pollHold_;  // it has answered at once: there is contact
+    return;
+  }
+  if (reply.answered && isProblem(problem, "bad-cursor")) table_.forgetCursors();
+  // What cuts off a poll that was parked for long need not have lost contact.
+  const bool isCut = !reply.answered && now - pollStarted_ >= kLong;
+  if (!isCut || doubt_ || state() != FeedsState::kOnline) setState(FeedsState::kOffline, why);
+  doubt_ = true;
+  if (!reply.answered || reply.retryAfter == Millis(0)) return;
+  std::uniform_int_distribution<Millis::rep> spread(0, reply.retryAfter.count() / 2);
+  const Millis asked = reply.retryAfter + Millis(spread(random_));
+  open_ = now + std::min(kWaitServer, std::max(wait, asked));
+}
+
+/** Something between cuts off what is idle: after two in a row, ask for a shorter hold. */
+void FeedsEngine::onCut(Clock::duration parked) {
+  if (++cuts_ < kCutsMost) return;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parked).count();
+  const auto shorter = static_cast<unsigned>(seconds * 3 / 4);
+  holdMost_ = std::max(kShortestHold, std::min(holdMost_, shorter));
+}
+
+// ---- telling
+
+void FeedsEngine::tellNews() {
+  for (FeedNews& news : table_.news()) {
+    events_.emplace_back([this, news = std::move(news)] {
+      FeedCallback onChange;
+      {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = watches_.find(news.watch);
+        if (found == watches_.end()) return;  // it has ended meanwhile
+        onChange = found->second;
+      }
+      if (onChange) onChange(news.change);
+    });
+  }
+}
+
+void FeedsEngine::setState(FeedsState state, const Why& why) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (state_ == state) return;
+    state_ = state;
+  }
+  if (options_.onLog) say(std::string(toString(state)) + (why.line.empty() ? "" : ": " + why.line));
+  if (!options_.onState) return;
+  events_.emplace_back(
+      [this, told = FeedsStateChange{state, why.name, why.line}] { options_.onState(told); });
+}
+
+void FeedsEngine::say(const std::string& line) {
+  events_.emplace_back([this, line] { options_.onLog(line); });
+}
+
+/** noexcept is the promise of client.h: an exception out of a callback ends the program. */
+void FeedsEngine::callBack() noexcept {
+  for (const auto& event : std::exchange(events_, {})) event();
+}
+
+// ---- waits
+
+/** Full jitter under a ceiling that doubles, so that a crowd that lost contact at once spreads. */
+Millis FeedsEngine::backoff(uint64_t failures) {
+  const Millis most = longestWait(failures, std::nullopt, std::min(kWaitMost, options_.maxBackoff));
+  return Millis(std::uniform_int_distribution<Millis::rep>(0, most.count())(random_));
+}
+
+Millis FeedsEngine::untilNext(Time now) const {
+  constexpr std::chrono::minutes kMost(1);
+  if (poll_ != 0 || table_.size() == 0) return kMost;
+  const FeedTable::Wish wish = table_.wish(now);
+  Time next = std::max(next_, open_);
+  if (wish.feeds.empty()) next = std::max(next, wish.next);
+  return std::clamp<Millis>(std::chrono::ceil<Millis>(next - now), Millis(0), kMost);
+}
+
+}  // namespace sprites

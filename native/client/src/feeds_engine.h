@@ -1,0 +1,106 @@
+// One poll after the other for all feeds that are watched. How every client behaves is said in
+// lib/client/README.md.
+//
+//   any thread                    the engine's thread (the client's own, or perform()'s caller)
+//   ──────────                    ─────────────────────────────────────────────────────────────
+//   watch, unwatch ─▶ inbox ────▶ table ─▶ POST /feeds ─▶ transport ─▶ replies ─▶ table ─▶
+//   callbacks close, tryNow    (mutex, wake-up)
+//
+// As in engine.h: one turn() takes the inbox, starts what is due, moves bytes, reads replies, and
+// only then calls back, with no lock held. The next poll starts after the callbacks.
+#ifndef SPRITES_CLIENT_FEEDS_ENGINE_H_
+#define SPRITES_CLIENT_FEEDS_ENGINE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "answers.h"
+#include "feed_table.h"
+#include "sprites/feeds.h"
+#include "transport.h"
+
+namespace sprites {
+
+class FeedsEngine {
+ public:
+  /** Throws as Feeds' constructor does. */
+  explicit FeedsEngine(FeedsOptions options);
+
+  // For any thread.
+  Feeds::WatchId watch(std::string key, FeedCallback onChange, FeedHeld held);
+  void unwatch(Feeds::WatchId watch);
+  void close();
+  void wake() { transport_.wake(); }
+  void tryNow();
+  FeedsState state() const;
+
+  /** One turn of at most `timeout`; always true: there may be more to watch. For one thread. */
+  bool turn(Millis timeout);
+
+  // For the thread that takes the turns: see Feeds.
+  int fd() { return transport_.fd(); }
+  Millis timeout();
+
+ private:
+  using Clock = FeedTable::Clock;
+  using Time = FeedTable::Time;
+
+  /** What the program wants of the table: a watch, or the end of one (without a key). */
+  struct Wanted {
+    Feeds::WatchId watch = 0;
+    std::string key;
+    FeedHeld held;
+    bool ends = false;
+  };
+
+  void takeInbox(Time now);
+  void changed(Time now);
+  void startDue(Time now);
+  unsigned holdUntil(Time next, Time now) const;
+  void readReplies(Time now);
+  void onAnswer(FeedsAnswer answer, Time now);
+  void onFailure(const Reply& reply, Time now);
+  void onCut(Clock::duration parked);
+  void tellNews();
+  void setState(FeedsState state, const Why& why = {});
+  void say(const std::string& line);
+  void callBack() noexcept;
+  Millis backoff(uint64_t failures);
+  Millis untilNext(Time now) const;
+
+  const FeedsOptions options_;
+  Transport transport_;
+
+  mutable std::mutex mutex_;
+  std::vector<Wanted> inbox_;                       // under mutex_
+  std::map<Feeds::WatchId, FeedCallback> watches_;  // under mutex_: those that are open
+  Feeds::WatchId lastWatch_ = 0;                    // under mutex_
+  bool tryNow_ = false;                             // under mutex_
+  FeedsState state_ = FeedsState::kIdle;            // under mutex_
+
+  // The engine's thread only.
+  std::vector<std::function<void()>> events_;
+  std::mt19937 random_;
+  FeedTable table_;
+  RequestId poll_ = 0;
+  Time pollStarted_;
+  unsigned pollHold_ = 0;                     // seconds; 0: none was asked for
+  std::map<std::string, std::string> asked_;  // the cursors of the poll
+  uint64_t failures_ = 0;                     // in a row
+  unsigned cuts_ = 0;                         // long polls in a row that were cut off
+  bool doubt_ = false;                        // whether there is contact
+  unsigned holdMost_;                         // seconds, as the network between seems to allow
+  unsigned holdRefused_ = 0;                  // seconds the server does not grant; 0: none yet
+  Time next_;                                 // no poll before: a wait of its own
+  Time open_;                                 // no poll before: the server has asked for it
+};
+
+}  // namespace sprites
+
+#endif  // SPRITES_CLIENT_FEEDS_ENGINE_H_

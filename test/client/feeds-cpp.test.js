@@ -1,0 +1,165 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { canonical } from '../../lib/feeds/canonical.js';
+import { cmakeBuild, missing, plainEnvironment, tool } from '../support/cpp-build.js';
+import { Probe } from '../support/cpp-probe.js';
+import { Script } from '../support/cpp-script.js';
+import { patch, put, tokenFile } from '../support/feeds.js';
+import { shown } from '../support/readme.js';
+import { DOORS, ROOT, startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/**
+ * The C++ client of feeds: against the vectors that every client is held to, in real time, in a loop
+ * of its own thread and in one of another kind; against the server; and as its README shows it.
+ * SPRITES_CPP_BUILDS names a folder that keeps the build.
+ */
+
+const { scenarios } = JSON.parse(readFileSync(new URL('../vectors/feeds.json', import.meta.url)));
+const skip = missing({ programs: ['cmake', 'g++', 'pkg-config'], packages: ['libcurl'] });
+
+t.setTimeout(600_000);
+
+/** What a program is told, as the vectors write it. */
+const toldOf = ({ events }) =>
+  events
+    .filter(({ event }) => event === 'change')
+    .map(({ key, text, problem }) =>
+      problem ? { key, problem } : { key, value: JSON.parse(text) }
+    );
+
+/** Plays one scenario. @returns {Promise<object>} as its `sees` */
+async function play(t, program, args, { watches, kept = {}, server, does = [], sees }) {
+  const script = await Script.start(t, { feeds: server });
+  const options = [...args];
+  for (const key of watches) {
+    const { cursor = '', value } = kept[key] ?? {};
+    if (kept[key]) options.push('--held', cursor, value === undefined ? '' : canonical(value));
+    options.push('--watch', key);
+  }
+  const client = new Probe(t, program, script.url, options);
+  const states = () =>
+    client.events
+      .filter(({ event }) => event === 'state')
+      .map(({ state, why }) => (why ? `${state}: ${why}` : state));
+  const asks = () => script.bodiesOf('feeds');
+  for (const { afterAsks = 0, watch, close } of does) {
+    await until(() => asks().length >= afterAsks);
+    if (close !== undefined) client.say('close', close);
+    if (watch !== undefined) client.say('watch', watch);
+  }
+  const { asks: wanted = [], changes = [], states: wantedStates = [] } = sees;
+  await until(
+    () =>
+      asks().length >= wanted.length &&
+      toldOf(client).length >= changes.length &&
+      states().length >= wantedStates.length,
+    () => JSON.stringify([asks(), client.events])
+  );
+  await sleep(50); // what comes too much has time to come
+  await client.quit();
+  const first = asks().slice(0, Math.max(wanted.length, sees.holds?.length ?? 0));
+  return {
+    states: states(),
+    changes: toldOf(client),
+    asks: first.map(({ feeds }) => feeds),
+    holds: first.map(({ hold = null }) => hold)
+  };
+}
+
+t.test('the C++ client of feeds', { skip }, async (t) => {
+  const build = await cmakeBuild({
+    source: 'native/client',
+    preset: 'gcc',
+    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'gcc')
+  });
+  const program = join(build, 'sprites_feeds_probe');
+
+  await t.test('behaves as every client does', async (t) => {
+    t.jobs = 16; // most of the time they wait
+    for (const [mode, args] of [
+      ['a thread', []],
+      ['a descriptor', ['--fd']]
+    ]) {
+      for (const scenario of scenarios) {
+        t.test(`${mode}: ${scenario.name}`, async (t) => {
+          const seen = await play(t, program, args, scenario);
+          for (const [what, wanted] of Object.entries(scenario.sees)) {
+            t.strictSame(seen[what], wanted, what);
+          }
+        });
+      }
+    }
+  });
+
+  for (const door of DOORS) {
+    await t.test(`patches give the server's own text, "${door}"`, async (t) => {
+      const options = { 'publish-token-file': tokenFile(t) };
+      const server = await startServer(t, { door, options });
+      const list = Array.from({ length: 100 }, (_, n) => ({ n, name: `player ${n}` }));
+      await put(server, 'team/1', { list, '\u{1f600}': 1, '\ue000': 2 });
+      const client = new Probe(t, program, `http://127.0.0.1:${server.port}`, [
+        ...['--watch', 'team/1', '--watch', 'later']
+      ]);
+      const change = (key, holds) =>
+        client.until((each) => each.event === 'change' && each.key === key && holds(each));
+      await change('team/1', ({ text }) => text !== '');
+      await patch(server, 'team/1', 'merge-patch', { coach: 'Ada', '\u20ac': [1] });
+      const { text, patch: taken, cursor } = await change('team/1', (each) => each.patch);
+      t.equal(text, canonical({ coach: 'Ada', '\u20ac': [1], list, '\u{1f600}': 1, '\ue000': 2 }));
+      t.equal(taken.length, 2);
+      await put(server, 'later', { is: 'here' });
+      t.equal((await change('later', ({ problem }) => problem === '')).text, '{"is":"here"}');
+      client.say('close-all');
+      await client.state('idle');
+      await server.until(({ watching }) => watching === 0);
+      await client.quit();
+
+      const held = ['--held', cursor, text, '--watch', 'team/1'];
+      const next = new Probe(t, program, `http://127.0.0.1:${server.port}`, held);
+      await patch(server, 'team/1', 'merge-patch', { coach: 'Grace' });
+      const newer = await next.until(({ event }) => event === 'change');
+      t.equal(newer.text, text.replace('Ada', 'Grace'));
+      t.equal(newer.patch.length, 1, 'another run goes on with patches');
+      await next.quit();
+      await server.stop();
+    });
+  }
+
+  await t.test('the program in the README follows what is published', async (t) => {
+    const server = await startServer(t, { options: { 'publish-token-file': tokenFile(t) } });
+    const folder = t.testdir();
+    const source = shown('native/client/README.md', 'With `watch.cc` as');
+    const usual = 'sprites::FeedsOptions options;';
+    t.match(source, usual);
+    const here = `${usual} options.server = "http://127.0.0.1:${server.port}";`;
+    writeFileSync(join(folder, 'watch.cc'), source.replace(usual, here));
+    await tool('g++', [
+      ...['-std=c++17', '-Wall', '-Wextra', '-Werror', `-I${ROOT}native/client/include`],
+      ...[join(folder, 'watch.cc'), '-o', join(folder, 'watch'), join(build, 'libsprites.a')],
+      ...['-lcurl', '-pthread']
+    ]);
+    const said = [];
+    const watching = execFile(join(folder, 'watch'), { env: plainEnvironment() });
+    t.teardown(() => watching.kill('SIGKILL'));
+    watching.stdout.on('data', (text) => said.push(text));
+    const lines = () => said.join('').trim().split('\n').filter(Boolean);
+    await until(() => lines().length === 1);
+    await put(server, 'league/table', { first: 'Ada', laps: Array(100).fill(7) });
+    await until(() => lines().length === 2);
+    await patch(server, 'league/table', 'merge-patch', { first: 'Grace' });
+    await until(() => lines().length === 4);
+    t.equal(lines()[0], 'unknown-feed');
+    t.match(lines()[1], /^\{"first":"Ada",/);
+    t.match(lines()[2], /^\{"first":"Grace",/);
+    t.equal(lines()[3], 'by [{"op":"replace","path":"/first","value":"Grace"}]');
+    watching.stdin.end('\n');
+    await until(() => watching.exitCode === 0);
+    await server.stop();
+  });
+});

@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import http from 'node:http';
+
+/**
+ * A server that answers each route from its list, one after the other; the last one stays. Each on a
+ * connection of its own: curl by itself sends a request again that finds a kept connection dead.
+ */
+export class Script {
+  #answers;
+  #requests = [];
+
+  static async start(t, answers) {
+    const script = new Script();
+    script.#answers = new Map(Object.entries(answers).map(([route, list]) => [route, [...list]]));
+    const server = http.createServer((request, response) => script.#onRequest(request, response));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    script.url = `http://127.0.0.1:${server.address().port}`;
+    t.teardown(() => {
+      server.close();
+      server.closeAllConnections();
+    });
+    return script;
+  }
+
+  /** The requests to a route so far, as the vectors write them: id, edge and query. */
+  of(route) {
+    return this.#requests.filter((each) => each.route === route).map(({ rest }) => rest);
+  }
+
+  /** The bodies of the requests to a route so far, as JSON; of those that have come whole. */
+  bodiesOf(route) {
+    const bodies = this.#requests.filter((each) => each.route === route && each.isWhole);
+    return bodies.map(({ body }) => JSON.parse(body));
+  }
+
+  #onRequest(request, response) {
+    const { pathname, search } = new URL(request.url, 'http://script');
+    const [, route, ...rest] = pathname.split('/');
+    const one = { route, rest: rest.join('/') + search, body: '', isWhole: false };
+    this.#requests.push(one);
+    const list = this.#answers.get(route);
+    const answer = list.length > 1 ? list.shift() : list[0];
+    request.on('end', () => (one.isWhole = true));
+    request.on('data', (chunk) => (one.body += chunk));
+    request.on('error', () => {}); // it was given up, or reset
+    if (answer === 'hang') return;
+    if (answer === 'reset') {
+      // Only once it was read whole: of a throw whose body was not sent, a client knows that the
+      // server has not taken it.
+      request.on('end', () => request.socket.resetAndDestroy());
+      return;
+    }
+    const { status, headers, body } = answer;
+    for (const entry of body?.sprites ?? []) entry.sprite.id ??= `s${entry.seq}`;
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    request.on('end', () => {
+      response.writeHead(status, { ...headers, connection: 'close' });
+      response.end(status === 204 ? undefined : text);
+    });
+  }
+}
