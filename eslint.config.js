@@ -8,6 +8,7 @@ export default [
   {
     files: [
       'lib/page/**/*.js',
+      'lib/football/page/*.js',
       'lib/client/**/*.js',
       'lib/server/admin-page/*.js',
       'lib/swarm/report-page/*.js'
