@@ -271,6 +271,9 @@ t.test(
     await page.waitForFunction(() => document.getElementById('invitation-link').value !== '');
     t.match(await page.textContent('#invitation-words'), /this machine only.*--host 0\.0\.0\.0/s);
     t.equal(await page.inputValue('#invitation-link'), server.base);
+    const words = await page.locator('#invitation-words').boundingBox();
+    const link = await page.locator('#invitation-link').boundingBox();
+    t.ok(words.y + words.height + 4 < link.y, "the field's ring is not over the words");
     t.notOk(await page.locator('#qr').isVisible(), 'no phone need scan it');
     await page.keyboard.press('Escape');
 
