@@ -116,7 +116,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   function status() {
     const own = pool.status();
     const refused = addUp([own.refused, workers.counts().refused]);
-    return { ...own, ...feeds.status(), refused };
+    return { ...own, ...feeds.status(), ...state.figures(), refused };
   }
 
   function counts() {
@@ -246,7 +246,7 @@ export async function main(args, environment) {
     const options = readOptions(args, environment);
     if (options.help) print(helpText());
     else if (options.version) print(version());
-    else if (options.check > 0) process.exitCode = printCheck(check(options.check));
+    else if (options.check > 0) process.exitCode = printCheck(check(options.check, options));
     else await run(options, unknownVariables(environment));
   } catch (error) {
     // Told to end before it had begun.

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statfsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { OWN_FILES } from './file-limit.js';
@@ -15,7 +16,10 @@ import { OWN_FILES } from './file-limit.js';
  * million on, every line is held to the file's own value.
  */
 
-/** What an idle connection costs the kernel and the process, in bytes. */
+/** What a client takes in a snapshot of the state, without sprites, in bytes. */
+const STATE_BYTES = 56;
+
+/** What an idle connection costs the kernel and the process, a second pool for snapshots too, in bytes. */
 export const KERNEL_BYTES = 3400;
 export const USER_BYTES = 512;
 
@@ -122,6 +126,8 @@ const SETTINGS = {
 /**
  * @typedef {object} Reader
  * @property {(path: string) => string | undefined} read a file's text; undefined if it is not there
+ * @property {(folder: string) => number | undefined} [free] bytes of its disk that this user may take;
+ *     undefined if it can't be seen
  */
 
 /** Reads the real host. @type {Reader} */
@@ -135,6 +141,15 @@ export const hostReader = {
         return undefined;
       }
       throw error;
+    }
+  },
+  free(folder) {
+    try {
+      const { bavail, bsize } = statfsSync(folder);
+      return bavail * bsize;
+    } catch {
+      // No such folder, or hidden: the finding says so.
+      return undefined;
     }
   }
 };
@@ -372,6 +387,23 @@ function checkConntrack(clients, reader) {
   ];
 }
 
+/** Room for a snapshot, the one that is being made, and two journals. @returns {Finding[]} */
+function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
+  if (state === 'none') return [];
+  const need = 2 * STATE_BYTES * clients + 2 * journalBytes;
+  const folder = dirname(resolve(state));
+  const have = reader.free?.(folder);
+  const common = {
+    name: 'room on the disk of --state',
+    need: gigabytes(need),
+    why: 'without it joins and throws are 503 state-unwritable; what waits for clients comes on top'
+  };
+  if (have === undefined) return [{ ...common, state: 'unseen', have: `${folder} can't be seen` }];
+  const found = { ...common, have: gigabytes(have) };
+  const mend = `df -h ${folder}  (make room there, or give --state a file on a larger disk)`;
+  return [have >= need ? { ...found, state: 'ok' } : { ...found, state: 'no', mend }];
+}
+
 /**
  * Looks at this host.
  *
@@ -379,10 +411,12 @@ function checkConntrack(clients, reader) {
  * @param {object} [options]
  * @param {Reader} [options.reader] reads /proc and /sys; tests plant hosts through it
  * @param {string} [options.settings] the text of a sysctl.conf; by default deploy/sysctl.conf
+ * @param {string} [options.state] the server's --state
+ * @param {number} [options.journalBytes] its --journal-bytes
  * @returns {CheckResult}
  * @throws {RangeError} when `clients` is no whole number from 1 on
  */
-export function check(clients, { reader = hostReader, settings } = {}) {
+export function check(clients, { reader = hostReader, settings, ...given } = {}) {
   if (!Number.isSafeInteger(clients) || clients < 1) {
     throw new RangeError(`--check takes a number of clients, not ${clients}`);
   }
@@ -394,6 +428,7 @@ export function check(clients, { reader = hostReader, settings } = {}) {
   const lines = [...parseSysctl(settings ?? readFileSync(CONF, 'utf8'))]
     .map(([name, wanted]) => checkSetting(name, wanted, clients, reader))
     .filter((finding) => finding !== null);
+  lines.push(...checkState(clients, given, reader));
   for (const line of lines) {
     if (line.state === 'unseen') continue;
     const [have] = numbers(line.have);

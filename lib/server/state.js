@@ -19,7 +19,20 @@ import { loadAddon } from './addon.js';
 /** How often a server that waits for the lock tries again, in milliseconds. */
 const LOOK = 50;
 
-const NOTHING = { keep() {}, release() {}, status: () => null };
+/** What /status and /metrics say of the state, from Pool#stateStatus; zeros where none is kept. */
+function figuresOf(now) {
+  return {
+    stateBlocked: now === null || now.blocked === 0 ? 0 : 1,
+    journalBytes: now?.journalBytes ?? 0,
+    journalUnsynced: now?.unsyncedBytes ?? 0,
+    journalBacklog: now?.backlogBytes ?? 0,
+    journalLongestWriteSeconds: (now?.longestWrite ?? 0) / 1e6,
+    snapshots: now?.snapshots ?? 0,
+    snapshotsFailed: now?.snapshotsFailed ?? 0
+  };
+}
+
+const NOTHING = { keep() {}, release() {}, status: () => null, figures: () => figuresOf(null) };
 
 /** The process that holds a lock, as far as it has said so. */
 function holderOf(lock) {
@@ -92,10 +105,12 @@ function watch({ pool, log }) {
  *     snapshotEvery: number, sync: string}} parts.options
  * @param {import('pino').Logger} parts.log
  * @param {AbortSignal} [parts.signal] ends the waiting
- * @returns {Promise<{keep: () => void, release: () => void, status: () => object | null}>} `keep`
+ * @returns {Promise<{keep: () => void, release: () => void, status: () => object | null,
+ *     figures: () => Record<string, number>}>} `keep`
  *     makes one whole state for the next run, when nothing changes the pool any more, and throws in
  *     one line when it can't; `release` lets the next server have it, after `keep` or when the start
- *     has failed; `status` is how the writing fares: see Pool#stateStatus
+ *     has failed; `status` is how the writing fares: see Pool#stateStatus; `figures` is of it what
+ *     /status and /metrics say
  * @throws {Error} in one line, when the state can't be used, its directory can't be written to or
  *     another server keeps it for too long; the file is left as it is
  */
@@ -147,5 +162,6 @@ export async function takeState({ pool, options, log, signal }) {
     unlock();
   }
 
-  return { keep, release, status: () => pool.stateStatus() };
+  const status = () => pool.stateStatus();
+  return { keep, release, status, figures: () => figuresOf(status()) };
 }

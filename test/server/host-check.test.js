@@ -68,6 +68,26 @@ t.test('a million on an untuned host names every line of deploy/sysctl.conf', as
   t.match(text, 'sudo cp deploy/sysctl.conf /etc/sysctl.d/');
 });
 
+t.test('the disk of a state has room for it, or is named', async (t) => {
+  const seen = [];
+  const on = (bytes) => {
+    const free = (folder) => {
+      seen.push(folder);
+      return bytes;
+    };
+    const reader = { ...reads(TUNED), free };
+    return check(1e6, { reader, settings: CONF, state: '/srv/sprites/state', journalBytes: 1e8 });
+  };
+  t.same(inTheWay(on(312e6)), []);
+  const tight = on(311e6);
+  t.same(inTheWay(tight), ['room on the disk of --state']);
+  t.match(printed(tight).text, 'df -h /srv/sprites');
+  t.equal(printed(tight).code, 1);
+  t.same([...new Set(seen)], ['/srv/sprites']);
+  t.equal(named(on(undefined), 'room on the disk of --state').state, 'unseen');
+  t.notOk(named(look(1e6, TUNED), 'room on the disk of --state'), 'without a state nothing');
+});
+
 t.test('each line missing alone is named alone, and its command mends it', async (t) => {
   for (const name of LINES.keys()) {
     const path = `/proc/sys/${name.replaceAll('.', '/')}`;

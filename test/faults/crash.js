@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { plainEnvironment } from '../support/cpp-build.js';
+import { ROOT } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/** The server killed under load, again and again, and started again as its unit does. */
+
+const CLIENTS = 1000;
+const RATE = 2500;
+
+/** Seconds the unit waits before it starts the server again. */
+const BACKOFF = Number(
+  /^RestartSec=(\d+)$/m.exec(readFileSync(`${ROOT}deploy/sprites.service`, 'utf8'))[1]
+);
+
+/** Most of all: some clients are just being answered. */
+const NEARLY_ALL = 0.98 * CLIENTS;
+
+/** Seconds until everybody has to be parked again, on a machine that does other things as well. */
+const PATIENCE = 15;
+
+/** Small, so that many of the ends come while a snapshot is made. */
+const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
+
+const portIn = (line) => Number(/:(\d+)\//.exec(line)?.[1]);
+
+/** Starts a server; gives it as soon as it listens. */
+async function start(scene, options) {
+  const child = spawn(
+    process.execPath,
+    [
+      `${ROOT}bin/sprites`,
+      ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
+    ],
+    { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }
+  );
+  const ended = once(child, 'close');
+  scene.teardown(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  const errors = text(child.stderr);
+  const lines = [];
+  const listens = await new Promise((resolve, reject) => {
+    let at;
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      at ??= performance.now();
+      lines.push(line);
+      if (line.startsWith('There is room')) resolve(at);
+    });
+    ended.then(async () => reject(new Error(`the server ended: ${await errors}`)), reject);
+  });
+  return {
+    child,
+    ended,
+    listens,
+    port: portIn(lines[0]),
+    transientPort: portIn(lines.find((line) => line.startsWith('Workers take')) ?? '')
+  };
+}
+
+async function statusOf({ port }) {
+  const answer = await fetch(`http://127.0.0.1:${port}/status`);
+  const status = await answer.json();
+  const { thrown, acked, waiting, lost } = status;
+  assert.equal(thrown, acked + waiting + lost, 'the law of sprites');
+  assert.equal(lost, 0);
+  return status;
+}
+
+/** Seconds from listening until nearly all are parked, everybody in the old place. */
+async function parkedAgain(server) {
+  let status;
+  await until(
+    async () => {
+      status = await statusOf(server);
+      return status.parked >= NEARLY_ALL;
+    },
+    () => `all are parked again: ${JSON.stringify(status)}`,
+    PATIENCE
+  );
+  assert.equal(status.clients, CLIENTS, 'everybody has kept the place');
+  assert.equal(status.expired, 0);
+  return (performance.now() - server.listens) / 1000;
+}
+
+async function killAgainAndAgain(scene, workers) {
+  const kills = scene.short ? 4 : 30;
+  const options = {
+    ...{ host: '127.0.0.1', port: 0, state: join(await scene.folder(), 'state') },
+    ...{ 'throw-rate': 0, 'log-level': 'fatal' },
+    ...{ 'address-connections': 0, 'address-joins': 0, 'address-clients': 0, 'address-memory': 0 },
+    ...JOURNAL,
+    ...(workers > 0 && { workers, 'transient-port': 0 })
+  };
+  let server = await start(scene, options);
+  options.port = server.port;
+  if (workers > 0) options['transient-port'] = server.transientPort;
+  const swarm = spawn(
+    process.execPath,
+    [
+      `${ROOT}bin/sprites-swarm`,
+      ...['throw', CLIENTS, '--rate', RATE, '--time', 3600, '--drain', 30].map(String),
+      ...['--port', String(server.port), '--json', '--quiet'],
+      ...(workers > 0 ? ['--transient-port', String(server.transientPort)] : [])
+    ],
+    { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }
+  );
+  const swarmEnded = once(swarm, 'close');
+  scene.teardown(async () => {
+    swarm.kill('SIGKILL');
+    await swarmEnded;
+  });
+  const told = Promise.all([text(swarm.stdout), text(swarm.stderr)]);
+  await parkedAgain(server);
+  const seconds = [];
+  for (let i = 0; i < kills; i += 1) {
+    // A random moment, one in which sprites fly again.
+    const { thrown } = await statusOf(server);
+    await until(
+      async () => (await statusOf(server)).thrown > thrown + RATE / 4,
+      'the swarm throws',
+      60
+    );
+    await pause(Math.random() * 1000);
+    server.child.kill('SIGKILL');
+    await server.ended;
+    await pause(BACKOFF * 1000);
+    server = await start(scene, options);
+    seconds.push(await parkedAgain(server));
+  }
+  await pause(1000);
+  swarm.kill('SIGINT');
+  await swarmEnded;
+  const [out, err] = await told;
+  assert.notEqual(out, '', `the swarm says: ${err}`);
+  const { account, connections, faults } = JSON.parse(out);
+  assert.deepEqual(faults, [], JSON.stringify(account));
+  assert.equal(account.missing, 0);
+  assert.equal(account.repeated, 0);
+  assert.equal(connections.rejoined, 0);
+  const { thrown, acked, waiting } = await statusOf(server);
+  assert.ok(thrown >= account.accepted, 'it counts what it has promised');
+  seconds.sort((a, b) => a - b);
+  return (
+    `${kills} times; ${account.accepted} sprites promised, ${account.missing} missing, ` +
+    `${account.repeated} twice, ${account.duplicates} known again by their numbers; parked again ` +
+    `after ${seconds[kills >> 1].toFixed(2)} s at the median, ${seconds.at(-1).toFixed(2)} s at the ` +
+    `most; thrown ${thrown} = acked ${acked} + waiting ${waiting}`
+  );
+}
+
+const promise =
+  'every sprite with a 202 is received, none twice; everybody has his place, and is parked within ' +
+  'two seconds of listening';
+
+export const crashes = [0, 2].map((workers) => ({
+  name: `server killed (SIGKILL)${workers > 0 ? ', with workers' : ''}`,
+  promise,
+  longest: 900,
+  run: (scene) => killAgainAndAgain(scene, workers)
+}));
