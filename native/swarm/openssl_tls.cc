@@ -1,3 +1,6 @@
+// Without OpenSSL's headers, which some builds of Node come without, this is empty.
+#if __has_include(<openssl/ssl.h>)
+
 #include "openssl_tls.h"
 
 #include <arpa/inet.h>
@@ -157,3 +160,5 @@ void OpensslTls::end(int fd) {
 }
 
 }  // namespace swarm
+
+#endif  // OpenSSL's headers
