@@ -69,13 +69,13 @@ t.test('nothing of the process is touched', async (t) => {
   const { stdout, stderr } = await run(
     t,
     `import cluster from 'node:cluster';
-    import { createServer } from 'sprites';
     const looks = () => JSON.stringify([
       process.eventNames().map((name) => [String(name), process.listenerCount(name)]),
       process.exitCode, process.title, cluster.settings, process.stdout.listenerCount('error'),
       Object.keys(globalThis)
     ]);
     const before = looks();
+    const { createServer } = await import('sprites');
     const server = await createServer({ port: 0, drain: 0, adminPort: 0 });
     await fetch(server.addresses[0] + 'join', { method: 'POST', headers: { Connection: 'close' } });
     await server.close();
