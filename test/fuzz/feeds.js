@@ -1,0 +1,56 @@
+import { parseArgs } from 'node:util';
+
+import { playHistory } from '../support/feeds-history.js';
+import { DOORS } from '../support/server.js';
+import { Random, freshSeed } from './random.js';
+
+/**
+ * Random histories of feeds, one after the other, with the JavaScript client and, where its program is
+ * given, the C++ client: see test/support/feeds-history.js.
+ *
+ *     node test/fuzz/feeds.js --seconds 300 [--seed N] [--program BUILD/sprites_feeds_probe]
+ *
+ * Ends with 1, and says the seed, when a watcher saw what it should not.
+ */
+
+const {
+  values: { seconds, seed: first, steps, program }
+} = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '60' },
+    seed: { type: 'string', default: String(freshSeed()) },
+    steps: { type: 'string', default: '120' },
+    program: { type: 'string' }
+  }
+});
+
+/** What a test has at its end. */
+class Ends {
+  #ends = [];
+  teardown = (end) => this.#ends.push(end);
+  async end() {
+    for (const end of this.#ends.reverse()) await end();
+  }
+}
+
+const over = performance.now() + Number(seconds) * 1000;
+const sums = { histories: 0, told: 0, patched: 0, restarts: 0 };
+const faults = {};
+for (let seed = Number(first); performance.now() < over; seed += 1) {
+  const t = new Ends();
+  const door = DOORS[seed % DOORS.length];
+  try {
+    const how = { random: new Random(seed), door, steps: Number(steps), program };
+    const { faults: done, ...history } = await playHistory(t, how);
+    sums.histories += 1;
+    for (const [name, count] of Object.entries(history)) sums[name] += count;
+    for (const [name, count] of Object.entries(done)) faults[name] = (faults[name] ?? 0) + count;
+  } catch (error) {
+    console.log(`seed ${seed}, "${door}": ${error.stack}`);
+    process.exitCode = 1;
+    break;
+  } finally {
+    await t.end();
+  }
+}
+console.log(JSON.stringify({ ...sums, faults }));

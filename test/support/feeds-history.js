@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { Feeds } from '../../lib/client/client.js';
+import { canonical } from '../../lib/feeds/canonical.js';
+import { Probe } from './cpp-probe.js';
+import { startFaultyProxy } from './faulty-proxy.js';
+import { TOKEN, remove, tryPut } from './feeds.js';
+import { startServer } from './server.js';
+import { until } from './until.js';
+
+/**
+ * A random history of feeds, with watchers behind a network that breaks, and a server that is stopped,
+ * killed and started again: whoever keeps watching holds the publisher's newest value in the end, byte
+ * for byte, and never saw an older one after a newer one.
+ */
+
+const KEYS = ['a', 'b/c', 'd', 'e'];
+
+/** What a watcher has been told, held against what was published. */
+class Witness {
+  /** By key: {cursor, text}, or {problem}. */
+  last = new Map();
+  #left = new Map(); // epochs that are over, by key
+  told = 0;
+  patched = 0;
+
+  constructor(name, publisher) {
+    this.name = name;
+    this.publisher = publisher;
+  }
+
+  /** @param {{key: string, cursor?: string, text?: string, problem?: string}} change */
+  hear({ key, cursor, text, problem, patch }) {
+    this.told += 1;
+    const before = this.last.get(key);
+    const held = before?.problem === undefined ? before : before.held;
+    if (problem) {
+      this.last.set(key, { problem, held });
+      return;
+    }
+    if (patch) this.patched += 1;
+    const [epoch, version] = cursor.split('-');
+    const [hadEpoch, had] = (held?.cursor ?? '-0').split('-');
+    const left = this.#left.get(key) ?? new Set();
+    this.#left.set(key, left);
+    const why = `${this.name}: ${key} ${cursor} after ${held?.cursor}`;
+    assert.ok(!left.has(epoch), `${why}: that life is over`);
+    if (epoch !== hadEpoch) left.add(hadEpoch);
+    // After a problem, and to a watch that begins, the same value is told again.
+    else assert.ok(Number(version) >= Number(had), `${why}: an older one`);
+    const published = this.publisher.published.get(`${key} ${cursor}`);
+    if (published !== undefined) assert.equal(text, published, `${why}: byte for byte`);
+    this.last.set(key, { cursor, text });
+  }
+
+  holds(newest) {
+    return [...newest].every(([key, text]) => this.last.get(key)?.text === text);
+  }
+}
+
+class Publisher {
+  published = new Map(); // canonical text by key and cursor
+  newest = new Map(); // canonical text by key
+  #values = new Map();
+
+  constructor(random) {
+    this.random = random;
+  }
+
+  /** The next value of a feed: some changes, or something else. */
+  #next(key) {
+    const { random } = this;
+    const before = this.#values.get(key);
+    if (before === undefined || random.oneIn(15)) {
+      const list = Array.from({ length: 20 + random.below(20) }, (_, n) => ({ n, name: `n${n}` }));
+      return { list, sums: {}, padding: 'x'.repeat(random.below(300)) };
+    }
+    const value = structuredClone(before);
+    for (let n = 1 + random.below(4); n > 0; n -= 1) {
+      const at = random.below(value.list.length + 1);
+      const one = { n: random.below(1000), name: random.pick(['\u20ac', 'a/b', '~', '\u{1f600}']) };
+      value.list.splice(at, random.below(2), ...(random.oneIn(2) ? [one] : []));
+      const name = random.pick(['p', 'q', '\ue000', '\u{1f600}', '"', 'm~n', 'a/b']);
+      if (random.oneIn(3)) delete value.sums[name];
+      else value.sums[name] = random.below(50) / 4;
+    }
+    return value;
+  }
+
+  async publish(server, key) {
+    const value = this.#next(key);
+    const text = canonical(value);
+    const { status, body } = await tryPut(server, key, text);
+    assert.ok(status === 200 || status === 201, `${status}`);
+    this.published.set(`${key} ${body.cursor}`, text);
+    this.newest.set(key, text);
+    this.#values.set(key, value);
+  }
+}
+
+/** A JavaScript client, which now and then watches other keys, from what it held or from nothing. */
+function watchByScript(t, base, witness, random) {
+  // A bound of its own for what hangs: the network of this test never comes back by itself.
+  const limits = { backoffMost: 200, backoffLeast: 200, pollSlack: 500 };
+  const feeds = new Feeds({ base, limits });
+  t.teardown(() => feeds.close());
+  const open = new Map();
+  const watch = (key, kept) => {
+    const hear = (value, change) =>
+      witness.hear({ ...change, text: value === undefined ? undefined : canonical(value) });
+    open.set(key, feeds.watch(key, hear, { kept }));
+  };
+  for (const key of KEYS) watch(key);
+  return {
+    change() {
+      const key = random.pick(KEYS);
+      const { held } = open.get(key);
+      open.get(key).close();
+      watch(key, held !== null && random.oneIn(2) ? JSON.parse(JSON.stringify(held)) : undefined);
+    },
+    wake: () => feeds.wake()
+  };
+}
+
+/** The C++ client, likewise. */
+function watchByProbe(t, base, witness, random, program) {
+  const watches = KEYS.flatMap((key) => ['--watch', key]);
+  const probe = new Probe(t, program, base, ['--backoff', '200', ...watches]);
+  let heard = 0;
+  return {
+    change() {
+      const key = random.pick(KEYS);
+      probe.say('watch', key);
+      probe.say('close', key);
+    },
+    wake: () => probe.say('try-now'),
+    /** What it said since is held against what was published. */
+    listen() {
+      for (; heard < probe.events.length; heard += 1) {
+        const { event, ...change } = probe.events[heard];
+        if (event === 'change') witness.hear(change);
+      }
+    },
+    end: () => probe.quit()
+  };
+}
+
+/**
+ * Plays one history.
+ *
+ * @param {{teardown: (end: () => unknown) => void}} t
+ * @param {object} how
+ * @param {import('../fuzz/random.js').Random} how.random
+ * @param {string} how.door
+ * @param {number} how.steps publications, or other things that happen
+ * @param {string} [how.program] the built sprites_feeds_probe
+ * @returns {Promise<{faults: object, told: number, patched: number, restarts: number}>}
+ * @throws {Error} when a watcher saw what it should not, or does not hold the newest
+ */
+export async function playHistory(t, { random, door, steps, program }) {
+  const folder = mkdtempSync(join(tmpdir(), 'sprites-history-'));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
+  const options = {
+    'publish-token-file': join(folder, 'tokens'),
+    state: join(folder, 'state'),
+    drain: 1
+  };
+  let server = await startServer(t, { door, options });
+  const proxy = await startFaultyProxy(t, { random, port: () => server.port });
+  const publisher = new Publisher(random);
+  const base = `http://127.0.0.1:${proxy.port}`;
+  const witnesses = ['JavaScript', 'also JavaScript', ...(program ? ['C++'] : [])].map(
+    (name) => new Witness(name, publisher)
+  );
+  const watchers = witnesses.map((witness) =>
+    witness.name === 'C++'
+      ? watchByProbe(t, base, witness, random, program)
+      : watchByScript(t, base, witness, random)
+  );
+  // What a callback throws is an uncaught error: the history's own.
+  const wrong = [];
+  const fail = (error) => wrong.push(error);
+  process.on('uncaughtException', fail);
+  t.teardown(() => process.off('uncaughtException', fail));
+
+  const again = async () => {
+    proxy.cut();
+    server = await startServer(t, { door, options });
+  };
+  let restarts = 0;
+  const happen = {
+    stop: async () => {
+      await server.stop();
+      await again();
+    },
+    kill: async () => {
+      server.child.kill('SIGKILL');
+      await server.ended();
+      await again();
+    },
+    end: () => remove(server, random.pick(KEYS)),
+    change: () => random.pick(watchers).change(),
+    wake: () => random.pick(watchers).wake(),
+    cut: () => proxy.cut()
+  };
+  for (let step = 0; step < steps && wrong.length === 0; step += 1) {
+    await publisher.publish(server, random.pick(KEYS));
+    const what = random.pick([...Array(12).fill('none'), 'end', 'change', 'wake', 'cut']);
+    await happen[what]?.();
+    // Both in each thirty steps: they take a second.
+    if (step % 30 === 15 || step % 30 === 29) {
+      restarts += 1;
+      await happen[step % 30 === 15 ? 'stop' : 'kill']();
+    }
+  }
+  for (const key of KEYS) await publisher.publish(server, key);
+  proxy.faults = false;
+  proxy.cut();
+  const listen = () => {
+    for (const watcher of watchers) watcher.listen?.();
+    if (wrong.length > 0) throw wrong[0];
+  };
+  await until(
+    () => {
+      listen();
+      return witnesses.every((witness) => witness.holds(publisher.newest));
+    },
+    () =>
+      JSON.stringify(
+        witnesses.map(({ name, last }) => [name, ...last].map((one) => JSON.stringify(one)))
+      ).slice(0, 2000),
+    120
+  );
+  for (const watcher of watchers) await watcher.end?.();
+  await server.stop();
+  const sum = (name) => witnesses.reduce((all, witness) => all + witness[name], 0);
+  return { faults: proxy.counts, told: sum('told'), patched: sum('patched'), restarts };
+}
