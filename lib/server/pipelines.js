@@ -66,6 +66,9 @@ function takeOver(socket, event) {
 /** Answers that wait for something that may never come. @type {WeakSet<object>} */
 const parked = new WeakSet();
 
+/** Whose answer it is. @type {WeakMap<object, Pipeline>} */
+const pipelines = new WeakMap();
+
 /**
  * Says that an answer waits: for a sprite, or for news of a feed. A peer that has ended its half of
  * the connection is then taken for gone, as at the front door; every other answer it may still read.
@@ -74,6 +77,8 @@ const parked = new WeakSet();
  */
 export function park(response) {
   parked.add(response);
+  // The peer may have ended its half while the request was still read.
+  pipelines.get(response)?.look();
 }
 
 /** One connection: what its peer has sent ahead, and the request that is served. */
@@ -121,6 +126,7 @@ export class Pipeline {
    */
   add(request, response, serve) {
     this.#open.push({ request, response, serve });
+    pipelines.set(response, this);
     response.on('close', () => this.#answered(response));
     if (this.#open.length === 1) serve();
   }
@@ -196,6 +202,11 @@ export class Pipeline {
     if (!this.#mayFinish() && (this.#rest.length === 0 || !this.#mayParse())) return;
     this.#queued = true;
     queue.add(this);
+  }
+
+  /** Something has changed that decides how to go on. */
+  look() {
+    this.#goOn();
   }
 
   /** Gives the parser a slice of what has come: up to the end of a head, if there is one. */

@@ -152,6 +152,13 @@ for (const door of DOORS) {
           await server.until(({ watching }) => watching === 0);
           await wire.destroy();
         }
+        // Who has ended his half before the answer waits is gone as well.
+        const { feedPolls } = await server.status();
+        const wire = await open();
+        wire.send(Buffer.concat([ODD, request('POST', '/feeds', { body })]));
+        wire.half();
+        await server.until((now) => now.feedPolls > feedPolls && now.watching === 0);
+        await wire.destroy();
       }
     });
 
