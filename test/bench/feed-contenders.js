@@ -31,11 +31,16 @@ export function buildWatchers() {
   return join(home, 'build', 'Release', 'watchers');
 }
 
-async function startSprites(pin) {
+async function startSprites(pin, more = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
   const tokens = join(folder, 'tokens');
   writeFileSync(tokens, `${TOKEN}\n`);
-  const options = { 'publish-token-file': tokens, 'address-held': 0, 'log-level': 'error' };
+  const options = {
+    'publish-token-file': tokens,
+    'address-held': 0,
+    'log-level': 'error',
+    ...more
+  };
   const server = await startNode('bin/sprites', pin, spritesArgs(options));
   return {
     ...server,

@@ -26,7 +26,6 @@
  * The lines under each table say what of it holds. Exit status: 0; 1 where a contender failed, or,
  * with --strict, where a figure does not hold; 2 on a wrong option.
  */
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -35,6 +34,7 @@ import { fileLimit } from '../../lib/server/file-limit.js';
 import { canPin, startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
 import { CELLS, figuresOf, table, verdicts } from './feed-figures.js';
+import { ask } from './server-memory.js';
 
 /** Who is measured when --only names nobody. */
 const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
@@ -75,19 +75,10 @@ function readOptions() {
   const seconds = Number(values.seconds ?? (values.short ? 3 : 6));
   if (!(seconds > 0)) usage('--seconds wants a number');
   const cells = CELLS.filter(
-    ({ name, short }) => name.includes(values.cells) && (short || !values.short)
+    ({ name, short }) => name.startsWith(values.cells) && (short || !values.short)
   );
   if (cells.length === 0) usage('there is no such cell');
   return { ...values, names, cells, seconds, shares: SHARES[values.stalled] };
-}
-
-/** What probe.js tells of a server; nothing of one without it. */
-async function longestStall({ probe }) {
-  if (!probe) return undefined;
-  const answer = once(probe, 'message');
-  probe.send({ collect: false });
-  const [{ longestStall: stall }] = await answer;
-  return stall;
 }
 
 /** Runs one contender in one cell. @returns {Promise<object>} its figures */
@@ -112,9 +103,9 @@ async function measure(contender, of, { pin, program, seconds, share }) {
     await load.next('open');
     load.child.stdin.write('go\n');
     await load.next('begin');
-    await longestStall(server);
+    await ask(server);
     const result = await load.next('result');
-    return figuresOf(result, await longestStall(server));
+    return figuresOf(result, (await ask(server)).longestStall);
   } finally {
     await load.stop();
     await server.stop();

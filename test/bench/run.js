@@ -36,15 +36,13 @@
  *
  * The load and epoll are compiled on first use into .build beside this file.
  */
-import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, release } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { fileLimit } from '../../lib/server/file-limit.js';
 import { canPin, contenders, startLoad } from './contenders.js';
 import { summarize, table, verdicts } from './figures.js';
+import { ask, atRest, memoryOf } from './server-memory.js';
 
 /** The clients that warm a server before its memory is measured. */
 const WARM = { clients: 64, throwers: 8, warmup: 0, seconds: 0.3 };
@@ -54,17 +52,6 @@ const SPARE_FILES = 1000;
 
 /** Rounds in which memory is measured, from the first. */
 const MEMORY_ROUNDS = 3;
-
-/** Garbage collections before a resident size counts, and the milliseconds V8 has after each. */
-const COLLECTIONS = 3;
-const COLLECTION_TIME = 1000;
-
-/** Bytes; a smaller dip in resident size is no news. */
-const NEW_LOW = 64 * 1024;
-
-/** Milliseconds between two looks at a server that is to come to rest, and how many it is given. */
-const REST_LOOK = 200;
-const REST_LOOKS = 300;
 
 function usage(message) {
   console.error(
@@ -123,71 +110,6 @@ function readOptions() {
     options.memoryClients = room;
   }
   return options;
-}
-
-/** Ticks of CPU that processes have used. */
-function ticks(pids) {
-  return pids.reduce((sum, pid) => {
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ');
-    return sum + Number(fields[11]) + Number(fields[12]);
-  }, 0);
-}
-
-/** Resolves when processes hardly use any CPU: what was sent to them is done with. */
-async function atRest(pids) {
-  let before = ticks(pids);
-  for (let look = 0, quiet = 0; look < REST_LOOKS; look++) {
-    await sleep(REST_LOOK);
-    const now = ticks(pids);
-    quiet = now - before <= 1 ? quiet + 1 : 0;
-    if (quiet === 2) return;
-    before = now;
-  }
-  throw new Error('the server works on although nobody asks anything of it');
-}
-
-/** Bytes of memory that processes have resident. */
-function residentBytes(pids) {
-  return pids.reduce((sum, pid) => {
-    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-    return sum + Number(/^Rss:\s+(\d+) kB/m.exec(rollup)[1]) * 1024;
-  }, 0);
-}
-
-/** Resolves when resident size has made no new low for `seconds`. */
-async function settled(pids, seconds) {
-  let lowest = residentBytes(pids);
-  for (let since = Date.now(); Date.now() - since < seconds * 1000;) {
-    await sleep(REST_LOOK);
-    const now = residentBytes(pids);
-    if (now < lowest - NEW_LOW) since = Date.now();
-    lowest = Math.min(lowest, now);
-  }
-}
-
-/**
- * @returns {Promise<{resident: number, heap: number|undefined}>} bytes, when the server has settled
- */
-async function memoryOf(server, { settle }) {
-  await atRest(server.pids);
-  if (!server.probe) return { resident: residentBytes(server.pids) };
-  await settled(server.pids, settle);
-  let resident = Infinity;
-  let heap;
-  for (let i = 0; i < COLLECTIONS; i++) {
-    heap = (await ask(server, { collect: true })).heapUsed;
-    await sleep(COLLECTION_TIME);
-    resident = Math.min(resident, residentBytes(server.pids));
-  }
-  return { resident, heap };
-}
-
-/** What probe.js tells of a server, or an empty object of a server without it. */
-async function ask({ probe }, { collect = false } = {}) {
-  if (!probe) return {};
-  const answer = once(probe, 'message');
-  probe.send({ collect });
-  return (await answer)[0];
 }
 
 /** Runs `measure` over a fresh server and ends it, whatever happens. */

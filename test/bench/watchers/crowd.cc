@@ -99,7 +99,7 @@ void Crowd::run() {
   printf("{\"event\":\"begin\"}\n");
   fflush(stdout);
   const auto publications =
-      std::max<uint64_t>(1, static_cast<uint64_t>(options_.seconds / options_.every));
+      std::max<uint64_t>(1, static_cast<uint64_t>(options_.seconds / options_.every + 0.5));
   for (uint64_t i = 0; i < publications && !over_; ++i) publishNext();
   turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
   cpu_ = cpuSeconds(options_.pids) - cpuBefore;

@@ -22,7 +22,7 @@ using watchers::Protocol;
           "watchers --port P --protocol NAME [--connections N] [--stalled SHARE] [--ramp N]\n"
           "         [--addresses N] [--bytes N] [--patch N] [--every S] [--seconds S]\n"
           "         [--warmup N] [--pids P,P] [--token T]\n"
-          "protocols: sprites-poll, sprites-stream, both also with -delta; ws; sse;\n"
+          "protocols: sprites-poll, sprites-stream, both also with -delta; sprites-once; ws; sse;\n"
           "           nchan-stream, nchan-ws, nchan-poll\n",
           wrong.c_str());
   exit(2);

@@ -1,4 +1,5 @@
-// Sprites: long polls and event streams, each whole or with patches.
+// Sprites: long polls and event streams, each whole or with patches; and connections that have
+// asked for a feed once, and watch no more, beside which the memory of watching is measured.
 #include "http.h"
 
 namespace watchers {
@@ -7,8 +8,8 @@ namespace {
 
 class SpritesProtocol : public HttpProtocol {
  public:
-  SpritesProtocol(bool stream, bool delta, std::string token)
-      : stream_(stream), delta_(delta), token_(std::move(token)) {}
+  SpritesProtocol(bool once, bool stream, bool delta, std::string token)
+      : once_(once), stream_(stream), delta_(delta), token_(std::move(token)) {}
 
   void open(Connection& connection, std::string* out) override { ask(connection, out); }
 
@@ -28,6 +29,7 @@ class SpritesProtocol : public HttpProtocol {
     const size_t begin = at + kCursor.size();
     connection.cursor = connection.sample.substr(begin, connection.sample.find('"', begin) - begin);
     listener->message(connection, connection.sample);
+    if (once_) return;
     std::string request;
     ask(connection, &request);
     listener->send(connection, request);
@@ -41,6 +43,7 @@ class SpritesProtocol : public HttpProtocol {
     *out += "\r\n";
   }
 
+  const bool once_;
   const bool stream_;
   const bool delta_;
   const std::string token_;
@@ -51,8 +54,10 @@ class SpritesProtocol : public HttpProtocol {
 std::unique_ptr<Protocol> makeSprites(std::string_view name, const std::string& token) {
   const bool delta = name.ends_with("-delta");
   if (delta) name.remove_suffix(6);
-  if (name != "sprites-poll" && name != "sprites-stream") return nullptr;
-  return std::make_unique<SpritesProtocol>(name == "sprites-stream", delta, token);
+  const bool once = name == "sprites-once";
+  const bool stream = name == "sprites-stream";
+  if (!once && !stream && name != "sprites-poll") return nullptr;
+  return std::make_unique<SpritesProtocol>(once, stream, delta, token);
 }
 
 }  // namespace watchers

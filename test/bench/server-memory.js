@@ -1,0 +1,93 @@
+/**
+ * How much memory a server takes, when it has come to rest.
+ */
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Garbage collections before a resident size counts, and the milliseconds V8 has after each. */
+const COLLECTIONS = 3;
+const COLLECTION_TIME = 1000;
+
+/** Bytes; a smaller dip in resident size is no news. */
+const NEW_LOW = 64 * 1024;
+
+/** Milliseconds between two looks at a server that is to come to rest, and how many it is given. */
+const REST_LOOK = 200;
+const REST_LOOKS = 300;
+
+/** Ticks of CPU that processes have used. */
+function ticks(pids) {
+  return pids.reduce((sum, pid) => {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ');
+    return sum + Number(fields[11]) + Number(fields[12]);
+  }, 0);
+}
+
+/**
+ * Resolves when processes hardly use any CPU: what was sent to them is done with.
+ *
+ * @param {number[]} pids
+ */
+export async function atRest(pids) {
+  let before = ticks(pids);
+  for (let look = 0, quiet = 0; look < REST_LOOKS; look++) {
+    await sleep(REST_LOOK);
+    const now = ticks(pids);
+    quiet = now - before <= 1 ? quiet + 1 : 0;
+    if (quiet === 2) return;
+    before = now;
+  }
+  throw new Error('the server works on although nobody asks anything of it');
+}
+
+/** Bytes of memory that processes have resident. */
+function residentBytes(pids) {
+  return pids.reduce((sum, pid) => {
+    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+    return sum + Number(/^Rss:\s+(\d+) kB/m.exec(rollup)[1]) * 1024;
+  }, 0);
+}
+
+/** Resolves when resident size has made no new low for `seconds`. */
+async function settled(pids, seconds) {
+  let lowest = residentBytes(pids);
+  for (let since = Date.now(); Date.now() - since < seconds * 1000;) {
+    await sleep(REST_LOOK);
+    const now = residentBytes(pids);
+    if (now < lowest - NEW_LOW) since = Date.now();
+    lowest = Math.min(lowest, now);
+  }
+}
+
+/**
+ * @param {import('./contenders.js').Server} server
+ * @param {{settle: number}} options seconds without a new low
+ * @returns {Promise<{resident: number, heap: number|undefined}>} bytes, when the server has settled
+ */
+export async function memoryOf(server, { settle }) {
+  await atRest(server.pids);
+  if (!server.probe) return { resident: residentBytes(server.pids) };
+  await settled(server.pids, settle);
+  let resident = Infinity;
+  let heap;
+  for (let i = 0; i < COLLECTIONS; i++) {
+    heap = (await ask(server, { collect: true })).heapUsed;
+    await sleep(COLLECTION_TIME);
+    resident = Math.min(resident, residentBytes(server.pids));
+  }
+  return { resident, heap };
+}
+
+/**
+ * @param {import('./contenders.js').Server} server
+ * @param {{collect?: boolean}} [what]
+ * @returns {Promise<{heapUsed?: number, longestStall?: number}>} what probe.js tells of it; nothing of
+ *     one without it
+ */
+export async function ask({ probe }, { collect = false } = {}) {
+  if (!probe) return {};
+  const answer = once(probe, 'message');
+  probe.send({ collect });
+  return (await answer)[0];
+}
