@@ -122,7 +122,9 @@ async function readPort(child, name) {
 
 async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   const child = start(pin ? SERVER_CORE : null, command, args, {
-    stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
+    stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])],
+    // A test runner would have its loader ride along, in worker threads too.
+    env: { ...process.env, NODE_OPTIONS: '' }
   });
   const port = await readPort(child, name);
   return { port, pids: [child.pid], probe: probed ? child : null, stop: () => stop(child) };
