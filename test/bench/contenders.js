@@ -121,10 +121,10 @@ async function readPort(child, name) {
 }
 
 async function startPrinting(name, pin, command, args, { probed = false } = {}) {
-  const child = start(pin ? SERVER_CORE : null, command, args, {
-    stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])],
-    // A test runner would have its loader ride along, in worker threads too.
-    env: { ...process.env, NODE_OPTIONS: '' }
+  // A test runner would have its loader ride along, in worker threads too.
+  const plain = ['-u', 'NODE_OPTIONS', command, ...args];
+  const child = start(pin ? SERVER_CORE : null, 'env', plain, {
+    stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
   });
   const port = await readPort(child, name);
   return { port, pids: [child.pid], probe: probed ? child : null, stop: () => stop(child) };
