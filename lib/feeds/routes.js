@@ -1,3 +1,4 @@
+import { pour, SLICE } from './pour.js';
 import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wish.js';
 
 /**
@@ -52,14 +53,17 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
       'Content-Length': length,
       ...(gzip ? { 'Content-Encoding': 'gzip' } : {})
     });
-    response.cork();
-    for (const piece of pieces) response.write(piece);
-    response.end();
+    if (length <= SLICE) response.cork();
+    pour(response, pieces, { slow: () => hurry(response), done: () => response.end() });
     return true;
   }
 
-  /** Writes one event of a stream. @returns {boolean} whether it can take more */
-  function answerStream(response, { outcome, pieces, ends, cursor, retry }) {
+  /**
+   * Writes one event of a stream; where it can't take more at once, `ready` is called when it can.
+   *
+   * @returns {boolean} whether it can take more
+   */
+  function answerStream(response, { outcome, pieces, ends, cursor, retry }, ready) {
     if (!response.headersSent) {
       if (outcome !== 'ok') {
         tools.sendProblem(response, outcome);
@@ -67,20 +71,34 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
       }
       response.writeHead(200, { ...common, 'Content-Type': EVENT_STREAM });
     }
-    response.cork();
-    if (cursor !== '') response.write(`id: ${cursor}\n`);
-    if (retry > 0) response.write(`retry: ${retry}\n`);
-    if (pieces.length > 0) response.write('data: ');
-    for (const piece of pieces) response.write(piece);
-    const text = pieces.length > 0 ? '\n\n' : retry > 0 ? '\n' : ':\n\n';
-    if (ends) response.end(text);
-    else response.write(text);
-    response.uncork();
-    if (response.writableNeedDrain && !ends) hurry(response);
-    return !response.writableNeedDrain;
+    const before = [
+      cursor === '' ? '' : `id: ${cursor}\n`,
+      retry > 0 ? `retry: ${retry}\n` : '',
+      pieces.length > 0 ? 'data: ' : ''
+    ].join('');
+    const behind = pieces.length > 0 ? '\n\n' : retry > 0 ? '\n' : ':\n\n';
+    let atOnce = true;
+    let whole = false;
+    pour(response, [Buffer.from(before), ...pieces, Buffer.from(behind)], {
+      slow: () => hurry(response),
+      done() {
+        whole = true;
+        if (ends) response.end();
+        else if (response.writableNeedDrain) waitFor(response, ready);
+        else if (!atOnce) ready();
+      }
+    });
+    atOnce = false;
+    return whole && !response.writableNeedDrain;
   }
 
-  /** Closes the stream of a reader who stops reading, as the end of any other answer does. */
+  /** Calls `ready` when the reader of a stream has read on; one who does not is closed. */
+  function waitFor(response, ready) {
+    hurry(response);
+    response.once('drain', ready);
+  }
+
+  /** Closes the connection of a reader who stops reading, as the end of any other answer does. */
   function hurry(response) {
     const { socket } = response;
     // Node starts this timeout anew whenever the kernel has taken some of what there is.
@@ -93,11 +111,10 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
     // 2^32 and more is no hold of anybody's, and no number of the table's.
     if (wish.hold > options.hold) throw new Refusal('bad-hold');
     const { outcome, cancel, ready } = feeds.watch(wish, (answer) =>
-      answer.stream ? answerStream(response, answer) : answerPoll(response, answer)
+      answer.stream ? answerStream(response, answer, () => ready()) : answerPoll(response, answer)
     );
     if (outcome !== 'ok') throw new Refusal(outcome);
     tools.park(response);
-    if (wish.stream) response.on('drain', ready);
     response.on('close', cancel);
   }
 

@@ -188,7 +188,9 @@ void Pool::drop(uint32_t record, PollHolder holder, uint32_t token) {
 
 /** The lease begins anew, unless sprites were carried to the client that it has not acked. */
 void Pool::renewLease(Client* client) {
-  if (!client->mailbox.owesAck()) arm(numberOf(client), options_.lease * uint64_t{1000});
+  const uint32_t record = numberOf(client);
+  if (client->mailbox.owesAck() && wheel_.armed(record)) return;
+  arm(record, options_.lease * uint64_t{1000});
 }
 
 /** The oldest sprite that waits for a client, or nullptr. */

@@ -13,6 +13,7 @@ import {
   tokenFile
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
+import { resident } from '../support/resident.js';
 import { DOORS } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
 
@@ -68,6 +69,22 @@ for (const door of DOORS) {
     stalled.send(request('GET', '/feed/large', { headers: accept }));
     await server.until(({ documents, watching }) => documents > 4 && watching === 0);
     t.pass('who does not read is not kept');
+
+    // A copy for each would be 180 MB.
+    const before = resident(server.pid);
+    const { documents } = await server.status();
+    const readers = [];
+    for (let n = 0; n < 20; n += 1) {
+      const reader = await server.wire();
+      reader.pause();
+      const how = n % 2 === 0 ? { headers: accept } : {};
+      reader.send(request('GET', '/feed/large', how));
+      readers.push(reader);
+    }
+    await server.until((now) => now.documents >= documents + 20);
+    const grown = resident(server.pid) - before;
+    t.ok(grown < 60e6, `what nobody reads is held once: ${grown} bytes more`);
+    await Promise.all(readers.map((reader) => reader.destroy()));
     await Promise.all([whole, delta, many, stream].map(({ wire }) => wire.destroy()));
     await stalled.destroy();
     await server.stop();
