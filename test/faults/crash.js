@@ -25,7 +25,7 @@ const BACKOFF = Number(
 const NEARLY_ALL = 0.98 * CLIENTS;
 
 /** Seconds until everybody has to be parked again, on a machine that does other things as well. */
-const PATIENCE = 15;
+const PATIENCE = 60;
 
 /** Small, so that many of the ends come while a snapshot is made. */
 const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
