@@ -32,6 +32,7 @@
         'pool/feeds_watching.cc',
         'pool/pool.cc',
         'pool/pool_leaving.cc',
+        'pool/pool_throwing.cc',
         'pool/disk_sync.cc',
         'pool/journal.cc',
         'pool/journal_replay.cc',

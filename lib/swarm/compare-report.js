@@ -1,8 +1,7 @@
-import { changeWords } from './compare.js';
 import { box, list, page } from './page.js';
 import { percentileChart, timeChart } from './report-charts.js';
 import { titleOf } from './report.js';
-import { escape } from './words.js';
+import { changeWords, escape } from './words.js';
 
 /** The report of two runs, side by side: as one run's, in one file. */
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { UsageError } from './errors.js';
 import { dataOf } from './page.js';
 import { ReportFile } from './report-file.js';
-import { digits, n, size, time } from './words.js';
+import { changeWords, digits, n, SAME, size, time } from './words.js';
 
 /**
  * Two runs side by side: `sprites-swarm compare A B` of reports or of what --json printed.
@@ -15,9 +15,6 @@ import { digits, n, size, time } from './words.js';
  * @property {-1 | 1} better 1 where more is better, -1 where less is
  * @property {boolean} [steady] a figure of many: --worse holds it
  */
-
-/** Less than so many percent is no difference. */
-const SAME = 1;
 
 const felt = ({ command, latency }) => latency[command === 'latency' ? 'probe' : 'arrival'];
 const flight = (name, steady = true) => ({
@@ -162,14 +159,6 @@ function rowOf({ name, value, tell, better, steady = false }, a, b) {
   const isSame = Math.abs(change ?? Infinity) < SAME;
   const verdict = isSame ? 'same' : loss > 0 ? 'worse' : 'better';
   return { name, a: one, b: other, words: [tell(one), tell(other)], change, verdict, steady, loss };
-}
-
-/** @param {?number} change percent @returns {string} */
-export function changeWords(change) {
-  if (change === null) return 'from nothing';
-  if (Math.abs(change) < SAME) return 'the same';
-  if (change >= 100) return `${digits(1 + change / 100)} times`;
-  return `${change > 0 ? '+' : '−'}${Math.abs(change).toFixed(Math.abs(change) < 10 ? 1 : 0)}%`;
 }
 
 function textOf({ rows, remarks, faults }) {

@@ -42,3 +42,14 @@ export function commandLine(args) {
     .map((arg) => (/^[\w@%+=:,./-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`))
     .join(' ');
 }
+
+/** Less than so many percent is no difference. */
+export const SAME = 1;
+
+/** @param {?number} change percent @returns {string} from one run to another */
+export function changeWords(change) {
+  if (change === null) return 'from nothing';
+  if (Math.abs(change) < SAME) return 'the same';
+  if (change >= 100) return `${digits(1 + change / 100)} times`;
+  return `${change > 0 ? '+' : '−'}${Math.abs(change).toFixed(Math.abs(change) < 10 ? 1 : 0)}%`;
+}

@@ -9,9 +9,6 @@ namespace server {
 
 namespace {
 
-/** Throw numbers are counted as JavaScript counts: above this they would be rounded. */
-constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
-
 uint32_t checksumOf(BatchHead head, std::string_view records) {
   head.checksum = 0;
   Checksum checksum;

@@ -21,7 +21,8 @@
 // poll is known by its responder and a token of the responder's; what that is (the front door's
 // connections or Node's HTTP server) is no business of this file.
 //
-// pool.cc joins, polls and throws; pool_leaving.cc is who leaves, and how his sprites fly on.
+// The pool is one class in three files: joins, polls and time in pool.cc, throws in
+// pool_throwing.cc, and who leaves, with sprites that fly on, in pool_leaving.cc.
 //
 // The law it keeps, at every return: thrown = acked + waiting + lost.
 //
@@ -78,6 +79,10 @@ enum class Outcome : uint8_t {
   kStateUnwritable,
 };
 constexpr size_t kOutcomes = 20;
+
+/** The most a count or a number may be. Answers carry them as JSON: a JavaScript reader would round
+ * larger ones. */
+constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
 
 /** How far back a throw's number is remembered: the bits of one word. */
 constexpr uint64_t kNumberWindow = 64;

@@ -13,64 +13,16 @@
 
 #include "base/json_reader.h"
 #include "checksum.h"
+#include "snapshot_format.h"
 #include "snapshot_sources.h"
 
 namespace server {
 
+using namespace snapshot_format;
+
 namespace {
 
-constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
-constexpr uint32_t kVersion = 3;
-constexpr uint32_t kByteOrder = 0x01020304;
 constexpr size_t kBufferBytes = 1 << 20;
-
-/** Answers carry numbers as JSON: above this a JavaScript reader would round them. */
-constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;
-
-/** More than answers carry before they are acked: they have a bound, as has what is sent again. */
-constexpr uint32_t kMostSent = UINT32_MAX / 2;
-
-struct Header {
-  char magic[8];
-  uint32_t version;
-  uint32_t byteOrder;
-  uint64_t clients;
-  uint64_t sprites;
-  uint32_t opened, ownRows, ownColumns, unused;  // the torus
-  uint64_t joined, left, expired, thrown, acked, lost, flown;
-};
-static_assert(sizeof(Header) == 104, "a change of the format is a new version");
-
-/** What comes behind the header since version 2; then come the slots of the holes. */
-struct MoreHeader {
-  uint64_t generation;
-  uint32_t holes;
-  uint32_t leaving;
-};
-static_assert(sizeof(MoreHeader) == 16, "a change of the format is a new version");
-
-struct ClientEntry {
-  uint32_t record;
-  uint32_t slot;
-  Id id;
-  uint64_t newestNumber;
-  uint64_t seenNumbers;
-  uint64_t sequence;
-  uint32_t waiting;
-  uint32_t unsent;
-};
-static_assert(sizeof(ClientEntry) == 56, "a change of the format is a new version");
-
-struct SpriteEntry {
-  uint32_t length;
-  uint32_t from;  // the edge; and, in a client's order, first those in the mailbox:
-};
-
-/** In SpriteEntry::from: it takes room of those that have flown into the mailbox. */
-constexpr uint32_t kFlown = 4;
-
-/** In SpriteEntry::from: it waits in the backlog. */
-constexpr uint32_t kBehind = 8;
 
 /** A descriptor that is closed at the end of its scope. */
 class File {
@@ -192,11 +144,7 @@ SnapshotResult failed(int error) {
   return result;
 }
 
-SnapshotResult refused(std::string problem) {
-  SnapshotResult result;
-  result.problem = std::move(problem);
-  return result;
-}
+SnapshotResult refused(std::string problem) { return {.problem = std::move(problem)}; }
 
 }  // namespace
 
