@@ -29,6 +29,9 @@ import { addUp, reserveTransientPort, startWorkers } from './lib/server/workers.
  *
  *   options → pool → workers → routes → Node's server → front door → signals
  *
+ * A throw is decided in native/pool/pool_throwing.cc, whoever has read it; a route is added in
+ * lib/server/routes.js. native/README.md has the way of a sprite through the code, file by file.
+ *
  * bin/sprites calls `main`; another Node program that wants a server beside its own calls `createServer`.
  */
 
@@ -71,7 +74,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     certificateEnd: () => certificateEnd(),
     version: version()
   });
-  /** Told by the TLS port once it is open. */
+  /** The TLS port's own, once that is open: metrics may be asked for before. */
   let certificateEnd = () => undefined;
   const liveCounts = createStatus({
     status,
@@ -177,7 +180,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     await workers.ready;
     await feeds.ready;
     const port = await door.listen(options.host, options.port);
-    // Starting up is no stall that anybody feels.
+    // The start has kept the loop busy, but nobody was waiting yet.
     metrics.forgetStalls();
     feeds.taken();
     return {
@@ -237,7 +240,8 @@ export async function createServer({ log = createLog('silent'), signal, ...given
  * @returns {Promise<void>} sets process.exitCode: 2 for a wrong option, 1 for what can't be had
  */
 export async function main(args, environment) {
-  // What can't be said is no reason to fall; but who asked for nothing else has not got it.
+  // A pipe whose reader has gone does not end the server. The exit code tells who has asked for
+  // an output, such as --help, that it was not written.
   process.stdout.on('error', () => {
     process.exitCode = 1;
   });
@@ -249,7 +253,7 @@ export async function main(args, environment) {
     else if (options.check > 0) process.exitCode = printCheck(check(options.check, options));
     else await run(options, unknownVariables(environment));
   } catch (error) {
-    // Told to end before it had begun.
+    // A signal has ended the start.
     if (error.name === 'AbortError') return;
     process.exitCode = error instanceof OptionError ? 2 : 1;
     process.stderr.write(`sprites: ${error.message}\n`);
@@ -260,16 +264,16 @@ async function run(options, unknown) {
   const log = createLog(options.logLevel);
   for (const one of unknown) log.warn(one, 'a variable that is no option');
   tellOfNoInspector(log);
-  // A reload costs nobody anything, nor does one that comes before there is something to reload.
-  // Why a start has failed is said elsewhere.
+  // Certificate, key and tokens are read anew. During the start it waits for the end of that; when
+  // the start fails there is nothing to reload, and `main` says why it failed.
   process.on('SIGUSR2', () => {
     starting.then(
       ({ reload }) => reload(),
       () => {}
     );
   });
-  // The listeners stay: an impatient second signal must not cost the state. SIGQUIT has none: it is
-  // the way to end a server at once, without its state.
+  // The listeners stay, so that a second signal does not end the process while it drains and saves
+  // its state. SIGQUIT has no listener: it ends the server at once, as a crash would.
   const end = new AbortController();
   const signal = new Promise((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
