@@ -172,7 +172,9 @@ t.test(
       encoding: 'utf8',
       env: plainEnvironment()
     });
-    t.equal(declared, made, 'npm run types');
+    // The words of a help text may be behind until the next `npm run types`; names and types may not.
+    const members = (text) => text.replace(/^ *\/\*\*.*\n/gm, '');
+    t.equal(members(declared), members(made), 'npm run types');
     for (const { name } of tableForPrograms) t.match(made, ` ${camel(name)}?: `);
 
     const right = `import { createServer, type Options, type Server } from 'sprites';
