@@ -169,8 +169,8 @@ void theBacklogIsBounded() {
   StateStoreOptions options = storeOptions(folder);
   options.backlogBytes = 400;
   Stage stage(options);
-  std::vector<Id> ids;
-  for (int i = 0; i < 40; ++i) ids.push_back(stage.join());
+  std::vector<Id> ids(40);
+  for (Id& id : ids) id = stage.join();
   for (const Id& id : ids) {
     EXPECT(stage.throwTo(id, Edge::kLeft, R"({"old":1})") == Outcome::kQueued);
   }
