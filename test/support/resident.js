@@ -8,5 +8,5 @@ export function resident(pid) {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ');
   return [pid, ...children.filter(Boolean)]
     .map((one) => readFileSync(`/proc/${one}/status`, 'latin1'))
-    .reduce((sum, status) => sum + Number(/^VmRSS:\s+(\d+)/m.exec(status)[1]) * 1024, 0);
+    .reduce((sum, status) => sum + Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1] ?? 0) * 1024, 0);
 }
