@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cinttypes>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -99,7 +100,7 @@ void Crowd::run() {
   printf("{\"event\":\"begin\"}\n");
   fflush(stdout);
   const auto publications =
-      std::max<uint64_t>(1, static_cast<uint64_t>(options_.seconds / options_.every + 0.5));
+      std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(options_.seconds / options_.every)));
   for (uint64_t i = 0; i < publications && !over_; ++i) publishNext();
   turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
   cpu_ = cpuSeconds(options_.pids) - cpuBefore;

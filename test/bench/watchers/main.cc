@@ -39,11 +39,11 @@ std::unique_ptr<Protocol> makeProtocol(const Options& options) {
 
 std::vector<int> numbersIn(const std::string& text) {
   std::vector<int> numbers;
-  for (const char *at = text.c_str(), *end = at; *at != 0; at = *end == ',' ? end + 1 : end) {
+  for (const char* at = text.c_str(); *at != 0;) {
     char* behind;
     numbers.push_back(static_cast<int>(strtol(at, &behind, 10)));
     if (behind == at) usage("--pids wants numbers");
-    end = behind;
+    at = *behind == ',' ? behind + 1 : behind;
   }
   return numbers;
 }
