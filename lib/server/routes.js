@@ -5,6 +5,7 @@ import { isPagePath } from './page-files.js';
 import { park } from './pipelines.js';
 import { EDGES, Unanswerable } from './pool.js';
 import { NOTHING_TOLD } from './refusals.js';
+import { lingerAtClose } from './sockets.js';
 import { feedRoutes } from '../feeds/routes.js';
 
 /**
@@ -294,6 +295,7 @@ export function createRoutes({
           request: `${request.method} ${readTarget(request.url).path[0]}`.slice(0, 40),
           why: problem
         });
+        if (!request.complete) lingerAtClose(request.socket);
         sendProblem(response, problem, { detail, headers: { ...common, ...headers } });
       } else if (error instanceof Unanswerable) {
         request.socket.destroy();

@@ -48,16 +48,35 @@ export function lookAfterSockets(server, events) {
  */
 export function refuse(socket, name, headers, linger = LINGER) {
   const answer = problemAnswer(name, { headers: { ...headers, Connection: 'close' } });
-  // What still arrives is read and thrown away.
+  closeAfterPeer(socket, linger || LINGER);
+  socket.end(answerText(answer), () => {
+    if (linger === 0 || socket.readableEnded) socket.destroy();
+  });
+}
+
+/**
+ * Has a socket of Node's HTTP server close as `refuse` does, once its last answer is written: for an
+ * answer to a request whose body is not read. Node by itself closes at once, and a client that still
+ * sends finds a reset instead of the answer (RFC 9112, section 9.6).
+ *
+ * @param {import('node:net').Socket} socket
+ */
+export function lingerAtClose(socket) {
+  // The method by which Node closes a connection after its last answer.
+  socket.destroySoon = () => {
+    closeAfterPeer(socket, LINGER);
+    socket.end();
+  };
+}
+
+/** Reads and throws away what a peer still sends; closes once it has ended, or after `linger` ms. */
+function closeAfterPeer(socket, linger) {
   socket
     .removeAllListeners('data')
     .on('data', () => {})
     .resume();
   const close = () => socket.destroy();
-  socket.end(answerText(answer), () => {
-    if (linger === 0 || socket.readableEnded) close();
-  });
   socket.on('end', close);
-  const patience = setTimeout(close, linger || LINGER);
+  const patience = setTimeout(close, linger);
   socket.on('close', () => clearTimeout(patience));
 }

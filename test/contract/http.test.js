@@ -179,6 +179,17 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server, door) => {
     );
   });
 
+  t.test('who is refused while he still sends gets the answer, an end, and no reset', async (t) => {
+    const id = await server.join();
+    const wire = await server.wire();
+    wire.send(`POST /throw/${id}/left HTTP/1.1\r\n${HOST}Content-Length: 2000000\r\n\r\n`);
+    wire.send('.'.repeat(1000000));
+    t.equal(problemOf(await server.read(wire)), 'sprite-too-large');
+    wire.send('.'.repeat(1000000));
+    await wire.closedByBoth();
+    t.equal(wire.error, null);
+  });
+
   t.test('a body that will be refused is not asked for', async (t) => {
     const id = await server.join();
     const head = (target, length) =>

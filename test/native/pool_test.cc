@@ -303,12 +303,14 @@ class Model {
       member->box.pop_front();
     }
     catchUp(member);
+    // Who is answered at once and has not acked all he was given before is away since then.
+    const uint64_t since = member->acked < member->sent ? member->since : now_;
     member->parked = true;
     member->holder = by;
     member->token = token;
     member->hold = hold == 0 ? kHold : hold;
-    member->since = now_;
     if (!member->box.empty()) takeWhole(member);
+    member->since = since;
   }
 
   void throwOne() {

@@ -134,6 +134,12 @@ export class Wire {
     while (!this.#ended) await this.#more();
   }
 
+  /** Ends its own half, and resolves when both are closed: `error` says whether by a reset. */
+  closedByBoth() {
+    this.#socket.end();
+    return this.#closed;
+  }
+
   /** Bytes received and not yet read as an answer. */
   get leftOver() {
     return this.#received;
