@@ -120,6 +120,11 @@ async function killAgainAndAgain(scene, workers) {
     await swarmEnded;
   });
   const told = Promise.all([text(swarm.stdout), text(swarm.stderr)]);
+  await until(
+    async () => (await statusOf(server)).clients === CLIENTS,
+    'everybody has joined',
+    PATIENCE
+  );
   await parkedAgain(server);
   const seconds = [];
   for (let i = 0; i < kills; i += 1) {

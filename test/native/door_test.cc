@@ -265,18 +265,20 @@ class Test {
     member->parked = true;
   }
 
-  /** Takes what has come for a member; polls again when its poll was answered. */
+  /** Takes all that has come for a member; acks it by a poll when one was answered. */
   void listen(Member* member) {
+    if (!member->polls || !member->parked) return;
     std::string head;
     std::string body;
-    if (!member->polls || !member->parked || !member->polls->take(&head, &body)) return;
-    EXPECT(head.compare(0, 12, "HTTP/1.1 200") == 0);
-    member->parked = false;
-    EXPECT(sscanf(body.c_str(), "{\"seq\":%" SCNu64, &member->ack) == 1);
-    for (size_t at = 0; (at = body.find("\"key\":", at)) != std::string::npos; ++at) {
-      received_.insert(strtoull(body.c_str() + at + 6, nullptr, 10));
+    while (member->polls->take(&head, &body)) {
+      EXPECT(head.compare(0, 12, "HTTP/1.1 200") == 0);
+      member->parked = false;
+      EXPECT(sscanf(body.c_str(), "{\"seq\":%" SCNu64, &member->ack) == 1);
+      for (size_t at = 0; (at = body.find("\"key\":", at)) != std::string::npos; ++at) {
+        received_.insert(strtoull(body.c_str() + at + 6, nullptr, 10));
+      }
     }
-    poll(member);
+    if (!member->parked) poll(member);
   }
 
   std::string makeThrow(const std::string& id, size_t fill, const char* edge = nullptr) {
@@ -401,6 +403,7 @@ class Test {
 
   /** Polls whose answers are not read: bounded, closed, and the sprites wait for the next poll. */
   void sufferSlowReaders() {
+    UNTIL((listenAll(), pool_.counts().parked == members_.size()));
     const uint64_t before = door_.counts().slowReaders;
     Member& member = members_[0];
     member.polls->reset();
