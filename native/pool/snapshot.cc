@@ -367,7 +367,7 @@ class SnapshotAccess {
     AddressLimits& limits = *clients->limits_;
     bool whole = true;
     const auto next = [&]() -> Source {
-      uint32_t number;
+      uint32_t number = 0;
       whole = whole && reader->get(&number) && number <= table.size();
       return whole && number > 0 ? limits.know(table[number - 1]) : kNoSource;
     };
