@@ -52,6 +52,7 @@
         'addon/address_limits_wrap.cc',
         'addon/door_wrap.cc',
         'addon/feeds_wrap.cc',
+        'addon/loop_delays_wrap.cc',
         'addon/pool_wrap.cc',
         'addon/relay_wrap.cc',
         'addon/system_wrap.cc',

@@ -11,8 +11,8 @@ const FILE = '../../native/build/Release/sprites.node';
 /**
  * Loads the addon.
  *
- * @returns {object} its exports: the classes Pool, AddressLimits, Relay, Reservation and Door; the
- *     functions readForwarded, readForwardedFor, writeNow, takeFileLock and releaseFileLock; the
+ * @returns {object} its exports: the classes Pool, AddressLimits, Relay, Reservation, Door and
+ *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock and releaseFileLock; the
  *     list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when it is missing or
  *     was built for another Node, or in another thread than the main one

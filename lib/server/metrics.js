@@ -1,22 +1,21 @@
 import { statSync } from 'node:fs';
-import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { Counter, Gauge, Registry } from 'prom-client';
 
-import { createDeliveryHistogram } from './delivery-histogram.js';
-import { processMetrics } from './process-metrics.js';
+import { loadAddon } from './addon.js';
+import { createNativeHistogram } from './native-histogram.js';
+import { LAGS, processMetrics } from './process-metrics.js';
 
 /**
  * What Prometheus sees. Nothing is counted here: the pool and the front door count, and a scrape
  * copies one look at `/status`, so that the law `thrown = acked + waiting + lost` holds in every
  * scrape too. The cost of a scrape does not grow with the number of clients.
  *
- * Two things are measured here: the delay of the event loop and the pauses of the garbage
- * collector, as histograms.
+ * Two things are measured here, as histograms: the delay of the event loop, from the lengths of its
+ * turns (native/base/loop_delays.h), and the pauses of the garbage collector.
  */
 
-/** How often the event loop is asked whether it is late, in milliseconds. */
-const RESOLUTION_MS = 10;
-
-const DELAY_BUCKETS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5];
+/** How often somebody would ask the event loop who is told its delay, in seconds. */
+const ASKED_EVERY = 0.01;
 
 /** Members of /status that only grow. */
 const COUNTERS = {
@@ -98,6 +97,13 @@ const FRONT_COUNTERS = {
 /** handedOver → handed_over */
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
+/** @param {{bounds: number[], counts: number[], sum: number}} times in milliseconds */
+const inSeconds = ({ bounds, counts, sum }) => ({
+  bounds: bounds.map((bound) => bound / 1000),
+  counts,
+  sum: sum / 1000
+});
+
 /** A counter cannot be set, but it can be put back to nothing and moved up to a value. */
 function setCounter(counter, labels, value) {
   counter.remove(labels);
@@ -115,29 +121,11 @@ function openFiles() {
 }
 
 /**
- * Asks the event loop every 10 ms whether it is late, with a plain timer: `monitorEventLoopDelay`
- * gives no buckets, and loses the sample in progress each time it is reset.
- *
- * @param {(seconds: number) => void} observe told every delay
- * @returns {() => void} stops it
- */
-function watchDelay(observe) {
-  let last = performance.now();
-  const timer = setInterval(() => {
-    const now = performance.now();
-    observe(Math.max(0, now - last - RESOLUTION_MS) / 1000);
-    last = now;
-  }, RESOLUTION_MS);
-  timer.unref();
-  return () => clearInterval(timer);
-}
-
-/**
  * @typedef {object} Metrics
  * @property {string} contentType of the text
  * @property {() => Promise<string>} text everything in Prometheus' text format
- * @property {() => number} longestStallMs the longest delay of the event loop since the last
- *     `forgetStalls`, in milliseconds, to about a millisecond
+ * @property {() => number} longestStallMs the longest turn of the event loop since the last
+ *     `forgetStalls`, in milliseconds
  * @property {() => void} forgetStalls starts `longestStallMs` anew, as after a slow start
  * @property {() => void} close stops measuring
  */
@@ -216,24 +204,30 @@ export function createMetrics({
   }).set({ version, node: process.version }, 1);
   const stall = new Gauge({
     name: 'sprites_event_loop_longest_stall_seconds',
-    help: 'Longest delay of the event loop since it was last forgotten',
+    help: 'Longest turn of the event loop since it was last forgotten',
     registers
   });
-  const delays = new Histogram({
-    name: 'sprites_event_loop_delay_seconds',
-    help: 'How late the event loop was, asked every 10 ms',
-    buckets: DELAY_BUCKETS,
-    registers
-  });
-  register.registerMetric(createDeliveryHistogram(deliveryTimes));
+  const loop = new (loadAddon().LoopDelays)();
+  const histogram = (name, help, read) =>
+    register.registerMetric(createNativeHistogram(name, help, read));
+  histogram(
+    'sprites_event_loop_delay_seconds',
+    'How late the event loop was, for one who asks every 10 ms',
+    () => loop.read()
+  );
+  histogram(
+    'sprites_delivery_seconds',
+    'How long sprites waited: from the moment a throw was accepted to the answer that first carried the' +
+      ' sprite. Who has a poll parked gets it at once (the lowest bucket); who is away waits for himself, up to' +
+      ' --lease, after which it flies on',
+    () => inSeconds(deliveryTimes())
+  );
+  const lags = Object.entries(LAGS).map(([name, help]) => [
+    name,
+    new Gauge({ name: `nodejs_eventloop_lag_${name}_seconds`, help, registers })
+  ]);
   /** The front door's, made as they are first seen. @type {Map<string, Counter | Gauge>} */
   const fronts = new Map();
-
-  let longest = 0;
-  const stopWatching = watchDelay((seconds) => {
-    delays.observe(seconds);
-    if (seconds > longest) longest = seconds;
-  });
 
   /** @returns {Counter | Gauge} */
   function frontMetric(name) {
@@ -269,7 +263,12 @@ export function createMetrics({
     const end = certificateEnd();
     if (end !== undefined) certificate.set({ port: 'tls' }, end);
     openFds.set(openFiles());
-    stall.set(longest);
+    stall.set(loop.read().longest);
+    const { count, ...interval } = loop.takeInterval();
+    for (const [name, gauge] of count > 0 ? lags : []) {
+      // As Node's own measure has it: with the time between two questions.
+      gauge.set(interval[name] + (name === 'stddev' ? 0 : ASKED_EVERY));
+    }
   }
 
   return {
@@ -278,12 +277,10 @@ export function createMetrics({
       copyStatus();
       return (await ofProcess.metrics()) + (await register.metrics());
     },
-    longestStallMs: () => longest * 1000,
-    forgetStalls() {
-      longest = 0;
-    },
+    longestStallMs: () => loop.read().longest * 1000,
+    forgetStalls: () => loop.forgetLongest(),
     close() {
-      stopWatching();
+      loop.close();
       register.clear();
     }
   };

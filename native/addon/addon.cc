@@ -7,6 +7,7 @@ NAN_MODULE_INIT(initialize) {
   server::initRelay(target);
   server::initFeeds(target);
   server::initDoor(target);
+  server::initLoopDelays(target);
   server::initSystem(target);
 }
 

@@ -18,6 +18,7 @@ void initPool(v8::Local<v8::Object> target);
 void initDoor(v8::Local<v8::Object> target);
 void initAddressLimits(v8::Local<v8::Object> target);
 void initRelay(v8::Local<v8::Object> target);
+void initLoopDelays(v8::Local<v8::Object> target);
 void initSystem(v8::Local<v8::Object> target);
 void initFeeds(v8::Local<v8::Object> target);
 

@@ -52,7 +52,7 @@ t.test(
   }
 );
 
-for (const name of ['address_limits_test', 'delivery_times_test']) {
+for (const name of ['address_limits_test', 'delivery_times_test', 'loop_delays_test']) {
   t.test(`${name} finds nothing`, { timeout: 600000 }, async (t) => {
     const { code, text } = await run(name);
     t.comment(text);

@@ -35,7 +35,7 @@ const COUNTS = {
 function parse(text) {
   const samples = new Map();
   for (const line of text.split('\n')) {
-    const match = /^([a-z_]+(?:\{[^}]*\})?) (\S+)$/.exec(line);
+    const match = /^([a-z0-9_]+(?:\{[^}]*\})?) (\S+)$/.exec(line);
     if (match) samples.set(match[1], Number(match[2]));
   }
   return samples;
@@ -53,7 +53,7 @@ function block(ms) {
   while (performance.now() < until);
 }
 
-/** Lets the delay monitor tick until `seen` says so. */
+/** Lets the event loop turn until `seen` says so. */
 async function turnUntil(seen) {
   for (let i = 0; i < 500 && !seen(); i++) {
     await new Promise((resolve) => {
@@ -173,6 +173,47 @@ t.test('a stall of the event loop is seen, in the histogram and as the longest',
   t.ok(samples.get('sprites_event_loop_longest_stall_seconds') >= 0.1);
   metrics.forgetStalls();
   t.equal(metrics.longestStallMs() < 100, true, 'forgotten');
+});
+
+t.test('who has nothing to do is not woken to be measured', (t) => {
+  const program = `
+    import { createMetrics } from './lib/server/metrics.js';
+    createMetrics({ status: () => ({}) });
+    const switches = () => process.resourceUsage().voluntaryContextSwitches;
+    setTimeout(() => {
+      const before = switches();
+      setTimeout(() => {
+        console.log(switches() - before);
+        process.exit(0);
+      }, 1000);
+    }, 500);`;
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '--eval', program],
+    { cwd: new URL('../..', import.meta.url), encoding: 'utf8' }
+  );
+  // Ten times a second it looks whether it is woken in time.
+  t.ok(Number(stdout) > 0 && Number(stdout) < 60, `woken ${stdout} times a second ${stderr}`);
+  t.end();
+});
+
+t.test("delays since the last scrape have prom-client's names", async (t) => {
+  const metrics = metricsOf(t, () => ({}));
+  const lag = async () => {
+    const samples = parse(await metrics.text());
+    return (name) => samples.get(`nodejs_eventloop_lag_${name}_seconds`);
+  };
+  block(120);
+  await turnUntil(() => metrics.longestStallMs() >= 100);
+  const late = await lag();
+  t.ok(late('max') >= 0.11 && late('max') < 60, late('max'));
+  for (const name of ['min', 'mean', 'p50', 'p90', 'p99']) {
+    // With the 10 ms between two questions.
+    t.ok(late(name) >= 0.01 && late(name) <= late('max'), `${name} ${late(name)}`);
+  }
+  t.ok(late('stddev') >= 0);
+  t.type(parse(await metrics.text()).get('nodejs_eventloop_lag_seconds'), 'number');
+  await turnUntil(() => true);
 });
 
 t.test('the histogram loses no sample and makes up none', async (t) => {
