@@ -210,6 +210,33 @@ void theBacklogIsBounded() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
+/** Who owes an ack and is answered by the end of a lease, since the disk takes nothing, has
+ * another.
+ */
+void everyLeaseBeginsAnew() {
+  const Folder folder;
+  Stage stage(storeOptions(folder));
+  const Id one = stage.join();
+  const Id two = stage.join();
+  EXPECT(stage.throwTo(two, Edge::kLeft, R"({"old":1})") == Outcome::kQueued);
+  EXPECT(stage.poll(one, 0, 1) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  EXPECT(has(stage.recorder.of(1), "old"));
+
+  limitFiles(stage.store().counts().journalBytes);
+  EXPECT(stage.throwTo(two, Edge::kLeft, R"({"new":1})") == Outcome::kQueued);
+  EXPECT(stage.end() == Commit::kNotWritten);
+  EXPECT(stage.poll(one, 0, 2) == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  const uint32_t ticks = 3 * poolOptions(100).lease * 1000 / kTickMilliseconds;
+  for (uint32_t i = 0; i < ticks; ++i) stage.tick();
+  EXPECT(stage.recorder.of(2) && !has(stage.recorder.of(2), "old"));
+
+  limitFiles(RLIM_INFINITY);
+  for (uint32_t i = 0; i < ticks; ++i) stage.tick();
+  EXPECT(stage.pool().counts().clients == 0);
+}
+
 /** Random lives with a disk that comes and goes: what was delivered is in the files. */
 void randomLives(uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -261,6 +288,7 @@ int main(int argc, char** argv) {
   signal(SIGXFSZ, SIG_IGN);
   for (const uint64_t cut : {0, 1, 31, 32, 40, 71}) nothingUnwrittenIsDelivered(cut);
   theBacklogIsBounded();
+  everyLeaseBeginsAnew();
   for (uint64_t i = 0; i < 3; ++i) randomLives(seed + i);
   return 0;
 }
