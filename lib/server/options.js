@@ -250,7 +250,7 @@ export const table = [
     type: bytes(0, 2 ** 36),
     help:
       'memory of the sprites from one source address that may wait in all, one counted as 1K at' +
-      ' least; 0 for any'
+      ' least, and one that has flown on for the address that left it; 0 for any'
   },
   {
     name: 'address-handed-over',

@@ -129,7 +129,7 @@ class AddressLimits {
     return true;
   }
 
-  /** Charges `source`, whatever its share, for a sprite that a state has brought. */
+  /** Charges `source`, whatever its share, for a sprite that it has left or a state has brought. */
   void chargeAnyway(Source source, uint32_t bytes) {
     if (source != kNoSource) entries_[source].spriteBytes += bytes;
   }

@@ -32,7 +32,7 @@ constexpr uint32_t kLongestSprite = 1 << 20;
 /** One waiting sprite; its JSON text follows it in memory. */
 struct Sprite {
   Sprite* next;
-  uint64_t source : 24;  // a Source: is charged for it while it waits
+  uint64_t source : 24;  // a Source, of who has thrown or left it: is charged while it waits
   uint64_t stamp : 16;   // a DeliveryTimes::Stamp: when it was thrown
   uint64_t length : 21;  // of the text
   uint64_t flown : 1;    // it takes room of those that have flown into its mailbox

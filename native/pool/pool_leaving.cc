@@ -193,9 +193,19 @@ void Pool::flyOn(Client* client) {
   }
 }
 
-/** The oldest sprite of `from` flies on to `to`, and waits there where `stay` says. */
+/**
+ * The oldest sprite of `from` flies on to `to`, and waits there where `stay` says. It is charged to
+ * the address of `from`, who has left it: else hostile clients could use up the share of an honest
+ * address, by taking its sprites and passing them on to one another.
+ */
 void Pool::fly(Client* from, Client* to, Stay stay) {
   Sprite* sprite = takeOldest(from);
+  if (from->source != kNoSource && from->source != sprite->source) {
+    const uint32_t charge = Sprite::charge(sprite->length);
+    limits_->discharge(sprite->source, charge);
+    limits_->chargeAnyway(from->source, charge);
+    sprite->source = from->source;
+  }
   ++counts_.flown;
   if (stay == Stay::kMailbox) return putFlown(to, sprite);
   backlogs_.push(numberOf(to), sprite);

@@ -186,6 +186,37 @@ for (const door of DOORS) {
   );
 
   share(
+    'sprites that hostile clients take and pass on are charged to these',
+    { 'address-memory': '4K', 'throw-rate': 0 },
+    async (t, server) => {
+      const hostile = await Visitor.at(server, HOSTILE);
+      const honest = await Visitor.at(server, '127.0.1.1');
+      const [id] = await honest.join();
+      const [one] = await hostile.join();
+      const throwAll = async (n) => {
+        const all = Array.from({ length: n }, () => ['POST', `/throw/${id}/left`, { body: '{}' }]);
+        return (await honest.askAll(all)).map(({ status }) => status);
+      };
+      t.strictSame(await throwAll(5), [202, 202, 202, 202, 429], 'its share waits at the other');
+      const [two] = await hostile.join();
+      await hostile.ask('POST', `/leave/${one}`);
+      t.strictSame(await throwAll(5), [202, 202, 202, 202, 429], 'it has its share again');
+      refusal(t, await hostile.throw(two, 'up'), 'too-many-sprites', 429, 'who left them has none');
+      await hostile.ask('POST', `/leave/${two}`);
+      t.strictSame(await throwAll(4), [202, 202, 202, 202], 'nor does it end there');
+      t.equal((await server.status()).waiting, 12, 'and none is lost');
+      const { body } = await honest.ask('GET', `/poll/${id}`);
+      t.equal(body.sprites.length, 12);
+      const acking = honest.ask('GET', `/poll/${id}?ack=${body.seq}`);
+      await server.until(({ waiting }) => waiting === 0);
+      const [back] = await hostile.join();
+      for (const edge of EDGES) t.equal((await hostile.throw(back, edge)).status, 202, 'acked');
+      await acking;
+      await Promise.all([hostile.close(), honest.close()]);
+    }
+  );
+
+  share(
     'polls of one client that ack nothing',
     { 'poll-rate': 1, 'poll-burst': 3, 'throw-rate': 0 },
     async (t, server) => {

@@ -60,7 +60,7 @@ export interface Options {
   addressJoins?: number;
   /** Clients there may be from one source address; 0 for any number. By default 10000. */
   addressClients?: number;
-  /** Memory of the sprites from one source address that may wait in all, one counted as 1K at least; 0 for any; bytes. By default 32M. */
+  /** Memory of the sprites from one source address that may wait in all, one counted as 1K at least, and one that has flown on for the address that left it; 0 for any; bytes. By default 32M. */
   addressMemory?: number | string;
   /** Connections from one source address that Node's own servers may hold, and those of every worker; 0 for any number. By default 2000. */
   addressHandedOver?: number;
