@@ -7,6 +7,7 @@
 // snapshot has them: ids, places, holes of the torus, waiting sprites and their order, throw
 // windows, those who are just leaving, every count. The new pool then lives on in the old one's
 // place.
+#include <cerrno>
 #include <cstring>
 
 #include "state_scene.h"
@@ -116,6 +117,37 @@ class Run {
   uint64_t records_ = 0;
 };
 
+/** No link is followed, neither to read a journal nor to begin one. */
+void noLinkIsFollowed() {
+  const Folder folder;
+  const Folder other;
+  // A whole journal, which one who follows a link to it would take, and cut.
+  const auto liveIn = [](const Folder& place, auto&& then) {
+    Life life(1, 10, storeOptions(place));
+    EXPECT(life.store().recover().ok() && life.store().start() == 0);
+    life.turn();
+    EXPECT(life.end());
+    then(life.store());
+  };
+  liveIn(other, [](StateStore&) {});
+  const std::string victim = other.file() + ".journal-0";
+  EXPECT(std::filesystem::is_regular_file(victim));
+  const std::string first = folder.file() + ".journal-0";
+  std::filesystem::create_symlink(victim, first);
+  {
+    Life life(1, 10, storeOptions(folder));
+    EXPECT(life.store().recover().error == ELOOP);
+  }
+  EXPECT(std::filesystem::remove(first));
+
+  liveIn(folder, [&](StateStore& store) {
+    const std::string nothing = other.path() + "/nothing";
+    std::filesystem::create_symlink(nothing, folder.file() + ".journal-1");
+    EXPECT(!store.compactNow().empty());
+    EXPECT(!std::filesystem::exists(nothing));
+  });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -123,6 +155,7 @@ int main(int argc, char** argv) {
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
   printf("journal_test: %" PRIu64 " lives, seed %" PRIu64 "\n", lives, seed);
   fflush(stdout);
+  noLinkIsFollowed();
   Run run(seed);
   for (uint64_t i = 0; i < lives; ++i) run.life();
   run.report();
