@@ -242,7 +242,9 @@ void StateStore::removeJournalsBelow(uint64_t generation) const {
 }
 
 int StateStore::start() {
-  // Left over by a crash after the snapshot that has them in it.
+  // Left over by a crash after the snapshot that has them in it: perhaps before that one's name was
+  // on the disk.
+  if (const int error = syncDirectory()) return error;
   removeJournalsBelow(snapshotGeneration_);
   if (const int error = journal_.open(journalPath(generation_), generation_, lastWhole_)) {
     return error;

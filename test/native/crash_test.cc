@@ -9,6 +9,10 @@
 // call writes; or it goes on, and that call has failed. What a start then finds must be the state
 // of one moment of that life, whole, and not an earlier one than was promised last. At last many
 // processes end in a row, on the files of the one before.
+//
+// That is a killed process, and the kernel still has all it was given. For a power cut an order is
+// held to: a file is on the disk before it gets another's name, and the names are before a journal
+// goes.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,6 +21,8 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstring>
+#include <set>
 #include <utility>
 
 #include "state_scene.h"
@@ -46,6 +52,44 @@ struct Script {
   bool counts = false;
 };
 Script script;
+
+/** What a power cut might take: what was written and not synced since. */
+struct Unsynced {
+  std::set<ino_t> files;
+  bool names = true;  // of the directory; what the process before has left nobody knows
+
+  static ino_t inodeOf(int fd) {
+    struct stat info;
+    EXPECT(fstat(fd, &info) == 0);
+    return info.st_ino;
+  }
+
+  void written(int fd) {
+    if (script.counts) files.insert(inodeOf(fd));
+  }
+
+  void synced(int fd) {
+    struct stat info;
+    EXPECT(fstat(fd, &info) == 0);
+    if (S_ISDIR(info.st_mode)) names = false;
+    files.erase(info.st_ino);
+  }
+
+  void expectSynced(const char* path) const {
+    struct stat info;
+    EXPECT(!script.counts || stat(path, &info) != 0 || !files.contains(info.st_ino));
+  }
+
+  /** A journal that says something may go only when what replaces it has its name for good. */
+  void expectMayGo(const char* path) const {
+    struct stat info;
+    const bool counts = script.counts && strstr(path, ".journal-") != nullptr &&
+                        stat(path, &info) == 0 &&
+                        info.st_size > static_cast<off_t>(sizeof(JournalHeader));
+    EXPECT(!counts || !names);
+  }
+};
+Unsynced unsynced;
 
 constexpr int kEnded = 10;
 constexpr int kRefused = 11;
@@ -91,25 +135,43 @@ int __wrap_open(const char* path, int flags, ...) {
   // NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
   const auto mode = static_cast<mode_t>((flags & O_CREAT) != 0 ? va_arg(more, int) : 0);
   va_end(more);
-  return failsHere() ? -1 : __real_open(path, flags, mode);
+  if (failsHere()) return -1;
+  if ((flags & O_CREAT) != 0) unsynced.names = true;
+  return __real_open(path, flags, mode);
 }
 ssize_t __wrap_write(int fd, const void* bytes, size_t length) {
+  unsynced.written(fd);
   const auto part = [&](size_t n) { return __real_write(fd, bytes, n); };
   return failsWriting(length, part) ? -1 : __real_write(fd, bytes, length);
 }
 ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
+  unsynced.written(fd);
   const auto part = [&](size_t n) { return __real_pwrite(fd, bytes, n, at); };
   return failsWriting(length, part) ? -1 : __real_pwrite(fd, bytes, length, at);
 }
-int __wrap_fsync(int fd) { return failsHere() ? -1 : __real_fsync(fd); }
+int __wrap_fsync(int fd) {
+  if (failsHere()) return -1;
+  unsynced.synced(fd);
+  return __real_fsync(fd);
+}
 int __wrap_fdatasync(int fd) { return failsHere() ? -1 : __real_fdatasync(fd); }
 int __wrap_rename(const char* from, const char* to) {
-  return failsHere() ? -1 : __real_rename(from, to);
+  if (failsHere()) return -1;
+  unsynced.expectSynced(from);
+  unsynced.names = true;
+  return __real_rename(from, to);
 }
 int __wrap_renameat2(int a, const char* from, int b, const char* to, unsigned flags) {
-  return failsHere() ? -1 : __real_renameat2(a, from, b, to, flags);
+  if (failsHere()) return -1;
+  unsynced.expectSynced(from);
+  unsynced.names = true;
+  return __real_renameat2(a, from, b, to, flags);
 }
-int __wrap_unlink(const char* path) { return failsHere() ? -1 : __real_unlink(path); }
+int __wrap_unlink(const char* path) {
+  if (failsHere()) return -1;
+  unsynced.expectMayGo(path);
+  return __real_unlink(path);
+}
 int __wrap_truncate(const char* path, off_t length) {
   return failsHere() ? -1 : __real_truncate(path, length);
 }
@@ -152,6 +214,7 @@ void endTurn(Life* life) {
 /** One run of a life, in its own process. */
 void run(const Folder& folder, uint64_t seed, bool orderly) {
   Life life(seed, kCapacity, storeOptions(folder));
+  unsynced = {};
   script.counts = true;
   if (!life.store().recover().ok()) _exit(kRefused);
   if (life.store().start() != 0) _exit(kRefused);
