@@ -5,7 +5,9 @@ import t from 'tap';
 
 import { cmakeBuild, missing, sharedBuild } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
+import { playScenarios } from '../support/cpp-scenarios.js';
 import { Script } from '../support/cpp-script.js';
+import { until } from '../support/until.js';
 
 /**
  * The C++ client against the vectors that every client is held to, in real time: in a loop of its
@@ -23,19 +25,8 @@ t.test('the C++ client behaves as every client does', { skip }, async (t) => {
     preset: 'gcc',
     into: sharedBuild('gcc')
   });
-  t.jobs = 16; // most of the time they wait
-  for (const [mode, args] of [
-    ['a thread', []],
-    ['a descriptor', ['--fd']]
-  ]) {
-    for (const scenario of scenarios) {
-      t.test(`${mode}: ${scenario.name}`, async (t) => {
-        const seen = await play(t, join(build, 'sprites_probe'), args, scenario);
-        for (const [what, wanted] of Object.entries(scenario.sees))
-          t.same(seen[what], wanted, what);
-      });
-    }
-  }
+  const program = join(build, 'sprites_probe');
+  playScenarios(t, scenarios, (t, args, scenario) => play(t, program, args, scenario));
 });
 
 /** Plays one scenario. @returns {Promise<object>} as its `sees` */
@@ -50,13 +41,6 @@ async function play(t, program, args, { server, resume, does = [], noRoomOnceFor
       .filter(({ event }) => event === 'state')
       .map(({ state, why }) => (why ? `${state}: ${why}` : state));
   const sprites = () => client.caught.map(({ id }) => Number(id.slice(1)));
-  const until = async (holds) => {
-    const end = performance.now() + 45_000;
-    while (!holds()) {
-      if (performance.now() > end) throw new Error(`never came: ${holds}`);
-      await sleep(10);
-    }
-  };
   await client.state('online');
   let tag = 0;
   for (const { throw: edge, sprite, leave, waitForSprites = 0, waitForPolls = 0 } of does) {

@@ -7,8 +7,9 @@ import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
 import { Random, freshSeed } from '../fuzz/random.js';
-import { cmakeBuild, missing, plainEnvironment, tool } from '../support/cpp-build.js';
+import { cmakeBuild, missing, plainEnvironment, sharedBuild, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
+import { playScenarios } from '../support/cpp-scenarios.js';
 import { Script } from '../support/cpp-script.js';
 import { playHistory } from '../support/feeds-history.js';
 import { patch, put, tokenFile } from '../support/feeds.js';
@@ -19,7 +20,6 @@ import { until } from '../support/until.js';
 /**
  * The C++ client of feeds: against the vectors that every client is held to, in real time, in a loop
  * of its own thread and in one of another kind; against the server; and as its README shows it.
- * SPRITES_CPP_BUILDS names a folder that keeps the build.
  */
 
 const { scenarios } = JSON.parse(readFileSync(new URL('../vectors/feeds.json', import.meta.url)));
@@ -78,25 +78,12 @@ t.test('the C++ client of feeds', { skip }, async (t) => {
   const build = await cmakeBuild({
     source: 'native/client',
     preset: 'gcc',
-    into: join(process.env.SPRITES_CPP_BUILDS ?? t.testdir(), 'gcc')
+    into: sharedBuild('gcc')
   });
   const program = join(build, 'sprites_feeds_probe');
 
   await t.test('behaves as every client does', async (t) => {
-    t.jobs = 16; // most of the time they wait
-    for (const [mode, args] of [
-      ['a thread', []],
-      ['a descriptor', ['--fd']]
-    ]) {
-      for (const scenario of scenarios) {
-        t.test(`${mode}: ${scenario.name}`, async (t) => {
-          const seen = await play(t, program, args, scenario);
-          for (const [what, wanted] of Object.entries(scenario.sees)) {
-            t.strictSame(seen[what], wanted, what);
-          }
-        });
-      }
-    }
+    playScenarios(t, scenarios, (t, args, scenario) => play(t, program, args, scenario));
   });
 
   for (const door of DOORS) {

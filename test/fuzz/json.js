@@ -5,13 +5,12 @@
  *   node test/fuzz/json.js --seconds 600 --seed 7
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { setImmediate as turn } from 'node:timers/promises';
 
 import { loadTestAddon } from '../support/addon.js';
 import { jsonCases } from '../support/json-cases.js';
 import { isSprite } from '../support/json-oracle.js';
 import { mutateBytes, Random } from './random.js';
-import { BATCH, bounded, main } from './run.js';
+import { main, tryInputs } from './run.js';
 
 const CORPUS = new URL('./corpus/json/', import.meta.url);
 const LONGEST = 4096;
@@ -174,26 +173,15 @@ export async function fuzz({ seed, count, seconds, plant }) {
   const { isJsonObject } = loadTestAddon();
   const check = plant === undefined ? isJsonObject : plants[plant](isJsonObject);
   const random = new Random(seed);
-  const more = bounded({ count, seconds });
-  let runs = 0;
-  let good = 0;
-  while (more(runs)) {
-    for (let i = 0; i < BATCH; i += 1) {
-      let bytes = invent(random);
-      for (let n = random.below(4); n > 0; n -= 1) {
-        bytes = mutateBytes(random, bytes, random.pick(seeds), words).subarray(0, LONGEST);
-      }
-      runs += 1;
-      const said = check(bytes);
-      if (said) good += 1;
-      if (said !== isSprite(bytes)) {
-        const what = said ? 'a text that JSON.parse refuses' : 'a sprite refused';
-        return { runs, good, failure: { what, input: JSON.stringify(bytes.toString('latin1')) } };
-      }
+  return tryInputs({ count, seconds }, () => {
+    let bytes = invent(random);
+    for (let n = random.below(4); n > 0; n -= 1) {
+      bytes = mutateBytes(random, bytes, random.pick(seeds), words).subarray(0, LONGEST);
     }
-    await turn();
-  }
-  return { runs, good, failure: null };
+    const good = check(bytes);
+    const wrong = good ? 'a text that JSON.parse refuses' : 'a sprite refused';
+    return { bytes, good, what: good === isSprite(bytes) ? null : wrong };
+  });
 }
 
 await main(import.meta.url, fuzz, Object.keys(plants));

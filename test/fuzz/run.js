@@ -1,9 +1,10 @@
 /**
- * The frame both fuzzers run in: how long, from which seed, with which planted bug; and the report.
+ * The frame the fuzzers run in: how long, from which seed, with which planted bug; and the report.
  */
 import { basename } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import process from 'node:process';
+import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -23,6 +24,33 @@ export function bounded({ count, seconds }) {
   const most = count ?? (seconds === undefined ? 10000 : Infinity);
   const until = seconds === undefined ? Infinity : performance.now() + seconds * 1000;
   return (runs) => runs < most && performance.now() < until;
+}
+
+/** An input as a report shows it. */
+const shown = (bytes) => JSON.stringify(bytes.toString('latin1'));
+
+/**
+ * Tries one input after the other, until the bounds are reached or something is found.
+ *
+ * @param {{count?: number, seconds?: number}} bounds
+ * @param {() => {bytes: Buffer, good: boolean, what: string | null}} tryOne makes an input and has
+ *     it read; whether it was taken, and what is wrong with that
+ * @returns {Promise<{runs: number, good: number, failure: null|{what: string, input: string}}>}
+ */
+export async function tryInputs(bounds, tryOne) {
+  const more = bounded(bounds);
+  let runs = 0;
+  let good = 0;
+  while (more(runs)) {
+    for (let i = 0; i < BATCH; i += 1) {
+      const { bytes, good: taken, what } = tryOne();
+      runs += 1;
+      if (taken) good += 1;
+      if (what !== null) return { runs, good, failure: { what, input: shown(bytes) } };
+    }
+    await turn();
+  }
+  return { runs, good, failure: null };
 }
 
 /**

@@ -9,13 +9,12 @@
  * pass.
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { setImmediate as turn } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 
 import { readManyWishes, readWish } from '../../lib/feeds/wish.js';
 import { loadTestAddon } from '../support/addon.js';
 import { mutateBytes, Random } from './random.js';
-import { BATCH, bounded, main } from './run.js';
+import { main, tryInputs } from './run.js';
 
 const CORPUS = new URL('./corpus/watch/', import.meta.url);
 const LONGEST = 6000;
@@ -159,34 +158,22 @@ export async function fuzz({ seed, count, seconds, plant }) {
   const addon = loadTestAddon();
   const wrong = plant === undefined ? (said) => said : plants[plant];
   const random = new Random(seed);
-  const more = bounded({ count, seconds });
-  let runs = 0;
-  let good = 0;
-  while (more(runs)) {
-    for (let i = 0; i < BATCH; i += 1) {
-      const kind = kinds[random.pick(Object.keys(kinds))];
-      let bytes = random.oneIn(3) ? random.pick(kind.seeds) : bytesOf(kind.grow(random));
-      const mutations = random.below(4);
-      for (let n = mutations; n > 0; n -= 1) {
-        bytes = mutateBytes(random, bytes, random.pick(kind.seeds), words).subarray(0, LONGEST);
-      }
-      runs += 1;
-      const said = wrong(kind.native(addon, bytes));
-      if (said) good += 1;
-      let routes = null;
-      try {
-        routes = kind.routes(bytes);
-      } catch {
-        // Refused: the front door may take none of it.
-      }
-      const what = complaint(said, routes, mutations === 0);
-      if (what !== null) {
-        return { runs, good, failure: { what, input: JSON.stringify(bytes.toString('latin1')) } };
-      }
+  return tryInputs({ count, seconds }, () => {
+    const kind = kinds[random.pick(Object.keys(kinds))];
+    let bytes = random.oneIn(3) ? random.pick(kind.seeds) : bytesOf(kind.grow(random));
+    const mutations = random.below(4);
+    for (let n = mutations; n > 0; n -= 1) {
+      bytes = mutateBytes(random, bytes, random.pick(kind.seeds), words).subarray(0, LONGEST);
     }
-    await turn();
-  }
-  return { runs, good, failure: null };
+    const said = wrong(kind.native(addon, bytes));
+    let routes = null;
+    try {
+      routes = kind.routes(bytes);
+    } catch {
+      // Refused: the front door may take none of it.
+    }
+    return { bytes, good: Boolean(said), what: complaint(said, routes, mutations === 0) };
+  });
 }
 
 await main(import.meta.url, fuzz, Object.keys(plants));

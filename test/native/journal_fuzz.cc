@@ -6,13 +6,12 @@
 // A pool lives, and its journal is kept. A few of its numbers are replaced by odd ones, or records
 // are left out, repeated or exchanged; mostly the checksums are made right again. What is taken is
 // then used: clients leave, throw and poll, until everybody is gone.
-#include <cinttypes>
 #include <cstring>
-#include <map>
 
 #include "fuzz.h"
 #include "pool/checksum.h"
 #include "pool/journal_replay.h"
+#include "state_fuzz.h"
 #include "state_scene.h"
 
 namespace {
@@ -93,14 +92,10 @@ class Run : private PollResponder {
       if (random_.oneIn(20)) batch.head.synced = odd();
     }
     std::string bytes = fileOf(header_, std::move(batches));
-    ++seen_[replay(bytes, random_.oneIn(3) ? bytes.size() : UINT64_MAX)];
+    verdicts_.add(replay(bytes, random_.oneIn(3) ? bytes.size() : UINT64_MAX));
   }
 
-  void report() const {
-    for (const auto& [problem, times] : seen_) {
-      printf("%8" PRIu64 "  %s\n", times, problem.empty() ? "taken" : problem.c_str());
-    }
-  }
+  void report() const { verdicts_.print(); }
 
  private:
   void answer(uint32_t, std::string_view) override {}
@@ -116,7 +111,7 @@ class Run : private PollResponder {
   void strikeBytes() {
     std::string bytes = test::mutate(random_, whole_, {whole_}, {"SPB\n", "SPRITEJ\n"});
     const uint64_t upTo = random_.oneIn(3) ? random_.below(bytes.size() + 20) : UINT64_MAX;
-    ++seen_[replay(bytes, upTo)];
+    verdicts_.add(replay(bytes, upTo));
   }
 
   /** Damage that they do not tell. */
@@ -170,7 +165,7 @@ class Run : private PollResponder {
     pool.setResponder(PollHolder::kNode, this);
     const ReplayResult result = replayJournal({exact.data(), exact.length()}, upTo, &pool);
     EXPECT(result.whole + result.torn <= bytes.size());
-    if (!result.problem.empty()) return withoutNumbers(result.problem);
+    if (!result.problem.empty()) return result.problem;
     finishReplay(&pool);
     const Counts& counts = pool.counts();
     const auto law = [&counts] {
@@ -204,30 +199,13 @@ class Run : private PollResponder {
     return {};
   }
 
-  static std::string withoutNumbers(std::string text) {
-    std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
-    return text;
-  }
-
   test::Random random_;
   std::string whole_;
   std::string header_;
   std::vector<Batch> batches_;
-  std::map<std::string, uint64_t> seen_;
+  test::Verdicts verdicts_;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 10) : 3000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("journal_fuzz: %" PRIu64 " journals, seed %" PRIu64 "\n", count, seed);
-  fflush(stdout);
-  Run run(seed);
-  for (uint64_t i = 0; i < count; ++i) {
-    if (i % 100 == 0) run.prepare();
-    run.step();
-  }
-  run.report();
-  return 0;
-}
+int main(int argc, char** argv) { return server::test::fuzzStates<Run>(argc, argv, "journals"); }

@@ -7,17 +7,16 @@
 // made right again, and it is loaded. What is taken is then used: clients leave, throw and poll.
 #include <unistd.h>
 
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "expect.h"
 #include "pool/snapshot.h"
+#include "state_fuzz.h"
 
 namespace {
 
@@ -139,14 +138,10 @@ class Run {
       const uint32_t sum = checksum(bytes, bytes.size() - 4);
       memcpy(&bytes[bytes.size() - 4], &sum, sizeof sum);
     }
-    ++seen_[load(bytes)];
+    verdicts_.add(load(bytes));
   }
 
-  void report() const {
-    for (const auto& [problem, times] : seen_) {
-      printf("%8" PRIu64 "  %s\n", times, problem.empty() ? "taken" : problem.c_str());
-    }
-  }
+  void report() const { verdicts_.print(); }
 
  private:
   uint32_t below(uint32_t most) { return most == 0 ? 0 : random_() % most; }
@@ -159,7 +154,7 @@ class Run {
     clients.setResponder(PollHolder::kNode, &nobody_);
     const SnapshotResult result = Snapshot::load(&clients, path_, kAnySize);
     EXPECT(result.error == 0);
-    if (!result.ok()) return withoutNumbers(result.problem);
+    if (!result.ok()) return result.problem;
     // Those who are leaving are in the torus and no clients any more.
     clients.seeAllOff();
     const Counts& counts = clients.counts();
@@ -185,31 +180,14 @@ class Run {
     return {};
   }
 
-  static std::string withoutNumbers(std::string text) {
-    std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
-    return text;
-  }
-
   std::mt19937_64 random_;
   Nobody nobody_;
   std::string path_;
   std::vector<Id> ids_;
   std::vector<uint8_t> whole_;
-  std::map<std::string, uint64_t> seen_;
+  test::Verdicts verdicts_;
 };
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 10) : 3000;
-  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
-  printf("snapshot_fuzz: %" PRIu64 " states, seed %" PRIu64 "\n", count, seed);
-  fflush(stdout);
-  Run run(seed);
-  for (uint64_t i = 0; i < count; ++i) {
-    if (i % 100 == 0) run.prepare();
-    run.step();
-  }
-  run.report();
-  return 0;
-}
+int main(int argc, char** argv) { return server::test::fuzzStates<Run>(argc, argv, "snapshots"); }

@@ -12,13 +12,6 @@
 //   close-all       close()
 //   try-now         tryNow()
 //   quit            destroys the client and ends (so does the end of stdin)
-#ifdef __linux__
-#include <poll.h>
-#include <unistd.h>
-#endif
-
-#include <chrono>
-#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <map>
@@ -30,6 +23,7 @@
 #include <vector>
 
 #include "json.h"
+#include "probe_lines.h"
 #include "sprites/feeds.h"
 
 namespace {
@@ -72,33 +66,13 @@ class Probe {
     return verb != "quit";
   }
 
-  void runThreaded() {
-    feeds.start();
-    std::string line;
-    while (std::getline(std::cin, line) && command(line)) {
-    }
-  }
-
+  void run([[maybe_unused]] bool polled) {
+    const auto obey = [this](const std::string& line) { return command(line); };
 #ifdef __linux__
-  /** A loop of another kind: poll(2) on stdin and on the client's descriptor. */
-  void runPolled() {
-    pollfd waits[2] = {{feeds.fd(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-    std::string text;
-    for (bool ended = false; !ended;) {
-      poll(waits, 2, static_cast<int>(feeds.timeout().count()));
-      feeds.perform(std::chrono::milliseconds(0));
-      if (waits[1].revents == 0) continue;
-      char bytes[4096];
-      const ssize_t length = read(STDIN_FILENO, bytes, sizeof bytes);
-      ended = length <= 0;
-      if (length > 0) text.append(bytes, static_cast<size_t>(length));
-      for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-        if (!command(text.substr(0, end))) ended = true;
-        text.erase(0, end + 1);
-      }
-    }
-  }
+    if (polled) return probe::runPolled(&feeds, obey, [] {});
 #endif
+    probe::runThreaded(&feeds, obey);
+  }
 
  private:
   void print(const std::string& line) {
@@ -128,34 +102,28 @@ int main(int argc, char** argv) {
     std::vector<std::pair<std::string, sprites::FeedHeld>> watches;
     sprites::FeedHeld held;
     bool polled = false;
-    for (int i = 1; i < argc; i++) {
-      const std::string name = argv[i];
+    probe::Arguments arguments(argc, argv);
+    for (std::string name; arguments.next(&name);) {
       if (name == "--fd") {
         polled = true;
-        continue;
-      }
-      if (name == "--whole") {
+      } else if (name == "--whole") {
         options.patches = false;
-        continue;
+      } else if (name == "--server") {
+        options.server = arguments.value();
+      } else if (name == "--backoff") {
+        options.maxBackoff = arguments.milliseconds();
+      } else if (name == "--held") {
+        held.cursor = arguments.value();
+        held.value = arguments.value();
+      } else if (name == "--watch") {
+        watches.emplace_back(arguments.value(), std::exchange(held, {}));
+      } else {
+        arguments.refuse();
       }
-      if (i + 1 == argc) throw std::invalid_argument(name + " needs a value");
-      const std::string value = argv[++i];
-      if (name == "--server") options.server = value;
-      if (name == "--backoff") {
-        options.maxBackoff = std::chrono::milliseconds(std::strtoul(value.c_str(), nullptr, 10));
-      }
-      if (name == "--held" && i + 1 < argc) held = {value, argv[++i]};
-      if (name == "--watch") watches.emplace_back(value, std::exchange(held, {}));
     }
-    Probe probe(std::move(options));
-    for (auto& [key, kept] : watches) probe.watch(key, std::move(kept));
-#ifdef __linux__
-    if (polled) {
-      probe.runPolled();
-      return 0;
-    }
-#endif
-    probe.runThreaded();
+    Probe watcher(std::move(options));
+    for (auto& [key, kept] : watches) watcher.watch(key, std::move(kept));
+    watcher.run(polled);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << error.what() << std::endl;

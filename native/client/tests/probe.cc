@@ -16,12 +16,6 @@
 //   leave-inside          leave() inside the next onSprite
 //   close MS              close(); then {"event":"closed","left":true|false}
 //   quit                  destroys the client and ends (so does the end of stdin)
-#ifdef __linux__
-#include <poll.h>
-#include <unistd.h>
-#endif
-
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -37,6 +31,7 @@
 
 #include "answers.h"
 #include "json.h"
+#include "probe_lines.h"
 #include "sprites/client.h"
 
 namespace {
@@ -54,7 +49,7 @@ struct Shared {
   std::deque<std::string> queue;
   bool ended = false;
   std::string noRoom;       // said once for a sprite with this text in it
-  unsigned long turns = 0;  // of runPolled
+  unsigned long turns = 0;  // of the loop that polls
 
   void print(const std::string& line) {
     const std::lock_guard<std::mutex> lock(output);
@@ -153,13 +148,6 @@ bool command(const std::string& line, sprites::Client* client, Shared* shared) {
   return verb != "quit";
 }
 
-void runThreaded(sprites::Client* client, Shared* shared) {
-  client->start();
-  std::string line;
-  while (std::getline(std::cin, line) && command(line, client, shared)) {
-  }
-}
-
 /** The caller's own loop: a reader thread wakes it, as a window system's events would. */
 void runLoop(sprites::Client* client, Shared* shared) {
   std::thread reader([&] {
@@ -189,29 +177,6 @@ void runLoop(sprites::Client* client, Shared* shared) {
   reader.join();
 }
 
-#ifdef __linux__
-/** A loop of another kind: poll(2) on stdin and on the client's descriptor. */
-void runPolled(sprites::Client* client, Shared* shared) {
-  pollfd waits[2] = {{client->fd(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
-  std::string text;
-  for (bool ended = false; !ended;) {
-    const Millis most = std::min(client->timeout(), Millis(60000));
-    poll(waits, 2, static_cast<int>(most.count()));
-    client->perform(Millis(0));
-    shared->turns++;
-    if (waits[1].revents == 0) continue;
-    char bytes[4096];
-    const ssize_t length = read(STDIN_FILENO, bytes, sizeof bytes);
-    ended = length <= 0;
-    if (length > 0) text.append(bytes, static_cast<size_t>(length));
-    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
-      if (!command(text.substr(0, end), client, shared)) ended = true;
-      text.erase(0, end + 1);
-    }
-  }
-}
-#endif
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -220,38 +185,45 @@ int main(int argc, char** argv) {
     sprites::Options options;
     bool loop = false;
     bool polled = false;
-    for (int i = 1; i < argc; i++) {
-      const std::string name = argv[i];
+    probe::Arguments arguments(argc, argv);
+    for (std::string name; arguments.next(&name);) {
       if (name == "--loop") {
         loop = true;
-        continue;
-      }
-      if (name == "--fd") {
+      } else if (name == "--fd") {
         polled = true;
-        continue;
-      }
-      if (name == "--log") {
+      } else if (name == "--log") {
         options.onLog = [&shared](const std::string& said) {
           shared.print("{\"event\":\"log\",\"line\":" + quote(said) + "}");
         };
-        continue;
+      } else if (name == "--server") {
+        options.server = arguments.value();
+      } else if (name == "--resume") {
+        options.resume = sprites::readResume(arguments.value());
+      } else if (name == "--no-room") {
+        shared.noRoom = arguments.value();
+      } else if (name == "--proxy") {
+        options.proxy = arguments.value();
+      } else if (name == "--header") {
+        options.headers.push_back(arguments.value());
+      } else if (name == "--hold") {
+        options.hold = arguments.number();
+      } else if (name == "--pending") {
+        options.maxPendingThrows = arguments.number();
+      } else if (name == "--parallel") {
+        options.maxParallelThrows = arguments.number();
+      } else if (name == "--patience") {
+        options.throwPatience = arguments.milliseconds();
+      } else if (name == "--attempts") {
+        options.throwAttempts = arguments.number();
+      } else if (name == "--answer-timeout") {
+        options.answerTimeout = arguments.milliseconds();
+      } else if (name == "--answer-bytes") {
+        options.maxAnswerBytes = arguments.number();
+      } else if (name == "--backoff") {
+        options.maxBackoff = arguments.milliseconds();
+      } else {
+        arguments.refuse();
       }
-      if (i + 1 == argc) throw std::invalid_argument(name + " needs a value");
-      const std::string value = argv[++i];
-      const auto number = static_cast<unsigned>(std::strtoul(value.c_str(), nullptr, 10));
-      if (name == "--server") options.server = value;
-      if (name == "--resume") options.resume = sprites::readResume(value);
-      if (name == "--no-room") shared.noRoom = value;
-      if (name == "--proxy") options.proxy = value;
-      if (name == "--header") options.headers.push_back(value);
-      if (name == "--hold") options.hold = number;
-      if (name == "--pending") options.maxPendingThrows = number;
-      if (name == "--parallel") options.maxParallelThrows = number;
-      if (name == "--patience") options.throwPatience = Millis(number);
-      if (name == "--attempts") options.throwAttempts = number;
-      if (name == "--answer-timeout") options.answerTimeout = Millis(number);
-      if (name == "--answer-bytes") options.maxAnswerBytes = number;
-      if (name == "--backoff") options.maxBackoff = Millis(number);
     }
     std::optional<sprites::Client> client;
     options.onState = [&shared](const sprites::StateChange& change) {
@@ -280,16 +252,17 @@ int main(int argc, char** argv) {
       return true;
     };
     client.emplace(options);
+    const auto obey = [&](const std::string& line) { return command(line, &*client, &shared); };
 #ifdef __linux__
     if (polled) {
-      runPolled(&*client, &shared);
+      probe::runPolled(&*client, obey, [&shared] { shared.turns++; });
       return 0;
     }
 #endif
     if (loop) {
       runLoop(&*client, &shared);
     } else {
-      runThreaded(&*client, &shared);
+      probe::runThreaded(&*client, obey);
     }
     client.reset();
     return 0;

@@ -1,0 +1,94 @@
+// What the probes share: their command line, and the commands that come on stdin.
+#ifndef SPRITES_CLIENT_TESTS_PROBE_LINES_H_
+#define SPRITES_CLIENT_TESTS_PROBE_LINES_H_
+
+#ifdef __linux__
+#include <poll.h>
+#include <unistd.h>
+#endif
+
+#include <chrono>
+#include <iostream>
+#include <stdexcept>
+#include <string>
+
+namespace probe {
+
+/** The words of a command line, one after the other. */
+class Arguments {
+ public:
+  Arguments(int argc, char** argv) : argc_(argc), argv_(argv) {}
+
+  /** Takes the next option. @return false when there is none */
+  bool next(std::string* name) {
+    if (at_ == argc_) return false;
+    *name = name_ = argv_[at_++];
+    return true;
+  }
+
+  /** Takes the value of the option. @throws std::invalid_argument when there is none */
+  std::string value() {
+    if (at_ == argc_) throw std::invalid_argument(name_ + " needs a value");
+    return argv_[at_++];
+  }
+
+  /** Takes the value of the option as a number. @throws std::invalid_argument when it is none */
+  unsigned number() { return static_cast<unsigned>(std::stoul(value())); }
+  std::chrono::milliseconds milliseconds() { return std::chrono::milliseconds(number()); }
+
+  /** @throws std::invalid_argument that says that there is no such option */
+  [[noreturn]] void refuse() const { throw std::invalid_argument("there is no option " + name_); }
+
+ private:
+  int argc_;
+  char** argv_;
+  int at_ = 1;
+  std::string name_;
+};
+
+/**
+ * Lets a client run in its own thread while commands come.
+ *
+ * @param command takes a line; it returns false to end
+ */
+template <class Client, class Command>
+void runThreaded(Client* client, Command command) {
+  client->start();
+  std::string line;
+  while (std::getline(std::cin, line) && command(line)) {
+  }
+}
+
+#ifdef __linux__
+/**
+ * A loop of another kind: poll(2) on stdin and on the client's descriptor.
+ *
+ * @param command takes a line; it returns false to end
+ * @param turned called after each turn of the loop
+ */
+template <class Client, class Command, class Turned>
+void runPolled(Client* client, Command command, Turned turned) {
+  constexpr std::chrono::milliseconds kLongest{60000};
+  pollfd waits[2] = {{client->fd(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+  std::string text;
+  for (bool ended = false; !ended;) {
+    const std::chrono::milliseconds most = client->timeout();
+    poll(waits, 2, static_cast<int>((most < kLongest ? most : kLongest).count()));
+    client->perform(std::chrono::milliseconds(0));
+    turned();
+    if (waits[1].revents == 0) continue;
+    char bytes[4096];
+    const ssize_t length = read(STDIN_FILENO, bytes, sizeof bytes);
+    ended = length <= 0;
+    if (length > 0) text.append(bytes, static_cast<size_t>(length));
+    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
+      if (!command(text.substr(0, end))) ended = true;
+      text.erase(0, end + 1);
+    }
+  }
+}
+#endif
+
+}  // namespace probe
+
+#endif  // SPRITES_CLIENT_TESTS_PROBE_LINES_H_
