@@ -7,9 +7,11 @@ import { ROOT } from './server.js';
 
 /** bin/sprites-swarm as a process, for tests. */
 
+const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args);
+
 /**
  * @param {import('tap').Test} t its end kills the process
- * @param {Array<string | number>} args
+ * @param {string | Array<string | number>} args its command line, or the words of it
  * @param {{files?: number, cwd?: string}} [how] files it may have open, and the folder it is in
  * @returns {import('node:child_process').ChildProcess} with `result()`, which resolves with `code`,
  *     `signal`, `out` and `err` when it has ended
@@ -26,7 +28,7 @@ export function start(t, args, { files, cwd } = {}) {
       `${limit}exec "$0" "$@"`,
       process.execPath,
       join(ROOT, 'bin/sprites-swarm'),
-      ...args.map(String)
+      ...wordsOf(args).map(String)
     ],
     { cwd, stdio: ['ignore', 'pipe', 'pipe'] }
   );
@@ -43,6 +45,7 @@ export function start(t, args, { files, cwd } = {}) {
 
 /** @returns {Promise<{code: number, err: string, result: ?object}>} of a run against `port` */
 export async function swarm(t, port, args, how) {
-  const { code, out, err } = await start(t, [...args, '--port', port, '--json'], how).result();
+  const all = [...wordsOf(args), '--port', port, '--json'];
+  const { code, out, err } = await start(t, all, how).result();
   return { code, err, result: out ? JSON.parse(out) : null };
 }

@@ -2,7 +2,6 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
 
 import t from 'tap';
 
@@ -182,17 +181,7 @@ t.test('an interruption lasts until all but one in a hundred are back', async (t
 
 t.test('park opens its clients, holds them and leaves', async (t) => {
   const server = await startServer(t);
-  const child = start(t, [
-    'park',
-    300,
-    '--port',
-    server.port,
-    '--time',
-    2,
-    '--json',
-    '--processes',
-    2
-  ]);
+  const child = start(t, `park 300 --port ${server.port} --time 2 --json --processes 2`);
   const { code, out } = await child.result();
   const result = JSON.parse(out);
   t.equal(code, 0);
@@ -211,8 +200,8 @@ t.test(
   "by the admin port it tells the server's longest stall, by the other it can't",
   async (t) => {
     const server = await startServer(t);
-    const park = ['park', 2, '--time', 0.2];
-    const { result } = await swarm(t, server.port, [...park, '--status-port', server.adminPort]);
+    const park = 'park 2 --time 0.2';
+    const { result } = await swarm(t, server.port, `${park} --status-port ${server.adminPort}`);
     t.type(result.server.longestStallMs, 'number');
     t.ok(result.server.law.holds);
     t.equal((await swarm(t, server.port, park)).result.server.longestStallMs, null);
@@ -221,23 +210,14 @@ t.test(
 
 t.test('with --stay the clients just go', async (t) => {
   const server = await startServer(t);
-  const { code } = await swarm(t, server.port, ['park', 20, '--time', 0.2, '--stay']);
+  const { code } = await swarm(t, server.port, 'park 20 --time 0.2 --stay');
   t.equal(code, 0);
   t.match(await server.status(), { clients: 20, left: 0 });
 });
 
 t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, [
-    'throw',
-    200,
-    '--rate',
-    400,
-    '--time',
-    2,
-    '--size',
-    500
-  ]);
+  const { code, result } = await swarm(t, server.port, 'throw 200 --rate 400 --time 2 --size 500');
   t.equal(code, 0, result.faults.join());
   const due = result.account.sent + result.throwing.behind;
   t.ok(due >= 790 && due <= 801, `${due} of 800`);
@@ -249,16 +229,11 @@ t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) 
 
 t.test('throw in a closed loop, over two engines', async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 0 } });
-  const { code, result } = await swarm(t, server.port, [
-    'throw',
-    100,
-    '--throwers',
-    6,
-    '--time',
-    1,
-    '--processes',
-    2
-  ]);
+  const { code, result } = await swarm(
+    t,
+    server.port,
+    'throw 100 --throwers 6 --time 1 --processes 2'
+  );
   t.equal(code, 0, result.faults.join());
   t.ok(result.account.received > 100);
   t.equal(result.account.missing, 0);
@@ -267,7 +242,7 @@ t.test('throw in a closed loop, over two engines', async (t) => {
 
 t.test("throwers keep to the server's Retry-After", async (t) => {
   const server = await startServer(t, { options: { 'throw-rate': 5, 'throw-burst': 10 } });
-  const { code, result } = await swarm(t, server.port, ['throw', 20, '--throwers', 2, '--time', 2]);
+  const { code, result } = await swarm(t, server.port, 'throw 20 --throwers 2 --time 2');
   t.equal(code, 0, result.faults.join());
   const refused = result.account.refusals['too-many-throws'];
   t.ok(refused >= 2 && refused <= 8, `${refused} refusals`);
@@ -277,23 +252,18 @@ t.test("throwers keep to the server's Retry-After", async (t) => {
 
 t.test('one client alone catches what it throws', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, ['throw', 1, '--rate', 10, '--time', 1]);
+  const { code, result } = await swarm(t, server.port, 'throw 1 --rate 10 --time 1');
   t.equal(code, 0, result.faults.join());
   t.ok(result.account.received >= 9);
 });
 
 t.test('the probe has percentiles of its own', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, [
-    'latency',
-    50,
-    '--rate',
-    100,
-    '--time',
-    2,
-    '--probe-rate',
-    20
-  ]);
+  const { code, result } = await swarm(
+    t,
+    server.port,
+    'latency 50 --rate 100 --time 2 --probe-rate 20'
+  );
   t.equal(code, 0, result.faults.join());
   t.ok(result.latency.probe.count >= 30 && result.latency.probe.count <= 42);
   t.equal(result.opened.wanted, 66);
@@ -302,7 +272,7 @@ t.test('the probe has percentiles of its own', async (t) => {
 
 t.test('a storm ends when the server counts everyone parked again', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, ['storm', 500]);
+  const { code, result } = await swarm(t, server.port, 'storm 500');
   t.equal(code, 0, result.faults.join());
   const { countedBy, seconds } = result.storm;
   t.equal(countedBy, 'server');
@@ -323,7 +293,7 @@ t.test('every connection cut: the clients come back, and nothing is lost or doub
   const proxy = await startProxy(t, server.port, () => {
     if (++answers % 150 === 0) proxy.cut();
   });
-  const { code, result } = await swarm(t, proxy.port, ['throw', 60, '--rate', 200, '--time', 3]);
+  const { code, result } = await swarm(t, proxy.port, 'throw 60 --rate 200 --time 3');
   t.equal(code, 0, result.faults.join());
   t.ok(result.connections.closed >= 60);
   t.ok(result.connections.resends > 0 || result.account.resent > 0);
@@ -338,7 +308,7 @@ t.test('a sprite that is swallowed on its way is missing, and an error', async (
     swallowed ??= answer.sprites[0]?.sprite.id;
     answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed);
   });
-  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 4];
+  const args = 'throw 30 --rate 100 --time 1 --drain 4';
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(code, 1);
   t.equal(result.account.missing, 1);
@@ -363,7 +333,7 @@ t.test('a client that pauses while all drains is no stranger to blame for it', a
     }
     answer.sprites = answer.sprites.filter(({ sprite }) => sprite.id !== swallowed.id);
   });
-  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 1, '--stay'];
+  const args = 'throw 30 --rate 100 --time 1 --drain 1 --stay';
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(result.connections.retries, 1);
   t.equal(result.server.after.clients, 30, 'it has its place all the while');
@@ -431,7 +401,7 @@ t.test('a sprite that comes twice is an error, not so an answer that comes again
     first ??= { client, sprite: entry.sprite };
     answer.sprites.push(entry);
   });
-  const args = ['throw', 30, '--rate', 100, '--time', 1, '--drain', 4];
+  const args = 'throw 30 --rate 100 --time 1 --drain 4';
   const { code, result } = await swarm(t, proxy.port, args);
   t.equal(code, 1);
   t.equal(repeats, 1);
@@ -448,25 +418,16 @@ t.test('a sprite that comes in changed is an error', async (t) => {
     if (changes++ === 0) entry.sprite.pad = '';
     else entry.from = entry.from === 'left' ? 'up' : 'left';
   });
-  const { code, result } = await swarm(t, proxy.port, ['throw', 30, '--rate', 100, '--time', 1]);
+  const { code, result } = await swarm(t, proxy.port, 'throw 30 --rate 100 --time 1');
   t.equal(code, 1);
   t.ok(result.account.mangled === 2, `${result.account.mangled} of ${changes}`);
 });
 
 t.test("sprites that land at others' clients are not missing", async (t) => {
   const server = await startServer(t);
-  const stayed = await swarm(t, server.port, ['park', 40, '--time', 0.2, '--stay']);
+  const stayed = await swarm(t, server.port, 'park 40 --time 0.2 --stay');
   t.equal(stayed.code, 0);
-  const { code, result } = await swarm(t, server.port, [
-    'throw',
-    40,
-    '--rate',
-    100,
-    '--time',
-    1,
-    '--drain',
-    0.5
-  ]);
+  const { code, result } = await swarm(t, server.port, 'throw 40 --rate 100 --time 1 --drain 0.5');
   t.equal(code, 0, result.faults.join());
   t.ok(result.account.landedElsewhere > 0);
   t.equal(result.account.missing, 0);
@@ -474,17 +435,7 @@ t.test("sprites that land at others' clients are not missing", async (t) => {
 
 t.test('a signal stops it with the account so far', async (t) => {
   const server = await startServer(t);
-  const child = start(t, [
-    'throw',
-    50,
-    '--rate',
-    100,
-    '--time',
-    600,
-    '--port',
-    server.port,
-    '--json'
-  ]);
+  const child = start(t, `throw 50 --rate 100 --time 600 --port ${server.port} --json`);
   await thrown(server, 20);
   child.kill('SIGINT');
   const { code, out } = await child.result();
@@ -495,25 +446,11 @@ t.test('a signal stops it with the account so far', async (t) => {
   t.match(await server.status(), { clients: 0, waiting: 0 });
 });
 
-async function thrown(server, count) {
-  while ((await server.status()).thrown < count) await turn();
-}
+const thrown = (server, count) => server.until((status) => status.thrown >= count);
 
 t.test('a second signal ends it at once', async (t) => {
   const server = await startServer(t);
-  const child = start(t, [
-    'throw',
-    50,
-    '--rate',
-    100,
-    '--time',
-    600,
-    '--drain',
-    600,
-    '--port',
-    server.port,
-    '--json'
-  ]);
+  const child = start(t, `throw 50 --rate 100 --time 600 --drain 600 --port ${server.port} --json`);
   await thrown(server, 20);
   server.child.kill('SIGSTOP');
   child.kill('SIGTERM');
@@ -527,18 +464,8 @@ t.test('a second signal ends it at once', async (t) => {
 
 t.test('an engine that dies ends the run, by name', async (t) => {
   const server = await startServer(t);
-  const child = start(t, [
-    'park',
-    20,
-    '--time',
-    600,
-    '--processes',
-    2,
-    '--port',
-    server.port,
-    '--json'
-  ]);
-  while ((await server.status()).parked < 20) await turn();
+  const child = start(t, `park 20 --time 600 --processes 2 --port ${server.port} --json`);
+  await server.until(({ parked }) => parked === 20);
   const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
   process.kill(Number(children.split(' ')[1]), 'SIGKILL');
   const { code, out } = await child.result();
@@ -548,11 +475,9 @@ t.test('an engine that dies ends the run, by name', async (t) => {
 
 t.test('too few files: it says what it needs and how to get it', async (t) => {
   const server = await startServer(t);
-  const { code, out, err } = await start(
-    t,
-    ['park', 1000, '--processes', 1, '--port', server.port],
-    { files: 200 }
-  ).result();
+  const { code, out, err } = await start(t, `park 1000 --processes 1 --port ${server.port}`, {
+    files: 200
+  }).result();
   t.equal(code, 2);
   t.equal(out, '');
   t.match(err, /needs 1032 open files and may have 200\. To lift it: ulimit -n 1032/);
@@ -560,9 +485,7 @@ t.test('too few files: it says what it needs and how to get it', async (t) => {
 
 t.test('too few files for one process: it takes more processes', async (t) => {
   const server = await startServer(t);
-  const { code, result } = await swarm(t, server.port, ['park', 400, '--time', 0.2], {
-    files: 200
-  });
+  const { code, result } = await swarm(t, server.port, 'park 400 --time 0.2', { files: 200 });
   t.equal(code, 0, result.faults.join());
   t.ok(result.engines.processes >= 3);
   t.equal(result.parkedByServer, 400);
@@ -633,10 +556,10 @@ t.test('lanes without files try again by their backoff, and come up when there a
 });
 
 t.test('where no server is, it says so', async (t) => {
-  const { code, err } = await start(t, ['park', 5, '--port', 1, '--wait', 0]).result();
+  const { code, err } = await start(t, 'park 5 --port 1 --wait 0').result();
   t.equal(code, 2);
   t.match(err, /nothing answers at 127\.0\.0\.1:1 \(ECONNREFUSED\)/);
-  const unknown = await start(t, ['park', 5, '--host', 'no-such-host.invalid']).result();
+  const unknown = await start(t, 'park 5 --host no-such-host.invalid').result();
   t.equal(unknown.code, 2);
   t.match(unknown.err, /no address for "no-such-host.invalid"/);
 });
