@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { openFeeds } from './lib/feeds/open.js';
 import { createClientRoutes } from './lib/server/admin-clients.js';
+import { openBans } from './lib/server/bans.js';
 import { openAdmin } from './lib/server/admin.js';
 import { check, printCheck } from './lib/server/host-check.js';
 import { helpText, OptionError, readOptions, unknownVariables } from './lib/server/options.js';
@@ -54,9 +55,11 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const limits = new AddressLimits(given);
   const pool = new Pool(given, limits);
   const state = await takeState({ pool, options: given, log, signal });
+  let bans;
   let feeds;
   let transient;
   try {
+    bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, log);
     transient = await reserveTransientPort(given);
   } catch (error) {
@@ -173,7 +176,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       status: liveCounts.whole,
       ready: () => !draining && !(state.status()?.blocked > 0),
       silentWorkers: workers.silent,
-      clients: createClientRoutes({ pool, limits, log }),
+      clients: createClientRoutes({ pool, bans, log }),
       log
     });
     open.push(admin);

@@ -1,15 +1,8 @@
 import { createHash } from 'node:crypto';
-import {
-  closeSync,
-  fsyncSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync
-} from 'node:fs';
+import { renameSync } from 'node:fs';
 import { resolve } from 'node:path';
+
+import { readWhole, writeWhole } from '../server/whole-file.js';
 
 /**
  * The feeds from one run to the next, in FILE.feeds beside the pool's own state: values, epochs,
@@ -64,17 +57,14 @@ function read(bytes) {
 
 /** Writes the feeds to a file: all of them, or the file is what it was before. */
 function write(path, feeds, most) {
-  const fresh = `${path}.new`;
-  const file = openSync(fresh, 'w', 0o600);
-  try {
+  writeWhole(path, (write) => {
     const hash = createHash('sha256');
     let written = 0;
     let count = 0;
     const put = (data) => {
-      const bytes = Buffer.from(data);
-      hash.update(bytes);
-      for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
-      written += bytes.length;
+      hash.update(data);
+      write(data);
+      written += Buffer.byteLength(data);
       if (written > most) throw new StateError(`it would be larger than --state-bytes ${most}`);
     };
     put(MAGIC);
@@ -84,15 +74,8 @@ function write(path, feeds, most) {
       put(log);
       count += 1;
     });
-    writeSync(file, `${JSON.stringify({ end: count, sha256: hash.digest('hex') })}\n`);
-    fsyncSync(file);
-  } catch (error) {
-    rmSync(fresh, { force: true });
-    throw error;
-  } finally {
-    closeSync(file);
-  }
-  renameSync(fresh, path);
+    write(`${JSON.stringify({ end: count, sha256: hash.digest('hex') })}\n`);
+  });
 }
 
 /**
@@ -113,14 +96,14 @@ export function openFeedState({ feeds, options: { state, stateBytes }, log }) {
     new Error(`${what} (${path}: ${error.code ?? error.message})`, { cause: error });
   let found = false;
   try {
-    if (statSync(path).size > stateBytes) throw new StateError('larger than --state-bytes');
-    for (const feed of read(readFileSync(path))) {
+    const bytes = readWhole(path, stateBytes);
+    found = bytes !== undefined;
+    for (const feed of found ? read(bytes) : []) {
       const outcome = feeds.restore(feed);
       if (outcome !== 'ok') throw new StateError(`${outcome} at ${feed.key}`);
     }
-    found = true;
   } catch (error) {
-    if (error.code !== 'ENOENT') throw fails('the feeds of the last run are not used', error);
+    throw fails('the feeds of the last run are not used', error);
   }
   return {
     taken() {

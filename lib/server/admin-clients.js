@@ -42,13 +42,13 @@ const short = (id) => `${id.slice(0, 8)}…`;
 /**
  * @param {object} parts
  * @param {import('./pool.js').Pool} parts.pool
- * @param {import('./address-limits.js').AddressLimits} parts.limits
+ * @param {ReturnType<import('./bans.js').openBans>} parts.bans
  * @param {import('pino').Logger} parts.log
  * @returns {(request: import('node:http').IncomingMessage,
  *     response: import('node:http').ServerResponse) => boolean} answers such a request, and says
  *     whether it was one
  */
-export function createClientRoutes({ pool, limits, log }) {
+export function createClientRoutes({ pool, bans, log }) {
   function sendJson(response, value) {
     const body = `${JSON.stringify(value)}\n`;
     response.writeHead(200, {
@@ -76,7 +76,7 @@ export function createClientRoutes({ pool, limits, log }) {
   /** Bans an address; says whether it could. */
   function ban(response, address, query) {
     const seconds = secondsOf(query);
-    if (seconds === undefined || limits.ban(address, seconds) !== true) {
+    if (seconds === undefined || bans.ban(address, seconds) !== true) {
       fail(response, 'bad-ban');
       return false;
     }
@@ -118,12 +118,12 @@ export function createClientRoutes({ pool, limits, log }) {
       }
       return undefined;
     },
-    'GET bans': (response) => sendJson(response, limits.bans()),
+    'GET bans': (response) => sendJson(response, bans.list()),
     'PUT bans/{}': (response, address, query) => {
       if (ban(response, address, query)) done(response);
     },
     'DELETE bans/{}': (response, address) => {
-      if (limits.ban(address, 0) === null) return fail(response, 'bad-ban');
+      if (bans.ban(address, 0) === null) return fail(response, 'bad-ban');
       log.warn({ address }, 'an address is banned no more');
       return done(response);
     }

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -302,10 +302,22 @@ for (const door of DOORS) {
     t.equal(problemOf(await get(three, 'a/b')), 'unknown-feed', 'an old state is not taken twice');
     const fresh = (await put(three, 'a/b', value(1))).body.cursor;
     t.not(fresh.split('-')[0], first.split('-')[0], 'and its numbers are not used again');
+    const kept = `${how.options.state}.feeds`;
+    const victim = join(directory, 'victim');
+    writeFileSync(victim, 'precious');
+    symlinkSync(victim, `${kept}.new`);
     await three.stop();
-    writeFileSync(`${how.options.state}.feeds`, 'sprites-feeds 1\nrubbish');
-    const four = startServer(t, how);
-    await t.rejects(four, /the feeds of the last run are not used .*damaged/);
+    t.equal(readFileSync(victim, 'utf8'), 'precious', 'no link is followed to write them');
+    renameSync(kept, victim);
+    symlinkSync(victim, kept);
+    await t.rejects(
+      startServer(t, how),
+      /the feeds of the last run are not used .*ELOOP/,
+      'nor to read'
+    );
+    rmSync(kept);
+    writeFileSync(kept, 'sprites-feeds 1\nrubbish');
+    await t.rejects(startServer(t, how), /the feeds of the last run are not used .*damaged/);
   });
 
   t.test(`tokens are read anew on SIGUSR2, by "${door}"`, async (t) => {

@@ -1,13 +1,18 @@
+import { mkdirSync, readFileSync, rmdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import { networkInterfaces } from 'node:os';
+import { join } from 'node:path';
 
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
-import { request as bytesOf } from '../support/http.js';
+import { request as bytesOf, Wire } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 
 /** What an operator may do about one client by the admin port, and the page for people there. */
+
+/** The address of those who are banned. */
+const HOSTILE = '127.0.6.6';
 
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 
@@ -99,6 +104,67 @@ for (const door of DOORS) {
     await server.stop();
   });
 }
+
+t.test('with --state bans outlive a crash, and end when they are to', async (t) => {
+  const directory = t.testdir();
+  const state = join(directory, 'state');
+  const kept = `${state}.bans`;
+  const start = () => startAdministered(t, { options: { state } });
+  const addresses = async ({ ask }) => (await ask('GET', '/bans')).body.map((ban) => ban.address);
+
+  const one = await start();
+  for (const banned of [HOSTILE, '2001%3Adb8%3A%3A1', '192.0.2.1']) {
+    t.equal((await one.ask('PUT', `/bans/${banned}?seconds=600`)).status, 204);
+  }
+  t.equal((await one.ask('DELETE', '/bans/192.0.2.1')).status, 204);
+  one.server.child.kill('SIGKILL');
+  await one.server.ended();
+  const two = await start();
+  t.same(await addresses(two), [HOSTILE, '2001:db8::']);
+  const { body } = await two.ask('GET', '/bans');
+  t.ok(body.every(({ seconds }) => seconds > 500 && seconds <= 600));
+  const wire = await Wire.open(two.server.port, two.server.host, HOSTILE);
+  wire.send(bytesOf('GET', '/status'));
+  t.equal(problemOf(await wire.read()), 'too-many-connections');
+  await wire.destroy();
+  // What the disk does not take holds until the end.
+  mkdirSync(`${kept}.new`);
+  t.equal((await two.ask('PUT', '/bans/192.0.2.9')).status, 204);
+  const said = () => Buffer.concat(two.server.errors).toString();
+  await two.server.until(() => said().includes("the bans can't be written"));
+  rmdirSync(`${kept}.new`);
+  await two.server.stop();
+
+  const list = JSON.parse(readFileSync(kept));
+  t.equal(list.bans.length, 2);
+  list.bans[0].end = Date.now();
+  // As by a clock that was set back by years since.
+  list.bans[1].end = Date.now() + 1e12;
+  writeFileSync(kept, JSON.stringify(list));
+  const three = await start();
+  const left = (await three.ask('GET', '/bans')).body;
+  t.match(left, [{ address: '2001:db8::' }]);
+  t.ok(left.length === 1 && left[0].seconds <= 31_536_000);
+
+  // A link is not followed, neither to write nor to read.
+  const victim = join(directory, 'victim');
+  writeFileSync(victim, '{"bans":[]}');
+  symlinkSync(victim, `${kept}.new`);
+  t.equal((await three.ask('DELETE', '/bans/2001%3Adb8%3A%3A')).status, 204);
+  t.equal(readFileSync(victim, 'utf8'), '{"bans":[]}');
+  await three.server.stop();
+  for (const wrong of [
+    () => symlinkSync(victim, kept),
+    () => mkdirSync(kept),
+    ...['', '{"bans":[{}]}', '{"bans":[{"address":"nobody","end":9007199254740991}]}'].map(
+      (text) => () => writeFileSync(kept, text)
+    )
+  ]) {
+    rmSync(kept, { recursive: true });
+    wrong();
+    await t.rejects(start(), /the bans of the last run are not used \(.+\)/);
+  }
+});
 
 t.test('there are a thousand bans at the most', async (t) => {
   const { server, ask } = await startAdministered(t);
