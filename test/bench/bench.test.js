@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
+import { openingComment } from '../support/opening-comment.js';
 import { spread, summarize, table, verdicts } from './figures.js';
 
 const RUN = fileURLToPath(new URL('./run.js', import.meta.url));
@@ -96,7 +97,19 @@ t.test('a contender that loses a sprite is found out', async (t) => {
 t.test('a wrong option is answered with the right ones', async (t) => {
   t.match(await bench(['--only', 'apache']), { code: 2, stderr: /no contender "apache": .*epoll/ });
   t.match(await bench(['--rounds', '0']), { code: 2, stderr: /--rounds is 1 to 100/ });
-  t.match(await bench(['--fast']), { code: 2, stderr: /--fast/ });
+  t.match(await bench(['--fast']), { code: 2, stderr: /--fast.*\n.*--help/ });
+});
+
+t.test('every program here tells its options', async (t) => {
+  const { code, stdout } = await bench(['--help']);
+  t.equal(code, 0);
+  for (const option of ['only', 'rounds', 'memory-clients', 'strict']) {
+    t.match(stdout, `[--${option}`, `--${option}`);
+  }
+  for (const name of ['feeds', 'feeds-memory', 'restart', 'state', 'tls', 'torus', 'workers']) {
+    const manual = openingComment(new URL(`${name}.js`, import.meta.url));
+    t.match(manual, `node test/bench/${name}.js`, `${name}.js`);
+  }
 });
 
 t.test('medians are in the middle', async (t) => {

@@ -11,6 +11,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   rmSync,
   statSync,
   writeFileSync
@@ -51,22 +52,31 @@ export function canPin() {
   }
 }
 
+/** What the load is made of: all of its folder, and how CPU is measured. */
+const LOAD = ['load', 'watchers/measure.h', 'watchers/measure.cc'];
+
 /**
- * Compiles a C or C++ file beside this one, unless that was done since it last changed.
+ * Compiles a C or C++ program beside this file, unless that was done since it last changed.
  *
- * @param {string} source file name, relative to this folder
+ * @param {string[]} places its files and folders of files, relative to this folder
  * @param {string} name of the program
  * @returns {string} path of the program
  * @throws {Error} when the compiler refuses, with what it says
  */
-function compile(source, name) {
-  const from = join(HERE, source);
+function compile(places, name) {
+  const files = places
+    .map((place) => join(HERE, place))
+    .flatMap((path) =>
+      statSync(path).isFile() ? path : readdirSync(path).map((file) => join(path, file))
+    );
   const program = join(BUILD, name);
-  if (existsSync(program) && statSync(program).mtimeMs > statSync(from).mtimeMs) return program;
+  const changed = Math.max(...files.map((file) => statSync(file).mtimeMs));
+  if (existsSync(program) && statSync(program).mtimeMs > changed) return program;
   mkdirSync(BUILD, { recursive: true });
-  const [compiler, dialect] = source.endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++17'];
+  const sources = files.filter((file) => /\.cc?$/.test(file));
+  const [compiler, dialect] = sources[0].endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++20'];
   const fresh = `${program}.${process.pid}`;
-  execFileSync(compiler, ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', '-o', fresh, from], {
+  execFileSync(compiler, ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', '-o', fresh, ...sources], {
     stdio: ['ignore', 'inherit', 'inherit']
   });
   execFileSync('mv', [fresh, program]);
@@ -273,7 +283,7 @@ export const contenders = {
     contract: 'sprites',
     leaves: true,
     missing: () => null,
-    start: (pin) => startPrinting('epoll', pin, compile('contenders/epoll.c', 'epoll'), [])
+    start: (pin) => startPrinting('epoll', pin, compile(['contenders/epoll.c'], 'epoll'), [])
   },
   nchan: {
     title: 'nginx with nchan',
@@ -290,12 +300,12 @@ export const contenders = {
  * @param {Server} server
  * @param {boolean} pin whether to give the load a core of its own
  * @param {Record<string, string|number>} options of the program, without their dashes
- * @param {string} [program] by default load.cc
+ * @param {string} [program] by default of the folder load
  * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) =>
  *   Promise<object>, ended: Promise<number>}} `next` resolves with the load's next event of that
  *   name and rejects with its error, or when it ends without one
  */
-export function startLoad(server, pin, options, program = compile('load.cc', 'load')) {
+export function startLoad(server, pin, options, program = compile(LOAD, 'load')) {
   const args = Object.entries({
     port: server.port,
     pids: server.pids.join(','),

@@ -3,6 +3,9 @@ import { fileURLToPath } from 'node:url';
 
 import { change, compress, wholeAnswer } from '../../lib/feeds/change.js';
 import { Match, STEPS } from '../../lib/football/match.js';
+import { answerHelp } from '../support/opening-comment.js';
+
+answerHelp(import.meta.url);
 
 /**
  * What a watcher of the football match is sent, version by version, in bytes: the whole value, patches,

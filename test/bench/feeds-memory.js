@@ -13,6 +13,9 @@ import { parseArgs } from 'node:util';
 import { canPin, startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
 import { memoryOf } from './server-memory.js';
+import { answerHelp } from '../support/opening-comment.js';
+
+answerHelp(import.meta.url);
 
 /** Bytes that watching may cost. */
 const HELD = 128;

@@ -35,6 +35,9 @@ import { canPin, startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
 import { CELLS, figuresOf, table, verdicts } from './feed-figures.js';
 import { ask } from './server-memory.js';
+import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+
+answerHelp(import.meta.url);
 
 /** Who is measured when --only names nobody. */
 const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
@@ -44,12 +47,7 @@ const SPARE_FILES = 1000;
 
 const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
 
-function usage(message) {
-  console.error(
-    `bench: ${message}\nbench: options are in the comment that opens test/bench/feeds.js`
-  );
-  process.exit(2);
-}
+const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
   let values;

@@ -1,7 +1,9 @@
 /**
  * Restarts without loss, measured.
  *
- *     node test/bench/restart.js                   a swarm throws while the server is restarted
+ *     node test/bench/restart.js [--clients 10000] [--rate 2000] [--restarts 3] [--drain 2]
+ *                                [--hold 120] [--workers 0]
+ *                                                  a swarm throws while the server is restarted
  *     node test/bench/restart.js --idle 1000000    idle clients are saved and loaded, no sockets
  *
  * The first:
@@ -26,7 +28,10 @@ import { parseArgs } from 'node:util';
 import { readOptions } from '../../lib/server/options.js';
 import { Pool } from '../../lib/server/pool.js';
 import { launch } from '../support/launch.js';
+import { answerHelp } from '../support/opening-comment.js';
 import { until } from '../support/until.js';
+
+answerHelp(import.meta.url);
 
 const SELF = fileURLToPath(import.meta.url);
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));

@@ -3,7 +3,7 @@
  *
  *     node test/bench/run.js [--only sprites,epoll] [--rounds 5] [--seconds 5] [--clients 5000]
  *                            [--throwers 64] [--memory-clients 18000] [--settle 10]
-                            [--json] [--strict]
+ *                            [--json] [--strict]
  *
  * It measures side by side, in turn and in several rounds (a machine is never the same twice, so
  * every ratio is of neighbors in time), on the same load:
@@ -43,6 +43,9 @@ import { fileLimit } from '../../lib/server/file-limit.js';
 import { canPin, contenders, startLoad } from './contenders.js';
 import { summarize, table, verdicts } from './figures.js';
 import { ask, atRest, memoryOf } from './server-memory.js';
+import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+
+answerHelp(import.meta.url);
 
 /** The clients that warm a server before its memory is measured. */
 const WARM = { clients: 64, throwers: 8, warmup: 0, seconds: 0.3 };
@@ -53,12 +56,7 @@ const SPARE_FILES = 1000;
 /** Rounds in which memory is measured, from the first. */
 const MEMORY_ROUNDS = 3;
 
-function usage(message) {
-  console.error(
-    `bench: ${message}\nbench: options are in the comment that opens test/bench/run.js`
-  );
-  process.exit(2);
-}
+const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
   const text = (value) => ({ type: 'string', default: value });

@@ -7,7 +7,7 @@
  * bin/sprites without a state, and with one by each --sync, side by side, in turn and in several
  * rounds; with --before also a built checkout of another version, without a state. For each: the
  * server's CPU per sprite, all its threads together, and sprites/s, of --throwers closed loops
- * (load.cc, as in run.js); then how late sprites arrive at --rate a second (bin/sprites-swarm).
+ * (load/, as in run.js); then how late sprites arrive at --rate a second (bin/sprites-swarm).
  * Ratios are of neighbors in time. The state lies in the folder for temporary files: TMPDIR says
  * on which disk.
  *
@@ -24,6 +24,9 @@ import { parseArgs, promisify } from 'node:util';
 import { canPin, startLoad, startNode } from './contenders.js';
 import { spread } from './figures.js';
 import { spritesArgs } from './sprites.js';
+import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+
+answerHelp(import.meta.url);
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -54,8 +57,7 @@ const { values } = parseArgs({
 const wanted = values.only.split(',');
 const numbers = ['rounds', 'seconds', 'clients', 'throwers', 'rate'].map((name) => values[name]);
 if (!wanted.every((kind) => KINDS.includes(kind)) || !numbers.every((value) => value > 0)) {
-  process.stderr.write('state: options are in the comment that opens test/bench/state.js\n');
-  process.exit(2);
+  refuseUsage(import.meta.url, 'an option has no such value');
 }
 const pin = canPin();
 const kinds = [...(values.before ? ['before'] : []), ...wanted];

@@ -15,6 +15,9 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { launch, SPRITES } from '../support/launch.js';
+import { answerHelp } from '../support/opening-comment.js';
+
+answerHelp(import.meta.url);
 
 const CLIENTS = Number(process.argv[2] ?? 3000);
 /** Clients that are there before the measuring begins, so that what every server has is not counted. */

@@ -11,6 +11,9 @@
 import { loadTestAddon } from '../support/addon.js';
 import { law5Share } from '../model/laws.js';
 import { seeded } from '../support/torus-rig.js';
+import { answerHelp } from '../support/opening-comment.js';
+
+answerHelp(import.meta.url);
 
 const { Torus } = loadTestAddon();
 

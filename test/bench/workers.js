@@ -27,6 +27,9 @@ import { canPin } from './contenders.js';
 import { spread } from './figures.js';
 import { spritesArgs } from './sprites.js';
 import { childrenOf } from '../support/processes.js';
+import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+
+answerHelp(import.meta.url);
 
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 
@@ -45,11 +48,7 @@ const AROUND = 60;
 const tick = 1 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 const pins = canPin();
 
-function usage(message) {
-  console.error(`workers: ${message}`);
-  console.error('workers: options are in the comment that opens test/bench/workers.js');
-  process.exit(2);
-}
+const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
   const text = { type: 'string' };

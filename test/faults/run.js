@@ -11,16 +11,19 @@ import { mailboxes } from './memory.js';
 import { Scene, Skip, stopwatch } from './scene.js';
 import { silent, slow } from './slow.js';
 import { storm } from './storm.js';
+import { answerHelp } from '../support/opening-comment.js';
 
 /**
  * The fault suite: what happens when things go wrong, what was promised for it, and what was seen.
  *
- *   node test/faults/run.js [--short] [--only TEXT] [--strict]
+ *   node test/faults/run.js [--short] [--only TEXT] [--strict] [--jobs 3]
  *
  * Ends with 1 when a promise was not kept. A case that this host does not allow is skipped, in so
  * many words; with --strict that is a failure too, for hosts where nothing is to be missing. The
  * short form takes some three minutes.
  */
+
+answerHelp(import.meta.url);
 
 /** The long waits come first: cases run a few at a time. */
 const cases = [

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 
 import { request } from '../support/http.js';
+import { answerHelp } from '../support/opening-comment.js';
 import { ROOT, startServer } from '../support/server.js';
 import { chart, trend } from './trend.js';
 
@@ -12,11 +13,14 @@ import { chart, trend } from './trend.js';
  * anything of the server grows meanwhile.
  *
  *   node test/faults/soak.js [--minutes 10] [--clients 10000] [--churn 1] [--rate 300]
+ *                            [--every 5]
  *
  * Each second `churn` per cent of the clients are replaced or interrupted: a third leaves, a third
  * vanishes without a word and expires, a third loses its connection and polls again. Ends with 1
  * when a figure grows, a promised sprite is missing, or something is left when all have gone.
  */
+
+answerHelp(import.meta.url);
 
 const { values } = parseArgs({
   options: {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "crowd.h"
+#include "measure.h"
 
 namespace {
 
@@ -35,17 +36,6 @@ std::unique_ptr<Protocol> makeProtocol(const Options& options) {
   if (!protocol) protocol = watchers::makeNchan(options.protocol);
   if (!protocol) usage("there is no protocol " + options.protocol);
   return protocol;
-}
-
-std::vector<int> numbersIn(const std::string& text) {
-  std::vector<int> numbers;
-  for (const char* at = text.c_str(); *at != 0;) {
-    char* behind;
-    numbers.push_back(static_cast<int>(strtol(at, &behind, 10)));
-    if (behind == at) usage("--pids wants numbers");
-    at = *behind == ',' ? behind + 1 : behind;
-  }
-  return numbers;
 }
 
 Options readOptions(int argc, char** argv) {
@@ -78,7 +68,7 @@ Options readOptions(int argc, char** argv) {
     } else if (name == "--warmup") {
       options.warmup = static_cast<uint32_t>(number);
     } else if (name == "--pids") {
-      options.pids = numbersIn(value);
+      if (!watchers::readPids(value, &options.pids)) usage("--pids wants numbers");
     } else if (name == "--token") {
       options.token = value;
     } else {

@@ -24,6 +24,16 @@ std::string contents(const std::string& path) {
 
 }  // namespace
 
+bool readPids(const std::string& text, std::vector<int>* pids) {
+  for (const char* at = text.c_str(); *at != 0;) {
+    char* behind;
+    pids->push_back(static_cast<int>(strtol(at, &behind, 10)));
+    if (behind == at) return false;
+    at = *behind == ',' ? behind + 1 : behind;
+  }
+  return true;
+}
+
 double cpuSeconds(const std::vector<int>& pids) {
   // The scheduler's own count, in nanoseconds: stat has ticks of 10 ms.
   uint64_t nanoseconds = 0;
@@ -35,7 +45,7 @@ double cpuSeconds(const std::vector<int>& pids) {
       nanoseconds += strtoull(text.c_str(), nullptr, 10);
     }
     if (error) {
-      fprintf(stderr, "watchers: there is no process %d\n", pid);
+      fprintf(stderr, "there is no process %d\n", pid);
       exit(1);
     }
   }

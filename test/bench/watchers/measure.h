@@ -1,11 +1,16 @@
-// What the kernel knows of the server's processes, and of all sockets.
+// What the kernel knows of the server's processes, and of all sockets; the load uses it, too.
 #ifndef SPRITES_BENCH_MEASURE_H_
 #define SPRITES_BENCH_MEASURE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace watchers {
+
+/** Reads the processes of `text`, numbers with commas between them. @return false on anything else
+ */
+bool readPids(const std::string& text, std::vector<int>* pids);
 
 /** Seconds of CPU that processes have taken, user and system, all threads. */
 double cpuSeconds(const std::vector<int>& pids);

@@ -1,4 +1,4 @@
-// The benchmark's load: one process, one epoll, the same work for every contender.
+// The load: one process, one epoll, the same work for every contender.
 //
 //   open N clients ──▶ all parked ──"throw" on stdin──▶ T closed loops ──▶ drain ──▶ result
 //
@@ -21,27 +21,28 @@
 //
 // Rejected: one process a core (on two cores it takes the server's), a thread a thrower (switches
 // cost more than the work), and an HTTP library (it would be the load's own limit).
+#include "load.h"
+
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
+
+#include "../watchers/measure.h"
+#include "contract.h"
+
+namespace load {
 
 namespace {
 
@@ -49,6 +50,9 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 using std::string;
 using std::string_view;
+
+using watchers::cpuSeconds;
+using watchers::ownCpuSeconds;
 
 /** Connections on their way to being parked at the same time: less than any listen backlog. */
 constexpr size_t kOpening = 64;
@@ -59,254 +63,8 @@ constexpr double kPatience = 5;
 constexpr size_t kReadBytes = 256 * 1024;
 constexpr int kEvents = 512;
 
-/** Ends the program with an error line; what the server did is in `message`. */
-[[noreturn]] void fail(const string& message) {
-  string quoted;
-  for (char c : message) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  std::printf("{\"event\":\"error\",\"message\":\"%s\"}\n", quoted.c_str());
-  std::fflush(stdout);
-  std::exit(1);
-}
-
-struct Options {
-  uint16_t port = 0;
-  string contract = "sprites";
-  size_t clients = 5000;
-  size_t throwers = 64;
-  double warmup = 1;      // seconds of throwing before the window opens
-  double seconds = 5;     // the window
-  bool leave = false;     // every client leaves at the end
-  std::vector<int> pids;  // the server's processes
-};
-
-/** One HTTP answer, its spans pointing into the bytes read. */
-struct Answer {
-  int status;
-  string_view head;
-  string_view body;
-  size_t length;  // head and body
-};
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-/** Value of the header `name` (lower case, with its colon), empty where there is none. */
-string_view header(string_view head, string_view name) {
-  size_t line = head.find("\r\n");
-  while (line != string_view::npos && line + 2 + name.size() <= head.size()) {
-    line += 2;
-    size_t end = std::min(head.find("\r\n", line), head.size());
-    bool same = std::equal(name.begin(), name.end(), head.begin() + static_cast<long>(line),
-                           [](char a, char b) { return a == lower(b); });
-    if (same) {
-      size_t value = std::min(head.find_first_not_of(' ', line + name.size()), end);
-      return head.substr(value, end - value);
-    }
-    line = head.find("\r\n", line);
-  }
-  return {};
-}
-
-uint64_t numberAt(string_view text) {
-  uint64_t number = 0;
-  for (char c : text) {
-    if (c < '0' || c > '9') break;
-    number = number * 10 + static_cast<uint64_t>(c - '0');
-  }
-  return number;
-}
-
-/** Reads an answer at the start of `data`; false while it is not whole. */
-bool readAnswer(string_view data, Answer* out) {
-  size_t end = data.find("\r\n\r\n");
-  if (end == string_view::npos) return false;
-  if (data.substr(0, 9) != "HTTP/1.1 ") fail("not HTTP/1.1: " + string(data.substr(0, 60)));
-  out->status = static_cast<int>(numberAt(data.substr(9)));
-  out->head = data.substr(0, end);
-  string_view length = header(out->head, "content-length:");
-  if (length.empty() && out->status != 204 && out->status != 304) {
-    fail("an answer without Content-Length: " + string(out->head));
-  }
-  out->length = end + 4 + numberAt(length);
-  if (data.size() < out->length) return false;
-  out->body = data.substr(end + 4, numberAt(length));
-  return true;
-}
-
-struct Client {
-  int fd = -1;
-  bool joined = false;
-  string id;
-  uint64_t ack = 0;
-  uint64_t thrown = 0;
-  string since, tag;  // nchan's cursor
-  string rest;        // of an answer that came in pieces
-};
-
-/** How a contender is spoken to. */
-class Contract {
- public:
-  virtual ~Contract() = default;
-  /** Whether a client has to join before it polls. */
-  virtual bool joins() const = 0;
-  virtual void join(string* out) const = 0;
-  virtual void joined(const Answer& answer, Client* client) const = 0;
-  virtual void poll(size_t client, string* out) const = 0;
-  /** Takes a poll's answer: the client's cursor moves on, the sprites' numbers go to `numbers`. */
-  virtual void polled(const Answer& answer, Client* client,
-                      std::vector<uint64_t>* numbers) const = 0;
-  virtual void throwSprite(size_t thrower, unsigned edge, string_view sprite,
-                           string* out) const = 0;
-  virtual void leave(size_t client, string* out) const = 0;
-};
-
-constexpr string_view kHeaders =
-    " HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nAccept: */*\r\n";
-constexpr string_view kNumberKey = "{\"number\":";
-
-void finishPost(string_view body, string* out) {
-  out->append(kHeaders);
-  if (!body.empty()) out->append("Content-Type: application/json\r\n");
-  out->append("Content-Length: ")
-      .append(std::to_string(body.size()))
-      .append("\r\n\r\n")
-      .append(body);
-}
-
-void takeNumbers(string_view body, std::vector<uint64_t>* numbers) {
-  for (size_t at = body.find(kNumberKey); at != string_view::npos; at = body.find(kNumberKey, at)) {
-    at += kNumberKey.size();
-    numbers->push_back(numberAt(body.substr(at)));
-  }
-}
-
-/** The wire contract of sprites. */
-class SpritesContract : public Contract {
- public:
-  explicit SpritesContract(const std::vector<Client>* clients) : clients_(*clients) {}
-
-  bool joins() const override { return true; }
-
-  void join(string* out) const override {
-    out->append("POST /join");
-    finishPost("", out);
-  }
-
-  void joined(const Answer& answer, Client* client) const override {
-    constexpr string_view kKey = "\"id\":\"";
-    size_t at = answer.body.find(kKey);
-    if (answer.status != 201 || at == string_view::npos) {
-      fail("join was answered " + std::to_string(answer.status) + " " + string(answer.body));
-    }
-    at += kKey.size();
-    client->id = answer.body.substr(at, answer.body.find('"', at) - at);
-  }
-
-  void poll(size_t client, string* out) const override {
-    const Client& one = clients_[client];
-    out->append("GET /poll/").append(one.id).append("?ack=").append(std::to_string(one.ack));
-    out->append(kHeaders).append("\r\n");
-  }
-
-  void polled(const Answer& answer, Client* client, std::vector<uint64_t>* numbers) const override {
-    constexpr string_view kKey = "\"seq\":";
-    size_t at = answer.body.find(kKey);
-    if (answer.status != 200 || at == string_view::npos) {
-      fail("a poll was answered " + std::to_string(answer.status) + " " + string(answer.body));
-    }
-    client->ack = numberAt(answer.body.substr(at + kKey.size()));
-    takeNumbers(answer.body, numbers);
-  }
-
-  void throwSprite(size_t thrower, unsigned edge, string_view sprite, string* out) const override {
-    static constexpr string_view kEdges[] = {"left", "right", "up", "down"};
-    const Client& one = clients_[thrower];
-    out->append("POST /throw/").append(one.id).append("/").append(kEdges[edge]);
-    out->append("?n=").append(std::to_string(one.thrown));
-    finishPost(sprite, out);
-  }
-
-  void leave(size_t client, string* out) const override {
-    out->append("POST /leave/").append(clients_[client].id);
-    finishPost("", out);
-  }
-
- private:
-  const std::vector<Client>& clients_;
-};
-
-/** nchan: a client is a channel, its neighbors come from a torus by arithmetic, here. */
-class NchanContract : public Contract {
- public:
-  explicit NchanContract(const std::vector<Client>* clients) : clients_(*clients) {
-    while ((columns_ + 1) * (columns_ + 1) <= clients_.size()) columns_++;
-  }
-
-  bool joins() const override { return false; }
-  void join(string*) const override {}
-  void joined(const Answer&, Client*) const override {}
-
-  void poll(size_t client, string* out) const override {
-    const Client& one = clients_[client];
-    out->append("GET /poll?id=").append(channel(client)).append(kHeaders);
-    if (!one.since.empty()) {
-      out->append("If-Modified-Since: ").append(one.since);
-      out->append("\r\nIf-None-Match: ").append(one.tag).append("\r\n");
-    }
-    out->append("\r\n");
-  }
-
-  void polled(const Answer& answer, Client* client, std::vector<uint64_t>* numbers) const override {
-    if (answer.status == 304 || answer.status == 408) return;
-    if (answer.status != 200) fail("a poll was answered " + std::to_string(answer.status));
-    client->since = header(answer.head, "last-modified:");
-    client->tag = header(answer.head, "etag:");
-    takeNumbers(answer.body, numbers);
-  }
-
-  void throwSprite(size_t thrower, unsigned edge, string_view sprite, string* out) const override {
-    const size_t count = clients_.size();
-    const size_t steps[] = {count - 1, 1, count - columns_, columns_};
-    out->append("POST /throw?id=").append(channel((thrower + steps[edge]) % count));
-    finishPost(sprite, out);
-  }
-
-  void leave(size_t, string*) const override { fail("nchan knows no leave"); }
-
- private:
-  /** Of this load alone: nchan keeps for the next one what nobody fetched. */
-  string channel(size_t client) const {
-    return std::to_string(getpid()) + "-" + std::to_string(client);
-  }
-
-  const std::vector<Client>& clients_;
-  size_t columns_ = 1;
-};
-
-/** Seconds of CPU, user and system, all threads of all `pids`. */
-double cpuSeconds(const std::vector<int>& pids) {
-  double ticks = 0;
-  for (int pid : pids) {
-    char text[1024];
-    string path = "/proc/" + std::to_string(pid) + "/stat";
-    int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0) close(fd);
-    if (length <= 0) fail("no process " + std::to_string(pid));
-    text[length] = 0;
-    // The name may hold anything, so fields are counted from the bracket that ends it.
-    const char* field = std::strrchr(text, ')');
-    unsigned long user = 0, system = 0;
-    if (field == nullptr ||
-        std::sscanf(field, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
-                    &system) != 2) {
-      fail("unreadable " + path);
-    }
-    ticks += static_cast<double>(user + system);
-  }
-  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+std::unique_ptr<Contract> makeContract(const string& name, const std::vector<Client>* clients) {
+  return name == "nchan" ? makeNchan(clients) : makeSprites(clients);
 }
 
 /** What is known of a sprite: it may arrive before its 202 does. */
@@ -314,13 +72,10 @@ enum : uint8_t { kTaken = 1, kArrived = 2, kRefused = 4 };
 
 class Load {
  public:
-  explicit Load(const Options& options) : options_(options), clients_(options.clients) {
-    if (options.contract == "nchan") {
-      contract_ = std::make_unique<NchanContract>(&clients_);
-    } else {
-      contract_ = std::make_unique<SpritesContract>(&clients_);
-    }
-  }
+  explicit Load(const Options& options)
+      : options_(options),
+        clients_(options.clients),
+        contract_(makeContract(options.contract, &clients_)) {}
 
   /** Runs all of it. Returns the exit status. */
   int run() {
@@ -585,25 +340,18 @@ class Load {
     turnUntil([&] { return Clock::now() >= until || closed_; });
     std::printf("{\"event\":\"begin\"}\n");
     std::fflush(stdout);
-    rusage before{}, after{};
     const uint64_t receivedBefore = received_;
-    getrusage(RUSAGE_SELF, &before);
+    const double ownBefore = ownCpuSeconds();
     const double cpuBefore = cpuSeconds(options_.pids);
     const auto began = Clock::now();
     const auto end = began + Seconds(options_.seconds);
     turnUntil([&] { return Clock::now() >= end || closed_; });
     seconds_ = Seconds(Clock::now() - began).count();
     cpu_ = cpuSeconds(options_.pids) - cpuBefore;
-    getrusage(RUSAGE_SELF, &after);
     counted_ = received_ - receivedBefore;
-    loadCpu_ = cpuOf(after) - cpuOf(before);
+    loadCpu_ = ownCpuSeconds() - ownBefore;
     std::printf("{\"event\":\"end\"}\n");
     std::fflush(stdout);
-  }
-
-  static double cpuOf(const rusage& use) {
-    return static_cast<double>(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
-           static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
   }
 
   bool idle() const {
@@ -673,66 +421,8 @@ class Load {
   uint64_t random_ = 88172645463325252u;
 };
 
-[[noreturn]] void usage(const string& wrong) {
-  std::fprintf(stderr,
-               "load: %s\n"
-               "load --port P [--contract sprites|nchan] [--clients N] [--throwers T]\n"
-               "     [--warmup S] [--seconds S] [--pids P,P] [--leave yes]\n",
-               wrong.c_str());
-  std::exit(2);
-}
-
-Options readOptions(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; i += 2) {
-    const string name = argv[i];
-    if (i + 1 == argc) usage(name + " wants a value");
-    const string value = argv[i + 1];
-    const double number = std::atof(value.c_str());
-    if (name == "--port") {
-      options.port = static_cast<uint16_t>(number);
-    } else if (name == "--contract") {
-      options.contract = value;
-    } else if (name == "--clients") {
-      options.clients = static_cast<size_t>(number);
-    } else if (name == "--throwers") {
-      options.throwers = static_cast<size_t>(number);
-    } else if (name == "--warmup") {
-      options.warmup = number;
-    } else if (name == "--seconds") {
-      options.seconds = number;
-    } else if (name == "--leave") {
-      options.leave = value == "yes";
-    } else if (name == "--pids") {
-      for (char *at = argv[i + 1], *end = at; *at != 0; at = *end == ',' ? end + 1 : end) {
-        options.pids.push_back(static_cast<int>(std::strtol(at, &end, 10)));
-        if (end == at) usage("--pids wants numbers");
-      }
-    } else {
-      usage("unknown option " + name);
-    }
-  }
-  if (options.port == 0) usage("--port is wanted");
-  if (options.clients == 0 || options.throwers == 0) usage("at least one client and one thrower");
-  return options;
-}
-
-void raiseFiles(const Options& options) {
-  rlimit files{};
-  getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &files);
-  const size_t wanted = options.clients + options.throwers + 16;
-  if (files.rlim_max < wanted) {
-    fail("ulimit -n is " + std::to_string(files.rlim_max) + ", and " + std::to_string(wanted) +
-         " files are wanted");
-  }
-}
-
 }  // namespace
 
-int main(int argc, char** argv) {
-  const Options options = readOptions(argc, argv);
-  raiseFiles(options);
-  return Load(options).run();
-}
+int runLoad(const Options& options) { return Load(options).run(); }
+
+}  // namespace load

@@ -1,0 +1,39 @@
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+/** A program's manual is the comment that opens its file: what it does, its options, its exit codes. */
+
+/**
+ * @param {string} url the program's own `import.meta.url`
+ * @returns {string} the comment, without what makes it one
+ */
+export function openingComment(url) {
+  const [, lines] = /^\/\*\*\n([^]*?)\n \*\/$/m.exec(readFileSync(fileURLToPath(url), 'utf8'));
+  return `${lines.replace(/^ \* ?/gm, '')}\n`;
+}
+
+/**
+ * Ends the program with its manual where --help is among its options. Does nothing where its file is
+ * imported by another program.
+ *
+ * @param {string} url the program's own `import.meta.url`
+ */
+export function answerHelp(url) {
+  if (process.argv[1] !== fileURLToPath(url) || !process.argv.includes('--help')) return;
+  process.stdout.write(openingComment(url));
+  process.exit(0);
+}
+
+/**
+ * Ends the program, with exit status 2, because it was called wrongly.
+ *
+ * @param {string} url the program's own `import.meta.url`
+ * @param {string} message what is wrong
+ */
+export function refuseUsage(url, message) {
+  const name = basename(fileURLToPath(url), '.js');
+  process.stderr.write(`${name}: ${message}\n${name}: --help tells its options\n`);
+  process.exit(2);
+}
