@@ -17,6 +17,18 @@ export const PUBLICATIONS = 256;
 /** The largest epoch and 1: drawn at random, so that no two lives of a feed share one. */
 const EPOCHS = 2 ** 48 - 1;
 
+/** Milliseconds after the last watcher who takes patches until none are made for him. */
+const PATCHES_KEPT = 5000;
+
+/**
+ * Whether patches are worth making: unless everybody who watches takes whole values, and has for a
+ * while.
+ *
+ * @param {object} feed as the table's `find` gives it
+ */
+const takesPatches = ({ watching, plain, patchesIdle }) =>
+  watching === 0 || plain < watching || patchesIdle < PATCHES_KEPT;
+
 export class Feeds {
   #native;
   #outcomes;
@@ -161,19 +173,19 @@ export class Feeds {
     }
   }
 
-  /** What the feed's next version will be, and the value before it. */
+  /** What the feed's next version will be, and what there is before it. */
   #next(key) {
-    const now = this.#native.find(key, true);
+    const now = this.#native.find(key, false);
     return now === null || now.length === 0
       ? { created: true, cursor: { epoch: randomInt(1, EPOCHS), version: 1 } }
       : { created: false, cursor: { epoch: now.epoch, version: now.version + 1 }, now };
   }
 
   #take(key, { created, cursor, now }, change, upstream) {
-    if (change.unchanged) {
+    if (change.unchanged || (!created && this.#native.holds(key, change.value))) {
       this.#native.unchanged();
       const { watching } = this.#native.find(key);
-      return { created, cursor: cursorText(now), watching };
+      return { created, cursor: cursorText(now), watching, unchanged: true };
     }
     const [outcome, watching] = this.#native.publish({ key, ...cursor, ...change, upstream });
     if (outcome !== 0) return { problem: this.#outcomes[outcome] };
@@ -181,11 +193,13 @@ export class Feeds {
   }
 
   /** The parts of a job that are the same for a publication and a fetch. */
-  #job(key, { cursor, now }) {
+  #job(key, { cursor, now }, kind) {
+    const patched = now !== undefined && takesPatches(now);
     return {
       key,
       cursor: cursorText(cursor),
-      before: now?.value,
+      before: patched || kind !== 'value' ? this.#native.find(key, true)?.value : undefined,
+      patched,
       most: this.#most,
       gzip: now?.gzipAsked ?? false
     };
@@ -204,7 +218,11 @@ export class Feeds {
     return this.#inTurn(key, async () => {
       const next = this.#next(key);
       if (next.created && kind !== 'value') return { problem: 'unknown-feed' };
-      const change = await this.#threads.run('change', { ...this.#job(key, next), kind, body });
+      const change = await this.#threads.run('change', {
+        ...this.#job(key, next, kind),
+        kind,
+        body
+      });
       return change.problem === undefined ? this.#take(key, next, change, false) : change;
     });
   }
@@ -222,7 +240,12 @@ export class Feeds {
     const next = this.#next(key);
     let change;
     try {
-      change = await this.#threads.run('fetch', { ...this.#job(key, next), ...how });
+      change = await this.#threads.run('fetch', {
+        ...this.#job(key, next, 'value'),
+        ...how,
+        // Of the value there is.
+        etag: next.created ? undefined : how.etag
+      });
     } catch (error) {
       this.#log.error({ err: error, feed: key }, 'a fetch failed');
       return { failed: 'the server has made a mistake' };
@@ -236,7 +259,7 @@ export class Feeds {
       return this.#take(key, next, rest, true);
     });
     if (taken.problem !== undefined) return { failed: taken.problem };
-    return taken.published ? taken : { etag, unchanged: rest.unchanged === true };
+    return taken.published ? taken : { etag, unchanged: taken.unchanged === true };
   }
 
   /**

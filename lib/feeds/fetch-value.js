@@ -39,7 +39,7 @@ export async function fetchValue({ url, time, etag, ...job }) {
   const signal = AbortSignal.timeout(time * 1000);
   try {
     const headers = { Accept: 'application/json', 'User-Agent': 'sprites' };
-    if (etag !== undefined && job.before !== undefined) headers['If-None-Match'] = etag;
+    if (etag !== undefined) headers['If-None-Match'] = etag;
     const response = await fetch(url, { headers, signal });
     if (response.status === 304 && headers['If-None-Match'] !== undefined) {
       return { unchanged: true, etag };

@@ -66,6 +66,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                     {"drop", drop},
                     {"ready", ready},
                     {"publish", publish},
+                    {"holds", holds},
                     {"unchanged", unchanged},
                     {"compressed", compressed},
                     {"remove", remove},
@@ -276,6 +277,12 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     pair(info, static_cast<uint32_t>(outcome), watching);
   }
 
+  // holds(key, value) → whether that is its value
+  static void holds(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(
+        unwrap<FeedsObject>(info)->feeds_.holds(textOf(info[0]), bytesOf(info[1])));
+  }
+
   // unchanged(): counts a publication that changed nothing
   static void unchanged(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<FeedsObject>(info)->feeds_.unchanged();
@@ -303,8 +310,9 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                                            uv_now(Nan::GetCurrentEventLoop()) + uint32Of(info[1]));
   }
 
-  // find(key) → {epoch, version, length, watching, idle, upstream, gzipAsked} or null; length 0:
-  // there is no value yet. find(key, true): with a copy of the value
+  // find(key) → {epoch, version, length, watching, plain, patchesIdle, idle, upstream, gzipAsked}
+  // or null; length 0: there is no value yet; `plain` of the watching take no patches.
+  // find(key, true): with a copy of the value
   static void find(const Nan::FunctionCallbackInfo<Value>& info) {
     const Feed* feed = unwrap<FeedsObject>(info)->feeds_.find(textOf(info[0]));
     if (feed == nullptr) return info.GetReturnValue().SetNull();
@@ -312,6 +320,8 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     setCursor(result, feed->cursor);
     set(result, "length", feed->value ? feed->value->length() : 0);
     set(result, "watching", feed->watching);
+    set(result, "plain", feed->watching - feed->patching);
+    set(result, "patchesIdle", uv_now(Nan::GetCurrentEventLoop()) - feed->patchesAt);
     set(result, "idle", uv_now(Nan::GetCurrentEventLoop()) - feed->askedAt);
     set(result, "upstream", Nan::New(feed->upstream));
     set(result, "gzipAsked", Nan::New(feed->gzipAsked));

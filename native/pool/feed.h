@@ -23,7 +23,9 @@ struct Feed {
   base::Ref<base::Bytes> log;    // patches, a comma before each
   std::deque<uint32_t> patches;  // where in the log each begins; the last leads to the newest
   uint32_t watching = 0;         // watchers
+  uint32_t patching = 0;         // of them, who take patches
   uint64_t askedAt = 0;          // milliseconds: when somebody last asked for it
+  uint64_t patchesAt = 0;    // milliseconds: when it was new, or a watcher left who took patches
   uint64_t failedUntil = 0;  // milliseconds: its first fetch has failed, and nobody asks till then
   bool upstream = false;     // fetched, not published
   bool spreading = false;    // among those with watchers that are due

@@ -70,7 +70,7 @@ Feed* Feeds::create(std::string_view key) {
   Feed* const feed = feeds_[number].get();
   feed->key = key;
   feed->number = number;
-  feed->askedAt = now_;
+  feed->askedAt = feed->patchesAt = now_;
   byKey_.emplace(feed->key, feed);
   for (const List list : {List::kParked, List::kDue, List::kUnready}) {
     const uint32_t head = listOf(*feed, list);
@@ -150,6 +150,11 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   makeDue(feed, List::kParked);
   makeDue(feed, List::kUnready);
   return FeedOutcome::kOk;
+}
+
+bool Feeds::holds(std::string_view key, std::string_view value) const {
+  const Feed* const feed = lookUp(key);
+  return feed != nullptr && feed->value && feed->value->text() == value;
 }
 
 void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzip) {

@@ -207,6 +207,9 @@ class Feeds {
    */
   FeedOutcome publish(const Publication& publication, uint32_t* watching);
 
+  /** Whether that is the feed's value already. */
+  bool holds(std::string_view key, std::string_view value) const;
+
   /** Counts a publication that changed nothing. */
   void unchanged() { ++counts_.unchanged; }
 

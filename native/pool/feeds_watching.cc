@@ -99,6 +99,7 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
     }
     last = number;
     ++feeds[i]->watching;
+    if (how.delta) ++feeds[i]->patching;
     ++counts_.watching;
     if (how.stream) ++counts_.streams;
     if (hasNews(one)) {
@@ -224,6 +225,10 @@ void Feeds::release(uint32_t watcher) {
     unhang(at);
     if (one.first) wheel_.disarm(at);
     --feed->watching;
+    if (one.delta) {
+      --feed->patching;
+      feed->patchesAt = now_;
+    }
     --counts_.watching;
     if (one.stream) --counts_.streams;
     feed->askedAt = now_;

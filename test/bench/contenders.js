@@ -245,6 +245,17 @@ export async function startNchan(pin, conf = 'nchan.conf') {
 }
 
 /**
+ * Starts a program in C that prints its address.
+ *
+ * @param {string} name of contenders/NAME.c
+ * @param {boolean} pin
+ * @returns {Promise<Server>}
+ */
+export function startBare(name, pin) {
+  return startPrinting(name, pin, compile([`contenders/${name}.c`], name), []);
+}
+
+/**
  * A contender that runs.
  *
  * @typedef {object} Server
@@ -283,7 +294,7 @@ export const contenders = {
     contract: 'sprites',
     leaves: true,
     missing: () => null,
-    start: (pin) => startPrinting('epoll', pin, compile(['contenders/epoll.c'], 'epoll'), [])
+    start: (pin) => startBare('epoll', pin)
   },
   nchan: {
     title: 'nginx with nchan',

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { nodeHeaders } from '../support/addon.js';
-import { nchanMissing, startNchan, startNode } from './contenders.js';
+import { nchanMissing, startBare, startNchan, startNode } from './contenders.js';
 import { PROBED, spritesArgs } from './sprites.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -59,6 +59,20 @@ const never = () => null;
  * contenders.js.
  */
 export const feedContenders = {
+  'epoll-poll': {
+    title: 'bare epoll in C, long poll',
+    protocol: 'sprites-poll',
+    patches: 'sprites-poll',
+    missing: never,
+    start: (pin) => startBare('epoll-feed', pin)
+  },
+  'epoll-stream': {
+    title: 'bare epoll in C, event stream',
+    protocol: 'sprites-stream',
+    patches: 'sprites-stream',
+    missing: never,
+    start: (pin) => startBare('epoll-feed', pin)
+  },
   'sprites-poll': {
     title: 'Sprites, long poll',
     protocol: 'sprites-poll',

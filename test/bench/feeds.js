@@ -12,6 +12,7 @@
  *   test/bench/contenders/ws)
  * - sse: event streams over node:http, written the obvious way
  * - nchan-stream: nginx with nchan (and, where --only names them, nchan-ws and nchan-poll)
+ * - where --only names them, epoll-poll and epoll-stream: bare epoll in C, which is the limit
  *
  * One program watches all of them and publishes (test/bench/watchers); each document carries its
  * version and the time it was due, so it knows how late the last byte came, and what was skipped.
@@ -44,6 +45,9 @@ const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
 
 /** Files a server or the load needs besides its watchers' sockets. */
 const SPARE_FILES = 1000;
+
+/** Publications before those that are measured: what is new is compiled, and patches nobody takes end. */
+const WARMUP = 5;
 
 const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
 
@@ -91,6 +95,7 @@ async function measure(contender, of, { pin, program, seconds, share }) {
       bytes: of.bytes,
       patch: of.patch ?? 0,
       every: of.every,
+      warmup: WARMUP,
       seconds: Math.max(seconds, 2 * of.every),
       stalled: share,
       token: TOKEN

@@ -24,6 +24,7 @@ const apply = (before, kind, body) =>
     kind,
     body: bytes(body),
     before: before === undefined ? undefined : bytes(canonical(before)),
+    patched: true,
     most: MOST,
     gzip: false
   });
@@ -85,6 +86,58 @@ t.test('canonical JSON: the rules of RFC 8785', async (t) => {
   for (const [given, expected] of Object.entries(written)) {
     t.equal(textOf(apply(undefined, 'value', given)), expected, given);
   }
+});
+
+t.test('canonical JSON: members in order at every level, whatever they are called', async (t) => {
+  const random = new Random(Number(process.env.SEED ?? Math.floor(Math.random() * 1e9)));
+  const names = [
+    'b',
+    'a',
+    '10',
+    '9',
+    '',
+    'constructor',
+    'toString',
+    'toJSON',
+    '\u20ac',
+    '__proto__'
+  ];
+  const make = (depth) => {
+    if (depth > 3 || random.oneIn(4)) return random.pick([1.5, 'x', null, true, -0, '"']);
+    if (random.oneIn(3)) return Array.from({ length: random.below(5) }, () => make(depth + 1));
+    const members = Array.from({ length: random.below(5) }, () => [
+      // Now and then one that has __proto__, which is looked for in no other.
+      names[random.below(names.length - (random.oneIn(20) ? 0 : 1))],
+      make(depth + 1)
+    ]);
+    return Object.fromEntries(members);
+  };
+  const plainly = (value) => {
+    if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+    if (Array.isArray(value)) return `[${value.map(plainly).join()}]`;
+    const members = Object.keys(value).sort();
+    return `{${members.map((name) => `${JSON.stringify(name)}:${plainly(value[name])}`).join()}}`;
+  };
+  let wrong = 0;
+  for (let i = 0; i < 20000; i += 1) {
+    const value = JSON.parse(plainly(make(0)));
+    // Most objects of it have the same names; or hardly any two have one.
+    const many = random.oneIn(2) ? Array(20).fill(value) : { z: value, ...make(0), b: [value] };
+    if (canonical(many) !== plainly(many)) wrong += 1;
+  }
+  t.equal(wrong, 0);
+  const each = Array.from({ length: 3000 }, (_, i) => ({ [`name${i}`]: i, a: i }));
+  t.equal(canonical(each), plainly(each), 'and where no two have the same');
+});
+
+t.test('a patch is made where one is asked for', async (t) => {
+  const job = { key: 'k', cursor: 'e1-2', kind: 'value', most: MOST, gzip: false };
+  const [before, body] = [bytes({ a: 1, b: 2 }), bytes({ b: 2, a: 3 })];
+  const patched = change({ ...job, body, before, patched: true });
+  t.equal(Buffer.from(patched.patch).toString(), '{"op":"replace","path":"/a","value":3}');
+  const whole = change({ ...job, body, patched: false });
+  t.equal(textOf(whole), textOf(patched));
+  t.equal(whole.patch.length, 0);
 });
 
 t.test('what compare finds leads from one value to the other, 20,000 random pairs', async (t) => {

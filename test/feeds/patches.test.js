@@ -1,0 +1,84 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+import pino from 'pino';
+import t from 'tap';
+
+import { Feeds } from '../../lib/feeds/feeds.js';
+
+/**
+ * Patches are made for those who take them, and for nobody else: the threads are spared.
+ */
+
+const OPTIONS = {
+  hold: 30,
+  feeds: 4,
+  feedBytes: 1000,
+  feedMemory: 100000,
+  feedWatchers: 8,
+  upstream: 'none'
+};
+
+/** Longer than the table's clock, and what it remembers of one who takes patches. */
+const FORGOTTEN = 5500;
+
+/** Feeds whose threads take every value as it is, and note what they were asked for. */
+function makeFeeds(t) {
+  const jobs = [];
+  const threads = {
+    async run(task, job) {
+      jobs.push(job);
+      return { value: job.body, patch: new Uint8Array(0), gzip: new Uint8Array(0) };
+    }
+  };
+  const feeds = new Feeds(OPTIONS, threads, pino({ level: 'silent' }));
+  const awake = setInterval(() => {}, 1000);
+  t.teardown(() => {
+    clearInterval(awake);
+    feeds.close();
+  });
+  const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
+  const after = async () => (await publish('"same"')).cursor;
+  const watch = async (how) =>
+    feeds.watch({ keys: ['a'], afters: [await after()], ...how }, () => true);
+  /** What the threads are asked for with a new value. */
+  const patched = async () => {
+    await publish(`"${jobs.length}"`);
+    const { before } = jobs.at(-1);
+    t.equal(before !== undefined, jobs.at(-1).patched, 'the value before goes where it is needed');
+    return jobs.at(-1).patched;
+  };
+  return { feeds, jobs, publish, watch, patched };
+}
+
+t.test('while one who takes patches watches, and a while longer', async (t) => {
+  const { watch, patched } = makeFeeds(t);
+  await watch({ stream: true });
+  t.equal(await patched(), true, 'a new feed: somebody may still come');
+  const { cancel } = await watch({ stream: true, delta: true });
+  await pause(FORGOTTEN);
+  t.equal(await patched(), true);
+  cancel();
+  t.equal(await patched(), true, 'he may be on his way back');
+  await pause(FORGOTTEN);
+  t.equal(await patched(), false);
+  await watch({ delta: true });
+  t.equal(await patched(), true);
+});
+
+t.test('where nobody watches, who comes next may have the version before', async (t) => {
+  const { publish, patched } = makeFeeds(t);
+  await publish('1');
+  await pause(FORGOTTEN);
+  t.equal(await patched(), true);
+});
+
+t.test('without a patch a value that did not change is known as well', async (t) => {
+  const { feeds, publish, watch, patched } = makeFeeds(t);
+  await watch({ stream: true });
+  await pause(FORGOTTEN);
+  t.equal(await patched(), false);
+  const first = await publish('[1]');
+  t.strictSame(await publish('[1]'), { ...first, unchanged: true });
+  t.equal(feeds.status().unchanged, 1);
+  t.not((await publish('[2]')).cursor, first.cursor);
+});
