@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 
 import { loadAddon } from '../server/addon.js';
 import { cursorText } from './names.js';
+import { JobTimeError } from './threads.js';
 
 /**
  * The feeds as the routes see them: the table is native (native/pool/feeds.h), what takes time is
@@ -160,6 +161,10 @@ export class Feeds {
       try {
         return await act();
       } catch (error) {
+        if (error instanceof JobTimeError) {
+          this.#log.warn({ err: error, feed: key }, 'a publication took too long');
+          return { problem: 'publishing-slow' };
+        }
         this.#log.error({ err: error, feed: key }, 'a publication failed');
         return { problem: 'internal-error' };
       }
@@ -247,6 +252,7 @@ export class Feeds {
         etag: next.created ? undefined : how.etag
       });
     } catch (error) {
+      if (error instanceof JobTimeError) return { failed: `its value: ${error.message}` };
       this.#log.error({ err: error, feed: key }, 'a fetch failed');
       return { failed: 'the server has made a mistake' };
     }

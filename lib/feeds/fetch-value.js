@@ -32,9 +32,10 @@ function wordsFor(error, time) {
  * @param {string} job.url
  * @param {number} job.time seconds the whole fetch may take
  * @param {string} [job.etag] of the value there is
+ * @param {(job: object) => object} [work] what compares it: change of lib/feeds/change.js
  * @returns {Promise<object>} a Change, with the `etag` there is now; or `{failed}` with the reason
  */
-export async function fetchValue({ url, time, etag, ...job }) {
+export async function fetchValue({ url, time, etag, ...job }, work = change) {
   // One limit for all of it: a source that drips must not hold its place for ever.
   const signal = AbortSignal.timeout(time * 1000);
   try {
@@ -49,7 +50,7 @@ export async function fetchValue({ url, time, etag, ...job }) {
       throw new FetchError(`it answered ${response.status}`);
     }
     const body = await readBody(response, job.most);
-    const outcome = change({ ...job, kind: 'value', body });
+    const outcome = work({ ...job, kind: 'value', body });
     if (outcome.problem !== undefined) throw new FetchError(`no value: ${outcome.detail}`);
     return { ...outcome, etag: response.headers.get('etag') ?? undefined };
   } catch (error) {

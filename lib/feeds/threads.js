@@ -1,8 +1,10 @@
 import { Worker } from 'node:worker_threads';
 
 /**
- * The worker threads that parse, compare, compress and fetch, so that the main loop does not. A thread that dies (a value may need more memory than it
- * has) fails its jobs, and the next job starts another.
+ * The worker threads that parse, compare, compress and fetch, so that the main loop does not. A
+ * thread that dies (a value may need more memory than it has) fails its jobs, and the next job
+ * starts another. One that works on a job for too long is ended: that job fails, and others do what
+ * else it had to do.
  */
 
 const PROGRAM = new URL('worker.js', import.meta.url);
@@ -10,13 +12,26 @@ const PROGRAM = new URL('worker.js', import.meta.url);
 /** What a thread may take, in MiB: a value of a megabyte, parsed a few times over, takes some 30. */
 const MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 };
 
+/** Seconds a job may keep its thread from all others: several times what the worst value takes. */
+export const JOB_TIME = 30;
+
 /** A job whose thread has died. */
 export class ThreadError extends Error {}
+
+/** A job that took too long. */
+export class JobTimeError extends ThreadError {}
 
 export class Threads {
   #most;
   #program;
-  /** @type {{worker: Worker, jobs: Map<number, {resolve: Function, reject: Function}>}[]} */
+  #jobTime;
+  /**
+   * `underWay`: the number of the job it works on, `at` what that was when it was last looked at, and
+   * `since` when it became that.
+   *
+   * @type {{worker: Worker, jobs: Map<number, {task: string, job: object, resolve: Function, reject: Function}>,
+   *     underWay: Int32Array, at: number, since: number, watch?: NodeJS.Timeout}[]}
+   */
   #threads = [];
   #last = 0;
   #closed = false;
@@ -24,10 +39,12 @@ export class Threads {
   /**
    * @param {number} most threads there may be
    * @param {URL} [program] what they run: lib/feeds/worker.js
+   * @param {number} [jobTime] seconds
    */
-  constructor(most, program = PROGRAM) {
+  constructor(most, program = PROGRAM, jobTime = JOB_TIME) {
     this.#most = most;
     this.#program = program;
+    this.#jobTime = jobTime;
   }
 
   /** Jobs that are under way. */
@@ -53,6 +70,7 @@ export class Threads {
    * @param {object} job its parts; bytes in it are copied
    * @returns {Promise<object>} its outcome
    * @throws {ThreadError} when the thread has died
+   * @throws {JobTimeError} when it took too long
    */
   run(task, job) {
     if (this.#closed) return Promise.reject(new ThreadError('the server ends'));
@@ -60,13 +78,43 @@ export class Threads {
   }
 
   #give(thread, task, job) {
-    const id = (this.#last += 1);
     return new Promise((resolve, reject) => {
-      thread.jobs.set(id, { resolve, reject });
-      // Threads with nothing to do do not keep the process alive.
-      thread.worker.ref();
-      thread.worker.postMessage({ id, task, job });
+      this.#send(thread, { task, job, resolve, reject });
     });
+  }
+
+  #send(thread, one) {
+    // Never 0, which is none, and no more than a thread can write down.
+    const id = (this.#last = (this.#last % 0x7fffffff) + 1);
+    thread.jobs.set(id, one);
+    // Threads with nothing to do do not keep the process alive.
+    thread.worker.ref();
+    thread.watch ??= setInterval(() => this.#look(thread), this.#jobTime * 250);
+    thread.worker.postMessage({ id, task: one.task, job: one.job });
+  }
+
+  /** A thread has nothing to do, or is gone. */
+  #rest(thread) {
+    clearInterval(thread.watch);
+    thread.watch = undefined;
+  }
+
+  /** Ends a thread that has worked on one job for too long. */
+  #look(thread) {
+    const at = Atomics.load(thread.underWay, 0);
+    if (at !== thread.at) {
+      thread.at = at;
+      thread.since = performance.now();
+    }
+    if (at === 0 || performance.now() < thread.since + this.#jobTime * 1000) return;
+    const late = thread.jobs.get(at);
+    const others = [...thread.jobs.values()].filter((one) => one !== late);
+    thread.jobs.clear();
+    this.#rest(thread);
+    this.#threads = this.#threads.filter((one) => one !== thread);
+    thread.worker.terminate();
+    for (const one of others) this.#send(this.#choose(), one);
+    late?.reject(new JobTimeError(`it took longer than ${this.#jobTime} s`));
   }
 
   #choose() {
@@ -81,13 +129,19 @@ export class Threads {
   }
 
   #start() {
-    const worker = new Worker(this.#program, { resourceLimits: MEMORY });
-    const thread = { worker, jobs: new Map() };
+    const shared = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT);
+    const worker = new Worker(this.#program, { resourceLimits: MEMORY, workerData: shared });
+    const thread = { worker, jobs: new Map(), underWay: new Int32Array(shared), at: 0, since: 0 };
     this.#threads.push(thread);
     worker.on('message', ({ id, outcome, error }) => {
       const job = thread.jobs.get(id);
+      // One that has taken too long may end all the same, before its thread does.
+      if (job === undefined) return;
       thread.jobs.delete(id);
-      if (thread.jobs.size === 0) worker.unref();
+      if (thread.jobs.size === 0) {
+        worker.unref();
+        this.#rest(thread);
+      }
       if (error === undefined) job.resolve(outcome);
       else job.reject(error);
     });
@@ -96,6 +150,7 @@ export class Threads {
       reason = error;
     });
     worker.on('exit', () => {
+      this.#rest(thread);
       this.#threads = this.#threads.filter((one) => one !== thread);
       const error = new ThreadError('a worker thread has died', { cause: reason });
       for (const { reject } of thread.jobs.values()) reject(error);

@@ -1,4 +1,4 @@
-import { parentPort } from 'node:worker_threads';
+import { parentPort, workerData } from 'node:worker_threads';
 
 import { change, compress } from './change.js';
 import { fetchValue } from './fetch-value.js';
@@ -8,11 +8,24 @@ import { fetchValue } from './fetch-value.js';
  * (lib/feeds/threads.js sends them). It keeps nothing from one job to the next.
  */
 
+const underWay = new Int32Array(workerData);
+
+/** Does the part of a job that keeps the thread from all else: the main thread sees which job it is. */
+function during(id, part) {
+  Atomics.store(underWay, 0, id);
+  try {
+    return part();
+  } finally {
+    Atomics.store(underWay, 0, 0);
+  }
+}
+
 const tasks = {
   nothing: () => ({}),
-  change,
-  compress: ({ key, cursor, value }) => ({ gzip: compress(key, cursor, value) }),
-  fetch: fetchValue
+  change: (job, id) => during(id, () => change(job)),
+  compress: ({ key, cursor, value }, id) =>
+    during(id, () => ({ gzip: compress(key, cursor, value) })),
+  fetch: (job, id) => fetchValue(job, (fetched) => during(id, () => change(fetched)))
 };
 
 /** The memory of an outcome goes to the main thread; a part of a larger one is copied. */
@@ -22,7 +35,7 @@ function owned(bytes) {
 
 parentPort.on('message', async ({ id, task, job }) => {
   try {
-    const outcome = await tasks[task](job);
+    const outcome = await tasks[task](job, id);
     const transfer = [];
     for (const [name, value] of Object.entries(outcome)) {
       if (!(value instanceof Uint8Array)) continue;

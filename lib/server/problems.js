@@ -237,6 +237,13 @@ export const problems = {
     detail: 'Wait for the answers of those under way, then publish again.',
     retryAfter: 1
   },
+  'publishing-slow': {
+    status: 503,
+    title: 'Working the publication out took too long',
+    detail:
+      'Publish a smaller value, or a patch of fewer operations; or later, if the server is busy.',
+    retryAfter: 30
+  },
   'neighbor-busy': {
     status: 503,
     title: "The neighbor's mailbox is full",

@@ -4,7 +4,7 @@ import pino from 'pino';
 import t from 'tap';
 
 import { Feeds } from '../../lib/feeds/feeds.js';
-import { ThreadError, Threads } from '../../lib/feeds/threads.js';
+import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
 import { until } from '../support/until.js';
 
@@ -66,6 +66,65 @@ t.test('the jobs of a thread that dies fail, and the next starts another', async
     await Promise.all([threads.run('nothing', {}), threads.run('nothing', {})]);
     t.equal(threads.count, 2, 'there are two again');
   }
+});
+
+/** A worker in which some jobs, that the real one does not end, never end. */
+const ENDLESS = `
+  import { syncBuiltinESMExports } from 'node:module';
+  import zlib from 'node:zlib';
+  const { gzipSync } = zlib;
+  zlib.gzipSync = (bytes) => {
+    while (bytes.includes('endless'));
+    return gzipSync(bytes);
+  };
+  syncBuiltinESMExports();
+  await import(${JSON.stringify(WORKER)});
+`;
+
+t.test('a job that takes too long is ended, and what waits behind it is done', async (t) => {
+  const file = `${t.testdir({ 'endless.mjs': ENDLESS })}/endless.mjs`;
+  const threads = new Threads(1, pathToFileURL(file), 0.4);
+  t.teardown(() => threads.close());
+  await threads.start();
+  const job = (text, gzip) => ({
+    ...{
+      key: 'k',
+      cursor: 'e1-1',
+      kind: 'value',
+      body: Buffer.from(text),
+      most: 99,
+      patched: false
+    },
+    gzip
+  });
+  const before = threads.run('change', job('1', false));
+  const endless = threads.run('change', job('"endless"', true)).catch((error) => error);
+  const behind = threads.run('change', job('[ 3 ]', false));
+  t.equal(Buffer.from((await before).value).toString(), '1');
+  t.ok((await endless) instanceof JobTimeError);
+  t.equal(Buffer.from((await behind).value).toString(), '[3]', 'by another thread');
+  t.equal(threads.busy, 0);
+  t.equal(threads.count, 1, 'there is one again');
+});
+
+t.test('a publication that takes too long changes nothing, and the next is taken', async (t) => {
+  const file = `${t.testdir({ 'endless.mjs': ENDLESS })}/endless.mjs`;
+  const threads = new Threads(1, pathToFileURL(file), 0.4);
+  const feeds = new Feeds({ ...OPTIONS, feedBytes: 5000 }, threads, pino({ level: 'silent' }));
+  const awake = setInterval(() => {}, 1000);
+  t.teardown(async () => {
+    clearInterval(awake);
+    feeds.close();
+    await threads.close();
+  });
+  const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
+  const { cursor } = await publish(JSON.stringify('x'.repeat(2000)));
+  // Somebody takes it compressed: so is the next, and that never ends.
+  feeds.watch({ keys: ['a'], afters: [cursor], gzip: true }, () => true);
+  const [slow, next] = await Promise.all([publish('"endless"'), publish('3')]);
+  t.equal(slow.problem, 'publishing-slow');
+  t.equal(next.problem, undefined);
+  t.not(next.cursor, cursor);
 });
 
 t.test('a publication whose thread dies changes nothing, and those behind it go on', async (t) => {

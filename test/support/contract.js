@@ -33,6 +33,7 @@ export const PROBLEMS = {
   'feed-memory-full': 503,
   'too-many-watchers': 503,
   'publishing-busy': 503,
+  'publishing-slow': 503,
   'unknown-client': 404,
   'not-found': 404,
   'method-not-allowed': 405,
