@@ -14,6 +14,7 @@
       'sources': [
         'base/file_lock.cc',
         'base/json_reader.cc',
+        'base/mapped_file.cc',
         'base/write_now.cc',
         'door/answers.cc',
         'door/connections.cc',

@@ -4,6 +4,7 @@ import jsonpatch from 'fast-json-patch';
 
 import { canonical, DEPTH, parse, ValueError } from './canonical.js';
 import { compare } from './compare.js';
+import { digestOf } from './epochs.js';
 import { merge } from './merge.js';
 
 /**
@@ -39,6 +40,8 @@ const CONFLICTS = [
  * @property {boolean} patched whether a patch from it is asked for
  * @property {number} most bytes of canonical text a value may have
  * @property {boolean} gzip whether the answer is to be compressed as well
+ * @property {boolean} [digested] whether the value's digest is asked for
+ * @property {{digest: string, cursor: string}} [lost] of the value that a crash has taken
  */
 
 /**
@@ -49,6 +52,8 @@ const CONFLICTS = [
  * @property {Uint8Array} [value] canonical text
  * @property {Uint8Array} [patch] operations joined by commas; empty: none worth having
  * @property {Uint8Array} [gzip] the answer compressed; empty: not asked for
+ * @property {string} [digest] of the value: see lib/feeds/epochs.js
+ * @property {boolean} [again] the value is the one that a crash has taken: so is its cursor
  */
 
 /** What RFC 6902 has: the library has one more, of its own. */
@@ -179,8 +184,11 @@ export function change(job) {
       ? // An operation is one level around a value.
         encoder.encode(operations.map((one) => canonical(one, DEPTH + 1)).join(','))
       : NONE;
-    const gzip = job.gzip ? compress(job.key, job.cursor, bytes) : NONE;
-    return { value: bytes, patch, gzip };
+    const digest = job.digested ? digestOf(bytes) : undefined;
+    const again = digest !== undefined && digest === job.lost?.digest;
+    const cursor = again ? job.lost.cursor : job.cursor;
+    const gzip = job.gzip ? compress(job.key, cursor, bytes) : NONE;
+    return { value: bytes, patch, gzip, digest, again };
   } catch (error) {
     if (error instanceof ValueError) {
       const problem = job.kind === 'value' ? 'bad-value' : 'bad-patch';

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 
 import { loadAddon } from '../server/addon.js';
+import { NO_EPOCHS } from './epochs.js';
 import { cursorText } from './names.js';
 import { JobTimeError } from './threads.js';
 
@@ -17,6 +18,8 @@ export const PUBLICATIONS = 256;
 
 /** The largest epoch and 1: drawn at random, so that no two lives of a feed share one. */
 const EPOCHS = 2 ** 48 - 1;
+
+const NOTHING = new Uint8Array(0);
 
 /** Milliseconds after the last watcher who takes patches until none are made for him. */
 const PATCHES_KEPT = 5000;
@@ -40,6 +43,8 @@ export class Feeds {
   #queues = new Map();
   #underWay = 0;
   #lastToken = 0;
+  /** Where feeds were whose values a crash has taken. @type {import('./epochs.js').Epochs} */
+  #epochs = NO_EPOCHS;
   /** Watchers of Node's server: token → the function that takes the answer. */
   #watchers = new Map();
   /** Told of keys to fetch. */
@@ -73,6 +78,11 @@ export class Feeds {
   /** The native table, for the native front door. */
   get native() {
     return this.#native;
+  }
+
+  /** @param {import('./epochs.js').Epochs} epochs told of every version from now on */
+  keepEpochs(epochs) {
+    this.#epochs = epochs;
   }
 
   /** @param {(key: string) => void} fetch called when a feed is asked for that nobody publishes */
@@ -181,28 +191,43 @@ export class Feeds {
   /** What the feed's next version will be, and what there is before it. */
   #next(key) {
     const now = this.#native.find(key, false);
-    return now === null || now.length === 0
-      ? { created: true, cursor: { epoch: randomInt(1, EPOCHS), version: 1 } }
-      : { created: false, cursor: { epoch: now.epoch, version: now.version + 1 }, now };
+    if (now !== null && now.length > 0) {
+      return { created: false, cursor: { epoch: now.epoch, version: now.version + 1 }, now };
+    }
+    const lost = this.#epochs.lost(key);
+    const cursor = lost
+      ? { epoch: lost.epoch, version: lost.version + 1 }
+      : { epoch: randomInt(1, EPOCHS), version: 1 };
+    return { created: true, cursor, lost };
   }
 
-  #take(key, { created, cursor, now }, change, upstream) {
-    if (change.unchanged || (!created && this.#native.holds(key, change.value))) {
+  #take(key, { created, cursor, now, lost }, change, upstream) {
+    const { unchanged, digest, again, ...version } = change;
+    if (unchanged || (!created && this.#native.holds(key, change.value))) {
       this.#native.unchanged();
       const { watching } = this.#native.find(key);
       return { created, cursor: cursorText(now), watching, unchanged: true };
     }
-    const [outcome, watching] = this.#native.publish({ key, ...cursor, ...change, upstream });
+    if (again) cursor = { epoch: lost.epoch, version: lost.version };
+    if (lost && !this.#epochs.lost(key)) {
+      // Somebody has gone on from there meanwhile: his version may not mean two values.
+      cursor = { epoch: randomInt(1, EPOCHS), version: 1 };
+      version.gzip = NOTHING;
+    }
+    if (!this.#epochs.note(key, { ...cursor, digest })) return { problem: 'state-unwritable' };
+    const [outcome, watching] = this.#native.publish({ key, ...cursor, ...version, upstream });
     if (outcome !== 0) return { problem: this.#outcomes[outcome] };
     return { created, cursor: cursorText(cursor), watching };
   }
 
   /** The parts of a job that are the same for a publication and a fetch. */
-  #job(key, { cursor, now }, kind) {
+  #job(key, { cursor, now, lost }, kind) {
     const patched = now !== undefined && takesPatches(now);
     return {
       key,
       cursor: cursorText(cursor),
+      digested: this.#epochs.kept,
+      lost,
       before: patched || kind !== 'value' ? this.#native.find(key, true)?.value : undefined,
       patched,
       most: this.#most,

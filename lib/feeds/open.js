@@ -43,6 +43,7 @@ export function openFeeds(options, log) {
       upstream.close();
       feeds.close();
       await threads.close();
+      state.close();
     }
   };
 }

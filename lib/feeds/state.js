@@ -3,6 +3,7 @@ import { renameSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 import { readWhole, writeWhole } from '../server/whole-file.js';
+import { digestOf, Epochs } from './epochs.js';
 
 /**
  * The feeds from one run to the next, in FILE.feeds beside the pool's own state: values, epochs,
@@ -13,13 +14,13 @@ import { readWhole, writeWhole } from '../server/whole-file.js';
  *   4711 bytes, 120 bytes          … and so on …
  *   {"end":2,"sha256":"…"}         of everything before
  *
- * As the pool's it is taken once: after a crash it would bring back versions whose numbers have
- * been used for other values since.
+ * It is taken once: after a crash it would bring back versions whose numbers have been used for
+ * other values since. What a crash leaves is FILE.epochs (lib/feeds/epochs.js).
  */
 
 const MAGIC = 'sprites-feeds 1\n';
 const NEWLINE = 0x0a;
-const NOTHING = { taken() {}, keep() {} };
+const NOTHING = { taken() {}, keep() {}, close() {} };
 
 /** A file that is no state, or not all of one. */
 class StateError extends Error {}
@@ -83,17 +84,19 @@ function write(path, feeds, most) {
  *
  * @param {object} parts
  * @param {import('./feeds.js').Feeds} parts.feeds new
- * @param {{state: string, stateBytes: number}} parts.options
+ * @param {{state: string, stateBytes: number, feeds: number}} parts.options
  * @param {import('pino').Logger} parts.log
- * @returns {{taken: () => void, keep: () => void}} `taken` is to be called when the server has
- *     really started with them, `keep` when nothing changes them any more
+ * @returns {{taken: () => void, keep: () => void, close: () => void}} `taken` is to be called when the
+ *     server has really started with them, `keep` when nothing changes them any more, `close` at last
  * @throws {Error} in one line, when they can't be used; the file is left as it is
  */
-export function openFeedState({ feeds, options: { state, stateBytes }, log }) {
+export function openFeedState({ feeds, options: { state, stateBytes, feeds: most }, log }) {
   if (state === 'none') return NOTHING;
   const path = `${resolve(state)}.feeds`;
   const fails = (what, error) =>
     new Error(`${what} (${path}: ${error.code ?? error.message})`, { cause: error });
+  const epochs = new Epochs({ path: `${resolve(state)}.epochs`, most, log });
+  feeds.keepEpochs(epochs);
   let found = false;
   try {
     const bytes = readWhole(path, stateBytes);
@@ -101,23 +104,30 @@ export function openFeedState({ feeds, options: { state, stateBytes }, log }) {
     for (const feed of found ? read(bytes) : []) {
       const outcome = feeds.restore(feed);
       if (outcome !== 'ok') throw new StateError(`${outcome} at ${feed.key}`);
+      epochs.know(feed.key, { ...feed, digest: digestOf(feed.value) });
     }
   } catch (error) {
     throw fails('the feeds of the last run are not used', error);
   }
+  // After an end in order it would only say what is there.
+  if (!found) epochs.read();
   return {
     taken() {
+      epochs.begin();
       if (found) renameSync(path, `${path}.previous`);
     },
     keep() {
-      // Who publishes nothing has no second file.
-      if (feeds.status().feeds === 0) return;
       try {
-        write(path, feeds, stateBytes);
-        log.info({ feeds: feeds.status().feeds }, 'feeds kept');
+        // Who publishes nothing has no second file.
+        if (feeds.status().feeds > 0) {
+          write(path, feeds, stateBytes);
+          log.info({ feeds: feeds.status().feeds }, 'feeds kept');
+        }
       } catch (error) {
         throw fails('the feeds are lost', error);
       }
-    }
+      epochs.end();
+    },
+    close: () => epochs.close()
   };
 }

@@ -24,6 +24,8 @@
 #include <new>
 #include <type_traits>
 
+#include "memory_parts.h"
+
 namespace base {
 
 /**
@@ -45,7 +47,7 @@ class Reserved {
     data_ = static_cast<T*>(memory);
   }
 
-  ~Reserved() { munmap(data_, bytes()); }
+  ~Reserved() { unmapByParts(data_, bytes()); }
 
   Reserved(const Reserved&) = delete;
   Reserved& operator=(const Reserved&) = delete;

@@ -1,7 +1,6 @@
 #include "snapshot.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,17 +11,17 @@
 #include <vector>
 
 #include "base/json_reader.h"
+#include "base/mapped_file.h"
 #include "checksum.h"
 #include "snapshot_format.h"
 #include "snapshot_sources.h"
+#include "snapshot_writer.h"
 
 namespace server {
 
 using namespace snapshot_format;
 
 namespace {
-
-constexpr size_t kBufferBytes = 1 << 20;
 
 /** A descriptor that is closed at the end of its scope. */
 class File {
@@ -37,61 +36,6 @@ class File {
 
  private:
   const int fd_;
-};
-
-/** Writes a file in large pieces; after the first failure it only remembers that. */
-class Writer {
- public:
-  explicit Writer(int fd) : fd_(fd), buffer_(new char[kBufferBytes]) {}
-
-  template <typename T>
-  void put(const T& value) {
-    put(reinterpret_cast<const char*>(&value), sizeof value);
-  }
-
-  void put(const char* bytes, size_t length) {
-    checksum_.add(bytes, length);
-    bytes_ += length;
-    while (length > 0) {
-      const size_t piece = std::min(length, kBufferBytes - used_);
-      memcpy(buffer_.get() + used_, bytes, piece);
-      used_ += piece;
-      bytes += piece;
-      length -= piece;
-      if (used_ == kBufferBytes) flush();
-    }
-  }
-
-  /** Ends the file with its checksum; returns errno of the first failure, or 0. */
-  int finish() {
-    const uint32_t sum = checksum_.value();
-    put(sum);
-    flush();
-    if (error_ == 0 && fsync(fd_) != 0) error_ = errno;
-    return error_;
-  }
-
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  void flush() {
-    for (size_t done = 0; done < used_ && error_ == 0;) {
-      const ssize_t wrote = write(fd_, buffer_.get() + done, used_ - done);
-      if (wrote >= 0) {
-        done += wrote;
-      } else if (errno != EINTR) {
-        error_ = errno;
-      }
-    }
-    used_ = 0;
-  }
-
-  const int fd_;
-  const std::unique_ptr<char[]> buffer_;
-  Checksum checksum_;
-  size_t used_ = 0;
-  uint64_t bytes_ = 0;
-  int error_ = 0;
 };
 
 /** Takes a file apart, never reading past its end. */
@@ -176,7 +120,7 @@ class SnapshotAccess {
   }
 
   static void write(const Pool& clients, const SnapshotSources& sources, uint64_t generation,
-                    Writer* writer) {
+                    SnapshotWriter* writer) {
     const Counts& counts = clients.counts_;
     const Torus& torus = clients.torus_;
     Header header = {.magic = {},
@@ -417,7 +361,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_
     const File file(open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                          S_IRUSR | S_IWUSR));
     if (file.fd() < 0) return failed(errno);
-    Writer writer(file.fd());
+    SnapshotWriter writer(file.fd());
     SnapshotAccess::write(pool, sources, generation, &writer);
     result.error = writer.finish();
     result.bytes = writer.bytes();
@@ -446,24 +390,18 @@ SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_
 }
 
 SnapshotResult Snapshot::load(Pool* pool, const std::string& path, uint64_t most) {
-  // Not to wait for the other end of a pipe, which is refused anyway.
-  const File file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  struct stat info;
-  if (file.fd() < 0 && errno == ELOOP) return refused("it is a link, and no link is followed");
-  if (file.fd() < 0 || fstat(file.fd(), &info) != 0) return failed(errno);
-  if (!S_ISREG(info.st_mode)) return refused("it is no regular file");
-  const uint64_t size = info.st_size;
-  if (size > most) {
-    return refused("it has " + std::to_string(size) + " bytes, and --state-bytes allows " +
+  base::MappedFile file;
+  const int error = file.open(path, most);
+  if (error == ELOOP) return refused("it is a link, and no link is followed");
+  if (error == EINVAL) return refused("it is no regular file");
+  if (error == EFBIG) {
+    return refused("it has " + std::to_string(file.size()) + " bytes, and --state-bytes allows " +
                    std::to_string(most));
   }
+  if (error != 0) return failed(error);
+  const std::string_view bytes = file.bytes();
+  const uint64_t size = bytes.size();
   if (size < sizeof kMagic) return refused("it is no state of a Sprites server");
-  void* const memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file.fd(), 0);
-  if (memory == MAP_FAILED) return failed(errno);
-  const auto unmap = [size](void* mapped) { munmap(mapped, size); };
-  const std::unique_ptr<void, decltype(unmap)> mapped(memory, unmap);
-
-  const std::string_view bytes(static_cast<const char*>(memory), size);
   if (memcmp(bytes.data(), kMagic, sizeof kMagic) != 0) {
     return refused("it is no state of a Sprites server");
   }

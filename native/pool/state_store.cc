@@ -2,9 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +14,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/mapped_file.h"
 #include "journal_replay.h"
 
 namespace server {
@@ -55,52 +54,11 @@ std::string nameOf(const std::string& path) {
   return slash == path.npos ? path : path.substr(slash + 1);
 }
 
-/** A file of the disk, mapped to be read. */
-class MappedFile {
- public:
-  ~MappedFile() {
-    if (memory_ != nullptr) munmap(memory_, size_);
-  }
-  MappedFile() = default;
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  MappedFile(MappedFile&& other) noexcept
-      : memory_(std::exchange(other.memory_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-
-  /** Returns 0 or errno; EINVAL for what is no regular file, EFBIG above `most` bytes. */
-  int open(const std::string& path, uint64_t most) {
-    const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) return errno;
-    const int error = map(fd, most);
-    ::close(fd);
-    return error;
-  }
-
-  std::string_view bytes() const { return {static_cast<const char*>(memory_), size_}; }
-
- private:
-  int map(int fd, uint64_t most) {
-    struct stat info;
-    if (fstat(fd, &info) != 0) return errno;
-    if (!S_ISREG(info.st_mode)) return EINVAL;
-    if (static_cast<uint64_t>(info.st_size) > most) return EFBIG;
-    if (info.st_size == 0) return 0;
-    void* const memory = mmap(nullptr, info.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    if (memory == MAP_FAILED) return errno;
-    memory_ = memory;
-    size_ = info.st_size;
-    return 0;
-  }
-
-  void* memory_ = nullptr;
-  size_t size_ = 0;
-};
-
 /** One sealed or last journal, as it lies there. */
 struct JournalFile {
   uint64_t generation;
   std::string path;
-  MappedFile file;
+  base::MappedFile file;
   JournalHeader header;
 };
 

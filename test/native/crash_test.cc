@@ -121,6 +121,7 @@ int __real_open(const char* path, int flags, ...);
 ssize_t __real_write(int fd, const void* bytes, size_t length);
 ssize_t __real_pwrite(int fd, const void* bytes, size_t length, off_t at);
 int __real_fsync(int fd);
+int __real_sync_file_range(int fd, off_t from, off_t length, unsigned how);
 int __real_fdatasync(int fd);
 int __real_rename(const char* from, const char* to);
 int __real_renameat2(int a, const char* from, int b, const char* to, unsigned flags);
@@ -153,6 +154,9 @@ int __wrap_fsync(int fd) {
   if (failsHere()) return -1;
   unsynced.synced(fd);
   return __real_fsync(fd);
+}
+int __wrap_sync_file_range(int fd, off_t from, off_t length, unsigned how) {
+  return failsHere() ? -1 : __real_sync_file_range(fd, from, length, how);
 }
 int __wrap_fdatasync(int fd) { return failsHere() ? -1 : __real_fdatasync(fd); }
 int __wrap_rename(const char* from, const char* to) {

@@ -1,0 +1,245 @@
+import { createHash } from 'node:crypto';
+import { closeSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { crc32 } from 'node:zlib';
+
+import { readWhole } from '../server/whole-file.js';
+import { cursorText, isKey } from './names.js';
+
+/**
+ * Which version each feed has come to, in FILE.epochs beside the state, so that its cursors go on
+ * after a crash:
+ *
+ *   sprites-epochs 1 6f3a…                     the boot of the machine it was written in
+ *   9c1d04aa ["scores",123,43,"47DEQp…"]       epoch, version, SHA-256 of the value; before it CRC-32
+ *
+ * A line is written before anybody hears of the version. A crash of the process loses none, so the
+ * next run may go on in the epoch: with the next version, or, where the value that is published
+ * first is the one there was, with the same, and nobody is sent what he has. A crash of the machine
+ * may lose lines, and a version would be used twice: another boot's file says nothing. Neither does
+ * one that is damaged, or that could not be written on. Then epochs are new, and every watcher gets
+ * the whole value: as right, only more to send.
+ *
+ * Cost: a write of some 100 bytes a version. Rejected: records in the journal of the pool (a
+ * damaged one would take the places and sprites with it, and it need not be read), values and
+ * patches as well (a disk would write what a million are sent, for a few seconds' worth of
+ * patches), a version now and then and a gap after a crash (the same value would be sent again).
+ */
+
+const FORM = 'sprites-epochs 1';
+
+/** A file of this many bytes is written anew, when most of it is versions of before. */
+const WORTH_WRITING_ANEW = 1 << 20;
+
+/** A file of more bytes is none of ours: all feeds twice, with the longest keys. */
+const LARGEST = 2 ** 30;
+
+/** Milliseconds before a file that could not be written is tried again. */
+const RETRY = 10_000;
+
+function readBoot() {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+  } catch {
+    // A system that does not tell: every start is one of another machine.
+    return '';
+  }
+}
+
+const sumOf = (text) => crc32(text).toString(16).padStart(8, '0');
+
+function lineOf(key, { epoch, version, digest }) {
+  const text = JSON.stringify([key, epoch, version, digest]);
+  return `${sumOf(text)} ${text}\n`;
+}
+
+/** @returns {[string, {epoch: number, version: number, digest: string}]} @throws when it is damaged */
+function markIn(line) {
+  const text = line.slice(9);
+  if (line !== `${sumOf(text)} ${text}`) throw new SyntaxError('a line is damaged');
+  const [key, epoch, version, digest] = JSON.parse(text);
+  if (!isKey(key) || !Number.isSafeInteger(epoch) || !Number.isSafeInteger(version)) {
+    throw new SyntaxError('a line makes no sense');
+  }
+  return [key, { epoch, version, digest }];
+}
+
+/** @param {Uint8Array} value @returns {string} what tells values apart */
+export const digestOf = (value) => createHash('sha256').update(value).digest('base64url');
+
+/** What is known where no state is kept: nothing. */
+export const NO_EPOCHS = { kept: false, lost: () => undefined, note: () => true };
+
+export class Epochs {
+  kept = true;
+  #path;
+  #log;
+  #most;
+  #boot;
+  /** Key → the line of its newest version, in this run or before. @type {Map<string, string>} */
+  #lines = new Map();
+  /** Key → the version of a feed that a crash has taken, until it is published again. */
+  #lost = new Map();
+  /** Descriptor of the file; undefined while there is none that can be written on. */
+  #file;
+  #bytes = 0;
+  #bytesAnew = 0;
+  #retryAt = 0;
+  #failed = false;
+  #ended = false;
+
+  /**
+   * @param {object} parts
+   * @param {string} parts.path
+   * @param {number} parts.most feeds there may be
+   * @param {import('pino').Logger} parts.log
+   * @param {string} [parts.boot] of the machine
+   */
+  constructor({ path, most, log, boot = readBoot() }) {
+    this.#path = path;
+    this.#most = most;
+    this.#log = log;
+    this.#boot = boot;
+  }
+
+  /** Reads what the last run has left, if it has crashed. */
+  read() {
+    let bytes;
+    try {
+      bytes = readWhole(this.#path, LARGEST);
+    } catch (error) {
+      this.#sayNew(error.code ?? error.message);
+    }
+    if (bytes === undefined) return;
+    // What follows the last line feed was being written: nobody has heard of it.
+    const [head, ...lines] = bytes.toString().split('\n').slice(0, -1);
+    if (head !== `${FORM} ${this.#boot}` || this.#boot === '') {
+      if (head?.startsWith(FORM))
+        this.#log.info('the machine was restarted: epochs of feeds are new');
+      else this.#sayNew('it is none of this version');
+      return;
+    }
+    try {
+      const marks = new Map(lines.map(markIn));
+      for (const [key, mark] of [...marks].slice(-this.#most)) {
+        this.#lost.set(key, mark);
+        this.#lines.set(key, lineOf(key, mark));
+      }
+      this.#log.info({ feeds: this.#lost.size }, 'epochs of feeds taken');
+    } catch (error) {
+      this.#sayNew(error.message);
+    }
+  }
+
+  #sayNew(why) {
+    this.#log.warn({ file: this.#path, why }, 'epochs of feeds are new: their file is not used');
+  }
+
+  /** A feed that has come back with its value. */
+  know(key, mark) {
+    this.#lines.set(key, lineOf(key, mark));
+  }
+
+  /** Begins the file of this run, if there is anything to say. */
+  begin() {
+    if (this.#lines.size > 0) this.#writeAnew();
+  }
+
+  /**
+   * @param {string} key
+   * @returns {{epoch: number, version: number, digest: string, cursor: string} | undefined} where a
+   *     feed was that a crash has taken
+   */
+  lost(key) {
+    const mark = this.#lost.get(key);
+    return mark && { ...mark, cursor: cursorText(mark) };
+  }
+
+  /**
+   * Writes which version a feed will have: to be called before anybody hears of it.
+   *
+   * @param {string} key
+   * @param {{epoch: number, version: number, digest: string}} mark
+   * @returns {boolean} whether it may be published: not where the file can neither be written on nor
+   *     removed, since what it says would be wrong after a crash
+   */
+  note(key, mark) {
+    if (this.#ended) return false;
+    const line = lineOf(key, mark);
+    this.#lost.delete(key);
+    this.#lines.delete(key);
+    // The oldest goes: of a feed that is no more, since only so many live.
+    if (this.#lines.size >= 2 * this.#most) this.#lines.delete(this.#lines.keys().next().value);
+    this.#lines.set(key, line);
+    const grown = this.#bytes > Math.max(WORTH_WRITING_ANEW, 2 * this.#bytesAnew);
+    if (this.#file === undefined || grown) return this.#writeAnew();
+    return this.#try(() => this.#put(line));
+  }
+
+  #put(text) {
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length;) at += writeSync(this.#file, bytes, at);
+    this.#bytes += bytes.length;
+  }
+
+  /** Does what writes; where that fails, a file that is not right any more goes. */
+  #try(act) {
+    try {
+      act();
+      if (this.#failed) this.#log.info('epochs of feeds can be written again');
+      this.#failed = false;
+      return true;
+    } catch (error) {
+      this.#close();
+      this.#retryAt = performance.now() + RETRY;
+      if (!this.#failed) {
+        this.#log.error(
+          { code: error.code },
+          "epochs of feeds can't be written: a crash begins new ones"
+        );
+      }
+      this.#failed = true;
+      return this.#remove();
+    }
+  }
+
+  #writeAnew() {
+    if (this.#file === undefined && performance.now() < this.#retryAt) return this.#remove();
+    return this.#try(() => {
+      this.#close();
+      const fresh = `${this.#path}.new`;
+      rmSync(fresh, { force: true });
+      this.#file = openSync(fresh, 'wx', 0o600);
+      this.#bytes = 0;
+      this.#put(`${FORM} ${this.#boot}\n${[...this.#lines.values()].join('')}`);
+      this.#bytesAnew = this.#bytes;
+      renameSync(fresh, this.#path);
+    });
+  }
+
+  #close() {
+    if (this.#file !== undefined) closeSync(this.#file);
+    this.#file = undefined;
+  }
+
+  #remove() {
+    try {
+      rmSync(this.#path, { force: true });
+      return true;
+    } catch {
+      // Said already; publications are refused.
+      return false;
+    }
+  }
+
+  /** Ends in order, when the feeds themselves are kept: nothing was lost. */
+  end() {
+    this.#ended = true;
+    this.#close();
+    this.#remove();
+  }
+
+  /** Lets go of the file, and leaves it. */
+  close() {
+    this.#close();
+  }
+}
