@@ -23,7 +23,7 @@ using v8::Uint32Array;
 using v8::Value;
 
 /** Microseconds of one turn of the loop that go to watchers who are due. */
-constexpr uint64_t kTurnShare = 4000;
+constexpr uint64_t kTurnShare = 2500;
 
 /** Bytes of an answer from which on Node's server is given them where they are, not copied. */
 constexpr uint64_t kShared = 4096;
