@@ -37,7 +37,7 @@ const CONFLICTS = [
  * @property {Uint8Array} body
  * @property {Uint8Array} [before] the value there is, as canonical text; not needed for a whole value
  *     without a patch
- * @property {boolean} patched whether a patch from it is asked for
+ * @property {boolean} [patched] whether a patch from it is asked for: where there is one, by default
  * @property {number} most bytes of canonical text a value may have
  * @property {boolean} gzip whether the answer is to be compressed as well
  * @property {boolean} [digested] whether the value's digest is asked for
@@ -179,7 +179,7 @@ export function change(job) {
       return { problem: 'feed-too-large', detail: `Publish at most ${job.most} bytes.` };
     }
     if (job.before && Buffer.compare(bytes, job.before) === 0) return { unchanged: true };
-    const operations = job.patched && job.before && compare(before, value);
+    const operations = job.patched !== false && job.before && compare(before, value);
     const patch = operations?.length
       ? // An operation is one level around a value.
         encoder.encode(operations.map((one) => canonical(one, DEPTH + 1)).join(','))
