@@ -60,7 +60,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   let transient;
   try {
     bans = openBans({ limits, options: given, log });
-    feeds = openFeeds(given, log);
+    feeds = openFeeds(given, limits, log);
     transient = await reserveTransientPort(given);
   } catch (error) {
     feeds?.close();

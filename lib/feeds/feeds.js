@@ -55,8 +55,10 @@ export class Feeds {
    *     lib/server/options.js
    * @param {import('./threads.js').Threads} threads
    * @param {import('pino').Logger} log
+   * @param {import('../server/address-limits.js').AddressLimits} [limits] what each source address
+   *     may have
    */
-  constructor(options, threads, log) {
+  constructor(options, threads, log, limits = undefined) {
     const addon = loadAddon();
     this.#threads = threads;
     this.#log = log;
@@ -71,7 +73,8 @@ export class Feeds {
         upstream: options.upstream !== 'none'
       },
       (token, answer) => this.#answer(token, answer),
-      () => this.#seeToWants()
+      () => this.#seeToWants(),
+      limits?.native
     );
   }
 
@@ -85,14 +88,17 @@ export class Feeds {
     this.#epochs = epochs;
   }
 
-  /** @param {(key: string) => void} fetch called when a feed is asked for that nobody publishes */
+  /**
+   * @param {(key: string, source: number) => void} fetch called when a feed is asked for that nobody
+   *     publishes, with a number for the address that has asked
+   */
   onFetch(fetch) {
     this.#onFetch = fetch;
   }
 
   #seeToWants() {
     for (const want of this.#native.takeWants()) {
-      if (want.fetch) this.#onFetch(want.key);
+      if (want.fetch) this.#onFetch(want.key, want.source);
       else this.#compress(want);
     }
   }
@@ -130,6 +136,7 @@ export class Feeds {
    * @param {boolean} [wish.gzip]
    * @param {boolean} [wish.stream] events without an end, of one key
    * @param {boolean} [wish.many] the answer is {"items":[…]}
+   * @param {string} [wish.from] the client's address
    * @param {(answer: {outcome: string, pieces: Buffer[], length: number, gzip: boolean,
    *     stream: boolean, ends: boolean, cursor: string, retry: number}) => boolean} answer called
    *     once, or for every event, perhaps before this returns; never when the outcome is not `ok`.
@@ -138,13 +145,22 @@ export class Feeds {
    *     problem; `cancel` takes it back when its connection is gone
    */
   watch(
-    { keys, afters, hold = -1, delta = false, gzip = false, stream = false, many = false },
+    {
+      keys,
+      afters,
+      hold = -1,
+      delta = false,
+      gzip = false,
+      stream = false,
+      many = false,
+      from = ''
+    },
     answer
   ) {
     const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
     this.#watchers.set(token, answer);
     const [outcome, watcher] = this.#native.watch(
-      { keys, afters, hold, delta, gzip, stream, many },
+      { keys, afters, hold, delta, gzip, stream, many, from },
       token
     );
     if (outcome !== 0) this.#watchers.delete(token);

@@ -19,12 +19,12 @@ const EVENT_STREAM = 'text/event-stream';
  * @param {ReturnType<import('./tokens.js').openTokens>} parts.tokens
  * @param {object} parts.options feedBytes, hold, writeTime
  * @param {object} parts.tools of lib/server/routes.js: common, Refusal, readBody, send,
- *     sendProblem, sendJson, sendNothing
+ *     sendProblem, sendJson, sendNothing, addressOf
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */
 export function feedRoutes({ feeds, tokens, options, tools }) {
-  const { common, Refusal, readBody, sendJson, sendNothing } = tools;
+  const { common, Refusal, readBody, sendJson, sendNothing, addressOf } = tools;
 
   /** Does what reads a wish; what is wrong with it is refused. */
   function reading(read) {
@@ -107,10 +107,10 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
   }
 
   /** Has a wish answered, now or later. */
-  function watch(response, wish) {
+  function watch(request, response, wish) {
     // 2^32 and more is no hold of anybody's, and no number of the table's.
     if (wish.hold > options.hold) throw new Refusal('bad-hold');
-    const { outcome, cancel, ready } = feeds.watch(wish, (answer) =>
+    const { outcome, cancel, ready } = feeds.watch({ ...wish, from: addressOf(request) }, (answer) =>
       answer.stream ? answerStream(response, answer, () => ready()) : answerPoll(response, answer)
     );
     if (outcome !== 'ok') throw new Refusal(outcome);
@@ -120,6 +120,7 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
 
   function get(request, response, path, query) {
     watch(
+      request,
       response,
       reading(() => readWish(keyOf(path), query, request.headers))
     );
@@ -128,6 +129,7 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
   async function post(request, response) {
     const bytes = await readBody(request, WATCH_BYTES, 'watch-too-large');
     watch(
+      request,
       response,
       reading(() => readManyWishes(bytes))
     );

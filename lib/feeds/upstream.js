@@ -1,8 +1,10 @@
+import { FetchTurns } from './fetch-turns.js';
+
 /**
  * The upstream: when which feed is fetched. What is fetched, and compared, is done in worker threads
  * (lib/feeds/fetch-value.js).
  *
- *   asked for ─▶ queue, --upstream-at-once ─▶ fetch ─┬▶ again after --upstream-every, while watched
+ *   asked for ─▶ turns, --upstream-at-once ─▶ fetch ─┬▶ again after --upstream-every, while watched
  *                                                    └▶ failed: later and later; the value stands
  *   nobody asks for --feed-idle ─▶ forgotten
  */
@@ -28,8 +30,8 @@ export function openUpstream({ feeds, options, log }) {
   const idle = options.feedIdle * 1000;
   /** What is known of a key that is fetched. @type {Map<string, object>} */
   const sources = new Map();
-  /** Keys that are to be fetched, in the order in which they were due. */
-  const queue = new Set();
+  /** Those that are to be fetched. */
+  const turns = new FetchTurns();
   let underWay = 0;
   const counts = { fetches: 0, fetchesUnchanged: 0, fetchesFailed: 0 };
 
@@ -45,7 +47,7 @@ export function openUpstream({ feeds, options, log }) {
     if (feed === null || (feed.length > 0 && !feed.upstream)) return forget(source);
     // Between two polls there is nobody parked for a moment.
     if (feed.watching > 0 || feed.idle < every) {
-      queue.add(source);
+      turns.add(source);
       return work();
     }
     if (feed.idle >= idle) {
@@ -57,14 +59,14 @@ export function openUpstream({ feeds, options, log }) {
 
   function forget(source) {
     clearTimeout(source.timer);
-    queue.delete(source);
+    turns.delete(source);
     sources.delete(source.key);
   }
 
   function work() {
-    for (const source of queue) {
-      if (underWay >= options.upstreamAtOnce) return;
-      queue.delete(source);
+    while (underWay < options.upstreamAtOnce) {
+      const source = turns.take();
+      if (source === undefined) return;
       if (!source.busy) run(source);
     }
   }
@@ -87,6 +89,8 @@ export function openUpstream({ feeds, options, log }) {
     if (source.failures > 0) log.info({ feed: source.key }, 'the upstream answers again');
     if (unchanged) counts.fetchesUnchanged += 1;
     source.failures = 0;
+    turns.delete(source);
+    source.first = false;
     source.etag = etag;
     after(source, every);
   }
@@ -104,23 +108,25 @@ export function openUpstream({ feeds, options, log }) {
   }
 
   if (options.upstream !== 'none') {
-    feeds.onFetch((key) => {
+    feeds.onFetch((key, asker) => {
       let source = sources.get(key);
       if (source === undefined) {
-        source = { key, failures: 0, etag: undefined, busy: false, timer: undefined };
+        source = { key, failures: 0, busy: false };
         sources.set(key, source);
       }
       clearTimeout(source.timer);
-      queue.add(source);
+      turns.delete(source);
+      Object.assign(source, { asker, first: true });
+      turns.add(source);
       work();
     });
   }
 
   return {
-    status: () => ({ ...counts, fetching: underWay, fetchesWaiting: queue.size }),
+    status: () => ({ ...counts, fetching: underWay, fetchesWaiting: turns.size }),
     close() {
       for (const source of sources.values()) clearTimeout(source.timer);
-      queue.clear();
+      while (turns.size > 0) turns.take();
     }
   };
 }

@@ -22,7 +22,7 @@ export class AddressLimits {
 
   /**
    * @param {object} options addressConnections, addressHandedOver, addressClients, addressJoins,
-   *     addressMemory, addressHeld, door, trustProxy: see lib/server/options.js
+   *     addressMemory, addressHeld, addressFeeds, door, trustProxy: see lib/server/options.js
    */
   constructor(options) {
     this.#trust = options.trustProxy;
@@ -34,7 +34,8 @@ export class AddressLimits {
       joinRate: options.addressJoins,
       joinBurst: options.addressJoins * JOIN_BURST,
       spriteBytes: options.addressMemory,
-      heldBytes: options.addressHeld
+      heldBytes: options.addressHeld,
+      feeds: options.addressFeeds
     });
   }
 

@@ -43,7 +43,7 @@ export const GROUPS = {
       'address-joins',
       'address-clients'
     ],
-    ...['address-memory', 'handed-over', 'trust-proxy']
+    ...['address-memory', 'address-feeds', 'handed-over', 'trust-proxy']
   ],
   'How long things may take': ['head-bytes', 'head-time', 'body-time', 'idle-time', 'write-time'],
   'From one run to the next': [

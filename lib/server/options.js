@@ -269,6 +269,14 @@ export const table = [
       ' 0 for any'
   },
   {
+    name: 'address-feeds',
+    default: '1000',
+    type: whole(0, 1000000),
+    help:
+      'feeds that are fetched from --upstream because somebody at one source address has asked for' +
+      ' them first; 0 for any number'
+  },
+  {
     name: 'handed-over',
     default: '10000',
     type: whole(1, 16000000),

@@ -225,6 +225,12 @@ export const problems = {
     detail: 'Delete a feed, or ask the operator for more --feed-memory.',
     retryAfter: 30
   },
+  'too-many-fetches': {
+    status: 429,
+    title: 'Too many feeds are fetched for one address',
+    detail: 'Watch fewer feeds, or ask again when those that nobody watches any more are forgotten.',
+    retryAfter: 30
+  },
   'too-many-watchers': {
     status: 503,
     title: 'Too many watchers',

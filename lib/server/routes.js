@@ -222,6 +222,7 @@ export function createRoutes({
       sendProblem: (response, name) => sendProblem(response, name, { headers: common }),
       sendJson,
       sendNothing,
+      addressOf: (request) => limits.addressOf(request),
       park
     }
   });

@@ -46,7 +46,8 @@ class AddressLimitsObject : public Nan::ObjectWrap {
                                             .joinRate = uint32In(info[0], "joinRate"),
                                             .joinBurst = uint32In(info[0], "joinBurst"),
                                             .spriteBytes = bytesIn("spriteBytes"),
-                                            .heldBytes = bytesIn("heldBytes")});
+                                            .heldBytes = bytesIn("heldBytes"),
+                                            .feeds = uint32In(info[0], "feeds")});
     object->Wrap(info.This());
     info.GetReturnValue().Set(info.This());
   }

@@ -90,8 +90,11 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
  private:
   friend Feeds* feedsOf(Local<Value> feeds);
 
-  FeedsObject(const FeedsOptions& options, Local<Function> onAnswer, Local<Function> onWants)
-      : feeds_(options, uv_now(Nan::GetCurrentEventLoop()), microseconds),
+  FeedsObject(const FeedsOptions& options, Local<Function> onAnswer, Local<Function> onWants,
+              Local<Value> limits)
+      : kept_(limits),
+        feeds_(options, uv_now(Nan::GetCurrentEventLoop()), microseconds,
+               limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
         onAnswer_(onAnswer),
         onWants_(onWants),
         resource_("sprites:feed") {
@@ -110,10 +113,14 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     feeds_.onBusy([this] { uv_idle_start(idle_, turn); });
   }
 
-  ~FeedsObject() override { stop(); }
+  ~FeedsObject() override {
+    stop();
+    kept_.Reset();
+  }
 
   void stop() {
     if (timer_ == nullptr) return;
+    Unref();
     feeds_.onBusy({});
     uv_close(reinterpret_cast<uv_handle_t*>(timer_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
@@ -198,7 +205,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     return whole ? Taken::kWhole : Taken::kInPart;
   }
 
-  // new Feeds({hold, feeds, memory, watchers, upstream}, onAnswer, onWants())
+  // new Feeds({hold, feeds, memory, watchers, upstream}, onAnswer, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -208,15 +215,18 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
         .upstream = flagIn(info[0], "upstream"),
     };
     try {
-      auto* feeds = new FeedsObject(options, info[1].As<Function>(), info[2].As<Function>());
+      auto* feeds =
+          new FeedsObject(options, info[1].As<Function>(), info[2].As<Function>(), info[3]);
       feeds->Wrap(info.This());
+      // As for a pool: the collector may run in an answer that the timer has caused.
+      feeds->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
       Nan::ThrowError("no address space for this many watchers");
     }
   }
 
-  // watch({keys, afters, hold or -1, delta, gzip, stream, many}, token) → [outcome, watcher]
+  // watch({keys, afters, hold or -1, delta, gzip, stream, many, from}, token) → [outcome, watcher]
   static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
     Local<Array> keys = get(info[0], "keys").As<Array>();
     Local<Array> afters = get(info[0], "afters").As<Array>();
@@ -235,6 +245,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
         .gzip = flagIn(info[0], "gzip"),
         .stream = flagIn(info[0], "stream"),
         .many = flagIn(info[0], "many"),
+        .from = addressOf(get(info[0], "from")),
     };
     uint32_t watcher;
     const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.watch(
@@ -331,13 +342,14 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     info.GetReturnValue().Set(result);
   }
 
-  // takeWants() → [{key, fetch, epoch, version}]
+  // takeWants() → [{key, fetch, source, epoch, version}]
   static void takeWants(const Nan::FunctionCallbackInfo<Value>& info) {
     Local<Array> result = Nan::New<Array>();
     for (const Feeds::Want& want : unwrap<FeedsObject>(info)->feeds_.takeWants()) {
       Local<Object> one = Nan::New<Object>();
       set(one, "key", Nan::New(want.key).ToLocalChecked());
       set(one, "fetch", Nan::New(want.fetch));
+      set(one, "source", want.source);
       setCursor(one, want.cursor);
       Nan::Set(result, result->Length(), one).Check();
     }
@@ -417,6 +429,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     unwrap<FeedsObject>(info)->stop();
   }
 
+  Nan::Persistent<Value> kept_;  // the limits, which outlive the table
   Feeds feeds_;
   Nan::Callback onAnswer_;
   Nan::Callback onWants_;

@@ -66,7 +66,7 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
       break;
     case Route::kFeed:
     case Route::kFeeds:
-      return feeds_.serve(connection, request, head);
+      return feeds_.serve(connection, request, head, clientOf(connection, request, head));
     case Route::kPlace:
       return servePlace(connection, request);
     case Route::kReady:

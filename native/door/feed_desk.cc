@@ -32,7 +32,8 @@ bool FeedDesk::takes(const HotRequest& request, std::string_view body) {
   return request.route == Route::kFeed || readWatch(body, &wish_);
 }
 
-bool FeedDesk::serve(Connection& connection, const HotRequest& request, const char* head) {
+bool FeedDesk::serve(Connection& connection, const HotRequest& request, const char* head,
+                     const Address& client) {
   WatchHow how = {};
   if (request.route == Route::kFeed) {
     const auto text = [head](HeadSpan span) {
@@ -48,6 +49,7 @@ bool FeedDesk::serve(Connection& connection, const HotRequest& request, const ch
   } else {
     how = {.hold = wish_.hold, .delta = wish_.delta, .gzip = false, .stream = false, .many = true};
   }
+  how.from = client;
   // Watching before it is asked for: the table may answer while it is being asked.
   const Ticket ticket = connections_->ticketOf(connection);
   connection.state = ConnectionState::kWatching;

@@ -48,7 +48,8 @@ class FeedDesk : public FeedResponder {
    * Serves a request that it takes, whose head is at `head`. Returns whether the connection's next
    * may be served: not while this one is open.
    */
-  bool serve(Connection& connection, const HotRequest& request, const char* head);
+  bool serve(Connection& connection, const HotRequest& request, const char* head,
+             const Address& client);
 
   /** A stream's event has been taken: there may be a newer one. */
   void flushed(Connection& connection);

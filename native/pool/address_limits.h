@@ -45,6 +45,7 @@ struct AddressLimitsOptions {
   uint32_t joinBurst;    // joins at once, after a rest
   uint64_t spriteBytes;  // of waiting sprites that its clients have thrown, by Sprite::charge
   uint64_t heldBytes;    // of input and output that the front door holds for its connections
+  uint32_t feeds;        // that are fetched because its clients have asked first, at once
 };
 
 class AddressLimits {
@@ -117,6 +118,19 @@ class AddressLimits {
   void leave(Source source) {
     if (source == kNoSource) return;
     --entries_[source].clients;
+    eraseIfUnused(source);
+  }
+
+  /** Counts one more feed that is fetched for `address`; kNoSource, and not counted: it has enough.
+   */
+  Source fetch(const Address& address) {
+    return add(address, &Entry::feeds, 1, options_.feeds) ? find(address) : kNoSource;
+  }
+
+  /** Counts one fewer. */
+  void forget(Source source) {
+    if (source == kNoSource) return;
+    --entries_[source].feeds;
     eraseIfUnused(source);
   }
 
@@ -200,6 +214,7 @@ class AddressLimits {
     uint32_t connections = 0;
     uint32_t handedOver = 0;
     uint32_t clients = 0;
+    uint32_t feeds = 0;
     Source next = kNoSource;  // in the bucket, or of the free entries
     bool resting = false;     // in resting_: its allowance of joins is not whole yet
   };
@@ -273,7 +288,7 @@ class AddressLimits {
   /** Forgets a source that nothing is counted of. */
   void eraseIfUnused(Source source) {
     Entry& entry = entries_[source];
-    if (entry.connections != 0 || entry.handedOver != 0 || entry.clients != 0 ||
+    if (entry.connections != 0 || entry.handedOver != 0 || entry.clients != 0 || entry.feeds != 0 ||
         entry.spriteBytes != 0 || entry.heldBytes != 0 || entry.resting) {
       return;
     }

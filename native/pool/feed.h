@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "address_limits.h"
 #include "base/message.h"
 #include "feed_names.h"
 
@@ -25,14 +26,15 @@ struct Feed {
   uint32_t watching = 0;         // watchers
   uint32_t patching = 0;         // of them, who take patches
   uint64_t askedAt = 0;          // milliseconds: when somebody last asked for it
-  uint64_t patchesAt = 0;    // milliseconds: when it was new, or a watcher left who took patches
-  uint64_t failedUntil = 0;  // milliseconds: its first fetch has failed, and nobody asks till then
-  bool upstream = false;     // fetched, not published
-  bool spreading = false;    // among those with watchers that are due
-  bool gone = false;         // deleted: here until its watchers know
-  bool wanted = false;       // its first value has been asked for
-  bool gzipWanted = false;   // the compressed form of this version has been asked for
-  bool gzipAsked = false;    // somebody took this version, or waits for it, compressed
+  uint64_t patchesAt = 0;     // milliseconds: when it was new, or a watcher left who took patches
+  uint64_t failedUntil = 0;   // milliseconds: its first fetch has failed, and nobody asks till then
+  Source source = kNoSource;  // whose share of the fetched feeds it takes: who has asked first
+  bool upstream = false;      // fetched, not published
+  bool spreading = false;     // among those with watchers that are due
+  bool gone = false;          // deleted: here until its watchers know
+  bool wanted = false;        // its first value has been asked for
+  bool gzipWanted = false;    // the compressed form of this version has been asked for
+  bool gzipAsked = false;     // somebody took this version, or waits for it, compressed
 
   /** Answers shorter than this are not worth compressing. */
   static constexpr uint32_t kCompressFrom = 1024;

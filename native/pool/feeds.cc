@@ -29,9 +29,10 @@ size_t Feeds::Hash::operator()(std::string_view text) const {
   return mix(sum ^ word, kOdd ^ key);
 }
 
-Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)())
+Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), AddressLimits* limits)
     : options_(options),
       clock_(clock),
+      limits_(limits),
       random_(std::random_device{}()),
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
       watchers_(options.watchers + size_t{options.feeds} * kLists),
@@ -101,6 +102,7 @@ void Feeds::erase(Feed* feed) {
     feed->gzip.reset();
     feed->forget();
     feed->gone = true;
+    giveBack(feed);
     account(feed, before);
   }
   eraseIfOver(feed);
@@ -112,6 +114,12 @@ void Feeds::eraseIfOver(Feed* feed) {
   feeds_[number].reset();
   freeFeeds_.push_back(number);
   --counts_.feeds;
+}
+
+/** It takes nobody's share of the fetched feeds any more. */
+void Feeds::giveBack(Feed* feed) {
+  if (limits_ != nullptr) limits_->forget(feed->source);
+  feed->source = kNoSource;
 }
 
 /** Counts what the memory of `feed`, which was `before`, is now. */
@@ -140,6 +148,7 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
     feed->forget();
   }
   feed->upstream = publication.upstream;
+  if (!feed->upstream) giveBack(feed);
   feed->failedUntil = 0;
   feed->wanted = false;
   feed->gzipWanted = false;

@@ -61,8 +61,9 @@ enum class FeedOutcome : uint8_t {
   kFeedMemoryFull,
   kUpstreamFailed,
   kDraining,
+  kTooManyFetches,
 };
-constexpr size_t kFeedOutcomes = 8;
+constexpr size_t kFeedOutcomes = 9;
 constexpr std::string_view kFeedOutcomeNames[kFeedOutcomes] = {"ok",
                                                                "unknown-feed",
                                                                "bad-hold",
@@ -70,7 +71,8 @@ constexpr std::string_view kFeedOutcomeNames[kFeedOutcomes] = {"ok",
                                                                "too-many-feeds",
                                                                "feed-memory-full",
                                                                "upstream-failed",
-                                                               "draining"};
+                                                               "draining",
+                                                               "too-many-fetches"};
 
 /** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
 constexpr uint32_t kFeedTick = 100;
@@ -90,11 +92,12 @@ struct Wanted {
 
 /** What the one who asks can take. */
 struct WatchHow {
-  uint32_t hold;  // seconds; kNoFeedHold: not given
-  bool delta;     // patches
-  bool gzip;      // compressed, but not in a stream, nor with many feeds
-  bool stream;    // events, without an end; of one feed
-  bool many;      // the answer is {"items":[…]}
+  uint32_t hold;      // seconds; kNoFeedHold: not given
+  bool delta;         // patches
+  bool gzip;          // compressed, but not in a stream, nor with many feeds
+  bool stream;        // events, without an end; of one feed
+  bool many;          // the answer is {"items":[…]}
+  Address from = {};  // whose share a feed takes that is fetched for this
 };
 constexpr uint32_t kNoFeedHold = UINT32_MAX;
 
@@ -174,8 +177,12 @@ struct Publication {
 
 class Feeds {
  public:
-  /** `now` in milliseconds, as for tick; `clock` in microseconds, never goes back. */
-  Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)());
+  /**
+   * `now` in milliseconds, as for tick; `clock` in microseconds, never goes back. `limits`, which
+   * outlive it, say what each source address may have; nullptr: anything.
+   */
+  Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(),
+        AddressLimits* limits = nullptr);
   ~Feeds();
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
@@ -243,7 +250,8 @@ class Feeds {
   /** Something JavaScript is to see to. */
   struct Want {
     std::string key;
-    bool fetch;  // a first value; else the compressed form of `cursor`
+    bool fetch;     // a first value; else the compressed form of `cursor`
+    Source source;  // of the one who has asked for it first
     Cursor cursor;
   };
   bool wants() const { return !wants_.empty(); }
@@ -309,7 +317,8 @@ class Feeds {
   bool makeRoom();
   void erase(Feed* feed);
   void eraseIfOver(Feed* feed);
-  FeedOutcome ask(std::string_view key, Feed** found);
+  FeedOutcome ask(std::string_view key, const Address& from, Feed** found);
+  void giveBack(Feed* feed);
   uint32_t listOf(const Feed& feed, List list) const;
   bool empty(uint32_t list) const;
   void hang(uint32_t watcher, List which);
@@ -344,6 +353,7 @@ class Feeds {
 
   const FeedsOptions options_;
   uint64_t (*const clock_)();
+  AddressLimits* const limits_;
   base::Ledger ledger_;
   std::minstd_rand random_;
   ByKey byKey_;

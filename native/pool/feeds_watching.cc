@@ -29,15 +29,26 @@ constexpr uint32_t kLargeAnswer = 16384;
 
 // ---- Watching -----------------------------------------------------------------------------------
 
-/** Finds a feed that is asked for; has its first value fetched where there is an upstream. */
-FeedOutcome Feeds::ask(std::string_view key, Feed** found) {
+/**
+ * Finds a feed that is asked for; has its first value fetched where there is an upstream, as one
+ * more of the address that asks.
+ */
+FeedOutcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
   Feed* feed = lookUp(key);
   if (feed == nullptr) {
     if (!options_.upstream) return FeedOutcome::kUnknownFeed;
     if (draining()) return FeedOutcome::kDraining;
+    Source source = kNoSource;
+    if (limits_ != nullptr && (source = limits_->fetch(from)) == kNoSource) {
+      return FeedOutcome::kTooManyFetches;
+    }
     feed = create(key);
-    if (feed == nullptr) return FeedOutcome::kTooManyFeeds;
+    if (feed == nullptr) {
+      if (limits_ != nullptr) limits_->forget(source);
+      return FeedOutcome::kTooManyFeeds;
+    }
     feed->upstream = true;
+    feed->source = source;
   }
   *found = feed;
   feed->askedAt = now_;
@@ -45,7 +56,7 @@ FeedOutcome Feeds::ask(std::string_view key, Feed** found) {
   if (feed->failedUntil > now_) return FeedOutcome::kUpstreamFailed;
   feed->wanted = true;
   feed->failedUntil = 0;
-  want({feed->key, true, {}});
+  want({feed->key, true, feed->source, {}});
   return FeedOutcome::kOk;
 }
 
@@ -61,7 +72,7 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
   FeedOutcome problems[kFeedsAtOnce];
   bool unknown = false;
   for (uint32_t i = 0; i < count; ++i) {
-    problems[i] = ask(wanted[i].key, &feeds[i]);
+    problems[i] = ask(wanted[i].key, how.from, &feeds[i]);
     if (problems[i] == FeedOutcome::kOk) continue;
     if (!how.many) return problems[i];
     unknown = true;
@@ -184,7 +195,7 @@ bool Feeds::awaitsCompression(const Watcher& watcher) {
   }
   if (!feed.gzipWanted) {
     feed.gzipWanted = true;
-    want({feed.key, false, feed.cursor});
+    want({feed.key, false, feed.source, feed.cursor});
   }
   return true;
 }

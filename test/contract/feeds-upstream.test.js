@@ -3,8 +3,9 @@ import { createServer } from 'node:http';
 
 import t from 'tap';
 
-import { problemOf } from '../support/contract.js';
+import { checkAnswer, problemOf } from '../support/contract.js';
 import { EventStream, get, parkGet, parkMany, put, tokenFile } from '../support/feeds.js';
+import { request, Wire } from '../support/http.js';
 import { DOORS, refused, startServer } from '../support/server.js';
 
 /**
@@ -192,6 +193,53 @@ for (const door of DOORS) {
     await server.until((status) => status.feeds === 1);
     t.equal((await get(server, 'a')).body.value, 'published');
     t.ok((await server.status()).fetches <= fetches + 2, 'it is not fetched any more');
+  });
+
+  t.test(`feeds fetched for one address, "${door}"`, async (t) => {
+    const upstream = await startUpstream(t, json(1));
+    const server = await start(t, upstream, {
+      ...{ 'address-feeds': 2, 'publish-token-file': tokenFile(t), hold: 120 }
+    });
+    const at = async (address, ...asking) => {
+      const wire = await Wire.open(server.port, server.host, address);
+      wire.send(request(...asking));
+      const answer = checkAnswer(await wire.read());
+      await wire.destroy();
+      return answer;
+    };
+    const hostile = (key) => at('127.0.6.6', 'GET', `/feed/${key}`);
+    /** Has a feed watched, so that it is not forgotten meanwhile. */
+    const watch = async (key) => {
+      const { cursor } = (await hostile(key)).body;
+      const { watching } = await server.status();
+      const wire = await Wire.open(server.port, server.host, '127.0.6.6');
+      wire.send(request('GET', `/feed/${key}?after=${cursor}`));
+      await server.until((now) => now.watching > watching);
+      return wire;
+    };
+    const wires = [await watch('a')];
+    t.equal((await at('127.0.1.1', 'GET', '/feed/b')).body.value, 1);
+    t.equal((await hostile('b')).body.value, 1, 'what others have asked for is not its');
+    wires.push(await watch('c'));
+    const refusal = await hostile('d');
+    t.equal(problemOf(refusal), 'too-many-fetches');
+    t.equal(refusal.status, 429);
+    t.match(refusal.headers['retry-after'], /^[1-9]\d*$/);
+    const { items } = (
+      await at('127.0.6.6', 'POST', '/feeds', { body: '{"feeds":{"a":"","d":"","e":""}}' })
+    ).body;
+    t.strictSame(
+      items.map(({ value, problem }) => value ?? problem),
+      [1, 'too-many-fetches', 'too-many-fetches']
+    );
+    t.equal((await at('127.0.1.1', 'GET', '/feed/d')).body.value, 1, 'others are served');
+    await put(server, 'a', 2);
+    wires.push(await watch('e'));
+    t.pass('what is published is not its any more');
+    t.equal(problemOf(await hostile('f')), 'too-many-fetches');
+    await Promise.all(wires.map((wire) => wire.destroy()));
+    await server.until(({ feeds }) => feeds === 1);
+    t.equal((await hostile('f')).body.value, 1, 'nor what was forgotten');
   });
 
   t.test(`strangers cannot fill the table with keys that are none, "${door}"`, async (t) => {

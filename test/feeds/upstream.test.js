@@ -3,6 +3,7 @@ import { mock } from 'node:test';
 import pino from 'pino';
 import t from 'tap';
 
+import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
 
 /**
@@ -107,4 +108,29 @@ t.test('a source that fails is asked later and later, five minutes at the most',
   const back = scene.fetches;
   await scene.pass(60);
   t.ok(scene.fetches >= back + 11, 'and as before when it answers again');
+});
+
+t.test('addresses take turns, and what is watched goes before what is new', (t) => {
+  const turns = new FetchTurns();
+  const source = (name, asker, first) => ({ name, asker, first });
+  const drawn = (count) => Array.from({ length: count }, () => turns.take()?.name);
+  const many = Array.from({ length: 5 }, (_, n) => source(`new${n}`, 1, true));
+  for (const one of many) turns.add(one);
+  turns.add(many[0]);
+  turns.add(source('other', 2, true));
+  t.equal(turns.size, 6, 'one that waits already waits once');
+  t.strictSame(drawn(3), ['new0', 'other', 'new1'], 'one of each address in turn');
+
+  for (let n = 0; n < 6; n += 1) turns.add(source(`seen${n}`, 3, false));
+  turns.add(source('honest', 4, false));
+  turns.delete(many[2]);
+  t.strictSame(
+    drawn(9),
+    ['seen0', 'honest', 'seen1', 'new3', 'seen2', 'seen3', 'seen4', 'new4', 'seen5'],
+    'three that are watched to one that is new'
+  );
+  t.equal(turns.take(), undefined);
+  turns.delete(many[0]);
+  t.equal(turns.size, 0);
+  t.end();
 });

@@ -29,7 +29,8 @@ int main() {
                                             .joinRate = 1,
                                             .joinBurst = 10,
                                             .spriteBytes = 10,
-                                            .heldBytes = 10},
+                                            .heldBytes = 10,
+                                            .feeds = 1},
                        2);
   EXPECT(limits.open(addressOf(1)));
   EXPECT(limits.enter(addressOf(2)) != kNoSource);
@@ -41,10 +42,15 @@ int main() {
   EXPECT(!limits.hold(third, 1));
   EXPECT(!limits.mayJoin(third, 1000));
   EXPECT(limits.enter(third) == kNoSource);
+  EXPECT(limits.fetch(third) == kNoSource);
   EXPECT(limits.size() == 2);
   // Those who are known go on.
   EXPECT(limits.open(addressOf(2)));
   EXPECT(limits.mayJoin(addressOf(1), 1000));
+  const Source fetched = limits.fetch(addressOf(2));
+  EXPECT(fetched != kNoSource && limits.fetch(addressOf(2)) == kNoSource);
+  limits.forget(fetched);
+  limits.forget(limits.fetch(addressOf(2)));
   limits.close(third);
   EXPECT(limits.size() == 2);
 

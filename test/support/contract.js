@@ -43,6 +43,7 @@ export const PROBLEMS = {
   misdirected: 421,
   'too-many-throws': 429,
   'too-many-polls': 429,
+  'too-many-fetches': 429,
   'too-many-joins': 429,
   'too-many-clients': 429,
   'too-many-sprites': 429,

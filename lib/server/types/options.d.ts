@@ -66,6 +66,8 @@ export interface Options {
   addressHandedOver?: number;
   /** Memory of the input and output that is held for the connections from one source address; 0 for any; bytes. By default 32M. */
   addressHeld?: number | string;
+  /** Feeds that are fetched from --upstream because somebody at one source address has asked for them first; 0 for any number. By default 1000. */
+  addressFeeds?: number;
   /** Connections that Node's own servers may hold, those by TLS among them; as many again at the workers. By default 10000. */
   handedOver?: number;
   /** Whose word to take for a client's address: a proxy's by the PROXY protocol, by Forwarded (RFC 7239) alone, or by X-Forwarded-For alone. By default none. */

@@ -1,0 +1,76 @@
+/**
+ * Whose turn it is to be fetched. Addresses take turns, whatever each has asked for; and feeds that
+ * are watched already go before those that nobody has seen yet, but do not keep them out.
+ *
+ *   again   address 7 ─▶ a, b       address 9 ─▶ c       a, c, b, of four fetches three
+ *   first   address 7 ─▶ x, y, z    address 8 ─▶ w       x, w, y, z, the fourth
+ */
+
+/** Fetches of feeds that are watched between two first ones, where both wait. */
+const AGAIN = 3;
+
+/** Lines of things, of which each in turn gives its oldest. */
+class Lines {
+  /** @type {Map<number, Set<object>>} the next line is the first */
+  #lines = new Map();
+  size = 0;
+
+  add(name, thing) {
+    const line = this.#lines.get(name) ?? new Set();
+    if (line.has(thing)) return;
+    this.#lines.set(name, line.add(thing));
+    this.size += 1;
+  }
+
+  delete(name, thing) {
+    const line = this.#lines.get(name);
+    if (!line?.delete(thing)) return;
+    this.size -= 1;
+    if (line.size === 0) this.#lines.delete(name);
+  }
+
+  take() {
+    const [name, line] = this.#lines.entries().next().value;
+    const [thing] = line;
+    this.delete(name, thing);
+    if (this.#lines.delete(name)) this.#lines.set(name, line);
+    return thing;
+  }
+}
+
+export class FetchTurns {
+  #again = new Lines();
+  #first = new Lines();
+  #sinceFirst = 0;
+
+  #linesOf({ first }) {
+    return first ? this.#first : this.#again;
+  }
+
+  /** @returns {number} how many wait */
+  get size() {
+    return this.#again.size + this.#first.size;
+  }
+
+  /**
+   * Has a feed wait for its turn; one that waits already keeps its place.
+   *
+   * @param {{first: boolean, asker: number}} source `first`: it has no value yet; `asker` is a
+   *     number for the address that asked for it. Neither changes while it waits
+   */
+  add(source) {
+    this.#linesOf(source).add(source.asker, source);
+  }
+
+  delete(source) {
+    this.#linesOf(source).delete(source.asker, source);
+  }
+
+  /** @returns {object | undefined} the next one, which waits no more; undefined when none does */
+  take() {
+    if (this.size === 0) return undefined;
+    const first = this.#again.size === 0 || (this.#first.size > 0 && this.#sinceFirst >= AGAIN);
+    this.#sinceFirst = first ? 0 : this.#sinceFirst + 1;
+    return (first ? this.#first : this.#again).take();
+  }
+}
