@@ -1,5 +1,9 @@
+import { EventEmitter } from 'node:events';
+import { setImmediate as immediate } from 'node:timers/promises';
+
 import t from 'tap';
 
+import { Pipeline } from '../../lib/server/pipelines.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
@@ -68,6 +72,21 @@ for (const door of DOORS) {
           await wire.closed();
           await wire.destroy();
         }
+      });
+
+      t.test(`garbage in one piece with a body leaves its answer, by ${way}`, async (t) => {
+        const id = await server.join();
+        // What Node's parser is given with the body has the garbage in it.
+        const put = 'Host: x\r\nConnection: keep-alive, x\r\nContent-Length: 2\r\nUpgrade: x\r\n';
+        for (let n = 0; n < 5; n += 1) {
+          const wire = await open();
+          wire.send(`POST /throw/${id}/left?n=${n + 1} HTTP/1.1\r\n${put}\r\n{}nonsense\r\n\r\n`);
+          t.equal((await read(wire)).status, 202);
+          t.equal(problemOf(await read(wire)), 'bad-request');
+          await wire.closed();
+          await wire.destroy();
+        }
+        await server.leave(id);
       });
 
       t.test(`a request that is broken off behind another one gets a 400, by ${way}`, async (t) => {
@@ -204,6 +223,64 @@ for (const door of DOORS) {
     t.test('nothing is left', () => server.leaveNothing());
   });
 }
+
+/** A socket of which only what a pipeline asks of it is there; `parse` is Node's parser. */
+function fakeSocket(parse) {
+  const socket = new EventEmitter();
+  let paused = false;
+  Object.assign(socket, {
+    destroyed: false,
+    writableNeedDrain: false,
+    isPaused: () => paused,
+    pause: () => (paused = true),
+    resume: () => (paused = false)
+  });
+  socket.on('data', parse).on('end', () => {});
+  return { socket, pipeline: new Pipeline(socket) };
+}
+
+t.test('however many connections there are, the loop turns in between', async (t) => {
+  let turn = 0;
+  let most = 0;
+  let parsed = 0;
+  let here = 0;
+  const count = 20;
+  for (let n = 0; n < count; n += 1) {
+    const { socket } = fakeSocket(() => {
+      parsed += 1;
+      here += 1;
+      most = Math.max(most, here);
+      // As long as a turn may give to all of them.
+      for (const end = performance.now() + 1; performance.now() < end;);
+    });
+    socket.emit('data', Buffer.concat([ODD, ODD]));
+  }
+  for (; parsed < 2 * count; turn += 1) {
+    await immediate();
+    here = 0;
+  }
+  t.ok(most <= 2, `${most} requests of ${2 * count} in one turn`);
+  t.ok(turn >= count, `${turn} turns`);
+});
+
+t.test('of what is sent ahead no more is read than has room', (t) => {
+  let parsed = 0;
+  const { socket } = fakeSocket(() => (parsed += 1));
+  // The peer reads nothing: no answer goes out.
+  socket.writableNeedDrain = true;
+  let sent = 0;
+  while (!socket.isPaused() && sent < 1e6) {
+    socket.emit('data', Buffer.alloc(1000));
+    sent += 1000;
+  }
+  t.ok(sent > 16000 && sent < 18000, `${sent} bytes`);
+  t.equal(parsed, 0);
+  // What Node's server does when it is done with a request.
+  socket.resume();
+  socket.emit('resume');
+  t.ok(socket.isPaused(), 'nor when Node lets it flow again');
+  t.end();
+});
 
 for (const door of DOORS) {
   t.test(`connections that send and never read cost little, "${door}"`, async (t) => {
