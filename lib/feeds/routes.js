@@ -110,8 +110,10 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
   function watch(request, response, wish) {
     // 2^32 and more is no hold of anybody's, and no number of the table's.
     if (wish.hold > options.hold) throw new Refusal('bad-hold');
-    const { outcome, cancel, ready } = feeds.watch({ ...wish, from: addressOf(request) }, (answer) =>
-      answer.stream ? answerStream(response, answer, () => ready()) : answerPoll(response, answer)
+    const { outcome, cancel, ready } = feeds.watch(
+      { ...wish, from: addressOf(request) },
+      (answer) =>
+        answer.stream ? answerStream(response, answer, () => ready()) : answerPoll(response, answer)
     );
     if (outcome !== 'ok') throw new Refusal(outcome);
     tools.park(response);

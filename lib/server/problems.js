@@ -228,7 +228,8 @@ export const problems = {
   'too-many-fetches': {
     status: 429,
     title: 'Too many feeds are fetched for one address',
-    detail: 'Watch fewer feeds, or ask again when those that nobody watches any more are forgotten.',
+    detail:
+      'Watch fewer feeds, or ask again when those that nobody watches any more are forgotten.',
     retryAfter: 30
   },
   'too-many-watchers': {
