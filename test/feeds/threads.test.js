@@ -26,7 +26,7 @@ const MORTAL = `
 `;
 
 const OPTIONS = {
-  hold: 5,
+  hold: 60,
   feeds: 4,
   feedBytes: 1000,
   feedMemory: 100000,
@@ -34,7 +34,7 @@ const OPTIONS = {
   upstream: 'https://a.example/{key}',
   upstreamEvery: 60,
   upstreamAtOnce: 2,
-  upstreamTime: 5,
+  upstreamTime: 60,
   feedIdle: 60
 };
 
