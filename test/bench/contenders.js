@@ -130,7 +130,17 @@ async function readPort(child, name) {
   });
 }
 
-async function startPrinting(name, pin, command, args, { probed = false } = {}) {
+/**
+ * Starts a program that prints its address.
+ *
+ * @param {string} name for messages
+ * @param {boolean} pin
+ * @param {string} command
+ * @param {string[]} args
+ * @param {{probed?: boolean}} [how] whether probe.js is in it
+ * @returns {Promise<Server>}
+ */
+export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   // A test runner would have its loader ride along, in worker threads too.
   const plain = ['-u', 'NODE_OPTIONS', command, ...args];
   const child = start(pin ? SERVER_CORE : null, 'env', plain, {

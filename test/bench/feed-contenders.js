@@ -13,7 +13,7 @@ import { nchanMissing, startBare, startNchan, startNode } from './contenders.js'
 import { PROBED, spritesArgs } from './sprites.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
-const WS = join(HERE, 'contenders', 'ws');
+const TRANSPORTS = join(HERE, 'transports');
 
 /** What may publish on the server that is measured. */
 export const TOKEN = 'bench-token-0123456789';
@@ -30,6 +30,15 @@ export function buildWatchers() {
   execFileSync(process.execPath, [gyp, ...how], { stdio: ['ignore', 'ignore', 'inherit'] });
   return join(home, 'build', 'Release', 'watchers');
 }
+
+/**
+ * @param {string} name of a package that only a contender needs
+ * @returns {string | null} why it can't be used here
+ */
+export const packageMissing = (name) =>
+  existsSync(join(TRANSPORTS, 'node_modules', name))
+    ? null
+    : 'its package is not installed (npm install --prefix test/bench/transports)';
 
 async function startSprites(pin, more = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'bench-feeds-'));
@@ -91,11 +100,8 @@ export const feedContenders = {
     title: 'ws',
     protocol: 'ws',
     patches: 'ws',
-    missing: () =>
-      existsSync(join(WS, 'node_modules', 'ws'))
-        ? null
-        : 'its package is not installed (npm install --prefix test/bench/contenders/ws)',
-    start: (pin) => startNode('ws', pin, [...PROBED, join(WS, 'server.js')])
+    missing: () => packageMissing('ws'),
+    start: (pin) => startNode('ws', pin, [...PROBED, join(TRANSPORTS, 'ws.js')])
   },
   sse: {
     title: 'node:http, event stream',

@@ -39,7 +39,9 @@ const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
  */
 export function figuresOf(result, stall) {
   const lateness = new Histogram().add(result.lateness);
-  const [p50, p99] = lateness.percentiles([50, 99]).map((ns) => (ns === null ? null : ns / 1e6));
+  const [p50, p99, p999] = lateness
+    .percentiles([50, 99, 99.9])
+    .map((ns) => (ns === null ? null : ns / 1e6));
   return {
     documents: result.documents,
     rate: result.documents / result.seconds,
@@ -50,6 +52,7 @@ export function figuresOf(result, stall) {
     sockets: Math.max(0, result.socketsPeak - result.socketsBefore),
     p50,
     p99,
+    p999,
     max: result.documents > 0 ? result.latest / 1000 : null,
     skipped: result.skipped,
     missing: result.missing,

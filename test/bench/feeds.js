@@ -9,7 +9,7 @@
  *
  * - sprites-poll, sprites-stream: feeds of bin/sprites, by long poll and by event stream
  * - ws: today's ws; it is installed in a folder of its own (npm install --prefix
- *   test/bench/contenders/ws)
+ *   test/bench/transports)
  * - sse: event streams over node:http, written the obvious way
  * - nchan-stream: nginx with nchan (and, where --only names them, nchan-ws and nchan-poll)
  * - where --only names them, epoll-poll and epoll-stream: bare epoll in C, which is the limit

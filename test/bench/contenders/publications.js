@@ -23,3 +23,14 @@ export function publications(
     });
   };
 }
+
+/**
+ * Listens on loopback, on a free port, and prints the address.
+ *
+ * @param {import('node:http').Server} server
+ */
+export function listen(server) {
+  server.listen({ port: 0, host: '127.0.0.1', backlog: 65535 }, () => {
+    console.log(`http://127.0.0.1:${server.address().port}`);
+  });
+}

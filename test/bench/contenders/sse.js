@@ -5,7 +5,7 @@
  */
 import { createServer } from 'node:http';
 
-import { publications } from './publications.js';
+import { listen, publications } from './publications.js';
 
 const streams = new Set();
 
@@ -24,6 +24,4 @@ const server = createServer(
   )
 );
 
-server.listen({ port: 0, host: '127.0.0.1', backlog: 65535 }, () => {
-  console.log(`http://127.0.0.1:${server.address().port}`);
-});
+listen(server);

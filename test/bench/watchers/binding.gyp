@@ -1,7 +1,7 @@
 {
   'targets': [
     {
-      # The load generator of npm run bench:feeds: a plain program, built when it is first wanted.
+      # The load generator of npm run bench:feeds and bench:transports: a plain program, built when it is first wanted.
       # A protocol is a file of its own, which protocol.h names.
       'target_name': 'watchers',
       'type': 'executable',
@@ -12,10 +12,12 @@
       'sources': [
         '../../../native/swarm/histogram.cc',
         'crowd.cc',
+        'framed.cc',
         'http.cc',
         'main.cc',
         'measure.cc',
         'nchan.cc',
+        'recording.cc',
         'sprites.cc',
         'sse.cc',
         'ws.cc',

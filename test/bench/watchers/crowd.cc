@@ -37,6 +37,14 @@ constexpr double kSettle = 1;
 /** Microseconds between two looks at memory. */
 constexpr uint64_t kLook = 100000;
 constexpr size_t kWordBytes = 64;
+/** The part of the time between two publications after which all are cut off. */
+constexpr double kCutAfter = 0.3;
+
+// What documents are filled with.
+constexpr std::string_view kFillHead = ",\"z\":[";
+constexpr std::string_view kEntry =
+    R"({"name":"somebody of the second eleven","rating":6.75,"minute":47},)";
+constexpr size_t kMinute = kEntry.size() - 4;
 
 // What an event is for: connections count from 0.
 constexpr uint64_t kPublisher = uint64_t{1} << 32;
@@ -49,10 +57,14 @@ Crowd::Crowd(const Options& options, std::unique_ptr<Protocol> protocol)
       protocol_(std::move(protocol)),
       connections_(options.connections),
       buffer_(new char[kReadBytes]) {
-  const std::string one = R"({"name":"somebody of the second eleven","rating":6.75,"minute":47},)";
-  while (fill_.size() + one.size() + 80 < options_.bytes) fill_ += one;
+  const auto later = static_cast<size_t>(options_.grow * options_.seconds);
+  startWith_ = connections_.size() - std::min(connections_.size(), later);
+  while (fill_.size() + kEntry.size() + 80 < options_.bytes) {
+    fill_ += kEntry;
+    ++entries_;
+  }
   const size_t rest = options_.bytes - std::min(options_.bytes, fill_.size() + 60);
-  fill_ = ",\"z\":[" + fill_ + "\"" + std::string(rest, 'x') + "\"]}";
+  fill_ = std::string(kFillHead) + fill_ + "\"" + std::string(rest, 'x') + "\"]}";
 }
 
 Crowd::~Crowd() {
@@ -68,12 +80,7 @@ void Crowd::run() {
   publish();
   turnUntil([this] { return unanswered_ == 0; }, kPatience);
   began_ = microseconds();
-  turnUntil(
-      [this] {
-        openMore();
-        return opened_ == connections_.size();
-      },
-      600);
+  turnUntil([this] { return opened_ == startWith_; }, 600);
   turnUntil([] { return false; }, kSettle);
   printf("{\"event\":\"open\",\"connections\":%u,\"seconds\":%.3f}\n", opened_,
          static_cast<double>(microseconds() - began_) / 1e6);
@@ -97,11 +104,18 @@ void Crowd::run() {
   const double ownBefore = ownCpuSeconds();
   const uint64_t before = microseconds();
   firstMeasured_ = version_ + 1;
+  residentWarm_ = residentBytes(options_.pids);
+  growsFrom_ = before;
   printf("{\"event\":\"begin\"}\n");
   fflush(stdout);
   const auto publications =
       std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(options_.seconds / options_.every)));
-  for (uint64_t i = 0; i < publications && !over_; ++i) publishNext();
+  for (uint64_t i = 0; i < publications && !over_; ++i) {
+    publishNext();
+    if (options_.cut == 0 || i != publications / 2) continue;
+    turnUntil([this] { return over_; }, options_.every * kCutAfter);
+    cut();
+  }
   turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
   cpu_ = cpuSeconds(options_.pids) - cpuBefore;
   ownCpu_ = ownCpuSeconds() - ownBefore;
@@ -140,11 +154,57 @@ void Crowd::watch(int fd, int operation, uint32_t events, uint64_t tag) {
 }
 
 void Crowd::openMore() {
-  const double elapsed = static_cast<double>(microseconds() - began_) / 1e6;
-  const double allowed = options_.ramp > 0 ? options_.ramp * elapsed + 1 : connections_.size();
-  while (begun_ < connections_.size() && begun_ < allowed && begun_ - opened_ < kOpening) {
+  if (began_ == 0) return;
+  if (begun_ < connections_.size()) openFirst();
+  if (!again_.empty()) openAgain();
+}
+
+void Crowd::openFirst() {
+  const auto passed = [](uint64_t since) {
+    return static_cast<double>(microseconds() - since) / 1e6;
+  };
+  auto allowed = static_cast<double>(startWith_);
+  if (growsFrom_ > 0) {
+    allowed += options_.grow * passed(growsFrom_);
+  } else if (options_.ramp > 0) {
+    allowed = std::min(allowed, options_.ramp * passed(began_) + 1);
+  }
+  while (begun_ < connections_.size() && begun_ < allowed && opening_ < kOpening) {
     connections_[begun_].fd = connectTo(begun_, begun_);
     ++begun_;
+    ++opening_;
+  }
+}
+
+void Crowd::openAgain() {
+  const uint64_t now = microseconds();
+  while (!again_.empty() && again_.front().first <= now && opening_ < kOpening) {
+    const size_t number = again_.front().second;
+    again_.pop_front();
+    connections_[number].fd = connectTo(static_cast<uint32_t>(number), number);
+    ++opening_;
+  }
+}
+
+/** A connection is no more; it comes again when it is due. */
+void Crowd::lose(size_t number, uint64_t due) {
+  Connection& connection = connections_[number];
+  close(connection.fd);
+  connection.fd = -1;
+  connection.fresh();
+  again_.emplace_back(due, number);
+}
+
+/** Takes the network from all that read. */
+void Crowd::cut() {
+  const uint64_t due = microseconds() + static_cast<uint64_t>(options_.cut * 1e6);
+  // Without an end: what is under way is lost at once, on both sides.
+  const linger reset{1, 0};
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    const Connection& connection = connections_[i];
+    if (connection.fd < 0 || connection.since == 0 || connection.stalled) continue;
+    setsockopt(connection.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
+    lose(i, due);
   }
 }
 
@@ -161,18 +221,31 @@ void Crowd::opened(Connection& connection) {
   getsockopt(connection.fd, SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) broken(std::string("connect: ") + strerror(error));
   const auto number = static_cast<size_t>(&connection - connections_.data());
-  connection.stalled = stalls(number);
+  --opening_;
+  connection.away = version_;
+  if (connection.since == 0) {
+    ++opened_;
+    connection.since = version_;
+    connection.stalled = stalls(number);
+  } else {
+    connection.target = version_;
+    connection.came = microseconds();
+  }
   watch(connection.fd, EPOLL_CTL_MOD, EPOLLIN, number);
   std::string request;
   protocol_->open(connection, &request);
   send(connection, request);
-  ++opened_;
 }
 
 void Crowd::serve(Connection& connection, uint32_t events) {
   if ((events & EPOLLOUT) != 0) return opened(connection);
   const ssize_t got = recv(connection.fd, buffer_.get(), kReadBytes, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0 && options_.again > 0) {
+    ++ended_;
+    const auto number = static_cast<size_t>(&connection - connections_.data());
+    return lose(number, microseconds() + static_cast<uint64_t>(options_.again * 1e6));
+  }
   if (got <= 0) {
     broken(got == 0 ? "a watcher's connection was ended" : std::string("recv: ") + strerror(errno));
   }
@@ -197,16 +270,35 @@ void Crowd::message(Connection& connection, std::string_view sample) {
     }
     return;
   }
+  if (connection.target > 0) cameBackTo(connection, before, stamp.version);
   if (stamp.version < firstMeasured_) return;
   ++documents_;
+  const uint64_t had = std::max({before, connection.since, firstMeasured_ - 1});
+  if (stamp.version > had) skipped_ += stamp.version - had - 1;
+  // What was published before it came is not late.
+  if (stamp.version <= connection.away) return;
   const uint64_t late = microseconds() - stamp.time;
   lateness_.record(late * 1000);
   latest_ = std::max(latest_, late);
-  if (before > 0) skipped_ += stamp.version - std::max(before, firstMeasured_ - 1) - 1;
+}
+
+/** Something new has come to one that was away, and had `before`. */
+void Crowd::cameBackTo(Connection& connection, uint64_t before, uint64_t version) {
+  const uint64_t target = std::exchange(connection.target, 0);
+  if (before >= target) return;  // nothing was published meanwhile
+  if (version > target) {
+    ++cutNext_;
+  } else if (version == before + 1) {
+    ++cutAll_;
+  } else {
+    ++cutNewest_;
+  }
+  cutWait_ += microseconds() - connection.came;
 }
 
 void Crowd::send(Connection& connection, std::string_view bytes) {
   const ssize_t sent = ::send(connection.fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  if (sent < 0 && options_.again > 0) return;  // it was ended: its reading will tell
   if (sent != static_cast<ssize_t>(bytes.size())) broken("a request could not be sent");
 }
 
@@ -224,7 +316,19 @@ void Crowd::broken(const std::string& why) {
 // ---- Publishing ---------------------------------------------------------------------------------
 
 std::string Crowd::document(const std::string& stamp, const std::string& patch) const {
-  return "{\"a\":\"" + stamp + "\",\"p\":\"" + patch + "\"" + fill_;
+  std::string document = "{\"a\":\"" + stamp + "\",\"p\":\"" + patch + "\"";
+  const size_t fill = document.size() + kFillHead.size();
+  document += fill_;
+  if (options_.changing == 0) return document;
+  const auto step = static_cast<size_t>(std::llround(1 / options_.changing));
+  for (size_t entry = 0; entry < entries_; entry += step) {
+    const size_t at = fill + entry * kEntry.size() + kMinute;
+    document[at] = static_cast<char>('1' + version_ % 9);
+    document[at + 1] = static_cast<char>('1' + version_ / 9 % 9);
+  }
+  // Once more at the end, where that of patches is which were joined.
+  document.pop_back();
+  return document + ",\"zz\":\"" + stamp + "\"}";
 }
 
 void Crowd::publish() {
@@ -289,6 +393,7 @@ void Crowd::servePublisher(uint32_t events) {
 // ---- Running ------------------------------------------------------------------------------------
 
 void Crowd::turn(int wait) {
+  openMore();
   epoll_event events[kEvents];
   const int ready = epoll_wait(epoll_, events, kEvents, wait);
   for (int i = 0; i < ready; ++i) {
@@ -331,14 +436,16 @@ void Crowd::look() {
 
 bool Crowd::everybodyHasSeen(uint64_t version) const {
   return std::all_of(connections_.begin(), connections_.end(), [&](const Connection& connection) {
-    return connection.stalled || connection.seen >= version;
+    if (connection.since == 0 || connection.stalled) return true;
+    return std::max(connection.seen, connection.since) >= version;
   });
 }
 
 void Crowd::report(double seconds) {
   uint64_t missing = 0;
   for (const Connection& connection : connections_) {
-    if (!connection.stalled) missing += version_ - std::min(version_, connection.seen);
+    if (connection.since == 0 || connection.stalled) continue;
+    missing += version_ - std::min(version_, std::max(connection.seen, connection.since));
   }
   std::string lateness;
   lateness_.takeInterval(&lateness);
@@ -347,12 +454,14 @@ void Crowd::report(double seconds) {
          "\"documents\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"skipped\":%" PRIu64
          ",\"missing\":%" PRIu64 ",\"repeated\":%" PRIu64
          ",\"stalled\":%u,\"cpu\":%.3f,"
-         "\"loadCpu\":%.3f,\"residentBefore\":%" PRIu64 ",\"residentPeak\":%" PRIu64
-         ",\"resident\":%" PRIu64 ",\"socketsBefore\":%" PRIu64 ",\"socketsPeak\":%" PRIu64
-         ",\"latest\":%" PRIu64 ",\"lateness\":%s}\n",
+         "\"ended\":%u,\"cutAll\":%u,\"cutNewest\":%u,\"cutNext\":%u,\"cutWait\":%" PRIu64
+         ",\"residentWarm\":%" PRIu64 ",\"loadCpu\":%.3f,\"residentBefore\":%" PRIu64
+         ",\"residentPeak\":%" PRIu64 ",\"resident\":%" PRIu64 ",\"socketsBefore\":%" PRIu64
+         ",\"socketsPeak\":%" PRIu64 ",\"latest\":%" PRIu64 ",\"lateness\":%s}\n",
          seconds, version_ + 1 - firstMeasured_, unpublished_, documents_, bytes_, skipped_,
-         missing, repeated_, stalledNow_, cpu_, ownCpu_, residentBefore_, residentPeak_,
-         residentBytes(options_.pids), socketsBefore_, socketsPeak_, latest_, lateness.c_str());
+         missing, repeated_, stalledNow_, cpu_, ended_, cutAll_, cutNewest_, cutNext_, cutWait_,
+         residentWarm_, ownCpu_, residentBefore_, residentPeak_, residentBytes(options_.pids),
+         socketsBefore_, socketsPeak_, latest_, lateness.c_str());
   fflush(stdout);
 }
 

@@ -8,6 +8,10 @@
 // after version 7 has skipped one; whoever has not seen the last one in the end misses it. The
 // first publications warm up, and are not counted.
 //
+// A cut takes every watcher's connection (by a reset, as when a phone changes its network), and
+// gives it back so many seconds later, to ask with whatever its protocol lets it ask with. What
+// came while it was away is not late, but skipped, or missing, when it never comes.
+//
 // The server's CPU is read in the moment the measured time begins and ends, its memory ten times a
 // second. All of it goes to stdout, a JSON object a line.
 //
@@ -18,9 +22,11 @@
 #define SPRITES_BENCH_CROWD_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "protocol.h"
@@ -40,6 +46,11 @@ struct Options {
   double every = 1;        // seconds between two publications
   double seconds = 5;      // that are measured
   uint32_t warmup = 2;     // publications before
+  double grow = 0;         // new ones a second while it is measured; so many fewer before
+  double changing = 0;     // share of a document's entries that change each time
+  double cut = 0;          // seconds for which all are without the network, half way
+  double again = 0;        // seconds after which one that was ended comes again; 0: it may not be
+  size_t read = 0;         // bytes at a time of a recording (recording.h)
   std::vector<int> pids;   // the server's processes
   std::string token;
 };
@@ -55,13 +66,18 @@ class Crowd : private Listener {
   // Connections.
   int connectTo(uint32_t number, uint64_t tag);
   void openMore();
+  void openFirst();
+  void openAgain();
   void opened(Connection& connection);
+  void lose(size_t number, uint64_t due);
+  void cut();
   void serve(Connection& connection, uint32_t events);
   void watch(int fd, int operation, uint32_t events, uint64_t tag);
   bool stalls(size_t number) const;
 
   // Listener.
   void message(Connection& connection, std::string_view sample) override;
+  void cameBackTo(Connection& connection, uint64_t before, uint64_t version);
   void send(Connection& connection, std::string_view bytes) override;
   [[noreturn]] void broken(const std::string& why) override;
 
@@ -85,8 +101,12 @@ class Crowd : private Listener {
   std::unique_ptr<char[]> buffer_;
   int epoll_ = -1;
   uint64_t began_ = 0;
-  uint32_t begun_ = 0;   // connections that were begun
-  uint32_t opened_ = 0;  // and are there
+  uint64_t growsFrom_ = 0;                         // when those that grow began to; 0: not yet
+  size_t startWith_ = 0;                           // connections before that
+  uint32_t begun_ = 0;                             // connections that were begun
+  uint32_t opened_ = 0;                            // and were there
+  uint32_t opening_ = 0;                           // are on their way
+  std::deque<std::pair<uint64_t, size_t>> again_;  // when it comes again, and which
   uint32_t stalledNow_ = 0;
   bool go_ = false;
   bool over_ = false;
@@ -100,12 +120,19 @@ class Crowd : private Listener {
   uint64_t version_ = 0;
   uint64_t firstMeasured_ = UINT64_MAX;
   std::string fill_;
+  size_t entries_ = 0;  // of fill_
 
   swarm::Histogram lateness_;  // nanoseconds
   uint64_t latest_ = 0;        // the largest lateness, microseconds
   uint64_t documents_ = 0, bytes_ = 0, skipped_ = 0, repeated_ = 0;
   uint64_t allDocuments_ = 0;  // of stalled ones and of the warm-up, too
   double cpu_ = 0, ownCpu_ = 0;
+  uint32_t ended_ = 0;  // connections that the server ended
+  // Of those that were cut off and came again: how many got every version they had missed, only the
+  // newest, or nothing before the next one; and microseconds until it came.
+  uint32_t cutAll_ = 0, cutNewest_ = 0, cutNext_ = 0;
+  uint64_t cutWait_ = 0;
+  uint64_t residentWarm_ = 0;
   uint64_t residentBefore_ = 0, residentPeak_ = 0, socketsBefore_ = 0, socketsPeak_ = 0;
   uint64_t looked_ = 0;
 };

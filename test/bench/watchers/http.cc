@@ -78,9 +78,18 @@ void HttpProtocol::read(Connection& connection, std::string_view data, Listener*
     if (connection.step == kBody && connection.left == 0) {
       connection.step = kHead;
       body(connection, listener);
-      connection.sample.clear();
+      forget(connection);
     }
   }
+}
+
+void HttpProtocol::keep(Connection& connection, std::string_view data) const {
+  std::string& sample = connection.sample;
+  if (sample.size() < kSample) sample.append(data.substr(0, kSample - sample.size()));
+  if (tail() == 0) return;
+  std::string& last = connection.tail;
+  last.append(data.substr(data.size() - std::min(data.size(), tail())));
+  last.erase(0, last.size() - std::min(last.size(), tail()));
 }
 
 size_t HttpProtocol::readHead(Connection& connection, std::string_view data, Listener* listener) {
@@ -133,9 +142,9 @@ void HttpProtocol::readEvents(Connection& connection, std::string_view data, Lis
     if (data[at] == '\n' && connection.flag) {
       if (!connection.sample.empty() || at > begin) {
         keep(connection, data.substr(begin, at - begin));
-        listener->message(connection, connection.sample);
+        event(connection, listener);
       }
-      connection.sample.clear();
+      forget(connection);
       connection.flag = false;
       begin = ++at;
       continue;

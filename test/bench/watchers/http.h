@@ -26,13 +26,24 @@ class HttpProtocol : public Protocol {
   /** A body with a length is whole: a message, mostly. */
   virtual void body(Connection&, Listener*) {}
 
+  /** An event of a stream is whole, or a comment. */
+  virtual void event(Connection& connection, Listener* listener) {
+    listener->message(connection, connection.sample);
+  }
+
   /** Takes what has come behind 101: how many bytes of it. */
   virtual size_t upgraded(Connection&, std::string_view data, Listener*) { return data.size(); }
 
-  /** Keeps the first bytes of a message. */
-  static void keep(Connection& connection, std::string_view data) {
-    if (connection.sample.size() >= kSample) return;
-    connection.sample.append(data.substr(0, kSample - connection.sample.size()));
+  /** How many of a message's last bytes are to be kept, besides the first ones. */
+  virtual size_t tail() const { return 0; }
+
+  /** Keeps the first bytes of a message, and the last. */
+  void keep(Connection& connection, std::string_view data) const;
+
+  /** Forgets a message that was told of. */
+  static void forget(Connection& connection) {
+    connection.sample.clear();
+    connection.tail.clear();
   }
 
  private:

@@ -2,15 +2,17 @@
 //
 //   watchers --port 8080 --protocol sprites-poll --connections 120 --bytes 165000
 //
-// Crowd (crowd.h) does it; test/bench/feeds.js is who runs it.
+// Crowd (crowd.h) does it; test/bench/feeds.js and transports/run.js are who runs it.
 #include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "crowd.h"
 #include "measure.h"
+#include "recording.h"
 
 namespace {
 
@@ -22,9 +24,11 @@ using watchers::Protocol;
           "watchers: %s\n"
           "watchers --port P --protocol NAME [--connections N] [--stalled SHARE] [--ramp N]\n"
           "         [--addresses N] [--bytes N] [--patch N] [--every S] [--seconds S]\n"
-          "         [--warmup N] [--pids P,P] [--token T]\n"
+          "         [--warmup N] [--pids P,P] [--token T] [--grow N] [--changing SHARE] [--cut S]\n"
+          "         [--again S]\n"
+          "watchers --protocol NAME --read BYTES <recording\n"
           "protocols: sprites-poll, sprites-stream, both also with -delta; sprites-once; ws; sse;\n"
-          "           nchan-stream, nchan-ws, nchan-poll\n",
+          "           nchan-stream, nchan-ws, nchan-poll; engine.io, socket.io, primus, sockjs\n",
           wrong.c_str());
   exit(2);
 }
@@ -32,6 +36,7 @@ using watchers::Protocol;
 std::unique_ptr<Protocol> makeProtocol(const Options& options) {
   auto protocol = watchers::makeSprites(options.protocol, options.token);
   if (!protocol) protocol = watchers::makeWs(options.protocol);
+  if (!protocol) protocol = watchers::makeFramed(options.protocol);
   if (!protocol) protocol = watchers::makeSse(options.protocol);
   if (!protocol) protocol = watchers::makeNchan(options.protocol);
   if (!protocol) usage("there is no protocol " + options.protocol);
@@ -69,16 +74,29 @@ Options readOptions(int argc, char** argv) {
       options.warmup = static_cast<uint32_t>(number);
     } else if (name == "--pids") {
       if (!watchers::readPids(value, &options.pids)) usage("--pids wants numbers");
+    } else if (name == "--grow") {
+      options.grow = number;
+    } else if (name == "--changing") {
+      options.changing = number;
+    } else if (name == "--cut") {
+      options.cut = number;
+    } else if (name == "--again") {
+      options.again = number;
+    } else if (name == "--read") {
+      options.read = static_cast<size_t>(number);
     } else if (name == "--token") {
       options.token = value;
     } else {
       usage("unknown option " + name);
     }
   }
+  if (options.read > 0) return options;
   if (options.port == 0) usage("--port is wanted");
   if (options.connections == 0 || options.addresses == 0) usage("at least one of each");
   if (options.every <= 0 || options.seconds <= 0) usage("some time is wanted");
   if (options.stalled < 0 || options.stalled >= 1) usage("--stalled is a share");
+  if (options.changing < 0 || options.changing > 1) usage("--changing is a share");
+  if (options.grow < 0 || options.cut < 0 || options.again < 0) usage("none is below 0");
   return options;
 }
 
@@ -94,5 +112,10 @@ void raiseFiles() {
 int main(int argc, char** argv) {
   const Options options = readOptions(argc, argv);
   raiseFiles();
-  watchers::Crowd(options, makeProtocol(options)).run();
+  auto protocol = makeProtocol(options);
+  if (options.read > 0) {
+    watchers::readRecording(*protocol, options.read);
+  } else {
+    watchers::Crowd(options, std::move(protocol)).run();
+  }
 }

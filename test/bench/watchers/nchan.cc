@@ -12,11 +12,23 @@ std::string publication(std::string_view document, std::string_view patch) {
 
 class NchanStream : public HttpProtocol {
  public:
-  void open(Connection&, std::string* out) override {
-    *out = "GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n";
+  void open(Connection& connection, std::string* out) override {
+    *out = "GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n";
+    if (!connection.cursor.empty()) *out += "Last-Event-ID: " + connection.cursor + "\r\n";
+    *out += "\r\n";
   }
   void publish(std::string_view document, std::string_view patch, std::string* out) override {
     *out = publication(document, patch);
+  }
+
+ protected:
+  void event(Connection& connection, Listener* listener) override {
+    constexpr std::string_view kId = "id: ";
+    const std::string& sample = connection.sample;
+    if (sample.starts_with(kId)) {
+      connection.cursor = sample.substr(kId.size(), sample.find_first_of("\r\n") - kId.size());
+    }
+    listener->message(connection, sample);
   }
 };
 

@@ -21,10 +21,14 @@ namespace watchers {
 /** First bytes of a message that are kept. */
 constexpr size_t kSample = 2048;
 
-/** One watcher. What is in it is the protocol's, but the first three. */
+/** One watcher. The first part is the crowd's, the others the protocol's. */
 struct Connection {
   int fd = -1;
   uint64_t seen = 0;     // the version it has
+  uint64_t since = 0;    // the newest there was when it was first opened
+  uint64_t target = 0;   // the newest there was when it came again; 0: it has got something since
+  uint64_t away = 0;     // the newest there was when it was last opened
+  uint64_t came = 0;     // when it came again, microseconds
   bool stalled = false;  // it reads no more after its first document
 
   uint8_t step = 0;
@@ -32,8 +36,21 @@ struct Connection {
   uint64_t left = 0;   // bytes still to come of what is being read
   std::string kept;    // a head or a line that is not whole yet
   std::string sample;  // the first bytes of the message that is being read
-  std::string cursor;  // what it will ask with
+  std::string tail;    // its last bytes, where the protocol wants them
+
+  // What it will ask with, also after it has lost its connection.
+  std::string cursor;
   std::string tag;
+
+  /** Forgets what was being read: the next bytes are of a new connection. */
+  void fresh() {
+    step = 0;
+    flag = false;
+    left = 0;
+    kept.clear();
+    sample.clear();
+    tail.clear();
+  }
 };
 
 /** Is told what a protocol reads. */
@@ -55,7 +72,7 @@ class Protocol {
  public:
   virtual ~Protocol() = default;
 
-  /** The first request of a connection. */
+  /** The first request of a connection, or of one that comes again. */
   virtual void open(Connection& connection, std::string* out) = 0;
 
   /** Takes what has come. */
@@ -74,6 +91,7 @@ std::string withBody(std::string_view firstLine, std::string_view headers, std::
 // Each makes the protocol of a name, or nothing when it is not its.
 std::unique_ptr<Protocol> makeSprites(std::string_view name, const std::string& token);
 std::unique_ptr<Protocol> makeWs(std::string_view name);
+std::unique_ptr<Protocol> makeFramed(std::string_view name);
 std::unique_ptr<Protocol> makeSse(std::string_view name);
 std::unique_ptr<Protocol> makeNchan(std::string_view name);
 

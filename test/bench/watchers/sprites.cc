@@ -22,13 +22,17 @@ class SpritesProtocol : public HttpProtocol {
   }
 
  protected:
+  // Patches of several versions, joined, are longer than a sample: the newest is at their end.
+  size_t tail() const override { return delta_ ? 128 : 0; }
+
+  void event(Connection& connection, Listener* listener) override {
+    if (!connection.sample.starts_with(':')) takeCursor(connection, listener);
+    tell(connection, listener);
+  }
+
   void body(Connection& connection, Listener* listener) override {
-    constexpr std::string_view kCursor = "\"cursor\":\"";
-    const size_t at = connection.sample.find(kCursor);
-    if (at == std::string::npos) listener->broken("no cursor in " + connection.sample);
-    const size_t begin = at + kCursor.size();
-    connection.cursor = connection.sample.substr(begin, connection.sample.find('"', begin) - begin);
-    listener->message(connection, connection.sample);
+    takeCursor(connection, listener);
+    tell(connection, listener);
     if (once_) return;
     std::string request;
     ask(connection, &request);
@@ -36,6 +40,19 @@ class SpritesProtocol : public HttpProtocol {
   }
 
  private:
+  static void tell(Connection& connection, Listener* listener) {
+    if (connection.tail.empty()) return listener->message(connection, connection.sample);
+    listener->message(connection, connection.sample + connection.tail);
+  }
+
+  static void takeCursor(Connection& connection, Listener* listener) {
+    constexpr std::string_view kCursor = "\"cursor\":\"";
+    const size_t at = connection.sample.find(kCursor);
+    if (at == std::string::npos) listener->broken("no cursor in " + connection.sample);
+    const size_t begin = at + kCursor.size();
+    connection.cursor = connection.sample.substr(begin, connection.sample.find('"', begin) - begin);
+  }
+
   void ask(const Connection& connection, std::string* out) const {
     *out += "GET /feed/bench?after=" + connection.cursor + (delta_ ? "&delta=1" : "");
     *out += " HTTP/1.1\r\nHost: 127.0.0.1\r\n";

@@ -56,6 +56,12 @@ size_t WsProtocol::upgraded(Connection& connection, std::string_view data, Liste
   return used;
 }
 
+void WsProtocol::sendText(Connection& connection, std::string_view text, Listener* listener) {
+  std::string frame("\x81\x80\0\0\0\0", 6);
+  frame[1] = static_cast<char>(0x80 | text.size());
+  listener->send(connection, frame.append(text));
+}
+
 void WsProtocol::frameDone(Connection& connection, Listener* listener) {
   const auto first = static_cast<uint8_t>(connection.kept[0]);
   const bool final = (first & 0x80) != 0;
@@ -71,7 +77,7 @@ void WsProtocol::frameDone(Connection& connection, Listener* listener) {
   } else if (final && opcode <= kBytes) {
     frame(connection, listener);
   }
-  if (final) connection.sample.clear();
+  if (final) forget(connection);
 }
 
 std::unique_ptr<Protocol> makeWs(std::string_view name) {

@@ -16,6 +16,9 @@ class WsProtocol : public HttpProtocol {
  protected:
   size_t upgraded(Connection& connection, std::string_view data, Listener* listener) override;
 
+  /** Sends a frame of text, at most 125 bytes long; it is masked, and by nothing. */
+  static void sendText(Connection& connection, std::string_view text, Listener* listener);
+
   /** A frame of text or bytes is whole: mostly a message. */
   virtual void frame(Connection& connection, Listener* listener) {
     listener->message(connection, connection.sample);

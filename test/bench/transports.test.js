@@ -1,0 +1,225 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+
+import t from 'tap';
+
+import { startLoad } from './contenders.js';
+import { buildWatchers, TOKEN } from './feed-contenders.js';
+import { cellsOf, CHANGING, rowOf, searchBreak, whyBroken } from './transports/cells.js';
+import { contenders } from './transports/contenders.js';
+import { page } from './transports/page.js';
+import { breakTable, cellTable, limitText, summaryTable } from './transports/tables.js';
+import { verdict } from './transports/winners.js';
+
+/**
+ * The transport study: its load generator's reader of each wire format against a recording of the
+ * real server (transports/record.js) and, where its package is installed, against the server itself;
+ * and what is made of the figures.
+ */
+
+t.jobs = 3;
+
+const RECORDINGS = new URL('transports/recordings/', import.meta.url);
+const program = buildWatchers();
+
+/** Versions in a recording: those of `record.js`. */
+const FIRST = 1;
+const LAST = 9;
+
+/** What answers while it is read: pings that want a pong, polls that want the next. */
+const SENDS = {
+  'engine.io': 1,
+  'socket.io': 2, // the namespace, too
+  primus: 1,
+  sockjs: 1,
+  'sprites-poll': 9,
+  'sprites-poll-delta': 9,
+  'nchan-poll': 8
+};
+
+for (const file of readdirSync(RECORDINGS)) {
+  const name = basename(file, '.gz');
+  t.test(`${name}: a recording is read, in whatever pieces it comes`, async (t) => {
+    const input = gunzipSync(readFileSync(new URL(file, RECORDINGS)));
+    for (const piece of [1, 7, 1460, input.length]) {
+      const args = ['--protocol', contenders[name].protocol, '--read', String(piece)];
+      const read = spawnSync(program, args, { input, encoding: 'utf8' });
+      t.equal(read.stderr, '');
+      const { versions, sends } = JSON.parse(read.stdout);
+      const first = versions[0];
+      t.ok(first <= FIRST + 1, 'what streams need not have the one from before they were opened');
+      t.strictSame(
+        versions,
+        Array.from({ length: LAST - first + 1 }, (_, i) => first + i)
+      );
+      t.equal(sends, SENDS[name] ?? 0);
+    }
+  });
+}
+
+t.test('every contender has its recording', async (t) => {
+  const recorded = readdirSync(RECORDINGS).map((file) => basename(file, '.gz'));
+  t.strictSame(recorded.toSorted(), Object.keys(contenders).toSorted());
+});
+
+const CONNECTIONS = 20;
+const STALLED = 2;
+const PUBLICATIONS = 12;
+const EVERY = 0.1;
+
+/** Those that npm run bench:feeds has not; and what one gets there when it comes again, if that is sure. */
+const LIVE = {
+  'sprites-poll-delta': 'remembers',
+  'sprites-stream': 'remembers',
+  'socket.io': 'all',
+  'engine.io': 'any',
+  primus: 'any',
+  sockjs: 'any',
+  'nchan-stream': 'all',
+  'nchan-ws': 'any',
+  'nchan-poll': 'all',
+  bun: 'any'
+};
+
+for (const [name, again] of Object.entries(LIVE)) {
+  const { missing, start, protocol } = contenders[name];
+  const why = missing();
+  if (why !== null && name === 'bun') {
+    // 100 MB are not fetched for the suite: its wire is that of ws, and it has a recording.
+    t.comment(`bun: ${why}`);
+    continue;
+  }
+  t.test(`${name}: what was sent is counted, before and after a cut`, async (t) => {
+    if (why !== null) return t.skip(why);
+    const server = await start(false);
+    t.teardown(() => server.stop());
+    const work = { connections: CONNECTIONS, bytes: 70000, every: EVERY, changing: CHANGING };
+    const load = startLoad(
+      server,
+      false,
+      {
+        ...{ ...work, protocol, token: TOKEN, stalled: STALLED / CONNECTIONS, warmup: 2 },
+        ...{ seconds: PUBLICATIONS * EVERY, cut: 2 * EVERY, again: 1 }
+      },
+      program
+    );
+    t.teardown(() => load.stop());
+    await load.next('open');
+    load.child.stdin.write('go\n');
+    const result = await load.next('result');
+    t.equal(await load.ended, 0);
+    const { published, unpublished, documents, skipped, cutAll, cutNewest, cutNext } = result;
+    const readers = CONNECTIONS - STALLED;
+    t.equal(published + unpublished, PUBLICATIONS);
+    t.match(result, { stalled: STALLED, missing: 0, ended: 0 });
+    t.equal(documents + skipped, readers * published, 'seen, or replaced by a newer one');
+    t.equal(cutAll + cutNewest + cutNext, readers, 'all were cut off, and came again');
+    if (again !== 'any') t.equal(cutNext, 0, 'what was missed came');
+    if (again === 'all') t.strictSame([cutAll, skipped], [readers, 0]);
+    t.ok(result.cpu > 0 && result.residentPeak >= result.residentWarm);
+  });
+}
+
+const result = (more = {}) => ({
+  ...{ seconds: 2, published: 2, unpublished: 0, documents: 200, skipped: 0, missing: 0 },
+  ...{ repeated: 0, cpu: 0.002, loadCpu: 0.001, residentBefore: 1e7, residentWarm: 1.5e7 },
+  ...{ residentPeak: 2e7, socketsBefore: 5e6, socketsPeak: 4e6, latest: 1500, ended: 0 },
+  ...{ lateness: [[1000, 200]], cutAll: 0, cutNewest: 0, cutNext: 0, cutWait: 0 },
+  ...more
+});
+
+t.test('the cells', async (t) => {
+  const long = cellsOf({ short: false, seconds: 6 });
+  t.equal(long.length, 12);
+  t.equal(new Set(long.map(({ name }) => name)).size, 12);
+  for (const { every, cut, seconds } of long.filter(({ cut }) => cut)) {
+    const before = Math.floor(seconds / every / 2) + 1;
+    const back = (before - 1) * every + 0.3 * every + cut;
+    t.ok(seconds - every > back, 'something is published after all are back');
+  }
+  t.equal(cellsOf({ short: true, seconds: 3 }).length, 2);
+});
+
+t.test('who is broken', async (t) => {
+  const of = (more) => whyBroken(rowOf({}, result(more)));
+  t.equal(of({}), null);
+  t.match(of({ missing: 3 }), '1.5% missing');
+  t.equal(of({ missing: 2 }), null, 'at most one in a hundred');
+  t.match(of({ lateness: [[34000, 200]] }), /^p99 .* late$/);
+  t.match(of({ lateness: [[34000, 200]], loadCpu: 1.9 }), 'load generator is at its limit');
+  t.match(of({ residentPeak: 3e7 }), 'resident size 2.0 times');
+  t.match(of({ documents: 0, lateness: [] }), '100.0% missing');
+  t.equal(whyBroken({ failed: 'it ended' }), 'it ended');
+});
+
+t.test('the search for the number at which one breaks', async (t) => {
+  const serves = (limit, minute = limit) => {
+    const tried = [];
+    const measure = async (connections, seconds) => {
+      tried.push([connections, seconds]);
+      const late = connections > (seconds === 60 ? minute : limit);
+      return rowOf({}, result(late ? { lateness: [[34000, 200]] } : {}));
+    };
+    return { tried, found: searchBreak(measure, { first: 100, most: 5000, seconds: 6 }) };
+  };
+  const some = serves(1300);
+  t.match(await some.found, { holds: 1200, breaks: 1400, why: /late/ });
+  t.strictSame(some.tried.at(-1), [1200, 60]);
+  t.match(await serves(Infinity).found, { holds: 5000, breaks: null, why: null });
+  t.match(await serves(10).found, { holds: 0, breaks: 100 });
+  t.match(await serves(1300, 1000).found, { holds: 900, breaks: 1200, why: /within a minute/ });
+  t.match(await serves(150, 50).found, { holds: 0, breaks: 100, why: /within a minute/ });
+});
+
+/** A study of three, in which one cell and the search were done. */
+function study({ theirs = {}, holds = 900 } = {}) {
+  const [, , cell] = cellsOf({ short: false, seconds: 6 });
+  const row = rowOf(cell, result({ cutAll: 15, cutNext: 5, cutWait: 4e6 }));
+  const rows = { 'sprites-poll': row, 'sprites-poll-delta': { ...row, cpu: 0.1 } };
+  const found = (holds) => ({ holds, breaks: null, why: null, steps: [] });
+  return {
+    machine: { date: 'today', commit: 'abc', loadBefore: 0, loadAfter: 1 },
+    ...{ command: 'npm run bench:transports', versions: ['ws 8'], missing: { bun: 'no <bun>' } },
+    ...{ seconds: 6, most: 18000, minutes: 90 },
+    limit: { [cell.name]: row },
+    bareBreak: found(5000),
+    cells: [{ ...cell, rows: { ...rows, ws: { ...row, ...theirs } } }],
+    breaks: { 'sprites-poll': found(1000), 'sprites-poll-delta': found(18000), ws: found(holds) }
+  };
+}
+
+t.test('the report says first where another one wins', async (t) => {
+  t.match(verdict(study()), /^Nowhere is another one better .* Where Sprites wins: the number/);
+  const cheaper = verdict(study({ theirs: { cpu: 2 } }));
+  t.match(
+    cheaper,
+    /^Where another one wins: CPU a document: ws, 2.0 µs to 10.0 µs of Sprites, long/
+  );
+  t.match(verdict(study({ theirs: { cpu: 9.5 } })), /^Nowhere/, 'less than a tenth is none');
+  t.match(
+    verdict(study({ holds: 2000 })),
+    /wins: the number of clients .*: ws, 2,000 clients to 1,000/
+  );
+  t.match(verdict(study({ theirs: { failed: 'it ended' } })), /^Nowhere/);
+  const html = page(study({ theirs: { failed: 'it <ended>' } }));
+  t.match(html, /it &lt;ended&gt;/);
+  t.match(html, /no &lt;bun&gt;/);
+  t.notMatch(html, /NaN|undefined|(src|href)="(?!https:)/, 'it needs nothing else');
+  const [verdictAt, firstAt] = [html.indexOf('class="verdict"'), html.indexOf('<section>')];
+  t.ok(verdictAt > 0 && verdictAt < firstAt);
+});
+
+t.test('the tables', async (t) => {
+  const done = study({ theirs: { failed: 'it ended' } });
+  t.match(
+    cellTable(done.cells[0]),
+    /75.0% all they missed, 25.0% nothing before the next, after 200 ms/
+  );
+  t.match(cellTable(done.cells[0]), /\| ws \| it ended \|/);
+  t.match(breakTable(done), /\| ws \| 900 \| not up to 18,000 \|/);
+  t.match(limitText(done), /5.0 µs of its own a document, 0.1% of its core: at most 200,000/);
+  done.cells = [{ ...done.cells[0], cut: 0 }];
+  t.match(summaryTable(done), /\| Sprites, long poll \| 10.0 µs, 0.0 ms \| not up to 18,000 \|/);
+});

@@ -1,0 +1,134 @@
+/**
+ * The report of the study: one HTML page that needs nothing else.
+ */
+import { HELD, LOAD_LIMIT, STEPPED } from './cells.js';
+import { breakChart, cellChart, escape, STYLE } from './chart.js';
+import { contenders, isOurs } from './contenders.js';
+import { breaksAt, columnsOf, count, limitText, percent } from './tables.js';
+import { verdict } from './winners.js';
+
+/** What can't be measured here, with what its own people published. */
+const PUBLISHED = [
+  [
+    'The study of 2014',
+    'on a machine of its own, 165 KB each second: ws broke at 410 clients, Engine.IO at 140, Primus at 230',
+    'https://medium.com/@denizozger/finding-the-right-node-js-websocket-implementation-b63bfca0539'
+  ],
+  [
+    'uWebSockets.js',
+    'it is on no package registry; its engine is measured as Bun’s server',
+    'https://github.com/uNetworking/uWebSockets.js'
+  ]
+];
+
+/** What a reader should not believe without thinking. */
+const DISTRUST = [
+  'Server and load share one machine and its loopback: no network, no loss, no TLS, no compression. Where there are two cores each has one, and the kernel’s work for a received byte is partly paid by the sender.',
+  'A reset stands for the cut of a network: each client loses its connection and comes again after two seconds. A real loss of packets that ends before TCP gives up loses nothing.',
+  'Contenders are configured as their documentation shows them. Any of them can be made to send the newest document to who comes, or to drop for who is slow, by a few lines more; nobody wrote those lines here but where it is an option (Socket.IO’s recovery, nchan’s buffer).',
+  `Documents change by 5% from one to the next, in numbers of the same length. Deltas are as good as that is; a document that changes altogether is sent whole.`,
+  'Resident size is what the kernel counts, garbage that waits for its collection included; a Node.js process starts with some 45 MB and Sprites, with its worker threads, with some 80 MB.',
+  'Socket memory is the kernel’s, of all sockets of this machine, both ends of each connection.',
+  `Where the load generator takes more than ${percent(LOAD_LIMIT)} of its core (“load”), what is late may be its own.`,
+  'A virtual machine’s times differ by half from day to day. Believe ratios within one run, and an order only when two runs agree in it.',
+  'Whoever wrote this study wrote one of its contenders.'
+];
+
+const list = (items) => `<ul>${items.map((item) => `<li>${item}</li>`).join('')}</ul>`;
+
+function table(headings, rows) {
+  const head = headings.map((heading) => `<th>${escape(heading)}</th>`).join('');
+  const body = rows
+    .map(
+      ({ ours, cells }) =>
+        `<tr${ours ? ' class="ours"' : ''}>${cells.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`
+    )
+    .join('\n');
+  return `<div class="wide"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+}
+
+function cellSection(cell) {
+  const columns = columnsOf(cell);
+  const rows = Object.entries(cell.rows).map(([name, row]) => ({
+    ours: isOurs(name),
+    cells: [
+      contenders[name].title,
+      ...(row.failed === undefined ? columns.map(([, of]) => of(row)) : [`failed: ${row.failed}`])
+    ]
+  }));
+  return `<section><h2>${escape(cell.name)}</h2>
+${cellChart(cell)}
+<details><summary>Every figure</summary>${table(['server', ...columns.map(([heading]) => heading)], rows)}</details>
+</section>`;
+}
+
+function breakSection(study) {
+  if (Object.keys(study.breaks).length === 0) return '';
+  const rows = Object.entries(study.breaks).map(([name, found]) => ({
+    ours: isOurs(name),
+    cells: [
+      contenders[name].title,
+      count(found.holds),
+      breaksAt(found, study.most),
+      found.why ?? '–'
+    ]
+  }));
+  return `<section><h2>${STEPPED.bytes / 1000} KB a second, to more and more, until it breaks</h2>
+<p>Broken is: p99 above a second, or more than 1% missing that no newer version replaced, or resident size
+doubled. What is shown was held for ${HELD} seconds.</p>
+${breakChart(study)}
+${table(['server', 'held for a minute', 'breaks at', 'by'], rows)}
+</section>`;
+}
+
+/** @param {object} study of run.js @returns {string} HTML */
+export function page(study) {
+  const missing = Object.entries(study.missing).map(
+    ([name, why]) => `${escape(contenders[name].title)}: ${escape(why)}`
+  );
+  const published = PUBLISHED.map(
+    ([name, what, source]) =>
+      `<b>${escape(name)}</b>: ${escape(what)} (<a href="${source}">source</a>)`
+  );
+  const { loadBefore, loadAfter, ...machine } = study.machine;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>One document to many: the transport study</title>
+<style>${STYLE}</style>
+</head>
+<body>
+<h1>One document to many</h1>
+<p class="verdict">${escape(verdict(study))}</p>
+<p class="key"><i class="mine"></i> Sprites, whole documents <i class="delta"></i> Sprites, deltas
+<i class="other"></i> others. Left: server CPU a document. Right: how late the last byte came, from p50 to
+p99 (thick) and p99.9 (thin), on a logarithmic scale; the line is one second.</p>
+${study.cells.map(cellSection).join('\n')}
+${breakSection(study)}
+<section><h2>Where the load generator ends</h2>
+${list(
+  limitText(study)
+    .split('\n')
+    .filter((line) => line.startsWith('- '))
+    .map((line) => escape(line.slice(2)))
+)}
+</section>
+<section><h2>What was not measured</h2>
+${list([...missing, ...published])}
+</section>
+<section><h2>What to distrust</h2>
+${list(DISTRUST.map(escape))}
+</section>
+<section><h2>The machine, the versions, and how to repeat it</h2>
+<p>${escape(Object.values(machine).join('; '))}; load average ${loadBefore.toFixed(1)} before, ${loadAfter.toFixed(1)}
+after. ${study.minutes.toFixed(0)} minutes; ${study.seconds} s a cell at least.</p>
+<p>${escape(study.versions.join('; '))}.</p>
+<pre>npm install &amp;&amp; npm install --prefix test/bench/transports
+${escape(study.command)}</pre>
+</section>
+</body>
+</html>
+`;
+}

@@ -1,0 +1,72 @@
+/**
+ * Records what the contenders send to one client, for the tests of the load generator's readers:
+ *
+ *     node test/bench/transports/record.js [NAME…]
+ *
+ * It takes three quarters of a minute, so that there are pings and heartbeats in it.
+ */
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+import { startLoad } from '../contenders.js';
+import { buildWatchers, TOKEN } from '../feed-contenders.js';
+import { CHANGING } from './cells.js';
+import { contenders } from './contenders.js';
+
+const FOLDER = fileURLToPath(new URL('recordings/', import.meta.url));
+
+/** Frames and chunks with each kind of length, and pings in between. */
+const WORK = { connections: 1, bytes: 70000, every: 5, seconds: 35, warmup: 1, changing: CHANGING };
+
+/** Stands between the load and a server. @returns {Promise<{port: number, bytes: Buffer[]}>} */
+async function startTap(port) {
+  const bytes = [];
+  const tap = net.createServer((client) => {
+    const server = net.connect(port, '127.0.0.1');
+    client.once('data', (first) => {
+      server.write(first);
+      client.pipe(server);
+      // Others publish.
+      if (first.toString('latin1').startsWith('GET '))
+        server.on('data', (data) => bytes.push(data));
+      server.pipe(client);
+    });
+    for (const socket of [client, server]) {
+      socket.on('error', () => {
+        client.destroy();
+        server.destroy();
+      });
+    }
+  });
+  tap.listen(0, '127.0.0.1');
+  await once(tap, 'listening');
+  tap.unref();
+  return { port: tap.address().port, bytes };
+}
+
+async function record(name, program) {
+  const { protocol, start } = contenders[name];
+  const server = await start(false);
+  const tap = await startTap(server.port);
+  const spoken = { protocol, token: TOKEN };
+  const load = startLoad({ ...server, port: tap.port }, false, { ...WORK, ...spoken }, program);
+  try {
+    await load.next('open');
+    load.child.stdin.write('go\n');
+    const { documents } = await load.next('result');
+    writeFileSync(`${FOLDER}${name}.gz`, gzipSync(Buffer.concat(tap.bytes), { level: 9 }));
+    console.log(`${name}: ${documents} documents`);
+  } finally {
+    await load.stop();
+    await server.stop();
+  }
+}
+
+mkdirSync(FOLDER, { recursive: true });
+const program = buildWatchers();
+const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(contenders);
+await Promise.all(names.map((name) => record(name, program)));
+process.exit();

@@ -1,0 +1,217 @@
+/**
+ * The transport study: one document to many, by every contender: `npm run bench:transports`.
+ *
+ *     node test/bench/transports/run.js [--short] [--only ws,sprites-poll] [--cells 165]
+ *                                       [--seconds 5] [--no-break] [--json FILE] [--report FILE]
+ *
+ * Each contender in turn, in a process of its own, is watched by as many as a cell says (cells.js)
+ * and published to, by one load generator (test/bench/watchers) for all; then it is watched by more
+ * and more, until it breaks. What a contender is, contenders.js says; those whose packages are not
+ * installed are named and left out (npm install --prefix test/bench/transports).
+ *
+ * The load generator's own limit is measured first, with a server in C that does nothing else.
+ * Every publisher does the same: the whole document, with a version and a time in it, by a request.
+ * CPU is the kernel's account of all processes of a contender over the measured time.
+ *
+ * --short takes some four minutes: two cells, none of them stalled or cut off, and no search for the
+ * number at which one breaks. Exit status: 0; 1 where a contender failed in a cell; 2 on a wrong
+ * option.
+ */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
+import { parseArgs } from 'node:util';
+
+import { fileLimit } from '../../../lib/server/file-limit.js';
+import { canPin, startLoad } from '../contenders.js';
+import { buildWatchers, TOKEN } from '../feed-contenders.js';
+import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
+import { ask } from '../server-memory.js';
+import { cellsOf, CHANGING, rowOf, searchBreak, STEPPED } from './cells.js';
+import { bare, contenders } from './contenders.js';
+import { page } from './page.js';
+import { breakTable, cellTable, limitText, summaryTable } from './tables.js';
+
+answerHelp(import.meta.url);
+
+/** Files a server or the load needs besides its clients' sockets. */
+const SPARE_FILES = 2000;
+
+/** Seconds after which a client whose connection was ended by the server comes again. */
+const AGAIN = 1;
+
+/** Publications before those that are measured: what is new is compiled, and patches nobody takes end. */
+const WARMUP = 5;
+
+const usage = (message) => refuseUsage(import.meta.url, message);
+
+function readOptions() {
+  let values;
+  try {
+    ({ values } = parseArgs({
+      options: {
+        short: { type: 'boolean', default: false },
+        only: { type: 'string', default: Object.keys(contenders).join(',') },
+        cells: { type: 'string', default: '' },
+        seconds: { type: 'string' },
+        most: { type: 'string' },
+        'no-break': { type: 'boolean', default: false },
+        json: { type: 'string' },
+        report: { type: 'string' }
+      }
+    }));
+  } catch (error) {
+    usage(error.message);
+  }
+  const names = values.only.split(',');
+  const unknown = names.find((name) => !(name in contenders));
+  if (unknown !== undefined) usage(`there is no contender ${unknown}`);
+  const seconds = Number(values.seconds ?? (values.short ? 3 : 6));
+  if (!(seconds > 0)) usage('--seconds wants a number');
+  const most = Math.min(Number(values.most ?? Infinity), fileLimit() - SPARE_FILES, 60000);
+  if (!(most >= 1)) usage('--most wants a number of clients, and as many files');
+  const cells = cellsOf({ short: values.short, seconds })
+    .filter(({ name }) => name.startsWith(values.cells))
+    .map((of) => ({ ...of, connections: Math.min(of.connections, most) }));
+  if (cells.length === 0) usage('there is no such cell');
+  return { ...values, names, seconds, most, cells, search: !values.short && !values['no-break'] };
+}
+
+function progress(text) {
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text && `${text}\n`);
+}
+
+/** Runs one contender in one cell. @returns {Promise<object>} a row, {failed} where it could not */
+async function measure(contender, of, { pin, program }) {
+  let server;
+  let load;
+  try {
+    server = await contender.start(pin);
+    const work = { ...of, warmup: WARMUP, changing: CHANGING, again: AGAIN };
+    delete work.name;
+    const spoken = { protocol: contender.protocol, token: TOKEN };
+    load = startLoad(server, pin, { ...work, ...spoken }, program);
+    await load.next('open');
+    load.child.stdin.write('go\n');
+    await load.next('begin');
+    await ask(server);
+    const result = await load.next('result');
+    return rowOf(of, result, (await ask(server)).longestStall);
+  } catch (error) {
+    return { failed: error.message.slice(0, 200) };
+  } finally {
+    await load?.stop();
+    await server?.stop();
+  }
+}
+
+/** The search for the number at which one breaks. */
+function search(contender, options, how, say) {
+  const { first, ...of } = STEPPED;
+  const { most, seconds } = options;
+  return searchBreak(
+    (connections, length) => {
+      say(`${connections} clients for ${length} s`);
+      return measure(contender, { ...of, connections, seconds: length }, how);
+    },
+    { first: Math.min(first, most), most, seconds }
+  );
+}
+
+/** What was measured, and where. */
+function machine(pin) {
+  let commit = 'unknown';
+  try {
+    commit = execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  } catch {
+    // Not every copy is a clone.
+  }
+  return {
+    date: new Date().toISOString().slice(0, 16).replace('T', ' '),
+    processor: `${cpus()[0].model.trim()}, ${availableParallelism()} cores`,
+    memory: `${Math.round(totalmem() / 2 ** 30)} GB`,
+    system: `Linux ${release()}, Node ${process.version}`,
+    pinned: pin ? 'server on core 0, load on core 1' : 'server and load not pinned',
+    commit,
+    loadBefore: loadavg()[0]
+  };
+}
+
+/** Those that can run here; the others are named. */
+function whoIsHere(names) {
+  const missing = {};
+  const here = names.filter((name) => {
+    const why = contenders[name].missing();
+    if (why === null) return true;
+    missing[name] = why;
+    console.error(`bench: ${contenders[name].title} is left out: ${why}`);
+    return false;
+  });
+  return { here, missing };
+}
+
+async function main() {
+  const options = readOptions();
+  const began = Date.now();
+  const pin = canPin();
+  const how = { pin, program: buildWatchers() };
+  const { here, missing } = whoIsHere(options.names);
+  const study = {
+    machine: machine(pin),
+    command: ['npm run bench:transports --', ...process.argv.slice(2)].join(' '),
+    versions: [...new Set(here.map((name) => contenders[name].version()))],
+    missing,
+    seconds: options.seconds,
+    most: options.most,
+    limit: {},
+    cells: [],
+    breaks: {}
+  };
+
+  for (const of of options.cells.filter(({ stalled, cut }) => !stalled && !cut)) {
+    progress(`the load generator itself: ${of.name}`);
+    study.limit[of.name] = await measure(bare, of, how);
+  }
+  if (options.search) {
+    study.bareBreak = await search(bare, options, how, (what) =>
+      progress(`the load generator itself: ${what}`)
+    );
+  }
+  progress('');
+  console.log(limitText(study));
+
+  for (const of of options.cells) {
+    const rows = {};
+    for (const name of here) {
+      progress(`${of.name}: ${name}`);
+      rows[name] = await measure(contenders[name], of, how);
+    }
+    progress('');
+    study.cells.push({ ...of, rows });
+    console.log(cellTable({ ...of, rows }));
+  }
+  if (options.search) {
+    for (const name of here) {
+      study.breaks[name] = await search(contenders[name], options, how, (what) =>
+        progress(`${name}: ${what}`)
+      );
+    }
+    progress('');
+    console.log(breakTable(study));
+  }
+  console.log(summaryTable(study));
+  study.machine.loadAfter = loadavg()[0];
+  study.minutes = (Date.now() - began) / 60000;
+  console.log(`\n${study.minutes.toFixed(0)} minutes; ${study.versions.join('; ')}`);
+  console.log(Object.values(study.machine).join('; '));
+  if (options.json) writeFileSync(options.json, `${JSON.stringify(study, null, 2)}\n`);
+  if (options.report) writeFileSync(options.report, page(study));
+  const failed = study.cells.flatMap(({ rows }) => Object.values(rows)).filter((row) => row.failed);
+  if (failed.length > 0) process.exitCode = 1;
+}
+
+main().catch((error) => {
+  progress('');
+  console.error(`bench: ${error.stack}`);
+  process.exit(1);
+});
