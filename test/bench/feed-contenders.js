@@ -28,7 +28,9 @@ export function buildWatchers() {
   const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
   const how = ['configure', 'build', '-C', home, `--nodedir=${nodeHeaders()}`, '--loglevel=error'];
   // Two test files may want it at the same time: the second one waits.
-  execFileSync('flock', [home, process.execPath, gyp, ...how], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync('flock', [home, process.execPath, gyp, ...how], {
+    stdio: ['ignore', 'ignore', 'inherit']
+  });
   return join(home, 'build', 'Release', 'watchers');
 }
 
