@@ -137,6 +137,12 @@ export async function start(given, log = createLog('silent'), signal = undefined
     };
   }
 
+  /** The problem that keeps the server from being one to send clients to, if any. */
+  function unready() {
+    if (draining) return 'draining';
+    return state.status()?.blocked > 0 ? 'state-unwritable' : undefined;
+  }
+
   async function stop() {
     draining = true;
     for (const one of open) one.stopListening();
@@ -174,7 +180,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       options,
       metrics,
       status: liveCounts.whole,
-      ready: () => !draining && !(state.status()?.blocked > 0),
+      unready,
       silentWorkers: workers.silent,
       clients: createClientRoutes({ pool, bans, log }),
       log

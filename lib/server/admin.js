@@ -15,7 +15,8 @@ import { lookAfterSockets } from './sockets.js';
  *     GET /metrics   Prometheus' text format
  *     GET /status    the live counts, all of them, as JSON
  *     GET /healthz   200 "ok" while the process lives and its event loop turns
- *     GET /readyz    200 "ready", or 503 while draining or while a worker hangs: take it out of the balancer
+ *     GET /readyz    200 "ready", or 503 while draining, while the state can't be
+ *                    written or while a worker hangs: take it out of the balancer
  *
  * and what is about one client (lib/server/admin-clients.js), from this host alone.
  */
@@ -86,7 +87,7 @@ function boundEachAddress(server) {
  * @param {number} options.port 0 for any
  * @param {import('./metrics.js').Metrics} options.metrics
  * @param {() => object} [options.status] what /status answers: all of the live counts
- * @param {() => boolean} [options.ready] false while draining
+ * @param {() => string | undefined} [options.unready] the problem that keeps it from being ready
  * @param {() => number} [options.silentWorkers] how many hang
  * @param {(request: object, response: object) => boolean} [options.clients] answers what is about one
  *     client, and says whether it did
@@ -98,7 +99,7 @@ export function createAdmin({
   port,
   metrics,
   status = () => ({}),
-  ready = () => true,
+  unready = () => undefined,
   silentWorkers = () => 0,
   clients = () => false,
   onError = () => {}
@@ -113,9 +114,9 @@ export function createAdmin({
     [
       '/readyz',
       (response) => {
-        if (ready() && silentWorkers() === 0) sendText(response, 'ready\n');
-        else if (ready()) sendProblem(response, 'not-ready', { headers: COMMON });
-        else sendProblem(response, 'draining', { headers: COMMON });
+        const problem = unready() ?? (silentWorkers() > 0 ? 'not-ready' : undefined);
+        if (problem === undefined) sendText(response, 'ready\n');
+        else sendProblem(response, problem, { headers: COMMON });
       }
     ],
     [
@@ -177,7 +178,7 @@ export function createAdmin({
  * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
  * @param {() => object} parts.status what /status answers here
- * @param {() => boolean} parts.ready false while draining
+ * @param {() => string | undefined} parts.unready as above
  * @param {() => number} parts.silentWorkers how many hang
  * @param {ReturnType<import('./admin-clients.js').createClientRoutes>} parts.clients
  * @param {import('pino').Logger} parts.log
@@ -185,7 +186,15 @@ export function createAdmin({
  *     close: () => void}>} port 0 without one; it listens on while the server drains
  * @throws {Error} when the port can't be had
  */
-export async function openAdmin({ options, metrics, status, ready, silentWorkers, clients, log }) {
+export async function openAdmin({
+  options,
+  metrics,
+  status,
+  unready,
+  silentWorkers,
+  clients,
+  log
+}) {
   const nothing = () => {};
   if (options.adminPort === 'none') {
     return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
@@ -195,7 +204,7 @@ export async function openAdmin({ options, metrics, status, ready, silentWorkers
     port: options.adminPort,
     metrics,
     status,
-    ready,
+    unready,
     silentWorkers,
     clients,
     onError: (error) => log.error({ err: error }, 'admin listener')

@@ -75,7 +75,7 @@ async function takeLock({ path, options: { state, stateWait }, log, signal }) {
 const WATCH = 500;
 
 /** Says in the log when the state can't be written any more, and when it can again. */
-function watch({ pool, log }) {
+function watch({ pool, path, log }) {
   let blocked = 0;
   let problem = '';
   const timer = setInterval(() => {
@@ -84,7 +84,10 @@ function watch({ pool, log }) {
       blocked = now.blocked;
       const code = blocked === 0 ? undefined : getSystemErrorName(-blocked);
       if (blocked === 0) log.info('the state can be written again');
-      else log.error({ code }, "the state can't be written: joins and throws are refused");
+      else {
+        const fields = { code, file: path };
+        log.error(fields, "the state can't be written: joins and throws are refused");
+      }
     }
     if (now.problem !== problem) {
       problem = now.problem;
@@ -140,7 +143,7 @@ export async function takeState({ pool, options, log, signal }) {
       cause: error
     });
   }
-  const stopWatching = watch({ pool, log });
+  const stopWatching = watch({ pool, path, log });
 
   function keep() {
     const begun = performance.now();

@@ -103,10 +103,11 @@ std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
 // ---- Reading ------------------------------------------------------------------------------------
 
 /**
- * Brings `pool` to the end of the journals below `upTo`. `mayCut`: the last one may have a torn
- * end, which is cut from the file.
+ * Brings `pool` to the end of the journals below `upTo`. `count`: bytes of the last one that count;
+ * UINT64_MAX: it may have a torn end, which is cut from the file.
  */
-Recovery StateStore::read(Pool* pool, uint64_t upTo, bool mayCut) const {
+Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
+  const bool mayCut = count == UINT64_MAX;
   Recovery recovery;
   const auto fail = [&](const std::string& file, int error, std::string problem) {
     recovery.file = file;
@@ -155,9 +156,7 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, bool mayCut) const {
   }
   for (size_t i = 0; i < journals.size(); ++i) {
     const bool last = i + 1 == journals.size();
-    const uint64_t counts = last && mayCut ? UINT64_MAX
-                            : last         ? journals[i].file.bytes().size()
-                                           : journals[i + 1].header.previous;
+    const uint64_t counts = last ? count : journals[i + 1].header.previous;
     const ReplayResult result = replayJournal(journals[i].file.bytes(), counts, pool);
     if (!result.problem.empty()) return fail(journals[i].path, 0, result.problem);
     ++recovery.journals;
@@ -174,7 +173,7 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, bool mayCut) const {
 }
 
 Recovery StateStore::recover() {
-  Recovery recovery = read(pool_, UINT64_MAX, true);
+  Recovery recovery = read(pool_, UINT64_MAX, UINT64_MAX);
   generation_ = recovery.next;
   lastWhole_ = recovery.whole;
   snapshotGeneration_ = recovery.snapshot.generation;
@@ -252,10 +251,15 @@ int StateStore::flush() {
 void StateStore::requestSync() {
   const uint64_t upTo = committed();
   syncedAt_ = now_;
-  sync_.request(generation_, journal_.fd(), [this, upTo](int error) {
-    // A sync that failed is asked for again by the next tick. Files are synced in their order.
-    syncError_ = error;
-    if (error == 0) synced_ = upTo;
+  sync_.request(generation_, journal_.fd(), [this, upTo, file = generation_](int error) {
+    // What a sync has failed to write the system may have given up, and the next one says that all
+    // is well: nothing counts as synced until a snapshot has it. Files are synced in their order.
+    if (error != 0) {
+      unsafeFile_ = file;
+      syncError_ = error;
+    } else if (syncError_ == 0) {
+      synced_ = upTo;
+    }
     if (notify_) notify_();
   });
 }
@@ -281,12 +285,18 @@ void StateStore::tick(uint64_t now) {
   const bool due = journal_.bytes() >= options_.journalBytes ||
                    (journal_.bytes() >= kWorthASnapshot &&
                     now >= begunAt_ + options_.snapshotSeconds * uint64_t{1000});
-  if (due && now >= retryAt_ && !compactor_.joinable() && rotate()) beginCompaction();
+  if (!(due || failed()) || now < retryAt_ || compactor_.joinable()) return;
+  // After a failure only a file that has failed itself is left for a new one.
+  const bool sound = failed() && journal_.blocked() != EIO && unsafeFile_ != generation_;
+  if (sound || rotate()) beginCompaction();
 }
 
-/** Seals the journal and begins the next one. */
+/**
+ * Seals the journal and begins the next one. What a file that fails has not taken whole goes into
+ * the new one.
+ */
 bool StateStore::rotate() {
-  if (flush() != 0) return false;
+  if (flush() != 0 && journal_.blocked() != EIO) return false;
   if (options_.sync != Sync::kNever) requestSync();
   const uint64_t whole = journal_.bytes();
   if (const int error = journal_.open(journalPath(generation_ + 1), generation_ + 1, whole)) {
@@ -295,20 +305,24 @@ bool StateStore::rotate() {
     return false;
   }
   earlier_ += whole;
+  lastWhole_ = whole;
   ++generation_;
   begunAt_ = now_;
+  if (journal_.pending()) (void)flush();
   return true;
 }
 
 // ---- Snapshots ----------------------------------------------------------------------------------
 
-/** Makes the snapshot of all that was before journal `upTo`; returns what went wrong, or nothing.
+/**
+ * Makes the snapshot of all that was before journal `upTo`, `whole` bytes of the one before it;
+ * returns what went wrong, or nothing.
  */
-std::string StateStore::compact(uint64_t upTo) const {
+std::string StateStore::compact(uint64_t upTo, uint64_t whole) const {
   // The new journal has to be found after a crash, before what it goes on from is removed.
   if (const int error = syncDirectory()) return strerror(error);
   Pool pool(pool_->options(), nullptr, 0);
-  const Recovery recovery = read(&pool, upTo, false);
+  const Recovery recovery = read(&pool, upTo, whole);
   if (!recovery.ok()) {
     return recovery.file + ": " +
            (recovery.problem.empty() ? strerror(recovery.error) : recovery.problem);
@@ -324,10 +338,11 @@ std::string StateStore::compact(uint64_t upTo) const {
 
 void StateStore::beginCompaction() {
   compacting_.store(true, std::memory_order_release);
-  compactor_ = std::thread([this, upTo = generation_] {
+  compactingTo_ = generation_;
+  compactor_ = std::thread([this, upTo = generation_, whole = lastWhole_] {
     setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kNice);
     try {
-      compacted_ = compact(upTo);
+      compacted_ = compact(upTo, whole);
     } catch (const std::bad_alloc&) {
       compacted_ = "no memory for a second pool";
     }
@@ -341,6 +356,8 @@ void StateStore::endCompaction() {
   if (snapshotProblem_.empty()) {
     replace_ = Replace::kOwn;
     ++snapshots_;
+    const int error = syncError_.exchange(0);
+    if (error != 0 && unsafeFile_ >= compactingTo_) syncError_ = error;
   } else {
     ++snapshotsFailed_;
     retryAt_ = now_ + kSnapshotRetry;
@@ -350,7 +367,7 @@ void StateStore::endCompaction() {
 std::string StateStore::compactNow() {
   if (compactor_.joinable()) endCompaction();
   if (!rotate()) return snapshotProblem_;
-  compacted_ = compact(generation_);
+  compacted_ = compact(generation_, lastWhole_);
   if (compacted_.empty()) replace_ = Replace::kOwn;
   return compacted_;
 }

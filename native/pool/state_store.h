@@ -15,6 +15,10 @@
 // that nobody writes to any more, in a thread: the loop does nothing but begin a file, and never
 // waits for the rest.
 //
+// A file that a read, write or sync has failed for (EIO) is not written on: what it has not taken
+// goes into the next journal, at once and then every ten seconds, and a snapshot is made of what
+// was before; until then nothing is promised.
+//
 // Cost: while a snapshot is made, a second pool, some 130 bytes a client and what waits in the
 // mailboxes; one processor for it, at a lower priority. Rejected: walking through the living pool
 // from tick to tick (every change to a record that has not been written yet has to write it first:
@@ -25,6 +29,7 @@
 #define SPRITES_STATE_STORE_H_
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -137,15 +142,18 @@ class StateStore {
  private:
   std::string journalPath(uint64_t generation) const;
   std::vector<uint64_t> journalsOnDisk(int* error) const;
-  Recovery read(Pool* pool, uint64_t upTo, bool mayCut) const;
+  Recovery read(Pool* pool, uint64_t upTo, uint64_t count) const;
   void removeJournalsBelow(uint64_t generation) const;
   int syncDirectory() const;
   int flush();
   bool rotate();
-  std::string compact(uint64_t upTo) const;
+  std::string compact(uint64_t upTo, uint64_t whole) const;
   void beginCompaction();
   void endCompaction();
   void requestSync();
+
+  /** Whether a file has failed so that only a new one, and a snapshot of what was before, helps. */
+  bool failed() const { return journal_.blocked() == EIO || syncError_ != 0; }
 
   /** Bytes written in this run, of all its journals. */
   uint64_t committed() const { return earlier_ + journal_.bytes(); }
@@ -170,6 +178,7 @@ class StateStore {
   uint64_t snapshots_ = 0;
   uint64_t snapshotsFailed_ = 0;
 
+  uint64_t compactingTo_ = 0;  // the journals below go into the snapshot
   std::thread compactor_;
   std::atomic<bool> compacting_ = false;
   std::string compacted_;  // what went wrong: the thread's while it runs
@@ -178,8 +187,9 @@ class StateStore {
   std::function<void()> notify_;
   uint64_t earlier_ = 0;              // bytes of the journals of this run before the open one
   std::atomic<uint64_t> synced_ = 0;  // of all bytes of this run, those on the disk
-  std::atomic<int> syncError_ = 0;    // errno of the last sync
-  DiskSync sync_;                     // last: its thread ends before anything it uses
+  std::atomic<int> syncError_ = 0;    // errno of a sync that failed, until a snapshot has it all
+  std::atomic<uint64_t> unsafeFile_ = 0;  // the newest journal that a sync has failed for
+  DiskSync sync_;                         // last: its thread ends before anything it uses
 };
 
 }  // namespace server

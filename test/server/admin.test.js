@@ -58,17 +58,17 @@ t.test('GET /status answers what it is given, as JSON', async (t) => {
 });
 
 t.test('GET /healthz answers ok', async (t) => {
-  const { url } = await start(t, { ready: () => false });
+  const { url } = await start(t, { unready: () => 'draining' });
   const response = await fetch(`${url}/healthz`);
   t.equal(response.status, 200, 'also while draining');
   t.equal(await response.text(), 'ok\n');
 });
 
 t.test('GET /readyz is 503 while draining', async (t) => {
-  let ready = true;
-  const { url } = await start(t, { ready: () => ready });
+  let problem;
+  const { url } = await start(t, { unready: () => problem });
   t.equal((await fetch(`${url}/readyz`)).status, 200);
-  ready = false;
+  problem = 'draining';
   const response = await fetch(`${url}/readyz`);
   t.equal(response.status, 503);
   t.equal(response.headers.get('content-type'), 'application/problem+json');

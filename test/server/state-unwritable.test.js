@@ -57,6 +57,8 @@ for (const sync of ['second', 'turn']) {
       const early = await Promise.race([answer, pause(300)]);
       t.equal(early, undefined, 'the sprite is held back');
       t.ok((await one.inside()).parked === 1, 'and its poll parked');
+      const ready = await fetch(`http://${one.host}:${one.adminPort}/readyz`);
+      t.match(await ready.json(), { type: 'urn:sprites:state-unwritable', status: 503 });
 
       // It heals by itself.
       t.ok(limitFiles(one.pid, 'unlimited'));

@@ -1,0 +1,185 @@
+// A disk that fails for one file, once or for good: what the journal was to have goes into another
+// file, and a snapshot is made of what was before. Nothing that was promised is missing after a
+// crash, and nothing counts as synced that may not be.
+//
+//   failing_disk_test
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <functional>
+#include <thread>
+
+#include "state_scene.h"
+
+namespace {
+
+using namespace scene;
+
+/** The file that fails, by its inode; 0: none does. */
+std::atomic<ino_t> failing = 0;
+/** How many more syncs fail. */
+std::atomic<int> syncsThatFail = 0;
+
+bool isFailing(int fd) {
+  struct stat info;
+  return failing != 0 && fstat(fd, &info) == 0 && info.st_ino == failing;
+}
+
+}  // namespace
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
+extern "C" {
+ssize_t __real_pwrite(int fd, const void* bytes, size_t length, off_t at);
+int __real_fdatasync(int fd);
+
+ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
+  if (!isFailing(fd)) return __real_pwrite(fd, bytes, length, at);
+  // A part of it arrives, and then no more.
+  if (length > 40) return __real_pwrite(fd, bytes, 40, at);
+  errno = EIO;
+  return -1;
+}
+int __wrap_fdatasync(int fd) {
+  if (syncsThatFail <= 0 || syncsThatFail-- <= 0) return __real_fdatasync(fd);
+  errno = EIO;
+  return -1;
+}
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+namespace {
+
+class Stage {
+ public:
+  explicit Stage(const StateStoreOptions& options)
+      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_) {
+    EXPECT(store_.recover().ok());
+    EXPECT(store_.start() == 0);
+  }
+
+  Outcome join() {
+    Id id;
+    return pool_.join({}, 0, &id);
+  }
+
+  Commit end() {
+    const Commit commit = store_.commit();
+    if (commit == Commit::kDone) pool_.answerReady();
+    return commit;
+  }
+
+  /** Time passes until something holds. */
+  void until(const std::function<bool()>& holds) {
+    for (int i = 0; i < 2000 && !holds(); ++i) {
+      now_ += kTickMilliseconds;
+      pool_.tick(now_);
+      store_.tick(now_);
+      end();
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    if (!holds()) fprintf(stderr, "%d: %s\n", store_.blocked(), store_.snapshotProblem().c_str());
+    EXPECT(holds());
+  }
+
+  Pool& pool() { return pool_; }
+  StateStore& store() { return store_; }
+
+ private:
+  Pool pool_;
+  StateStore store_;
+  uint64_t now_ = 0;
+};
+
+std::string journalOf(const Folder& folder, uint64_t generation) {
+  return folder.file() + ".journal-" + std::to_string(generation);
+}
+
+/** What a process would find that starts now. */
+std::string afterACrash(const Folder& folder) {
+  const Folder copy;
+  std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
+  Pool pool(poolOptions(100), nullptr, 0);
+  StateStore store(storeOptions(copy), &pool);
+  EXPECT(store.recover().ok());
+  return stateOf(pool);
+}
+
+/** A file that takes nothing more is left for another one. */
+void aFileThatFails() {
+  const Folder folder;
+  Stage stage(storeOptions(folder));
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  const std::string before = stateOf(stage.pool());
+  struct stat info;
+  EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
+  failing = info.st_ino;
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kNotWritten);
+  EXPECT(stage.store().blocked() == EIO);
+  EXPECT(stage.join() == Outcome::kStateUnwritable);
+  EXPECT(afterACrash(folder) == before);
+
+  stage.until([&] { return stage.store().counts().snapshots == 1; });
+  EXPECT(stage.store().blocked() == 0);
+  EXPECT(stage.store().counts().generation == 1);
+  EXPECT(access(journalOf(folder, 0).c_str(), F_OK) != 0);
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  EXPECT(stage.pool().counts().clients == 3);
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  failing = 0;
+}
+
+/** A sync that fails may have lost what was written: that the next one does not fail says nothing.
+ */
+void aSyncThatFails() {
+  const Folder folder;
+  Stage stage(storeOptions(folder, Sync::kSecond));
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
+  syncsThatFail = 1;
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  stage.until([&] { return stage.store().counts().snapshots == 1; });
+  EXPECT(syncsThatFail <= 0 && stage.store().blocked() == 0);
+  EXPECT(stage.store().counts().generation == 1);
+  stage.until([&] { return stage.join() == Outcome::kOk; });
+  EXPECT(stage.end() == Commit::kDone);
+  stage.until([&] { return stage.store().counts().unsyncedBytes == 0; });
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+}
+
+/** As long as the folder fails as well, one new file is begun, and the next after a while. */
+void aDiskThatFails() {
+  const Folder folder;
+  Stage stage(storeOptions(folder, Sync::kSecond));
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  // In the place of the snapshot: it can't be made.
+  EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
+  syncsThatFail = 1;
+  stage.until([&] { return stage.store().counts().snapshotsFailed == 3; });
+  EXPECT(stage.store().blocked() == EIO);
+  EXPECT(stage.store().counts().generation == 1);
+  EXPECT(stage.store().counts().unsyncedBytes > 0);
+  EXPECT(stage.join() == Outcome::kStateUnwritable);
+  EXPECT(rmdir((folder.file() + ".new").c_str()) == 0);
+  stage.until([&] { return stage.store().blocked() == 0; });
+  EXPECT(stage.store().counts().generation == 1);
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+}
+
+}  // namespace
+
+int main() {
+  aFileThatFails();
+  aSyncThatFails();
+  aDiskThatFails();
+  printf("failing_disk_test: a file, a sync, a disk\n");
+  return 0;
+}
