@@ -74,7 +74,7 @@ function compile(places, name) {
   if (existsSync(program) && statSync(program).mtimeMs > changed) return program;
   mkdirSync(BUILD, { recursive: true });
   const sources = files.filter((file) => /\.cc?$/.test(file));
-  const [compiler, dialect] = sources[0].endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++20'];
+  const [compiler, dialect] = sources[0].endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++17'];
   const fresh = `${program}.${process.pid}`;
   execFileSync(compiler, ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', '-o', fresh, ...sources], {
     stdio: ['ignore', 'inherit', 'inherit']

@@ -848,18 +848,19 @@ t.test(
     const dir = t.testdir({ static: {}, shared: {} });
     const server = await ServerProcess.start(t);
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    for (const kind of ['static', 'shared']) {
+    const builds = {
+      static: () => cmakeBuild({ source: SOURCE, preset: 'gcc', into: sharedBuild('gcc') }),
+      shared: () =>
+        cmakeBuild({
+          source: SOURCE,
+          into: sharedBuild('shared'),
+          define: { CMAKE_BUILD_TYPE: 'Debug', BUILD_SHARED_LIBS: 'ON', SPRITES_EXAMPLES: 'OFF' }
+        })
+    };
+    for (const kind of Object.keys(builds)) {
       const prefix = join(dir, kind, 'prefix');
-      const build = await cmakeBuild({
-        source: SOURCE,
-        into: join(dir, kind, 'build'),
-        define: {
-          CMAKE_BUILD_TYPE: 'Debug',
-          BUILD_SHARED_LIBS: kind === 'shared' ? 'ON' : 'OFF',
-          CMAKE_INSTALL_PREFIX: prefix
-        }
-      });
-      await tool('cmake', ['--install', build]);
+      const build = await builds[kind]();
+      await tool('cmake', ['--install', build, '--prefix', prefix]);
 
       const fresh = join(dir, kind, 'fresh');
       mkdirSync(fresh);

@@ -656,5 +656,7 @@ int main(int argc, char** argv) {
   }
   printf("thrown %" PRIu64 ", flown on %" PRIu64 ", expired %" PRIu64 ", lost %" PRIu64 "\n",
          thrown, flown, expired, lost);
+  // There was enough to do.
+  EXPECT(steps < 200000 || std::min({thrown, flown, expired, lost}) > 1000);
   return 0;
 }

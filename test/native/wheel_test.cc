@@ -107,5 +107,6 @@ int main(int argc, char** argv) {
     fired += wheel.fired();
   }
   printf("fired %" PRIu64 "\n", fired);
+  EXPECT(steps < 300000 || fired > 10000);  // there was enough to do
   return 0;
 }
