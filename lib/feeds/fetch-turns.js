@@ -1,17 +1,17 @@
 /**
- * Whose turn it is to be fetched. Addresses take turns, whatever each has asked for; and feeds that
- * are watched already go before those that nobody has seen yet, but do not keep them out.
+ * Decides which feed is fetched next. Addresses take turns, however many feeds each has asked for.
+ * Feeds that already have a value are fetched three times as often as new ones, when both wait.
  *
  *   again   address 7 ─▶ a, b       address 9 ─▶ c       a, c, b, of four fetches three
  *   first   address 7 ─▶ x, y, z    address 8 ─▶ w       x, w, y, z, the fourth
  */
 
-/** Fetches of feeds that are watched between two first ones, where both wait. */
+/** Fetches of feeds that have a value between two first fetches, when both kinds wait. */
 const AGAIN = 3;
 
-/** Lines of things, of which each in turn gives its oldest. */
+/** Queues that take turns: each gives its oldest item. */
 class Lines {
-  /** @type {Map<number, Set<object>>} the next line is the first */
+  /** @type {Map<number, Set<object>>} the first queue is the next one */
   #lines = new Map();
   size = 0;
 

@@ -1,6 +1,6 @@
 /**
- * Writes an answer no faster than its reader reads. What he does not take stays where it is: Node and
- * TLS hold a slice of it for him, and of the rest there is the one buffer that all readers share.
+ * Writes an answer no faster than the client reads it. Node and TLS hold only the slice that is being
+ * written; the rest stays in the one buffer that all clients share.
  */
 
 /** Bytes that are written at once: a record of TLS. */
@@ -16,9 +16,9 @@ function* slicesOf(pieces) {
  * @param {import('node:http').ServerResponse} response its head is written
  * @param {Uint8Array[]} pieces of the body
  * @param {object} how
- * @param {() => void} how.slow called whenever the reader is waited for
- * @param {() => void} how.done called when all of it is written, perhaps before this returns; never
- *     when the connection is lost before that
+ * @param {() => void} how.slow called each time the client has to read before more is written
+ * @param {() => void} how.done called once all of it is written, perhaps before this function returns;
+ *     not called when the connection is lost before
  */
 export function pour(response, pieces, { slow, done }) {
   const rest = slicesOf(pieces);

@@ -9,10 +9,10 @@ import { Worker } from 'node:worker_threads';
 
 const PROGRAM = new URL('worker.js', import.meta.url);
 
-/** What a thread may take, in MiB: a value of a megabyte, parsed a few times over, takes some 30. */
+/** Memory a thread may use, in MiB. A value of 1 MB that is parsed several times takes some 30. */
 const MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 };
 
-/** Seconds a job may keep its thread from all others: several times what the worst value takes. */
+/** Seconds that a job may take: several times what the worst value takes. */
 export const JOB_TIME = 30;
 
 /** A job whose thread has died. */
@@ -93,7 +93,7 @@ export class Threads {
     thread.worker.postMessage({ id, task: one.task, job: one.job });
   }
 
-  /** A thread has nothing to do, or is gone. */
+  /** Stops timing the job of a thread that has nothing to do, or has ended. */
   #rest(thread) {
     clearInterval(thread.watch);
     thread.watch = undefined;

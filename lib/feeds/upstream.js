@@ -1,7 +1,7 @@
 import { FetchTurns } from './fetch-turns.js';
 
 /**
- * The upstream: when which feed is fetched. What is fetched, and compared, is done in worker threads
+ * The upstream: decides when which feed is fetched. Worker threads fetch and compare
  * (lib/feeds/fetch-value.js).
  *
  *   asked for ─▶ turns, --upstream-at-once ─▶ fetch ─┬▶ again after --upstream-every, while watched
@@ -9,13 +9,13 @@ import { FetchTurns } from './fetch-turns.js';
  *   nobody asks for --feed-idle ─▶ forgotten
  */
 
-/** The longest wait between two fetches of a source that fails, in milliseconds. */
+/** The longest wait between two fetches of a feed that fail, in milliseconds. */
 const LONGEST_BACKOFF = 300000;
 
 /** Doublings after which a wait is the longest, whatever it began with. */
 const MOST_DOUBLINGS = 20;
 
-/** Between half and all of it: sources that failed together are not asked together. */
+/** A random share, between half and all, of a wait: feeds that failed together are retried apart. */
 const jitter = (milliseconds) => milliseconds * (0.5 + Math.random() / 2);
 
 /**
@@ -41,11 +41,11 @@ export function openUpstream({ feeds, options, log }) {
     source.timer.unref();
   }
 
-  /** A source's time has come: fetched if somebody watches it. */
+  /** The time to fetch a feed again has come: it is fetched if somebody watches it. */
   function look(source) {
     const feed = feeds.find(source.key);
     if (feed === null || (feed.length > 0 && !feed.upstream)) return forget(source);
-    // Between two polls there is nobody parked for a moment.
+    // A client that is about to poll again is not parked for a moment.
     if (feed.watching > 0 || feed.idle < every) {
       turns.add(source);
       return work();
@@ -99,7 +99,7 @@ export function openUpstream({ feeds, options, log }) {
     counts.fetchesFailed += 1;
     const wait = Math.min(every * 2 ** Math.min(source.failures, MOST_DOUBLINGS), LONGEST_BACKOFF);
     const milliseconds = Math.round(jitter(wait));
-    // Once, not at every try: it may take days.
+    // Logged once, not at every try: the failure may last for days.
     if (source.failures === 0) log.warn({ feed: source.key, reason }, 'the upstream has failed');
     source.failures += 1;
     const feed = feeds.find(source.key);

@@ -1,8 +1,8 @@
 import { isCursor, isKey } from './names.js';
 
 /**
- * What a request to watch asks for, read as Node's server has it. The native readers take a part of
- * this, and read it alike (native/door/feed_grammar.h, native/door/watch_reader.h).
+ * Reads what a request to watch asks for, from Node's request. The native readers accept only some of
+ * these requests, and read those alike (native/door/feed_grammar.h, native/door/watch_reader.h).
  */
 
 /** What POST /feeds may have: 32 keys and cursors of full length, and room for white space. */
@@ -11,7 +11,7 @@ export const WATCH_BYTES = 16384;
 const FEEDS_AT_ONCE = 32;
 const DECIMAL = /^[0-9]{1,16}$/;
 
-/** A wish that is none: `problem` is the name of what is wrong. */
+/** A request to watch is not valid; `problem` is the name of the problem to answer with. */
 export class WishError extends Error {
   constructor(problem) {
     super(problem);
@@ -71,7 +71,7 @@ export function readKey(key) {
  * @param {URLSearchParams} query
  * @param {import('node:http').IncomingHttpHeaders} headers
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
- *     stream: boolean}} `hold` is not held against the server's
+ *     stream: boolean}} seconds in `hold` are not yet compared with the server's `--hold`
  * @throws {WishError}
  */
 export function readWish(key, query, headers) {
@@ -79,7 +79,7 @@ export function readWish(key, query, headers) {
   const stream = accepts(headers.accept, 'text/event-stream');
   const { 'last-event-id': lastEvent } = headers;
   let after = readAfter(readOnce(query, 'after', 'bad-cursor') ?? '');
-  // What an event source says when it comes back is newer than what its address says.
+  // Last-Event-ID, which an event source sends when it reconnects, is newer than `after` in its URL.
   if (stream && lastEvent !== undefined) after = readAfter(lastEvent);
   const hold = readOnce(query, 'hold', 'bad-hold');
   if (hold !== undefined && !DECIMAL.test(hold)) throw new WishError('bad-hold');
@@ -107,7 +107,7 @@ export function readManyWishes(bytes) {
   try {
     wish = JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes));
   } catch {
-    // Whatever is wrong with it, what is to be sent is the same.
+    // Every error of the syntax gets the same answer: it says what to send.
     throw new WishError('bad-watch');
   }
   const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -1,18 +1,19 @@
-// The feeds at the front door: requests to watch are given to the table, and its answers go out.
+// The feeds at the front door: passes requests to watch to the table (Feeds), and writes its
+// answers.
 //
 //   GET /feed/scores ─▶ Feeds::watch ─┬─ news ───────────────────────▶ answer ─▶ message ─▶ readers
 //                                     └─ parked ──publication, hold──▶   ▲          │
 //                                                                        └─ ready ◀─┘ who is slow
 //
-// An answer is a message (message.h): a head, some glue, and pieces of what the table has. All who
-// watch a feed with the same cursor get the same one: it is made once and kept for the next
-// watcher, who mostly wants it too. So a publication to a thousand is a thousand writes of one
-// message, and who is slow holds a reference to it.
+// An answer is a message (message.h): a head, the JSON around the value, and pieces of the table's
+// bytes. All watchers of a feed with the same cursor get the same message. It is made once and kept
+// for the next watcher, who mostly needs the same. So a publication to a thousand watchers is a
+// thousand writes of one message; a slow reader holds a reference to it.
 //
-// An event stream is chunked (RFC 9112, section 7.1): an event is one chunk and one write. Its head
-// goes out with the first one, or with the first comment.
+// An event stream is chunked (RFC 9112, section 7.1): an event is one chunk and one write. The head
+// of the answer is sent together with the first event or the first comment.
 //
-// Cost of a watcher: what it costs the table, nothing here.
+// Cost of a watcher: no memory here; the table has its record.
 // Rejected: Server-Sent Events without chunks (the connection would have to be closed at the end,
 // and the peer could not tell the end from a failure).
 #ifndef SPRITES_FEED_DESK_H_
@@ -37,29 +38,33 @@ class FeedDesk : public FeedResponder {
   /** Told of a connection that may go on after an answer outside its own event. */
   using Answered = std::function<void(Connection& connection)>;
 
-  /** All of these outlive it; `feeds` may be nullptr: nothing is served then. */
+  /** All parameters must outlive it. `feeds` may be nullptr: then it takes no request. */
   FeedDesk(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
            Answered answered);
 
-  /** Whether the request is one for it; for POST /feeds, `body` is read as well. */
+  /** Says whether it serves this request. Reads the `body` of POST /feeds for that. */
   bool takes(const HotRequest& request, std::string_view body);
 
   /**
-   * Serves a request that it takes, whose head is at `head`. Returns whether the connection's next
-   * may be served: not while this one is open.
+   * Serves a request for which `takes` has just returned true; its head begins at `head`.
+   *
+   * @return true when the request is answered and the connection's next one may be served; false
+   *     while the answer is still to come or to be written, or when the connection is closed
    */
   bool serve(Connection& connection, const HotRequest& request, const char* head,
              const Address& client);
 
-  /** A stream's event has been taken: there may be a newer one. */
+  /** The last event of a stream has been written: sends a newer one if there is one. */
   void flushed(Connection& connection);
 
-  /** The connection of a watcher is about to close. */
+  /** Call before the connection of a watcher is closed: ends the watch. */
   void drop(const Connection& connection);
 
   /**
-   * Lets go of the last message, and of readers who have been slow for the longest while what only
-   * they hold is more than the table's own memory may be. Returns how many were closed.
+   * Frees the kept message. Then closes connections, the slowest readers first, as long as the
+   * bytes that only slow readers hold exceed FeedsOptions::memory.
+   *
+   * @return how many connections were closed
    */
   uint32_t tick();
 
@@ -82,7 +87,6 @@ class FeedDesk : public FeedResponder {
   base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens);
   base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens);
   void addBody(const FeedAnswer& answer);
-  void mark();
 
   Feeds* const feeds_;
   Connections* const connections_;
@@ -92,7 +96,7 @@ class FeedDesk : public FeedResponder {
   WatchWish wish_ = {};
   Last last_;
 
-  // A message being composed: its own text, and where in it others' pieces go.
+  // The message that is being composed: its own text, and where pieces of shared bytes go into it.
   std::string text_;
   struct Insertion {
     size_t at;

@@ -11,14 +11,18 @@
 namespace server {
 
 /**
- * Reads `scores?after=e7-42&hold=30&delta=1` from `*at` on, up to the blank behind it, where it
- * leaves `*at`. `begin` is where spans count from. kHot: go on.
+ * Reads `scores?after=e7-42&hold=30&delta=1`, which begins at `*at`, and moves `*at` to the blank
+ * that ends it. Spans in `out` count from `begin`.
+ *
+ * @return kHot when it was read; anything else is the verdict about the whole request
  */
 Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotRequest* out);
 
 /**
- * What headers say. `whole` tells that the value ends there; one that does not may still go on.
- * False: Node is to judge it.
+ * Each reads the value of one header. `whole` says that `value` is complete; otherwise more of it
+ * may come.
+ *
+ * @return false when Node's server has to read the request
  */
 bool readAccept(std::string_view value, bool whole, HotRequest* out);
 bool readAcceptEncoding(std::string_view value, bool whole, HotRequest* out);

@@ -1,5 +1,5 @@
 // The body of POST /feeds, read as every client writes it: {"hold":60,"delta":true,"feeds":{…}},
-// its members in any order, no escapes in its texts. Anything else is Node's to judge.
+// its members in any order, no escapes in its strings. Node's server reads any other body.
 #ifndef SPRITES_WATCH_READER_H_
 #define SPRITES_WATCH_READER_H_
 
@@ -10,10 +10,10 @@
 
 namespace server {
 
-/** A body longer than this is Node's to refuse. */
+/** The longest body that is read here, in bytes; Node's server refuses longer ones. */
 constexpr uint32_t kWatchBytes = 16384;
 
-/** What a body asks for; the texts are those of the body. */
+/** What a body asks for. The string views point into the body. */
 struct WatchWish {
   Wanted wanted[kFeedsAtOnce];
   uint32_t count;
@@ -21,7 +21,7 @@ struct WatchWish {
   bool delta;
 };
 
-/** Reads a body; false when it is not of the plain form, or not well. */
+/** Reads a body. @return false when it has another form or an error: Node's server decides */
 bool readWatch(std::string_view body, WatchWish* wish);
 
 }  // namespace server
