@@ -23,7 +23,7 @@ import { AddressLimits } from './lib/server/address-limits.js';
 import { createStatus } from './lib/server/status.js';
 import { ConnectionBudget } from './lib/server/connection-budget.js';
 import { openTls } from './lib/server/tls.js';
-import { addUp, reserveTransientPort, startWorkers } from './lib/server/workers.js';
+import { addUp, reservePort, startWorkers } from './lib/server/workers.js';
 
 /**
  * The whole program on one page:
@@ -57,13 +57,16 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const state = await takeState({ pool, options: given, log, signal });
   let bans;
   let feeds;
+  let shared;
   let transient;
   try {
     bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, limits, log);
-    transient = await reserveTransientPort(given);
+    shared = await reservePort(given, 'port', given.port);
+    transient = await reservePort(given, 'transient-port', given.transientPort);
   } catch (error) {
     feeds?.close();
+    shared?.close();
     state.release();
     throw error;
   }
@@ -115,14 +118,23 @@ export async function start(given, log = createLog('silent'), signal = undefined
           refusals
         })
       : openDoor(server);
-  const workers = startWorkers({ door: door, options, log });
+  const workers = startWorkers({
+    door,
+    feeds: feeds.feeds,
+    options,
+    sockets: shared.descriptors,
+    transientSockets: transient.descriptors,
+    log
+  });
   const open = [door];
   let draining = false;
 
   function status() {
     const own = pool.status();
     const refused = addUp([own.refused, workers.counts().refused]);
-    return { ...own, ...feeds.status(), ...state.figures(), refused };
+    // Those of the workers' feeds, where the native door has workers.
+    const theirs = door.feedStatus?.() ?? {};
+    return { ...own, ...addUp([feeds.status(), theirs]), ...state.figures(), refused };
   }
 
   function counts() {
@@ -146,13 +158,15 @@ export async function start(given, log = createLog('silent'), signal = undefined
   async function stop() {
     draining = true;
     for (const one of open) one.stopListening();
-    await workers.stop();
-    transient.close();
+    stopSharing();
+    const drained = workers.drain(options.drain * 1000);
     pool.drain(options.drain * 1000);
     feeds.feeds.drain(options.drain * 1000);
     while (pool.status().parked > 0 || feeds.status().watching > 0) await pause(LOOK);
+    await drained;
     for (const one of open) one.closeIdle();
     server.closeIdleConnections();
+    await workers.stop();
     await pause(LOOK);
     close();
     try {
@@ -161,6 +175,21 @@ export async function start(given, log = createLog('silent'), signal = undefined
     } finally {
       state.release();
     }
+  }
+
+  /** The ports that workers share take nobody any more. */
+  function stopSharing() {
+    shared.close();
+    transient.close();
+  }
+
+  /** Opens the ports, now that everything is there. */
+  async function listen() {
+    if (options.workers === 0) return door.listen(options.host, options.port);
+    await shared.listen();
+    await transient.listen();
+    workers.accept();
+    return shared.port;
   }
 
   function close() {
@@ -188,7 +217,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     open.push(admin);
     await workers.ready;
     await feeds.ready;
-    const port = await door.listen(options.host, options.port);
+    const port = await listen();
     // The start has kept the loop busy, but nobody was waiting yet.
     metrics.forgetStalls();
     feeds.taken();
@@ -202,13 +231,14 @@ export async function start(given, log = createLog('silent'), signal = undefined
       reload() {
         tls.reload();
         feeds.reload();
+        workers.reload();
       },
       stop
     };
   } catch (error) {
     close();
+    stopSharing();
     await workers.stop();
-    transient.close();
     state.release();
     throw error;
   }

@@ -40,8 +40,10 @@
         'pool/snapshot.cc',
         'pool/state_store.cc',
         'pool/torus.cc',
+        'relay/feed_replica.cc',
         'relay/links.cc',
         'relay/relay.cc',
+        'relay/relay_server.cc',
       ],
     },
     {

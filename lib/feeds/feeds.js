@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 
-import { loadAddon } from '../server/addon.js';
 import { NO_EPOCHS } from './epochs.js';
 import { cursorText } from './names.js';
+import { FeedTable } from './table.js';
 import { JobTimeError } from './threads.js';
 
 /**
@@ -33,20 +33,15 @@ const PATCHES_KEPT = 5000;
 const takesPatches = ({ watching, plain, patchesIdle }) =>
   watching === 0 || plain < watching || patchesIdle < PATCHES_KEPT;
 
-export class Feeds {
-  #native;
-  #outcomes;
+export class Feeds extends FeedTable {
   #threads;
   #most;
   #log;
   /** The last publication of each key that has one under way. @type {Map<string, Promise>} */
   #queues = new Map();
   #underWay = 0;
-  #lastToken = 0;
   /** Where feeds were whose values a crash has taken. @type {import('./epochs.js').Epochs} */
   #epochs = NO_EPOCHS;
-  /** Watchers of Node's server: token → the function that takes the answer. */
-  #watchers = new Map();
   /** Told of keys to fetch. */
   #onFetch = () => {};
 
@@ -59,28 +54,10 @@ export class Feeds {
    *     may have
    */
   constructor(options, threads, log, limits = undefined) {
-    const addon = loadAddon();
+    super(options, { replica: false, limits }, () => this.#seeToWants());
     this.#threads = threads;
     this.#log = log;
     this.#most = options.feedBytes;
-    this.#outcomes = addon.feedOutcomes;
-    this.#native = new addon.Feeds(
-      {
-        hold: options.hold,
-        feeds: options.feeds,
-        memory: options.feedMemory,
-        watchers: options.feedWatchers,
-        upstream: options.upstream !== 'none'
-      },
-      (token, answer) => this.#answer(token, answer),
-      () => this.#seeToWants(),
-      limits?.native
-    );
-  }
-
-  /** The native table, for the native front door. */
-  get native() {
-    return this.#native;
   }
 
   /** @param {import('./epochs.js').Epochs} epochs told of every version from now on */
@@ -97,14 +74,14 @@ export class Feeds {
   }
 
   #seeToWants() {
-    for (const want of this.#native.takeWants()) {
+    for (const want of this.native.takeWants()) {
       if (want.fetch) this.#onFetch(want.key, want.source);
       else this.#compress(want);
     }
   }
 
   async #compress(want) {
-    const found = this.#native.find(want.key, true);
+    const found = this.native.find(want.key, true);
     if (found === null || found.epoch !== want.epoch || found.version !== want.version) return;
     let gzip;
     try {
@@ -114,65 +91,7 @@ export class Feeds {
       // Who waits for it gets the value as it is.
       this.#log.error({ err: error, feed: want.key }, 'a feed could not be compressed');
     }
-    this.#native.compressed({ ...want, gzip });
-  }
-
-  // ---- Watching
-
-  #answer(token, { outcome, ...answer }) {
-    const watcher = this.#watchers.get(token);
-    if (!answer.stream || answer.ends) this.#watchers.delete(token);
-    return watcher({ ...answer, outcome: this.#outcomes[outcome] });
-  }
-
-  /**
-   * Answers at once, or parks.
-   *
-   * @param {object} wish
-   * @param {string[]} wish.keys each isKey
-   * @param {string[]} wish.afters for each an isCursor, or ''
-   * @param {number} [wish.hold] seconds; by default the server's
-   * @param {boolean} [wish.delta]
-   * @param {boolean} [wish.gzip]
-   * @param {boolean} [wish.stream] events without an end, of one key
-   * @param {boolean} [wish.many] the answer is {"items":[…]}
-   * @param {string} [wish.from] the client's address
-   * @param {(answer: {outcome: string, pieces: Buffer[], length: number, gzip: boolean,
-   *     stream: boolean, ends: boolean, cursor: string, retry: number}) => boolean} answer called
-   *     once, or for every event, perhaps before this returns; never when the outcome is not `ok`.
-   *     For a stream it returns whether it can take more: if not, `ready` is to be called
-   * @returns {{outcome: string, cancel: () => void, ready: () => void}} `ok` or the name of a
-   *     problem; `cancel` takes it back when its connection is gone
-   */
-  watch(
-    {
-      keys,
-      afters,
-      hold = -1,
-      delta = false,
-      gzip = false,
-      stream = false,
-      many = false,
-      from = ''
-    },
-    answer
-  ) {
-    const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
-    this.#watchers.set(token, answer);
-    const [outcome, watcher] = this.#native.watch(
-      { keys, afters, hold, delta, gzip, stream, many, from },
-      token
-    );
-    if (outcome !== 0) this.#watchers.delete(token);
-    return {
-      outcome: this.#outcomes[outcome],
-      cancel: () => {
-        if (this.#watchers.delete(token)) this.#native.drop(watcher);
-      },
-      ready: () => {
-        if (this.#watchers.has(token)) this.#native.ready(watcher);
-      }
-    };
+    this.native.compressed({ ...want, gzip });
   }
 
   // ---- Publishing
@@ -206,7 +125,7 @@ export class Feeds {
 
   /** What the feed's next version will be, and what there is before it. */
   #next(key) {
-    const now = this.#native.find(key, false);
+    const now = this.native.find(key, false);
     if (now !== null && now.length > 0) {
       return { created: false, cursor: { epoch: now.epoch, version: now.version + 1 }, now };
     }
@@ -219,9 +138,9 @@ export class Feeds {
 
   #take(key, { created, cursor, now, lost }, change, upstream) {
     const { unchanged, digest, again, ...version } = change;
-    if (unchanged || (!created && this.#native.holds(key, change.value))) {
-      this.#native.unchanged();
-      const { watching } = this.#native.find(key);
+    if (unchanged || (!created && this.native.holds(key, change.value))) {
+      this.native.unchanged();
+      const { watching } = this.native.find(key);
       return { created, cursor: cursorText(now), watching, unchanged: true };
     }
     if (again) cursor = { epoch: lost.epoch, version: lost.version };
@@ -231,8 +150,8 @@ export class Feeds {
       version.gzip = NOTHING;
     }
     if (!this.#epochs.note(key, { ...cursor, digest })) return { problem: 'state-unwritable' };
-    const [outcome, watching] = this.#native.publish({ key, ...cursor, ...version, upstream });
-    if (outcome !== 0) return { problem: this.#outcomes[outcome] };
+    const [outcome, watching] = this.native.publish({ key, ...cursor, ...version, upstream });
+    if (outcome !== 0) return { problem: this.outcomes[outcome] };
     return { created, cursor: cursorText(cursor), watching };
   }
 
@@ -244,7 +163,7 @@ export class Feeds {
       cursor: cursorText(cursor),
       digested: this.#epochs.kept,
       lost,
-      before: patched || kind !== 'value' ? this.#native.find(key, true)?.value : undefined,
+      before: patched || kind !== 'value' ? this.native.find(key, true)?.value : undefined,
       patched,
       most: this.#most,
       gzip: now?.gzipAsked ?? false
@@ -300,7 +219,7 @@ export class Feeds {
     if (change.failed !== undefined) return change;
     const { etag, ...rest } = change;
     const taken = await this.#inTurn(key, () => {
-      const now = this.#native.find(key, false);
+      const now = this.native.find(key, false);
       if (now === null) return { gone: true };
       if (now.length > 0 && !now.upstream) return { published: true };
       return this.#take(key, next, rest, true);
@@ -316,7 +235,7 @@ export class Feeds {
    * @returns {Promise<{problem?: string}>}
    */
   remove(key) {
-    return this.#inTurn(key, () => (this.#native.remove(key) ? {} : { problem: 'unknown-feed' }));
+    return this.#inTurn(key, () => (this.native.remove(key) ? {} : { problem: 'unknown-feed' }));
   }
 
   // ---- Everything else
@@ -327,22 +246,22 @@ export class Feeds {
    *     milliseconds since somebody last asked for it; `length` 0 while there is no value
    */
   find(key) {
-    return this.#native.find(key, false);
+    return this.native.find(key, false);
   }
 
   /** Lets go of a fetched feed that nobody watches. */
   forget(key) {
-    this.#native.forget(key);
+    this.native.forget(key);
   }
 
   /** A first fetch has failed: nobody asks again for so many milliseconds. */
   fail(key, milliseconds) {
-    this.#native.fail(key, milliseconds);
+    this.native.fail(key, milliseconds);
   }
 
   /** @param {(feed: object) => void} each see lib/feeds/state.js */
   save(each) {
-    this.#native.save(each);
+    this.native.save(each);
   }
 
   /**
@@ -350,21 +269,11 @@ export class Feeds {
    * @returns {string} `ok` or the name of a problem
    */
   restore(feed) {
-    return this.#outcomes[this.#native.restore(feed)];
+    return this.outcomes[this.native.restore(feed)];
   }
 
   /** @returns {object} the live counts: see /status in README */
   status() {
-    return { ...this.#native.status(), publishing: this.#underWay };
-  }
-
-  /** Begins the end: see Feeds::drain. */
-  drain(window) {
-    this.#native.drain(window);
-  }
-
-  /** Stops the table's clock, so that the process can end. */
-  close() {
-    this.#native.close();
+    return { ...super.status(), publishing: this.#underWay };
   }
 }

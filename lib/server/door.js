@@ -16,7 +16,7 @@ import { TRUST } from './address-limits.js';
  */
 
 /** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
-const BACKLOG = 65535;
+export const BACKLOG = 65535;
 
 /**
  * The ready-made answers, in the same words as lib/server/routes.js. The front door fills in the Date.
@@ -90,11 +90,12 @@ function replies(outcomes, feedOutcomes, options, common, files) {
  *     the same for everybody; not in a worker
  * @param {import('pino').Logger} [parts.log]
  * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
+ * @param {boolean} [parts.transient] in a worker: it is for the transient port, and has no polls
  * @param {import('./refusals.js').Refusals} [parts.refusals]
- * @returns {{listen: Function, status: Function, stopListening: Function, closeIdle: Function,
+ * @returns {{listen: Function, adopt: Function, status: Function, stopListening: Function, closeIdle: Function,
  *     close: Function, addWorker: Function, flush: Function}} `listen(host, port, {shared, option})`
  *     resolves to the port: one that processes may share if `shared`, one that the option of that name
- *     has set; `addWorker` gives the descriptor of a new relay for a worker, `flush` sends what
+ *     has set; `adopt(fd)` accepts from a socket that listens already; `addWorker(connections)` gives the descriptor of a new relay for a worker, `flush` sends what
  *     JavaScript has put into the relay
  */
 export function createDoor({
@@ -109,6 +110,7 @@ export function createDoor({
   files = [],
   log,
   relayFd,
+  transient = false,
   refusals = NOTHING_TOLD
 }) {
   const addon = loadAddon();
@@ -130,6 +132,7 @@ export function createDoor({
       [relayFd === undefined ? 'pool' : 'relay']: pool.native,
       feeds: feeds?.native,
       relayFd,
+      transient,
       onHandOver: (fd, bytes, client) => {
         const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
         limits.introduce(socket, client);
@@ -165,7 +168,9 @@ export function createDoor({
       return explained({ host: 'host', port: option }, { host, port }, open());
     },
     status: () => door.status(),
-    addWorker: () => door.addWorker(),
+    adopt: (fd) => door.adopt(fd),
+    addWorker: (connections) => door.addWorker(connections),
+    feedStatus: () => door.feedStatus(),
     flush: () => door.flush(),
     stopListening: () => door.stopListening(),
     closeIdle: () => door.closeIdle(),

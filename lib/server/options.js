@@ -229,8 +229,8 @@ export const table = [
     default: '10000',
     type: whole(0, 16000000),
     help:
-      'connections there may be from one source address (IPv6: /64), to the main process and' +
-      ' to every worker; 0 for any number'
+      'connections there may be from one source address (IPv6: /64), to the main process and all' +
+      ' workers together; 0 for any number'
   },
   {
     name: 'address-joins',
@@ -257,8 +257,8 @@ export const table = [
     default: '2000',
     type: whole(0, 16000000),
     help:
-      "connections from one source address that Node's own servers may hold, and those of every" +
-      ' worker; 0 for any number'
+      "connections from one source address that Node's own servers may hold, and as many again at" +
+      ' the workers; 0 for any number'
   },
   {
     name: 'address-held',
@@ -326,14 +326,14 @@ export const table = [
   {
     name: 'workers',
     default: '0',
-    type: whole(0, 256),
-    help: 'processes that take joins, throws and leaves on a port of their own'
+    type: whole(0, 100),
+    help: 'processes that hold the connections of the main port; the main process then only decides'
   },
   {
     name: 'transient-port',
-    default: '8081',
-    type: whole(0, 65535),
-    help: 'the port of the workers; 0 takes a free one'
+    default: 'none',
+    type: orNone(whole(0, 65535)),
+    help: 'one more port of the workers, for joins, throws and leaves alone; 0 takes a free one'
   },
   {
     name: 'state',

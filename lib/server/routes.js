@@ -78,8 +78,8 @@ function readTarget(target) {
  * @param {object} options see lib/server/options.js
  * @returns {object} `transient` is the port that takes joins, throws and leaves as well
  */
-export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }) {
-  const transient = workers > 0 ? { transient: transientPort } : {};
+export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
+  const transient = transientPort > 0 ? { transient: transientPort } : {};
   return { id, hold, lease, maxSprite, ...transient };
 }
 
@@ -93,7 +93,7 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort, workers }
  * @param {import('./address-limits.js').AddressLimits} parts.limits
  * @param {object} parts.options see lib/server/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
- * @param {() => object} parts.status what GET /status answers
+ * @param {() => object | Promise<object>} parts.status what GET /status answers
  * @param {(request: object, response: object, path: string) => boolean} parts.page answers what
  *     belongs to the page, and says whether it did
  * @param {import('./refusals.js').Refusals} [parts.refusals]
@@ -178,7 +178,10 @@ export function createRoutes({
     // To the pool 0 is "no hold given"; from a client it is a hold too short.
     if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
     const answer = (body) => send(response, 200, JSON_TYPE, body);
-    const { outcome, body, cancel } = pool.poll(id, { ack, hold }, answer);
+    const { outcome, body, cancel } = pool.poll(id, { ack, hold }, answer, (why) => {
+      if (why instanceof Unanswerable) request.socket.destroy();
+      else refuse(request, response, new Refusal(why));
+    });
     if (outcome !== 'ok') throw new Refusal(outcome);
     if (body !== undefined) return answer(body);
     park(response);
@@ -205,8 +208,8 @@ export function createRoutes({
     sendNothing(response);
   }
 
-  function place(request, response, [, id]) {
-    const found = pool.place(id);
+  async function place(request, response, [, id]) {
+    const found = await pool.place(id);
     if (found === null) throw new Refusal('unknown-client');
     sendJson(response, 200, found);
   }
@@ -229,7 +232,7 @@ export function createRoutes({
 
   const sendAddresses = (request, response) =>
     sendJson(response, 200, { addresses: invitations(request, options.host) });
-  const sendStatus = (request, response) => sendJson(response, 200, status());
+  const sendStatus = async (request, response) => sendJson(response, 200, await status());
 
   /**
    * What there is: the first segment and how many there are, or the first alone; and who answers,
@@ -283,6 +286,16 @@ export function createRoutes({
     return answer(request, response, path, query);
   }
 
+  function refuse(request, response, { problem, detail, headers }) {
+    refusals.refused({
+      from: limits.addressOf(request),
+      request: `${request.method} ${readTarget(request.url).path[0]}`.slice(0, 40),
+      why: problem
+    });
+    if (!request.complete) lingerAtClose(request.socket);
+    sendProblem(response, problem, { detail, headers: { ...common, ...headers } });
+  }
+
   async function handle(request, response) {
     // What is written behind an end is a defect, too: without a listener it would end the process.
     response.on('error', (error) => log.error({ err: error }, 'an answer failed'));
@@ -290,14 +303,7 @@ export function createRoutes({
       await route(request, response);
     } catch (error) {
       if (error instanceof Refusal) {
-        const { problem, detail, headers } = error;
-        refusals.refused({
-          from: limits.addressOf(request),
-          request: `${request.method} ${readTarget(request.url).path[0]}`.slice(0, 40),
-          why: problem
-        });
-        if (!request.complete) lingerAtClose(request.socket);
-        sendProblem(response, problem, { detail, headers: { ...common, ...headers } });
+        refuse(request, response, error);
       } else if (error instanceof Unanswerable) {
         request.socket.destroy();
       } else {

@@ -4,19 +4,27 @@ import './no-inspector.js';
 import { createDoor } from './door.js';
 import { createLog, tellOfNoInspector } from './log.js';
 import { createNodeServer } from './node-server.js';
+import { readyFiles, servePage } from './page-files.js';
 import { RemotePool } from './remote-pool.js';
 import { createRefusals } from './refusals.js';
 import { createRoutes } from './routes.js';
 import { AddressLimits } from './address-limits.js';
 import { ConnectionBudget } from './connection-budget.js';
+import { addUp } from './workers.js';
+import { RemoteFeeds } from '../feeds/remote-feeds.js';
+import { openTokens } from '../feeds/tokens.js';
 
 /**
- * A worker: a process that serves joins, throws and leaves on the transient port. It holds only its
- * connections and their open requests. The pool is in the main process, behind a socket pair.
+ * A worker: a process that holds connections of the main port, and of the transient port where there
+ * is one. It has their open requests, and nothing else: the pool is in the main process, behind a
+ * socket pair a port (native/relay/relay.h).
  */
 
-/** The descriptor of the relay to the main process; lib/server/workers.js puts it into stdio. */
-const RELAY = 4;
+/** The descriptors of the main port's relay and of its socket; lib/server/workers.js puts them into stdio. */
+const MAIN = { relay: 4, socket: 5 };
+
+/** Those of the transient port. */
+const TRANSIENT = { relay: 6, socket: 7 };
 
 /** The routes of the transient port. */
 const HERE = ['join', 'throw', 'leave'];
@@ -31,63 +39,156 @@ const GRACE = 1000;
 const REPORT = 1000;
 
 const options = JSON.parse(process.env.SPRITES_WORKER);
-const pool = new RemotePool(options);
-const limits = new AddressLimits(options);
 const log = createLog(options.logLevel);
 tellOfNoInspector(log);
 const refusals = createRefusals(log);
-const routes = createRoutes({ pool, limits, options, log, refusals, here: HERE });
-const budget = new ConnectionBudget(options);
-const server = createNodeServer({ routes, limits, options, budget, refusals });
-const door = createDoor({
-  pool,
-  limits,
-  options,
-  routes,
-  server,
-  budget,
-  refusals,
-  relayFd: RELAY
-});
-pool.flushBy(door.flush);
+
+/** What the main process has been asked by JavaScript: number → the function that takes the answer. */
+const asked = new Map();
+let lastAsk = 0;
+
+/** Asks a function of the main process's feeds. */
+function ask(what, ...rest) {
+  return new Promise((resolve) => {
+    lastAsk += 1;
+    asked.set(lastAsk, resolve);
+    process.send({ ask: lastAsk, what, rest });
+  });
+}
+
+const feeds = new RemoteFeeds(options, ask);
+const tokens = openTokens(options);
+
+/**
+ * Opens one port: a front door, and Node's server behind it.
+ *
+ * @param {{relay: number, socket: number}} descriptors
+ * @param {string[]} [here] the routes of the transient port, where it is that
+ */
+function openPort({ relay, socket }, here) {
+  const transient = here !== undefined;
+  // Without a main process there is nothing to serve, and nothing to save.
+  const pool = new RemotePool(options, () => process.exit());
+  const limits = new AddressLimits(options);
+  const routes = createRoutes({
+    pool,
+    feeds,
+    tokens,
+    limits,
+    options,
+    log,
+    refusals,
+    here,
+    status: () => pool.status(),
+    page: servePage
+  });
+  const budget = new ConnectionBudget(options);
+  const server = createNodeServer({ routes, limits, options, budget, refusals });
+  const door = createDoor({
+    pool,
+    feeds: transient ? undefined : feeds,
+    limits,
+    options,
+    routes,
+    server,
+    budget,
+    refusals,
+    files: transient ? [] : readyFiles(options),
+    relayFd: relay,
+    transient
+  });
+  pool.flushBy(door.flush);
+  if (!transient) feeds.flushBy(door.flush);
+  return {
+    accept: () => door.adopt(socket),
+    stopListening: () => door.stopListening(),
+    /** Closes what nothing is owed to; gives how much is left. */
+    closeIdle() {
+      server.closeIdleConnections();
+      return door.closeIdle() + pool.open;
+    },
+    counts() {
+      const { connections, connectionsRefused, ...rest } = door.status();
+      return {
+        ...rest,
+        connections: connections + budget.held,
+        connectionsRefused: connectionsRefused + budget.refused,
+        refused: pool.refused
+      };
+    }
+  };
+}
+
+const ports = [openPort(MAIN)];
+if (options.transientPort > 0) ports.push(openPort(TRANSIENT, HERE));
 
 /** The last report, as JSON. */
-let told = '';
+let reported = '';
 
 /** Reports to the main process that this worker answers, and its counts if they have changed. */
 function report(done = () => {}) {
-  const { connections, connectionsRefused, ...rest } = door.status();
-  const counts = {
-    ...rest,
-    connections: connections + budget.held,
-    connectionsRefused: connectionsRefused + budget.refused,
-    refused: pool.refused
-  };
+  const counts = addUp(ports.map((port) => port.counts()));
   const news = JSON.stringify(counts);
-  const message = news === told ? {} : { counts };
-  told = news;
+  const message = news === reported ? {} : { counts };
+  reported = news;
   // It fails where the main process is gone: this worker is about to end.
   process.send(message, () => done());
 }
 
-// Without a main process there is nothing to serve, and nothing to save.
 process.on('disconnect', () => process.exit());
 
 // A terminal's Ctrl-C, its end, and a service manager's SIGTERM reach every process of the group; it
 // is the main process that decides when its workers end. Nor must a reload end them.
 for (const name of ['SIGINT', 'SIGHUP', 'SIGTERM', 'SIGUSR2']) process.on(name, () => {});
-process.on('message', ({ stop }) => {
-  if (!stop) return;
-  door.stopListening();
+
+function stop() {
+  for (const port of ports) port.stopListening();
   const end = performance.now() + GRACE;
   setInterval(() => {
-    const left = door.closeIdle() + pool.open;
-    server.closeIdleConnections();
+    const left = ports.reduce((sum, port) => sum + port.closeIdle(), 0);
     if (left === 0 || performance.now() > end) report(() => process.exit());
   }, LOOK);
+}
+
+/** Answers who watches feeds within so many milliseconds, and tells when it has. */
+function drain(window) {
+  feeds.drain(window);
+  const look = setInterval(() => {
+    if (feeds.status().watching > 0) return;
+    clearInterval(look);
+    process.send({ drained: true });
+  }, LOOK);
+}
+
+function reload() {
+  try {
+    tokens.reload();
+  } catch (error) {
+    log.error({ err: error }, 'the tokens stay as they were');
+  }
+}
+
+/** What the main process says, by the name of the message's one member. */
+const told = {
+  accept() {
+    for (const port of ports) port.accept();
+  },
+  drain(window) {
+    for (const port of ports) port.stopListening();
+    drain(window);
+  },
+  stop,
+  reload,
+  answered([number, result]) {
+    asked.get(number)(result);
+    asked.delete(number);
+  }
+};
+
+process.on('message', (message) => {
+  const [[name, value]] = Object.entries(message);
+  told[name](value);
 });
 
-const { host, transientPort: port } = options;
-await door.listen(host, port, { shared: true, option: 'transient-port' });
 process.send({ ready: true });
 setInterval(report, REPORT).unref();

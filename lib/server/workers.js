@@ -1,19 +1,29 @@
 import cluster from 'node:cluster';
 import { lookup } from 'node:dns/promises';
 import { closeSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { loadAddon } from './addon.js';
 import { Heartbeats } from './heartbeats.js';
+import { BACKLOG } from './door.js';
+import { keepIdle } from './node-server.js';
 import { explained } from './port-errors.js';
 
 /**
- * Starts the workers of the transient port, connects them with the pool, and starts them again when
- * they die. This runs in the main process.
+ * Starts the workers, which hold the connections of the main port, and of the transient port where
+ * there is one; connects them with the pool, and starts them again when they die. This runs in the
+ * main process.
  *
- *   worker 1 ─┐  requests, one buffer a turn
- *   worker 2 ─┼─▶ front door ─▶ pool           (native/relay/relay.h: none of it in JavaScript)
- *   worker N ─┘ ◀── outcomes
+ *   port ─┬─ socket 1 ─▶ worker 1 ─┐  what is asked, one buffer a turn
+ *         ├─ socket 2 ─▶ worker 2 ─┼─▶ front door ─▶ pool   (native/relay/relay.h: no JavaScript)
+ *         └─ socket N ─▶ worker N ─┘ ◀── what is said
+ *
+ * Each worker has a listening socket of its own, over which the kernel spreads the newcomers evenly
+ * (SO_REUSEPORT, socket(7)). The main process has all of them open as well and never accepts: so who
+ * waits in the socket of a worker that dies waits for the next worker there, and is not reset.
+ * Rejected: one socket for all (who is quickest to wake takes nearly everybody, for as long as they
+ * stay).
  */
 
 const PROGRAM = fileURLToPath(new URL('worker.js', import.meta.url));
@@ -45,28 +55,40 @@ export function addUp(all) {
   return sums;
 }
 
+/** How often it is looked whether the workers have answered, in milliseconds. */
+const LOOK = 50;
+
 /** Milliseconds a worker has to end by itself. */
 const PATIENCE = 5000;
 
 /**
- * Takes the transient port, so that newcomers can be told of it before the workers are there. It is
- * held bound and never listened on: the workers share it, and nobody else may have it.
+ * Takes a port for the workers to share, so that it is known before they are there, and nobody else
+ * has it.
  *
- * @param {{workers: number, transientPort: number, host: string}} options
- * @returns {Promise<{port: number, close: () => void}>} port 0 without workers
+ * @param {{workers: number, host: string}} options
+ * @param {string} option the name of the option that says the port
+ * @param {number | string} port 0 takes a free one; 'none'
+ * @returns {Promise<{port: number, descriptors: number[], listen: Function, close: Function}>} one
+ *     socket a worker, which stay open until `close`; `listen` has newcomers wait in them; port 0
+ *     and none of them where there are no workers, or no port is wanted
  * @throws {Error} when it can't be had (EADDRINUSE …)
  */
-export async function reserveTransientPort({ workers, transientPort, host }) {
-  if (workers === 0) return { port: 0, close() {} };
+export async function reservePort({ workers, host, hold }, option, port) {
+  if (workers === 0 || port === 'none') {
+    return { port: 0, descriptors: [], listen() {}, close() {} };
+  }
+  const explain = (result) => explained({ host: 'host', port: option }, { host, port }, result);
   const reserve = async () => {
     const { address } = await lookup(host);
-    return new (loadAddon().Reservation)(address, transientPort);
+    return new (loadAddon().Reservation)(address, port, workers);
   };
-  return explained(
-    { host: 'host', port: 'transient-port' },
-    { host, port: transientPort },
-    reserve()
-  );
+  const reservation = await explain(reserve());
+  return {
+    port: reservation.port,
+    descriptors: reservation.descriptors,
+    listen: () => explain((async () => reservation.listen(BACKLOG, keepIdle({ hold })))()),
+    close: () => reservation.close()
+  };
 }
 
 function countersOf(counts = {}) {
@@ -79,15 +101,20 @@ function countersOf(counts = {}) {
  * @param {object} parts
  * @param {ReturnType<import('./door.js').createDoor>} parts.door the main process's
  * @param {object} parts.options see lib/server/options.js, with the transientPort that was reserved
+ * @param {{publish: Function, remove: Function}} parts.feeds
+ * @param {number[]} parts.sockets of the main port, one a worker
+ * @param {number[]} parts.transientSockets of the transient port; none, where there is none
  * @param {import('pino').Logger} parts.log
- * @returns {{ready: Promise<void>, status: () => object,
+ * @returns {{ready: Promise<void>, accept: () => void, drain: (window: number) => Promise<void>,
+ *     reload: () => void, status: () => object,
  *     counts: () => {doors: object, refused: object}, silent: () => number, stop: () => Promise<void>}} `ready` when all of
- *     them listen, rejected when one cannot; `status` is what they are now, `counts` what their
+ *     them are there, rejected when one cannot start; `accept` has them take newcomers from then on,
+ *     `drain` no more, and answers who watches feeds there within so many milliseconds; `status` is what they are now, `counts` what their
  *     doors have counted and what they have refused by themselves, the dead among them, as of a
  *     second ago; `silent` says how many of
  *     them do not answer; `stop` lets them answer what they have and ends them
  */
-export function startWorkers({ door, options, log }) {
+export function startWorkers({ door, feeds, options, sockets, transientSockets, log }) {
   let workerDeaths = 0;
   const living = new Set();
   /** Those who listen, and since when. @type {Map<object, number>} */
@@ -117,27 +144,48 @@ export function startWorkers({ door, options, log }) {
     SPRITES_WORKER: JSON.stringify({
       ...options,
       connections: share(options.connections),
-      handedOver: share(options.handedOver)
+      handedOver: share(options.handedOver),
+      addressHandedOver: share(options.addressHandedOver),
+      addressHeld: share(options.addressHeld),
+      feedWatchers: share(options.feedWatchers),
+      // Those of all workers are counted here, together.
+      addressConnections: 0
     })
   };
+  let accepting = false;
+  /** Those in which somebody still watches feeds, while the server ends. */
+  const undrained = new Set();
 
-  function fork() {
-    const relay = door.addWorker();
+  /** Starts the worker of the socket of that number. */
+  function fork(number) {
+    const relays = [sockets, transientSockets]
+      .filter(({ length }) => length > 0)
+      .map((some) => ({ relay: door.addWorker(share(options.connections)), socket: some[number] }));
     cluster.setupPrimary({
       exec: PROGRAM,
       args: [],
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc', relay]
+      // Values of feeds are bytes.
+      serialization: 'advanced',
+      stdio: [
+        ...['ignore', 'inherit', 'inherit', 'ipc'],
+        ...relays.flatMap(({ relay, socket }) => [relay, socket])
+      ]
     });
     try {
       return cluster.fork(environment);
     } finally {
-      // The worker has a copy of the descriptor. With this one open its death would not be noticed.
-      closeSync(relay);
+      // The worker has copies of the descriptors. With these open its death would not be noticed.
+      for (const { relay } of relays) closeSync(relay);
     }
   }
 
+  /** Says something to a worker; one that is just ending has no channel any more. */
+  function tell(worker, message) {
+    if (worker.isConnected()) worker.send(message, () => {});
+  }
+
   /** Starts a worker, and another one when it has ended: after `backoff` ms, if it died quickly. */
-  function launch(backoff) {
+  function launch(number, backoff) {
     let worker;
 
     function gone(how) {
@@ -145,6 +193,7 @@ export function startWorkers({ door, options, log }) {
       const since = listening.get(worker);
       listening.delete(worker);
       heartbeats.forget(worker);
+      undrained.delete(worker);
       ofTheDead = addUp([ofTheDead, countersOf(said.get(worker))]);
       said.delete(worker);
       if (stopping) return;
@@ -154,24 +203,29 @@ export function startWorkers({ door, options, log }) {
       const wait = performance.now() - since >= WELL ? BACKOFF.first : backoff;
       log.warn({ ...how, wait }, 'a worker is gone; another one starts');
       setTimeout(() => {
-        if (!stopping) launch(Math.min(wait * 2, BACKOFF.most));
+        if (!stopping) launch(number, Math.min(wait * 2, BACKOFF.most));
       }, wait);
     }
 
     try {
-      worker = fork();
+      worker = fork(number);
     } catch (error) {
       // Mostly no file descriptor is left. The parked polls stay, and it is tried again.
       return gone({ err: error });
     }
     living.add(worker);
     heartbeats.expect(worker);
-    worker.on('message', ({ ready: listens, counts: news }) => {
+    worker.on('message', ({ ready: listens, counts: news, drained, ask, what, rest }) => {
       // A worker that has ended is counted already: a late message is ignored.
       if (!living.has(worker)) return;
       heartbeats.heard(worker);
       if (news !== undefined) said.set(worker, news);
-      if (listens) listening.set(worker, performance.now());
+      if (drained) undrained.delete(worker);
+      if (ask !== undefined) answer(worker, ask, feeds[what](...rest));
+      if (listens) {
+        listening.set(worker, performance.now());
+        if (accepting) tell(worker, { accept: true });
+      }
       if (listening.size === options.workers) begun();
     });
     worker.once('exit', (code, signal) => gone({ code, signal }));
@@ -183,13 +237,35 @@ export function startWorkers({ door, options, log }) {
   }
 
   if (options.workers === 0) begun();
-  for (let i = 0; i < options.workers; i += 1) launch(BACKOFF.first);
+  for (let i = 0; i < options.workers; i += 1) launch(i, BACKOFF.first);
 
   function tellToStop(worker) {
     // A worker that does not listen yet has no requests, and does not read messages yet.
     if (!listening.has(worker)) worker.process.kill('SIGKILL');
-    // A worker that is just ending has no channel any more.
-    else if (worker.isConnected()) worker.send({ stop: true }, () => {});
+    else tell(worker, { stop: true });
+  }
+
+  function accept() {
+    accepting = true;
+    for (const worker of listening.keys()) tell(worker, { accept: true });
+  }
+
+  async function answer(worker, number, result) {
+    tell(worker, { answered: [number, await result] });
+  }
+
+  async function drain(window) {
+    accepting = false;
+    for (const worker of listening.keys()) {
+      undrained.add(worker);
+      tell(worker, { drain: window });
+    }
+    const end = performance.now() + window + PATIENCE;
+    while (undrained.size > 0 && performance.now() < end) await pause(LOOK);
+  }
+
+  function reload() {
+    for (const worker of listening.keys()) tell(worker, { reload: true });
   }
 
   async function stop() {
@@ -224,5 +300,6 @@ export function startWorkers({ door, options, log }) {
     return { doors, refused };
   }
 
-  return { ready, status, counts, silent: () => heartbeats.silent, stop };
+  const silent = () => heartbeats.silent;
+  return { ready, accept, drain, reload, status, counts, silent, stop };
 }

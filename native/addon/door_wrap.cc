@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <uv.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <system_error>
@@ -14,6 +15,7 @@
 #include "pool/pool.h"
 #include "relay/links.h"
 #include "relay/relay.h"
+#include "relay/relay_server.h"
 #include "wraps.h"
 
 namespace server {
@@ -69,15 +71,17 @@ Replies repliesOf(Local<Value> given) {
 
 }  // namespace
 
-class DoorObject : public Nan::ObjectWrap {
+class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
  public:
   static void init(Local<Object> target) {
     defineClass(target, "Door", create,
                 {
                     {"listen", listen},
+                    {"adopt", adopt},
                     {"stopListening", stopListening},
                     {"addWorker", addWorker},
                     {"flush", flush},
+                    {"feedStatus", feedStatus},
                     {"elsewhere", elsewhere},
                     {"closeIdle", closeIdle},
                     {"wantNotes", wantNotes},
@@ -93,6 +97,11 @@ class DoorObject : public Nan::ObjectWrap {
       : parts_(parts),
         poolHandler_(poolHandlerOf(parts)),
         relay_(poolHandler_ ? nullptr : relayOf(get(parts, "relay"))),
+        relayed_({.pool = poolHandler_ ? poolOf(get(parts, "pool")) : nullptr,
+                  .limits = addressLimitsOf(get(parts, "limits")),
+                  .feeds = poolHandler_ && hasFeeds(parts) ? feedsOf(get(parts, "feeds")) : nullptr,
+                  .clock = microseconds,
+                  .counts = [this] { return door_.liveCounts(); }}),
         onHandOver_(get(parts, "onHandOver").As<Function>()),
         onCounts_(get(parts, "onCounts").As<Function>()),
         resource_("sprites:hand-over"),
@@ -111,9 +120,17 @@ class DoorObject : public Nan::ObjectWrap {
         finishTurn(end);
         startPolling();
       });
+      onEnded(get(parts, "pool"), [this] { links_.send(); });
+      if (relayed_.feeds != nullptr) relayed_.feeds->watchFor(this);
     } else {
-      replyTo(get(parts, "relay"), &door_);
-      links_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_, kBatchMicroseconds);
+      answerTo(get(parts, "relay"), &door_);
+      addressLimitsOf(get(parts, "limits"))->watch(relay_);
+      if (hasFeeds(parts)) {
+        relay_->replicate(feedsOf(get(parts, "feeds")));
+        onStepped(get(parts, "feeds"), [this] { tellOfFeeds(); });
+      }
+      links_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_,
+                    {.pace = kBatchMicroseconds, .mostKept = 0});
     }
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
     // The handles outlive the object: the loop gives them back when it has closed them.
@@ -130,6 +147,8 @@ class DoorObject : public Nan::ObjectWrap {
           LoopScope scope;
           auto* self = static_cast<DoorObject*>(timer->data);
           self->door_.tick(self->clock_.advance(uv_now(timer->loop)));
+          self->clearLost();
+          self->tickReplica();
         },
         kTickMilliseconds, kTickMilliseconds);
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
@@ -139,6 +158,7 @@ class DoorObject : public Nan::ObjectWrap {
 
   void stop() {
     if (poll_ == nullptr) return;
+    if (relayed_.feeds != nullptr) relayed_.feeds->watchFor(nullptr);
     Unref();
     links_.closeAll();
     door_.closeAll();
@@ -171,7 +191,50 @@ class DoorObject : public Nan::ObjectWrap {
     } else {
       door_.dropAnswers();
     }
+    if (relay_ != nullptr && relay_->feeds() != nullptr) relay_->feeds()->turn();
     links_.send();
+    links_.giveUpTheDeaf();
+    clearLost();
+  }
+
+  void tickReplica() {
+    if (relay_ == nullptr || relay_->feeds() == nullptr) return;
+    relay_->feeds()->tick(uv_now(Nan::GetCurrentEventLoop()));
+    tellOfFeeds();
+  }
+
+  /** Sends what the main process is to know of the feeds here. */
+  void tellOfFeeds() {
+    relay_->feeds()->turn();
+    links_.send();
+  }
+
+  // What becomes of feeds is sent before whoever has published is answered.
+
+  void published(const Feed& feed) override {
+    tellAll([&](RelayServer& server) { server.published(feed); });
+  }
+
+  void compressed(const Feed& feed) override {
+    tellAll([&](RelayServer& server) { server.compressed(feed); });
+  }
+
+  void ended(std::string_view key, FeedOutcome why) override {
+    tellAll([&](RelayServer& server) { server.ended(key, why); });
+  }
+
+  template <typename Tell>
+  void tellAll(Tell&& tell) {
+    if (servers_.empty()) return;
+    for (const auto& server : servers_) tell(*server);
+    links_.send();
+  }
+
+  /** Drops the polls of workers that are gone, a share of them a turn. */
+  void clearLost() {
+    bool all = true;
+    for (const auto& server : servers_) all = server->clear() && all;
+    if (!all) events_.wake();
   }
 
   void startPolling() {
@@ -198,7 +261,7 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   // new Door({connections, …}, {limits, replies, onHandOver(fd, bytes, client), onCounts(): text,
-  //     pool and feeds, or relay and relayFd})
+  //     pool and feeds, or relay, relayFd and whether it is for the transient port alone})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -234,31 +297,71 @@ class DoorObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(door.port());
   }
 
+  // adopt(fd): accepts from a socket that listens already
+  static void adopt(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->door_.adopt(static_cast<int>(uint32Of(info[0])));
+  }
+
   static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<DoorObject>(info)->door_.stopListening();
   }
 
-  // addWorker() → the descriptor of the worker's end of a new relay, which the caller closes
+  /** A place among the holders of polls that no worker has; kNobody: there is none. */
+  PollHolder freeHolder() const {
+    for (auto i = static_cast<size_t>(PollHolder::kFirstWorker); i < kPollHolders; ++i) {
+      const PollHolder holder{static_cast<uint8_t>(i)};
+      const bool taken =
+          std::any_of(servers_.begin(), servers_.end(),
+                      [holder](const auto& server) { return server->holder() == holder; });
+      if (!taken) return holder;
+    }
+    return PollHolder::kNobody;
+  }
+
+  // addWorker(connections) → the descriptor of the worker's end of a new relay, which the caller
+  //     closes; `connections`: the most that the worker has
   static void addWorker(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* door = unwrap<DoorObject>(info);
+    // Frees the ends of relays whose workers have died, and have no poll any more.
+    std::erase_if(door->servers_, [door](const auto& server) {
+      if (server->over()) door->tallied_.add(server->tally());
+      return server->over();
+    });
+    const PollHolder holder = door->freeHolder();
+    if (holder == PollHolder::kNobody) return Nan::ThrowError("too many workers at once");
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
       return Nan::ThrowError(Nan::ErrnoException(errno, "socketpair"));
     }
-    Local<Object> parts = Nan::New(door->parts_);
-    // Frees the ends of relays whose workers have died: nothing calls them any more.
-    std::erase_if(door->servers_,
-                  [door](const auto& server) { return !door->links_.attached(server.get()); });
     door->servers_.push_back(
-        std::make_unique<RelayServer>(poolOf(get(parts, "pool")), microseconds));
-    door->links_.attach(ends[0], door->servers_.back().get(), 0);
+        std::make_unique<RelayServer>(door->relayed_, holder, uint32Of(info[0]) + Door::kBeyond));
+    door->links_.attach(ends[0], door->servers_.back().get(), {.pace = 0, .mostKept = kMostSaid});
     door->events_.pace(kTurnMicroseconds);
     info.GetReturnValue().Set(ends[1]);
   }
 
   // flush(): sends what JavaScript has put into the relay
   static void flush(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->links_.send();
+    auto* door = unwrap<DoorObject>(info);
+    if (door->relay_->feeds() != nullptr) door->relay_->feeds()->turn();
+    door->links_.send();
+  }
+
+  // feedStatus() → what the feeds of the workers have counted
+  static void feedStatus(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* door = unwrap<DoorObject>(info);
+    FeedTally sum = door->tallied_;
+    for (const auto& server : door->servers_) sum.add(server->tally());
+    Local<Object> result = Nan::New<Object>();
+    set(result, "feedPolls", sum.polls);
+    set(result, "feedPings", sum.pings);
+    set(result, "documents", sum.documents);
+    set(result, "patches", sum.patches);
+    set(result, "skipped", sum.skipped);
+    set(result, "feedHeld", sum.held);
+    set(result, "watching", sum.watching);
+    set(result, "streams", sum.streams);
+    info.GetReturnValue().Set(result);
   }
 
   // elsewhere(connections): how many others of this process hold
@@ -321,21 +424,30 @@ class DoorObject : public Nan::ObjectWrap {
     return std::make_unique<PoolHandler>(poolOf(pool), microseconds);
   }
 
+  static bool hasFeeds(Local<Object> parts) { return !get(parts, "feeds")->IsUndefined(); }
+
   DoorParts doorParts(Local<Object> parts) {
     RequestHandler* requests = relay_;
-    if (poolHandler_) requests = poolHandler_.get();
+    PollHandler* polls = Nan::To<bool>(get(parts, "transient")).FromJust() ? nullptr : relay_;
+    if (poolHandler_) {
+      requests = poolHandler_.get();
+      polls = poolHandler_.get();
+    }
     return {.events = &events_,
             .limits = addressLimitsOf(get(parts, "limits")),
             .requests = requests,
-            .polls = poolHandler_.get(),
-            .feeds = poolHandler_ ? feedsOf(get(parts, "feeds")) : nullptr,
-            .counts = [this] { return askCounts(); }};
+            .polls = polls,
+            .feeds = hasFeeds(parts) ? feedsOf(get(parts, "feeds")) : nullptr,
+            .counts = [this] { return askCounts(); },
+            .countsLater = relay_ != nullptr};
   }
 
   Nan::Persistent<Object> parts_;                      // outlive the front door
   const std::unique_ptr<PoolHandler> poolHandler_;     // in the main process
   std::vector<std::unique_ptr<RelayServer>> servers_;  // the relays' ends to workers
   RelayHandler* const relay_;                          // in a worker
+  const RelayParts relayed_;                           // of `servers_`
+  FeedTally tallied_;                                  // of those that are gone
   Nan::Callback onHandOver_;
   Nan::Callback onCounts_;
   Nan::AsyncResource resource_;

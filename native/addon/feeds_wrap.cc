@@ -1,6 +1,7 @@
 // Feeds: the table of feeds as a JavaScript object. It converts and trusts; lib/feeds has checked.
 #include <uv.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -89,6 +90,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
  private:
   friend Feeds* feedsOf(Local<Value> feeds);
+  friend void onStepped(Local<Value> feeds, std::function<void()> stepped);
 
   FeedsObject(const FeedsOptions& options, Local<Function> onAnswer, Local<Function> onWants,
               Local<Value> limits)
@@ -137,6 +139,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     self->feeds_.step(kTurnShare);
     self->lastBytes_.reset();
     self->lastBuffer_.Reset();
+    if (self->stepped_) self->stepped_();
     if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
   }
 
@@ -205,7 +208,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     return whole ? Taken::kWhole : Taken::kInPart;
   }
 
-  // new Feeds({hold, feeds, memory, watchers, upstream}, onAnswer, onWants(), limits)
+  // new Feeds({hold, feeds, memory, watchers, upstream, replica}, onAnswer, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -213,6 +216,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
         .memory = static_cast<uint64_t>(numberOf(get(info[0], "memory"))),
         .watchers = uint32In(info[0], "watchers"),
         .upstream = flagIn(info[0], "upstream"),
+        .replica = flagIn(info[0], "replica"),
     };
     try {
       auto* feeds =
@@ -330,7 +334,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     Local<Object> result = Nan::New<Object>();
     setCursor(result, feed->cursor);
     set(result, "length", feed->value ? feed->value->length() : 0);
-    set(result, "watching", feed->watching);
+    set(result, "watching", feed->watching + feed->elsewhere);
     set(result, "plain", feed->watching - feed->patching);
     set(result, "patchesIdle", uv_now(Nan::GetCurrentEventLoop()) - feed->patchesAt);
     set(result, "idle", uv_now(Nan::GetCurrentEventLoop()) - feed->askedAt);
@@ -431,6 +435,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
   Nan::Persistent<Value> kept_;  // the limits, which outlive the table
   Feeds feeds_;
+  std::function<void()> stepped_;
   Nan::Callback onAnswer_;
   Nan::Callback onWants_;
   Nan::AsyncResource resource_;
@@ -442,6 +447,10 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
 Feeds* feedsOf(Local<Value> feeds) {
   return &Nan::ObjectWrap::Unwrap<FeedsObject>(feeds.As<Object>())->feeds_;
+}
+
+void onStepped(Local<Value> feeds, std::function<void()> stepped) {
+  Nan::ObjectWrap::Unwrap<FeedsObject>(feeds.As<Object>())->stepped_ = std::move(stepped);
 }
 
 void initFeeds(Local<Object> target) { FeedsObject::init(target); }

@@ -86,6 +86,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   friend Pool* poolOf(Local<Value> pool);
   friend TurnEnd endTurn(Local<Value> pool);
   friend void onReleased(Local<Value> pool, std::function<void(TurnEnd)> released);
+  friend void onEnded(Local<Value> pool, std::function<void()> ended);
 
   PoolObject(const PoolOptions& options, Local<Value> limits, Local<Function> onAnswer)
       : kept_(limits),
@@ -151,6 +152,13 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     return TurnEnd::kDrop;
   }
 
+  /** The same for a turn that is none of the front door's, which then sends what there is. */
+  TurnEnd endOwn() {
+    const TurnEnd how = end();
+    if (how == TurnEnd::kSend && ended_) ended_();
+    return how;
+  }
+
   /** The disk has caught up, perhaps: the thread that syncs says so. */
   static void caughtUp(uv_async_t* async) {
     LoopScope scope;
@@ -176,7 +184,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     if (self->limits_ != nullptr) self->limits_->tick(now);
     const bool done = self->pool_.tick(self->clock_.advance(now));
     if (self->store_) self->store_->tick(now);
-    self->end();
+    self->endOwn();
     // A disk that takes too long, or fails: the loop goes on without it.
     if (self->awaits_ && self->store_->blocked() != 0) self->endWait(TurnEnd::kDrop);
     // What is left over waits for one turn of the loop, not for a whole tick.
@@ -343,7 +351,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // commit() → 0: what was decided may be answered; 1: when onDurable has said so; 2: nothing may
   static void commit(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->end()));
+    info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->endOwn()));
   }
 
   // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable(0 or 2)) →
@@ -469,6 +477,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   std::unique_ptr<StateStore> store_;  // nullptr: no state is kept
   bool awaits_ = false;                // a turn waits for the disk
   std::function<void(TurnEnd)> released_;
+  std::function<void()> ended_;
   Nan::Callback onDurable_;
   uv_async_t* async_ = nullptr;
   Nan::Callback onAnswer_;
@@ -484,6 +493,10 @@ void initPool(Local<Object> target) { PoolObject::init(target); }
 
 TurnEnd endTurn(Local<Value> pool) {
   return Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->end();
+}
+
+void onEnded(Local<Value> pool, std::function<void()> ended) {
+  Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->ended_ = std::move(ended);
 }
 
 void onReleased(Local<Value> pool, std::function<void(TurnEnd)> released) {

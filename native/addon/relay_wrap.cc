@@ -1,4 +1,9 @@
 // Relay and Reservation: what a worker has of the pool, and the port it shares. Conversion only.
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
 #include "convert.h"
 #include "door/door.h"
 #include "door/listener.h"
@@ -15,7 +20,7 @@ using v8::Object;
 using v8::Value;
 
 /** The worker's end of the relay, for the requests that Node's server has read. */
-class RelayObject : public Nan::ObjectWrap {
+class RelayObject : public Nan::ObjectWrap, private LateAnswers {
  public:
   static void init(Local<Object> target) {
     defineClass(target, "Relay", create,
@@ -23,6 +28,10 @@ class RelayObject : public Nan::ObjectWrap {
                     {"join", join},
                     {"throw", throwSprite},
                     {"leave", leave},
+                    {"poll", poll},
+                    {"drop", drop},
+                    {"place", place},
+                    {"counts", counts},
                     {"refuse", refuse},
                     {"refused", refused},
                 });
@@ -30,27 +39,43 @@ class RelayObject : public Nan::ObjectWrap {
 
  private:
   friend RelayHandler* relayOf(Local<Value> relay);
-  friend void replyTo(Local<Value> relay, Door* door);
+  friend void answerTo(Local<Value> relay, Door* door);
 
-  RelayObject(uint32_t maxSprite, Local<Function> onReply)
-      : onReply_(onReply), resource_("sprites:relay"), handler_(maxSprite) {}
+  RelayObject(uint32_t maxSprite, Local<Function> onReply, Local<Function> onLost)
+      : onReply_(onReply), onLost_(onLost), resource_("sprites:relay"), handler_(maxSprite) {
+    handler_.onLost([this] {
+      Nan::HandleScope scope;
+      onLost_.Call(0, nullptr, &resource_);
+    });
+  }
 
-  void reply(Ticket ticket, std::optional<Outcome> outcome, const Id& id) {
+  void reply(Ticket ticket, std::optional<Outcome> outcome, std::string_view bytes) {
     Nan::HandleScope scope;
-    const auto* bytes = reinterpret_cast<const char*>(id.bytes);
     const auto number = Nan::New(static_cast<uint32_t>(outcome.value_or(Outcome::kOk)));
     Local<Value> arguments[] = {Nan::New(ticket.generation),
                                 outcome ? number.As<Value>() : Nan::Undefined().As<Value>(),
-                                Nan::CopyBuffer(bytes, sizeof id.bytes).ToLocalChecked()};
+                                Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked()};
     onReply_.Call(3, arguments, &resource_);
   }
 
+  void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) override {
+    if (id == nullptr) return reply(ticket, outcome, {});
+    reply(ticket, outcome, {reinterpret_cast<const char*>(id->bytes), sizeof id->bytes});
+  }
+
+  void answer(Ticket ticket, std::string_view body) override { reply(ticket, Outcome::kOk, body); }
+
+  // Nobody asks for it, nor says of a connection whose it is.
+  void over(Ticket) override {}
+  void tooMany(Ticket) override {}
+
   static Ticket ticketOf(Local<Value> number) { return {kScriptConnection, uint32Of(number)}; }
 
-  // new Relay(maxSprite, onReply(number, outcome, id)); the front door is given it; an
-  // outcome that is undefined may not be answered
+  // new Relay(maxSprite, onReply(number, outcome, id or answer), onLost()); the front door is given
+  //     it; an outcome that is undefined may not be answered
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* object = new RelayObject(uint32Of(info[0]), info[1].As<Function>());
+    auto* object =
+        new RelayObject(uint32Of(info[0]), info[1].As<Function>(), info[2].As<Function>());
     object->Wrap(info.This());
     info.GetReturnValue().Set(info.This());
   }
@@ -74,6 +99,28 @@ class RelayObject : public Nan::ObjectWrap {
     unwrap<RelayObject>(info)->handler_.leave(ticketOf(info[0]), idOf(info[1]));
   }
 
+  // poll(number, id, ack, hold or 0)
+  static void poll(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<RelayObject>(info)->handler_.poll(ticketOf(info[0]), idOf(info[1]),
+                                             static_cast<uint64_t>(numberOf(info[2])),
+                                             uint32Of(info[3]));
+  }
+
+  // drop(number): the connection of that poll is gone
+  static void drop(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<RelayObject>(info)->handler_.drop(0, ticketOf(info[0]));
+  }
+
+  // place(number, id)
+  static void place(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<RelayObject>(info)->handler_.place(ticketOf(info[0]), idOf(info[1]), nullptr);
+  }
+
+  // counts(number)
+  static void counts(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<RelayObject>(info)->handler_.counts(ticketOf(info[0]));
+  }
+
   // refuse(outcome): counts a request that JavaScript refuses
   static void refuse(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<RelayObject>(info)->handler_.refuse(Outcome{static_cast<uint8_t>(uint32Of(info[0]))});
@@ -90,6 +137,7 @@ class RelayObject : public Nan::ObjectWrap {
   }
 
   Nan::Callback onReply_;
+  Nan::Callback onLost_;
   Nan::AsyncResource resource_;
   RelayHandler handler_;
 };
@@ -98,45 +146,60 @@ RelayHandler* relayOf(Local<Value> relay) {
   return &Nan::ObjectWrap::Unwrap<RelayObject>(relay.As<Object>())->handler_;
 }
 
-void replyTo(Local<Value> relay, Door* door) {
+void answerTo(Local<Value> relay, Door* door) {
   auto* object = Nan::ObjectWrap::Unwrap<RelayObject>(relay.As<Object>());
-  object->handler_.setOnReply([object](Ticket ticket, std::optional<Outcome> outcome,
-                                       const Id& id) { object->reply(ticket, outcome, id); },
-                              [door](Ticket ticket, std::optional<Outcome> outcome, const Id& id) {
-                                door->complete(ticket, outcome, &id);
-                              });
+  object->handler_.tell(object, door);
 }
 
-/** A port that is held for the workers to share. */
+/** A port that is held for the workers to share: a socket for each, which the kernel spreads over.
+ */
 class Reservation : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
     defineClass(target, "Reservation", create,
                 {
+                    {"listen", listen},
                     {"close", close},
                 });
   }
 
  private:
-  // new Reservation(address, port) with its `port`; throws with code and syscall
+  // new Reservation(address, port, sockets) with its `port` and `descriptors`, which stay its own;
+  //     throws with code and syscall
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* object = new Reservation;
-    const auto port = static_cast<uint16_t>(uint32Of(info[1]));
-    const int error = object->listener_.reserve(textOf(info[0]).c_str(), port);
-    if (error != 0) {
-      delete object;
-      return Nan::ThrowError(Nan::ErrnoException(error, "bind"));
+    auto object = std::make_unique<Reservation>();
+    const std::string address = textOf(info[0]);
+    auto port = static_cast<uint16_t>(uint32Of(info[1]));
+    const uint32_t count = uint32Of(info[2]);
+    Local<Array> descriptors = Nan::New<Array>(static_cast<int>(count));
+    for (uint32_t i = 0; i < count; ++i) {
+      Listener& listener = object->listeners_.emplace_back();
+      const int error = i == 0 ? listener.reserveFirst(address.c_str(), port)
+                               : listener.reserve(address.c_str(), port);
+      if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "bind"));
+      port = listener.port();
+      Nan::Set(descriptors, i, Nan::New(listener.fd())).Check();
     }
-    object->Wrap(info.This());
-    set(info.This(), "port", object->listener_.port());
+    object.release()->Wrap(info.This());
+    set(info.This(), "port", port);
+    set(info.This(), "descriptors", descriptors);
     info.GetReturnValue().Set(info.This());
   }
 
-  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<Reservation>(info)->listener_.close();
+  // listen(backlog, keepIdle): from now on newcomers wait there; throws with code and syscall
+  static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
+    for (Listener& listener : unwrap<Reservation>(info)->listeners_) {
+      const int error = listener.listenOn(static_cast<int>(uint32Of(info[0])),
+                                          static_cast<int>(uint32Of(info[1])));
+      if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
+    }
   }
 
-  Listener listener_;
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<Reservation>(info)->listeners_.clear();
+  }
+
+  std::deque<Listener> listeners_;
 };
 
 void initRelay(Local<Object> target) {

@@ -38,11 +38,17 @@ TurnEnd endTurn(v8::Local<v8::Value> pool);
  */
 void onReleased(v8::Local<v8::Value> pool, std::function<void(TurnEnd)> released);
 
+/** Has `ended` called after every turn that was none of the front door's: a tick, JavaScript's. */
+void onEnded(v8::Local<v8::Value> pool, std::function<void()> ended);
+
 /** The pool inside a Pool. */
 Pool* poolOf(v8::Local<v8::Value> pool);
 
 /** The table inside a Feeds. */
 Feeds* feedsOf(v8::Local<v8::Value> feeds);
+
+/** Has `stepped` called after each share of a turn that the watchers of a Feeds were answered in. */
+void onStepped(v8::Local<v8::Value> feeds, std::function<void()> stepped);
 
 /** The native limits inside a JavaScript AddressLimits. */
 AddressLimits* addressLimitsOf(v8::Local<v8::Value> limits);
@@ -50,8 +56,10 @@ AddressLimits* addressLimitsOf(v8::Local<v8::Value> limits);
 /** The worker's end of the relay inside a Relay. */
 RelayHandler* relayOf(v8::Local<v8::Value> relay);
 
-/** Has the replies that a Relay gets complete the requests of `door`. */
-void replyTo(v8::Local<v8::Value> relay, Door* door);
+/**
+ * Has the answers that a Relay gets told to `door`, and `lost` called when the main process is gone.
+ */
+void answerTo(v8::Local<v8::Value> relay, Door* door);
 
 }  // namespace server
 

@@ -27,10 +27,8 @@ constexpr size_t kResumedATurn = 64;
 /** Connections accepted in one turn. */
 constexpr int kAccepts = 64;
 
-/** Connections above the limit that are told so at the same time, each for a second at most. */
-constexpr uint32_t kRefusedAtOnce = 32;
-
-/** And in one tick: refusing costs 30 µs, so that a thousand knocking take 2% of a core. */
+/** Connections above the limit that are told so in one tick: refusing costs 30 µs, so that a
+ * thousand knocking take 2% of a core. */
 constexpr uint32_t kRefusedPerTick = 50;
 
 }  // namespace
@@ -42,7 +40,7 @@ Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies, 
       handOver_(std::move(handOver)),
       replies_(std::move(replies)),
       connections_(
-          options.connections + kRefusedAtOnce, parts.events, parts.limits,
+          options.connections + kBeyond, parts.events, parts.limits,
           [this](const Connection& connection) { beforeClose(connection); }, now),
       answers_(&connections_, options.idleTime, options.writeTime),
       feeds_(parts.feeds, &connections_, &answers_, &replies_,
@@ -61,8 +59,14 @@ int Door::listen(const char* address, uint16_t port, int backlog, Listener::Shar
   return error;
 }
 
+void Door::adopt(int fd) {
+  listener_.adopt(fd);
+  resumeListening();
+}
+
 void Door::stopListening() {
-  listening_ = false;
+  // Taken out first: others may have a copy of the socket.
+  pauseListening();
   listener_.close();
 }
 
@@ -82,8 +86,7 @@ bool Door::mayRefuse() const { return refusedThisTick_ < kRefusedPerTick; }
 /** Accepts some of those who have connected. */
 void Door::ready(uint32_t) {
   for (int i = 0; i < kAccepts && listening_; ++i) {
-    if (connections_.count() + elsewhere_ >= options_.connections + kRefusedAtOnce ||
-        !mayRefuse()) {
+    if (connections_.count() + elsewhere_ >= options_.connections + kBeyond || !mayRefuse()) {
       return pauseListening();
     }
     int fd;
@@ -136,7 +139,7 @@ void Door::refuse(Connection& connection) {
 /** Counts the connection at its client's address; when that has enough, refuses it: false. */
 bool Door::count(Connection& connection, const Address& client) {
   connection.client = client;
-  connection.counted = parts_.limits->open(client);
+  connection.counted = parts_.limits->open(client, connections_.ticketOf(connection).key());
   if (!connection.counted) refuse(connection);
   return connection.counted;
 }
@@ -208,6 +211,7 @@ void Door::event(Connection& connection, uint32_t events) {
 // ---- Reading ------------------------------------------------------------------------------------
 
 void Door::read(Connection& connection) {
+  if (!parts_.requests->hasRoom()) return;
   char* to = buffer_.get();
   size_t room = kReadBytes;
   const bool awaitsRest = connection.needed > connection.inputLength;
@@ -220,9 +224,7 @@ void Door::read(Connection& connection) {
     room -= connection.inputLength;
   }
   const ssize_t got = recv(connection.fd, to, room, 0);
-  if (got == 0 && connection.state == ConnectionState::kPending) {
-    return connections_.watchEnded(connection);
-  }
+  if (got == 0 && awaitsAnswer(connection)) return connections_.watchEnded(connection);
   if (got == 0 && connection.state == ConnectionState::kReading && connection.greeted &&
       connection.inputLength > 0) {
     return handOverInput(connection);
@@ -247,6 +249,13 @@ void Door::read(Connection& connection) {
   }
   // Sent ahead, behind a poll.
   keep(connection, buffer_.get(), length, 0);
+}
+
+/** Whether a peer that has ended its half may still get an answer. */
+bool Door::awaitsAnswer(const Connection& connection) {
+  return connection.state == ConnectionState::kPending ||
+         (connection.state == ConnectionState::kParked &&
+          !parts_.polls->ended(connections_.ticketOf(connection)));
 }
 
 /** Deals with the input that a connection has kept, now that it may be dealt with. */
@@ -405,7 +414,7 @@ void Door::expire(Connection& connection) {
 
 void Door::beforeClose(const Connection& connection) {
   if (connection.state == ConnectionState::kParked) {
-    parts_.polls->drop(connection.record, connections_.indexOf(connection));
+    parts_.polls->drop(connection.record, connections_.ticketOf(connection));
   }
   if (connection.state == ConnectionState::kWatching ||
       connection.state == ConnectionState::kStreaming) {

@@ -91,10 +91,14 @@ struct DoorParts {
   PollHandler* polls;  // nullptr: polls are handed over to Node
   Feeds* feeds;        // nullptr: so are requests to watch
   LiveCounts::Ask counts;
+  bool countsLater = false;  // `polls` has the live counts, and answers later
 };
 
-class Door : public PollResponder, private Watcher {
+class Door : public PollResponder, public LateAnswers, private Watcher {
  public:
+  /** Connections above the limit that are told so at the same time, each for a second at most. */
+  static constexpr uint32_t kBeyond = 32;
+
   /**
    * Takes a connection the front door does not serve: the descriptor is the callee's, and so is the
    * connection's count in AddressLimits, which the callee closes unless every
@@ -111,6 +115,9 @@ class Door : public PollResponder, private Watcher {
 
   /** Listens: see Listener::listen. */
   int listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing);
+
+  /** Accepts from a socket that listens already, which is the front door's from now on. */
+  void adopt(int fd);
   uint16_t port() const { return listener_.port(); }
 
   /** Does what there is to do, a bounded share of it; to be called when the events are due. */
@@ -144,13 +151,16 @@ class Door : public PollResponder, private Watcher {
   /** A poll's answer, from the pool. */
   void answer(uint32_t token, std::string_view body) override;
 
-  /**
-   * The outcome of a request that the handler left open, `id` of a join that was kOk; without an
-   * outcome the connection is closed, as by dropAnswers.
-   */
-  void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id);
+  // Of requests that the handler left open.
+  void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) override;
+  void answer(Ticket ticket, std::string_view body) override;
+  void over(Ticket ticket) override;
+  void tooMany(Ticket ticket) override;
 
   DoorCounts counts() const;
+
+  /** The live counts as JavaScript says them; valid until the next call. */
+  std::string_view liveCounts() { return liveCounts_.text(); }
 
   /** What it has to say of those it refused; off unless it is wanted. */
   Notes& notes() { return notes_; }
@@ -178,6 +188,7 @@ class Door : public PollResponder, private Watcher {
   // Reading.
   void event(Connection& connection, uint32_t events);
   void read(Connection& connection);
+  bool awaitsAnswer(const Connection& connection);
   void process(Connection& connection, const char* data, size_t length);
   uint32_t mostBody(const HotRequest& request) const;
   bool keep(Connection& connection, const char* data, size_t length, size_t needed);
@@ -197,6 +208,9 @@ class Door : public PollResponder, private Watcher {
   bool servePoll(Connection& connection, const HotRequest& request);
   bool servePlace(Connection& connection, const HotRequest& request);
   bool serveReady(Connection& connection, std::string_view path);
+  bool asksForCounts() const { return parts_.polls != nullptr && parts_.countsLater; }
+  bool await(Connection& connection, Route route);
+  Connection* awaiting(Ticket ticket);
   void note(const Connection& connection, NoteKind kind);
   void noteOutcome(const Connection& connection, Route route, Outcome outcome);
 

@@ -1,9 +1,9 @@
 // What the front door does with a hot request: who decides it, and when its answer goes out.
-#include <cstdio>
 #include <optional>
 
 #include "door.h"
 #include "forwarded.h"
+#include "pool/place_text.h"
 
 namespace server {
 
@@ -36,7 +36,7 @@ bool Door::servesHere(const HotRequest& request, const char* head) {
     case Route::kReady: {
       const std::string_view path(head + request.path.offset, request.path.length);
       return replies_.ready(path) != nullptr ||
-             (path == kCountsPath && !liveCounts_.text().empty());
+             (path == kCountsPath && (asksForCounts() || !liveCounts_.text().empty()));
     }
     default:
       return request.bodyLength <= mostBody(request);
@@ -72,14 +72,17 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
     case Route::kReady:
       return serveReady(connection, {head + request.path.offset, request.path.length});
   }
-  if (!outcome) {
-    connection.state = ConnectionState::kPending;
-    connection.route = request.route;
-    connections_.disarm(connection);
-    return false;
-  }
+  if (!outcome) return await(connection, request.route);
   decide(connection, {ticket, request.route, *outcome, id});
   return true;
+}
+
+/** The request is decided later; returns, as serve does, that the next may not be served. */
+bool Door::await(Connection& connection, Route route) {
+  connection.state = ConnectionState::kPending;
+  connection.route = route;
+  connections_.disarm(connection);
+  return false;
 }
 
 /** The answer of a request goes out at the end of the turn. */
@@ -91,13 +94,14 @@ void Door::decide(Connection& connection, const Decided& answer) {
 
 /** Serves a poll, as serve does. */
 bool Door::servePoll(Connection& connection, const HotRequest& request) {
-  const PollResult result = parts_.polls->poll(connections_.indexOf(connection), request);
+  const PollResult result = parts_.polls->poll(connections_.ticketOf(connection), request);
   if (result.outcome != Outcome::kOk) {
     decide(connection, {connections_.ticketOf(connection), Route::kPoll, result.outcome, {}});
     return true;
   }
   if (!result.answer.empty()) return answers_.send(connection, replies_.json(result.answer));
   connection.state = ConnectionState::kParked;
+  connection.route = Route::kPoll;
   connection.record = result.record;
   connections_.disarm(connection);
   return false;
@@ -105,20 +109,27 @@ bool Door::servePoll(Connection& connection, const HotRequest& request) {
 
 bool Door::servePlace(Connection& connection, const HotRequest& request) {
   Place place;
-  if (!parts_.polls->place(request.id, &place)) {
-    noteOutcome(connection, Route::kPlace, Outcome::kUnknownClient);
-    const Decided unknown = {{}, Route::kPlace, Outcome::kUnknownClient, {}};
-    return answers_.send(connection, wordsOf(unknown));
+  switch (parts_.polls->place(connections_.ticketOf(connection), request.id, &place)) {
+    case Found::kLater:
+      return await(connection, Route::kPlace);
+    case Found::kNowhere: {
+      noteOutcome(connection, Route::kPlace, Outcome::kUnknownClient);
+      const Decided unknown = {{}, Route::kPlace, Outcome::kUnknownClient, {}};
+      return answers_.send(connection, wordsOf(unknown));
+    }
+    case Found::kHere:
+      break;
   }
-  char body[128];
-  const int length = snprintf(body, sizeof body, R"({"row":%u,"column":%u,"rows":%u,"columns":%u})",
-                              place.row, place.column, place.rows, place.columns);
-  return answers_.send(connection, replies_.json({body, static_cast<size_t>(length)}));
+  return answers_.send(connection, replies_.json(PlaceText(place).view()));
 }
 
 /** Serves what is ready: a file, or the live counts, that servesHere has just had said. */
 bool Door::serveReady(Connection& connection, std::string_view path) {
   const Reply* reply = replies_.ready(path);
+  if (reply == nullptr && asksForCounts()) {
+    parts_.polls->counts(connections_.ticketOf(connection));
+    return await(connection, Route::kReady);
+  }
   return answers_.send(
       connection, reply != nullptr ? replies_.write(*reply) : replies_.json(liveCounts_.last()));
 }
@@ -175,14 +186,47 @@ void Door::dropAnswers() {
   decided_.clear();
 }
 
+/** The connection of a request that was to be decided later; nullptr: nobody waits for it. */
+Connection* Door::awaiting(Ticket ticket) {
+  Connection* const connection = connections_.find(ticket);
+  const bool waits = connection != nullptr && (connection->state == ConnectionState::kPending ||
+                                               connection->state == ConnectionState::kParked);
+  return waits ? connection : nullptr;
+}
+
 void Door::complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) {
-  Connection* connection = connections_.find(ticket);
-  if (connection == nullptr || connection->state != ConnectionState::kPending) return;
+  Connection* const connection = awaiting(ticket);
+  if (connection == nullptr) return;
   if (!outcome) return connections_.close(*connection);
   connection->state = ConnectionState::kReading;
   noteOutcome(*connection, connection->route, *outcome);
   const Decided answer = {ticket, connection->route, *outcome, id == nullptr ? Id{} : *id};
   if (answers_.send(*connection, wordsOf(answer))) resumeLater(*connection);
+}
+
+void Door::answer(Ticket ticket, std::string_view body) {
+  if (awaiting(ticket) != nullptr) answer(ticket.connection, body);
+}
+
+void Door::over(Ticket ticket) {
+  Connection* const connection = connections_.find(ticket);
+  if (connection != nullptr && connection->state == ConnectionState::kParked) {
+    connections_.close(*connection);
+  }
+}
+
+void Door::tooMany(Ticket ticket) {
+  Connection* const connection = connections_.find(ticket);
+  if (connection == nullptr || connection->state == ConnectionState::kClosing) return;
+  // In the middle of an answer there is no place for another.
+  if (connection->output != nullptr || connection->state == ConnectionState::kStreaming) {
+    ++counts_.refused;
+    return connections_.close(*connection);
+  }
+  beforeClose(*connection);
+  connection->state = ConnectionState::kReading;
+  connections_.takeInput(*connection);
+  refuse(*connection);
 }
 
 void Door::answer(uint32_t token, std::string_view body) {

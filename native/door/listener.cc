@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace server {
 
@@ -84,17 +85,38 @@ int Listener::bind(const char* address, uint16_t port, Sharing sharing) {
 int Listener::listen(const char* address, uint16_t port, int backlog, int keepIdle,
                      Sharing sharing) {
   if (const int error = bind(address, port, sharing); error != 0) return error;
-  if (setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &keepIdle, sizeof keepIdle) != 0) {
-    const int error = errno;
-    close();
-    return error;
-  }
-  if (::listen(fd_, backlog) != 0) {
-    const int error = errno;
+  if (const int error = listenOn(backlog, keepIdle); error != 0) {
     close();
     return error;
   }
   restoreSpare();
+  return 0;
+}
+
+int Listener::listenOn(int backlog, int keepIdle) {
+  const bool listens =
+      setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &keepIdle, sizeof keepIdle) == 0 &&
+      ::listen(fd_, backlog) == 0;
+  return listens ? 0 : errno;
+}
+
+void Listener::adopt(int fd) {
+  close();
+  fd_ = fd;
+  restoreSpare();
+}
+
+int Listener::release() { return std::exchange(fd_, -1); }
+
+int Listener::reserveFirst(const char* address, uint16_t port) {
+  if (const int error = bind(address, port, Sharing::kAlone); error != 0) return error;
+  // Only now: a port is had alone first, or somebody else's server of this kind would share it.
+  const int shared = 1;
+  if (setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &shared, sizeof shared) != 0) {
+    const int error = errno;
+    close();
+    return error;
+  }
   return 0;
 }
 

@@ -30,8 +30,20 @@ class Listener {
    */
   int listen(const char* address, uint16_t port, int backlog, int keepIdle, Sharing sharing);
 
+  /** Accepts from `fd`, a socket that listens already: it is the listener's from now on. */
+  void adopt(int fd);
+
+  /** Gives the socket away, with the port it has: the caller closes it. */
+  int release();
+
   /** Takes the port, to be shared, without listening on it. Returns 0, or errno. */
   int reserve(const char* address, uint16_t port);
+
+  /** Takes a port that nobody else has, not even to share; others of ours may from now on. */
+  int reserveFirst(const char* address, uint16_t port);
+
+  /** Listens on the port that was taken: as `listen`. */
+  int listenOn(int backlog, int keepIdle);
 
   /** The descriptor, for epoll; -1 when not listening. */
   int fd() const { return fd_; }

@@ -48,6 +48,18 @@ struct AddressLimitsOptions {
   uint32_t feeds;        // that are fetched because its clients have asked first, at once
 };
 
+/** Of a connection that nobody can be told of. */
+constexpr uint64_t kNoTag = UINT64_MAX;
+
+/** Told of connections as they are counted, where somebody else counts those of all. */
+class ConnectionWatcher {
+ public:
+  virtual ~ConnectionWatcher() = default;
+  /** One more; `tag` is whose it is, kNoTag where nobody can tell. */
+  virtual void opened(const Address& address, uint64_t tag) = 0;
+  virtual void closed(const Address& address) = 0;
+};
+
 class AddressLimits {
  public:
   /** `most` source addresses are known at once; who is one more is refused everything. */
@@ -58,14 +70,46 @@ class AddressLimits {
         buckets_(kBuckets),
         entries_(1) {}
 
-  /** Counts one more connection from `address`; false, and not counted, when it has enough. */
-  bool open(const Address& address) {
-    if (isBanned(address)) return false;
-    return add(address, &Entry::connections, 1, options_.connections);
+  /** Has `watcher`, which outlives them, told of every connection that is counted here. */
+  void watch(ConnectionWatcher* watcher) { watcher_ = watcher; }
+
+  /**
+   * Counts one more connection from `address`; false, and not counted, when it has enough. `tag`:
+   * see ConnectionWatcher.
+   */
+  bool open(const Address& address, uint64_t tag = kNoTag) {
+    if (isBanned(address) || !add(address, &Entry::connections, 1, options_.connections)) {
+      return false;
+    }
+    if (watcher_ != nullptr) watcher_->opened(address, tag);
+    return true;
   }
 
   /** Counts one fewer. */
-  void close(const Address& address) { take(address, &Entry::connections, 1); }
+  void close(const Address& address) {
+    take(address, &Entry::connections, 1);
+    if (watcher_ != nullptr) watcher_->closed(address);
+  }
+
+  /**
+   * Counts one more that another process has let in already, at a source that stays while one is
+   * counted; `fits` says whether it may stay.
+   */
+  Source openElsewhere(const Address& address, bool* fits) {
+    const Source source = make(address);
+    ++entries_[source].connections;
+    *fits = this->fits(entries_[source].connections, options_.connections) && !isBanned(address);
+    return source;
+  }
+
+  /** Counts `fewer` of them no more. */
+  void closeElsewhere(Source source, uint32_t fewer) {
+    entries_[source].connections -= fewer;
+    eraseIfUnused(source);
+  }
+
+  /** The source of an address of which something is counted; else kNoSource. */
+  Source sourceOf(const Address& address) { return find(address); }
 
   /** Counts one more connection that Node holds; false, and not counted, when it has enough. */
   bool handOver(const Address& address) {
@@ -310,6 +354,7 @@ class AddressLimits {
   size_t size_ = 0;
   std::vector<Ban> bans_;
   uint64_t now_ = 0;  // milliseconds
+  ConnectionWatcher* watcher_ = nullptr;
 };
 
 }  // namespace server

@@ -25,6 +25,7 @@ struct Feed {
   std::deque<uint32_t> patches;  // where in the log each begins; the last leads to the newest
   uint32_t watching = 0;         // watchers
   uint32_t patching = 0;         // of them, who take patches
+  uint32_t elsewhere = 0;        // watchers that other processes have, which get it from here
   uint64_t askedAt = 0;          // milliseconds: when somebody last asked for it
   uint64_t patchesAt = 0;     // milliseconds: when it was new, or a watcher left who took patches
   uint64_t failedUntil = 0;   // milliseconds: its first fetch has failed, and nobody asks till then
@@ -35,6 +36,8 @@ struct Feed {
   bool wanted = false;        // its first value has been asked for
   bool gzipWanted = false;    // the compressed form of this version has been asked for
   bool gzipAsked = false;     // somebody took this version, or waits for it, compressed
+  bool touched = false;       // somebody has asked for it, come or gone, since that was told
+  uint8_t failure = 0;        // why there is no value: the FeedOutcome of `fail`
 
   /** Answers shorter than this are not worth compressing. */
   static constexpr uint32_t kCompressFrom = 1024;

@@ -1,5 +1,8 @@
 #include "feeds.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace server {
 
 namespace {
@@ -155,9 +158,11 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   feed->gzipAsked = false;
   account(feed, before);
   ++counts_.published;
-  *watching = feed->watching;
+  *watching = feed->watching + feed->elsewhere;
   makeDue(feed, List::kParked);
+  if (options_.replica && !afters_.empty()) arrive(feed);
   makeDue(feed, List::kUnready);
+  if (watcher_ != nullptr) watcher_->published(*feed);
   return FeedOutcome::kOk;
 }
 
@@ -178,12 +183,14 @@ void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzi
   }
   account(feed, before);
   makeDue(feed, List::kUnready);
+  if (watcher_ != nullptr) watcher_->compressed(*feed);
 }
 
 bool Feeds::remove(std::string_view key) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || !feed->value) return false;
   ++counts_.deleted;
+  if (watcher_ != nullptr) watcher_->ended(key, FeedOutcome::kUnknownFeed);
   makeDue(feed, List::kParked);
   makeDue(feed, List::kUnready);
   erase(feed);
@@ -192,18 +199,21 @@ bool Feeds::remove(std::string_view key) {
 
 bool Feeds::forget(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->upstream || feed->watching > 0) return false;
+  if (feed == nullptr || !feed->upstream || feed->watching + feed->elsewhere > 0) return false;
+  if (watcher_ != nullptr) watcher_->ended(key, FeedOutcome::kUnknownFeed);
   erase(feed);
   return true;
 }
 
-void Feeds::fail(std::string_view key, uint64_t until) {
+void Feeds::fail(std::string_view key, uint64_t until, FeedOutcome why) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || feed->value) return;
   feed->wanted = false;
   feed->failedUntil = until;
+  feed->failure = static_cast<uint8_t>(why);
   failed_.emplace_back(key);
   makeDue(feed, List::kUnready);
+  if (watcher_ != nullptr) watcher_->ended(key, why);
 }
 
 FeedOutcome Feeds::restore(const Publication& newest, std::string_view log,
@@ -222,6 +232,79 @@ FeedOutcome Feeds::restore(const Publication& newest, std::string_view log,
   }
   account(feed, 0);
   return FeedOutcome::kOk;
+}
+
+// ---- A replica ----------------------------------------------------------------------------------
+
+FeedOutcome Feeds::take(const Publication& newest, std::string_view log,
+                        const std::vector<uint32_t>& patches) {
+  uint32_t watching;
+  const FeedOutcome outcome = publish(newest, &watching);
+  if (outcome != FeedOutcome::kOk || patches.empty()) return outcome;
+  Feed* const feed = lookUp(newest.key);
+  const uint64_t before = feed->cost();
+  feed->log = base::Bytes::copyOf(log, &ledger_);
+  feed->patches.assign(patches.begin(), patches.end());
+  account(feed, before);
+  return outcome;
+}
+
+/**
+ * A value has come that somebody may have, or wants compressed: those are not due with the others.
+ */
+void Feeds::arrive(Feed* feed) {
+  const uint32_t list = listOf(*feed, List::kUnready);
+  std::vector<uint32_t> waiting;
+  for (uint32_t at = watchers_[list].next; at != list;) {
+    const uint32_t watcher = at;
+    Watcher& one = watchers_[watcher];
+    at = one.next;
+    const auto found = afters_.find(watcher);
+    if (found == afters_.end()) continue;
+    one.seen = seenOf(*feed, found->second);
+    afters_.erase(found);
+    // The head of a stream goes out at once, in any case.
+    if (!one.stream && (!hasNews(one) || awaitsCompression(one))) {
+      unhang(watcher);
+      waiting.push_back(watcher);
+    }
+  }
+  makeDue(feed, List::kUnready);
+  for (const uint32_t watcher : waiting) park(watcher);
+}
+
+void Feeds::end(std::string_view key) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr) return;
+  makeDue(feed, List::kParked);
+  makeDue(feed, List::kUnready);
+  erase(feed);
+}
+
+void Feeds::watchedElsewhere(std::string_view key, int64_t change) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr) return;
+  feed->askedAt = now_;
+  feed->elsewhere = static_cast<uint32_t>(std::max<int64_t>(0, feed->elsewhere + change));
+}
+
+void Feeds::askCompressed(std::string_view key) {
+  Feed* const feed = lookUp(key);
+  if (feed != nullptr) feed->gzipAsked = true;
+}
+
+void Feeds::wantCompressed(std::string_view key) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr || !feed->value || feed->gzipWanted) return;
+  feed->gzipAsked = feed->gzipWanted = true;
+  want({feed->key, false, feed->source, feed->cursor});
+}
+
+/** Has `takeTouched` tell of it. */
+void Feeds::touch(Feed* feed) {
+  if (!options_.replica || feed->touched) return;
+  feed->touched = true;
+  touched_.push_back(feed->number);
 }
 
 }  // namespace server

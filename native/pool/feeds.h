@@ -147,11 +147,12 @@ class FeedResponder {
 };
 
 struct FeedsOptions {
-  uint32_t hold;      // seconds
-  uint32_t feeds;     // at most
-  uint64_t memory;    // bytes of all values, their compressed forms and patches
-  uint32_t watchers;  // at most
-  bool upstream;      // feeds that nobody publishes are fetched
+  uint32_t hold;         // seconds
+  uint32_t feeds;        // at most
+  uint64_t memory;       // bytes of all values, their compressed forms and patches
+  uint32_t watchers;     // at most
+  bool upstream;         // feeds that nobody publishes are fetched
+  bool replica = false;  // and so is every other, from the process that has them
 };
 
 struct FeedCounts {
@@ -173,6 +174,18 @@ struct Publication {
   std::string_view patch;  // operations from the version before, joined by commas; empty: none
   std::string_view gzip;   // Feed::whole(cursor) compressed; empty: none
   bool upstream;           // fetched, not published
+};
+
+/** Told of what becomes of feeds, where other processes have replicas of them. */
+class FeedsWatcher {
+ public:
+  virtual ~FeedsWatcher() = default;
+  /** There is a new version. */
+  virtual void published(const Feed& feed) = 0;
+  /** The compressed form of the newest version has come; without one there will be none. */
+  virtual void compressed(const Feed& feed) = 0;
+  /** It is gone, or has no value, for `why`. */
+  virtual void ended(std::string_view key, FeedOutcome why) = 0;
 };
 
 class Feeds {
@@ -229,8 +242,65 @@ class Feeds {
   /** Lets go of a fetched feed that nobody watches; false when it is none, or somebody does. */
   bool forget(std::string_view key);
 
-  /** A first value could not be fetched: who waits for it is told, and who asks before `until`. */
-  void fail(std::string_view key, uint64_t until);
+  /**
+   * A first value could not be fetched, for `why`: who waits for it is told, and who asks before
+   * `until`.
+   */
+  void fail(std::string_view key, uint64_t until, FeedOutcome why = FeedOutcome::kUpstreamFailed);
+
+  // Of a replica, and of the process that it has its feeds from.
+
+  /** A feed with all that is remembered, in place of what is there. As publish. */
+  FeedOutcome take(const Publication& newest, std::string_view log,
+                   const std::vector<uint32_t>& patches);
+
+  /** There is no such feed any more, or never was: who watches it or waits for it is told. */
+  void end(std::string_view key);
+
+  /** Has `watcher`, which outlives it, told of what becomes of feeds. */
+  void watchFor(FeedsWatcher* watcher) { watcher_ = watcher; }
+
+  /**
+   * Somebody at `from` asks elsewhere for a feed that has no value here: kOk when one is being
+   * fetched, and FeedsWatcher will be told.
+   */
+  FeedOutcome askElsewhere(std::string_view key, const Address& from) {
+    Feed* feed;
+    return ask(key, from, &feed);
+  }
+
+  /** So many watchers more, or fewer, have come elsewhere. */
+  void watchedElsewhere(std::string_view key, int64_t change);
+
+  /** Somebody elsewhere takes this version compressed: the next is compressed with its value. */
+  void askCompressed(std::string_view key);
+
+  /** Somebody elsewhere waits for this version to be compressed: FeedsWatcher will be told. */
+  void wantCompressed(std::string_view key);
+
+  /** Calls `visit(feed)` for each that somebody has asked for, come to or gone from since. */
+  template <typename Visit>
+  void takeTouched(Visit&& visit) {
+    for (const uint32_t number : touched_) {
+      Feed* const feed = feeds_[number].get();
+      if (feed == nullptr || !feed->touched) continue;
+      feed->touched = false;
+      visit(*feed);
+    }
+    touched_.clear();
+  }
+
+  /** Forgets those that nobody has asked for in `idle` milliseconds, and calls `gone(key)`. */
+  template <typename Gone>
+  void forgetIdle(uint64_t idle, Gone&& gone) {
+    for (size_t number = 0; number < feeds_.size(); ++number) {
+      Feed* const feed = feeds_[number].get();
+      if (feed == nullptr || feed->gone || feed->watching > 0 || feed->wanted) continue;
+      if (feed->askedAt + idle > now_) continue;
+      gone(std::string_view(feed->key));
+      erase(feed);
+    }
+  }
 
   /** The feed, or nullptr. One without a value yet is only there while it is being fetched. */
   const Feed* find(std::string_view key) const;
@@ -253,6 +323,7 @@ class Feeds {
     bool fetch;     // a first value; else the compressed form of `cursor`
     Source source;  // of the one who has asked for it first
     Cursor cursor;
+    Address from = {};  // of the one who has asked now
   };
   bool wants() const { return !wants_.empty(); }
   std::vector<Want> takeWants() { return std::exchange(wants_, {}); }
@@ -319,6 +390,9 @@ class Feeds {
   void eraseIfOver(Feed* feed);
   FeedOutcome ask(std::string_view key, const Address& from, Feed** found);
   void giveBack(Feed* feed);
+  void touch(Feed* feed);
+  void arrive(Feed* feed);
+  bool awaitsValue(uint32_t first) const;
   uint32_t listOf(const Feed& feed, List list) const;
   bool empty(uint32_t list) const;
   void hang(uint32_t watcher, List which);
@@ -328,9 +402,11 @@ class Feeds {
   void want(Want want);
   uint32_t newWatcher();
   void release(uint32_t watcher);
+  static uint64_t seenOf(const Feed& feed, Cursor after);
   bool hasNews(const Watcher& watcher) const;
   bool awaitsCompression(const Watcher& watcher);
   void park(uint32_t watcher);
+  void parkAll(uint32_t first);
   uint32_t firstOf(uint32_t watcher) const;
   void serve(uint32_t first);
   void serveStream(uint32_t first);
@@ -359,10 +435,13 @@ class Feeds {
   ByKey byKey_;
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number
   std::vector<uint32_t> freeFeeds_;
+  std::unordered_map<uint32_t, Cursor> afters_;  // of watchers that wait for a replica's value
+  std::vector<uint32_t> touched_;                // of a replica: numbers of feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;
   FeedResponder* responders_[kWatchHolders] = {};
   std::function<void()> busy_;
+  FeedsWatcher* watcher_ = nullptr;
   std::deque<Feed*> spreading_;  // feeds with watchers that are due
   std::vector<Want> wants_;
   std::deque<std::string> failed_;  // keys without a value that may make room for others

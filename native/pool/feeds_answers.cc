@@ -132,6 +132,7 @@ void Feeds::serve(uint32_t first) {
 void Feeds::servePoll(uint32_t first) {
   const Watcher one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
+  if (one.many && wheel_.armed(first) && !draining() && awaitsValue(first)) return parkAll(first);
   begin();
   FeedAnswer answer;
   if (one.many) {
@@ -141,7 +142,7 @@ void Feeds::servePoll(uint32_t first) {
       if (its.gone) {
         addProblem(its.key, FeedOutcome::kUnknownFeed);
       } else if (!its.value && its.failedUntil > 0) {
-        addProblem(its.key, FeedOutcome::kUpstreamFailed);
+        addProblem(its.key, FeedOutcome{its.failure});
       } else if (hasNews(each)) {
         addNews(each);
       }
@@ -154,7 +155,9 @@ void Feeds::servePoll(uint32_t first) {
     answer.outcome = FeedOutcome::kUnknownFeed;
   } else if (!feed.value) {
     // Its hold is over before the first fetch has come to an end: that has failed, for him.
-    answer.outcome = draining() ? FeedOutcome::kDraining : FeedOutcome::kUpstreamFailed;
+    const FeedOutcome why =
+        feed.failedUntil > 0 ? FeedOutcome{feed.failure} : FeedOutcome::kUpstreamFailed;
+    answer.outcome = draining() ? FeedOutcome::kDraining : why;
   } else if (hasNews(one)) {
     addNews(one);
   } else {
@@ -180,7 +183,8 @@ void Feeds::serveStream(uint32_t first) {
   if (feed.gone) {
     answer.outcome = FeedOutcome::kUnknownFeed;
   } else if (!feed.value) {
-    answer.outcome = FeedOutcome::kUpstreamFailed;
+    answer.outcome =
+        feed.failedUntil > 0 ? FeedOutcome{feed.failure} : FeedOutcome::kUpstreamFailed;
   } else if (draining()) {
     answer.ends = true;
     answer.retry = retry();

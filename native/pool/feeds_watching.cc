@@ -36,7 +36,7 @@ constexpr uint32_t kLargeAnswer = 16384;
 FeedOutcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
   Feed* feed = lookUp(key);
   if (feed == nullptr) {
-    if (!options_.upstream) return FeedOutcome::kUnknownFeed;
+    if (!options_.upstream && !options_.replica) return FeedOutcome::kUnknownFeed;
     if (draining()) return FeedOutcome::kDraining;
     Source source = kNoSource;
     if (limits_ != nullptr && (source = limits_->fetch(from)) == kNoSource) {
@@ -52,11 +52,12 @@ FeedOutcome Feeds::ask(std::string_view key, const Address& from, Feed** found) 
   }
   *found = feed;
   feed->askedAt = now_;
+  touch(feed);
   if (feed->value || feed->wanted) return FeedOutcome::kOk;
-  if (feed->failedUntil > now_) return FeedOutcome::kUpstreamFailed;
+  if (feed->failedUntil > now_) return FeedOutcome{feed->failure};
   feed->wanted = true;
   feed->failedUntil = 0;
-  want({feed->key, true, feed->source, {}});
+  want({feed->key, true, feed->source, {}, from});
   return FeedOutcome::kOk;
 }
 
@@ -96,10 +97,8 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
     one.gzip = how.gzip && !how.stream && !how.many;
     one.stream = how.stream;
     one.many = how.many;
-    // A version that is still to come is none of ours.
-    const bool ours = feeds[i]->value && after.epoch == feeds[i]->cursor.epoch &&
-                      after.version <= feeds[i]->cursor.version;
-    one.seen = ours ? after.version : 0;
+    one.seen = seenOf(*feeds[i], after);
+    if (options_.replica && !feeds[i]->value) afters_[number] = after;
     one.sibling = number;
     if (first == kNoWatcher) {
       first = number;
@@ -140,13 +139,10 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
       how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare));
   const bool opens = how.stream && feeds[0]->value;  // its head goes out at once
   const bool compression = awaitsCompression(watchers_[first]);
-  const bool waits = compression || (!news && !opens);
-  for (uint32_t at = first;;) {
-    const uint32_t sibling = watchers_[at].sibling;
-    park(at);
-    at = sibling;
-    if (at == first) break;
-  }
+  // A replica has the value of a feed that is there in no time: they are answered together.
+  const bool together = how.many && awaitsValue(first);
+  const bool waits = compression || together || (!news && !opens);
+  parkAll(first);
   if (waits && !draining()) return FeedOutcome::kOk;
   if (large && !draining()) {
     // A turn of the loop may serve hundreds of requests: large answers are given their share.
@@ -179,6 +175,13 @@ void Feeds::ready(uint32_t watcher) {
   }
 }
 
+/** The version that one who has `after` has of a feed; 0 for none of ours, or one still to come. */
+uint64_t Feeds::seenOf(const Feed& feed, Cursor after) {
+  const bool ours =
+      feed.value && after.epoch == feed.cursor.epoch && after.version <= feed.cursor.version;
+  return ours ? after.version : 0;
+}
+
 /** Whether the newest version is news to the watcher. */
 bool Feeds::hasNews(const Watcher& watcher) const {
   const Feed& feed = *feeds_[watcher.feed];
@@ -203,6 +206,27 @@ bool Feeds::awaitsCompression(const Watcher& watcher) {
 void Feeds::want(Want want) {
   wants_.push_back(std::move(want));
   if (busy_) busy_();
+}
+
+/** Whether a feed of a poll is on its way here from the process that has it. */
+bool Feeds::awaitsValue(uint32_t first) const {
+  if (!options_.replica) return false;
+  for (uint32_t at = first;;) {
+    const Feed& feed = *feeds_[watchers_[at].feed];
+    if (feed.wanted && !feed.value && !feed.gone) return true;
+    at = watchers_[at].sibling;
+    if (at == first) return false;
+  }
+}
+
+/** Parks all watchers of a poll; those who wait elsewhere go from there. */
+void Feeds::parkAll(uint32_t first) {
+  for (uint32_t at = first;;) {
+    unhang(at);
+    park(at);
+    at = watchers_[at].sibling;
+    if (at == first) return;
+  }
 }
 
 void Feeds::park(uint32_t watcher) {
@@ -235,11 +259,13 @@ void Feeds::release(uint32_t watcher) {
     Feed* const feed = feeds_[one.feed].get();
     unhang(at);
     if (one.first) wheel_.disarm(at);
+    if (!afters_.empty()) afters_.erase(at);
     --feed->watching;
     if (one.delta) {
       --feed->patching;
       feed->patchesAt = now_;
     }
+    touch(feed);
     --counts_.watching;
     if (one.stream) --counts_.streams;
     feed->askedAt = now_;

@@ -117,8 +117,12 @@ class PollResponder {
   virtual void answer(uint32_t token, std::string_view body) = 0;
 };
 
-/** Who may hold a parked poll; a client's record says which of them does. */
-enum class PollHolder : uint8_t { kNobody, kDoor, kNode };
+/**
+ * Who may hold a parked poll; a client's record says which of them does. From kFirstWorker on, each
+ * is a worker's.
+ */
+enum class PollHolder : uint8_t { kNobody, kDoor, kNode, kFirstWorker };
+constexpr size_t kPollHolders = 256;
 
 struct PoolOptions {
   uint32_t capacity;        // clients
@@ -366,7 +370,7 @@ class Pool {
   IdMaker ids_;
   std::minstd_rand random_;
   Journal* journal_ = nullptr;
-  PollResponder* responders_[3] = {};
+  PollResponder* responders_[kPollHolders] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};
   DeliveryTimes deliveryTimes_;

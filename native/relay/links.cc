@@ -6,20 +6,24 @@
 #include <algorithm>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 namespace server {
 
 namespace {
 
-/** Bytes of one read: some hundreds of requests. */
-constexpr size_t kReadBytes = 65536;
+/** Bytes of one read: some thousands of requests. */
+constexpr size_t kReadBytes = 262144;
+
+/** Bytes sent that are taken from the front of what waits, at the least: moving the rest costs. */
+constexpr size_t kTakenAtOnce = 1 << 20;
 
 }  // namespace
 
 class RelayLinks::Link : public Watcher {
  public:
-  Link(RelayLinks* links, int fd, RelayEnd* end, uint32_t pace)
-      : links_(links), fd_(fd), end_(end), pace_(pace) {
+  Link(RelayLinks* links, int fd, RelayEnd* end, const LinkOptions& options)
+      : links_(links), fd_(fd), end_(end), options_(options) {
     links_->events_->add(fd_, this, EPOLLIN);
   }
 
@@ -32,32 +36,40 @@ class RelayLinks::Link : public Watcher {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  const RelayEnd* end() const { return end_; }
+  RelayEnd* end() const { return end_; }
 
   void ready(uint32_t events) override {
     if ((events & EPOLLOUT) != 0) blocked_ = false;
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0) return;
     char* const buffer = links_->buffer_.get();
     const ssize_t got = recv(fd_, buffer, kReadBytes, MSG_DONTWAIT);
-    if (got > 0) {
-      end_->receive({buffer, static_cast<size_t>(got)});
-    } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+    const bool gone = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    if (gone || (got > 0 && !end_->receive({buffer, static_cast<size_t>(got)}))) {
       links_->remove(this);
     }
   }
 
+  /** Whether the other process has left too much unread. */
+  bool deaf() const {
+    return options_.mostKept > 0 && end_->outgoing().size() - sent_ > options_.mostKept;
+  }
+
   void send() {
     std::string& outgoing = end_->outgoing();
-    if (outgoing.empty() || blocked_) return;
-    if (pace_ > 0) {
+    if (outgoing.size() == sent_ || blocked_) return;
+    if (options_.pace > 0) {
       const uint64_t now = EventSet::now();
-      if (now < sentAt_ + pace_) return links_->events_->wakeIn(sentAt_ + pace_ - now);
+      if (now < sentAt_ + options_.pace) {
+        return links_->events_->wakeIn(sentAt_ + options_.pace - now);
+      }
       sentAt_ = now;
     }
-    const ssize_t sent = ::send(fd_, outgoing.data(), outgoing.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent =
+        ::send(fd_, outgoing.data() + sent_, outgoing.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     // A broken pipe is noticed where it is read.
-    if (sent > 0) outgoing.erase(0, sent);
-    blocked_ = !outgoing.empty();
+    if (sent > 0) sent_ += sent;
+    blocked_ = sent_ < outgoing.size();
+    if (!blocked_ || sent_ >= kTakenAtOnce) outgoing.erase(0, std::exchange(sent_, 0));
     if (blocked_ == watched_) return;
     watched_ = blocked_;
     links_->events_->change(fd_, this, blocked_ ? EPOLLIN | EPOLLOUT : EPOLLIN);
@@ -67,7 +79,8 @@ class RelayLinks::Link : public Watcher {
   RelayLinks* const links_;
   const int fd_;
   RelayEnd* const end_;
-  const uint32_t pace_;   // microseconds
+  const LinkOptions options_;
+  size_t sent_ = 0;       // bytes at the front of what waits that have been sent
   uint64_t sentAt_ = 0;   // microseconds, of the last batch
   bool blocked_ = false;  // the kernel takes no more for now
   bool watched_ = false;  // epoll tells when it does
@@ -77,8 +90,8 @@ RelayLinks::RelayLinks(EventSet* events) : events_(events), buffer_(new char[kRe
 
 RelayLinks::~RelayLinks() = default;
 
-void RelayLinks::attach(int fd, RelayEnd* end, uint32_t pace) {
-  links_.push_back(std::make_unique<Link>(this, fd, end, pace));
+void RelayLinks::attach(int fd, RelayEnd* end, const LinkOptions& options) {
+  links_.push_back(std::make_unique<Link>(this, fd, end, options));
 }
 
 bool RelayLinks::attached(const RelayEnd* end) const {
@@ -90,10 +103,22 @@ void RelayLinks::send() {
   for (const auto& link : links_) link->send();
 }
 
+void RelayLinks::giveUpTheDeaf() {
+  for (size_t i = 0; i < links_.size();) {
+    if (links_[i]->deaf()) {
+      remove(links_[i].get());
+    } else {
+      ++i;
+    }
+  }
+}
+
 void RelayLinks::closeAll() { links_.clear(); }
 
 void RelayLinks::remove(Link* link) {
+  RelayEnd* const end = link->end();
   std::erase_if(links_, [link](const auto& one) { return one.get() == link; });
+  end->lost();
 }
 
 }  // namespace server

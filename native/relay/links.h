@@ -4,7 +4,8 @@
 //                 ◀──────────── receive ──────────────────┘
 //
 // Lifecycle of a link: attached to a descriptor, one end of a socket pair; watched until the other
-// process has closed its own end, by dying or by intent; then closed. The end itself is its
+// process has closed its own end, by dying or by intent, has sent what can't be, or has let more
+// than its bound pile up; then closed, and the end is told that it is lost. The end itself is its
 // owner's.
 //
 // What an end gathers is sent at the end of each turn, in one system call. With a pace it is sent
@@ -21,9 +22,14 @@
 #include <vector>
 
 #include "door/events.h"
-#include "relay.h"
+#include "frames.h"
 
 namespace server {
+
+struct LinkOptions {
+  uint32_t pace;    // microseconds: it sends no more often; 0: whenever there is something
+  size_t mostKept;  // bytes that the other process may leave unread; 0: any number
+};
 
 class RelayLinks {
  public:
@@ -34,16 +40,18 @@ class RelayLinks {
   RelayLinks& operator=(const RelayLinks&) = delete;
 
   /**
-   * Links `end`, the caller's, to the other end by `fd`, which is the link's from now on. It sends
-   * no more often than every `pace` microseconds; 0: whenever there is something.
+   * Links `end`, the caller's, to the other end by `fd`, which is the link's from now on.
    */
-  void attach(int fd, RelayEnd* end, uint32_t pace);
+  void attach(int fd, RelayEnd* end, const LinkOptions& options);
 
   /** Whether the other process still has its end of the relay of `end`. */
   bool attached(const RelayEnd* end) const;
 
   /** Sends what the ends have gathered. To be called after every turn. */
   void send();
+
+  /** Closes the links whose bound is exceeded; not while events are being dispatched. */
+  void giveUpTheDeaf();
 
   /** Closes every link. */
   void closeAll();

@@ -1,53 +1,27 @@
 #include "relay.h"
 
-#include <cstddef>
-#include <utility>
+#include <algorithm>
 
 namespace server {
 
-void RelayHandler::add(const RelayFrame& frame, std::string_view text) {
-  outgoing().append(reinterpret_cast<const char*>(&frame), sizeof frame);
-  outgoing().append(text);
-}
+namespace {
 
-void RelayHandler::receive(std::string_view bytes) {
-  replies_.feed(bytes, [this](std::string_view all) {
-    size_t taken = 0;
-    for (; all.size() - taken >= sizeof(RelayReply); taken += sizeof(RelayReply)) {
-      RelayReply reply;
-      memcpy(&reply, all.data() + taken, sizeof reply);
-      const bool ofScript = reply.ticket.connection == kScriptConnection;
-      const auto outcome =
-          reply.settled == Settled::kHolds ? std::optional(reply.outcome) : std::nullopt;
-      (ofScript ? toScript_ : toDoor_)(reply.ticket, outcome, reply.id);
-    }
-    return taken;
-  });
-}
+/** The longest text that may be said: a feed of the largest --feed-bytes, its patches and all. */
+constexpr uint32_t kLongestSaid = uint32_t{1} << 28;
+
+/** Of an ask that is about nobody. */
+constexpr Id kNobody = {};
+
+}  // namespace
 
 std::optional<Outcome> RelayHandler::join(Ticket ticket, const Address& address, Id*) {
-  add({.length = 0,
-       .ticket = ticket,
-       .route = Route::kJoin,
-       .edge = {},
-       .unused = 0,
-       .number = kNoNumber,
-       .address = address,
-       .id = {}},
-      {});
+  static_assert(sizeof(Address) == sizeof(AskHead::who) && sizeof(Id) == sizeof(AskHead::who));
+  ask(Ask::kJoin, ticket, address);
   return std::nullopt;
 }
 
 std::optional<Outcome> RelayHandler::leave(Ticket ticket, const Id& id) {
-  add({.length = 0,
-       .ticket = ticket,
-       .route = Route::kLeave,
-       .edge = {},
-       .unused = 0,
-       .number = kNoNumber,
-       .address = {},
-       .id = id},
-      {});
+  ask(Ask::kLeave, ticket, id);
   return std::nullopt;
 }
 
@@ -62,67 +36,100 @@ std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const Id& id, Ed
   // Checked here: the main process does not check it again.
   const Outcome check = checkSprite(text, maxSprite_);
   if (check != Outcome::kOk) return refuse(check);
-  add({.length = static_cast<uint32_t>(text.size()),
-       .ticket = ticket,
-       .route = Route::kThrow,
-       .edge = edge,
-       .unused = 0,
-       .number = number,
-       .address = {},
-       .id = id},
-      text);
+  AskHead head = {.length = static_cast<uint32_t>(text.size()),
+                  .ask = Ask::kThrow,
+                  .edge = edge,
+                  .ticket = ticket,
+                  .number = number};
+  memcpy(head.who, &id, sizeof head.who);
+  add(head, text);
   return std::nullopt;
 }
 
-void RelayServer::receive(std::string_view bytes) {
-  frames_.feed(bytes, [this](std::string_view all) {
-    size_t taken = 0;
-    while (all.size() - taken >= sizeof(RelayFrame)) {
-      RelayFrame frame;
-      memcpy(&frame, all.data() + taken, sizeof frame);
-      if (all.size() - taken - sizeof frame < frame.length) break;
-      const RelayReply reply = serve(frame, all.substr(taken + sizeof frame, frame.length));
-      outgoing().append(reinterpret_cast<const char*>(&reply), sizeof reply);
-      decided_ += sizeof reply;
-      taken += sizeof frame + frame.length;
-    }
-    return taken;
+PollResult RelayHandler::poll(Ticket ticket, const HotRequest& request) {
+  const uint32_t hold = request.hold == kNoHold ? kNotAHold : request.hold;
+  poll(ticket, request.id, request.ack, request.hasHold ? hold : kNoHold);
+  // Parked, for all that is known here.
+  return {Outcome::kOk, 0, {}};
+}
+
+void RelayHandler::poll(Ticket ticket, const Id& id, uint64_t ack, uint32_t hold) {
+  AskHead head = {.ask = Ask::kPoll,
+                  .hold = static_cast<uint16_t>(std::min<uint32_t>(hold, kNotAHold)),
+                  .ticket = ticket,
+                  .number = ack};
+  memcpy(head.who, &id, sizeof head.who);
+  add(head, {});
+}
+
+void RelayHandler::drop(uint32_t, Ticket ticket) { ask(Ask::kDrop, ticket, kNobody); }
+
+bool RelayHandler::ended(Ticket ticket) {
+  ask(Ask::kEnded, ticket, kNobody);
+  return false;
+}
+
+Found RelayHandler::place(Ticket ticket, const Id& id, Place*) {
+  ask(Ask::kPlace, ticket, id);
+  return Found::kLater;
+}
+
+void RelayHandler::counts(Ticket ticket) { ask(Ask::kCounts, ticket, kNobody); }
+
+void RelayHandler::opened(const Address& address, uint64_t tag) {
+  ask(Ask::kOpened, {static_cast<uint32_t>(tag), static_cast<uint32_t>(tag >> 32)}, address);
+}
+
+void RelayHandler::closed(const Address& address) { ask(Ask::kClosed, {}, address); }
+
+void RelayHandler::replicate(Feeds* feeds) {
+  feeds_ = std::make_unique<FeedReplica>(feeds, [this](AskHead head, std::string_view text) {
+    head.length = static_cast<uint32_t>(text.size());
+    add(head, text);
   });
 }
 
-void RelayServer::settle(Settled settled) {
-  const size_t decided = std::exchange(decided_, 0);
-  if (settled == Settled::kHolds) return;
-  for (size_t at = outgoing().size() - decided; at < outgoing().size(); at += sizeof(RelayReply)) {
-    outgoing()[at + offsetof(RelayReply, settled)] = static_cast<char>(settled);
-  }
+bool RelayHandler::receive(std::string_view bytes) {
+  return says_.feed(
+      bytes,
+      [](const SayHead& head) {
+        return head.say <= Say::kFeedEnd && head.outcome < Outcome{kOutcomes} &&
+               head.length <= kLongestSaid;
+      },
+      [this](const SayHead& head, std::string_view text) { return take(head, text); });
 }
 
-RelayReply RelayServer::serve(const RelayFrame& frame, std::string_view text) {
-  RelayReply reply = {.ticket = frame.ticket,
-                      .outcome = Outcome::kOk,
-                      .settled = Settled::kHolds,
-                      .unused = {},
-                      .id = {}};
-  switch (frame.route) {
-    case Route::kJoin:
-      reply.outcome = pool_->join(frame.address, clock_(), &reply.id);
-      break;
-    case Route::kThrow:
-      reply.outcome = pool_->throwChecked(frame.id, frame.edge, frame.number, text, clock_());
-      break;
-    case Route::kLeave:
-      reply.outcome = pool_->leave(frame.id);
-      break;
-    case Route::kPoll:  // these never cross: they are served where the pool is
-    case Route::kFeed:
-    case Route::kFeeds:
-    case Route::kPlace:
-    case Route::kReady:
-      reply.outcome = Outcome::kUnknownClient;
-      break;
+bool RelayHandler::take(const SayHead& head, std::string_view text) {
+  LateAnswers* const to = head.ticket.connection == kScriptConnection ? script_ : door_;
+  switch (head.say) {
+    case Say::kOutcome: {
+      Id id = {};
+      if (text.size() == sizeof id) memcpy(&id, text.data(), sizeof id);
+      to->complete(head.ticket, head.outcome, &id);
+      return true;
+    }
+    case Say::kUnknown:
+      to->complete(head.ticket, std::nullopt, nullptr);
+      return true;
+    case Say::kAnswer:
+      to->answer(head.ticket, text);
+      return true;
+    case Say::kOver:
+      to->over(head.ticket);
+      return true;
+    case Say::kTooMany:
+      to->tooMany(head.ticket);
+      return true;
+    case Say::kFeed:
+    case Say::kFeedGzip:
+    case Say::kFeedEnd:
+      return feeds_ != nullptr && feeds_->take(head, text);
   }
-  return reply;
+  return false;
+}
+
+void RelayHandler::lost() {
+  if (lost_) lost_();
 }
 
 }  // namespace server

@@ -1,125 +1,107 @@
-// The relay: how a worker's requests reach the pool in the main process, and their outcomes return.
+// The relay: how a worker's requests reach the pool in the main process, and its answers return.
 //
-//   worker                                            main process
-//   front door ─▶ RelayHandler ─▶ [frame│frame│…] ─socket pair─▶ RelayServer ─▶ pool
-//   front door ◀─ complete ◀─── [reply│reply│…] ◀─socket pair─ RelayServer ◀──┘
+//   worker                                           main process
+//   front door ─▶ RelayHandler ─▶ [ask│ask│…] ─socket pair─▶ RelayServer ─▶ pool
+//   front door ◀─ LateAnswers ◀── [say│say│…] ◀─socket pair─ RelayServer ◀── pool, as a responder
 //
-// Requests gather for one turn of the worker's loop and cross in one buffer; their replies come
-// back in one. A frame is a fixed head and the sprite's text behind it; a reply is of fixed size.
-// Both are in the machine's own byte order: they never leave it. When a worker dies, its open
-// requests were either served or not. Its clients repeat their throws with the same number: a throw
-// that was served is answered "duplicate".
+// Who owns what: a worker has its connections, and what each has sent and not yet read; the main
+// process has the clients, the sprites and who is parked where. What is asked gathers for one turn
+// of the worker's loop and crosses in one buffer; what is said comes back in one, once the turn of
+// the main process is in its journal. Messages: frames.h.
 //
-// A reply goes out when the turn that has decided it is written: who sends calls `settle` before.
+// A parked poll, at a worker's connection 7 of generation 3:
 //
-// Cost: 64 bytes and the text a throw, copied once; one system call a batch at each end.
-// Rejected: JSON over Node's own channel (parsing costs more than the throw), shared memory (a
-// second allocator and its locks, to save one copy of 200 bytes).
+//   GET /poll ─▶ kPoll {7, 3} ─▶ Pool::poll(…, holder: the worker, token: 7)
+//                                 RelayServer [ 7: record, generation 3 ]
+//   answered: kAnswer {7, 3} ◀── RelayServer::answer(7) ◀── sprite, hold over, superseded, left
+//   its connection closes: kDrop {7, 3} ─▶ Pool::drop
+//
+// Both may happen at once: an answer that finds another generation at connection 7 is nobody's,
+// and its sprites wait, unacked, for the client's next poll. A drop that finds no poll is late.
+//
+// When a worker dies, by intent or not, its open requests were served or not, and its polls are
+// dropped at once: their clients poll again within their lease. They repeat their throws with the
+// same number: one that was served is answered "duplicate". When the main process dies its workers
+// end.
+//
+// What waits to cross is bounded at both ends. A worker reads no more requests while kMostAsked
+// bytes wait: they wait in the kernel. A worker that has let kMostSaid bytes pile up does not read,
+// and is given up: its end is closed. Each of its polls has one answer at most in there.
+//
+// Cost: 40 bytes and the text a throw, 40 a poll, 16 and the text an answer, each copied once; one
+// system call a batch at each end; 8 bytes in the main process a parked poll, beside its client's
+// record. Rejected: JSON over Node's own channel (parsing costs more than the throw), shared memory
+// (a second allocator and its locks, to save one copy of 200 bytes), handing descriptors to who
+// holds the neighbor's poll (a system call a sprite).
 #ifndef SPRITES_RELAY_H_
 #define SPRITES_RELAY_H_
 
 #include <array>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "door/request_handler.h"
+#include "feed_replica.h"
+#include "frames.h"
 
 namespace server {
 
-/** The head of a request's frame; `length` bytes of text follow it. */
-struct RelayFrame {
-  uint32_t length;
-  Ticket ticket;
-  Route route;
-  Edge edge;
-  uint16_t unused;
-  uint64_t number;  // kNoNumber: none
-  Address address;  // of a join
-  Id id;            // of a throw or leave
-};
-static_assert(sizeof(RelayFrame) == 56, "what crosses has no room for surprises");
-
-/** What became of the requests of a turn: what they were told, or nobody knows. */
-enum class Settled : uint8_t { kHolds, kUnknown };
-
-struct RelayReply {
-  Ticket ticket;
-  Outcome outcome;
-  Settled settled;  // kUnknown: it may not be answered
-  uint8_t unused[2];
-  Id id;  // of a join that was kOk
-};
-static_assert(sizeof(RelayReply) == 28, "what crosses has no room for surprises");
-
-/** The connection of a ticket that JavaScript holds, for a request that Node's server read. */
-constexpr uint32_t kScriptConnection = UINT32_MAX;
-
-/** One end of a relay; links.h sends and receives for it. */
-class RelayEnd {
- public:
-  virtual ~RelayEnd() = default;
-
-  /** Takes what has come, whole messages or pieces. */
-  virtual void receive(std::string_view bytes) = 0;
-
-  /** What is to be sent; the link takes from its front what the kernel has taken. */
-  std::string& outgoing() { return outgoing_; }
-
- private:
-  std::string outgoing_;
-};
-
-/** Keeps the beginning of a message until the rest of it has arrived. */
-class RelayBuffer {
- public:
-  /**
-   * Calls `take(bytes)` with all that is there, which returns how many it has dealt with; the rest
-   * is kept for the next time.
-   */
-  template <typename Take>
-  void feed(std::string_view bytes, Take&& take) {
-    if (!rest_.empty()) {
-      rest_.append(bytes);
-      bytes = rest_;
-    }
-    const size_t taken = take(bytes);
-    if (rest_.empty()) {
-      rest_ = bytes.substr(taken);
-    } else {
-      rest_.erase(0, taken);
-    }
-  }
-
- private:
-  std::string rest_;
-};
+/** Bytes that may wait for the main process before requests wait in the kernel. */
+constexpr size_t kMostAsked = 16 << 20;
 
 /** The worker's end. */
-class RelayHandler : public RequestHandler, public RelayEnd {
+class RelayHandler : public RequestHandler,
+                     public PollHandler,
+                     public ConnectionWatcher,
+                     public RelayEnd {
  public:
-  /** Told of a reply; without an outcome it may not be answered; `id` is a join's that was kOk. */
-  using OnReply = std::function<void(Ticket ticket, std::optional<Outcome> outcome, const Id& id)>;
-
+  /** `maxSprite` in bytes. */
   explicit RelayHandler(uint32_t maxSprite) : maxSprite_(maxSprite) {}
 
-  /** Who is told of replies: to JavaScript's requests, and to the front door's. */
-  void setOnReply(OnReply toScript, OnReply toDoor) {
-    toScript_ = std::move(toScript);
-    toDoor_ = std::move(toDoor);
+  /** Who is told of answers: to JavaScript's requests, and to the front door's; not owned. */
+  void tell(LateAnswers* script, LateAnswers* door) {
+    script_ = script;
+    door_ = door;
   }
 
+  /** Has `feeds`, which outlive it, be a replica of the main process's. */
+  void replicate(Feeds* feeds);
+
+  /** Nothing, where there are no feeds. */
+  FeedReplica* feeds() { return feeds_.get(); }
+
+  /** Has `lost` called when the main process is gone. */
+  void onLost(std::function<void()> lost) { lost_ = std::move(lost); }
+
+  // Of RequestHandler.
+  bool hasRoom() const override { return outgoing().size() < kMostAsked; }
   std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) override;
   std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
                                      std::string_view text) override;
   std::optional<Outcome> leave(Ticket ticket, const Id& id) override;
 
+  // Of PollHandler.
+  PollResult poll(Ticket ticket, const HotRequest& request) override;
+  void drop(uint32_t record, Ticket ticket) override;
+  bool ended(Ticket ticket) override;
+  Found place(Ticket ticket, const Id& id, Place* place) override;
+  void counts(Ticket ticket) override;
+
+  // Of ConnectionWatcher.
+  void opened(const Address& address, uint64_t tag) override;
+  void closed(const Address& address) override;
+
   /** A throw as the handler's, for JavaScript; `number` may be kNoNumber. */
   std::optional<Outcome> throwSprite(Ticket ticket, const Id& id, Edge edge, uint64_t number,
                                      std::string_view text);
 
-  void receive(std::string_view bytes) override;
+  /** A poll as the handler's; `hold` in seconds, or kNoHold. */
+  void poll(Ticket ticket, const Id& id, uint64_t ack, uint32_t hold);
+
+  // Of RelayEnd.
+  bool receive(std::string_view bytes) override;
+  void lost() override;
 
   /** Counts a request that is refused on this side, for `reason`, and gives that back. */
   Outcome refuse(Outcome reason) {
@@ -131,33 +113,21 @@ class RelayHandler : public RequestHandler, public RelayEnd {
   const std::array<uint64_t, kOutcomes>& refused() const { return refused_; }
 
  private:
-  void add(const RelayFrame& frame, std::string_view text);
+  template <typename Who>
+  void ask(Ask ask, Ticket ticket, const Who& who) {
+    AskHead head = {.ask = ask, .ticket = ticket};
+    memcpy(head.who, &who, sizeof head.who);
+    add(head, {});
+  }
+  bool take(const SayHead& head, std::string_view text);
 
   const uint32_t maxSprite_;
-  OnReply toScript_;
-  OnReply toDoor_;
-  RelayBuffer replies_;
+  LateAnswers* script_ = nullptr;
+  LateAnswers* door_ = nullptr;
+  std::function<void()> lost_;
+  std::unique_ptr<FeedReplica> feeds_;
+  RelayReader<SayHead> says_;
   std::array<uint64_t, kOutcomes> refused_ = {};
-};
-
-/** The main process's end, one for each worker. */
-class RelayServer : public RelayEnd {
- public:
-  /** `pool` outlives the server; `clock` as for PoolHandler. */
-  RelayServer(Pool* pool, uint64_t (*clock)()) : pool_(pool), clock_(clock) {}
-
-  void receive(std::string_view bytes) override;
-
-  /** Ends a turn: what was decided since the last call holds, or may not be answered. */
-  void settle(Settled settled);
-
- private:
-  RelayReply serve(const RelayFrame& frame, std::string_view text);
-
-  Pool* const pool_;
-  uint64_t (*const clock_)();
-  RelayBuffer frames_;
-  size_t decided_ = 0;  // bytes at the end of what is outgoing: the replies of this turn
 };
 
 }  // namespace server

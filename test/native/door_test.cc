@@ -3,11 +3,12 @@
 //   door_test [clients] [seed]
 //
 // Clients come in waves over loopback: they join, park, throw and leave, by the front door itself
-// and by a worker's that relays to it; and some of them do what sockets can do: heads and bodies in
-// pieces, pipelines, resets at any moment, silence, readers that do not read, requests for others
-// to serve. What every 202 promised must be received, or be waiting when its receivers are gone;
-// and after each wave nothing may be left: no client, connection, byte or source. Then others come
-// and watch feeds (door_feeds.h). It is there for the sanitizers and for valgrind, which look on.
+// and by a worker's that relays to it, each at one or the other by chance; and some of them do what
+// sockets can do: heads and bodies in pieces, pipelines, resets at any moment, silence, readers
+// that do not read, requests for others to serve. What every 202 promised must be received, or be
+// waiting when its receivers are gone; and after each wave nothing may be left: no client,
+// connection, byte or source. Then others come and watch feeds (door_feeds.h). It is there for the
+// sanitizers and for valgrind, which look on.
 #include "door/door.h"
 
 #include <sys/socket.h>
@@ -30,6 +31,7 @@
 #include "peer.h"
 #include "relay/links.h"
 #include "relay/relay.h"
+#include "relay/relay_server.h"
 
 namespace {
 
@@ -104,19 +106,17 @@ class Test {
               makeReplies(), handOver(&limits_), now),
         relayHandler_(kMaxSprite),
         worker_(options(),
-                {&workerEvents_, &workerLimits_, &relayHandler_, nullptr, nullptr, nullptr},
+                {&workerEvents_, &workerLimits_, &relayHandler_, &relayHandler_, nullptr, nullptr},
                 makeReplies(), handOver(&workerLimits_), now),
-        relayServer_(&pool_, microseconds) {
+        relayServer_({&pool_, &limits_, nullptr, microseconds, {}}, PollHolder::kFirstWorker,
+                     kConnections + Door::kBeyond) {
     pool_.setResponder(PollHolder::kDoor, &door_);
-    relayHandler_.setOnReply([](Ticket, std::optional<Outcome>,
-                                const Id&) { fail("JavaScript asks nothing", __FILE__, __LINE__); },
-                             [this](Ticket ticket, std::optional<Outcome> outcome, const Id& id) {
-                               worker_.complete(ticket, outcome, &id);
-                             });
+    relayHandler_.tell(nullptr, &worker_);
+    workerLimits_.watch(&relayHandler_);
     int ends[2];
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    links_.attach(ends[0], &relayServer_, 0);
-    workerLinks_.attach(ends[1], &relayHandler_, 0);
+    links_.attach(ends[0], &relayServer_, {.pace = 0, .mostKept = kMostSaid});
+    workerLinks_.attach(ends[1], &relayHandler_, {.pace = 0, .mostKept = 0});
     EXPECT(door_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
     EXPECT(worker_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
   }
@@ -172,6 +172,7 @@ class Test {
     test::stepFeeds(&feeds_);
     pool_.answerReady();
     door_.sendAnswers();
+    relayServer_.settle(Settled::kHolds);
     links_.send();
     if (workerEvents_.due()) worker_.turn();
     worker_.sendAnswers();
@@ -240,7 +241,7 @@ class Test {
     members_.clear();
     members_.resize(count);
     for (Member& member : members_) {
-      member.polls = std::make_unique<Peer>(door_.port());
+      member.polls = std::make_unique<Peer>(anyPort());
       if (below(2) == 0) {
         EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
       } else {
@@ -376,7 +377,7 @@ class Test {
           if (!member.parked) break;
           below(2) == 0 ? member.polls->reset() : member.polls->close();
           if (below(2) == 0) turn();
-          member.polls = std::make_unique<Peer>(door_.port());
+          member.polls = std::make_unique<Peer>(anyPort());
           poll(&member);
           break;
         }
@@ -440,7 +441,7 @@ class Test {
     EXPECT(door_.counts().slowReaders >= before + peers.size());
     peers.clear();
     // It may have been away for too long by now; then its sprites are others'.
-    member.polls = std::make_unique<Peer>(door_.port());
+    member.polls = std::make_unique<Peer>(anyPort());
     std::string body;
     if (pool_.find(idOfText(member.id)) == Pool::kNoRecord) {
       EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);

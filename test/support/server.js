@@ -16,7 +16,10 @@ const OPERATOR = '127.0.0.77';
 
 export { ROOT };
 
-/** The ways in: the wire contract is the same by each. */
+/**
+ * The ways in: the wire contract is the same by each, and by "workers", two of them behind the native door, which
+ * SPRITES_TEST_DOORS may name.
+ */
 export const DOORS = (process.env.SPRITES_TEST_DOORS ?? 'native,node').split(',');
 
 /**
@@ -33,7 +36,8 @@ export const DOORS = (process.env.SPRITES_TEST_DOORS ?? 'native,node').split(','
  */
 export async function startServer(t, how = {}) {
   const { door = DOORS[0], greeting = '', options = {}, command, env } = how;
-  const all = { 'admin-port': 0, host: '127.0.0.1', door, ...options };
+  const by = door === 'workers' ? { door: 'native', workers: 2 } : { door };
+  const all = { 'admin-port': 0, host: '127.0.0.1', ...by, ...options };
   const launched = launch(all, { command, env });
   t.teardown(async () => {
     launched.child.kill('SIGKILL');
