@@ -54,7 +54,7 @@ export interface Options {
   cors?: string;
   /** Connections there may be, and as many again at the workers; the file limit may allow fewer. By default 16000000. */
   connections?: number;
-  /** Connections there may be from one source address (IPv6: /64), to the main process and to every worker; 0 for any number. By default 10000. */
+  /** Connections there may be from one source address (IPv6: /64), to the main process and all workers together; 0 for any number. By default 10000. */
   addressConnections?: number;
   /** Joins a second from one source address, ten times that at once; 0 for any number. By default 1000. */
   addressJoins?: number;
@@ -62,7 +62,7 @@ export interface Options {
   addressClients?: number;
   /** Memory of the sprites from one source address that may wait in all, one counted as 1K at least, and one that has flown on for the address that left it; 0 for any; bytes. By default 32M. */
   addressMemory?: number | string;
-  /** Connections from one source address that Node's own servers may hold, and those of every worker; 0 for any number. By default 2000. */
+  /** Connections from one source address that Node's own servers may hold, and as many again at the workers; 0 for any number. By default 2000. */
   addressHandedOver?: number;
   /** Memory of the input and output that is held for the connections from one source address; 0 for any; bytes. By default 32M. */
   addressHeld?: number | string;
