@@ -93,10 +93,13 @@ class AddressLimits {
 
   /**
    * Counts one more that another process has let in already, at a source that stays while one is
-   * counted; `fits` says whether it may stay.
+   * counted; `fits` says whether it may stay. kNoSource, and not counted, when there are as many
+   * sources as there may be.
    */
   Source openElsewhere(const Address& address, bool* fits) {
     const Source source = make(address);
+    *fits = source != kNoSource;
+    if (!*fits) return kNoSource;
     ++entries_[source].connections;
     *fits = this->fits(entries_[source].connections, options_.connections) && !isBanned(address);
     return source;
@@ -104,6 +107,7 @@ class AddressLimits {
 
   /** Counts `fewer` of them no more. */
   void closeElsewhere(Source source, uint32_t fewer) {
+    if (source == kNoSource) return;
     entries_[source].connections -= fewer;
     eraseIfUnused(source);
   }

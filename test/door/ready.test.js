@@ -84,10 +84,12 @@ t.test(
       ];
     t.match(await policyOf('/', 'a.example'), /connect-src 'self' http:\/\/a\.example:\d+;/);
     t.match(await policyOf('/', 'b.example:8080'), /connect-src 'self' http:\/\/b\.example:\d+;/);
-    const { handedOver } = await server.status();
-    t.equal(handedOver, 2);
+    // The worker's counts are told once a second.
+    await server.until(({ handedOver }) => handedOver === 2);
+    const { requests } = await server.status();
     t.match(await policyOf('/page.js', 'a.example'), /connect-src 'self';/);
-    t.equal((await server.status()).handedOver, handedOver, 'everything else is ready');
+    const later = await server.until((status) => status.requests > requests);
+    t.equal(later.handedOver, 2, 'everything else is ready');
     await server.leaveNothing();
   }
 );

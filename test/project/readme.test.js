@@ -61,6 +61,8 @@ t.test('the live counts are in the manual, every one, and nothing else is', asyn
     await server.poll('nobody');
     await server.join();
     await server.leave(await server.join());
+    // What a worker has refused by itself is told within a second.
+    await server.until(({ refused }) => 'unknown-client' in refused);
     const status = await server.inside();
     t.strictSame(Object.keys(status).toSorted(), expected, name);
     const { body } = await server.ask('GET', '/status');

@@ -94,7 +94,9 @@ for (const sync of ['second', 'turn']) {
 
 t.test('nor what a worker has asked for', { skip }, async (t) => {
   const state = join(t.testdir(), 'state');
-  const server = await startServer(t, { options: { ...QUICK, state, workers: 1 } });
+  const server = await startServer(t, {
+    options: { ...QUICK, state, workers: 1, 'transient-port': 0 }
+  });
   const { body: thrower } = await server.ask('POST', '/join');
   const receiver = await server.join();
   const { answer } = await server.park(receiver, 'ack=0');
