@@ -47,7 +47,8 @@ Pool* poolOf(v8::Local<v8::Value> pool);
 /** The table inside a Feeds. */
 Feeds* feedsOf(v8::Local<v8::Value> feeds);
 
-/** Has `stepped` called after each share of a turn that the watchers of a Feeds were answered in. */
+/** Has `stepped` called after each share of a turn that the watchers of a Feeds were answered in.
+ */
 void onStepped(v8::Local<v8::Value> feeds, std::function<void()> stepped);
 
 /** The native limits inside a JavaScript AddressLimits. */
@@ -57,7 +58,8 @@ AddressLimits* addressLimitsOf(v8::Local<v8::Value> limits);
 RelayHandler* relayOf(v8::Local<v8::Value> relay);
 
 /**
- * Has the answers that a Relay gets told to `door`, and `lost` called when the main process is gone.
+ * Has the answers that a Relay gets told to `door`, and `lost` called when the main process is
+ * gone.
  */
 void answerTo(v8::Local<v8::Value> relay, Door* door);
 
