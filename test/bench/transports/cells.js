@@ -131,7 +131,7 @@ export async function searchBreak(measure, { first, most, seconds, held = HELD }
   while (holds > 0) {
     const failed = await attempt(holds, held);
     if (failed === null) break;
-    [breaks, why] = [holds, `${failed}, within a minute`];
+    [breaks, why] = [holds, `${failed}, within ${held} s`];
     holds = holds > first ? Math.max(first, Math.floor(holds * 0.75)) : 0;
   }
   return { holds, breaks, why, steps };

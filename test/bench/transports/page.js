@@ -1,7 +1,7 @@
 /**
  * The report of the study: one HTML page that needs nothing else.
  */
-import { HELD, LOAD_LIMIT, STEPPED } from './cells.js';
+import { LOAD_LIMIT, STEPPED } from './cells.js';
 import { breakChart, cellChart, escape, STYLE } from './chart.js';
 import { contenders, isOurs } from './contenders.js';
 import { breaksAt, columnsOf, count, limitText, percent } from './tables.js';
@@ -75,7 +75,7 @@ function breakSection(study) {
   }));
   return `<section><h2>${STEPPED.bytes / 1000} KB a second, to more and more, until it breaks</h2>
 <p>Broken is: p99 above a second, or more than 1% missing that no newer version replaced, or resident size
-doubled. What is shown was held for ${HELD} seconds.</p>
+doubled. What is shown was held for ${study.held} seconds.</p>
 ${breakChart(study)}
 ${table(['server', 'held for a minute', 'breaks at', 'by'], rows)}
 </section>`;

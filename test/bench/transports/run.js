@@ -2,7 +2,8 @@
  * The transport study: one document to many, by every contender: `npm run bench:transports`.
  *
  *     node test/bench/transports/run.js [--short] [--only ws,sprites-poll] [--cells 165]
- *                                       [--seconds 5] [--no-break] [--json FILE] [--report FILE]
+ *                                       [--seconds 6] [--no-break] [--json FILE] [--report FILE]
+ *                                       [--most CLIENTS] [--held SECONDS]
  *
  * Each contender in turn, in a process of its own, is watched by as many as a cell says (cells.js)
  * and published to, by one load generator (test/bench/watchers) for all; then it is watched by more
@@ -12,6 +13,9 @@
  * The load generator's own limit is measured first, with a server in C that does nothing else.
  * Every publisher does the same: the whole document, with a version and a time in it, by a request.
  * CPU is the kernel's account of all processes of a contender over the measured time.
+ *
+ * --seconds is how long a cell is measured, at least; --most bounds the clients, and --held is how
+ * long the number must hold at which the search ends: a minute.
  *
  * --short takes some four minutes: two cells, none of them stalled or cut off, and no search for the
  * number at which one breaks. Exit status: 0; 1 where a contender failed in a cell; 2 on a wrong
@@ -27,7 +31,7 @@ import { canPin, startLoad } from '../contenders.js';
 import { buildWatchers, TOKEN } from '../feed-contenders.js';
 import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
 import { ask } from '../server-memory.js';
-import { cellsOf, CHANGING, rowOf, searchBreak, STEPPED } from './cells.js';
+import { cellsOf, CHANGING, HELD, rowOf, searchBreak, STEPPED } from './cells.js';
 import { bare, contenders } from './contenders.js';
 import { page } from './page.js';
 import { breakTable, cellTable, limitText, summaryTable } from './tables.js';
@@ -40,10 +44,19 @@ const SPARE_FILES = 2000;
 /** Seconds after which a client whose connection was ended by the server comes again. */
 const AGAIN = 1;
 
-/** Publications before those that are measured: what is new is compiled, and patches nobody takes end. */
-const WARMUP = 5;
+/**
+ * Publications before those that are measured: what is new is compiled, and patches nobody takes end.
+ * The short run has fewer.
+ */
+const WARMUP = { long: 5, short: 2 };
 
 const usage = (message) => refuseUsage(import.meta.url, message);
+
+/** A cell with no more clients than there may be; its name says so. */
+function cappedAt(of, most) {
+  if (of.connections <= most) return of;
+  return { ...of, name: `${of.name} (but ${most})`, connections: most };
+}
 
 function readOptions() {
   let values;
@@ -55,6 +68,7 @@ function readOptions() {
         cells: { type: 'string', default: '' },
         seconds: { type: 'string' },
         most: { type: 'string' },
+        held: { type: 'string', default: String(HELD) },
         'no-break': { type: 'boolean', default: false },
         json: { type: 'string' },
         report: { type: 'string' }
@@ -70,11 +84,21 @@ function readOptions() {
   if (!(seconds > 0)) usage('--seconds wants a number');
   const most = Math.min(Number(values.most ?? Infinity), fileLimit() - SPARE_FILES, 60000);
   if (!(most >= 1)) usage('--most wants a number of clients, and as many files');
+  const held = Number(values.held);
+  if (!(held > 0)) usage('--held wants seconds');
   const cells = cellsOf({ short: values.short, seconds })
     .filter(({ name }) => name.startsWith(values.cells))
-    .map((of) => ({ ...of, connections: Math.min(of.connections, most) }));
+    .map((of) => cappedAt(of, most));
   if (cells.length === 0) usage('there is no such cell');
-  return { ...values, names, seconds, most, cells, search: !values.short && !values['no-break'] };
+  return {
+    ...values,
+    names,
+    seconds,
+    most,
+    held,
+    cells,
+    search: !values.short && !values['no-break']
+  };
 }
 
 function progress(text) {
@@ -82,12 +106,12 @@ function progress(text) {
 }
 
 /** Runs one contender in one cell. @returns {Promise<object>} a row, {failed} where it could not */
-async function measure(contender, of, { pin, program }) {
+async function measure(contender, of, { pin, program, warmup }) {
   let server;
   let load;
   try {
     server = await contender.start(pin);
-    const work = { ...of, warmup: WARMUP, changing: CHANGING, again: AGAIN };
+    const work = { ...of, warmup, changing: CHANGING, again: AGAIN };
     delete work.name;
     const spoken = { protocol: contender.protocol, token: TOKEN };
     load = startLoad(server, pin, { ...work, ...spoken }, program);
@@ -108,13 +132,13 @@ async function measure(contender, of, { pin, program }) {
 /** The search for the number at which one breaks. */
 function search(contender, options, how, say) {
   const { first, ...of } = STEPPED;
-  const { most, seconds } = options;
+  const { most, seconds, held } = options;
   return searchBreak(
     (connections, length) => {
       say(`${connections} clients for ${length} s`);
       return measure(contender, { ...of, connections, seconds: length }, how);
     },
-    { first: Math.min(first, most), most, seconds }
+    { first: Math.min(first, most), most, seconds, held }
   );
 }
 
@@ -154,7 +178,8 @@ async function main() {
   const options = readOptions();
   const began = Date.now();
   const pin = canPin();
-  const how = { pin, program: buildWatchers() };
+  const warmup = options.short ? WARMUP.short : WARMUP.long;
+  const how = { pin, program: buildWatchers(), warmup };
   const { here, missing } = whoIsHere(options.names);
   const study = {
     machine: machine(pin),
@@ -163,6 +188,7 @@ async function main() {
     missing,
     seconds: options.seconds,
     most: options.most,
+    held: options.held,
     limit: {},
     cells: [],
     breaks: {}
