@@ -5,10 +5,13 @@ import { runInNewContext } from 'node:vm';
 
 import t from 'tap';
 
+import { cursorText } from '../../lib/feeds/names.js';
 import { loadAddon } from '../../lib/server/addon.js';
 import { AddressLimits } from '../../lib/server/address-limits.js';
+import { createDoor } from '../../lib/server/door.js';
 import { readOptions } from '../../lib/server/options.js';
 import { EDGES, Pool } from '../../lib/server/pool.js';
+import { request, Wire } from '../support/http.js';
 import { until } from '../support/until.js';
 
 /**
@@ -569,4 +572,72 @@ t.test('the collector does not take a pool in the middle of its tick', async (t)
   await until(() => answers === 1);
   collect();
   t.pass('the process is still there');
+});
+
+t.test('nor a table of feeds', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  let answers = 0;
+  (() => {
+    const { Feeds } = loadAddon();
+    const options = { hold: 1, feeds: 2, memory: 1e6, watchers: 2, upstream: false };
+    const onAnswer = () => {
+      collect();
+      answers += 1;
+      return true;
+    };
+    const feeds = new Feeds(options, onAnswer, () => {});
+    const how = { hold: -1, delta: false, gzip: false, stream: false, many: false, from: '' };
+    const newest = { epoch: 1, version: 1 };
+    feeds.publish({ key: 'a', ...newest, value: Buffer.from('1'), upstream: false });
+    feeds.watch({ keys: ['a'], afters: [cursorText(newest)], ...how }, 1);
+  })();
+  collect();
+  await until(() => answers === 1);
+  collect();
+  t.pass('the process is still there');
+});
+
+t.test('nor a front door while it hands a connection over', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  const handed = [];
+  let known;
+  const port = await (async () => {
+    const options = { ...readOptions([]), connections: 10, capacity: 10 };
+    const limits = new AddressLimits(options);
+    // Nobody but its handles and the pool knows the front door.
+    const { Feeds } = loadAddon();
+    const table = { hold: 1, feeds: 2, memory: 1e6, watchers: 2, upstream: false };
+    const nothing = () => {};
+    const door = createDoor({
+      pool: new Pool(options, limits),
+      feeds: { native: new Feeds(table, nothing, nothing) },
+      limits,
+      options,
+      routes: { headers: {} },
+      budget: { most: 10, countWith() {} },
+      refusals: { listenTo: (native) => (known = new WeakRef(native)) },
+      server: {
+        closeSoon() {},
+        emit(event, socket) {
+          if (event !== 'connection') return;
+          collect();
+          handed.push(socket);
+        }
+      }
+    });
+    return door.listen('127.0.0.1', 0);
+  })();
+  for (let n = 1; n <= 3; n += 1) {
+    collect();
+    await pause(0);
+    const wire = await Wire.open(port);
+    t.teardown(() => wire.destroy());
+    wire.send(request('OPTIONS', '/join'));
+    await until(() => handed.length === n);
+  }
+  t.pass('it goes on');
+  for (const socket of handed) socket.destroy();
+  known.deref().close();
 });
