@@ -24,6 +24,7 @@ export function buildDesktop() {
     define: {
       SPRITES_TESTS: 'ON',
       SPRITES_WERROR: 'ON',
+      SPRITES_PCH: 'ON',
       CMAKE_BUILD_TYPE: 'RelWithDebInfo',
       CMAKE_CXX_COMPILER: 'clang++',
       SPRITES_SANITIZE: 'address,undefined'
