@@ -97,13 +97,13 @@ export function cellChart({ name: label, rows }) {
 }
 
 /** @param {object} study @returns {string} SVG */
-export function breakChart({ breaks, most: limit }) {
+export function breakChart({ breaks }) {
   const list = Object.entries(breaks);
   const most = Math.max(1, ...list.map(([, { holds }]) => holds));
   const parts = list.flatMap(([name, { holds, breaks: at }], i) => {
     const top = i * ROW;
     const width = (holds / most) * (2 * PANEL);
-    const beyond = at === null ? ` and more: there are files for ${count(limit)}` : '';
+    const beyond = at === null ? ' or more' : '';
     return [
       text(NAME - 8, top + 14, contenders[name].title, ' text-anchor="end"'),
       bar(NAME, top + 3, width, 14, name),

@@ -70,7 +70,7 @@ export function cellTable(cell) {
 
 /** Where one broke, in words. */
 export const breaksAt = ({ breaks }, most) =>
-  breaks === null ? `not up to ${count(most)}` : count(breaks);
+  breaks === null ? `more than ${count(most)}` : count(breaks);
 
 /** @returns {string} */
 export function breakTable({ breaks, most }) {
