@@ -160,8 +160,11 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   ++counts_.published;
   *watching = feed->watching + feed->elsewhere;
   makeDue(feed, List::kParked);
-  if (options_.replica && !afters_.empty()) arrive(feed);
-  makeDue(feed, List::kUnready);
+  if (afters_.empty()) {
+    makeDue(feed, List::kUnready);
+  } else {
+    arrive(feed);
+  }
   if (watcher_ != nullptr) watcher_->published(*feed);
   return FeedOutcome::kOk;
 }
