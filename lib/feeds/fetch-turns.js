@@ -1,3 +1,5 @@
+import { FairQueue } from '../server/fair-queue.js';
+
 /**
  * Decides which feed is fetched next. Addresses take turns, however many feeds each has asked for.
  * Feeds that already have a value are fetched three times as often as new ones, when both wait.
@@ -9,38 +11,9 @@
 /** Fetches of feeds that have a value between two first fetches, when both kinds wait. */
 const AGAIN = 3;
 
-/** Queues that take turns: each gives its oldest item. */
-class Lines {
-  /** @type {Map<number, Set<object>>} the first queue is the next one */
-  #lines = new Map();
-  size = 0;
-
-  add(name, thing) {
-    const line = this.#lines.get(name) ?? new Set();
-    if (line.has(thing)) return;
-    this.#lines.set(name, line.add(thing));
-    this.size += 1;
-  }
-
-  delete(name, thing) {
-    const line = this.#lines.get(name);
-    if (!line?.delete(thing)) return;
-    this.size -= 1;
-    if (line.size === 0) this.#lines.delete(name);
-  }
-
-  take() {
-    const [name, line] = this.#lines.entries().next().value;
-    const [thing] = line;
-    this.delete(name, thing);
-    if (this.#lines.delete(name)) this.#lines.set(name, line);
-    return thing;
-  }
-}
-
 export class FetchTurns {
-  #again = new Lines();
-  #first = new Lines();
+  #again = new FairQueue();
+  #first = new FairQueue();
   #sinceFirst = 0;
 
   #linesOf({ first }) {

@@ -162,7 +162,9 @@ export function createAdmin({
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   server.closeEveryConnection = lookAfterSockets(server, ['connection']).destroyAll;
   boundEachAddress(server);
-  server.on('connection', (socket) => pipelines.set(socket, new Pipeline(socket)));
+  server.on('connection', (socket) => {
+    pipelines.set(socket, new Pipeline(socket, socket.remoteAddress ?? ''));
+  });
   server.on('clientError', (error, socket) => {
     if (!socket.writable) socket.destroy();
     else pipelines.get(socket).refuse(parserProblem(error), COMMON);

@@ -118,7 +118,9 @@ export function createNodeServer({
     server.keepAliveTimeout = Math.min(server.keepAliveTimeout, IDLE_HANDED_OVER);
     handedOver.add(socket);
   };
-  server.on(arrival, (socket) => pipelines.set(socket, new Pipeline(socket)));
+  server.on(arrival, (socket) =>
+    pipelines.set(socket, new Pipeline(socket, limits.peerOf(socket)))
+  );
   server.on('connection', (socket) => {
     budget.count(socket);
     const admitted = limits.admit(socket);

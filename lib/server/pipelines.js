@@ -1,3 +1,4 @@
+import { FairQueue } from './fair-queue.js';
 import { refuse } from './sockets.js';
 
 /**
@@ -10,8 +11,9 @@ import { refuse } from './sockets.js';
  *              └─ no more is read above AHEAD: it waits in the kernel      ▲            │
  *                                                                          └── next ◀───┘
  *
- * All connections of the process stand in one queue, and a turn of the event loop serves them for
- * SHARE: however many there are, the front door has its turns in between.
+ * A turn of the event loop serves the connections of the process for SHARE: however many there are,
+ * the front door has its turns in between. Source addresses take turns: one with thousands of
+ * connections does not stand before the others.
  *
  * Rejected: a Duplex between socket and server (as much memory again as a socket, and all of a
  * socket's other calls to pass on); to count the answers owed and close above a bound (Node's parser
@@ -30,27 +32,32 @@ const SHARE = 0.25;
 const HEAD_END = Buffer.from('\r\n\r\n');
 const NOTHING = Buffer.alloc(0);
 
-/** Connections that may go on, in the order in which they could. */
+/** Connections that may go on: those of one address in the order in which they could. */
 class Queue {
-  #pipelines = [];
+  #waiting = new FairQueue();
+  /** Those that could go on again in this turn. @type {Pipeline[]} */
+  #again = [];
+  #turning = false;
 
   add(pipeline) {
-    this.#pipelines.push(pipeline);
-    if (this.#pipelines.length === 1) setImmediate(() => this.#turn());
+    if (this.#turning) {
+      this.#again.push(pipeline);
+      return;
+    }
+    this.#waiting.add(pipeline.address, pipeline);
+    if (this.#waiting.size === 1) setImmediate(() => this.#turn());
   }
 
   #turn() {
     const end = performance.now() + SHARE;
-    const all = this.#pipelines;
+    this.#turning = true;
     // Each has one step, and its answer is on its way before it has another.
-    const most = all.length;
-    let next = 0;
     do {
-      all[next].step();
-      next += 1;
-    } while (next < most && performance.now() < end);
-    this.#pipelines = all.slice(next);
-    if (this.#pipelines.length > 0) setImmediate(() => this.#turn());
+      this.#waiting.take().step();
+    } while (this.#waiting.size > 0 && performance.now() < end);
+    this.#turning = false;
+    for (const pipeline of this.#again.splice(0)) this.#waiting.add(pipeline.address, pipeline);
+    if (this.#waiting.size > 0) setImmediate(() => this.#turn());
   }
 }
 
@@ -102,9 +109,11 @@ export class Pipeline {
   /**
    * @param {import('node:net').Socket} socket that Node's HTTP server has just been given: this takes
    *     over from its listeners to 'data' and 'end'
+   * @param {string} address its client's, as far as it is known
    */
-  constructor(socket) {
+  constructor(socket, address) {
     this.#socket = socket;
+    this.address = address;
     this.#parse = takeOver(socket, 'data');
     this.#finish = takeOver(socket, 'end');
     socket.on('data', (chunk) => this.#take(chunk));

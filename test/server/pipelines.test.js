@@ -225,7 +225,7 @@ for (const door of DOORS) {
 }
 
 /** A socket of which only what a pipeline asks of it is there; `parse` is Node's parser. */
-function fakeSocket(parse) {
+function fakeSocket(parse, address = '127.0.0.1') {
   const socket = new EventEmitter();
   let paused = false;
   Object.assign(socket, {
@@ -236,7 +236,7 @@ function fakeSocket(parse) {
     resume: () => (paused = false)
   });
   socket.on('data', parse).on('end', () => {});
-  return { socket, pipeline: new Pipeline(socket) };
+  return { socket, pipeline: new Pipeline(socket, address) };
 }
 
 t.test('however many connections there are, the loop turns in between', async (t) => {
@@ -261,6 +261,18 @@ t.test('however many connections there are, the loop turns in between', async (t
   }
   t.ok(most <= 2, `${most} requests of ${2 * count} in one turn`);
   t.ok(turn >= count, `${turn} turns`);
+});
+
+t.test('an address with many connections does not stand before another', async (t) => {
+  const order = [];
+  const ask = (address) => {
+    const { socket } = fakeSocket(() => order.push(address), address);
+    socket.emit('data', ODD);
+  };
+  for (let n = 0; n < 500; n += 1) ask('127.0.0.1');
+  for (let n = 0; n < 3; n += 1) ask('127.0.0.2');
+  while (order.length < 503) await immediate();
+  t.ok(order.lastIndexOf('127.0.0.2') < 6, 'by turns with the first of them');
 });
 
 t.test('of what is sent ahead no more is read than has room', (t) => {
