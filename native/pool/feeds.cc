@@ -141,6 +141,7 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   if (feed == nullptr) return FeedOutcome::kTooManyFeeds;
 
   const bool next = feed->value && publication.cursor.epoch == feed->cursor.epoch;
+  if (feed->value && !next) forgetSeen(*feed);
   feed->cursor = publication.cursor;
   feed->value = base::Bytes::copyOf(publication.value, &ledger_);
   feed->gzip.reset();
@@ -167,6 +168,15 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   }
   if (watcher_ != nullptr) watcher_->published(*feed);
   return FeedOutcome::kOk;
+}
+
+/** The versions that watchers have are of an epoch that is over. Seldom: it looks at all watchers.
+ */
+void Feeds::forgetSeen(const Feed& feed) {
+  for (uint32_t at = 0; at < used_; ++at) {
+    Watcher& one = watchers_[at];
+    if (one.live && one.feed == feed.number) one.seen = 0;
+  }
 }
 
 bool Feeds::holds(std::string_view key, std::string_view value) const {

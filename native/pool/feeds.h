@@ -402,9 +402,11 @@ class Feeds {
   void want(Want want);
   uint32_t newWatcher();
   void release(uint32_t watcher);
-  static uint64_t seenOf(const Feed& feed, Cursor after);
+  uint64_t seenOf(const Feed& feed, Cursor after) const;
   bool hasNews(const Watcher& watcher) const;
   bool awaitsCompression(const Watcher& watcher);
+  bool knowsAll(uint32_t first) const;
+  void forgetSeen(const Feed& feed);
   void park(uint32_t watcher);
   void parkAll(uint32_t first);
   uint32_t firstOf(uint32_t watcher) const;

@@ -1,4 +1,5 @@
 // What is answered: the pieces of a body, for a poll, for a poll of many feeds, and for a stream.
+#include <algorithm>
 #include <charconv>
 
 #include "feeds.h"
@@ -132,7 +133,8 @@ void Feeds::serve(uint32_t first) {
 void Feeds::servePoll(uint32_t first) {
   const Watcher one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
-  if (one.many && wheel_.armed(first) && !draining() && awaitsValue(first)) return parkAll(first);
+  const bool mayWait = options_.replica && wheel_.armed(first) && !draining();
+  if (mayWait && ((one.many && awaitsValue(first)) || knowsAll(first))) return parkAll(first);
   begin();
   FeedAnswer answer;
   if (one.many) {
@@ -162,9 +164,11 @@ void Feeds::servePoll(uint32_t first) {
     addNews(one);
   } else {
     ++counts_.pings;
+    // Whoever is ahead of a replica keeps the cursor of what he has.
+    const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seen)};
     addText(glue([&](std::string* text) {
       appendFeed(text, feed.key);
-      appendCursor(text, "cursor", feed.cursor);
+      appendCursor(text, "cursor", cursor);
       appendRetry(text);
       *text += '}';
     }));

@@ -175,17 +175,19 @@ void Feeds::ready(uint32_t watcher) {
   }
 }
 
-/** The version that one who has `after` has of a feed; 0 for none of ours, or one still to come. */
-uint64_t Feeds::seenOf(const Feed& feed, Cursor after) {
-  const bool ours =
-      feed.value && after.epoch == feed.cursor.epoch && after.version <= feed.cursor.version;
-  return ours ? after.version : 0;
+/**
+ * The version that one who has `after` has of a feed; 0 for none of ours, or one still to come. He
+ * may be ahead of a replica: another process has told him of a version that is on its way here.
+ */
+uint64_t Feeds::seenOf(const Feed& feed, Cursor after) const {
+  const bool ours = feed.value && after.epoch == feed.cursor.epoch;
+  return ours && (options_.replica || after.version <= feed.cursor.version) ? after.version : 0;
 }
 
 /** Whether the newest version is news to the watcher. */
 bool Feeds::hasNews(const Watcher& watcher) const {
   const Feed& feed = *feeds_[watcher.feed];
-  return feed.value && watcher.seen != feed.cursor.version;
+  return feed.value && watcher.seen < feed.cursor.version;
 }
 
 /** Whether the answer is to be compressed, and the compressed value still to come: asks for it. */
@@ -216,6 +218,16 @@ bool Feeds::awaitsValue(uint32_t first) const {
     if (feed.wanted && !feed.value && !feed.gone) return true;
     at = watchers_[at].sibling;
     if (at == first) return false;
+  }
+}
+
+/** Whether a poll has all that is newest here already: what it waits for is still to come. */
+bool Feeds::knowsAll(uint32_t first) const {
+  for (uint32_t at = first;;) {
+    const Watcher& one = watchers_[at];
+    if (!feeds_[one.feed]->value || hasNews(one)) return false;
+    at = one.sibling;
+    if (at == first) return true;
   }
 }
 

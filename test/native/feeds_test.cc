@@ -307,12 +307,96 @@ class Test : FeedResponder {
   uint64_t refused_ = 0;
 };
 
+/**
+ * A replica that is behind what another process has told a watcher: he is not sent back to an older
+ * version, and hears of the next one.
+ */
+class Behind : FeedResponder {
+ public:
+  explicit Behind(bool many)
+      : feeds_({.hold = 20,
+                .feeds = 6,
+                .memory = 100000,
+                .watchers = 40,
+                .upstream = false,
+                .replica = true},
+               0, [] { return clockNow; }),
+        many_(many) {
+    feeds_.setResponder(WatchHolder::kDoor, this);
+  }
+
+  void run() {
+    publish({1, 2});
+    watch("e1-4");
+    EXPECT(said_.empty());
+    publish({1, 3});
+    EXPECT(said_.empty());
+    publish({1, 4});
+    EXPECT(said_.empty());
+    publish({1, 5});
+    EXPECT(said_.find("\"cursor\":\"e1-5\"") != std::string::npos);
+    EXPECT(said_.find("\"value\":[5]") != std::string::npos);
+
+    // The end of his hold leaves him what he has.
+    watch("e1-9");
+    for (uint64_t now = 0; now < 60000; now += 100) {
+      while (!feeds_.tick(now)) {
+      }
+    }
+    EXPECT(said_ == (many_ ? R"({"items":[]})" : R"({"feed":"a","cursor":"e1-9"})"));
+
+    // Another epoch is news, whatever its version.
+    watch("e1-9");
+    publish({2, 1});
+    EXPECT(said_.find("\"cursor\":\"e2-1\"") != std::string::npos);
+  }
+
+ private:
+  void publish(Cursor cursor) {
+    const std::string value = "[" + std::to_string(cursor.version) + "]";
+    uint32_t watching;
+    EXPECT(feeds_.publish({.key = "a",
+                           .cursor = cursor,
+                           .value = value,
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = true},
+                          &watching) == FeedOutcome::kOk);
+    while (feeds_.step(1000)) clockNow += 10;
+  }
+
+  void watch(const char* after) {
+    said_.clear();
+    const Wanted wanted = {"a", after};
+    uint32_t watcher;
+    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, many_}, WatchHolder::kDoor,
+                        0, &watcher) == FeedOutcome::kOk);
+  }
+
+  Taken answer(uint32_t, const FeedAnswer& answer) override {
+    for (uint32_t i = 0; i < answer.count; ++i) {
+      const FeedItem& item = answer.items[i];
+      said_ += item.before;
+      if (item.bytes != nullptr)
+        said_ += item.bytes->text().substr(item.begin, item.end - item.begin);
+      said_ += item.after;
+    }
+    return Taken::kWhole;
+  }
+
+  Feeds feeds_;
+  const bool many_;
+  std::string said_;
+};
+
 }  // namespace
 
 int main(int count, char** arguments) {
   const uint64_t steps = count > 1 ? strtoull(arguments[1], nullptr, 10) : 300000;
   const uint64_t seed = count > 2 ? strtoull(arguments[2], nullptr, 10) : std::random_device{}();
   printf("seed %" PRIu64 "\n", seed);
+  Behind(false).run();
+  Behind(true).run();
   Test(seed).run(steps);
   return 0;
 }
