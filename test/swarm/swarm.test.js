@@ -220,7 +220,8 @@ t.test('throw by the clock keeps its rate, and every sprite arrives', async (t) 
   const { code, result } = await swarm(t, server.port, 'throw 200 --rate 400 --time 2 --size 500');
   t.equal(code, 0, result.faults.join());
   const due = result.account.sent + result.throwing.behind;
-  t.ok(due >= 790 && due <= 801, `${due} of 800`);
+  // On a busy machine the end of its two seconds may come a tenth of a second late.
+  t.ok(due >= 790 && due <= 841, `${due} of 800`);
   t.match(result.account, { complete: true, missing: 0, repeated: 0, refused: 0, mangled: 0 });
   t.equal(result.server.after.thrown, result.account.accepted);
   t.equal(result.server.after.acked, result.account.accepted);
