@@ -21,7 +21,7 @@
         'door/door.cc',
         'door/door_serving.cc',
         'door/events.cc',
-        'door/feed_desk.cc',
+        'door/feed_handler.cc',
         'door/feed_grammar.cc',
         'door/forwarded.cc',
         'door/http_reader.cc',

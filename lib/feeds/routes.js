@@ -3,7 +3,7 @@ import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wis
 
 /**
  * The feeds over node:http: who watches, and who publishes. The native front door answers GET
- * /feed/{key} and POST /feeds itself and alike (native/door/feed_desk.h).
+ * /feed/{key} and POST /feeds itself and alike (native/door/feed_handler.h).
  */
 
 const KINDS = {

@@ -15,37 +15,12 @@
 
 namespace server {
 
-namespace {
-
 using v8::Array;
 using v8::Function;
 using v8::Local;
 using v8::Number;
 using v8::Object;
 using v8::Value;
-
-constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
-                                                  "delivered",
-                                                  "queued",
-                                                  "duplicate",
-                                                  "unknown-client",
-                                                  "torus-full",
-                                                  "draining",
-                                                  "ack-ahead",
-                                                  "bad-hold",
-                                                  "bad-sprite",
-                                                  "sprite-too-large",
-                                                  "stale-number",
-                                                  "too-many-throws",
-                                                  "neighbor-busy",
-                                                  "mailboxes-full",
-                                                  "too-many-joins",
-                                                  "too-many-clients",
-                                                  "too-many-sprites",
-                                                  "too-many-polls",
-                                                  "state-unwritable"};
-
-}  // namespace
 
 /** A pool, and the responder of the polls that Node's server has parked. */
 class PoolObject : public Nan::ObjectWrap, private PollResponder {

@@ -15,7 +15,7 @@
 //   replies.h          what is answered, in words
 //   live_counts.h      what /status says
 //   answers.h          how it is sent
-//   feed_desk.h        who watches feeds
+//   feed_handler.h        who watches feeds
 //
 // A turn has three steps. Decide: events are taken; a readable connection is read once, and every
 // whole request in what it has sent is decided; connections that were answered outside their own
@@ -42,7 +42,7 @@
 #include "answers.h"
 #include "connections.h"
 #include "events.h"
-#include "feed_desk.h"
+#include "feed_handler.h"
 #include "listener.h"
 #include "live_counts.h"
 #include "notes.h"
@@ -225,7 +225,7 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   Listener listener_;
   Connections connections_;
   Answers answers_;
-  FeedDesk feeds_;
+  FeedHandler feeds_;
   LiveCounts liveCounts_;
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Decided> decided_;

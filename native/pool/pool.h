@@ -80,6 +80,28 @@ enum class Outcome : uint8_t {
 };
 constexpr size_t kOutcomes = 20;
 
+/** The same for people and problem documents, in this order. */
+constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
+                                                  "delivered",
+                                                  "queued",
+                                                  "duplicate",
+                                                  "unknown-client",
+                                                  "torus-full",
+                                                  "draining",
+                                                  "ack-ahead",
+                                                  "bad-hold",
+                                                  "bad-sprite",
+                                                  "sprite-too-large",
+                                                  "stale-number",
+                                                  "too-many-throws",
+                                                  "neighbor-busy",
+                                                  "mailboxes-full",
+                                                  "too-many-joins",
+                                                  "too-many-clients",
+                                                  "too-many-sprites",
+                                                  "too-many-polls",
+                                                  "state-unwritable"};
+
 /** The most a count or a number may be. Answers carry them as JSON: a JavaScript reader would round
  * larger ones. */
 constexpr uint64_t kMostCounted = (uint64_t{1} << 53) - 1;

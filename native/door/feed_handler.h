@@ -16,8 +16,8 @@
 // Cost of a watcher: no memory here; the table has its record.
 // Rejected: Server-Sent Events without chunks (the connection would have to be closed at the end,
 // and the peer could not tell the end from a failure).
-#ifndef SPRITES_FEED_DESK_H_
-#define SPRITES_FEED_DESK_H_
+#ifndef SPRITES_FEED_HANDLER_H_
+#define SPRITES_FEED_HANDLER_H_
 
 #include <functional>
 #include <string>
@@ -33,14 +33,14 @@
 
 namespace server {
 
-class FeedDesk : public FeedResponder {
+class FeedHandler : public FeedResponder {
  public:
   /** Told of a connection that may go on after an answer outside its own event. */
   using Answered = std::function<void(Connection& connection)>;
 
   /** All parameters must outlive it. `feeds` may be nullptr: then it takes no request. */
-  FeedDesk(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
-           Answered answered);
+  FeedHandler(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
+              Answered answered);
 
   /** Says whether it serves this request. Reads the `body` of POST /feeds for that. */
   bool takes(const HotRequest& request, std::string_view body);
@@ -108,4 +108,4 @@ class FeedDesk : public FeedResponder {
 
 }  // namespace server
 
-#endif  // SPRITES_FEED_DESK_H_
+#endif  // SPRITES_FEED_HANDLER_H_

@@ -1,4 +1,4 @@
-#include "feed_desk.h"
+#include "feed_handler.h"
 
 #include <charconv>
 #include <utility>
@@ -15,8 +15,8 @@ void append(std::string* to, uint64_t number, int base) {
 
 }  // namespace
 
-FeedDesk::FeedDesk(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
-                   Answered answered)
+FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answers,
+                         ReplyWriter* replies, Answered answered)
     : feeds_(feeds),
       connections_(connections),
       answers_(answers),
@@ -27,13 +27,13 @@ FeedDesk::FeedDesk(Feeds* feeds, Connections* connections, Answers* answers, Rep
 
 // ---- Requests -----------------------------------------------------------------------------------
 
-bool FeedDesk::takes(const HotRequest& request, std::string_view body) {
+bool FeedHandler::takes(const HotRequest& request, std::string_view body) {
   if (feeds_ == nullptr) return false;
   return request.route == Route::kFeed || readWatch(body, &wish_);
 }
 
-bool FeedDesk::serve(Connection& connection, const HotRequest& request, const char* head,
-                     const Address& client) {
+bool FeedHandler::serve(Connection& connection, const HotRequest& request, const char* head,
+                        const Address& client) {
   WatchHow how = {};
   if (request.route == Route::kFeed) {
     const auto text = [head](HeadSpan span) {
@@ -71,11 +71,11 @@ bool FeedDesk::serve(Connection& connection, const HotRequest& request, const ch
   return connection.output == nullptr;
 }
 
-void FeedDesk::flushed(Connection& connection) { feeds_->ready(connection.record); }
+void FeedHandler::flushed(Connection& connection) { feeds_->ready(connection.record); }
 
-void FeedDesk::drop(const Connection& connection) { feeds_->drop(connection.record); }
+void FeedHandler::drop(const Connection& connection) { feeds_->drop(connection.record); }
 
-uint32_t FeedDesk::tick() {
+uint32_t FeedHandler::tick() {
   last_ = {};
   if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
@@ -88,7 +88,7 @@ uint32_t FeedDesk::tick() {
 
 // ---- Answers ------------------------------------------------------------------------------------
 
-FeedResponder::Taken FeedDesk::answer(uint32_t token, const FeedAnswer& answer) {
+FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answer) {
   Connection& connection = (*connections_)[token];
   const Ticket ticket = connections_->ticketOf(connection);
   const bool opens = connection.state == ConnectionState::kWatching;
@@ -111,7 +111,7 @@ FeedResponder::Taken FeedDesk::answer(uint32_t token, const FeedAnswer& answer) 
   return whole ? Taken::kWhole : Taken::kInPart;
 }
 
-bool FeedDesk::Last::isOf(const FeedAnswer& answer) const {
+bool FeedHandler::Last::isOf(const FeedAnswer& answer) const {
   if (!message || answer.count != 1) return false;
   const FeedItem& item = answer.items[0];
   return item.bytes == bytes && item.begin == begin && item.end == end && item.before == before &&
@@ -119,7 +119,7 @@ bool FeedDesk::Last::isOf(const FeedAnswer& answer) const {
 }
 
 /** The message of an answer: the one before, when it is of the same. */
-base::Ref<base::Message> FeedDesk::messageOf(const FeedAnswer& answer, bool opens) {
+base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opens) {
   const bool shared = answer.count == 1 && answer.items[0].bytes != nullptr && !answer.ends &&
                       !(answer.stream && opens);
   if (!shared) return compose(answer, opens);
@@ -131,7 +131,7 @@ base::Ref<base::Message> FeedDesk::messageOf(const FeedAnswer& answer, bool open
   return last_.message;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
-base::Ref<base::Message> FeedDesk::compose(const FeedAnswer& answer, bool opens) {
+base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool opens) {
   text_.clear();
   insertions_.clear();
   const Replies& replies = replies_->replies();
@@ -176,7 +176,7 @@ base::Ref<base::Message> FeedDesk::compose(const FeedAnswer& answer, bool opens)
   return base::Message::of(pieces_.data(), static_cast<uint32_t>(pieces_.size()));
 }
 
-void FeedDesk::addBody(const FeedAnswer& answer) {
+void FeedHandler::addBody(const FeedAnswer& answer) {
   for (uint32_t i = 0; i < answer.count; ++i) {
     const FeedItem& item = answer.items[i];
     text_ += item.before;
