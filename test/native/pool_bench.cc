@@ -1,0 +1,238 @@
+// What one sprite costs the main process without sockets: a throw, the answer of the receiver's
+// parked poll, and the next poll with its ack. Twice: the pool alone, and behind a relay, whose
+// frames are read and written.
+//
+//   pool_bench [clients] [milliseconds a round]
+//
+// Every client is parked. Each turn has kTurn throws of clients at random, then the answers, then
+// the polls of those who were answered. Only the main process's part is timed, by the CPU clock of
+// the thread; what a worker does with the frames is its own core's. What is printed is the median
+// of kRounds rounds, with the fastest and the slowest.
+#include <algorithm>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "expect.h"
+#include "pool/pool.h"
+#include "relay/relay.h"
+#include "relay/relay_server.h"
+
+namespace {
+
+using namespace server;
+
+constexpr int kRounds = 7;
+/** As many throws as a worker's batch has under load: 8,000 sprites a second, a turn every 2 ms. */
+constexpr uint32_t kTurn = 16;
+
+uint64_t cpu() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
+uint64_t microseconds() { return cpu() / 1000; }
+
+PoolOptions options(uint32_t clients) {
+  return {.capacity = clients,
+          .hold = 3600,
+          .lease = 3600,
+          .maxSprite = 65536,
+          .mailboxSprites = 64,
+          .mailboxBytes = 1 << 20,
+          .mailboxMemory = uint64_t{1} << 32,
+          .answerBytes = 65536,
+          .throwRate = 0,
+          .throwBurst = 1,
+          .pollRate = 0,
+          .pollBurst = 1};
+}
+
+/** A sprite of about 200 bytes, as desktops throw them. */
+const std::string kSprite =
+    R"({"kind":"ball","id":"b7f3","x":0.4375,"y":12.5,"vx":-310.25,"vy":42,"spin":0.5,)"
+    R"("color":"#e63946","radius":24,"label":"thrown by the handler at the window","trail":[1,2,3],)"
+    R"("born":1732147200,"bounces":3})";
+
+/** Who was answered, up to which number. */
+using Answered = std::vector<std::pair<uint32_t, uint64_t>>;
+
+/** The number that an answer is acked by: `{"seq":42,…`. */
+uint64_t sequenceOf(std::string_view body) {
+  constexpr std::string_view kBefore = "{\"seq\":";
+  EXPECT(body.substr(0, kBefore.size()) == kBefore);
+  uint64_t sequence = 0;
+  std::from_chars(body.data() + kBefore.size(), body.data() + body.size(), sequence);
+  return sequence;
+}
+
+/** Clients by their number, and throws of any of them. */
+class Crowd {
+ public:
+  Crowd(Pool* pool, uint32_t count) : ids_(count), numbers_(count) {
+    for (Id& id : ids_) EXPECT(pool->join({0, 1}, 0, &id) == Outcome::kOk);
+  }
+
+  const Id& id(uint32_t client) const { return ids_[client]; }
+  uint32_t size() const { return static_cast<uint32_t>(ids_.size()); }
+  uint32_t any() { return std::uniform_int_distribution<uint32_t>(0, size() - 1)(random_); }
+  uint64_t next(uint32_t client) { return ++numbers_[client]; }
+
+ private:
+  std::vector<Id> ids_;
+  std::vector<uint64_t> numbers_;
+  std::mt19937 random_{7};
+};
+
+Edge edgeOf(uint32_t client) { return Edge{static_cast<uint8_t>(client % 4)}; }
+
+/** The pool alone, as the front door of a single process calls it. */
+class Alone : PollResponder {
+ public:
+  explicit Alone(uint32_t clients) : pool_(options(clients), nullptr, 0), crowd_(&pool_, clients) {
+    pool_.setResponder(PollHolder::kDoor, this);
+    for (uint32_t at = 0; at < clients; ++at) park(at, 0);
+  }
+
+  const Counts& counts() const { return pool_.counts(); }
+
+  /** One turn; returns its nanoseconds. */
+  uint64_t turn() {
+    uint32_t throwers[kTurn];
+    for (uint32_t& one : throwers) one = crowd_.any();
+    const uint64_t before = cpu();
+    for (const uint32_t one : throwers) {
+      pool_.throwSprite(crowd_.id(one), edgeOf(one), crowd_.next(one), kSprite, before / 1000);
+    }
+    pool_.answerReady();
+    for (const auto& [client, sequence] : answered_) park(client, sequence);
+    const uint64_t took = cpu() - before;
+    answered_.clear();
+    return took;
+  }
+
+ private:
+  void park(uint32_t client, uint64_t ack) {
+    const PollResult result =
+        pool_.poll(crowd_.id(client), ack, kNoHold, PollHolder::kDoor, client);
+    EXPECT(result.outcome == Outcome::kOk && result.answer.empty());
+  }
+
+  void answer(uint32_t token, std::string_view body) override {
+    answered_.emplace_back(token, sequenceOf(body));
+  }
+
+  Pool pool_;
+  Crowd crowd_;
+  Answered answered_;
+};
+
+/** The pool behind one worker's relay: all polls are parked there. */
+class Relayed : LateAnswers {
+ public:
+  explicit Relayed(uint32_t clients)
+      : pool_(options(clients), nullptr, 0),
+        crowd_(&pool_, clients),
+        feeds_({.hold = 30, .feeds = 1, .memory = 1, .watchers = 1, .upstream = false}, 0,
+               microseconds),
+        server_({&pool_, &limits_, &feeds_, microseconds, [] { return std::string_view("{}"); }},
+                PollHolder::kFirstWorker, clients + kTurn),
+        worker_(65536) {
+    worker_.tell(this, this);
+    pool_.setResponder(PollHolder::kFirstWorker, &server_);
+    for (uint32_t at = 0; at < clients; ++at) {
+      park(at, 0);
+      if (at % 1000 == 999 || at + 1 == clients) exchange();
+    }
+  }
+
+  const Counts& counts() const { return pool_.counts(); }
+
+  uint64_t turn() {
+    for (uint32_t at = 0; at < kTurn; ++at) {
+      const uint32_t one = crowd_.any();
+      worker_.throwSprite({crowd_.size() + at, 1}, crowd_.id(one), edgeOf(one), crowd_.next(one),
+                          kSprite);
+    }
+    const uint64_t throwing = exchange();
+    for (const auto& [client, sequence] : std::exchange(answered_, {})) park(client, sequence);
+    return throwing + exchange();
+  }
+
+ private:
+  void park(uint32_t client, uint64_t ack) {
+    worker_.poll({client, 1}, crowd_.id(client), ack, kNoHold);
+  }
+
+  /** What the worker asks crosses, and what is said to it; returns the main process's part. */
+  uint64_t exchange() {
+    const std::string asked = std::exchange(worker_.outgoing(), {});
+    const uint64_t before = cpu();
+    EXPECT(server_.receive(asked));
+    pool_.answerReady();
+    server_.settle(Settled::kHolds);
+    const uint64_t took = cpu() - before;
+    EXPECT(worker_.receive(server_.outgoing()));
+    server_.outgoing().clear();
+    return took;
+  }
+
+  void complete(Ticket, std::optional<Outcome> outcome, const Id*) override {
+    EXPECT(outcome == Outcome::kDelivered || outcome == Outcome::kQueued);
+  }
+  void answer(Ticket ticket, std::string_view body) override {
+    answered_.emplace_back(ticket.connection, sequenceOf(body));
+  }
+  void over(Ticket) override {}
+  void tooMany(Ticket) override {}
+
+  AddressLimits limits_{AddressLimitsOptions{}};
+  Pool pool_;
+  Crowd crowd_;
+  Feeds feeds_;
+  RelayServer server_;
+  RelayHandler worker_;
+  Answered answered_;
+};
+
+/** Says what one sprite costs, over rounds of so many nanoseconds. */
+template <typename Scene>
+void measure(const char* name, Scene* scene, uint64_t round) {
+  std::vector<double> costs;
+  for (int i = 0; i < kRounds; ++i) {
+    const uint64_t before = scene->counts().acked;
+    uint64_t took = 0;
+    while (took < round) took += scene->turn();
+    costs.push_back(static_cast<double>(took) /
+                    static_cast<double>(scene->counts().acked - before));
+  }
+  std::sort(costs.begin(), costs.end());
+  const double median = costs[costs.size() / 2];
+  printf("%-30s %6.0f ns a sprite (%.0f to %.0f): %9.0f sprites/s on one core\n", name, median,
+         costs.front(), costs.back(), 1e9 / median);
+  const Counts& counts = scene->counts();
+  EXPECT(counts.thrown == counts.acked + counts.waiting && counts.lost == 0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto clients = static_cast<uint32_t>(argc > 1 ? strtoul(argv[1], nullptr, 10) : 1'000'000);
+  const uint64_t round = (argc > 2 ? strtoull(argv[2], nullptr, 10) : 1000) * 1'000'000;
+  printf("%" PRIu32 " clients, all parked, %zu bytes a sprite, %" PRIu32 " throws a turn\n",
+         clients, kSprite.size(), kTurn);
+  {
+    Alone alone(clients);
+    measure("the pool alone", &alone, round);
+  }
+  Relayed relayed(clients);
+  measure("with frames read and written", &relayed, round);
+  return 0;
+}
