@@ -323,8 +323,9 @@ export const contenders = {
  * @param {Record<string, string|number>} options of the program, without their dashes
  * @param {string} [program] by default of the folder load
  * @returns {{child: import('node:child_process').ChildProcess, next: (name: string) =>
- *   Promise<object>, ended: Promise<number>}} `next` resolves with the load's next event of that
- *   name and rejects with its error, or when it ends without one
+ *   Promise<object>, go: () => Promise<void>, ended: Promise<number>, stop: () => void}} `next` resolves
+ *   with the load's next event of that name and rejects with its error, or when it ends without one;
+ *   `go` lets a load of feeds begin, once all its connections are open
  */
 export function startLoad(server, pin, options, program = compile(LOAD, 'load')) {
   const args = Object.entries({
@@ -347,5 +348,9 @@ export function startLoad(server, pin, options, program = compile(LOAD, 'load'))
       if (event.event === name) return event;
     }
   };
-  return { child, next, ended, stop: () => stop(child) };
+  const go = async () => {
+    await next('open');
+    child.stdin.write('go\n');
+  };
+  return { child, next, go, ended, stop: () => stop(child) };
 }

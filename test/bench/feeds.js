@@ -103,8 +103,7 @@ async function measure(contender, of, { pin, program, seconds, share }) {
     program
   );
   try {
-    await load.next('open');
-    load.child.stdin.write('go\n');
+    await load.go();
     await load.next('begin');
     await ask(server);
     const result = await load.next('result');

@@ -53,8 +53,7 @@ for (const { contender, protocol, patch } of ways) {
       program
     );
     t.teardown(() => load.stop());
-    await load.next('open');
-    load.child.stdin.write('go\n');
+    await load.go();
     const result = await load.next('result');
     t.equal(await load.ended, 0);
     const { published, documents, skipped, missing, repeated, stalled, unpublished } = result;

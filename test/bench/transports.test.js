@@ -106,8 +106,7 @@ for (const [name, again] of Object.entries(LIVE)) {
       program
     );
     t.teardown(() => load.stop());
-    await load.next('open');
-    load.child.stdin.write('go\n');
+    await load.go();
     const result = await load.next('result');
     t.equal(await load.ended, 0);
     const { published, unpublished, documents, skipped, cutAll, cutNewest, cutNext } = result;

@@ -23,6 +23,7 @@
 #include "pool/pool.h"
 #include "relay/relay.h"
 #include "relay/relay_server.h"
+#include "sprite_text.h"
 
 namespace {
 
@@ -54,12 +55,6 @@ PoolOptions options(uint32_t clients) {
           .pollRate = 0,
           .pollBurst = 1};
 }
-
-/** A sprite of about 200 bytes, as desktops throw them. */
-const std::string kSprite =
-    R"({"kind":"ball","id":"b7f3","x":0.4375,"y":12.5,"vx":-310.25,"vy":42,"spin":0.5,)"
-    R"("color":"#e63946","radius":24,"label":"thrown by the handler at the window","trail":[1,2,3],)"
-    R"("born":1732147200,"bounces":3})";
 
 /** Who was answered, up to which number. */
 using Answered = std::vector<std::pair<uint32_t, uint64_t>>;

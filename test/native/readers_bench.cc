@@ -9,6 +9,7 @@
 #include "base/json_reader.h"
 #include "door/http_reader.h"
 #include "fuzz.h"
+#include "sprite_text.h"
 
 namespace {
 
@@ -31,12 +32,6 @@ void report(const std::string& name, size_t bytes, double took) {
   printf("%-44s %5zu bytes %6.0f ns %6.2f ns/byte\n", name.c_str(), bytes, took,
          took / static_cast<double>(bytes));
 }
-
-/** A sprite as desktops throw them, of about 200 bytes. */
-const std::string kSprite =
-    R"({"kind":"ball","id":"b7f3","x":0.4375,"y":12.5,"vx":-310.25,"vy":42,"spin":0.5,)"
-    R"("color":"#e63946","radius":24,"label":"thrown by the handler at the window","trail":[1,2,3],)"
-    R"("born":1732147200,"bounces":3})";
 
 }  // namespace
 

@@ -54,8 +54,7 @@ async function record(name, program) {
   const spoken = { protocol, token: TOKEN };
   const load = startLoad({ ...server, port: tap.port }, false, { ...WORK, ...spoken }, program);
   try {
-    await load.next('open');
-    load.child.stdin.write('go\n');
+    await load.go();
     const { documents } = await load.next('result');
     writeFileSync(`${FOLDER}${name}.gz`, gzipSync(Buffer.concat(tap.bytes), { level: 9 }));
     console.log(`${name}: ${documents} documents`);

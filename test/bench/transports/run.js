@@ -115,8 +115,7 @@ async function measure(contender, of, { pin, program, warmup }) {
     delete work.name;
     const spoken = { protocol: contender.protocol, token: TOKEN };
     load = startLoad(server, pin, { ...work, ...spoken }, program);
-    await load.next('open');
-    load.child.stdin.write('go\n');
+    await load.go();
     await load.next('begin');
     await ask(server);
     const result = await load.next('result');
