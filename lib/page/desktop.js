@@ -49,6 +49,7 @@ const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite
  * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies, unanswered yet
  * @property {number} flightTime seconds since it crossed that edge
  * @property {object|null} ticket of that throw
+ * @property {boolean} arrived it has come in again before its throw was answered: it isn't kept
  * @property {boolean} tame it was bumped into or strolls: edges are walls for it until it is thrown
  * @property {boolean} stranger somebody else has brought it
  * @property {number} rest and `stroll`, `strollX`, `strollY`, `blink`: see life.js
@@ -124,6 +125,7 @@ export class Desktop {
       flight: '',
       flightTime: 0,
       ticket: null,
+      arrived: false,
       tame: false,
       stranger: false,
       ...makeLife(this.#random),
@@ -214,6 +216,12 @@ export class Desktop {
     const index = this.bodies.indexOf(body);
     if (index >= 0) this.bodies.splice(index, 1);
     if (this.selected === body) this.selected = null;
+  }
+
+  /** Notes that what flies over an edge has come around: its throw was accepted, though unanswered yet. */
+  arrived(id) {
+    const body = this.bodies.find(({ flight, sprite }) => flight && sprite.id === id);
+    if (body) body.arrived = true;
   }
 
   /** Lets a body that could not leave come back from its edge. */

@@ -186,6 +186,8 @@ function enter(value, { from: edge }) {
     return true;
   }
   const own = companion.knows(sprite);
+  // It has come around before the answer to its throw: that throw was accepted, whatever comes now.
+  if (own) desktop.arrived(sprite.id);
   map.fly(edge, false);
   if (own && session.people === 1 && preferences.get('companion')) {
     stage.dress(companion.take(sprite, edge, stage.half));
@@ -262,7 +264,8 @@ async function throwIt(body, edge) {
     sound.play('throw');
     hear(`You threw ${what(body.sprite)} over the ${side(edge)} edge.`, 'thrown');
     session.words();
-    if (body.flightTime < 0.25) await rest(250); // It is still to be seen leaving.
+    // It is still to be seen leaving.
+    if (body.flightTime < 0.25) await new Promise((go) => void setTimeout(go, 250));
     desktop.gone(body);
     stage.wake();
   } else if (outcome.state === 'unanswered') {
@@ -273,6 +276,9 @@ async function throwIt(body, edge) {
       },
       AGAIN * (0.5 + Math.random())
     );
+  } else if (body.arrived) {
+    desktop.gone(body);
+    stage.wake();
   } else {
     // Refused, or nobody will ever know: a sprite seen twice is better than one lost.
     tally.bounced += 1;
@@ -306,12 +312,6 @@ function colorOf(edge) {
   return getComputedStyle(document.body).getPropertyValue(name).trim();
 }
 
-function rest(ms) {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
-}
-
 // ---- memory ----
 
 /** Something has changed: say so to who looks at the page from outside, and remember it. */
@@ -339,15 +339,17 @@ function changed() {
 
 function memory() {
   return {
-    sprites: desktop.bodies.map((body) => ({
-      sprite: body.sprite,
-      x: body.x / desktop.width,
-      y: body.y / desktop.height,
-      flight: body.flight,
-      ticket: body.ticket,
-      stranger: body.stranger,
-      hidden: covers.isCovered(body)
-    }))
+    sprites: desktop.bodies
+      .filter((body) => !body.arrived)
+      .map((body) => ({
+        sprite: body.sprite,
+        x: body.x / desktop.width,
+        y: body.y / desktop.height,
+        flight: body.flight,
+        ticket: body.ticket,
+        stranger: body.stranger,
+        hidden: covers.isCovered(body)
+      }))
   };
 }
 
