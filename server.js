@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { arenaFiles } from './lib/arena/files.js';
+import { findGames } from './lib/arena/games.js';
 import { openFeeds } from './lib/feeds/open.js';
 import { createClientRoutes } from './lib/server/admin-clients.js';
 import { openBans } from './lib/server/bans.js';
@@ -13,7 +15,7 @@ import { urlsOf } from './lib/server/port-errors.js';
 import { createLog, LineWriter, tellOfNoInspector } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
-import { readyFiles, servePage } from './lib/server/page-files.js';
+import { openPages } from './lib/server/page-files.js';
 import { Pool } from './lib/server/pool.js';
 import { asInPrograms, takeOptions } from './lib/server/program-options.js';
 import { createRefusals } from './lib/server/refusals.js';
@@ -49,9 +51,11 @@ const LOOK = 50;
  *     pool: Pool, status: () => object, reload: () => void, stop: () => Promise<void>}>} `status` is the
  *     admin port's; `reload` reads TLS's certificate and key anew, and the tokens of publishers; `stop`
  *     answers every parked poll within the drain window, closes every connection and lets the process end
- * @throws {Error} when there is no addon (ERR_SPRITES_ADDON) or a port can't be had (EADDRINUSE …)
+ * @throws {Error} when there is no addon (ERR_SPRITES_ADDON), a port can't be had (EADDRINUSE …), or a game is not
+ *     as it must be
  */
 export async function start(given, log = createLog('silent'), signal = undefined) {
+  const games = findGames(given);
   const limits = new AddressLimits(given);
   const pool = new Pool(given, limits);
   const state = await takeState({ pool, options: given, log, signal });
@@ -89,6 +93,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     deliveryTimes: () => pool.deliveryTimes()
   });
   const refusals = createRefusals(log);
+  const pages = openPages(arenaFiles(options.arena, games));
   const routes = createRoutes({
     pool,
     feeds: feeds.feeds,
@@ -98,7 +103,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
     log,
     refusals,
     status: liveCounts.forAnybody,
-    page: servePage
+    pages,
+    games
   });
   const budget = new ConnectionBudget(options);
   const server = createNodeServer({ routes, limits, options, budget, refusals });
@@ -113,7 +119,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
           server,
           budget,
           status: liveCounts.forAnybody,
-          files: readyFiles(options),
+          files: pages.ready(options),
           log,
           refusals
         })

@@ -25,7 +25,7 @@ export const BACKLOG = 65535;
  * @param {string[]} feedOutcomes those of the feeds
  * @param {object} options hold, lease, maxSprite, idleTime
  * @param {Record<string, string>} common the fields every answer carries
- * @param {ReturnType<import('./page-files.js').readyFiles>} files of the page
+ * @param {ReturnType<ReturnType<import('./page-files.js').openPages>['ready']>} files of the page
  */
 function replies(outcomes, feedOutcomes, options, common, files) {
   const { idleTime } = options;
@@ -86,7 +86,7 @@ function replies(outcomes, feedOutcomes, options, common, files) {
  * @param {import('node:http').Server} parts.server Node's server, which need not listen
  * @param {import('./connection-budget.js').ConnectionBudget} parts.budget counts its connections with those of others
  * @param {() => object} [parts.status] what GET /status answers; not in a worker
- * @param {ReturnType<import('./page-files.js').readyFiles>} [parts.files] the page's files that are
+ * @param {ReturnType<ReturnType<import('./page-files.js').openPages>['ready']>} [parts.files] the page's files that are
  *     the same for everybody; not in a worker
  * @param {import('pino').Logger} [parts.log]
  * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor

@@ -33,6 +33,7 @@ export const GROUPS = {
     ],
     ...['feed-idle', 'upstream', 'upstream-every', 'upstream-at-once', 'upstream-time']
   ],
+  'The arena': ['arena', 'arena-players', 'arena-rate', 'games'],
   Mailboxes: ['mailbox', 'mailbox-bytes', 'mailbox-memory', 'answer-bytes'],
   'Who may have how much': [
     ...[

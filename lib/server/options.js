@@ -48,6 +48,20 @@ const orNone = (type) => ({
   expects: `none or ${type.expects}`
 });
 
+const NO_NAMES = Object.freeze([]);
+
+/** Names of arenas, or none. */
+const names = (most) => ({
+  unit: 'names',
+  read(value) {
+    if (value === 'none') return NO_NAMES;
+    const all = value.split(',');
+    const good = all.every((name) => /^[a-z][a-z0-9-]{0,31}$/.test(name));
+    return good && all.length <= most && new Set(all).size === all.length ? all : undefined;
+  },
+  expects: `none or 1 to ${most} names with commas between, of a-z, 0-9 and -, 32 characters at most`
+});
+
 const text = (unit, pattern, expects) => ({
   unit,
   read: (value) => (pattern.test(value) ? value : undefined),
@@ -205,6 +219,30 @@ export const table = [
     default: '60',
     type: seconds(1, 86400),
     help: 'a fetched feed that nobody has watched for this long is forgotten'
+  },
+  {
+    name: 'arena',
+    default: 'none',
+    type: names(16),
+    help: 'arenas that there are, by their names, such as hall or hall,yard'
+  },
+  {
+    name: 'arena-players',
+    default: '10000',
+    type: whole(1, 1000000),
+    help: 'players there may be in one arena'
+  },
+  {
+    name: 'arena-rate',
+    default: '20',
+    type: whole(1, 1000),
+    help: 'inputs a second each player may send, twice that at once'
+  },
+  {
+    name: 'games',
+    default: 'none',
+    type: text('folder', /^[^\s\0]/, 'a folder'),
+    help: 'games of your own: a folder of their folders, besides those that come with the server'
   },
   {
     name: 'cors',

@@ -20,7 +20,9 @@ const TYPES = new Map([
   ['.html', 'text/html; charset=utf-8'],
   ['.js', 'text/javascript; charset=utf-8'],
   ['.css', 'text/css; charset=utf-8'],
-  ['.json', 'application/schema+json']
+  ['.json', 'application/schema+json'],
+  ['.svg', 'image/svg+xml'],
+  ['.png', 'image/png']
 ]);
 
 /** A host and port as a Content-Security-Policy may name them; nothing else gets into a header. */
@@ -49,6 +51,36 @@ export function contentSecurityPolicy(host = '', transientPort = 0) {
   ].join('; ');
 }
 
+/**
+ * A file as it is served.
+ *
+ * @param {string} name by whose ending its type is known
+ * @param {Buffer} body
+ * @param {string} [type] where it has another one than its ending says
+ * @returns {{type: string, body: Buffer, headers: object}} `headers` are those every answer with it carries
+ */
+export function fileOf(name, body, type = TYPES.get(extname(name))) {
+  const hash = createHash('sha256').update(body).digest('base64url');
+  return {
+    type,
+    body,
+    headers: {
+      'Content-Type': type,
+      'Content-Length': body.length,
+      'Cache-Control': 'no-store',
+      ETag: `"${hash.slice(0, 22)}"`,
+      'X-Content-Type-Options': 'nosniff',
+      'Referrer-Policy': 'no-referrer',
+      'Cross-Origin-Resource-Policy': 'same-origin'
+    }
+  };
+}
+
+/** The same of a file on the disk, which may be a folder, too: that has no such ending. */
+export function fileAt(name, url) {
+  return TYPES.has(extname(name)) ? fileOf(name, readFileSync(url)) : undefined;
+}
+
 /** Every file of the folders and every module: what its path begins with, its name, where it is. */
 function names() {
   const files = [...FOLDERS].flatMap(([prefix, folder]) =>
@@ -61,28 +93,13 @@ function names() {
  * Reads the page.
  *
  * @returns {Map<string, {type: string, body: Buffer, headers: object}>} by path; `/` is the page
- *     itself. `headers` are those every answer with this file carries
+ *     itself: see fileOf
  */
 export function pageFiles() {
   const files = new Map();
   for (const [prefix, name, url] of names()) {
-    const type = TYPES.get(extname(name));
-    if (type === undefined || name === 'package.json') continue;
-    const body = readFileSync(url);
-    const hash = createHash('sha256').update(body).digest('base64url');
-    files.set(name === 'index.html' ? prefix : `${prefix}${name}`, {
-      type,
-      body,
-      headers: {
-        'Content-Type': type,
-        'Content-Length': body.length,
-        'Cache-Control': 'no-store',
-        ETag: `"${hash.slice(0, 22)}"`,
-        'X-Content-Type-Options': 'nosniff',
-        'Referrer-Policy': 'no-referrer',
-        'Cross-Origin-Resource-Policy': 'same-origin'
-      }
-    });
+    const file = name === 'package.json' ? undefined : fileAt(name, url);
+    if (file !== undefined) files.set(name === 'index.html' ? prefix : `${prefix}${name}`, file);
   }
   return files;
 }
@@ -98,50 +115,58 @@ function dependsOnHost(path, { transientPort = 0, workers = 1 }) {
 }
 
 /**
- * The files that are answered with the same words to everybody.
+ * Everything that is served as it is.
  *
- * @param {object} [options] see servePage
- * @returns {{path: string, headers: object, body: string}[]}
+ * @param {Map<string, ReturnType<typeof fileOf>>} [more] by path, besides the page
  */
-export function readyFiles(options = {}) {
-  return [...files]
-    .filter(([path]) => !dependsOnHost(path, options))
-    .map(([path, { headers, body }]) => ({
-      path,
-      headers: { ...headers, 'Content-Security-Policy': contentSecurityPolicy() },
-      body: body.toString()
-    }));
-}
+export function openPages(more = new Map()) {
+  const all = new Map([...files, ...more]);
 
-/**
- * @param {string} path
- * @returns {boolean} whether there is something of the page by this path
- */
-export function isPagePath(path) {
-  return files.has(path);
-}
+  /**
+   * Answers what belongs to the page.
+   *
+   * @param {import('node:http').IncomingMessage} request
+   * @param {import('node:http').ServerResponse} response
+   * @param {string} path
+   * @param {object} [options]
+   * @param {number} [options.transientPort] where the page may throw to besides; 0 for none
+   * @param {number} [options.workers] how many there are on that port; with none it is not named
+   * @returns {boolean} false, and nothing answered, when the path is none of the page's or the method
+   *     is neither GET nor HEAD
+   */
+  function serve(request, response, path, options = {}) {
+    const file = all.get(path);
+    if (file === undefined || !['GET', 'HEAD'].includes(request.method)) return false;
+    response.writeHead(200, {
+      ...file.headers,
+      'Content-Security-Policy': dependsOnHost(path, options)
+        ? contentSecurityPolicy(request.headers.host, options.transientPort)
+        : contentSecurityPolicy()
+    });
+    response.end(request.method === 'HEAD' ? undefined : file.body);
+    return true;
+  }
 
-/**
- * Answers what belongs to the page.
- *
- * @param {import('node:http').IncomingMessage} request
- * @param {import('node:http').ServerResponse} response
- * @param {string} path
- * @param {object} [options]
- * @param {number} [options.transientPort] where the page may throw to besides; 0 for none
- * @param {number} [options.workers] how many there are on that port; with none it is not named
- * @returns {boolean} false, and nothing answered, when the path is none of the page's or the method
- *     is neither GET nor HEAD
- */
-export function servePage(request, response, path, options = {}) {
-  const file = files.get(path);
-  if (file === undefined || !['GET', 'HEAD'].includes(request.method)) return false;
-  response.writeHead(200, {
-    ...file.headers,
-    'Content-Security-Policy': dependsOnHost(path, options)
-      ? contentSecurityPolicy(request.headers.host, options.transientPort)
-      : contentSecurityPolicy()
-  });
-  response.end(request.method === 'HEAD' ? undefined : file.body);
-  return true;
+  /**
+   * The files that are text, and are answered with the same words to everybody.
+   *
+   * @param {object} [options] see serve
+   * @returns {{path: string, headers: object, body: string}[]}
+   */
+  function ready(options = {}) {
+    return [...all]
+      .filter(([path, { type }]) => type !== 'image/png' && !dependsOnHost(path, options))
+      .map(([path, { headers, body }]) => ({
+        path,
+        headers: { ...headers, 'Content-Security-Policy': contentSecurityPolicy() },
+        body: body.toString()
+      }));
+  }
+
+  return {
+    serve,
+    ready,
+    /** Whether there is something by this path. */
+    has: (path) => all.has(path)
+  };
 }

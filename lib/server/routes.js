@@ -1,11 +1,11 @@
 import { sendProblem } from './problem-answers.js';
 import { problems } from './problems.js';
 import { invitations } from './lan-addresses.js';
-import { isPagePath } from './page-files.js';
 import { park } from './pipelines.js';
 import { EDGES, Unanswerable } from './pool.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { lingerAtClose } from './sockets.js';
+import { arenaRoutes } from '../arena/routes.js';
 import { feedRoutes } from '../feeds/routes.js';
 
 /**
@@ -94,8 +94,8 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {object} parts.options see lib/server/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
  * @param {() => object | Promise<object>} parts.status what GET /status answers
- * @param {(request: object, response: object, path: string) => boolean} parts.page answers what
- *     belongs to the page, and says whether it did
+ * @param {ReturnType<import('./page-files.js').openPages>} parts.pages
+ * @param {Map<string, import('../arena/games.js').Game>} [parts.games]
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: (request: object, response: object) => Promise<void>,
@@ -110,7 +110,8 @@ export function createRoutes({
   options,
   log,
   status,
-  page,
+  pages,
+  games = new Map(),
   here,
   refusals = NOTHING_TOLD
 }) {
@@ -214,21 +215,17 @@ export function createRoutes({
     sendJson(response, 200, found);
   }
 
-  const { feed, feeds: manyFeeds } = feedRoutes({
-    feeds,
-    tokens,
-    options,
-    tools: {
-      common,
-      Refusal,
-      readBody,
-      sendProblem: (response, name) => sendProblem(response, name, { headers: common }),
-      sendJson,
-      sendNothing,
-      addressOf: (request) => limits.addressOf(request),
-      park
-    }
-  });
+  const tools = {
+    common,
+    Refusal,
+    readBody,
+    sendProblem: (response, name) => sendProblem(response, name, { headers: common }),
+    sendJson,
+    sendNothing,
+    addressOf: (request) => limits.addressOf(request),
+    park
+  };
+  const { feed, feeds: manyFeeds } = feedRoutes({ feeds, tokens, options, tools });
 
   const sendAddresses = (request, response) =>
     sendJson(response, 200, { addresses: invitations(request, options.host) });
@@ -247,7 +244,8 @@ export function createRoutes({
     ['status/1', { GET: sendStatus, HEAD: sendStatus }],
     ['addresses/1', { GET: sendAddresses }],
     ['feed', feed],
-    ['feeds/1', manyFeeds]
+    ['feeds/1', manyFeeds],
+    ...(options.arena.length > 0 ? arenaRoutes({ games, tools }) : [])
   ]);
 
   async function route(request, response) {
@@ -272,8 +270,8 @@ export function createRoutes({
     if (!found) {
       for (const [name, value] of Object.entries(common)) response.setHeader(name, value);
       const file = `/${path.join('/')}`;
-      if (page(request, response, file, options)) return undefined;
-      if (isPagePath(file)) {
+      if (pages.serve(request, response, file, options)) return undefined;
+      if (pages.has(file)) {
         throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });
       }
       throw new Refusal('not-found');

@@ -4,13 +4,15 @@ import './no-inspector.js';
 import { createDoor } from './door.js';
 import { createLog, tellOfNoInspector } from './log.js';
 import { createNodeServer } from './node-server.js';
-import { readyFiles, servePage } from './page-files.js';
+import { openPages } from './page-files.js';
 import { RemotePool } from './remote-pool.js';
 import { createRefusals } from './refusals.js';
 import { createRoutes } from './routes.js';
 import { AddressLimits } from './address-limits.js';
 import { ConnectionBudget } from './connection-budget.js';
 import { addUp } from './workers.js';
+import { arenaFiles } from '../arena/files.js';
+import { findGames } from '../arena/games.js';
 import { RemoteFeeds } from '../feeds/remote-feeds.js';
 import { openTokens } from '../feeds/tokens.js';
 
@@ -56,6 +58,8 @@ function ask(what, ...rest) {
   });
 }
 
+const games = findGames(options);
+const pages = openPages(arenaFiles(options.arena, games));
 const feeds = new RemoteFeeds(options, ask);
 const tokens = openTokens(options);
 
@@ -80,7 +84,8 @@ function openPort({ relay, socket }, here) {
     refusals,
     here,
     status: () => pool.status(),
-    page: servePage
+    pages,
+    games: transient ? new Map() : games
   });
   const budget = new ConnectionBudget(options);
   const server = createNodeServer({ routes, limits, options, budget, refusals });
@@ -93,7 +98,7 @@ function openPort({ relay, socket }, here) {
     server,
     budget,
     refusals,
-    files: transient ? [] : readyFiles(options),
+    files: transient ? [] : pages.ready(options),
     relayFd: relay,
     transient
   });

@@ -2,7 +2,7 @@ import t from 'tap';
 
 import { start } from '../../server.js';
 import { readOptions } from '../../lib/server/options.js';
-import { readyFiles } from '../../lib/server/page-files.js';
+import { openPages } from '../../lib/server/page-files.js';
 import { Wire, request } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 
@@ -25,7 +25,9 @@ t.test(
     const native = await startServer(t, { door: 'native' });
     const node = await startServer(t, { door: 'node' });
     const ids = [await native.join(), await node.join()];
-    const paths = readyFiles().map(({ path }) => path);
+    const paths = openPages()
+      .ready()
+      .map(({ path }) => path);
     t.ok(paths.includes('/') && paths.includes('/page.js') && paths.includes('/client/client.js'));
     const wires = [await native.wire(), await node.wire()];
     const both = async (of) => {

@@ -1,12 +1,7 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import t from 'tap';
-import {
-  contentSecurityPolicy,
-  isPagePath,
-  pageFiles,
-  servePage
-} from '../../lib/server/page-files.js';
+import { contentSecurityPolicy, openPages, pageFiles } from '../../lib/server/page-files.js';
 
 t.test('the page and everything it imports is there, with its type', async (t) => {
   const files = pageFiles();
@@ -69,8 +64,9 @@ t.test('a Host that is none does not get into the policy', async (t) => {
 });
 
 t.test('served over HTTP', async (t) => {
+  const pages = openPages();
   const server = createServer((request, response) => {
-    const done = servePage(request, response, new URL(request.url, 'http://x').pathname, {
+    const done = pages.serve(request, response, new URL(request.url, 'http://x').pathname, {
       transientPort: 9090
     });
     if (!done) {
@@ -111,6 +107,6 @@ t.test('served over HTTP', async (t) => {
     t.equal((await ask(path)).status, 404, path);
   }
   t.equal((await ask('/', 'POST')).status, 404, 'another method is for the routes to refuse');
-  t.equal(isPagePath('/'), true);
-  t.equal(isPagePath('/index.html'), false);
+  t.equal(pages.has('/'), true);
+  t.equal(pages.has('/index.html'), false);
 });

@@ -50,6 +50,14 @@ export interface Options {
   upstreamTime?: number;
   /** A fetched feed that nobody has watched for this long is forgotten; seconds. By default 60. */
   feedIdle?: number;
+  /** Arenas that there are, by their names, such as hall or hall,yard. By default none. */
+  arena?: string;
+  /** Players there may be in one arena. By default 10000. */
+  arenaPlayers?: number;
+  /** Inputs a second each player may send, twice that at once. By default 20. */
+  arenaRate?: number;
+  /** Games of your own: a folder of their folders, besides those that come with the server. By default none. */
+  games?: string;
   /** Access-Control-Allow-Origin of every answer. By default *. */
   cors?: string;
   /** Connections there may be, and as many again at the workers; the file limit may allow fewer. By default 16000000. */

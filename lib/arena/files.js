@@ -1,0 +1,43 @@
+import { existsSync, readdirSync } from 'node:fs';
+
+import { fileAt, fileOf } from '../server/page-files.js';
+
+/**
+ * The pages of the arena and the files of its games, as lib/server/page-files.js serves them.
+ */
+
+const PAGES = new URL('pages/', import.meta.url);
+
+/** The page at a path, by what the path begins with. */
+const AT = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
+
+/** The plots' library, as others have made it. */
+const PLOTS = { '/uplot.js': 'uPlot.esm.js', '/uplot.css': 'uPlot.min.css' };
+
+/**
+ * @param {string[]} arenas their names
+ * @param {Map<string, import('./games.js').Game>} games
+ * @returns {Map<string, ReturnType<typeof fileOf>>} by path; empty where there is no arena
+ */
+export function arenaFiles(arenas, games) {
+  const files = new Map();
+  const add = (path, file) => file !== undefined && files.set(path, file);
+  if (arenas.length === 0) return files;
+  for (const name of existsSync(PAGES) ? readdirSync(PAGES) : []) {
+    add(`/arena-pages/${name}`, fileAt(name, new URL(name, PAGES)));
+  }
+  for (const [place, name] of Object.entries(AT)) {
+    const page = files.get(`/arena-pages/${name}`);
+    files.delete(`/arena-pages/${name}`);
+    for (const arena of arenas) add(`/${place}/${arena}`, page);
+  }
+  for (const [path, name] of Object.entries(PLOTS)) {
+    add(path, fileAt(path, new URL(name, import.meta.resolve('uplot'))));
+  }
+  for (const game of games.values()) {
+    for (const [name, { type, body }] of game.files) {
+      add(`/games/${game.name}/${name}`, fileOf(name, body, type));
+    }
+  }
+  return files;
+}

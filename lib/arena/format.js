@@ -1,0 +1,112 @@
+/**
+ * What a game's inputs.json may say, with its bounds. README.md has an example.
+ */
+
+const NAME = /^[a-zA-Z][a-zA-Z0-9_]{0,31}$/;
+const PAGE = /^[a-z][a-z0-9-]{0,31}$/;
+
+/** Inputs, settings and pages of one game. */
+const MOST = 16;
+
+/** What is wrong with an inputs.json, in words for who has written it. */
+class FormatError extends Error {}
+
+function check(holds, says) {
+  if (!holds) throw new FormatError(says);
+}
+
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Refuses members that mean nothing: mostly a name is misspelt. */
+function checkMembers(value, known, what) {
+  check(isObject(value), `${what} must be an object`);
+  for (const name of Object.keys(value)) {
+    check(
+      known.includes(name),
+      `${what} has ${JSON.stringify(name)}, and may have ${known.join(', ')}`
+    );
+  }
+}
+
+function readText(value, most, what) {
+  const good = typeof value === 'string' && value.length > 0 && value.length <= most;
+  check(good, `${what} must be a text of 1 to ${most} characters`);
+  return value;
+}
+
+function readRate(value, what) {
+  check(
+    Number.isInteger(value) && value >= 1 && value <= 60,
+    `${what} must be a whole number from 1 to 60`
+  );
+  return value;
+}
+
+/** One number that a phone or the panel may give. */
+function readNumber(value, what) {
+  checkMembers(value, ['min', 'max', 'start', 'integer', 'title'], what);
+  const { min, max, start = min, integer = false, title } = value;
+  for (const number of [min, max, start]) {
+    check(Number.isFinite(number), `${what} must have min and max, and start if any, as numbers`);
+    check(
+      integer !== true || Number.isSafeInteger(number),
+      `${what} is an integer: min, max and start must be`
+    );
+  }
+  check(min <= start && start <= max, `${what} must have min <= start <= max`);
+  check(typeof integer === 'boolean', `${what}: integer must be true or false`);
+  if (title !== undefined) readText(title, 60, `${what}: title`);
+  return { min, max, start, integer, ...(title !== undefined && { title }) };
+}
+
+function readNumbers(value, least, what) {
+  check(isObject(value), `${what} must be an object`);
+  const entries = Object.entries(value);
+  check(
+    entries.length >= least && entries.length <= MOST,
+    `${what} must have ${least} to ${MOST} members`
+  );
+  return Object.fromEntries(
+    entries.map(([name, one]) => {
+      const good = NAME.test(name) && name !== 'constructor' && name !== 'prototype';
+      check(
+        good,
+        `${what}: ${JSON.stringify(name)} must be letters, digits and _, a letter first, 32 at most`
+      );
+      return [name, readNumber(one, `${what}.${name}`)];
+    })
+  );
+}
+
+/**
+ * @param {string} text of an inputs.json
+ * @returns {{title: string, about: string, rate: number, pace: number, pages: string[],
+ *     inputs: Record<string, {min: number, max: number, start: number, integer: boolean}>,
+ *     settings: Record<string, object>}}
+ * @throws {Error} saying in one line what is wrong with it
+ */
+export function readFormat(text) {
+  let value;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new FormatError('it is no JSON', { cause: error });
+  }
+  checkMembers(value, ['title', 'about', 'rate', 'pace', 'pages', 'inputs', 'settings'], 'it');
+  const { title, about = '', rate = 4, pace = 20, pages = ['play'], inputs, settings = {} } = value;
+  if (about !== '') readText(about, 200, 'about');
+  const named = Array.isArray(pages) && pages.length > 0 && pages.length <= MOST;
+  check(
+    named && pages.every((page) => typeof page === 'string' && PAGE.test(page) && page !== 'lobby'),
+    `pages must be 1 to ${MOST} names of a-z, 0-9 and -, none of them lobby`
+  );
+  return {
+    title: readText(title, 60, 'title'),
+    about,
+    rate: readRate(rate, 'rate'),
+    pace: readRate(pace, 'pace'),
+    pages,
+    inputs: readNumbers(inputs, 1, 'inputs'),
+    settings: readNumbers(settings, 0, 'settings')
+  };
+}

@@ -1,0 +1,134 @@
+import t from 'tap';
+
+import { findGames } from '../../lib/arena/games.js';
+import { readFormat } from '../../lib/arena/format.js';
+import { MIRROR } from '../support/arena.js';
+import { contract } from '../support/server.js';
+
+const format = JSON.parse(MIRROR['inputs.json']);
+const withFormat = (change) => ({
+  ...MIRROR,
+  'inputs.json': JSON.stringify({ ...format, ...change })
+});
+
+/** Games of one's own in a folder, as options. */
+const inFolder = (t, games) => ({ arena: ['hall'], games: t.testdir(games) });
+
+contract(
+  t,
+  {
+    options: {
+      arena: 'hall,yard',
+      games: t.testdir({ mirror: { ...MIRROR, 'a.svg': '<svg/>', more: { 'x.json': '1' } } })
+    }
+  },
+  (t, server) => {
+    t.test('the list of games', async (t) => {
+      const { status, body } = await server.ask('GET', '/games');
+      t.equal(status, 200);
+      const { name, title, pace, rate, inputs } = body.games.find(({ name }) => name === 'mirror');
+      t.strictSame([name, title, pace, rate], ['mirror', 'Mirror', 60, 4]);
+      t.strictSame(inputs.y, { min: 0, max: 1, start: 0.5, integer: false });
+      t.strictSame(inputs.taps, { min: 0, max: 1000, start: 0, integer: true });
+    });
+
+    t.test('their files, but not the reducer, nor what is in folders', async (t) => {
+      for (const [name, type] of [
+        ['phone.js', 'text/javascript; charset=utf-8'],
+        ['field.js', 'text/javascript; charset=utf-8'],
+        ['inputs.json', 'application/json'],
+        ['a.svg', 'image/svg+xml']
+      ]) {
+        const { status, headers } = await server.ask('GET', `/games/mirror/${name}`);
+        t.strictSame([status, headers['content-type']], [200, type], name);
+        t.match(headers['content-security-policy'], "default-src 'none'; script-src 'self'");
+      }
+      for (const name of ['reduce.js', 'more/x.json', 'x.json', '../mirror/phone.js']) {
+        t.equal((await server.ask('GET', `/games/mirror/${name}`)).status, 404, name);
+      }
+      t.equal((await server.ask('POST', '/games/mirror/phone.js')).status, 405);
+    });
+
+    t.test('what the plots need', async (t) => {
+      for (const name of ['/uplot.js', '/uplot.css']) {
+        t.equal((await server.ask('GET', name)).status, 200, name);
+      }
+    });
+  }
+);
+
+contract(t, {}, (t, server) => {
+  t.test('without an arena there is nothing of it', async (t) => {
+    for (const path of ['/games', '/arena', '/uplot.js', '/play/hall', '/arena-pages/style.css']) {
+      t.equal((await server.ask('GET', path)).status, 404, path);
+    }
+  });
+});
+
+t.test(
+  'games are found, those of the operator before those that come with the server',
+  async (t) => {
+    const games = findGames(
+      inFolder(t, { pong: { ...MIRROR }, 'a-1': { ...MIRROR }, 'note.txt': 'x', '.git': {} })
+    );
+    t.equal(games.get('pong').format.title, 'Mirror');
+    const names = [...games.keys()];
+    t.strictSame(names, names.toSorted());
+    t.strictSame([...findGames({ arena: [], games: 'none' }).keys()], []);
+  }
+);
+
+t.test('a folder that is no game says so in one line', async (t) => {
+  const { 'field.js': field, ...rest } = MIRROR;
+  t.ok(field);
+  for (const [games, says] of [
+    [{ one: rest }, /one: it has no field\.js$/],
+    [{ One: MIRROR }, /One: a game's name is/],
+    [{ one: { ...MIRROR, 'inputs.json': '{' } }, /inputs\.json: it is no JSON$/],
+    [{ one: { ...MIRROR, 'inputs.json': ' '.repeat(17000) } }, /more than 16384 bytes$/],
+    [{ one: { ...MIRROR, 'big.js': 'x'.repeat(2 ** 20 + 1) } }, /big\.js: it has more than/],
+    [{ one: withFormat({ inputs: {} }) }, /one.inputs\.json: inputs must have 1 to 16 members$/]
+  ]) {
+    t.throws(() => findGames(inFolder(t, games)), says);
+  }
+  t.throws(
+    () => findGames({ arena: ['hall'], games: '/nowhere/at/all' }),
+    /can't be read \(ENOENT\)$/
+  );
+});
+
+t.test('inputs.json: what is not as it must be is said', async (t) => {
+  const read = (change) => readFormat(JSON.stringify({ ...format, ...change }));
+  t.strictSame(read({ pages: undefined }).pages, ['play']);
+  const y = { min: 0, max: 1 };
+  const many = Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`n${i}`, y]));
+  for (const [change, says] of [
+    [{ title: '' }, /title must be/],
+    [{ title: 'x'.repeat(61) }, /title must be/],
+    [{ about: 'x'.repeat(201) }, /about must be/],
+    [{ rate: 0 }, /rate must be/],
+    [{ pace: 61 }, /pace must be/],
+    [{ pace: 1.5 }, /pace must be/],
+    [{ pages: [] }, /pages must be/],
+    [{ pages: ['lobby'] }, /pages must be/],
+    [{ pages: ['Play'] }, /pages must be/],
+    [{ inputs: many }, /1 to 16 members/],
+    [{ settings: many }, /0 to 16 members/],
+    [{ inputs: [] }, /inputs must be an object/],
+    [{ inputs: { '1y': y } }, /must be letters/],
+    [{ inputs: { 'y-z': y } }, /must be letters/],
+    [{ inputs: { constructor: y } }, /must be letters/],
+    [{ inputs: { ['x'.repeat(33)]: y } }, /must be letters/],
+    [{ inputs: { y: { min: 1, max: 0 } } }, /min <= start <= max/],
+    [{ inputs: { y: { min: 0, max: 1, start: 2 } } }, /min <= start <= max/],
+    [{ inputs: { y: { min: 0 } } }, /must have min and max/],
+    [{ inputs: { y: { min: 0, max: '1' } } }, /must have min and max/],
+    [{ inputs: { y: { ...y, max: 0.5, integer: true } } }, /is an integer/],
+    [{ inputs: { y: { ...y, integer: 1 } } }, /integer must be true or false/],
+    [{ inputs: { y: { ...y, step: 1 } } }, /has "step"/],
+    [{ input: {} }, /has "input"/]
+  ]) {
+    t.throws(() => read(change), says, JSON.stringify(change).slice(0, 60));
+  }
+  for (const text of ['', 'null', '[]', '1']) t.throws(() => readFormat(text), text);
+});
