@@ -57,9 +57,9 @@ class EventSet {
   int fd() const { return pacer_.fd(); }
 
   /**
-   * Turns come no more often than every `microseconds`: with many requests a second each then costs
-   * less, and waits that long at the most. A lone request still goes at once. 0, the default: none
-   * waits.
+   * Under load turns come no more often than every `microseconds`: with many requests a second each
+   * then costs less, and waits that long at the most. One after a pause goes at once (pace.h). 0,
+   * the default: none waits.
    */
   void pace(uint32_t microseconds) { pacer_.pace(microseconds); }
 

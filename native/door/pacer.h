@@ -4,8 +4,8 @@
 //                              └── timer   while shut: readable when the pace is over
 //
 // A process that is not busy wakes for every request, and under load waking costs more than the
-// request does. With a pace the pacer stays shut from a turn that comes too soon until the pace is
-// over, so that what arrives meanwhile is one turn's work; a turn that comes later goes at once.
+// request does. With a pace (pace.h) the pacer stays shut from a turn that comes too soon until the
+// pace is over, so that what arrives meanwhile is one turn's work; after a pause turns go at once.
 // Rejected: sleeping, which would hold up everything else on the loop, and the loop's own timers,
 // which know milliseconds only.
 #ifndef SPRITES_PACER_H_
@@ -18,6 +18,8 @@
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
+
+#include "pace.h"
 
 namespace server {
 
@@ -55,22 +57,21 @@ class Pacer {
   int fd() const { return pacer_; }
 
   /** Turns come no more often than every `microseconds`; 0: whenever there is something to do. */
-  void pace(uint32_t microseconds) { pace_ = microseconds; }
+  void pace(uint32_t microseconds) { pace_ = Pace(microseconds); }
 
   /** Whether a turn may begin at `now`, microseconds; if not, the pacer is shut until it may. */
   bool pass(uint64_t now) {
-    if (pace_ == 0) return true;
-    if (now < turnedAt_ + pace_) {
-      if (!shut_) shut(turnedAt_ + pace_ - now);
+    const uint64_t wait = pace_.take(now);
+    if (wait > 0) {
+      if (!shut_) shut(wait);
       return false;
     }
     if (shut_) open();
-    turnedAt_ = now;
     return true;
   }
 
   /** The turn just done has left something over: the next one need not wait. */
-  void hurry() { turnedAt_ = 0; }
+  void hurry() { pace_.hurry(); }
 
  private:
   void shut(uint64_t microseconds) {
@@ -93,8 +94,7 @@ class Pacer {
   const int set_;
   const int pacer_;
   const int timer_;
-  uint32_t pace_ = 0;
-  uint64_t turnedAt_ = 0;
+  Pace pace_;
   bool shut_ = false;
 };
 

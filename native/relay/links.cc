@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "door/pace.h"
+
 namespace server {
 
 namespace {
@@ -23,7 +25,7 @@ constexpr size_t kTakenAtOnce = 1 << 20;
 class RelayLinks::Link : public Watcher {
  public:
   Link(RelayLinks* links, int fd, RelayEnd* end, const LinkOptions& options)
-      : links_(links), fd_(fd), end_(end), options_(options) {
+      : links_(links), fd_(fd), end_(end), pace_(options.pace), mostKept_(options.mostKept) {
     links_->events_->add(fd_, this, EPOLLIN);
   }
 
@@ -50,20 +52,13 @@ class RelayLinks::Link : public Watcher {
   }
 
   /** Whether the other process has left too much unread. */
-  bool deaf() const {
-    return options_.mostKept > 0 && end_->outgoing().size() - sent_ > options_.mostKept;
-  }
+  bool deaf() const { return mostKept_ > 0 && end_->outgoing().size() - sent_ > mostKept_; }
 
   void send() {
     std::string& outgoing = end_->outgoing();
     if (outgoing.size() == sent_ || blocked_) return;
-    if (options_.pace > 0) {
-      const uint64_t now = EventSet::now();
-      if (now < sentAt_ + options_.pace) {
-        return links_->events_->wakeIn(sentAt_ + options_.pace - now);
-      }
-      sentAt_ = now;
-    }
+    const uint64_t wait = pace_.take(EventSet::now());
+    if (wait > 0) return links_->events_->wakeIn(wait);
     const ssize_t sent =
         ::send(fd_, outgoing.data() + sent_, outgoing.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     // A broken pipe is noticed where it is read.
@@ -79,9 +74,9 @@ class RelayLinks::Link : public Watcher {
   RelayLinks* const links_;
   const int fd_;
   RelayEnd* const end_;
-  const LinkOptions options_;
+  Pace pace_;
+  const size_t mostKept_;
   size_t sent_ = 0;       // bytes at the front of what waits that have been sent
-  uint64_t sentAt_ = 0;   // microseconds, of the last batch
   bool blocked_ = false;  // the kernel takes no more for now
   bool watched_ = false;  // epoll tells when it does
 };

@@ -8,9 +8,9 @@
 // than its bound pile up; then closed, and the end is told that it is lost. The end itself is its
 // owner's.
 //
-// What an end gathers is sent at the end of each turn, in one system call. With a pace it is sent
-// no more often than that: under load a batch is then large enough for its system calls to cost
-// little, and a lone request still goes at once.
+// What an end gathers is sent at the end of each turn, in one system call. With a pace, under load,
+// it is sent no more often than that: a batch is then large enough for its system calls to cost
+// little. What comes after a pause goes at once (door/pace.h).
 //
 // Cost: a handful of links, one for each worker, looked through at each turn's end. Rejected: a
 // stream of libuv's (a request object and a callback a write).
@@ -27,7 +27,7 @@
 namespace server {
 
 struct LinkOptions {
-  uint32_t pace;    // microseconds: it sends no more often; 0: whenever there is something
+  uint32_t pace;    // microseconds between two batches, under load; 0: none waits
   size_t mostKept;  // bytes that the other process may leave unread; 0: any number
 };
 

@@ -307,7 +307,7 @@ void RelayServer::lost() {
 }
 
 bool RelayServer::clear() {
-  if (over_ || !lost_) return over_;
+  if (over_ || !lost_) return true;
   for (auto& [token, parked] : script_) parts_.pool->drop(parked.record - 1, holder_, token);
   script_.clear();
   const uint32_t end = std::min(used_, cleared_ + kClearedAtOnce);

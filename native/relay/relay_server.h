@@ -62,7 +62,7 @@ class RelayServer : public RelayEnd, public PollResponder {
   /** Ends a turn: what was decided since the last call holds, or may not be answered. */
   void settle(Settled settled);
 
-  /** Drops some of the polls of a worker that is gone; true when none is left. */
+  /** Drops some of the polls of a worker that is gone; true when there is nothing left to drop. */
   bool clear();
 
   /** Whether it has nothing any more: its worker is gone, and its polls are dropped. */

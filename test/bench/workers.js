@@ -1,222 +1,111 @@
 /**
- * What workers take off the main process, and that they may die.
+ * What workers take off the main process, what they cost, and that they may die.
  *
- *     node test/bench/workers.js [--workers 1,2] [--rounds 5] [--seconds 4] [--clients 5000]
- *                                [--throwers 128] [--json] [--strict]
+ *     node test/bench/workers.js [--workers 1,2] [--rounds 5] [--seconds 4] [--clients 3000]
+ *                                [--throwers 128] [--rate 8000] [--only full|rate|lone] [--json] [--strict]
+ *     node test/bench/workers.js --parked [--workers 2] [--clients 30000] [--rate 500] [--seconds 20]
  *     node test/bench/workers.js --kill [--workers 2] [--seconds 20] [--clients 1000]
  *
- * The first measures the main process's CPU (user and system, from the kernel) per sprite, without
- * workers and with them, in turn and in several rounds: the ratio is of neighbors in time. The load
- * is bin/sprites-swarm: --clients parked, --throwers closed loops that throw in the names of all
- * of them. Where there are two cores the main process has one, and workers and load the other.
+ * The first measures without workers and with them, in turn and in several rounds; differences and
+ * ratios are of neighbors in time. The load is bin/sprites-swarm on the main port, three times: at full
+ * speed (`full`: --throwers closed loops that throw in the names of all --clients; where there are two
+ * cores the main process has one, and workers and load the other), with --rate sprites a second, and
+ * with a lone sprite now and then (`lone`: 20 a second among 100 clients). CPU is the kernel's account, user and
+ * system; late is how long a sprite was on its way from throw to arrival.
  *
- * The second kills a worker every second under load, and prints the swarm's account of the sprites.
+ * The second parks --clients at the workers, more than one process may have files for where that
+ * is so, throws among them, and prints what a parked client takes in user space in each process:
+ * its resident size after a collection of garbage, of that before.
+ *
+ * The third kills a worker every second under load, and prints the swarm's account of the sprites.
  *
  * Exit status: 0, or 1 where a sprite was missing or came twice, a worker was not started again or,
- * with --strict, the ratio is above what it is held to; 2 on a wrong option.
+ * with --strict, a figure is above what it is held to; 2 on a wrong option.
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
-import { canPin } from './contenders.js';
+import { fileLimit } from '../../lib/server/file-limit.js';
 import { spread } from './figures.js';
-import { spritesArgs } from './sprites.js';
 import { childrenOf } from '../support/processes.js';
 import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+import { pins, startServer, startSwarm, untilThrown } from './workers-rig.js';
 
 answerHelp(import.meta.url);
 
-const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
-
-/** The main process's CPU per sprite with workers, as a multiple of that without, at most. */
-const HELD = 0.2;
-
-/** That of the main process and all workers together. */
-const HELD_ALL = 1.3;
+/** What workers are held to, in medians. */
+const HELD = {
+  /** The main process's CPU a sprite with workers, as a multiple of that without. */
+  main: 0.2,
+  /** That of the main process and all workers together. */
+  all: 1.3,
+  /** By how many milliseconds a sprite may be later than without: 99 in 100 of --rate a second. */
+  p99: 3,
+  /** A lone one, at the median. */
+  lone: 1
+};
 
 /** Milliseconds of load before the window opens: the rate has settled. */
 const WARMUP = 1500;
 
-/** The core of the main process, and that of everything else. */
-const CORES = { main: 0, rest: 1 };
+/** A lone sprite: so many a second, among so many clients. */
+const LONE = { rate: 20, clients: 100 };
 
-/** Seconds the swarm may take for what is not throwing: opening, draining, leaving. */
-const AROUND = 60;
+/** Lets a signal collect all garbage: what is resident then is what is really held. */
+const COLLECTS = 'data:text/javascript,process.on("SIGPWR",()=>globalThis.gc())';
 
-const tick = 1 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
-const pins = canPin();
+/** Clients that come and go before memory counts: all code has run once. */
+const BEFORE = 200;
 
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
   const text = { type: 'string' };
+  const flag = { type: 'boolean', default: false };
   let values;
   try {
     ({ values } = parseArgs({
       options: {
-        workers: text,
-        rounds: text,
-        seconds: text,
-        clients: text,
-        throwers: text,
-        kill: { type: 'boolean' },
-        json: { type: 'boolean' },
-        strict: { type: 'boolean' }
+        ...{ workers: text, rounds: text, seconds: text, clients: text, throwers: text },
+        ...{ rate: text, only: { ...text, default: '' } },
+        ...{ parked: flag, kill: flag, json: flag, strict: flag }
       }
     }));
   } catch (error) {
     usage(error.message);
   }
-  const usual = values.kill
-    ? { workers: '2', rounds: '1', seconds: '20', clients: '1000', throwers: '128' }
-    : { workers: '1,2', rounds: '5', seconds: '4', clients: '5000', throwers: '128' };
+  const common = { workers: '2', rounds: '1', seconds: '20', throwers: '128', rate: '8000' };
+  const usual = { ...common, workers: '1,2', rounds: '5', seconds: '4', clients: '3000' };
+  if (values.kill) Object.assign(usual, common, { clients: '1000' });
+  if (values.parked) Object.assign(usual, common, { clients: '30000', rate: '500' });
   const all = { ...usual, ...values };
   const whole = (name) =>
     /^[1-9]\d{0,5}$/.test(all[name]) ? Number(all[name]) : usage(`--${name} takes a number`);
   if (!/^[1-9](,[1-9])*$/.test(all.workers)) usage('--workers takes numbers from 1 to 9');
-  const [rounds, seconds, clients, throwers] = ['rounds', 'seconds', 'clients', 'throwers'].map(
-    whole
-  );
+  const names = ['rounds', 'seconds', 'clients', 'throwers', 'rate'];
   return {
-    workers: all.workers.split(',').map(Number),
-    rounds,
-    seconds,
-    clients,
-    throwers,
-    kill: all.kill,
-    json: all.json,
-    strict: all.strict
+    ...all,
+    ...Object.fromEntries(names.map((name) => [name, whole(name)])),
+    workers: all.workers.split(',').map(Number)
   };
 }
 
-/** What a program prints, line by line, and its end. */
-function run(core, args) {
-  const command = [process.execPath, ...args];
-  if (pins && core !== undefined) command.unshift('taskset', '-c', String(core));
-  const child = spawn(command[0], command.slice(1), {
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc']
-  });
-  const lines = [];
-  let woken = () => {};
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    lines.push(line);
-    woken();
-  });
-  const ended = once(child, 'close').then(([code]) => {
-    woken();
-    return code;
-  });
-  return {
-    child,
-    lines,
-    ended,
-    /** @returns {Promise<string>} the first line that matches */
-    async line(pattern) {
-      for (;;) {
-        const found = lines.find((line) => pattern.test(line));
-        if (found !== undefined) return found;
-        if (child.exitCode !== null) throw new Error('it has ended');
-        await new Promise((resolve) => {
-          woken = resolve;
-        });
-      }
-    }
-  };
-}
+/** The loads, by name. */
+const loadsOf = ({ clients, throwers, rate }) => ({
+  full: { pinned: true, clients, throwers },
+  rate: { pinned: false, clients, throwers, rate },
+  lone: { pinned: false, ...LONE }
+});
 
-/** Keeps a process, all threads of it, on the core of everything but the main process. */
-function pin(pid) {
-  if (pins) execFileSync('taskset', ['-ap', '-c', String(CORES.rest), String(pid)]);
-}
-
-async function startServer(workers) {
-  const server = run(CORES.main, spritesArgs({ drain: 0, workers, 'admin-port': 0 }));
-  await server.line(/room for/);
-  const [port, adminPort] = ['Sprites ', 'Metrics '].map((begin) =>
-    Number(/:(\d+)\//.exec(server.lines.find((line) => line.startsWith(begin)) ?? '')?.[1])
-  );
-  const { pid } = server.child;
-  for (const worker of childrenOf(pid)) pin(worker);
-  return {
-    pid,
-    port,
-    async status() {
-      return (await fetch(`http://127.0.0.1:${adminPort}/status`)).json();
-    },
-    /** Seconds of a processor: the main process's, and those of all of them together. */
-    cpu() {
-      const of = (one) => {
-        const fields = readFileSync(`/proc/${one}/stat`, 'latin1').split(') ')[1].split(' ');
-        return (Number(fields[11]) + Number(fields[12])) * tick;
-      };
-      const main = of(pid);
-      return { main, all: childrenOf(pid).reduce((sum, worker) => sum + of(worker), main) };
-    },
-    async stop() {
-      server.child.kill('SIGTERM');
-      const code = await server.ended;
-      if (code !== 0) throw new Error(`the server ended with ${code}`);
-    }
-  };
-}
-
-/** The swarm against a server; `result` is its account. */
-function startSwarm(server, { clients, throwers, seconds }) {
-  const swarm = run(
-    CORES.rest,
-    [
-      SWARM,
-      'throw',
-      clients,
-      '--throwers',
-      throwers,
-      '--every-client',
-      '--time',
-      seconds,
-      '--host',
-      '127.0.0.1',
-      '--port',
-      server.port,
-      '--processes',
-      1,
-      '--json',
-      '--quiet'
-    ].map(String)
-  );
-  // A swarm that hangs must not hang the measurement.
-  const patience = setTimeout(() => swarm.child.kill('SIGKILL'), (seconds + AROUND) * 1000);
-  const result = swarm.ended.then((code) => {
-    clearTimeout(patience);
-    if (swarm.lines.length === 0) throw new Error(`the swarm ended with ${code} and no result`);
-    return JSON.parse(swarm.lines.join('\n'));
-  });
-  result.catch(() => {});
-  return { result };
-}
-
-/** Waits until the load is there. */
-async function untilThrown(server) {
-  for (let looks = 0; looks < AROUND * 10; looks += 1) {
-    if ((await server.status()).thrown > 0) return;
-    await pause(100);
-  }
-  throw new Error('nothing is thrown');
-}
-
-/** @returns {Promise<{cpu: number, rate: number, faults: string[]}>} cpu in µs per sprite */
-async function measure(workers, options) {
-  const server = await startServer(workers);
+/**
+ * @returns {Promise<{cpu: number, all: number, rate: number, p50: number, p99: number, faults: string[]}>}
+ *     CPU in µs a sprite, of the main process and of all; sprites a second; milliseconds on their way
+ */
+async function measure(workers, { pinned, ...load }, seconds) {
+  const server = await startServer(workers, { pinned });
   try {
-    const { seconds } = options;
-    const swarm = startSwarm(server, {
-      ...options,
-      seconds: seconds + Math.ceil(WARMUP / 1000) + 1
-    });
+    const swarm = startSwarm(server, { ...load, seconds: seconds + Math.ceil(WARMUP / 1000) + 1 });
     await untilThrown(server);
     await pause(WARMUP);
     const look = async () => {
@@ -226,12 +115,14 @@ async function measure(workers, options) {
     const begin = await look();
     await pause(seconds * 1000);
     const end = await look();
-    const { faults } = await swarm.result;
+    const { faults, latency } = await swarm.result;
     const thrown = end.thrown - begin.thrown;
     return {
       cpu: ((end.cpu.main - begin.cpu.main) * 1e6) / thrown,
       all: ((end.cpu.all - begin.cpu.all) * 1e6) / thrown,
       rate: (thrown / (end.at - begin.at)) * 1000,
+      p50: latency.arrival.p50,
+      p99: latency.arrival.p99,
       faults
     };
   } finally {
@@ -242,58 +133,155 @@ async function measure(workers, options) {
 const show = ({ median, min, max }, digits) =>
   `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
 
+/** What a load's rounds come to, for so many workers. */
+function summarize(load, workers, rounds) {
+  const of = (pick) => spread(rounds.map((round) => pick(round[workers], round[0])));
+  return {
+    load,
+    workers,
+    cpu: of((one) => one.cpu),
+    rate: of((one) => one.rate),
+    main: of((one, without) => one.cpu / without.cpu),
+    all: of((one, without) => one.all / without.all),
+    p50: of((one) => one.p50),
+    p99: of((one) => one.p99),
+    later50: of((one, without) => one.p50 - without.p50),
+    later99: of((one, without) => one.p99 - without.p99),
+    faults: rounds.flatMap((round) => round[workers].faults)
+  };
+}
+
+/** What is above its bound, in words. A lone sprite's CPU is that of waking, which nobody is short of. */
+function broken({ load, workers, main, all, later50, later99 }) {
+  const bounds = {
+    full: { main, all },
+    rate: { main, all, p99: later99 },
+    lone: { lone: later50 }
+  };
+  return Object.entries(workers > 0 ? bounds[load] : {})
+    .filter(([name, { median }]) => median > HELD[name])
+    .map(
+      ([name, { median }]) =>
+        `${load}, ${workers} workers: ${name} ${median.toFixed(2)}, held to at most ${HELD[name]}`
+    );
+}
+
 async function compare(options) {
   const kinds = [0, ...options.workers];
-  const rounds = [];
-  for (let i = 0; i < options.rounds; i += 1) {
-    const round = {};
-    // The other way round every second time: what comes first meets another machine.
-    for (const workers of i % 2 ? kinds.toReversed() : kinds) {
-      round[workers] = await measure(workers, options);
-      const { cpu, all, rate, faults } = round[workers];
-      console.error(
-        `round ${i + 1}, ${workers} workers: ${cpu.toFixed(2)} µs a sprite, ` +
-          `${all.toFixed(2)} in all, ` +
-          `${rate.toFixed(0)} sprites/s${faults.map((fault) => `; ${fault}`).join('')}`
-      );
+  const summary = [];
+  const loads = Object.entries(loadsOf(options)).filter(([name]) => name.includes(options.only));
+  for (const [name, load] of loads) {
+    const rounds = [];
+    for (let i = 0; i < options.rounds; i += 1) {
+      const round = {};
+      // The other way round every second time: what comes first meets another machine.
+      for (const workers of i % 2 ? kinds.toReversed() : kinds) {
+        round[workers] = await measure(workers, load, options.seconds);
+        const { cpu, all, rate, p50, p99, faults } = round[workers];
+        console.error(
+          `${name}, round ${i + 1}, ${workers} workers: ${cpu.toFixed(2)} µs a sprite, ` +
+            `${all.toFixed(2)} in all, ${rate.toFixed(0)} sprites/s, ` +
+            `p50 ${p50} ms, p99 ${p99} ms${faults.map((fault) => `; ${fault}`).join('')}`
+        );
+      }
+      rounds.push(round);
     }
-    rounds.push(round);
+    summary.push(...kinds.map((workers) => summarize(name, workers, rounds)));
   }
-  const summary = kinds.map((workers) => ({
-    workers,
-    cpu: spread(rounds.map((round) => round[workers].cpu)),
-    rate: spread(rounds.map((round) => round[workers].rate)),
-    ratio: spread(rounds.map((round) => round[workers].cpu / round[0].cpu)),
-    whole: spread(rounds.map((round) => round[workers].all / round[0].all)),
-    faults: rounds.flatMap((round) => round[workers].faults)
-  }));
   if (options.json) {
     console.log(JSON.stringify({ held: HELD, pinned: pins, summary }));
   } else {
     console.log(
-      '| workers | main process, µs a sprite | of that without | all, of it | sprites/s |'
+      '| load | workers | main process, µs a sprite | of that without | all, of it | sprites/s | p50, ms | p99, ms | p50 later | p99 later |'
     );
-    console.log(
-      '|--------:|--------------------------:|----------------:|-----------:|----------:|'
-    );
-    for (const { workers, cpu, ratio, whole, rate } of summary) {
-      const cells = [show(cpu, 2), show(ratio, 2), show(whole, 2), show(rate, 0)];
-      console.log(`| ${workers} | ${cells.join(' | ')} |`);
+    console.log(`|${' --- |'.repeat(10)}`);
+    for (const { load, workers, cpu, main, all, rate, p50, p99, later50, later99 } of summary) {
+      const cells = [
+        ...[load, workers, show(cpu, 2), show(main, 2), show(all, 2), show(rate, 0)],
+        ...[p50, p99, later50, later99].map((one) => show(one, 2))
+      ];
+      console.log(`| ${cells.join(' | ')} |`);
     }
   }
-  const high = summary.filter(
-    ({ workers, ratio, whole }) => workers > 0 && (ratio.median > HELD || whole.median > HELD_ALL)
-  );
-  for (const { workers, ratio, whole } of high) {
-    console.error(
-      `with ${workers} workers ${ratio.median.toFixed(2)} and ${whole.median.toFixed(2)} in all,` +
-        ` held to at most ${HELD} and ${HELD_ALL}`
-    );
-  }
+  const high = summary.flatMap(broken);
+  for (const one of high) console.error(one);
   const faults = summary.flatMap((one) => one.faults);
   for (const fault of faults) console.error(`the swarm: ${fault}`);
   if (faults.length > 0 || (options.strict && high.length > 0)) process.exitCode = 1;
 }
+
+// ---- Parked -------------------------------------------------------------------------------------
+
+/** Bytes resident in a process when its garbage is collected, at the least of some looks. */
+async function residentOf(pid) {
+  let least = Infinity;
+  for (let i = 0; i < 3; i += 1) {
+    process.kill(pid, 'SIGPWR');
+    await pause(1000);
+    const rollup = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
+    least = Math.min(least, Number(/^Rss:\s+(\d+) kB/m.exec(rollup)[1]) * 1024);
+  }
+  return least;
+}
+
+async function parking({ workers: [workers], clients, rate, seconds, json }) {
+  const server = await startServer(workers, {
+    pinned: false,
+    collects: COLLECTS,
+    options: { 'handed-over': 100 }
+  });
+  try {
+    const begun = startSwarm(server, { clients: BEFORE, rate: BEFORE, seconds: 1 });
+    await begun.result;
+    const sizes = () => Promise.all([server.pid, ...server.workers()].map(residentOf));
+    const before = await sizes();
+    const swarm = startSwarm(server, { clients, rate, seconds, processes: 'auto' });
+    const parked = [0];
+    let over = false;
+    const result = swarm.result.finally(() => {
+      over = true;
+    });
+    result.catch(() => {});
+    let inside;
+    let after;
+    while (!over) {
+      const seen = await server.status();
+      parked.push(seen.parked);
+      // Some are just being answered.
+      if (after === undefined && seen.parked > 0.99 * clients && seen.thrown > BEFORE) {
+        inside = seen;
+        after = await sizes();
+      }
+      await pause(200);
+    }
+    const { account, faults } = await result;
+    const each = (from, to, many) => Math.round((to - from) / many);
+    const told = {
+      workers,
+      fileLimit: fileLimit(),
+      clients,
+      parkedAtMost: Math.max(...parked),
+      workerConnections: inside?.workerConnections,
+      bytesAClientInTheMainProcess: after && each(before[0], after[0], clients),
+      bytesAClientInItsWorker:
+        after &&
+        each(
+          before.slice(1).reduce((sum, one) => sum + one),
+          after.slice(1).reduce((sum, one) => sum + one),
+          clients
+        ),
+      account,
+      faults
+    };
+    console.log(JSON.stringify(told, null, json ? 0 : 2));
+    if (faults.length > 0 || account.missing !== 0 || !account.complete || after === undefined)
+      process.exitCode = 1;
+  } finally {
+    await server.stop();
+  }
+}
+
+// ---- Killed -------------------------------------------------------------------------------------
 
 async function killing(options) {
   const [workers] = options.workers;
@@ -347,4 +335,4 @@ async function killing(options) {
 }
 
 const options = readOptions();
-await (options.kill ? killing : compare)(options);
+await (options.kill ? killing : options.parked ? parking : compare)(options);

@@ -104,22 +104,10 @@ async function killAgainAndAgain(scene, workers) {
   let server = await start(scene, options);
   options.port = server.port;
   if (workers > 0) options['transient-port'] = server.transientPort;
-  const swarm = spawn(
-    process.execPath,
-    [
-      `${ROOT}bin/sprites-swarm`,
-      ...['throw', CLIENTS, '--rate', RATE, '--time', 3600, '--drain', 30].map(String),
-      ...['--port', String(server.port), '--json', '--quiet'],
-      ...(workers > 0 ? ['--transient-port', String(server.transientPort)] : [])
-    ],
-    { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }
-  );
-  const swarmEnded = once(swarm, 'close');
-  scene.teardown(async () => {
-    swarm.kill('SIGKILL');
-    await swarmEnded;
-  });
-  const told = Promise.all([text(swarm.stdout), text(swarm.stderr)]);
+  const swarm = scene.swarm(server, [
+    ...['throw', CLIENTS, '--rate', RATE, '--time', 3600, '--drain', 30],
+    ...(workers > 0 ? ['--transient-port', server.transientPort] : [])
+  ]);
   await until(
     async () => (await statusOf(server)).clients === CLIENTS,
     'everybody has joined',
@@ -143,11 +131,7 @@ async function killAgainAndAgain(scene, workers) {
     seconds.push(await parkedAgain(server));
   }
   await pause(1000);
-  swarm.kill('SIGINT');
-  await swarmEnded;
-  const [out, err] = await told;
-  assert.notEqual(out, '', `the swarm says: ${err}`);
-  const { account, connections, faults } = JSON.parse(out);
+  const { account, connections, faults } = await swarm.end();
   assert.deepEqual(faults, [], JSON.stringify(account));
   assert.equal(account.missing, 0);
   assert.equal(account.repeated, 0);

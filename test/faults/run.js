@@ -11,6 +11,7 @@ import { mailboxes } from './memory.js';
 import { Scene, Skip, stopwatch } from './scene.js';
 import { silent, slow } from './slow.js';
 import { storm } from './storm.js';
+import { workers } from './workers.js';
 import { answerHelp } from '../support/opening-comment.js';
 
 /**
@@ -27,7 +28,7 @@ answerHelp(import.meta.url);
 
 /** The long waits come first: cases run a few at a time. */
 const cases = [
-  ...[cut, stopped, storm, ...crashes, ...hostile],
+  ...[workers, cut, stopped, storm, ...crashes, ...hostile],
   ...[killed, clock, slow, silent, full, damaged, mailboxes],
   ...[upstream, publisher]
 ];

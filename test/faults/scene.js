@@ -5,7 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 
+import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT, startServer } from '../support/server.js';
 
 /** Why a case can't be shown here. */
@@ -151,6 +153,38 @@ export class Scene {
    */
   attack(options) {
     return this.#start('hostile-process.js', options);
+  }
+
+  /**
+   * Starts bin/sprites-swarm against a server.
+   *
+   * @param {{port: number}} server
+   * @param {(string | number)[]} args its command and options
+   * @returns {{over: () => boolean, end: () => Promise<object>}} `end` interrupts it, and gives its
+   *     result once everything under way has arrived
+   */
+  swarm({ port }, args) {
+    const child = spawn(
+      process.execPath,
+      [`${ROOT}bin/sprites-swarm`, ...args, '--port', port, '--json', '--quiet'].map(String),
+      { env: plainEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] }
+    );
+    const ended = once(child, 'close');
+    const told = Promise.all([text(child.stdout), text(child.stderr)]);
+    this.teardown(async () => {
+      child.kill('SIGKILL');
+      await ended;
+    });
+    return {
+      over: () => child.exitCode !== null || child.signalCode !== null,
+      async end() {
+        child.kill('SIGINT');
+        await ended;
+        const [out, err] = await told;
+        assert.notEqual(out, '', `the swarm says: ${err}`);
+        return JSON.parse(out);
+      }
+    };
   }
 
   async #start(file, options, before = []) {

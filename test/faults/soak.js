@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -6,7 +6,7 @@ import { parseArgs } from 'node:util';
 import { request } from '../support/http.js';
 import { answerHelp } from '../support/opening-comment.js';
 import { ROOT, startServer } from '../support/server.js';
-import { chart, trend } from './trend.js';
+import { chart, COLLECTS, residentOf, slackOf, trend } from './trend.js';
 
 /**
  * The soak: thousands of clients that come, throw, leave and vanish, for minutes; and whether
@@ -39,9 +39,6 @@ const LEASE = 10;
 const HOLD = 30;
 const EDGES = ['left', 'right', 'up', 'down'];
 
-/** Lets a signal collect all garbage: what the heap holds then is what is really held. */
-const COLLECTS = 'data:text/javascript,process.on("SIGPWR",()=>globalThis.gc())';
-
 const endings = [];
 const server = await startServer(
   { teardown: (end) => endings.push(end) },
@@ -55,7 +52,7 @@ const server = await startServer(
       'address-clients': 0,
       'address-memory': 0
     },
-    command: [process.execPath, '--expose-gc', '--import', COLLECTS, `${ROOT}bin/sprites`]
+    command: [process.execPath, ...COLLECTS, `${ROOT}bin/sprites`]
   }
 );
 
@@ -225,16 +222,13 @@ async function churnOne() {
   await new Member().join();
 }
 
-const memoryOf = () =>
-  Number(/VmRSS:\s+([0-9]+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) * 1024;
-
 const samples = [];
 async function sample() {
   server.child.kill('SIGPWR');
   const { clients, parked, mailboxBytes, heldBytes, waiting, connections, heapUsed } =
     await server.status();
   samples.push({
-    'resident size': memoryOf(),
+    'resident size': residentOf(server.pid),
     'V8 heap': heapUsed,
     descriptors: readdirSync(`/proc/${server.pid}/fd`).length,
     connections,
@@ -245,9 +239,6 @@ async function sample() {
     'held bytes': heldBytes
   });
 }
-
-/** What may rise by so much over the second half and still be called flat. */
-const SLACK = { 'resident size': 2 ** 20, 'V8 heap': 2 ** 20, default: 16 };
 
 const started = performance.now();
 const passed = () => Math.round((performance.now() - started) / 1000);
@@ -274,7 +265,7 @@ process.stdout.write(`\nA mark every ${every} s; flat or not: the second half\n\
 for (const name of Object.keys(samples[0])) {
   const { mean, rise, flat } = trend(
     half.map((one) => one[name]),
-    SLACK[name] ?? SLACK.default
+    slackOf(name)
   );
   if (!flat) bad++;
   const round = (value) => Math.round(value).toLocaleString('en');

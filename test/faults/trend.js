@@ -1,6 +1,15 @@
+import { readFileSync } from 'node:fs';
+
 /**
  * Figures over time: as a line of text, and whether they grow.
  */
+
+/** Node's options by which SIGPWR has a process collect all garbage: what the heap holds then is really held. */
+export const COLLECTS = [
+  '--expose-gc',
+  '--import',
+  'data:text/javascript,process.on("SIGPWR",()=>globalThis.gc())'
+];
 
 const BARS = '▁▂▃▄▅▆▇█';
 
@@ -47,4 +56,17 @@ export function trend(values, slack) {
   );
   const rise = slope * (count - 1);
   return { mean, rise, flat: rise <= Math.max(slack, mean * 0.05, 2 * scatter) };
+}
+
+/**
+ * @param {string} name of a figure of a server
+ * @returns {number} the rise that nobody minds
+ */
+export function slackOf(name) {
+  return /size|heap/.test(name) ? 2 ** 20 : 16;
+}
+
+/** @returns {number} bytes that a process has resident */
+export function residentOf(pid) {
+  return 1024 * /^VmRSS:\s+([0-9]+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1];
 }

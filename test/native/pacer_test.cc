@@ -15,6 +15,7 @@
 
 namespace {
 
+using server::Pace;
 using server::Pacer;
 
 constexpr uint64_t kStart = 1000000;
@@ -59,11 +60,41 @@ void withoutPace() {
   EXPECT(!readable(pacer));
 }
 
+/** After a pause so many go at once; then each waits for what it owes, whatever hurried before. */
+void owedByTheBusy() {
+  Pace pace(kSoon);
+  uint64_t now = kStart;
+  for (int round = 0; round < 2; ++round) {
+    for (uint32_t i = 0; i < Pace::kAtOnce; ++i) EXPECT(pace.take(now) == 0);
+    EXPECT(pace.take(now) == kSoon && pace.take(now + 1) == kSoon - 1);
+    for (int i = 0; i < 3; ++i) {
+      now += kSoon;
+      EXPECT(pace.take(now) == 0 && pace.take(now) == kSoon);
+    }
+    now += uint64_t{Pace::kAtOnce} * kSoon;
+  }
+  for (int i = 0; i < 100; ++i) {
+    pace.hurry();
+    EXPECT(pace.take(now) == 0);
+  }
+  EXPECT(pace.take(now) == kSoon);
+  // One that comes as seldom as the pace asks for never waits.
+  Pace seldom(kSoon);
+  for (uint64_t at = kStart; at < kStart + 100 * kSoon; at += kSoon) EXPECT(seldom.take(at) == 0);
+  Pace none;
+  for (int i = 0; i < 100; ++i) EXPECT(none.take(kStart) == 0);
+}
+
+/** Takes the turns that a pacer lets through at once. */
+void useUp(Pacer* pacer, uint64_t now) {
+  for (uint32_t i = 0; i < Pace::kAtOnce; ++i) EXPECT(pacer->pass(now));
+}
+
 void tooSoon() {
   BusySet set;
   Pacer pacer(set.fd());
   pacer.pace(kHour);
-  EXPECT(pacer.pass(kStart + kHour));
+  useUp(&pacer, kStart + kHour);
   EXPECT(readable(pacer));
   EXPECT(!pacer.pass(kStart + kHour + 1));
   EXPECT(!readable(pacer));  // shut: the loop is not woken
@@ -77,7 +108,7 @@ void whatIsLeftOver() {
   BusySet set;
   Pacer pacer(set.fd());
   pacer.pace(kHour);
-  EXPECT(pacer.pass(kStart + kHour));
+  useUp(&pacer, kStart + kHour);
   pacer.hurry();
   EXPECT(pacer.pass(kStart + kHour + 1));
   EXPECT(!pacer.pass(kStart + kHour + 2));
@@ -88,7 +119,7 @@ void alarmRings() {
   BusySet set;
   Pacer pacer(set.fd());
   pacer.pace(kSoon);
-  EXPECT(pacer.pass(kStart));
+  useUp(&pacer, kStart);
   EXPECT(!pacer.pass(kStart + 1));
   EXPECT(readable(pacer, -1));
   EXPECT(pacer.pass(kStart + kSoon));
@@ -99,6 +130,7 @@ void alarmRings() {
 }  // namespace
 
 int main() try {
+  owedByTheBusy();
   withoutPace();
   tooSoon();
   whatIsLeftOver();

@@ -4,7 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 
 import { request, Wire } from '../support/http.js';
+import { childrenOf } from '../support/processes.js';
 import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
 
 /** How long a worker may take to end: the bounds on those that wait, and on those that hang. */
 
@@ -28,8 +30,7 @@ t.test(
     });
     const { id, transient } = (await server.ask('POST', '/join')).body;
     await server.leave(id);
-    const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
-    const [hanging, waiting] = children.trim().split(' ').map(Number);
+    const [hanging, waiting] = childrenOf(server.pid);
     // Enough that each worker has some; the answer says that it has.
     const halves = [];
     for (let i = 0; i < 24; i += 1) {
@@ -64,8 +65,7 @@ t.test('a worker that hangs is noticed, told of and replaced', async (t) => {
   const [, admin] = /:([0-9]+)\/metrics/.exec(server.lines.join('\n'));
   const ready = async () => (await fetch(`http://127.0.0.1:${admin}/readyz`)).status;
   t.equal(await ready(), 200);
-  const children = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8');
-  const [hanging] = children.trim().split(' ').map(Number);
+  const [hanging] = childrenOf(server.pid);
   process.kill(hanging, 'SIGSTOP');
   t.teardown(() => {
     if (lives(hanging)) process.kill(hanging, 'SIGKILL');
@@ -85,5 +85,27 @@ t.test('a worker that hangs is noticed, told of and replaced', async (t) => {
     { msg: 'a worker hangs, and is ended', worker: hanging },
     { msg: 'a worker is gone; another one starts', signal: 'SIGKILL' }
   ]);
+  await server.stop();
+});
+
+/** How often a process has gone to sleep so far. */
+function sleepsOf(pid) {
+  return Number(
+    /^voluntary_ctxt_switches:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))[1]
+  );
+}
+
+t.test('a server with workers and nothing to do sleeps', async (t) => {
+  const server = await startServer(t, { door: 'native', options: { workers: 2, drain: 0 } });
+  const pids = [server.pid, ...childrenOf(server.pid)];
+  // One that was looking for work to do each millisecond woke a thousand times a second.
+  for (const pid of pids) {
+    await until(async () => {
+      const [before, begin] = [sleepsOf(pid), performance.now()];
+      await pause(500);
+      const seconds = (performance.now() - begin) / 1000;
+      return (sleepsOf(pid) - before) / seconds < 100;
+    }, 'it is at rest');
+  }
   await server.stop();
 });
