@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { arenaFiles } from './lib/arena/files.js';
@@ -7,12 +6,9 @@ import { openFeeds } from './lib/feeds/open.js';
 import { createClientRoutes } from './lib/server/admin-clients.js';
 import { openBans } from './lib/server/bans.js';
 import { openAdmin } from './lib/server/admin.js';
-import { check, printCheck } from './lib/server/host-check.js';
-import { helpText, OptionError, readOptions, unknownVariables } from './lib/server/options.js';
-import { describeFileLimit, fileLimit } from './lib/server/file-limit.js';
 import { createDoor } from './lib/server/door.js';
 import { urlsOf } from './lib/server/port-errors.js';
-import { createLog, LineWriter, tellOfNoInspector } from './lib/server/log.js';
+import { createLog } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
 import { openPages } from './lib/server/page-files.js';
@@ -25,17 +21,19 @@ import { AddressLimits } from './lib/server/address-limits.js';
 import { createStatus } from './lib/server/status.js';
 import { ConnectionBudget } from './lib/server/connection-budget.js';
 import { openTls } from './lib/server/tls.js';
+import { version } from './lib/server/version.js';
 import { addUp, reservePort, startWorkers } from './lib/server/workers.js';
 
 /**
  * The whole program on one page:
  *
- *   options → pool → workers → routes → Node's server → front door → signals
+ *   options → pool → workers → routes → Node's server → front door → ports
  *
  * A throw is decided in native/pool/pool_throwing.cc, whoever has read it; a route is added in
  * lib/server/routes.js. native/README.md has the way of a sprite through the code, file by file.
  *
- * bin/sprites calls `main`; another Node program that wants a server beside its own calls `createServer`.
+ * bin/sprites starts it, with the options and the signals of lib/server/command-line.js; another Node program that
+ * wants a server beside its own calls `createServer`.
  */
 
 /** How often a stopping server looks whether everybody has been answered, in milliseconds. */
@@ -275,105 +273,4 @@ export async function createServer({ log = createLog('silent'), signal, ...given
     };
   }
   return begin().catch(inItsWords);
-}
-
-/**
- * Runs the program until a signal ends it.
- *
- * @param {string[]} args the command line, without node and program
- * @param {Record<string, string | undefined>} environment
- * @returns {Promise<void>} sets process.exitCode: 2 for a wrong option, 1 for what can't be had
- */
-export async function main(args, environment) {
-  // A pipe whose reader has gone does not end the server. The exit code tells who has asked for
-  // an output, such as --help, that it was not written.
-  process.stdout.on('error', () => {
-    process.exitCode = 1;
-  });
-  process.stderr.on('error', () => {});
-  try {
-    const options = readOptions(args, environment);
-    if (options.help) print(helpText());
-    else if (options.version) print(version());
-    else if (options.check > 0) process.exitCode = printCheck(check(options.check, options));
-    else await run(options, unknownVariables(environment));
-  } catch (error) {
-    // A signal has ended the start.
-    if (error.name === 'AbortError') return;
-    process.exitCode = error instanceof OptionError ? 2 : 1;
-    process.stderr.write(`sprites: ${error.message}\n`);
-  }
-}
-
-async function run(options, unknown) {
-  const log = createLog(options.logLevel);
-  for (const one of unknown) log.warn(one, 'a variable that is no option');
-  tellOfNoInspector(log);
-  // Certificate, key and tokens are read anew. During the start it waits for the end of that; when
-  // the start fails there is nothing to reload, and `main` says why it failed.
-  process.on('SIGUSR2', () => {
-    starting.then(
-      ({ reload }) => reload(),
-      () => {}
-    );
-  });
-  // The listeners stay, so that a second signal does not end the process while it drains and saves
-  // its state. SIGQUIT has no listener: it ends the server at once, as a crash would.
-  const end = new AbortController();
-  const signal = new Promise((resolve) => {
-    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
-      process.on(name, () => {
-        end.abort();
-        resolve();
-      });
-    }
-  });
-  const starting = start(options, log, end.signal);
-  const { port, transientPort, tlsPort, adminPort, stop } = await starting;
-  const { host, adminHost } = options;
-  const out = new LineWriter(1);
-  const terminal = process.stderr.isTTY;
-  /** For a person or a program on stdout; and where the log is for a machine, in the log. */
-  function say(line, fields, message) {
-    out.write(`${line}\n`);
-    if (!terminal) log.info(fields, message);
-  }
-  const [here, ...lan] = urlsOf('http', host, port);
-  const name = `Sprites ${version()}`;
-  say(`${name} listens on ${here}`, { url: here, version: version() }, 'listens');
-  for (const url of lan) say(`From elsewhere: ${url}`, { url }, 'listens for others');
-  if (transientPort) {
-    const [url] = urlsOf('http', host, transientPort);
-    say(`Workers take joins, throws and leaves on ${url}`, { url }, 'workers listen');
-  }
-  if (tlsPort) {
-    const [url] = urlsOf('https', host, tlsPort);
-    say(`TLS is served on ${url}`, { url }, 'TLS is served');
-  }
-  if (adminPort) {
-    const url = `${urlsOf('http', adminHost, adminPort)[0]}metrics`;
-    say(`Metrics are on ${url}`, { url }, 'metrics are served');
-  }
-  const { capacity } = options;
-  const files = fileLimit();
-  say(
-    `There is room for ${capacity} clients. ${describeFileLimit(capacity, files)}`,
-    { capacity, files },
-    'room for clients'
-  );
-  await signal;
-  say(
-    'Answering every parked poll.',
-    { drain: options.drain },
-    'answers every parked poll, and ends'
-  );
-  await stop();
-}
-
-function print(line) {
-  process.stdout.write(`${line.trimEnd()}\n`);
-}
-
-function version() {
-  return JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8')).version;
 }

@@ -35,7 +35,12 @@ function pageFiles() {
       files.set(prefix + name, { type, body: readFileSync(new URL(name, folder), 'utf8') });
     }
   };
-  add('/', new URL('page/', import.meta.url), ['index.html', 'page.js', 'style.css']);
+  add('/', new URL('page/', import.meta.url), [
+    'index.html',
+    'page.js',
+    'style.css',
+    'screens.css'
+  ]);
   const client = new URL('../client/', import.meta.url);
   const modules = readdirSync(client).filter((name) => name.endsWith('.js'));
   add('/client/', client, modules);

@@ -1,0 +1,131 @@
+import { createLog, LineWriter, tellOfNoInspector } from './log.js';
+import { check, printCheck } from './host-check.js';
+import { helpText, OptionError, readOptions, unknownVariables } from './options.js';
+import { describeFileLimit, fileLimit } from './file-limit.js';
+import { urlsOf } from './port-errors.js';
+import { version } from './version.js';
+
+/**
+ * The program as it is started from a command line: its options, its signals, and what it says. What it starts is
+ * server.js's `start`, which bin/sprites hands in: nothing here imports what stands above it.
+ */
+
+/** @typedef {typeof import('../../server.js').start} Start */
+
+/**
+ * Runs the program until a signal ends it.
+ *
+ * @param {Start} start
+ * @param {string[]} args the command line, without node and program
+ * @param {Record<string, string | undefined>} environment
+ * @returns {Promise<void>} sets process.exitCode: 2 for a wrong option, 1 for what can't be had
+ */
+export async function main(start, args, environment) {
+  // A pipe whose reader has gone does not end the server. The exit code tells who has asked for
+  // an output, such as --help, that it was not written.
+  process.stdout.on('error', () => {
+    process.exitCode = 1;
+  });
+  process.stderr.on('error', () => {});
+  try {
+    const options = readOptions(args, environment);
+    if (options.help) print(helpText());
+    else if (options.version) print(version());
+    else if (options.check > 0) process.exitCode = printCheck(check(options.check, options));
+    else await run(start, options, unknownVariables(environment));
+  } catch (error) {
+    // A signal has ended the start.
+    if (error.name === 'AbortError') return;
+    process.exitCode = error instanceof OptionError ? 2 : 1;
+    process.stderr.write(`sprites: ${error.message}\n`);
+  }
+}
+
+async function run(start, options, unknown) {
+  const log = createLog(options.logLevel);
+  for (const one of unknown) log.warn(one, 'a variable that is no option');
+  tellOfNoInspector(log);
+  // Certificate, key and tokens are read anew. During the start it waits for the end of that; when
+  // the start fails there is nothing to reload, and `main` says why it failed.
+  process.on('SIGUSR2', () => {
+    starting.then(
+      ({ reload }) => reload(),
+      () => {}
+    );
+  });
+  const end = untilSignal();
+  const starting = start(options, log, end.signal);
+  const server = await starting;
+  const say = createSpeaker(log);
+  sayWhere(server, options, say);
+  await end.asked;
+  say(
+    'Answering every parked poll.',
+    { drain: options.drain },
+    'answers every parked poll, and ends'
+  );
+  await server.stop();
+}
+
+/**
+ * The listeners stay, so that a second signal does not end the process while it drains and saves its state.
+ * SIGQUIT has no listener: it ends the server at once, as a crash would.
+ *
+ * @returns {{asked: Promise<void>, signal: AbortSignal}} `signal` ends a start that is under way
+ */
+function untilSignal() {
+  const end = new AbortController();
+  const asked = new Promise((resolve) => {
+    for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
+      process.on(name, () => {
+        end.abort();
+        resolve();
+      });
+    }
+  });
+  return { asked, signal: end.signal };
+}
+
+/**
+ * @returns {(line: string, fields: object, message: string) => void} says a line to a person or a program on
+ *     stdout, and in the log, where that is for a machine
+ */
+function createSpeaker(log) {
+  const out = new LineWriter(1);
+  const terminal = process.stderr.isTTY;
+  return (line, fields, message) => {
+    out.write(`${line}\n`);
+    if (!terminal) log.info(fields, message);
+  };
+}
+
+/** Says where the server listens, and for how many there is room. */
+function sayWhere({ port, transientPort, tlsPort, adminPort }, options, say) {
+  const { host, adminHost, capacity } = options;
+  const [here, ...lan] = urlsOf('http', host, port);
+  const name = `Sprites ${version()}`;
+  say(`${name} listens on ${here}`, { url: here, version: version() }, 'listens');
+  for (const url of lan) say(`From elsewhere: ${url}`, { url }, 'listens for others');
+  if (transientPort) {
+    const [url] = urlsOf('http', host, transientPort);
+    say(`Workers take joins, throws and leaves on ${url}`, { url }, 'workers listen');
+  }
+  if (tlsPort) {
+    const [url] = urlsOf('https', host, tlsPort);
+    say(`TLS is served on ${url}`, { url }, 'TLS is served');
+  }
+  if (adminPort) {
+    const url = `${urlsOf('http', adminHost, adminPort)[0]}metrics`;
+    say(`Metrics are on ${url}`, { url }, 'metrics are served');
+  }
+  const files = fileLimit();
+  say(
+    `There is room for ${capacity} clients. ${describeFileLimit(capacity, files)}`,
+    { capacity, files },
+    'room for clients'
+  );
+}
+
+function print(line) {
+  process.stdout.write(`${line.trimEnd()}\n`);
+}
