@@ -116,32 +116,14 @@ function throwingOf({ options, facts, tally }) {
   };
 }
 
-function connectionsOf({
-  connections,
-  closed,
-  joined,
-  rejoined,
-  left,
-  answers,
-  empty,
-  retries,
-  superseded,
-  resends,
-  badAnswers
-}) {
-  return {
-    connections,
-    closed,
-    joined,
-    rejoined,
-    left,
-    answers,
-    empty,
-    retries,
-    superseded,
-    resends,
-    badAnswers
-  };
+/** Of the load generator's counts, those of its connections and polls. */
+const CONNECTION_COUNTS = [
+  ...['connections', 'closed', 'joined', 'rejoined', 'left', 'answers', 'empty', 'retries'],
+  ...['superseded', 'resends', 'badAnswers']
+];
+
+function connectionsOf(counts) {
+  return Object.fromEntries(CONNECTION_COUNTS.map((name) => [name, counts[name]]));
 }
 
 /**

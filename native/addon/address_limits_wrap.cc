@@ -8,10 +8,6 @@
 
 namespace server {
 
-using v8::Local;
-using v8::Object;
-using v8::Value;
-
 class AddressLimitsObject : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {

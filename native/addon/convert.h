@@ -14,65 +14,74 @@
 
 namespace server {
 
+// V8's names, for every file of the addon.
+using v8::Array;
+using v8::Function;
+using v8::Local;
+using v8::Number;
+using v8::Object;
+using v8::Uint32Array;
+using v8::Value;
+
 /** A property's name: interned, because the engine would look a plain string up each time. */
-inline v8::Local<v8::String> nameOf(const char* name) {
+inline Local<v8::String> nameOf(const char* name) {
   return v8::String::NewFromUtf8(v8::Isolate::GetCurrent(), name, v8::NewStringType::kInternalized)
       .ToLocalChecked();
 }
 
-inline void set(v8::Local<v8::Object> object, const char* name, v8::Local<v8::Value> value) {
+inline void set(Local<Object> object, const char* name, Local<Value> value) {
   Nan::Set(object, nameOf(name), value).Check();
 }
 
-inline void set(v8::Local<v8::Object> object, const char* name, double value) {
-  set(object, name, Nan::New<v8::Number>(value));
+inline void set(Local<Object> object, const char* name, double value) {
+  set(object, name, Nan::New<Number>(value));
 }
 
 /** Sets a property to an array of numbers. */
 template <typename Numbers>
-void setList(v8::Local<v8::Object> object, const char* name, const Numbers& numbers) {
-  v8::Local<v8::Array> list = Nan::New<v8::Array>(static_cast<int>(numbers.size()));
+void setList(Local<Object> object, const char* name, const Numbers& numbers) {
+  Local<Array> list = Nan::New<Array>(static_cast<int>(numbers.size()));
   for (uint32_t i = 0; i < numbers.size(); ++i) {
-    Nan::Set(list, i, Nan::New<v8::Number>(static_cast<double>(numbers[i]))).Check();
+    Nan::Set(list, i, Nan::New<Number>(static_cast<double>(numbers[i]))).Check();
   }
   set(object, name, list);
 }
 
-inline v8::Local<v8::Value> get(v8::Local<v8::Value> object, const char* name) {
-  return Nan::Get(object.As<v8::Object>(), nameOf(name)).ToLocalChecked();
+inline Local<Value> get(Local<Value> object, const char* name) {
+  return Nan::Get(object.As<Object>(), nameOf(name)).ToLocalChecked();
 }
 
-inline double numberOf(v8::Local<v8::Value> value) { return Nan::To<double>(value).FromJust(); }
+inline double numberOf(Local<Value> value) { return Nan::To<double>(value).FromJust(); }
 
-inline uint32_t uint32Of(v8::Local<v8::Value> value) { return Nan::To<uint32_t>(value).FromJust(); }
+inline uint32_t uint32Of(Local<Value> value) { return Nan::To<uint32_t>(value).FromJust(); }
 
-inline uint32_t uint32In(v8::Local<v8::Value> object, const char* name) {
+inline uint32_t uint32In(Local<Value> object, const char* name) {
   return uint32Of(get(object, name));
 }
 
-inline std::string textOf(v8::Local<v8::Value> value) {
+inline std::string textOf(Local<Value> value) {
   Nan::Utf8String text(value);
   return {*text, static_cast<size_t>(text.length())};
 }
 
-inline std::string textIn(v8::Local<v8::Value> object, const char* name) {
+inline std::string textIn(Local<Value> object, const char* name) {
   return textOf(get(object, name));
 }
 
 /** The bytes of a Buffer or other view: valid for as long as the call's handles. */
-inline std::string_view bytesOf(v8::Local<v8::Value> value) {
+inline std::string_view bytesOf(Local<Value> value) {
   return {node::Buffer::Data(value), node::Buffer::Length(value)};
 }
 
 /** The id whose 16 bytes are a Buffer's. */
-inline Id idOf(v8::Local<v8::Value> value) {
+inline Id idOf(Local<Value> value) {
   Id id;
   memcpy(id.bytes, node::Buffer::Data(value), sizeof id.bytes);
   return id;
 }
 
 /** The address that a text says; every text that says none gives one and the same. */
-inline Address addressOf(v8::Local<v8::Value> text) {
+inline Address addressOf(Local<Value> text) {
   Address address;
   Address::read(textOf(text), &address);
   return address;
@@ -85,9 +94,9 @@ struct Method {
 };
 
 /** Gives `target` a class of Nan::ObjectWrap objects, which `construct` makes and wraps. */
-inline void defineClass(v8::Local<v8::Object> target, const char* name,
-                        Nan::FunctionCallback construct, std::initializer_list<Method> methods) {
-  v8::Local<v8::FunctionTemplate> type = Nan::New<v8::FunctionTemplate>(construct);
+inline void defineClass(Local<Object> target, const char* name, Nan::FunctionCallback construct,
+                        std::initializer_list<Method> methods) {
+  Local<v8::FunctionTemplate> type = Nan::New<v8::FunctionTemplate>(construct);
   type->SetClassName(nameOf(name));
   type->InstanceTemplate()->SetInternalFieldCount(1);
   for (const Method& method : methods) Nan::SetPrototypeMethod(type, method.name, method.call);
@@ -96,7 +105,7 @@ inline void defineClass(v8::Local<v8::Object> target, const char* name,
 
 /** The C++ object inside `info.This()`, where `T` is a Nan::ObjectWrap. */
 template <typename T>
-T* unwrap(const Nan::FunctionCallbackInfo<v8::Value>& info) {
+T* unwrap(const Nan::FunctionCallbackInfo<Value>& info) {
   return Nan::ObjectWrap::Unwrap<T>(info.This());
 }
 

@@ -22,12 +22,6 @@ namespace server {
 
 namespace {
 
-using v8::Array;
-using v8::Function;
-using v8::Local;
-using v8::Object;
-using v8::Value;
-
 /** How often a worker sends a batch at the most: 500 times a second, if it has more than one. */
 constexpr uint32_t kBatchMicroseconds = 2000;
 

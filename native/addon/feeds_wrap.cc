@@ -16,13 +16,6 @@ namespace server {
 
 namespace {
 
-using v8::Array;
-using v8::Function;
-using v8::Local;
-using v8::Object;
-using v8::Uint32Array;
-using v8::Value;
-
 /** Microseconds of one turn of the loop that go to watchers who are due. */
 constexpr uint64_t kTurnShare = 2500;
 

@@ -9,10 +9,6 @@ namespace server {
 
 namespace {
 
-using v8::Local;
-using v8::Object;
-using v8::Value;
-
 /** Milliseconds from one look whether the loop is woken in time to the next: a tick of the pool. */
 constexpr uint64_t kBeat = 100;
 

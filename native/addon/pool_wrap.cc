@@ -15,13 +15,6 @@
 
 namespace server {
 
-using v8::Array;
-using v8::Function;
-using v8::Local;
-using v8::Number;
-using v8::Object;
-using v8::Value;
-
 /** A pool, and the responder of the polls that Node's server has parked. */
 class PoolObject : public Nan::ObjectWrap, private PollResponder {
  public:

@@ -12,13 +12,6 @@
 
 namespace server {
 
-using v8::Array;
-using v8::Function;
-using v8::Local;
-using v8::Number;
-using v8::Object;
-using v8::Value;
-
 /** The worker's end of the relay, for the requests that Node's server has read. */
 class RelayObject : public Nan::ObjectWrap, private LateAnswers {
  public:

@@ -10,10 +10,6 @@ namespace server {
 
 namespace {
 
-using v8::Local;
-using v8::Object;
-using v8::Value;
-
 // writeNow(fd, bytes: Buffer) → bytes written, or -errno
 void writeNowCall(const Nan::FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(

@@ -24,6 +24,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { fileLimit } from '../../lib/server/file-limit.js';
+import { freePort } from '../support/free-port.js';
 import { PROBED, portOf, spritesArgs } from './sprites.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -160,15 +161,6 @@ export async function startPrinting(name, pin, command, args, { probed = false }
  */
 export function startNode(name, pin, args) {
   return startPrinting(name, pin, process.execPath, args, { probed: true });
-}
-
-async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function untilListening(port, child) {

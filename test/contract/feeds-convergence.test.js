@@ -1,12 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import { join } from 'node:path';
 
 import jsonpatch from 'fast-json-patch';
 import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
 import { Random } from '../fuzz/random.js';
-import { EventStream, TOKEN, tryPut } from '../support/feeds.js';
+import { EventStream, keptFeeds, TOKEN, tryPut } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 
@@ -122,15 +121,7 @@ for (const door of DOORS) {
     const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
     t.comment(`seed ${seed}`);
     const random = new Random(seed);
-    const directory = t.testdir({ tokens: `${TOKEN}\n` });
-    const how = {
-      door,
-      options: {
-        'publish-token-file': join(directory, 'tokens'),
-        state: join(directory, 'state'),
-        drain: 1
-      }
-    };
+    const how = { door, options: keptFeeds(t) };
     let server = await startServer(t, how);
     const publisher = new Publisher();
     const watchers = Array.from({ length: 8 }, () => new Watcher(t, random, publisher));

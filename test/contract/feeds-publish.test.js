@@ -4,7 +4,17 @@ import { join } from 'node:path';
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
-import { get, parkGet, patch, put, remove, TOKEN, tokenFile, tryPut } from '../support/feeds.js';
+import {
+  get,
+  keptFeeds,
+  parkGet,
+  patch,
+  put,
+  remove,
+  TOKEN,
+  tokenFile,
+  tryPut
+} from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { contract, DOORS, refused, startServer } from '../support/server.js';
 
@@ -267,15 +277,7 @@ for (const door of DOORS) {
   });
 
   t.test(`feeds survive a restart, and watchers go on with patches, by "${door}"`, async (t) => {
-    const directory = t.testdir({ tokens: `${TOKEN}\n` });
-    const how = {
-      door,
-      options: {
-        'publish-token-file': join(directory, 'tokens'),
-        state: join(directory, 'state'),
-        drain: 1
-      }
-    };
+    const how = { door, options: keptFeeds(t) };
     const one = await startServer(t, how);
     const value = (score) => ({ score, padding: 'x'.repeat(400) });
     const first = (await put(one, 'a/b', value(1))).body.cursor;
@@ -303,7 +305,7 @@ for (const door of DOORS) {
     const fresh = (await put(three, 'a/b', value(1))).body.cursor;
     t.equal(fresh, second.replace(/-2$/, '-4'), 'and its numbers are not used again');
     const kept = `${how.options.state}.feeds`;
-    const victim = join(directory, 'victim');
+    const victim = `${how.options.state}.victim`;
     writeFileSync(victim, 'precious');
     symlinkSync(victim, `${kept}.new`);
     await three.stop();

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
@@ -8,7 +7,8 @@ import { readOptions } from '../../lib/server/options.js';
 import { Pool } from '../../lib/server/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
-import { DOORS, ROOT, startServer } from '../support/server.js';
+import { launchToEnd } from '../support/launch.js';
+import { DOORS, startServer } from '../support/server.js';
 import { askFrom, from } from '../support/addresses.js';
 import { temporary } from '../support/processes.js';
 
@@ -296,28 +296,8 @@ t.test('the bytes of a state: a larger one is neither written nor read', async (
   t.throws(() => statSync(state), { code: 'ENOENT' }, 'nothing is written');
   t.equal((await fill('16K')).code, 0, 'the journal was there, and has it all');
   t.ok(statSync(state).size > 1024);
-  const again = spawn(
-    'env',
-    [
-      '-u',
-      'NODE_OPTIONS',
-      process.execPath,
-      `${ROOT}bin/sprites`,
-      '--port',
-      '0',
-      '--state',
-      state,
-      '--state-bytes',
-      '1K'
-    ],
-    { stdio: ['ignore', 'ignore', 'pipe'] }
-  );
-  const said = [];
-  again.stderr.on('data', (chunk) => said.push(chunk));
-  const code = await new Promise((resolve) => {
-    again.on('close', resolve);
-  });
-  t.equal(code, 1);
-  t.match(Buffer.concat(said).toString(), /is not used, and left as it is/);
+  const again = await launchToEnd(t, { state, 'state-bytes': '1K' });
+  t.equal(again.code, 1);
+  t.match(again.errors, /is not used, and left as it is/);
   t.ok(statSync(state).size > 1024, 'and so it is');
 });

@@ -8,6 +8,8 @@ import net from 'node:net';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
+import { certificate } from '../support/certificate.js';
+import { freePort } from '../support/free-port.js';
 import { temporary } from '../support/processes.js';
 
 /**
@@ -26,16 +28,6 @@ const installed = (command) => !spawnSync(command, ['-v']).error;
 const SERVER = ['env', ['-u', 'NODE_OPTIONS', process.execPath, SPRITES]];
 const HELP = spawnSync(SERVER[0], [...SERVER[1], '--help'], { encoding: 'utf8' }).stdout;
 
-/** A port that is free now, for a program that can't take 0. */
-async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
 /** A folder that nginx's workers, another user, can read. */
 function openFolder(t) {
   const dir = temporary(t);
@@ -43,34 +35,12 @@ function openFolder(t) {
   return dir;
 }
 
-function certificate(dir) {
-  const { status, stderr } = spawnSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-days',
-      '2',
-      '-subj',
-      '/CN=localhost',
-      '-addext',
-      'subjectAltName=DNS:localhost,IP:127.0.0.1',
-      '-keyout',
-      path.join(dir, 'key.pem'),
-      '-out',
-      path.join(dir, 'cert.pem')
-    ],
-    { encoding: 'utf8' }
-  );
-  if (status !== 0) throw new Error(stderr);
-  const pem = ['cert.pem', 'key.pem'].map((name) => readFileSync(path.join(dir, name), 'utf8'));
-  writeFileSync(path.join(dir, 'both.pem'), pem.join(''));
-  return pem[0];
+/** Makes `localhost.cert`, `localhost.key` and, as HAProxy wants it, both in `both.pem`; returns the first. */
+function proxyCertificate(dir) {
+  const files = certificate(dir, 'localhost', ['DNS:localhost', 'IP:127.0.0.1']);
+  const [cert, key] = Object.values(files).map((file) => readFileSync(file, 'utf8'));
+  writeFileSync(path.join(dir, 'both.pem'), cert + key);
+  return cert;
 }
 
 /**
@@ -143,8 +113,8 @@ function nginxConfig({ dir, port, upstream }) {
   return deployed('nginx.conf')
     .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`)
     .replace('listen 8443', `listen 127.0.0.1:${port}`)
-    .replaceAll('/etc/nginx/sprites.crt', path.join(dir, 'cert.pem'))
-    .replaceAll('/etc/nginx/sprites.key', path.join(dir, 'key.pem'))
+    .replaceAll('/etc/nginx/sprites.crt', path.join(dir, 'localhost.cert'))
+    .replaceAll('/etc/nginx/sprites.key', path.join(dir, 'localhost.key'))
     .replaceAll('/var/log/nginx', dir)
     .replace('/run/nginx.pid', path.join(dir, 'nginx.pid'))
     .replace('worker_processes auto', 'worker_processes 2')
@@ -173,7 +143,7 @@ const PROXIES = {
 /** Server and proxy, and a way to speak TLS to it. */
 async function behind(t, name, options = []) {
   const dir = openFolder(t);
-  const ca = certificate(dir);
+  const ca = proxyCertificate(dir);
   const [port, upstream] = [await freePort(), await freePort()];
   const { file, trust, config, run } = PROXIES[name];
   const written = path.join(dir, file);
@@ -220,7 +190,7 @@ for (const name of Object.keys(PROXIES)) {
 
   t.test(`${name} accepts deploy/${PROXIES[name].file}`, { skip }, async (t) => {
     const dir = openFolder(t);
-    certificate(dir);
+    proxyCertificate(dir);
     const { file, config, check } = PROXIES[name];
     const written = path.join(dir, file);
     writeFileSync(written, config({ dir, port: 8443, upstream: 8080 }));
@@ -402,7 +372,7 @@ for (const name of Object.keys(PROXIES)) {
 /** A proxy before a listener of the test's. */
 async function before(t, name, upstream) {
   const dir = openFolder(t);
-  const ca = certificate(dir);
+  const ca = proxyCertificate(dir);
   const port = await freePort();
   const { file, config, run } = PROXIES[name];
   writeFileSync(path.join(dir, file), config({ dir, port, upstream }));

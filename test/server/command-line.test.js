@@ -15,7 +15,9 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
+import { certificate } from '../support/certificate.js';
 import { Wire } from '../support/http.js';
+import { temporary } from '../support/processes.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -203,33 +205,6 @@ t.test('a wrong option is one line and exit code 2', async (t) => {
   });
 });
 
-/** Options with a certificate of its own. */
-function certificate(t) {
-  const dir = mkdtempSync(join(tmpdir(), 'sprites-tls-'));
-  t.teardown(() => rmSync(dir, { recursive: true }));
-  const [cert, key] = [join(dir, 'cert.pem'), join(dir, 'key.pem')];
-  execFileSync(
-    'openssl',
-    [
-      'req',
-      '-x509',
-      '-newkey',
-      'ec',
-      '-pkeyopt',
-      'ec_paramgen_curve:prime256v1',
-      '-nodes',
-      '-subj',
-      '/CN=localhost',
-      '-keyout',
-      key,
-      '-out',
-      cert
-    ],
-    { stdio: 'ignore' }
-  );
-  return ['--tls-cert', cert, '--tls-key', key];
-}
-
 /** Takes a port that is free. */
 async function take(t, host) {
   const other = createServer();
@@ -286,8 +261,9 @@ for (const door of DOORS) {
 }
 
 t.test("a certificate that can't be used is told by its option", async (t) => {
-  const [, cert, , key] = certificate(t);
-  const [, other] = certificate(t);
+  const dir = temporary(t);
+  const { 'tls-cert': cert, 'tls-key': key } = certificate(dir);
+  const { 'tls-cert': other } = certificate(dir, 'other');
   const listen = ['--port', '0', '--host', '127.0.0.1', '--tls-port', '0'];
   const wrong = [
     ['/nope', key, /^sprites: --tls-cert \/nope can't be read \(ENOENT\)\n/],
@@ -303,9 +279,10 @@ t.test("a certificate that can't be used is told by its option", async (t) => {
 
 t.test("a port that can't be had is told by the option it is given by", async (t) => {
   const port = await take(t, '127.0.0.1');
+  const { 'tls-cert': cert, 'tls-key': key } = certificate(temporary(t));
   const ways = {
     'admin-port': ['--admin-port', `${port}`],
-    'tls-port': ['--tls-port', `${port}`, ...certificate(t)],
+    'tls-port': ['--tls-port', `${port}`, '--tls-cert', cert, '--tls-key', key],
     'transient-port': ['--workers', '1', '--transient-port', `${port}`]
   };
   for (const [name, args] of Object.entries(ways)) {

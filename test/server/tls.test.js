@@ -1,10 +1,8 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { connect as connectPlainly } from 'node:net';
 import { constants } from 'node:os';
 import path from 'node:path';
-import { text } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 
 import t from 'tap';
@@ -12,7 +10,8 @@ import t from 'tap';
 import { certificate } from '../support/certificate.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
-import { DOORS, ROOT, startServer } from '../support/server.js';
+import { launch } from '../support/launch.js';
+import { DOORS, startServer } from '../support/server.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
@@ -64,38 +63,21 @@ function listensFor(pid, number) {
 }
 
 t.test('SIGUSR2 while it starts is no end either', async (t) => {
-  const child = spawn(
-    'env',
-    [
-      '-u',
-      'NODE_OPTIONS',
-      process.execPath,
-      `${ROOT}bin/sprites`,
-      '--port',
-      '0',
-      '--host',
-      '127.0.0.1',
-      '--drain',
-      '0',
-      '--workers',
-      '2',
-      '--transient-port',
-      '0'
-    ],
-    { stdio: ['ignore', 'pipe', 'pipe'] }
-  );
+  const { child, ended, lines, errors, listening } = launch({
+    drain: 0,
+    workers: 2,
+    'transient-port': 0
+  });
   t.teardown(() => child.kill('SIGKILL'));
-  const said = Promise.all([text(child.stdout), text(child.stderr)]);
-  const ended = once(child, 'exit');
   const { SIGUSR2, SIGTERM } = constants.signals;
   const listens = () => [SIGUSR2, SIGTERM].every((signal) => listensFor(child.pid, signal));
   await until(listens, 'it listens for the signals');
   child.kill('SIGUSR2');
   child.kill('SIGTERM');
   t.strictSame(await ended, [0, null]);
-  const [out, log] = await said;
-  t.match(out, /listens on/);
-  t.match(log, NOTHING);
+  await listening;
+  t.ok(lines.some((line) => line.includes('listens on')));
+  t.match(Buffer.concat(errors).toString(), NOTHING);
 });
 
 // ---- The port -----------------------------------------------------------------------------------

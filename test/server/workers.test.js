@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -9,6 +8,7 @@ import t from 'tap';
 import { addUp } from '../../lib/server/workers.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
+import { launchToEnd } from '../support/launch.js';
 import { ROOT, startServer } from '../support/server.js';
 import { childrenOf } from '../support/processes.js';
 import { until } from '../support/until.js';
@@ -736,27 +736,6 @@ t.test('with the main process killed the workers end by themselves', async (t) =
 
 // ---- The start ----------------------------------------------------------------------------------
 
-/** Runs the program to its end, in a process group of its own. */
-async function run(t, options) {
-  const child = spawn(
-    'env',
-    [
-      '-u',
-      'NODE_OPTIONS',
-      process.execPath,
-      `${ROOT}bin/sprites`,
-      ...Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)])
-    ],
-    { detached: true, stdio: ['ignore', 'pipe', 'pipe'] }
-  );
-  t.teardown(() => child.kill('SIGKILL'));
-  const err = [];
-  child.stdout.resume();
-  child.stderr.on('data', (chunk) => err.push(chunk));
-  const [code] = await once(child, 'exit');
-  return { code, err: Buffer.concat(err).toString(), group: child.pid };
-}
-
 t.test('a start that fails says why in one line and leaves no worker behind', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1');
   t.teardown(() => taken.close());
@@ -775,11 +754,15 @@ t.test('a start that fails says why in one line and leaves no worker behind', as
   };
   for (const [why, options] of Object.entries(failures)) {
     t.test(why, async (t) => {
-      const { code, err, group } = await run(t, { host: '127.0.0.1', workers: 2, ...options });
+      const { code, errors, pid } = await launchToEnd(
+        t,
+        { workers: 2, ...options },
+        { detached: true }
+      );
       t.equal(code, 1);
-      t.match(err, /^sprites: [^\n]+\n$/, 'one line');
-      if (why.includes('port')) t.match(err, `127.0.0.1:${port} is taken`);
-      t.throws(() => process.kill(-group, 0), { code: 'ESRCH' }, 'nobody is left');
+      t.match(errors, /^sprites: [^\n]+\n$/, 'one line');
+      if (why.includes('port')) t.match(errors, `127.0.0.1:${port} is taken`);
+      t.throws(() => process.kill(-pid, 0), { code: 'ESRCH' }, 'nobody is left');
     });
   }
 });

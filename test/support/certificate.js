@@ -6,16 +6,19 @@ import path from 'node:path';
  * Makes a certificate that signs itself, in `NAME.cert` and `NAME.key`.
  *
  * @param {string} dir
- * @param {string} name
+ * @param {string} [name] whose it is: its common name
+ * @param {string[]} [others] alternative names as openssl writes them: `DNS:localhost`, `IP:127.0.0.1`
  * @returns {{'tls-cert': string, 'tls-key': string}} the options that use it
  */
-export function certificate(dir, name = 'localhost') {
+export function certificate(dir, name = 'localhost', others = []) {
   const key = path.join(dir, `${name}.key`);
   const cert = path.join(dir, `${name}.cert`);
   const kind = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+  const subject = ['-subj', `/CN=${name}`];
+  if (others.length > 0) subject.push('-addext', `subjectAltName=${others.join(',')}`);
   const { status, stderr } = spawnSync(
     'openssl',
-    ['req', '-x509', ...kind, '-days', '2', '-subj', `/CN=${name}`, '-keyout', key, '-out', cert],
+    ['req', '-x509', ...kind, '-days', '2', ...subject, '-keyout', key, '-out', cert],
     { encoding: 'utf8' }
   );
   assert.equal(status, 0, stderr);

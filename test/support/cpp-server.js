@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 
 import { launch } from './launch.js';
-import { until } from './until.js';
+import { untilCounts } from './until.js';
 
 /** bin/sprites as a process that a test may kill and start again. */
 export class ServerProcess {
@@ -56,12 +56,7 @@ export class ServerProcess {
   }
 
   /** Looks at /status until `holds(status)`. */
-  async until(holds, seconds) {
-    let status;
-    const look = async () => {
-      status = await this.status();
-      return holds(status) && status;
-    };
-    return until(look, () => `${holds} in ${JSON.stringify(status)}`, seconds);
+  until(holds, seconds) {
+    return untilCounts(() => this.status(), holds, seconds);
   }
 }

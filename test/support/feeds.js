@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { request } from './http.js';
+import { temporary } from './processes.js';
 
 /**
  * What the tests of feeds share: a publisher, watchers, and a reader of event streams.
@@ -15,6 +16,11 @@ export function tokenFile(t) {
   const path = join(t.testdir({}), 'tokens');
   writeFileSync(path, `old-token\n${TOKEN}\n`);
   return path;
+}
+
+/** @returns {object} the options of a server whose feeds outlive it, and who publishes with the token */
+export function keptFeeds(t) {
+  return { 'publish-token-file': tokenFile(t), state: join(temporary(t), 'state'), drain: 1 };
 }
 
 const authorized = (headers = {}) => ({ Authorization: `Bearer ${TOKEN}`, ...headers });

@@ -39,17 +39,20 @@ function portsIn(lines) {
  * @param {string[]} [how.command] what to run, with the arguments that are no options
  * @param {Record<string, string>} [how.env] added to the environment
  * @param {boolean} [how.ipc] whether messages can be sent to it
+ * @param {boolean} [how.detached] whether it leads a process group of its own
  * @returns {{child: object, ended: Promise<[number | null, string | null]>, lines: string[],
  *     errors: Buffer[], listening: Promise<object>}} `ended`: its exit code and its signal; what it
  *     has printed; `listening`: its ports by name, once it listens, or an error with its own words
  */
-export function launch(options = {}, { command = SPRITES, env = {}, ipc = false } = {}) {
+export function launch(options = {}, how = {}) {
+  const { command = SPRITES, env = {}, ipc = false, detached = false } = how;
   const all = { port: 0, host: '127.0.0.1', ...options };
   const flags = Object.entries(all).flatMap(([name, value]) => [`--${name}`, String(value)]);
   // The test runner would have its loader ride along in every child; `env` drops it.
   const unset = ['-u', 'NODE_OPTIONS', '-u', 'SPRITES_TEST_DOORS'];
   const child = spawn('env', [...unset, ...command, ...flags], {
     cwd: ROOT,
+    detached,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe', ...(ipc ? ['ipc'] : [])]
   });
@@ -68,4 +71,20 @@ export function launch(options = {}, { command = SPRITES, env = {}, ipc = false 
     ended.then(() => reject(new Error(`the server ended: ${Buffer.concat(errors)}`)), reject);
   });
   return { child, ended, lines, errors, listening };
+}
+
+/**
+ * Starts a server that ends by itself, since its options are wrong for instance.
+ *
+ * @param {import('tap').Test} t whose end kills it if it still runs
+ * @param {Record<string, string | number>} options see `launch`
+ * @param {object} [how] see `launch`
+ * @returns {Promise<{code: number | null, errors: string, pid: number}>} how it ended, and what it said on stderr
+ */
+export async function launchToEnd(t, options, how) {
+  const { child, ended, errors, listening } = launch(options, how);
+  t.teardown(() => child.kill('SIGKILL'));
+  listening.catch(() => {});
+  const [code] = await ended;
+  return { code, errors: Buffer.concat(errors).toString(), pid: child.pid };
 }

@@ -5,7 +5,7 @@ import { checkAnswer, problemOf } from './contract.js';
 import { request, Wire } from './http.js';
 import { launch, ROOT } from './launch.js';
 import { pick } from './pick.js';
-import { until } from './until.js';
+import { until, untilCounts } from './until.js';
 
 /** Where the tests' own questions to the admin port come from: what attacks it has another address. */
 const OPERATOR = '127.0.0.77';
@@ -171,13 +171,8 @@ class Server {
   }
 
   /** Looks at /status until `holds(status)`; for what happens soon, but not at once. */
-  async until(holds, seconds) {
-    let status;
-    const look = async () => {
-      status = await this.status();
-      return holds(status) && status;
-    };
-    return until(look, () => `${holds} in ${JSON.stringify(status)}`, seconds);
+  until(holds, seconds) {
+    return untilCounts(() => this.status(), holds, seconds);
   }
 
   /** How many descriptors the process has open. */

@@ -4,6 +4,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 const LOOK = 10;
 
 /**
+ * Looks at a server's counts until something holds of them.
+ *
+ * @param {() => Promise<object>} ask for the counts
+ * @param {(status: object) => unknown} holds
+ * @param {number} [seconds] see `until`
+ * @returns {Promise<object>} the counts of which it holds
+ */
+export async function untilCounts(ask, holds, seconds) {
+  let status;
+  const look = async () => {
+    status = await ask();
+    return holds(status) && status;
+  };
+  return until(look, () => `${holds} in ${JSON.stringify(status)}`, seconds);
+}
+
+/**
  * Looks until something holds: tests wait by this, and never for a time.
  *
  * @template T

@@ -185,71 +185,57 @@ std::optional<std::string_view> value(std::string_view text, unsigned depth) {
   return text.substr(from, to - from);
 }
 
-Members::Members(std::string_view object) : text_(object), at_(skipSpace(object, 0)) {
-  if (at_ >= text_.size() || text_[at_] != '{') {
+Items::Items(std::string_view text, char open, char close)
+    : text_(text), at_(skipSpace(text, 0)), close_(close) {
+  if (at_ >= text_.size() || text_[at_] != open) {
     stop(false);
   } else {
     at_++;
   }
 }
 
-bool Members::stop(bool ok) {
+bool Items::stop(bool ok) {
   ok_ = ok;
   over_ = true;
   return false;
 }
 
-bool Members::next(std::string_view* name, std::string_view* value) {
+bool Items::step() {
   if (over_) return false;
   at_ = skipSpace(text_, at_);
-  if (at_ < text_.size() && text_[at_] == '}') return stop(true);
+  if (at_ < text_.size() && text_[at_] == close_) return stop(true);
   if (!first_) {
     if (at_ >= text_.size() || text_[at_] != ',') return stop(false);
     at_ = skipSpace(text_, at_ + 1);
   }
   first_ = false;
+  return true;
+}
+
+bool Items::take(std::string_view* value) {
+  const size_t end = scanValue(text_, at_, 0);
+  if (end == kBad) return stop(false);
+  *value = text_.substr(at_, end - at_);
+  at_ = end;
+  return true;
+}
+
+Members::Members(std::string_view object) : Items(object, '{', '}') {}
+
+bool Members::next(std::string_view* name, std::string_view* value) {
+  if (!step()) return false;
   const size_t nameEnd = scanString(text_, at_);
   if (nameEnd == kBad) return stop(false);
   *name = text_.substr(at_ + 1, nameEnd - at_ - 2);
   at_ = skipSpace(text_, nameEnd);
   if (at_ >= text_.size() || text_[at_] != ':') return stop(false);
   at_ = skipSpace(text_, at_ + 1);
-  const size_t end = scanValue(text_, at_, 0);
-  if (end == kBad) return stop(false);
-  *value = text_.substr(at_, end - at_);
-  at_ = end;
-  return true;
+  return take(value);
 }
 
-Elements::Elements(std::string_view array) : text_(array), at_(skipSpace(array, 0)) {
-  if (at_ >= text_.size() || text_[at_] != '[') {
-    stop(false);
-  } else {
-    at_++;
-  }
-}
+Elements::Elements(std::string_view array) : Items(array, '[', ']') {}
 
-bool Elements::stop(bool ok) {
-  ok_ = ok;
-  over_ = true;
-  return false;
-}
-
-bool Elements::next(std::string_view* value) {
-  if (over_) return false;
-  at_ = skipSpace(text_, at_);
-  if (at_ < text_.size() && text_[at_] == ']') return stop(true);
-  if (!first_) {
-    if (at_ >= text_.size() || text_[at_] != ',') return stop(false);
-    at_ = skipSpace(text_, at_ + 1);
-  }
-  first_ = false;
-  const size_t end = scanValue(text_, at_, 0);
-  if (end == kBad) return stop(false);
-  *value = text_.substr(at_, end - at_);
-  at_ = end;
-  return true;
-}
+bool Elements::next(std::string_view* value) { return step() && take(value); }
 
 std::string_view raw(std::string_view slice) {
   if (slice.size() < 2 || slice.front() != '"') return {};

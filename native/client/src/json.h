@@ -32,8 +32,36 @@ bool isUtf8(std::string_view text);
  */
 std::optional<std::string_view> value(std::string_view text, unsigned depth = kMaxDepth);
 
+/** What walks the items of one object or array have in common. */
+class Items {
+ public:
+  /** Whether the text was well-formed as far as it was walked. */
+  bool ok() const { return ok_; }
+
+ protected:
+  Items(std::string_view text, char open, char close);
+
+  /** Goes to where the next item begins. False at the end, or where the text is broken. */
+  bool step();
+
+  /** Takes the value that begins here. False where the text is broken. */
+  bool take(std::string_view* value);
+
+  /** Ends the walk; returns false. */
+  bool stop(bool ok);
+
+  std::string_view text_;
+  size_t at_ = 0;
+
+ private:
+  char close_;
+  bool first_ = true;
+  bool over_ = false;
+  bool ok_ = true;
+};
+
 /** Walks the members of one object, in their order; nothing is copied. */
-class Members {
+class Members : public Items {
  public:
   /** @param object a text that begins with an object, white space before it or not */
   explicit Members(std::string_view object);
@@ -44,34 +72,13 @@ class Members {
    * @return false at the end, or where the text is broken: then ok() is false
    */
   bool next(std::string_view* name, std::string_view* value);
-
-  bool ok() const { return ok_; }
-
- private:
-  bool stop(bool ok);
-
-  std::string_view text_;
-  size_t at_ = 0;
-  bool first_ = true;
-  bool over_ = false;
-  bool ok_ = true;
 };
 
 /** Walks the elements of one array, likewise. */
-class Elements {
+class Elements : public Items {
  public:
   explicit Elements(std::string_view array);
   bool next(std::string_view* value);
-  bool ok() const { return ok_; }
-
- private:
-  bool stop(bool ok);
-
-  std::string_view text_;
-  size_t at_ = 0;
-  bool first_ = true;
-  bool over_ = false;
-  bool ok_ = true;
 };
 
 /** A string as it is written, without its quotes: still escaped. Empty for no string. */

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "answers.h"
+#include "checks.h"
 #include "feed_patch.h"
 #include "json.h"
 #include "sprites/client.h"
@@ -24,22 +25,7 @@ namespace {
 
 namespace json = sprites::json;
 
-/** Counts what was checked and what failed. */
-class Checks {
- public:
-  void operator()(bool good, const std::string& what) {
-    made_++;
-    if (good) return;
-    failed_++;
-    std::cerr << "failed: " << what << std::endl;
-  }
-  int made() const { return made_; }
-  int failed() const { return failed_; }
-
- private:
-  int made_ = 0;
-  int failed_ = 0;
-};
+using sprites::Checks;
 
 template <typename Error, typename Call>
 bool throws(Call call) {
@@ -531,6 +517,5 @@ int main(int argc, char** argv) {
   checkAnswers(check);
   checkOptions(check);
   checkMutations(check);
-  std::cout << check.made() << " checks, " << check.failed() << " failed" << std::endl;
-  return check.failed() > 100 ? 100 : check.failed();
+  return check.end();
 }

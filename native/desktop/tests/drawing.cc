@@ -11,6 +11,7 @@
 namespace {
 
 using namespace sprites::desktop;
+using sprites::Checks;
 using sprites::Place;
 using sprites::State;
 

@@ -20,6 +20,7 @@
 namespace {
 
 using namespace sprites::desktop;
+using sprites::Checks;
 
 /**
  * An image like a photograph: gradients across, softer and harder noise over them. With `clear` its

@@ -20,6 +20,7 @@
 namespace {
 
 using namespace sprites::desktop;
+using sprites::Checks;
 using sprites::Edge;
 using sprites::Sprite;
 

@@ -12,10 +12,6 @@
 namespace server {
 namespace {
 
-using v8::Local;
-using v8::Object;
-using v8::Value;
-
 /** Whether the call's first argument has bytes, a Buffer or other view; throws when it has none. */
 bool hasBytes(const Nan::FunctionCallbackInfo<Value>& info) {
   if (info.Length() > 0 && node::Buffer::HasInstance(info[0])) return true;

@@ -13,10 +13,6 @@ namespace server {
 
 namespace {
 
-using v8::Local;
-using v8::Object;
-using v8::Value;
-
 /** The account of law 2: of how many nodes, other than the one that joins or leaves, links changed.
  */
 class Account : public TorusObserver {

@@ -1,12 +1,12 @@
-// What the test programs count with.
-#ifndef SPRITES_DESKTOP_TESTS_CHECKS_H_
-#define SPRITES_DESKTOP_TESTS_CHECKS_H_
+// What the test programs of the client and of the desktop count with.
+#ifndef SPRITES_CLIENT_TESTS_CHECKS_H_
+#define SPRITES_CLIENT_TESTS_CHECKS_H_
 
 #include <algorithm>
 #include <iostream>
 #include <string>
 
-namespace sprites::desktop {
+namespace sprites {
 
 /** Counts checks, and prints one line for each that fails. */
 class Checks {
@@ -29,6 +29,6 @@ class Checks {
   int failed_ = 0;
 };
 
-}  // namespace sprites::desktop
+}  // namespace sprites
 
-#endif  // SPRITES_DESKTOP_TESTS_CHECKS_H_
+#endif  // SPRITES_CLIENT_TESTS_CHECKS_H_
