@@ -6,7 +6,7 @@
 /** How deep a value may nest: an object or array in nothing is depth 1. */
 export const DEPTH = 64;
 
-/** Names that may be looked for, of each that is found: beyond it that takes longer than it saves. */
+/** Names in the list for V8, for each member there is: a longer list takes longer than it saves. */
 const DENSE = 4;
 
 /** A text that is no value of a feed; `message` says why, for the one who sent it. */

@@ -8,8 +8,8 @@ import { digestOf } from './epochs.js';
 import { merge } from './merge.js';
 
 /**
- * What a publication makes of a feed: the part that takes time, for a worker thread. It changes
- * nothing: the table takes the outcome.
+ * What a publication makes of a feed: the part that takes time, done in a worker thread. Nothing is
+ * changed here: the main thread gives the outcome to the table.
  *
  *   bytes ─▶ parse ─▶ (apply to the value before) ─▶ canonical text ─▶ compare ─▶ compress
  */
@@ -76,7 +76,7 @@ function leads(document, pointer) {
   try {
     return jsonpatch.getValueByPointer(document, pointer) !== undefined;
   } catch {
-    // A member of what has none.
+    // A member of something that has no members.
     return false;
   }
 }
@@ -137,7 +137,7 @@ function applyPatch(value, patch, most) {
 function valueOf({ kind, body, most }, before) {
   const given = parse(body);
   if (kind === 'value') return given;
-  // Applying uses the value up, and it is still to be compared with.
+  // Applying changes the value, which is still needed for the comparison.
   const copy = structuredClone(before);
   return kind === 'merge-patch' ? merge(copy, given) : applyPatch(copy, given, most);
 }

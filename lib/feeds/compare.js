@@ -1,7 +1,7 @@
 import { canonical } from './canonical.js';
 
 /**
- * What leads from one value to another, as a JSON Patch (RFC 6902) of `add`, `remove` and `replace`.
+ * The difference between two values, as a JSON Patch (RFC 6902) of `add`, `remove` and `replace`.
  *
  * Members are compared by name. Arrays are aligned first: elements that are equal stay, in the
  * longest row that both have in order; what lies between is compared in pairs, and the rest added or
@@ -17,7 +17,7 @@ import { canonical } from './canonical.js';
 /** The largest product of two lengths that is aligned: some milliseconds. */
 const ALIGN = 250000;
 
-/** More operations than this are no patch anybody would want. */
+/** A patch with more operations than this is not worth having. */
 const OPERATIONS = 10000;
 
 /** Thrown inside when there is no patch worth having. */

@@ -14,10 +14,10 @@ import { cursorText, isKey } from './names.js';
  *
  * A line is written before anybody hears of the version. A crash of the process loses none, so the
  * next run may go on in the epoch: with the next version, or, where the value that is published
- * first is the one there was, with the same, and nobody is sent what he has. A crash of the machine
- * may lose lines, and a version would be used twice: another boot's file says nothing. Neither does
- * one that is damaged, or that could not be written on. Then epochs are new, and every watcher gets
- * the whole value: as right, only more to send.
+ * first is the one there was, with the same version, and no watcher is sent a value that he has. A
+ * crash of the machine may lose lines, and a version would be used twice: so a file of an earlier
+ * boot is not used, nor is one that is damaged or could not be written. Then epochs are new, and
+ * every watcher gets the whole value: correct as well, only more to send.
  *
  * Cost: a write of some 100 bytes a version. Rejected: records in the journal of the pool (a
  * damaged one would take the places and sprites with it, and it need not be read), values and
@@ -40,7 +40,7 @@ function readBoot() {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
   } catch {
-    // A system that does not tell: every start is one of another machine.
+    // The system does not tell: every start counts as one after a reboot.
     return '';
   }
 }
@@ -66,7 +66,7 @@ function markIn(line) {
 /** @param {Uint8Array} value @returns {string} what tells values apart */
 export const digestOf = (value) => createHash('sha256').update(value).digest('base64url');
 
-/** What is known where no state is kept: nothing. */
+/** The epochs of a server that keeps no state: nothing is known. */
 export const NO_EPOCHS = { kept: false, lost: () => undefined, note: () => true };
 
 export class Epochs {
@@ -167,7 +167,7 @@ export class Epochs {
     const line = lineOf(key, mark);
     this.#lost.delete(key);
     this.#lines.delete(key);
-    // The oldest goes: of a feed that is no more, since only so many live.
+    // The oldest goes. Its feed is gone, since there are never more feeds than that.
     if (this.#lines.size >= 2 * this.#most) this.#lines.delete(this.#lines.keys().next().value);
     this.#lines.set(key, line);
     const grown = this.#bytes > Math.max(WORTH_WRITING_ANEW, 2 * this.#bytesAnew);

@@ -123,7 +123,7 @@ export class Feeds extends FeedTable {
     }
   }
 
-  /** What the feed's next version will be, and what there is before it. */
+  /** The feed's next version, and the value before it. */
   #next(key) {
     const now = this.native.find(key, false);
     if (now !== null && now.length > 0) {

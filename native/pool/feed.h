@@ -14,7 +14,7 @@
 
 namespace server {
 
-/** A feed: what it is now, and who watches it is the table's to know (feeds.h). */
+/** A feed as it is now. Who watches it, the table knows (feeds.h). */
 struct Feed {
   std::string key;
   uint32_t number;               // its place in the table
@@ -25,11 +25,11 @@ struct Feed {
   std::deque<uint32_t> patches;  // where in the log each begins; the last leads to the newest
   uint32_t watching = 0;         // watchers
   uint32_t patching = 0;         // of them, who take patches
-  uint32_t elsewhere = 0;        // watchers that other processes have, which get it from here
+  uint32_t elsewhere = 0;        // watchers of other processes, which get the feed from here
   uint64_t askedAt = 0;          // milliseconds: when somebody last asked for it
   uint64_t patchesAt = 0;     // milliseconds: when it was new, or a watcher left who took patches
-  uint64_t failedUntil = 0;   // milliseconds: its first fetch has failed, and nobody asks till then
-  Source source = kNoSource;  // whose share of the fetched feeds it takes: who has asked first
+  uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
+  Source source = kNoSource;  // the address it counts for: that asked first
   bool upstream = false;      // fetched, not published
   bool spreading = false;     // among those with watchers that are due
   bool gone = false;          // deleted: here until its watchers know
@@ -51,7 +51,7 @@ struct Feed {
     *text += "\",\"value\":";
   }
 
-  /** Bytes that stand for it. */
+  /** Bytes of memory that it takes. */
   uint64_t cost() const {
     return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0);
   }

@@ -1,11 +1,11 @@
-// Keys and cursors: what is one, and what a cursor says.
+// Keys and cursors: which texts are one, and what a cursor says.
 //
 //   key      scores   matchesfeed/8/matchcentre        1 to 200 of A-Z a-z 0-9 . _ ~ - /
 //   cursor   e3f9k2-42                                 an epoch in base 36, a version in base 10
 //
-// An epoch is the life of a feed, from its first value to its end: versions of two of them have
-// nothing to do with each other. It is drawn at random, so that a server that starts anew does not
-// meet its watchers of before with versions that look like theirs.
+// An epoch is the life of a feed, from its first value to its end: versions of two epochs have
+// nothing to do with each other. It is drawn at random: after a restart the cursors of earlier
+// watchers must not look like versions of the new epoch.
 #ifndef SPRITES_FEED_NAMES_H_
 #define SPRITES_FEED_NAMES_H_
 
@@ -53,12 +53,12 @@ inline bool isCursor(std::string_view text) {
   return true;
 }
 
-/** What a cursor says. Version 0 is none: whoever has it has nothing. */
+/** What a cursor says. Version 0: none; its holder has nothing yet. */
 struct Cursor {
   uint64_t epoch = 0;
   uint64_t version = 0;
 
-  /** Reads a cursor of ours; of any other text, none. */
+  /** Reads a cursor that this server has written; any other text gives version 0. */
   static Cursor of(std::string_view text) {
     Cursor cursor;
     if (text.size() < 4 || text[0] != 'e') return {};

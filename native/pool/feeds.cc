@@ -7,8 +7,8 @@ namespace server {
 
 namespace {
 
-/** Room for the glue of the longest answer: 32 feeds, each with a key and two cursors. */
-constexpr size_t kGlue = size_t{kFeedsAtOnce} * (kKeyLength + 2 * kCursorLength + 64) + 64;
+/** Room for the longest envelope: 32 feeds, each with a key and two cursors. */
+constexpr size_t kEnvelope = size_t{kFeedsAtOnce} * (kKeyLength + 2 * kCursorLength + 64) + 64;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
       watchers_(options.watchers + size_t{options.feeds} * kLists),
       wheel_(options.watchers, now),
       now_(now) {
-  glue_.reserve(kGlue);
+  envelope_.reserve(kEnvelope);
   items_.reserve(kFeedsAtOnce);
 }
 
@@ -84,7 +84,7 @@ Feed* Feeds::create(std::string_view key) {
   return feed;
 }
 
-/** Lets go of the oldest of those that could not be fetched and that nobody waits for. */
+/** Forgets the oldest of the feeds that could not be fetched and that nobody waits for. */
 bool Feeds::makeRoom() {
   while (!failed_.empty()) {
     Feed* const feed = lookUp(failed_.front());
@@ -96,7 +96,7 @@ bool Feeds::makeRoom() {
   return false;
 }
 
-/** Nobody finds it any more; it is there until its watchers know. */
+/** Takes a feed out of the table; it stays in memory until its watchers know. */
 void Feeds::erase(Feed* feed) {
   if (!feed->gone) {
     byKey_.erase(byKey_.find(std::string_view(feed->key)));
@@ -119,13 +119,13 @@ void Feeds::eraseIfOver(Feed* feed) {
   --counts_.feeds;
 }
 
-/** It takes nobody's share of the fetched feeds any more. */
+/** The feed counts for no address any more. */
 void Feeds::giveBack(Feed* feed) {
   if (limits_ != nullptr) limits_->forget(feed->source);
   feed->source = kNoSource;
 }
 
-/** Counts what the memory of `feed`, which was `before`, is now. */
+/** Counts the memory of `feed`, which was `before`, anew. */
 void Feeds::account(Feed* feed, uint64_t before) { counts_.memory += feed->cost() - before; }
 
 // ---- Publishing ---------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   return FeedOutcome::kOk;
 }
 
-/** The versions that watchers have are of an epoch that is over. Seldom: it looks at all watchers.
+/** The watchers' versions are of an epoch that is over. Seldom: it looks at all watchers.
  */
 void Feeds::forgetSeen(const Feed& feed) {
   for (uint32_t at = 0; at < used_; ++at) {
@@ -263,7 +263,7 @@ FeedOutcome Feeds::take(const Publication& newest, std::string_view log,
 }
 
 /**
- * A value has come that somebody may have, or wants compressed: those are not due with the others.
+ * A value has come. Watchers who have it already, or who wait for the compressed one, are not due.
  */
 void Feeds::arrive(Feed* feed) {
   const uint32_t list = listOf(*feed, List::kUnready);

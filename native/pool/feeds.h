@@ -10,10 +10,12 @@
 // Lifecycle of a watcher: a poll that has something newer to hear is answered at once, or comes to
 // the due ones when the value is large; any other parks. A publication makes one list of another,
 // in constant time, and `step` answers the due ones, a bounded time in every turn of the loop, feed
-// by feed in turn. Every answer has what is newest when it is written: who is still due while the
-// next version is published skips one. A poll is over with its answer. An event stream parks again,
-// or is nowhere while its reader is slow, and gets what is newest once he has read on (`ready`). A
-// poll for many feeds is a watcher for each, tied in a circle: the first that has news ends all.
+// by feed in turn. Every answer has the version that is newest when it is written: a watcher who is
+// still due when the next version is published skips one. A poll is over with its answer. An event
+// stream parks again, or is in no list while its reader is slow, and gets the newest version when
+// the reader has read on
+// (`ready`). A poll for many feeds has one watcher for each of them, linked in a circle: the first
+// feed with news ends the poll.
 //
 // Lifecycle of a feed: its first value, or a request for it where there is an upstream; then
 // versions, counted up within an epoch; then its end, which its watchers are told before it goes.
@@ -25,12 +27,13 @@
 //   log   [ ,{"op":…},{"op":…} │ ,{"op":…} │ ,{"op":…} │ room ]
 //           ▲ from 39 to 40      ▲ 41        ▲ 42: the newest
 //
-// Cost: 32 bytes a watcher and 12 for its timer; an answer to a thousand is one value, and a line
-// of glue in front of it. Publishing to a million takes as long as a million writes do, but no turn
-// of the loop longer than its share. Rejected: a list of watchers for each version (whoever parks
-// has the newest: there is but one), a queue for each watcher (that is how others stack up memory
-// for who is slow), answering the due ones by a timer (they would wait while the loop is idle), a
-// ring of separate patches (an answer over many versions would be a list of thousands of pieces).
+// Cost: 32 bytes a watcher and 12 for its timer. An answer to a thousand watchers is one shared
+// value, and the JSON around it (the envelope). Publishing to a million watchers takes as long as a
+// million writes do, but no turn of the loop takes longer than its share. Rejected: a list of
+// watchers for each version (whoever parks has the newest: there is but one), a queue for each
+// watcher (that is how others stack up memory for who is slow), answering the due ones by a timer
+// (they would wait while the loop is idle), a ring of separate patches (an answer over many
+// versions would be a list of thousands of pieces).
 #ifndef SPRITES_FEEDS_H_
 #define SPRITES_FEEDS_H_
 
@@ -80,7 +83,7 @@ constexpr uint32_t kFeedTick = 100;
 /** The most feeds one poll may ask for. */
 constexpr uint32_t kFeedsAtOnce = 32;
 
-/** Who carries a watcher: the front door's connections, or Node's server. */
+/** Where the connection of a watcher is: at the front door, or at Node's server. */
 enum class WatchHolder : uint8_t { kDoor, kNode };
 constexpr size_t kWatchHolders = 2;
 
@@ -90,14 +93,14 @@ struct Wanted {
   std::string_view after;  // isCursor, or empty
 };
 
-/** What the one who asks can take. */
+/** What a watcher asks for, and can read. */
 struct WatchHow {
   uint32_t hold;      // seconds; kNoFeedHold: not given
   bool delta;         // patches
   bool gzip;          // compressed, but not in a stream, nor with many feeds
   bool stream;        // events, without an end; of one feed
   bool many;          // the answer is {"items":[…]}
-  Address from = {};  // whose share a feed takes that is fetched for this
+  Address from = {};  // a feed that is fetched for this request counts for this address
 };
 constexpr uint32_t kNoFeedHold = UINT32_MAX;
 
@@ -130,7 +133,7 @@ struct FeedAnswer {
   }
 };
 
-/** Takes answers to watchers. */
+/** Writes the answers to watchers. */
 class FeedResponder {
  public:
   virtual ~FeedResponder() = default;
@@ -152,7 +155,7 @@ struct FeedsOptions {
   uint64_t memory;       // bytes of all values, their compressed forms and patches
   uint32_t watchers;     // at most
   bool upstream;         // feeds that nobody publishes are fetched
-  bool replica = false;  // and so is every other, from the process that has them
+  bool replica = false;  // every feed comes from the process that has them
 };
 
 struct FeedCounts {
@@ -160,7 +163,7 @@ struct FeedCounts {
   uint64_t polls, pings;        // of feeds; those that ended with nothing new
   uint64_t documents, patches;  // values, and patches, that answers and events have taken
   uint64_t skipped;             // versions that a watcher has not seen, because he was slow
-  uint64_t memory;              // bytes that stand for the feeds
+  uint64_t memory;              // bytes of all feeds
   uint32_t feeds;
   uint32_t watching;  // watchers now; one of many feeds counts for each
   uint32_t streams;   // of them, event streams
@@ -176,7 +179,7 @@ struct Publication {
   bool upstream;           // fetched, not published
 };
 
-/** Told of what becomes of feeds, where other processes have replicas of them. */
+/** Is told of every change of a feed, where other processes have replicas of it. */
 class FeedsWatcher {
  public:
   virtual ~FeedsWatcher() = default;
@@ -200,7 +203,7 @@ class Feeds {
   Feeds(const Feeds&) = delete;
   Feeds& operator=(const Feeds&) = delete;
 
-  /** Registers who takes the answers of watchers that `holder` carries; not owned. */
+  /** Registers who writes the answers of the watchers of `holder`; not owned. */
   void setResponder(WatchHolder holder, FeedResponder* responder);
 
   /** Has `busy` called when there is something for `step` or `takeWants` to do. */
@@ -227,7 +230,7 @@ class Feeds {
    */
   FeedOutcome publish(const Publication& publication, uint32_t* watching);
 
-  /** Whether that is the feed's value already. */
+  /** Whether the feed has this value already. */
   bool holds(std::string_view key, std::string_view value) const;
 
   /** Counts a publication that changed nothing. */
@@ -239,22 +242,23 @@ class Feeds {
   /** Ends a feed: its watchers are told. False when there is none. */
   bool remove(std::string_view key);
 
-  /** Lets go of a fetched feed that nobody watches; false when it is none, or somebody does. */
+  /** Forgets a fetched feed that nobody watches. False when it is not fetched, or is watched. */
   bool forget(std::string_view key);
 
   /**
-   * A first value could not be fetched, for `why`: who waits for it is told, and who asks before
-   * `until`.
+   * A first value could not be fetched, for `why`: those who wait for it are told so, and those who
+   * ask before `until`.
    */
   void fail(std::string_view key, uint64_t until, FeedOutcome why = FeedOutcome::kUpstreamFailed);
 
-  // Of a replica, and of the process that it has its feeds from.
+  // For a replica, and for the process that it has its feeds from.
 
-  /** A feed with all that is remembered, in place of what is there. As publish. */
+  /** Replaces a feed, with all patches that are remembered. Returns as publish does. */
   FeedOutcome take(const Publication& newest, std::string_view log,
                    const std::vector<uint32_t>& patches);
 
-  /** There is no such feed any more, or never was: who watches it or waits for it is told. */
+  /** There is no such feed any more, or there never was: those who watch it or wait for it are
+   * told. */
   void end(std::string_view key);
 
   /** Has `watcher`, which outlives it, told of what becomes of feeds. */
@@ -269,16 +273,19 @@ class Feeds {
     return ask(key, from, &feed);
   }
 
-  /** So many watchers more, or fewer, have come elsewhere. */
+  /** Other processes have so many watchers more, or fewer. */
   void watchedElsewhere(std::string_view key, int64_t change);
 
-  /** Somebody elsewhere takes this version compressed: the next is compressed with its value. */
+  /** A watcher of another process takes this version compressed: so the next one is compressed,
+   * too. */
   void askCompressed(std::string_view key);
 
-  /** Somebody elsewhere waits for this version to be compressed: FeedsWatcher will be told. */
+  /** A watcher of another process waits for this version to be compressed: FeedsWatcher will be
+   * told. */
   void wantCompressed(std::string_view key);
 
-  /** Calls `visit(feed)` for each that somebody has asked for, come to or gone from since. */
+  /** Calls `visit(feed)` for each feed whose watchers have changed, or that was asked for, since
+   * the last call. */
   template <typename Visit>
   void takeTouched(Visit&& visit) {
     for (const uint32_t number : touched_) {
@@ -290,7 +297,7 @@ class Feeds {
     touched_.clear();
   }
 
-  /** Forgets those that nobody has asked for in `idle` milliseconds, and calls `gone(key)`. */
+  /** Forgets the feeds that nobody has asked for in `idle` milliseconds, and calls `gone(key)`. */
   template <typename Gone>
   void forgetIdle(uint64_t idle, Gone&& gone) {
     for (size_t number = 0; number < feeds_.size(); ++number) {
@@ -302,7 +309,8 @@ class Feeds {
     }
   }
 
-  /** The feed, or nullptr. One without a value yet is only there while it is being fetched. */
+  /** The feed, or nullptr. A feed without a value is in the table only while it is being fetched.
+   */
   const Feed* find(std::string_view key) const;
 
   /** Calls `visit(feed)` for every feed that has a value. */
@@ -313,17 +321,17 @@ class Feeds {
     }
   }
 
-  /** Takes over a feed of the last run; there must be none of the key. */
+  /** Takes over a feed of the last run; the table must have no feed of this key. */
   FeedOutcome restore(const Publication& newest, std::string_view log,
                       const std::vector<uint32_t>& patches);
 
-  /** Something JavaScript is to see to. */
+  /** Something that JavaScript has to fetch or to compress. */
   struct Want {
     std::string key;
     bool fetch;     // a first value; else the compressed form of `cursor`
-    Source source;  // of the one who has asked for it first
+    Source source;  // of the client who asked first
     Cursor cursor;
-    Address from = {};  // of the one who has asked now
+    Address from = {};  // of the client who asks now
   };
   bool wants() const { return !wants_.empty(); }
   std::vector<Want> takeWants() { return std::exchange(wants_, {}); }
@@ -342,14 +350,14 @@ class Feeds {
 
   /**
    * Begins the end: every watcher is answered within `window` milliseconds, each at a moment of its
-   * own, and told to come back after it; so is who comes from now on, at once.
+   * own, and told to come back after it. Those who come from now on are told so at once.
    */
   void drain(uint32_t window);
 
   const FeedCounts& counts() const { return counts_; }
   const FeedsOptions& options() const { return options_; }
 
-  /** All the bytes that are alive, those that only slow readers still hold among them. */
+  /** All bytes that are in use, with those that only slow readers still hold. */
   const base::Ledger& ledger() const { return ledger_; }
 
  private:
@@ -366,8 +374,8 @@ class Feeds {
     uint32_t sibling;  // the next watcher of the same poll; itself when there is no other
     WatchHolder holder;
     bool live : 1;
-    bool hung : 1;   // in a list; only a stream whose reader is slow is in none
-    bool first : 1;  // of its poll: it has the timer
+    bool listed : 1;  // in a list; only a stream whose reader is slow is in none
+    bool first : 1;   // of its poll: it has the timer
     bool delta : 1;
     bool gzip : 1;
     bool stream : 1;
@@ -415,11 +423,11 @@ class Feeds {
   void servePoll(uint32_t first);
   void begin();
   template <typename Write>
-  std::string_view glue(Write&& write);
+  std::string_view envelope(Write&& write);
   void addNews(const Watcher& watcher);
   void addProblem(std::string_view key, FeedOutcome problem);
   void addText(std::string_view text);
-  void tie();
+  void joinItems();
   void appendRetry(std::string* text);
   FeedResponder::Taken deliver(WatchHolder holder, uint32_t token, FeedAnswer answer);
   void fire(uint32_t watcher);
@@ -447,9 +455,9 @@ class Feeds {
   std::deque<Feed*> spreading_;  // feeds with watchers that are due
   std::vector<Want> wants_;
   std::deque<std::string> failed_;  // keys without a value that may make room for others
-  std::string glue_;                // of the answer being composed
+  std::string envelope_;            // of the answer being composed
   std::vector<FeedItem> items_;     // its pieces
-  std::vector<FeedItem> tied_;      // for tie
+  std::vector<FeedItem> joined_;    // of joinItems
   bool gzip_ = false;               // the body is compressed
   FeedCounts counts_ = {};
   uint64_t now_;              // milliseconds, of the last tick

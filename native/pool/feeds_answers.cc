@@ -1,4 +1,4 @@
-// What is answered: the pieces of a body, for a poll, for a poll of many feeds, and for a stream.
+// The answers: the pieces of a body, for a poll, for a poll of many feeds, and for a stream.
 #include <algorithm>
 #include <charconv>
 
@@ -38,22 +38,22 @@ uint32_t Feeds::firstOf(uint32_t watcher) const {
 
 /** Begins an answer's body. */
 void Feeds::begin() {
-  glue_.clear();
+  envelope_.clear();
   items_.clear();
   gzip_ = false;
 }
 
-/** Glue is written behind what is there, whose room never changes: earlier pieces stay valid. */
+/** Adds to the envelope, whose memory never moves: earlier pieces stay valid. */
 template <typename Write>
-std::string_view Feeds::glue(Write&& write) {
-  const size_t begin = glue_.size();
-  write(&glue_);
-  return std::string_view(glue_).substr(begin);
+std::string_view Feeds::envelope(Write&& write) {
+  const size_t begin = envelope_.size();
+  write(&envelope_);
+  return std::string_view(envelope_).substr(begin);
 }
 
 void Feeds::addText(std::string_view text) { items_.push_back({text, nullptr, 0, 0, {}}); }
 
-/** What is newest, for one who has `watcher.seen`. */
+/** The newest version, as a value or a patch, for a watcher who has `watcher.seen`. */
 void Feeds::addNews(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
   if (watcher.seen > 0 && watcher.seen < feed.cursor.version) {
@@ -62,7 +62,7 @@ void Feeds::addNews(const Watcher& watcher) {
   if (watcher.delta && feed.remembers(watcher.seen)) {
     ++counts_.patches;
     const auto begin = static_cast<uint32_t>(feed.patchesFrom(watcher.seen)) + 1;
-    const auto before = glue([&](std::string* text) {
+    const auto before = envelope([&](std::string* text) {
       appendFeed(text, feed.key);
       appendCursor(text, "from", {feed.cursor.epoch, watcher.seen});
       appendCursor(text, "cursor", feed.cursor);
@@ -77,12 +77,12 @@ void Feeds::addNews(const Watcher& watcher) {
     items_.push_back({{}, feed.gzip.get(), 0, feed.gzip->length(), {}});
     return;
   }
-  const auto before = glue([&](std::string* text) { feed.appendHead(text); });
+  const auto before = envelope([&](std::string* text) { feed.appendHead(text); });
   items_.push_back({before, feed.value.get(), 0, feed.value->length(), "}"});
 }
 
 void Feeds::addProblem(std::string_view key, FeedOutcome problem) {
-  addText(glue([&](std::string* text) {
+  addText(envelope([&](std::string* text) {
     appendFeed(text, key);
     *text += ",\"problem\":\"";
     *text += kFeedOutcomeNames[static_cast<size_t>(problem)];
@@ -90,21 +90,21 @@ void Feeds::addProblem(std::string_view key, FeedOutcome problem) {
   }));
 }
 
-/** Ties the items of an answer for many feeds into one document. */
-void Feeds::tie() {
-  const auto end = glue([&](std::string* text) {
+/** Joins the items of an answer for many feeds into one document. */
+void Feeds::joinItems() {
+  const auto end = envelope([&](std::string* text) {
     *text += ']';
     appendRetry(text);
     *text += '}';
   });
-  tied_.clear();
-  tied_.push_back({"{\"items\":[", nullptr, 0, 0, {}});
+  joined_.clear();
+  joined_.push_back({"{\"items\":[", nullptr, 0, 0, {}});
   for (size_t i = 0; i < items_.size(); ++i) {
-    if (i > 0) tied_.push_back({",", nullptr, 0, 0, {}});
-    tied_.push_back(items_[i]);
+    if (i > 0) joined_.push_back({",", nullptr, 0, 0, {}});
+    joined_.push_back(items_[i]);
   }
-  tied_.push_back({end, nullptr, 0, 0, {}});
-  items_.swap(tied_);
+  joined_.push_back({end, nullptr, 0, 0, {}});
+  items_.swap(joined_);
 }
 
 /** While the server ends, an answer says when to come back. */
@@ -152,11 +152,11 @@ void Feeds::servePoll(uint32_t first) {
       if (at == first) break;
     }
     if (items_.empty()) ++counts_.pings;
-    tie();
+    joinItems();
   } else if (feed.gone) {
     answer.outcome = FeedOutcome::kUnknownFeed;
   } else if (!feed.value) {
-    // Its hold is over before the first fetch has come to an end: that has failed, for him.
+    // Its hold is over before the first fetch has ended: for this watcher the fetch has failed.
     const FeedOutcome why =
         feed.failedUntil > 0 ? FeedOutcome{feed.failure} : FeedOutcome::kUpstreamFailed;
     answer.outcome = draining() ? FeedOutcome::kDraining : why;
@@ -164,9 +164,9 @@ void Feeds::servePoll(uint32_t first) {
     addNews(one);
   } else {
     ++counts_.pings;
-    // Whoever is ahead of a replica keeps the cursor of what he has.
+    // A watcher who is ahead of a replica keeps his cursor.
     const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seen)};
-    addText(glue([&](std::string* text) {
+    addText(envelope([&](std::string* text) {
       appendFeed(text, feed.key);
       appendCursor(text, "cursor", cursor);
       appendRetry(text);
@@ -193,7 +193,7 @@ void Feeds::serveStream(uint32_t first) {
     answer.ends = true;
     answer.retry = retry();
   } else if (hasNews(one)) {
-    answer.cursor = glue([&](std::string* text) { feed.cursor.appendTo(text); });
+    answer.cursor = envelope([&](std::string* text) { feed.cursor.appendTo(text); });
     addNews(one);
     one.seen = feed.cursor.version;
   }

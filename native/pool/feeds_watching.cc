@@ -1,4 +1,4 @@
-// Who watches: from a request to its answer, the lists of watchers, and time.
+// The watchers: from a request to its answer, the lists of watchers, and their timers.
 #include <algorithm>
 
 #include "feeds.h"
@@ -30,8 +30,8 @@ constexpr uint32_t kLargeAnswer = 16384;
 // ---- Watching -----------------------------------------------------------------------------------
 
 /**
- * Finds a feed that is asked for; has its first value fetched where there is an upstream, as one
- * more of the address that asks.
+ * Finds a feed that is asked for. Where there is an upstream, a feed without a value is fetched,
+ * and counts for the address that asks.
  */
 FeedOutcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
   Feed* feed = lookUp(key);
@@ -118,7 +118,7 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
     }
   }
   if (unknown) {
-    // What is not there is said at once, with all else there is to say.
+    // That a feed is not there is said at once, together with the news of the others.
     begin();
     uint32_t at = first;
     for (uint32_t i = 0; i < count; ++i) {
@@ -129,7 +129,7 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
       if (hasNews(watchers_[at])) addNews(watchers_[at]);
       at = watchers_[at].sibling;
     }
-    tie();
+    joinItems();
     deliver(holder, token, {});
     if (first != kNoWatcher) release(first);
     return FeedOutcome::kOk;
@@ -139,7 +139,7 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
       how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare));
   const bool opens = how.stream && feeds[0]->value;  // its head goes out at once
   const bool compression = awaitsCompression(watchers_[first]);
-  // A replica has the value of a feed that is there in no time: they are answered together.
+  // A replica gets the values of feeds that exist within milliseconds: they are answered together.
   const bool together = how.many && awaitsValue(first);
   const bool waits = compression || together || (!news && !opens);
   parkAll(first);
@@ -165,7 +165,7 @@ void Feeds::drop(uint32_t watcher) {
 
 void Feeds::ready(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
-  if (!one.live || one.hung) return;
+  if (!one.live || one.listed) return;
   Feed* const feed = feeds_[one.feed].get();
   if (hasNews(one) || feed->gone) {
     hang(watcher, List::kDue);
@@ -176,8 +176,8 @@ void Feeds::ready(uint32_t watcher) {
 }
 
 /**
- * The version that one who has `after` has of a feed; 0 for none of ours, or one still to come. He
- * may be ahead of a replica: another process has told him of a version that is on its way here.
+ * The version that a watcher with the cursor `after` has; 0 when it is none of this epoch, or one
+ * still to come. A watcher may be ahead of a replica: he had his version from another process.
  */
 uint64_t Feeds::seenOf(const Feed& feed, Cursor after) const {
   const bool ours = feed.value && after.epoch == feed.cursor.epoch;
@@ -221,7 +221,7 @@ bool Feeds::awaitsValue(uint32_t first) const {
   }
 }
 
-/** Whether a poll has all that is newest here already: what it waits for is still to come. */
+/** Whether a poll has the newest versions that are here: what it waits for is still to come. */
 bool Feeds::knowsAll(uint32_t first) const {
   for (uint32_t at = first;;) {
     const Watcher& one = watchers_[at];
@@ -303,17 +303,17 @@ void Feeds::hang(uint32_t watcher, List which) {
   const uint32_t last = watchers_[list].previous;
   one.next = list;
   one.previous = last;
-  one.hung = true;
+  one.listed = true;
   watchers_[last].next = watcher;
   watchers_[list].previous = watcher;
 }
 
 void Feeds::unhang(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
-  if (!one.hung) return;
+  if (!one.listed) return;
   watchers_[one.previous].next = one.next;
   watchers_[one.next].previous = one.previous;
-  one.hung = false;
+  one.listed = false;
 }
 
 /** All who are in `which` are due, behind those who are. Constant time, however many they are. */
@@ -332,7 +332,7 @@ void Feeds::makeDue(Feed* feed, List which) {
   spread(feed);
 }
 
-/** Has `step` see to the feed's due watchers. */
+/** Has `step` answer the feed's due watchers. */
 void Feeds::spread(Feed* feed) {
   if (feed->spreading) return;
   feed->spreading = true;
@@ -383,8 +383,8 @@ void Feeds::fire(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (one.stream) {
     arm(watcher, kCommentEvery);
-    // To a reader who is slow there is enough to read.
-    if (!one.hung) return;
+    // A slow reader has enough to read: no comment for him.
+    if (!one.listed) return;
   }
   serve(watcher);
 }
@@ -397,7 +397,8 @@ void Feeds::drain(uint32_t window) {
   }
 }
 
-/** Milliseconds after which one who is told so comes back: behind the window, in a second one. */
+/** Milliseconds after which a watcher is told to come back: after the window, within a second one.
+ */
 uint32_t Feeds::retry() {
   return static_cast<uint32_t>((drainEnd_ > now_ ? drainEnd_ - now_ : 0) +
                                random(drainWindow_ + 1));

@@ -81,16 +81,16 @@ class Journal {
    */
   int write(uint64_t synced);
 
-  /** errno of what keeps the journal from taking promises; 0 when nothing does. */
+  /** errno of the failure for which the journal takes no promises; 0: it takes them. */
   int blocked() const { return blocked_; }
 
   /** Whether a batch could not be written, or not whole: it waits for the next `write`. */
   bool stuck() const { return sealed_; }
 
-  /** Whether one more step may be added: always, but while much waits for a stuck batch. */
+  /** Whether one more step may be added: always, unless too much waits behind a stuck batch. */
   bool hasRoom() const { return !sealed_ || batch_.size() + next_.size() < backlog_; }
 
-  /** Bytes that wait in memory because of a stuck batch, that one among them. */
+  /** Bytes that wait in memory because of a stuck batch, with that batch. */
   uint64_t waiting() const { return sealed_ ? batch_.size() + next_.size() : 0; }
 
   /** Calls `see(record)` with each record that is stuck. */

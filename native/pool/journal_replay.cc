@@ -74,7 +74,7 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header) {
   return {};
 }
 
-/** Reaches into Pool: does what a record says by the pool's own steps. */
+/** A friend of Pool: does what a record says, by the pool's own steps. */
 class ReplayAccess {
  public:
   /** Returns whether the record makes sense for the pool as it is. */
@@ -146,7 +146,7 @@ class ReplayAccess {
   static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
     // The thrower may have left in the meantime of the same turn, never before it has thrown.
     if (!live(pool, record.record) || !live(pool, record.other) || record.from > 3) return false;
-    // What comes out of it goes to browsers: it is looked at as when it was thrown.
+    // Its text goes to browsers: it is checked as when it was thrown.
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
     Pool::Client& thrower = pool->clients_[record.record];
     if (record.number != kNoNumber &&

@@ -1,4 +1,4 @@
-// Reads a journal and does again to a pool what it says.
+// Reads a journal and repeats its steps on a pool.
 //
 // Nothing in the file is trusted: every length is held against the bytes there are, every record
 // against the pool. A file that was being written when the process or the machine ended has a torn

@@ -209,7 +209,7 @@ class SnapshotAccess {
         if (!reader->get(&sprite) || !reader->get(sprite.length, &text)) {
           return "it ends too early";
         }
-        // What comes out of it goes to browsers: it is looked at as when it was thrown.
+        // Its text goes to browsers: it is checked as when it was thrown.
         const uint32_t where = sprite.from & (kFlown | kBehind);
         const uint32_t from = sprite.from - where;
         if (from > 3 || text.size() > kLongestSprite || where == (kFlown | kBehind) ||

@@ -54,7 +54,7 @@ std::string nameOf(const std::string& path) {
   return slash == path.npos ? path : path.substr(slash + 1);
 }
 
-/** One sealed or last journal, as it lies there. */
+/** One journal file on the disk: a sealed one, or the last. */
 struct JournalFile {
   uint64_t generation;
   std::string path;
@@ -71,7 +71,7 @@ StateStore::~StateStore() {
   if (compactor_.joinable()) compactor_.join();
   sync_.stop();
   pool_->keepJournal(nullptr);
-  // A start that came to nothing leaves nothing.
+  // A start that has failed leaves no file.
   const bool empty = journal_.isOpen() && journal_.batches() == 0 && !journal_.pending();
   if (empty) unlink(journalPath(generation_).c_str());
 }
@@ -208,7 +208,7 @@ int StateStore::start() {
   }
   if (const int error = syncDirectory()) return error;
   pool_->keepJournal(&journal_);
-  // A disk that has no room for a turn's work is known at once.
+  // That the disk has no room for one turn is noticed at once.
   pool_->takePromises(blocked() == 0);
   if (options_.sync != Sync::kNever) {
     sync_.start();
@@ -226,7 +226,7 @@ Commit StateStore::commit() {
   return promised ? Commit::kAwaitsDisk : Commit::kHoldsBack;
 }
 
-/** Writes what there is. Returns 0 or errno: then it is kept, and what came by it is held back. */
+/** Writes the batch. Returns 0 or errno: then the batch is kept, and its answers are held back. */
 int StateStore::flush() {
   const uint64_t before = microseconds();
   const uint64_t bytes = committed();
@@ -252,8 +252,8 @@ void StateStore::requestSync() {
   const uint64_t upTo = committed();
   syncedAt_ = now_;
   sync_.request(generation_, journal_.fd(), [this, upTo, file = generation_](int error) {
-    // What a sync has failed to write the system may have given up, and the next one says that all
-    // is well: nothing counts as synced until a snapshot has it. Files are synced in their order.
+    // After a failed sync the system may have dropped the pages, and the next sync says that all is
+    // well: nothing counts as synced until a snapshot has it. Files are synced in their order.
     if (error != 0) {
       unsafeFile_ = file;
       syncError_ = error;

@@ -15,7 +15,7 @@
 // that nobody writes to any more, in a thread: the loop does nothing but begin a file, and never
 // waits for the rest.
 //
-// A file that a read, write or sync has failed for (EIO) is not written on: what it has not taken
+// After a failed read, write or sync (EIO) a file is not written any more: what it has not taken
 // goes into the next journal, at once and then every ten seconds, and a snapshot is made of what
 // was before; until then nothing is promised.
 //
@@ -122,7 +122,7 @@ class StateStore {
   /** To be called every kTickMilliseconds: tries again what failed, begins what is due. */
   void tick(uint64_t now);
 
-  /** errno of what keeps promises from being made, ETIMEDOUT for a slow disk; 0 when nothing does.
+  /** errno of the failure for which nothing is promised, ETIMEDOUT for a slow disk; 0: no failure.
    */
   int blocked() const;
 
@@ -152,7 +152,7 @@ class StateStore {
   void endCompaction();
   void requestSync();
 
-  /** Whether a file has failed so that only a new one, and a snapshot of what was before, helps. */
+  /** Whether a file has failed so that a new file and a snapshot of what was before are needed. */
   bool failed() const { return journal_.blocked() == EIO || syncError_ != 0; }
 
   /** Bytes written in this run, of all its journals. */

@@ -6,9 +6,10 @@
 //                          └── kFeedWant, kFeedWatched, kFeedLeft ─┘
 //
 // A publication crosses once a worker, however many watch it there; watchers, their holds, their
-// streams and what they can take are the worker's own (feeds.h). A feed that is asked for first is
-// like one that an upstream has: its watchers wait until it has come, or is said not to be. One
-// that nobody has asked for in kIdle is forgotten there.
+// streams and what they can take are the worker's own (feeds.h). A feed that nobody has asked for
+// before is treated like one that an upstream has: its watchers wait until it has come, or until
+// the main process says that there is none. A feed that nobody has asked for in kIdle is forgotten
+// in the worker.
 //
 // Cost: a copy of what is watched in each worker, within --feed-memory. Rejected: an answer for
 // each watcher through the relay (a document of 165 kB to ten thousand), all feeds in all workers.
@@ -38,7 +39,7 @@ class FeedReplica {
   /** To be called every kTickMilliseconds, with the time in milliseconds. */
   void tick(uint64_t now);
 
-  /** Takes what the main process says of feeds; false when that can't be. */
+  /** Takes what the main process says of feeds; false when it makes no sense. */
   bool take(const SayHead& head, std::string_view text);
 
  private:

@@ -3,8 +3,9 @@
 //   worker ─▶ [ask│text][ask│text] …      main ─▶ [say│text][say│text] …
 //
 // Each is a head of fixed size and the text whose length it names. All of it is in the machine's
-// own byte order: it never leaves it. Who gets what does not read as such a message, or names what
-// there cannot be, closes the relay: the worker is lost, and another one starts.
+// own byte order: it never leaves the machine. An end that receives anything else, or a message
+// that names something that cannot be, closes the relay: the worker is lost, and another one
+// starts.
 //
 //   ask       who      number  ticket   text     what is said to it
 //   kJoin     address                            kOutcome, kOk with the id as text
@@ -99,7 +100,7 @@ constexpr uint16_t kNotAHold = UINT16_MAX;
 
 enum class Say : uint8_t {
   kOutcome,
-  kUnknown,  // in place of an outcome: whether it holds nobody knows, and it may not be answered
+  kUnknown,  // in place of an outcome: the journal could not be written; send no answer
   kAnswer,
   kOver,
   kTooMany,
@@ -130,10 +131,11 @@ class RelayEnd {
  public:
   virtual ~RelayEnd() = default;
 
-  /** Takes what has come, whole messages or pieces. False: it can't be, and the relay is closed. */
+  /** Takes what has come, whole messages or pieces. False: it makes no sense, and the relay is
+   * closed. */
   virtual bool receive(std::string_view bytes) = 0;
 
-  /** The other process is gone, or what it has sent can't be. */
+  /** The other process is gone, or has sent what makes no sense. */
   virtual void lost() {}
 
   /** What is to be sent; the link takes from its front what the kernel has taken. */

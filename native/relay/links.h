@@ -4,9 +4,8 @@
 //                 ◀──────────── receive ──────────────────┘
 //
 // Lifecycle of a link: attached to a descriptor, one end of a socket pair; watched until the other
-// process has closed its own end, by dying or by intent, has sent what can't be, or has let more
-// than its bound pile up; then closed, and the end is told that it is lost. The end itself is its
-// owner's.
+// process has closed its own end or has died, has sent what makes no sense, or has left more than
+// its bound unread; then closed, and the end is told that it is lost. Whoever made the end owns it.
 //
 // What an end gathers is sent at the end of each turn, in one system call. With a pace, under load,
 // it is sent no more often than that: a batch is then large enough for its system calls to cost

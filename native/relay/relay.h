@@ -19,10 +19,10 @@
 // Both may happen at once: an answer that finds another generation at connection 7 is nobody's,
 // and its sprites wait, unacked, for the client's next poll. A drop that finds no poll is late.
 //
-// When a worker dies, by intent or not, its open requests were served or not, and its polls are
-// dropped at once: their clients poll again within their lease. They repeat their throws with the
-// same number: one that was served is answered "duplicate". When the main process dies its workers
-// end.
+// When a worker ends or dies, some of its open requests were served and others not, and its polls
+// are dropped at once: their clients poll again within their lease. Clients repeat their throws
+// with the same number: a throw that was served is answered "duplicate". When the main process dies
+// its workers end.
 //
 // What waits to cross is bounded at both ends. A worker reads no more requests while kMostAsked
 // bytes wait: they wait in the kernel. A worker that has let kMostSaid bytes pile up does not read,
@@ -59,7 +59,7 @@ class RelayHandler : public RequestHandler,
   /** `maxSprite` in bytes. */
   explicit RelayHandler(uint32_t maxSprite) : maxSprite_(maxSprite) {}
 
-  /** Who is told of answers: to JavaScript's requests, and to the front door's; not owned. */
+  /** Who is told of late answers: to requests of JavaScript, and of the front door; not owned. */
   void tell(LateAnswers* script, LateAnswers* door) {
     script_ = script;
     door_ = door;
@@ -68,7 +68,7 @@ class RelayHandler : public RequestHandler,
   /** Has `feeds`, which outlive it, be a replica of the main process's. */
   void replicate(Feeds* feeds);
 
-  /** Nothing, where there are no feeds. */
+  /** nullptr where there are no feeds. */
   FeedReplica* feeds() { return feeds_.get(); }
 
   /** Has `lost` called when the main process is gone. */

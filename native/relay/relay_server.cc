@@ -10,7 +10,7 @@ namespace server {
 
 namespace {
 
-/** The bit of a token that is a request's of the worker's Node. */
+/** The bit that marks a token as that of a request which Node's server of the worker has read. */
 constexpr uint32_t kOfScript = kScriptNumbers;
 
 /** Polls of a worker that is gone which are dropped in one step: some 5 ms of it. */
@@ -41,7 +41,7 @@ bool RelayServer::receive(std::string_view bytes) {
       [this](const AskHead& head, std::string_view text) { return serve(head, text); });
 }
 
-/** Whether there is such a message: what it names is there, and its text no longer than it may. */
+/** Whether there is such a message: its names exist, and its text is not too long. */
 bool RelayServer::mayBe(const AskHead& head) const {
   const Ticket& ticket = head.ticket;
   const bool ofFeeds = head.ask >= Ask::kFeedWant;
@@ -111,7 +111,7 @@ bool RelayServer::serve(const AskHead& head, std::string_view text) {
 
 void RelayServer::poll(const AskHead& head) {
   Pool& pool = *parts_.pool;
-  // A connection has one poll: there is none of it, or it is no worker of ours that says so.
+  // A connection has one poll at most: a second one is no message of a worker.
   drop(head.ticket);
   const uint32_t token = tokenOf(head.ticket);
   const PollResult result =
@@ -251,7 +251,7 @@ bool RelayServer::serveFeed(const AskHead& head, std::string_view key) {
   return true;
 }
 
-/** So many watch a feed in the worker now. */
+/** The number of the worker's watchers of a feed, now. */
 void RelayServer::watched(Replica* replica, std::string_view key, uint32_t watching) {
   parts_.feeds->watchedElsewhere(key, int64_t{watching} - int64_t{replica->watching});
   replica->watching = watching;

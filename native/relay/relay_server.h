@@ -1,5 +1,5 @@
 // The main process's end of a relay: it does with the pool what a worker asks, and holds the
-// worker's parked polls. What it is all about: relay.h.
+// worker's parked polls. relay.h says what a relay is.
 //
 //   ask ─▶ pool ─▶ say
 //   parked   [ 7: record, generation ][ 8: … ]     by the worker's connections
@@ -30,7 +30,7 @@ namespace server {
 /** Bytes that may wait for a worker that does not read, before it is given up. */
 constexpr size_t kMostSaid = 64 << 20;
 
-/** What the ends of all relays work with; all of them outlive those. */
+/** What all ends in the main process work with; each of these outlives the ends. */
 struct RelayParts {
   Pool* pool;
   AddressLimits* limits;
@@ -39,7 +39,7 @@ struct RelayParts {
   std::function<std::string_view()> counts;
 };
 
-/** What became of the requests of a turn: what they were told, or nobody knows. */
+/** What became of the requests of a turn: as they were decided, or unknown. */
 enum class Settled : uint8_t { kHolds, kUnknown };
 
 class RelayServer : public RelayEnd, public PollResponder {
@@ -65,15 +65,15 @@ class RelayServer : public RelayEnd, public PollResponder {
   /** Drops some of the polls of a worker that is gone; true when there is nothing left to drop. */
   bool clear();
 
-  /** Whether it has nothing any more: its worker is gone, and its polls are dropped. */
+  /** Whether it may be deleted: its worker is gone, and all its polls are dropped. */
   bool over() const { return over_; }
 
-  // What becomes of feeds, as FeedsWatcher.
+  // Of FeedsWatcher.
   void published(const Feed& feed);
   void compressed(const Feed& feed);
   void ended(std::string_view key, FeedOutcome why);
 
-  /** What its feeds have counted; once it is lost, what only grows. */
+  /** What its feeds have counted; once its worker is lost, only the counts that never fall. */
   const FeedTally& tally() const { return tally_; }
 
   /** A poll's answer, from the pool. */
