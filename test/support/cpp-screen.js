@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { cmakeBuild, plainEnvironment, sharedBuild, tool } from './cpp-build.js';
+import { temporary } from './processes.js';
 import { until } from './until.js';
+
+/** How far each part of a color may be off, of 255: windows dither and scale. */
+const NEAR = 6;
 
 /** What it takes to build the desktop, and to show it on a screen: for `missing`. */
 export const DESKTOP_NEEDS = {
@@ -33,14 +39,17 @@ export function buildDesktop() {
 }
 
 /**
- * A screen of its own (Xvfb) with a hand (xdotool) and an eye (ImageMagick), and programs on it.
+ * A screen of its own (Xvfb) with a hand (xdotool) and an eye, which reads the file that Xvfb keeps its
+ * pixels in; and programs on it.
  */
 export class Screen {
   #env;
+  #pixels;
 
   /** @param {{width: number, height: number}} size in pixels */
   static async start(t, { width, height }) {
     const screen = new Screen();
+    const folder = temporary(t);
     // It would start anew when the last program goes, the hand for one, and lose who just comes.
     const xvfb = spawn(
       'Xvfb',
@@ -50,8 +59,8 @@ export class Screen {
         '-screen',
         '0',
         `${width}x${height}x24`,
-        '-nolisten',
-        'tcp',
+        ...['-fbdir', folder],
+        ...['-nolisten', 'tcp'],
         '-br',
         '-noreset'
       ],
@@ -69,8 +78,7 @@ export class Screen {
       XAUTHORITY: '/dev/null',
       LC_ALL: 'C.UTF-8'
     });
-    screen.width = width;
-    screen.height = height;
+    screen.#pixels = join(folder, 'Xvfb_screen0');
     return screen;
   }
 
@@ -136,26 +144,28 @@ export class Screen {
    * @returns {Promise<{count: number, x: number, y: number}>} how many pixels, and their middle
    */
   async find(color, { x, y, width, height }) {
-    const bytes = await tool(
-      'import',
-      ['-window', 'root', '-crop', `${width}x${height}+${x}+${y}`, '-depth', '8', 'rgb:-'],
-      { env: this.#env, encoding: 'buffer' }
-    );
-    assert.equal(bytes.length, width * height * 3);
+    const bytes = await readFile(this.#pixels);
+    // An X window dump: its head is numbers of 32 bits, those of the colormap's entries after it of 12 bytes.
+    const head = (index) => bytes.readUInt32BE(4 * index);
+    assert.equal(head(11), 32, 'bits a pixel');
+    const start = head(0) + 12 * head(19);
+    const line = head(12);
+    const [right, bottom] = [Math.min(x + width, head(4)), Math.min(y + height, head(5))];
+    const [red, green, blue] = color;
     let count = 0;
     let sumX = 0;
     let sumY = 0;
-    for (let i = 0; i < width * height; i++) {
-      const off = color.reduce(
-        (most, part, j) => Math.max(most, Math.abs(part - bytes[3 * i + j])),
-        0
-      );
-      if (off > 6) continue;
-      count++;
-      sumX += i % width;
-      sumY += Math.floor(i / width);
+    for (let row = y; row < bottom; row++) {
+      for (let column = x; column < right; column++) {
+        const at = start + row * line + 4 * column;
+        if (Math.abs(bytes[at + 2] - red) > NEAR) continue;
+        if (Math.abs(bytes[at + 1] - green) > NEAR || Math.abs(bytes[at] - blue) > NEAR) continue;
+        count++;
+        sumX += column;
+        sumY += row;
+      }
     }
-    return { count, x: Math.round(x + sumX / count), y: Math.round(y + sumY / count) };
+    return { count, x: Math.round(sumX / count), y: Math.round(sumY / count) };
   }
 
   /** Looks until a color is there (at least `count` pixels of it), at rest; or, with 0, gone. */
