@@ -209,7 +209,8 @@ t.test('the desktop', { skip: lacking }, async (t) => {
       'Sprites - online - Große Sache'
     );
     const seen = await screen.until(MAGENTA, LEFT, 300);
-    t.comment('its name stands under it');
+    await screen.hand('mousemove', LEFT.x + 60, LEFT.y + 60, 'click', 1);
+    t.comment('its name stands under it, where the words were');
     const label = ({ x, y }) => ({ x: x - 30, y: y + 40, width: 60, height: 14 });
     await screen.until(WHITE, label(seen), 200);
     await throwRight(screen);

@@ -9,6 +9,9 @@ import { cmakeBuild, plainEnvironment, sharedBuild, tool } from './cpp-build.js'
 import { temporary } from './processes.js';
 import { until } from './until.js';
 
+/** Milliseconds for which a color stays where it is before it counts as at rest: some frames. */
+const REST = 150;
+
 /** How far each part of a color may be off, of 255: windows dither and scale. */
 const NEAR = 6;
 
@@ -171,10 +174,12 @@ export class Screen {
   /** Looks until a color is there (at least `count` pixels of it), at rest; or, with 0, gone. */
   async until(color, area, count, seconds) {
     let seen = { count: -1 };
+    let since = 0;
     const look = async () => {
       const last = seen;
       seen = await this.find(color, area);
-      const still = seen.x === last.x && seen.y === last.y;
+      if (seen.x !== last.x || seen.y !== last.y) since = performance.now();
+      const still = performance.now() - since >= REST;
       return (count === 0 ? seen.count === 0 : seen.count >= count && still) && seen;
     };
     return until(look, () => `${seen.count} pixels of ${color}, not ${count}`, seconds);
