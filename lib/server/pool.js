@@ -218,8 +218,9 @@ export class Pool {
    * @param {{path: string, stateBytes: number, journalBytes: number, snapshotEvery: number,
    *     sync: string}} options
    * @returns {{clients: number, sprites: number, bytes: number, journals: number, records: number,
-   *     torn: number}} what was found; `torn`: bytes cut from the end of a journal that was being
-   *     written
+   *     torn: number, run: number, runBefore: number}} what was found; `torn`: bytes cut from the end
+   *     of a journal that was being written; `run`: the number of this run of the server,
+   *     `runBefore`: of the one that has written the last of what was found, 0 if that is not known
    * @throws {Error} saying of which file it is and what is wrong with it; the files are as they were
    */
   openState(options) {
@@ -247,9 +248,19 @@ export class Pool {
   }
 
   /**
-   * @returns {{blocked: number, journalBytes: number, unsyncedBytes: number,
+   * Writes the whole state anew, from memory, where its files are lost: see native/pool/state_store.h.
+   *
+   * @throws {Error} when it can't be written
+   */
+  rescueState() {
+    this.#native.rescueState();
+  }
+
+  /**
+   * @returns {{blocked: number, lost: number, journalBytes: number, unsyncedBytes: number,
    *     backlogBytes: number, snapshots: number, snapshotsFailed: number, longestWrite: number, problem: string} | null} how the writing of
-   *     the state fares; `blocked`: errno of what keeps promises from being made, or 0;
+   *     the state fares; `blocked`: errno of what keeps promises from being made, or 0; `lost`: 1
+   *     when a start would not find the state, until `rescueState`;
    *     `longestWrite` in microseconds; `problem`: why the last snapshot was not made; null where no
    *     state is kept
    */

@@ -32,7 +32,15 @@ function figuresOf(now) {
   };
 }
 
-const NOTHING = { keep() {}, release() {}, status: () => null, figures: () => figuresOf(null) };
+const NOTHING = {
+  run: 0,
+  runBefore: 0,
+  ended: true,
+  keep() {},
+  release() {},
+  status: () => null,
+  figures: () => figuresOf(null)
+};
 
 /** The process that holds a lock, as far as it has said so. */
 function holderOf(lock) {
@@ -44,9 +52,14 @@ function holderOf(lock) {
   }
 }
 
-/** Takes the lock of a state, waiting for the server before; gives what releases it. */
+/**
+ * Takes the lock of a state, waiting for the server before.
+ *
+ * @returns {Promise<{held: () => boolean, release: () => void}>} `held` takes it again where somebody
+ *     has removed its file, and says whether no other server has it
+ */
 async function takeLock({ path, options: { state, stateWait }, log, signal }) {
-  const { takeFileLock, releaseFileLock } = loadAddon();
+  const { takeFileLock, holdsFileLock, releaseFileLock } = loadAddon();
   const lock = `${path}.lock`;
   const end = performance.now() + stateWait * 1000;
   for (let waited = false; ; waited = true) {
@@ -58,7 +71,19 @@ async function takeLock({ path, options: { state, stateWait }, log, signal }) {
         cause: error
       });
     }
-    if (fd !== undefined) return () => releaseFileLock(fd, lock);
+    if (fd !== undefined) {
+      return {
+        held() {
+          if (holdsFileLock(fd, lock)) return true;
+          const again = takeFileLock(lock);
+          if (again === undefined) return false;
+          releaseFileLock(fd, lock);
+          fd = again;
+          return true;
+        },
+        release: () => releaseFileLock(fd, lock)
+      };
+    }
     const holder = holderOf(lock);
     if (performance.now() >= end) {
       throw new Error(
@@ -74,11 +99,42 @@ async function takeLock({ path, options: { state, stateWait }, log, signal }) {
 /** How often it is looked whether the state can be written, in milliseconds. */
 const WATCH = 500;
 
-/** Says in the log when the state can't be written any more, and when it can again. */
-function watch({ pool, path, log }) {
+/** Milliseconds before a lost state that could not be written anew is tried again. */
+const RETRY = 10_000;
+
+/**
+ * Says in the log when the state can't be written any more, and when it can again; has one that is lost
+ * written anew, as long as no other server has begun one in its place.
+ */
+function watch({ pool, lock, path, log }) {
   let blocked = 0;
   let problem = '';
+  let said = '';
+  let retryAt = 0;
+
+  function rescue() {
+    let why;
+    try {
+      accessSync(dirname(path), constants.W_OK | constants.X_OK);
+      if (lock.held()) {
+        retryAt = performance.now() + RETRY;
+        pool.rescueState();
+        retryAt = 0;
+        said = '';
+        log.warn({ file: path }, 'the state was lost, and is written anew');
+        return;
+      }
+      why = 'another server has begun a state in its place';
+    } catch (error) {
+      why = error.message;
+    }
+    if (why !== said)
+      log.error({ file: path, why }, "the state is lost, and can't be written anew");
+    said = why;
+  }
+
   const timer = setInterval(() => {
+    if (pool.stateStatus().lost && performance.now() >= retryAt) rescue();
     const now = pool.stateStatus();
     if (now.blocked !== blocked) {
       blocked = now.blocked;
@@ -108,9 +164,10 @@ function watch({ pool, path, log }) {
  *     snapshotEvery: number, sync: string}} parts.options
  * @param {import('pino').Logger} parts.log
  * @param {AbortSignal} [parts.signal] ends the waiting
- * @returns {Promise<{keep: () => void, release: () => void, status: () => object | null,
- *     figures: () => Record<string, number>}>} `keep`
- *     makes one whole state for the next run, when nothing changes the pool any more, and throws in
+ * @returns {Promise<{run: number, runBefore: number, ended: boolean, keep: () => void,
+ *     release: () => void, status: () => object | null, figures: () => Record<string, number>}>} `run`
+ *     and `runBefore` number this run of the server and the last, 0 if that is not known; `ended`:
+ *     that one has ended in order, or there was none; `keep` makes one whole state for the next run, when nothing changes the pool any more, and throws in
  *     one line when it can't; `release` lets the next server have it, after `keep` or when the start
  *     has failed; `status` is how the writing fares: see Pool#stateStatus; `figures` is of it what
  *     /status and /metrics say
@@ -128,22 +185,30 @@ export async function takeState({ pool, options, log, signal }) {
       cause: error
     });
   }
-  const unlock = await takeLock({ path, options, log, signal });
+  const lock = await takeLock({ path, options, log, signal });
   const started = performance.now();
+  let runs;
   try {
-    const found = pool.openState({ path, stateBytes, journalBytes, snapshotEvery, sync });
+    const { run, runBefore, ...found } = pool.openState({
+      path,
+      stateBytes,
+      journalBytes,
+      snapshotEvery,
+      sync
+    });
+    runs = { run, runBefore, ended: found.journals === 0 };
     const milliseconds = Math.round(performance.now() - started);
     if (found.bytes > 0 || found.journals > 0) log.info({ ...found, milliseconds }, 'state taken');
     if (found.torn > 0) {
       log.warn({ bytes: found.torn }, 'the end of the journal was not whole, and is cut off');
     }
   } catch (error) {
-    unlock();
+    lock.release();
     throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`, {
       cause: error
     });
   }
-  const stopWatching = watch({ pool, path, log });
+  const stopWatching = watch({ pool, lock, path, log });
 
   function keep() {
     const begun = performance.now();
@@ -162,9 +227,9 @@ export async function takeState({ pool, options, log, signal }) {
   function release() {
     stopWatching();
     pool.closeState();
-    unlock();
+    lock.release();
   }
 
   const status = () => pool.stateStatus();
-  return { keep, release, status, figures: () => figuresOf(status()) };
+  return { ...runs, keep, release, status, figures: () => figuresOf(status()) };
 }

@@ -36,6 +36,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"startState", startState},
                     {"finishState", finishState},
                     {"closeState", closeState},
+                    {"rescueState", rescueState},
                     {"stateStatus", stateStatus},
                     {"save", save},
                     {"load", load},
@@ -113,6 +114,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         return TurnEnd::kSend;
       case Commit::kAwaitsDisk:
         awaits_ = true;
+        // The front door is not watched meanwhile: nothing else may keep the process alive.
+        if (async_ != nullptr) uv_ref(reinterpret_cast<uv_handle_t*>(async_));
         return TurnEnd::kWait;
       case Commit::kNotWritten:
         break;
@@ -139,6 +142,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   /** Those who wait for the disk need not any more. */
   void endWait(TurnEnd end) {
     if (!std::exchange(awaits_, false)) return;
+    if (async_ != nullptr) uv_unref(reinterpret_cast<uv_handle_t*>(async_));
     if (released_) released_(end);
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(static_cast<uint32_t>(end))};
@@ -323,8 +327,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   }
 
   // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable(0 or 2)) →
-  //     {clients, sprites, bytes, journals, records, torn}; throws, with code, or saying of which
-  //     file
+  //     {clients, sprites, bytes, journals, records, torn, runBefore, run}; throws, with code, or
+  //     saying of which file
   static void openState(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* self = unwrap<PoolObject>(info);
     self->store_ = std::make_unique<StateStore>(
@@ -355,6 +359,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     set(object, "journals", recovery.journals);
     set(object, "records", recovery.records);
     set(object, "torn", recovery.torn);
+    set(object, "runBefore", recovery.run);
+    set(object, "run", self->store_->run());
     info.GetReturnValue().Set(object);
   }
 
@@ -381,6 +387,14 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     unwrap<PoolObject>(info)->store_.reset();
   }
 
+  // rescueState(): the whole state anew, from memory; throws as save does
+  static void rescueState(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* self = unwrap<PoolObject>(info);
+    const std::string problem = self->store_->rescue();
+    if (!problem.empty()) return Nan::ThrowError(problem.c_str());
+    self->endOwn();
+  }
+
   // stateStatus() → {blocked, journalBytes, …} or null where no state is kept
   static void stateStatus(const Nan::FunctionCallbackInfo<Value>& info) {
     const auto* self = unwrap<PoolObject>(info);
@@ -388,6 +402,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     const StateStoreCounts counts = self->store_->counts();
     Local<Object> object = Nan::New<Object>();
     set(object, "blocked", self->store_->blocked());
+    set(object, "lost", self->store_->lost() ? 1 : 0);
     set(object, "journalBytes", counts.journalBytes);
     set(object, "unsyncedBytes", counts.unsyncedBytes);
     set(object, "backlogBytes", counts.backlogBytes);
@@ -406,7 +421,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     // Nothing may still be flying: the next run begins with everybody at rest.
     pool.seeAllOff();
     report(info, "save",
-           Snapshot::save(pool, textOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), 0,
+           Snapshot::save(pool, textOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), {},
                           Replace::kNothing));
   }
 

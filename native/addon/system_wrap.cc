@@ -27,6 +27,12 @@ void takeFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
   }
 }
 
+// holdsFileLock(fd, path) → whether nobody has taken the file away
+void holdsFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(
+      base::holdsFileLock(static_cast<int>(uint32Of(info[0])), textOf(info[1])));
+}
+
 // releaseFileLock(fd, path)
 void releaseFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
   base::releaseFileLock(static_cast<int>(uint32Of(info[0])), textOf(info[1]));
@@ -37,6 +43,7 @@ void releaseFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
 void initSystem(Local<Object> target) {
   Nan::SetMethod(target, "writeNow", writeNowCall);
   Nan::SetMethod(target, "takeFileLock", takeFileLockCall);
+  Nan::SetMethod(target, "holdsFileLock", holdsFileLockCall);
   Nan::SetMethod(target, "releaseFileLock", releaseFileLockCall);
 }
 

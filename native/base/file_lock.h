@@ -14,6 +14,10 @@ namespace base {
  */
 int takeFileLock(const std::string& path);
 
+/** Whether the lock's file is still at `path`: where somebody has removed it, another may have it
+ * too. */
+bool holdsFileLock(int fd, const std::string& path);
+
 /** Gives the lock back, and removes its file. */
 void releaseFileLock(int fd, const std::string& path);
 

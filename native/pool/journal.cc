@@ -27,7 +27,7 @@ int Journal::open(const std::string& path, uint64_t generation, uint64_t previou
                           .byteOrder = kJournalByteOrder,
                           .generation = generation,
                           .previous = previous,
-                          .unused = 0,
+                          .run = run_,
                           .checksum = 0};
   memcpy(header.magic, kJournalMagic, sizeof kJournalMagic);
   Checksum checksum;
@@ -52,6 +52,14 @@ int Journal::open(const std::string& path, uint64_t generation, uint64_t previou
   next_.clear();
   blocked_ = takeRoom(written_ + kJournalAhead);
   return 0;
+}
+
+void Journal::forget() {
+  batch_.clear();
+  next_.clear();
+  sealed_ = false;
+  batchWritten_ = 0;
+  blocked_ = 0;
 }
 
 void Journal::close() {

@@ -36,8 +36,9 @@ constexpr uint64_t kJournalBacklog = 64 << 20;
 
 class Journal {
  public:
-  /** `backlog`: bytes that may wait in memory while the disk takes none. */
-  explicit Journal(uint64_t backlog = kJournalBacklog) : backlog_(backlog) {}
+  /** `run`: of the server; `backlog`: bytes that may wait in memory while the disk takes none. */
+  explicit Journal(uint32_t run = 0, uint64_t backlog = kJournalBacklog)
+      : run_(run), backlog_(backlog) {}
   ~Journal() { close(); }
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
@@ -81,6 +82,9 @@ class Journal {
    */
   int write(uint64_t synced);
 
+  /** Forgets what waits to be written: a snapshot has it. */
+  void forget();
+
   /** errno of the failure for which the journal takes no promises; 0: it takes them. */
   int blocked() const { return blocked_; }
 
@@ -115,6 +119,7 @@ class Journal {
   void add(JournalRecord record, std::string_view text);
   int takeRoom(uint64_t upTo);
 
+  const uint32_t run_;
   const uint64_t backlog_;
   int fd_ = -1;
   std::string batch_;        // a head, to be filled in, and the records behind it

@@ -37,8 +37,8 @@ struct JournalHeader {
   uint32_t byteOrder;
   uint64_t generation;  // the snapshot of this generation is what the journal goes on from
   uint64_t previous;    // bytes of the journal before this one that count; 0 where there is none
-  uint32_t unused;
-  uint32_t checksum;  // of the fields before
+  uint32_t run;         // of the server that writes it: one number a run; 0: not known
+  uint32_t checksum;    // of the fields before
 };
 static_assert(sizeof(JournalHeader) == 40, "a change of the format is a new version");
 

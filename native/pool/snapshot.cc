@@ -119,7 +119,7 @@ class SnapshotAccess {
            text;
   }
 
-  static void write(const Pool& clients, const SnapshotSources& sources, uint64_t generation,
+  static void write(const Pool& clients, const SnapshotSources& sources, SnapshotMark mark,
                     SnapshotWriter* writer) {
     const Counts& counts = clients.counts_;
     const Torus& torus = clients.torus_;
@@ -131,7 +131,7 @@ class SnapshotAccess {
                      .opened = torus.opened(),
                      .ownRows = torus.ownRows(),
                      .ownColumns = torus.ownColumns(),
-                     .unused = 0,
+                     .run = mark.run,
                      .joined = counts.joined,
                      .left = counts.left,
                      .expired = counts.expired,
@@ -141,7 +141,7 @@ class SnapshotAccess {
                      .flown = counts.flown};
     memcpy(header.magic, kMagic, sizeof kMagic);
     writer->put(header);
-    writer->put(MoreHeader{.generation = generation,
+    writer->put(MoreHeader{.generation = mark.generation,
                            .holes = torus.holeCount(),
                            .leaving = static_cast<uint32_t>(clients.leaving_.size())});
     for (uint32_t i = 0; i < torus.holeCount(); ++i) writer->put(torus.holes()[i]);
@@ -346,7 +346,7 @@ class SnapshotAccess {
 };
 
 SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_t most,
-                              uint64_t generation, Replace replace) {
+                              SnapshotMark mark, Replace replace) {
   const SnapshotSources sources = SnapshotAccess::sourcesOf(pool);
   const uint64_t size = SnapshotAccess::size(pool, sources);
   if (size > most) {
@@ -362,7 +362,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_
                          S_IRUSR | S_IWUSR));
     if (file.fd() < 0) return failed(errno);
     SnapshotWriter writer(file.fd());
-    SnapshotAccess::write(pool, sources, generation, &writer);
+    SnapshotAccess::write(pool, sources, mark, &writer);
     result.error = writer.finish();
     result.bytes = writer.bytes();
   }
@@ -385,7 +385,8 @@ SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_
   result.error = syncDirectoryOf(path);
   result.clients = pool.counts().clients;
   result.sprites = pool.counts().waiting;
-  result.generation = generation;
+  result.generation = mark.generation;
+  result.run = mark.run;
   return result;
 }
 
@@ -425,6 +426,7 @@ SnapshotResult Snapshot::load(Pool* pool, const std::string& path, uint64_t most
   if (header.version >= 2 && !reader.get(&more)) return refused("it is cut off");
   SnapshotResult result;
   result.generation = more.generation;
+  result.run = header.run;
   result.problem = SnapshotAccess::read(pool, header, more, &reader);
   result.clients = header.clients;
   result.sprites = header.sprites;

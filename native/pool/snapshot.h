@@ -34,11 +34,18 @@ struct SnapshotResult {
   uint64_t sprites = 0;
   uint64_t bytes = 0;
   uint64_t generation = 0;  // the journal that goes on from it (state_store.h)
+  uint32_t run = 0;         // of the server that has written it; 0: not known
   int error = 0;            // errno of what failed in the system, 0 when nothing did
   std::string
       problem;  // why a file is not taken, or not written, for a person; empty when all is well
 
   bool ok() const { return error == 0 && problem.empty(); }
+};
+
+/** What a snapshot says of itself. */
+struct SnapshotMark {
+  uint64_t generation = 0;  // the journal that goes on from it
+  uint32_t run = 0;         // of the server that writes it
 };
 
 /** What may lie where a snapshot is to be. */
@@ -49,12 +56,9 @@ enum class Replace : uint8_t {
 
 class Snapshot {
  public:
-  /**
-   * Writes the state of `pool` to `path`, unless it is more than `most` bytes, as the one that the
-   * journal of `generation` goes on from.
-   */
+  /** Writes the state of `pool` to `path`, unless it is more than `most` bytes. */
   static SnapshotResult save(const Pool& pool, const std::string& path, uint64_t most,
-                             uint64_t generation, Replace replace);
+                             SnapshotMark mark, Replace replace);
 
   /**
    * Reads the state at `path`, of at most `most` bytes, into `pool`, which must be new. When the

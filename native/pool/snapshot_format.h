@@ -18,7 +18,8 @@ struct Header {
   uint32_t byteOrder;
   uint64_t clients;
   uint64_t sprites;
-  uint32_t opened, ownRows, ownColumns, unused;  // the torus
+  uint32_t opened, ownRows, ownColumns;  // the torus
+  uint32_t run;                          // of the server that has written it; 0: not known
   uint64_t joined, left, expired, thrown, acked, lost, flown;
 };
 static_assert(sizeof(Header) == 104, "a change of the format is a new version");

@@ -2,7 +2,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,6 +34,9 @@ constexpr uint64_t kSnapshotRetry = 10000;
 /** Milliseconds between two syncs with Sync::kSecond. */
 constexpr uint64_t kSyncEvery = 1000;
 
+/** Milliseconds between two looks whether the journal is still there. */
+constexpr uint64_t kLookEvery = 500;
+
 /** Milliseconds a sync may take before the disk counts as too slow to promise anything. */
 constexpr uint64_t kSlowSync = 5000;
 
@@ -54,6 +59,15 @@ std::string nameOf(const std::string& path) {
   return slash == path.npos ? path : path.substr(slash + 1);
 }
 
+/** A number for a run of the server that no other run has: never 0. */
+uint32_t newRun() {
+  uint32_t number;
+  do {
+    if (getrandom(&number, sizeof number, 0) != sizeof number) number = 0;
+  } while (number == 0);
+  return number;
+}
+
 /** One journal file on the disk: a sealed one, or the last. */
 struct JournalFile {
   uint64_t generation;
@@ -65,7 +79,10 @@ struct JournalFile {
 }  // namespace
 
 StateStore::StateStore(StateStoreOptions options, Pool* pool)
-    : options_(std::move(options)), pool_(pool), journal_(options_.backlogBytes) {}
+    : options_(std::move(options)),
+      run_(newRun()),
+      pool_(pool),
+      journal_(run_, options_.backlogBytes) {}
 
 StateStore::~StateStore() {
   if (compactor_.joinable()) compactor_.join();
@@ -122,6 +139,7 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
     return fail(options_.path, recovery.snapshot.error, recovery.snapshot.problem);
   }
   recovery.next = recovery.snapshot.generation;
+  recovery.run = recovery.snapshot.run;
 
   int error;
   std::vector<JournalFile> journals;
@@ -129,6 +147,7 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
     if (generation < recovery.snapshot.generation || generation >= upTo) continue;
     JournalFile one = {generation, journalPath(generation), {}, {}};
     if (const int failed = one.file.open(one.path, options_.stateBytes)) {
+      recovery.large = failed == EFBIG;
       return fail(one.path, failed == EFBIG || failed == EINVAL ? 0 : failed,
                   failed == EFBIG    ? "it has more bytes than --state-bytes allows"
                   : failed == EINVAL ? "it is no regular file"
@@ -153,6 +172,7 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
     }
     if (!problem.empty()) return fail(one.path, 0, problem);
     ++recovery.next;
+    recovery.run = one.header.run;
   }
   for (size_t i = 0; i < journals.size(); ++i) {
     const bool last = i + 1 == journals.size();
@@ -264,7 +284,15 @@ void StateStore::requestSync() {
   });
 }
 
+/** Whether a start would find the journal: what is written to a file without a name is lost. */
+bool StateStore::isThere() const {
+  struct stat named;
+  return stat(journalPath(generation_).c_str(), &named) == 0 ||
+         (errno != ENOENT && errno != ENOTDIR);
+}
+
 int StateStore::blocked() const {
+  if (lost_) return ENOENT;
   if (const int error = journal_.blocked()) return error;
   if (const int error = syncError_) return error;
   const uint64_t since = sync_.busySince();
@@ -282,6 +310,11 @@ void StateStore::tick(uint64_t now) {
     requestSync();
   }
   if (compactor_.joinable() && !compacting_.load(std::memory_order_acquire)) endCompaction();
+  if (now >= lookedAt_ + kLookEvery) {
+    lookedAt_ = now;
+    lost_ = lost_ || !isThere();
+  }
+  if (lost_) return pool_->takePromises(false);
   const bool due = journal_.bytes() >= options_.journalBytes ||
                    (journal_.bytes() >= kWorthASnapshot &&
                     now >= begunAt_ + options_.snapshotSeconds * uint64_t{1000});
@@ -301,6 +334,7 @@ bool StateStore::rotate() {
   const uint64_t whole = journal_.bytes();
   if (const int error = journal_.open(journalPath(generation_ + 1), generation_ + 1, whole)) {
     snapshotProblem_ = journalPath(generation_ + 1) + ": " + strerror(error);
+    ++snapshotsFailed_;
     retryAt_ = now_ + kSnapshotRetry;
     return false;
   }
@@ -318,17 +352,24 @@ bool StateStore::rotate() {
  * Makes the snapshot of all that was before journal `upTo`, `whole` bytes of the one before it;
  * returns what went wrong, or nothing.
  */
-std::string StateStore::compact(uint64_t upTo, uint64_t whole) const {
+std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
+  unreadable_ = false;
   // The new journal has to be found after a crash, before what it goes on from is removed.
   if (const int error = syncDirectory()) return strerror(error);
   Pool pool(pool_->options(), nullptr, 0);
   const Recovery recovery = read(&pool, upTo, whole);
   if (!recovery.ok()) {
+    const bool damaged = recovery.error == 0 && !recovery.large;
+    unreadable_ = damaged || recovery.error == ENOENT || recovery.error == EIO;
     return recovery.file + ": " +
            (recovery.problem.empty() ? strerror(recovery.error) : recovery.problem);
   }
+  if (recovery.next != upTo) {
+    unreadable_ = true;
+    return journalPath(recovery.next) + ": it is not there";
+  }
   const SnapshotResult saved =
-      Snapshot::save(pool, options_.path, options_.stateBytes, upTo, replace_);
+      Snapshot::save(pool, options_.path, options_.stateBytes, {upTo, run_}, replace_);
   if (!saved.ok()) {
     return options_.path + ": " + (saved.problem.empty() ? strerror(saved.error) : saved.problem);
   }
@@ -361,7 +402,40 @@ void StateStore::endCompaction() {
   } else {
     ++snapshotsFailed_;
     retryAt_ = now_ + kSnapshotRetry;
+    lost_ = lost_ || unreadable_;
   }
+}
+
+std::string StateStore::rescue() {
+  if (compactor_.joinable()) endCompaction();
+  const uint64_t next = generation_ + 1;
+  // What lies there is nobody's: the state below goes on from a file of its own.
+  if (unlink(journalPath(next).c_str()) != 0 && errno != ENOENT) return strerror(errno);
+  const SnapshotResult saved =
+      Snapshot::save(*pool_, options_.path, options_.stateBytes, {next, run_}, Replace::kOwn);
+  if (!saved.ok()) {
+    return options_.path + ": " + (saved.problem.empty() ? strerror(saved.error) : saved.problem);
+  }
+  // What the old file has not taken is in the snapshot.
+  journal_.forget();
+  const uint64_t whole = journal_.bytes();
+  if (const int error = journal_.open(journalPath(next), next, 0)) {
+    return journalPath(next) + ": " + strerror(error);
+  }
+  earlier_ += whole;
+  generation_ = next;
+  begunAt_ = now_;
+  removeJournalsBelow(next);
+  if (const int error = syncDirectory()) return strerror(error);
+  synced_ = committed();
+  syncError_ = 0;
+  lost_ = false;
+  replace_ = Replace::kOwn;
+  ++snapshots_;
+  snapshotProblem_.clear();
+  pool_->release();
+  pool_->takePromises(blocked() == 0);
+  return {};
 }
 
 std::string StateStore::compactNow() {
@@ -369,6 +443,8 @@ std::string StateStore::compactNow() {
   if (!rotate()) return snapshotProblem_;
   compacted_ = compact(generation_, lastWhole_);
   if (compacted_.empty()) replace_ = Replace::kOwn;
+  lost_ = lost_ || unreadable_;
+  pool_->takePromises(blocked() == 0);
   return compacted_;
 }
 
@@ -379,7 +455,7 @@ SnapshotResult StateStore::finish() {
   pool_->seeAllOff();
   (void)flush();
   SnapshotResult result =
-      Snapshot::save(*pool_, options_.path, options_.stateBytes, generation_ + 1, replace_);
+      Snapshot::save(*pool_, options_.path, options_.stateBytes, {generation_ + 1, run_}, replace_);
   if (result.ok()) {
     pool_->keepJournal(nullptr);
     journal_.close();

@@ -19,6 +19,9 @@
 // goes into the next journal, at once and then every ten seconds, and a snapshot is made of what
 // was before; until then nothing is promised.
 //
+// Files that somebody takes away, or that can't be read back, are lost: nothing is promised until
+// the whole state was written anew, from memory (`rescue`); its owner says when that is tried.
+//
 // Cost: while a snapshot is made, a second pool, some 130 bytes a client and what waits in the
 // mailboxes; one processor for it, at a lower priority. Rejected: walking through the living pool
 // from tick to tick (every change to a record that has not been written yet has to write it first:
@@ -70,10 +73,12 @@ struct Recovery {
   uint64_t records = 0;
   uint64_t torn = 0;    // bytes cut from the end of the last journal
   uint64_t whole = 0;   // bytes of the last journal that count
+  uint32_t run = 0;     // of the server that has written the last of it; 0: not known
   uint64_t next = 0;    // the generation of the journal to begin
   std::string file;     // the one that `problem` or `error` is about
   std::string problem;  // why the state is not used, for a person; empty when all is well
   int error = 0;        // errno of what failed in the system
+  bool large = false;   // a file has more bytes than are read: it is as it should be
 
   bool ok() const { return error == 0 && problem.empty(); }
 };
@@ -126,6 +131,15 @@ class StateStore {
    */
   int blocked() const;
 
+  /** Whether what is on the disk would be of no use after a crash. */
+  bool lost() const { return lost_; }
+
+  /**
+   * Writes the whole state from memory and begins a new journal: the loop stands still for it. Only
+   * while nobody else can have a state in this place. Returns what went wrong, or nothing.
+   */
+  std::string rescue();
+
   /** Ends a run in order: one snapshot, no journal. After a failure the journal is still there. */
   SnapshotResult finish();
 
@@ -135,6 +149,9 @@ class StateStore {
   const std::string& snapshotProblem() const { return snapshotProblem_; }
 
   Journal* journal() { return &journal_; }
+
+  /** The number of this run: what is kept beside the state tells by it whether it belongs to it. */
+  uint32_t run() const { return run_; }
 
   /** Makes a snapshot now and waits for it: for tests. Returns what went wrong, or nothing. */
   std::string compactNow();
@@ -147,10 +164,11 @@ class StateStore {
   int syncDirectory() const;
   int flush();
   bool rotate();
-  std::string compact(uint64_t upTo, uint64_t whole) const;
+  std::string compact(uint64_t upTo, uint64_t whole);
   void beginCompaction();
   void endCompaction();
   void requestSync();
+  bool isThere() const;
 
   /** Whether a file has failed so that a new file and a snapshot of what was before are needed. */
   bool failed() const { return journal_.blocked() == EIO || syncError_ != 0; }
@@ -164,6 +182,7 @@ class StateStore {
   }
 
   const StateStoreOptions options_;
+  const uint32_t run_;
   Pool* const pool_;
   Journal journal_;
   uint64_t generation_ = 0;              // of the journal that is being written
@@ -174,6 +193,7 @@ class StateStore {
   uint64_t begunAt_ = 0;                 // milliseconds, of the journal
   uint64_t retryAt_ = 0;                 // milliseconds: no snapshot is tried before
   uint64_t syncedAt_ = 0;                // milliseconds: when the last sync was asked for
+  uint64_t lookedAt_ = 0;                // milliseconds: when it was seen whether the file is there
   uint64_t longestWrite_ = 0;
   uint64_t snapshots_ = 0;
   uint64_t snapshotsFailed_ = 0;
@@ -181,7 +201,9 @@ class StateStore {
   uint64_t compactingTo_ = 0;  // the journals below go into the snapshot
   std::thread compactor_;
   std::atomic<bool> compacting_ = false;
-  std::string compacted_;  // what went wrong: the thread's while it runs
+  std::string compacted_;    // what went wrong: the thread's while it runs
+  bool unreadable_ = false;  // and whether it was the reading: the thread's, too
+  bool lost_ = false;        // a file is gone, or can't be read
   std::string snapshotProblem_;
 
   std::function<void()> notify_;

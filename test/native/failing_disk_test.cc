@@ -174,12 +174,76 @@ void aDiskThatFails() {
   EXPECT(afterACrash(folder) == stateOf(stage.pool()));
 }
 
+/** Nothing is promised that would not be found, until all of it was written anew. */
+void isRescued(const Folder& folder, Stage& stage) {
+  stage.until([&] { return stage.store().lost(); });
+  EXPECT(stage.store().blocked() == ENOENT);
+  EXPECT(stage.join() == Outcome::kStateUnwritable);
+  EXPECT(stage.store().rescue().empty());
+  EXPECT(!stage.store().lost() && stage.store().blocked() == 0);
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  EXPECT(stage.store().compactNow().empty());
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+}
+
+/** A file that somebody takes away still takes what is written, for nobody. */
+void aFileThatGoes() {
+  const Folder folder;
+  Stage stage(storeOptions(folder));
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  EXPECT(unlink(journalOf(folder, 0).c_str()) == 0);
+  isRescued(folder, stage);
+}
+
+/** So does a whole folder; and what was decided meanwhile is not forgotten. */
+void aFolderThatGoes() {
+  const Folder folder;
+  Stage stage(storeOptions(folder));
+  EXPECT(stage.join() == Outcome::kOk && stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  std::filesystem::remove_all(folder.path());
+  stage.until([&] { return stage.store().lost(); });
+  EXPECT(!stage.store().rescue().empty());
+  EXPECT(stage.store().blocked() == ENOENT);
+  std::filesystem::create_directory(folder.path());
+  isRescued(folder, stage);
+  EXPECT(stage.pool().counts().clients == 3);
+}
+
+/** What can't be read back is known when a snapshot is made of it. */
+void aFileThatIsDamaged() {
+  for (const bool gone : {false, true}) {
+    const Folder folder;
+    Stage stage(storeOptions(folder));
+    EXPECT(stage.join() == Outcome::kOk);
+    EXPECT(stage.end() == Commit::kDone);
+    EXPECT(stage.store().compactNow().empty());
+    EXPECT(stage.join() == Outcome::kOk);
+    EXPECT(stage.end() == Commit::kDone);
+    if (gone) {
+      EXPECT(unlink(folder.file().c_str()) == 0 && unlink(journalOf(folder, 1).c_str()) == 0);
+    } else {
+      EXPECT(truncate(folder.file().c_str(), 100) == 0);
+    }
+    EXPECT(!stage.store().compactNow().empty());
+    EXPECT(access(folder.file().c_str(), F_OK) == (gone ? -1 : 0));
+    isRescued(folder, stage);
+  }
+}
+
 }  // namespace
 
 int main() {
   aFileThatFails();
   aSyncThatFails();
   aDiskThatFails();
-  printf("failing_disk_test: a file, a sync, a disk\n");
+  aFileThatGoes();
+  aFolderThatGoes();
+  aFileThatIsDamaged();
+  printf("failing_disk_test: a file, a sync, a disk; what goes or is damaged\n");
   return 0;
 }

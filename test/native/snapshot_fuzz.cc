@@ -111,7 +111,7 @@ class Run {
     }
     // A save writes over nothing.
     unlink(path_.c_str());
-    EXPECT(Snapshot::save(clients, path_, kAnySize, 0, Replace::kNothing).ok());
+    EXPECT(Snapshot::save(clients, path_, kAnySize, {}, Replace::kNothing).ok());
     whole_ = readAll(path_);
     EXPECT(load(whole_).empty());
     EXPECT(!load({whole_.begin(), whole_.end() - 1}).empty());

@@ -173,7 +173,7 @@ class Life : private PollResponder {
  */
 inline std::string stateOf(const Pool& pool) {
   const Folder folder;
-  EXPECT(Snapshot::save(pool, folder.file(), kAnySize, 0, Replace::kNothing).ok());
+  EXPECT(Snapshot::save(pool, folder.file(), kAnySize, {}, Replace::kNothing).ok());
   FILE* file = fopen(folder.file().c_str(), "rb");
   EXPECT(file != nullptr);
   std::string bytes(std::filesystem::file_size(folder.file()), '\0');

@@ -24,6 +24,7 @@ import { readOptions } from '../../lib/server/options.js';
 import { EDGES, Pool } from '../../lib/server/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
+import { launch } from '../support/launch.js';
 import { pick } from '../support/pick.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
 
@@ -801,6 +802,20 @@ t.test(
     await larger.stop();
   }
 );
+
+t.test('with nothing else to keep it alive it waits for the disk, and goes on', async (t) => {
+  // No admin port, no TLS: while a turn waits for the disk nothing listens.
+  const options = { ...QUICK, state: join(t.testdir(), 'state'), sync: 'turn' };
+  const server = launch(options);
+  t.teardown(() => server.child.kill('SIGKILL'));
+  const { port } = await server.listening;
+  for (let i = 0; i < 20; i += 1) {
+    const answer = await fetch(`http://127.0.0.1:${port}/join`, { method: 'POST' });
+    t.equal(answer.status, 201);
+  }
+  server.child.kill('SIGTERM');
+  t.strictSame(await server.ended, [0, null], String(Buffer.concat(server.errors)));
+});
 
 /** A small file system, or null where none can be mounted. */
 function smallDisk(t) {

@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
+import { loadAddon } from '../../lib/server/addon.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
@@ -122,4 +124,76 @@ t.test('nor what a worker has asked for', { skip }, async (t) => {
   );
   await other.destroy();
   await server.stop();
+});
+
+// ---- Files that somebody takes away -------------------------------------------------------------
+
+/** Throws until the answer has a status; gives that answer. */
+async function throwUntil(server, id, status) {
+  let answer;
+  await until(
+    async () => {
+      answer = await server.throw(id, 'left', '{"key":1}');
+      return answer.status === status;
+    },
+    () => `${status}, not ${answer?.status}`
+  );
+  return answer;
+}
+
+for (const door of DOORS) {
+  t.test(`a folder that goes, and comes back empty, by "${door}"`, async (t) => {
+    const folder = join(t.testdir({ kept: {} }), 'kept');
+    const options = { ...QUICK, state: join(folder, 'state') };
+    const one = await startServer(t, { door, options });
+    const [id, receiver] = [await one.join(), await one.join()];
+    t.equal((await one.throw(id, 'left', '{"key":0}')).status, 202);
+    rmSync(folder, { recursive: true });
+    t.equal(problemOf(await throwUntil(one, id, 503)), 'state-unwritable');
+    const { body } = await one.poll(receiver);
+    t.equal(body.sprites[0].sprite.key, 0, 'who polls is answered');
+    mkdirSync(folder);
+    await throwUntil(one, id, 202);
+    t.strictSame(readdirSync(folder).toSorted(), ['state', 'state.journal-1', 'state.lock']);
+    const { thrown, waiting } = await one.status();
+    one.child.kill('SIGKILL');
+    await one.ended();
+    const two = await startServer(t, { door, options });
+    t.match(await two.status(), { thrown, waiting, clients: 2 });
+    await two.stop();
+    t.strictSame(readdirSync(folder), ['state']);
+  });
+}
+
+t.test('a state that another server has in the place of a lost one is not touched', async (t) => {
+  const { takeFileLock, releaseFileLock } = loadAddon();
+  const root = t.testdir({ kept: {}, other: { state: 'theirs' } });
+  const [folder, other] = ['kept', 'other'].map((name) => join(root, name));
+  const lock = takeFileLock(join(other, 'state.lock'));
+  const options = { ...QUICK, state: join(folder, 'state'), 'log-level': 'error' };
+  const one = await startServer(t, { options });
+  const id = await one.join();
+  renameSync(folder, `${folder}.away`);
+  renameSync(other, folder);
+  t.equal(problemOf(await throwUntil(one, id, 503)), 'state-unwritable');
+  await one.until(() => String(Buffer.concat(one.errors)).includes('another server has begun'));
+  t.equal(readFileSync(join(folder, 'state'), 'latin1'), 'theirs');
+  // When that one has ended, and its state is gone too, there is place.
+  rmSync(join(folder, 'state'));
+  releaseFileLock(lock, join(folder, 'state.lock'));
+  await throwUntil(one, id, 202);
+  await one.stop();
+});
+
+t.test('the lock is taken again where somebody has removed its file', async (t) => {
+  const folder = t.testdir();
+  const options = { ...QUICK, state: join(folder, 'state') };
+  const one = await startServer(t, { options });
+  await one.join();
+  for (const name of readdirSync(folder)) rmSync(join(folder, name));
+  await one.until(() => readdirSync(folder).includes('state.lock'));
+  const second = startServer(t, { options: { ...options, 'state-wait': 0 } });
+  await t.rejects(second, /is used by another server/);
+  await one.stop();
+  t.strictSame(readdirSync(folder), ['state']);
 });
