@@ -63,7 +63,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   let transient;
   try {
     bans = openBans({ limits, options: given, log });
-    feeds = openFeeds(given, limits, log);
+    feeds = openFeeds(given, limits, log, state);
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
   } catch (error) {

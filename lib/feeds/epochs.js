@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { closeSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  fstatSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync
+} from 'node:fs';
 import { crc32 } from 'node:zlib';
 
 import { readWhole } from '../server/whole-file.js';
@@ -9,15 +18,17 @@ import { cursorText, isKey } from './names.js';
  * Which version each feed has come to, in FILE.epochs beside the state, so that its cursors go on
  * after a crash:
  *
- *   sprites-epochs 1 6f3a…                     the boot of the machine it was written in
+ *   sprites-epochs 2 6f3a… 2868909213 131847   boot of the machine, run of the server, the file's inode
  *   9c1d04aa ["scores",123,43,"47DEQp…"]       epoch, version, SHA-256 of the value; before it CRC-32
  *
  * A line is written before anybody hears of the version. A crash of the process loses none, so the
  * next run may go on in the epoch: with the next version, or, where the value that is published
  * first is the one there was, with the same version, and no watcher is sent a value that he has. A
  * crash of the machine may lose lines, and a version would be used twice: so a file of an earlier
- * boot is not used, nor is one that is damaged or could not be written. Then epochs are new, and
- * every watcher gets the whole value: correct as well, only more to send.
+ * boot is not used, nor is one that is damaged or could not be written, nor an older one that somebody
+ * has put back: the journal beside it names the run that has crashed, and a copy has another inode.
+ * Then epochs are new, and every watcher gets the whole value: correct as well, only more to send. (A
+ * copy of the same run, written over the very file, is not noticed: deploy/README.md says so.)
  *
  * Cost: a write of some 100 bytes a version. Rejected: records in the journal of the pool (a
  * damaged one would take the places and sprites with it, and it need not be read), values and
@@ -25,7 +36,7 @@ import { cursorText, isKey } from './names.js';
  * patches), a version now and then and a gap after a crash (the same value would be sent again).
  */
 
-const FORM = 'sprites-epochs 1';
+const FORM = 'sprites-epochs 2';
 
 /** A file of this many bytes is written anew, when most of it is versions of before. */
 const WORTH_WRITING_ANEW = 1 << 20;
@@ -75,6 +86,8 @@ export class Epochs {
   #log;
   #most;
   #boot;
+  /** Number of this run of the server, and of the last. @type {{run: number, runBefore: number}} */
+  #runs;
   /** Key → the line of its newest version, in this run or before. @type {Map<string, string>} */
   #lines = new Map();
   /** Key → the version of a feed that a crash has taken, until it is published again. */
@@ -91,33 +104,40 @@ export class Epochs {
    * @param {object} parts
    * @param {string} parts.path
    * @param {number} parts.most feeds there may be
+   * @param {{run: number, runBefore: number}} parts.runs see lib/server/state.js
    * @param {import('pino').Logger} parts.log
    * @param {string} [parts.boot] of the machine
    */
-  constructor({ path, most, log, boot = readBoot() }) {
+  constructor({ path, most, runs, log, boot = readBoot() }) {
     this.#path = path;
     this.#most = most;
     this.#log = log;
     this.#boot = boot;
+    this.#runs = runs;
   }
 
   /** Reads what the last run has left, if it has crashed. */
   read() {
     let bytes;
+    let inode;
     try {
       bytes = readWhole(this.#path, LARGEST);
+      if (bytes !== undefined) ({ ino: inode } = statSync(this.#path, { bigint: true }));
     } catch (error) {
-      this.#sayNew(error.code ?? error.message);
+      return this.#sayNew(error.code ?? error.message);
     }
     if (bytes === undefined) return;
     // What follows the last line feed was being written: nobody has heard of it.
     const [head, ...lines] = bytes.toString().split('\n').slice(0, -1);
-    if (head !== `${FORM} ${this.#boot}` || this.#boot === '') {
-      if (head?.startsWith(FORM))
-        this.#log.info('the machine was restarted: epochs of feeds are new');
-      else this.#sayNew('it is none of this version');
-      return;
+    const [form, boot, run, of] = /^(.*) (.*) (.*) (.*)$/.exec(head)?.slice(1) ?? [];
+    if (form !== FORM) return this.#sayNew('it is none of this version');
+    if (boot !== this.#boot || boot === '') {
+      return this.#log.info('the machine was restarted: epochs of feeds are new');
     }
+    if (run !== String(this.#runs.runBefore) || run === '0') {
+      return this.#sayNew('it is not of the last run');
+    }
+    if (of !== String(inode)) return this.#sayNew('it is a copy, and may be an older one');
     try {
       const marks = new Map(lines.map(markIn));
       for (const [key, mark] of [...marks].slice(-this.#most)) {
@@ -210,7 +230,9 @@ export class Epochs {
       rmSync(fresh, { force: true });
       this.#file = openSync(fresh, 'wx', 0o600);
       this.#bytes = 0;
-      this.#put(`${FORM} ${this.#boot}\n${[...this.#lines.values()].join('')}`);
+      const { ino } = fstatSync(this.#file, { bigint: true });
+      const head = [FORM, this.#boot, this.#runs.run, ino].join(' ');
+      this.#put(`${head}\n${[...this.#lines.values()].join('')}`);
       this.#bytesAnew = this.#bytes;
       renameSync(fresh, this.#path);
     });

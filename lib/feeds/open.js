@@ -10,16 +10,17 @@ import { openUpstream } from './upstream.js';
  * @param {object} options see lib/server/options.js
  * @param {import('../server/address-limits.js').AddressLimits} limits
  * @param {import('pino').Logger} log
+ * @param {{run: number, runBefore: number, ended: boolean}} runs see lib/server/state.js
  * @returns {{feeds: Feeds, tokens: ReturnType<typeof openTokens>, ready: Promise<void>, status: () => object,
  *     taken: () => void, keep: () => void, reload: () => void, close: () => Promise<void>}}
  *     `ready`: when its threads are there; `taken`, `keep`: see lib/feeds/state.js; `reload` reads the tokens anew
  * @throws {Error} in one line: a file of tokens or a state that can't be used
  */
-export function openFeeds(options, limits, log) {
+export function openFeeds(options, limits, log, runs) {
   const tokens = openTokens(options);
   const threads = new Threads(options.feedThreads);
   const feeds = new Feeds(options, threads, log, limits);
-  const state = openFeedState({ feeds, options, log });
+  const state = openFeedState({ feeds, options, runs, log });
   // Where nobody can publish and nothing is fetched there is nothing for them to do.
   const needed = tokens.open || options.upstream !== 'none';
   const ready = needed ? threads.start() : Promise.resolve();

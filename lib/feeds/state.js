@@ -9,30 +9,45 @@ import { digestOf, Epochs } from './epochs.js';
  * The feeds from one run to the next, in FILE.feeds beside the pool's own state: values, epochs,
  * versions and patches, so that watchers go on with patches.
  *
- *   sprites-feeds 1
+ *   sprites-feeds 2 2868909213     the run of the server that has kept them, as the state beside it says
  *   {"key":…,"epoch":…,"version":…,"patches":[…],"upstream":false,"value":4711,"log":120}
  *   4711 bytes, 120 bytes          … and so on …
  *   {"end":2,"sha256":"…"}         of everything before
  *
  * It is taken once: after a crash it would bring back versions whose numbers have been used for
- * other values since. What a crash leaves is FILE.epochs (lib/feeds/epochs.js).
+ * other values since; and from no run but the last, which has ended in order. What a crash leaves is FILE.epochs (lib/feeds/epochs.js).
  */
 
-const MAGIC = 'sprites-feeds 1\n';
+const MAGIC = 'sprites-feeds 2';
+
+/** The first line in the version before, which names no run. */
+const OLD_MAGIC = 'sprites-feeds 1';
 const NEWLINE = 0x0a;
 const NOTHING = { taken() {}, keep() {}, close() {} };
 
 /** A file that is no state, or not all of one. */
 class StateError extends Error {}
 
-/** @returns {object[]} the feeds in a state */
-function read(bytes) {
-  const damaged = () => new StateError('it is damaged');
-  if (bytes.subarray(0, MAGIC.length).toString('latin1') !== MAGIC) {
-    throw new StateError('it is no state of feeds');
+/** @returns {number} where the feeds in a state begin, if it is that of the last run */
+function readHead(bytes, { runBefore, ended }) {
+  const end = bytes.indexOf(NEWLINE) + 1;
+  const head = bytes.subarray(0, end).toString('latin1');
+  if (head === `${OLD_MAGIC}\n`) return end;
+  if (!head.startsWith(`${MAGIC} `)) throw new StateError('it is no state of feeds');
+  if (head !== `${MAGIC} ${runBefore}\n` || !ended) {
+    throw new StateError(
+      'it was kept beside another state than the one that is there: put back all of one backup, or ' +
+        'move this file away'
+    );
   }
+  return end;
+}
+
+/** @returns {object[]} the feeds in a state */
+function read(bytes, runs) {
+  const damaged = () => new StateError('it is damaged');
   const feeds = [];
-  for (let at = MAGIC.length; ;) {
+  for (let at = readHead(bytes, runs); ;) {
     const end = bytes.indexOf(NEWLINE, at);
     if (end < 0) throw damaged();
     let head;
@@ -57,7 +72,7 @@ function read(bytes) {
 }
 
 /** Writes the feeds to a file: all of them, or the file is what it was before. */
-function write(path, feeds, most) {
+function write(path, feeds, run, most) {
   writeWhole(path, (write) => {
     const hash = createHash('sha256');
     let written = 0;
@@ -68,7 +83,7 @@ function write(path, feeds, most) {
       written += Buffer.byteLength(data);
       if (written > most) throw new StateError(`it would be larger than --state-bytes ${most}`);
     };
-    put(MAGIC);
+    put(`${MAGIC} ${run}\n`);
     feeds.save(({ value, log, ...head }) => {
       put(`${JSON.stringify({ ...head, value: value.length, log: log.length })}\n`);
       put(value);
@@ -85,23 +100,24 @@ function write(path, feeds, most) {
  * @param {object} parts
  * @param {import('./feeds.js').Feeds} parts.feeds new
  * @param {{state: string, stateBytes: number, feeds: number}} parts.options
+ * @param {{run: number, runBefore: number, ended: boolean}} parts.runs see lib/server/state.js
  * @param {import('pino').Logger} parts.log
  * @returns {{taken: () => void, keep: () => void, close: () => void}} `taken` is to be called when the
  *     server has really started with them, `keep` when nothing changes them any more, `close` at last
  * @throws {Error} in one line, when they can't be used; the file is left as it is
  */
-export function openFeedState({ feeds, options: { state, stateBytes, feeds: most }, log }) {
+export function openFeedState({ feeds, options: { state, stateBytes, feeds: most }, runs, log }) {
   if (state === 'none') return NOTHING;
   const path = `${resolve(state)}.feeds`;
   const fails = (what, error) =>
     new Error(`${what} (${path}: ${error.code ?? error.message})`, { cause: error });
-  const epochs = new Epochs({ path: `${resolve(state)}.epochs`, most, log });
+  const epochs = new Epochs({ path: `${resolve(state)}.epochs`, most, runs, log });
   feeds.keepEpochs(epochs);
   let found = false;
   try {
     const bytes = readWhole(path, stateBytes);
     found = bytes !== undefined;
-    for (const feed of found ? read(bytes) : []) {
+    for (const feed of found ? read(bytes, runs) : []) {
       const outcome = feeds.restore(feed);
       if (outcome !== 'ok') throw new StateError(`${outcome} at ${feed.key}`);
       epochs.know(feed.key, { ...feed, digest: digestOf(feed.value) });
@@ -120,7 +136,7 @@ export function openFeedState({ feeds, options: { state, stateBytes, feeds: most
       try {
         // Who publishes nothing has no second file.
         if (feeds.status().feeds > 0) {
-          write(path, feeds, stateBytes);
+          write(path, feeds, runs.run, stateBytes);
           log.info({ feeds: feeds.status().feeds }, 'feeds kept');
         }
       } catch (error) {

@@ -317,6 +317,13 @@ for (const door of DOORS) {
       /the feeds of the last run are not used .*ELOOP/,
       'nor to read'
     );
+    // Those of the run before that one: their versions have been used again since.
+    rmSync(kept);
+    renameSync(`${kept}.previous`, kept);
+    await t.rejects(
+      startServer(t, how),
+      /the feeds of the last run are not used .*beside another state/
+    );
     rmSync(kept);
     writeFileSync(kept, 'sprites-feeds 1\nrubbish');
     await t.rejects(startServer(t, how), /the feeds of the last run are not used .*damaged/);

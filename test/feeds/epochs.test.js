@@ -1,4 +1,12 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
 import { join } from 'node:path';
 
 import t from 'tap';
@@ -14,12 +22,15 @@ const silent = { info() {}, warn() {}, error() {} };
 const NONE = new Uint8Array(0);
 const mark = (version, digest = `d${version}`) => ({ epoch: 7, version, digest });
 
+/** A run after one that has left a journal, for those who do not care which. */
+const RUNS = { run: 7, runBefore: 7 };
+
 /** Opens a file of epochs as a start does; gives it and what it has said. */
-function open(path, boot = 'one', most = 100) {
+function open(path, { boot = 'one', most = 100, runs = RUNS } = {}) {
   const said = [];
   const tell = (level) => (fields, message) => said.push(`${level}: ${message ?? fields}`);
   const log = { info: tell('info'), warn: tell('warn'), error: tell('error') };
-  const epochs = new Epochs({ path, most, log, boot });
+  const epochs = new Epochs({ path, most, runs, log, boot });
   epochs.read();
   return { epochs, said };
 }
@@ -82,22 +93,51 @@ t.test('a file with a byte damaged says nothing, and that is said', async (t) =>
     t.equal(found, last ? 1 : undefined, `byte ${at}`);
     t.equal(said.length, 1);
   }
-  writeFileSync(path, 'sprites-epochs 2 one\n{"of":"a later version"}\n');
+  writeFileSync(path, 'sprites-epochs 3 one\n{"of":"a later version"}\n');
   t.equal(versionOf(open(path).epochs, 'a'), undefined);
 });
 
 t.test('nor does the file of another boot: lines may be missing', async (t) => {
   const path = join(t.testdir(), 'epochs');
   open(path).epochs.note('a', mark(1));
-  const { epochs, said } = open(path, 'two');
+  const { epochs, said } = open(path, { boot: 'two' });
   t.equal(epochs.lost('a'), undefined);
   t.match(said, [/machine was restarted/]);
-  t.equal(open(path, '').epochs.lost('a'), undefined, 'nor where the boot is not told');
+  t.equal(open(path, { boot: '' }).epochs.lost('a'), undefined, 'nor where the boot is not told');
+});
+
+t.test('nor does an older file that somebody has put back', async (t) => {
+  const folder = t.testdir();
+  const path = join(folder, 'epochs');
+  const backup = join(folder, 'backup');
+  const start = (runBefore, run) => open(path, { runs: { runBefore, run } });
+  const first = start(0, 1).epochs;
+  first.note('a', mark(1));
+  copyFileSync(path, backup);
+  first.note('a', mark(2));
+  // Put back after the crash of the same run: a file of its own, so it is known as a copy.
+  renameSync(path, `${path}.newest`);
+  copyFileSync(backup, path);
+  const copied = start(1, 2);
+  t.equal(copied.epochs.lost('a'), undefined);
+  t.match(copied.said, [/not used/]);
+  rmSync(path);
+  renameSync(`${path}.newest`, path);
+  const second = start(1, 2).epochs;
+  t.equal(versionOf(second, 'a'), 2, 'moved there and back it is the same');
+  second.begin();
+  second.note('a', mark(3));
+  // After the crash of a later one: whatever the file system says.
+  copyFileSync(backup, path);
+  const older = start(2, 3);
+  t.equal(older.epochs.lost('a'), undefined);
+  t.match(older.said, [/not used/]);
+  t.equal(start(0, 3).epochs.lost('a'), undefined, 'nor where no journal tells the run');
 });
 
 t.test('it is written anew before it has grown too large, and has a bound', async (t) => {
   const path = join(t.testdir(), 'epochs');
-  const { epochs } = open(path, 'one', 3);
+  const { epochs } = open(path, { most: 3 });
   let largest = 0;
   for (let version = 1; version <= 30_000; version += 1) {
     epochs.note('a', mark(version));
@@ -105,7 +145,7 @@ t.test('it is written anew before it has grown too large, and has a bound', asyn
   }
   t.ok(largest < 1.2 * 2 ** 20, `${largest} bytes`);
   for (let i = 0; i < 50; i += 1) epochs.note(`k${i}`, mark(1));
-  const { epochs: next } = open(path, 'one', 3);
+  const { epochs: next } = open(path, { most: 3 });
   t.equal([...Array(50).keys()].filter((i) => next.lost(`k${i}`)).length <= 3, true);
 });
 
