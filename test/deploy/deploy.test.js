@@ -140,6 +140,7 @@ t.test('the unit allows every system call of the main process and its workers', 
     'tls-port': 0,
     'admin-port': 0,
     state: path.join(dir, 'state'),
+    'snapshot-every': 1,
     drain: 0
   };
   const seen = new Set();
@@ -159,6 +160,12 @@ t.test('the unit allows every system call of the main process and its workers', 
     id ??= (await (await post('/join')).json()).id;
     t.equal((await post(`/throw/${id}/left`, '{}')).status, 202, round);
     t.ok((await server.poll(id)).body.sprites.length > 0);
+    // Enough for a snapshot.
+    for (let i = 0; i < 8; i += 1) {
+      await post(`/throw/${id}/left`, JSON.stringify({ text: 'x'.repeat(16_000) }));
+    }
+    const status = () => fetch(`http://127.0.0.1:${portOf('Metrics')}/status`);
+    await server.until(async () => (await (await status()).json()).snapshots > 0);
     t.equal((await fetch(`http://127.0.0.1:${server.port}/`)).status, 200);
     t.equal((await fetch(`http://127.0.0.1:${portOf('Metrics')}/metrics`)).status, 200);
     const page = () =>
