@@ -60,11 +60,11 @@ const LOAD = ['load', 'watchers/measure.h', 'watchers/measure.cc'];
  * Compiles a C or C++ program beside this file, unless that was done since it last changed.
  *
  * @param {string[]} places its files and folders of files, relative to this folder
- * @param {string} name of the program
+ * @param {string} name of the program; of a shared object where it ends with .so
  * @returns {string} path of the program
  * @throws {Error} when the compiler refuses, with what it says
  */
-function compile(places, name) {
+export function compile(places, name) {
   const files = places
     .map((place) => join(HERE, place))
     .flatMap((path) =>
@@ -77,7 +77,9 @@ function compile(places, name) {
   const sources = files.filter((file) => /\.cc?$/.test(file));
   const [compiler, dialect] = sources[0].endsWith('.c') ? ['cc', 'gnu11'] : ['c++', 'c++17'];
   const fresh = `${program}.${process.pid}`;
-  execFileSync(compiler, ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', '-o', fresh, ...sources], {
+  const kind = name.endsWith('.so') ? ['-shared', '-fPIC'] : [];
+  const flags = ['-O2', `-std=${dialect}`, '-Wall', '-Wextra', ...kind];
+  execFileSync(compiler, [...flags, '-o', fresh, ...sources], {
     stdio: ['ignore', 'inherit', 'inherit']
   });
   execFileSync('mv', [fresh, program]);

@@ -2,16 +2,22 @@
  * What the journal costs: `npm run bench:state`.
  *
  *     node test/bench/state.js [--only none,second] [--rounds 5] [--seconds 4] [--clients 5000]
- *                              [--throwers 64] [--rate 8000] [--before DIRECTORY] [--json] [--strict]
+ *                              [--throwers 64] [--rate 8000] [--before DIRECTORY]
+ *                              [--million 1000000] [--snapshots 6] [--json] [--strict]
  *
- * bin/sprites without a state, and with one by each --sync, side by side, in turn and in several
- * rounds; with --before also a built checkout of another version, without a state. For each: the
- * server's CPU per sprite, all its threads together, and sprites/s, of --throwers closed loops
- * (load/, as in run.js); then how late sprites arrive at --rate a second (bin/sprites-swarm).
- * Ratios are of neighbors in time. The state lies in the folder for temporary files: TMPDIR says
- * on which disk.
+ * First, unless --rounds is 0, bin/sprites without a state, and with one by each --sync, side by side,
+ * in turn and in several rounds; with --before also a built checkout of another version, without a
+ * state. For each: the server's CPU per sprite, all its threads together, and sprites/s, of
+ * --throwers closed loops (load/, as in run.js); then how late sprites arrive at --rate a second
+ * (bin/sprites-swarm). Ratios are of neighbors in time, to the other version where there is one, else
+ * to the one without a state.
  *
- * Exit status: 0, or with --strict 1 where a figure is not what it is held to; 2 on a wrong option.
+ * Then, unless --million is 0, the same state with so many clients (state-million.js): bytes of a
+ * snapshot, the longest turns of the loop while --snapshots are made, on the clock and of its own
+ * CPU, and how long a start takes after a crash.
+ *
+ * The state lies in the folder for temporary files: TMPDIR says on which disk. Exit status: 0, or
+ * with --strict 1 where a figure is not what it is held to; 2 on a wrong option.
  */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,14 +30,21 @@ import { parseArgs, promisify } from 'node:util';
 import { canPin, startLoad, startNode } from './contenders.js';
 import { spread } from './figures.js';
 import { spritesArgs } from './sprites.js';
+import { measureMillion } from './state-million.js';
 import { answerHelp, refuseUsage } from '../support/opening-comment.js';
 
 answerHelp(import.meta.url);
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** CPU a sprite at most, as a multiple of that without a state; and of that, of the one before. */
+/** CPU a sprite at most, as a multiple of the one before; where there is none, of that without a state. */
 const HELD = { second: 1.15, none: 1 };
+
+/** Milliseconds of the longest turn while snapshots are made. */
+const HELD_TURN = 10;
+
+/** Throws a second of the million, and seconds from one of its snapshots to the next. */
+const MILLION = { rate: 2000, every: 5 };
 
 /** Small enough that snapshots are made while it is measured. */
 const STATE = { 'journal-bytes': '64M', 'snapshot-every': 5 };
@@ -46,7 +59,9 @@ const { values } = parseArgs({
         seconds: '4',
         clients: '5000',
         throwers: '64',
-        rate: '8000'
+        rate: '8000',
+        million: '1000000',
+        snapshots: '6'
       }),
       ...Object.entries({ before: '', only: KINDS.join() })
     ]
@@ -55,8 +70,12 @@ const { values } = parseArgs({
   )
 });
 const wanted = values.only.split(',');
-const numbers = ['rounds', 'seconds', 'clients', 'throwers', 'rate'].map((name) => values[name]);
-if (!wanted.every((kind) => KINDS.includes(kind)) || !numbers.every((value) => value > 0)) {
+const positive = ['seconds', 'clients', 'throwers', 'rate', 'snapshots'];
+const known =
+  wanted.every((kind) => KINDS.includes(kind)) &&
+  positive.every((name) => values[name] > 0) &&
+  ['rounds', 'million'].every((name) => values[name] >= 0);
+if (!known) {
   refuseUsage(import.meta.url, 'an option has no such value');
 }
 const pin = canPin();
@@ -119,46 +138,92 @@ async function lateness(server) {
   return { p50: latency.arrival.p50, p99: latency.arrival.p99, stall: longestStall };
 }
 
-const rounds = [];
-for (let i = 0; i < values.rounds; i += 1) {
-  const round = {};
-  for (const kind of i % 2 ? kinds.toReversed() : kinds) {
-    round[kind] = await withServer(kind, throwAll);
-    Object.assign(round[kind], await withServer(kind, lateness));
+async function measureRounds() {
+  const rounds = [];
+  for (let i = 0; i < values.rounds; i += 1) {
+    const round = {};
+    for (const kind of i % 2 ? kinds.toReversed() : kinds) {
+      round[kind] = await withServer(kind, throwAll);
+      Object.assign(round[kind], await withServer(kind, lateness));
+    }
+    rounds.push(round);
   }
-  rounds.push(round);
+  const [first] = kinds;
+  return kinds.map((kind) => {
+    const of = (figure) => spread(rounds.map((round) => round[kind][figure]));
+    const ratio = (figure) =>
+      spread(rounds.map((round) => round[kind][figure] / round[first][figure]));
+    return {
+      ...{ kind, cpu: of('cpuPerSprite'), rate: of('rate'), p50: of('p50'), p99: of('p99') },
+      ...{ stall: of('stall'), ratio: ratio('cpuPerSprite') },
+      ...{ rateRatio: ratio('rate'), p99Ratio: ratio('p99') }
+    };
+  });
 }
-const against = (kind) => (kind === 'none' && values.before ? 'before' : 'none');
-const summary = kinds.map((kind) => {
-  const of = (figure) => spread(rounds.map((round) => round[kind][figure]));
-  const ratio = spread(
-    rounds.map((round) => round[kind].cpuPerSprite / round[against(kind)].cpuPerSprite)
-  );
-  return {
-    ...{ kind, ratio, cpu: of('cpuPerSprite'), rate: of('rate') },
-    ...{ p50: of('p50'), p99: of('p99'), stall: of('stall') }
-  };
-});
-if (values.json) {
-  process.stdout.write(`${JSON.stringify({ pinned: pin, held: HELD, summary })}\n`);
-} else {
+
+function showRounds(summary) {
   const show = ({ median, min, max }, digits) =>
     `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
-  const lines = [
-    `| state | CPU a sprite | × without | sprites/s | p50 at ${values.rate}/s | p99 | longest stall |`,
-    '| --- | --- | --- | --- | --- | --- | --- |',
+  const [{ kind: first }] = summary;
+  return [
+    `| state | CPU a sprite | × ${first} | sprites/s | × ${first} | p50 at ${values.rate}/s | p99 | × ${first} | longest stall |`,
+    '| --- | --- | --- | --- | --- | --- | --- | --- | --- |',
     ...summary.map(
-      ({ kind, ratio, cpu, rate, p50, p99, stall }) =>
+      ({ kind, ratio, cpu, rate, rateRatio, p50, p99, p99Ratio, stall }) =>
         `| ${kind} | ${show(cpu, 2)} µs | ${show(ratio, 2)} | ${show(rate, 0)} | ` +
-        `${show(p50, 2)} ms | ${show(p99, 2)} ms | ${show(stall, 1)} ms |`
+        `${show(rateRatio, 2)} | ${show(p50, 2)} ms | ${show(p99, 2)} ms | ` +
+        `${show(p99Ratio, 2)} | ${show(stall, 1)} ms |`
     )
+  ];
+}
+
+function showMillion({ longest, dearest, slow, snapshots, snapshotBytes, start }) {
+  const show = ({ took, own, waited, asleep }) =>
+    `${took.toFixed(1)} ms on the clock: ${own.toFixed(1)} of its own CPU, ready and waiting for ` +
+    `a processor ${waited.toFixed(1)}, asleep ${asleep.toFixed(1)}`;
+  const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
+  return [
+    `${values.million} clients, ${MILLION.rate} throws a second, ${snapshots} snapshots of ` +
+      `${megabytes(snapshotBytes)}:`,
+    `- longest turn ${show(longest)}`,
+    `- most CPU in a turn: ${show(dearest)}`,
+    `- turns above ${HELD_TURN} ms: ${slow}`,
+    `- a start after a crash, with a minute's journal (${megabytes(start.journalBytes)}): listens ` +
+      `after ${(start.listening / 1000).toFixed(2)} s, of that ` +
+      `${(start.reading / 1000).toFixed(2)} s for the state`
+  ];
+}
+
+/** What is above what it is held to, in words. */
+function highIn(summary, million) {
+  const high = summary
+    .filter(
+      ({ kind, ratio }) => ratio.median > HELD[kind] && (kind !== 'none' || values.before !== '')
+    )
+    .map(({ kind, ratio }) => `${kind}: ${ratio.median.toFixed(2)}, held to ${HELD[kind]}`);
+  if (million?.longest.took > HELD_TURN) {
+    high.push(`longest turn: ${million.longest.took.toFixed(1)} ms, held to ${HELD_TURN}`);
+  }
+  return high;
+}
+
+const summary = values.rounds > 0 ? await measureRounds() : [];
+const million =
+  values.million > 0
+    ? await measureMillion({
+        ...{ clients: Number(values.million), ...MILLION },
+        seconds: values.snapshots * MILLION.every
+      })
+    : undefined;
+if (values.json) {
+  process.stdout.write(`${JSON.stringify({ pinned: pin, held: HELD, summary, million })}\n`);
+} else {
+  const lines = [
+    ...(summary.length > 0 ? showRounds(summary) : []),
+    ...(million ? ['', ...showMillion(million)] : [])
   ];
   process.stdout.write(`${lines.join('\n')}\n`);
 }
-const high = summary.filter(
-  ({ kind, ratio }) => ratio.median > HELD[kind] && (kind !== 'none' || values.before !== '')
-);
-for (const { kind, ratio } of high) {
-  process.stderr.write(`${kind}: ${ratio.median.toFixed(2)}, held to ${HELD[kind]}\n`);
-}
+const high = highIn(summary, million);
+for (const line of high) process.stderr.write(`${line}\n`);
 if (values.strict && high.length > 0) process.exitCode = 1;

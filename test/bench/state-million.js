@@ -1,0 +1,230 @@
+/**
+ * A state of a million clients, for test/bench/state.js: how large a snapshot is, how long the loop
+ * stands still while snapshots are made, and how long a start takes after a crash.
+ *
+ *     join all ─▶ throw, a snapshot every few seconds: turns.c tells of each turn
+ *              ─▶ again: a minute's throws, as fast as they go ─▶ SIGKILL ─▶ start
+ *
+ * Clients here have no connection of their own: nobody polls, what is thrown waits in mailboxes. So
+ * it takes no million of files, and a snapshot is larger than where everybody acks.
+ */
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { compile } from './contenders.js';
+import { launch, SPRITES } from '../support/launch.js';
+import { until } from '../support/until.js';
+
+/** Connections that all requests go by, and requests under way on each. */
+const CONNECTIONS = 16;
+const DEPTH = 32;
+
+/** Bytes of a sprite, without what tells it from others. */
+const PADDING = 'x'.repeat(200);
+
+const EDGES = ['left', 'right', 'up', 'down'];
+
+/** Milliseconds between two looks at what is due. */
+const STEP = 2;
+
+/** Seconds everything may take before it counts as failed. */
+const PATIENCE = 120;
+
+/** Nobody leaves by himself, and one address may do everything. */
+const OPTIONS = {
+  lease: 3600,
+  drain: 0,
+  'admin-port': 0,
+  'throw-rate': 0,
+  'address-connections': 0,
+  'address-joins': 0,
+  'address-clients': 0,
+  'address-memory': 0,
+  'mailbox-memory': '1G'
+};
+
+/** Starts a server; gives it when it listens, with how many milliseconds that took. */
+async function startServer(options, turns) {
+  const preload = turns ? [`LD_PRELOAD=${compile(['turns.c'], 'turns.so')}`, `TURNS=${turns}`] : [];
+  const begun = performance.now();
+  const server = launch(options, { command: [...preload, ...SPRITES] });
+  const end = async () => {
+    server.child.kill('SIGKILL');
+    await server.ended;
+  };
+  try {
+    const ports = await server.listening;
+    const milliseconds = performance.now() - begun;
+    const status = async () => {
+      const answer = await fetch(`http://127.0.0.1:${ports.adminPort}/status`);
+      return answer.json();
+    };
+    return { ...ports, milliseconds, status, errors: server.errors, end };
+  } catch (error) {
+    await end();
+    throw error;
+  }
+}
+
+async function connect(port) {
+  const socket = net.connect(port, '127.0.0.1').setNoDelay(true);
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** Sends `count` requests over some connections, a few ahead on each; `see(answers)` has their text. */
+async function askAll(port, count, requestOf, see) {
+  let asked = 0;
+  const one = async () => {
+    const socket = await connect(port);
+    let open = 0;
+    let rest = '';
+    const ask = () => {
+      let out = '';
+      for (; open < DEPTH && asked < count; open += 1, asked += 1) out += requestOf(asked);
+      if (out !== '') socket.write(out);
+      return open > 0;
+    };
+    ask();
+    for await (const chunk of socket) {
+      rest += chunk.toString('latin1');
+      // An answer ends with its JSON object, which has none within it here.
+      const end = rest.lastIndexOf('}') + 1;
+      const whole = rest.slice(0, end);
+      rest = rest.slice(end);
+      if (/HTTP\/1\.1 [45]/.test(whole)) throw new Error(whole);
+      open -= whole.split('HTTP/1.1 20').length - 1;
+      see(whole);
+      if (!ask()) return;
+    }
+    throw new Error('the server has closed a connection');
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, one));
+}
+
+const JOIN = 'POST /join HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n';
+
+async function joinAll(port, count) {
+  const ids = [];
+  await askAll(
+    port,
+    count,
+    () => JOIN,
+    (answers) => {
+      for (const [, id] of answers.matchAll(/"id":"([^"]+)"/g)) ids.push(id);
+    }
+  );
+  return ids;
+}
+
+function throwOf(ids, i) {
+  const id = ids[Math.floor(Math.random() * ids.length)];
+  const body = `{"n":${i},"padding":"${PADDING}"}`;
+  return (
+    `POST /throw/${id}/${EDGES[i % EDGES.length]} HTTP/1.1\r\nHost: x\r\n` +
+    `Content-Length: ${body.length}\r\n\r\n${body}`
+  );
+}
+
+/** Throws at a rate for some seconds. */
+async function throwAtRate(port, ids, rate, seconds) {
+  const sockets = await Promise.all(Array.from({ length: CONNECTIONS }, () => connect(port)));
+  for (const socket of sockets) socket.resume();
+  const begun = performance.now();
+  let thrown = 0;
+  for (let passed = 0; passed < seconds; passed = (performance.now() - begun) / 1000) {
+    for (; thrown < passed * rate; thrown += 1) {
+      sockets[thrown % CONNECTIONS].write(throwOf(ids, thrown));
+    }
+    await pause(STEP);
+  }
+  for (const socket of sockets) socket.destroy();
+}
+
+/** The turns that turns.c has written since a time. */
+function turnsIn(file, since) {
+  return readFileSync(file, 'latin1')
+    .trim()
+    .split('\n')
+    .map((line) => line.split(' ').map(Number))
+    .filter(([at]) => at >= since)
+    .map(([, took, own, waited]) => ({ took, own, waited, asleep: took - own - waited }));
+}
+
+const NO_TURN = { took: 0, own: 0, waited: 0, asleep: 0 };
+const most = (turns, of) => turns.reduce((a, b) => (of(b) > of(a) ? b : a), NO_TURN);
+
+/** Milliseconds of the clock that turns.c reads. */
+const now = () => Number(process.hrtime.bigint()) / 1e6;
+
+/** Bytes of the journals beside a state. */
+function journalBytes(folder) {
+  const names = readdirSync(folder).filter((name) => name.includes('.journal-'));
+  return names.reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+}
+
+/**
+ * @param {object} how
+ * @param {number} how.clients
+ * @param {number} how.rate throws a second
+ * @param {number} how.seconds for which turns are looked at
+ * @param {number} how.every seconds from one snapshot to the next
+ * @returns {Promise<object>} turns in milliseconds, each {took, own, waited, asleep}: `longest` on the
+ *     clock, `dearest` by its own CPU, `slow` how many took more than 10 ms; `snapshots` made
+ *     meanwhile; `snapshotBytes`; and `start`: `journalBytes` of a minute's work, `listening` and, of
+ *     that, `reading` the state, in milliseconds
+ */
+export async function measureMillion({ clients, rate, seconds, every }) {
+  const folder = mkdtempSync(join(tmpdir(), 'bench-million-'));
+  const state = join(folder, 'state');
+  const file = join(folder, 'turns');
+  const options = { ...OPTIONS, state, capacity: clients + 1000, 'journal-bytes': '1G' };
+  let server;
+  try {
+    server = await startServer({ ...options, 'snapshot-every': every }, file);
+    const ids = await joinAll(server.port, clients);
+    // What joining has left to do is done, and the first snapshot of all is made.
+    await until(async () => (await server.status()).snapshots > 0, 'a snapshot', PATIENCE);
+    const before = await server.status();
+    const since = now();
+    await throwAtRate(server.port, ids, rate, seconds);
+    const turns = turnsIn(file, since);
+    const { snapshots } = await server.status();
+    await server.end();
+
+    server = await startServer({ ...options, 'snapshot-every': 3600 });
+    const snapshotBytes = statSync(state).size;
+    await askAll(
+      server.port,
+      rate * 60,
+      (i) => throwOf(ids, i),
+      () => {}
+    );
+    const { thrown } = await server.status();
+    await server.end();
+    const bytes = journalBytes(folder);
+    server = await startServer(options);
+    const taken = Buffer.concat(server.errors)
+      .toString()
+      .split('\n')
+      .find((line) => line.includes('state taken'));
+    const { milliseconds: reading } = JSON.parse(taken);
+    const after = await server.status();
+    if (after.thrown !== thrown || after.clients !== clients) throw new Error('something is lost');
+    return {
+      longest: most(turns, ({ took }) => took),
+      dearest: most(turns, ({ own }) => own),
+      slow: turns.filter(({ took }) => took > 10).length,
+      snapshots: snapshots - before.snapshots,
+      snapshotBytes,
+      start: { journalBytes: bytes, listening: server.milliseconds, reading }
+    };
+  } finally {
+    await server?.end();
+    rmSync(folder, { recursive: true });
+  }
+}
