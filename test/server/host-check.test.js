@@ -78,8 +78,8 @@ t.test('the disk of a state has room for it, or is named', async (t) => {
     const reader = { ...reads(TUNED), free };
     return check(1e6, { reader, settings: CONF, state: '/srv/sprites/state', journalBytes: 1e8 });
   };
-  t.same(inTheWay(on(312e6)), []);
-  const tight = on(311e6);
+  t.same(inTheWay(on(320e6)), []);
+  const tight = on(319e6);
   t.same(inTheWay(tight), ['room on the disk of --state']);
   t.match(printed(tight).text, 'df -h /srv/sprites');
   t.equal(printed(tight).code, 1);
