@@ -24,6 +24,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { fileLimit } from '../../lib/server/file-limit.js';
+import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/free-port.js';
 import { PROBED, portOf, spritesArgs } from './sprites.js';
 
@@ -146,6 +147,8 @@ async function readPort(child, name) {
 export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
   // A test runner would have its loader ride along, in worker threads too.
   const plain = ['-u', 'NODE_OPTIONS', command, ...args];
+  // Built before the clock runs.
+  if (probed) loadTestAddon();
   const child = start(pin ? SERVER_CORE : null, 'env', plain, {
     stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
   });

@@ -2,10 +2,11 @@
  * One document to many, side by side: `npm run bench:feeds`.
  *
  *     node test/bench/feeds.js [--short] [--only ws,sprites-poll] [--cells 165] [--seconds 5]
- *                              [--stalled both|none|tenth] [--json FILE] [--strict]
+ *                              [--rounds 3] [--stalled both|none|tenth] [--json FILE] [--strict]
  *
  * Each contender in turn, in a process of its own, watched by as many as the cell says, is
- * published a document each second or two:
+ * published a document each second or two. All of them once, or as often as --rounds says: then the
+ * medians count, and the worst of what is late, grows, is skipped or stalls:
  *
  * - sprites-poll, sprites-stream: feeds of bin/sprites, by long poll and by event stream
  * - ws: today's ws; it is installed in a folder of its own (npm install --prefix
@@ -16,12 +17,16 @@
  *
  * One program watches all of them and publishes (test/bench/watchers); each document carries its
  * version and the time it was due, so it knows how late the last byte came, and what was skipped.
+ * Where each has a core of its own the load does not sleep while documents are under way: the kernel
+ * wakes a reader of the same machine at the sender's cost, which no reader elsewhere has.
+ *
  * Every cell is measured as it is, and with a tenth of the watchers reading nothing after their
  * first document; what is late or missing is told of the others.
  *
  * CPU is the kernel's account of all the server's processes over the measured time, resident size
  * the same processes', its growth from all connected to the highest, sockets the kernel's memory
- * for all of this host, both ends; a stall is the event loop's longest turn. Where there are two
+ * for all of this host, both ends; a stall is the event loop's longest turn, by the wall's clock and
+ * by its thread's own CPU clock: where the first is longer, others have had the processor. Where there are two
  * cores the server has one and the load the other.
  *
  * The lines under each table say what of it holds. Exit status: 0; 1 where a contender failed, or,
@@ -34,7 +39,7 @@ import { parseArgs } from 'node:util';
 import { fileLimit } from '../../lib/server/file-limit.js';
 import { canPin, startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
-import { CELLS, figuresOf, table, verdicts } from './feed-figures.js';
+import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { ask } from './server-memory.js';
 import { answerHelp, refuseUsage } from '../support/opening-comment.js';
 
@@ -46,8 +51,11 @@ const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
 /** Files a server or the load needs besides its watchers' sockets. */
 const SPARE_FILES = 1000;
 
-/** Publications before those that are measured: what is new is compiled, and patches nobody takes end. */
-const WARMUP = 5;
+/**
+ * Seconds before those that are measured: what is new is compiled, patches that nobody takes end, and
+ * V8 has given back what a young server's heap has too much, which it does 8 s after the start.
+ */
+const WARMUP = 10;
 
 const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
 
@@ -62,6 +70,7 @@ function readOptions() {
         only: { type: 'string', default: USUAL.join(',') },
         cells: { type: 'string', default: '' },
         seconds: { type: 'string' },
+        rounds: { type: 'string', default: '1' },
         stalled: { type: 'string', default: 'both' },
         json: { type: 'string' },
         strict: { type: 'boolean', default: false }
@@ -76,11 +85,13 @@ function readOptions() {
   if (!(values.stalled in SHARES)) usage('--stalled wants both, none or tenth');
   const seconds = Number(values.seconds ?? (values.short ? 3 : 6));
   if (!(seconds > 0)) usage('--seconds wants a number');
+  const rounds = Number(values.rounds);
+  if (!(Number.isInteger(rounds) && rounds > 0)) usage('--rounds wants a number above 0');
   const cells = CELLS.filter(
     ({ name, short }) => name.startsWith(values.cells) && (short || !values.short)
   );
   if (cells.length === 0) usage('there is no such cell');
-  return { ...values, names, cells, seconds, shares: SHARES[values.stalled] };
+  return { ...values, names, cells, seconds, rounds, shares: SHARES[values.stalled] };
 }
 
 /** Runs one contender in one cell. @returns {Promise<object>} its figures */
@@ -95,7 +106,8 @@ async function measure(contender, of, { pin, program, seconds, share }) {
       bytes: of.bytes,
       patch: of.patch ?? 0,
       every: of.every,
-      warmup: WARMUP,
+      warmup: Math.ceil(WARMUP / of.every),
+      awake: pin ? 1 : 0,
       seconds: Math.max(seconds, 2 * of.every),
       stalled: share,
       token: TOKEN
@@ -107,7 +119,7 @@ async function measure(contender, of, { pin, program, seconds, share }) {
     await load.next('begin');
     await ask(server);
     const result = await load.next('result');
-    return figuresOf(result, (await ask(server)).longestStall);
+    return figuresOf(result, await ask(server));
   } finally {
     await load.stop();
     await server.stop();
@@ -118,9 +130,9 @@ function progress(text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-function describe(pin, seconds) {
+function describe(pin, { seconds, rounds }) {
   return [
-    `${seconds} s a cell; ${cpus()[0].model.trim()}, ${availableParallelism()} cores,`,
+    `${rounds} × ${seconds} s a cell; ${cpus()[0].model.trim()}, ${availableParallelism()} cores,`,
     `Linux ${release()}, Node ${process.version};`,
     pin ? 'server on core 0, load on core 1;' : 'server and load not pinned;',
     `load average ${loadavg()
@@ -146,16 +158,20 @@ async function main() {
       continue;
     }
     for (const share of options.shares) {
-      const rows = {};
-      for (const name of names) {
-        progress(`${of.name}, ${share * 100}% stalled: ${name}`);
-        try {
-          const how = { pin, program, seconds: options.seconds, share };
-          rows[name] = await measure(feedContenders[name], of, how);
-        } catch (error) {
-          rows[name] = { failed: error.message.slice(0, 200) };
+      const all = Object.fromEntries(names.map((name) => [name, []]));
+      // One after the other in each round: what else the machine does is in all of them alike.
+      for (let round = 0; round < options.rounds; ++round) {
+        for (const name of names) {
+          progress(`${of.name}, ${share * 100}% stalled: ${name}`);
+          try {
+            const how = { pin, program, seconds: options.seconds, share };
+            all[name].push(await measure(feedContenders[name], of, how));
+          } catch (error) {
+            all[name].push({ failed: error.message.slice(0, 200) });
+          }
         }
       }
+      const rows = Object.fromEntries(names.map((name) => [name, together(all[name])]));
       progress('');
       const held = verdicts(of, rows);
       console.log(`\n## ${of.name}${share > 0 ? ', a tenth reads nothing' : ''}\n`);
@@ -166,14 +182,14 @@ async function main() {
       }
       failures += Object.values(rows).filter(({ failed }) => failed !== undefined).length;
       if (options.strict) failures += held.filter(({ holds }) => !holds).length;
-      results.push({ cell: of.name, stalled: share, rows, held });
+      results.push({ cell: of.name, stalled: share, rows, rounds: all, held });
     }
   }
-  console.log(`\n${describe(pin, options.seconds)}`);
+  console.log(`\n${describe(pin, options)}`);
   if (options.json) {
     writeFileSync(
       options.json,
-      JSON.stringify({ about: describe(pin, options.seconds), results }, null, 2)
+      JSON.stringify({ about: describe(pin, options), results }, null, 2)
     );
   }
   if (failures > 0) process.exitCode = 1;

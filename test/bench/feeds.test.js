@@ -1,11 +1,13 @@
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import t from 'tap';
 
 import { Histogram } from '../../lib/swarm/histogram.js';
+import { loadTestAddon } from '../support/addon.js';
 import { startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
-import { CELLS, figuresOf, table, verdicts } from './feed-figures.js';
+import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 
 /**
  * The benchmark of feeds: its load generator against each contender that is here, and what is made
@@ -88,17 +90,52 @@ const result = (more = {}) => ({
 });
 
 t.test('figures', async (t) => {
-  const row = figuresOf(result(), 3);
-  t.match(row, { rate: 100, cpu: 10, growth: 1e7, sockets: 0, max: 1.5, stall: 3 });
+  const row = figuresOf(result(), { longestStall: 3, longestWork: 2 });
+  t.match(row, { rate: 100, cpu: 10, growth: 1e7, sockets: 0, max: 1.5, stall: 3, work: 2 });
   t.equal(row.p99, 1e-3);
   const none = figuresOf(result({ documents: 0, lateness: [] }));
   t.match(none, { cpu: null, p50: null, max: null });
 });
 
+t.test('several rounds', async (t) => {
+  const rounds = [0.006, 0.002, 0.004].map((cpu, i) =>
+    figuresOf(result({ cpu, latest: 1000 * (i + 1) }), { longestStall: 9 - i })
+  );
+  t.match(together(rounds), { cpu: 20, max: 3, stall: 9 });
+  t.match(together([rounds[0], { failed: 'it ended' }]), { failed: 'it ended' });
+});
+
+t.test('the longest turn of a loop, and what of it was its own work', async (t) => {
+  const { watchTurns, takeTurns } = loadTestAddon();
+  watchTurns();
+  const turnOf = async (act) => {
+    await sleep(1);
+    takeTurns();
+    act();
+    // The turn is over, and another has begun.
+    await sleep(1);
+    await sleep(1);
+    return takeTurns();
+  };
+  const cpu = () => Object.values(process.cpuUsage()).reduce((sum, each) => sum + each, 0);
+  const worked = await turnOf(() => {
+    const end = cpu() + 60000;
+    while (cpu() < end);
+  });
+  t.ok(worked.wall >= worked.cpu - 1 && worked.cpu > 20, `it worked for ${worked.cpu} ms`);
+  const waited = await turnOf(() => {
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 60);
+  });
+  t.ok(waited.wall >= 59, `it waited for ${waited.wall} ms`);
+  t.ok(waited.cpu < waited.wall - 20, `which was no work: ${waited.cpu} ms`);
+  const slept = await turnOf(() => {});
+  t.ok(slept.cpu < 59);
+});
+
 t.test('what holds, and what does not', async (t) => {
   const [cell] = CELLS.filter(({ ws }) => ws === 0.5);
   const ws = figuresOf(result({ cpu: 0.0041 }));
-  const good = verdicts(cell, { 'sprites-poll': figuresOf(result(), 3), ws });
+  const good = verdicts(cell, { 'sprites-poll': figuresOf(result(), { longestStall: 3 }), ws });
   t.equal(good.length, 5);
   t.ok(good.every(({ holds }) => holds));
   const bad = {
@@ -109,7 +146,10 @@ t.test('what holds, and what does not', async (t) => {
     stall: [result(), 11]
   };
   for (const [what, [figures, stall]] of Object.entries(bad)) {
-    const list = verdicts(cell, { 'sprites-poll': figuresOf(figures, stall), ws });
+    const list = verdicts(cell, {
+      'sprites-poll': figuresOf(figures, { longestStall: stall }),
+      ws
+    });
     const [broken, ...others] = list.filter(({ holds }) => !holds);
     t.match(broken.figure, what);
     t.equal(others.length, 0);

@@ -1,29 +1,32 @@
 /**
  * Preloaded into a Node server under measurement (`node --expose-gc --import probe.js …`, with an
  * IPC channel): answers its parent's questions about the inside of the process, so that no server
- * needs a route for it and all are asked the same way. It costs one native timer every 10 ms.
+ * needs a route for it and all are asked the same way. It costs one system call a turn of the loop.
  *
  * Asked {collect}, it collects garbage first where that is true, and answers
- * {heapUsed, longestStall}: bytes of V8 heap in use, and milliseconds of the event loop's longest
- * turn since it was last asked.
+ * {heapUsed, longestStall, longestWork}: bytes of V8 heap in use, and milliseconds of the event
+ * loop's longest turn since it was last asked, by the wall's clock and by its thread's own CPU clock.
  */
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { isMainThread } from 'node:worker_threads';
 
-/** Milliseconds; a stall shorter than this goes unseen. */
-const RESOLUTION = 10;
+import { loadTestAddon } from '../support/addon.js';
 
 if (isMainThread && process.channel) {
-  const delay = monitorEventLoopDelay({ resolution: RESOLUTION });
-  delay.enable();
+  const { watchTurns, takeTurns } = loadTestAddon();
+  watchTurns();
   process.on('message', ({ collect }) => {
-    const longestStall = Math.max(0, delay.max / 1e6 - RESOLUTION);
+    const { wall, cpu } = takeTurns();
     if (collect) {
       globalThis.gc();
       globalThis.gc();
+      // This turn, which the collecting makes long, is nobody's.
+      setImmediate(takeTurns);
     }
-    delay.reset();
-    process.send({ heapUsed: process.memoryUsage().heapUsed, longestStall });
+    process.send({
+      heapUsed: process.memoryUsage().heapUsed,
+      longestStall: wall,
+      longestWork: cpu
+    });
   });
   process.channel.unref();
 }

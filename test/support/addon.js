@@ -48,7 +48,8 @@ function build() {
 /**
  * Loads the tests' addon.
  *
- * @returns {object} its exports: the class Torus; the functions readHead, readWatch and isJsonObject
+ * @returns {object} its exports: the class Torus; the functions readHead, readWatch, isJsonObject,
+ *     watchTurns and takeTurns
  * @throws {Error} when it does not build; the compiler's words are on stderr
  */
 export function loadTestAddon() {

@@ -58,13 +58,13 @@ export const HELD = 60;
  *
  * @param {object} of the cell
  * @param {object} result of the load generator
- * @param {number} [stall] milliseconds
+ * @param {object} [turns] as figuresOf has them
  * @returns {object} as figuresOf, and: `missed`, the share of documents that did not come and that no
  *     newer one replaced; `load`, the load generator's share of its core; `times`, what resident
  *     size grew to, as a multiple of what it was when the measuring began; `cut`, who got what
  */
-export function rowOf(of, result, stall) {
-  const row = figuresOf(result, stall);
+export function rowOf(of, result, turns) {
+  const row = figuresOf(result, turns);
   const due = row.documents + row.skipped + row.missing;
   const { cutAll: all, cutNewest: newest, cutNext: next, cutWait } = result;
   const came = all + newest + next;

@@ -119,7 +119,7 @@ async function measure(contender, of, { pin, program, warmup }) {
     await load.next('begin');
     await ask(server);
     const result = await load.next('result');
-    return rowOf(of, result, (await ask(server)).longestStall);
+    return rowOf(of, result, await ask(server));
   } catch (error) {
     return { failed: error.message.slice(0, 200) };
   } finally {

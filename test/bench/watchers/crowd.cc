@@ -37,6 +37,8 @@ constexpr double kSettle = 1;
 /** Microseconds between two looks at memory. */
 constexpr uint64_t kLook = 100000;
 constexpr size_t kWordBytes = 64;
+/** Microseconds after the last event in which a load that is to be awake does not sleep. */
+constexpr uint64_t kAwake = 2000;
 /** The part of the time between two publications after which all are cut off. */
 constexpr double kCutAfter = 0.3;
 
@@ -395,7 +397,9 @@ void Crowd::servePublisher(uint32_t events) {
 void Crowd::turn(int wait) {
   openMore();
   epoll_event events[kEvents];
-  const int ready = epoll_wait(epoll_, events, kEvents, wait);
+  const bool awake = options_.awake > 0 && microseconds() - lastEvent_ < kAwake;
+  const int ready = epoll_wait(epoll_, events, kEvents, awake ? 0 : wait);
+  if (ready > 0) lastEvent_ = microseconds();
   for (int i = 0; i < ready; ++i) {
     const uint64_t tag = events[i].data.u64;
     if (tag == kStdin) {

@@ -50,6 +50,7 @@ struct Options {
   double changing = 0;     // share of a document's entries that change each time
   double cut = 0;          // seconds for which all are without the network, half way
   double again = 0;        // seconds after which one that was ended comes again; 0: it may not be
+  double awake = 0;        // above 0: it does not sleep while documents are under way
   size_t read = 0;         // bytes at a time of a recording (recording.h)
   std::vector<int> pids;   // the server's processes
   std::string token;
@@ -135,6 +136,7 @@ class Crowd : private Listener {
   uint64_t residentWarm_ = 0;
   uint64_t residentBefore_ = 0, residentPeak_ = 0, socketsBefore_ = 0, socketsPeak_ = 0;
   uint64_t looked_ = 0;
+  uint64_t lastEvent_ = 0;  // when something last came
 };
 
 }  // namespace watchers

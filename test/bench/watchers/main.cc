@@ -25,7 +25,7 @@ using watchers::Protocol;
           "watchers --port P --protocol NAME [--connections N] [--stalled SHARE] [--ramp N]\n"
           "         [--addresses N] [--bytes N] [--patch N] [--every S] [--seconds S]\n"
           "         [--warmup N] [--pids P,P] [--token T] [--grow N] [--changing SHARE] [--cut S]\n"
-          "         [--again S]\n"
+          "         [--again S] [--awake 1]\n"
           "watchers --protocol NAME --read BYTES <recording\n"
           "protocols: sprites-poll, sprites-stream, both also with -delta; sprites-once; ws; sse;\n"
           "           nchan-stream, nchan-ws, nchan-poll; engine.io, socket.io, primus, sockjs\n",
@@ -82,6 +82,8 @@ Options readOptions(int argc, char** argv) {
       options.cut = number;
     } else if (name == "--again") {
       options.again = number;
+    } else if (name == "--awake") {
+      options.awake = number;
     } else if (name == "--read") {
       options.read = static_cast<size_t>(number);
     } else if (name == "--token") {

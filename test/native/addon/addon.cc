@@ -5,6 +5,7 @@
 NAN_MODULE_INIT(initialize) {
   server::initTorus(target);
   server::initReaders(target);
+  server::initTurns(target);
 }
 
 NODE_MODULE(tests, initialize)

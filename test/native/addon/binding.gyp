@@ -18,6 +18,7 @@
         'addon.cc',
         'readers_wrap.cc',
         'torus_wrap.cc',
+        'turns_wrap.cc',
       ],
     },
   ],
