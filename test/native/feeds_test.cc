@@ -389,6 +389,122 @@ class Behind : FeedResponder {
   std::string said_;
 };
 
+/**
+ * What is said of time: a turn answers as many as its share has time for, feeds take turns, a hold
+ * is never over early, and an event stream has a comment every 25 s, but for one who is slow.
+ */
+class Times : FeedResponder {
+ public:
+  Times()
+      : feeds_({.hold = 60, .feeds = 2, .memory = 100000, .watchers = 4000, .upstream = false}, 0,
+               [] { return clockNow; }) {
+    feeds_.setResponder(WatchHolder::kDoor, this);
+    publish("a", 1);
+    publish("b", 1);
+  }
+
+  void run() {
+    shares();
+    holds();
+    comments();
+  }
+
+ private:
+  static constexpr uint32_t kMany = 1000;
+  static constexpr uint64_t kCost = 10;  // microseconds of an answer
+  static constexpr uint64_t kShare = 500;
+
+  void publish(const char* key, uint64_t version) {
+    const std::string value = "[" + std::to_string(version) + "]";
+    uint32_t watching;
+    EXPECT(feeds_.publish({.key = key,
+                           .cursor = {1, version},
+                           .value = value,
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = false},
+                          &watching) == FeedOutcome::kOk);
+  }
+
+  /** A watcher of `key`, with what is newest; `token` says to whom its answers count. */
+  uint32_t watch(const char* key, const char* after, uint32_t token, bool stream) {
+    const Wanted wanted = {key, after};
+    uint32_t watcher;
+    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, stream, false}, WatchHolder::kDoor,
+                        token, &watcher) == FeedOutcome::kOk);
+    return watcher;
+  }
+
+  void shares() {
+    for (uint32_t i = 0; i < kMany; ++i) watch("a", "e1-1", 0, false);
+    watch("b", "e1-1", 1, false);
+    publish("a", 2);
+    publish("b", 2);
+    EXPECT(answers_[0] == 0 && answers_[1] == 0);
+    uint64_t turns = 0;
+    for (bool more = true; more; ++turns) {
+      const uint64_t before = answers_[0] + answers_[1];
+      const uint64_t began = clockNow;
+      more = feeds_.step(kShare);
+      EXPECT(clockNow - began <= kShare + kCost);
+      EXPECT(answers_[0] + answers_[1] > before);
+      // The thousand of the one do not stand before the other's.
+      if (turns == 2) EXPECT(answers_[1] == 1);
+    }
+    EXPECT(turns == (kMany + 1) * kCost / kShare + 1);
+    EXPECT(answers_[0] == kMany && answers_[1] == 1);
+  }
+
+  void passTo(uint64_t end) {
+    for (; now_ < end; now_ += 100) {
+      while (!feeds_.tick(now_)) {
+      }
+    }
+  }
+
+  void holds() {
+    answers_[0] = 0;
+    for (uint32_t i = 0; i < kMany; ++i) watch("a", "e1-2", 0, false);
+    passTo(60000);
+    EXPECT(answers_[0] == 0);
+    // A sixteenth of it later, so that polls that came together part; and some ticks.
+    passTo(62000);
+    EXPECT(answers_[0] > kMany / 4 && answers_[0] < kMany * 3 / 4);
+    passTo(60000 + 60000 / 16 + 500);
+    EXPECT(answers_[0] == kMany && feeds_.counts().watching == 0);
+  }
+
+  void comments() {
+    const uint64_t began = now_;
+    answers_[0] = answers_[1] = 0;
+    watch("a", "e1-2", 0, true);
+    slow_ = true;
+    const uint32_t slow = watch("a", "e1-2", 1, true);
+    // Its head goes out at once.
+    EXPECT(answers_[0] == 1 && answers_[1] == 1);
+    passTo(began + 25000);
+    EXPECT(answers_[0] == 1);
+    passTo(began + 26000);
+    EXPECT(answers_[0] == 2 && answers_[1] == 1);
+    passTo(began + 77000);
+    EXPECT(answers_[0] == 4 && answers_[1] == 1);
+    feeds_.ready(slow);
+    passTo(began + 103000);
+    EXPECT(answers_[1] == 2);
+  }
+
+  Taken answer(uint32_t token, const FeedAnswer&) override {
+    clockNow += kCost;
+    ++answers_[token];
+    return token == 1 && slow_ ? Taken::kInPart : Taken::kWhole;
+  }
+
+  Feeds feeds_;
+  uint64_t now_ = 0;
+  bool slow_ = false;
+  uint64_t answers_[2] = {};
+};
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -397,6 +513,7 @@ int main(int count, char** arguments) {
   printf("seed %" PRIu64 "\n", seed);
   Behind(false).run();
   Behind(true).run();
+  Times().run();
   Test(seed).run(steps);
   return 0;
 }
