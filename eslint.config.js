@@ -8,6 +8,8 @@ export default [
   {
     files: [
       'lib/page/**/*.js',
+      'lib/arena/pages/*.js',
+      'lib/arena/games/*/{phone,field}.js',
       'lib/football/page/*.js',
       'lib/client/**/*.js',
       'lib/server/admin-page/*.js',

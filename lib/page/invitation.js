@@ -1,10 +1,10 @@
+import { drawQr } from './qr.js';
+import { addressesOf, isAtHome } from './reachable.js';
+
 /**
  * The invitation: an address to send, and to scan with a phone. A page that was opened at this
  * machine's own name (localhost) asks the server for the address others reach it by.
  */
-
-const QUIET = 4; // modules of white around a QR code, as its standard asks for
-const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 const $ = (id) => document.getElementById(id);
 
@@ -28,19 +28,15 @@ export async function invite() {
   $('invitation-words').textContent = words;
   $('invitation-link').value = url;
   $('qr').hidden = !others;
-  const { default: qrcode } = await import('./qrcode.js');
-  const code = qrcode(0, 'M');
-  code.addData(url);
-  code.make();
-  draw(code, $('qr'));
+  await drawQr(url, $('qr'));
 }
 
 /** @returns {Promise<{url: string, words: string, others: boolean}>} `others`: it is of use to them */
 async function reachable() {
   const here = location.href.replace(/[?#].*/, '');
   const words = 'Whoever opens this address has a desktop on the same torus.';
-  if (!LOOPBACK.test(location.hostname)) return { url: here, words, others: true };
-  const addresses = await ask();
+  if (!isAtHome()) return { url: here, words, others: true };
+  const addresses = await addressesOf(here);
   if (addresses.length > 0) {
     const where = 'A phone must be in the same network.';
     return { url: addresses[0], words: `${words} ${where}`, others: true };
@@ -54,16 +50,6 @@ async function reachable() {
   };
 }
 
-async function ask() {
-  try {
-    const response = await fetch('addresses');
-    const { addresses } = await response.json();
-    return Array.isArray(addresses) ? addresses.filter((one) => typeof one === 'string') : [];
-  } catch {
-    return []; // Offline, or a server that doesn't say: then this page's own address has to do.
-  }
-}
-
 async function copy(field) {
   try {
     await navigator.clipboard.writeText(field.value);
@@ -72,23 +58,5 @@ async function copy(field) {
     // A page over plain HTTP has no clipboard, but may copy what is selected.
     field.select();
     return document.execCommand('copy');
-  }
-}
-
-/** Draws module by module, in whole pixels, black on white whatever the colors of the page. */
-function draw(code, canvas) {
-  const count = code.getModuleCount();
-  const size = Math.max(3, Math.floor(512 / (count + 2 * QUIET)));
-  canvas.width = (count + 2 * QUIET) * size;
-  canvas.height = canvas.width;
-  const ctx = canvas.getContext('2d');
-  ctx.fillStyle = '#fff';
-  ctx.fillRect(0, 0, canvas.width, canvas.height);
-  ctx.fillStyle = '#000';
-  for (let row = 0; row < count; row += 1) {
-    for (let column = 0; column < count; column += 1) {
-      if (!code.isDark(row, column)) continue;
-      ctx.fillRect((column + QUIET) * size, (row + QUIET) * size, size, size);
-    }
   }
 }

@@ -1,0 +1,152 @@
+import { canvasIn, make, palette, put, style } from '../../arena-pages/elements.js';
+import { between, Smooth } from '../../arena-pages/smooth.js';
+import { drawSticker } from '../../pictures.js';
+
+/** Pong on the big screen: 16 by 9 units, as reduce.js counts them. */
+
+const WIDTH = 16;
+const HEIGHT = 9;
+const BALL = 0.46; // half of its picture's size: the white rim is about the ball
+const PADDLE = { inset: 0.6, half: 1.05, thick: 0.42 };
+const TRAIL = 7;
+const AROUND = 0.45; // units of room around the field
+
+const NAMES = { left: 'Left', right: 'Right' };
+
+/** How the field lies on the canvas: pixels a unit, and where its corner is. */
+function layout(width, height) {
+  const unit = Math.min(width / (WIDTH + 2 * AROUND), height / (HEIGHT + 2 * AROUND));
+  return { unit, x: (width - WIDTH * unit) / 2, y: (height - HEIGHT * unit) / 2 };
+}
+
+export function start({ root, control }) {
+  const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  const sheet = style(import.meta.url);
+  const score = make('div', { className: 'pong-score', into: root });
+  const points = [make('b', { text: '0', into: score }), make('b', { text: '0', into: score })];
+  const { fit } = canvasIn(root, 'Pong: two paddles and a ball');
+  const halves = make('div', { className: 'pong-halves', into: root });
+  const people = [make('span', { into: halves }), make('span', { into: halves })];
+  const words = make('div', {
+    className: 'pong-words',
+    attributes: { role: 'status' },
+    into: root
+  });
+  const ball = drawSticker('ball', 256);
+  const smooth = new Smooth();
+  const trail = [];
+  let now = control;
+  let round = null;
+  let drawn = 0;
+
+  function drawPaddle(ctx, color, x, y) {
+    ctx.beginPath();
+    ctx.roundRect(x - PADDLE.thick / 2, y - PADDLE.half, PADDLE.thick, 2 * PADDLE.half, 0.21);
+    ctx.lineWidth = 0.16;
+    ctx.strokeStyle = '#fff';
+    ctx.stroke();
+    ctx.fillStyle = color;
+    ctx.fill();
+  }
+
+  function drawNet(ctx, color) {
+    ctx.setLineDash([0.32, 0.28]);
+    ctx.lineWidth = 0.05;
+    ctx.strokeStyle = color;
+    ctx.globalAlpha = 0.55;
+    ctx.beginPath();
+    ctx.roundRect(0, 0, WIDTH, HEIGHT, 0.3);
+    ctx.moveTo(WIDTH / 2, 0.15);
+    ctx.lineTo(WIDTH / 2, HEIGHT);
+    ctx.stroke();
+    ctx.setLineDash([]);
+    ctx.globalAlpha = 1;
+  }
+
+  function drawBall(ctx, [x, y], spin) {
+    if (!still) {
+      trail.push([x, y]);
+      if (trail.length > TRAIL) trail.shift();
+      for (const [i, at] of trail.entries()) {
+        ctx.globalAlpha = (i / TRAIL) * 0.22;
+        ctx.beginPath();
+        ctx.arc(at[0], at[1], 0.28 * (0.4 + (0.6 * i) / TRAIL), 0, Math.PI * 2);
+        ctx.fillStyle = '#ff6b4a';
+        ctx.fill();
+      }
+      ctx.globalAlpha = 1;
+    }
+    ctx.save();
+    ctx.translate(x, y);
+    if (!still) ctx.rotate(spin);
+    ctx.drawImage(ball, -BALL, -BALL, 2 * BALL, 2 * BALL);
+    ctx.restore();
+  }
+
+  function frame(time) {
+    const seen = smooth.at(time);
+    const { ctx, width, height } = fit();
+    const color = palette();
+    const { unit, x, y } = layout(width, height);
+    root.style.setProperty('--top', `${y}px`);
+    root.style.setProperty('--side', `${x}px`);
+    ctx.translate(x, y);
+    ctx.scale(unit, unit);
+    drawNet(ctx, color('soft'));
+    if (seen === null) return;
+    const { from, to, share } = seen;
+    const isSame = from.rally === to.rally;
+    const mix = (a, b) => between(a, b, share);
+    const paddles = to.paddles.map((one, i) => mix(from.paddles[i], one));
+    drawPaddle(ctx, color('across'), PADDLE.inset - PADDLE.thick / 2, paddles[0]);
+    drawPaddle(ctx, color('along'), WIDTH - PADDLE.inset + PADDLE.thick / 2, paddles[1]);
+    if (!isSame) trail.length = 0;
+    const at = isSame ? to.ball.map((one, i) => mix(from.ball[i], one)) : to.ball;
+    if (!to.winner) drawBall(ctx, at, at[0] / 1.4);
+    drawn += 1;
+    root.dataset.drawn = drawn;
+    root.dataset.ball = at.map((one) => one.toFixed(2)).join(' ');
+  }
+
+  function showPoints(value) {
+    for (const [i, element] of points.entries()) {
+      const text = String(value.score[i]);
+      if (element.textContent === text) continue;
+      element.classList.remove('bump');
+      void element.offsetWidth; // So that the animation begins anew.
+      if (text !== '0') element.classList.add('bump');
+      put(element, text);
+    }
+    for (const [i, element] of people.entries()) {
+      const count = value.halves[i];
+      put(element, count === 0 ? 'The machine' : `${count} ${count === 1 ? 'thumb' : 'thumbs'}`);
+    }
+  }
+
+  function say(value) {
+    const won = value.winner !== undefined;
+    words.dataset.winner = value.winner ?? '';
+    if (won) return put(words, `${NAMES[value.winner]} wins`);
+    return put(words, now.running ? '' : 'Stopped');
+  }
+
+  let last = null;
+
+  return {
+    control(control) {
+      now = control;
+      if (last) say(last);
+    },
+    value({ round: of, time, value }) {
+      if (value === null) return;
+      if (of !== round) smooth.reset();
+      round = of;
+      last = value;
+      smooth.push(time, value, performance.now(), 1000 / now.pace);
+      showPoints(value);
+      say(value);
+    },
+    frame,
+    stop: () => sheet.remove()
+  };
+}

@@ -1,0 +1,28 @@
+import { make, style } from '../../arena-pages/elements.js';
+import { thumb } from '../../arena-pages/thumb.js';
+
+/** Pong on the phone: the whole screen is the paddle's way, in the color of one's half. */
+
+export function start({ root, send, number }) {
+  const side = number % 2 === 1 ? 'left' : 'right';
+  const sheet = style(import.meta.url);
+  const pad = make('div', { className: `pong-pad ${side}`, into: root });
+  make('i', { className: 'rail', into: pad });
+  make('i', { className: 'grip', into: pad });
+  make('p', {
+    className: 'side',
+    text: side === 'left' ? '← You are left' : 'You are right →',
+    into: pad
+  });
+  make('p', {
+    className: 'hint',
+    text: 'Drag up and down. Your half moves by the mean of all its thumbs.',
+    into: pad
+  });
+  thumb(pad, {
+    label: `The ${side} paddle`,
+    onMove: (value) => send({ y: 1 - value }),
+    words: (value) => `${Math.round(value * 100)} of 100 up`
+  });
+  return { stop: () => sheet.remove() };
+}

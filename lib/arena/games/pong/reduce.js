@@ -1,0 +1,146 @@
+/**
+ * Pong for a room: players with odd numbers are the left half, those with even ones the right, and a
+ * paddle goes to the mean of its half. A half with nobody in it is played by the machine.
+ *
+ * Lengths are units of a field of 16 by 9, times milliseconds, speeds units a second.
+ */
+
+export const WIDTH = 16;
+export const HEIGHT = 9;
+export const RADIUS = 0.28; // of the ball
+export const PADDLE = { inset: 0.6, half: 1.05 }; // its face from the edge; half of its height
+
+const START_SPEED = 7;
+const FASTER = 1.05; // with every return
+const MOST_SPEED = 16;
+const STEEPEST = 1.05; // radians off the level, from a paddle's very end
+const PADDLE_SPEED = 14;
+const MACHINE_SPEED = 4.6; // it can be beaten
+const PAUSE = 1500; // before a serve
+const STRIDE = 5; // ms that are worked out at once: the ball moves less than its radius
+const LONGEST_STEP = 250; // what the server was away for longer is not played
+
+const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
+const rounded = (value) => Math.round(value * 1000) / 1000;
+
+/** Numbers that look like chance and are the same again in every round: 0 up to 1. */
+function chance(memory) {
+  memory.seed = (Math.imul(memory.seed, 1_664_525) + 1_013_904_223) >>> 0;
+  return memory.seed / 2 ** 32;
+}
+
+function begin(memory, round) {
+  memory.seed = (round * 2_654_435_761) >>> 0;
+  memory.score = [0, 0];
+  memory.paddles = [HEIGHT / 2, HEIGHT / 2];
+  memory.rally = 0;
+  memory.to = chance(memory) < 0.5 ? 0 : 1;
+  serve(memory);
+}
+
+/** Lays the ball in the middle, for a moment. */
+function serve(memory) {
+  memory.rally += 1;
+  memory.hits = 0;
+  memory.pause = PAUSE;
+  memory.ball = [WIDTH / 2, HEIGHT / 2];
+  const angle = (chance(memory) - 0.5) * 0.9;
+  memory.speed = [(memory.to === 0 ? -1 : 1) * Math.cos(angle), Math.sin(angle)];
+  memory.pace = START_SPEED;
+}
+
+/** How many there are in each half, and where their thumbs are in the mean. */
+function halves({ players, numbers, inputs }) {
+  const count = [0, 0];
+  const sum = [0, 0];
+  for (let i = 0; i < players; i += 1) {
+    const side = numbers[i] % 2 === 1 ? 0 : 1;
+    count[side] += 1;
+    sum[side] += inputs.y[i];
+  }
+  const margin = PADDLE.half;
+  const wanted = count.map((n, side) =>
+    n === 0 ? undefined : margin + (sum[side] / n) * (HEIGHT - 2 * margin)
+  );
+  return { count, wanted };
+}
+
+/** Moves a paddle towards where it shall be. */
+function movePaddle(memory, side, wanted, ms) {
+  const machine = wanted === undefined;
+  const to = clamp(machine ? memory.ball[1] : wanted, PADDLE.half, HEIGHT - PADDLE.half);
+  const most = ((machine ? MACHINE_SPEED : PADDLE_SPEED) * ms) / 1000;
+  memory.paddles[side] += clamp(to - memory.paddles[side], -most, most);
+}
+
+/** The ball comes back from the paddle, the steeper the nearer to its end it was met. */
+function meet(memory, side) {
+  const [x, y] = memory.ball;
+  const off = y - memory.paddles[side];
+  const face = side === 0 ? PADDLE.inset + RADIUS : WIDTH - PADDLE.inset - RADIUS;
+  const comes = side === 0 ? memory.speed[0] < 0 && x <= face : memory.speed[0] > 0 && x >= face;
+  const past = Math.abs(x - face) > 2 * RADIUS;
+  if (!comes || past || Math.abs(off) > PADDLE.half + RADIUS) return;
+  const angle = clamp(off / PADDLE.half, -1, 1) * STEEPEST;
+  memory.speed = [(side === 0 ? 1 : -1) * Math.cos(angle), Math.sin(angle)];
+  memory.pace = Math.min(MOST_SPEED, memory.pace * FASTER);
+  memory.ball[0] = face;
+  memory.hits += 1;
+}
+
+/** Lets the ball fly. @returns {number} the side that it has flown out at; -1: none */
+function fly(memory, ms, speed) {
+  const way = (memory.pace * speed * ms) / 1000;
+  memory.ball[0] += memory.speed[0] * way;
+  memory.ball[1] += memory.speed[1] * way;
+  const [, y] = memory.ball;
+  const edge = y < RADIUS ? RADIUS : y > HEIGHT - RADIUS ? HEIGHT - RADIUS : undefined;
+  if (edge !== undefined) {
+    memory.ball[1] = edge;
+    memory.speed[1] = Math.abs(memory.speed[1]) * (edge === RADIUS ? 1 : -1);
+  }
+  meet(memory, 0);
+  meet(memory, 1);
+  if (memory.ball[0] < -RADIUS) return 0;
+  return memory.ball[0] > WIDTH + RADIUS ? 1 : -1;
+}
+
+/** Plays so many milliseconds. @returns {boolean} whether somebody has won */
+function play(memory, ms, wanted, { points, speed }) {
+  for (let left = ms; left > 0; left -= STRIDE) {
+    const stride = Math.min(STRIDE, left);
+    movePaddle(memory, 0, wanted[0], stride);
+    movePaddle(memory, 1, wanted[1], stride);
+    if (memory.pause > 0) {
+      memory.pause = Math.max(0, memory.pause - stride);
+      continue;
+    }
+    const out = fly(memory, stride, speed / 100);
+    if (out < 0) continue;
+    memory.score[1 - out] += 1;
+    memory.to = out; // Who has lost the point gets the ball.
+    if (memory.score[1 - out] >= points) return true;
+    serve(memory);
+  }
+  return false;
+}
+
+/** See lib/arena/README.md. Nobody there: the ball waits. */
+export function reduce(now, memory) {
+  const { players, step, round, settings } = now;
+  if (memory.score === undefined) begin(memory, round);
+  const { count, wanted } = halves(now);
+  const won = players > 0 && play(memory, clamp(step, 0, LONGEST_STEP), wanted, settings);
+  const value = {
+    ball: memory.ball.map(rounded),
+    paddles: memory.paddles.map(rounded),
+    score: [...memory.score],
+    halves: count,
+    rally: memory.rally,
+    hits: memory.hits,
+    serving: memory.pause > 0
+  };
+  if (!won) return value;
+  const winner = memory.score[0] > memory.score[1] ? 'left' : 'right';
+  return { ...value, winner, page: 'result', over: true };
+}

@@ -1,0 +1,65 @@
+/** Elements, made by script: the pages' Content-Security-Policy lets none be written into them as text. */
+
+/**
+ * @param {string} tag
+ * @param {object} [how]
+ * @param {string} [how.className]
+ * @param {string} [how.text]
+ * @param {Record<string, string|number>} [how.attributes]
+ * @param {Element} [how.into] its parent
+ * @returns {HTMLElement}
+ */
+export function make(tag, { className = '', text = '', attributes = {}, into } = {}) {
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  if (text !== '') element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  into?.append(element);
+  return element;
+}
+
+/**
+ * A game's own style sheet, beside its module: `style(import.meta.url)` is its `style.css`.
+ *
+ * @param {string} module its URL
+ * @returns {HTMLElement} to be removed when the game ends
+ */
+export function style(module) {
+  const href = new URL('style.css', module).href;
+  return make('link', { attributes: { rel: 'stylesheet', href }, into: document.head });
+}
+
+/** Puts a text where another one is; the same one is left alone, so that no screen reader repeats it. */
+export function put(element, text) {
+  const words = String(text);
+  if (element.textContent !== words) element.textContent = words;
+}
+
+/** @returns {(name: string) => string} the page's colors, by their custom property's name */
+export function palette() {
+  const style = getComputedStyle(document.documentElement);
+  return (name) => style.getPropertyValue(`--${name}`).trim();
+}
+
+/**
+ * A canvas that fills an element, in the screen's own pixels.
+ *
+ * @param {HTMLElement} root
+ * @param {string} label what it shows, for screen readers
+ * @returns {{canvas: HTMLElement, fit: () => {ctx: CanvasRenderingContext2D, width: number, height: number}}}
+ *     `fit` is called before each drawing: sizes in CSS pixels
+ */
+export function canvasIn(root, label) {
+  const canvas = make('canvas', { attributes: { role: 'img', 'aria-label': label }, into: root });
+  const ctx = canvas.getContext('2d');
+  const fit = () => {
+    const { clientWidth: width, clientHeight: height } = canvas;
+    const ratio = Math.min(2, devicePixelRatio);
+    const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.clearRect(0, 0, width, height);
+    return { ctx, width, height };
+  };
+  return { canvas, fit };
+}

@@ -1,0 +1,32 @@
+import { base } from './room.js';
+
+/** What there is to play, as GET /games says: asked once, and again for a game that is not in it. */
+
+let asked = null;
+
+async function ask() {
+  try {
+    const response = await fetch(new URL('games', base));
+    const { games } = await response.json();
+    return Array.isArray(games) ? games : [];
+  } catch {
+    asked = null; // No contact: the next question asks again.
+    return [];
+  }
+}
+
+/** @returns {Promise<object[]>} */
+export function listGames() {
+  asked ??= ask();
+  return asked;
+}
+
+/**
+ * @param {string|null|undefined} name
+ * @returns {Promise<{title: string, about: string}>} empty where there is no game
+ */
+export async function describeGame(name) {
+  if (!name) return { title: '', about: '' };
+  const games = await listGames();
+  return games.find((game) => game.name === name) ?? { title: name, about: '' };
+}

@@ -1,0 +1,237 @@
+import { make, put } from './elements.js';
+import { listGames } from './games-list.js';
+import { Figures } from './figures.js';
+import { arenaName, base, Room } from './room.js';
+
+/** The panel: says what is played, with the publisher's token. What it shows is what the control feed says. */
+
+const $ = (id) => document.getElementById(id);
+
+const KEY = 'sprites.token';
+const LOOK = 1000; // ms between two looks at the server's counts
+const name = arenaName();
+const controlUrl = new URL(`feed/arena/${name}/control`, base);
+
+let control = null;
+let players = 0;
+let contact = 'asking';
+let token = sessionStorage.getItem(KEY) ?? '';
+const figures = new Figures($('figures'));
+
+const room = new Room({
+  control(value) {
+    control = value ?? null;
+    show();
+  },
+  reduced(reduced) {
+    players = reduced.players;
+  },
+  state(state) {
+    contact = state;
+    show();
+  }
+});
+
+// ---- the token
+
+const bearer = () => ({ Authorization: `Bearer ${token}` });
+
+function askToken(wrong = '') {
+  $('token-form').hidden = false;
+  $('main').hidden = true;
+  $('forget').hidden = true;
+  put($('token-wrong'), wrong);
+  $('token').focus();
+}
+
+function open() {
+  $('token-form').hidden = true;
+  $('main').hidden = false;
+  $('forget').hidden = false;
+  room.watchReduced(true);
+}
+
+function forget(wrong) {
+  token = '';
+  sessionStorage.removeItem(KEY);
+  askToken(wrong);
+}
+
+$('token-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  token = $('token').value.trim();
+  if (await look()) {
+    $('token').value = '';
+    sessionStorage.setItem(KEY, token);
+    open();
+  }
+});
+$('forget').addEventListener('click', () => forget(''));
+
+/** Looks at the counts. @returns {Promise<boolean>} whether the token is good */
+async function look() {
+  if (token === '') return false;
+  const used = token;
+  try {
+    const response = await fetch(new URL(`arena/${name}/status`, base), { headers: bearer() });
+    const json = await response.json();
+    if (used !== token) return false;
+    if (response.status === 401) forget('This token is not one of the server’s.');
+    else if (!response.ok) askToken(json.detail ?? json.title);
+    else figures.show(json, { players, now: performance.now() });
+    return response.ok;
+  } catch {
+    put($('token-wrong'), 'No contact with the server.');
+    return false;
+  }
+}
+
+async function keepLooking() {
+  if (!$('main').hidden) await look();
+  setTimeout(keepLooking, LOOK);
+}
+
+// ---- commands
+
+/** @param {object} members of the control feed's value */
+async function command(members) {
+  put($('refused'), '');
+  $('refused').hidden = true;
+  let wrong = 'No contact with the server: nothing has changed.';
+  try {
+    const response = await fetch(controlUrl, {
+      method: 'PATCH',
+      headers: { ...bearer(), 'Content-Type': 'application/merge-patch+json' },
+      body: JSON.stringify(members)
+    });
+    if (response.ok) return;
+    const { detail, title } = await response.json();
+    if (response.status === 401) return forget('This token is no longer one of the server’s.');
+    wrong = detail ?? title;
+  } catch {
+    // No answer, or none of this server's: said below.
+  }
+  put($('refused'), wrong);
+  $('refused').hidden = false;
+  show(); // What the control feed says holds.
+}
+
+$('go').addEventListener('click', () => command({ running: !control?.running }));
+
+/** A row of buttons, of which one is chosen; they are made anew only when they are others. */
+function chips(root, choices, chosen, choose) {
+  const names = choices.map(([value]) => value).join(' ');
+  if (root.dataset.names !== names) {
+    root.dataset.names = names;
+    root.replaceChildren();
+    for (const [value, text] of choices) {
+      const attributes = { type: 'button', 'data-value': value };
+      const chip = make('button', { className: 'chip', text, attributes, into: root });
+      chip.addEventListener('click', () => choose(value));
+    }
+  }
+  for (const chip of root.children) {
+    chip.setAttribute('aria-pressed', chip.dataset.value === chosen);
+  }
+}
+
+/** A slider sends its value when it is let go, and follows the feed when nobody holds it. */
+function slide(input, output, send) {
+  input.addEventListener('input', () => put(output, input.value));
+  input.addEventListener('change', () => send(Number(input.value)));
+}
+
+function place(input, output, value) {
+  if (value === undefined || input.matches(':active')) return;
+  input.value = value;
+  put(output, value);
+}
+
+slide($('pace'), $('pace-value'), (pace) => command({ pace }));
+slide($('rate'), $('rate-value'), (rate) => command({ rate }));
+
+function showSettings(game) {
+  const settings = Object.entries(game?.settings ?? {});
+  const root = $('settings');
+  $('settings-sheet').hidden = settings.length === 0;
+  if (root.dataset.game !== (game?.name ?? '')) {
+    root.dataset.game = game?.name ?? '';
+    root.replaceChildren();
+    for (const [key, { min, max, integer, title = key }] of settings) {
+      const label = make('label', { className: 'slide', text: title, into: root });
+      const output = make('output', { into: label });
+      const step = integer ? 1 : (max - min) / 100;
+      const attributes = { type: 'range', min, max, step, name: key };
+      const input = make('input', { attributes, into: label });
+      slide(input, output, (value) => command({ settings: { [key]: value } }));
+    }
+  }
+  for (const input of root.querySelectorAll('input')) {
+    place(input, input.previousElementSibling, control?.settings?.[input.name]);
+  }
+}
+
+// ---- what holds
+
+const WHY = {
+  threw: 'its reducer threw',
+  'too-slow': 'its reducer took too long',
+  'bad-value': 'its reducer gave back what can’t be published',
+  'not-loaded': 'it could not be loaded'
+};
+
+function showFailed(games) {
+  const { failed = null } = control ?? {};
+  $('failed').hidden = failed === null;
+  if (failed === null) return;
+  const { game, why, message } = failed;
+  const title = games.find((one) => one.name === game)?.title ?? game;
+  put($('failed'), `${title} was stopped: ${WHY[why] ?? why}. ${message ?? ''}`);
+}
+
+function stateWords() {
+  if (contact === 'offline') return 'No contact, trying again';
+  if (contact !== 'online') return 'Connecting…';
+  return control === null ? 'There is no such arena' : 'Connected';
+}
+
+const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
+
+async function show() {
+  document.body.dataset.state = { asking: 'joining' }[contact] ?? contact;
+  put($('state'), stateWords());
+  const games = await listGames();
+  const game = games.find((one) => one.name === control?.game);
+  const running = control?.running === true;
+  document.body.dataset.running = running;
+  put($('game-title'), game?.title ?? control?.game ?? 'No game');
+  put($('game-about'), game?.about ?? '');
+  put(
+    $('round'),
+    control?.round > 0
+      ? `Round ${control.round}, ${running ? 'running' : 'stopped'}`
+      : 'Not started yet'
+  );
+  put($('go'), running ? 'Stop' : 'Start');
+  $('go').setAttribute('aria-pressed', running);
+  $('go').disabled = !control?.game;
+  const choices = games.map((one) => [one.name, one.title]);
+  chips($('games'), choices, control?.game, (chosen) => command({ game: chosen }));
+  const pages = ['lobby', ...(game?.pages ?? [])].map((page) => [page, upper(page)]);
+  chips($('pages'), pages, control?.page, (page) => command({ page }));
+  place($('pace'), $('pace-value'), control?.pace);
+  place($('rate'), $('rate-value'), control?.rate);
+  showSettings(game);
+  showFailed(games);
+}
+
+put($('heading'), upper(name));
+document.title = `Panel · ${name}`;
+$('to-field').href = new URL(`field/${name}`, base).href;
+$('to-play').href = new URL(`play/${name}`, base).href;
+
+show();
+if (token === '') askToken();
+else if (await look()) open();
+else if (token !== '') open(); // No contact just now: the looks go on.
+keepLooking();

@@ -1,0 +1,192 @@
+import { put } from './elements.js';
+import { Player } from './player.js';
+import { arenaName, base, GameStage, Room } from './room.js';
+import { describeGame } from './games-list.js';
+
+/** The phone: joins the arena, and shows the game's own control. */
+
+const $ = (id) => document.getElementById(id);
+
+const TOAST = 4000; // ms
+const KEY = `sprites.arena.${arenaName()}`;
+
+// ---- who plays, kept by the tab, so that a reload is the same player
+
+function readKept() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY));
+  } catch {
+    return null; // Storage is switched off, or holds what this page never wrote.
+  }
+}
+
+function keep(kept) {
+  try {
+    if (kept) sessionStorage.setItem(KEY, JSON.stringify(kept));
+    else sessionStorage.removeItem(KEY);
+  } catch {
+    // Storage is switched off: a reload is another player.
+  }
+}
+
+let control = null;
+let shownNumber; // that the game was begun with
+let contact = 'asking';
+let trouble = ''; // of the game, in words
+let left = null; // what the player's last state was about
+
+const player = new Player({
+  base: new URL(`arena/${arenaName()}`, base).href,
+  kept: readKept(),
+  keep,
+  onState(state, about) {
+    left = about;
+    if (about.again) say(`You were out of the game, and are in it again.`);
+    if (player.number !== undefined && player.number !== shownNumber) showControl();
+    words();
+  }
+});
+
+const stage = new GameStage({
+  file: 'phone.js',
+  root: $('root'),
+  parts: () => ({ send: (input) => player.offer(input), number: player.number }),
+  onChange(game, why = '') {
+    trouble = why;
+    room.watchReduced(typeof game?.value === 'function');
+    words();
+  }
+});
+
+const room = new Room({
+  control(value) {
+    if (value?.game !== control?.game) player.forget();
+    control = value ?? null;
+    if (control) player.setRate(control.rate);
+    showControl();
+    words();
+  },
+  reduced: (reduced) => stage.reduced(reduced),
+  state(state) {
+    contact = state;
+    words();
+  }
+});
+
+/** A game begins when it is known who plays. */
+function showControl() {
+  if (!control || player.number === undefined) return;
+  const isOther = shownNumber !== undefined && shownNumber !== player.number;
+  shownNumber = player.number;
+  stage.control(control);
+  if (isOther) stage.again();
+}
+
+// ---- what it says
+
+const REASONS = {
+  'arena-full': 'The game is full. You come in as soon as somebody leaves.',
+  'unknown-arena': 'There is no game at this address.',
+  'too-many-joins': 'Many come at once. You are in soon.',
+  'too-many-clients': 'Too many play from your network. You come in as soon as somebody leaves.',
+  draining: 'The server is restarting.'
+};
+
+function whyOut() {
+  if (navigator.onLine === false) return 'Your phone is offline.';
+  return REASONS[left?.why] ?? 'No contact: out of the game. Trying again…';
+}
+
+function stateWords() {
+  if (player.state === 'joining') return 'Joining…';
+  if (player.state === 'offline') return 'Out of the game';
+  if (contact === 'offline') return 'No news of the game…';
+  if (left?.why === 'bad-input') return 'The server did not take what the game sent';
+  if (!control?.game) return 'Waiting for a game';
+  if (control.page === 'lobby') return 'It begins soon';
+  return control.running ? 'You play' : 'Stopped';
+}
+
+async function words() {
+  const out = player.state === 'offline';
+  const { number } = player;
+  const lobby = control === null || control.page === 'lobby' || control.game === null || trouble;
+  document.body.dataset.state = contact === 'offline' && !out ? 'offline' : player.state;
+  document.body.dataset.page = lobby ? 'lobby' : control.page;
+  document.body.dataset.running = Boolean(control?.running);
+  document.title = control?.game ? `${number ?? '–'} · ${control.game}` : 'Play';
+  $('lobby').hidden = !lobby;
+  $('root').hidden = Boolean(lobby);
+  $('number').hidden = Boolean(lobby) || number === undefined;
+  put($('big'), number ?? '–');
+  $('big').classList.toggle('long', String(number).length > 3);
+  put($('small'), number ?? '');
+  put($('state'), stateWords());
+  $('out').hidden = !out;
+  if (out) put($('out-words'), whyOut());
+  const { title, about } = await describeGame(control?.game);
+  put($('title'), title);
+  put($('about'), trouble || about || 'The next game begins soon.');
+}
+
+let toastTimer;
+
+function say(text) {
+  put($('toast'), text);
+  $('toast').hidden = false;
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => {
+    $('toast').hidden = true;
+  }, TOAST);
+}
+
+// ---- coming and going
+
+let reloading = false;
+let lock = null;
+
+/** The screen stays on, where the browser lets it: on https and localhost only. */
+async function stayAwake() {
+  if (document.hidden || !navigator.wakeLock || (lock && !lock.released)) return;
+  try {
+    lock = await navigator.wakeLock.request('screen');
+  } catch {
+    lock = null; // The battery is low, or it is forbidden: the game goes on without.
+  }
+}
+
+function wake() {
+  player.wake();
+  stayAwake();
+}
+
+$('now').addEventListener('click', wake);
+document.addEventListener('visibilitychange', () => document.hidden || wake());
+for (const event of ['online', 'offline']) {
+  addEventListener(event, () => {
+    wake();
+    words();
+  });
+}
+// Two fingers shall not zoom what one thumb plays with, also where the browser asks no style sheet.
+for (const event of ['gesturestart', 'dblclick']) {
+  document.addEventListener(event, (happened) => happened.preventDefault());
+}
+globalThis.navigation?.addEventListener('navigate', (event) => {
+  reloading = event.navigationType === 'reload';
+});
+addEventListener('pagehide', (event) => {
+  const { leaveUrl } = player;
+  player.save();
+  player.stop();
+  if (event.persisted || reloading || !leaveUrl || !globalThis.navigation) return;
+  navigator.sendBeacon(leaveUrl);
+  keep(null);
+});
+addEventListener('pageshow', (event) => {
+  if (event.persisted) player.start(); // If its lease has run out, it joins anew.
+});
+
+player.start();
+stayAwake();
+words();

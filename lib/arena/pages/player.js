@@ -1,0 +1,244 @@
+import { ignoreFailure, globalTimers, Requests } from '../../client/requests.js';
+import { positive, problemOf } from '../../client/answers.js';
+import { DEFAULTS } from '../../client/limits.js';
+import { Waits } from '../../client/waits.js';
+
+/**
+ * A player of an arena: joins, sends the newest input as often as it shall, and joins again when the
+ * server no longer knows it. No DOM.
+ *
+ * One request is under way at a time: over a slow network inputs become fewer, and never pile up.
+ */
+
+const ALIVE = 3; // times a lease: how often a player says that it is there, who has no news
+const SAVED = 64; // numbers between two that are kept
+const LEASE = 30; // seconds, where the server does not say
+
+/**
+ * @typedef {'joining'|'online'|'offline'} PlayerState
+ * @typedef {{player: string, number: number, n: number, lease: number}} KeptPlayer what is needed to
+ *     be the same player after a reload
+ */
+
+export class Player {
+  #base;
+  #requests;
+  #waits;
+  #onState;
+  #keep;
+
+  #self = null; // {player, number, lease}
+  #n = 0;
+  #saved = 0;
+  #newest = {}; // all that was ever offered in this game: a new join needs it whole
+  #news = {}; // what is not sent yet
+  #interval = 250; // ms
+  #last = -Infinity; // when the last input was sent
+  #failures = 0;
+  #nap = null;
+  #run = 0;
+  #game = 0; // counts `forget`: an answer for an earlier game says nothing of this one
+
+  #wasLost = false; // the server has forgotten it
+  #told; // what was said last of the state
+
+  /** @type {PlayerState} */
+  state = 'joining';
+
+  /**
+   * @param {object} parts
+   * @param {string} parts.base URL of the arena's requests, such as http://127.0.0.1:8080/arena/hall
+   * @param {(state: PlayerState, about: {why?: string, again?: boolean, number?: number}) => void}
+   *     parts.onState `again`: it was out of the game before, and has joined anew
+   * @param {(kept: KeptPlayer|null) => void} [parts.keep]
+   * @param {KeptPlayer|null} [parts.kept] by an earlier run
+   * @param {typeof globalThis.fetch} [parts.fetch]
+   * @param {import('../../client/requests.js').Timers} [parts.timers]
+   * @param {() => number} [parts.random] in [0, 1)
+   */
+  constructor({
+    base,
+    onState,
+    keep = () => {},
+    kept = null,
+    fetch = globalThis.fetch,
+    timers = globalTimers(),
+    random = Math.random
+  }) {
+    const { requestTimeout } = DEFAULTS;
+    this.#base = base;
+    this.#requests = new Requests(fetch, timers, { requestTimeout, answerMost: 2 ** 16 });
+    this.#waits = new Waits(timers, random, DEFAULTS);
+    this.#onState = onState;
+    this.#keep = keep;
+    this.#resume(kept);
+  }
+
+  #resume(kept) {
+    const { player, number, n, lease } = kept ?? {};
+    if (typeof player !== 'string' || !Number.isSafeInteger(n) || !Number.isSafeInteger(number)) {
+      return;
+    }
+    this.#self = { player, number, lease: positive(lease) ?? LEASE };
+    this.#n = n + 2 * SAVED; // Some numbers after the kept one have been used.
+  }
+
+  /** @returns {number|undefined} what the reducer knows it by */
+  get number() {
+    return this.#self?.number;
+  }
+
+  /** @returns {string|undefined} where to POST that it leaves */
+  get leaveUrl() {
+    return this.#self ? `${this.#base}/${this.#self.player}/leave` : undefined;
+  }
+
+  /** Begins, or goes on after a stop. */
+  start() {
+    this.#go(++this.#run);
+  }
+
+  /** Sends nothing more. */
+  stop() {
+    this.#run += 1;
+    this.#nap?.end();
+  }
+
+  /** @param {number} perSecond how many inputs to send at most */
+  setRate(perSecond) {
+    this.#interval = 1000 / (positive(perSecond) ?? 4);
+    this.#endNap();
+  }
+
+  /** @param {Record<string, number>} input the newest; of what was offered before it replaces what it names */
+  offer(input) {
+    Object.assign(this.#newest, input);
+    Object.assign(this.#news, input);
+    this.#endNap();
+  }
+
+  /** Another game: what was offered has no meaning in it. */
+  forget() {
+    this.#newest = {};
+    this.#news = {};
+    this.#game += 1;
+  }
+
+  /** Trying now is worthwhile: the page is looked at again, the network is back. */
+  wake() {
+    this.#last = -Infinity;
+    if (!this.#nap?.asked) this.#nap?.end();
+  }
+
+  /** A wait for the next input ends with news; one after a failure does not. */
+  #endNap() {
+    if (this.#nap?.idle) this.#nap.end();
+  }
+
+  async #go(run) {
+    while (run === this.#run) {
+      const wait = this.#self ? await this.#next() : await this.#join();
+      if (run !== this.#run || !(wait?.ms > 0)) continue;
+      const nap = { ...this.#waits.nap(wait.ms), ...wait };
+      this.#nap = nap;
+      await nap.over;
+      if (this.#nap === nap) this.#nap = null;
+    }
+  }
+
+  /** Waits until there is something to send, or sends it. */
+  async #next() {
+    const isNews = Object.keys(this.#news).length > 0;
+    const pause = isNews ? this.#interval : (this.#self.lease * 1000) / ALIVE;
+    const ms = this.#last + pause - this.#waits.now();
+    return ms > 0 ? { ms, idle: true } : this.#send();
+  }
+
+  async #send() {
+    const news = this.#news;
+    const game = this.#game;
+    this.#news = {};
+    this.#last = this.#waits.now();
+    this.#n += 1;
+    if (this.#n - this.#saved >= SAVED) this.save();
+    const answer = await this.#ask(`/${this.#self.player}?n=${this.#n}`, JSON.stringify(news));
+    if (answer.status === 204) {
+      this.#failures = 0;
+      this.#become('online', { number: this.#self.number });
+      return undefined;
+    }
+    const why = answer.failure ?? problemOf(answer) ?? 'garbage';
+    if (why === 'unknown-player') return this.#lost();
+    if (why === 'bad-number') {
+      this.#n += 2 * SAVED;
+      return { ms: this.#interval };
+    }
+    if (why === 'bad-input') {
+      // Of an input that came after a change of the game nothing is amiss.
+      if (game === this.#game) this.#become('online', { why, number: this.#self.number });
+      return { ms: this.#interval };
+    }
+    if (game === this.#game) this.#news = { ...news, ...this.#news };
+    return this.#failed(why, answer);
+  }
+
+  /** The server knows this player no more: joins anew. */
+  #lost() {
+    this.#self = null;
+    this.#wasLost = true;
+    this.#keep(null);
+    this.#news = { ...this.#newest };
+    this.#become('joining', { why: 'unknown-player' });
+  }
+
+  async #join() {
+    const answer = await this.#ask('', '');
+    const { player, number, lease, rate } = answer.json ?? {};
+    if (answer.status !== 201 || typeof player !== 'string') {
+      return this.#failed(answer.failure ?? problemOf(answer) ?? 'garbage', answer);
+    }
+    const again = this.#wasLost;
+    this.#wasLost = false;
+    this.#self = { player, number, lease: positive(lease) ?? LEASE };
+    this.#n = 0;
+    this.#failures = 0;
+    this.#last = this.#waits.now();
+    this.#interval = 1000 / (positive(rate) ?? 4);
+    this.#news = { ...this.#newest };
+    this.save();
+    this.#become('online', { number, again });
+    return undefined;
+  }
+
+  /** Keeps what a reload needs. */
+  save() {
+    this.#saved = this.#n;
+    if (this.#self) this.#keep({ ...this.#self, n: this.#n });
+  }
+
+  #failed(why, { retryAfter }) {
+    this.#failures += 1;
+    const ms = Math.max(this.#waits.backoff(this.#failures), this.#interval);
+    // Too many inputs is no loss of contact: the newest goes out a little later.
+    if (why !== 'too-many-inputs') this.#become('offline', { why });
+    if (retryAfter === undefined) return { ms };
+    return { ms: Math.max(ms, this.#waits.spread(retryAfter)), asked: true };
+  }
+
+  async #ask(path, body) {
+    const headers = { 'content-type': 'text/plain;charset=UTF-8' }; // needs no preflight
+    try {
+      return await this.#requests.ask(`${this.#base}${path}`, { method: 'POST', headers, body });
+    } catch (error) {
+      return { status: 0, failure: ignoreFailure(error).reason };
+    }
+  }
+
+  #become(state, about) {
+    const told = JSON.stringify([state, about.why, about.number]);
+    if (told === this.#told && !about.again) return;
+    this.#told = told;
+    this.state = state;
+    this.#onState(state, about);
+  }
+}

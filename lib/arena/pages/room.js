@@ -1,0 +1,139 @@
+import { Feeds } from '../../client/feeds.js';
+
+/** What every page of an arena knows: its name, its control feed, and which game is shown. */
+
+/** @returns {string} the arena's name, from the page's path */
+export const arenaName = () => location.pathname.split('/').at(-1);
+
+/** The server's address. */
+export const base = new URL('../', location.href).href;
+
+/**
+ * Watches an arena. The reduced feed is watched only by whom it tells something: it has a version
+ * some twenty times a second, and every one wakes all who watch it.
+ */
+export class Room {
+  #feeds;
+  #reduced = null;
+  #onReduced;
+
+  /**
+   * @param {object} on
+   * @param {(control: object|undefined) => void} on.control each new one; undefined: there is no such arena
+   * @param {(reduced: object) => void} on.reduced
+   * @param {(state: string, why?: string) => void} on.state of the contact, as lib/client says
+   */
+  constructor({ control, reduced, state }) {
+    this.#onReduced = reduced;
+    this.#feeds = new Feeds({ base, onState: (now, { why }) => state(now, why) });
+    this.#feeds.watch(`arena/${arenaName()}/control`, control);
+    const wake = () => this.#feeds.wake();
+    for (const event of ['online', 'offline']) addEventListener(event, wake);
+    document.addEventListener('visibilitychange', () => document.hidden || wake());
+  }
+
+  /** @param {boolean} wanted whether the reduced feed is */
+  watchReduced(wanted) {
+    if (!wanted) this.#reduced?.close();
+    if (wanted === (this.#reduced !== null)) return;
+    const told = (value) => value !== undefined && this.#onReduced(value);
+    this.#reduced = wanted ? this.#feeds.watch(`arena/${arenaName()}`, told) : null;
+  }
+}
+
+/** Loads what a game shows on this page, and ends it when there is another one. */
+export class GameStage {
+  #file;
+  #root;
+  #parts;
+  #onChange;
+  #name = null;
+  #turn = 0;
+  #game = null;
+  #control = null;
+  #reduced = null;
+
+  /**
+   * @param {object} how
+   * @param {'phone.js'|'field.js'} how.file
+   * @param {HTMLElement} how.root
+   * @param {() => object} how.parts what its `start` gets, besides root and control
+   * @param {(game: object|null, trouble?: string) => void} how.onChange another one is shown, or none
+   */
+  constructor({ file, root, parts, onChange }) {
+    this.#file = file;
+    this.#root = root;
+    this.#parts = parts;
+    this.#onChange = onChange;
+  }
+
+  /** @param {object} control in the lobby no game is shown */
+  control(control) {
+    this.#control = control;
+    const name = control.page === 'lobby' ? null : control.game;
+    if (name === this.#name) this.#call('control', control);
+    else this.#change(name);
+  }
+
+  /** @param {object} reduced kept for a game that is still being loaded */
+  reduced(reduced) {
+    this.#reduced = reduced;
+    if (reduced.game === this.#name) this.#call('value', reduced);
+  }
+
+  /** @param {number} now ms, of the screen's clock */
+  frame(now) {
+    this.#call('frame', now);
+  }
+
+  /** Begins again: who plays is somebody else. */
+  again() {
+    if (this.#name !== null) this.#change(this.#name);
+  }
+
+  async #change(name) {
+    const turn = ++this.#turn;
+    this.#end();
+    this.#name = name;
+    this.#root.dataset.game = name ?? '';
+    if (name === null) return this.#onChange(null);
+    try {
+      const module = await import(new URL(`games/${name}/${this.#file}`, base).href);
+      if (turn !== this.#turn) return undefined;
+      this.#game = module.start({ root: this.#root, control: this.#control, ...this.#parts() });
+    } catch (error) {
+      if (turn === this.#turn) this.#trouble(error);
+      return undefined;
+    }
+    this.#onChange(this.#game);
+    if (this.#reduced?.game === name) this.#call('value', this.#reduced);
+    return undefined;
+  }
+
+  /** A game that throws is ended on this page, and on this page alone. */
+  #call(what, argument) {
+    if (this.#game === null) return;
+    try {
+      this.#game[what]?.(argument);
+    } catch (error) {
+      this.#end();
+      this.#trouble(error);
+    }
+  }
+
+  #trouble(error) {
+    console.error(error);
+    this.#onChange(null, `${this.#name} can't be shown here: ${error.message}`);
+  }
+
+  #end() {
+    const game = this.#game;
+    this.#game = null;
+    try {
+      game?.stop();
+    } catch (error) {
+      console.error(error);
+    }
+    this.#root.replaceChildren();
+  }
+}

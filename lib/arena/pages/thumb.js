@@ -1,0 +1,80 @@
+/**
+ * A control for one thumb: the whole element is the track, from its lower end to its upper one, with
+ * some room at both, where a thumb does not reach well. By key as every slider.
+ */
+
+const MARGIN = 0.14; // of the element's height, at each end
+const STEP = 0.05;
+const STRIDE = 0.25;
+
+const KEYS = new Map([
+  ['ArrowUp', STEP],
+  ['ArrowRight', STEP],
+  ['ArrowDown', -STEP],
+  ['ArrowLeft', -STEP],
+  ['PageUp', STRIDE],
+  ['PageDown', -STRIDE],
+  ['Home', -1],
+  ['End', 1]
+]);
+
+/**
+ * @param {HTMLElement} element
+ * @param {object} how
+ * @param {string} how.label what it moves, for screen readers
+ * @param {number} [how.value] 0, below, to 1, above
+ * @param {(value: number) => void} how.onMove
+ * @param {(value: number) => string} [how.words] what a screen reader says of a value
+ * @returns {{value: number}} as it is now
+ */
+export function thumb(element, { label, value = 0.5, onMove, words }) {
+  const now = { value };
+  const say = () => {
+    element.setAttribute('aria-valuenow', Math.round(now.value * 100));
+    if (words) element.setAttribute('aria-valuetext', words(now.value));
+    element.style.setProperty('--value', now.value);
+  };
+  const move = (to) => {
+    now.value = Math.min(1, Math.max(0, to));
+    say();
+    onMove(now.value);
+  };
+  for (const [name, text] of [
+    ['role', 'slider'],
+    ['tabindex', 0],
+    ['aria-label', label],
+    ['aria-orientation', 'vertical'],
+    ['aria-valuemin', 0],
+    ['aria-valuemax', 100]
+  ]) {
+    element.setAttribute(name, text);
+  }
+  element.classList.add('thumb');
+  element.style.setProperty('--margin', MARGIN);
+  say();
+
+  const follow = (event) => {
+    const { bottom, height } = element.getBoundingClientRect();
+    move(((bottom - event.clientY) / height - MARGIN) / (1 - 2 * MARGIN));
+  };
+  element.addEventListener('pointerdown', (event) => {
+    if (!event.isPrimary) return;
+    element.setPointerCapture(event.pointerId);
+    element.dataset.held = '';
+    follow(event);
+  });
+  element.addEventListener('pointermove', (event) => {
+    if (event.isPrimary && element.hasPointerCapture(event.pointerId)) follow(event);
+  });
+  for (const end of ['pointerup', 'pointercancel']) {
+    element.addEventListener(end, () => delete element.dataset.held);
+  }
+  element.addEventListener('keydown', (event) => {
+    const by = KEYS.get(event.key);
+    if (by === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    move(now.value + by);
+  });
+  element.addEventListener('contextmenu', (event) => event.preventDefault());
+  return now;
+}

@@ -1,0 +1,30 @@
+/** QR codes, drawn by script. */
+
+const QUIET = 4; // modules of white around a QR code, as its standard asks for
+
+/**
+ * Draws module by module, in whole pixels, black on white whatever the colors of the page.
+ *
+ * @param {string} text
+ * @param {HTMLCanvasElement} canvas
+ */
+export async function drawQr(text, canvas) {
+  const { default: qrcode } = await import('./qrcode.js');
+  const code = qrcode(0, 'M');
+  code.addData(text);
+  code.make();
+  const count = code.getModuleCount();
+  const size = Math.max(3, Math.floor(512 / (count + 2 * QUIET)));
+  canvas.width = (count + 2 * QUIET) * size;
+  canvas.height = canvas.width;
+  const ctx = canvas.getContext('2d');
+  ctx.fillStyle = '#fff';
+  ctx.fillRect(0, 0, canvas.width, canvas.height);
+  ctx.fillStyle = '#000';
+  for (let row = 0; row < count; row += 1) {
+    for (let column = 0; column < count; column += 1) {
+      if (!code.isDark(row, column)) continue;
+      ctx.fillRect((column + QUIET) * size, (row + QUIET) * size, size, size);
+    }
+  }
+}

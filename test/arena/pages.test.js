@@ -1,0 +1,178 @@
+/* global document, innerHeight, innerWidth, location */
+import t from 'tap';
+
+import { arenaRig, says, shows, SIZES } from '../support/arena-pages.js';
+import { TOKEN } from '../support/feeds.js';
+import { drag, online } from '../support/page-browser.js';
+import { MIRROR } from '../support/arena.js';
+
+/** The arena's pages in a browser: the phone, the field and the panel. */
+
+const { browser, nothingElse, room, skip } = arenaRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const PAGES = { phone: 'play/hall', field: 'field/hall', panel: 'control/hall' };
+
+async function unlock(panel, token = TOKEN) {
+  await panel.fill('#token', token);
+  await panel.click('#token-form button');
+}
+
+/** A paddle's middle, as the field was drawn last. */
+const ballOf = (field) => field.evaluate(() => document.getElementById('root').dataset.ball);
+
+t.test('pong, from join to end, by the panel', { skip }, async (t) => {
+  const { visit } = await room(t);
+  const panel = await visit(PAGES.panel, 'tall');
+  await unlock(panel, 'wrong');
+  await says(panel, '#token-wrong', 'not one of the server');
+  await unlock(panel);
+  await panel.click('.chip[data-value=pong]');
+  await says(panel, '#game-title', 'Pong');
+
+  const field = await visit(PAGES.field, 'big', { reducedMotion: 'no-preference' });
+  await says(field, '#title', 'Pong');
+  t.equal(await field.textContent('#count'), '0');
+  const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
+  await says(phones[0], '#big', '1');
+  await says(phones[1], '#big', '2');
+  await says(field, '#count', '2');
+
+  await panel.click('#go');
+  for (const page of [field, ...phones]) await shows(page, 'play');
+  await says(panel, '#go', 'Stop');
+  await says(phones[0], '.side', 'You are left');
+  await says(phones[1], '.side', 'You are right');
+  await field.waitForFunction(() => {
+    const [x] = (document.getElementById('root').dataset.ball ?? '8').split(' ').map(Number);
+    return x !== 8;
+  });
+  t.match(await ballOf(field), /^-?\d/);
+
+  await t.test('a thumb moves the paddle, and so do keys', async (t) => {
+    await drag(phones[0], { x: 180, y: 300 }, { x: 180, y: 30 }, { finger: true });
+    await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]');
+    await phones[1].press('[role=slider]', 'Home');
+    await phones[1].waitForSelector('[role=slider][aria-valuenow="0"]');
+    const inputs = await panel.waitForFunction(() =>
+      Number(document.querySelectorAll('#figures dd')[1].textContent)
+    );
+    t.ok(inputs);
+  });
+
+  await t.test('a field that is reloaded goes on, and so does a panel', async () => {
+    await field.reload();
+    await shows(field, 'play');
+    await field.waitForFunction(() => Number(document.getElementById('root').dataset.drawn) > 5);
+    await panel.reload();
+    await says(panel, '#go', 'Stop');
+  });
+
+  await t.test(
+    'a phone that is reloaded is the same player; one that is closed has left',
+    async () => {
+      await phones[0].evaluate(() => location.reload());
+      await online(phones[0]);
+      await says(phones[0], '#small', '1');
+      await phones[1].close();
+      await says(field, '#count', '1');
+      await says(field, '.pong-halves', 'The machine');
+    }
+  );
+
+  await t.test('it ends, and says who has won', async () => {
+    await panel.locator('input[name=points]').fill('1');
+    await panel.locator('input[name=speed]').fill('200');
+    await shows(field, 'result');
+    await says(field, '.pong-words', 'wins');
+    await says(panel, '#go', 'Start');
+    await says(phones[0], '#state', 'Stopped');
+  });
+});
+
+t.test(
+  'a phone that was forgotten joins again, and says so; offline it says that, too',
+  { skip },
+  async (t) => {
+    const { base, command, visit } = await room(t);
+    await command({ game: 'pong', running: true });
+    const phone = await visit(PAGES.phone);
+    await says(phone, '#small', '1');
+    const { player } = await phone.evaluate(() =>
+      JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
+    );
+    await fetch(new URL(`arena/hall/${player}/leave`, base), { method: 'POST' });
+    await phone.press('[role=slider]', 'ArrowUp');
+    await says(phone, '#toast', 'You were out of the game');
+    await says(phone, '#small', '2');
+    await says(phone, '.side', 'You are right');
+
+    await phone.context().setOffline(true);
+    await phone.press('[role=slider]', 'ArrowUp');
+    await says(phone, '#out', 'Your phone is offline');
+    await phone.context().setOffline(false);
+    await online(phone);
+    await phone.locator('#out').waitFor({ state: 'hidden' });
+    t.equal(await phone.textContent('#small'), '2');
+  }
+);
+
+t.test('every page fits every screen, light and dark', { skip }, async (t) => {
+  const { base, command, visit } = await room(t);
+  await command({ game: 'pong' });
+  for (const path of Object.values(PAGES)) {
+    const page = await visit(path, 'tall');
+    if (path === PAGES.panel) await unlock(page);
+    for (const running of [false, true]) {
+      await command({ running, page: running ? 'play' : 'lobby' });
+      if (path !== PAGES.panel) await shows(page, running ? 'play' : 'lobby');
+      for (const [size, viewport] of Object.entries(SIZES)) {
+        await page.setViewportSize(viewport);
+        await page.emulateMedia({ colorScheme: size === 'wide' ? 'dark' : 'light' });
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        t.ok(wide <= 0, `${path} ${size}: ${wide} px too wide`);
+        if (path === PAGES.panel) continue;
+        const outside = await page.evaluate(() => {
+          const shown = [...document.querySelectorAll('body *')].filter(
+            (element) => element.checkVisibility() && !element.matches('.unseen, canvas.sticker')
+          );
+          const isOut = ({ top, left, bottom, right }) =>
+            top < -1 || left < -1 || bottom > innerHeight + 1 || right > innerWidth + 1;
+          return shown
+            .filter((one) => isOut(one.getBoundingClientRect()))
+            .map((one) => one.outerHTML);
+        });
+        t.strictSame(outside, [], `${path} ${size} ${running}`);
+      }
+    }
+    if (path === PAGES.field) {
+      t.equal(await page.locator('#code').getAttribute('data-url'), `${base}play/hall`);
+    }
+    await page.context().close();
+  }
+});
+
+t.test('a game that breaks is said on its page, and on the panel', { skip }, async (t) => {
+  const broken = {
+    ...MIRROR,
+    'phone.js': 'export const start = () => ({ value() { null.x; }, stop() {} });',
+    'reduce.js':
+      'export function reduce({ time }) { if (time > 300) throw new Error("no more"); return { time }; }'
+  };
+  const { command, visit } = await room(t, { broken });
+  const panel = await visit(PAGES.panel);
+  await unlock(panel);
+  const phone = await visit(PAGES.phone);
+  await command({ game: 'broken', running: true });
+  await says(panel, '#failed', 'Mirror was stopped: its reducer threw. no more');
+  await says(phone, '#about', "broken can't be shown here");
+  const [complaint, ...others] = browser.complaints.splice(0);
+  t.match(complaint, 'null');
+  t.strictSame(others, []);
+  await command({ game: 'pong', running: true });
+  await says(phone, '.side', 'You are left');
+  await panel.locator('#failed').waitFor({ state: 'hidden' });
+});
+
+t.test('they have asked nobody else', { skip }, async (t) => nothingElse(t));

@@ -1,0 +1,70 @@
+import { join } from 'node:path';
+
+import { arenaBase } from './arena-stand-in.js';
+import { TOKEN } from './feeds.js';
+import { browserRig } from './page-browser.js';
+
+/** What the browser tests of the arena share. */
+
+export const SIZES = {
+  tall: { width: 360, height: 640 },
+  wide: { width: 640, height: 360 },
+  big: { width: 1920, height: 1080 }
+};
+
+/**
+ * @param {import('tap').Test} t the file's own
+ * @returns {object} what browserRig gives, and `room(t, games)`
+ */
+export function arenaRig(t) {
+  const rig = browserRig(t);
+
+  /**
+   * An arena "hall", with pages to visit.
+   *
+   * @param {import('tap').Test} t
+   * @param {object} [games] of the test's own, as a folder of folders
+   */
+  async function room(t, games = {}) {
+    const folder = t.testdir({ games, tokens: `${TOKEN}\n` });
+    const options = ['--arena', 'hall', '--publish-token-file', join(folder, 'tokens')];
+    const server = await rig.serve(...options, '--games', join(folder, 'games'));
+    const base = await arenaBase(t, server.base, join(folder, 'games'));
+    t.teardown(() => server.stop('SIGKILL'));
+    const visit = async (path, size = 'tall', options = {}) => {
+      const page = await rig.browser.visit(new URL(path, base).href, {
+        viewport: SIZES[size],
+        hasTouch: size !== 'big',
+        ...options
+      });
+      t.teardown(() => page.context().close());
+      return page;
+    };
+    return {
+      base,
+      visit,
+      /** Says what is played, as a panel does. */
+      async command(members) {
+        const response = await fetch(new URL('feed/arena/hall/control', base), {
+          method: 'PATCH',
+          headers: {
+            Authorization: `Bearer ${TOKEN}`,
+            'Content-Type': 'application/merge-patch+json'
+          },
+          body: JSON.stringify(members)
+        });
+        t.equal(response.status, 200, await response.text());
+      }
+    };
+  }
+
+  return { ...rig, room };
+}
+
+/** Waits until an element says this. */
+export const says = (page, selector, text) =>
+  page.locator(selector).filter({ hasText: text }).first().waitFor({ timeout: 30_000 });
+
+/** Waits until the page shows this page of the game. */
+export const shows = (page, name) =>
+  page.waitForSelector(`body[data-page=${name}]`, { timeout: 30_000 });
