@@ -134,6 +134,26 @@ void aFileThatFails() {
   failing = 0;
 }
 
+/** Until there is a snapshot the file that failed counts as far as it is whole. */
+void aFileThatFailedIsReadAgain() {
+  const Folder folder;
+  Stage stage(storeOptions(folder));
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kDone);
+  // In the place of the snapshot: it can't be made.
+  EXPECT(mkdir((folder.file() + ".new").c_str(), S_IRWXU) == 0);
+  struct stat info;
+  EXPECT(stat(journalOf(folder, 0).c_str(), &info) == 0);
+  failing = info.st_ino;
+  EXPECT(stage.join() == Outcome::kOk);
+  EXPECT(stage.end() == Commit::kNotWritten);
+  stage.until([&] { return stage.store().counts().snapshotsFailed == 1; });
+  EXPECT(stage.store().counts().generation == 1);
+  EXPECT(stage.pool().counts().clients == 2);
+  EXPECT(afterACrash(folder) == stateOf(stage.pool()));
+  failing = 0;
+}
+
 /** A sync that fails may have lost what was written: that the next one does not fail says nothing.
  */
 void aSyncThatFails() {
@@ -239,6 +259,7 @@ void aFileThatIsDamaged() {
 
 int main() {
   aFileThatFails();
+  aFileThatFailedIsReadAgain();
   aSyncThatFails();
   aDiskThatFails();
   aFileThatGoes();

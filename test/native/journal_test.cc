@@ -9,6 +9,14 @@
 // place.
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "state_scene.h"
 
@@ -148,6 +156,92 @@ void noLinkIsFollowed() {
   });
 }
 
+/** Everything in a folder, by name. */
+std::map<std::string, std::string> filesIn(const Folder& folder) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    files[entry.path().filename()] = {std::istreambuf_iterator<char>(file), {}};
+  }
+  return files;
+}
+
+/** Turns the bits of the byte at `at`. */
+void damage(const std::string& path, uint64_t at) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(static_cast<std::streamoff>(at));
+  const char byte = static_cast<char>(~file.get());
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(byte);
+}
+
+/** Files that do not fit together are refused by the name of one of them, and left as they are. */
+void whatDoesNotFitIsRefused() {
+  struct Case {
+    const char* what;
+    std::function<void(const std::string& state)> spoil;
+    const char* refused;  // the end of the file's name
+    const char* why;
+  };
+  const auto journal = [](const std::string& state, int generation) {
+    return state + ".journal-" + std::to_string(generation);
+  };
+  using std::filesystem::copy_options;
+  const std::vector<Case> cases = {
+      {"one is missing",
+       [&](const std::string& state) { std::filesystem::remove(journal(state, 2)); }, ".journal-3",
+       "which is not there"},
+      {"the first is missing",
+       [&](const std::string& state) { std::filesystem::remove(journal(state, 1)); }, ".journal-2",
+       "which is not there"},
+      {"the snapshot is missing", [&](const std::string& state) { std::filesystem::remove(state); },
+       ".journal-1", "which is not there"},
+      {"one is in the place of another",
+       [&](const std::string& state) {
+         std::filesystem::copy(journal(state, 1), journal(state, 2),
+                               copy_options::overwrite_existing);
+       },
+       ".journal-2", "it is the journal of generation 1"},
+      {"one that others go on from is cut off",
+       [&](const std::string& state) {
+         std::filesystem::resize_file(journal(state, 1),
+                                      std::filesystem::file_size(journal(state, 1)) - 1);
+       },
+       ".journal-1", "it is cut off"},
+      {"one that others go on from is damaged",
+       [&](const std::string& state) {
+         damage(journal(state, 1), std::filesystem::file_size(journal(state, 1)) - 1);
+       },
+       ".journal-1", "it is damaged at byte"},
+      {"the last is damaged before what was on the disk",
+       [&](const std::string& state) { damage(journal(state, 3), 80); }, ".journal-3",
+       "it is damaged at byte 40"},
+  };
+  for (const Case& one : cases) {
+    const Folder folder;
+    for (int run = 0; run < 3; ++run) {
+      Life life(1, 10, storeOptions(folder, Sync::kTurn));
+      EXPECT(life.store().recover().ok() && life.store().start() == 0);
+      if (run == 0) EXPECT(life.store().compactNow().empty());
+      for (int turn = 0; turn < 3; ++turn) {
+        life.turn();
+        (void)life.end();
+        while (life.store().awaitsDisk()) std::this_thread::yield();
+      }
+    }
+    one.spoil(folder.file());
+    const auto before = filesIn(folder);
+    Life life(1, 10, storeOptions(folder));
+    const Recovery recovery = life.store().recover();
+    const bool named = recovery.file.ends_with(one.refused);
+    if (recovery.ok() || !named || recovery.problem.find(one.why) == std::string::npos) {
+      fprintf(stderr, "%s: %s: %s\n", one.what, recovery.file.c_str(), recovery.problem.c_str());
+      EXPECT(false);
+    }
+    EXPECT(filesIn(folder) == before);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -156,6 +250,7 @@ int main(int argc, char** argv) {
   printf("journal_test: %" PRIu64 " lives, seed %" PRIu64 "\n", lives, seed);
   fflush(stdout);
   noLinkIsFollowed();
+  whatDoesNotFitIsRefused();
   Run run(seed);
   for (uint64_t i = 0; i < lives; ++i) run.life();
   run.report();
