@@ -61,14 +61,18 @@ export async function start(given, log = createLog('silent'), signal = undefined
   let feeds;
   let shared;
   let transient;
+  let sharedTls;
   try {
     bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, limits, log, state);
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
+    const tlsPort = given.tlsCert === 'none' ? 'none' : given.tlsPort;
+    sharedTls = await reservePort(given, 'tls-port', tlsPort);
   } catch (error) {
     feeds?.close();
     shared?.close();
+    transient?.close();
     state.release();
     throw error;
   }
@@ -128,6 +132,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     options,
     sockets: shared.descriptors,
     transientSockets: transient.descriptors,
+    tlsSockets: sharedTls.descriptors,
     log
   });
   const open = [door];
@@ -146,7 +151,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     return {
       connections: connections + budget.held,
       nodeConnections: server.held(),
-      tlsConnections: budget.held - server.held(),
+      tlsConnections: budget.held - server.held() + workers.tlsConnections(),
       heldBytes,
       ...addUp([counters, { connectionsRefused: budget.refused }, workers.counts().doors]),
       ...workers.status()
@@ -185,6 +190,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   function stopSharing() {
     shared.close();
     transient.close();
+    sharedTls.close();
   }
 
   /** Opens the ports, now that everything is there. */
@@ -192,7 +198,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
     if (options.workers === 0) return door.listen(options.host, options.port);
     await shared.listen();
     await transient.listen();
-    workers.accept();
+    await sharedTls.listen();
+    workers.accept(tls.identity());
     return shared.port;
   }
 
@@ -205,8 +212,9 @@ export async function start(given, log = createLog('silent'), signal = undefined
     feeds.close();
   }
 
+  let tls;
   try {
-    const tls = await openTls({ routes, limits, budget, refusals, options, log });
+    tls = await openTls({ routes, limits, budget, refusals, options, shared: sharedTls, log });
     open.push(tls);
     certificateEnd = tls.certificateEnd;
     const admin = await openAdmin({
@@ -235,7 +243,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       reload() {
         tls.reload();
         feeds.reload();
-        workers.reload();
+        workers.reload(tls.identity());
       },
       stop
     };

@@ -20,6 +20,9 @@ export const KINDS = ['value', 'json-patch', 'merge-patch'];
 /** Operations that a JSON Patch may have. */
 const OPERATIONS = 10000;
 
+/** Values of fewer bytes are not worth compressing: as in native/pool/feed.h. */
+const COMPRESS_FROM = 1024;
+
 /** Errors of fast-json-patch that are not the patch's own: it does not fit the value. */
 const CONFLICTS = [
   'TEST_OPERATION_FAILED',
@@ -187,7 +190,7 @@ export function change(job) {
     const digest = job.digested ? digestOf(bytes) : undefined;
     const again = digest !== undefined && digest === job.lost?.digest;
     const cursor = again ? job.lost.cursor : job.cursor;
-    const gzip = job.gzip ? compress(job.key, cursor, bytes) : NONE;
+    const gzip = job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, cursor, bytes) : NONE;
     return { value: bytes, patch, gzip, digest, again };
   } catch (error) {
     if (error instanceof ValueError) {

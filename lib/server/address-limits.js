@@ -11,6 +11,9 @@ export const TRUST = { none: 0, proxy: 1, forwarded: 2, 'x-forwarded-for': 3 };
 /** The function of the addon that reads the header of that name. */
 const READERS = { forwarded: 'readForwarded', 'x-forwarded-for': 'readForwardedFor' };
 
+/** Numbers of connections begin again here: as in native/relay/frames.h. */
+const NUMBERS = 2 ** 31;
+
 /** After a pause an address may make this many seconds' joins at once. */
 const JOIN_BURST = 10;
 
@@ -19,6 +22,10 @@ export class AddressLimits {
   #trust;
   /** The clients' addresses of sockets that were introduced: see `introduce`. */
   #introduced = new WeakMap();
+  /** Sockets that are counted here and elsewhere, by the numbers they have there. */
+  #counted = new Map();
+  #lastNumber = 0;
+  #flush = () => {};
 
   /**
    * @param {object} options addressConnections, addressHandedOver, addressClients, addressJoins,
@@ -50,6 +57,18 @@ export class AddressLimits {
   }
 
   /**
+   * @param {() => void} flush sends what was counted to the process that counts those of all
+   */
+  flushBy(flush) {
+    this.#flush = flush;
+  }
+
+  /** A connection may not stay: its address has enough, those of other processes counted. */
+  tooMany(number) {
+    this.#counted.get(number)?.destroy();
+  }
+
+  /**
    * Counts a connection of Node's until it closes; one that was introduced is counted already.
    *
    * @param {import('node:net').Socket} socket
@@ -60,13 +79,24 @@ export class AddressLimits {
     if (this.#trust in READERS) return true;
     const introduced = this.#introduced.get(socket);
     const address = introduced ?? socket.remoteAddress ?? '';
-    if (introduced === undefined && !this.native.open(address)) return false;
+    if (introduced === undefined && !this.#open(address, socket)) return false;
     const admitted = this.native.handOver(address);
     socket.on('close', () => {
       this.native.close(address);
       if (admitted) this.native.handBack(address);
+      this.#flush();
     });
     return admitted;
+  }
+
+  #open(address, socket) {
+    this.#lastNumber = (this.#lastNumber + 1) % NUMBERS;
+    const number = this.#lastNumber;
+    if (!this.native.open(address, number)) return false;
+    this.#counted.set(number, socket);
+    socket.on('close', () => this.#counted.delete(number));
+    this.#flush();
+    return true;
   }
 
   /**

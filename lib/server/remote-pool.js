@@ -22,9 +22,10 @@ export class RemotePool {
 
   /**
    * @param {{maxSprite: number}} options
-   * @param {() => void} lost called when the main process is gone
+   * @param {{lost: () => void, tooMany: (number: number) => void}} told `lost` is called when the main
+   *     process is gone, `tooMany` when a connection of AddressLimits' may not stay
    */
-  constructor({ maxSprite }, lost) {
+  constructor({ maxSprite }, { lost, tooMany }) {
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
     const said = (number, outcome, bytes) => {
@@ -34,7 +35,7 @@ export class RemotePool {
       if (outcome === undefined) asked?.reject(new Unanswerable());
       else asked?.resolve({ outcome: this.#outcomes[outcome], bytes });
     };
-    this.#relay = new addon.Relay(maxSprite, said, lost);
+    this.#relay = new addon.Relay(maxSprite, said, lost, tooMany);
   }
 
   /** The native relay, for the front door. */

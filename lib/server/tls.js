@@ -12,6 +12,9 @@ import { explained } from './port-errors.js';
  * front door (test/README.md says how much): for many clients, a proxy that ends TLS is the better way.
  */
 
+/** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
+const BACKLOG = 65535;
+
 /** Reads the file that an option names. */
 function readOption(name, path) {
   try {
@@ -43,8 +46,15 @@ function readIdentity({ tlsCert, tlsKey }) {
   return { cert, key };
 }
 
+/** What there is where no TLS is served in this process. */
+function nowhere() {
+  const nothing = () => {};
+  return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
+}
+
 /**
- * Opens the TLS port, if there is to be one.
+ * Opens the TLS port, if there is to be one. Where workers share it (`shared`), they serve it, with the
+ * certificate and key that were read here (openTlsIn).
  *
  * @param {object} parts
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
@@ -52,34 +62,59 @@ function readIdentity({ tlsCert, tlsKey }) {
  * @param {import('./connection-budget.js').ConnectionBudget} parts.budget
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {object} parts.options see lib/server/options.js: tlsCert, tlsKey, tlsPort, host …
+ * @param {{port: number}} parts.shared the port that workers share; 0: none
  * @param {import('pino').Logger} parts.log
- * @returns {Promise<{port: number, reload: () => void, stopListening: () => void,
- *     closeIdle: () => void, close: () => void, certificateEnd: () => number | undefined}>} port 0
- *     without TLS; `reload` reads certificate and key anew, for the handshakes from then on;
- *     `certificateEnd` in seconds since 1970
+ * @returns {Promise<{port: number, identity: () => object | undefined, reload: () => void,
+ *     stopListening: () => void, closeIdle: () => void, close: () => void,
+ *     certificateEnd: () => number | undefined}>} port 0 without TLS; `reload` reads certificate and key
+ *     anew, for the handshakes from then on; `certificateEnd` in seconds since 1970
  * @throws {Error} when certificate or key can't be read or don't fit, or the port can't be had
  */
-export async function openTls({ routes, limits, budget, refusals, options, log }) {
+export async function openTls({ options, shared, log, ...parts }) {
   const nothing = () => {};
   if (options.tlsCert === 'none') {
     const reload = () => log.info('there is no TLS, and nothing to read anew');
-    return {
-      port: 0,
-      reload,
-      certificateEnd: nothing,
-      stopListening: nothing,
-      closeIdle: nothing,
-      close: nothing
-    };
+    return { ...nowhere(), reload, identity: nothing, certificateEnd: nothing };
   }
   /** @type {number} seconds since 1970 */
   let certificateEnd;
+  let identity;
   function read() {
-    const identity = readIdentity(options);
+    identity = readIdentity(options);
     certificateEnd = Date.parse(new X509Certificate(identity.cert).validTo) / 1000;
     return identity;
   }
+  read();
+  const served =
+    shared.port > 0
+      ? { ...nowhere(), port: shared.port, take: nothing }
+      : await openTlsIn({ options, ...parts, identity });
+  return {
+    ...served,
+    identity: () => identity,
+    certificateEnd: () => certificateEnd,
+    reload() {
+      try {
+        served.take(read());
+        log.info('TLS certificate and key read anew');
+      } catch (error) {
+        log.error({ err: error }, 'TLS certificate and key not changed');
+      }
+    }
+  };
+}
 
+/**
+ * Serves TLS in this process.
+ *
+ * @param {object} parts as openTls's
+ * @param {{cert: Buffer, key: Buffer}} parts.identity
+ * @param {number} [parts.socket] a descriptor that listens already, instead of the port of the options
+ * @returns {Promise<{port: number, take: (identity: object) => void, stopListening: () => void,
+ *     closeIdle: () => void, close: () => void}>} `take` serves with another certificate and key
+ * @throws {Error} when the port can't be had
+ */
+export async function openTlsIn({ routes, limits, budget, refusals, options, identity, socket }) {
   const server = createNodeServer({
     routes,
     limits,
@@ -94,28 +129,19 @@ export async function openTls({ routes, limits, budget, refusals, options, log }
           // Who has sent all it will may still read its answer, as without TLS.
           allowHalfOpen: true,
           handshakeTimeout: options.headTime * 1000,
-          ...read()
+          ...identity
         },
         handle
       ),
     arrival: 'secureConnection'
   });
-  function reload() {
-    try {
-      server.setSecureContext(read());
-      log.info('TLS certificate and key read anew');
-    } catch (error) {
-      log.error({ err: error }, 'TLS certificate and key not changed');
-    }
-  }
-
   const { host, tlsPort: port } = options;
-  server.listen({ port, host, backlog: 65535 });
+  if (socket === undefined) server.listen({ port, host, backlog: BACKLOG });
+  else server.listen({ fd: socket }, BACKLOG);
   await explained({ host: 'host', port: 'tls-port' }, { host, port }, once(server, 'listening'));
   return {
     port: server.address().port,
-    reload,
-    certificateEnd: () => certificateEnd,
+    take: (other) => server.setSecureContext(other),
     stopListening: () => server.close(),
     closeIdle: () => server.closeIdleConnections(),
     close() {

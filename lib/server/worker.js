@@ -8,6 +8,7 @@ import { openPages } from './page-files.js';
 import { RemotePool } from './remote-pool.js';
 import { createRefusals } from './refusals.js';
 import { createRoutes } from './routes.js';
+import { openTlsIn } from './tls.js';
 import { AddressLimits } from './address-limits.js';
 import { ConnectionBudget } from './connection-budget.js';
 import { addUp } from './workers.js';
@@ -27,6 +28,9 @@ const MAIN = { relay: 4, socket: 5 };
 
 /** Those of the transient port. */
 const TRANSIENT = { relay: 6, socket: 7 };
+
+/** The descriptor of the socket of the TLS port, behind those. */
+const TLS = { alone: 6, behindTransient: 8 };
 
 /** The routes of the transient port. */
 const HERE = ['join', 'throw', 'leave'];
@@ -72,8 +76,11 @@ const tokens = openTokens(options);
 function openPort({ relay, socket }, here) {
   const transient = here !== undefined;
   // Without a main process there is nothing to serve, and nothing to save.
-  const pool = new RemotePool(options, () => process.exit());
   const limits = new AddressLimits(options);
+  const pool = new RemotePool(options, {
+    lost: () => process.exit(),
+    tooMany: (number) => limits.tooMany(number)
+  });
   const routes = createRoutes({
     pool,
     feeds,
@@ -103,13 +110,25 @@ function openPort({ relay, socket }, here) {
     transient
   });
   pool.flushBy(door.flush);
+  limits.flushBy(door.flush);
   if (!transient) feeds.flushBy(door.flush);
+  /** The TLS port's, where it is served beside this one. */
+  let tls;
   return {
     accept: () => door.adopt(socket),
-    stopListening: () => door.stopListening(),
+    async acceptTls(identity) {
+      const fd = options.transientPort > 0 ? TLS.behindTransient : TLS.alone;
+      tls = await openTlsIn({ routes, limits, budget, refusals, options, identity, socket: fd });
+    },
+    takeTls: (identity) => tls.take(identity),
+    stopListening() {
+      door.stopListening();
+      tls?.stopListening();
+    },
     /** Closes what nothing is owed to; gives how much is left. */
     closeIdle() {
       server.closeIdleConnections();
+      tls?.closeIdle();
       return door.closeIdle() + pool.open;
     },
     counts() {
@@ -117,6 +136,7 @@ function openPort({ relay, socket }, here) {
       return {
         ...rest,
         connections: connections + budget.held,
+        tlsConnections: budget.held - server.held(),
         connectionsRefused: connectionsRefused + budget.refused,
         refused: pool.refused
       };
@@ -165,7 +185,8 @@ function drain(window) {
   }, LOOK);
 }
 
-function reload() {
+function reload(identity) {
+  if (identity !== null) ports[0].takeTls(identity);
   try {
     tokens.reload();
   } catch (error) {
@@ -175,8 +196,9 @@ function reload() {
 
 /** What the main process says, by the name of the message's one member. */
 const told = {
-  accept() {
+  accept(identity) {
     for (const port of ports) port.accept();
+    if (identity !== null) ports[0].acceptTls(identity);
   },
   drain(window) {
     for (const port of ports) port.stopListening();

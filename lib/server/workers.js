@@ -1,4 +1,4 @@
-import cluster from 'node:cluster';
+import { fork as startProcess } from 'node:child_process';
 import { lookup } from 'node:dns/promises';
 import { closeSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,8 +11,8 @@ import { keepIdle } from './node-server.js';
 import { explained } from './port-errors.js';
 
 /**
- * Starts the workers, which hold the connections of the main port, and of the transient port where
- * there is one; connects them with the pool, and starts them again when they die. This runs in the
+ * Starts the workers, which hold the connections of the main port, of the TLS port and of the transient
+ * port where there are such; connects them with the pool, and starts them again when they die. This runs in the
  * main process.
  *
  *   port ─┬─ socket 1 ─▶ worker 1 ─┐  what is asked, one buffer a turn
@@ -38,7 +38,7 @@ const BACKOFF = { first: 50, most: 5000 };
 const WELL = 500;
 
 /** Counts that end with the worker. The others only grow, and are added up over all workers ever. */
-const GAUGES = ['connections', 'heldBytes'];
+const GAUGES = ['connections', 'tlsConnections', 'heldBytes'];
 
 /**
  * Adds counts up.
@@ -104,17 +104,19 @@ function countersOf(counts = {}) {
  * @param {{publish: Function, remove: Function}} parts.feeds
  * @param {number[]} parts.sockets of the main port, one a worker
  * @param {number[]} parts.transientSockets of the transient port; none, where there is none
+ * @param {number[]} parts.tlsSockets of the TLS port; none, where there is none
  * @param {import('pino').Logger} parts.log
- * @returns {{ready: Promise<void>, accept: () => void, drain: (window: number) => Promise<void>,
- *     reload: () => void, status: () => object,
- *     counts: () => {doors: object, refused: object}, silent: () => number, stop: () => Promise<void>}} `ready` when all of
- *     them are there, rejected when one cannot start; `accept` has them take newcomers from then on,
+ * @returns {{ready: Promise<void>, accept: (identity?: object) => void, drain: (window: number) => Promise<void>,
+ *     reload: (identity?: object) => void, status: () => object,
+ *     counts: () => {doors: object, refused: object}, silent: () => number, tlsConnections: () => number, stop: () => Promise<void>}} `ready` when all of
+ *     them are there, rejected when one cannot start; `accept` has them take newcomers from then on, by TLS
+ *     with that certificate and key (`reload`: with other ones),
  *     `drain` no more, and answers who watches feeds there within so many milliseconds; `status` is what they are now, `counts` what their
  *     doors have counted and what they have refused by themselves, the dead among them, as of a
  *     second ago; `silent` says how many of
  *     them do not answer; `stop` lets them answer what they have and ends them
  */
-export function startWorkers({ door, feeds, options, sockets, transientSockets, log }) {
+export function startWorkers({ door, feeds, options, sockets, transientSockets, tlsSockets, log }) {
   let workerDeaths = 0;
   const living = new Set();
   /** Those who listen, and since when. @type {Map<object, number>} */
@@ -123,10 +125,10 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
   const said = new Map();
   let ofTheDead = {};
   const heartbeats = new Heartbeats({
-    missed: ({ process: { pid } }) => log.warn({ worker: pid }, 'a worker does not answer'),
+    missed: ({ pid }) => log.warn({ worker: pid }, 'a worker does not answer'),
     lost: (worker) => {
-      log.error({ worker: worker.process.pid }, 'a worker hangs, and is ended');
-      worker.process.kill('SIGKILL');
+      log.error({ worker: worker.pid }, 'a worker hangs, and is ended');
+      worker.kill('SIGKILL');
     }
   });
   let stopping = false;
@@ -141,6 +143,7 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
   // Each has its share of what there may be in all.
   const share = (most) => Math.ceil(most / options.workers);
   const environment = {
+    ...process.env,
     SPRITES_WORKER: JSON.stringify({
       ...options,
       connections: share(options.connections),
@@ -153,6 +156,8 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
     })
   };
   let accepting = false;
+  /** Certificate and key, where there is TLS. */
+  let identity = null;
   /** Those in which somebody still watches feeds, while the server ends. */
   const undrained = new Set();
 
@@ -161,18 +166,17 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
     const relays = [sockets, transientSockets]
       .filter(({ length }) => length > 0)
       .map((some) => ({ relay: door.addWorker(share(options.connections)), socket: some[number] }));
-    cluster.setupPrimary({
-      exec: PROGRAM,
-      args: [],
-      // Values of feeds are bytes.
-      serialization: 'advanced',
-      stdio: [
-        ...['ignore', 'inherit', 'inherit', 'ipc'],
-        ...relays.flatMap(({ relay, socket }) => [relay, socket])
-      ]
-    });
     try {
-      return cluster.fork(environment);
+      return startProcess(PROGRAM, [], {
+        env: environment,
+        // Values of feeds are bytes.
+        serialization: 'advanced',
+        stdio: [
+          ...['ignore', 'inherit', 'inherit', 'ipc'],
+          ...relays.flatMap(({ relay, socket }) => [relay, socket]),
+          ...tlsSockets.slice(number, number + 1)
+        ]
+      });
     } finally {
       // The worker has copies of the descriptors. With these open its death would not be noticed.
       for (const { relay } of relays) closeSync(relay);
@@ -181,7 +185,7 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
 
   /** Says something to a worker; one that is just ending has no channel any more. */
   function tell(worker, message) {
-    if (worker.isConnected()) worker.send(message, () => {});
+    if (worker.connected) worker.send(message, () => {});
   }
 
   /** Starts a worker, and another one when it has ended: after `backoff` ms, if it died quickly. */
@@ -224,14 +228,14 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
       if (ask !== undefined) answer(worker, ask, feeds[what](...rest));
       if (listens) {
         listening.set(worker, performance.now());
-        if (accepting) tell(worker, { accept: true });
+        if (accepting) tell(worker, { accept: identity });
       }
       if (listening.size === options.workers) begun();
     });
     worker.once('exit', (code, signal) => gone({ code, signal }));
     // A process that never was has no end; one that is just ending can't be told anything.
     worker.on('error', (error) => {
-      if (worker.process.pid === undefined) gone({ err: error });
+      if (worker.pid === undefined) gone({ err: error });
     });
     return undefined;
   }
@@ -241,13 +245,14 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
 
   function tellToStop(worker) {
     // A worker that does not listen yet has no requests, and does not read messages yet.
-    if (!listening.has(worker)) worker.process.kill('SIGKILL');
+    if (!listening.has(worker)) worker.kill('SIGKILL');
     else tell(worker, { stop: true });
   }
 
-  function accept() {
+  function accept(tlsIdentity = null) {
     accepting = true;
-    for (const worker of listening.keys()) tell(worker, { accept: true });
+    identity = tlsIdentity;
+    for (const worker of listening.keys()) tell(worker, { accept: identity });
   }
 
   async function answer(worker, number, result) {
@@ -264,8 +269,9 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
     while (undrained.size > 0 && performance.now() < end) await pause(LOOK);
   }
 
-  function reload() {
-    for (const worker of listening.keys()) tell(worker, { reload: true });
+  function reload(tlsIdentity = null) {
+    identity = tlsIdentity;
+    for (const worker of listening.keys()) tell(worker, { reload: identity });
   }
 
   async function stop() {
@@ -279,7 +285,7 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
     );
     for (const worker of living) tellToStop(worker);
     const impatient = setTimeout(() => {
-      for (const worker of living) worker.process.kill('SIGKILL');
+      for (const worker of living) worker.kill('SIGKILL');
     }, PATIENCE);
     await Promise.all(ends);
     clearTimeout(impatient);
@@ -301,5 +307,6 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
   }
 
   const silent = () => heartbeats.silent;
-  return { ready, accept, drain, reload, status, counts, silent, stop };
+  const tlsConnections = () => addUp([...said.values()]).tlsConnections ?? 0;
+  return { ready, accept, drain, reload, status, counts, silent, tlsConnections, stop };
 }

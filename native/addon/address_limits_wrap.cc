@@ -4,6 +4,7 @@
 #include "convert.h"
 #include "door/forwarded.h"
 #include "pool/address_limits.h"
+#include "relay/frames.h"
 #include "wraps.h"
 
 namespace server {
@@ -48,9 +49,12 @@ class AddressLimitsObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(info.This());
   }
 
-  // open(address) → whether it may have one more connection, which is then counted
+  // open(address, number) → whether it may have one more connection, which is then counted; where
+  //     others count as well it is known to them by that number
   static void open(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<AddressLimitsObject>(info)->limits_.open(addressOf(info[0])));
+    const Ticket ticket = {kScriptConnection, uint32Of(info[1])};
+    info.GetReturnValue().Set(
+        unwrap<AddressLimitsObject>(info)->limits_.open(addressOf(info[0]), ticket.key()));
   }
 
   // close(address)

@@ -63,6 +63,20 @@ inline void writeFeed(const Feed& feed, bool next, std::string* out) {
   }
 }
 
+/** Writes the compressed answer of a version that the worker has. */
+inline void writeCompressed(const Feed& feed, std::string* out) {
+  const FeedHead head = {
+      .epoch = feed.cursor.epoch,
+      .version = feed.cursor.version,
+      .key = static_cast<uint32_t>(feed.key.size()),
+      .gzip = feed.gzip ? feed.gzip->length() : 0,
+      .next = 1,
+  };
+  out->append(reinterpret_cast<const char*>(&head), sizeof head);
+  *out += feed.key;
+  if (feed.gzip) *out += feed.gzip->text();
+}
+
 /** Reads a feed; false when the bytes are none. */
 inline bool readFeed(std::string_view bytes, FeedText* out) {
   FeedHead& head = out->head;

@@ -263,7 +263,9 @@ void RelayServer::published(const Feed& feed) {
   Replica& replica = found->second;
   const bool next = replica.has.version > 0 && replica.has.epoch == feed.cursor.epoch &&
                     replica.has.version + 1 == feed.cursor.version;
-  sayFeed(Say::kFeed, feed, next);
+  text_.clear();
+  writeFeed(feed, next, &text_);
+  say(Say::kFeed, {}, Outcome::kOk, text_);
   replica.has = feed.cursor;
   if (replica.gzip) parts_.feeds->askCompressed(feed.key);
 }
@@ -271,7 +273,9 @@ void RelayServer::published(const Feed& feed) {
 void RelayServer::compressed(const Feed& feed) {
   const auto found = feeds_.find(feed.key);
   if (lost_ || found == feeds_.end() || !found->second.gzip) return;
-  sayFeed(Say::kFeedGzip, feed, true);
+  text_.clear();
+  writeCompressed(feed, &text_);
+  say(Say::kFeedGzip, {}, Outcome::kOk, text_);
 }
 
 void RelayServer::ended(std::string_view key, FeedOutcome why) {
@@ -282,12 +286,6 @@ void RelayServer::ended(std::string_view key, FeedOutcome why) {
   add(head, key);
   watched(&found->second, key, 0);
   feeds_.erase(found);
-}
-
-void RelayServer::sayFeed(Say say, const Feed& feed, bool next) {
-  text_.clear();
-  writeFeed(feed, next, &text_);
-  this->say(say, {}, Outcome::kOk, text_);
 }
 
 // ---- The end ------------------------------------------------------------------------------------

@@ -103,7 +103,6 @@ class RelayServer : public RelayEnd, public PollResponder {
   void closed(const AskHead& head);
   bool serveFeed(const AskHead& head, std::string_view key);
   void watched(Replica* replica, std::string_view key, uint32_t watching);
-  void sayFeed(Say say, const Feed& feed, bool next);
   uint32_t tokenOf(Ticket ticket) const;
   Parked* find(uint32_t token);
   void say(Say say, Ticket ticket, Outcome outcome, std::string_view text);

@@ -27,7 +27,7 @@ const long = (score) => ({ score, padding: Array.from({ length: 200 }, (_, i) =>
 
 const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 5 };
 
-contract(t, { options }, async (t, server) => {
+contract(t, { options }, async (t, server, door) => {
   await put(server, 'first', 1);
   let last = 0;
   /** A key of its own for each test. */
@@ -130,7 +130,8 @@ contract(t, { options }, async (t, server) => {
       'x',
       '-',
       'A-1',
-      `${epoch}-9`,
+      // A worker waits for a version that may be on its way to it: who has it got it from another.
+      ...(door.startsWith('worker') ? [] : [`${epoch}-9`]),
       `${epoch}-0`,
       'e-1'
     ]) {
@@ -354,6 +355,7 @@ contract(t, { options }, async (t, server) => {
     const one = await parkGet(server, key, `after=${first.cursor}`, { headers });
     const stream = await EventStream.open(server, key, { query: `after=${first.cursor}`, headers });
     t.ok((await stream.next()).comment);
+    await server.until(({ watching }) => watching === 2);
     t.equal((await put(server, key, 2)).body.watching, 2);
     t.equal((await one.answer).body.value, 2);
     t.equal((await stream.news()).data.value, 2);

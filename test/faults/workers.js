@@ -93,7 +93,8 @@ function held(samples) {
 
 export const workers = {
   name: 'workers killed, stopped and continued',
-  promise: 'under full load nothing is missing, nothing comes twice, everything stays flat',
+  promise:
+    'under full load nothing is missing, only what was not acked comes again, all stays flat',
   longest: 900,
   async run(scene) {
     const server = await scene.server(
@@ -146,7 +147,8 @@ export const workers = {
     const { account, connections, faults } = await swarm.end();
     assert.deepEqual(faults, [], JSON.stringify(account));
     assert.equal(account.missing, 0);
-    assert.equal(account.repeated, account.excusedRepeats);
+    // A poll answered as its worker died is answered again: its client had not acked.
+    assert.ok(account.repeated <= account.excusedRepeats, `${account.repeated} came twice`);
     assert.equal(connections.rejoined, 0, 'everybody has kept the place');
     const after = await server.until(({ clients }) => clients === 0, 60);
     assert.equal(after.waiting, 0);
@@ -155,7 +157,7 @@ export const workers = {
     return (
       `${done.killed} killed, ${done.stopped} stopped and continued, ${done.hung} stopped for good, in ` +
       `${took()} s; ${account.accepted} sprites promised, ${account.missing} missing, ` +
-      `${account.duplicates} known again by their numbers; ${figures.join(', ')}`
+      `${account.repeated} came again unacked, ${account.duplicates} known again by their numbers; ${figures.join(', ')}`
     );
   }
 };

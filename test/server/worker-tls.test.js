@@ -1,0 +1,133 @@
+import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+
+import t from 'tap';
+
+import { certificate } from '../support/certificate.js';
+import { request, Wire } from '../support/http.js';
+import { childrenOf, temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { portIn } from '../support/ways.js';
+
+/** TLS that workers serve: their connections, and a certificate that changes under way. */
+
+/** Enough that each worker has some. */
+const WIRES = 12;
+
+async function startTls(t, options = {}) {
+  const folder = temporary(t);
+  for (const name of ['old', 'new']) certificate(folder, name);
+  const files = { 'tls-cert': join(folder, 'cert'), 'tls-key': join(folder, 'key') };
+  /** Puts a certificate and its key where the server reads them. */
+  const put = (name) => {
+    copyFileSync(join(folder, `${name}.cert`), files['tls-cert']);
+    copyFileSync(join(folder, `${name}.key`), files['tls-key']);
+  };
+  put('old');
+  const server = await startServer(t, {
+    door: 'native',
+    options: { workers: 2, drain: 0, 'tls-port': 0, ...files, ...options }
+  });
+  return Object.assign(server, { put, files, tls: portIn(server, 'TLS') });
+}
+
+/** The name in the certificate that a new connection is shown; undefined where there is no such. */
+function shown({ tls: port }) {
+  return new Promise((resolve) => {
+    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false }, () => {
+      resolve(socket.getPeerCertificate().subject.CN);
+      socket.destroy();
+    });
+    socket.on('error', () => resolve(undefined));
+  });
+}
+
+/** Waits until so many connections in a row are shown this name: every worker shows it. */
+const untilAllShow = (server, name) =>
+  until(async () => {
+    for (let i = 0; i < WIRES; i += 1) if ((await shown(server)) !== name) return false;
+    return true;
+  }, `all show ${name}`);
+
+t.test('a poll by TLS is parked in a worker, and answered there', async (t) => {
+  const server = await startTls(t);
+  const wires = [];
+  for (let i = 0; i < WIRES; i += 1) wires.push(await Wire.openTls(server.tls));
+  const ids = [];
+  for (const wire of wires) ids.push((await wire.send(request('POST', '/join')).read()).body.id);
+  for (const [i, wire] of wires.entries()) wire.send(request('GET', `/poll/${ids[i]}`));
+  await server.until(
+    ({ parked, tlsConnections, workerConnections }) =>
+      parked === WIRES && tlsConnections === WIRES && workerConnections >= WIRES
+  );
+  await server.noConnectionBut(0);
+  t.pass('the main process has none of the connections');
+  for (const id of ids) t.equal((await server.throw(id, 'left', `"not"`)).status, 400);
+  for (const id of ids) t.equal((await server.throw(id, 'left', '{"a":1}')).status, 202);
+  for (const wire of wires) {
+    t.match((await wire.read()).body, { sprites: [{ sprite: { a: 1 } }] });
+    await wire.destroy();
+  }
+  await server.until(({ parked }) => parked === 0);
+  for (const id of ids) await server.leave(id);
+  await server.leaveNothing();
+  await server.stop();
+});
+
+t.test(
+  'SIGUSR2 has every worker show another certificate, those that start later too',
+  async (t) => {
+    const server = await startTls(t, { 'log-level': 'warn' });
+    await untilAllShow(server, 'old');
+    const stays = await Wire.openTls(server.tls);
+    server.put('new');
+    t.equal(await shown(server), 'old', 'not before it is told to');
+    server.child.kill('SIGUSR2');
+    await untilAllShow(server, 'new');
+    t.equal((await stays.send(request('POST', '/join')).read()).status, 201, 'who was there stays');
+    await stays.destroy();
+
+    // What can't be read changes nothing, neither in the workers nor in one that starts meanwhile.
+    writeFileSync(server.files['tls-cert'], 'no certificate');
+    rmSync(server.files['tls-key']);
+    server.child.kill('SIGUSR2');
+    await until(() => Buffer.concat(server.errors).includes('not changed'), 'it says so');
+    for (const pid of childrenOf(server.pid)) process.kill(pid, 'SIGKILL');
+    await server.until(({ workers, workerDeaths }) => workers === 2 && workerDeaths === 2);
+    await untilAllShow(server, 'new');
+    await server.stop();
+  }
+);
+
+t.test('connections by TLS are those of their address, over all workers', async (t) => {
+  const server = await startTls(t, { 'address-connections': 4 });
+  const open = () => Wire.openTls(server.tls, '127.0.0.1', '127.0.0.9').catch(() => undefined);
+  const answered = async (wire) => {
+    try {
+      await wire.send(request('GET', '/place/nobody')).read();
+      return wire;
+    } catch {
+      await wire.destroy();
+      return undefined;
+    }
+  };
+  /** Those that stay; the main process tells a worker of one too many a moment later. */
+  const living = async () => {
+    let left = (await Promise.all(Array.from({ length: WIRES }, open))).filter(Boolean);
+    await until(async () => {
+      left = (await Promise.all(left.map(answered))).filter(Boolean);
+      return left.length <= 4;
+    }, 'four are left');
+    return left;
+  };
+  const wires = await living();
+  t.equal(wires.length, 4);
+  await Promise.all(wires.map((wire) => wire.destroy()));
+  await server.until(({ tlsConnections }) => tlsConnections === 0);
+  const again = await living();
+  t.equal(again.length, 4, 'places are given back');
+  await Promise.all(again.map((wire) => wire.destroy()));
+  await server.stop();
+});
