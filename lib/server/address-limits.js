@@ -69,7 +69,8 @@ export class AddressLimits {
   }
 
   /**
-   * Counts a connection of Node's until it closes; one that was introduced is counted already.
+   * Counts a connection of Node's until it closes; one that was introduced was counted as the front
+   * door's.
    *
    * @param {import('node:net').Socket} socket
    * @returns {boolean} whether its address may have it
@@ -79,7 +80,8 @@ export class AddressLimits {
     if (this.#trust in READERS) return true;
     const introduced = this.#introduced.get(socket);
     const address = introduced ?? socket.remoteAddress ?? '';
-    if (introduced === undefined && !this.#open(address, socket)) return false;
+    if (introduced !== undefined) this.native.close(address);
+    if (!this.#open(address, socket)) return false;
     const admitted = this.native.handOver(address);
     socket.on('close', () => {
       this.native.close(address);
