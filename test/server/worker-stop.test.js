@@ -109,3 +109,25 @@ t.test('a server with workers and nothing to do sleeps', async (t) => {
   }
   await server.stop();
 });
+
+t.test('the polls of workers that are killed are parked no more, and then again', async (t) => {
+  const server = await startServer(t, { door: 'native', options: { workers: 2, drain: 0 } });
+  const ids = [];
+  for (let i = 0; i < 12; i += 1) ids.push(await server.join());
+  const parked = [];
+  for (const id of ids) parked.push(await server.park(id));
+  t.equal((await server.status()).parked, ids.length);
+  for (const pid of childrenOf(server.pid)) process.kill(pid, 'SIGKILL');
+  await server.until((status) => status.parked === 0);
+  for (const { wire } of parked) await wire.closed();
+  for (const id of ids) t.equal((await server.throw(id, 'left')).body.state, 'queued');
+  for (const id of ids) {
+    const { body } = await server.poll(id);
+    t.match(body, { seq: 1, sprites: [{ seq: 1, from: 'right' }] });
+    await server.park(id, 'ack=1');
+  }
+  const { clients, acked, expired } = await server.until((s) => s.parked === ids.length);
+  t.strictSame({ clients, acked, expired }, { clients: 12, acked: 12, expired: 0 });
+  await server.leaveNothing();
+  await server.stop();
+});
