@@ -190,7 +190,8 @@ export function change(job) {
     const digest = job.digested ? digestOf(bytes) : undefined;
     const again = digest !== undefined && digest === job.lost?.digest;
     const cursor = again ? job.lost.cursor : job.cursor;
-    const gzip = job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, cursor, bytes) : NONE;
+    const gzip =
+      job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, cursor, bytes) : NONE;
     return { value: bytes, patch, gzip, digest, again };
   } catch (error) {
     if (error instanceof ValueError) {

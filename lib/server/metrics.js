@@ -74,7 +74,8 @@ const FRONT_GAUGES = {
   connections: 'Connections of the main process now, by every way in',
   nodeConnections:
     "Those of them that Node's HTTP server holds, at some 18 kB each (--handed-over)",
-  tlsConnections: "Connections by TLS, which Node's HTTPS servers hold, at some 43 kB each, in workers as well",
+  tlsConnections:
+    "Connections by TLS, which Node's HTTPS servers hold, at some 43 kB each, in workers as well",
   workers: 'Workers that listen now (--workers)',
   workerConnections: 'Connections of all workers now, as of a second ago',
   heldBytes: 'Input and output in user space for connections of the native door, now',
