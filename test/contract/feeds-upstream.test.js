@@ -7,6 +7,7 @@ import { checkAnswer, problemOf } from '../support/contract.js';
 import { EventStream, get, parkGet, parkMany, put, tokenFile } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, refused, startServer } from '../support/server.js';
+import { until } from '../support/until.js';
 
 /**
  * Feeds that nobody publishes and that are fetched; the upstream is a server of this file, which
@@ -193,6 +194,25 @@ for (const door of DOORS) {
     await server.until((status) => status.feeds === 1);
     t.equal((await get(server, 'a')).body.value, 'published');
     t.ok((await server.status()).fetches <= fetches + 2, 'it is not fetched any more');
+  });
+
+  t.test(`what is published while it is being fetched stands, "${door}"`, async (t) => {
+    let finish;
+    const upstream = await startUpstream(t, (request, response) => {
+      finish = () => response.end('"fetched"');
+    });
+    const options = { 'publish-token-file': tokenFile(t), 'upstream-at-once': 1 };
+    const server = await start(t, upstream, options);
+    const first = await parkGet(server, 'a', '');
+    await until(() => upstream.fetches === 1);
+    const { cursor } = (await put(server, 'a', '"published"')).body;
+    t.equal((await first.answer).body.value, 'published', 'who waits need not wait for the fetch');
+    finish();
+    upstream.answer = json(1);
+    // One at a time: this fetch begins when the other is over.
+    t.equal((await get(server, 'b')).body.value, 1);
+    const { body } = await get(server, 'a');
+    t.match(body, { value: 'published', cursor });
   });
 
   t.test(`feeds fetched for one address, "${door}"`, async (t) => {
