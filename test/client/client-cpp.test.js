@@ -870,7 +870,12 @@ t.test(
       t.match(hello, options);
       writeFileSync(
         join(fresh, 'hello.cc'),
-        hello.replace(options, `${options} options.server = "${server.url}";`)
+        // With a log: when it falls silent, its last lines say where.
+        hello.replace(
+          options,
+          `${options} options.server = "${server.url}";
+          options.onLog = [](const std::string& line) { std::cerr << line << std::endl; };`
+        )
       );
       writeFileSync(
         join(fresh, 'CMakeLists.txt'),
@@ -882,7 +887,7 @@ t.test(
         define: { CMAKE_PREFIX_PATH: prefix }
       });
       t.strictSame(
-        await helloSays(t, join(made, 'hello')),
+        await helloSays(t, join(made, 'hello'), server),
         ['rocket', 'taken'],
         `${kind}: find_package`
       );
@@ -909,17 +914,23 @@ t.test(
 );
 
 /** What the README's program says, in alphabetical order; then Enter ends it. */
-async function helloSays(t, program) {
+async function helloSays(t, program, server) {
   const child = spawn(program, [], { env: plainEnvironment(), timeout: 60_000 });
   t.teardown(() => child.kill('SIGKILL'));
   const ended = once(child, 'close');
   let said = '';
+  let log = '';
+  child.stderr.on('data', (chunk) => {
+    log += chunk;
+  });
   for await (const chunk of child.stdout) {
     said += chunk;
     if (said.split('\n').length > 2) child.stdin.end('\n');
   }
   const [code, signal] = await ended;
-  assert.deepEqual({ code, signal }, { code: 0, signal: null }, said);
+  const counts = JSON.stringify(await server.status());
+  const told = `it said:\n${said}its log:\n${log}the server's counts: ${counts}`;
+  assert.deepEqual({ code, signal }, { code: 0, signal: null }, told);
   return said
     .trim()
     .replace(/delivered|queued/, 'taken')

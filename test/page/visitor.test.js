@@ -234,31 +234,30 @@ t.test('what is taken by hand is walked by key', { skip }, async (t) => {
   const server = await serve();
   await server.fill(11);
   const page = await browser.visit(server.base);
-  const rests = () =>
-    page.evaluate(
-      () =>
-        new Promise((go) => {
-          const observer = new MutationObserver(() => {
-            observer.disconnect();
-            go();
-          });
-          const attributeFilter = ['data-moving']; // written when all has come to rest
-          observer.observe(document.getElementById('stage'), { attributeFilter });
-        })
-    );
+  /** Sets a sprite in motion by `act`, and waits until all has come to rest again. */
+  const settled = async (act) => {
+    await page.evaluate(() => {
+      globalThis.rested = new Promise((go) => {
+        const observer = new MutationObserver(() => {
+          observer.disconnect();
+          go();
+        });
+        const attributeFilter = ['data-moving']; // written when all has come to rest
+        observer.observe(document.getElementById('stage'), { attributeFilter });
+      });
+    });
+    await act();
+    await page.evaluate(() => globalThis.rested);
+  };
   const walks = async (how) => {
     await resting(page);
     const before = await look(page);
     const { id, x } = before.list.at(-1);
-    let rested = rests();
-    await page.evaluate(walkRight);
-    await rested;
+    await settled(() => page.evaluate(walkRight));
     const after = await look(page);
     t.equal(after.list.at(-1).id, id, how);
     t.ok(after.list.at(-1).x > x, 'an arrow walks it');
-    rested = rests();
-    await page.keyboard.press(' ');
-    await rested;
+    await settled(() => page.keyboard.press(' '));
     t.equal((await look(page)).sprites, before.sprites, 'space is a jump, not the button again');
   };
   await page.locator('.pick').nth(1).click();

@@ -6,10 +6,17 @@ import { chromium } from 'playwright-core';
 
 import { Client } from '../../lib/client/client.js';
 import { launch, SPRITES } from './launch.js';
+import { failWhenStuck } from './stuck.js';
 
 /** A real server and a real browser, for the tests of the page. */
 
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+
+/**
+ * Milliseconds that a test may take, on a machine that does other things too. It is less than a file may
+ * take: a test that hangs fails by its own name, and the next ones run.
+ */
+const TEST = 120_000;
 
 const STEPS = 6; // of a drag
 const SPEED = 0.8; // edge lengths a second
@@ -102,6 +109,25 @@ export class Browser {
 
   async stop() {
     await this.#browser?.close();
+  }
+
+  /** @returns {Promise<string[]>} what each page says of itself now, a line a page, for a test that has failed */
+  async pages() {
+    const open = this.#browser?.contexts().flatMap((context) => context.pages()) ?? [];
+    return Promise.all(
+      open.map(async (page) => {
+        const asked = page.evaluate(() => ({
+          body: { ...document.body.dataset },
+          stage: { ...document.getElementById('stage')?.dataset },
+          news: document.getElementById('news')?.textContent,
+          toast: document.getElementById('toast')?.textContent
+        }));
+        // One that has crashed or hangs says nothing.
+        const late = new Promise((go) => void setTimeout(go, 2000, 'no answer within 2 s'));
+        const said = await Promise.race([asked.catch((error) => error.message), late]);
+        return `${page.url()}: ${JSON.stringify(said)}`;
+      })
+    );
   }
 
   /**
@@ -339,6 +365,12 @@ export function browserRig(t) {
   const servers = [];
   t.before(async () => {
     if (!skip) await browser.start();
+  });
+  failWhenStuck(t);
+  t.beforeEach((t) => t.setTimeout(TEST));
+  t.afterEach(async (t) => {
+    if (t.passing()) return;
+    for (const line of [...browser.complaints, ...(await browser.pages())]) t.comment(line);
   });
   t.teardown(async () => {
     await browser.stop();
