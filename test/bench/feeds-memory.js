@@ -4,9 +4,10 @@
  *     node test/bench/feeds-memory.js [--watchers 18000] [--only poll|stream] [--settle 5]
  *                                       [--strict]
  *
- * Resident size of bin/sprites with so many connections that have asked for a feed once and are open
- * still, and then, those closed, with as many that hold a long poll on it; in another process, with
- * as many event streams. As many connections came and went before. Held to: 128 bytes for watching.
+ * It measures the resident size of bin/sprites twice: with connections that have asked for a feed once
+ * and are still open, and, after those are closed, with as many that hold a long poll on it. A second
+ * process does the same with event streams. Before, as many connections came and went. Held to: 128
+ * bytes for watching.
  *
  * Where the file limit is low, under a kernel of its own (test/bench/own-kernel), whose times mean
  * little:

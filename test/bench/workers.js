@@ -13,9 +13,9 @@
  * with a lone sprite now and then (`lone`: 20 a second among 100 clients). CPU is the kernel's account, user and
  * system; late is how long a sprite was on its way from throw to arrival.
  *
- * The second parks --clients at the workers, more than one process may have files for where that
- * is so, throws among them, and prints what a parked client takes in user space in each process:
- * its resident size after a collection of garbage, of that before.
+ * The second parks --clients at the workers (they may be more than one process may have files for) and
+ * throws among them. It prints what a parked client takes in user space in each process: by how much its
+ * resident size has grown, each time after a collection of garbage.
  *
  * The third kills a worker every second under load, and prints the swarm's account of the sprites.
  *
@@ -155,7 +155,7 @@ function summarize(load, workers, rounds) {
   };
 }
 
-/** What is above its bound, in words. A lone sprite's CPU is that of waking, which nobody is short of. */
+/** The figures above their bounds, in words. A lone sprite's CPU is spent on waking up: it has no bound. */
 function broken({ load, workers, main, all, later50, later99 }) {
   const bounds = {
     full: { main, all },

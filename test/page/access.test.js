@@ -14,7 +14,7 @@ import {
 
 /** The page for everybody: by ear, by key, in high contrast, on a small screen, at 200% zoom. */
 
-const { beside, browser, end, nothingElse, serve, skip } = browserRig(t);
+const { alone, beside, nothingElse, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -26,43 +26,42 @@ const heard = (page, text) =>
     timeout: 30_000
   });
 
-t.test('the words lie over no sprite, on any screen, whatever they say', { skip }, async (t) => {
-  const server = await serve('--drain', '0');
-  const page = await browser.visit(server.base, PHONE);
-  const check = async (what) => {
-    for (const [width, height] of [
-      [740, 360], // a phone across
-      [640, 360], // 1280 by 720 at 200%
-      [568, 320],
-      [360, 740],
-      [640, 480],
-      [1280, 800]
-    ]) {
-      await page.setViewportSize({ width, height });
-      const [stage, state] = [
-        await page.locator('#stage').boundingBox(),
-        await page.locator('#state').boundingBox()
-      ];
-      const text = `${what} at ${width} by ${height}: ${JSON.stringify({ stage, state })}`;
-      t.ok(stage.y + stage.height <= state.y, text);
-      t.ok(
-        state.x >= 0 && state.x + state.width <= width && state.y + state.height <= height,
-        text
-      );
-      t.ok(stage.height >= height * 0.54, `the larger part is the desktop's: ${text}`);
-    }
-  };
-  await page.waitForFunction(() => /Only you/.test(document.getElementById('state').textContent));
-  await check('alone');
-  await server.stop();
-  await online(page, 'offline');
-  await check('offline');
-  await end(server, page);
-});
+alone(
+  'the words lie over no sprite, on any screen, whatever they say',
+  { args: ['--drain', '0'], visit: PHONE },
+  async (t, { server, page }) => {
+    const check = async (what) => {
+      for (const [width, height] of [
+        [740, 360], // a phone across
+        [640, 360], // 1280 by 720 at 200%
+        [568, 320],
+        [360, 740],
+        [640, 480],
+        [1280, 800]
+      ]) {
+        await page.setViewportSize({ width, height });
+        const [stage, state] = [
+          await page.locator('#stage').boundingBox(),
+          await page.locator('#state').boundingBox()
+        ];
+        const text = `${what} at ${width} by ${height}: ${JSON.stringify({ stage, state })}`;
+        t.ok(stage.y + stage.height <= state.y, text);
+        t.ok(
+          state.x >= 0 && state.x + state.width <= width && state.y + state.height <= height,
+          text
+        );
+        t.ok(stage.height >= height * 0.54, `the larger part is the desktop's: ${text}`);
+      }
+    };
+    await page.waitForFunction(() => /Only you/.test(document.getElementById('state').textContent));
+    await check('alone');
+    await server.stop();
+    await online(page, 'offline');
+    await check('offline');
+  }
+);
 
-t.test('the words say what there is to do until it was done', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
+alone('the words say what there is to do until it was done', async (t, { server, page }) => {
   const { client, edges } = await beside(server, page);
   await page.waitForFunction(() =>
     /Throw something over an edge/.test(document.getElementById('state').textContent)
@@ -75,13 +74,9 @@ t.test('the words say what there is to do until it was done', { skip }, async (t
   await until(page, 'caught', 1);
   t.match(await page.textContent('#state'), /You threw 1, and 1 came in/);
   await client.leave();
-  await end(server, page);
 });
 
-t.test('a screen reader hears what the keys do', { skip }, async (t) => {
-  const server = await serve();
-  await server.fill(11);
-  const page = await browser.visit(server.base);
+alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page }) => {
   await among(page);
   t.equal(await page.getByRole('heading', { level: 1 }).count(), 1);
   await page.keyboard.press('3');
@@ -108,12 +103,9 @@ t.test('a screen reader hears what the keys do', { skip }, async (t) => {
   await page.focus('#stage');
   await page.keyboard.press('2');
   await heard(page, 'You took a star “Boo”.');
-  await end(server, page);
 });
 
-t.test('the tray is one stop of the tab key, and arrows go along it', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
+alone('the tray is one stop of the tab key, and arrows go along it', async (t, { page }) => {
   const focused = () =>
     page.evaluate(
       () => document.activeElement.getAttribute('aria-label') ?? document.activeElement.id
@@ -137,29 +129,29 @@ t.test('the tray is one stop of the tab key, and arrows go along it', { skip }, 
   await page.keyboard.press('Shift+Tab');
   t.equal(await focused(), 'Take a flower', 'and back to where it was');
   t.equal((await look(page)).sprites, 1, 'and none of this walked or took anything');
-  await end(server, page);
 });
 
-t.test('forced colors leave the edges', { skip }, async (t) => {
-  const server = await serve('--drain', '0');
-  const page = await browser.visit(server.base, { forcedColors: 'active' });
-  const edges = () =>
-    page.evaluate(() => {
-      const across = getComputedStyle(document.getElementById('desk'), '::before');
-      const along = getComputedStyle(document.getElementById('desk'), '::after');
-      return [
-        across.borderLeftStyle,
-        across.borderRightWidth,
-        along.borderTopStyle,
-        along.borderBottomWidth
-      ];
-    });
-  t.same(await edges(), ['dashed', '5px', 'dashed', '5px']);
-  await server.stop();
-  await online(page, 'offline');
-  t.same(await edges(), ['solid', '5px', 'solid', '5px'], 'closed they are solid');
-  await end(server, page);
-});
+alone(
+  'forced colors leave the edges',
+  { args: ['--drain', '0'], visit: { forcedColors: 'active' } },
+  async (t, { server, page }) => {
+    const edges = () =>
+      page.evaluate(() => {
+        const across = getComputedStyle(document.getElementById('desk'), '::before');
+        const along = getComputedStyle(document.getElementById('desk'), '::after');
+        return [
+          across.borderLeftStyle,
+          across.borderRightWidth,
+          along.borderTopStyle,
+          along.borderBottomWidth
+        ];
+      });
+    t.same(await edges(), ['dashed', '5px', 'dashed', '5px']);
+    await server.stop();
+    await online(page, 'offline');
+    t.same(await edges(), ['solid', '5px', 'solid', '5px'], 'closed they are solid');
+  }
+);
 
 /** Contrast as WCAG 2 defines it, of two colors written as `rgb(…)` or #rrggbb. */
 function contrast(one, other) {
@@ -179,43 +171,42 @@ function luminance(color) {
 }
 
 for (const colorScheme of ['light', 'dark']) {
-  t.test(`seams and fields can be told from their ground: ${colorScheme}`, { skip }, async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base, { colorScheme });
-    const colors = await page.evaluate(() => {
-      const root = getComputedStyle(document.documentElement);
-      const get = (name) => root.getPropertyValue(name).trim();
-      return {
-        paper: get('--paper'),
-        card: get('--card'),
-        grid: get('--grid'),
-        across: get('--across'),
-        along: get('--along'),
-        soft: get('--soft'),
-        control: getComputedStyle(document.getElementById('name')).borderTopColor
-      };
-    });
-    for (const [mark, grounds, least] of [
-      ['across', ['paper', 'grid'], 3],
-      ['along', ['paper', 'grid'], 3],
-      ['control', ['paper', 'card'], 3],
-      ['soft', ['paper', 'card'], 4.5]
-    ]) {
-      for (const ground of grounds) {
-        const found = contrast(colors[mark], colors[ground]);
-        t.ok(found >= least, `${mark} on ${ground}: ${found.toFixed(2)}`);
+  alone(
+    `seams and fields can be told from their ground: ${colorScheme}`,
+    { visit: { colorScheme } },
+    async (t, { page }) => {
+      const colors = await page.evaluate(() => {
+        const root = getComputedStyle(document.documentElement);
+        const get = (name) => root.getPropertyValue(name).trim();
+        return {
+          paper: get('--paper'),
+          card: get('--card'),
+          grid: get('--grid'),
+          across: get('--across'),
+          along: get('--along'),
+          soft: get('--soft'),
+          control: getComputedStyle(document.getElementById('name')).borderTopColor
+        };
+      });
+      for (const [mark, grounds, least] of [
+        ['across', ['paper', 'grid'], 3],
+        ['along', ['paper', 'grid'], 3],
+        ['control', ['paper', 'card'], 3],
+        ['soft', ['paper', 'card'], 4.5]
+      ]) {
+        for (const ground of grounds) {
+          const found = contrast(colors[mark], colors[ground]);
+          t.ok(found >= least, `${mark} on ${ground}: ${found.toFixed(2)}`);
+        }
       }
     }
-    await end(server, page);
-  });
+  );
 }
 
-t.test(
+alone(
   'every tool is there on every screen, and large enough for a finger',
-  { skip },
-  async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base, PHONE);
+  { visit: PHONE },
+  async (t, { page }) => {
     await fill(page, 3);
     for (const [width, height] of [
       [320, 568],
@@ -235,7 +226,6 @@ t.test(
       const { width: name } = await page.locator('#name').boundingBox();
       t.ok(name >= 80, `the name's field at ${width} by ${height}: ${name}`);
     }
-    await end(server, page);
   }
 );
 

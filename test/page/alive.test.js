@@ -4,7 +4,7 @@ import { browserRig, fill, resting } from '../support/page-browser.js';
 
 /** What moves on the page by itself, in a browser; and what it costs. */
 
-const { browser, end, nothingElse, serve, skip } = browserRig(t);
+const { alone, nothingElse, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -14,32 +14,30 @@ const hurry = (page, pace) =>
 
 const LIVELY = { reducedMotion: 'no-preference' };
 
-t.test('it lives: the desktop looks different after a while', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base, LIVELY);
-  await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
-  await page.keyboard.press('3');
-  await resting(page); // Nothing but themselves moves them from now on.
-  const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
-  const before = await places();
-  await page.waitForFunction(
-    (was) => {
-      const { where } = document.getElementById('stage').dataset;
-      return was.split(',').every((one) => !where.includes(one));
-    },
-    before,
-    { timeout: 30_000 }
-  );
-  t.pass('they have walked');
-  await end(server, page);
-});
+alone(
+  'it lives: the desktop looks different after a while',
+  { visit: LIVELY },
+  async (t, { page }) => {
+    await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
+    await page.keyboard.press('3');
+    await resting(page); // Nothing but themselves moves them from now on.
+    const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
+    const before = await places();
+    await page.waitForFunction(
+      (was) => {
+        const { where } = document.getElementById('stage').dataset;
+        return was.split(',').every((one) => !where.includes(one));
+      },
+      before,
+      { timeout: 30_000 }
+    );
+    t.pass('they have walked');
+  }
+);
 
-t.test(
+alone(
   'where motion troubles nothing moves by itself, and no frame is drawn',
-  { skip },
-  async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base);
+  async (t, { page }) => {
     await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
     await page.keyboard.press('3');
     await resting(page);
@@ -62,59 +60,55 @@ t.test(
     );
     t.equal(frames, 0);
     t.ok(same);
-    await end(server, page);
   }
 );
 
-t.test('a hundred sprites that walk by themselves', { skip }, async (t) => {
-  const server = await serve();
-  await server.fill(11);
-  const page = await browser.visit(server.base, {
-    ...LIVELY,
-    viewport: { width: 1280, height: 800 }
-  });
-  await hurry(page, { rest: [0, 0], stroll: [1000, 1000], blink: [0.5, 1] });
-  await fill(page, 100);
-  const session = await page.context().newCDPSession(page);
-  await session.send('Performance.enable', { timeDomain: 'threadTicks' }); // CPU, not wall clock
-  const measure = async () => {
-    const { metrics } = await session.send('Performance.getMetrics');
-    const get = (name) => metrics.find((metric) => metric.name === name).value;
-    return { task: get('TaskDuration'), script: get('ScriptDuration') };
-  };
-  const frames = (most) =>
-    page.evaluate(
-      (enough) =>
-        new Promise((go) => {
-          const first = performance.now();
-          let count = 0;
-          const tick = (now) => {
-            count += 1;
-            if (count < enough) requestAnimationFrame(tick);
-            else go((count * 1000) / (now - first));
-          };
-          requestAnimationFrame(tick);
-        }),
-      most
-    );
-  await frames(20); // They land, set out and find room.
-  // Who shares the processor makes a frame dearer, never cheaper: the least of some looks is its price.
-  const FRAMES = 20;
-  let least = Infinity;
-  for (let looks = 0; looks < 8 && least >= 1000 / 60; looks += 1) {
-    const begin = await measure();
-    const rate = await frames(FRAMES);
-    const after = await measure();
-    const each = (part) => ((after[part] - begin[part]) * 1000) / FRAMES;
-    least = Math.min(least, each('task'));
-    t.comment(
-      `${rate.toFixed(1)} frames a second with 100 sprites that walk and no GPU; of the page's thread ` +
-        `a frame takes ${each('task').toFixed(2)} ms, ${each('script').toFixed(2)} of them in scripts`
-    );
+alone(
+  'a hundred sprites that walk by themselves',
+  { others: 11, visit: { ...LIVELY, viewport: { width: 1280, height: 800 } } },
+  async (t, { page }) => {
+    await hurry(page, { rest: [0, 0], stroll: [1000, 1000], blink: [0.5, 1] });
+    await fill(page, 100);
+    const session = await page.context().newCDPSession(page);
+    await session.send('Performance.enable', { timeDomain: 'threadTicks' }); // CPU, not wall clock
+    const measure = async () => {
+      const { metrics } = await session.send('Performance.getMetrics');
+      const get = (name) => metrics.find((metric) => metric.name === name).value;
+      return { task: get('TaskDuration'), script: get('ScriptDuration') };
+    };
+    const frames = (most) =>
+      page.evaluate(
+        (enough) =>
+          new Promise((go) => {
+            const first = performance.now();
+            let count = 0;
+            const tick = (now) => {
+              count += 1;
+              if (count < enough) requestAnimationFrame(tick);
+              else go((count * 1000) / (now - first));
+            };
+            requestAnimationFrame(tick);
+          }),
+        most
+      );
+    await frames(20); // They land, set out and find room.
+    // Who shares the processor makes a frame dearer, never cheaper: the least of some looks is its price.
+    const FRAMES = 20;
+    let least = Infinity;
+    for (let looks = 0; looks < 8 && least >= 1000 / 60; looks += 1) {
+      const begin = await measure();
+      const rate = await frames(FRAMES);
+      const after = await measure();
+      const each = (part) => ((after[part] - begin[part]) * 1000) / FRAMES;
+      least = Math.min(least, each('task'));
+      t.comment(
+        `${rate.toFixed(1)} frames a second with 100 sprites that walk and no GPU; of the page's thread ` +
+          `a frame takes ${each('task').toFixed(2)} ms, ${each('script').toFixed(2)} of them in scripts`
+      );
+    }
+    t.ok(least < 1000 / 60, 'a frame of 60 a second, in CPU time');
   }
-  t.ok(least < 1000 / 60, 'a frame of 60 a second, in CPU time');
-  await end(server, page);
-});
+);
 
 t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
   nothingElse(t);

@@ -18,7 +18,7 @@ import {
 
 /** What makes company of desktops: names, sounds, a companion, an invitation, and what one hides. */
 
-const { beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -56,12 +56,9 @@ const listen = (page) =>
   });
 const pitches = (page) => page.evaluate(() => globalThis.pitches);
 
-t.test(
+alone(
   'Pip throws back to who is alone, by the same edge, and to nobody else',
-  { skip },
-  async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base);
+  async (t, { server, page }) => {
     await said(page, 'Pip');
     const [sprite] = (await look(page)).list;
     const { width } = await page.locator('#stage').boundingBox();
@@ -95,13 +92,10 @@ t.test(
     );
     t.pass('a guest comes in as it came');
     await client.leave();
-    await end(server, page);
   }
 );
 
-t.test('a page that goes while Pip has its sprite has it again', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
+alone('a page that goes while Pip has its sprite has it again', async (t, { page }) => {
   const [sprite] = (await look(page)).list;
   await page.evaluate(() => {
     const { setTimeout: later } = globalThis;
@@ -120,7 +114,6 @@ t.test('a page that goes while Pip has its sprite has it again', { skip }, async
   await holds(page, 1);
   t.equal((await look(page)).list[0].id, sprite.id);
   t.match(await look(page), { bounced: 0 }, 'it was accepted, though the page never heard so');
-  await end(server, page);
 });
 
 t.test("a desktop's name goes with what it throws", { skip }, async (t) => {
@@ -144,39 +137,36 @@ t.test("a desktop's name goes with what it throws", { skip }, async (t) => {
   await end(server, one, two);
 });
 
-t.test('throwing and taking are heard, unless they are muted', { skip }, async (t) => {
-  const server = await serve();
-  await server.fill(11);
-  const page = await browser.visit(server.base);
-  await listen(page);
-  await page.locator('.pick').first().click();
-  t.match(await pitches(page), [420], 'taken');
-  await resting(page);
-  await page.keyboard.press('Shift+ArrowLeft');
-  await until(page, 'thrown', 1);
-  t.ok((await pitches(page)).includes(300), 'thrown');
-  const button = page.getByRole('button', { name: 'Sound' });
-  t.equal(await button.getAttribute('aria-pressed'), 'true');
-  await button.click();
-  t.equal(await button.getAttribute('aria-pressed'), 'false');
-  const before = await pitches(page);
-  await page.locator('.pick').first().click();
-  await resting(page);
-  t.same(await pitches(page), before, 'muted');
-  await page.reload();
-  await online(page);
-  t.equal(await button.getAttribute('aria-pressed'), 'false', 'and remembered');
-  await end(server, page);
-});
+alone(
+  'throwing and taking are heard, unless they are muted',
+  { others: 11 },
+  async (t, { page }) => {
+    await listen(page);
+    await page.locator('.pick').first().click();
+    t.match(await pitches(page), [420], 'taken');
+    await resting(page);
+    await page.keyboard.press('Shift+ArrowLeft');
+    await until(page, 'thrown', 1);
+    t.ok((await pitches(page)).includes(300), 'thrown');
+    const button = page.getByRole('button', { name: 'Sound' });
+    t.equal(await button.getAttribute('aria-pressed'), 'true');
+    await button.click();
+    t.equal(await button.getAttribute('aria-pressed'), 'false');
+    const before = await pitches(page);
+    await page.locator('.pick').first().click();
+    await resting(page);
+    t.same(await pitches(page), before, 'muted');
+    await page.reload();
+    await online(page);
+    t.equal(await button.getAttribute('aria-pressed'), 'false', 'and remembered');
+  }
+);
 
 for (const [how, options] of [
   ['flies', LIVELY],
   ['does not fly where motion troubles', {}]
 ]) {
-  t.test(`what is thrown ${how} on the map`, { skip }, async (t) => {
-    const server = await serve();
-    await server.fill(11);
-    const page = await browser.visit(server.base, options);
+  alone(`what is thrown ${how} on the map`, { others: 11, visit: options }, async (t, { page }) => {
     await page.waitForFunction(() => / 4$| 3$/.test(document.body.dataset.place ?? ''));
     await page.evaluate(() => {
       globalThis.seen = new Set();
@@ -199,63 +189,63 @@ for (const [how, options] of [
       );
       t.equal(await places(), 0);
     }
-    await end(server, page);
   });
 }
 
-t.test("a stranger's picture can be hidden, and stays so", { skip }, async (t) => {
-  const server = await serve('--throw-rate', '0');
-  const page = await browser.visit(server.base);
-  const { client, edges } = await beside(server, page);
-  const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
-  const guest = { picture, at: 0.3, speed: [0.3, 0], by: 'Mallory' };
-  await client.throw(edges[0], { ...guest, id: 'guest' });
-  await until(page, 'caught', 1);
-  await resting(page);
-  const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
-  await page.mouse.click(x, y);
-  t.match(await page.textContent('#toast'), /Mallory sent this picture/);
-  const before = await page.locator('#stage').screenshot();
-  await page.getByRole('button', { name: 'Hide it' }).click();
-  t.match(await page.textContent('#toast'), /The picture is hidden/);
-  const stays = async () =>
-    (await memory(page, 'desktop')).sprites
-      .filter(({ hidden }) => hidden)
-      .map((one) => one.sprite.id);
-  await page.waitForFunction(() =>
-    JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.some(({ hidden }) => hidden)
-  );
-  t.notSame(await page.locator('#stage').screenshot(), before);
+alone(
+  "a stranger's picture can be hidden, and stays so",
+  { args: ['--throw-rate', '0'] },
+  async (t, { server, page }) => {
+    const { client, edges } = await beside(server, page);
+    const picture = `data:image/png;base64,${noisePng(40, 40).toString('base64')}`;
+    const guest = { picture, at: 0.3, speed: [0.3, 0], by: 'Mallory' };
+    await client.throw(edges[0], { ...guest, id: 'guest' });
+    await until(page, 'caught', 1);
+    await resting(page);
+    const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
+    await page.mouse.click(x, y);
+    t.match(await page.textContent('#toast'), /Mallory sent this picture/);
+    const before = await page.locator('#stage').screenshot();
+    await page.getByRole('button', { name: 'Hide it' }).click();
+    t.match(await page.textContent('#toast'), /The picture is hidden/);
+    const stays = async () =>
+      (await memory(page, 'desktop')).sprites
+        .filter(({ hidden }) => hidden)
+        .map((one) => one.sprite.id);
+    await page.waitForFunction(() =>
+      JSON.parse(sessionStorage.getItem('sprites.desktop')).sprites.some(({ hidden }) => hidden)
+    );
+    t.notSame(await page.locator('#stage').screenshot(), before);
 
-  // The same picture again, by whomever; and after a reload.
-  await client.throw(edges[0], { ...guest, id: 'again', at: 0.7 });
-  await until(page, 'caught', 2);
-  await remembers(page, 3);
-  t.same((await stays()).sort(), ['again', 'guest']);
-  await page.reload();
-  await online(page);
-  await holds(page, 3);
-  await page.focus('#stage');
-  for (let i = 0; i < 3; i += 1) {
-    await page.keyboard.press('n');
-    if (/sent this picture/.test(await page.textContent('#toast'))) break;
+    // The same picture again, by whomever; and after a reload.
+    await client.throw(edges[0], { ...guest, id: 'again', at: 0.7 });
+    await until(page, 'caught', 2);
+    await remembers(page, 3);
+    t.same((await stays()).sort(), ['again', 'guest']);
+    await page.reload();
+    await online(page);
+    await holds(page, 3);
+    await page.focus('#stage');
+    for (let i = 0; i < 3; i += 1) {
+      await page.keyboard.press('n');
+      if (/sent this picture/.test(await page.textContent('#toast'))) break;
+    }
+    await page.keyboard.press('h');
+    t.match(await page.textContent('#toast'), /The picture is shown/);
+
+    // Or all of them, until one asks. What is one's own is never covered.
+    await page.setInputFiles('#file', [
+      { name: 'own.png', mimeType: 'image/png', buffer: noisePng(30, 30) }
+    ]);
+    await holds(page, 4);
+    await settings(page, () => page.locator('#prefer-cover').check());
+    await client.throw(edges[0], { ...guest, picture: picture.replace('AAAA', 'AAAB'), id: 'new' });
+    await until(page, 'caught', 1);
+    await remembers(page, 5);
+    t.same(await stays(), ['new'], 'the one that was asked for is shown, and so is its own');
+    await client.leave();
   }
-  await page.keyboard.press('h');
-  t.match(await page.textContent('#toast'), /The picture is shown/);
-
-  // Or all of them, until one asks. What is one's own is never covered.
-  await page.setInputFiles('#file', [
-    { name: 'own.png', mimeType: 'image/png', buffer: noisePng(30, 30) }
-  ]);
-  await holds(page, 4);
-  await settings(page, () => page.locator('#prefer-cover').check());
-  await client.throw(edges[0], { ...guest, picture: picture.replace('AAAA', 'AAAB'), id: 'new' });
-  await until(page, 'caught', 1);
-  await remembers(page, 5);
-  t.same(await stays(), ['new'], 'the one that was asked for is shown, and so is its own');
-  await client.leave();
-  await end(server, page);
-});
+);
 
 /** Whether there is a program that reads QR codes. */
 function noZbar() {

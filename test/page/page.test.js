@@ -18,13 +18,11 @@ import {
 
 /** Pages that throw: to each other, to themselves, and into a server that is not there. */
 
-const { beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
-t.test('a page alone says so, and catches what it throws', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
+alone('a page alone says so, and catches what it throws', async (t, { server, page }) => {
   await page.waitForFunction(() => document.getElementById('count').textContent === '1');
   t.match(await page.textContent('#state'), /Only you/);
   t.match(await page.title(), /^1 /);
@@ -41,16 +39,12 @@ t.test('a page alone says so, and catches what it throws', { skip }, async (t) =
   const counts = await server.status();
   t.equal(counts.thrown, counts.acked + counts.waiting + counts.lost);
   t.ok(counts.thrown >= 4);
-  await end(server, page);
 });
 
-t.test(
+alone(
   'dragged to an edge or past it and let go after a pause, it is thrown',
-  { skip },
-  async (t) => {
-    const server = await serve();
-    await server.fill(11);
-    const page = await browser.visit(server.base);
+  { others: 11 },
+  async (t, { page }) => {
     const { width, height } = await page.locator('#stage').boundingBox();
     let thrown = 0;
     for (const [how, x, y] of [
@@ -87,7 +81,6 @@ t.test(
     await drag(page, from, { x: from.x + 80, y: from.y }, { still: 400 });
     await holds(page, 1);
     t.match(await look(page), { sprites: 1, thrown });
-    await end(server, page);
   }
 );
 
@@ -129,60 +122,60 @@ t.test('two pages throw to each other, both ways', { skip }, async (t) => {
   await end(server, one, two);
 });
 
-t.test('it enters by the opposite edge, at the same height and as fast', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
-  const seen = [];
-  const {
-    client,
-    rows,
-    edges: [back, there]
-  } = await beside(server, page, (sprite, { from }) => seen.push({ ...sprite, from }));
-  const { width, height } = await page.locator('#stage').boundingBox();
-  const [sprite] = (await look(page)).list;
-  await hurl(page, sprite, there);
-  t.ok(await soon(async () => seen.length > 0));
-  const share = rows === 1 ? sprite.y / height : sprite.x / width;
-  t.ok(Math.abs(seen[0].at - share) < 0.05, `thrown at ${share}, seen at ${seen[0].at}`);
-  t.ok(seen[0].speed[0] > 0.5 && Math.abs(seen[0].speed[1]) < 0.5, `as fast as ${seen[0].speed}`);
-  t.equal(seen[0].from, back);
+alone(
+  'it enters by the opposite edge, at the same height and as fast',
+  async (t, { server, page }) => {
+    const seen = [];
+    const {
+      client,
+      rows,
+      edges: [back, there]
+    } = await beside(server, page, (sprite, { from }) => seen.push({ ...sprite, from }));
+    const { width, height } = await page.locator('#stage').boundingBox();
+    const [sprite] = (await look(page)).list;
+    await hurl(page, sprite, there);
+    t.ok(await soon(async () => seen.length > 0));
+    const share = rows === 1 ? sprite.y / height : sprite.x / width;
+    t.ok(Math.abs(seen[0].at - share) < 0.05, `thrown at ${share}, seen at ${seen[0].at}`);
+    t.ok(seen[0].speed[0] > 0.5 && Math.abs(seen[0].speed[1]) < 0.5, `as fast as ${seen[0].speed}`);
+    t.equal(seen[0].from, back);
 
-  // From the other side: where it comes in tells where it was thrown.
-  const thrown = { id: 'from-node', picture: 'ghost', at: 0.25, speed: [0.2, 0], name: 'Boo' };
-  t.match(await client.throw(back, thrown), { thrown: true });
-  await page.waitForFunction(() =>
-    document.getElementById('stage').dataset.where.includes('from-node')
-  );
-  await resting(page);
-  const found = (await look(page)).list.find(({ id }) => id === 'from-node');
-  const at = rows === 1 ? found.y / height : found.x / width;
-  t.ok(Math.abs(at - 0.25) < 0.01, `thrown at 0.25, found at ${at}`);
-  await client.leave();
-  await end(server, page);
-});
+    // From the other side: where it comes in tells where it was thrown.
+    const thrown = { id: 'from-node', picture: 'ghost', at: 0.25, speed: [0.2, 0], name: 'Boo' };
+    t.match(await client.throw(back, thrown), { thrown: true });
+    await page.waitForFunction(() =>
+      document.getElementById('stage').dataset.where.includes('from-node')
+    );
+    await resting(page);
+    const found = (await look(page)).list.find(({ id }) => id === 'from-node');
+    const at = rows === 1 ? found.y / height : found.x / width;
+    t.ok(Math.abs(at - 0.25) < 0.01, `thrown at 0.25, found at ${at}`);
+    await client.leave();
+  }
+);
 
-t.test('a throw the neighbor has no room for bounces back', { skip }, async (t) => {
-  const server = await serve('--mailbox', '1');
-  await server.fill(11);
-  const page = await browser.visit(server.base);
-  const [first] = (await look(page)).list;
-  await hurl(page, first, 'left');
-  await until(page, 'thrown', 1);
-  await holds(page, 0);
-  await page.locator('.pick').first().click();
-  await resting(page);
-  await holds(page, 1);
-  const [second] = (await look(page)).list;
-  await hurl(page, second, 'left');
-  await until(page, 'bounced', 1);
-  await holds(page, 1);
-  const seen = await look(page);
-  t.equal(seen.list[0].id, second.id, 'it is still here');
-  t.equal(seen.thrown, 1);
-  t.match(await page.textContent('#toast'), /left neighbor has no room/);
-  t.equal((await server.status()).thrown, 1);
-  await end(server, page);
-});
+alone(
+  'a throw the neighbor has no room for bounces back',
+  { args: ['--mailbox', '1'], others: 11 },
+  async (t, { server, page }) => {
+    const [first] = (await look(page)).list;
+    await hurl(page, first, 'left');
+    await until(page, 'thrown', 1);
+    await holds(page, 0);
+    await page.locator('.pick').first().click();
+    await resting(page);
+    await holds(page, 1);
+    const [second] = (await look(page)).list;
+    await hurl(page, second, 'left');
+    await until(page, 'bounced', 1);
+    await holds(page, 1);
+    const seen = await look(page);
+    t.equal(seen.list[0].id, second.id, 'it is still here');
+    t.equal(seen.thrown, 1);
+    t.match(await page.textContent('#toast'), /left neighbor has no room/);
+    t.equal((await server.status()).thrown, 1);
+  }
+);
 
 t.test('a server restart in between: nothing gets lost, and it goes on', { skip }, async (t) => {
   const server = await serve('--drain', '0');
@@ -210,13 +203,10 @@ t.test('a server restart in between: nothing gets lost, and it goes on', { skip 
   await end(server, one, two);
 });
 
-t.test(
+alone(
   'a throw without an answer waits at its edge and is thrown again with its number',
-  { skip },
-  async (t) => {
-    const server = await serve();
-    await server.fill(11);
-    const page = await browser.visit(server.base);
+  { others: 11 },
+  async (t, { server, page }) => {
     const numbers = new Set();
     let tries = 0;
     await page.route('**/throw/**', async (route) => {
@@ -237,28 +227,27 @@ t.test(
     const counts = await server.status();
     t.equal(counts.thrown, 1);
     t.equal(counts.duplicates, 1);
-    await end(server, page);
   }
 );
 
-t.test('the server dies with a throw under way: the sprite comes back', { skip }, async (t) => {
-  const server = await serve();
-  await server.fill(11);
-  const page = await browser.visit(server.base);
-  await page.route('**/throw/**', async (route) => {
-    await server.stop('SIGKILL');
-    await route.abort('connectionreset');
-  });
-  const [sprite] = (await look(page)).list;
-  await hurl(page, sprite, 'up');
-  await online(page, 'offline');
-  t.equal((await look(page)).flying, 1, 'nobody knows yet');
-  await page.unroute('**/throw/**');
-  await server.start();
-  await holds(page, 1);
-  t.equal((await look(page)).list[0].id, sprite.id);
-  await end(server, page);
-});
+alone(
+  'the server dies with a throw under way: the sprite comes back',
+  { others: 11 },
+  async (t, { server, page }) => {
+    await page.route('**/throw/**', async (route) => {
+      await server.stop('SIGKILL');
+      await route.abort('connectionreset');
+    });
+    const [sprite] = (await look(page)).list;
+    await hurl(page, sprite, 'up');
+    await online(page, 'offline');
+    t.equal((await look(page)).flying, 1, 'nobody knows yet');
+    await page.unroute('**/throw/**');
+    await server.start();
+    await holds(page, 1);
+    t.equal((await look(page)).list[0].id, sprite.id);
+  }
+);
 
 t.test('a restart that keeps the state: every page has its place again', { skip }, async (t) => {
   const server = await serve('--drain', '1', '--state', `${t.testdir()}/state`);
@@ -287,21 +276,22 @@ t.test('a restart that keeps the state: every page has its place again', { skip 
   await end(server, one, two);
 });
 
-t.test('where there is a transient port, it throws and leaves there', { skip }, async (t) => {
-  const server = await serve('--workers', '1', '--transient-port', '0');
-  const page = await browser.visit(server.base);
-  const { transient } = await memory(page, 'place');
-  const asked = [];
-  page.on('request', (request) => asked.push(new URL(request.url())));
-  await resting(page);
-  await hurl(page, (await look(page)).list[0], 'left');
-  await until(page, 'caught', 1);
-  const thrown = asked.filter(({ pathname }) => pathname.startsWith('/throw/'));
-  t.same([...new Set(thrown.map(({ port }) => port))], [String(transient)]);
-  await page.close({ runBeforeUnload: true });
-  t.ok(await clients(server, 0));
-  await end(server, page);
-});
+alone(
+  'where there is a transient port, it throws and leaves there',
+  { args: ['--workers', '1', '--transient-port', '0'] },
+  async (t, { server, page }) => {
+    const { transient } = await memory(page, 'place');
+    const asked = [];
+    page.on('request', (request) => asked.push(new URL(request.url())));
+    await resting(page);
+    await hurl(page, (await look(page)).list[0], 'left');
+    await until(page, 'caught', 1);
+    const thrown = asked.filter(({ pathname }) => pathname.startsWith('/throw/'));
+    t.same([...new Set(thrown.map(({ port }) => port))], [String(transient)]);
+    await page.close({ runBeforeUnload: true });
+    t.ok(await clients(server, 0));
+  }
+);
 
 t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
   nothingElse(t);

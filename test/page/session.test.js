@@ -14,40 +14,31 @@ import {
 
 /** How a page keeps its place, and what becomes of its sprites when it goes. */
 
-const { browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+const { alone, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
 const hidden = (page, selector) => page.isHidden(selector);
 
-t.test(
-  'contact is proven by what is answered at once, and never by a poll',
-  { skip },
-  async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base);
-    await page.waitForFunction(() => document.body.dataset.people === '1');
-    // The network is gone: what is parked breaks, and nothing gets through.
-    await page.context().setOffline(true);
-    await online(page, 'offline');
-    t.match(await page.textContent('#state'), /You are offline.*edges are walls/);
-    await page.waitForFunction(() =>
-      /Trying (again in 1 s|now)/.test(document.getElementById('state').textContent)
-    );
-    t.notOk(await hidden(page, '#state .act'), 'one may try now');
-    // It is back, but no poll is answered: the page is online all the same.
-    await page.route('**/poll/**', () => {});
-    await page.context().setOffline(false);
-    await online(page);
-    t.match(await page.textContent('#state'), /Only you/);
-    t.ok(await hidden(page, '#state .act'));
-    await end(server, page);
-  }
-);
+alone('contact is proven by what is answered at once, and never by a poll', async (t, { page }) => {
+  await page.waitForFunction(() => document.body.dataset.people === '1');
+  // The network is gone: what is parked breaks, and nothing gets through.
+  await page.context().setOffline(true);
+  await online(page, 'offline');
+  t.match(await page.textContent('#state'), /You are offline.*edges are walls/);
+  await page.waitForFunction(() =>
+    /Trying (again in 1 s|now)/.test(document.getElementById('state').textContent)
+  );
+  t.notOk(await hidden(page, '#state .act'), 'one may try now');
+  // It is back, but no poll is answered: the page is online all the same.
+  await page.route('**/poll/**', () => {});
+  await page.context().setOffline(false);
+  await online(page);
+  t.match(await page.textContent('#state'), /Only you/);
+  t.ok(await hidden(page, '#state .act'));
+});
 
-t.test('"try now" tries now', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
+alone('"try now" tries now', async (t, { page }) => {
   let asked = 0;
   let answers = false;
   await page.route(/\/(place|poll|status)\b/, async (route) => {
@@ -62,35 +53,27 @@ t.test('"try now" tries now', { skip }, async (t) => {
   await page.dispatchEvent('#state .act', 'click');
   await online(page);
   t.ok(asked > before);
-  await end(server, page);
 });
 
-t.test(
-  'a slow count, or a poll that breaks, is no reason to say "offline"',
-  { skip },
-  async (t) => {
-    const server = await serve();
-    const page = await browser.visit(server.base);
-    const states = await page.evaluateHandle(() => {
-      const seen = [];
-      new MutationObserver(() => seen.push(document.body.dataset.state)).observe(document.body, {
-        attributeFilter: ['data-state']
-      });
-      return seen;
+alone('a slow count, or a poll that breaks, is no reason to say "offline"', async (t, { page }) => {
+  const states = await page.evaluateHandle(() => {
+    const seen = [];
+    new MutationObserver(() => seen.push(document.body.dataset.state)).observe(document.body, {
+      attributeFilter: ['data-state']
     });
-    let broken = 0;
-    await page.route(/\/(poll|status)\b/, async (route) => {
-      broken += 1;
-      await (broken < 4 ? route.abort('connectionreset') : route.continue());
-    });
-    const placed = page.waitForRequest(/\/place\//);
-    await page.evaluate(() => dispatchEvent(new Event('online')));
-    await placed;
-    while (broken < 4) await page.waitForRequest(/\/(poll|status)\b/);
-    t.same(await states.jsonValue(), []);
-    await end(server, page);
-  }
-);
+    return seen;
+  });
+  let broken = 0;
+  await page.route(/\/(poll|status)\b/, async (route) => {
+    broken += 1;
+    await (broken < 4 ? route.abort('connectionreset') : route.continue());
+  });
+  const placed = page.waitForRequest(/\/place\//);
+  await page.evaluate(() => dispatchEvent(new Event('online')));
+  await placed;
+  while (broken < 4) await page.waitForRequest(/\/(poll|status)\b/);
+  t.same(await states.jsonValue(), []);
+});
 
 t.test(
   'a tab that is closed leaves its sprites to the next one, photos too',
@@ -125,9 +108,7 @@ t.test(
   }
 );
 
-t.test('what is put away can be had back for some seconds', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
+alone('what is put away can be had back for some seconds', async (t, { page }) => {
   await page.focus('#stage');
   await fill(page, 3);
   await resting(page);
@@ -150,7 +131,6 @@ t.test('what is put away can be had back for some seconds', { skip }, async (t) 
   await holds(page, 3);
   await page.keyboard.press('Control+z');
   t.same((await look(page)).list.map(({ id }) => id).sort(), before, 'there is no more to undo');
-  await end(server, page);
 });
 
 t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {

@@ -3,7 +3,7 @@ import { among, browserRig, look, online, resting, soon, until } from '../suppor
 
 /** Many tabs of one browser, which has six connections for all of them. */
 
-const { beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -75,9 +75,7 @@ t.test(
   }
 );
 
-t.test('alone, a tab polls as ever', { skip }, async (t) => {
-  const server = await serve();
-  const page = await browser.visit(server.base);
+alone('alone, a tab polls as ever', async (t, { server, page }) => {
   const { client, edges } = await beside(server, page);
   const held = [];
   page.on('request', (request) => {
@@ -90,7 +88,6 @@ t.test('alone, a tab polls as ever', { skip }, async (t) => {
   t.ok(await soon(async () => held.length === 1));
   t.same(held, ['120']);
   await client.leave();
-  await end(server, page);
 });
 
 t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {

@@ -354,7 +354,9 @@ function crc(bytes) {
  *
  * @param {import('tap').Test} t the file's own
  * @returns {object} `browser`; `skip`, for every test; `serve(...args)` starts a server for one
- *     test; `end(server, ...pages)` ends it and its visitors; `clients(server, count)` waits until
+ *     test; `end(server, ...pages)` ends it and its visitors; `alone(name, [how], test)` is a test with
+ *     one visitor, `page`, on a `server` of its own, which end with it. `how.args`: the server's,
+ *     `how.others`: idle clients on it, `how.visit`: options of the visit; `clients(server, count)` waits until
  *     it knows so many; `beside(server, page, onSprite)` joins the one other client there is, whose
  *     throws over the first of `edges` the page gets by the second; `nothingElse(t)` asserts that no page complained or asked anyone else
  */
@@ -376,17 +378,29 @@ export function browserRig(t) {
     await browser.stop();
     for (const server of servers) await server.stop('SIGKILL');
   });
+  const serve = async (...args) => {
+    const server = await new Server(...args).start();
+    servers.push(server);
+    return server;
+  };
+  const end = async (server, ...pages) => {
+    for (const page of pages) await page.context().close();
+    await server.stop('SIGKILL');
+  };
   return {
     browser,
     skip,
-    async serve(...args) {
-      const server = await new Server(...args).start();
-      servers.push(server);
-      return server;
-    },
-    async end(server, ...pages) {
-      for (const page of pages) await page.context().close();
-      await server.stop('SIGKILL');
+    serve,
+    end,
+    alone(name, how, test = how) {
+      const { args = [], others = 0, visit } = how;
+      t.test(name, { skip }, async (t) => {
+        const server = await serve(...args);
+        await server.fill(others);
+        const page = await browser.visit(server.base, visit);
+        await test(t, { server, page });
+        await end(server, page);
+      });
     },
     clients,
     async beside(server, page, onSprite = () => {}) {

@@ -5,9 +5,9 @@
  *                                       [--seconds 6] [--no-break] [--json FILE] [--report FILE]
  *                                       [--most CLIENTS] [--held SECONDS]
  *
- * Each contender in turn, in a process of its own, is watched by as many as a cell says (cells.js)
- * and published to, by one load generator (test/bench/watchers) for all; then it is watched by more
- * and more, until it breaks. What a contender is, contenders.js says; those whose packages are not
+ * The contenders run one after the other, each in a process of its own. One load generator
+ * (test/bench/watchers) watches each with as many clients as a cell says (cells.js) and publishes to it,
+ * then with more and more clients until it breaks. contenders.js has the contenders; those whose packages are not
  * installed are named and left out (npm install --prefix test/bench/transports).
  *
  * The load generator's own limit is measured first, with a server in C that does nothing else.
