@@ -4,9 +4,10 @@
  *     node test/bench/feeds.js [--short] [--only ws,sprites-poll] [--cells 165] [--seconds 5]
  *                              [--rounds 3] [--stalled both|none|tenth] [--json FILE] [--strict]
  *
- * Each contender in turn, in a process of its own, watched by as many as the cell says, is
- * published a document each second or two. All of them once, or as often as --rounds says: then the
- * medians count, and the worst of what is late, grows, is skipped or stalls:
+ * The contenders run one after the other, each in a process of its own. As many clients as the cell
+ * says watch it, and a document is published to it every second or two. All of them run once, or as
+ * often as --rounds says: then the medians count, and the worst of what is late, grows, is skipped or
+ * stalls:
  *
  * - sprites-poll, sprites-stream: feeds of bin/sprites, by long poll and by event stream
  * - ws: today's ws; it is installed in a folder of its own (npm install --prefix

@@ -21,9 +21,9 @@ import { problem, Stub } from '../support/cpp-stub.js';
 import { shown } from '../support/readme.js';
 
 /**
- * The C++ client against the running server, with faults in between. Everything runs three times:
- * built by g++ with a thread of the client's own, by clang++ with AddressSanitizer in the caller's
- * loop, by clang++ with ThreadSanitizer with a thread again.
+ * The C++ client against the running server, with faults in between. Everything runs twice: built by clang++
+ * with AddressSanitizer in the caller's loop, and with ThreadSanitizer with a thread of the client's own;
+ * some of it once more as g++ builds it.
  */
 
 const SOURCE = 'native/client';
@@ -58,23 +58,41 @@ const prove = async (stub) => {
 const ids = (sprites) => sprites.map(({ id }) => id);
 const isTaken = ({ outcome }) => ['delivered', 'queued', 'duplicate'].includes(outcome);
 
-t.test('g++, a thread of its own', { skip: lacking }, (t) => everything(t, 'gcc', []));
-t.test("AddressSanitizer, the caller's loop", { skip: lacking }, (t) =>
-  everything(t, 'asan', ['--loop'])
-);
-t.test('ThreadSanitizer, a thread of its own', { skip: lacking }, (t) => everything(t, 'tsan', []));
+/** The scenarios for the optimized build of g++, which no sanitizer watches: the others run all of them. */
+const BY_GCC = [
+  'what needs no server',
+  'two clients throw to each other, byte for byte, each sprite once',
+  'connections are cut again and again, and no sprite is lost or doubled',
+  'everything at once: cuts, a killed server, slow answers, floods, bouncing'
+];
 
-async function everything(t, preset, mode) {
+t.test('g++, a thread of its own', { skip: lacking }, (t) =>
+  everything(t, { preset: 'gcc', mode: [], only: BY_GCC })
+);
+t.test("AddressSanitizer, the caller's loop", { skip: lacking }, (t) =>
+  everything(t, { preset: 'asan', mode: ['--loop'] })
+);
+t.test('ThreadSanitizer, a thread of its own', { skip: lacking }, (t) =>
+  everything(t, { preset: 'tsan', mode: [] })
+);
+
+async function everything(t, { preset, mode, only }) {
   const build = await cmakeBuild({ source: SOURCE, preset, into: sharedBuild(preset) });
   const probe = (t, server, ...args) =>
     new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
 
-  t.test('what needs no server', async (t) => {
+  const names = new Set();
+  const scenario = (name, test) => {
+    names.add(name);
+    if (only === undefined || only.includes(name)) t.test(name, test);
+  };
+
+  scenario('what needs no server', async (t) => {
     const said = await tool(join(build, 'sprites_unit'), VECTORS);
     t.match(said, /^[0-9]+ checks, 0 failed/);
   });
 
-  t.test('two clients throw to each other, byte for byte, each sprite once', async (t) => {
+  scenario('two clients throw to each other, byte for byte, each sprite once', async (t) => {
     const server = await ServerProcess.start(t, { 'throw-rate': 0 });
     const one = probe(t, server.url);
     await one.state('online');
@@ -97,7 +115,7 @@ async function everything(t, preset, mode) {
     t.match(await server.status(), { clients: 0, thrown: 62, acked: 62, flown: 0, left: 2 });
   });
 
-  t.test('a client alone catches what it throws, by the other edge', async (t) => {
+  scenario('a client alone catches what it throws, by the other edge', async (t) => {
     const server = await ServerProcess.start(t);
     const one = probe(t, server.url);
     for (const [off, by] of [
@@ -113,7 +131,7 @@ async function everything(t, preset, mode) {
     t.match(await server.status(), { clients: 0, thrown: 4, acked: 4, lost: 0 });
   });
 
-  t.test('a throw whose answer is lost is sent again, and taken once', async (t) => {
+  scenario('a throw whose answer is lost is sent again, and taken once', async (t) => {
     const { server, proxy, one, two } = await pair(t);
     const lost = proxy.swallow(/^POST \/throw/);
     const thrown = sprite();
@@ -129,7 +147,7 @@ async function everything(t, preset, mode) {
     await one.leave();
   });
 
-  t.test('an answer to a poll that is lost comes again, and is handed over once', async (t) => {
+  scenario('an answer to a poll that is lost comes again, and is handed over once', async (t) => {
     const { server, proxy, one, two } = await pair(t, { lossy: 'two' });
     const lost = proxy.swallow(/^GET \/poll/);
     await one.throw('a', 'left', sprite());
@@ -142,7 +160,7 @@ async function everything(t, preset, mode) {
     await one.leave();
   });
 
-  t.test('connections are cut again and again, and no sprite is lost or doubled', async (t) => {
+  scenario('connections are cut again and again, and no sprite is lost or doubled', async (t) => {
     const { server, proxy, one, two } = await pair(t, { both: true, options: { lease: 60 } });
     const total = 120;
     for (let i = 0; i < total; i++) {
@@ -164,7 +182,7 @@ async function everything(t, preset, mode) {
     await two.leave();
   });
 
-  t.test('the server is away for a while and comes back as it was', async (t) => {
+  scenario('the server is away for a while and comes back as it was', async (t) => {
     const { server, proxy, one, two } = await pair(t, { both: true, options: { lease: 60 } });
     proxy.refusing = true;
     proxy.cut();
@@ -186,7 +204,7 @@ async function everything(t, preset, mode) {
     t.match(await server.status(), { joined: 2, thrown: 1, acked: 1 });
   });
 
-  t.test('a server that was killed and has forgotten is joined anew', async (t) => {
+  scenario('a server that was killed and has forgotten is joined anew', async (t) => {
     const options = { 'throw-rate': 0 };
     const first = await ServerProcess.start(t, options);
     const proxy = await FaultProxy.start(t, first.port);
@@ -203,7 +221,7 @@ async function everything(t, preset, mode) {
     t.match(await second.status(), { joined: 1, left: 1, thrown: 1, acked: 1 });
   });
 
-  t.test(
+  scenario(
     'a server that is stopped and comes back with its state: places and sprites are kept',
     async (t) => {
       const options = { 'throw-rate': 0, state: join(t.testdir(), 'state'), drain: 1 };
@@ -243,7 +261,7 @@ async function everything(t, preset, mode) {
     }
   );
 
-  t.test(
+  scenario(
     'a client whose lease ran out is told by its throw, which flies from the new place',
     async (t) => {
       const stub = await Stub.start(t);
@@ -263,26 +281,29 @@ async function everything(t, preset, mode) {
     }
   );
 
-  t.test('a throw that may have been taken by a server that then forgot is unknown', async (t) => {
-    const first = await ServerProcess.start(t);
-    const proxy = await FaultProxy.start(t, first.port);
-    const one = probe(t, proxy.url);
-    await one.state('online');
-    const lost = proxy.swallow(/^POST \/throw/);
-    one.say('throw', 'a', 'left', '{"id":"x"}');
-    await lost;
-    proxy.refusing = true;
-    await first.kill();
-    const second = await ServerProcess.start(t);
-    proxy.target = second.port;
-    proxy.refusing = false;
-    const result = await one.until(({ event, tag }) => event === 'result' && tag === 'a');
-    t.match(result, { outcome: 'forgotten', yours: false });
-    t.equal((await one.counts()).unknown, 1);
-    await one.quit();
-  });
+  scenario(
+    'a throw that may have been taken by a server that then forgot is unknown',
+    async (t) => {
+      const first = await ServerProcess.start(t);
+      const proxy = await FaultProxy.start(t, first.port);
+      const one = probe(t, proxy.url);
+      await one.state('online');
+      const lost = proxy.swallow(/^POST \/throw/);
+      one.say('throw', 'a', 'left', '{"id":"x"}');
+      await lost;
+      proxy.refusing = true;
+      await first.kill();
+      const second = await ServerProcess.start(t);
+      proxy.target = second.port;
+      proxy.refusing = false;
+      const result = await one.until(({ event, tag }) => event === 'result' && tag === 'a');
+      t.match(result, { outcome: 'forgotten', yours: false });
+      t.equal((await one.counts()).unknown, 1);
+      await one.quit();
+    }
+  );
 
-  t.test('a throw without an answer ends after its patience', async (t) => {
+  scenario('a throw without an answer ends after its patience', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--answer-timeout', 300, '--patience', 1500);
     await stub.join('first');
@@ -300,7 +321,7 @@ async function everything(t, preset, mode) {
     await few.quit();
   });
 
-  t.test('a full neighbor is busy, and the sprite stays', async (t) => {
+  scenario('a full neighbor is busy, and the sprite stays', async (t) => {
     const server = await ServerProcess.start(t, { mailbox: 1 });
     const one = probe(t, server.url);
     await one.state('online');
@@ -313,7 +334,7 @@ async function everything(t, preset, mode) {
     await one.leave();
   });
 
-  t.test('too many throws: the server is heeded, and asked nothing meanwhile', async (t) => {
+  scenario('too many throws: the server is heeded, and asked nothing meanwhile', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url);
     await stub.join('first');
@@ -328,7 +349,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test("the real server's limit on throws is one of those", async (t) => {
+  scenario("the real server's limit on throws is one of those", async (t) => {
     const server = await ServerProcess.start(t, { 'throw-rate': 1, 'throw-burst': 1 });
     const one = probe(t, server.url);
     await one.state('online');
@@ -339,7 +360,7 @@ async function everything(t, preset, mode) {
     await one.leave();
   });
 
-  t.test('what is no sprite is refused for good', async (t) => {
+  scenario('what is no sprite is refused for good', async (t) => {
     const server = await ServerProcess.start(t, { 'max-sprite': 100 });
     const one = probe(t, server.url);
     await one.state('online');
@@ -358,7 +379,7 @@ async function everything(t, preset, mode) {
     await one.leave();
   });
 
-  t.test('a refusal that says nothing of the sprite is no last word', async (t) => {
+  scenario('a refusal that says nothing of the sprite is no last word', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--backoff', 100, '--attempts', 8);
     await stub.join('first');
@@ -392,7 +413,7 @@ async function everything(t, preset, mode) {
     await few.quit();
   });
 
-  t.test('throws under way are bounded', async (t) => {
+  scenario('throws under way are bounded', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--pending', 3, '--parallel', 2);
     await stub.join('first');
@@ -415,7 +436,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('"retry" in an answer is waited for, and the state stays', async (t) => {
+  scenario('"retry" in an answer is waited for, and the state stays', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url);
     await stub.join('first');
@@ -434,7 +455,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('Retry-After is waited for when a poll or a join is turned away', async (t) => {
+  scenario('Retry-After is waited for when a poll or a join is turned away', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--backoff', 100);
     const join = await stub.next(/^\/join$/);
@@ -456,7 +477,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('sprites that come again are recognized by their numbers', async (t) => {
+  scenario('sprites that come again are recognized by their numbers', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url);
     await stub.join('first');
@@ -471,7 +492,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test(
+  scenario(
     'another poll with the same id wins: the client looks for a place of its own',
     async (t) => {
       const stub = await Stub.start(t);
@@ -487,7 +508,7 @@ async function everything(t, preset, mode) {
     }
   );
 
-  t.test('a server with an older memory than the client is left and joined anew', async (t) => {
+  scenario('a server with an older memory than the client is left and joined anew', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url);
     await stub.join('first');
@@ -503,7 +524,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('answers that make no sense cost some time, and nothing else', async (t) => {
+  scenario('answers that make no sense cost some time, and nothing else', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--answer-bytes', 2000, '--backoff', 100);
     const bad = [
@@ -530,7 +551,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('empty answers that come at once are not asked for in a tight loop', async (t) => {
+  scenario('empty answers that come at once are not asked for in a tight loop', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--backoff', 300);
     await stub.join('first');
@@ -550,7 +571,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('a hold that the server does not want is given up', async (t) => {
+  scenario('a hold that the server does not want is given up', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url, '--hold', 60, '--backoff', 100);
     await stub.join('first');
@@ -562,7 +583,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('slow answers delay, and change nothing', async (t) => {
+  scenario('slow answers delay, and change nothing', async (t) => {
     const { server, proxy, one, two } = await pair(t, { both: true });
     proxy.delay = 150;
     for (let i = 0; i < 10; i++) one.say('throw', `t${i}`, 'left', JSON.stringify(sprite()));
@@ -574,7 +595,7 @@ async function everything(t, preset, mode) {
     await two.leave();
   });
 
-  t.test('leaving acks what was handed over; what still comes flies on', async (t) => {
+  scenario('leaving acks what was handed over; what still comes flies on', async (t) => {
     const server = await ServerProcess.start(t);
     const other = probe(t, server.url);
     await other.state('online');
@@ -594,7 +615,7 @@ async function everything(t, preset, mode) {
     await other.leave();
   });
 
-  t.test(
+  scenario(
     'a client leaves only when an answer has proved that its last ack was taken',
     async (t) => {
       const stub = await Stub.start(t);
@@ -616,7 +637,7 @@ async function everything(t, preset, mode) {
     }
   );
 
-  t.test('who leaves while sprites come in gets no more of them, and acks no more', async (t) => {
+  scenario('who leaves while sprites come in gets no more of them, and acks no more', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url);
     await stub.join('first');
@@ -638,7 +659,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test(
+  scenario(
     'leaving without a server ends, and so does quitting in the middle of things',
     async (t) => {
       const nowhere = probe(t, 'http://127.0.0.1:9');
@@ -665,7 +686,7 @@ async function everything(t, preset, mode) {
     }
   );
 
-  t.test('it says where it is, and how many there are', async (t) => {
+  scenario('it says where it is, and how many there are', async (t) => {
     const server = await ServerProcess.start(t);
     const one = probe(t, server.url);
     await one.state('online');
@@ -688,7 +709,7 @@ async function everything(t, preset, mode) {
     await nowhere.quit();
   });
 
-  t.test('a program that is started anew takes up its place, with what it kept', async (t) => {
+  scenario('a program that is started anew takes up its place, with what it kept', async (t) => {
     const server = await ServerProcess.start(t, { lease: 600 });
     const other = probe(t, server.url);
     await other.state('online');
@@ -711,7 +732,7 @@ async function everything(t, preset, mode) {
     await other.leave();
   });
 
-  t.test('trying now ends a wait of its own, and not one the server asked for', async (t) => {
+  scenario('trying now ends a wait of its own, and not one the server asked for', async (t) => {
     const stub = await Stub.start(t);
     const one = probe(t, stub.url);
     const first = await stub.next(/^\/join$/);
@@ -730,7 +751,7 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('it goes by a proxy, sends more headers, and logs without an id', async (t) => {
+  scenario('it goes by a proxy, sends more headers, and logs without an id', async (t) => {
     const proxy = await Stub.start(t);
     const one = probe(
       t,
@@ -753,34 +774,37 @@ async function everything(t, preset, mode) {
     await one.quit();
   });
 
-  t.test('everything at once: cuts, a killed server, slow answers, floods, bouncing', async (t) => {
-    const options = { 'throw-rate': 0, lease: 5 };
-    let server = await ServerProcess.start(t, options);
-    const proxy = await FaultProxy.start(t, server.port);
-    const clients = [1, 2, 3].map(() => probe(t, proxy.url, '--backoff', 200));
-    for (const client of clients) await client.state('online');
-    clients[0].say('bounce', 'up');
-    clients[1].say('bounce', 'left');
-    for (let round = 0; round < 12; round++) {
-      clients[round % 3].say('flood', `f${round}-`, 10, ['left', 'up'][round % 2], '{"id":"f"}');
-      proxy.delay = (round % 3) * 30;
-      await sleep(50);
-      if (round % 2 === 1) proxy.cut();
-      if (round % 4 === 3) {
-        await server.kill();
-        server = await ServerProcess.start(t, options);
-        proxy.target = server.port;
+  scenario(
+    'everything at once: cuts, a killed server, slow answers, floods, bouncing',
+    async (t) => {
+      const options = { 'throw-rate': 0, lease: 5 };
+      let server = await ServerProcess.start(t, options);
+      const proxy = await FaultProxy.start(t, server.port);
+      const clients = [1, 2, 3].map(() => probe(t, proxy.url, '--backoff', 200));
+      for (const client of clients) await client.state('online');
+      clients[0].say('bounce', 'up');
+      clients[1].say('bounce', 'left');
+      for (let round = 0; round < 12; round++) {
+        clients[round % 3].say('flood', `f${round}-`, 10, ['left', 'up'][round % 2], '{"id":"f"}');
+        proxy.delay = (round % 3) * 30;
+        await sleep(50);
+        if (round % 2 === 1) proxy.cut();
+        if (round % 4 === 3) {
+          await server.kill();
+          server = await ServerProcess.start(t, options);
+          proxy.target = server.port;
+        }
       }
+      for (const client of clients) {
+        const { joins } = await client.counts();
+        t.ok(joins >= 1);
+      }
+      clients[0].say('throw', 'last', 'left', '{}');
+      await clients[1].quit(); // in the middle of it
+      await clients[0].leave();
+      await clients[2].leave();
     }
-    for (const client of clients) {
-      const { joins } = await client.counts();
-      t.ok(joins >= 1);
-    }
-    clients[0].say('throw', 'last', 'left', '{}');
-    await clients[1].quit(); // in the middle of it
-    await clients[0].leave();
-    await clients[2].leave();
-  });
+  );
 
   /**
    * A server and two clients, one of which (or both) goes through a proxy with faults.
@@ -797,6 +821,7 @@ async function everything(t, preset, mode) {
     return { server, proxy, one, two };
   }
 
+  assert.ok(only === undefined || only.every((name) => names.has(name)), 'their names');
   await Promise.resolve();
   t.end();
 }

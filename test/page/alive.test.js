@@ -18,7 +18,8 @@ alone(
   'it lives: the desktop looks different after a while',
   { visit: LIVELY },
   async (t, { page }) => {
-    await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
+    // Short strolls: where they are is written when all of them stand.
+    await hurry(page, { rest: [0.5, 0.8], stroll: [0.1, 0.2], blink: [0.3, 0.6] });
     await page.keyboard.press('3');
     await resting(page); // Nothing but themselves moves them from now on.
     const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
@@ -26,12 +27,12 @@ alone(
     await page.waitForFunction(
       (was) => {
         const { where } = document.getElementById('stage').dataset;
-        return was.split(',').every((one) => !where.includes(one));
+        return was.split(',').some((one) => !where.includes(one));
       },
       before,
       { timeout: 30_000 }
     );
-    t.pass('they have walked');
+    t.pass('one has walked');
   }
 );
 
