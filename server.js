@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { Arena } from './lib/arena/arena.js';
 import { arenaFiles } from './lib/arena/files.js';
 import { findGames } from './lib/arena/games.js';
 import { openFeeds } from './lib/feeds/open.js';
@@ -59,17 +60,20 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const state = await takeState({ pool, options: given, log, signal });
   let bans;
   let feeds;
+  let arena;
   let shared;
   let transient;
   let sharedTls;
   try {
     bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, limits, log, state);
+    arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, log });
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
     const tlsPort = given.tlsCert === 'none' ? 'none' : given.tlsPort;
     sharedTls = await reservePort(given, 'tls-port', tlsPort);
   } catch (error) {
+    arena?.close();
     feeds?.close();
     shared?.close();
     transient?.close();
@@ -106,7 +110,9 @@ export async function start(given, log = createLog('silent'), signal = undefined
     refusals,
     status: liveCounts.forAnybody,
     pages,
-    games
+    games,
+    arena,
+    whole: liveCounts.whole
   });
   const budget = new ConnectionBudget(options);
   const server = createNodeServer({ routes, limits, options, budget, refusals });
@@ -115,6 +121,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       ? createDoor({
           pool,
           feeds: feeds.feeds,
+          arena,
           limits,
           options,
           routes,
@@ -128,7 +135,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
       : openDoor(server);
   const workers = startWorkers({
     door,
-    feeds: feeds.feeds,
+    asked: asked(),
     options,
     sockets: shared.descriptors,
     transientSockets: transient.descriptors,
@@ -140,10 +147,11 @@ export async function start(given, log = createLog('silent'), signal = undefined
 
   function status() {
     const own = pool.status();
-    const refused = addUp([own.refused, workers.counts().refused]);
+    const { refused: ofArena, ...played } = arena.status();
+    const refused = addUp([own.refused, ofArena, workers.counts().refused]);
     // Those of the workers' feeds, where the native door has workers.
     const theirs = door.feedStatus?.() ?? {};
-    return { ...own, ...addUp([feeds.status(), theirs]), ...state.figures(), refused };
+    return { ...own, ...addUp([feeds.status(), theirs]), ...played, ...state.figures(), refused };
   }
 
   function counts() {
@@ -155,6 +163,19 @@ export async function start(given, log = createLog('silent'), signal = undefined
       heldBytes,
       ...addUp([counters, { connectionsRefused: budget.refused }, workers.counts().doors]),
       ...workers.status()
+    };
+  }
+
+  /** What workers may ask for. */
+  function asked() {
+    const arenas = ['join', 'input', 'leave', 'command', 'list'];
+    return {
+      publish: (...rest) => feeds.feeds.publish(...rest),
+      remove: (key) => feeds.feeds.remove(key),
+      whole: liveCounts.whole,
+      ...Object.fromEntries(
+        arenas.map((what) => [`arena.${what}`, (...rest) => arena[what](...rest)])
+      )
     };
   }
 
@@ -170,6 +191,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     stopSharing();
     const drained = workers.drain(options.drain * 1000);
     pool.drain(options.drain * 1000);
+    arena.drain();
     feeds.feeds.drain(options.drain * 1000);
     while (pool.status().parked > 0 || feeds.status().watching > 0) await pause(LOOK);
     await drained;
@@ -180,6 +202,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     close();
     try {
       state.keep();
+      arena.keep();
       feeds.keep();
     } finally {
       state.release();
@@ -209,6 +232,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     server.closeEveryConnection();
     metrics.close();
     pool.close();
+    arena.close();
     feeds.close();
   }
 
@@ -229,6 +253,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     open.push(admin);
     await workers.ready;
     await feeds.ready;
+    await arena.start();
     const port = await listen();
     // The start has kept the loop busy, but nobody was waiting yet.
     metrics.forgetStalls();

@@ -1,3 +1,4 @@
+import { CONTROL_BYTES } from '../arena/control.js';
 import { pour, SLICE } from './pour.js';
 import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wish.js';
 
@@ -16,15 +17,15 @@ const EVENT_STREAM = 'text/event-stream';
 /**
  * @param {object} parts
  * @param {import('./feeds.js').Feeds} parts.feeds
- * @param {ReturnType<import('./tokens.js').openTokens>} parts.tokens
+ * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
  * @param {object} parts.options feedBytes, hold, writeTime
- * @param {object} parts.tools of lib/server/routes.js: common, Refusal, readBody, send,
+ * @param {object} parts.tools of lib/server/routes.js: common, Refusal, authorize, readBody,
  *     sendProblem, sendJson, sendNothing, addressOf
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */
-export function feedRoutes({ feeds, tokens, options, tools }) {
-  const { common, Refusal, readBody, sendJson, sendNothing, addressOf } = tools;
+export function feedRoutes({ feeds, arena, options, tools }) {
+  const { common, Refusal, authorize, readBody, sendJson, sendNothing, addressOf } = tools;
 
   /** Does what reads a wish; what is wrong with it is refused. */
   function reading(read) {
@@ -139,11 +140,18 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
 
   // ---- Publishing
 
-  function authorize(request) {
-    if (!tokens.open) throw new Refusal('publishing-closed');
-    if (!tokens.admits(request.headers.authorization)) {
-      throw new Refusal('bad-token', { headers: { 'WWW-Authenticate': 'Bearer' } });
-    }
+  /** What the arena publishes nobody else may; its control takes commands. */
+  function roleOf(key) {
+    const role = arena?.owns(key);
+    if (role === 'reduced') throw new Refusal('reserved-feed');
+    return role;
+  }
+
+  async function command(request, response, key) {
+    const body = await readBody(request, CONTROL_BYTES, 'feed-too-large');
+    const { problem, detail, cursor, watching } = await arena.command(key, body);
+    if (problem !== undefined) throw new Refusal(problem, { detail });
+    sendJson(response, 200, { cursor, watching });
   }
 
   async function publish(request, response, key, kind) {
@@ -155,7 +163,9 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
 
   function put(request, response, path) {
     authorize(request);
-    return publish(request, response, publishedKey(path), 'value');
+    const key = publishedKey(path);
+    if (roleOf(key) === 'control') return command(request, response, key);
+    return publish(request, response, key, 'value');
   }
 
   function patch(request, response, path) {
@@ -163,16 +173,20 @@ export function feedRoutes({ feeds, tokens, options, tools }) {
     const key = publishedKey(path);
     const [type] = (request.headers['content-type'] ?? '').split(';');
     const kind = KINDS[type.trim().toLowerCase()];
-    if (kind === undefined) {
+    const controls = roleOf(key) === 'control';
+    if (kind === undefined || (controls && kind !== 'merge-patch')) {
       const types = Object.keys(KINDS).join(', ');
       throw new Refusal('bad-media-type', { headers: { 'Accept-Patch': types } });
     }
+    if (controls) return command(request, response, key);
     return publish(request, response, key, kind);
   }
 
   async function remove(request, response, path) {
     authorize(request);
-    const { problem } = await feeds.remove(publishedKey(path));
+    const key = publishedKey(path);
+    if (roleOf(key) !== undefined) throw new Refusal('reserved-feed');
+    const { problem } = await feeds.remove(key);
     if (problem !== undefined) throw new Refusal(problem);
     sendNothing(response);
   }

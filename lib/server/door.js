@@ -80,6 +80,7 @@ function replies(outcomes, feedOutcomes, options, common, files) {
  * @param {object} parts
  * @param {import('./pool.js').Pool} parts.pool
  * @param {import('../feeds/feeds.js').Feeds} [parts.feeds] not in a worker
+ * @param {import('../arena/arena.js').Arena} [parts.arena] not in a worker
  * @param {import('./address-limits.js').AddressLimits} parts.limits
  * @param {object} parts.options see lib/server/options.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
@@ -101,6 +102,7 @@ function replies(outcomes, feedOutcomes, options, common, files) {
 export function createDoor({
   pool,
   feeds,
+  arena,
   limits,
   options,
   routes,
@@ -131,6 +133,7 @@ export function createDoor({
       limits: limits.native,
       [relayFd === undefined ? 'pool' : 'relay']: pool.native,
       feeds: feeds?.native,
+      arena: arena?.native,
       relayFd,
       transient,
       onHandOver: (fd, bytes, client) => {

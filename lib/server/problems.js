@@ -50,6 +50,18 @@ export const problems = {
     title: 'A throw number of long ago',
     detail: 'Only the last 64 numbers are remembered: give a number above your newest throw.'
   },
+  'bad-input': {
+    status: 400,
+    title: 'Not an input of the game',
+    detail:
+      'Send one flat JSON object of numbers: the names and ranges are those of the game that the' +
+      ' control feed names, in GET /games.'
+  },
+  'bad-control': {
+    status: 400,
+    title: 'Not a command to the arena',
+    detail: 'Send one JSON object of game, page, rate, pace, running and settings.'
+  },
   'bad-key': {
     status: 400,
     title: 'Not the key of a feed',
@@ -91,6 +103,13 @@ export const problems = {
     title: 'Not a token that may publish',
     detail: 'Send Authorization: Bearer with a token of the file in --publish-token-file.'
   },
+  'reserved-feed': {
+    status: 403,
+    title: "A feed of the server's own",
+    detail:
+      'The arena publishes it: nobody else may, or delete it. Commands go to arena/{name}/control,' +
+      ' by PUT or as a merge patch.'
+  },
   'publishing-closed': {
     status: 403,
     title: 'Nobody may publish here',
@@ -100,6 +119,16 @@ export const problems = {
     status: 404,
     title: 'No such feed',
     detail: 'Nobody has published it, or it has been deleted: publish it, or ask later.'
+  },
+  'unknown-arena': {
+    status: 404,
+    title: 'No such arena',
+    detail: 'GET /arena lists those that there are.'
+  },
+  'unknown-player': {
+    status: 404,
+    title: 'No such player',
+    detail: 'The id is not known, or its lease has ended: POST /arena/{name} to play again.'
   },
   'unknown-client': {
     status: 404,
@@ -111,7 +140,7 @@ export const problems = {
     title: 'No such resource',
     detail:
       'There are /join, /poll/{id}, /throw/{id}/{edge}, /leave/{id}, /place/{id}, /feed/{key}, ' +
-      '/feeds and /status.'
+      '/feeds and /status; and with an arena /games, /arena and /arena/{name}.'
   },
   'method-not-allowed': {
     status: 405,
@@ -143,6 +172,7 @@ export const problems = {
     title: 'Not a patch by its Content-Type',
     detail: 'Send application/json-patch+json or application/merge-patch+json.'
   },
+  'input-too-large': { status: 413, title: 'Input too large', detail: 'Send at most 512 bytes.' },
   'sprite-too-large': {
     status: 413,
     title: 'Sprite too large',
@@ -162,6 +192,12 @@ export const problems = {
     status: 429,
     title: 'Too many throws',
     detail: 'Wait as long as Retry-After says, then throw the same sprite again.',
+    retryAfter: 1
+  },
+  'too-many-inputs': {
+    status: 429,
+    title: 'Too many inputs of one player',
+    detail: 'Send as many a second as the control feed\'s "rate" says: only the latest counts.',
     retryAfter: 1
   },
   'too-many-joins': {
@@ -274,6 +310,12 @@ export const problems = {
     title: 'Too much held for one address',
     detail: 'Read your answers, and send the next request when the one before is answered.',
     retryAfter: 5
+  },
+  'arena-full': {
+    status: 503,
+    title: 'No place left in the arena',
+    detail: 'Every place is taken: join again when somebody has left.',
+    retryAfter: 10
   },
   'torus-full': {
     status: 503,

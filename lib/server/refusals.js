@@ -19,7 +19,7 @@ const WHY = [
 ];
 
 /** The routes of native/door/http_reader.h, by their number. */
-const ROUTES = ['join', 'poll', 'throw', 'leave', 'feed', 'feeds', 'place', 'ready'];
+const ROUTES = ['join', 'poll', 'throw', 'leave', 'feed', 'feeds', 'place', 'ready', 'arena'];
 
 /**
  * @typedef {object} Refusals

@@ -96,6 +96,8 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {() => object | Promise<object>} parts.status what GET /status answers
  * @param {ReturnType<import('./page-files.js').openPages>} parts.pages
  * @param {Map<string, import('../arena/games.js').Game>} [parts.games]
+ * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
+ * @param {() => object | Promise<object>} [parts.whole] all live counts, for the arena's panel
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: (request: object, response: object) => Promise<void>,
@@ -112,6 +114,8 @@ export function createRoutes({
   status,
   pages,
   games = new Map(),
+  arena,
+  whole,
   here,
   refusals = NOTHING_TOLD
 }) {
@@ -215,17 +219,27 @@ export function createRoutes({
     sendJson(response, 200, found);
   }
 
+  /** Refuses who may not publish. */
+  function authorize(request) {
+    if (!tokens.open) throw new Refusal('publishing-closed');
+    if (!tokens.admits(request.headers.authorization)) {
+      throw new Refusal('bad-token', { headers: { 'WWW-Authenticate': 'Bearer' } });
+    }
+  }
+
   const tools = {
     common,
     Refusal,
+    authorize,
     readBody,
+    readNumber,
     sendProblem: (response, name) => sendProblem(response, name, { headers: common }),
     sendJson,
     sendNothing,
     addressOf: (request) => limits.addressOf(request),
     park
   };
-  const { feed, feeds: manyFeeds } = feedRoutes({ feeds, tokens, options, tools });
+  const { feed, feeds: manyFeeds } = feedRoutes({ feeds, arena, options, tools });
 
   const sendAddresses = (request, response) =>
     sendJson(response, 200, { addresses: invitations(request, options.host) });
@@ -245,7 +259,9 @@ export function createRoutes({
     ['addresses/1', { GET: sendAddresses }],
     ['feed', feed],
     ['feeds/1', manyFeeds],
-    ...(options.arena.length > 0 ? arenaRoutes({ games, tools }) : [])
+    ...(options.arena.length > 0 && arena !== undefined
+      ? arenaRoutes({ arena, games, whole, tools })
+      : [])
   ]);
 
   async function route(request, response) {

@@ -12,8 +12,16 @@ const PUBLIC = [
   ...['connections', 'nodeConnections', 'tlsConnections', 'workerConnections'],
   ...['accepted', 'handedOver', 'requests'],
   ...['feeds', 'watching', 'streams', 'published', 'unchanged', 'deleted'],
-  ...['feedPolls', 'feedPings', 'documents', 'patches', 'skipped']
+  ...['feedPolls', 'feedPings', 'documents', 'patches', 'skipped'],
+  ...['arenas', 'players', 'playersJoined', 'playersLeft', 'playersExpired', 'reductions'],
+  ...['inputs', 'inputsReduced', 'inputsSuperseded', 'inputsWaiting', 'inputsRepeated']
 ];
+
+/** Seconds of processor time that this process has used. */
+function cpuSeconds() {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}
 
 /** To hundredths; null stays null. */
 const rounded = (value) => value && Math.round(value * 100) / 100;
@@ -59,6 +67,7 @@ export function createStatus({ status, metrics, counts, deliveryTimes }) {
       deliveryTimes: times,
       deliveryMsP50: rounded(quantile(times, 0.5)),
       deliveryMsP99: rounded(quantile(times, 0.99)),
+      cpuSeconds: cpuSeconds(),
       uptime: Math.floor(process.uptime()),
       heapUsed,
       rss,

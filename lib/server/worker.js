@@ -14,6 +14,7 @@ import { ConnectionBudget } from './connection-budget.js';
 import { addUp } from './workers.js';
 import { arenaFiles } from '../arena/files.js';
 import { findGames } from '../arena/games.js';
+import { RemoteArena } from '../arena/remote-arena.js';
 import { RemoteFeeds } from '../feeds/remote-feeds.js';
 import { openTokens } from '../feeds/tokens.js';
 
@@ -53,7 +54,7 @@ const refusals = createRefusals(log);
 const asked = new Map();
 let lastAsk = 0;
 
-/** Asks a function of the main process's feeds. */
+/** Asks a function of the main process's feeds or arenas. */
 function ask(what, ...rest) {
   return new Promise((resolve) => {
     lastAsk += 1;
@@ -65,6 +66,7 @@ function ask(what, ...rest) {
 const games = findGames(options);
 const pages = openPages(arenaFiles(options.arena, games));
 const feeds = new RemoteFeeds(options, ask);
+const arena = new RemoteArena(options, ask);
 const tokens = openTokens(options);
 
 /**
@@ -92,7 +94,9 @@ function openPort({ relay, socket }, here) {
     here,
     status: () => pool.status(),
     pages,
-    games: transient ? new Map() : games
+    games: transient ? new Map() : games,
+    arena: transient ? undefined : arena,
+    whole: () => ask('whole')
   });
   const budget = new ConnectionBudget(options);
   const server = createNodeServer({ routes, limits, options, budget, refusals });

@@ -101,7 +101,7 @@ function countersOf(counts = {}) {
  * @param {object} parts
  * @param {ReturnType<import('./door.js').createDoor>} parts.door the main process's
  * @param {object} parts.options see lib/server/options.js, with the transientPort that was reserved
- * @param {{publish: Function, remove: Function}} parts.feeds
+ * @param {Record<string, (...rest: unknown[]) => unknown>} parts.asked what workers may ask for, by name
  * @param {number[]} parts.sockets of the main port, one a worker
  * @param {number[]} parts.transientSockets of the transient port; none, where there is none
  * @param {number[]} parts.tlsSockets of the TLS port; none, where there is none
@@ -116,7 +116,7 @@ function countersOf(counts = {}) {
  *     second ago; `silent` says how many of
  *     them do not answer; `stop` lets them answer what they have and ends them
  */
-export function startWorkers({ door, feeds, options, sockets, transientSockets, tlsSockets, log }) {
+export function startWorkers({ door, asked, options, sockets, transientSockets, tlsSockets, log }) {
   let workerDeaths = 0;
   const living = new Set();
   /** Those who listen, and since when. @type {Map<object, number>} */
@@ -225,7 +225,7 @@ export function startWorkers({ door, feeds, options, sockets, transientSockets, 
       heartbeats.heard(worker);
       if (news !== undefined) said.set(worker, news);
       if (drained) undrained.delete(worker);
-      if (ask !== undefined) answer(worker, ask, feeds[what](...rest));
+      if (ask !== undefined) answer(worker, ask, asked[what](...rest));
       if (listens) {
         listening.set(worker, performance.now());
         if (accepting) tell(worker, { accept: identity });

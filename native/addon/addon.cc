@@ -6,6 +6,7 @@ NAN_MODULE_INIT(initialize) {
   server::initAddressLimits(target);
   server::initRelay(target);
   server::initFeeds(target);
+  server::initArena(target);
   server::initDoor(target);
   server::initLoopDelays(target);
   server::initSystem(target);

@@ -255,7 +255,8 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
   }
 
   // new Door({connections, …}, {limits, replies, onHandOver(fd, bytes, client), onCounts(): text,
-  //     pool and feeds, or relay, relayFd and whether it is for the transient port alone})
+  //     pool, feeds and perhaps arena, or relay, relayFd and whether it is for the transient port
+  //     alone})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -415,7 +416,9 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
   static std::unique_ptr<PoolHandler> poolHandlerOf(Local<Object> parts) {
     Local<Value> pool = get(parts, "pool");
     if (pool->IsUndefined()) return nullptr;
-    return std::make_unique<PoolHandler>(poolOf(pool), microseconds);
+    Local<Value> arena = get(parts, "arena");
+    return std::make_unique<PoolHandler>(poolOf(pool), microseconds,
+                                         arena->IsUndefined() ? nullptr : arenaOf(arena));
   }
 
   static bool hasFeeds(Local<Object> parts) { return !get(parts, "feeds")->IsUndefined(); }

@@ -8,12 +8,14 @@
 
 namespace server {
 
+class Arena;
 class Pool;
 class AddressLimits;
 class RelayHandler;
 class Door;
 class Feeds;
 
+void initArena(v8::Local<v8::Object> target);
 void initPool(v8::Local<v8::Object> target);
 void initDoor(v8::Local<v8::Object> target);
 void initAddressLimits(v8::Local<v8::Object> target);
@@ -43,6 +45,9 @@ void onEnded(v8::Local<v8::Value> pool, std::function<void()> ended);
 
 /** The pool inside a Pool. */
 Pool* poolOf(v8::Local<v8::Value> pool);
+
+/** The arenas inside an Arena. */
+Arena* arenaOf(v8::Local<v8::Value> arena);
 
 /** The table inside a Feeds. */
 Feeds* feedsOf(v8::Local<v8::Value> feeds);

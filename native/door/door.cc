@@ -302,7 +302,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
     }
     // Answers go out in the order of their requests, and only these are given at the turn's end.
     const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
-                         request.route == Route::kLeave;
+                         request.route == Route::kLeave || request.route == Route::kInput;
     if (connection.decided && (!decided || !servesHere(request, data))) {
       return awaitSending(connection, data, length);
     }
@@ -348,6 +348,7 @@ bool Door::keep(Connection& connection, const char* data, size_t length, size_t 
 
 /** The most bytes that a request's body may have here; what has more is Node's to refuse. */
 uint32_t Door::mostBody(const HotRequest& request) const {
+  if (request.route == Route::kInput) return kInputBytes;
   return request.route == Route::kFeeds ? kWatchBytes : options_.maxSprite;
 }
 

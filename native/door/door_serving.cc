@@ -38,6 +38,8 @@ bool Door::servesHere(const HotRequest& request, const char* head) {
       return replies_.ready(path) != nullptr ||
              (path == kCountsPath && (asksForCounts() || !liveCounts_.text().empty()));
     }
+    case Route::kInput:
+      return parts_.requests->takesInputs() && request.bodyLength <= mostBody(request);
     default:
       return request.bodyLength <= mostBody(request);
   }
@@ -63,6 +65,11 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
       break;
     case Route::kLeave:
       outcome = parts_.requests->leave(ticket, request.id);
+      break;
+    case Route::kInput:
+      outcome =
+          parts_.requests->input(ticket, request, {head + request.key.offset, request.key.length},
+                                 {head + request.headLength, request.bodyLength});
       break;
     case Route::kFeed:
     case Route::kFeeds:

@@ -211,6 +211,13 @@ class HeadReader {
         if (Verdict v = literal("leave/"); v != kGoOn) return v;
         if (Verdict v = uuid(); v != kGoOn) return v;
         break;
+      case 'a':
+        out_->route = Route::kInput;
+        if (Verdict v = literal("arena/"); v != kGoOn) return v;
+        if (Verdict v = arenaName(); v != kGoOn) return v;
+        if (Verdict v = uuid(); v != kGoOn) return v;
+        if (Verdict v = throwQuery(); v != kGoOn) return v;
+        break;
       case 'f':
         out_->route = Route::kFeeds;
         if (Verdict v = literal("feeds"); v != kGoOn) return v;
@@ -251,6 +258,19 @@ class HeadReader {
     if (at_ == end_) return Verdict::kIncomplete;
     out_->path = {static_cast<uint16_t>(slash - begin_), static_cast<uint16_t>(length)};
     return kGoOn;
+  }
+
+  /** a-z, 0-9 and -, a letter first, and the slash behind it. */
+  Verdict arenaName() {
+    const char* const first = at_;
+    while (at_ != end_ && (isDigit(*at_) || (*at_ >= 'a' && *at_ <= 'z') || *at_ == '-')) ++at_;
+    const auto length = static_cast<size_t>(at_ - first);
+    if (length > kArenaNameBytes) return Verdict::kHandOver;
+    if (length > 0 && (*first < 'a' || *first > 'z')) return Verdict::kHandOver;
+    if (at_ == end_) return Verdict::kIncomplete;
+    if (length == 0) return Verdict::kHandOver;
+    out_->key = {static_cast<uint16_t>(first - begin_), static_cast<uint16_t>(length)};
+    return literal("/");
   }
 
   /** 36 characters, 8-4-4-4-12 hexadecimal digits of either case, into `id`. */
@@ -423,7 +443,8 @@ class HeadReader {
       sum = sum * 10 + static_cast<uint32_t>(value[i] - '0');
     }
     out_->bodyLength = sum;
-    return sum == 0 || out_->route == Route::kThrow || out_->route == Route::kFeeds;
+    return sum == 0 || out_->route == Route::kThrow || out_->route == Route::kFeeds ||
+           out_->route == Route::kInput;
   }
 
   bool isFeed() const { return out_->route == Route::kFeed; }

@@ -1,6 +1,6 @@
 // The strict reader of the hot requests: join, poll, throw, leave, place, the two that watch feeds,
-// and what is ready to be read, the page's files and the live counts. It either reads a request
-// head exactly as Node's own parser would, or says that Node is to judge it.
+// a player's input, and what is ready to be read, the page's files and the live counts. It either
+// reads a request head exactly as Node's own parser would, or says that Node is to judge it.
 #ifndef SPRITES_HTTP_H_
 #define SPRITES_HTTP_H_
 
@@ -21,7 +21,20 @@ constexpr size_t kPathBytes = 48;
 /** A head of more header lines than this is Node's to judge. */
 constexpr unsigned kHotHeaders = 64;
 
-enum class Route : uint8_t { kJoin, kPoll, kThrow, kLeave, kFeed, kFeeds, kPlace, kReady };
+/** The longest name of an arena. */
+constexpr size_t kArenaNameBytes = 32;
+
+enum class Route : uint8_t {
+  kJoin,
+  kPoll,
+  kThrow,
+  kLeave,
+  kFeed,
+  kFeeds,
+  kPlace,
+  kReady,
+  kInput,
+};
 
 /** What the reader says of the bytes it was given. */
 enum class Verdict : uint8_t {
@@ -42,9 +55,9 @@ struct HotRequest {
   Edge edge;        // of a throw
   bool hasHold;     // hold was given
   bool hasNumber;   // n was given
-  Id id;            // of poll, throw, leave and place
+  Id id;            // of poll, throw, leave and place; of an input: the player
   uint64_t ack;     // of a poll; 0 when not given. Up to 2^53 - 1
-  uint64_t number;  // of a throw: its n. Up to 2^53 - 1
+  uint64_t number;  // of a throw or an input: its n. Up to 2^53 - 1
   uint32_t
       hold;  // of a poll or a feed, seconds, as asked; not yet held against the server's bounds
   uint32_t headLength;    // bytes of head, the empty line included
@@ -53,7 +66,7 @@ struct HotRequest {
   bool delta;             // of a feed: delta=1
   bool gzip;              // of a feed: Accept-Encoding has gzip
   bool stream;            // of a feed: Accept is text/event-stream
-  HeadSpan key;           // of a feed
+  HeadSpan key;           // of a feed; of an input: the arena's name
   HeadSpan after;         // of a feed: the cursor; a stream's Last-Event-ID goes before the query
   HeadSpan path;          // of kReady: any path that is none of the others', its slash included
   HeadSpan forwarded;     // the Forwarded header's value (RFC 7239), trimmed alike

@@ -7,6 +7,7 @@
 
 #include "http_reader.h"
 #include "pool/address.h"
+#include "pool/arena.h"
 #include "pool/pool.h"
 
 namespace server {
@@ -63,6 +64,15 @@ class RequestHandler {
 
   /** A leave: kOk, or kStateUnwritable. */
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
+
+  /** Whether inputs of players are decided here; else they are handed over to Node's server. */
+  virtual bool takesInputs() const { return false; }
+
+  /** An input to the arena of that name; `text` lives for the call only. */
+  virtual std::optional<Outcome> input(Ticket, const HotRequest&, std::string_view /*arena*/,
+                                       std::string_view /*text*/) {
+    return Outcome::kUnknownArena;
+  }
 };
 
 /** What became of a question that a handler may answer later. */
@@ -98,8 +108,9 @@ class PollHandler {
 /** The pool, in its own process. */
 class PoolHandler : public RequestHandler, public PollHandler {
  public:
-  /** `pool` outlives the handler; `clock` gives microseconds and never goes back. */
-  PoolHandler(Pool* pool, uint64_t (*clock)()) : pool_(pool), clock_(clock) {}
+  /** `pool` and `arena` outlive the handler; `clock` gives microseconds and never goes back. */
+  PoolHandler(Pool* pool, uint64_t (*clock)(), Arena* arena = nullptr)
+      : pool_(pool), clock_(clock), arena_(arena) {}
 
   std::optional<Outcome> join(Ticket, const Address& address, Id* id) override {
     return pool_->join(address, clock_(), id);
@@ -112,6 +123,14 @@ class PoolHandler : public RequestHandler, public PollHandler {
   }
 
   std::optional<Outcome> leave(Ticket, const Id& id) override { return pool_->leave(id); }
+
+  bool takesInputs() const override { return arena_ != nullptr; }
+
+  std::optional<Outcome> input(Ticket, const HotRequest& request, std::string_view arena,
+                               std::string_view text) override {
+    const uint64_t number = request.hasNumber ? request.number : kNoNumber;
+    return arena_->input(arena, request.id, number, text, clock_());
+  }
 
   PollResult poll(Ticket ticket, const HotRequest& request) override {
     const uint32_t hold = request.hasHold ? request.hold : kNoHold;
@@ -130,6 +149,7 @@ class PoolHandler : public RequestHandler, public PollHandler {
  private:
   Pool* pool_;
   uint64_t (*clock_)();
+  Arena* arena_;  // nullptr: inputs are Node's
 };
 
 }  // namespace server

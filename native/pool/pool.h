@@ -77,8 +77,14 @@ enum class Outcome : uint8_t {
   kTooManySprites,
   kTooManyPolls,
   kStateUnwritable,
+  // Of the arena alone.
+  kUnknownArena,
+  kUnknownPlayer,
+  kBadInput,
+  kTooManyInputs,
+  kArenaFull,
 };
-constexpr size_t kOutcomes = 20;
+constexpr size_t kOutcomes = 25;
 
 /** The same for people and problem documents, in this order. */
 constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
@@ -100,7 +106,12 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "too-many-clients",
                                                   "too-many-sprites",
                                                   "too-many-polls",
-                                                  "state-unwritable"};
+                                                  "state-unwritable",
+                                                  "unknown-arena",
+                                                  "unknown-player",
+                                                  "bad-input",
+                                                  "too-many-inputs",
+                                                  "arena-full"};
 
 /** The most a count or a number may be. Answers carry them as JSON: a JavaScript reader would round
  * larger ones. */

@@ -237,10 +237,13 @@ function numbersOf({ method, url }) {
     return { method, route: 'ready', path: url, ...nothing };
   }
   const { pathname, searchParams, hash } = new URL(url, 'http://a.example');
-  const [, route, id = null, edge = null, ...rest] = pathname.split('/');
+  const inArena = /^POST \/arena\/[a-z][a-z0-9-]*\/./.test(`${method} ${pathname}`);
+  // An arena's name stands before the id.
+  const [, route, arena] = pathname.split('/');
+  const [id = null, edge = null, ...rest] = pathname.split('/').slice(inArena ? 3 : 2);
   const number = (name) => (searchParams.has(name) ? Number(searchParams.get(name)) : null);
   const known =
-    { join: 2, feeds: 2, poll: 3, throw: 4, leave: 3, place: 3 }[route] ===
+    { join: 2, feeds: 2, poll: 3, throw: 4, leave: 3, place: 3, arena: 4 }[route] ===
     pathname.split('/').length;
   return {
     method,
@@ -250,7 +253,8 @@ function numbersOf({ method, url }) {
     edge,
     ack: route === 'poll' ? (number('ack') ?? 0) : null,
     hold: number('hold'),
-    n: number('n')
+    n: number('n'),
+    ...(inArena && { arena })
   };
 }
 
@@ -339,6 +343,7 @@ const ends = (() => {
     ),
     head(`GET /place/${ID}`),
     head(`POST /leave/${ID}`),
+    head(`POST /arena/hall/${ID}?n=7`, 'Content-Length: 0'),
     ...['left', 'right', 'up', 'down'].map((edge) =>
       head(`POST /throw/${ID}/${edge}?n=7`, 'Content-Length: 0')
     ),

@@ -1,6 +1,8 @@
+import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
 import { TOKEN } from './feeds.js';
+import { until } from './until.js';
 
 /**
  * What the tests of the arena share: games of their own, players and a panel.
@@ -35,4 +37,48 @@ export function arenaOptions(t, games = { mirror: MIRROR }) {
   };
 }
 
-export const BEARER = { Authorization: `Bearer ${TOKEN}` };
+const BEARER = { Authorization: `Bearer ${TOKEN}` };
+
+/** A request with the publisher's token. */
+export const authorized = (server, method, target, { headers, ...more } = {}) =>
+  server.ask(method, target, { ...more, headers: { ...BEARER, ...headers } });
+
+/** Gives a command to an arena, as the panel does. */
+export const tell = (server, command, arena = 'hall') =>
+  authorized(server, 'PATCH', `/feed/arena/${arena}/control`, {
+    body: typeof command === 'string' ? command : JSON.stringify(command),
+    headers: { 'Content-Type': 'application/merge-patch+json' }
+  });
+
+/** A player, and what it can do. */
+export async function enter(server, arena = 'hall') {
+  const { status, body } = await server.ask('POST', `/arena/${arena}`);
+  assert.equal(status, 201);
+  const path = `/arena/${arena}/${body.player}`;
+  return {
+    ...body,
+    path,
+    send: (input, query = '') =>
+      server.ask('POST', `${path}${query}`, {
+        body: typeof input === 'string' ? input : JSON.stringify(input)
+      }),
+    leave: () => server.ask('POST', `${path}/leave`)
+  };
+}
+
+/** The value of a feed of an arena's, when it holds what is asked of it. */
+export async function valueOf(server, holds, feed = 'arena/hall') {
+  let value;
+  await until(
+    async () => {
+      const { body } = await server.ask('GET', `/feed/${feed}`);
+      ({ value } = body);
+      return value !== undefined && holds(value);
+    },
+    () => `${holds} in ${JSON.stringify(value)}`
+  );
+  return value;
+}
+
+export const controlOf = (server, holds = () => true) =>
+  valueOf(server, holds, 'arena/hall/control');

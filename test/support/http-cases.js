@@ -72,6 +72,18 @@ export const hotHeads = {
   ],
   'a feed in gzip': [head('GET /feed/a', 'Accept-Encoding: br, GZIP ,x'), { gzip: true }],
   'a feed not in gzip': [head('GET /feed/a', 'Accept-Encoding: x-gzip, br;q=1'), { gzip: false }],
+  'an input': [
+    head(`POST /arena/hall-2/${ID}?n=7`, 'Content-Length: 9'),
+    { route: 'arena', method: 'POST', arena: 'hall-2', id: ID, n: 7, bodyLength: 9 }
+  ],
+  'an input without a number': [
+    head(`POST /arena/a/${ID}`, 'Content-Length: 2'),
+    { arena: 'a', id: ID, n: null }
+  ],
+  'the longest name of an arena': [
+    head(`POST /arena/${'a'.repeat(32)}/${ID}`),
+    { arena: 'a'.repeat(32) }
+  ],
   'many feeds': [head('POST /feeds', 'Content-Length: 20'), { route: 'feeds', bodyLength: 20 }],
   'a poll with both': [poll('?ack=17&hold=30'), { ack: 17, hold: 30 }],
   'a poll with both, the other way round': [poll('?hold=30&ack=17'), { ack: 17, hold: 30 }],
@@ -151,6 +163,12 @@ export const hotHeads = {
 
 /** Heads that are Node's to judge. Many are known tricks of request smuggling. */
 export const coldHeads = {
+  'a join of an arena': head('POST /arena/hall'),
+  'a leave of an arena': head(`POST /arena/hall/${ID}/leave`),
+  'an arena of a name too long': head(`POST /arena/${'a'.repeat(33)}/${ID}`),
+  'an arena without a name': head(`POST /arena//${ID}`),
+  'an arena that begins with a digit': head(`POST /arena/1a/${ID}`),
+  'an arena of capitals': head(`POST /arena/Hall/${ID}`),
   // Other requests of ours, and requests of nobody.
   'the status with a query': head('GET /status?a=1'),
   'a path with an escape': head('GET /page%2ejs'),

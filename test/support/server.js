@@ -159,6 +159,8 @@ class Server {
   async status() {
     const { body } = await this.ask('GET', '/status');
     assert.equal(body.thrown, body.acked + body.waiting + body.lost, 'sprites are conserved');
+    const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = body;
+    assert.equal(inputs, inputsReduced + inputsSuperseded + inputsWaiting, 'and so are inputs');
     return withWorkers({ ...(await this.inside()), ...body });
   }
 
@@ -287,7 +289,8 @@ function withWorkers(status) {
 const STEADY = [
   ...['clients', 'parked', 'thrown', 'acked', 'waiting', 'lost', 'mailboxBytes'],
   ...['joined', 'left', 'expired', 'flown', 'rows', 'columns'],
-  ...['feeds', 'watching', 'published', 'deleted', 'feedMemory']
+  ...['feeds', 'watching', 'published', 'deleted', 'feedMemory'],
+  ...['players', 'playersJoined', 'playersLeft', 'inputs', 'inputsWaiting', 'inputsRepeated']
 ];
 
 /** Those of a server; a worker tells a little later who watches there no more. */

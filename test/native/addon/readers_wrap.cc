@@ -41,8 +41,8 @@ Local<Value> uuidOf(const Id& id) {
 }
 
 Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
-  constexpr std::array<const char*, 8> kRoutes = {"join", "poll",  "throw", "leave",
-                                                  "feed", "feeds", "place", "ready"};
+  constexpr std::array<const char*, 9> kRoutes = {"join",  "poll",  "throw", "leave", "feed",
+                                                  "feeds", "place", "ready", "arena"};
   constexpr std::array<const char*, 4> kEdges = {"left", "right", "up", "down"};
   const bool isPoll = request.route == Route::kPoll;
   const bool isReady = request.route == Route::kReady;
@@ -50,8 +50,9 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
   Local<Value> id = Nan::Null();
   const bool isFeed = request.route == Route::kFeed;
   const bool isPlace = request.route == Route::kPlace;
-  const bool hasId =
-      isPoll || isPlace || request.route == Route::kThrow || request.route == Route::kLeave;
+  const bool isInput = request.route == Route::kInput;
+  const bool hasId = isPoll || isPlace || isInput || request.route == Route::kThrow ||
+                     request.route == Route::kLeave;
   if (hasId) id = uuidOf(request.id);
   Local<Value> edge = Nan::Null();
   if (request.route == Route::kThrow) edge = stringOf(kEdges[static_cast<size_t>(request.edge)]);
@@ -72,6 +73,7 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
     set(object, "gzip", Nan::New(request.gzip));
     set(object, "stream", Nan::New(request.stream));
   }
+  if (isInput) set(object, "arena", spanOrNull(bytes, request.key));
   set(object, "path", spanOrNull(bytes, request.path));
   set(object, "headLength", Nan::New(request.headLength));
   set(object, "bodyLength", Nan::New(request.bodyLength));

@@ -1,0 +1,218 @@
+import { parse, stringify, validate } from 'uuid';
+
+import { loadAddon } from '../server/addon.js';
+import { ControlError, readCommand } from './control.js';
+import { roleOf } from './keys.js';
+import { Room } from './room.js';
+import { openArenaState } from './state.js';
+
+/**
+ * The arenas as the routes see them. Players and inputs are native (native/pool/arena.h), games are
+ * reduced in threads (lib/arena/reducer.js), and each arena is a Room.
+ */
+
+/** What /status says where there is no arena. */
+const NOBODY = {
+  ...{ players: 0, playersJoined: 0, playersLeft: 0, playersExpired: 0 },
+  ...{ inputs: 0, inputsReduced: 0, inputsSuperseded: 0, inputsWaiting: 0, inputsRepeated: 0 }
+};
+
+/** Milliseconds after which it is looked whether players have come or gone. */
+const LOOK = 500;
+
+export class Arena {
+  #native;
+  #outcomes;
+  #options;
+  /** @type {Map<string, Room>} */
+  #rooms = new Map();
+  #state;
+  #look;
+
+  /**
+   * @param {object} parts
+   * @param {object} parts.options arena, arenaPlayers, arenaRate, lease, state, stateBytes
+   * @param {Map<string, import('./games.js').Game>} parts.games
+   * @param {import('../server/address-limits.js').AddressLimits} parts.limits
+   * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+   * @param {import('pino').Logger} parts.log
+   * @throws {Error} when the state of the last run can't be used
+   */
+  constructor({ options, games, limits, feeds, log }) {
+    this.#options = options;
+    if (options.arena.length === 0) return;
+    const addon = loadAddon();
+    this.#outcomes = addon.outcomes;
+    this.#native = new addon.Arena(
+      {
+        rooms: options.arena,
+        players: options.arenaPlayers,
+        lease: options.lease,
+        rate: options.arenaRate
+      },
+      limits.native
+    );
+    const publish = (key, text) => feeds.publish(key, 'value', Buffer.from(text));
+    for (const [number, name] of options.arena.entries()) {
+      const room = new Room({
+        ...{ name, number, native: this.#native, games, mostRate: options.arenaRate },
+        ...{ publish, log, changed: () => this.#state.changed() }
+      });
+      this.#rooms.set(name, room);
+    }
+    try {
+      this.#openState(log);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+  }
+
+  #openState(log) {
+    const rooms = [...this.#rooms.values()];
+    this.#state = openArenaState({
+      options: this.#options,
+      all: () => Object.fromEntries(rooms.map((room) => [room.name, room.keep()])),
+      players: () => this.#native.status().players,
+      log
+    });
+    const { kept = {} } = this.#state;
+    for (const room of rooms) {
+      if (Object.hasOwn(kept, room.name)) room.restore(kept[room.name], ({ id }) => parse(id));
+    }
+    this.#native.settled(rooms.map(({ name }) => kept[name]?.newest ?? 0));
+  }
+
+  /** Opens: publishes what there is, and goes on with what was played. */
+  async start() {
+    const { kept = {} } = this.#state ?? {};
+    await Promise.all([...this.#rooms].map(([name, room]) => room.start(kept[name])));
+    if (this.#rooms.size === 0) return;
+    let before = '';
+    this.#look = setInterval(() => {
+      const { playersJoined, playersLeft, playersExpired } = this.#native.status();
+      const now = `${playersJoined} ${playersLeft} ${playersExpired}`;
+      if (now !== before) this.#state.changed();
+      before = now;
+    }, LOOK).unref();
+    this.#state.start();
+  }
+
+  /** The native arenas, for the native front door; undefined where there is none. */
+  get native() {
+    return this.#native;
+  }
+
+  /**
+   * What a feed is to the arenas.
+   *
+   * @param {string} key
+   * @returns {undefined | 'reduced' | 'control'}
+   */
+  owns(key) {
+    return roleOf(key, (name) => this.#rooms.has(name));
+  }
+
+  // ---- Players
+
+  /**
+   * @param {string} name the arena's
+   * @param {string} address where the player comes from
+   * @returns {{outcome: string, player?: object}} `ok`, and what a join answers; or the name of a problem
+   */
+  join(name, address) {
+    const id = new Uint8Array(16);
+    const number = new Uint32Array(1);
+    const outcome = this.#outcomes[this.#native.join(name, address, id, number)];
+    if (outcome !== 'ok') return { outcome };
+    const { rate } = this.#rooms.get(name).control;
+    return {
+      outcome,
+      player: {
+        player: stringify(id),
+        number: number[0],
+        rate,
+        lease: this.#options.lease,
+        feed: `arena/${name}`,
+        control: `arena/${name}/control`
+      }
+    };
+  }
+
+  /**
+   * @param {string} name
+   * @param {string} player
+   * @param {number} number the player's own counter, or -1
+   * @param {Uint8Array} input its JSON text
+   * @returns {string} `ok` or the name of a problem
+   */
+  input(name, player, number, input) {
+    if (!this.#rooms.has(name)) return 'unknown-arena';
+    if (!validate(player)) return 'unknown-player';
+    return this.#outcomes[this.#native.input(name, parse(player), number, input)];
+  }
+
+  /** Takes a player out; does nothing where there is no such player. */
+  leave(name, player) {
+    if (!this.#rooms.has(name)) return 'unknown-arena';
+    if (!validate(player)) return 'ok';
+    return this.#outcomes[this.#native.leave(name, parse(player))];
+  }
+
+  // ---- The panel
+
+  /**
+   * Does what a panel says.
+   *
+   * @param {string} key of a control feed
+   * @param {Uint8Array} body
+   * @returns {Promise<{cursor: string, watching: number} | {problem: string, detail?: string}>}
+   */
+  async command(key, body) {
+    const [, name] = key.split('/');
+    try {
+      return await this.#rooms.get(name).command(readCommand(body));
+    } catch (error) {
+      if (error instanceof ControlError) return { problem: 'bad-control', detail: error.message };
+      throw error;
+    }
+  }
+
+  /** @returns {{name: string, game: string | null, players: number}[]} what GET /arena lists */
+  list() {
+    return [...this.#rooms.values()].map(({ name, players, control: { game } }) => ({
+      name,
+      game,
+      players
+    }));
+  }
+
+  /** @returns {object} the live counts: see /status in lib/server/README.md */
+  status() {
+    const rooms = [...this.#rooms.values()];
+    const counts = this.#native?.status() ?? { ...NOBODY, refused: {} };
+    const reductions = rooms.reduce((sum, room) => sum + room.reductions, 0);
+    return { arenas: rooms.length, ...counts, reductions };
+  }
+
+  /** Nobody joins any more. */
+  drain() {
+    this.#native?.drain();
+  }
+
+  /**
+   * Keeps what the next run needs, at the end of this one.
+   *
+   * @throws {Error} when it can't be written
+   */
+  keep() {
+    this.#state?.keep();
+  }
+
+  close() {
+    clearInterval(this.#look);
+    this.#state?.close();
+    for (const room of this.#rooms.values()) room.close();
+    this.#native?.close();
+  }
+}

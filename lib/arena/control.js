@@ -1,0 +1,139 @@
+/**
+ * The control of an arena: what is played, and how. A pure step from one to the next, by a command of
+ * the panel's. README.md has the members.
+ */
+
+/** The largest command, in bytes. */
+export const CONTROL_BYTES = 4096;
+
+/** Reductions a second there may be, by command. */
+const MOST_PACE = 60;
+
+/** A command that is none; its message is the `detail` of the problem. */
+export class ControlError extends Error {}
+
+function check(holds, says) {
+  if (!holds) throw new ControlError(says);
+}
+
+const COMMANDS = ['game', 'page', 'rate', 'pace', 'running', 'settings'];
+
+/** The settings that a game begins with. */
+const startOf = (settings) =>
+  Object.fromEntries(Object.entries(settings).map(([name, { start }]) => [name, start]));
+
+/**
+ * An arena with a game, in the lobby.
+ *
+ * @param {import('./games.js').Game} [game] by default none
+ * @param {number} mostRate --arena-rate
+ * @param {number} [round]
+ * @returns {object} a control
+ */
+export function lobby(game, mostRate, round = 0) {
+  const { rate = 4, pace = 20, settings = {} } = game?.format ?? {};
+  return {
+    game: game?.name ?? null,
+    page: 'lobby',
+    rate: Math.min(rate, mostRate),
+    pace,
+    running: false,
+    round,
+    settings: startOf(settings),
+    failed: null
+  };
+}
+
+function readWhole(value, usual, most, name) {
+  if (value === null) return usual;
+  const good = Number.isInteger(value) && value >= 1 && value <= most;
+  check(good, `"${name}" must be a whole number from 1 to ${most}, or null for the game's own.`);
+  return value;
+}
+
+function readSettings(given, now, format) {
+  if (given === null) return startOf(format.settings);
+  const isObject = typeof given === 'object' && !Array.isArray(given);
+  check(
+    isObject,
+    '"settings" must be an object of numbers, or null for what they are at the start.'
+  );
+  const settings = { ...now };
+  for (const [name, value] of Object.entries(given)) {
+    check(Object.hasOwn(format.settings, name), `The game has no setting ${JSON.stringify(name)}.`);
+    const { min, max, integer, start } = format.settings[name];
+    const wanted = value === null ? start : value;
+    check(
+      Number.isFinite(wanted) &&
+        wanted >= min &&
+        wanted <= max &&
+        (!integer || Number.isInteger(wanted)),
+      `The setting "${name}" must be ${integer ? 'a whole number' : 'a number'} from ${min} to ${max}.`
+    );
+    settings[name] = wanted;
+  }
+  return settings;
+}
+
+/**
+ * @param {Uint8Array} body of a command
+ * @returns {object}
+ * @throws {ControlError}
+ */
+export function readCommand(body) {
+  let command;
+  try {
+    command = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    throw new ControlError('Send one JSON object in UTF-8.');
+  }
+  const isObject = typeof command === 'object' && command !== null && !Array.isArray(command);
+  check(isObject, 'Send one JSON object.');
+  for (const name of Object.keys(command)) {
+    const list = COMMANDS.join(', ');
+    check(COMMANDS.includes(name), `${JSON.stringify(name)} is no command: there are ${list}.`);
+  }
+  return command;
+}
+
+/**
+ * The control after a command.
+ *
+ * @param {object} now the control before
+ * @param {object} command as readCommand gives it
+ * @param {Map<string, import('./games.js').Game>} games
+ * @param {number} mostRate --arena-rate
+ * @returns {object} another control
+ * @throws {ControlError}
+ */
+export function command(now, { game, page, rate, pace, running, settings }, games, mostRate) {
+  let next = { ...now };
+  if (game !== undefined && game !== now.game) {
+    check(
+      game === null || games.has(game),
+      `There is no game ${JSON.stringify(game)}: GET /games.`
+    );
+    next = lobby(games.get(game), mostRate, now.round);
+  }
+  const format = games.get(next.game)?.format;
+  const own = lobby(games.get(next.game), mostRate);
+  if (rate !== undefined) next.rate = readWhole(rate, own.rate, mostRate, 'rate');
+  if (pace !== undefined) next.pace = readWhole(pace, own.pace, MOST_PACE, 'pace');
+  if (settings !== undefined) {
+    next.settings = readSettings(settings, next.settings, format ?? { settings: {} });
+  }
+  if (running !== undefined) {
+    check(typeof running === 'boolean', '"running" must be true or false.');
+    check(!running || format !== undefined, 'Choose a game before you start it.');
+    if (running && !next.running) {
+      next = { ...next, running, round: next.round + 1, page: format.pages[0], failed: null };
+    }
+    next.running = running;
+  }
+  if (page !== undefined) {
+    const pages = ['lobby', ...(format?.pages ?? [])];
+    check(pages.includes(page), `"page" must be one of ${pages.join(', ')}.`);
+    next.page = page;
+  }
+  return next;
+}

@@ -1,0 +1,137 @@
+import { Worker } from 'node:worker_threads';
+
+/**
+ * A game's reducer in a thread of its own, so that a game that throws or runs for ever stops alone.
+ */
+
+const PROGRAM = new URL('reducer-thread.js', import.meta.url);
+
+/** Memory a game may use, in MiB. */
+const MEMORY = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
+
+/** Milliseconds that a module may take to load, and a reduction. */
+const LOAD_TIME = 10_000;
+const STEP_TIME = 1000;
+
+/** Characters of a message that is told. */
+const MESSAGE = 200;
+
+/** The columns' first size, in players; it doubles. */
+const PLAYERS = 64;
+
+/** Columns in memory that both threads see. */
+function makeColumns(most, fields) {
+  const bytes = Float64Array.BYTES_PER_ELEMENT * fields + Uint32Array.BYTES_PER_ELEMENT + 1;
+  const shared = new SharedArrayBuffer(most * bytes);
+  const values = new Float64Array(shared, 0, most * fields);
+  const numbers = new Uint32Array(shared, values.byteLength, most);
+  return {
+    most,
+    values,
+    numbers,
+    fresh: new Uint8Array(shared, values.byteLength + numbers.byteLength, most)
+  };
+}
+
+export class Reducer {
+  #worker;
+  #fields;
+  #columns;
+  #told;
+  #failed;
+  #limit;
+  #ready = false;
+  #busy = false;
+  #closed = false;
+
+  /**
+   * @param {import('./games.js').Game} game
+   * @param {string} memory the game's, as JSON
+   * @param {object} told
+   * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean}) => void} told.value
+   * @param {(failed: {why: string, message: string}) => void} told.failed once; it has ended by then
+   */
+  constructor(game, memory, { value, failed }) {
+    const names = Object.keys(game.format.inputs);
+    this.#fields = names.length;
+    this.#columns = makeColumns(PLAYERS, names.length);
+    this.#told = value;
+    this.#failed = failed;
+    this.#worker = new Worker(PROGRAM, {
+      workerData: { reduce: game.reduce, names, memory },
+      resourceLimits: MEMORY,
+      // Of the environment and the command line nothing is a game's.
+      env: {},
+      execArgv: [],
+      stdin: false
+    });
+    this.#worker.unref();
+    this.#worker.on('message', (message) => this.#hear(message));
+    this.#worker.on('error', (error) => this.#fail('threw', error.message));
+    this.#worker.on('exit', () => this.#fail('threw', 'it has ended its thread'));
+    this.#bound(LOAD_TIME, 'not-loaded', 'it takes too long to load');
+    this.#sendColumns = true;
+  }
+
+  /** Whether the columns are new to the thread. */
+  #sendColumns;
+
+  /** Whether a reduction may begin. */
+  get idle() {
+    return this.#ready && !this.#busy;
+  }
+
+  #bound(milliseconds, why, message) {
+    clearTimeout(this.#limit);
+    this.#limit = setTimeout(() => this.#fail(why, message), milliseconds).unref();
+  }
+
+  #hear(message) {
+    if (this.#closed) return;
+    clearTimeout(this.#limit);
+    const { ready, failed, ...result } = message;
+    if (failed !== undefined) this.#fail(failed.why, failed.message);
+    else if (ready) this.#ready = true;
+    else {
+      this.#busy = false;
+      this.#told(result);
+    }
+  }
+
+  #fail(why, message) {
+    if (this.#closed) return;
+    this.close();
+    this.#failed({ why, message: message.split('\n')[0].slice(0, MESSAGE) });
+  }
+
+  /**
+   * Begins a reduction; to be called when `idle`.
+   *
+   * @param {number} players how many there are at most
+   * @param {(columns: {most: number, numbers: Uint32Array, fresh: Uint8Array, values: Float64Array}) => number} fill
+   *     puts their inputs there, and gives how many
+   * @param {object} now time, step, page, round, settings; `remember`: the memory is wanted
+   */
+  reduce(players, fill, now) {
+    let { most } = this.#columns;
+    while (most < players) most *= 2;
+    if (most !== this.#columns.most) {
+      this.#columns = makeColumns(most, this.#fields);
+      this.#sendColumns = true;
+    }
+    const count = fill(this.#columns);
+    const columns = this.#sendColumns ? this.#columns : undefined;
+    this.#sendColumns = false;
+    this.#busy = true;
+    this.#bound(STEP_TIME, 'too-slow', `a reduction takes more than ${STEP_TIME} ms`);
+    this.#worker.postMessage({ ...now, players: count, columns });
+  }
+
+  /** Ends the thread; nothing is told any more. */
+  close() {
+    if (this.#closed) return undefined;
+    this.#closed = true;
+    clearTimeout(this.#limit);
+    return this.#worker.terminate();
+  }
+}

@@ -1,0 +1,44 @@
+import { roleOf } from './keys.js';
+
+/**
+ * The arenas for the routes of a worker: all of it is asked of the main process, which has the players.
+ */
+export class RemoteArena {
+  #ask;
+  #names;
+
+  /**
+   * @param {{arena: string[]}} options
+   * @param {(what: string, ...rest: unknown[]) => Promise<object>} ask calls a function of the main
+   *     process's arenas
+   */
+  constructor({ arena }, ask) {
+    this.#names = arena;
+    this.#ask = ask;
+  }
+
+  /** As Arena#owns. */
+  owns(key) {
+    return roleOf(key, (name) => this.#names.includes(name));
+  }
+
+  join(name, address) {
+    return this.#ask('arena.join', name, address);
+  }
+
+  input(name, player, number, input) {
+    return this.#ask('arena.input', name, player, number, input);
+  }
+
+  leave(name, player) {
+    return this.#ask('arena.leave', name, player);
+  }
+
+  command(key, body) {
+    return this.#ask('arena.command', key, body);
+  }
+
+  list() {
+    return this.#ask('arena.list');
+  }
+}

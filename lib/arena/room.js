@@ -1,0 +1,284 @@
+import { command, lobby } from './control.js';
+import { Reducer } from './reducer.js';
+
+/**
+ * One arena: its control, its game's reducer at the game's pace, and what both publish.
+ *
+ *   panel ─▶ command ─▶ control ─▶ feed arena/{name}/control
+ *   inputs (native) ─take─▶ reducer (a thread) ─▶ feed arena/{name}
+ */
+
+/** How often players are told while no game runs, and a running game's memory is asked for, in milliseconds. */
+const LOOK = 500;
+const REMEMBER = 1000;
+
+export class Room {
+  #parts;
+  #number;
+  #name;
+  #control;
+  #reducer;
+  #timer;
+  #look;
+  /** When the next reduction is due, when the round began, and when the last one was. */
+  #due = 0;
+  #began = 0;
+  #last = 0;
+  #remembered = 0;
+  #memory = '{}';
+  /** What was reduced last, as JSON, and when in the round; and what is published, without its time. */
+  #value = 'null';
+  #time = 0;
+  #published = '';
+  #publishing = false;
+  #stale = false;
+  #reductions = 0;
+  #closed = false;
+
+  /**
+   * @param {object} parts
+   * @param {string} parts.name
+   * @param {number} parts.number the native room
+   * @param {object} parts.native the native arena
+   * @param {Map<string, import('./games.js').Game>} parts.games
+   * @param {number} parts.mostRate --arena-rate
+   * @param {(key: string, text: string) => Promise<object>} parts.publish
+   * @param {() => void} parts.changed told when there is something new to keep
+   * @param {import('pino').Logger} parts.log
+   */
+  constructor({ name, number, ...parts }) {
+    this.#parts = parts;
+    this.#name = name;
+    this.#number = number;
+    const [first] = parts.games.values();
+    this.#control = lobby(first, parts.mostRate);
+    this.#setFields();
+  }
+
+  get name() {
+    return this.#name;
+  }
+
+  get control() {
+    return this.#control;
+  }
+
+  get players() {
+    return this.#parts.native.players(this.#number);
+  }
+
+  get reductions() {
+    return this.#reductions;
+  }
+
+  get #game() {
+    return this.#parts.games.get(this.#control.game);
+  }
+
+  #setFields() {
+    const inputs = Object.entries(this.#game?.format.inputs ?? {});
+    this.#parts.native.setFields(
+      this.#number,
+      inputs.map(([name, field]) => ({ name, ...field }))
+    );
+  }
+
+  /**
+   * Does what the panel says.
+   *
+   * @param {object} wish as readCommand gives it
+   * @returns {Promise<object>} what publishing the control answers
+   * @throws {import('./control.js').ControlError} and nothing is changed
+   */
+  command(wish) {
+    const { games, mostRate } = this.#parts;
+    return this.#become(command(this.#control, wish, games, mostRate));
+  }
+
+  /** Takes a new control: begins or ends what it says, and publishes it. */
+  #become(next) {
+    const before = this.#control;
+    this.#control = next;
+    if (next.game !== before.game) {
+      this.#end();
+      this.#value = 'null';
+      this.#time = 0;
+      this.#memory = '{}';
+      this.#setFields();
+    }
+    if (next.round !== before.round) this.#begin();
+    else if (!next.running) this.#end();
+    this.#parts.changed();
+    this.#tell();
+    return this.#parts.publish(`arena/${this.#name}/control`, JSON.stringify(next));
+  }
+
+  /** A control that the arena itself has changed; nobody waits for that to be published. */
+  async #change(change) {
+    const { problem } = await this.#become({ ...this.#control, ...change });
+    if (problem !== undefined)
+      this.#parts.log.error({ arena: this.#name, problem }, 'a control is not published');
+  }
+
+  // ---- Reducing
+
+  /** A round begins, or goes on where the last run of the server was. */
+  #begin(time = 0, memory = '{}') {
+    this.#end();
+    this.#memory = memory;
+    if (time === 0) this.#value = 'null';
+    this.#time = time;
+    const now = performance.now();
+    this.#began = now - time;
+    this.#last = now;
+    this.#due = now;
+    const { game } = this.#control;
+    this.#reducer = new Reducer(this.#game, memory, {
+      value: (result) => this.#take(result),
+      failed: (failed) => {
+        this.#reducer = undefined;
+        this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
+        this.#change({ running: false, failed: { game, ...failed } });
+      }
+    });
+    this.#wait();
+  }
+
+  #end() {
+    clearTimeout(this.#timer);
+    this.#reducer?.close();
+    this.#reducer = undefined;
+  }
+
+  #wait() {
+    clearTimeout(this.#timer);
+    const now = performance.now();
+    // Who is late does not catch up.
+    this.#due = Math.max(this.#due + 1000 / this.#control.pace, now);
+    this.#timer = setTimeout(() => this.#step(), this.#due - now);
+  }
+
+  #step() {
+    this.#wait();
+    // A value that is still being published is older than the next: that waits for its turn.
+    if (!this.#reducer.idle || this.#publishing) return;
+    const now = performance.now();
+    const { page, round, settings } = this.#control;
+    const remember = now - this.#remembered >= REMEMBER;
+    if (remember) this.#remembered = now;
+    this.#time = Math.round(now - this.#began);
+    this.#reductions += 1;
+    this.#reducer.reduce(
+      this.players,
+      ({ numbers, fresh, values }) => this.#parts.native.take(this.#number, numbers, fresh, values),
+      { time: this.#time, step: now - this.#last, page, round, settings, remember }
+    );
+    this.#last = now;
+  }
+
+  /** A reducer has given back a value. */
+  #take({ text, memory, page, over }) {
+    this.#value = text;
+    if (memory !== undefined) {
+      this.#memory = memory;
+      this.#parts.changed();
+    }
+    this.#tell();
+    const turns = page !== this.#control.page && this.#game.format.pages.includes(page);
+    if (turns || over) {
+      this.#change({ ...(turns && { page }), ...(over && { running: false }) });
+    }
+  }
+
+  // ---- Publishing
+
+  /** Publishes the reduced feed if there is something new in it. */
+  async #tell() {
+    if (this.#closed) return;
+    // One at a time; the last of what has come meanwhile comes next.
+    this.#stale = this.#publishing;
+    if (this.#publishing) return;
+    const { game, round, page } = this.#control;
+    const value = page === 'lobby' ? 'null' : this.#value;
+    const head = `{"game":${JSON.stringify(game)},"round":${round},"players":${this.players}`;
+    const what = `${head},"value":${value}}`;
+    if (what === this.#published) return;
+    this.#publishing = true;
+    const { problem } = await this.#parts.publish(
+      `arena/${this.#name}`,
+      `${head},"time":${this.#time},"value":${value}}`
+    );
+    this.#publishing = false;
+    if (problem === undefined) this.#published = what;
+    else if (!this.#closed)
+      this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
+    if (this.#stale) this.#tell();
+  }
+
+  /**
+   * Publishes what there is, and goes on with what the last run has left.
+   *
+   * @param {object} [kept] as `keep` gives it
+   */
+  async start(kept) {
+    this.#look = setInterval(() => {
+      if (!this.#control.running) this.#tell();
+    }, LOOK).unref();
+    if (this.#control.running) this.#begin(kept.time, kept.memory);
+    this.#tell();
+    const { problem } = await this.#parts.publish(
+      `arena/${this.#name}/control`,
+      JSON.stringify(this.#control)
+    );
+    if (problem !== undefined)
+      throw new Error(`the arena ${this.#name} can't be published: ${problem}`);
+  }
+
+  // ---- From one run to the next
+
+  /** @returns {object} what the next run needs */
+  keep() {
+    const { native } = this.#parts;
+    return {
+      control: this.#control,
+      inputs: this.#game?.format.inputs ?? {},
+      memory: this.#memory,
+      value: this.#value,
+      time: this.#time,
+      newest: native.newestNumber(this.#number),
+      players: native.save(this.#number)
+    };
+  }
+
+  /**
+   * Takes over what the last run has kept; before `start`.
+   *
+   * @param {object} kept
+   * @param {(player: object) => Uint8Array} idOf a player's id, as bytes
+   */
+  restore({ control, inputs, players, value, time }, idOf) {
+    const { games, native, mostRate } = this.#parts;
+    const game = games.get(control.game);
+    // A game that has been taken away, or that takes other inputs now, begins anew.
+    const same = JSON.stringify(game?.format.inputs ?? {}) === JSON.stringify(inputs);
+    if (control.game !== null && (game === undefined || !same)) {
+      const [first] = games.values();
+      this.#control = lobby(game ?? first, mostRate, control.round);
+    } else {
+      this.#control = { ...control, rate: Math.min(control.rate, mostRate) };
+      this.#value = value;
+      this.#time = time;
+    }
+    this.#setFields();
+    for (const player of players) {
+      const values = same ? player.values : [];
+      native.restore(this.#number, idOf(player), { ...player, values });
+    }
+  }
+
+  close() {
+    this.#closed = true;
+    clearInterval(this.#look);
+    this.#end();
+  }
+}

@@ -1,0 +1,255 @@
+// Arena as a JavaScript object. Conversion only: lib/arena has checked every argument.
+#include <uv.h>
+
+#include <string>
+#include <vector>
+
+#include "base/deadline_clock.h"
+#include "convert.h"
+#include "loop_scope.h"
+#include "pool/arena.h"
+#include "wraps.h"
+
+namespace server {
+
+using v8::Array;
+using v8::Local;
+using v8::Object;
+using v8::Value;
+
+/** The arenas, and the clock of their players' leases. */
+class ArenaObject : public Nan::ObjectWrap {
+ public:
+  static void init(Local<Object> target) {
+    defineClass(target, "Arena", create,
+                {
+                    {"setFields", setFields},
+                    {"join", join},
+                    {"input", input},
+                    {"leave", leave},
+                    {"players", players},
+                    {"take", take},
+                    {"save", save},
+                    {"restore", restore},
+                    {"settled", settled},
+                    {"newestNumber", newestNumber},
+                    {"drain", drain},
+                    {"status", status},
+                    {"close", close},
+                });
+  }
+
+ private:
+  friend Arena* arenaOf(Local<Value> arena);
+
+  ArenaObject(const ArenaOptions& options, Local<Value> limits)
+      : kept_(limits),
+        clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
+        arena_(options, limits->IsUndefined() ? nullptr : addressLimitsOf(limits),
+               uv_now(Nan::GetCurrentEventLoop())) {
+    // The timer outlives the object: the loop gives it back when it has closed it.
+    timer_ = new uv_timer_t;
+    timer_->data = this;
+    uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
+    uv_timer_start(timer_, tick, kTickMilliseconds, kTickMilliseconds);
+    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+  }
+
+  ~ArenaObject() override {
+    stop();
+    kept_.Reset();
+  }
+
+  void stop() {
+    if (timer_ == nullptr) return;
+    Unref();
+    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    timer_ = nullptr;
+  }
+
+  static void tick(uv_timer_t* timer) {
+    auto* self = static_cast<ArenaObject*>(timer->data);
+    const bool done = self->arena_.tick(self->clock_.advance(uv_now(timer->loop)));
+    // What is left over waits for one turn of the loop, not for a whole tick.
+    if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
+  }
+
+  static uint32_t roomIn(const Nan::FunctionCallbackInfo<Value>& info) { return uint32Of(info[0]); }
+
+  static void reply(const Nan::FunctionCallbackInfo<Value>& info, Outcome outcome) {
+    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+  }
+
+  // new Arena({rooms: [name, …], players, lease, rate}, AddressLimits or undefined)
+  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    ArenaOptions options = {.rooms = {},
+                            .players = uint32In(info[0], "players"),
+                            .lease = uint32In(info[0], "lease"),
+                            .rate = uint32In(info[0], "rate")};
+    Local<Array> rooms = get(info[0], "rooms").As<Array>();
+    for (uint32_t i = 0; i < rooms->Length(); ++i) {
+      options.rooms.push_back(textOf(Nan::Get(rooms, i).ToLocalChecked()));
+    }
+    try {
+      auto* arena = new ArenaObject(options, info[1]);
+      arena->Wrap(info.This());
+      // Who has a timer is alive until close().
+      arena->Ref();
+      info.GetReturnValue().Set(info.This());
+    } catch (const std::bad_alloc&) {
+      Nan::ThrowError("no address space for arenas of this many players");
+    }
+  }
+
+  // setFields(room, [{name, min, max, start, integer}, …])
+  static void setFields(const Nan::FunctionCallbackInfo<Value>& info) {
+    std::vector<InputField> fields;
+    Local<Array> given = info[1].As<Array>();
+    for (uint32_t i = 0; i < given->Length(); ++i) {
+      Local<Value> one = Nan::Get(given, i).ToLocalChecked();
+      fields.push_back({textIn(one, "name"), numberOf(get(one, "min")), numberOf(get(one, "max")),
+                        numberOf(get(one, "start")),
+                        Nan::To<bool>(get(one, "integer")).FromJust()});
+    }
+    unwrap<ArenaObject>(info)->arena_.setFields(roomIn(info), std::move(fields));
+  }
+
+  // join(name, address, id: Uint8Array(16), number: Uint32Array(1)) → outcome
+  static void join(const Nan::FunctionCallbackInfo<Value>& info) {
+    Id id;
+    uint32_t number = 0;
+    const Outcome outcome = unwrap<ArenaObject>(info)->arena_.join(
+        textOf(info[0]), addressOf(info[1]), uv_hrtime() / 1000, &id, &number);
+    if (outcome == Outcome::kOk) {
+      memcpy(node::Buffer::Data(info[2]), id.bytes, sizeof id.bytes);
+      memcpy(node::Buffer::Data(info[3]), &number, sizeof number);
+    }
+    reply(info, outcome);
+  }
+
+  // input(name, id, n or -1, text: Buffer) → outcome
+  static void input(const Nan::FunctionCallbackInfo<Value>& info) {
+    const double number = numberOf(info[2]);
+    reply(info, unwrap<ArenaObject>(info)->arena_.input(
+                    textOf(info[0]), idOf(info[1]),
+                    number < 0 ? kNoNumber : static_cast<uint64_t>(number), bytesOf(info[3]),
+                    uv_hrtime() / 1000));
+  }
+
+  // leave(name, id) → outcome
+  static void leave(const Nan::FunctionCallbackInfo<Value>& info) {
+    reply(info, unwrap<ArenaObject>(info)->arena_.leave(textOf(info[0]), idOf(info[1])));
+  }
+
+  // players(room) → how many
+  static void players(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.players(roomIn(info)));
+  }
+
+  // take(room, numbers: Uint32Array(most), fresh: Uint8Array(most), values: Float64Array(16 ·
+  // most))
+  //     → how many players
+  static void take(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto bytes = [&](int i) { return node::Buffer::Data(info[i]); };
+    const Arena::Columns columns = {
+        .most = static_cast<uint32_t>(node::Buffer::Length(info[2])),
+        .numbers = reinterpret_cast<uint32_t*>(bytes(1)),
+        .fresh = reinterpret_cast<uint8_t*>(bytes(2)),
+        .values = reinterpret_cast<double*>(bytes(3)),
+    };
+    info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.take(roomIn(info), columns));
+  }
+
+  // save(room) → [{id: Buffer, number, newest, address, values: [number, …]}, …]
+  static void save(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto all = unwrap<ArenaObject>(info)->arena_.save(roomIn(info));
+    Local<Array> list = Nan::New<Array>(static_cast<int>(all.size()));
+    for (uint32_t i = 0; i < all.size(); ++i) {
+      const Arena::Saved& one = all[i];
+      Local<Object> player = Nan::New<Object>();
+      char text[36];
+      one.id.format(text);
+      set(player, "id", Nan::New(text, static_cast<int>(sizeof text)).ToLocalChecked());
+      set(player, "number", one.number);
+      set(player, "newest", static_cast<double>(one.newest));
+      set(player, "address", Nan::New(one.address.text()).ToLocalChecked());
+      setList(player, "values", one.values);
+      Nan::Set(list, i, player).Check();
+    }
+    info.GetReturnValue().Set(list);
+  }
+
+  // restore(room, id, {number, newest, address, values}) → whether there was a place
+  static void restore(const Nan::FunctionCallbackInfo<Value>& info) {
+    Arena::Saved saved = {idOf(info[1]),
+                          uint32In(info[2], "number"),
+                          static_cast<uint64_t>(numberOf(get(info[2], "newest"))),
+                          addressOf(get(info[2], "address")),
+                          {}};
+    Local<Array> values = get(info[2], "values").As<Array>();
+    for (uint32_t i = 0; i < values->Length(); ++i) {
+      saved.values.push_back(numberOf(Nan::Get(values, i).ToLocalChecked()));
+    }
+    info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.restore(roomIn(info), saved));
+  }
+
+  // settled([newest number of each room]): all players of the last run are there
+  static void settled(const Nan::FunctionCallbackInfo<Value>& info) {
+    Arena& arena = unwrap<ArenaObject>(info)->arena_;
+    Local<Array> newest = info[0].As<Array>();
+    for (uint32_t i = 0; i < newest->Length(); ++i) {
+      arena.setNewestNumber(i, uint32Of(Nan::Get(newest, i).ToLocalChecked()));
+    }
+    arena.settled();
+  }
+
+  // newestNumber(room)
+  static void newestNumber(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.newestNumber(roomIn(info)));
+  }
+
+  // drain(): nobody joins any more
+  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<ArenaObject>(info)->arena_.drain();
+  }
+
+  // status() → the counts
+  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
+    const ArenaCounts& counts = unwrap<ArenaObject>(info)->arena_.counts();
+    Local<Object> result = Nan::New<Object>();
+    set(result, "players", counts.players);
+    set(result, "playersJoined", counts.joined);
+    set(result, "playersLeft", counts.left);
+    set(result, "playersExpired", counts.expired);
+    set(result, "inputs", counts.inputs);
+    set(result, "inputsReduced", counts.reduced);
+    set(result, "inputsSuperseded", counts.superseded);
+    set(result, "inputsWaiting", counts.waiting);
+    set(result, "inputsRepeated", counts.repeated);
+    Local<Object> refused = Nan::New<Object>();
+    for (size_t i = 0; i < kOutcomes; ++i) {
+      if (counts.refused[i] != 0) set(refused, kOutcomeNames[i], counts.refused[i]);
+    }
+    set(result, "refused", refused);
+    info.GetReturnValue().Set(result);
+  }
+
+  // close(): no lease ends any more
+  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<ArenaObject>(info)->stop();
+  }
+
+  Nan::Persistent<Value> kept_;  // the limits outlive the arena
+  base::DeadlineClock clock_;
+  Arena arena_;
+  uv_timer_t* timer_ = nullptr;
+};
+
+Arena* arenaOf(Local<Value> arena) {
+  return &Nan::ObjectWrap::Unwrap<ArenaObject>(arena.As<Object>())->arena_;
+}
+
+void initArena(Local<Object> target) { ArenaObject::init(target); }
+
+}  // namespace server

@@ -1,0 +1,237 @@
+#include "arena.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace server {
+
+namespace {
+
+/** Leases looked at in one turn. */
+constexpr uint32_t kSweepBudget = 4096;
+
+}  // namespace
+
+Arena::Arena(const ArenaOptions& options, AddressLimits* limits, uint64_t now)
+    : options_(options),
+      capacity_(static_cast<uint32_t>(options.rooms.size()) * options.players),
+      limits_(limits),
+      players_(capacity_),
+      values_(size_t{capacity_} * kInputFields),
+      wheel_(capacity_, now),
+      now_(now) {
+  for (const std::string& name : options.rooms)
+    rooms_.push_back({.name = name, .fields = {}, .members = {}});
+}
+
+uint32_t Arena::roomOf(std::string_view name) const {
+  for (uint32_t i = 0; i < rooms_.size(); ++i) {
+    if (rooms_[i].name == name) return i;
+  }
+  return kNoRoom;
+}
+
+Arena::Player* Arena::find(std::string_view room, const Id& id) {
+  const uint32_t record = id.record();
+  if (record >= used_) return nullptr;
+  Player& player = players_[record];
+  return player.live && player.id == id && rooms_[player.room].name == room ? &player : nullptr;
+}
+
+Outcome Arena::count(Outcome outcome) {
+  ++counts_.refused[static_cast<size_t>(outcome)];
+  return outcome;
+}
+
+// ---- Games --------------------------------------------------------------------------------------
+
+void Arena::setFields(uint32_t room, std::vector<InputField> fields) {
+  rooms_[room].fields = std::move(fields);
+  const auto& now = rooms_[room].fields;
+  for (const uint32_t record : rooms_[room].members) {
+    forgetInput(&players_[record]);
+    for (size_t i = 0; i < now.size(); ++i) valueOf(record, i) = now[i].start;
+  }
+}
+
+/** An input that waits is not reduced any more. */
+void Arena::forgetInput(Player* player) {
+  if (!std::exchange(player->waits, false)) return;
+  --counts_.waiting;
+  ++counts_.superseded;
+}
+
+uint32_t Arena::take(uint32_t room, const Columns& columns) {
+  const Room& from = rooms_[room];
+  const auto count = std::min(static_cast<uint32_t>(from.members.size()), columns.most);
+  for (uint32_t i = 0; i < count; ++i) {
+    Player& player = players_[from.members[i]];
+    columns.numbers[i] = player.number;
+    columns.fresh[i] = player.waits ? 1 : 0;
+    if (!std::exchange(player.waits, false)) continue;
+    --counts_.waiting;
+    ++counts_.reduced;
+  }
+  for (size_t field = 0; field < from.fields.size(); ++field) {
+    double* const column = columns.values + field * columns.most;
+    for (uint32_t i = 0; i < count; ++i) column[i] = valueOf(from.members[i], field);
+  }
+  return count;
+}
+
+// ---- Players ------------------------------------------------------------------------------------
+
+Outcome Arena::join(std::string_view name, const Address& address, uint64_t now, Id* id,
+                    uint32_t* number) {
+  const uint32_t room = roomOf(name);
+  if (room == kNoRoom) return count(Outcome::kUnknownArena);
+  if (draining_) return count(Outcome::kDraining);
+  if (limits_ != nullptr && !limits_->mayJoin(address, now / 1000)) {
+    return count(Outcome::kTooManyJoins);
+  }
+  if (rooms_[room].members.size() >= options_.players) return count(Outcome::kArenaFull);
+  const Source source = limits_ == nullptr ? kNoSource : limits_->enter(address);
+  if (limits_ != nullptr && source == kNoSource) return count(Outcome::kTooManyClients);
+  uint32_t record;
+  if (freeRecord_ != 0) {
+    record = freeRecord_ - 1;
+    freeRecord_ = players_[record].place;
+  } else {
+    // There is one: all rooms together have less than their shares.
+    record = used_++;
+  }
+  *id = ids_.make(record);
+  *number = ++rooms_[room].newestNumber;
+  admit(record, *id, room, *number);
+  players_[record].source = source;
+  ++counts_.joined;
+  return Outcome::kOk;
+}
+
+/** Gives `record`, which nobody has, to a player. */
+void Arena::admit(uint32_t record, const Id& id, uint32_t room, uint32_t number) {
+  Player& player = players_[record];
+  player = Player{};
+  player.id = id;
+  player.source = kNoSource;
+  player.number = number;
+  player.room = static_cast<uint8_t>(room);
+  player.live = true;
+  player.place = static_cast<uint32_t>(rooms_[room].members.size());
+  rooms_[room].members.push_back(record);
+  const auto& fields = rooms_[room].fields;
+  for (size_t i = 0; i < fields.size(); ++i) valueOf(record, i) = fields[i].start;
+  ++counts_.players;
+  renew(record);
+}
+
+/** The lease begins anew; as in Pool::arm never early. */
+void Arena::renew(uint32_t record) {
+  wheel_.arm(record, now_ + options_.lease * uint64_t{1000} + 2 * kTickMilliseconds);
+}
+
+Outcome Arena::input(std::string_view room, const Id& id, uint64_t number, std::string_view text,
+                     uint64_t now) {
+  Player* const player = find(room, id);
+  if (player == nullptr) return count(Outcome::kUnknownPlayer);
+  // A token bucket in one number: see Pool::allowedToThrow.
+  const uint64_t interval = 1000000 / options_.rate;
+  const uint64_t burst = 2 * uint64_t{options_.rate};
+  if (player->nextInput > now + (burst - 1) * interval) return count(Outcome::kTooManyInputs);
+  const auto& fields = rooms_[player->room].fields;
+  InputValues read;
+  if (!readInput(text, fields, &read)) return count(Outcome::kBadInput);
+  player->nextInput = std::max(player->nextInput, now) + interval;
+  if (number != kNoNumber) {
+    if (number < player->newest) {
+      ++counts_.repeated;
+      return Outcome::kOk;
+    }
+    player->newest = number + 1;
+  }
+  const uint32_t record = id.record();
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if ((read.given >> i & 1) != 0) valueOf(record, i) = read.values[i];
+  }
+  ++counts_.inputs;
+  if (player->waits) {
+    ++counts_.superseded;
+  } else {
+    player->waits = true;
+    ++counts_.waiting;
+  }
+  renew(record);
+  return Outcome::kOk;
+}
+
+Outcome Arena::leave(std::string_view room, const Id& id) {
+  if (Player* const player = find(room, id)) {
+    remove(player);
+    ++counts_.left;
+  }
+  return Outcome::kOk;
+}
+
+void Arena::remove(Player* player) {
+  const auto record = static_cast<uint32_t>(player - players_.data());
+  forgetInput(player);
+  auto& members = rooms_[player->room].members;
+  members[player->place] = members.back();
+  players_[members.back()].place = player->place;
+  members.pop_back();
+  if (limits_ != nullptr) limits_->leave(player->source);
+  wheel_.disarm(record);
+  player->live = false;
+  player->place = freeRecord_;
+  freeRecord_ = record + 1;
+  --counts_.players;
+}
+
+bool Arena::tick(uint64_t now) {
+  now_ = now;
+  return wheel_.sweep(now, kSweepBudget, [this](uint32_t record) {
+    remove(&players_[record]);
+    ++counts_.expired;
+  });
+}
+
+// ---- From one run to the next -------------------------------------------------------------------
+
+std::vector<Arena::Saved> Arena::save(uint32_t room) const {
+  std::vector<Saved> all;
+  const Room& from = rooms_[room];
+  for (const uint32_t record : from.members) {
+    const Player& player = players_[record];
+    Saved saved = {player.id, player.number, player.newest, {}, {}};
+    if (limits_ != nullptr) saved.address = limits_->addressOf(player.source);
+    for (size_t i = 0; i < from.fields.size(); ++i) saved.values.push_back(valueOf(record, i));
+    all.push_back(std::move(saved));
+  }
+  return all;
+}
+
+bool Arena::restore(uint32_t room, const Saved& saved) {
+  const uint32_t record = saved.id.record();
+  if (record >= capacity_ || players_[record].live) return false;
+  if (rooms_[room].members.size() >= options_.players) return false;
+  used_ = std::max(used_, record + 1);
+  admit(record, saved.id, room, saved.number);
+  players_[record].newest = saved.newest;
+  if (limits_ != nullptr) {
+    players_[record].source = limits_->know(saved.address);
+    limits_->settle(players_[record].source);
+  }
+  const size_t fields = std::min(rooms_[room].fields.size(), saved.values.size());
+  for (size_t i = 0; i < fields; ++i) valueOf(record, i) = saved.values[i];
+  return true;
+}
+
+void Arena::settled() {
+  for (uint32_t record = used_; record-- > 0;) {
+    if (players_[record].live) continue;
+    players_[record].place = freeRecord_;
+    freeRecord_ = record + 1;
+  }
+}
+
+}  // namespace server

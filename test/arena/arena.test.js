@@ -1,0 +1,249 @@
+import t from 'tap';
+
+import { arenaOptions, authorized, controlOf, enter, tell, valueOf } from '../support/arena.js';
+import { problemOf } from '../support/contract.js';
+import { contract, refused } from '../support/server.js';
+
+/** What is wrong with an input, whatever reads it. */
+const BAD = [
+  ...['', '[]', 'null', '1', '"y"', '{', '{"y":1', '{"y":0}{}', '{"y":0,}', '{y:0}', "{'y':0}"],
+  ...['{"y":"1"}', '{"y":true}', '{"y":null}', '{"y":[0]}', '{"y":{}}', '{"y":NaN}'],
+  ...['{"y":1.001}', '{"y":-0.001}', '{"y":1e999}', '{"taps":0.5}', '{"taps":1001}'],
+  ...['{"z":0}', '{"Y":0}', '{"":0}', '{"__proto__":0}', '{"y":0,"y":0}', '{"\\u0079":0}'],
+  ...['{"y":01}', '{"y":+1}', '{"y":.5}', '{"y":1.}', '{"y":0x1}', '\ufeff{}', '{"y":0}\0'],
+  '{"y":0.5,"taps":2000}'
+];
+
+const NOBODY = '00000000-0000-8000-8000-000000000000';
+
+contract(t, { options: arenaOptions(t) }, (t, server, door) => {
+  t.test('a player joins, plays, is watched, and leaves', async (t) => {
+    const player = await enter(server);
+    t.strictSame(
+      { ...player, player: '', number: 0, path: '', send: 0, leave: 0 },
+      {
+        ...{ player: '', number: 0, path: '', send: 0, leave: 0 },
+        ...{ rate: 4, lease: 30, feed: 'arena/hall', control: 'arena/hall/control' }
+      }
+    );
+    t.match(player.player, /^[0-9a-f-]{36}$/);
+    t.strictSame((await server.ask('GET', '/arena')).body, {
+      arenas: [{ name: 'hall', game: 'mirror', players: 1 }]
+    });
+    const waits = await valueOf(server, ({ players }) => players === 1);
+    t.strictSame([waits.game, waits.round, waits.value], ['mirror', 0, null], 'in the lobby');
+
+    t.equal((await player.send({ taps: 7, y: 0.25 })).status, 204);
+    t.equal((await server.status()).inputsWaiting, 1, 'without a game it waits');
+    const started = await tell(server, { running: true });
+    t.equal(started.status, 200);
+    t.match(started.body, { cursor: String, watching: Number });
+    const first = await valueOf(server, ({ value }) => value?.players === 1);
+    t.strictSame(first.value.taps, [7]);
+    t.strictSame(first.value.y, [0.25]);
+    t.strictSame(first.value.numbers, [player.number]);
+    t.equal(first.value.came, 1, 'an input is fresh once');
+
+    t.equal((await player.send({ taps: 8 })).status, 204);
+    const next = await valueOf(server, ({ value }) => value.taps[0] === 8);
+    t.strictSame(next.value.y, [0.25], 'what is not named stays');
+    t.ok(next.time >= first.time);
+    const { inputs, inputsWaiting } = await server.status();
+    t.strictSame([inputs, inputsWaiting], [2, 0]);
+
+    t.equal((await player.leave()).status, 204);
+    t.equal((await player.leave()).status, 204, 'also when repeated');
+    await valueOf(server, ({ players, value }) => players === 0 && value.players === 0);
+    t.equal(problemOf(await player.send({})), 'unknown-player');
+    await tell(server, { running: false, page: 'lobby' });
+  });
+
+  t.test('inputs by number: one that comes twice, or too late, changes nothing', async (t) => {
+    const player = await enter(server);
+    const before = await server.status();
+    for (const [n, taps] of [
+      [5, 50],
+      [5, 51],
+      [4, 40],
+      [0, 1]
+    ]) {
+      t.equal((await player.send({ taps }, `?n=${n}`)).status, 204);
+    }
+    const after = await server.status();
+    t.equal(after.inputs - before.inputs, 1);
+    t.equal(after.inputsRepeated - before.inputsRepeated, 3);
+    await tell(server, { running: true });
+    await valueOf(server, ({ value }) => value?.taps[0] === 50);
+    t.equal((await player.send({ taps: 60 }, '?n=6')).status, 204);
+    await valueOf(server, ({ value }) => value.taps[0] === 60);
+    await player.leave();
+    await tell(server, { running: false, page: 'lobby' });
+  });
+
+  t.test('the newest input of a player comes before those that wait', async (t) => {
+    const player = await enter(server);
+    const before = await server.status();
+    for (let taps = 0; taps < 5; taps += 1) await player.send({ taps });
+    const after = await server.status();
+    t.equal(after.inputsSuperseded - before.inputsSuperseded, 4);
+    t.equal(after.inputsWaiting, 1);
+    await player.leave();
+    const left = await server.status();
+    t.equal(left.inputsWaiting, 0, 'who leaves takes what waits along');
+    t.equal(left.inputsSuperseded - before.inputsSuperseded, 5);
+  });
+
+  t.test('bad inputs of every kind change nothing', async (t) => {
+    const player = await enter(server);
+    for (const text of BAD) {
+      await refused(t, server, 'bad-input', () => player.send(text), JSON.stringify(text));
+    }
+    const long = `{"y":0.5${' '.repeat(512)}}`;
+    await refused(t, server, 'input-too-large', () => player.send(long));
+    for (const query of ['?n=-1', '?n=x', '?n=', '?n=1&n=2', '?n=9007199254740992']) {
+      await refused(t, server, 'bad-number', () => player.send({}, query), query);
+    }
+    const ask = (path) => () => server.ask('POST', path, { body: '{}' });
+    await refused(t, server, 'unknown-player', ask(`/arena/hall/${NOBODY}`));
+    await refused(t, server, 'unknown-player', ask('/arena/hall/nobody'));
+    await refused(t, server, 'unknown-player', ask(player.path.slice(0, -1)));
+    await refused(t, server, 'unknown-arena', ask('/arena/yard'));
+    await refused(t, server, 'not-found', ask(`${player.path}/jump`));
+    t.equal((await server.ask('GET', player.path)).status, 404);
+    t.equal((await server.ask('PUT', player.path)).status, 405);
+    await player.leave();
+  });
+
+  t.test('a sender who is too quick is told to wait, and nothing is changed', async (t) => {
+    const player = await enter(server);
+    let last;
+    let sent = 0;
+    do {
+      last = await player.send({ taps: sent });
+      sent += 1;
+    } while (last.status === 204 && sent < 1000);
+    t.equal(problemOf(last), 'too-many-inputs');
+    t.equal(last.headers['retry-after'], '1');
+    t.ok(sent > 40, 'twice --arena-rate at once');
+    await player.leave();
+  });
+
+  t.test('the panel: what it may say', async (t) => {
+    const began = await controlOf(server);
+    t.strictSame(
+      { ...began, round: 0 },
+      {
+        ...{ game: 'mirror', page: 'lobby', rate: 4, pace: 60, running: false, round: 0 },
+        ...{ settings: { seconds: 60 }, failed: null }
+      }
+    );
+    t.equal((await tell(server, { rate: 7, pace: 30, settings: { seconds: 90 } })).status, 200);
+    const set = await controlOf(server);
+    t.strictSame([set.rate, set.pace, set.settings], [7, 30, { seconds: 90 }]);
+    const { rate } = await enter(server).then(async (player) => {
+      await player.leave();
+      return player;
+    });
+    t.equal(rate, 7, 'a newcomer is told');
+
+    await tell(server, { running: true });
+    const runs = await controlOf(server);
+    t.strictSame([runs.running, runs.page, runs.round], [true, 'play', began.round + 1]);
+    const shown = await valueOf(server, ({ value }) => value?.page === 'play');
+    t.strictSame(shown.value.settings, { seconds: 90 });
+    await tell(server, { page: 'end' });
+    await valueOf(server, ({ value }) => value?.page === 'end');
+    await tell(server, { running: false, page: 'lobby' });
+    t.equal((await valueOf(server, ({ value }) => value === null)).round, runs.round);
+    const body = JSON.stringify({ rate: null, pace: null, settings: null });
+    t.equal((await authorized(server, 'PUT', '/feed/arena/hall/control', { body })).status, 200);
+    const back = await controlOf(server);
+    t.strictSame([back.rate, back.pace, back.settings], [4, 60, { seconds: 60 }], 'by PUT, too');
+    await tell(server, { game: null });
+    t.equal((await controlOf(server)).game, null);
+    await tell(server, { game: 'mirror' });
+  });
+
+  t.test('the panel: what it may not say changes nothing', async (t) => {
+    const before = await controlOf(server);
+    for (const bad of [
+      ...['', '{', '[]', 'null', '1', '\xff'],
+      ...[{ rate: 0 }, { rate: 21 }, { rate: 1.5 }, { rate: '4' }, { pace: 0 }, { pace: 61 }],
+      ...[
+        { game: 'nothing' },
+        { game: 1 },
+        { game: '__proto__' },
+        { page: 'nowhere' },
+        { page: 1 }
+      ],
+      ...[{ running: 1 }, { running: null }, { settings: 1 }, { settings: [] }],
+      ...[
+        { settings: { other: 1 } },
+        { settings: { seconds: 9 } },
+        { settings: { seconds: 10.5 } }
+      ],
+      ...[{ settings: { constructor: 1 } }, { failed: null }, { round: 1 }, { rate: 5, what: 1 }],
+      { game: null, running: true }
+    ]) {
+      const answer = await tell(server, bad);
+      t.equal(problemOf(answer), 'bad-control', JSON.stringify(bad));
+      t.ok(answer.body.detail.length > 10);
+    }
+    const large = await tell(server, ' '.repeat(5000));
+    t.equal(problemOf(large), 'feed-too-large');
+    t.strictSame(await controlOf(server), before);
+  });
+
+  t.test("the arena's feeds are nobody else's", async (t) => {
+    const feed = '/feed/arena/hall';
+    const put = { body: '{}' };
+    t.equal(problemOf(await server.ask('PUT', `${feed}/control`, put)), 'bad-token');
+    t.equal(problemOf(await authorized(server, 'PUT', feed, put)), 'reserved-feed');
+    t.equal(problemOf(await authorized(server, 'DELETE', feed)), 'reserved-feed');
+    t.equal(problemOf(await authorized(server, 'DELETE', `${feed}/control`)), 'reserved-feed');
+    const patch = { body: '[]', headers: { 'Content-Type': 'application/json-patch+json' } };
+    const by = await authorized(server, 'PATCH', `${feed}/control`, patch);
+    t.equal(problemOf(by), 'bad-media-type');
+    const other = await authorized(server, 'PUT', '/feed/arena/yard', put);
+    t.equal(other.status, 201, 'a feed of another name is');
+    await authorized(server, 'DELETE', '/feed/arena/yard');
+  });
+
+  t.test('what the panel plots needs the token', async (t) => {
+    t.equal(problemOf(await server.ask('GET', '/arena/hall/status')), 'bad-token');
+    const { status, body } = await authorized(server, 'GET', '/arena/hall/status');
+    t.equal(status, 200);
+    t.match(body, { cpuSeconds: Number, rss: Number, longestStallMs: Number, inputs: Number });
+    const unknown = await authorized(server, 'GET', '/arena/yard/status');
+    t.equal(problemOf(unknown), 'unknown-arena');
+  });
+
+  if (door === 'native') {
+    t.test('inputs are answered natively', async (t) => {
+      const player = await enter(server);
+      const { handedOver } = await server.status();
+      for (let taps = 0; taps < 10; taps += 1) {
+        t.equal((await player.send({ taps }, `?n=${taps}`)).status, 204);
+      }
+      t.equal((await server.status()).handedOver, handedOver);
+      await player.leave();
+    });
+  }
+});
+
+contract(
+  t,
+  { options: { ...arenaOptions(t), 'arena-players': 2, lease: 1, drain: 0 } },
+  (t, server) => {
+    t.test('no more players than there may be, and who is silent has left', async (t) => {
+      const players = [await enter(server), await enter(server)];
+      await refused(t, server, 'arena-full', () => server.ask('POST', '/arena/hall'));
+      const { playersExpired } = await server.until((status) => status.players === 0);
+      t.equal(playersExpired, 2);
+      t.equal(problemOf(await players[0].send({})), 'unknown-player');
+      const again = await enter(server);
+      t.ok(again.number > players[1].number, "a number is nobody else's");
+      await again.leave();
+    });
+  }
+);
