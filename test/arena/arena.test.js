@@ -95,6 +95,7 @@ contract(t, { options: arenaOptions(t) }, (t, server, door) => {
 
   t.test('bad inputs of every kind change nothing', async (t) => {
     const player = await enter(server);
+    await valueOf(server, ({ players }) => players === 1);
     for (const text of BAD) {
       await refused(t, server, 'bad-input', () => player.send(text), JSON.stringify(text));
     }
@@ -233,11 +234,11 @@ contract(t, { options: arenaOptions(t) }, (t, server, door) => {
 
 contract(
   t,
-  { options: { ...arenaOptions(t), 'arena-players': 2, lease: 1, drain: 0 } },
+  { options: { ...arenaOptions(t), 'arena-players': 2, lease: 2, drain: 0 } },
   (t, server) => {
     t.test('no more players than there may be, and who is silent has left', async (t) => {
       const players = [await enter(server), await enter(server)];
-      await refused(t, server, 'arena-full', () => server.ask('POST', '/arena/hall'));
+      t.equal(problemOf(await server.ask('POST', '/arena/hall')), 'arena-full');
       const { playersExpired } = await server.until((status) => status.players === 0);
       t.equal(playersExpired, 2);
       t.equal(problemOf(await players[0].send({})), 'unknown-player');
