@@ -1,0 +1,60 @@
+import t from 'tap';
+
+import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
+import { contract } from '../support/server.js';
+
+/** Games that do what none should, each with what is told of it. */
+const reducing = (text) => ({ ...MIRROR, 'reduce.js': text });
+const WRONG = {
+  throws: [
+    reducing(`export const reduce = () => { throw new Error('no ball\\nhere'); };`),
+    { why: 'threw', message: 'no ball' }
+  ],
+  endless: [reducing('export const reduce = () => { for (;;); };'), { why: 'too-slow' }],
+  nothing: [reducing('export const reduce = () => undefined;'), { why: 'bad-value' }],
+  circle: [
+    reducing('export const reduce = () => { const a = {}; a.a = a; return a; };'),
+    { why: 'bad-value' }
+  ],
+  large: [reducing("export const reduce = () => 'x'.repeat(70000);"), { why: 'bad-value' }],
+  forgetful: [
+    reducing("export const reduce = (now, memory) => { memory.a = 'x'.repeat(70000); return 1; };"),
+    { why: 'bad-value' }
+  ],
+  unreadable: [reducing('export const reduce = ('), { why: 'not-loaded' }],
+  empty: [reducing('export const other = 1;'), { why: 'not-loaded' }],
+  leaver: [reducing('export const reduce = () => process.exit(1);'), { why: 'threw' }]
+};
+
+const games = {
+  mirror: MIRROR,
+  ender: reducing("export const reduce = ({ time }) => ({ page: 'end', over: time > 100 });"),
+  ...Object.fromEntries(Object.entries(WRONG).map(([name, [game]]) => [name, game]))
+};
+
+contract(t, { options: arenaOptions(t, games) }, (t, server) => {
+  for (const [name, [, failed]] of Object.entries(WRONG)) {
+    t.test(`${name}: it is stopped alone, and the panel is told`, async (t) => {
+      await tell(server, { game: name, running: true });
+      const control = await controlOf(server, (now) => now.failed !== null);
+      t.match(control, { running: false, game: name, failed: { game: name, ...failed } });
+      t.ok(control.failed.message.length > 0 && !control.failed.message.includes('\n'));
+      const player = await enter(server);
+      t.equal((await player.send({ y: 1 })).status, 204, 'inputs are taken all the same');
+      await player.leave();
+    });
+  }
+
+  t.test('another game is played after it', async (t) => {
+    await tell(server, { game: 'mirror', running: true });
+    t.equal((await controlOf(server)).failed, null);
+    await valueOf(server, ({ game, value }) => game === 'mirror' && value !== null);
+    await tell(server, { running: false });
+  });
+
+  t.test('a game turns the page, and ends by itself', async (t) => {
+    await tell(server, { game: 'ender', running: true });
+    const control = await controlOf(server, (now) => now.round > 0 && !now.running);
+    t.match(control, { game: 'ender', page: 'end', running: false, failed: null });
+  });
+});

@@ -1,0 +1,54 @@
+import t from 'tap';
+
+import { arenaOptions, tell, valueOf } from '../support/arena.js';
+import { request } from '../support/http.js';
+import { DOORS, startServer } from '../support/server.js';
+import { startWithEveryWay } from '../support/ways.js';
+
+/** Plays by one way in, from the join to the leave. */
+async function play(t, server, open, name) {
+  const wire = await open();
+  const ask = async (method, target, body) => {
+    wire.send(request(method, target, body === undefined ? {} : { body: JSON.stringify(body) }));
+    return wire.read();
+  };
+  const { status, body } = await ask('POST', '/arena/hall');
+  t.equal(status, 201, name);
+  const path = `/arena/hall/${body.player}`;
+  t.equal((await ask('POST', `${path}?n=1`, { taps: 5, y: 1 })).status, 204, name);
+  t.equal((await ask('POST', path, { taps: 5.5 })).status, 400, name);
+  const { value } = await valueOf(
+    server,
+    (now) => now.value?.numbers.at(-1) === body.number && now.value.taps.at(-1) === 5
+  );
+  t.equal(value.y.at(-1), 1, name);
+  t.equal((await ask('POST', `${path}/leave`)).status, 204, name);
+  t.equal((await ask('POST', path, {})).status, 404, name);
+  t.equal((await ask('GET', '/arena')).body.arenas[0].name, 'hall', name);
+  await wire.destroy();
+}
+
+t.test('the main port and TLS, by either door', async (t) => {
+  for (const door of DOORS) {
+    const { server, ways } = await startWithEveryWay(t, door, arenaOptions(t));
+    await tell(server, { running: true });
+    await play(t, server, ways.main.open, `${door}, main port`);
+    await play(t, server, ways.tls.open, `${door}, TLS`);
+    await server.stop();
+  }
+});
+
+t.test('workers ask the main process', { skip: !DOORS.includes('native') }, async (t) => {
+  const server = await startServer(t, {
+    door: 'workers',
+    options: { ...arenaOptions(t), drain: 0 }
+  });
+  t.equal((await tell(server, { running: true })).status, 200, 'the panel, too');
+  const wires = await Promise.all(Array.from({ length: 4 }, () => server.wire()));
+  for (const [i, wire] of wires.entries()) {
+    await play(t, server, async () => wire, `connection ${i}`);
+  }
+  const { inputs, players } = await server.status();
+  t.strictSame([inputs, players], [4, 0]);
+  await server.stop();
+});
