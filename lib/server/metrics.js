@@ -46,7 +46,7 @@ const COUNTERS = {
   inputsReduced: 'Inputs that a reducer was given',
   inputsSuperseded: 'Inputs that a newer one of the same player, or his leaving, came before',
   inputsRepeated: 'Inputs that had come before, by their n, and changed nothing',
-  reductions: 'Reductions begun',
+  reductions: 'Reductions of games begun (--arena)',
   snapshots: 'Snapshots of the state made while the server runs (--state)',
   snapshotsFailed: 'Snapshots of the state that could not be made',
   fetches: 'Fetches from the upstream',
