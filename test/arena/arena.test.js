@@ -28,10 +28,10 @@ contract(t, { options: arenaOptions(t) }, (t, server, door) => {
     );
     t.match(player.player, /^[0-9a-f-]{36}$/);
     t.strictSame((await server.ask('GET', '/arena')).body, {
-      arenas: [{ name: 'hall', game: 'mirror', players: 1 }]
+      arenas: [{ name: 'hall', game: 'a-mirror', players: 1 }]
     });
     const waits = await valueOf(server, ({ players }) => players === 1);
-    t.strictSame([waits.game, waits.round, waits.value], ['mirror', 0, null], 'in the lobby');
+    t.strictSame([waits.game, waits.round, waits.value], ['a-mirror', 0, null], 'in the lobby');
 
     t.equal((await player.send({ taps: 7, y: 0.25 })).status, 204);
     t.equal((await server.status()).inputsWaiting, 1, 'without a game it waits');
@@ -134,7 +134,7 @@ contract(t, { options: arenaOptions(t) }, (t, server, door) => {
     t.strictSame(
       { ...began, round: 0 },
       {
-        ...{ game: 'mirror', page: 'lobby', rate: 4, pace: 60, running: false, round: 0 },
+        ...{ game: 'a-mirror', page: 'lobby', rate: 4, pace: 60, running: false, round: 0 },
         ...{ settings: { seconds: 60 }, failed: null }
       }
     );
@@ -162,7 +162,7 @@ contract(t, { options: arenaOptions(t) }, (t, server, door) => {
     t.strictSame([back.rate, back.pace, back.settings], [4, 60, { seconds: 60 }], 'by PUT, too');
     await tell(server, { game: null });
     t.equal((await controlOf(server)).game, null);
-    await tell(server, { game: 'mirror' });
+    await tell(server, { game: 'a-mirror' });
   });
 
   t.test('the panel: what it may not say changes nothing', async (t) => {

@@ -28,7 +28,7 @@ export const MIRROR = {
 };
 
 /** Options of a server with the arena "hall" and games of the test's own, by name. */
-export function arenaOptions(t, games = { mirror: MIRROR }) {
+export function arenaOptions(t, games = { 'a-mirror': MIRROR }) {
   const folder = t.testdir({ games, tokens: `${TOKEN}\n` });
   return {
     arena: 'hall',
