@@ -5,9 +5,9 @@
 //                         └── woken late ─┘└────────────── one turn ──────────────┘
 //
 // A line for each turn of at least LEAST milliseconds, all in milliseconds: the turn from when it
-// was to begin, of that its own CPU, and of that what the thread was ready to run and did not, since
-// others had the processors (the kernel's own account: /proc/thread-self/schedstat). What is left is
-// sleep: a page that the disk has, another thread's lock.
+// was to begin, of that its own CPU, and of that what the thread was ready to run and did not,
+// since others had the processors (the kernel's own account: /proc/thread-self/schedstat). What is
+// left is sleep: a page that the disk has, another thread's lock.
 //
 // Cost: some 3 µs a turn, in measurements alone.
 #define _GNU_SOURCE
@@ -64,7 +64,8 @@ static void end_turn(void) {
   dprintf(out, "%.1f %.3f %.3f %.3f\n", began, took, own, read_waited() - waited);
 }
 
-/** The account goes on when the thread runs: what it shows after a wait is how late it was woken. */
+/** The account goes on when the thread runs: what it shows after a wait is how late it was woken.
+ */
 static void begin_turn(double waited_before) {
   waited = waited_before;
   began = read_clock(CLOCK_MONOTONIC) - (read_waited() - waited_before);
