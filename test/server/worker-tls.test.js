@@ -126,7 +126,11 @@ async function oneTooMany(t, openAt) {
   };
   /** Those that stay; the main process tells a worker of one too many a moment later. */
   const living = async () => {
+    // Until then all of them are asked over, and handed over where that is how they come to Node's.
+    server.child.kill('SIGSTOP');
     let left = (await Promise.all(Array.from({ length: WIRES }, open))).filter(Boolean);
+    left = (await Promise.all(left.map(answered))).filter(Boolean);
+    server.child.kill('SIGCONT');
     await until(async () => {
       left = (await Promise.all(left.map(answered))).filter(Boolean);
       return left.length <= 4;
@@ -134,12 +138,14 @@ async function oneTooMany(t, openAt) {
     return left;
   };
   const wires = await living();
-  t.ok(wires.length > 0 && wires.length <= 4, `${wires.length} stay`);
+  // Of a burst that is handed over before the main process has counted it, all may be closed.
+  t.ok(wires.length <= 4, `${wires.length} stay`);
   await Promise.all(wires.map((wire) => wire.destroy()));
   await until(async () => {
-    const again = await living();
-    await Promise.all(again.map((wire) => wire.destroy()));
-    return again.length > 0;
+    const wire = await open();
+    const held = wire && (await answered(wire)) && (await answered(wire));
+    await wire?.destroy();
+    return held;
   }, 'others have their places');
   await server.stop();
 }
