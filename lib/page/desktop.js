@@ -49,7 +49,7 @@ const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite
  * @property {''|'left'|'right'|'up'|'down'} flight the edge over which it flies, unanswered yet
  * @property {number} flightTime seconds since it crossed that edge
  * @property {object|null} ticket of that throw
- * @property {boolean} arrived it has come in again before its throw was answered: it isn't kept
+ * @property {boolean} arrived its throw was accepted, and it is still seen leaving: no reload keeps it
  * @property {boolean} tame it was bumped into or strolls: edges are walls for it until it is thrown
  * @property {boolean} stranger somebody else has brought it
  * @property {number} rest and `stroll`, `strollX`, `strollY`, `blink`: see life.js

@@ -264,7 +264,8 @@ async function throwIt(body, edge) {
     sound.play('throw');
     hear(`You threw ${what(body.sprite)} over the ${side(edge)} edge.`, 'thrown');
     session.words();
-    // It is still to be seen leaving.
+    // It is still to be seen leaving; a reload meanwhile must not throw it again.
+    body.arrived = true;
     if (body.flightTime < 0.25) await new Promise((go) => void setTimeout(go, 250));
     desktop.gone(body);
     stage.wake();
