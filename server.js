@@ -198,6 +198,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     for (const one of open) one.closeIdle();
     server.closeIdleConnections();
     await workers.stop();
+    await arena.rest();
     await pause(LOOK);
     close();
     try {

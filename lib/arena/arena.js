@@ -209,6 +209,11 @@ export class Arena {
     this.#state?.keep();
   }
 
+  /** Ends what is played, and resolves when nothing of it is being published any more. */
+  async rest() {
+    await Promise.all([...this.#rooms.values()].map((room) => room.close()));
+  }
+
   close() {
     clearInterval(this.#look);
     this.#state?.close();

@@ -31,6 +31,7 @@ export class Room {
   #time = 0;
   #published = '';
   #publishing = false;
+  #telling = Promise.resolve();
   #stale = false;
   #reductions = 0;
   #closed = false;
@@ -204,10 +205,11 @@ export class Room {
     const what = `${head},"value":${value}}`;
     if (what === this.#published) return;
     this.#publishing = true;
-    const { problem } = await this.#parts.publish(
+    this.#telling = this.#parts.publish(
       `arena/${this.#name}`,
       `${head},"time":${this.#time},"value":${value}}`
     );
+    const { problem } = await this.#telling;
     this.#publishing = false;
     if (problem === undefined) this.#published = what;
     else if (!this.#closed)
@@ -276,9 +278,11 @@ export class Room {
     }
   }
 
-  close() {
+  /** @returns {Promise<void>} when nothing of it is under way any more */
+  async close() {
     this.#closed = true;
     clearInterval(this.#look);
     this.#end();
+    await this.#telling;
   }
 }
