@@ -105,7 +105,7 @@ class Model {
       case 2:
         return leave();
       case 3:
-        return pass(below(3) == 0 ? 3000 : 150);
+        return pass(below(20) == 0 ? 3000 : 150);
       case 4:
         return reduce();
       case 5:
