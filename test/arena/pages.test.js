@@ -5,6 +5,7 @@ import { arenaRig, says, shows, SIZES } from '../support/arena-pages.js';
 import { TOKEN } from '../support/feeds.js';
 import { drag, online } from '../support/page-browser.js';
 import { MIRROR } from '../support/arena.js';
+import { shown } from '../support/readme.js';
 
 /** The arena's pages in a browser: the phone, the field and the panel. */
 
@@ -89,6 +90,60 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
     await says(panel, '#go', 'Start');
     await says(phones[0], '#state', 'Stopped');
   });
+});
+
+t.test('the quiz: the chart grows while people answer', { skip }, async (t) => {
+  const { command, visit } = await room(t);
+  await command({ game: 'quiz', settings: { pause: 2 }, running: true });
+  const field = await visit(PAGES.field, 'big');
+  const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
+  await says(field, '.top', '0 of 2 have answered');
+  const question = await field.textContent('.big');
+  for (const phone of phones) await says(phone, '.ask', question);
+  await phones[0].click('.choice[data-at="0"]');
+  await says(field, '.bar[data-at="0"] .count', '1');
+  await says(field, '.top', '1 of 2 have answered');
+  await phones[0].click('.choice[data-at="1"]');
+  await says(field, '.bar[data-at="1"] .count', '1');
+  await phones[1].click('.choice[data-at="2"]');
+  await says(phones[0], '.verdict', 'Right! 1 so far');
+  await says(phones[1], '.verdict', 'Not this time. 0 so far');
+  await field.waitForSelector('.bar[data-at="1"][data-right]');
+  await says(field, '.top', 'Question 2 of');
+  await says(field, '.top', '0 of 2 have answered');
+  await command({ page: 'lobby' });
+  await shows(field, 'lobby');
+  t.equal(await field.locator('.quiz').count(), 0, 'nothing is left of it');
+});
+
+t.test('the worm follows the mood of the room', { skip }, async (t) => {
+  const { command, visit } = await room(t);
+  await command({ game: 'worm', settings: { tenths: 2 }, running: true });
+  const field = await visit(PAGES.field, 'big');
+  const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
+  await phones[0].press('[role=slider]', 'End');
+  await says(field, '.worm-mood b', '+50');
+  await phones[1].press('[role=slider]', 'Home');
+  await field.waitForFunction(() => document.querySelector('.worm-mood b').textContent === '0');
+  await phones[0].close();
+  await says(field, '.worm-mood b', '-100');
+  await field.waitForFunction(() => Number(document.getElementById('root').dataset.drawn) > 20);
+  t.match(await field.textContent('.worm-mood span'), /How does the room feel/);
+});
+
+t.test('the game of the README is played', { skip }, async (t) => {
+  const files = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
+  const texts = files.map((name) => [name, shown('lib/arena/README.md', `\nIn \`${name}\``)]);
+  const lines = texts.map(([, text]) => text.trim().split('\n').length);
+  t.ok(lines.reduce((sum, one) => sum + one, 0) <= 30);
+  const { command, visit } = await room(t, { clap: Object.fromEntries(texts) });
+  const field = await visit(PAGES.field, 'big');
+  const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
+  await command({ game: 'clap', running: true });
+  await phones[0].tap('.whole');
+  await phones[0].tap('.whole');
+  await phones[1].tap('.whole');
+  await says(field, '.whole', '3');
 });
 
 t.test(

@@ -80,6 +80,18 @@ t.test('a half with nobody in it is the machine, which can be beaten', async (t)
   t.ok(values.at(-1).score[0] > 0, `it loses points: ${values.at(-1).score}`);
 });
 
+t.test('a thumb that lies still loses to the machine, wherever it lies', async (t) => {
+  for (const y of [0, 0.25, 0.5, 0.75, 1]) {
+    const values = [];
+    const memory = {};
+    playOn(memory, 120_000, (time) => {
+      values.push(reduce(room({ 1: { y } }, { time }), memory));
+      return values.at(-1).over ? undefined : values.at(-1);
+    });
+    t.ok(values.at(-1).over, `at ${y} it ends: ${values.at(-1).score}`);
+  }
+});
+
 t.test('nobody there: the ball waits; who leaves is missed by his half only', async (t) => {
   const memory = {};
   const idle = reduce(room({}, { step: 250 }), memory);

@@ -16,6 +16,7 @@ const MOST_SPEED = 16;
 const STEEPEST = 1.05; // radians off the level, from a paddle's very end
 const PADDLE_SPEED = 14;
 const MACHINE_SPEED = 4.6; // it can be beaten
+const MACHINE_AIM = 1.7; // of it, between the ball and its middle: no two returns are alike
 const PAUSE = 1500; // before a serve
 const STRIDE = 5; // ms that are worked out at once: the ball moves less than its radius
 const LONGEST_STEP = 250; // what the server was away for longer is not played
@@ -42,6 +43,7 @@ function begin(memory, round) {
 function serve(memory) {
   memory.rally += 1;
   memory.hits = 0;
+  memory.aim = 0;
   memory.pause = PAUSE;
   memory.ball = [WIDTH / 2, HEIGHT / 2];
   const angle = (chance(memory) - 0.5) * 0.9;
@@ -68,7 +70,11 @@ function halves({ players, numbers, inputs }) {
 /** Moves a paddle towards where it shall be. */
 function movePaddle(memory, side, wanted, ms) {
   const machine = wanted === undefined;
-  const to = clamp(machine ? memory.ball[1] : wanted, PADDLE.half, HEIGHT - PADDLE.half);
+  const to = clamp(
+    machine ? memory.ball[1] + memory.aim : wanted,
+    PADDLE.half,
+    HEIGHT - PADDLE.half
+  );
   const most = ((machine ? MACHINE_SPEED : PADDLE_SPEED) * ms) / 1000;
   memory.paddles[side] += clamp(to - memory.paddles[side], -most, most);
 }
@@ -86,6 +92,7 @@ function meet(memory, side) {
   memory.pace = Math.min(MOST_SPEED, memory.pace * FASTER);
   memory.ball[0] = face;
   memory.hits += 1;
+  memory.aim = (chance(memory) - 0.5) * MACHINE_AIM;
 }
 
 /** Lets the ball fly. @returns {number} the side that it has flown out at; -1: none */

@@ -1,0 +1,43 @@
+import { canvasIn, make, style } from '../../arena-pages/elements.js';
+import { thumb } from '../../arena-pages/thumb.js';
+import { drawFace } from './face.js';
+
+/** The worm on the phone: a face to push up or down. */
+
+const words = (mood) => (mood > 0.15 ? 'glad' : mood < -0.15 ? 'sad' : 'so-so');
+
+export function start({ root, send }) {
+  const sheet = style(import.meta.url);
+  const pad = make('div', { className: 'worm-pad', into: root });
+  make('i', { className: 'rail', into: pad });
+  make('p', { className: 'end', text: 'Great', into: pad });
+  make('p', { className: 'hint', text: 'Not at all', into: pad });
+  const grip = make('div', { className: 'grip', into: pad });
+  const { fit } = canvasIn(grip, 'A face');
+  const moodOf = (value) => value * 2 - 1;
+
+  const now = thumb(pad, {
+    label: 'How do you feel?',
+    onMove(value) {
+      send({ mood: moodOf(value) });
+      draw();
+    },
+    words: (value) => words(moodOf(value))
+  });
+
+  function draw() {
+    const { ctx, width, height } = fit();
+    const radius = Math.min(width, height) / 2;
+    drawFace(ctx, { x: width / 2, y: height / 2, radius, mood: moodOf(now.value) });
+  }
+
+  const watch = new ResizeObserver(draw);
+  watch.observe(grip);
+
+  return {
+    stop() {
+      watch.disconnect();
+      sheet.remove();
+    }
+  };
+}
