@@ -36,6 +36,7 @@ class StandIn {
   #timer;
   #players = new Map(); // by id: {number, input, fresh}
   #numbers = 0;
+  #reducer = null;
   #memory = {};
   #began = 0;
   #last = 0;
@@ -150,6 +151,7 @@ class StandIn {
     if (now.running && !this.#control.running) {
       Object.assign(now, { round: now.round + 1, failed: null });
       now.page = members.page ?? this.#games.get(now.game).format.pages[0];
+      this.#reducer = (await import(this.#games.get(now.game).reduce)).reduce;
       this.#memory = {};
       this.#value = null;
       this.#began = performance.now();
@@ -175,9 +177,8 @@ class StandIn {
         name,
         Float64Array.from(list, ({ input }) => input[name])
       ]);
-      const { reduce } = await import(this.#games.get(game).reduce);
       try {
-        this.#value = reduce(
+        this.#value = this.#reducer(
           {
             players: list.length,
             numbers: Uint32Array.from(list, ({ number }) => number),
