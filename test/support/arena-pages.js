@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 
-import { arenaBase } from './arena-stand-in.js';
 import { TOKEN } from './feeds.js';
 import { browserRig } from './page-browser.js';
 
@@ -29,7 +28,7 @@ export function arenaRig(t) {
     const folder = t.testdir({ games, tokens: `${TOKEN}\n` });
     const options = ['--arena', 'hall', '--publish-token-file', join(folder, 'tokens')];
     const server = await rig.serve(...options, '--games', join(folder, 'games'));
-    const base = await arenaBase(t, server.base, join(folder, 'games'));
+    const { base } = server;
     t.teardown(() => server.stop('SIGKILL'));
     const visit = async (path, size = 'tall', options = {}) => {
       const page = await rig.browser.visit(new URL(path, base).href, {
