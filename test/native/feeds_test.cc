@@ -407,6 +407,7 @@ class Times : FeedResponder {
     shares();
     holds();
     comments();
+    compression();
   }
 
  private:
@@ -491,6 +492,33 @@ class Times : FeedResponder {
     feeds_.ready(slow);
     passTo(began + 103000);
     EXPECT(answers_[1] == 2);
+  }
+
+  /** A version is compressed once, however many wait for that. */
+  void compression() {
+    slow_ = false;
+    answers_[0] = 0;
+    const std::string value = "[\"" + std::string(2000, 'x') + "\"]";
+    uint32_t watching;
+    EXPECT(feeds_.publish({.key = "b",
+                           .cursor = {1, 3},
+                           .value = value,
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = false},
+                          &watching) == FeedOutcome::kOk);
+    feeds_.takeWants();
+    for (uint32_t i = 0; i < kMany; ++i) {
+      const Wanted wanted = {"b", "e1-2"};
+      uint32_t watcher;
+      EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, true, false, false}, WatchHolder::kDoor,
+                          0, &watcher) == FeedOutcome::kOk);
+    }
+    EXPECT(answers_[0] == 0 && feeds_.takeWants().size() == 1);
+    feeds_.compressed("b", {1, 3}, "compressed");
+    while (feeds_.step(kShare)) {
+    }
+    EXPECT(answers_[0] == kMany && feeds_.takeWants().empty());
   }
 
   Taken answer(uint32_t token, const FeedAnswer&) override {
