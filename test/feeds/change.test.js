@@ -217,17 +217,13 @@ t.test('values that are made to take long, or to reach a prototype', async (t) =
   t.equal(apply(1, 'value', `[${JSON.stringify(deep)}]`).problem, 'bad-value');
 });
 
-t.test('the answer is compressed as it is written', async (t) => {
-  const { gzip, value } = change({
-    key: 'a/b',
-    cursor: 'e1-1',
-    kind: 'value',
-    body: bytes({ b: 1, a: 'ä' }),
-    most: MOST,
-    gzip: true
-  });
+t.test('the answer is compressed as it is written, from a kibibyte on', async (t) => {
+  const job = { key: 'a/b', cursor: 'e1-1', kind: 'value', most: MOST, gzip: true };
+  const { gzip, value } = change({ ...job, body: bytes({ b: 1, a: 'ä'.repeat(600) }) });
   const whole = `{"feed":"a/b","cursor":"e1-1","value":${Buffer.from(value)}}`;
   t.equal(gunzipSync(gzip).toString(), whole);
+  const short = change({ ...job, body: bytes('x'.repeat(1000)) });
+  t.equal(short.gzip.length, 0, 'less is not worth the time of a thread');
 });
 
 t.test('thousands of moves in a long array cost no copy of it each', async (t) => {

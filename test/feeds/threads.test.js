@@ -68,6 +68,9 @@ t.test('the jobs of a thread that dies fail, and the next starts another', async
   }
 });
 
+/** A value that is compressed when it is published: from a kibibyte on. */
+const COMPRESSED = JSON.stringify('endless'.repeat(150));
+
 /** A worker in which some jobs, that the real one does not end, never end. */
 const ENDLESS = `
   import { syncBuiltinESMExports } from 'node:module';
@@ -92,13 +95,13 @@ t.test('a job that takes too long is ended, and what waits behind it is done', a
       cursor: 'e1-1',
       kind: 'value',
       body: Buffer.from(text),
-      most: 99,
+      most: 5000,
       patched: false
     },
     gzip
   });
   const before = threads.run('change', job('1', false));
-  const endless = threads.run('change', job('"endless"', true)).catch((error) => error);
+  const endless = threads.run('change', job(COMPRESSED, true)).catch((error) => error);
   const behind = threads.run('change', job('[ 3 ]', false));
   t.equal(Buffer.from((await before).value).toString(), '1');
   t.ok((await endless) instanceof JobTimeError);
@@ -121,7 +124,7 @@ t.test('a publication that takes too long changes nothing, and the next is taken
   const { cursor } = await publish(JSON.stringify('x'.repeat(2000)));
   // Somebody takes it compressed: so is the next, and that never ends.
   feeds.watch({ keys: ['a'], afters: [cursor], gzip: true }, () => true);
-  const [slow, next] = await Promise.all([publish('"endless"'), publish('3')]);
+  const [slow, next] = await Promise.all([publish(COMPRESSED), publish('3')]);
   t.equal(slow.problem, 'publishing-slow');
   t.equal(next.problem, undefined);
   t.not(next.cursor, cursor);
