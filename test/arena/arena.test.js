@@ -1,6 +1,14 @@
 import t from 'tap';
 
-import { arenaOptions, authorized, controlOf, enter, tell, valueOf } from '../support/arena.js';
+import {
+  arenaOptions,
+  authorized,
+  controlOf,
+  enter,
+  MIRROR,
+  tell,
+  valueOf
+} from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { contract, refused } from '../support/server.js';
 
@@ -16,7 +24,22 @@ const BAD = [
 
 const NOBODY = '00000000-0000-8000-8000-000000000000';
 
-contract(t, { options: arenaOptions(t) }, (t, server, door) => {
+const games = {
+  'a-mirror': MIRROR,
+  still: { ...MIRROR, 'reduce.js': 'export const reduce = () => 1;' },
+  other: {
+    ...MIRROR,
+    'inputs.json': JSON.stringify({
+      title: 'Other',
+      inputs: { tilt: { min: -9, max: 9, start: -1 } }
+    }),
+    'reduce.js': 'export const reduce = ({ inputs: { tilt } }) => [...tilt];'
+  }
+};
+
+const options = arenaOptions(t, games);
+
+contract(t, { options }, (t, server, door) => {
   t.test('a player joins, plays, is watched, and leaves', async (t) => {
     const player = await enter(server);
     t.strictSame(
@@ -129,6 +152,32 @@ contract(t, { options: arenaOptions(t) }, (t, server, door) => {
     await player.leave();
   });
 
+  t.test('a value that did not change keeps its version', async (t) => {
+    const player = await enter(server);
+    await tell(server, { game: 'still', running: true });
+    const shown = await valueOf(server, ({ game, value }) => game === 'still' && value === 1);
+    const { reductions, published } = await server.status();
+    await server.until((status) => status.reductions > reductions + 20);
+    t.strictSame(await valueOf(server, () => true), shown, 'its time, too');
+    t.equal((await server.status()).published, published);
+    await tell(server, { game: 'a-mirror' });
+    await player.leave();
+  });
+
+  t.test('another game begins with inputs of its own', async (t) => {
+    const player = await enter(server);
+    t.equal((await player.send({ y: 0.125 })).status, 204);
+    t.equal(problemOf(await player.send({ tilt: 3 })), 'bad-input');
+    await tell(server, { game: 'other', running: true });
+    t.equal((await server.status()).inputsWaiting, 0, 'what waited is of the game before');
+    t.equal(problemOf(await player.send({ y: 0.125 })), 'bad-input');
+    await valueOf(server, ({ game, value }) => game === 'other' && value?.[0] === -1);
+    t.equal((await player.send({ tilt: 3 })).status, 204);
+    await valueOf(server, ({ value }) => value[0] === 3);
+    await tell(server, { game: 'a-mirror' });
+    await player.leave();
+  });
+
   t.test('the panel: what it may say', async (t) => {
     const began = await controlOf(server);
     t.strictSame(
@@ -232,19 +281,15 @@ contract(t, { options: arenaOptions(t) }, (t, server, door) => {
   }
 });
 
-contract(
-  t,
-  { options: { ...arenaOptions(t), 'arena-players': 2, lease: 2, drain: 0 } },
-  (t, server) => {
-    t.test('no more players than there may be, and who is silent has left', async (t) => {
-      const players = [await enter(server), await enter(server)];
-      t.equal(problemOf(await server.ask('POST', '/arena/hall')), 'arena-full');
-      const { playersExpired } = await server.until((status) => status.players === 0);
-      t.equal(playersExpired, 2);
-      t.equal(problemOf(await players[0].send({})), 'unknown-player');
-      const again = await enter(server);
-      t.ok(again.number > players[1].number, "a number is nobody else's");
-      await again.leave();
-    });
-  }
-);
+contract(t, { options: { ...options, 'arena-players': 2, lease: 2, drain: 0 } }, (t, server) => {
+  t.test('no more players than there may be, and who is silent has left', async (t) => {
+    const players = [await enter(server), await enter(server)];
+    t.equal(problemOf(await server.ask('POST', '/arena/hall')), 'arena-full');
+    const { playersExpired } = await server.until((status) => status.players === 0);
+    t.equal(playersExpired, 2);
+    t.equal(problemOf(await players[0].send({})), 'unknown-player');
+    const again = await enter(server);
+    t.ok(again.number > players[1].number, "a number is nobody else's");
+    await again.leave();
+  });
+});
