@@ -30,6 +30,9 @@ const STOP = 2500;
 /** Seconds until a worker that hangs is ended and replaced, on a machine that does other things as well. */
 const REPLACED = 60;
 
+/** Seconds a client keeps its place without a poll: whoever waits for a worker that hangs has none meanwhile. */
+const LEASE = 2 * REPLACED;
+
 /** What is seen at one look. */
 async function sample(server, workers) {
   server.child.kill('SIGPWR');
@@ -102,6 +105,7 @@ export const workers = {
         workers: WORKERS,
         drain: 0,
         'throw-rate': 0,
+        lease: LEASE,
         'log-level': 'fatal',
         ...{ 'address-connections': 0, 'address-joins': 0 },
         ...{ 'address-clients': 0, 'address-memory': 0 }
