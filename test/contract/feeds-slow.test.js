@@ -74,20 +74,24 @@ t.test('a stream whose reader is slow skips to the newest version', async (t) =>
 t.test('what slow readers hold is bounded: the slowest is closed', async (t) => {
   const server = await startServer(t, { options });
   const wires = [];
-  // Each holds a version of its own: five of eight megabytes are what there is room for.
-  for (let version = 1; version <= 9; version += 1) {
+  // Each holds a version of its own: five of eight megabytes are what there is room for. A reader whose version fits
+  // into the kernel's buffers, which grow on some machines, holds none: so there is no fixed number of them.
+  let closed = 0;
+  for (let version = 1; closed < 3 && version <= 40; version += 1) {
     await put(server, 'a', value(version));
     const { documents } = await server.status();
     wires.push(await stall(server, '/feed/a'));
-    await server.until((status) => status.documents > documents);
+    ({ slowReaders: closed } = await server.until((status) => status.documents > documents));
   }
   await put(server, 'a', '0');
   const status = await server.until(({ feedHeld }) => feedHeld <= 40 * MEGABYTE);
   t.ok(status.slowReaders >= 3, `${status.slowReaders} were closed`);
-  wires.at(-1).resume();
-  t.ok((await wires.at(-1).read()).body.value.startsWith('9 '), 'and not the others');
-  wires[0].resume();
-  await t.rejects(wires[0].read(), 'the first one was');
+  for (const wire of wires) wire.resume();
+  const newest = wires.pop();
+  t.ok((await newest.read()).body.value.startsWith(`${wires.length + 1} `), 'not the newest one');
+  const ended = await Promise.allSettled(wires.map((wire) => wire.read()));
+  const broken = ended.filter((outcome) => outcome.status === 'rejected');
+  t.equal(broken.length, status.slowReaders, 'those who were closed, and nobody else');
   t.equal((await get(server, 'a')).body.value, 0);
   await server.stop();
 });
