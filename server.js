@@ -67,7 +67,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   try {
     bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, limits, log, state);
-    arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, log });
+    arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, runs: state, log });
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
     const tlsPort = given.tlsCert === 'none' ? 'none' : given.tlsPort;
@@ -259,6 +259,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     // The start has kept the loop busy, but nobody was waiting yet.
     metrics.forgetStalls();
     feeds.taken();
+    arena.taken();
     return {
       port,
       transientPort: transient.port,

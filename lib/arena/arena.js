@@ -35,12 +35,16 @@ export class Arena {
    * @param {Map<string, import('./games.js').Game>} parts.games
    * @param {import('../server/address-limits.js').AddressLimits} parts.limits
    * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+   * @param {{run: number, runBefore: number}} parts.runs see lib/server/state.js
    * @param {import('pino').Logger} parts.log
    * @throws {Error} when the state of the last run can't be used
    */
-  constructor({ options, games, limits, feeds, log }) {
+  constructor({ options, games, limits, feeds, runs, log }) {
     this.#options = options;
-    if (options.arena.length === 0) return;
+    if (options.arena.length === 0) {
+      this.#openState({ runs, log });
+      return;
+    }
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
     this.#native = new addon.Arena(
@@ -61,17 +65,18 @@ export class Arena {
       this.#rooms.set(name, room);
     }
     try {
-      this.#openState(log);
+      this.#openState({ runs, log });
     } catch (error) {
       this.close();
       throw error;
     }
   }
 
-  #openState(log) {
+  #openState({ runs, log }) {
     const rooms = [...this.#rooms.values()];
     this.#state = openArenaState({
       options: this.#options,
+      runs,
       all: () => Object.fromEntries(rooms.map((room) => [room.name, room.keep()])),
       players: () => this.#native.status().players,
       log
@@ -80,12 +85,12 @@ export class Arena {
     for (const room of rooms) {
       if (Object.hasOwn(kept, room.name)) room.restore(kept[room.name], ({ id }) => parse(id));
     }
-    this.#native.settled(rooms.map(({ name }) => kept[name]?.newest ?? 0));
+    this.#native?.settled(rooms.map(({ name }) => kept[name]?.newest ?? 0));
   }
 
   /** Opens: publishes what there is, and goes on with what was played. */
   async start() {
-    const { kept = {} } = this.#state ?? {};
+    const { kept = {} } = this.#state;
     await Promise.all([...this.#rooms].map(([name, room]) => room.start(kept[name])));
     if (this.#rooms.size === 0) return;
     let before = '';
@@ -95,7 +100,11 @@ export class Arena {
       if (now !== before) this.#state.changed();
       before = now;
     }, LOOK).unref();
-    this.#state.start();
+  }
+
+  /** The server has really started with what the last run has left. */
+  taken() {
+    this.#state.taken();
   }
 
   /** The native arenas, for the native front door; undefined where there is none. */
@@ -206,7 +215,7 @@ export class Arena {
    * @throws {Error} when it can't be written
    */
   keep() {
-    this.#state?.keep();
+    this.#state.keep();
   }
 
   /** Ends what is played, and resolves when nothing of it is being published any more. */
