@@ -1,0 +1,163 @@
+/**
+ * The ring of a world: which server comes after which, row by row. Pure: no sockets, no time.
+ *
+ * Row i of the world is row i of every server that has one, end to end: from the right end of the row on one server the
+ * way leads to the left end of the same row on the next server that has it, and the last leads to the first. A server
+ * without the row is passed over. The torus opens rows in order and closes the last first, so a server of n rows has
+ * rows 0 to n - 1, and the number says it all.
+ *
+ *     rows of       a   b   c   d          row 0:  a → b → c → d → a
+ *                   5   2   7   5          row 3:  a → c → d → a
+ *                                          row 6:  c → c, its own other end
+ *
+ * THE ORDER is that of the names, character by character. It is the same wherever it is worked out, whoever was seen
+ * first; a server that comes back has its old place, so nobody else's seams change twice; the operator decides who is
+ * whose neighbor (machines of one rack, `rack1-a` and `rack1-b`); and nothing has to be kept for it. By the time of
+ * joining a restart would move a server to the end, which takes its old neighbors' seams away and makes two more pairs.
+ *
+ * A member that comes or goes changes the seams of its neighbors alone: of one server on each side, and of those further
+ * away only in rows that all servers between them are without.
+ */
+
+/** The two sides of a row, as the edges of a desktop. */
+export const SIDES = Object.freeze(['left', 'right']);
+
+/**
+ * @typedef {object} Member
+ * @property {string} name
+ * @property {number} rows how many rows it has: rows 0 to rows - 1
+ *
+ * @typedef {object} Seam rows that lead to one server
+ * @property {number} from the first of them
+ * @property {number} to the one after the last
+ * @property {string} peer the server; the own name where the rows end at their own other end
+ */
+
+export class Ring {
+  /** @type {Member[]} */
+  #members;
+  /** @type {Map<string, number>} */
+  #places;
+
+  /**
+   * @param {Iterable<Member>} members in any order; whatever else they have is kept
+   * @throws {RangeError} when a name is there twice
+   */
+  constructor(members) {
+    this.#members = [...members].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+    this.#places = new Map(this.#members.map(({ name }, place) => [name, place]));
+    if (this.#places.size < this.#members.length) throw new RangeError('a name is there twice');
+  }
+
+  /** @returns {number} how many servers there are */
+  get size() {
+    return this.#members.length;
+  }
+
+  /** @returns {Member[]} in the ring's order */
+  get members() {
+    return [...this.#members];
+  }
+
+  /** @returns {boolean} whether a server is in the ring */
+  has(name) {
+    return this.#places.has(name);
+  }
+
+  /**
+   * @param {string} name
+   * @param {number} row
+   * @returns {string} where the row's right end leads; the name itself where nobody else has the row. The server need
+   *     not have the row: a sprite that comes in a row that is no more flies on from here.
+   * @throws {RangeError} when the server is not in the ring
+   */
+  right(name, row) {
+    return this.#next(name, row, 1);
+  }
+
+  /** As `right`, from the row's left end. */
+  left(name, row) {
+    return this.#next(name, row, -1);
+  }
+
+  /**
+   * All seams of a server: its rows, in ranges, with where each leads. They are few, at most one for each
+   * height that there is in the ring.
+   *
+   * @param {string} name
+   * @returns {{left: Seam[], right: Seam[]}} each in order of rows, without a gap from 0 to the server's rows
+   * @throws {RangeError} when the server is not in the ring
+   */
+  seams(name) {
+    const [left, right] = [-1, 1].map((step) => this.#seamsTo(name, step));
+    return { left, right };
+  }
+
+  #place(name) {
+    const place = this.#places.get(name);
+    if (place === undefined) throw new RangeError(`${name} is not in the ring`);
+    return place;
+  }
+
+  /** The members from one on, once around, without itself. */
+  *#around(name, step) {
+    const place = this.#place(name);
+    const { length } = this.#members;
+    for (let i = 1; i < length; i++) {
+      yield this.#members[(((place + i * step) % length) + length) % length];
+    }
+  }
+
+  #next(name, row, step) {
+    for (const other of this.#around(name, step)) if (other.rows > row) return other.name;
+    return name;
+  }
+
+  #seamsTo(name, step) {
+    const { rows } = this.#members[this.#place(name)];
+    const seams = [];
+    let from = 0;
+    for (const other of this.#around(name, step)) {
+      if (from >= rows) break;
+      if (other.rows <= from) continue;
+      const to = Math.min(other.rows, rows);
+      seams.push({ from, to, peer: other.name });
+      from = to;
+    }
+    if (from < rows) seams.push({ from, to: rows, peer: name });
+    return seams;
+  }
+}
+
+/**
+ * What a server has to sew anew when the ring has changed.
+ *
+ * @param {Ring} before
+ * @param {Ring} after
+ * @param {string} name in both
+ * @returns {{side: 'left' | 'right', from: number, to: number, was: string | undefined, is: string | undefined}[]}
+ *     rows, from the first to before the last, that lead elsewhere; undefined where the server has no such rows
+ * @throws {RangeError} when the server is not in both
+ */
+export function changedSeams(before, after, name) {
+  const [old, now] = [before.seams(name), after.seams(name)];
+  return SIDES.flatMap((side) => changedOf(old[side], now[side]).map((one) => ({ side, ...one })));
+}
+
+/** Walks two lists of seams side by side, from border to border. */
+function changedOf(old, now) {
+  const borders = [...new Set([...old, ...now].map(({ to }) => to))].toSorted((a, b) => a - b);
+  const peerIn = (seams, row) => seams.find(({ to }) => row < to)?.peer;
+  const changed = [];
+  let from = 0;
+  for (const to of borders) {
+    const [was, is] = [peerIn(old, from), peerIn(now, from)];
+    const last = changed.at(-1);
+    if (was !== is) {
+      if (last?.to === from && last.was === was && last.is === is) last.to = to;
+      else changed.push({ from, to, was, is });
+    }
+    from = to;
+  }
+  return changed;
+}
