@@ -2,14 +2,16 @@
  * What the journal costs: `npm run bench:state`.
  *
  *     node test/bench/state.js [--only none,second] [--rounds 5] [--seconds 4] [--clients 5000]
- *                              [--throwers 64] [--rate 8000] [--before DIRECTORY]
+ *                              [--throwers 64] [--rate 8000] [--late-seconds 12] [--late-only]
+ *                              [--before DIRECTORY]
  *                              [--million 1000000] [--snapshots 6] [--json] [--strict]
  *
  * First, unless --rounds is 0, bin/sprites without a state, and with one by each --sync, side by side,
  * in turn and in several rounds; with --before also a built checkout of another version, without a
  * state. For each: the server's CPU per sprite, all its threads together, and sprites/s, of
  * --throwers closed loops (load/, as in run.js); then how late sprites arrive at --rate a second
- * (bin/sprites-swarm). Ratios are of neighbors in time, to the other version where there is one, else
+ * (bin/sprites-swarm), for --late-seconds: of a run of four, the first moments, in which code is still
+ * compiled, are the latest hundredth. --late-only leaves the closed loops out. Ratios are of neighbors in time, to the other version where there is one, else
  * to the one without a state.
  *
  * Then, unless --million is 0, the same state with so many clients (state-million.js): bytes of a
@@ -57,6 +59,7 @@ const { values } = parseArgs({
       ...Object.entries({
         rounds: '5',
         seconds: '4',
+        'late-seconds': '12',
         clients: '5000',
         throwers: '64',
         rate: '8000',
@@ -66,11 +69,13 @@ const { values } = parseArgs({
       ...Object.entries({ before: '', only: KINDS.join() })
     ]
       .map(([name, value]) => [name, { type: 'string', default: value }])
-      .concat(['json', 'strict'].map((name) => [name, { type: 'boolean', default: false }]))
+      .concat(
+        ['json', 'strict', 'late-only'].map((name) => [name, { type: 'boolean', default: false }])
+      )
   )
 });
 const wanted = values.only.split(',');
-const positive = ['seconds', 'clients', 'throwers', 'rate', 'snapshots'];
+const positive = ['seconds', 'late-seconds', 'clients', 'throwers', 'rate', 'snapshots'];
 const known =
   wanted.every((kind) => KINDS.includes(kind)) &&
   positive.every((name) => values[name] > 0) &&
@@ -120,7 +125,7 @@ async function throwAll(server) {
 
 /** How late sprites come at a rate, in milliseconds; and the longest stall of the server's loop. */
 async function lateness(server) {
-  const args = ['throw', values.clients, '--rate', values.rate, '--time', values.seconds];
+  const args = ['throw', values.clients, '--rate', values.rate, '--time', values['late-seconds']];
   const { stdout } = await promisify(execFile)(
     pin ? 'taskset' : 'env',
     [
@@ -143,36 +148,49 @@ async function measureRounds() {
   for (let i = 0; i < values.rounds; i += 1) {
     const round = {};
     for (const kind of i % 2 ? kinds.toReversed() : kinds) {
-      round[kind] = await withServer(kind, throwAll);
+      round[kind] = values['late-only'] ? {} : await withServer(kind, throwAll);
       Object.assign(round[kind], await withServer(kind, lateness));
     }
     rounds.push(round);
   }
   const [first] = kinds;
+  const figures = ['p50', 'p99', 'stall', ...(values['late-only'] ? [] : ['cpuPerSprite', 'rate'])];
   return kinds.map((kind) => {
-    const of = (figure) => spread(rounds.map((round) => round[kind][figure]));
-    const ratio = (figure) =>
-      spread(rounds.map((round) => round[kind][figure] / round[first][figure]));
+    const of = (value) => spread(rounds.map(value));
     return {
-      ...{ kind, cpu: of('cpuPerSprite'), rate: of('rate'), p50: of('p50'), p99: of('p99') },
-      ...{ stall: of('stall'), ratio: ratio('cpuPerSprite') },
-      ...{ rateRatio: ratio('rate'), p99Ratio: ratio('p99') }
+      kind,
+      ...Object.fromEntries(figures.map((figure) => [figure, of((round) => round[kind][figure])])),
+      ratios: Object.fromEntries(
+        figures.map((figure) => [figure, of((round) => round[kind][figure] / round[first][figure])])
+      )
     };
   });
 }
 
 function showRounds(summary) {
+  const columns = {
+    cpuPerSprite: ['CPU a sprite', 'µs', 2],
+    rate: ['sprites/s', '', 0],
+    p50: [`p50 at ${values.rate}/s`, 'ms', 2],
+    p99: ['p99', 'ms', 2],
+    stall: ['longest stall', 'ms', 1]
+  };
   const show = ({ median, min, max }, digits) =>
     `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
   const [{ kind: first }] = summary;
+  const shown = Object.entries(columns).filter(([figure]) => figure in summary[0]);
+  const row = (cells) => `| ${cells.join(' | ')} |`;
   return [
-    `| state | CPU a sprite | × ${first} | sprites/s | × ${first} | p50 at ${values.rate}/s | p99 | × ${first} | longest stall |`,
-    '| --- | --- | --- | --- | --- | --- | --- | --- | --- |',
-    ...summary.map(
-      ({ kind, ratio, cpu, rate, rateRatio, p50, p99, p99Ratio, stall }) =>
-        `| ${kind} | ${show(cpu, 2)} µs | ${show(ratio, 2)} | ${show(rate, 0)} | ` +
-        `${show(rateRatio, 2)} | ${show(p50, 2)} ms | ${show(p99, 2)} ms | ` +
-        `${show(p99Ratio, 2)} | ${show(stall, 1)} ms |`
+    row(['state', ...shown.flatMap(([, [title]]) => [title, `× ${first}`])]),
+    row(Array(1 + 2 * shown.length).fill('---')),
+    ...summary.map((kind) =>
+      row([
+        kind.kind,
+        ...shown.flatMap(([figure, [, unit, digits]]) => [
+          `${show(kind[figure], digits)} ${unit}`.trim(),
+          show(kind.ratios[figure], 2)
+        ])
+      ])
     )
   ];
 }
@@ -198,9 +216,13 @@ function showMillion({ longest, dearest, slow, snapshots, snapshotBytes, start }
 function highIn(summary, million) {
   const high = summary
     .filter(
-      ({ kind, ratio }) => ratio.median > HELD[kind] && (kind !== 'none' || values.before !== '')
+      ({ kind, ratios }) =>
+        ratios.cpuPerSprite?.median > HELD[kind] && (kind !== 'none' || values.before !== '')
     )
-    .map(({ kind, ratio }) => `${kind}: ${ratio.median.toFixed(2)}, held to ${HELD[kind]}`);
+    .map(
+      ({ kind, ratios }) =>
+        `${kind}: ${ratios.cpuPerSprite.median.toFixed(2)}, held to ${HELD[kind]}`
+    );
   if (million?.longest.took > HELD_TURN) {
     high.push(`longest turn: ${million.longest.took.toFixed(1)} ms, held to ${HELD_TURN}`);
   }

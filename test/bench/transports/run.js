@@ -3,7 +3,7 @@
  *
  *     node test/bench/transports/run.js [--short] [--only ws,sprites-poll] [--cells 165]
  *                                       [--seconds 6] [--no-break] [--json FILE] [--report FILE]
- *                                       [--most CLIENTS] [--held SECONDS]
+ *                                       [--most CLIENTS] [--held SECONDS] [--resume] [--minutes 30]
  *
  * The contenders run one after the other, each in a process of its own. One load generator
  * (test/bench/watchers) watches each with as many clients as a cell says (cells.js) and publishes to it,
@@ -18,11 +18,19 @@
  * long the number must hold at which the search ends: a minute.
  *
  * --short takes some four minutes: two cells, none of them stalled or cut off, and no search for the
- * number at which one breaks. Exit status: 0; 1 where a contender failed in a cell; 2 on a wrong
- * option.
+ * number at which one breaks.
+ *
+ * What is measured is written to --json FILE as soon as it is. With --minutes no cell is begun after
+ * so many, and with --resume a study goes on where FILE ends: an hour and a half is longer than most
+ * machines are left alone. A cell that was begun is measured to its end, all contenders one after the
+ * other. Nothing else may have changed meanwhile: the file says on which machine, with which options
+ * and at which commit it was begun, and another one is refused.
+ *
+ * Exit status: 0; 1 where a contender failed in a cell; 2 on a wrong option; 3 where --minutes ended
+ * it before its end.
  */
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 import { parseArgs } from 'node:util';
 
@@ -70,6 +78,8 @@ function readOptions() {
         most: { type: 'string' },
         held: { type: 'string', default: String(HELD) },
         'no-break': { type: 'boolean', default: false },
+        resume: { type: 'boolean', default: false },
+        minutes: { type: 'string', default: 'Infinity' },
         json: { type: 'string' },
         report: { type: 'string' }
       }
@@ -86,6 +96,9 @@ function readOptions() {
   if (!(most >= 1)) usage('--most wants a number of clients, and as many files');
   const held = Number(values.held);
   if (!(held > 0)) usage('--held wants seconds');
+  const minutes = Number(values.minutes);
+  if (!(minutes > 0)) usage('--minutes wants a number');
+  if (values.resume && !values.json) usage('--resume wants the --json FILE to go on with');
   const cells = cellsOf({ short: values.short, seconds })
     .filter(({ name }) => name.startsWith(values.cells))
     .map((of) => cappedAt(of, most));
@@ -96,6 +109,7 @@ function readOptions() {
     seconds,
     most,
     held,
+    minutes,
     cells,
     search: !values.short && !values['no-break']
   };
@@ -173,16 +187,11 @@ function whoIsHere(names) {
   return { here, missing };
 }
 
-async function main() {
-  const options = readOptions();
-  const began = Date.now();
-  const pin = canPin();
-  const warmup = options.short ? WARMUP.short : WARMUP.long;
-  const how = { pin, program: buildWatchers(), warmup };
-  const { here, missing } = whoIsHere(options.names);
-  const study = {
+/** A study in which nothing was measured yet. */
+function emptyStudy(options, pin, here, missing) {
+  return {
     machine: machine(pin),
-    command: ['npm run bench:transports --', ...process.argv.slice(2)].join(' '),
+    command: ['npm run bench:transports --', ...argumentsOfStudy()].join(' '),
     versions: [...new Set(here.map((name) => contenders[name].version()))],
     missing,
     seconds: options.seconds,
@@ -190,43 +199,97 @@ async function main() {
     held: options.held,
     limit: {},
     cells: [],
-    breaks: {}
+    breaks: {},
+    minutes: 0
   };
+}
 
-  for (const of of options.cells.filter(({ stalled, cut }) => !stalled && !cut)) {
-    progress(`the load generator itself: ${of.name}`);
-    study.limit[of.name] = await measure(bare, of, how);
-  }
-  if (options.search) {
-    study.bareBreak = await search(bare, options, how, (what) =>
-      progress(`the load generator itself: ${what}`)
+/** The arguments that say what is measured, without those that say how much of it at a time. */
+function argumentsOfStudy() {
+  return process.argv
+    .slice(2)
+    .filter((one, i, all) => one !== '--resume' && ![one, all[i - 1]].includes('--minutes'));
+}
+
+/** The study to go on with: the one in the file, where that was begun by the same means. */
+function begunStudy(options, fresh) {
+  if (!options.resume || !existsSync(options.json)) return fresh;
+  const begun = JSON.parse(readFileSync(options.json, 'utf8'));
+  const meansOf = ({ command, versions, machine: { processor, memory, system, pinned, commit } }) =>
+    JSON.stringify([command, versions, processor, memory, system, pinned, commit], null, 2);
+  if (meansOf(begun) !== meansOf(fresh)) {
+    usage(
+      `${options.json} was begun otherwise:\n${meansOf(begun)}\nthis is:\n${meansOf(fresh)}\nbegin a new file`
     );
   }
-  progress('');
-  console.log(limitText(study));
+  return begun;
+}
 
-  for (const of of options.cells) {
-    const rows = {};
-    for (const name of here) {
-      progress(`${of.name}: ${name}`);
-      rows[name] = await measure(contenders[name], of, how);
-    }
-    progress('');
-    study.cells.push({ ...of, rows });
-    console.log(cellTable({ ...of, rows }));
+/** What is to be measured, in order; each step leaves its figures in the study. */
+function* stepsOf(study, options, how, here) {
+  for (const of of options.cells.filter(({ stalled, cut }) => !stalled && !cut)) {
+    if (of.name in study.limit) continue;
+    yield async () => {
+      progress(`the load generator itself: ${of.name}`);
+      study.limit[of.name] = await measure(bare, of, how);
+    };
   }
-  if (options.search) {
-    for (const name of here) {
+  if (options.search && study.bareBreak === undefined) {
+    yield async () => {
+      study.bareBreak = await search(bare, options, how, (what) =>
+        progress(`the load generator itself: ${what}`)
+      );
+    };
+  }
+  for (const of of options.cells) {
+    if (study.cells.some(({ name }) => name === of.name)) continue;
+    yield async () => {
+      const rows = {};
+      for (const name of here) {
+        progress(`${of.name}: ${name}`);
+        rows[name] = await measure(contenders[name], of, how);
+      }
+      study.cells.push({ ...of, rows });
+      progress('');
+      console.log(cellTable({ ...of, rows }));
+    };
+  }
+  for (const name of options.search ? here : []) {
+    if (name in study.breaks) continue;
+    yield async () => {
       study.breaks[name] = await search(contenders[name], options, how, (what) =>
         progress(`${name}: ${what}`)
       );
-    }
-    progress('');
-    console.log(breakTable(study));
+    };
   }
+}
+
+async function main() {
+  const options = readOptions();
+  const pin = canPin();
+  const warmup = options.short ? WARMUP.short : WARMUP.long;
+  const how = { pin, program: buildWatchers(), warmup };
+  const { here, missing } = whoIsHere(options.names);
+  const study = begunStudy(options, emptyStudy(options, pin, here, missing));
+
+  const before = study.minutes;
+  const began = Date.now();
+  for (const step of stepsOf(study, options, how, here)) {
+    if (study.minutes - before >= options.minutes) {
+      progress('');
+      console.log(`${study.minutes.toFixed(0)} minutes so far; go on with --resume`);
+      process.exitCode = 3;
+      return;
+    }
+    await step();
+    study.minutes = before + (Date.now() - began) / 60000;
+    if (options.json) writeFileSync(options.json, `${JSON.stringify(study, null, 2)}\n`);
+  }
+  progress('');
+  console.log(limitText(study));
+  if (options.search) console.log(breakTable(study));
   console.log(summaryTable(study));
   study.machine.loadAfter = loadavg()[0];
-  study.minutes = (Date.now() - began) / 60000;
   console.log(`\n${study.minutes.toFixed(0)} minutes; ${study.versions.join('; ')}`);
   console.log(Object.values(study.machine).join('; '));
   if (options.json) writeFileSync(options.json, `${JSON.stringify(study, null, 2)}\n`);
