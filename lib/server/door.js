@@ -135,6 +135,7 @@ export function createDoor({
       feeds: feeds?.native,
       arena: arena?.native,
       relayFd,
+      inputs: !transient && options.arena.length > 0,
       transient,
       onHandOver: (fd, bytes, client) => {
         const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });

@@ -95,7 +95,8 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
                   .limits = addressLimitsOf(get(parts, "limits")),
                   .feeds = poolHandler_ && hasFeeds(parts) ? feedsOf(get(parts, "feeds")) : nullptr,
                   .clock = microseconds,
-                  .counts = [this] { return door_.liveCounts(); }}),
+                  .counts = [this] { return door_.liveCounts(); },
+                  .arena = poolHandler_ ? arenaIn(parts) : nullptr}),
         onHandOver_(get(parts, "onHandOver").As<Function>()),
         onCounts_(get(parts, "onCounts").As<Function>()),
         resource_("sprites:hand-over"),
@@ -119,6 +120,7 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
     } else {
       answerTo(get(parts, "relay"), &door_);
       addressLimitsOf(get(parts, "limits"))->watch(relay_);
+      if (Nan::To<bool>(get(parts, "inputs")).FromJust()) relay_->takeInputs();
       if (hasFeeds(parts)) {
         relay_->replicate(feedsOf(get(parts, "feeds")));
         onStepped(get(parts, "feeds"), [this] { tellOfFeeds(); });
@@ -255,8 +257,8 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
   }
 
   // new Door({connections, …}, {limits, replies, onHandOver(fd, bytes, client), onCounts(): text,
-  //     pool, feeds and perhaps arena, or relay, relayFd and whether it is for the transient port
-  //     alone})
+  //     pool, feeds and perhaps arena, or relay, relayFd, whether inputs cross by that and whether
+  //     it is for the transient port alone})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -416,9 +418,13 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
   static std::unique_ptr<PoolHandler> poolHandlerOf(Local<Object> parts) {
     Local<Value> pool = get(parts, "pool");
     if (pool->IsUndefined()) return nullptr;
+    return std::make_unique<PoolHandler>(poolOf(pool), microseconds, arenaIn(parts));
+  }
+
+  /** nullptr where there are none. */
+  static Arena* arenaIn(Local<Object> parts) {
     Local<Value> arena = get(parts, "arena");
-    return std::make_unique<PoolHandler>(poolOf(pool), microseconds,
-                                         arena->IsUndefined() ? nullptr : arenaOf(arena));
+    return arena->IsUndefined() ? nullptr : arenaOf(arena);
   }
 
   static bool hasFeeds(Local<Object> parts) { return !get(parts, "feeds")->IsUndefined(); }

@@ -133,7 +133,9 @@ void Arena::renew(uint32_t record) {
 Outcome Arena::input(std::string_view room, const Id& id, uint64_t number, std::string_view text,
                      uint64_t now) {
   Player* const player = find(room, id);
-  if (player == nullptr) return count(Outcome::kUnknownPlayer);
+  if (player == nullptr) {
+    return count(roomOf(room) == kNoRoom ? Outcome::kUnknownArena : Outcome::kUnknownPlayer);
+  }
   // A token bucket in one number: see Pool::allowedToThrow.
   const uint64_t interval = 1000000 / options_.rate;
   const uint64_t burst = 2 * uint64_t{options_.rate};

@@ -76,7 +76,7 @@ class Arena {
 
   /**
    * A player's input, JSON text. `number` is the player's own counter or kNoNumber. kOk;
-   * kUnknownPlayer, kTooManyInputs and kBadInput change nothing.
+   * kUnknownArena, kUnknownPlayer, kTooManyInputs and kBadInput change nothing.
    */
   Outcome input(std::string_view room, const Id& id, uint64_t number, std::string_view text,
                 uint64_t now);

@@ -18,6 +18,7 @@
 //   kEnded                     the poll's        kOver, behind an answer if there was one
 //   kOpened   address          its               kTooMany, if that is one too many
 //   kClosed   address                            nothing
+//   kInput    id       n       its      input    kOutcome; before the text the arena's name and a /
 //
 // and of feeds, whose replicas workers have (feed_replica.h), with a key as text:
 //
@@ -54,6 +55,7 @@ enum class Ask : uint8_t {
   kEnded,
   kOpened,
   kClosed,
+  kInput,
   kFeedWant,
   kFeedGzip,
   kFeedWatched,
@@ -90,10 +92,13 @@ struct AskHead {
   Edge edge = Edge::kLeft;      // of a throw
   uint16_t hold = kNoHold;      // of a poll, seconds; kNotAHold: none that anybody grants
   Ticket ticket = {};           // whose it is
-  uint64_t number = kNoNumber;  // of a throw, or the ack of a poll
+  uint64_t number = kNoNumber;  // of a throw or an input, or the ack of a poll
   uint8_t who[16] = {};         // an Id or an Address
 };
 static_assert(sizeof(AskHead) == 40, "what crosses has no room for surprises");
+
+/** Ends the name of an arena, which has none in it. */
+constexpr char kEndOfName = '/';
 
 /** A hold beyond every bound. */
 constexpr uint16_t kNotAHold = UINT16_MAX;

@@ -46,6 +46,20 @@ std::optional<Outcome> RelayHandler::throwSprite(Ticket ticket, const Id& id, Ed
   return std::nullopt;
 }
 
+std::optional<Outcome> RelayHandler::input(Ticket ticket, const HotRequest& request,
+                                           std::string_view arena, std::string_view text) {
+  // What is in it the main process checks: the game and its fields may change at any moment.
+  AskHead head = {.length = static_cast<uint32_t>(arena.size() + 1 + text.size()),
+                  .ask = Ask::kInput,
+                  .ticket = ticket,
+                  .number = request.hasNumber ? request.number : kNoNumber};
+  memcpy(head.who, &request.id, sizeof head.who);
+  add(head, arena);
+  outgoing() += kEndOfName;
+  outgoing() += text;
+  return std::nullopt;
+}
+
 PollResult RelayHandler::poll(Ticket ticket, const HotRequest& request) {
   const uint32_t hold = request.hold == kNoHold ? kNotAHold : request.hold;
   poll(ticket, request.id, request.ack, request.hasHold ? hold : kNoHold);

@@ -28,11 +28,11 @@
 // bytes wait: they wait in the kernel. A worker that has let kMostSaid bytes pile up does not read,
 // and is given up: its end is closed. Each of its polls has one answer at most in there.
 //
-// Cost: 40 bytes and the text a throw, 40 a poll, 16 and the text an answer, each copied once; one
-// system call a batch at each end; 8 bytes in the main process a parked poll, beside its client's
-// record. Rejected: JSON over Node's own channel (parsing costs more than the throw), shared memory
-// (a second allocator and its locks, to save one copy of 200 bytes), handing descriptors to who
-// holds the neighbor's poll (a system call a sprite).
+// Cost: 40 bytes and the text a throw or an input, 40 a poll, 16 and the text an answer, each
+// copied once; one system call a batch at each end; 8 bytes in the main process a parked poll,
+// beside its client's record. Rejected: JSON over Node's own channel (parsing costs more than the
+// throw), shared memory (a second allocator and its locks, to save one copy of 200 bytes), handing
+// descriptors to who holds the neighbor's poll (a system call a sprite).
 #ifndef SPRITES_RELAY_H_
 #define SPRITES_RELAY_H_
 
@@ -81,6 +81,13 @@ class RelayHandler : public RequestHandler,
                                      std::string_view text) override;
   std::optional<Outcome> leave(Ticket ticket, const Id& id) override;
 
+  /** From now on inputs of players are decided on by the main process, which has arenas. */
+  void takeInputs() { takesInputs_ = true; }
+
+  bool takesInputs() const override { return takesInputs_; }
+  std::optional<Outcome> input(Ticket ticket, const HotRequest& request, std::string_view arena,
+                               std::string_view text) override;
+
   // Of PollHandler.
   PollResult poll(Ticket ticket, const HotRequest& request) override;
   void drop(uint32_t record, Ticket ticket) override;
@@ -122,6 +129,7 @@ class RelayHandler : public RequestHandler,
   bool take(const SayHead& head, std::string_view text);
 
   const uint32_t maxSprite_;
+  bool takesInputs_ = false;
   LateAnswers* script_ = nullptr;
   LateAnswers* door_ = nullptr;
   std::function<void()> lost_;

@@ -16,6 +16,9 @@ constexpr uint32_t kOfScript = kScriptNumbers;
 /** Polls of a worker that is gone which are dropped in one step: some 5 ms of it. */
 constexpr uint32_t kClearedAtOnce = 16384;
 
+/** The longest text of an input, with the arena's name before it. */
+constexpr uint32_t kLongestInput = kArenaNameBytes + 1 + kInputBytes;
+
 template <typename What>
 What whoOf(const AskHead& head) {
   What what;
@@ -49,9 +52,10 @@ bool RelayServer::mayBe(const AskHead& head) const {
       head.ask == Ask::kOpened || head.ask == Ask::kClosed || ofFeeds ||
       (ticket.connection == kScriptConnection ? ticket.generation < kScriptNumbers
                                               : ticket.connection < parked_.size());
-  const uint32_t most = head.ask == Ask::kThrow ? parts_.pool->options().maxSprite
-                        : ofFeeds               ? kKeyLength
-                                                : 0;
+  const uint32_t most = head.ask == Ask::kThrow   ? parts_.pool->options().maxSprite
+                        : head.ask == Ask::kInput ? kLongestInput
+                        : ofFeeds                 ? kKeyLength
+                                                  : 0;
   return head.ask <= Ask::kFeedCounts && head.length <= most && head.edge <= Edge::kDown &&
          somebodys;
 }
@@ -96,6 +100,8 @@ bool RelayServer::serve(const AskHead& head, std::string_view text) {
     case Ask::kClosed:
       closed(head);
       return true;
+    case Ask::kInput:
+      return input(head, text);
     case Ask::kFeedWant:
     case Ask::kFeedGzip:
     case Ask::kFeedWatched:
@@ -128,6 +134,17 @@ void RelayServer::poll(const AskHead& head) {
     parked_[token] = parked;
     used_ = std::max(used_, token + 1);
   }
+}
+
+/** A player's input; false: it is none that a worker sends. */
+bool RelayServer::input(const AskHead& head, std::string_view text) {
+  const size_t end = text.find(kEndOfName);
+  if (parts_.arena == nullptr || end == text.npos) return false;
+  say(Say::kOutcome, head.ticket,
+      parts_.arena->input(text.substr(0, end), whoOf<Id>(head), head.number, text.substr(end + 1),
+                          parts_.clock()),
+      {});
+  return true;
 }
 
 void RelayServer::place(const AskHead& head) {

@@ -22,6 +22,7 @@
 #include "base/reserve.h"
 #include "frames.h"
 #include "pool/address_limits.h"
+#include "pool/arena.h"
 #include "pool/feeds.h"
 #include "pool/pool.h"
 
@@ -37,6 +38,7 @@ struct RelayParts {
   Feeds* feeds;
   uint64_t (*clock)();  // microseconds, never goes back
   std::function<std::string_view()> counts;
+  Arena* arena = nullptr;  // there may be none
 };
 
 /** What became of the requests of a turn: as they were decided, or unknown. */
@@ -101,6 +103,7 @@ class RelayServer : public RelayEnd, public PollResponder {
   bool drop(Ticket ticket);
   void opened(const AskHead& head);
   void closed(const AskHead& head);
+  bool input(const AskHead& head, std::string_view text);
   bool serveFeed(const AskHead& head, std::string_view key);
   void watched(Replica* replica, std::string_view key, uint32_t watching);
   uint32_t tokenOf(Ticket ticket) const;

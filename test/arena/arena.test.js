@@ -1,5 +1,6 @@
 import t from 'tap';
 
+import { askFrom } from '../support/addresses.js';
 import {
   arenaOptions,
   authorized,
@@ -132,6 +133,8 @@ contract(t, { options }, (t, server, door) => {
     await refused(t, server, 'unknown-player', ask('/arena/hall/nobody'));
     await refused(t, server, 'unknown-player', ask(player.path.slice(0, -1)));
     await refused(t, server, 'unknown-arena', ask('/arena/yard'));
+    await refused(t, server, 'unknown-arena', ask(`/arena/yard/${player.player}`));
+    await refused(t, server, 'unknown-arena', ask(`/arena/yard/${player.player}/leave`));
     await refused(t, server, 'not-found', ask(`${player.path}/jump`));
     t.equal((await server.ask('GET', player.path)).status, 404);
     t.equal((await server.ask('PUT', player.path)).status, 405);
@@ -279,6 +282,42 @@ contract(t, { options }, (t, server, door) => {
       await player.leave();
     });
   }
+});
+
+contract(t, { options: { ...options, 'address-joins': 1 } }, (t, server) => {
+  t.test('joins from one source address', async (t) => {
+    const join = (address) => askFrom(server, { address }, 'POST', '/arena/hall');
+    const players = [];
+    let refusal;
+    // Ten at once, and one more for each second that this takes.
+    while (refusal === undefined && players.length < 40) {
+      const answer = await join('127.0.0.1');
+      if (answer.status === 201) players.push(answer.body.player);
+      else refusal = answer;
+    }
+    t.ok(players.length >= 10, `${players.length} have joined`);
+    t.equal(problemOf(refusal), 'too-many-joins');
+    t.ok(Number(refusal.headers['retry-after']) > 0);
+    t.equal((await join('127.0.0.2')).status, 201, 'another address is still welcome');
+    const path = `/arena/hall/${players[0]}`;
+    const input = await server.ask('POST', path, { body: '{"y":1}' });
+    t.equal(input.status, 204, 'and those who have joined play on');
+  });
+});
+
+contract(t, { options: { ...options, 'address-clients': 2 } }, (t, server) => {
+  t.test('players count as clients of their address do', async (t) => {
+    const join = (address, target = '/arena/hall') => askFrom(server, { address }, 'POST', target);
+    const player = (await join('127.0.0.3')).body;
+    const { id } = (await join('127.0.0.3', '/join')).body;
+    for (const target of ['/arena/hall', '/join']) {
+      t.equal(problemOf(await join('127.0.0.3', target)), 'too-many-clients', target);
+    }
+    t.equal((await join('127.0.0.4')).status, 201, 'another address is still welcome');
+    await server.ask('POST', `/arena/hall/${player.player}/leave`);
+    t.equal((await join('127.0.0.3')).status, 201, 'a place that was given back');
+    await server.leave(id);
+  });
 });
 
 contract(t, { options: { ...options, 'arena-players': 2, lease: 2, drain: 0 } }, (t, server) => {

@@ -87,6 +87,15 @@ t.test('a folder that is no game says so in one line', async (t) => {
     [{ one: { ...MIRROR, 'inputs.json': '{' } }, /inputs\.json: it is no JSON$/],
     [{ one: { ...MIRROR, 'inputs.json': ' '.repeat(17000) } }, /more than 16384 bytes$/],
     [{ one: { ...MIRROR, 'big.js': 'x'.repeat(2 ** 20 + 1) } }, /big\.js: it has more than/],
+    [
+      {
+        one: {
+          ...MIRROR,
+          ...Object.fromEntries(Array.from({ length: 63 }, (_, i) => [`${i}.svg`, '']))
+        }
+      },
+      /one: it has more than 64 files to serve$/
+    ],
     [{ one: withFormat({ inputs: {} }) }, /one.inputs\.json: inputs must have 1 to 16 members$/]
   ]) {
     t.throws(() => findGames(inFolder(t, games)), says);
@@ -112,6 +121,7 @@ t.test('inputs.json: what is not as it must be is said', async (t) => {
     [{ pages: [] }, /pages must be/],
     [{ pages: ['lobby'] }, /pages must be/],
     [{ pages: ['Play'] }, /pages must be/],
+    [{ pages: Array.from({ length: 17 }, (_, i) => `p${i}`) }, /pages must be/],
     [{ inputs: many }, /1 to 16 members/],
     [{ settings: many }, /0 to 16 members/],
     [{ inputs: [] }, /inputs must be an object/],

@@ -1,10 +1,16 @@
-/* global document, innerHeight, innerWidth, location */
+/* global dispatchEvent, document, innerHeight, innerWidth, location */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
 import t from 'tap';
 
 import { arenaRig, says, shows, SIZES } from '../support/arena-pages.js';
+import { tool } from '../support/cpp-build.js';
 import { TOKEN } from '../support/feeds.js';
 import { drag, online } from '../support/page-browser.js';
 import { MIRROR } from '../support/arena.js';
+import { temporary } from '../support/processes.js';
 import { shown } from '../support/readme.js';
 
 /** The arena's pages in a browser: the phone, the field and the panel. */
@@ -12,6 +18,8 @@ import { shown } from '../support/readme.js';
 const { browser, nothingElse, room, skip } = arenaRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
 
 const PAGES = { phone: 'play/hall', field: 'field/hall', panel: 'control/hall' };
 
@@ -92,8 +100,22 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
   });
 });
 
-t.test('the quiz: the chart grows while people answer', { skip }, async (t) => {
-  const { command, visit } = await room(t);
+/** The quiz with questions of one's own: a copy of its folder, as lib/arena/README.md says. */
+function quizWith(questions) {
+  const folder = new URL('../../lib/arena/games/quiz/', import.meta.url);
+  const files = ['inputs.json', 'reduce.js', 'phone.js', 'field.js', 'style.css'];
+  return {
+    ...Object.fromEntries(files.map((name) => [name, readFileSync(new URL(name, folder), 'utf8')])),
+    questions: { 'questions.json': JSON.stringify(questions) }
+  };
+}
+
+t.test('the quiz, from join to end: the chart grows while people answer', { skip }, async (t) => {
+  const quiz = quizWith([
+    { question: 'Which one?', answers: ['This', 'That', 'Neither'], right: 1 },
+    { question: 'And now?', answers: ['Yes', 'No'], right: 0 }
+  ]);
+  const { command, visit } = await room(t, { games: { quiz } });
   await command({ game: 'quiz', settings: { pause: 2 }, running: true });
   const field = await visit(PAGES.field, 'big');
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
@@ -111,6 +133,11 @@ t.test('the quiz: the chart grows while people answer', { skip }, async (t) => {
   await field.waitForSelector('.bar[data-at="1"][data-right]');
   await says(field, '.top', 'Question 2 of');
   await says(field, '.top', '0 of 2 have answered');
+  for (const phone of phones) await phone.click('.choice[data-at="0"]');
+  await shows(field, 'result');
+  await says(field, '.big', 'The room was right 75 times of a hundred');
+  await says(field, '#state', 'Stopped');
+  for (const phone of phones) await says(phone, '#state', 'Stopped');
   await command({ page: 'lobby' });
   await shows(field, 'lobby');
   t.equal(await field.locator('.quiz').count(), 0, 'nothing is left of it');
@@ -129,6 +156,10 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
   await says(field, '.worm-mood b', '-100');
   await field.waitForFunction(() => Number(document.getElementById('root').dataset.drawn) > 20);
   t.match(await field.textContent('.worm-mood span'), /How does the room feel/);
+  await command({ running: false });
+  await says(field, '#state', 'Stopped');
+  await says(phones[1], '#state', 'Stopped');
+  await says(field, '.worm-mood b', '-100');
 });
 
 t.test('the game of the README is played', { skip }, async (t) => {
@@ -136,7 +167,7 @@ t.test('the game of the README is played', { skip }, async (t) => {
   const texts = files.map((name) => [name, shown('lib/arena/README.md', `\nIn \`${name}\``)]);
   const lines = texts.map(([, text]) => text.trim().split('\n').length);
   t.ok(lines.reduce((sum, one) => sum + one, 0) <= 30);
-  const { command, visit } = await room(t, { clap: Object.fromEntries(texts) });
+  const { command, visit } = await room(t, { games: { clap: Object.fromEntries(texts) } });
   const field = await visit(PAGES.field, 'big');
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
   await command({ game: 'clap', running: true });
@@ -173,7 +204,97 @@ t.test(
   }
 );
 
-t.test('every page fits every screen, light and dark', { skip }, async (t) => {
+t.test('the server restarts mid-game, and the game goes on', { skip }, async (t) => {
+  const state = join(temporary(t), 'state');
+  const { command, server, visit } = await room(t, { args: ['--state', state, '--drain', '0'] });
+  await command({ game: 'pong', settings: { points: 21 }, running: true });
+  const field = await visit(PAGES.field, 'big');
+  const panel = await visit(PAGES.panel, 'big');
+  await unlock(panel);
+  const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
+  const timeOf = () => field.evaluate(() => Number(document.body.dataset.time));
+  // The machine's half is gone when the second is in; what is kept then has both.
+  await says(field, '.pong-halves', '1 thumb1 thumb');
+  await phones[0].press('[role=slider]', 'End');
+  await field.waitForFunction(() => Number(document.body.dataset.time) > 2000);
+  const before = await timeOf();
+  await server.stop('SIGTERM');
+  await server.start();
+  // By themselves they come a little later: each when it tries again.
+  for (const page of [field, panel, ...phones])
+    await page.evaluate(() => dispatchEvent(new Event('online')));
+  await field.waitForFunction(
+    (time) => Number(document.body.dataset.time) > time && document.body.dataset.state === 'online',
+    before
+  );
+  await says(field, '#state', 'Round 1');
+  await says(field, '.pong-halves', '1 thumb1 thumb');
+  await phones[0].press('[role=slider]', 'Home');
+  for (const [i, phone] of phones.entries()) {
+    await online(phone);
+    await says(phone, '#small', String(i + 1));
+    await says(phone, '#state', 'You play');
+  }
+  const { inputs } = await server.status();
+  t.ok(inputs >= 1, 'they are the same players, and play on');
+  await says(panel, '#go', 'Stop');
+  await panel.click('#go');
+  await says(field, '#state', 'Stopped');
+});
+
+t.test(
+  'a full arena, and too many at once: the phone says why, and comes in by itself',
+  { skip },
+  async (t) => {
+    const { base, command, open, visit } = await room(t, {
+      args: ['--arena-players', '2', '--address-joins', '1']
+    });
+    await command({ game: 'pong', running: true });
+    const phones = [await visit(PAGES.phone), await visit(PAGES.phone)];
+    const third = await open(PAGES.phone);
+    await says(third, '#out-words', 'The game is full. You come in as soon as somebody leaves.');
+    await says(third, '#state', 'Out of the game');
+    await phones[0].close();
+    await online(third);
+    await third.locator('#out').waitFor({ state: 'hidden' });
+
+    const join = () => fetch(new URL('arena/hall', base), { method: 'POST' });
+    let exhaust = true;
+    const exhausted = (async () => {
+      while (exhaust) await (await join()).arrayBuffer();
+    })();
+    const fourth = await open(PAGES.phone);
+    await says(fourth, '#out-words', 'Many come at once. You are in soon.');
+    exhaust = false;
+    await exhausted;
+    await phones[1].close();
+    await online(fourth);
+
+    await t.test('who sends too many plays on', async (t) => {
+      const { player } = await fourth.evaluate(() =>
+        JSON.parse(sessionStorage.getItem('sprites.arena.hall'))
+      );
+      let last;
+      do last = await fetch(new URL(`arena/hall/${player}`, base), { method: 'POST', body: '{}' });
+      while (last.status === 204);
+      t.equal(last.status, 429);
+      const refused = fourth.waitForResponse((answer) => answer.status() === 429);
+      const keys = (async () => {
+        for (let i = 0; i < 20; i += 1) {
+          await fourth.press('[role=slider]', 'ArrowUp', { delay: 20 });
+          await fetch(new URL(`arena/hall/${player}`, base), { method: 'POST', body: '{}' });
+        }
+      })();
+      await refused;
+      await keys;
+      t.equal(await fourth.getAttribute('body', 'data-state'), 'online');
+      await fourth.waitForResponse((answer) => answer.status() === 204);
+      await says(fourth, '#state', 'You play');
+    });
+  }
+);
+
+t.test('every page fits every screen, light and dark, and can be heard', { skip }, async (t) => {
   const { base, command, visit } = await room(t);
   await command({ game: 'pong' });
   for (const path of Object.values(PAGES)) {
@@ -201,6 +322,10 @@ t.test('every page fits every screen, light and dark', { skip }, async (t) => {
         t.strictSame(outside, [], `${path} ${size} ${running}`);
       }
     }
+    // Chromium's own tree, as a screen reader gets it: what can be used has a name.
+    const tree = await page.locator('body').ariaSnapshot();
+    t.match(tree, /- (button|slider) "/, path);
+    t.notMatch(tree, /- (button|slider|textbox|link|img|checkbox)(:| \[|$)/m, path);
     if (path === PAGES.field) {
       t.equal(await page.locator('#code').getAttribute('data-url'), `${base}play/hall`);
     }
@@ -215,7 +340,7 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
     'reduce.js':
       'export function reduce({ time }) { if (time > 300) throw new Error("no more"); return { time }; }'
   };
-  const { command, visit } = await room(t, { broken });
+  const { command, visit } = await room(t, { games: { broken } });
   const panel = await visit(PAGES.panel);
   await unlock(panel);
   const phone = await visit(PAGES.phone);
@@ -231,3 +356,47 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
 });
 
 t.test('they have asked nobody else', { skip }, async (t) => nothingElse(t));
+
+/** Keeps what is to be seen for the README, when asked to. */
+if (process.env.PICTURES) {
+  t.test('pictures for the README', { skip }, async (t) => {
+    const { base, command, visit } = await room(t);
+    await command({ game: 'pong', settings: { points: 21 }, rate: 4 });
+    const colorScheme = 'light';
+    const field = await visit(PAGES.field, 'big', { reducedMotion: 'no-preference', colorScheme });
+    const panel = await visit(PAGES.panel, 'desk', { colorScheme });
+    await unlock(panel);
+    const phone = await visit(PAGES.phone, 'tall', { colorScheme });
+    const join = async () => {
+      const answer = await fetch(new URL('arena/hall', base), { method: 'POST' });
+      return (await answer.json()).player;
+    };
+    const players = await Promise.all(Array.from({ length: 211 }, join));
+    const play = setInterval(() => {
+      for (const player of players) {
+        const body = JSON.stringify({ y: 0.35 + Math.random() * 0.4 });
+        fetch(new URL(`arena/hall/${player}`, base), { method: 'POST', body }).catch(() => {});
+      }
+    }, 500);
+    t.teardown(() => clearInterval(play));
+    await says(field, '#count', '212');
+    await save(field, 'arena-lobby');
+    await command({ running: true });
+    await shows(phone, 'play');
+    await drag(phone, { x: 180, y: 400 }, { x: 180, y: 260 }, { finger: true });
+    await field.waitForFunction(() => {
+      const [x] = (document.getElementById('root').dataset.ball ?? '8 4').split(' ').map(Number);
+      return x > 10.5 && x < 12 && document.querySelector('.pong-score b').textContent !== '0';
+    });
+    await save(field, 'arena-field');
+    await save(phone, 'arena-phone');
+    await save(panel, 'arena-panel');
+  });
+}
+
+/** A picture of few colors: what is drawn here has no more. */
+async function save(page, name) {
+  const file = `${PICTURES}${name}.png`;
+  await page.screenshot({ path: file, timeout: 10_000 });
+  await tool('convert', [file, '-strip', '-colors', '128', `png8:${file}`]);
+}

@@ -1,6 +1,7 @@
 import t from 'tap';
 
-import { arenaOptions, tell, valueOf } from '../support/arena.js';
+import { arenaOptions, enter, tell, valueOf } from '../support/arena.js';
+import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
@@ -50,5 +51,25 @@ t.test('workers ask the main process', { skip: !DOORS.includes('native') }, asyn
   }
   const { inputs, players } = await server.status();
   t.strictSame([inputs, players], [4, 0]);
+
+  await t.test('inputs cross without JavaScript', async (t) => {
+    const one = await enter(server);
+    const wire = await server.wire();
+    const before = await server.status();
+    for (let n = 0; n < 40; n += 1) {
+      const body = JSON.stringify({ taps: n });
+      wire.send(request('POST', `${one.path}?n=${n}`, { body }));
+      t.equal((await wire.read()).status, 204);
+    }
+    wire.send(request('POST', `/arena/yard/${one.player}`, { body: '{}' }));
+    t.equal(problemOf(await wire.read()), 'unknown-arena');
+    wire.send(request('POST', one.path, { body: '{"taps":9999}' }));
+    t.equal(problemOf(await wire.read()), 'bad-input');
+    await valueOf(server, ({ value }) => value.taps.at(-1) === 39);
+    // The workers report what their doors have done once a second.
+    const after = await server.until(({ requests }) => requests >= before.requests + 40);
+    t.ok(after.handedOver - before.handedOver < 10, 'by none of them Node was asked');
+    await wire.destroy();
+  });
   await server.stop();
 });

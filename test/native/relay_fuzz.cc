@@ -7,10 +7,12 @@
 // comes of that is given to a new pair of ends in pieces of any size. What must hold, whatever has
 // come:
 //  - nothing is read outside the bytes (the sanitizers look on: every piece is an exact copy);
-//  - the law of sprites: thrown = acked + waiting + lost;
+//  - the law of sprites: thrown = acked + waiting + lost, and that of inputs;
+//  - a player whose id the worker does not know has sent nothing;
 //  - the sprites of who has no poll at that worker are all there, in their order, unacked: a worker
 //    that does not know an id can do nothing to its owner but throw at him as a neighbor may;
 //  - once the end is lost, no poll of it is parked, and no connection of it is counted.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -32,6 +34,7 @@ using server::test::Random;
 constexpr uint32_t kMaxSprite = 256;
 constexpr uint32_t kConnections = 16;
 constexpr size_t kOwn = 6;
+constexpr size_t kPlayers = 4;  // of whom the worker knows all but the first
 
 uint64_t now = 1000;
 
@@ -50,6 +53,10 @@ PoolOptions poolOptions() {
           .throwBurst = 1,
           .pollRate = 0,
           .pollBurst = 1};
+}
+
+ArenaOptions arenaOptions() {
+  return {.rooms = {"hall"}, .players = kPlayers, .lease = 30, .rate = 1000000};
 }
 
 FeedsOptions feedsOptions(bool replica) {
@@ -93,8 +100,15 @@ class Main {
   Main()
       : pool_(poolOptions(), &limits_, now),
         feeds_(feedsOptions(false), now, microseconds),
-        server({&pool_, &limits_, &feeds_, microseconds, [] { return std::string_view("{}"); }},
+        arena_(arenaOptions(), &limits_, now),
+        server({&pool_, &limits_, &feeds_, microseconds, [] { return std::string_view("{}"); },
+                &arena_},
                PollHolder::kFirstWorker, kConnections) {
+    arena_.setFields(0, {{"y", 0, 1, 0.5, false}});
+    for (Id& id : players) {
+      uint32_t number;
+      EXPECT(arena_.join("hall", {0, 1}, microseconds(), &id, &number) == Outcome::kOk);
+    }
     pool_.setResponder(PollHolder::kDoor, &nobody_);
     for (size_t i = 0; i < kOwn; ++i) {
       EXPECT(pool_.join({0, 1}, microseconds(), &own[i]) == Outcome::kOk);
@@ -134,6 +148,11 @@ class Main {
     const Counts& counts = pool_.counts();
     EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
     EXPECT(counts.lost == 0);
+    const ArenaCounts& inputs = arena_.counts();
+    EXPECT(inputs.inputs == inputs.reduced + inputs.superseded + inputs.waiting);
+    EXPECT(inputs.players == kPlayers);
+    const auto first = arena_.save(0).front();
+    EXPECT(first.newest == 0 && first.values[0] == 0.5);
     Pool::View view;
     for (const Id& id : own) {
       // Nobody has acked for him, or made him leave.
@@ -151,13 +170,17 @@ class Main {
     for (const char* key : {"a", "scores/1"}) EXPECT(feeds_.find(key)->elsewhere == 0);
   }
 
+  uint64_t inputs() const { return arena_.counts().inputs; }
+
   Id own[kOwn];
+  Id players[kPlayers];
 
  private:
   AddressLimits limits_{AddressLimitsOptions{}};
   Nobody nobody_;
   Pool pool_;
   Feeds feeds_;
+  Arena arena_;
 
  public:
   RelayServer server;
@@ -170,6 +193,7 @@ class Worker {
     handler.tell(&front, &front);
     handler.replicate(&feeds_);
     feeds_.setResponder(WatchHolder::kDoor, &nobody_);
+    handler.takeInputs();
   }
 
   void act(Random& random) {
@@ -180,7 +204,7 @@ class Worker {
     const Id id = front.ids.empty() ? Id{} : front.ids[random.below(front.ids.size())];
     const Address address = {0, static_cast<uint32_t>(random.below(3))};
     uint32_t watcher;
-    switch (random.below(12)) {
+    switch (random.below(14)) {
       case 0:
         handler.join({ticket.connection, 1}, address, nullptr);
         break;
@@ -207,6 +231,10 @@ class Worker {
         break;
       case 9:
         handler.closed(address);
+        break;
+      case 10:
+      case 11:
+        input(one, random);
         break;
       default: {
         const Wanted wanted = {random.oneIn(2)   ? "a"
@@ -235,8 +263,18 @@ class Worker {
     return true;
   }
 
+  void input(Ticket ticket, Random& random) {
+    HotRequest request = {};
+    request.id = players[1 + random.below(kPlayers - 1)];
+    request.hasNumber = random.oneIn(2);
+    request.number = random.below(99);
+    handler.input(ticket, request, random.oneIn(8) ? "yard" : "hall",
+                  random.oneIn(8) ? R"({"y":2})" : R"({"y":0.25})");
+  }
+
   Front front;
   RelayHandler handler;
+  Id players[kPlayers] = {};  // as the main process knows them
 
  private:
   Nobody nobody_;
@@ -249,9 +287,12 @@ struct Talk {
   std::string said;
 };
 
+uint64_t taken = 0;  // inputs, in all talks
+
 Talk talk(Random& random) {
   Main main;
   Worker worker;
+  std::copy_n(main.players, kPlayers, worker.players);
   Talk all;
   for (uint64_t turn = 0; turn < 4 + random.below(12); ++turn) {
     for (size_t i = random.below(6); i > 0; --i) worker.act(random);
@@ -264,6 +305,7 @@ Talk talk(Random& random) {
     all.asked += asked;
     all.said += said;
   }
+  taken += main.inputs();
   main.lose();
   return all;
 }
@@ -294,6 +336,7 @@ int main(int argc, char** argv) {
   printf("relay_fuzz: %" PRIu64 " rounds; the main process refused %" PRIu64
          " of them, the worker %" PRIu64 "\n",
          count, refused[0], refused[1]);
+  if (count >= 1000) EXPECT(taken > count / 20);
   if (count >= 1000) EXPECT(refused[0] > count / 20 && refused[1] > count / 20);
   return 0;
 }

@@ -96,6 +96,25 @@ t.test('sizes take K, M and G', async (t) => {
   }
 });
 
+t.test('names of arenas', async (t) => {
+  const many = (count) => Array.from({ length: count }, (_, i) => `a${i}`);
+  for (const good of [['hall'], ['hall', 'yard-2'], ['x'.repeat(32)], many(16)]) {
+    t.strictSame(readOptions([`--arena=${good}`]).arena, good);
+  }
+  t.strictSame(readOptions(['--arena', 'none']).arena, []);
+  for (const bad of [
+    [''],
+    ['hall', ''],
+    ['hall', 'hall'],
+    ['Hall'],
+    ['1'],
+    ['x'.repeat(33)],
+    many(17)
+  ]) {
+    refused(t, [`--arena=${bad}`], {}, /--arena takes none or 1 to 16 names/, `"${bad}"`);
+  }
+});
+
 t.test('origins', async (t) => {
   for (const good of ['*', 'none', 'https://example.org', 'http://localhost:8080']) {
     t.equal(readOptions(['--cors', good]).cors, good);

@@ -8,6 +8,7 @@ import { browserRig } from './page-browser.js';
 export const SIZES = {
   tall: { width: 360, height: 640 },
   wide: { width: 640, height: 360 },
+  desk: { width: 1280, height: 800 },
   big: { width: 1920, height: 1080 }
 };
 
@@ -22,26 +23,32 @@ export function arenaRig(t) {
    * An arena "hall", with pages to visit.
    *
    * @param {import('tap').Test} t
-   * @param {object} [games] of the test's own, as a folder of folders
+   * @param {object} [how]
+   * @param {object} [how.games] of the test's own, as a folder of folders
+   * @param {string[]} [how.args] of the server's
    */
-  async function room(t, games = {}) {
+  async function room(t, { games = {}, args = [] } = {}) {
     const folder = t.testdir({ games, tokens: `${TOKEN}\n` });
     const options = ['--arena', 'hall', '--publish-token-file', join(folder, 'tokens')];
-    const server = await rig.serve(...options, '--games', join(folder, 'games'));
+    const server = await rig.serve(...options, '--games', join(folder, 'games'), ...args);
     const { base } = server;
     t.teardown(() => server.stop('SIGKILL'));
-    const visit = async (path, size = 'tall', options = {}) => {
-      const page = await rig.browser.visit(new URL(path, base).href, {
+    const by = async (way, path, size, more) => {
+      const page = await rig.browser[way](new URL(path, base).href, {
         viewport: SIZES[size],
         hasTouch: size !== 'big',
-        ...options
+        ...more
       });
       t.teardown(() => page.context().close());
       return page;
     };
+    const visit = (path, size = 'tall', more = {}) => by('visit', path, size, more);
     return {
       base,
+      server,
       visit,
+      /** As `visit`, of a page that need not get in. */
+      open: (path, size = 'tall') => by('open', path, size, {}),
       /** Says what is played, as a panel does. */
       async command(members) {
         const response = await fetch(new URL('feed/arena/hall/control', base), {

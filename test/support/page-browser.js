@@ -138,6 +138,13 @@ export class Browser {
    * @returns {Promise<import('playwright-core').Page>} it has joined
    */
   async visit(base, options = {}) {
+    const page = await this.open(base, options);
+    await online(page);
+    return page;
+  }
+
+  /** As `visit`, of a page that need not get in. */
+  async open(base, options = {}) {
     const context = await this.#browser.newContext({
       viewport: { width: 1000, height: 700 },
       reducedMotion: 'reduce', // So that all comes to rest; what lives by itself asks for more.
@@ -147,7 +154,6 @@ export class Browser {
     context.on('page', (page) => this.#watch(page));
     const page = await context.newPage();
     await page.goto(base);
-    await online(page);
     return page;
   }
 

@@ -1,0 +1,213 @@
+import t from 'tap';
+
+import { Player } from '../../lib/arena/pages/player.js';
+import { Clock, HANG, RESET, answer, problem, scripted } from '../support/page-fakes.js';
+import { failWhenStuck } from '../support/stuck.js';
+
+failWhenStuck(t);
+
+/** The phone's player on a scripted server: what it sends, when, and what it says of itself. */
+
+const BASE = 'http://arena.test/arena/hall';
+const TAKEN = { status: 204 };
+const joins = (number, more = {}) =>
+  answer(201, { player: `p${number}`, number, rate: 4, lease: 30, ...more });
+
+/** A player on a scripted server; what it says, sends and keeps is collected. */
+function start(script, options = {}) {
+  const clock = new Clock();
+  const fetch = scripted({ arena: script });
+  const states = [];
+  const kept = [];
+  const player = new Player({
+    base: BASE,
+    fetch,
+    timers: clock,
+    random: () => 0.5,
+    onState: (state, { why, again }) =>
+      states.push([state, why, again && 'again'].filter(Boolean).join(': ')),
+    keep: (what) => kept.push(what),
+    ...options
+  });
+  const sent = () =>
+    fetch.calls.map(({ url, body }) => [
+      `${url.pathname.slice('/arena/hall'.length)}${url.search}`,
+      body === '' ? '' : JSON.parse(body)
+    ]);
+  player.start();
+  return { player, clock, fetch, states, kept, sent };
+}
+
+t.test('it joins, and sends the newest input as often as it shall', async (t) => {
+  const { player, clock, states, kept, sent } = start([joins(7), TAKEN]);
+  player.offer({ y: 0.1 });
+  await clock.settle();
+  t.equal(player.number, 7);
+  t.equal(player.leaveUrl, `${BASE}/p7/leave`);
+  t.strictSame(kept, [{ player: 'p7', number: 7, lease: 30, n: 0 }]);
+  await clock.pass(250);
+  for (const y of [0.2, 0.3, 0.4]) player.offer({ y });
+  player.offer({ taps: 1 });
+  await clock.pass(249);
+  t.strictSame(sent().slice(1), [['/p7?n=1', { y: 0.1 }]], 'four a second, and no more');
+  await clock.pass(1);
+  t.strictSame(sent().at(-1), ['/p7?n=2', { y: 0.4, taps: 1 }], 'the newest of each');
+  player.setRate(20);
+  player.offer({ y: 0.5 });
+  await clock.pass(50);
+  t.strictSame(sent().at(-1), ['/p7?n=3', { y: 0.5 }], 'the panel has changed the rate');
+  t.strictSame(states, ['online']);
+});
+
+t.test('who has no news says three times a lease that he is there', async (t) => {
+  const { clock, sent } = start([joins(1, { lease: 6 }), TAKEN]);
+  await clock.pass(6000);
+  t.strictSame(sent().slice(1), [
+    ['/p1?n=1', {}],
+    ['/p1?n=2', {}],
+    ['/p1?n=3', {}]
+  ]);
+});
+
+t.test('one input is under way at a time: over a slow network they become fewer', async (t) => {
+  const { player, clock, states, fetch, sent } = start([joins(1), HANG, TAKEN]);
+  for (let i = 0; i < 100; i += 1) {
+    player.offer({ y: i });
+    await clock.pass(50);
+  }
+  t.equal(fetch.calls.length, 2);
+  await clock.until(() => fetch.calls.length === 3);
+  t.strictSame(sent().at(-1), ['/p1?n=2', { y: 99 }], 'and none is old');
+  t.strictSame(states, ['online', 'offline: slow', 'online']);
+});
+
+t.test('an input that is refused as one too many goes out later, and is no loss', async (t) => {
+  const busy = problem(429, 'too-many-inputs', { 'retry-after': '1' });
+  const { player, clock, states, sent } = start([joins(1), busy, TAKEN]);
+  player.offer({ y: 0.1 });
+  await clock.pass(250);
+  player.offer({ y: 0.2 });
+  await clock.pass(1249);
+  t.equal(sent().length, 2, 'not before the server has asked for');
+  await clock.pass(1);
+  t.strictSame(sent().at(-1), ['/p1?n=2', { y: 0.2 }]);
+  t.strictSame(states, ['online']);
+});
+
+t.test('who was forgotten joins again with all that holds, and says so', async (t) => {
+  const gone = problem(404, 'unknown-player');
+  const { player, clock, states, kept, sent } = start([joins(1), TAKEN, gone, joins(2), TAKEN]);
+  player.offer({ y: 0.1, taps: 3 });
+  await clock.pass(250);
+  player.offer({ y: 0.2 });
+  await clock.pass(500);
+  t.strictSame(sent().slice(2), [
+    ['/p1?n=2', { y: 0.2 }],
+    ['', ''],
+    ['/p2?n=1', { y: 0.2, taps: 3 }]
+  ]);
+  t.equal(player.number, 2);
+  t.strictSame(states, ['online', 'joining: unknown-player', 'online: again']);
+  t.equal(kept.at(-1).player, 'p2');
+  t.ok(kept.includes(null), 'the old one is kept no more');
+});
+
+t.test('a full arena is asked again, slower and slower, until there is a place', async (t) => {
+  const full = problem(503, 'arena-full', { 'retry-after': '2' });
+  const { player, clock, states, fetch } = start([full, full, joins(5), TAKEN]);
+  await clock.settle();
+  player.wake();
+  await clock.pass(2499);
+  t.equal(fetch.calls.length, 1, 'not before the server has asked for, and half of that at random');
+  await clock.pass(1);
+  t.equal(fetch.calls.length, 2);
+  await clock.pass(2500);
+  t.equal(player.number, 5);
+  t.strictSame(states, ['offline: arena-full', 'online']);
+});
+
+t.test(
+  'the network is away: nothing is lost, and the page may have it tried at once',
+  async (t) => {
+    const { player, clock, states, fetch, sent } = start([joins(1), RESET, RESET, RESET, TAKEN]);
+    player.offer({ y: 0.1 });
+    await clock.until(() => fetch.calls.length === 3);
+    player.offer({ taps: 2 });
+    player.wake();
+    await clock.settle();
+    t.equal(fetch.calls.length, 4, 'at once');
+    await clock.until(() => fetch.calls.length === 5);
+    t.strictSame(sent().at(-1), ['/p1?n=4', { y: 0.1, taps: 2 }]);
+    t.strictSame(states, ['online', 'offline: network', 'online']);
+  }
+);
+
+t.test('a bad input is said, and not sent again; one of the game before is not said', async (t) => {
+  const bad = problem(400, 'bad-input');
+  const late = () => {
+    player.forget();
+    return bad;
+  };
+  const { player, clock, states, sent } = start([joins(1), bad, TAKEN, late, TAKEN]);
+  player.offer({ y: 7 });
+  await clock.pass(750);
+  t.strictSame(states, ['online', 'online: bad-input']);
+  player.offer({ y: 0.5 });
+  await clock.pass(250);
+  t.strictSame(sent().at(-1), ['/p1?n=2', { y: 0.5 }]);
+  t.equal(states.at(-1), 'online');
+  player.offer({ tilt: 1 });
+  await clock.pass(10_500);
+  t.strictSame(sent().at(-1), ['/p1?n=4', {}], 'what was offered for the other game is gone');
+  t.equal(states.length, 3);
+});
+
+t.test('a reload is the same player, with numbers that were not used before', async (t) => {
+  const { player, clock, kept } = start([joins(3), TAKEN]);
+  for (let i = 0; i < 70; i += 1) {
+    player.offer({ y: i });
+    await clock.pass(250);
+  }
+  player.stop();
+  const last = kept.at(-1);
+  t.equal(last.n, 64, 'it is kept now and then');
+
+  const again = start([TAKEN], { kept: last });
+  await again.clock.settle();
+  t.equal(again.player.number, 3);
+  t.strictSame(again.sent(), [['/p3?n=193', {}]], 'and says at once that it is there');
+  for (const rubbish of [{}, { player: 1 }, { player: 'p', number: 1 }, 'p', 4]) {
+    const fresh = start([joins(9), TAKEN], { kept: rubbish });
+    await fresh.clock.settle();
+    t.equal(fresh.player.number, 9, JSON.stringify(rubbish));
+  }
+});
+
+t.test('a number that the server does not want is left behind', async (t) => {
+  const { player, clock, sent } = start([joins(1), problem(400, 'bad-number'), TAKEN]);
+  player.offer({ y: 1 });
+  await clock.pass(250);
+  player.offer({ y: 2 });
+  await clock.pass(250);
+  t.strictSame(sent().at(-1), ['/p1?n=130', { y: 2 }]);
+});
+
+t.test('an answer that is none of ours is no answer', async (t) => {
+  const { clock, states } = start([
+    answer(200, '<html>'),
+    answer(201, { player: 7 }),
+    joins(1),
+    TAKEN
+  ]);
+  await clock.pass(20_000);
+  t.strictSame(states, ['offline: garbage', 'online']);
+});
+
+t.test('after a stop nothing is sent any more', async (t) => {
+  const { player, clock, fetch } = start([joins(1), TAKEN]);
+  await clock.settle();
+  player.stop();
+  player.offer({ y: 1 });
+  await clock.pass(60_000);
+  t.equal(fetch.calls.length, 1);
+});

@@ -1,0 +1,114 @@
+import { mock } from 'node:test';
+
+import t from 'tap';
+
+import { Reducer } from '../../lib/arena/reducer.js';
+import { until } from '../support/until.js';
+
+/** The bounds of one game's thread, by games that know none. Time is the test's own. */
+
+mock.timers.enable({ apis: ['setTimeout'] });
+t.teardown(() => mock.timers.reset());
+
+/** A reducer of this text; what it tells is collected. */
+function begin(t, text, memory = '{}') {
+  const told = { values: [], failed: [] };
+  const reducer = new Reducer(
+    { reduce: `data:text/javascript,${encodeURIComponent(text)}`, format: { inputs: { y: {} } } },
+    memory,
+    { value: (value) => told.values.push(value), failed: (why) => told.failed.push(why) }
+  );
+  t.teardown(() => reducer.close());
+  const step = (players = 0) =>
+    reducer.reduce(
+      players,
+      ({ numbers, values }) => {
+        for (let i = 0; i < players; i += 1) [numbers[i], values[i]] = [i + 1, i / 10];
+        return players;
+      },
+      { time: 0, step: 50, page: 'play', round: 1, settings: {}, remember: true }
+    );
+  return {
+    reducer,
+    told,
+    step,
+    ready: () =>
+      until(
+        () => reducer.idle,
+        () => JSON.stringify(told)
+      )
+  };
+}
+
+const failedOf = async ({ told }) => {
+  await until(
+    () => told.failed.length > 0,
+    () => 'nothing is told'
+  );
+  return told.failed;
+};
+
+t.test('a game that uses more memory than 64 MiB is stopped', async (t) => {
+  const game = begin(
+    t,
+    'const all = []; export const reduce = () => { for (;;) all.push([all.length, 1, 2, 3]); };'
+  );
+  await game.ready();
+  game.step();
+  t.match(await failedOf(game), [{ why: 'threw', message: /memory limit/ }]);
+  t.equal(game.reducer.idle, false, 'nothing is asked of it any more');
+});
+
+t.test('a game that stays below is not', async (t) => {
+  const game = begin(
+    t,
+    'const all = new Array(4e6).fill(1.5); export const reduce = () => all.length;'
+  );
+  await game.ready();
+  game.step();
+  await until(
+    () => game.told.values.length > 0,
+    () => JSON.stringify(game.told)
+  );
+  t.equal(game.told.values[0].text, '4000000');
+});
+
+t.test('a module that is not loaded after ten seconds is given up', async (t) => {
+  const game = begin(t, 'setInterval(() => {}, 1000); await new Promise(() => {});');
+  mock.timers.tick(9999);
+  t.strictSame(game.told.failed, []);
+  mock.timers.tick(1);
+  t.strictSame(game.told.failed, [{ why: 'not-loaded', message: 'it takes too long to load' }]);
+});
+
+t.test('a reduction that takes a second is the last, and nothing is told after it', async (t) => {
+  const game = begin(t, 'export const reduce = () => { for (;;); };');
+  await game.ready();
+  game.step();
+  mock.timers.tick(999);
+  t.strictSame(game.told.failed, []);
+  mock.timers.tick(1);
+  mock.timers.tick(10_000);
+  t.match(game.told, { values: [], failed: [{ why: 'too-slow' }] });
+  t.equal(game.told.failed.length, 1);
+});
+
+t.test('columns grow with the players, and values are theirs', async (t) => {
+  const game = begin(
+    t,
+    'export const reduce = ({ numbers, inputs: { y } }, memory) => { memory.times = (memory.times ?? 0) + 1; return { n: numbers.at(-1) ?? 0, y: y.at(-1) ?? 0, times: memory.times }; };',
+    '{"times":40}'
+  );
+  await game.ready();
+  for (const [i, players] of [0, 3, 64, 65, 1000, 2].entries()) {
+    game.step(players);
+    await until(
+      () => game.told.values.length > i,
+      () => JSON.stringify(game.told)
+    );
+    const { text, memory } = game.told.values[i];
+    const y = players === 0 ? 0 : (players - 1) / 10;
+    t.strictSame(JSON.parse(text), { n: players, y, times: 41 + i });
+    t.equal(memory, `{"times":${41 + i}}`);
+  }
+});
