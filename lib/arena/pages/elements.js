@@ -35,10 +35,19 @@ export function put(element, text) {
   if (element.textContent !== words) element.textContent = words;
 }
 
+/** The colors that were asked for, until others hold: no frame asks the style again. */
+const known = new Map();
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => known.clear());
+
 /** @returns {(name: string) => string} the page's colors, by their custom property's name */
 export function palette() {
-  const style = getComputedStyle(document.documentElement);
-  return (name) => style.getPropertyValue(`--${name}`).trim();
+  return (name) => {
+    if (known.has(name)) return known.get(name);
+    const style = getComputedStyle(document.documentElement);
+    const color = style.getPropertyValue(`--${name}`).trim();
+    if (color !== '') known.set(name, color); // Else the style sheet is not there yet.
+    return color;
+  };
 }
 
 /**

@@ -158,10 +158,13 @@ function showSettings(game) {
     root.dataset.game = game?.name ?? '';
     root.replaceChildren();
     for (const [key, { min, max, integer, title = key }] of settings) {
-      const label = make('label', { className: 'slide', text: title, into: root });
+      // Without `for` a label is that of its output.
+      const id = `setting-${key}`;
+      const how = { className: 'slide', text: title, attributes: { for: id } };
+      const label = make('label', { ...how, into: root });
       const output = make('output', { into: label });
       const step = integer ? 1 : (max - min) / 100;
-      const attributes = { type: 'range', min, max, step, name: key };
+      const attributes = { type: 'range', id, min, max, step, name: key, 'aria-label': title };
       const input = make('input', { attributes, into: label });
       slide(input, output, (value) => command({ settings: { [key]: value } }));
     }
