@@ -9,7 +9,7 @@ export default [
     files: [
       'lib/page/**/*.js',
       'lib/arena/pages/*.js',
-      'lib/arena/games/*/{phone,field}.js',
+      'lib/arena/games/*/{phone,field,panel}.js',
       'lib/football/page/*.js',
       'lib/client/**/*.js',
       'lib/server/admin-page/*.js',

@@ -73,7 +73,9 @@
         'client/src/json.cc',
         'swarm/account.cc',
         'swarm/answers.cc',
+        'swarm/batches.cc',
         'swarm/clients.cc',
+        'swarm/clients_leaving.cc',
         'swarm/core.cc',
         'swarm/engine.cc',
         'swarm/histogram.cc',
@@ -84,6 +86,7 @@
         'swarm/run.cc',
         'swarm/socket.cc',
         'swarm/sprite.cc',
+        'swarm/take.cc',
       ],
     },
     {

@@ -110,4 +110,7 @@ export function findGames({ arena, games: more }) {
  * @returns {object[]}
  */
 export const describeGames = (games) =>
-  [...games.values()].map(({ name, format }) => ({ name, ...format }));
+  [...games.values()].map(({ name, format, files }) => ({
+    ...{ name, ...format },
+    panel: files.has('panel.js')
+  }));

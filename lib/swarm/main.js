@@ -1,3 +1,4 @@
+import { runAgent } from './agent-command.js';
 import { compareFiles } from './compare.js';
 import { UsageError } from './errors.js';
 import { help, parse } from './options.js';
@@ -20,7 +21,8 @@ export async function main(args) {
       process.stdout.write(`${help()}\n`);
       return 0;
     }
-    return await (options.command === 'compare' ? compareFiles(options) : swarm(options));
+    const run = { agent: runAgent, compare: compareFiles }[options.command] ?? swarm;
+    return await run(options);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     for (const line of error.message.split('\n')) process.stderr.write(`sprites-swarm: ${line}\n`);

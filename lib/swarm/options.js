@@ -67,6 +67,20 @@ const COMPARE = {
   options: ['json', 'quiet', 'report', 'worse']
 };
 
+/** The one command that is steered from elsewhere, and what it takes. */
+const AGENT = {
+  help:
+    "does what the panel of an arena says, while its game is load: URL is the arena's, as phones " +
+    'have it (http://host:8080/play/hall)',
+  options: [
+    ...['clients-max', 'rate-max', 'ca', 'insecure', 'wait', 'size', 'ramp', 'connecting'],
+    ...['addresses', 'seed', 'quiet']
+  ]
+};
+
+/** The path of an arena's page, or of none. */
+const ARENA_PATH = /^\/(?:(?:play|field|control|arena)\/([a-z][a-z0-9-]{0,31})\/?)?$/;
+
 /**
  * @typedef {object} Option
  * @property {string} name on the command line, after `--`
@@ -250,6 +264,20 @@ export const table = [
     shown: 'as the ports need',
     help: 'loopback source addresses, for a server in 127.0.0.0/8'
   },
+  {
+    group: 'This host',
+    name: 'clients-max',
+    type: number(1, 1e6),
+    shown: '10000, or what the file limit allows',
+    help: 'agent: clients at the most, whatever the panel says'
+  },
+  {
+    group: 'This host',
+    name: 'rate-max',
+    default: '10000',
+    type: number(0, 1e6),
+    help: 'agent: sprites a second at the most, whatever the panel says'
+  },
   ...bounds.map(({ name, type, help }) => ({
     group: 'Bounds, which set the exit code',
     name,
@@ -305,6 +333,10 @@ export function parse(args) {
   );
   const [command, count, ...more] = positionals;
   if (command === 'compare') return comparison(values, options, positionals.slice(1));
+  if (command === 'agent') return agent(values, options, positionals.slice(1));
+  for (const name of ['clients-max', 'rate-max']) {
+    if (values[name] !== undefined) throw new UsageError(`--${name} is of agent`);
+  }
   if ('worse' in options) throw new UsageError('--worse is of compare');
   if (!command) throw new UsageError(`which command? ${names()}`);
   if (!Object.hasOwn(commands, command)) {
@@ -317,12 +349,33 @@ export function parse(args) {
   return complete({ ...options, args, command, clients: wanted });
 }
 
-const names = () => [...Object.keys(commands), 'compare'].join(', ');
+const names = () => [...Object.keys(commands), 'agent', 'compare'].join(', ');
+
+/** Refuses options that mean nothing to a command. */
+function checkOptions(given, command, known) {
+  const other = Object.keys(given).find((name) => !known.includes(name));
+  if (other) throw new UsageError(`--${other} is not of ${command}`);
+}
+
+function agent(given, options, targets) {
+  checkOptions(given, 'agent', AGENT.options);
+  const [target] = targets;
+  const at = targets.length === 1 && URL.canParse(target) ? new URL(target) : null;
+  const server = at && url.read(at.origin);
+  const [isPath, arena] = ARENA_PATH.exec(at?.pathname ?? '') ?? [];
+  if (!server || isPath === undefined) {
+    throw new UsageError('agent URL: the address of an arena, as http://host:8080/play/hall');
+  }
+  if (!server.tls && (options.ca || options.insecure)) {
+    throw new UsageError('--ca and --insecure are about TLS: https://…');
+  }
+  const seed = options.seed ?? Math.floor(Math.random() * 2 ** 31);
+  return { ...options, ...server, command: 'agent', arena, seed };
+}
 
 function comparison(given, options, files) {
   if (files.length !== 2) throw new UsageError('compare A B: two files, of --report or --json');
-  const other = Object.keys(given).find((name) => !COMPARE.options.includes(name));
-  if (other) throw new UsageError(`--${other} is not of compare`);
+  checkOptions(given, 'compare', COMPARE.options);
   const { json, quiet, report, worse } = options;
   return { command: 'compare', files, json, quiet, report, worse };
 }
@@ -374,11 +427,13 @@ function complete(options) {
 export function help() {
   const lines = [
     'Usage: sprites-swarm COMMAND N [OPTION ...]',
+    '       sprites-swarm agent URL [OPTION ...]',
     '       sprites-swarm compare A B [OPTION ...]',
     '',
     'Thousands of clients against a sprites server, every sprite accounted for.',
     '',
     ...Object.entries(commands).flatMap(([name, { help }]) => wrap(`  ${name} N`.padEnd(15), help)),
+    ...wrap('  agent URL'.padEnd(15), AGENT.help),
     ...wrap('  compare A B'.padEnd(15), COMPARE.help)
   ];
   for (const group of new Set(table.map((option) => option.group))) {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "sprite.h"
+#include "take.h"
 
 namespace swarm {
 
@@ -35,6 +35,7 @@ std::string authority(const Options& options, uint16_t port) {
 Clients::Clients(Core* core)
     : core_(core),
       clients_(core->options.clients),
+      aim_(core->options.clients),
       refilled_(core->now),
       overdue_(overdueAfter(core->options.hold == 0 ? kNoHold : core->options.hold)) {
   const Options& options = core->options;
@@ -66,14 +67,15 @@ void Clients::pump() {
 }
 
 void Clients::pumpOpening() {
-  if (!opening_ || opened_ == clients_.size()) return;
+  if (!opening_ || opened_ >= aim_) return;
   const double ramp = core_->options.ramp;
   tokens_ += static_cast<double>(core_->now - refilled_) / kSecond * ramp;
   refilled_ = core_->now;
   tokens_ = std::min(tokens_, std::max(1.0, ramp / 20));
   // Unfinished ones are bounded: more than a listen backlog takes only wait for SYNs to be sent
   // again.
-  while (tokens_ >= 1 && opened_ < clients_.size() &&
+  // Who is still leaving comes again when it has left.
+  while (tokens_ >= 1 && opened_ < aim_ && clients_[opened_].state == kUnopened &&
          states_[kConnecting] + states_[kJoining] + states_[kJoinQueued] <
              core_->options.inFlight) {
     tokens_--;
@@ -276,7 +278,8 @@ void Clients::pollAnswered(uint32_t index, const Response& response) {
   client.attempts = 0;
   core_->count.answers++;
   take(index);
-  if (leaving_ && index < leaver_ && answer_.arrivals.empty()) {
+  const bool isLeaving = client.leaving || (leaving_ && index < leaver_);
+  if (isLeaving && answer_.arrivals.empty()) {
     pause(index, 5 * kSecond);  // its leave is on the way, and this answer its farewell
   } else if (answer_.superseded) {
     core_->count.superseded++;
@@ -306,35 +309,16 @@ void Clients::take(uint32_t index) {
     }
     client.taken = arrival.seq;
     client.unacked++;
-    takeSprite(index, arrival, now);
+    takeSprite(core_, arrival, now);
   }
   // What is acked is the answer's own number, as every client of the contract does.
   client.taken = std::max(client.taken, answer_.seq);
 }
 
-void Clients::takeSprite(uint32_t, const Arrival& arrival, uint64_t now) {
-  const Options& options = core_->options;
-  const ReadSprite read = readSprite(arrival.sprite, options.swarm);
-  if (!read.ours) {
-    core_->count.foreign++;
-    return;
-  }
-  const Sprite& sprite = read.sprite;
-  if (core_->account.received(sprite.process, sprite.number)) {
-    core_->count.doubles++;
-    return;
-  }
-  core_->count.received++;
-  const bool whole = options.size < kSpriteRoom || arrival.sprite.size() == options.size;
-  if (!whole || arrival.from != oppositeName(read.to)) core_->count.mangled++;
-  const uint64_t latency = now > sprite.thrownAt ? now - sprite.thrownAt : 0;
-  (sprite.process == options.probeProcess ? core_->probe : core_->arrival).record(latency);
-}
-
 void Clients::refusedPoll(uint32_t index, const Response& response) {
   Client& client = clients_[index];
   const std::string_view problem = readProblem(response.body);
-  if (response.status == 404 && leaving_) {
+  if (response.status == 404 && (leaving_ || client.leaving)) {
     left(index);
     return;
   }
@@ -438,23 +422,6 @@ void Clients::pumpReturning() {
   }
 }
 
-void Clients::leave() {
-  opening_ = false;
-  leaving_ = true;
-}
-
-bool Clients::nextLeaver(uint32_t* index) {
-  while (leaving_ && leaver_ < clients_.size()) {
-    const uint32_t i = leaver_++;
-    if (clients_[i].idLength > 0 && clients_[i].state != kLeft) {
-      *index = i;
-      return true;
-    }
-    left(i);
-  }
-  return false;
-}
-
 bool Clients::nextJoiner(uint32_t* index) {
   while (!joiners_.empty()) {
     *index = joiners_.front();
@@ -476,15 +443,6 @@ void Clients::joined(uint32_t index, std::string_view body) {
 
 void Clients::joinRefused(uint32_t index, uint64_t wait) {
   if (clients_[index].state == kJoinQueued) pause(index, wait);
-}
-
-void Clients::left(uint32_t index) {
-  if (clients_[index].state == kLeft) return;
-  disconnect(index);
-  core_->wheel.disarm(index);
-  if (clients_[index].idLength > 0) core_->count.left++;
-  dropId(&clients_[index]);
-  enter(index, kLeft);
 }
 
 void Clients::holdBack(uint32_t index, uint64_t nanoseconds) {

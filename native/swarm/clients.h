@@ -56,6 +56,12 @@ class Clients {
   /** Begins to open the clients; pump() goes on with it. */
   void open() { opening_ = true; }
 
+  /**
+   * So many clients shall be parked: more are opened, or the last ones take their leave. One that
+   * is joining leaves when it has joined.
+   */
+  void aim(uint32_t count);
+
   /** Opens as many as the ramp and the bound on unfinished ones allow. */
   void pump();
 
@@ -100,9 +106,12 @@ class Clients {
   /** The client may not throw for `pause` nanoseconds. */
   void holdBack(uint32_t index, uint64_t pause);
   bool mayThrow(uint32_t index) const {
-    return clients_[index].idLength > 0 && clients_[index].throwAfter <= core_->now / kHoldBackNs;
+    const Client& client = clients_[index];
+    return client.idLength > 0 && !client.leaving && client.throwAfter <= core_->now / kHoldBackNs;
   }
 
+  /** @return how many have been opened: those from there on are not */
+  uint32_t opened() const { return opened_; }
   uint32_t size() const { return static_cast<uint32_t>(clients_.size()); }
   uint32_t in(State state) const { return states_[state]; }
   /** @return how many hold an id, connected or not: the places in the torus that are theirs */
@@ -122,9 +131,11 @@ class Clients {
     State state = kUnopened;
     uint8_t attempts = 0;
     uint8_t idLength = 0;
+    bool leaving = false;  // its leave is due, or on the way
     std::array<char, kLongestId> id;
   };
 
+  void dismiss(uint32_t index);
   void pumpOpening();
   void pumpReturning();
   void enter(uint32_t index, State state);
@@ -138,7 +149,6 @@ class Clients {
   void answered(uint32_t index, const Response& response);
   void pollAnswered(uint32_t index, const Response& response);
   void take(uint32_t index);
-  void takeSprite(uint32_t index, const Arrival& arrival, uint64_t now);
   void refusedPoll(uint32_t index, const Response& response);
   bool keepId(uint32_t index, std::string_view body);
   void forgetId(uint32_t index);
@@ -154,9 +164,11 @@ class Clients {
   std::array<uint32_t, kStates> states_ = {};
   std::unordered_map<uint32_t, std::string> pieces_;  // of answers that are not whole yet
   std::deque<uint32_t> joiners_;
+  std::deque<uint32_t> leavers_;  // of those that are fewer now
   PollAnswer answer_;
   std::string joinRequest_;
   std::string pollTail_;
+  uint32_t aim_;
   bool opening_ = false;
   bool leaving_ = false;
   uint32_t opened_ = 0;

@@ -13,6 +13,7 @@
 
 #include "account.h"
 #include "base/wheel.h"
+#include "batches.h"
 #include "histogram.h"
 #include "options.h"
 #include "tls.h"
@@ -146,6 +147,7 @@ class Core {
   Tally problems;       ///< of other requests, by problem
   Tally connectErrors;  ///< by errno
   Account account;
+  Batches batches;    ///< instead of it, where sprites are counted by batches
   Histogram arrival;  ///< from throw to arrival
   Histogram answer;   ///< from throw to its answer
   Histogram probe;    ///< from throw to arrival, of the probe's sprites

@@ -57,9 +57,10 @@ void append(std::string* json, const char* name, uint64_t value) {
 }
 
 /** @return the number after the command's first word, 0 when there is none */
-uint64_t argument(const std::string& command) {
+template <typename Number = uint64_t>
+Number argument(const std::string& command) {
   const size_t space = command.find(' ');
-  uint64_t number = 0;
+  Number number = 0;
   if (space != std::string::npos) {
     std::from_chars(command.data() + space + 1, command.data() + command.size(), number);
   }
@@ -167,6 +168,12 @@ void Engine::obey(const std::string& command) {
     tick();
     core_.account.write(core_.options.process, STDOUT_FILENO);
     running_ = writeAll(STDOUT_FILENO, "{\"type\":\"account\",\"bytes\":0}\n");
+  } else if (word == "clients") {
+    clients_.aim(static_cast<uint32_t>(argument(command)));
+  } else if (word == "rate") {
+    lanes_.setRate(argument<double>(command));
+  } else if (word == "batch") {
+    core_.batches.begin(argument(command));
   } else if (word == "quit") {
     running_ = false;
   }
@@ -196,6 +203,10 @@ void Engine::tick() {
         std::pair{"probe", &core_.probe}}) {
     json.append(",\"" + std::string(name) + "\":");
     histogram->takeInterval(&json);
+  }
+  if (core_.options.batched) {
+    json.append(",\"batches\":");
+    core_.batches.print(&json);
   }
   json.append("}\n");
   if (!writeAll(STDOUT_FILENO, json)) running_ = false;

@@ -24,7 +24,7 @@ constexpr uint32_t kTries = 64;    // clients looked at for one that may throw
 }  // namespace
 
 Lanes::Lanes(Core* core, Clients* clients)
-    : core_(core), clients_(clients), lanes_(core->options.lanes) {
+    : core_(core), clients_(clients), lanes_(core->options.lanes), rate_(core->options.rate) {
   const Options& options = core->options;
   if (!target_.set(options.address, options.transientPort)) {
     throw std::invalid_argument("no numeric address: " + options.address);
@@ -47,33 +47,50 @@ void Lanes::start(uint64_t duration) {
   throwing_ = true;
   startedAt_ = core_->now;
   if (core_->options.throwing == Throwing::kOpenLoop) {
-    startedAt_ += static_cast<uint64_t>(core_->options.phase / core_->options.rate * kSecond);
+    startedAt_ += static_cast<uint64_t>(core_->options.phase / rate_ * kSecond);
   }
   endsAt_ = core_->now + duration;
+  issued_ = 0;
+}
+
+void Lanes::setRate(double rate) {
+  if (core_->options.throwing != Throwing::kOpenLoop) return;
+  stop();
+  rate_ = rate;
+  if (rate <= 0) return;
+  throwing_ = true;
+  startedAt_ = core_->now;
+  endsAt_ = UINT64_MAX;
   issued_ = 0;
 }
 
 void Lanes::stop() {
   if (!throwing_) return;
   throwing_ = false;
-  if (core_->options.throwing != Throwing::kOpenLoop) return;
+  if (core_->options.throwing == Throwing::kOpenLoop) countBehind();
+}
+
+void Lanes::countBehind() {
   // What came due in the last moment is not behind, only next.
   const uint64_t until = std::min(core_->now, endsAt_) - kMomentNs;
   if (until < startedAt_) return;
   const double seconds = static_cast<double>(until - startedAt_) / kSecond;
-  const auto due = static_cast<uint64_t>(seconds * core_->options.rate);
-  behind_ = due > issued_ ? due - issued_ : 0;
+  const auto due = static_cast<uint64_t>(seconds * rate_);
+  if (due > issued_) behind_ += due - issued_;
 }
 
 uint64_t Lanes::untilDue() const {
   if (!throwing_ || core_->options.throwing != Throwing::kOpenLoop || idle_.empty()) {
     return UINT64_MAX;
   }
-  const uint64_t due = startedAt_ + static_cast<uint64_t>(static_cast<double>(issued_) /
-                                                          core_->options.rate * kSecond);
+  const uint64_t due = dueAt(issued_);
   const uint64_t now = clockNow();
   // Due already and still here: nobody may throw just now.
   return due > now ? due - now : kSecond / 1000;
+}
+
+uint64_t Lanes::dueAt(uint64_t sprite) const {
+  return startedAt_ + static_cast<uint64_t>(static_cast<double>(sprite) / rate_ * kSecond);
 }
 
 void Lanes::pump() {
@@ -117,7 +134,7 @@ bool Lanes::assignThrow(uint32_t index) {
   uint64_t due = clockNow();
   if (options.throwing == Throwing::kOpenLoop) {
     const uint64_t now = due;
-    due = startedAt_ + static_cast<uint64_t>(static_cast<double>(issued_) / options.rate * kSecond);
+    due = dueAt(issued_);
     if (due > now) return false;
   }
   uint32_t client;
@@ -133,8 +150,9 @@ bool Lanes::nextThrower(uint32_t index, uint32_t* client) {
     *client = index % clients_->size();
     return clients_->mayThrow(*client);
   }
-  for (uint32_t tries = std::min(kTries, clients_->size()); tries > 0; tries--) {
-    turn_ = turn_ + 1 < clients_->size() ? turn_ + 1 : 0;
+  const uint32_t opened = clients_->opened();
+  for (uint32_t tries = std::min(kTries, opened); tries > 0; tries--) {
+    turn_ = turn_ + 1 < opened ? turn_ + 1 : 0;
     if (clients_->mayThrow(turn_)) {
       *client = turn_;
       return true;
@@ -148,7 +166,8 @@ void Lanes::prepareThrow(Lane* lane, uint32_t client, uint64_t due) {
   const Options& options = core_->options;
   const size_t room = kHeadRoom + std::max<size_t>(options.size, kSpriteRoom);
   if (lane->request.size() < room) lane->request.resize(room);
-  const Sprite sprite = {options.process, client, nextSprite_++, due,
+  const uint64_t number = options.batched ? core_->batches.next() : nextSprite_++;
+  const Sprite sprite = {options.process, client, number, due,
                          static_cast<Edge>(core_->random.next() >> 62)};
   const size_t size =
       writeSprite(sprite, options.swarm, options.size, lane->request.data() + kHeadRoom);
@@ -323,7 +342,11 @@ void Lanes::throwAnswered(uint32_t index, const Response& response) {
   } else {
     count.badAnswers++;
   }
-  core_->account.accepted(lane.number);
+  if (core_->options.batched) {
+    core_->batches.accepted(lane.number);
+  } else {
+    core_->account.accepted(lane.number);
+  }
   const uint64_t now = clockNow();
   core_->answer.record(now > lane.due ? now - lane.due : 0);
   finish(index);

@@ -38,6 +38,10 @@ class Lanes {
   void start(uint64_t duration);
   void stop();
 
+  /** Throws by the clock from now on, for as long as the engine runs. @param rate sprites a second,
+   * 0 for none */
+  void setRate(double rate);
+
   /** Gives errands to idle lanes. */
   void pump();
 
@@ -78,6 +82,8 @@ class Lanes {
     std::string answer;  // the pieces of one that is not whole yet
   };
 
+  uint64_t dueAt(uint64_t sprite) const;
+  void countBehind();
   bool assign(uint32_t index);
   bool assignThrow(uint32_t index);
   bool nextThrower(uint32_t index, uint32_t* client);
@@ -103,6 +109,7 @@ class Lanes {
   std::deque<uint32_t> idle_;
   std::string headTail_;   // of a throw, from the version to the length
   std::string emptyTail_;  // of a request without a body
+  double rate_;            // open loop: sprites a second
   bool throwing_ = false;
   uint64_t startedAt_ = 0;
   uint64_t endsAt_ = 0;

@@ -63,6 +63,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"every-client", flag(&options->everyClient)},
       {"rate", number(&options->rate)},
       {"phase", number(&options->phase)},
+      {"batched", flag(&options->batched)},
       {"size", number(&options->size)},
       {"ramp", number(&options->ramp)},
       {"in-flight", number(&options->inFlight)},

@@ -11,6 +11,13 @@
 //   account                write the account's pages, then {"type":"account"}
 //   quit                   end
 //
+// Steered while it goes on (options.h, batched): as many clients as are wanted, opened at the ramp
+// or taken leave of, and sprites by the clock.
+//
+//   clients COUNT          so many shall be parked; at most --clients
+//   rate NUMBER            sprites a second from now on; 0 throws none
+//   batch NUMBER           the batch that is on from now on: batches.h
+//
 // The parent's end closing is `quit` too: no engine outlives its parent.
 #ifndef SPRITES_SWARM_PARENT_H_
 #define SPRITES_SWARM_PARENT_H_

@@ -1,7 +1,7 @@
 import { make, put } from './elements.js';
 import { listGames } from './games-list.js';
 import { Figures } from './figures.js';
-import { arenaName, base, Room } from './room.js';
+import { arenaName, base, GameStage, Room } from './room.js';
 
 /** The panel: says what is played, with the publisher's token. What it shows is what the control feed says. */
 
@@ -18,6 +18,16 @@ let contact = 'asking';
 let token = sessionStorage.getItem(KEY) ?? '';
 const figures = new Figures($('figures'));
 
+/** What a game has for the panel itself: its panel.js, where it has one. */
+let hasPanel = () => false;
+const stage = new GameStage({
+  file: 'panel.js',
+  root: $('own'),
+  parts: () => ({ command }),
+  nameOf: ({ game }) => (hasPanel(game) ? game : null),
+  onChange: (game, why = '') => put($('own-failed'), why)
+});
+
 const room = new Room({
   control(value) {
     control = value ?? null;
@@ -25,6 +35,7 @@ const room = new Room({
   },
   reduced(reduced) {
     players = reduced.players;
+    stage.reduced(reduced);
   },
   state(state) {
     contact = state;
@@ -78,12 +89,17 @@ async function look() {
     if (used !== token) return false;
     if (response.status === 401) forget('This token is not one of the server’s.');
     else if (!response.ok) askToken(json.detail ?? json.title);
-    else figures.show(json, { players, now: performance.now() });
+    else showLook(json, performance.now());
     return response.ok;
   } catch {
     put($('token-wrong'), 'No contact with the server.');
     return false;
   }
+}
+
+function showLook(status, now) {
+  figures.show(status, { players, now });
+  stage.status(status, now);
 }
 
 async function keepLooking() {
@@ -153,7 +169,7 @@ slide($('rate'), $('rate-value'), (rate) => command({ rate }));
 function showSettings(game) {
   const settings = Object.entries(game?.settings ?? {});
   const root = $('settings');
-  $('settings-sheet').hidden = settings.length === 0;
+  $('settings-sheet').hidden = settings.length === 0 || game.panel;
   if (root.dataset.game !== (game?.name ?? '')) {
     root.dataset.game = game?.name ?? '';
     root.replaceChildren();
@@ -198,6 +214,12 @@ function stateWords() {
   return control === null ? 'There is no such arena' : 'Connected';
 }
 
+function showOwn(games) {
+  hasPanel = (name) => games.some((game) => game.name === name && game.panel);
+  $('own-sheet').hidden = !hasPanel(control?.game);
+  if (control !== null) stage.control(control);
+}
+
 const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 
 async function show() {
@@ -225,6 +247,7 @@ async function show() {
   place($('pace'), $('pace-value'), control?.pace);
   place($('rate'), $('rate-value'), control?.rate);
   showSettings(game);
+  showOwn(games);
   showFailed(games);
 }
 

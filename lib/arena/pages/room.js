@@ -41,12 +41,15 @@ export class Room {
   }
 }
 
+const nameOutsideLobby = ({ page, game }) => (page === 'lobby' ? null : game);
+
 /** Loads what a game shows on this page, and ends it when there is another one. */
 export class GameStage {
   #file;
   #root;
   #parts;
   #onChange;
+  #nameOf;
   #name = null;
   #turn = 0;
   #game = null;
@@ -55,22 +58,24 @@ export class GameStage {
 
   /**
    * @param {object} how
-   * @param {'phone.js'|'field.js'} how.file
+   * @param {'phone.js'|'field.js'|'panel.js'} how.file
    * @param {HTMLElement} how.root
    * @param {() => object} how.parts what its `start` gets, besides root and control
    * @param {(game: object|null, trouble?: string) => void} how.onChange another one is shown, or none
+   * @param {(control: object) => string|null} [how.nameOf] of the game to show: none in the lobby
    */
-  constructor({ file, root, parts, onChange }) {
+  constructor({ file, root, parts, onChange, nameOf = nameOutsideLobby }) {
     this.#file = file;
     this.#root = root;
     this.#parts = parts;
     this.#onChange = onChange;
+    this.#nameOf = nameOf;
   }
 
   /** @param {object} control in the lobby no game is shown */
   control(control) {
     this.#control = control;
-    const name = control.page === 'lobby' ? null : control.game;
+    const name = this.#nameOf(control);
     if (name === this.#name) this.#call('control', control);
     else this.#change(name);
   }
@@ -84,6 +89,11 @@ export class GameStage {
   /** @param {number} now ms, of the screen's clock */
   frame(now) {
     this.#call('frame', now);
+  }
+
+  /** @param {unknown[]} look what the server says of itself, and when, for a panel */
+  status(...look) {
+    this.#call('status', ...look);
   }
 
   /** Begins again: who plays is somebody else. */
@@ -111,10 +121,10 @@ export class GameStage {
   }
 
   /** A game that throws is ended on this page, and on this page alone. */
-  #call(what, argument) {
+  #call(what, ...given) {
     if (this.#game === null) return;
     try {
-      this.#game[what]?.(argument);
+      this.#game[what]?.(...given);
     } catch (error) {
       this.#end();
       this.#trouble(error);

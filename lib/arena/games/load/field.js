@@ -1,0 +1,81 @@
+import { make, put, style } from '../../arena-pages/elements.js';
+import { Plot, Track } from '../../arena-pages/plots.js';
+import { say } from '../../arena-pages/units.js';
+
+/** Load on the big screen: how much there is, how quick, and that nothing is missing. */
+
+const LOOK = 1000; // ms between two points
+
+const whole = (value) => say('count', value);
+
+const SHOWN = [
+  ['connections', 'connections', ({ connections }) => whole(connections)],
+  ['rate', 'sprites a second', ({ perSecond }) => whole(perSecond)],
+  ['p99', '99% arrive within', ({ p99, phone99 }) => say('time', p99 ?? phone99)],
+  [
+    'missing',
+    'missing',
+    ({ missing, torn }) => `${torn > 0 && missing > 0 ? '≤ ' : ''}${whole(missing)}`
+  ]
+];
+
+const PLOT = {
+  id: 'field-rate',
+  title: 'Sprites a second',
+  unit: 'count',
+  most: 10,
+  series: [{ name: 'perSecond', words: 'now', color: 'self' }]
+};
+
+export function start({ root }) {
+  const sheet = style(import.meta.url);
+  const href = new URL('../../uplot.css', import.meta.url).href;
+  const plotStyle = make('link', { attributes: { rel: 'stylesheet', href }, into: document.head });
+  const box = make('div', { className: 'load-field', into: root });
+  const tiles = make('dl', { className: 'load-tiles', into: box });
+  const values = SHOWN.map(([name, title]) => {
+    const tile = make('div', { attributes: { 'data-name': name }, into: tiles });
+    make('dt', { text: title, into: tile });
+    return make('dd', { text: '–', into: tile });
+  });
+  const who = make('p', { className: 'load-who', into: box });
+  const track = new Track(['perSecond']);
+  let value = null;
+  let round = null;
+  let began = performance.now();
+  const plot = new Plot(
+    make('div', { className: 'load-big', into: box }),
+    PLOT,
+    track,
+    Math.max(160, root.clientHeight * 0.42)
+  );
+
+  const timer = setInterval(() => {
+    if (value === null) return;
+    track.add((performance.now() - began) / 1000, value);
+    plot.show();
+  }, LOOK);
+
+  return {
+    value(reduced) {
+      if (reduced.round !== round) {
+        track.clear();
+        began = performance.now();
+      }
+      ({ value, round } = reduced);
+      if (value === null) return;
+      for (const [i, [, , read]] of SHOWN.entries()) put(values[i], read(value));
+      tiles.lastChild.dataset.is = value.missing === 0 ? 'good' : 'bad';
+      put(
+        who,
+        `${value.machines} ${value.machines === 1 ? 'machine' : 'machines'} and ${value.phones} ${value.phones === 1 ? 'phone' : 'phones'} carry it`
+      );
+    },
+    stop() {
+      clearInterval(timer);
+      plot.remove();
+      sheet.remove();
+      plotStyle.remove();
+    }
+  };
+}

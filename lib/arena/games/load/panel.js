@@ -1,0 +1,235 @@
+import { make, put, style } from '../../arena-pages/elements.js';
+import { Plot, Track } from '../../arena-pages/plots.js';
+import { say } from '../../arena-pages/units.js';
+import { account } from './account.js';
+import { stepper } from './stepper.js';
+
+/** Load on the panel: what there shall be, step by step, and what the server does then. */
+
+/** What is plotted: see Kind in plots.js. */
+const PLOTS = [
+  {
+    id: 'connections',
+    title: 'Connections',
+    unit: 'count',
+    most: 10,
+    series: [
+      { name: 'connections', words: 'of the load', color: 'self' },
+      { name: 'parked', words: 'parked, by the server', color: 'along', dashed: true }
+    ]
+  },
+  {
+    id: 'rates',
+    title: 'A second',
+    unit: 'count',
+    most: 10,
+    series: [
+      { name: 'sprites', words: 'sprites', color: 'self' },
+      { name: 'inputs', words: 'inputs', color: 'along' }
+    ]
+  },
+  {
+    id: 'times',
+    title: 'Time in flight',
+    unit: 'time',
+    series: [
+      { name: 'p50', words: 'half', color: 'along' },
+      { name: 'p99', words: '99%', color: 'across' },
+      { name: 'phone99', words: '99%, phones', color: 'self', dashed: true }
+    ]
+  },
+  {
+    id: 'cpu',
+    title: 'The server’s CPU',
+    unit: 'cores',
+    most: 0.1,
+    series: [{ name: 'cpu', words: 'of one core', color: 'across' }]
+  },
+  {
+    id: 'memory',
+    title: 'The server’s memory',
+    unit: 'bytes',
+    most: 2 ** 26,
+    series: [{ name: 'memory', words: 'resident', color: 'self' }]
+  },
+  {
+    id: 'stall',
+    title: 'Longest stall',
+    unit: 'time',
+    most: 10,
+    series: [{ name: 'stall', words: 'since its start', color: 'across' }]
+  },
+  {
+    id: 'missing',
+    title: 'Missing',
+    unit: 'count',
+    most: 4,
+    series: [{ name: 'missing', words: 'sprites', color: 'across' }]
+  }
+];
+
+const SERIES = PLOTS.flatMap(({ unit, title, series }) =>
+  series.map((one) => ({ ...one, unit, title }))
+);
+
+/** What is told in a row for each machine and phone. */
+const COLUMNS = [
+  ['Number', ({ number }) => number],
+  ['', ({ machine, bounded }) => (machine ? `machine${bounded ? ', at its bound' : ''}` : 'phone')],
+  ['Connections', ({ connections }) => say('count', connections)],
+  ['Sprites a second', ({ perSecond }) => say('count', perSecond)],
+  ['Half', ({ p50 }) => say('time', p50 < 0 ? null : p50)],
+  ['99%', ({ p99 }) => say('time', p99 < 0 ? null : p99)],
+  ['Its own stall', ({ machine, stall }) => (machine ? say('time', stall) : '–')]
+];
+
+/** A table whose rows are made anew only when there are more or fewer of them. */
+function table(root, { title, id, heads }) {
+  const box = make('div', {
+    className: 'table',
+    attributes: { tabindex: 0, role: 'region', 'aria-label': title },
+    into: root
+  });
+  const all = make('table', { attributes: { id }, into: box });
+  make('caption', { text: title, into: all });
+  const row = make('tr', { into: make('thead', { into: all }) });
+  for (const text of heads) make('th', { text, attributes: { scope: 'col' }, into: row });
+  const body = make('tbody', { into: all });
+  return (rows) => {
+    while (body.rows.length > rows.length) body.deleteRow(-1);
+    for (const [i, cells] of rows.entries()) {
+      const line = body.rows[i] ?? body.insertRow();
+      while (line.cells.length < cells.length) {
+        const isFirst = line.cells.length === 0;
+        make(isFirst ? 'th' : 'td', {
+          ...(isFirst && { attributes: { scope: 'row' } }),
+          into: line
+        });
+      }
+      for (const [j, text] of cells.entries()) put(line.cells[j], text);
+    }
+  };
+}
+
+export function start({ root, control, command }) {
+  const sheet = style(import.meta.url);
+  const plotStyle = make('link', {
+    attributes: { rel: 'stylesheet', href: new URL('../../uplot.css', import.meta.url).href },
+    into: document.head
+  });
+  const steps = make('div', { className: 'load-steps', into: root });
+  const set = (name) => (value) => command({ settings: { [name]: value } });
+  const steppers = [
+    [
+      'clients',
+      'Clients on each machine',
+      [0, 10, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000]
+    ],
+    [
+      'throws',
+      'Throws a second on each machine',
+      [0, 5, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000]
+    ],
+    ['polls', 'Polls on each phone', [0, 1, 2, 3]],
+    ['phoneThrows', 'Throws a second of each phone', [0, 1, 2, 3, 4, 5]]
+  ].map(([name, title, values]) => [
+    name,
+    stepper(steps, { name, title, values, choose: set(name) })
+  ]);
+  const news = make('p', { className: 'load-who', attributes: { role: 'status' }, into: root });
+  const verdict = make('p', {
+    className: 'load-missing',
+    attributes: { role: 'status' },
+    into: root
+  });
+  const grid = make('div', { className: 'load-plots', into: root });
+  const track = new Track(SERIES.map(({ name }) => name));
+  const plots = PLOTS.map((kind) => new Plot(grid, kind, track));
+  const tables = make('div', { className: 'load-tables', into: root });
+  const showFigures = table(tables, {
+    id: 'load-figures',
+    title: 'In figures',
+    heads: ['', 'Now', 'Least', 'Most']
+  });
+  const showWho = table(tables, {
+    id: 'load-who',
+    title: 'Who carries it',
+    heads: COLUMNS.map(([head]) => head)
+  });
+  let reduced = null;
+  let last = null;
+  let began = null;
+  let first = null;
+
+  function show(now) {
+    for (const [name, one] of steppers) one.show(now.settings[name]);
+  }
+
+  /** Another round begins anew. */
+  function restart() {
+    track.clear();
+    [last, began, first] = [null, null, null];
+  }
+
+  function showWords(value, missing) {
+    const { machines = 0, phones = 0 } = value ?? {};
+    const many = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
+    put(
+      news,
+      value ? `${many(machines, 'machine')} and ${many(phones, 'phone')} report` : 'Not running'
+    );
+    put(verdict, missing.words);
+    verdict.dataset.is = missing.is;
+  }
+
+  function status(now, at) {
+    const { value = null } = reduced ?? {};
+    const each = (name) => (last ? ((now[name] - last.now[name]) * 1000) / (at - last.at) : null);
+    const isRunning = value !== null;
+    began ??= at;
+    first ??= now;
+    const missing = account(value, now, first);
+    const look = {
+      connections: isRunning ? value.connections : 0,
+      parked: now.parked,
+      sprites: isRunning ? value.perSecond : 0,
+      inputs: each('inputs'),
+      p50: value?.p50,
+      p99: value?.p99,
+      phone99: value?.phone99,
+      cpu: each('cpuSeconds'),
+      memory: now.rss,
+      stall: now.longestStallMs,
+      missing: missing.count
+    };
+    last = { now, at };
+    track.add((at - began) / 1000, look);
+    for (const plot of plots) plot.show();
+    showWords(value, missing);
+    showFigures(
+      SERIES.map(({ name, unit, title, words }) => {
+        const seen = track.of(name);
+        return [
+          `${title}: ${words}`,
+          ...[seen.now, seen.least, seen.most].map((one) => say(unit, one))
+        ];
+      })
+    );
+    showWho((value?.list ?? []).map((one) => COLUMNS.map(([, read]) => String(read(one)))));
+  }
+
+  show(control);
+  return {
+    control: show,
+    value(next) {
+      if (reduced !== null && next.round !== reduced.round) restart();
+      reduced = next;
+    },
+    status,
+    stop() {
+      for (const plot of plots) plot.remove();
+      sheet.remove();
+      plotStyle.remove();
+    }
+  };
+}

@@ -1,0 +1,84 @@
+import { make, put, style } from '../../arena-pages/elements.js';
+import { arenaName, base } from '../../arena-pages/room.js';
+import { say } from '../../arena-pages/units.js';
+import { Polls } from './polls.js';
+
+/** Load on the phone: it holds a few polls at the server it came from, and throws among all the others. */
+
+const EVERY = 1000; // ms between two reports
+
+const SHOWN = [
+  ['Polls held', ({ connections }) => connections],
+  ['Sprites thrown', ({ accepted }) => accepted.toLocaleString('en')],
+  ['Came in', ({ received }) => received.toLocaleString('en')],
+  ['Throw to answer', ({ p50 }) => say('time', p50 < 0 ? null : p50)]
+];
+
+export function start({ root, send, number, control: first }) {
+  const sheet = style(import.meta.url);
+  const box = make('div', { className: 'load-phone', into: root });
+  const words = make('p', { className: 'load-words', attributes: { role: 'status' }, into: box });
+  const list = make('dl', { into: box });
+  const values = SHOWN.map(([title]) => {
+    const one = make('div', { into: list });
+    make('dt', { text: title, into: one });
+    return make('dd', { text: '–', into: one });
+  });
+  let control = first;
+  let batch = 0;
+  let polls = null;
+  let round = null;
+
+  /** A round has its own sprites; what was thrown in the one before has another name. */
+  function begin() {
+    if (round !== control.round || !control.running) {
+      polls?.stop();
+      polls = null;
+    }
+    round = control.round;
+    if (!control.running || batch === 0) return;
+    polls ??= new Polls({ base, name: `${arenaName()}.${round}`, number });
+    const { polls: wanted, phoneThrows } = control.settings;
+    polls.steer({ polls: wanted, throws: phoneThrows, batch });
+    put(
+      words,
+      wanted > 0 ? 'This phone carries a part of the load' : 'This phone has nothing to carry now'
+    );
+  }
+
+  function report() {
+    if (polls === null) return;
+    const now = polls.report();
+    send({ round, machine: 0, bounded: 0, done: 0, ...now });
+    const told = { ...now, ...polls.sums };
+    for (const [i, [, read]] of SHOWN.entries()) put(values[i], read(told));
+    root.dataset.thrown = told.accepted;
+    root.dataset.connections = now.connections;
+  }
+
+  /** A page that goes away takes its clients with it. */
+  const leave = () => polls?.leaveUrls.forEach((url) => navigator.sendBeacon(url));
+  const timer = setInterval(report, EVERY);
+  addEventListener('pagehide', leave);
+  put(words, 'Waiting for the panel');
+
+  return {
+    control(next) {
+      control = next;
+      if (control.round !== round) batch = 0;
+      if (!control.running) put(words, 'Waiting for the panel');
+      begin();
+    },
+    value(reduced) {
+      if (reduced.round !== control.round || !(reduced.value?.batch > 0)) return;
+      batch = reduced.value.batch;
+      begin();
+    },
+    stop() {
+      clearInterval(timer);
+      removeEventListener('pagehide', leave);
+      polls?.stop();
+      sheet.remove();
+    }
+  };
+}

@@ -1,0 +1,187 @@
+import { Client, EDGES } from '../../client/client.js';
+import { KEPT, OF_A_BATCH, SETTLED, through } from './batches.js';
+
+/**
+ * What a phone carries of the load: a few clients of the torus, whose sprites are counted by batches, as
+ * machines count theirs (native/swarm/batches.h). Times are from a throw to its answer: where a phone's
+ * sprites land is mostly another machine, with another clock. No DOM.
+ *
+ * A browser opens six connections to a server: one for the feeds, one for inputs, one for throws. What is
+ * left is three polls, and of all tabs of one browser together.
+ */
+
+/** Polls of one phone. */
+export const MOST_POLLS = 3;
+
+/** Throws under way at once: one that is not answered in time is not followed by more of them. */
+const MOST_THROWS = 2;
+
+/** Times that are kept for one report. */
+const TIMES = 256;
+
+const idOf = (name, number, sprite) => `${name}-${number}-0-${sprite}`;
+
+/** The time that so many percent are not above; -1 where there is none. */
+function percentile(times, percent) {
+  if (times.length === 0) return -1;
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length, Math.ceil((sorted.length * percent) / 100)) - 1];
+}
+
+export class Polls {
+  #base;
+  #name;
+  #number;
+  #create;
+  #now;
+  #clients = [];
+  #rows = new Map();
+  #older = [0, 0, 0];
+  #batch = 0;
+  #sprites = 0;
+  #turn = 0;
+  #underWay = 0;
+  #timer;
+  #rate = 0;
+  #times = [];
+  #accepted = 0;
+  #counted = 0;
+  #since;
+  #refused = 0;
+  #broken = 0;
+  #seen = new Set();
+
+  /**
+   * @param {object} parts
+   * @param {string} parts.base URL of the server
+   * @param {string} parts.name of the swarm: who has the same one counts its sprites
+   * @param {number} parts.number of this player
+   * @param {(options: object) => Client} [parts.create]
+   * @param {() => number} [parts.now] ms
+   */
+  constructor({
+    base,
+    name,
+    number,
+    create = (all) => new Client(all),
+    now = () => performance.now()
+  }) {
+    this.#base = base;
+    this.#name = name;
+    this.#number = number;
+    this.#create = create;
+    this.#now = now;
+    this.#since = now();
+  }
+
+  /** @param {{polls: number, throws: number, batch: number}} wish what there shall be from now on */
+  steer({ polls, throws, batch }) {
+    this.#batch = Math.max(this.#batch, batch);
+    const wanted = Math.min(polls, MOST_POLLS);
+    while (this.#clients.length < wanted) this.#open();
+    while (this.#clients.length > wanted) this.#clients.pop().leave();
+    if (throws === this.#rate) return;
+    this.#rate = throws;
+    clearInterval(this.#timer);
+    if (throws > 0) this.#timer = setInterval(() => this.#throw(), 1000 / throws);
+  }
+
+  #open() {
+    const client = this.#create({
+      base: this.#base,
+      onSprite: (sprite) => this.#take(sprite),
+      onState: (state) => {
+        if (state === 'offline') this.#broken += 1;
+      }
+    });
+    this.#clients.push(client);
+    client.start();
+  }
+
+  #row(batch) {
+    let row = this.#rows.get(batch);
+    if (row !== undefined) return row;
+    row = [batch, 0, 0];
+    this.#rows.set(batch, row);
+    for (const [number, [, accepted, received]] of this.#rows) {
+      if (number > this.#batch - KEPT) continue;
+      this.#older = [0, this.#older[1] + accepted, this.#older[2] + received];
+      this.#rows.delete(number);
+    }
+    return row;
+  }
+
+  #take({ id }) {
+    const [, name, number] = /^(.+)-\d+-\d+-(\d+)$/.exec(id ?? '') ?? [];
+    if (name !== this.#name || this.#seen.has(id)) return;
+    if (this.#seen.size >= 4096) this.#seen.clear();
+    this.#seen.add(id);
+    this.#row(Math.floor(Number(number) / OF_A_BATCH))[2] += 1;
+  }
+
+  async #throw() {
+    const ready = this.#clients.filter(({ state }) => state === 'online');
+    if (this.#batch === 0 || ready.length === 0 || this.#underWay >= MOST_THROWS) return;
+    this.#turn += 1;
+    const client = ready[this.#turn % ready.length];
+    const edge = EDGES[Math.floor(Math.random() * EDGES.length)];
+    const batch = this.#batch;
+    this.#sprites += 1;
+    const id = idOf(this.#name, this.#number, batch * OF_A_BATCH + (this.#sprites % OF_A_BATCH));
+    const began = this.#now();
+    const sprite = { id, picture: 'ball', at: 0.5, speed: [1, 0.2], name: 'phone', to: edge };
+    this.#underWay += 1;
+    const { thrown } = await client.throw(
+      edge,
+      { ...sprite, t: Math.round(began * 1e6) },
+      { patience: 0 }
+    );
+    this.#underWay -= 1;
+    if (thrown !== true) this.#refused += 1;
+    else this.#settle(batch, this.#now() - began);
+  }
+
+  #settle(batch, time) {
+    this.#row(batch)[1] += 1;
+    this.#accepted += 1;
+    if (this.#times.length < TIMES) this.#times.push(time);
+  }
+
+  /** @returns {object} the game's inputs, of the time since the last report */
+  report() {
+    const now = this.#now();
+    const perSecond = ((this.#accepted - this.#counted) * 1000) / Math.max(1, now - this.#since);
+    [this.#since, this.#counted] = [now, this.#accepted];
+    const times = this.#times;
+    this.#times = [];
+    const parked = this.#clients.filter(({ state }) => state === 'online').length;
+    return {
+      connections: parked,
+      members: this.#clients.filter(({ id }) => id !== null).length,
+      batch: this.#batch,
+      ...through([this.#older, ...this.#rows.values()], this.#batch - SETTLED),
+      perSecond,
+      p50: percentile(times, 50),
+      p99: percentile(times, 99),
+      refused: this.#refused,
+      broken: this.#broken,
+      stall: 0
+    };
+  }
+
+  /** @returns {{accepted: number, received: number}} all that it threw, and all that came in */
+  get sums() {
+    return through([this.#older, ...this.#rows.values()], Infinity);
+  }
+
+  /** Throws nothing more, and leaves. */
+  stop() {
+    clearInterval(this.#timer);
+    for (const client of this.#clients.splice(0)) client.leave();
+  }
+
+  /** @returns {string[]} where to POST that its clients leave, for a page that goes away */
+  get leaveUrls() {
+    return this.#clients.map(({ leaveUrl }) => leaveUrl).filter(Boolean);
+  }
+}

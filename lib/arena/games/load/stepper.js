@@ -1,0 +1,76 @@
+import { make, put } from '../../arena-pages/elements.js';
+
+/**
+ * A number that goes up and down by steps: two buttons and what holds. A spin button for keys and screen
+ * readers: arrows are a step, Home and End the least and the most.
+ *
+ * @param {HTMLElement} root
+ * @param {object} how
+ * @param {string} how.name
+ * @param {string} how.title
+ * @param {number[]} how.values rising
+ * @param {(value: number) => void} how.choose is told what is wanted; what holds comes by `show`
+ * @returns {{show: (value: number) => void}}
+ */
+export function stepper(root, { name, title, values, choose }) {
+  const box = make('div', { className: 'stepper', attributes: { 'data-name': name }, into: root });
+  const label = make('p', { text: title, attributes: { id: `step-${name}` }, into: box });
+  const less = make('button', {
+    className: 'step',
+    text: '−',
+    attributes: { type: 'button', 'aria-label': `Less: ${title}` },
+    into: box
+  });
+  const spin = make('output', {
+    attributes: {
+      role: 'spinbutton',
+      tabindex: 0,
+      'aria-labelledby': label.id,
+      'aria-valuemin': values[0],
+      'aria-valuemax': values.at(-1)
+    },
+    into: box
+  });
+  const more = make('button', {
+    className: 'step',
+    text: '+',
+    attributes: { type: 'button', 'aria-label': `More: ${title}` },
+    into: box
+  });
+  let now = 0;
+
+  const up = () => values.find((value) => value > now) ?? values.at(-1);
+  const down = () => values.findLast((value) => value < now) ?? values[0];
+  const KEYS = {
+    ArrowUp: up,
+    ArrowRight: up,
+    ArrowDown: down,
+    ArrowLeft: down,
+    Home: () => values[0],
+    End: () => values.at(-1)
+  };
+
+  function go(value) {
+    if (value === now) return;
+    show(value);
+    choose(value);
+  }
+
+  function show(value) {
+    now = value;
+    put(spin, value.toLocaleString('en'));
+    spin.setAttribute('aria-valuenow', value);
+    less.disabled = value <= values[0];
+    more.disabled = value >= values.at(-1);
+  }
+
+  more.addEventListener('click', () => go(up()));
+  less.addEventListener('click', () => go(down()));
+  spin.addEventListener('keydown', (event) => {
+    const wanted = KEYS[event.key];
+    if (wanted === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    go(wanted());
+  });
+  return { show };
+}

@@ -1,0 +1,214 @@
+import uPlot from '../uplot.js';
+import { make, palette, put } from './elements.js';
+import { isNumber, say, short } from './units.js';
+
+/**
+ * Plots of something over time, by uPlot: one point a look, drawn anew where the colors or the width change.
+ * The newest values stand above each plot as text, and what a plot shows is its label, for who can't see it.
+ *
+ * Nothing moves but the lines, once a look; that stays where less motion is wanted.
+ */
+
+/** Points kept; of more every second one goes. */
+const POINTS = 600;
+
+const FONT = '12px ui-rounded, system-ui, sans-serif';
+
+/** Room for a label at the left, and pixels between two below. */
+const LEFT = 58;
+const APART = 56;
+
+/** Steps of an axis of bytes: whole megabytes. */
+const MEGABYTES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map(
+  (one) => one * 2 ** 20
+);
+
+const clock = (seconds) =>
+  `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
+
+/** A look's values over time, for all plots of a page. */
+export class Track {
+  #names;
+  #every = 1;
+  #skipped = 0;
+
+  /** @type {number[]} seconds */
+  at = [];
+  /** @type {Record<string, Array<?number>>} */
+  values;
+
+  /** @param {string[]} names */
+  constructor(names) {
+    this.#names = names;
+    this.clear();
+  }
+
+  clear() {
+    this.at = [];
+    this.values = Object.fromEntries(this.#names.map((name) => [name, []]));
+    this.#every = 1;
+    this.#skipped = 0;
+  }
+
+  /**
+   * @param {number} at seconds
+   * @param {Record<string, ?number>} look
+   */
+  add(at, look) {
+    this.#skipped += 1;
+    if (this.#skipped < this.#every) return;
+    this.#skipped = 0;
+    this.at.push(at);
+    for (const name of this.#names)
+      this.values[name].push(isNumber(look[name]) ? look[name] : null);
+    if (this.at.length <= POINTS) return;
+    const half = (list) => list.filter((one, i) => i % 2 === 1);
+    this.at = half(this.at);
+    for (const name of this.#names) this.values[name] = half(this.values[name]);
+    this.#every *= 2;
+  }
+
+  /** @returns {{now: ?number, least: ?number, most: ?number}} of one of them */
+  of(name) {
+    const known = this.values[name].filter(isNumber);
+    const isEmpty = known.length === 0;
+    return {
+      now: this.values[name].at(-1) ?? null,
+      least: isEmpty ? null : Math.min(...known),
+      most: isEmpty ? null : Math.max(...known)
+    };
+  }
+}
+
+/**
+ * @typedef {object} Kind
+ * @property {string} id
+ * @property {string} title
+ * @property {'count'|'time'|'cores'|'bytes'} unit
+ * @property {Array<{name: string, words: string, color: string, dashed?: boolean}>} series by the track's
+ *     names; a color by its custom property
+ * @property {number} [most] what the axis reaches at the least
+ */
+
+/** One plot: a figure with its title, the newest values as text, and the lines. */
+export class Plot {
+  #kind;
+  #track;
+  #box;
+  #values;
+  #plot = null;
+  #width = 0;
+  #height;
+  #watch;
+  #again = () => this.#draw();
+  #dark = matchMedia('(prefers-color-scheme: dark)');
+
+  /**
+   * @param {HTMLElement} root
+   * @param {Kind} kind
+   * @param {Track} track
+   * @param {number} [height] CSS pixels
+   */
+  constructor(root, kind, track, height = 150) {
+    this.#kind = kind;
+    this.#track = track;
+    this.#height = height;
+    const figure = make('figure', {
+      className: 'plot',
+      attributes: { id: `plot-${kind.id}` },
+      into: root
+    });
+    const caption = make('figcaption', { into: figure });
+    make('h3', { text: kind.title, into: caption });
+    this.#values = kind.series.map(({ words, color, dashed }) => {
+      const line = make('p', { className: dashed ? 'key dashed' : 'key', into: caption });
+      line.style.setProperty('--key', `var(--${color})`);
+      make('span', { text: words, into: line });
+      return make('b', { text: '–', into: line });
+    });
+    this.#box = make('div', { className: 'lines', attributes: { role: 'img' }, into: figure });
+    this.#watch = new ResizeObserver(() => {
+      if (this.#box.clientWidth !== this.#width) this.#draw();
+    });
+    this.#watch.observe(this.#box);
+    this.#dark.addEventListener('change', this.#again);
+    this.show();
+  }
+
+  /** The lines' points, as uPlot has them. */
+  get #data() {
+    return [this.#track.at, ...this.#kind.series.map(({ name }) => this.#track.values[name])];
+  }
+
+  #draw() {
+    this.#width = this.#box.clientWidth;
+    if (this.#width === 0) return;
+    const color = palette();
+    const { unit, series, most = 1 } = this.#kind;
+    const axis = { font: FONT, stroke: color('soft'), ticks: { show: false } };
+    const grid = { stroke: color('line'), width: 1 };
+    const range = (u, low, high) => [0, Math.max(most, isNumber(high) ? high : 0) * 1.08];
+    this.#plot?.destroy();
+    this.#plot = new uPlot(
+      {
+        width: this.#width,
+        height: this.#height,
+        padding: [8, 12, 0, 0],
+        scales: { x: { time: false }, y: { range } },
+        axes: [
+          {
+            ...axis,
+            space: APART,
+            size: 24,
+            gap: 4,
+            grid: { show: false },
+            values: (u, all) => all.map(clock)
+          },
+          {
+            ...axis,
+            ...(unit === 'bytes' && { incrs: MEGABYTES }),
+            grid,
+            size: LEFT,
+            gap: 6,
+            space: 34,
+            values: (u, all) => all.map((one) => short(unit, one))
+          }
+        ],
+        series: [
+          {},
+          ...series.map(({ color: name, dashed }, i) => ({
+            stroke: color(name),
+            width: 2.25,
+            spanGaps: true,
+            points: { show: false },
+            ...(dashed ? { dash: [6, 5] } : i === 0 && { fill: `${color(name)}22` })
+          }))
+        ],
+        cursor: { show: false },
+        legend: { show: false }
+      },
+      this.#data,
+      this.#box
+    );
+  }
+
+  /** Draws what the track has now, and says it. */
+  show() {
+    const { unit, title, series } = this.#kind;
+    const parts = series.map(({ name, words }, i) => {
+      const { now, most } = this.#track.of(name);
+      put(this.#values[i], say(unit, now));
+      return `${words} ${say(unit, now)}, at most ${say(unit, most)}`;
+    });
+    this.#box.setAttribute('aria-label', `${title} over time: ${parts.join('; ')}`);
+    this.#box.dataset.points = this.#track.at.length;
+    if (this.#plot === null) this.#draw();
+    else this.#plot.setData(this.#data);
+  }
+
+  remove() {
+    this.#watch.disconnect();
+    this.#dark.removeEventListener('change', this.#again);
+    this.#plot?.destroy();
+  }
+}

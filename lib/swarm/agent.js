@@ -1,0 +1,204 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { SETTLED } from '../arena/games/load/batches.js';
+import { Player } from '../arena/pages/player.js';
+import { Feeds } from '../client/feeds.js';
+import { AgentEngine } from './agent-engine.js';
+
+/**
+ * An agent: a machine that swarms by the hand of whoever has the panel of an arena. It watches the arena's
+ * control feed; while the game is `load` it is one of the players, and what it reports once a second are its
+ * inputs (lib/arena/games/load/inputs.json). It knows one server, that of the URL it was given: what the
+ * feed has for it is two numbers, and of these it does never more than --clients-max and --rate-max.
+ *
+ *     control feed ─▶ Agent ─▶ AgentEngine   clients, sprites a second
+ *     reduced feed ─▶   │         │          the batch that is on: lib/arena/games/load/batches.js
+ *                       └─ Player ◀┘         reports, as inputs
+ */
+
+/** The one game that an agent plays. */
+const GAME = 'load';
+
+/** Milliseconds between two reports, and after an engine has died. */
+const EVERY = 1000;
+const AGAIN = 5000;
+
+/** How long one that ends goes on reporting at the most, so that all it threw is counted: milliseconds. */
+const FAREWELL = 20_000;
+
+export class Agent {
+  #host;
+  #fetch;
+  #say;
+  #feeds;
+  #reduced = null;
+  #player = null;
+  #control = null;
+  #batch = 0;
+  #engine = null;
+  /** Which round the engine is of, and as whom it throws. */
+  #of = '';
+  #notBefore = 0;
+  #said = '';
+  #isEnding = false;
+  #timer;
+
+  /**
+   * @param {object} host
+   * @param {object} host.options of parse()
+   * @param {string} host.arena
+   * @param {string} host.base URL of the server
+   * @param {string} host.address of the server, numeric
+   * @param {import('./needs.js').Plan} host.plan
+   * @param {typeof globalThis.fetch} fetch
+   * @param {(words: string) => void} say
+   */
+  constructor(host, fetch, say) {
+    this.#host = host;
+    this.#fetch = fetch;
+    this.#say = say;
+  }
+
+  /** Begins. It goes on by itself, whatever becomes of the server, until it is told to end. */
+  start() {
+    const { base, arena } = this.#host;
+    this.#feeds = new Feeds({
+      base,
+      fetch: this.#fetch,
+      onState: (state, { why }) => state === 'offline' && this.#tell(`no contact (${why})`)
+    });
+    this.#feeds.watch(`arena/${arena}/control`, (control) => this.#obey(control ?? null));
+    this.#timer = setInterval(() => this.#report(), EVERY);
+  }
+
+  /** Says a thing once. */
+  #tell(words) {
+    if (words !== this.#said) this.#say(words);
+    this.#said = words;
+  }
+
+  #obey(control) {
+    if (this.#isEnding) return;
+    this.#control = control;
+    if (control?.game === GAME) this.#enter();
+    else this.#depart(control === null ? 'there is no such arena' : 'another game is played');
+    this.#step();
+  }
+
+  /** Becomes a player. */
+  #enter() {
+    if (this.#player !== null) return;
+    const { base, arena } = this.#host;
+    this.#player = new Player({
+      base: `${base}arena/${arena}`,
+      fetch: this.#fetch,
+      onState: (state, { why }) => {
+        if (state === 'online') this.#tell(`in the arena as number ${this.#player.number}`);
+        else if (why) this.#tell(`out of the arena (${why})`);
+        this.#step();
+      }
+    });
+    this.#player.start();
+    this.#reduced = this.#feeds.watch(`arena/${arena}`, (reduced) => {
+      const { game, round, value } = reduced ?? {};
+      // What was reduced for the round before says nothing of this one.
+      if (game !== GAME || round !== this.#control?.round || !(value?.batch > 0)) return;
+      this.#batch = value.batch;
+      this.#step();
+    });
+  }
+
+  /** Is a player no more. */
+  async #depart(why) {
+    if (this.#player === null) return;
+    this.#tell(why);
+    const { leaveUrl } = this.#player;
+    this.#player.stop();
+    this.#reduced.close();
+    [this.#player, this.#reduced] = [null, null];
+    if (leaveUrl === undefined) return;
+    try {
+      await this.#fetch(leaveUrl, { method: 'POST', signal: AbortSignal.timeout(EVERY) });
+    } catch {
+      // Its lease says the same, later.
+    }
+  }
+
+  /** What there shall be now: never more than this host's own bounds. */
+  get #wish() {
+    const { clientsMax, rateMax } = this.#host.options;
+    const { clients = 0, throws = 0 } = this.#control?.settings ?? {};
+    return {
+      clients: this.#isEnding ? 0 : Math.min(clients, clientsMax),
+      rate: this.#isEnding ? 0 : Math.min(throws, rateMax),
+      isBounded: clients > clientsMax || throws > rateMax
+    };
+  }
+
+  /** Makes what there is what there shall be. */
+  #step() {
+    const { game, running, round } = this.#control ?? {};
+    const number = this.#player?.number;
+    const of = game === GAME && running && number !== undefined ? `${round} ${number}` : '';
+    if (of !== this.#of) this.#begin(of, { round, number });
+    if (this.#engine === null || this.#batch === 0) return;
+    const { clients, rate, isBounded } = this.#wish;
+    const most = isBounded ? ', bounded by --clients-max and --rate-max' : '';
+    this.#tell(`round ${round}: ${clients} clients, ${rate} sprites a second${most}`);
+    this.#engine.steer({ clients, rate, batch: this.#batch });
+  }
+
+  #begin(of, { round, number }) {
+    if (performance.now() < this.#notBefore) return;
+    // The one before takes its time to leave; its sprites have another name.
+    this.#engine?.end();
+    this.#engine = null;
+    this.#of = of;
+    this.#batch = 0;
+    if (of === '') return this.#tell('waiting for the panel');
+    const name = `${this.#host.arena}.${round}`;
+    this.#engine = new AgentEngine({ name, number }, this.#host, (why) => {
+      this.#say(why);
+      this.#engine = null;
+      this.#of = '';
+      this.#notBefore = performance.now() + AGAIN;
+    });
+    return undefined;
+  }
+
+  #report() {
+    this.#step();
+    const report = this.#engine?.report();
+    if (!report || this.#player === null) return;
+    this.#player.offer({
+      round: this.#control.round,
+      machine: 1,
+      bounded: Number(this.#wish.isBounded),
+      done: Number(this.#isEnding),
+      ...report
+    });
+  }
+
+  /** Leaves: throws no more, and reports until all that it threw is counted. */
+  async end() {
+    this.#isEnding = true;
+    if (this.#engine !== null && this.#batch > 0) {
+      this.#tell('leaving: what is under way has to arrive');
+      const last = this.#batch + SETTLED + 1;
+      const late = performance.now() + FAREWELL;
+      this.#step();
+      const isCounted = () => this.#engine?.isAtRest !== false && this.#batch > last;
+      while (!isCounted() && this.#of !== '' && performance.now() < late) await sleep(100);
+    }
+    await this.kill();
+  }
+
+  /** Ends at once. */
+  async kill() {
+    clearInterval(this.#timer);
+    this.#isEnding = true;
+    this.#engine?.kill();
+    await this.#depart('has left');
+    this.#feeds.close?.();
+  }
+}
