@@ -89,16 +89,19 @@ export class Agent {
   #enter() {
     if (this.#player !== null) return;
     const { base, arena } = this.#host;
-    this.#player = new Player({
+    const player = new Player({
       base: `${base}arena/${arena}`,
       fetch: this.#fetch,
       onState: (state, { why }) => {
-        if (state === 'online') this.#tell(`in the arena as number ${this.#player.number}`);
+        // One that was stopped may still hear an answer.
+        if (this.#player !== player) return;
+        if (state === 'online') this.#tell(`in the arena as number ${player.number}`);
         else if (why) this.#tell(`out of the arena (${why})`);
         this.#step();
       }
     });
-    this.#player.start();
+    this.#player = player;
+    player.start();
     this.#reduced = this.#feeds.watch(`arena/${arena}`, (reduced) => {
       const { game, round, value } = reduced ?? {};
       // What was reduced for the round before says nothing of this one.
