@@ -383,23 +383,25 @@ if (process.env.PICTURES) {
     }, 500);
     t.teardown(() => clearInterval(play));
     await says(field, '#count', '212');
-    await save(field, 'arena-lobby');
     await command({ running: true });
     await shows(phone, 'play');
     await drag(phone, { x: 180, y: 400 }, { x: 180, y: 260 }, { finger: true });
     await field.waitForFunction(() => {
       const [x] = (document.getElementById('root').dataset.ball ?? '8 4').split(' ').map(Number);
-      return x > 10.5 && x < 12 && document.querySelector('.pong-score b').textContent !== '0';
+      const scored = document.querySelector('.pong-score b').textContent !== '0';
+      if (!scored || x < 10.5 || x > 12) return false;
+      globalThis.requestAnimationFrame = () => 0; // It stands still for the picture.
+      return true;
     });
     await save(field, 'arena-field');
     await save(phone, 'arena-phone');
-    await save(panel, 'arena-panel');
+    await save(panel, 'arena-panel', { fullPage: true });
   });
 }
 
 /** A picture of few colors: what is drawn here has no more. */
-async function save(page, name) {
+async function save(page, name, how = {}) {
   const file = `${PICTURES}${name}.png`;
-  await page.screenshot({ path: file, timeout: 10_000 });
-  await tool('convert', [file, '-strip', '-colors', '128', `png8:${file}`]);
+  await page.screenshot({ path: file, timeout: 10_000, ...how });
+  await tool('convert', [file, '+dither', '-strip', '-colors', '64', `png8:${file}`]);
 }

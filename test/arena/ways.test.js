@@ -66,6 +66,10 @@ t.test('workers ask the main process', { skip: !DOORS.includes('native') }, asyn
     wire.send(request('POST', one.path, { body: '{"taps":9999}' }));
     t.equal(problemOf(await wire.read()), 'bad-input');
     await valueOf(server, ({ value }) => value.taps.at(-1) === 39);
+    const { inputsRepeated } = await server.status();
+    wire.send(request('POST', `${one.path}?n=39`, { body: '{"taps":7}' }));
+    t.equal((await wire.read()).status, 204);
+    t.equal((await server.status()).inputsRepeated, inputsRepeated + 1, 'each with its number');
     // The workers report what their doors have done once a second.
     const after = await server.until(({ requests }) => requests >= before.requests + 40);
     t.ok(after.handedOver - before.handedOver < 10, 'by none of them Node was asked');

@@ -62,7 +62,7 @@ const [PHONES, PLAYERS, RATE, SECONDS, WIDTH] = [
 ].map((name) => Number(values[name]));
 const TOKEN = 'bench';
 const PROMISED = { p99: 100 };
-const PROBES = 6; // a second
+const PROBES = 12; // a second
 const TICKS = 100;
 const OWN = new URL('../../lib/arena/games/pong/', import.meta.url);
 

@@ -10,6 +10,7 @@
  *   --players N    200
  *   --seconds S    8
  *   --rounds R     3
+ *   --workers N    0: they hold the connections; CPU and heap are the main process's alone
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,7 +30,8 @@ const { values } = parseArgs({
   options: {
     players: { type: 'string', default: '200' },
     seconds: { type: 'string', default: '8' },
-    rounds: { type: 'string', default: '3' }
+    rounds: { type: 'string', default: '3' },
+    workers: { type: 'string', default: '0' }
   }
 });
 const PLAYERS = Number(values.players);
@@ -89,6 +91,7 @@ async function open() {
       'arena-rate': 1000,
       'publish-token-file': join(folder, 'tokens'),
       'address-joins': 0,
+      workers: values.workers,
       'log-level': 'warn'
     },
     { command: onCore(0, [node, '--expose-gc', '--import', PROBE, ...program]), ipc: true }
