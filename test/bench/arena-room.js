@@ -107,6 +107,8 @@ async function open() {
     'publish-token-file': inFolder('tokens'),
     'address-joins': 0,
     'address-clients': 0,
+    // The one who is timed has joined first, long before he sends.
+    lease: 300,
     'log-level': 'warn'
   });
   const { port } = await listening;
