@@ -26,6 +26,8 @@ const COUNTERS = {
   queued: 'Throws answered 202 queued: their receiver had no poll parked',
   duplicates: 'Throws answered 202 duplicate: repeated with the same n, and not delivered again',
   flown: 'Times a sprite flew on to the next neighbor because its receiver had left',
+  crossedIn: 'Sprites that came from other servers of the world',
+  crossedOut: 'Sprites that other servers of the world have taken',
   joined: 'Clients that joined',
   left: 'Clients that left by themselves',
   expired: 'Clients that came back too late: no poll was parked for --lease seconds',

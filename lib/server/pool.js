@@ -193,6 +193,11 @@ export class Pool {
     return this.#native.status();
   }
 
+  /** @returns {number} the rows that this server has in a world: see native/pool/seams.h */
+  worldRows() {
+    return this.#native.worldRows();
+  }
+
   /**
    * @returns {{bounds: number[], counts: number[], sum: number}} how long sprites have waited from
    *     their throw to the answer that first carried them, in milliseconds: how many up to each

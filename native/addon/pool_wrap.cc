@@ -30,6 +30,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"place", place},
                     {"look", look},
                     {"status", status},
+                    {"worldRows", worldRows},
                     {"deliveryTimes", deliveryTimes},
                     {"commit", commit},
                     {"openState", openState},
@@ -294,6 +295,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     set(result, "queued", of(Outcome::kQueued));
     set(result, "duplicates", of(Outcome::kDuplicate));
     set(result, "flown", counts.flown);
+    set(result, "crossedIn", counts.crossedIn);
+    set(result, "crossedOut", counts.crossedOut);
     set(result, "mailboxBytes", counts.mailboxBytes);
     set(result, "joined", counts.joined);
     set(result, "left", counts.left);
@@ -309,6 +312,11 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     }
     set(result, "refused", refused);
     info.GetReturnValue().Set(result);
+  }
+
+  // worldRows() → the rows that this server has in a world: see native/pool/seams.h
+  static void worldRows(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<PoolObject>(info)->pool_.torus().cycles());
   }
 
   // deliveryTimes() → {bounds: [ms, …], counts: [sprites up to each, …, beyond the last], sum: ms}

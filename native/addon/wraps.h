@@ -23,6 +23,7 @@ void initRelay(v8::Local<v8::Object> target);
 void initLoopDelays(v8::Local<v8::Object> target);
 void initSystem(v8::Local<v8::Object> target);
 void initFeeds(v8::Local<v8::Object> target);
+void initWorld(v8::Local<v8::Object> target);
 
 /** What became of a turn that was to be written to the journal. */
 enum class TurnEnd {

@@ -21,10 +21,12 @@
 // poll is known by its responder and a token of the responder's; what that is (the front door's
 // connections or Node's HTTP server) is no business of this file.
 //
-// The pool is one class in three files: joins, polls and time in pool.cc, throws in
-// pool_throwing.cc, and who leaves, with sprites that fly on, in pool_leaving.cc.
+// The pool is one class in four files: joins, polls and time in pool.cc, throws in
+// pool_throwing.cc, who leaves, with sprites that fly on, in pool_leaving.cc, and what crosses to
+// other servers of a world in pool_crossing.cc.
 //
-// The law it keeps, at every return: thrown = acked + waiting + lost.
+// The law it keeps, at every return: thrown = acked + waiting + lost; in a world of many servers
+// thrown + crossedIn = acked + waiting + lost + crossedOut.
 //
 // With a journal nothing is delivered that it has not got: a sprite that came by a step which could
 // not be written is held back until it is, since a crash would undo that step, and the thrower
@@ -137,6 +139,10 @@ constexpr uint32_t kTickMilliseconds = 100;
 constexpr uint32_t kFlyBudget = 8192;
 
 class Journal;
+class Seams;
+struct Crosser;
+struct CrosserHead;
+struct Seam;
 
 /** Takes the answer of a parked poll to its client. */
 class PollResponder {
@@ -176,7 +182,8 @@ struct Counts {
   uint64_t joined, left, expired;
   uint64_t thrown, acked, lost;  // thrown = acked + waiting + lost
   uint64_t waiting, mailboxBytes;
-  uint64_t flown;  // times a sprite flew on because its receiver had left
+  uint64_t flown;                  // times a sprite flew on because its receiver had left
+  uint64_t crossedIn, crossedOut;  // from other servers of the world, and to them: see seams.h
   uint64_t polls, pings;
   uint64_t outcomes[kOutcomes];
   uint32_t clients, parked;
@@ -212,6 +219,21 @@ class Pool {
   /** From now on every step that a restart has to repeat goes to `journal`, not owned; or nowhere.
    */
   void keepJournal(Journal* journal) { journal_ = journal; }
+
+  /** From now on rows go on at other servers, as `seams`, not owned, says. Not with a journal. */
+  void keepSeams(Seams* seams) { seams_ = seams; }
+
+  /** Takes a sprite that another server has sent; false when there is no memory for it. */
+  bool crossIn(const CrosserHead& head, std::string_view text);
+
+  /** Another server has taken `sprite`, which was in its outbox. */
+  void crossOut(Sprite* sprite);
+
+  /** Sends a sprite, which another server has not taken, to where its row goes on now. */
+  void reroute(const Crosser& crosser);
+
+  /** Whether the node is full that sprites land on which cross over `over` into `row`. */
+  bool endBusy(uint32_t row, Edge over) const;
 
   /**
    * Gives a newcomer from `address` a place in the torus and its id. kOk, kTooManyJoins or
@@ -350,6 +372,9 @@ class Pool {
   /** Where a sprite that flies to a client waits. */
   enum class Stay { kMailbox, kBacklog };
 
+  /** Where a sprite flies to: a record, the server beyond a seam, or nowhere. */
+  struct Stop;
+
   /** What else an answer says; kNothing: that there is nothing, whatever waits. */
   enum class Remark { kNone, kNothing, kSuperseded };
 
@@ -378,15 +403,27 @@ class Pool {
   Sprite* takeOldest(Client* client);
   void forget(Sprite* sprite);
   uint32_t nextLive(uint32_t record, Edge edge) const;
-  uint32_t nextStop(uint32_t record, Edge from) const;
+  Stop nextStop(uint32_t record, Edge from) const;
   void flyOn(Client* client);
   void fly(Client* from, Client* to, Stay stay);
+  void chargeTo(Source source, Sprite* sprite);
   void lose(Client* from);
   void remove(Client* client);
   void startLeaving(Client* client);
   void admit(uint32_t record, const Id& id);
   void receive(Client* thrower, Client* receiver, uint64_t number, Edge from, std::string_view text,
                uint64_t now);
+  bool seamBeyond(uint32_t record, Edge edge, Seam* seam) const;
+  bool seamForFlight(uint32_t record, Edge edge, Seam* seam) const;
+  Outcome throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text,
+                    uint64_t now);
+  void flyOver(Client* from, const Seam& seam);
+  void send(uint16_t peer, Crosser crosser);
+  uint32_t rowsToLand() const;
+  void arrive(Crosser crosser);
+  uint32_t endOf(uint32_t row, Edge over) const;
+  bool isFull(const Client& client, uint32_t cost) const;
+  void land(Sprite* sprite, uint32_t record);
   uint64_t time() const { return time_ == 0 && clock_ != nullptr ? clock_() : time_; }
   void seeOff();
   void fire(uint32_t record);
@@ -403,6 +440,7 @@ class Pool {
   IdMaker ids_;
   std::minstd_rand random_;
   Journal* journal_ = nullptr;
+  Seams* seams_ = nullptr;  // nullptr: there is no world but this server
   PollResponder* responders_[kPollHolders] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};

@@ -4,8 +4,14 @@
 
 #include "journal.h"
 #include "pool.h"
+#include "seams.h"
 
 namespace server {
+
+struct Pool::Stop {
+  uint32_t record = Torus::kNone;
+  std::optional<Seam> seam;
+};
 
 namespace {
 
@@ -98,21 +104,23 @@ uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
 /**
  * Where a sprite that came into `record` by its edge `from` goes when `record` is no more: straight
  * on; where its own row or column holds nobody else, aside; where all near it are leaving too, to
- * one of them; kNone where there is nobody at all.
+ * one of them; nowhere when there is nobody at all.
  */
-uint32_t Pool::nextStop(uint32_t record, Edge from) const {
-  if (counts_.clients == 0) return Torus::kNone;
+Pool::Stop Pool::nextStop(uint32_t record, Edge from) const {
+  if (counts_.clients == 0 && seams_ == nullptr) return {};
   const Edge onward = opposite(from);
   const Edge aside = onward == Edge::kLeft || onward == Edge::kRight ? Edge::kUp : Edge::kLeft;
   for (const Edge edge : {onward, aside}) {
+    Seam seam;
+    if (seamForFlight(record, edge, &seam)) return {Torus::kNone, seam};
     const uint32_t next = nextLive(record, edge);
-    if (next != Torus::kNone) return next;
+    if (next != Torus::kNone) return {next, {}};
   }
   for (const Edge edge : {onward, aside}) {
     const uint32_t next = torus_.neighbor(record, edge);
-    if (next != record) return next;
+    if (next != record) return {next, {}};
   }
-  return Torus::kNone;
+  return {};
 }
 
 // ---- Flying -------------------------------------------------------------------------------------
@@ -163,30 +171,34 @@ void Pool::catchUp(Client* client) {
 void Pool::flyOn(Client* client) {
   const uint32_t record = numberOf(client);
   // Found when the first sprite asks for it: most who leave have none.
-  std::optional<uint32_t> stops[4];
+  std::optional<Stop> stops[4];
   std::optional<uint64_t> now;
   while (Sprite* sprite = oldest(*client)) {
     if (flyBudget_ == 0) break;
-    std::optional<uint32_t>& next = stops[static_cast<size_t>(sprite->from)];
+    std::optional<Stop>& next = stops[static_cast<size_t>(sprite->from)];
     flyBudget_ -= std::min(flyBudget_, next ? 1u : kFindBudget);
     if (!next) next = nextStop(record, sprite->from);
-    if (*next == Torus::kNone) {
+    if (next->seam) {
+      flyOver(client, *next->seam);
+      continue;
+    }
+    if (next->record == Torus::kNone) {
       lose(client);
       if (journal_ != nullptr) journal_->lose(record, kLostAlone);
       continue;
     }
-    Client* to = &clients_[*next];
+    Client* to = &clients_[next->record];
     const Stay stay =
         !to->behind && hasRoom(to->mailbox, *sprite) ? Stay::kMailbox : Stay::kBacklog;
     if (!now) now = time();
     sprite->stamp = deliveryTimes_.flown(sprite->stamp, *now);
     fly(client, to, stay);
-    if (!promising_) holdBack(*next);
-    if (journal_ != nullptr) journal_->fly(record, *next, stay == Stay::kBacklog);
+    if (!promising_) holdBack(next->record);
+    if (journal_ != nullptr) journal_->fly(record, next->record, stay == Stay::kBacklog);
   }
-  for (const std::optional<uint32_t>& next : stops) {
-    if (!next || *next == Torus::kNone) continue;
-    Client& neighbor = clients_[*next];
+  for (const std::optional<Stop>& next : stops) {
+    if (!next || next->record == Torus::kNone) continue;
+    Client& neighbor = clients_[next->record];
     if (neighbor.holder != PollHolder::kNobody && neighbor.mailbox.waiting > 0) {
       makeReady(&neighbor);
     }
@@ -200,16 +212,20 @@ void Pool::flyOn(Client* client) {
  */
 void Pool::fly(Client* from, Client* to, Stay stay) {
   Sprite* sprite = takeOldest(from);
-  if (from->source != kNoSource && from->source != sprite->source) {
-    const uint32_t charge = Sprite::charge(sprite->length);
-    limits_->discharge(sprite->source, charge);
-    limits_->chargeAnyway(from->source, charge);
-    sprite->source = from->source;
-  }
+  chargeTo(from->source, sprite);
   ++counts_.flown;
   if (stay == Stay::kMailbox) return putFlown(to, sprite);
   backlogs_.push(numberOf(to), sprite);
   to->behind = true;
+}
+
+/** A sprite counts for `source` from now on, if that is known. */
+void Pool::chargeTo(Source source, Sprite* sprite) {
+  if (source == kNoSource || source == sprite->source) return;
+  const uint32_t charge = Sprite::charge(sprite->length);
+  limits_->discharge(sprite->source, charge);
+  limits_->chargeAnyway(source, charge);
+  sprite->source = source;
 }
 
 /** The oldest sprite of `from` has nowhere to fly to. */

@@ -4,6 +4,7 @@
 #include "base/json_reader.h"
 #include "journal.h"
 #include "pool.h"
+#include "seams.h"
 
 namespace server {
 
@@ -72,6 +73,10 @@ Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_v
   // A throw at a busy neighbor spends its allowance too: it costs the server as much.
   spendThrow(client, now);
 
+  Seam seam;
+  if (seams_ != nullptr && seamBeyond(numberOf(client), edge, &seam)) {
+    return throwOver(client, seam, number, text, now);
+  }
   uint32_t target = torus_.neighbor(numberOf(client), edge);
   // One that is leaving takes nothing new: what waits for it is just flying on.
   if (!clients_[target].live) target = nextLive(target, edge);

@@ -78,6 +78,34 @@ Place Torus::place(uint32_t node) const {
 
 uint32_t Torus::slot(uint32_t node) const { return slotAt(nodes_[node].row, nodes_[node].column); }
 
+// ---- the ends of rows ----
+
+bool Torus::closesRow(uint32_t node, Edge edge) const {
+  const Node& from = nodes_[node];
+  // At most two slots in a row are empty: only who is that near an end of its row is looked at.
+  constexpr uint32_t kNear = 3;
+  if (edge == Edge::kRight) {
+    if (from.column + kNear < lineLength(kRow, from.row)) return false;
+  } else if (edge != Edge::kLeft || from.column >= kNear) {
+    return false;
+  }
+  const Node& to = nodes_[neighbor(node, edge)];
+  const bool before = to.row != from.row ? to.row < from.row : to.column < from.column;
+  return neighbor(node, edge) == node || before == (edge == Edge::kRight);
+}
+
+uint32_t Torus::firstOfCycle(uint32_t row) const {
+  for (uint32_t column = 0;; ++column) {
+    if (const uint32_t found = at(kRow, row, column)) return found - 1;
+  }
+}
+
+uint32_t Torus::lastOfCycle(uint32_t row) const {
+  // Where the row after it hangs on it, that one's end.
+  const uint32_t hanging = row + 1 == own_[kRow] ? lastOf(kRow, row + 1) : 0;
+  return (hanging != 0 ? hanging : lastOf(kRow, row)) - 1;
+}
+
 // ---- the grid: slots, lines and their lengths ----
 
 uint32_t Torus::slotAt(uint32_t row, uint32_t column) {

@@ -152,6 +152,25 @@ class Torus {
 
   bool contains(uint32_t node) const { return nodes_[node].link[0] != 0; }
 
+  /**
+   * Whether the link of `node` over an edge is the one that closes its row: from the row's last
+   * node to its first by the right edge, and back by the left one. Columns have none.
+   */
+  bool closesRow(uint32_t node, Edge edge) const;
+
+  /** Rows that are cycles of their own; none without nodes. A hanging row is part of the one before
+   * it. */
+  uint32_t cycles() const { return size_ == 0 ? 0 : own_[kRow]; }
+
+  /** The row, below `cycles()`, whose cycle `node` is in. */
+  uint32_t cycleOf(uint32_t node) const {
+    return nodes_[node].row < own_[kRow] ? nodes_[node].row : own_[kRow] - 1;
+  }
+
+  /** The first node of the cycle of a row below `cycles()`, and the last. */
+  uint32_t firstOfCycle(uint32_t row) const;
+  uint32_t lastOfCycle(uint32_t row) const;
+
   Place place(uint32_t node) const;
 
   /** The slot of a node in the torus: its place, as one number below `opened()`. */

@@ -11,6 +11,6 @@
   abort();
 }
 
-#define EXPECT(condition) ((condition) ? (void)0 : fail(#condition, __FILE__, __LINE__))
+#define EXPECT(condition) ((condition) ? (void)0 : ::fail(#condition, __FILE__, __LINE__))
 
 #endif  // SPRITES_TEST_EXPECT_H_

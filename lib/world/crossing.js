@@ -1,0 +1,227 @@
+import { loadAddon } from '../server/addon.js';
+
+/**
+ * The sprites that cross between this server and the others of its world. What crosses, and that nothing is lost or
+ * comes twice, is native (native/pool/seams.h, crossings.h); this is what calls it: it says who the others are, when it
+ * is time to send, and carries frames to whoever sends them.
+ *
+ *     membership ─view─▶ Crossing ─ring─▶ native
+ *     pool: a throw over a seam ─▶ native ─wake─▶ Crossing ─frame─▶ send(name, bytes) … received(name, bytes)
+ *
+ * The first time that this process is a member its epoch becomes its life, by which the others know it; it stays the same
+ * when the process is taken out of the ring and joins again with a higher epoch, since it still knows what it has taken.
+ */
+
+/** Bytes that throws may fill of the outbox for one server; what flies on is let in above it. */
+export const OUTBOX_BYTES = 8 * 2 ** 20;
+
+/** How long a server that has left the ring may take to say what it has taken, milliseconds. */
+export const DOUBT = 60_000;
+
+/** How often it looks whether something has to be sent again, milliseconds. */
+const LOOK = 50;
+
+/** How long a server that leaves waits for the next sprite to be taken, milliseconds. */
+const PATIENCE = 2000;
+
+export class Crossing {
+  #pool;
+  #name;
+  #send;
+  #log;
+  #options;
+  #native;
+  #refusals;
+  /** The native numbers of servers, by their names. @type {Map<string, number>} */
+  #numbers = new Map();
+  /** The names, by number. @type {string[]} */
+  #names = [];
+  /** Servers and refusals that the log has already. @type {Set<string>} */
+  #said = new Set();
+  #ring = { left: new Int32Array(), right: new Int32Array(), next: [-1, -1], peers: [] };
+  #timer;
+  #closed = false;
+
+  /**
+   * @param {object} how
+   * @param {import('../server/pool.js').Pool} how.pool without a state
+   * @param {string} how.name this server's
+   * @param {(to: string, frame: Buffer) => void} how.send takes a frame to a server; it may get lost
+   * @param {import('pino').Logger} how.log
+   * @param {number} [how.outboxBytes]
+   * @param {number} [how.doubt] milliseconds
+   * @throws {Error} when the pool keeps a state: what waits in outboxes would not be in it
+   */
+  constructor({ pool, name, send, log, outboxBytes = OUTBOX_BYTES, doubt = DOUBT }) {
+    if (pool.stateStatus() !== null) {
+      throw new Error('a world does not go with a state: sprites in outboxes would not be in it');
+    }
+    this.#pool = pool;
+    this.#name = name;
+    this.#send = send;
+    this.#log = log;
+    this.#options = { outboxBytes, doubt };
+  }
+
+  /** @returns {{rows: number}} what the others have to know of this server */
+  describe() {
+    return { rows: this.#pool.worldRows() };
+  }
+
+  /**
+   * Takes what membership says from now on.
+   *
+   * @param {import('./membership.js').View} view
+   */
+  update({ state, epoch, ring, peers }) {
+    if (!this.#native) {
+      if (state !== 'member' || this.#closed) return;
+      this.#begin(epoch);
+    }
+    if (state === 'leaving' || state === 'gone') {
+      // The way out stays as it was, so that what waits can be handed over; nothing comes in.
+      this.#sew({ ...this.#ring, accepted: [], open: false });
+      return;
+    }
+    const others = ring.members.filter(({ name }) => name !== this.#name);
+    const numbers = others.map(({ name }) => this.#numberOf(name));
+    const rows = Math.max(0, ...others.map((other) => other.rows));
+    this.#ring = {
+      peers: numbers,
+      left: this.#seams(rows, (row) => ring.left(this.#name, row)),
+      right: this.#seams(rows, (row) => ring.right(this.#name, row)),
+      next: this.#neighbors(ring.members)
+    };
+    const accepted = [...peers.keys()].map((name) => this.#numberOf(name));
+    this.#sew({ ...this.#ring, accepted, open: state === 'member' });
+  }
+
+  /**
+   * A frame has come.
+   *
+   * @param {string} from the server that has sent it
+   * @param {Uint8Array} frame
+   */
+  received(from, frame) {
+    const number = this.#native ? this.#numberOf(from) : -1;
+    if (number < 0) return;
+    const { refusal, answer } = this.#native.receive(number, frame);
+    // What has landed goes to the polls that are parked.
+    this.#pool.native.commit();
+    if (refusal > 0) this.#refused(from, this.#refusals[refusal]);
+    if (answer) this.#send(from, answer);
+    this.#pump();
+  }
+
+  /**
+   * Waits until every outbox is empty, or nobody takes anything any more. To be called when the server has begun to
+   * leave.
+   *
+   * @returns {Promise<number>} sprites that are still there
+   */
+  async handOver() {
+    if (!this.#native) return 0;
+    let { sprites } = this.#native.status();
+    let since = performance.now();
+    while (sprites > 0 && performance.now() - since < PATIENCE) {
+      await new Promise((then) => {
+        setTimeout(then, LOOK);
+      });
+      const now = this.#native.status().sprites;
+      if (now < sprites) since = performance.now();
+      sprites = now;
+    }
+    return sprites;
+  }
+
+  /**
+   * @returns {{waiting: number, bytes: number, servers: {name: string, waiting: number}[],
+   *     refused: Record<string, number>}} what is in the outboxes, of whom; frames refused, here or there, by the reason
+   */
+  status() {
+    if (!this.#native) return { waiting: 0, bytes: 0, servers: [], refused: {} };
+    const { sprites, bytes, outboxes, refused } = this.#native.status();
+    const reasons = this.#refusals.map((name, at) => [name, refused[at]]);
+    return {
+      waiting: sprites,
+      bytes,
+      servers: outboxes.map((waiting, number) => ({ name: this.#names[number], waiting })),
+      refused: Object.fromEntries(reasons.filter(([, times]) => times > 0))
+    };
+  }
+
+  /** Rows close on themselves again; what waits in outboxes is gone. */
+  close() {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    this.#native?.close();
+    this.#native = undefined;
+  }
+
+  #begin(life) {
+    const addon = loadAddon();
+    this.#refusals = addon.refusals;
+    this.#native = new addon.World(this.#pool.native, { ...this.#options, life }, () =>
+      this.#pump()
+    );
+    this.#timer = setInterval(() => this.#pump(), LOOK);
+    this.#timer.unref();
+  }
+
+  #sew({ peers, accepted, left, right, next, open }) {
+    const numbers = (list) => Int32Array.from(list.filter((number) => number >= 0));
+    this.#native.set({
+      ...{ left, right, next: Int32Array.from(next), open },
+      ...{ peers: numbers(peers), accepted: numbers(accepted) }
+    });
+    this.#pump();
+  }
+
+  #seams(rows, seam) {
+    return Int32Array.from({ length: rows }, (_, row) => {
+      const name = seam(row);
+      return name === this.#name ? -1 : this.#numberOf(name);
+    });
+  }
+
+  /** The numbers of the servers before and after this one in the ring. */
+  #neighbors(members) {
+    const at = members.findIndex(({ name }) => name === this.#name);
+    if (at < 0 || members.length === 1) return [-1, -1];
+    return [-1, 1].map((step) => this.#numberOf(members.at((at + step) % members.length).name));
+  }
+
+  #numberOf(name) {
+    const known = this.#numbers.get(name);
+    if (known !== undefined) return known;
+    const number = this.#native.add();
+    if (number < 0) {
+      this.#refused(name, 'too-many-servers');
+      return number;
+    }
+    this.#numbers.set(name, number);
+    this.#names[number] = name;
+    return number;
+  }
+
+  /** Sends what is due. */
+  #pump() {
+    if (!this.#native) return;
+    this.#native.sortOut();
+    this.#pool.native.commit();
+    for (const [number, name] of this.#names.entries()) {
+      for (let frame = this.#native.next(number); frame; frame = this.#native.next(number)) {
+        this.#send(name, frame);
+      }
+    }
+  }
+
+  /** Logs a refusal, once for each server and reason. */
+  #refused(server, refusal) {
+    const key = `${server} ${refusal}`;
+    if (this.#said.has(key)) return;
+    this.#said.add(key);
+    const usual = ['not-in-ring', 'other-epoch'].includes(refusal);
+    this.#log[usual ? 'debug' : 'warn']({ server, refusal }, 'a frame of the world is refused');
+  }
+}

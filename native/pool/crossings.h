@@ -1,0 +1,73 @@
+// What one server of a world sends to the others, and what it takes from them.
+//
+//   Pool ─throw─▶ Seams: outbox ─frame─▶ (a message) ─▶ receive ─▶ Pool of the other server
+//                          ▲──────────ack◀─ (a message) ◀────┘
+//
+// It makes frames and reads them; how they travel is no business of this file. They may be dropped,
+// doubled, late, and out of order: each sprite arrives once all the same (outbox.h says what that
+// costs where a server dies). Nothing in a frame is trusted: one that makes no sense changes
+// nothing.
+//
+// A frame is taken if it is for this very process, of the newest process of its sender, from a
+// server of the ring, and not voided by a fence. Its sprites are taken in the order of their
+// numbers, up to the first one that is missing or finds no memory; the ack says how far.
+#ifndef SPRITES_CROSSINGS_H_
+#define SPRITES_CROSSINGS_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "pool.h"
+#include "seams.h"
+#include "world_frames.h"
+
+namespace server {
+
+class Crossings {
+ public:
+  /** `life`: of this process, from 1; larger than that of the one before it under the same name.
+   * `pool` and `seams` are not owned. */
+  Crossings(Pool* pool, Seams* seams, uint64_t life) : pool_(pool), seams_(seams), life_(life) {}
+
+  /**
+   * Writes the next frame for a peer behind what is in `frame`; false when none is due. To be
+   * called until it returns false: when the seams wake, after `receive`, and some ten times a
+   * second. `now`: milliseconds.
+   */
+  bool next(PeerNumber peer, uint64_t now, std::string* frame);
+
+  /**
+   * Takes a frame that has come from a peer, at `now`, and writes the answer for it behind what is
+   * in `answer`, if there is one. Returns why the frame is refused, or an ack says that ours was.
+   */
+  Refusal receive(PeerNumber peer, std::string_view frame, uint64_t now, std::string* answer);
+
+  /** Takes what waits for peers that are in the ring no more to where it is to go now. To be called
+   * as often as `next`. */
+  void sortOut(uint64_t now);
+
+  /** Frames refused here or there, by the reason. */
+  const uint64_t* refused() const { return refused_; }
+
+ private:
+  Refusal count(Refusal refusal) {
+    ++refused_[static_cast<size_t>(refusal)];
+    return refusal;
+  }
+  Refusal acked(PeerNumber from, const FrameHead& head, std::string_view body, uint64_t now);
+  Refusal judge(Peer* peer, const FrameHead& head);
+  bool take(Peer* peer, const FrameHead& head, std::string_view body);
+
+  Pool* const pool_;
+  Seams* const seams_;
+  const uint64_t life_;
+  std::set<std::pair<uint32_t, Edge>> ends_;  // rows and sides that the frame being taken names
+  uint64_t refused_[kRefusals] = {};
+};
+
+}  // namespace server
+
+#endif  // SPRITES_CROSSINGS_H_

@@ -1,0 +1,170 @@
+#include "outbox.h"
+
+namespace server {
+
+namespace {
+
+/** Ends of rows that are remembered as busy: any more are just tried. */
+constexpr size_t kMostBusy = 4096;
+
+}  // namespace
+
+void Outbox::push(const Crosser& crosser) {
+  waiting_.push_back(crosser);
+  bytes_ += Sprite::cost(crosser.sprite->length);
+}
+
+// ---- Sending ------------------------------------------------------------------------------------
+
+bool Outbox::next(uint64_t now, uint64_t life, std::string* frame) {
+  if (parted_ ? touched_ == 0 || now < resendAt_ : now < pauseEnd_) return false;
+  const bool again = !parted_ && next_ > 0 && now >= resendAt_;
+  if (again) {
+    sendAgain();
+    resend_ = std::min(2 * resend_, kLastResend);
+    window_ = 1;
+  }
+  const bool sends = !parted_ && next_ < waiting_.size() && flight_ < window_;
+  const bool asks = !parted_ && !busy_.empty() && now >= askAt_;
+  if (!sends && !asks && !parted_) return false;
+  ++serial_;
+  if (parted_) {
+    fence_ = serial_;
+    if (asked_ == 0) asked_ = serial_;
+  }
+  FrameWriter writer({.life = life,
+                      .peerLife = peerLife_,
+                      .serial = serial_,
+                      .number = base_ + next_,
+                      .base = base_,
+                      .fence = fence_},
+                     frame);
+  if (parted_ || (sends && next_ == 0)) resendAt_ = now + resend_;
+  if (asks) {
+    ask(&writer);
+    askAt_ = now + kAskBusy;
+  }
+  if (sends) fill(&writer);
+  writer.finish();
+  return true;
+}
+
+/** Asks for busy ends, half a frame of them at most. */
+void Outbox::ask(FrameWriter* writer) const {
+  for (const uint64_t key : busy_) {
+    if (writer->count() == kMostInFrame / 2) break;
+    writer->add({.row = static_cast<uint32_t>(key >> 1), .over = Edge(key & 1)}, {});
+  }
+}
+
+/** Adds what is to be sent, as far as the frame and the window reach. */
+void Outbox::fill(FrameWriter* writer) {
+  while (next_ < waiting_.size() && flight_ < window_ && writer->count() < kMostInFrame &&
+         writer->bytes() < kFrameBytes) {
+    const Crosser& one = waiting_[next_++];
+    const uint64_t length = one.sprite->length;
+    writer->add({.length = static_cast<uint32_t>(length),
+                 .row = one.row,
+                 .from = one.sprite->from,
+                 .over = one.over,
+                 .round = one.round,
+                 .hops = one.hops},
+                one.sprite->text());
+    flight_ += Sprite::cost(length);
+  }
+  touched_ = std::max(touched_, next_);
+}
+
+void Outbox::sendAgain() {
+  next_ = 0;
+  flight_ = 0;
+}
+
+void Outbox::pause(uint64_t now) {
+  sendAgain();
+  pauseEnd_ = now + resend_;
+  resend_ = std::min(2 * resend_, kLastResend);
+}
+
+// ---- Acks ---------------------------------------------------------------------------------------
+
+/** Learns which process the peer is; false where an ack is of one that is no more. */
+bool Outbox::follow(const FrameHead& ack, uint64_t now) {
+  if (ack.life < peerLife_ || ack.serial > serial_) return false;
+  if (ack.life == peerLife_) return true;
+  // It is another process, and what the one before has taken is gone with it.
+  const bool known = peerLife_ != 0;
+  peerLife_ = ack.life;
+  sendAgain();
+  busy_.clear();
+  if (known && parted_) resolve();
+  calm(now);
+  return !known;
+}
+
+/** What an ack says beside its number. */
+void Outbox::learn(const FrameHead& ack, std::string_view ends, uint64_t now) {
+  if (parted_ && asked_ != 0 && ack.serial >= asked_) resolve();
+  if (ack.refusal == Refusal::kNotInRing || ack.refusal == Refusal::kFull) pause(now);
+  for (uint32_t i = 0; i < ack.count; ++i) {
+    const RowEnd end = takeEnd(&ends);
+    const uint64_t key = keyOf(end.row, end.over);
+    if (!end.busy) {
+      busy_.erase(key);
+    } else if (busy_.size() < kMostBusy && busy_.insert(key).second) {
+      askAt_ = now + kAskBusy;
+    }
+  }
+}
+
+/** The oldest has crossed. */
+Sprite* Outbox::takeFirst() {
+  Sprite* sprite = waiting_.front().sprite;
+  waiting_.pop_front();
+  ++base_;
+  --touched_;
+  const uint64_t cost = Sprite::cost(sprite->length);
+  bytes_ -= cost;
+  if (next_ > 0) {
+    --next_;
+    flight_ -= cost;
+  }
+  return sprite;
+}
+
+/** All goes well: what is on its way has its whole time again. */
+void Outbox::calm(uint64_t now) {
+  window_ = kWindowBytes;
+  resend_ = kFirstResend;
+  resendAt_ = now + resend_;
+}
+
+// ---- A peer that has left the ring --------------------------------------------------------------
+
+void Outbox::part(uint64_t now, uint64_t doubt) {
+  parted_ = true;
+  asked_ = 0;
+  resendAt_ = 0;
+  doubtEnd_ = now + doubt;
+  sendAgain();
+  busy_.clear();
+}
+
+void Outbox::rejoin() {
+  parted_ = false;
+  pauseEnd_ = 0;
+  sendAgain();
+}
+
+/** It is known what the peer has taken, and it takes nothing any more that was sent before. */
+void Outbox::resolve() { touched_ = 0; }
+
+/** The peer has not said in time what it has taken. Should it come back, it gets other numbers. */
+void Outbox::giveUp() {
+  if (touched_ == 0) return;
+  base_ += touched_;
+  fence_ = serial_ + 1;
+  resolve();
+}
+
+}  // namespace server

@@ -1,0 +1,163 @@
+// An outbox: the sprites that wait to cross to one other server, oldest first.
+//
+//   first ─▶ [41][42][43] ─▶ [44][45] ─▶ [46][47] ◀─ pushed
+//            └ on their way, └ to be sent └ never
+//              not acked       again        sent            base = 41, next = 3, touched = 5
+//
+// A sprite stays until the peer acks its number; what is not acked in time is sent again, with all
+// behind it. The numbers go up by one and are not stored. What may be on its way at once is
+// bounded, and so is the waiting: see Seams.
+//
+// When the peer leaves the ring, what was never sent is the pool's again at once. What was sent is
+// in doubt: the peer may have taken it. So the outbox asks by a frame with a fence, which voids
+// every frame before it: the answer says for certain what was taken, and the rest is the pool's
+// again. A peer that comes back under a new life was another process, which took nothing. Where
+// nobody answers within the doubt, the rest is the pool's too: a sprite may then arrive twice, if
+// the peer was cut off for longer than that and goes on.
+#ifndef SPRITES_OUTBOX_H_
+#define SPRITES_OUTBOX_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "mailbox.h"
+#include "world_frames.h"
+
+namespace server {
+
+/** Milliseconds until what is not acked is sent again, first and at most. */
+constexpr uint64_t kFirstResend = 300;
+constexpr uint64_t kLastResend = 2000;
+
+/** Milliseconds between questions for the ends of rows that are busy. */
+constexpr uint64_t kAskBusy = 200;
+
+/** Bytes of sprites in a frame, and on their way to a peer at once; one sprite always goes. */
+constexpr uint64_t kFrameBytes = 128 << 10;
+constexpr uint64_t kWindowBytes = 1 << 20;
+
+/**
+ * A sprite that crosses. Its hops are the servers it may still pass that don't have its row. The
+ * first round of the ring looks for the row, the second for anybody at all; then it has nobody left
+ * to fly to.
+ */
+struct Crosser {
+  Sprite* sprite;
+  uint32_t row;
+  Edge over;  // kLeft or kRight
+  uint8_t round;
+  uint16_t hops;
+};
+
+class Outbox {
+ public:
+  Outbox() = default;
+  ~Outbox() {
+    for (const Crosser& one : waiting_) Sprite::free(one.sprite);
+  }
+  Outbox(const Outbox&) = delete;
+  Outbox& operator=(const Outbox&) = delete;
+
+  /** Takes the sprite, and owns it until it is acked or given back. */
+  void push(const Crosser& crosser);
+
+  size_t size() const { return waiting_.size(); }
+  /** Sprite::cost of all of them. */
+  uint64_t bytes() const { return bytes_; }
+
+  /** Whether the peer has said that the node is busy that a sprite over `over` lands on. */
+  bool busy(uint32_t row, Edge over) const { return busy_.contains(keyOf(row, over)); }
+
+  /**
+   * Writes the next frame behind what is in `frame`; false when none is due. `now`: milliseconds
+   * of a clock that never goes back; `life`: our own. To be called after a push, after an ack, and
+   * some ten times a second.
+   */
+  bool next(uint64_t now, uint64_t life, std::string* frame);
+
+  /**
+   * Takes an ack of the peer. Calls `release(sprite)`, who owns it then, with each that has
+   * crossed. Returns false when it makes no sense.
+   */
+  template <typename Release>
+  bool acknowledge(const FrameHead& ack, std::string_view ends, uint64_t now, Release&& release) {
+    if (!follow(ack, now)) return true;
+    if (ack.number >= base_ + touched_) return false;
+    while (base_ <= ack.number) {
+      release(takeFirst());
+      calm(now);
+    }
+    learn(ack, ends, now);
+    return true;
+  }
+
+  /** Sends nothing for a while: the peer has refused. */
+  void pause(uint64_t now);
+
+  /** The peer is not in the ring from now on; or it is again. What is in doubt may be for
+   * `doubt` milliseconds. */
+  void part(uint64_t now, uint64_t doubt);
+  void rejoin();
+
+  /** While parted: gives what is not in doubt, oldest first, to `give(crosser)`, who owns it then.
+   */
+  template <typename Give>
+  void giveBack(uint64_t now, Give&& give) {
+    if (now >= doubtEnd_) giveUp();
+    std::vector<Crosser> back(waiting_.begin() + static_cast<ptrdiff_t>(touched_), waiting_.end());
+    waiting_.resize(touched_);
+    for (const Crosser& one : back) {
+      bytes_ -= Sprite::cost(one.sprite->length);
+      give(one);
+    }
+  }
+
+  /** Calls `see(sprite)` with each that waits. */
+  template <typename See>
+  void each(See&& see) const {
+    for (const Crosser& one : waiting_) see(one.sprite);
+  }
+
+ private:
+  static uint64_t keyOf(uint32_t row, Edge over) {
+    return uint64_t{row} << 1 | static_cast<uint64_t>(over);
+  }
+
+  bool follow(const FrameHead& ack, uint64_t now);
+  void learn(const FrameHead& ack, std::string_view ends, uint64_t now);
+  Sprite* takeFirst();
+  void calm(uint64_t now);
+  void sendAgain();
+  void resolve();
+  void giveUp();
+  void ask(FrameWriter* writer) const;
+  void fill(FrameWriter* writer);
+
+  std::deque<Crosser> waiting_;
+  uint64_t bytes_ = 0;
+  uint64_t base_ = 1;      // number of the oldest
+  size_t next_ = 0;        // the first of them that is not on its way
+  size_t touched_ = 0;     // the first of them that was never sent
+  uint64_t flight_ = 0;    // Sprite::cost of those before next_
+  uint64_t peerLife_ = 0;  // 0: not known
+  uint64_t serial_ = 0;    // of the last frame
+  uint64_t fence_ = 0;
+  uint64_t asked_ = 0;  // serial of the first frame that asked for what is in doubt; 0: none has
+  uint64_t window_ = kWindowBytes;  // what may be on its way: one frame while no ack comes
+  uint64_t resend_ = kFirstResend;
+  uint64_t resendAt_ = 0;  // when what is on its way, or a question, is sent again
+  uint64_t pauseEnd_ = 0;
+  uint64_t askAt_ = 0;  // when busy ends are asked for
+  uint64_t doubtEnd_ = 0;
+  bool parted_ = false;
+  std::unordered_set<uint64_t> busy_;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_OUTBOX_H_

@@ -1,0 +1,167 @@
+#include "world_frames.h"
+
+#include "base/json_reader.h"
+#include "mailbox.h"
+
+namespace server {
+
+namespace {
+
+template <typename Number>
+void put(std::string* to, Number number) {
+  for (size_t i = 0; i < sizeof number; ++i) {
+    to->push_back(static_cast<char>(static_cast<uint64_t>(number) >> (8 * i)));
+  }
+}
+
+/** Reads a number, and takes it from the front; there must be as many bytes. */
+template <typename Number>
+Number take(std::string_view* from) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < sizeof(Number); ++i) {
+    number |= uint64_t{static_cast<uint8_t>((*from)[i])} << (8 * i);
+  }
+  from->remove_prefix(sizeof(Number));
+  return static_cast<Number>(number);
+}
+
+constexpr size_t kCountAt = 56;
+constexpr size_t kLengthAt = 60;
+
+/** Overwrites 4 bytes. */
+void setAt(std::string* in, size_t at, uint32_t number) {
+  for (size_t i = 0; i < sizeof number; ++i) (*in)[at + i] = static_cast<char>(number >> (8 * i));
+}
+
+bool isSide(uint8_t edge) { return edge <= static_cast<uint8_t>(Edge::kRight); }
+
+bool isCrosser(std::string_view* body) {
+  if (body->size() < kCrosserHead) return false;
+  const auto length = take<uint32_t>(body);
+  take<uint32_t>(body);
+  const auto from = take<uint8_t>(body);
+  const auto over = take<uint8_t>(body);
+  const auto round = take<uint8_t>(body);
+  const bool zero = take<uint8_t>(body) == 0;
+  take<uint16_t>(body);
+  if (take<uint16_t>(body) != 0 || !zero) return false;
+  if (from > 3 || !isSide(over) || round > 1) return false;
+  if (length > kLongestSprite || length > body->size()) return false;
+  // Its text goes to browsers: it is checked as when it was thrown.
+  if (length > 0 && !base::isJsonObject(body->data(), length)) return false;
+  body->remove_prefix(length);
+  return true;
+}
+
+bool isEnd(std::string_view* body) {
+  if (body->size() < kEndBytes) return false;
+  take<uint32_t>(body);
+  const auto over = take<uint8_t>(body);
+  const auto busy = take<uint8_t>(body);
+  return isSide(over) && busy <= 1 && take<uint16_t>(body) == 0;
+}
+
+}  // namespace
+
+FrameWriter::FrameWriter(const FrameHead& head, std::string* to) : to_(to), start_(to->size()) {
+  to->append(kFrameMagic);
+  put(to, kFrameVersion);
+  put(to, static_cast<uint8_t>(head.kind));
+  put(to, static_cast<uint8_t>(head.refusal));
+  for (const uint64_t number :
+       {head.life, head.peerLife, head.serial, head.number, head.base, head.fence}) {
+    put(to, number);
+  }
+  put(to, uint64_t{0});
+}
+
+void FrameWriter::add(const CrosserHead& head, std::string_view text) {
+  put(to_, head.length);
+  put(to_, head.row);
+  put(to_, static_cast<uint8_t>(head.from));
+  put(to_, static_cast<uint8_t>(head.over));
+  put(to_, head.round);
+  put(to_, uint8_t{0});
+  put(to_, head.hops);
+  put(to_, uint16_t{0});
+  to_->append(text);
+  ++count_;
+}
+
+void FrameWriter::add(const RowEnd& end) {
+  put(to_, end.row);
+  put(to_, static_cast<uint8_t>(end.over));
+  put(to_, static_cast<uint8_t>(end.busy));
+  put(to_, uint16_t{0});
+  ++count_;
+}
+
+void FrameWriter::finish() {
+  setAt(to_, start_ + kCountAt, count_);
+  setAt(to_, start_ + kLengthAt, static_cast<uint32_t>(bytes() - kFrameHead));
+}
+
+/** Reads what stays the same in every version. */
+Refusal readStart(std::string_view* frame, FrameHead* head) {
+  constexpr size_t kStart = 8;
+  if (frame->size() < kStart || !frame->starts_with(kFrameMagic)) return Refusal::kMalformed;
+  frame->remove_prefix(kFrameMagic.size());
+  const auto version = take<uint16_t>(frame);
+  const auto kind = take<uint8_t>(frame);
+  const auto refusal = take<uint8_t>(frame);
+  if (kind != static_cast<uint8_t>(FrameKind::kSprites) &&
+      kind != static_cast<uint8_t>(FrameKind::kAck)) {
+    return Refusal::kMalformed;
+  }
+  head->kind = FrameKind{kind};
+  if (version != kFrameVersion) return Refusal::kVersion;
+  if (refusal >= kRefusals) return Refusal::kMalformed;
+  head->refusal = Refusal{refusal};
+  return Refusal::kNone;
+}
+
+Refusal readFrame(std::string_view frame, FrameHead* head, std::string_view* body) {
+  const bool whole = frame.size() >= kFrameHead;
+  const Refusal start = readStart(&frame, head);
+  if (start != Refusal::kNone) return start;
+  if (!whole) return Refusal::kMalformed;
+  for (uint64_t* number :
+       {&head->life, &head->peerLife, &head->serial, &head->number, &head->base, &head->fence}) {
+    *number = take<uint64_t>(&frame);
+    if (*number >= kMostFrameNumber) return Refusal::kMalformed;
+  }
+  head->count = take<uint32_t>(&frame);
+  const auto length = take<uint32_t>(&frame);
+  if (length != frame.size() || head->count > kMostInFrame) return Refusal::kMalformed;
+  *body = frame;
+  for (uint32_t i = 0; i < head->count; ++i) {
+    const bool good = head->kind == FrameKind::kAck ? isEnd(&frame) : isCrosser(&frame);
+    if (!good) return Refusal::kMalformed;
+  }
+  return frame.empty() ? Refusal::kNone : Refusal::kMalformed;
+}
+
+CrosserHead takeCrosser(std::string_view* body, std::string_view* text) {
+  CrosserHead head;
+  head.length = take<uint32_t>(body);
+  head.row = take<uint32_t>(body);
+  head.from = Edge{take<uint8_t>(body)};
+  head.over = Edge{take<uint8_t>(body)};
+  head.round = take<uint8_t>(body);
+  take<uint8_t>(body);
+  head.hops = take<uint16_t>(body);
+  take<uint16_t>(body);
+  *text = body->substr(0, head.length);
+  body->remove_prefix(head.length);
+  return head;
+}
+
+RowEnd takeEnd(std::string_view* body) {
+  const auto row = take<uint32_t>(body);
+  const auto over = take<uint8_t>(body);
+  const auto busy = take<uint8_t>(body);
+  take<uint16_t>(body);
+  return {row, Edge{over}, busy != 0};
+}
+
+}  // namespace server

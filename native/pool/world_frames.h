@@ -1,0 +1,139 @@
+// The form of what crosses from one server of a world to another: one frame a message.
+//
+//   ┌──────┬─────────────────────────────┐        ┌──────┬───────────────────┐
+//   │ head │ sprite: head, text │ sprite …│  ──▶   │ head │ end │ end │ …     │
+//   └──────┴─────────────────────────────┘        └──────┴───────────────────┘
+//    kSprites                                      kAck, back to the sender
+//
+// All numbers are little-endian, whatever the machine; nothing is aligned.
+//
+//   head, 64 bytes                                     sprite, 16 bytes and its text
+//    0  magic "SPRW"                                    0  u32 length of the text; 0: a question
+//    4  u16 version                                     4  u32 row
+//    6  u8  kind                                        8  u8  the edge it enters its desktop by
+//    7  u8  of an ack: why the frame is refused         9  u8  the edge it has crossed: 0 left, 1
+//    right 8  u64 life of the sender                         10  u8  round of the ring: see Crosser
+//   16  u64 life of the receiver, 0: not known         11  u8  0
+//   24  u64 serial of the frame; of an ack: of the     12  u16 hops it has left in this round
+//           frame that it answers                      14  u16 0
+//   32  u64 number of the first sprite; of an ack:
+//           of the last one that is taken              end, 8 bytes: where a row begins or ends
+//   40  u64 the oldest number that is not acked         0  u32 row
+//   48  u64 fence: frames of a lower serial are void    4  u8  the edge that leads there: 0 or 1
+//   56  u32 how many sprites, or ends                   5  u8  1: its mailbox is full
+//   60  u32 bytes behind the head                       6  u16 0
+//
+// The first eight bytes stay as they are in every version: so one of another version is known, and
+// refused by that name, and no ack is answered by another.
+//
+// A life is one process under its server's name: a number that grows from one to the next. Sprites
+// of one sender's life to one receiver's life are numbered; a sprite is taken in that order and
+// once. A question has no number: its sender wants to know how the end of that row is.
+//
+// Rejected: the machine's own structures (two machines may differ), a checksum (TCP has one, and
+// each text is read as JSON), names in the frame (the subject it comes by has them).
+#ifndef SPRITES_WORLD_FRAMES_H_
+#define SPRITES_WORLD_FRAMES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "torus.h"
+
+namespace server {
+
+constexpr std::string_view kFrameMagic = "SPRW";
+constexpr uint16_t kFrameVersion = 1;
+
+/** Bytes of a frame's head, of a sprite's head and of an end. */
+constexpr size_t kFrameHead = 64;
+constexpr size_t kCrosserHead = 16;
+constexpr size_t kEndBytes = 8;
+
+/** Sprites, or ends, in one frame. */
+constexpr uint32_t kMostInFrame = 1024;
+
+/** The number that no sprite reaches: numbers and lives are below. */
+constexpr uint64_t kMostFrameNumber = uint64_t{1} << 62;
+
+enum class FrameKind : uint8_t { kSprites = 1, kAck = 2 };
+
+/** Why a frame is refused. The order is the order of `refusals` in JavaScript. */
+enum class Refusal : uint8_t {
+  kNone,
+  kVersion,    // it is of another version
+  kOlderLife,  // it is of a sender whose name another process has by now
+  kOtherLife,  // it is for a process that is no more
+  kNotInRing,  // sender and receiver are not in one ring
+  kFull,       // the receiver has no memory left for sprites
+  kMalformed,  // it makes no sense
+};
+constexpr size_t kRefusals = 7;
+constexpr const char* kRefusalNames[kRefusals] = {
+    "none", "other-version", "older-epoch", "other-epoch", "not-in-ring", "full", "malformed"};
+
+struct FrameHead {
+  FrameKind kind = FrameKind::kSprites;
+  Refusal refusal = Refusal::kNone;
+  uint64_t life = 0;
+  uint64_t peerLife = 0;
+  uint64_t serial = 0;
+  uint64_t number = 0;
+  uint64_t base = 0;
+  uint64_t fence = 0;
+  uint32_t count = 0;
+};
+
+/** The head of one sprite that crosses. */
+struct CrosserHead {
+  uint32_t length = 0;
+  uint32_t row = 0;
+  Edge from = Edge::kLeft;
+  Edge over = Edge::kLeft;
+  uint8_t round = 0;
+  uint16_t hops = 0;
+};
+
+/** How the node is that those land on who cross over `over` in a row. */
+struct RowEnd {
+  uint32_t row;
+  Edge over;
+  bool busy;
+};
+
+/** Writes one frame behind what is in a string. */
+class FrameWriter {
+ public:
+  FrameWriter(const FrameHead& head, std::string* to);
+
+  /** Adds a sprite; `text` has the length that `head` says. */
+  void add(const CrosserHead& head, std::string_view text);
+  void add(const RowEnd& end);
+
+  uint32_t count() const { return count_; }
+  size_t bytes() const { return to_->size() - start_; }
+
+  /** Fills in how much there is. */
+  void finish();
+
+ private:
+  std::string* const to_;
+  const size_t start_;
+  uint32_t count_ = 0;
+};
+
+/**
+ * kNone: `head` and `body` are read, and every record in `body` is whole and may be. Else kVersion,
+ * with the kind and the refusal in `head`, or kMalformed.
+ */
+Refusal readFrame(std::string_view frame, FrameHead* head, std::string_view* body);
+
+/** Takes the first sprite, or end, from the body of a frame that readFrame has found good. */
+CrosserHead takeCrosser(std::string_view* body, std::string_view* text);
+RowEnd takeEnd(std::string_view* body);
+
+}  // namespace server
+
+#endif  // SPRITES_WORLD_FRAMES_H_

@@ -1,0 +1,134 @@
+// Frames from another server of the world, mutated: whatever arrives, nothing is read outside it,
+// the books balance, and no sprite is acked that was never sent.
+//
+//   world_fuzz [count] [seed]
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "expect.h"
+#include "world_scene.h"
+
+namespace {
+
+using namespace server;
+using namespace server::test;
+
+constexpr SeamsOptions kOptions = {.outboxBytes = 1 << 20, .doubt = 1 << 20};
+
+/** Two servers in a while that goes well, or so. */
+class Pair {
+ public:
+  Pair() : a(0, 2, 5, kOptions, 0), b(1, 2, 9, kOptions, 0) {
+    for (int i = 0; i < 5; ++i) {
+      EXPECT(a.join());
+      if (i < 3) EXPECT(b.join());
+    }
+    a.seams.set(ringOf({{0, 2}, {1, 1}}, 0, true), 0);
+    b.seams.set(ringOf({{0, 2}, {1, 1}}, 1, true), 0);
+  }
+
+  void act(Random& random) {
+    Server& one = random.oneIn(2) ? a : b;
+    const size_t at = random.below(one.guests.size());
+    one.throwOne(at, Edge{static_cast<uint8_t>(random.below(4))}, ++sprite_, random.below(50));
+    if (random.oneIn(4)) one.poll(random.below(one.guests.size()), &received_);
+  }
+
+  /** Carries what is due from one to the other; keeps the bytes. */
+  void talk(Random& random, std::vector<std::string>* said) {
+    now += 100;
+    carry(&a, &b, random, said);
+    carry(&b, &a, random, said);
+  }
+
+  /** Gives `bytes` to one of them as the other's. */
+  Refusal give(const std::string& bytes, bool toA) {
+    Server& to = toA ? a : b;
+    const ExactCopy copy(bytes);
+    const uint64_t out = to.pool.counts().crossedOut;
+    const uint64_t waited = to.seams.sprites();
+    const uint64_t in = to.pool.counts().crossedIn;
+    std::string answer;
+    const Refusal refusal =
+        to.crossings.receive(toA ? 1 : 0, {copy.data(), copy.length()}, now, &answer);
+    to.settle();
+    to.check();
+    EXPECT(to.pool.counts().crossedOut - out <= waited);
+    if (refusal == Refusal::kMalformed || refusal == Refusal::kVersion) {
+      EXPECT(to.pool.counts().crossedIn == in && to.pool.counts().crossedOut == out);
+    }
+    if (!answer.empty()) {
+      FrameHead head;
+      std::string_view body;
+      EXPECT(readFrame(answer, &head, &body) == Refusal::kNone && head.kind == FrameKind::kAck);
+    }
+    return refusal;
+  }
+
+  Server a, b;
+  uint64_t now = 0;
+
+ private:
+  void carry(Server* from, Server* to, Random& random, std::vector<std::string>* said) {
+    std::string frame;
+    const auto peer = static_cast<PeerNumber>(to->number);
+    while (from->crossings.next(peer, now, &frame)) {
+      std::string answer;
+      to->crossings.receive(static_cast<PeerNumber>(from->number), frame, now, &answer);
+      to->settle();
+      if (said != nullptr) {
+        said->push_back(frame);
+        said->push_back(answer);
+      }
+      std::string none;
+      if (!random.oneIn(5)) from->crossings.receive(peer, answer, now, &none);
+      EXPECT(none.empty());
+      frame.clear();
+    }
+  }
+
+  uint64_t sprite_ = 0;
+  std::map<uint64_t, std::vector<Reception>> received_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 10) : 2000;
+  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
+  printf("world_fuzz: seed %" PRIu64 "\n", seed);
+  Random random(seed);
+  const std::vector<std::string> words = {std::string(8, '\0'), std::string(8, '\xff'),
+                                          std::string("\1\0\0\0", 4), std::string("\0\0\0\x80", 4),
+                                          std::string("SPRW\1\0\2\0", 8)};
+  std::vector<std::string> said;
+  uint64_t refused[kRefusals] = {};
+  for (uint64_t i = 0; i < count;) {
+    Pair pair;
+    std::vector<std::string> fresh;
+    for (int turn = 0; turn < 20; ++turn) {
+      for (int n = 0; n < 4; ++n) pair.act(random);
+      pair.talk(random, &fresh);
+      if (said.empty() || fresh.empty()) continue;
+      for (int n = 0; n < 4; ++n, ++i) {
+        const std::string bytes =
+            mutate(random, random.pick(random.oneIn(2) ? fresh : said), said, words);
+        ++refused[static_cast<size_t>(pair.give(bytes, random.oneIn(2)))];
+      }
+    }
+    said = fresh;
+  }
+  printf("world_fuzz: %" PRIu64 " frames", count);
+  for (size_t i = 0; i < kRefusals; ++i) printf(", %s %" PRIu64, kRefusalNames[i], refused[i]);
+  printf("\n");
+  if (count >= 1000) {
+    EXPECT(refused[static_cast<size_t>(Refusal::kMalformed)] > count / 20);
+    EXPECT(refused[static_cast<size_t>(Refusal::kNone)] > count / 50);
+  }
+  return 0;
+}

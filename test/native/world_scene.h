@@ -1,0 +1,195 @@
+// Servers of a world without sockets: each a pool with its seams, clients that count what they get,
+// and a network between them that loses, doubles and mixes up what it carries.
+#ifndef SPRITES_TEST_WORLD_SCENE_H_
+#define SPRITES_TEST_WORLD_SCENE_H_
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "expect.h"
+#include "fuzz.h"
+#include "pool/crossings.h"
+
+namespace server::test {
+
+/** A client: what it has been given and has not acked. */
+struct Guest {
+  Id id;
+  uint64_t seen = 0;
+  std::vector<std::pair<uint64_t, uint64_t>> unacked;  // sequence, sprite
+};
+
+/** Where a sprite was received. */
+struct Reception {
+  size_t server;
+  uint32_t record;
+  std::string from;
+};
+
+inline PoolOptions worldOptions() {
+  return {.capacity = 400,
+          .hold = 3600,
+          .lease = 3600,
+          .maxSprite = 400,
+          .mailboxSprites = 4,
+          .mailboxBytes = 2000,
+          .mailboxMemory = 60000,
+          .answerBytes = 600,
+          .throwRate = 0,
+          .throwBurst = 1,
+          .pollRate = 0,
+          .pollBurst = 1};
+}
+
+/** One process: it lives until it is killed. */
+class Server : private PollResponder {
+ public:
+  /** Of `count` servers it is the one with that number; peers are numbered as servers are. */
+  Server(size_t number, size_t count, uint64_t life, const SeamsOptions& options, uint64_t now)
+      : number(number),
+        life(life),
+        pool(worldOptions(), nullptr, now),
+        seams(options, [this] { woken = true; }),
+        crossings(&pool, &seams, life) {
+    pool.setResponder(PollHolder::kDoor, this);
+    for (size_t i = 0; i < count; ++i) seams.add();
+    pool.keepSeams(&seams);
+  }
+
+  bool join() {
+    Guest guest;
+    if (pool.join({}, 0, &guest.id) != Outcome::kOk) return false;
+    guests.push_back(guest);
+    return true;
+  }
+
+  void leave(size_t at) {
+    pool.leave(guests[at].id);
+    guests.erase(guests.begin() + static_cast<ptrdiff_t>(at));
+    settle();
+  }
+
+  Outcome throwOne(size_t at, Edge edge, uint64_t sprite, size_t padding) {
+    const std::string text =
+        "{\"u\":" + std::to_string(sprite) + ",\"p\":\"" + std::string(padding, 'x') + "\"}";
+    const Outcome outcome = pool.throwSprite(guests[at].id, edge, kNoNumber, text, 0);
+    settle();
+    return outcome;
+  }
+
+  /** Acks all that was given, and parks where there is nothing more. */
+  void poll(size_t at, std::map<uint64_t, std::vector<Reception>>* received) {
+    Guest& guest = guests[at];
+    for (const auto& [sequence, sprite] : guest.unacked) {
+      (*received)[sprite].push_back({number, guest.id.record(), froms_[sprite]});
+    }
+    guest.unacked.clear();
+    const PollResult result =
+        pool.poll(guest.id, guest.seen, 0, PollHolder::kDoor, guest.id.record());
+    EXPECT(result.outcome == Outcome::kOk);
+    if (!result.answer.empty()) read(&guest, result.answer);
+  }
+
+  /** What happens at the end of each turn. */
+  void settle() {
+    answers_.clear();
+    pool.answerReady();
+    for (const auto& [record, body] : answers_) {
+      for (Guest& guest : guests) {
+        if (guest.id.record() == record) read(&guest, body);
+      }
+    }
+  }
+
+  void check() const {
+    const Counts& counts = pool.counts();
+    EXPECT(counts.thrown + counts.crossedIn ==
+           counts.acked + counts.waiting + counts.lost + counts.crossedOut);
+    EXPECT(seams.sprites() <= counts.waiting);
+  }
+
+  const size_t number;
+  const uint64_t life;
+  std::vector<Guest> guests;
+  Pool pool;
+  Seams seams;
+  Crossings crossings;
+  bool woken = false;
+
+ private:
+  void answer(uint32_t token, std::string_view body) override {
+    answers_.emplace_back(token, body);
+  }
+
+  /** Notes what an answer has brought. */
+  void read(Guest* guest, std::string_view body) {
+    const std::string text(body);
+    for (const char* at = strstr(text.c_str(), "[{"); at != nullptr; at = strstr(at, ",{")) {
+      uint64_t sequence;
+      uint64_t sprite;
+      char from[8];
+      EXPECT(sscanf(at + 1, "{\"seq\":%" SCNu64 ",\"from\":\"%7[a-z]\",\"sprite\":{\"u\":%" SCNu64,
+                    &sequence, from, &sprite) == 3);
+      EXPECT(sequence == guest->seen + 1);
+      guest->seen = sequence;
+      guest->unacked.emplace_back(sequence, sprite);
+      froms_[sprite] = from;
+      at += 2;
+    }
+  }
+
+  std::vector<std::pair<uint32_t, std::string>> answers_;
+  std::map<uint64_t, std::string> froms_;
+};
+
+/** A message on its way. */
+struct Message {
+  size_t from, to;
+  std::string bytes;
+};
+
+/** What `me` has to know of the ring: `in` are the servers in it, in order, with their rows. */
+inline Ring ringOf(const std::vector<std::pair<size_t, uint32_t>>& in, size_t me, bool open) {
+  Ring ring;
+  ring.open = open;
+  size_t own = in.size();
+  uint32_t rows = 0;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (in[i].first == me) {
+      own = i;
+    } else {
+      ring.peers.push_back(static_cast<PeerNumber>(in[i].first));
+      rows = std::max(rows, in[i].second);
+    }
+  }
+  ring.accepted = ring.peers;
+  if (own == in.size() || in.size() == 1) {
+    Ring alone;
+    alone.accepted = ring.accepted;
+    return alone;
+  }
+  ring.rows.resize(rows);
+  for (size_t step = 1; step < in.size(); ++step) {
+    for (const Edge edge : {Edge::kLeft, Edge::kRight}) {
+      const auto side = static_cast<size_t>(edge);
+      const size_t at = (own + (edge == Edge::kRight ? step : in.size() - step)) % in.size();
+      const auto peer = static_cast<PeerNumber>(in[at].first);
+      if (step == 1) ring.next.at[side] = peer;
+      for (uint32_t row = 0; row < in[at].second; ++row) {
+        if (ring.rows[row].at[side] == kNoPeer) ring.rows[row].at[side] = peer;
+      }
+    }
+  }
+  return ring;
+}
+
+}  // namespace server::test
+
+#endif  // SPRITES_TEST_WORLD_SCENE_H_

@@ -1,0 +1,583 @@
+// The seams of a world against its laws: several servers, clients that come and go, throws, rows
+// that appear and disappear, servers that leave the ring, are cut off, and are killed, and a
+// network that drops, doubles and mixes up frames.
+//
+//   world_test [histories] [seed]
+//
+// At every step each server's books balance. At every quiet moment, when all is connected again,
+// nothing waits in an outbox and what has crossed out has crossed in; and when everybody has taken
+// what waits for him, each throw that was taken has arrived once, or is counted lost because nobody
+// was there. Where servers are killed, what is missing is no more than they held, and what has come
+// twice is no more than was on its way to them: they may have taken it and could not say so.
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "expect.h"
+#include "world_scene.h"
+
+namespace {
+
+using namespace server;
+using namespace server::test;
+
+constexpr uint64_t kNever = uint64_t{1} << 40;
+
+struct Kind {
+  bool kills;
+  bool quiet;  // a network that loses nothing
+};
+
+class World {
+ public:
+  World(uint64_t seed, const Kind& kind) : random_(seed), kind_(kind) {
+    const size_t count = 2 + below(4);
+    for (size_t i = 0; i < count; ++i) {
+      inRing_.push_back(true);
+      start(i);
+      for (size_t n = below(4) == 0 ? 0 : below(40); n > 0; --n) servers_[i]->join();
+    }
+    for (size_t i = 0; i < count; ++i) look(i);
+  }
+
+  void step() {
+    Server& one = *servers_[below(servers_.size())];
+    switch (below(24)) {
+      case 0:
+      case 1:
+        if (one.guests.size() < 60) one.join();
+        break;
+      case 2:
+      case 3:
+        if (!one.guests.empty()) one.leave(below(one.guests.size()));
+        break;
+      case 4:
+        if (below(10) == 0) change();
+        break;
+      case 5:
+      case 6:
+      case 7:
+        if (!one.guests.empty()) one.poll(below(one.guests.size()), &received_);
+        break;
+      case 8:
+      case 9:
+      case 10:
+        now_ += below(kind_.quiet ? 20 : 200);
+        pump(one.number);
+        break;
+      case 11:
+      case 12:
+      case 13:
+      case 14:
+      case 15:
+        carry();
+        break;
+      case 16:
+        one.pool.tick(now_);
+        one.settle();
+        break;
+      default:
+        if (!one.guests.empty()) throwOne(&one);
+    }
+    for (const auto& server : servers_) server->check();
+  }
+
+  /** All is well again: what waits has to come through, within a bounded time. */
+  void calm() {
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      inRing_[i] = true;
+      for (size_t j = 0; j < servers_.size(); ++j) cut_[i][j] = false;
+    }
+    for (size_t i = 0; i < servers_.size(); ++i) look(i);
+    int rounds = 0;
+    while (busy()) {
+      EXPECT(++rounds < 3000);
+      now_ += 100;
+      for (size_t i = 0; i < servers_.size(); ++i) pump(i);
+      while (!messages_.empty()) deliver(0);
+      for (const auto& server : servers_) {
+        server->pool.tick(now_);
+        server->settle();
+        for (size_t at = 0; at < server->guests.size(); ++at) server->poll(at, &received_);
+        server->check();
+      }
+    }
+    uint64_t in = gone_.crossedIn;
+    uint64_t out = gone_.crossedOut;
+    for (const auto& server : servers_) {
+      in += server->pool.counts().crossedIn;
+      out += server->pool.counts().crossedOut;
+    }
+    if (!kind_.kills) EXPECT(in == out);
+    crossed_ = in;
+  }
+
+  /** After `calm`: every throw has arrived once. */
+  void judge() const {
+    uint64_t lost = gone_.lost;
+    for (const auto& server : servers_) lost += server->pool.counts().lost;
+    uint64_t missing = 0;
+    uint64_t twice = 0;
+    for (const uint64_t sprite : thrown_) {
+      const auto found = received_.find(sprite);
+      if (found == received_.end()) {
+        ++missing;
+      } else {
+        twice += found->second.size() - 1;
+      }
+    }
+    EXPECT(twice <= doubted_);
+    if (kind_.kills) {
+      EXPECT(missing <= lost + held_);
+    } else {
+      EXPECT(missing == lost);
+    }
+  }
+
+  uint64_t crossed() const { return crossed_; }
+
+ private:
+  uint64_t below(uint64_t bound) { return random_() % bound; }
+
+  void start(size_t number) {
+    const SeamsOptions options = {.outboxBytes = 5000, .doubt = kNever};
+    auto server = std::make_unique<Server>(number, inRing_.size() < 6 ? 6 : inRing_.size(), ++life_,
+                                           options, now_);
+    if (number < servers_.size()) {
+      servers_[number] = std::move(server);
+    } else {
+      servers_.push_back(std::move(server));
+    }
+  }
+
+  /** `number` hears who is in the ring, and with how many rows. */
+  void look(size_t number) {
+    std::vector<std::pair<size_t, uint32_t>> in;
+    for (size_t i = 0; i < servers_.size(); ++i) {
+      if (inRing_[i]) in.emplace_back(i, servers_[i]->pool.torus().cycles());
+    }
+    servers_[number]->seams.set(ringOf(in, number, below(10) > 0 || messages_.empty()), now_);
+  }
+
+  void change() {
+    const size_t number = below(servers_.size());
+    const size_t other = below(servers_.size());
+    switch (below(6)) {
+      case 0:
+      case 1:
+        inRing_[number] = !inRing_[number];
+        break;
+      case 2:
+        cut_[number][other] = !cut_[number][other];
+        break;
+      case 3:
+        if (kind_.kills && below(2) == 0) kill(number);
+        break;
+      default:
+        break;
+    }
+    look(number);
+    if (below(2) == 0) look(other);
+  }
+
+  void kill(size_t number) {
+    const Counts& counts = servers_[number]->pool.counts();
+    gone_.crossedIn += counts.crossedIn;
+    gone_.crossedOut += counts.crossedOut;
+    gone_.lost += counts.lost;
+    held_ += counts.waiting;
+    for (const auto& other : servers_) {
+      doubted_ += other->seams.peer(static_cast<PeerNumber>(number)).outbox.size();
+    }
+    start(number);
+    for (size_t n = below(20); n > 0; --n) servers_[number]->join();
+  }
+
+  void throwOne(Server* server) {
+    const size_t at = below(server->guests.size());
+    const Edge edge = Edge{static_cast<uint8_t>(below(4))};
+    const uint64_t sprite = ++sprite_;
+    const Outcome outcome = server->throwOne(at, edge, sprite, below(300));
+    if (outcome == Outcome::kQueued || outcome == Outcome::kDelivered) {
+      thrown_.push_back(sprite);
+    } else {
+      EXPECT(outcome == Outcome::kNeighborBusy || outcome == Outcome::kMailboxesFull);
+    }
+  }
+
+  /** `number` sends what is due. */
+  void pump(size_t number) {
+    Server& server = *servers_[number];
+    server.crossings.sortOut(now_);
+    for (size_t to = 0; to < servers_.size(); ++to) {
+      std::string frame;
+      while (server.crossings.next(static_cast<PeerNumber>(to), now_, &frame)) {
+        EXPECT(to != number);
+        messages_.push_back({number, to, std::exchange(frame, {})});
+      }
+    }
+  }
+
+  /** Something happens to one message on its way. */
+  void carry() {
+    if (messages_.empty()) return;
+    const size_t at = kind_.quiet ? 0 : below(messages_.size());
+    const bool lossy = !kind_.quiet;
+    if (lossy && below(10) == 0) messages_.push_back(messages_[at]);
+    if (lossy && (below(8) == 0 || cut_[messages_[at].from][messages_[at].to])) {
+      messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(at));
+    } else {
+      deliver(at);
+    }
+    // Some stay on their way for long, but not all.
+    if (messages_.size() > 60) messages_.erase(messages_.begin());
+  }
+
+  void deliver(size_t at) {
+    const Message message = messages_[at];
+    messages_.erase(messages_.begin() + static_cast<ptrdiff_t>(at));
+    Server& to = *servers_[message.to];
+    const ExactCopy copy(message.bytes);
+    std::string answer;
+    const Refusal refusal = to.crossings.receive(static_cast<PeerNumber>(message.from),
+                                                 {copy.data(), copy.length()}, now_, &answer);
+    EXPECT(refusal != Refusal::kMalformed && refusal != Refusal::kVersion);
+    to.settle();
+    to.check();
+    if (!answer.empty()) messages_.push_back({message.to, message.from, answer});
+  }
+
+  /** Whether something may still arrive. */
+  bool busy() const {
+    if (!messages_.empty()) return true;
+    for (const auto& server : servers_) {
+      if (server->pool.counts().waiting > 0) return true;
+    }
+    return false;
+  }
+
+  std::mt19937_64 random_;
+  const Kind kind_;
+  uint64_t now_ = 1000;
+  uint64_t life_ = 0;
+  uint64_t sprite_ = 0;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<bool> inRing_;
+  std::array<std::array<bool, 6>, 6> cut_ = {};
+  std::vector<Message> messages_;
+  std::vector<uint64_t> thrown_;
+  std::map<uint64_t, std::vector<Reception>> received_;
+  Counts gone_ = {};      // of those that were killed
+  uint64_t held_ = 0;     // sprites that waited there
+  uint64_t doubted_ = 0;  // sprites that others were sending there
+  uint64_t crossed_ = 0;
+};
+
+// ---- Where a throw lands ------------------------------------------------------------------------
+
+/** Servers of the given sizes; all frames arrive. */
+class Still {
+ public:
+  explicit Still(const std::vector<size_t>& sizes) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      servers_.push_back(std::make_unique<Server>(
+          i, sizes.size(), 1, SeamsOptions{.outboxBytes = 1 << 20, .doubt = kNever}, 0));
+      for (size_t n = 0; n < sizes[i]; ++n) EXPECT(servers_[i]->join());
+    }
+    std::vector<std::pair<size_t, uint32_t>> in;
+    for (size_t i = 0; i < sizes.size(); ++i) in.emplace_back(i, rows(i));
+    for (size_t i = 0; i < sizes.size(); ++i) servers_[i]->seams.set(ringOf(in, i, true), 0);
+  }
+
+  uint32_t rows(size_t server) const { return servers_[server]->pool.torus().cycles(); }
+  size_t size() const { return servers_.size(); }
+  Server& at(size_t server) { return *servers_[server]; }
+
+  /** Throws, and says who has it, and by which edge it came. */
+  Reception landing(size_t server, uint32_t record, Edge edge) {
+    const uint64_t sprite = ++sprite_;
+    Server& from = *servers_[server];
+    size_t guest = 0;
+    while (from.guests[guest].id.record() != record) ++guest;
+    const Outcome outcome = from.throwOne(guest, edge, sprite, 0);
+    EXPECT(outcome == Outcome::kQueued || outcome == Outcome::kDelivered);
+    for (int round = 0; round < 5; ++round) carryAll();
+    for (const auto& one : servers_) {
+      for (int twice = 0; twice < 2; ++twice) {
+        for (size_t at = 0; at < one->guests.size(); ++at) one->poll(at, &received_);
+      }
+    }
+    EXPECT(received_[sprite].size() == 1);
+    return received_[sprite][0];
+  }
+
+ private:
+  void carryAll() {
+    now_ += 20;
+    for (size_t from = 0; from < size(); ++from) {
+      for (size_t to = 0; to < size(); ++to) {
+        std::string frame;
+        while (servers_[from]->crossings.next(static_cast<PeerNumber>(to), now_, &frame)) {
+          std::string answer;
+          servers_[to]->crossings.receive(static_cast<PeerNumber>(from), frame, now_, &answer);
+          servers_[to]->settle();
+          std::string none;
+          servers_[from]->crossings.receive(static_cast<PeerNumber>(to), answer, now_, &none);
+          EXPECT(none.empty());
+          frame.clear();
+        }
+      }
+    }
+  }
+
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::map<uint64_t, std::vector<Reception>> received_;
+  uint64_t sprite_ = 0;
+  uint64_t now_ = 0;
+};
+
+/** The server after `from`, by an edge, that has `row`; itself where there is none. */
+size_t following(const Still& world, size_t from, uint32_t row, Edge edge) {
+  size_t at = from;
+  do {
+    at = (at + (edge == Edge::kRight ? 1 : world.size() - 1)) % world.size();
+  } while (at != from && world.rows(at) <= row);
+  return at;
+}
+
+/** Law 1 over seams: right of the end is the next server's beginning, and left of that the end. */
+void checkRows(const std::vector<size_t>& sizes) {
+  Still world(sizes);
+  for (size_t server = 0; server < sizes.size(); ++server) {
+    const Torus& torus = world.at(server).pool.torus();
+    for (uint32_t row = 0; row < world.rows(server); ++row) {
+      const size_t right = following(world, server, row, Edge::kRight);
+      const Torus& beyond = world.at(right).pool.torus();
+      const Reception there = world.landing(server, torus.lastOfCycle(row), Edge::kRight);
+      EXPECT(there.server == right && there.record == beyond.firstOfCycle(row));
+      EXPECT(there.from == "left");
+      const Reception back = world.landing(right, there.record, Edge::kLeft);
+      EXPECT(back.server == server && back.record == torus.lastOfCycle(row));
+      EXPECT(back.from == "right");
+      const Reception down = world.landing(server, torus.lastOfCycle(row), Edge::kDown);
+      EXPECT(down.server == server);
+    }
+  }
+}
+
+/** Which links close a row, after any history, by following them all. */
+void checkEnds(uint64_t seed, uint32_t capacity) {
+  std::mt19937_64 random(seed);
+  Torus torus(capacity);
+  std::vector<uint32_t> in, out;
+  for (uint32_t node = 0; node < capacity; ++node) out.push_back(node);
+  for (int step = 0; step < 400; ++step) {
+    const bool grows = random() % capacity > in.size() || (step / 60) % 2 == 0;
+    std::vector<uint32_t>& from = grows && !out.empty() ? out : in;
+    if (from.empty()) continue;
+    std::swap(from[random() % from.size()], from.back());
+    const uint32_t node = from.back();
+    from.pop_back();
+    &from == &out ? torus.join(node) : torus.leave(node);
+    (&from == &out ? in : out).push_back(node);
+    std::map<uint32_t, uint32_t> members;
+    for (const uint32_t one : in) {
+      const uint32_t row = torus.cycleOf(one);
+      ++members[row];
+      EXPECT(row < torus.cycles());
+      EXPECT(torus.closesRow(one, Edge::kRight) == (one == torus.lastOfCycle(row)));
+      EXPECT(torus.closesRow(one, Edge::kLeft) == (one == torus.firstOfCycle(row)));
+      EXPECT(!torus.closesRow(one, Edge::kUp) && !torus.closesRow(one, Edge::kDown));
+    }
+    EXPECT(members.size() == torus.cycles());
+    for (const auto& [row, count] : members) {
+      uint32_t node = torus.firstOfCycle(row);
+      for (uint32_t i = 1; i < count; ++i) {
+        EXPECT(!torus.closesRow(node, Edge::kRight));
+        node = torus.neighbor(node, Edge::kRight);
+      }
+      EXPECT(node == torus.lastOfCycle(row));
+    }
+  }
+}
+
+/** A row that closes at its receivers, as nobody there acks, answers as a full mailbox does. */
+void checkBusy() {
+  Still world({4, 4});
+  Server& from = world.at(0);
+  Server& to = world.at(1);
+  const uint32_t end = from.pool.torus().lastOfCycle(0);
+  size_t guest = 0;
+  while (from.guests[guest].id.record() != end) ++guest;
+  const auto carry = [&](uint64_t now) {
+    std::string frame;
+    while (from.crossings.next(1, now, &frame)) {
+      std::string answer;
+      to.crossings.receive(0, frame, now, &answer);
+      std::string none;
+      from.crossings.receive(1, answer, now, &none);
+      frame.clear();
+    }
+  };
+  uint64_t taken = 0;
+  uint64_t now = 0;
+  for (int i = 0; i < 50; ++i, now += 50) {
+    const Outcome outcome = from.throwOne(guest, Edge::kRight, i + 1, 0);
+    taken += outcome == Outcome::kQueued;
+    EXPECT(outcome == Outcome::kQueued || outcome == Outcome::kNeighborBusy);
+    carry(now);
+  }
+  EXPECT(taken >= 4 && taken <= 8);
+  EXPECT(from.throwOne(guest, Edge::kRight, 100, 0) == Outcome::kNeighborBusy);
+  // The other edge, and the same edge of others, are as before.
+  const uint32_t start = from.pool.torus().firstOfCycle(0);
+  size_t other = 0;
+  while (from.guests[other].id.record() != start) ++other;
+  EXPECT(from.throwOne(other, Edge::kLeft, 101, 0) == Outcome::kQueued);
+  std::map<uint64_t, std::vector<Reception>> received;
+  for (int round = 0; round < 4; ++round) {
+    for (size_t at = 0; at < to.guests.size(); ++at) to.poll(at, &received);
+    now += 300;
+    carry(now);
+  }
+  EXPECT(from.throwOne(guest, Edge::kRight, 102, 0) == Outcome::kQueued);
+  // Too much in the outbox of a peer that does not answer.
+  int queued = 0;
+  const auto thrown = [&] { return from.throwOne(guest, Edge::kRight, 200 + queued, 300); };
+  while (queued < 5000 && thrown() == Outcome::kQueued) ++queued;
+  EXPECT(queued > 50 && queued < 5000);
+  from.check();
+}
+
+/** Who is gone from the ring for longer than the doubt lasts has what was sent to him no more. */
+void checkDoubt() {
+  std::vector<std::unique_ptr<Server>> servers;
+  for (size_t i = 0; i < 3; ++i) {
+    servers.push_back(
+        std::make_unique<Server>(i, 3, 1, SeamsOptions{.outboxBytes = 1 << 20, .doubt = 1000}, 0));
+    servers[i]->join();
+  }
+  Server& from = *servers[0];
+  from.seams.set(ringOf({{0, 1}, {1, 1}, {2, 1}}, 0, true), 0);
+  EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
+  std::string first;
+  EXPECT(from.crossings.next(1, 0, &first));
+  EXPECT(from.throwOne(0, Edge::kRight, 2, 0) == Outcome::kQueued);
+  // The one that was never sent goes the other way at once; the other waits for an answer.
+  from.seams.set(ringOf({{0, 1}, {2, 1}}, 0, true), 100);
+  from.crossings.sortOut(100);
+  EXPECT(from.seams.peer(1).outbox.size() == 1 && from.seams.peer(2).outbox.size() == 1);
+  std::string question;
+  EXPECT(from.crossings.next(1, 100, &question));
+  from.crossings.sortOut(1099);
+  EXPECT(from.seams.peer(1).outbox.size() == 1);
+  from.crossings.sortOut(1100);
+  EXPECT(from.seams.peer(1).outbox.size() == 0 && from.seams.peer(2).outbox.size() == 2);
+  // Alone, with nobody to send it to, it lands here.
+  from.seams.set({}, 1200);
+  from.crossings.sortOut(1200);
+  EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 2);
+  from.check();
+}
+
+/** A frame that was sent before a fence is void, however late it comes. */
+void checkFence() {
+  Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
+  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
+  from.join();
+  to.join();
+  const Ring ring = ringOf({{0, 1}, {1, 1}}, 0, true);
+  from.seams.set(ring, 0);
+  to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
+  std::string hello, ack, late;
+  EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
+  // The first frame does not know yet who it is for.
+  EXPECT(from.crossings.next(1, 0, &hello));
+  EXPECT(to.crossings.receive(0, hello, 0, &ack) == Refusal::kOtherLife);
+  std::string none;
+  EXPECT(from.crossings.receive(1, ack, 0, &none) == Refusal::kOtherLife && none.empty());
+  EXPECT(from.crossings.next(1, 0, &late));
+  from.seams.set({}, 10);
+  std::string question, answer;
+  EXPECT(from.crossings.next(1, 10, &question));
+  EXPECT(to.crossings.receive(0, question, 10, &answer) == Refusal::kNone);
+  EXPECT(from.seams.sprites() == 1);
+  EXPECT(from.crossings.receive(1, answer, 10, &none) == Refusal::kNone);
+  from.crossings.sortOut(10);
+  EXPECT(from.seams.sprites() == 0 && from.pool.counts().waiting == 1);
+  std::string last;
+  to.crossings.receive(0, late, 10, &last);
+  EXPECT(to.pool.counts().crossedIn == 0);
+}
+
+/** Frames of another version, of an older life, and from outside the ring are refused by name. */
+void checkRefusals() {
+  Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
+  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
+  from.join();
+  to.join();
+  from.seams.set(ringOf({{0, 1}, {1, 1}}, 0, true), 0);
+  EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
+  const auto frame = [&](uint64_t life) {
+    std::string text;
+    FrameWriter writer({.life = life, .peerLife = 9, .serial = 1, .number = 1, .base = 1}, &text);
+    writer.add({.length = 2}, "{}");
+    writer.finish();
+    return text;
+  };
+  std::string answer;
+  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNotInRing);
+  to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
+  EXPECT(to.crossings.receive(0, frame(4), 0, &answer) == Refusal::kOlderLife);
+  std::string other = frame(5);
+  other[4] = 2;
+  answer.clear();
+  EXPECT(to.crossings.receive(0, other, 0, &answer) == Refusal::kVersion);
+  EXPECT(to.pool.counts().crossedIn == 0 && to.crossings.refused()[1] == 1);
+  // It is told, in our version, and does not answer that.
+  std::string none;
+  FrameHead head;
+  std::string_view body;
+  EXPECT(readFrame(answer, &head, &body) == Refusal::kNone);
+  EXPECT(head.kind == FrameKind::kAck && head.refusal == Refusal::kVersion);
+  answer[4] = 3;
+  EXPECT(from.crossings.receive(1, answer, 0, &none) == Refusal::kVersion && none.empty());
+  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNone);
+  EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNone);
+  EXPECT(to.pool.counts().crossedIn == 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t count = argc > 1 ? strtoull(argv[1], nullptr, 10) : 200;
+  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : std::random_device{}();
+  printf("world_test: seed %" PRIu64 "\n", seed);
+  for (const uint32_t capacity : {1, 2, 3, 5, 9, 17, 40, 120}) checkEnds(seed, capacity);
+  checkRows({9, 9, 9});
+  checkRows({1, 1});
+  checkRows({30, 4, 1, 57});
+  checkRows({0, 12, 70});
+  checkRows({13});
+  checkBusy();
+  checkDoubt();
+  checkFence();
+  checkRefusals();
+  uint64_t crossed = 0;
+  for (uint64_t i = 0; i < count; ++i) {
+    World world(seed + i, {.kills = i % 3 == 2, .quiet = i % 3 == 0});
+    for (int part = 0; part < 3; ++part) {
+      for (int step = 0; step < 1500; ++step) world.step();
+      world.calm();
+      world.judge();
+    }
+    crossed += world.crossed();
+  }
+  printf("world_test: %" PRIu64 " histories, %" PRIu64 " sprites crossed\n", count, crossed);
+  EXPECT(crossed > 20 * count);
+  return 0;
+}

@@ -1,0 +1,195 @@
+import t from 'tap';
+
+import { Crossing } from '../../lib/world/crossing.js';
+import { Ring } from '../../lib/world/ring.js';
+import { createLog } from '../../lib/server/log.js';
+import { readOptions } from '../../lib/server/options.js';
+import { Pool } from '../../lib/server/pool.js';
+import { until } from '../support/until.js';
+
+/**
+ * Sprites that cross between the pools of one process: lib/world/crossing.js with rings made by hand, and frames
+ * that are carried from one to the other by a function. The laws have a model of their own, test/native/world_test.cc.
+ */
+
+const text = (sprite) => Buffer.from(JSON.stringify(sprite));
+
+/** Servers by their names, of so many clients each; all are members of one ring. */
+function makeWorld(t, sizes, given = {}) {
+  const servers = new Map();
+  const awake = setInterval(() => {}, 1000);
+  const world = {
+    servers,
+    /** What happens to a frame; by default it arrives soon. */
+    carry: (from, to, frame) => setImmediate(() => servers.get(to)?.crossing.received(from, frame)),
+    /** Has everybody know those of the names as the ring. */
+    sew(names = [...servers.keys()], state = 'member') {
+      for (const [name, { crossing, epoch }] of servers) {
+        const inRing = names.includes(name) ? names : [name];
+        const rows = (one) => servers.get(one).crossing.describe().rows;
+        const ring = new Ring(inRing.map((one) => ({ name: one, rows: rows(one) })));
+        const peers = new Map(names.filter((one) => one !== name).map((one) => [one, {}]));
+        crossing.update({ state, epoch, ring, peers });
+      }
+    },
+    /** The counts of all, added up. */
+    sums() {
+      const all = [...servers.values()].map(({ pool }) => pool.status());
+      for (const one of all) {
+        const { thrown, crossedIn, acked, waiting, lost, crossedOut } = one;
+        if (thrown + crossedIn !== acked + waiting + lost + crossedOut) {
+          throw new Error(`the books don't balance: ${JSON.stringify(one)}`);
+        }
+      }
+      const sum = (name) => all.reduce((total, one) => total + one[name], 0);
+      const names = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
+      return Object.fromEntries(names.map((name) => [name, sum(name)]));
+    }
+  };
+  let epoch = 100;
+  for (const [name, size] of Object.entries(sizes)) {
+    const pool = new Pool({ ...readOptions([]), throwRate: 0, capacity: 1000 });
+    const send = (to, frame) => world.carry(name, to, Buffer.from(frame));
+    const crossing = new Crossing({ pool, name, send, log: createLog('silent'), ...given });
+    const ids = Array.from({ length: size }, () => pool.join().id);
+    servers.set(name, { pool, crossing, ids, epoch: epoch++ });
+  }
+  t.teardown(() => {
+    clearInterval(awake);
+    for (const { pool, crossing } of servers.values()) {
+      crossing.close();
+      pool.close();
+    }
+  });
+  world.sew();
+  return world;
+}
+
+/** Polls until the poll is answered, at once or later; resolves to the answer. */
+function poll({ pool }, id, wish = {}) {
+  return new Promise((resolve) => {
+    const take = (body) => resolve(JSON.parse(body));
+    const { body } = pool.poll(id, wish, take);
+    if (body) take(body);
+  });
+}
+
+const throwOne = ({ pool }, id, edge, sprite, n = -1) => pool.throw(id, edge, n, text(sprite));
+
+t.test('a throw off the end of a row lands on the next server, and back', async (t) => {
+  const { servers, sums } = makeWorld(t, { a: 1, b: 1, c: 1 });
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => servers.get(name));
+  const parked = poll(b, b.ids[0]);
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 1 }, 1), 'queued');
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 1 }, 1), 'duplicate');
+  t.match(await parked, { seq: 1, sprites: [{ seq: 1, from: 'left', sprite: { x: 1 } }] });
+  t.equal(throwOne(b, b.ids[0], 'left', { x: 2 }), 'queued');
+  t.match(await poll(a, a.ids[0]), { sprites: [{ from: 'right', sprite: { x: 2 } }] });
+  t.equal(throwOne(a, a.ids[0], 'left', { x: 3 }), 'queued', 'the ring closes');
+  t.match(await poll(c, c.ids[0]), { sprites: [{ from: 'right', sprite: { x: 3 } }] });
+  t.equal(throwOne(a, a.ids[0], 'up', { x: 4 }), 'queued', 'columns stay within a server');
+  t.match(await poll(a, a.ids[0], { ack: 1 }), { sprites: [{ from: 'down' }] });
+  await until(() => sums().crossedIn === sums().crossedOut);
+  const { thrown, acked, waiting, lost, crossedIn } = sums();
+  t.same({ thrown, lost, crossedIn }, { thrown: 4, lost: 0, crossedIn: 3 });
+  t.equal(thrown, acked + waiting + lost);
+});
+
+t.test('a frame that is lost is sent again, and one that comes twice is taken once', async (t) => {
+  const world = makeWorld(t, { a: 1, b: 1 });
+  const [a, b] = [world.servers.get('a'), world.servers.get('b')];
+  const { carry } = world;
+  let frames = 0;
+  world.carry = (...frame) => {
+    if (++frames % 3 === 0) return;
+    carry(...frame);
+    carry(...frame);
+  };
+  for (let x = 0; x < 10; x++) t.equal(throwOne(a, a.ids[0], 'right', { x }), 'queued');
+  await until(() => world.sums().crossedOut === 10);
+  const { sprites } = await poll(b, b.ids[0]);
+  t.same(
+    sprites.map(({ sprite }) => sprite.x),
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+  );
+  t.equal(world.sums().crossedIn, 10);
+});
+
+t.test('while nobody answers the outbox fills up, and then the neighbor is busy', async (t) => {
+  const world = makeWorld(t, { a: 1, b: 1 }, { outboxBytes: 2000 });
+  const [a, b] = [world.servers.get('a'), world.servers.get('b')];
+  const { carry } = world;
+  world.carry = () => {};
+  let taken = 0;
+  while (throwOne(a, a.ids[0], 'right', { x: taken }) === 'queued') taken++;
+  t.ok(taken > 10 && taken < 100, `${taken} wait`);
+  t.equal(throwOne(a, a.ids[0], 'right', { x: taken }), 'neighbor-busy');
+  t.equal(throwOne(a, a.ids[0], 'down', { x: taken }), 'queued', 'all else goes on');
+  t.same(a.crossing.status().servers, [{ name: 'b', waiting: taken }]);
+  world.carry = carry;
+  await until(() => a.crossing.status().waiting === 0);
+  t.equal(throwOne(a, a.ids[0], 'right', { x: taken }), 'queued', 'it heals by itself');
+  await until(() => b.pool.status().crossedIn === taken + 1);
+});
+
+t.test('who is cut off promises nothing over a seam', async (t) => {
+  const world = makeWorld(t, { a: 1, b: 1 });
+  const a = world.servers.get('a');
+  world.sew(['a', 'b'], 'cut-off');
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 1 }), 'neighbor-busy');
+  t.equal(throwOne(a, a.ids[0], 'up', { x: 1 }), 'queued');
+  world.sew();
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 1 }), 'queued');
+});
+
+t.test('what waits for a server that has left the ring goes where its row goes on', async (t) => {
+  const world = makeWorld(t, { a: 1, b: 1, c: 1 });
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => world.servers.get(name));
+  const { carry } = world;
+  // The first frame learns whose life it is; then b falls silent.
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 1 }), 'queued');
+  await until(() => b.pool.status().crossedIn === 1);
+  await until(() => a.crossing.status().waiting === 0);
+  world.carry = () => {};
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 2 }), 'queued');
+  await until(() => a.crossing.status().waiting === 1);
+  world.sew(['a', 'c']);
+  world.carry = carry;
+  t.match(await poll(c, c.ids[0]), { sprites: [{ from: 'left', sprite: { x: 2 } }] });
+  await until(() => world.sums().crossedIn === world.sums().crossedOut);
+  t.equal(world.sums().crossedIn, 2, 'once');
+});
+
+t.test('a server without clients is passed over, and one alone keeps its own', async (t) => {
+  const world = makeWorld(t, { a: 1, b: 0, c: 0 });
+  const a = world.servers.get('a');
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 1 }), 'queued');
+  t.match(await poll(a, a.ids[0]), { sprites: [{ from: 'left', sprite: { x: 1 } }] });
+  t.equal(world.sums().crossedIn, 0);
+  // It looks as if b had a client; that one has left meanwhile.
+  const b = world.servers.get('b');
+  const { id } = b.pool.join();
+  world.sew();
+  b.pool.leave(id);
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 2 }), 'queued');
+  t.match(await poll(a, a.ids[0], { ack: 1 }), { sprites: [{ from: 'left', sprite: { x: 2 } }] });
+  t.equal(world.sums().crossedIn, 3, 'by b and c home');
+});
+
+t.test('a server that leaves hands over what waits', async (t) => {
+  const world = makeWorld(t, { a: 1, b: 1 });
+  const [a, b] = [world.servers.get('a'), world.servers.get('b')];
+  for (let x = 0; x < 5; x++) throwOne(a, a.ids[0], 'right', { x });
+  const gone = { state: 'leaving', epoch: a.epoch, ring: new Ring([{ name: 'a', rows: 1 }]) };
+  a.crossing.update({ ...gone, peers: new Map() });
+  t.equal(throwOne(a, a.ids[0], 'right', { x: 6 }), 'neighbor-busy');
+  t.equal(await a.crossing.handOver(), 0);
+  t.equal(b.pool.status().crossedIn, 5);
+  throwOne(b, b.ids[0], 'left', { x: 1 });
+  await until(() => b.crossing.status().refused['not-in-ring'] > 0, 'it takes nothing any more');
+});
+
+t.test('a pool with a state is refused', async (t) => {
+  const pool = { stateStatus: () => ({ blocked: 0 }) };
+  t.throws(() => new Crossing({ pool, name: 'a' }), /does not go with a state/);
+});
