@@ -18,6 +18,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "expect.h"
@@ -408,6 +409,7 @@ class Times : FeedResponder {
     holds();
     comments();
     compression();
+    sharing();
   }
 
  private:
@@ -416,12 +418,15 @@ class Times : FeedResponder {
   static constexpr uint64_t kShare = 1000;
 
   void publish(const char* key, uint64_t version) {
-    const std::string value = "[" + std::to_string(version) + "]";
+    publish(key, version, "[" + std::to_string(version) + "]", {});
+  }
+
+  void publish(const char* key, uint64_t version, std::string_view value, std::string_view patch) {
     uint32_t watching;
     EXPECT(feeds_.publish({.key = key,
                            .cursor = {1, version},
                            .value = value,
-                           .patch = {},
+                           .patch = patch,
                            .gzip = {},
                            .upstream = false},
                           &watching) == FeedOutcome::kOk);
@@ -499,14 +504,7 @@ class Times : FeedResponder {
     slow_ = false;
     answers_[0] = 0;
     const std::string value = "[\"" + std::string(2000, 'x') + "\"]";
-    uint32_t watching;
-    EXPECT(feeds_.publish({.key = "b",
-                           .cursor = {1, 3},
-                           .value = value,
-                           .patch = {},
-                           .gzip = {},
-                           .upstream = false},
-                          &watching) == FeedOutcome::kOk);
+    publish("b", 3, value, {});
     feeds_.takeWants();
     for (uint32_t i = 0; i < kMany; ++i) {
       const Wanted wanted = {"b", "e1-2"};
@@ -521,14 +519,57 @@ class Times : FeedResponder {
     EXPECT(answers_[0] == kMany && feeds_.takeWants().empty());
   }
 
-  Taken answer(uint32_t token, const FeedAnswer&) override {
+  /** All with the same cursor get the same bytes: one value, one run of patches, for a thousand. */
+  void sharing() {
+    const auto sentTo = [&](const char* after, bool delta) {
+      sent_.clear();
+      for (uint32_t i = 0; i < kMany; ++i) {
+        const Wanted wanted = {"a", after};
+        uint32_t watcher;
+        EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, delta, false, false, false},
+                            WatchHolder::kDoor, 0, &watcher) == FeedOutcome::kOk);
+      }
+      while (feeds_.step(kShare)) {
+      }
+      EXPECT(sent_.size() == kMany);
+      return std::set<SentBytes>(sent_.begin(), sent_.end());
+    };
+    // Patches are kept up to half the length of the value.
+    const std::string padding = ",\"" + std::string(500, 'x') + "\"";
+    for (const uint64_t version : {3, 4}) {
+      const std::string number = std::to_string(version);
+      publish("a", version, "[" + number + padding + "]",
+              R"({"op":"replace","path":"/0","value":)" + number + "}");
+    }
+    while (feeds_.step(kShare)) {
+    }
+    const auto whole = sentTo("e1-2", false);
+    EXPECT(whole.size() == 1);
+    const auto patched = sentTo("e1-2", true);
+    const auto later = sentTo("e1-3", true);
+    EXPECT(patched.size() == 1 && later.size() == 1);
+    // The one run of patches, from there on.
+    EXPECT(std::get<0>(*patched.begin()) == std::get<0>(*later.begin()));
+    EXPECT(std::get<1>(*patched.begin()) < std::get<1>(*later.begin()));
+    EXPECT(std::get<0>(*whole.begin()) != std::get<0>(*later.begin()));
+  }
+
+  Taken answer(uint32_t token, const FeedAnswer& sent) override {
     clockNow += kCost;
     ++answers_[token];
+    for (uint32_t i = 0; i < sent.count; ++i) {
+      const FeedItem& item = sent.items[i];
+      if (item.bytes != nullptr) sent_.emplace_back(item.bytes, item.begin, item.end);
+    }
     if (token == 1) before_ = answers_[0];
     return token == 1 && slow_ ? Taken::kInPart : Taken::kWhole;
   }
 
+  /** Which bytes were sent, and from where to where. */
+  using SentBytes = std::tuple<const base::Bytes*, uint32_t, uint32_t>;
+
   Feeds feeds_;
+  std::vector<SentBytes> sent_;
   uint64_t now_ = 0;
   bool slow_ = false;
   uint64_t answers_[2] = {};
