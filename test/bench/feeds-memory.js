@@ -5,14 +5,13 @@
  *                                       [--strict]
  *
  * It measures the resident size of bin/sprites twice: with connections that have asked for a feed once
- * and are still open, and, after those are closed, with as many that hold a long poll on it. A second
- * process does the same with event streams. Before, as many connections came and went. Held to: 128
- * bytes for watching.
+ * and are still open, and when the same connections hold a long poll on it. A second process does the
+ * same with event streams. Held to: 128 bytes for watching.
  *
  * Where the file limit is low, under a kernel of its own (test/bench/own-kernel), whose times mean
  * little:
  *
- *     test/bench/own-kernel --memory 8G node test/bench/feeds-memory.js --watchers 200000 --only poll
+ *     test/bench/own-kernel --memory 14G node test/bench/feeds-memory.js --watchers 1000000 --only poll
  */
 import process from 'node:process';
 import { parseArgs } from 'node:util';
@@ -46,36 +45,34 @@ const settle = Number(values.settle);
 const pin = canPin();
 const program = buildWatchers();
 
-/** Opens connections and leaves them be while `look` looks. */
-async function withConnections(server, protocol, connections, look) {
-  const addresses = Math.ceil(connections / ADDRESS_CONNECTIONS);
-  const options = { protocol, connections, addresses, bytes: 500, token: TOKEN };
-  const load = startLoad(server, pin, options, program);
-  try {
-    await load.next('open');
-    return await look();
-  } finally {
-    await load.stop();
-  }
-}
-
 /** What one who watches by `protocol` costs more than his connection, in a server of its own. */
 async function measure(protocol) {
   // A kernel of its own is slow: nobody is too late.
   const names = ['idle-time', 'head-time', 'body-time', 'write-time'];
   const times = Object.fromEntries(names.map((name) => [name, TIME]));
   const server = await feedContenders['sprites-poll'].start(pin, times);
+  const load = startLoad(
+    server,
+    pin,
+    {
+      ...{ protocol: 'sprites-once', then: protocol, connections: watchers, bytes: 500 },
+      ...{ addresses: Math.ceil(watchers / ADDRESS_CONNECTIONS), token: TOKEN }
+    },
+    program
+  );
   try {
-    const look = () => memoryOf(server, { settle });
-    // What V8 took to start is collected, and the table of connections is as long as it gets.
-    await withConnections(server, 'sprites-once', watchers, look);
-    const connected = await withConnections(server, 'sprites-once', watchers, look);
-    const watching = await withConnections(server, protocol, watchers, look);
+    await load.next('open');
+    const connected = await memoryOf(server, { settle });
+    load.child.stdin.write('ask\n');
+    await load.next('asked');
+    const watching = await memoryOf(server, { settle });
     return {
       resident: (watching.resident - connected.resident) / watchers,
+      connected: connected.resident,
       heap: (watching.heap - connected.heap) / watchers
     };
   } finally {
+    await load.stop();
     await server.stop();
   }
 }
@@ -84,10 +81,10 @@ for (const [protocol, name] of [
   ['sprites-poll', 'a long poll'],
   ['sprites-stream', 'an event stream']
 ].filter(([protocol]) => protocol.endsWith(values.only))) {
-  const { resident, heap } = await measure(protocol);
+  const { resident, connected, heap } = await measure(protocol);
   console.log(
     `${name.padEnd(16)} ${resident.toFixed(0).padStart(5)} bytes more than its connection; ` +
-      `V8 heap ${heap.toFixed(1)} bytes`
+      `V8 heap ${heap.toFixed(1)} bytes; ${watchers} connections: ${(connected / 1e6).toFixed(1)} MB`
   );
   if (resident > HELD && values.strict) process.exitCode = 1;
 }

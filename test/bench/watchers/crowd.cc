@@ -34,6 +34,10 @@ constexpr uint32_t kUnanswered = 8;
 constexpr double kPatience = 5;
 /** Seconds of quiet after all are there. */
 constexpr double kSettle = 1;
+
+/** Seconds at most to open all, and to be told to go on. A million take long under a slow kernel.
+ */
+constexpr double kPreparation = 7200;
 /** Microseconds between two looks at memory. */
 constexpr uint64_t kLook = 100000;
 constexpr size_t kWordBytes = 64;
@@ -54,9 +58,11 @@ constexpr uint64_t kStdin = uint64_t{1} << 33;
 
 }  // namespace
 
-Crowd::Crowd(const Options& options, std::unique_ptr<Protocol> protocol)
+Crowd::Crowd(const Options& options, std::unique_ptr<Protocol> protocol,
+             std::unique_ptr<Protocol> then)
     : options_(options),
       protocol_(std::move(protocol)),
+      then_(std::move(then)),
       connections_(options.connections),
       buffer_(new char[kReadBytes]) {
   const auto later = static_cast<size_t>(options_.grow * options_.seconds);
@@ -82,13 +88,14 @@ void Crowd::run() {
   publish();
   turnUntil([this] { return unanswered_ == 0; }, kPatience);
   began_ = microseconds();
-  turnUntil([this] { return opened_ == startWith_; }, 600);
+  turnUntil([this] { return opened_ == startWith_; }, kPreparation);
   turnUntil([] { return false; }, kSettle);
   printf("{\"event\":\"open\",\"connections\":%u,\"seconds\":%.3f}\n", opened_,
          static_cast<double>(microseconds() - began_) / 1e6);
   fflush(stdout);
-  turnUntil([this] { return go_ || over_; }, 600);
+  turnUntil([this] { return go_ || over_; }, kPreparation);
   if (!go_) return;
+  if (then_) return askThen();
 
   residentBefore_ = residentPeak_ = residentBytes(options_.pids);
   socketsBefore_ = socketsPeak_ = socketBytes();
@@ -417,6 +424,21 @@ void Crowd::turn(int wait) {
     }
   }
   look();
+}
+
+/** Asks by the other protocol, over each connection as it is, and holds them all. */
+void Crowd::askThen() {
+  protocol_ = std::move(then_);
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    std::string request;
+    protocol_->open(connections_[i], &request);
+    send(connections_[i], request);
+    if (i % kEvents == 0) turn(0);
+  }
+  turnUntil([this] { return over_; }, kSettle);
+  printf("{\"event\":\"asked\"}\n");
+  fflush(stdout);
+  turnUntil([this] { return over_; }, kPreparation);
 }
 
 /** Turns until `done`, or until so much time has gone by. */

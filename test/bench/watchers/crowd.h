@@ -37,6 +37,8 @@ namespace watchers {
 struct Options {
   uint16_t port = 0;
   std::string protocol;
+  std::string
+      then;  // not empty: what all of them ask by when they are told to; nothing is measured
   uint32_t connections = 100;
   double stalled = 0;      // share of them that stops reading
   double ramp = 0;         // new ones a second; 0: as quickly as they are taken
@@ -58,7 +60,8 @@ struct Options {
 
 class Crowd : private Listener {
  public:
-  Crowd(const Options& options, std::unique_ptr<Protocol> protocol);
+  /** `then`: of `options.then`, or nothing. */
+  Crowd(const Options& options, std::unique_ptr<Protocol> protocol, std::unique_ptr<Protocol> then);
   ~Crowd() override;
 
   void run();
@@ -67,6 +70,7 @@ class Crowd : private Listener {
   // Connections.
   int connectTo(uint32_t number, uint64_t tag);
   void openMore();
+  void askThen();
   void openFirst();
   void openAgain();
   void opened(Connection& connection);
@@ -97,7 +101,8 @@ class Crowd : private Listener {
   void report(double seconds);
 
   const Options options_;
-  const std::unique_ptr<Protocol> protocol_;
+  std::unique_ptr<Protocol> protocol_;
+  std::unique_ptr<Protocol> then_;
   std::vector<Connection> connections_;
   std::unique_ptr<char[]> buffer_;
   int epoll_ = -1;

@@ -25,7 +25,7 @@ using watchers::Protocol;
           "watchers --port P --protocol NAME [--connections N] [--stalled SHARE] [--ramp N]\n"
           "         [--addresses N] [--bytes N] [--patch N] [--every S] [--seconds S]\n"
           "         [--warmup N] [--pids P,P] [--token T] [--grow N] [--changing SHARE] [--cut S]\n"
-          "         [--again S] [--awake 1]\n"
+          "         [--again S] [--awake 1] [--then NAME]\n"
           "watchers --protocol NAME --read BYTES <recording\n"
           "protocols: sprites-poll, sprites-stream, both also with -delta; sprites-once; ws; sse;\n"
           "           nchan-stream, nchan-ws, nchan-poll; engine.io, socket.io, primus, sockjs\n",
@@ -33,13 +33,13 @@ using watchers::Protocol;
   exit(2);
 }
 
-std::unique_ptr<Protocol> makeProtocol(const Options& options) {
-  auto protocol = watchers::makeSprites(options.protocol, options.token);
-  if (!protocol) protocol = watchers::makeWs(options.protocol);
-  if (!protocol) protocol = watchers::makeFramed(options.protocol);
-  if (!protocol) protocol = watchers::makeSse(options.protocol);
-  if (!protocol) protocol = watchers::makeNchan(options.protocol);
-  if (!protocol) usage("there is no protocol " + options.protocol);
+std::unique_ptr<Protocol> makeProtocol(const std::string& name, const std::string& token) {
+  auto protocol = watchers::makeSprites(name, token);
+  if (!protocol) protocol = watchers::makeWs(name);
+  if (!protocol) protocol = watchers::makeFramed(name);
+  if (!protocol) protocol = watchers::makeSse(name);
+  if (!protocol) protocol = watchers::makeNchan(name);
+  if (!protocol) usage("there is no protocol " + name);
   return protocol;
 }
 
@@ -54,6 +54,8 @@ Options readOptions(int argc, char** argv) {
       options.port = static_cast<uint16_t>(number);
     } else if (name == "--protocol") {
       options.protocol = value;
+    } else if (name == "--then") {
+      options.then = value;
     } else if (name == "--connections") {
       options.connections = static_cast<uint32_t>(number);
     } else if (name == "--stalled") {
@@ -114,10 +116,11 @@ void raiseFiles() {
 int main(int argc, char** argv) {
   const Options options = readOptions(argc, argv);
   raiseFiles();
-  auto protocol = makeProtocol(options);
+  auto protocol = makeProtocol(options.protocol, options.token);
+  auto then = options.then.empty() ? nullptr : makeProtocol(options.then, options.token);
   if (options.read > 0) {
     watchers::readRecording(*protocol, options.read);
   } else {
-    watchers::Crowd(options, std::move(protocol)).run();
+    watchers::Crowd(options, std::move(protocol), std::move(then)).run();
   }
 }
