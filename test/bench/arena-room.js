@@ -264,6 +264,22 @@ async function statusOf(base) {
   return status;
 }
 
+/** @returns {{all: number, idle: number}} ticks of all processors together, since the start of the system */
+function machine() {
+  const ticks = readFileSync('/proc/stat', 'utf8')
+    .split('\n')[0]
+    .split(/ +/)
+    .slice(1, 9)
+    .map(Number);
+  return { all: ticks.reduce((sum, one) => sum + one, 0), idle: ticks[3] + ticks[4] };
+}
+
+/** @returns {string} how busy the processors were since `before` */
+function busySince(before) {
+  const now = machine();
+  return `${Math.round(100 * (1 - (now.idle - before.idle) / (now.all - before.all)))} %`;
+}
+
 const cpuTicks = (pid) => {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').pop().split(' ');
   return Number(fields[11]) + Number(fields[12]);
@@ -306,6 +322,7 @@ async function main({ child, base }) {
     timed.begin();
     await field.evaluate(() => void (globalThis.probed.length = 0));
     const before = await statusOf(base);
+    const machineBefore = machine();
     const [cpuBefore, began] = [cpuTicks(child.pid), performance.now()];
     const drawing = frames(field, session, SECONDS);
     let looks = 0;
@@ -315,6 +332,7 @@ async function main({ child, base }) {
     }
     const withAll = await drawing;
     const [cpu, seconds] = [cpuTicks(child.pid) - cpuBefore, (performance.now() - began) / 1000];
+    const busy = busySince(machineBefore);
     const after = await statusOf(base);
     const { refused = 0 } = (await crowdOver) ?? {};
     await timed.end();
@@ -324,7 +342,7 @@ async function main({ child, base }) {
       inputs: (after.inputs - before.inputs) / seconds,
       reductions: (after.reductions - before.reductions) / seconds,
       cpu: cpu / TICKS / seconds,
-      ...{ looks, refused },
+      ...{ looks, refused, busy },
       feed: timed.waits(timed.arrived),
       page: timed.waits(seen),
       drawing: { 'the field alone': alone, [`${PHONES} phones`]: withPhones, everybody: withAll }
@@ -334,12 +352,15 @@ async function main({ child, base }) {
   }
 }
 
+const before = machine();
+await pause(1000);
+const quiet = busySince(before);
 const server = await open();
 try {
   const result = await main(server);
-  const { players, inputs, reductions, cpu, looks, refused, feed, page, drawing } = result;
+  const { players, inputs, reductions, cpu, looks, refused, busy, feed, page, drawing } = result;
   console.log(
-    `${players} players, ${PHONES} of them in Chromium, ${cpus().length} cores for all: ` +
+    `${players} players, ${PHONES} of them in Chromium, ${cpus().length} cores for all, ${busy} busy (${quiet} before): ` +
       `${Math.round(inputs)} inputs/s, ${reductions.toFixed(1)} reductions/s, server ${Math.round(cpu * 100)} % of a core, ` +
       `${refused} refused, the law of inputs held at ${looks} looks`
   );
