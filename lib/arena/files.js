@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 
+import { template } from '../swarm/page.js';
 import { fileAt, fileOf } from '../server/page-files.js';
 
 /**
@@ -13,6 +14,10 @@ const AT = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
 
 /** The plots' library, as others have made it. */
 const PLOTS = { '/uplot.js': 'uPlot.esm.js', '/uplot.css': 'uPlot.min.css' };
+
+/** What a panel makes a report with: lib/swarm's own modules, and the page that they fill. */
+const SWARM = new URL('../swarm/', import.meta.url);
+const REPORT = ['page-parts.js', 'report-body.js', 'report-charts.js', 'words.js'];
 
 /**
  * @param {string[]} arenas their names
@@ -34,6 +39,10 @@ export function arenaFiles(arenas, games) {
   for (const [path, name] of Object.entries(PLOTS)) {
     add(path, fileAt(path, new URL(name, import.meta.resolve('uplot'))));
   }
+  for (const name of REPORT) add(`/swarm/${name}`, fileAt(name, new URL(name, SWARM)));
+  // As plain text: it is no page of this server's.
+  const type = 'text/plain; charset=utf-8';
+  add('/swarm/report.txt', fileOf('report.txt', Buffer.from(template()), type));
   for (const game of games.values()) {
     for (const [name, { type, body }] of game.files) {
       add(`/games/${game.name}/${name}`, fileOf(name, body, type));

@@ -1,4 +1,5 @@
-import { box, list, page } from './page.js';
+import { box, list } from './page-parts.js';
+import { page } from './page.js';
 import { percentileChart, timeChart } from './report-charts.js';
 import { titleOf } from './report.js';
 import { changeWords, escape } from './words.js';

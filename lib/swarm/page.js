@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 
-import { escape } from './words.js';
+import { fill, mark } from './page-parts.js';
 
 /**
  * The HTML of a report: one file that fetches nothing. uPlot and what draws the charts are inside it, the
@@ -14,18 +14,8 @@ const uplot = (file) => readFileSync(new URL(import.meta.resolve(`uplot/${file}`
 /** A module as part of one script: its imports are in the same script. */
 const inlined = (text) => text.replace(/^import .*;$/gm, '').replace(/^export /gm, '');
 
-/** In a script element nothing may look like its end. */
-const json = (value) => JSON.stringify(value).replaceAll('<', '\\u003c');
-
-/**
- * @param {object} content
- * @param {string} content.title
- * @param {string} content.body HTML
- * @param {Record<string, object>} content.charts by the id of their box: see report-charts.js
- * @param {object} content.data what `sprites-swarm compare` reads out of the file again
- * @returns {string} a whole HTML page
- */
-export function page({ title, body, charts, data }) {
+/** @returns {string} the page of a report, to be filled: see fill() */
+export function template() {
   const license = uplot('LICENSE').replaceAll('*/', '');
   const script = [
     `/* uPlot:\n${license}*/`,
@@ -41,20 +31,26 @@ export function page({ title, body, charts, data }) {
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(title)}</title>
+<title>${mark('title')}</title>
 <style>${uplot('dist/uPlot.min.css')}
 ${here('report-page/report.css')}</style></head>
 <body><main>
-${body}
+${mark('body')}
 </main>
 <noscript><main class="soft">The charts need JavaScript; all that they show is in this file's data, too.
 </main></noscript>
-<script type="application/json" id="charts">${json(charts)}</script>
-<script type="application/json" id="result">${json(data)}</script>
+<script type="application/json" id="charts">${mark('charts')}</script>
+<script type="application/json" id="result">${mark('data')}</script>
 <script type="module">${script}</script>
 </body></html>
 `;
 }
+
+/**
+ * @param {Parameters<typeof fill>[1]} content
+ * @returns {string} a whole HTML page
+ */
+export const page = (content) => fill(template(), content);
 
 /**
  * @param {string} html of page()
@@ -63,24 +59,4 @@ ${body}
 export function dataOf(html) {
   const [, text] = /<script type="application\/json" id="result">(.*)<\/script>$/m.exec(html) ?? [];
   return text === undefined ? null : JSON.parse(text);
-}
-
-/** @param {string} id of a chart @param {string} label what it shows @returns {string} HTML */
-export function box(id, label) {
-  return `<div class="chart" id="${id}" role="img" aria-label="${escape(label)}"></div>`;
-}
-
-/**
- * @param {string} value
- * @param {string} name
- * @param {string | false} [className] `bad` for what should not be
- * @returns {string} HTML
- */
-export function tile(value, name, className = '') {
-  return `<div class="tile ${className || ''}"><b>${escape(value)}</b><span>${escape(name)}</span></div>`;
-}
-
-/** @param {string[]} lines escaped @param {string} [className] @returns {string} HTML */
-export function list(lines, className = '') {
-  return `<ul class="${className}">${lines.map((line) => `<li>${line}</li>`).join('\n')}</ul>`;
 }

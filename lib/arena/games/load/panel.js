@@ -2,6 +2,7 @@ import { make, put, style } from '../../arena-pages/elements.js';
 import { Plot, Track } from '../../arena-pages/plots.js';
 import { say } from '../../arena-pages/units.js';
 import { account } from './account.js';
+import { saveButton } from './save.js';
 import { stepper } from './stepper.js';
 
 /** Load on the panel: what there shall be, step by step, and what the server does then. */
@@ -157,18 +158,21 @@ export function start({ root, control, command }) {
     heads: COLUMNS.map(([head]) => head)
   });
   let reduced = null;
+  let rules = control;
   let last = null;
   let began = null;
   let first = null;
+  let seen = null; // The last value of the round: a stop takes it from the feed.
 
   function show(now) {
+    rules = now;
     for (const [name, one] of steppers) one.show(now.settings[name]);
   }
 
   /** Another round begins anew. */
   function restart() {
     track.clear();
-    [last, began, first] = [null, null, null];
+    [last, began, first, seen] = [null, null, null, null];
   }
 
   function showWords(value, missing) {
@@ -218,12 +222,21 @@ export function start({ root, control, command }) {
     showWho((value?.list ?? []).map((one) => COLUMNS.map(([, read]) => String(read(one)))));
   }
 
+  saveButton(make('div', { className: 'load-acts', into: root }), () =>
+    last === null || first === null || seen === null
+      ? null
+      : {
+          ...{ track, first, value: seen, control: rules, now: last.now },
+          ...{ url: new URL(location.href), ended: Date.now() }
+        }
+  );
   show(control);
   return {
     control: show,
     value(next) {
       if (reduced !== null && next.round !== reduced.round) restart();
       reduced = next;
+      seen = next.value ?? seen;
     },
     status,
     stop() {

@@ -1,0 +1,121 @@
+/**
+ * A run of the load as the swarm's report has it (lib/swarm/result.js): what the panel has seen, from when it was
+ * opened or the round began. What only one engine of a machine could tell is not in it.
+ */
+
+/** Bytes of a sprite, as agents throw them. */
+const SIZE = 256;
+
+const NONE = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
+
+const many = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
+
+function lawOf({ thrown, acked, waiting, lost }) {
+  return { thrown, acked, waiting, lost, holds: thrown === acked + waiting + lost };
+}
+
+function accountOf({ counted = 0, missing = 0, refused = 0 }) {
+  return {
+    ...{ complete: true, sent: counted + refused, accepted: counted, refused, refusals: {} },
+    // Which of them were delivered at once the server alone knows, and of all of them.
+    ...{ delivered: null, queued: null, duplicates: 0, unanswered: 0, unconfirmed: 0 },
+    ...{ received: counted - missing, resent: 0, repeated: 0, excusedRepeats: 0 },
+    ...{ missing, missingExamples: [], landedElsewhere: 0, foreign: 0, mangled: 0 }
+  };
+}
+
+/** What the server took, by its own account. */
+function useOf(track, { first, now }, seconds, sprites) {
+  const { cpu, memory } = track.values;
+  const cpuSeconds = now.cpuSeconds - first.cpuSeconds;
+  return {
+    ...{ by: 'arena', process: null, cpuSeconds },
+    cores: seconds > 0 ? cpuSeconds / seconds : null,
+    perSpriteMs: sprites > 0 ? (cpuSeconds / sprites) * 1000 : null,
+    ...{ memoryBefore: first.rss, memory: now.rss, most: track.of('memory').most ?? now.rss },
+    series: track.at.map((at, i) => ({ at, cores: cpu[i] ?? 0, memory: memory[i] }))
+  };
+}
+
+/**
+ * @param {object} run
+ * @param {import('../../pages/plots.js').Track} run.track
+ * @param {object} run.value of the reduced feed
+ * @param {object} run.control
+ * @param {object} run.first what the server said of itself at first
+ * @param {object} run.now and last
+ * @param {URL} run.url of the panel's page
+ * @param {number} run.ended ms since 1970
+ * @returns {object} a Result
+ */
+export function resultOf({ track, value, control, first, now, url, ended }) {
+  const seconds = (track.at.at(-1) ?? 0) - (track.at[0] ?? 0);
+  const { machines = 0, phones = 0, torn = 0, list = [] } = value ?? {};
+  const { clients, throws, polls, phoneThrows } = control.settings;
+  const account = accountOf(value ?? {});
+  const sprites = now.thrown - first.thrown;
+  const port = Number(url.port || { 'http:': 80, 'https:': 443 }[url.protocol]);
+  const { values } = track;
+  return {
+    command: 'panel',
+    commandLine:
+      `the panel of ${url.pathname.split('/').at(-1)}, round ${control.round}: ${many(machines, 'machine')} with ` +
+      `${many(clients, 'client')} and ${many(throws, 'throw')} a second each, ${many(phones, 'phone')} with ` +
+      `${many(polls, 'poll')} and ${many(phoneThrows, 'throw')} a second each`,
+    started: new Date(ended - seconds * 1000).toISOString(),
+    seconds,
+    target: { tls: url.protocol === 'https:', host: url.hostname, port, transientPort: port },
+    clients: track.of('connections').most ?? 0,
+    seed: null,
+    engines: { processes: machines, addresses: 0 },
+    parkedByServer: now.parked,
+    throwing: {
+      ...{ mode: 'open loop', rate: machines * throws + phones * phoneThrows },
+      ...{ throwers: 64 * machines + phones, size: SIZE, seconds, behind: 0, thrown: sprites },
+      perSecond: seconds > 0 ? Math.round(sprites / seconds) : 0,
+      swarmStallMs: Math.max(0, ...list.map(({ stall }) => stall))
+    },
+    latency: { arrival: NONE, answer: NONE, probe: NONE },
+    curves: { arrival: [], answer: [], probe: [] },
+    account,
+    interruptions: [],
+    connections: {
+      ...{ connections: now.accepted - first.accepted, closed: value?.broken ?? 0, rejoined: 0 },
+      ...{ answers: now.polls - first.polls, empty: now.pings - first.pings }
+    },
+    problems: {},
+    connectErrors: {},
+    server: {
+      ...{ before: first, loaded: first, after: now, law: lawOf(now) },
+      ...{ longestStallMs: now.longestStallMs, stalledBeforeMs: first.longestStallMs }
+    },
+    version: now.version ?? null,
+    use: useOf(track, { first, now }, seconds, sprites),
+    engineCores: null,
+    interrupted: false,
+    bounds: [],
+    faults:
+      account.missing > 0 && torn === 0 && now.clients <= (value?.members ?? 0)
+        ? [`${account.missing} sprites are missing: accepted by the server, received by nobody`]
+        : [],
+    remarks: [
+      'Of the sprites those are counted that are older than 8 to 10 seconds.',
+      ...(torn > 0
+        ? [
+            `${many(torn, 'phone or machine')} went without a last report: what they held is not known.`
+          ]
+        : [])
+    ],
+    phases: { throwing: { from: track.at[0] ?? 0, to: track.at.at(-1) ?? 0 } },
+    series: track.at.map((at, i) => ({
+      ...{ at, parked: values.connections[i] ?? 0 },
+      ...{
+        accepted: values.sprites[i],
+        received: null,
+        p50: values.p50[i],
+        p99: values.p99[i],
+        max: null
+      }
+    }))
+  };
+}
