@@ -104,7 +104,7 @@ t.test('load', { skip: noBrowser() }, async (t) => {
       { timeout: 90_000 }
     );
     t.match(await panel.textContent('.load-missing'), /^Missing: 0 of /);
-    t.match(await panel.textContent('#load-figures tr:last-child'), /Missing: sprites000$/);
+    t.match(await panel.textContent('#load-figures tbody tr:last-child'), /Missing: sprites000$/);
     for (const phone of phones) {
       const thrown = await phone.evaluate(() =>
         Number(document.getElementById('root').dataset.thrown)
