@@ -1,0 +1,487 @@
+import { randomUUID } from 'node:crypto';
+
+import { clock as systemClock } from './clock.js';
+import { isLiving, isMember, MOST_SERVERS, nextEpoch, VERSION } from './entry.js';
+import { Leases, marginOf } from './leases.js';
+import { Ring } from './ring.js';
+import { Conflict, WorldError } from './world-error.js';
+
+/**
+ * Who is in the ring, as one server sees it.
+ *
+ * Each server has one entry in a key-value store, under its name (entry.js): a lease, which it writes anew four times as
+ * often as it ends. Every write is a compare-and-set on the entry's revision, so all writes of one entry are in one
+ * order, and the ring is nothing but what the entries say: who has seen the same revisions has the same ring.
+ *
+ *     alone ──▶ joining ──▶ member ──▶ leaving ──▶ gone
+ *       ▲          │▲          │▲
+ *       └──────────┘│          ▼│
+ *        refused,   └─────── cut-off      its lease has ended: it can't renew
+ *       unreachable   taken out
+ *
+ * A member whose lease has ended by the clock of another one is taken out by that one writing `lost` over exactly the
+ * revision whose time has passed. Where the owner has renewed meanwhile the write fails, and nothing has happened; where it
+ * succeeds, the owner's next renewal fails, and it joins again with a higher epoch. So there is no moment at which a member
+ * is out by one server's word and renewed by its own.
+ *
+ * The first server in the ring's order after the lost one does that, then one after the other, each waiting a
+ * little longer. Who has not reached the store for half a lease himself begins to watch anew before he finds anybody lost.
+ */
+
+/** Renewals in a lease. */
+const RENEWALS = 4;
+
+/** How often it looks at the time, milliseconds; below `marginOf` for every lease. */
+const tickOf = (lease) => Math.min(lease / 20, 400);
+
+/** How much longer each further server waits before it takes a lost one out, milliseconds. */
+const turnOf = (lease) => Math.min(lease / 16, 500);
+
+/** How long a server that leaves waits for the store, milliseconds. */
+const farewellOf = (lease) => Math.max(lease / 4, 2000);
+
+/**
+ * @typedef {object} Store where entries are: lib/world/store.js, or a test's
+ * @property {() => Promise<void>} open until it can be used, if it is not; rejects with WorldError, and is tried again
+ * @property {() => Promise<Map<string, {entry: object | undefined, revision: number}>>} all
+ * @property {(name: string) => Promise<{entry: object | undefined, revision: number}>} get revision 0: there is none
+ * @property {(name: string, entry: object, revision: number) => Promise<number>} put writes where that is the entry's
+ *     revision (0: there is none), and gives the new one; rejects with Conflict where it is not; after any other rejection
+ *     it may have been written or not
+ * @property {(watcher: {seen: (name: string, what: object) => void, missed: () => void}) => void} watch `seen` is told of
+ *     every write; `missed`: some may have been missed
+ * @property {() => Promise<void>} close
+ *
+ * @typedef {object} View
+ * @property {'alone' | 'joining' | 'member' | 'cut-off' | 'leaving' | 'gone'} state
+ * @property {{code: string, message: string} | undefined} problem why it is not a member
+ * @property {number | undefined} epoch its own
+ * @property {Ring} ring with the server itself alone in it where it is no member
+ * @property {Map<string, import('./entry.js').Entry>} peers the others that hold their names, of this version: a frame of
+ *     one is good when it has the epoch that is here
+ */
+
+export class Membership {
+  #name;
+  #lease;
+  #store;
+  #clock;
+  #describe;
+  #prepare;
+  #changed;
+  #log;
+  #instance;
+  #version;
+  #run = randomUUID();
+  #leases = new Leases();
+
+  #phase = 'alone';
+  #problem;
+  #epoch;
+  /** When the lease ends that is known to be in the store. */
+  #leaseEnd = -Infinity;
+  /** When the store was last reached. */
+  #contact = -Infinity;
+  /** When the entry was last sent. */
+  #sent = -Infinity;
+  #mustReload = true;
+  /** What is done before this claim makes it a member, once that has begun. */
+  #preparing;
+  /** What is to become of it: a phase. */
+  #target = 'member';
+  /** What was told last: undefined when it has to be told again. */
+  #told = { state: 'alone' };
+  #logged = 'alone';
+  #wake = () => {};
+  #loop;
+
+  /**
+   * @param {object} how
+   * @param {string} how.name
+   * @param {number} how.lease milliseconds
+   * @param {Store} how.store
+   * @param {() => {rows: number}} how.describe what the others must know of this server, now
+   * @param {() => Promise<void>} [how.prepare] what must be done before it is one of the ring; done anew at every join
+   * @param {(membership: Membership) => void} [how.changed] told whenever `view` is another one
+   * @param {import('pino').Logger} how.log
+   * @param {string} [how.instance] whose state this is: the same after a restart with --state
+   * @param {typeof systemClock} [how.clock]
+   * @param {number} [how.version]
+   */
+  constructor({
+    name,
+    lease,
+    store,
+    describe,
+    prepare = async () => {},
+    changed = () => {},
+    log,
+    instance = randomUUID(),
+    clock = systemClock,
+    version = VERSION
+  }) {
+    this.#name = name;
+    this.#lease = lease;
+    this.#store = store;
+    this.#describe = describe;
+    this.#prepare = prepare;
+    this.#changed = changed;
+    this.#log = log;
+    this.#instance = instance;
+    this.#clock = clock;
+    this.#version = version;
+    store.watch({ seen: (of, what) => this.#see(of, what), missed: () => this.#missed() });
+  }
+
+  /** Begins; nobody has to wait for it. */
+  start() {
+    this.#loop = this.#live();
+  }
+
+  /** @returns {View['state']} by the time it is now */
+  get state() {
+    const held = this.#phase === 'member' && this.#clock.now() >= this.#leaseEnd;
+    return held ? 'cut-off' : this.#phase;
+  }
+
+  /** @returns {View} of now */
+  view() {
+    const { state } = this;
+    const inRing = state === 'member' || state === 'cut-off';
+    return {
+      state,
+      problem: this.#problem,
+      epoch: this.#epoch,
+      ring: inRing ? this.#ring() : this.#alone(),
+      peers: this.#peers()
+    };
+  }
+
+  #ring() {
+    const members = [];
+    for (const [name, { entry }] of this.#leases.entries()) {
+      if (!isMember(entry, this.#version)) continue;
+      members.push({ name, rows: entry.rows, epoch: entry.epoch });
+    }
+    return new Ring(members);
+  }
+
+  #alone() {
+    return new Ring([{ name: this.#name, epoch: this.#epoch, ...this.#describe() }]);
+  }
+
+  #peers() {
+    const peers = new Map();
+    for (const [name, { entry }] of this.#leases.entries()) {
+      if (name === this.#name || !isLiving(entry) || entry.version !== this.#version) continue;
+      peers.set(name, entry);
+    }
+    return peers;
+  }
+
+  /**
+   * Leaves in order: the neighbors sew themselves together, then what waits is handed over, then the name is free. The
+   * lease is renewed meanwhile. Without the store it ends all the same.
+   *
+   * @param {(view: View) => Promise<void>} [handOver] must end by itself
+   */
+  async leave(handOver = async () => {}) {
+    const held = ['joining', 'member'].includes(this.#phase);
+    if (held && (await this.#reach('leaving'))) {
+      await handOver(this.view());
+      await this.#reach('gone');
+    }
+    await this.close();
+  }
+
+  /** Ends at once. The name stays taken until the lease ends, unless it was left. */
+  async close() {
+    this.#target = 'closed';
+    this.#wake();
+    await this.#loop;
+    await this.#store.close();
+  }
+
+  /** @returns {Promise<boolean>} whether it got there before the patience ended */
+  async #reach(phase) {
+    this.#target = phase;
+    const end = this.#clock.now() + farewellOf(this.#lease);
+    while (this.#phase !== phase && this.#clock.now() < end) {
+      this.#wake();
+      await new Promise((then) => this.#clock.after(tickOf(this.#lease) / 4, then));
+    }
+    return this.#phase === phase;
+  }
+
+  async #live() {
+    while (this.#target !== 'closed' && this.#phase !== 'gone') {
+      try {
+        await this.#turn();
+      } catch (error) {
+        this.#failed(error);
+      }
+      this.#tell();
+      await this.#sleep(tickOf(this.#lease));
+    }
+  }
+
+  #sleep(ms) {
+    return new Promise((then) => {
+      const cancel = this.#clock.after(ms, then);
+      this.#wake = () => {
+        cancel();
+        then();
+      };
+    });
+  }
+
+  async #turn() {
+    await this.#store.open();
+    if (this.#mustReload) {
+      const asked = this.#clock.now();
+      this.#mustReload = false;
+      try {
+        this.#leases.reload(await this.#store.all(), asked, this.#clock.now());
+        this.#touch();
+      } catch (error) {
+        this.#mustReload = true;
+        throw error;
+      }
+      this.#told = undefined;
+    }
+    const seen = this.#leases.get(this.#name);
+    if (this.#isOurs(seen?.entry)) await this.#keep(seen);
+    else if (this.#target === 'member') await this.#claim();
+    else this.#stand(this.#target);
+    await this.#takeOut();
+  }
+
+  #isOurs(entry) {
+    return isLiving(entry) && entry.run === this.#run && entry.epoch === this.#epoch;
+  }
+
+  /** Takes the name, where it is free. */
+  async #claim() {
+    if (this.#clock.now() - this.#contact >= this.#lease / RENEWALS) {
+      this.#see(this.#name, await this.#store.get(this.#name));
+      this.#touch();
+    }
+    const seen = this.#leases.get(this.#name);
+    if (!this.#isFree(seen)) return this.#stand('joining');
+    this.#refuseOthers(() => true);
+    this.#stand('joining');
+    this.#epoch = nextEpoch([seen?.entry?.epoch, this.#epoch].filter(Number.isSafeInteger));
+    this.#preparing = undefined;
+    await this.#write('joining', seen);
+    // What was written before that must be known before it is a member.
+    this.#mustReload = true;
+  }
+
+  /**
+   * @returns {boolean} whether the name may be taken now; where it may not, it may be that of a server that has ended
+   * @throws {WorldError} when another server has it, which lives
+   */
+  #isFree(seen) {
+    if (!isLiving(seen?.entry) || this.#isOfTheSameState(seen.entry)) return true;
+    if (this.#leases.isOverdue(this.#name, this.#clock.now())) return true;
+    const knownToLive = this.#phase === 'member' || this.#problem?.code === 'name-taken';
+    if (seen.renewals === 0 && !knownToLive) return false;
+    throw new WorldError(
+      'name-taken',
+      `another server has the name ${this.#name} in this world: give each its own by --name`
+    );
+  }
+
+  /** The same state's process before this one has ended: the state could not have been opened else. */
+  #isOfTheSameState(entry) {
+    return entry.instance === this.#instance && entry.run !== this.#run && !this.#epoch;
+  }
+
+  /** Does with the name it holds what is to be done. */
+  async #keep(seen) {
+    const { entry } = seen;
+    if (this.#target === 'gone') return this.#write('gone', seen);
+    if (this.#target === 'leaving') return this.#renew('leaving', seen);
+    if (entry.state === 'member') return this.#renew('member', seen);
+    try {
+      const since = sinceOf(seen);
+      this.#refuseOthers((other) => other.entry.state !== 'joining' || sinceOf(other) < since);
+    } catch (error) {
+      await this.#write('gone', seen, 'alone');
+      throw error;
+    }
+    this.#stand('joining');
+    this.#preparing ??= this.#beginPreparing();
+    if (this.#preparing.done) return this.#write('member', seen);
+    return this.#renew('joining', seen);
+  }
+
+  #beginPreparing() {
+    const preparing = { done: false };
+    this.#prepare().then(
+      () => {
+        preparing.done = true;
+        this.#wake();
+      },
+      (error) => {
+        this.#log.warn({ err: error }, 'what comes before joining the world has failed');
+        if (this.#preparing === preparing) this.#preparing = undefined;
+      }
+    );
+    return preparing;
+  }
+
+  /** Writes the entry where it is time to, or it says something else. */
+  async #renew(state, seen) {
+    const due = this.#clock.now() - this.#sent >= this.#lease / RENEWALS;
+    const { rows } = this.#describe();
+    if (due || seen.entry.state !== state || seen.entry.rows !== rows || this.state === 'cut-off') {
+      await this.#write(state, seen);
+    }
+    this.#stand(state);
+  }
+
+  async #write(state, seen, phase = state) {
+    const revision = seen?.revision ?? 0;
+    const entry = {
+      ...this.#describe(),
+      version: this.#version,
+      epoch: this.#epoch,
+      state,
+      lease: this.#lease,
+      instance: this.#instance,
+      run: this.#run,
+      since: this.#isOurs(seen?.entry) ? sinceOf(seen) : undefined
+    };
+    const sent = this.#clock.now();
+    this.#sent = sent;
+    const written = await this.#put(this.#name, entry, revision);
+    this.#touch();
+    this.#leaseEnd = sent + this.#lease;
+    this.#stand(phase);
+    this.#see(this.#name, { entry, revision: written });
+  }
+
+  /** The store has answered. Who was out of touch has missed the others' renewals too. */
+  #touch() {
+    const now = this.#clock.now();
+    if (now - this.#contact > this.#lease / 2) this.#leases.watchAnew(now);
+    this.#contact = now;
+  }
+
+  /** Writes an entry, and looks what is there when somebody else has. */
+  async #put(name, entry, revision) {
+    try {
+      return await this.#store.put(name, entry, revision);
+    } catch (error) {
+      if (error instanceof Conflict) this.#see(name, await this.#store.get(name));
+      throw error;
+    }
+  }
+
+  /**
+   * @param {(other: import('./leases.js').Seen) => boolean} counts whether one that joins is there before this one
+   * @throws {WorldError} when there are servers in the world with which this one makes no ring, or no more may be
+   */
+  #refuseOthers(counts) {
+    const now = this.#clock.now();
+    const others = [...this.#leases.entries()].filter(
+      ([name, { entry }]) =>
+        name !== this.#name && isLiving(entry) && !this.#leases.isOverdue(name, now)
+    );
+    const strange = others.find(([, seen]) => seen.entry.version !== this.#version && counts(seen));
+    if (strange) {
+      const [name, { entry }] = strange;
+      throw new WorldError(
+        'other-version',
+        `${name} speaks version ${entry.version} of the world's protocol, and this server version ${this.#version}: run the same release on all`
+      );
+    }
+    if (others.length >= MOST_SERVERS) {
+      throw new WorldError('world-full', `there are ${others.length} servers in the world`);
+    }
+  }
+
+  /** Takes those out of the ring whose leases have ended, where it is this server's turn. */
+  async #takeOut() {
+    const now = this.#clock.now();
+    if (this.state !== 'member' || now - this.#contact > this.#lease / 2) return;
+    const overdue = this.#leases.overdue(now);
+    if (overdue.length === 0) return;
+    const able = this.#able(now);
+    const mine = overdue.filter((name) => this.#isMyTurn(name, able, now));
+    const taken = mine.map(async (name) => {
+      const { entry, revision } = this.#leases.get(name);
+      const lost = { ...entry, state: 'lost', by: this.#name };
+      const written = await this.#put(name, lost, revision);
+      this.#log.warn({ lost: name, epoch: entry.epoch }, 'a server of the world is lost');
+      this.#see(name, { entry: lost, revision: written });
+    });
+    const results = await Promise.allSettled(taken);
+    const failed = results.find(
+      ({ reason }) => reason !== undefined && !(reason instanceof Conflict)
+    );
+    if (failed) throw failed.reason;
+  }
+
+  /** Those of the ring who may take others out, in order. */
+  #able(now) {
+    return [...this.#leases.entries()]
+      .filter(
+        ([name, { entry }]) => isMember(entry, this.#version) && !this.#leases.isOverdue(name, now)
+      )
+      .map(([name]) => name)
+      .toSorted();
+  }
+
+  #isMyTurn(name, able, now) {
+    const next = able.findIndex((one) => one > name);
+    const turns = (able.indexOf(this.#name) - Math.max(next, 0) + able.length) % able.length;
+    const { at, entry } = this.#leases.get(name);
+    return now - at > entry.lease + marginOf(entry.lease) + turns * turnOf(this.#lease);
+  }
+
+  #see(name, what) {
+    if (this.#leases.see(name, what, this.#clock.now())) {
+      this.#told = undefined;
+      if (name === this.#name) this.#wake();
+      this.#tell();
+    }
+  }
+
+  #missed() {
+    this.#mustReload = true;
+    this.#wake();
+  }
+
+  #stand(phase) {
+    this.#phase = phase;
+    this.#problem = undefined;
+  }
+
+  #failed(error) {
+    if (error instanceof Conflict) return;
+    if (!(error instanceof WorldError)) this.#log.error({ err: error }, 'world');
+    const { code = 'unreachable', message } = error;
+    if (this.#problem?.code !== code) this.#log.warn({ problem: code }, `world: ${message}`);
+    this.#problem = { code, message };
+    if (this.#phase === 'joining' || code === 'name-taken') this.#phase = 'alone';
+  }
+
+  /** Tells what has changed, if anything has. */
+  #tell() {
+    const { state } = this;
+    const now = { state, problem: this.#problem?.code, epoch: this.#epoch };
+    const told = this.#told;
+    if (told && told.state === state && told.problem === now.problem && told.epoch === now.epoch) {
+      return;
+    }
+    if (this.#logged !== state) this.#log.info({ state, epoch: this.#epoch }, 'world');
+    this.#logged = state;
+    this.#told = now;
+    this.#changed(this);
+  }
+}
+
+/** When a server began to join: the revision of what it wrote first. */
+const sinceOf = ({ entry, revision }) => entry.since ?? revision;

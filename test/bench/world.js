@@ -1,0 +1,117 @@
+/**
+ * What a world of many servers comes to, from 3 to 1,000 of them with a million clients each: no sockets, and the time is
+ * played. Ring and membership are the server's own (lib/world).
+ *
+ *     npm run simulate:world -- [options]
+ *
+ *     --most N      the largest ring (1000); that one takes some minutes
+ *     --throws N    sprites thrown a second at each server (10000)
+ *     --lease S     seconds that a server's lease holds (10)
+ *     --rounds N    histories of each kind of loss, of which the longest is printed (3)
+ *     --seed N      another world (1)
+ */
+import { parseArgs } from 'node:util';
+
+import { Random } from '../fuzz/random.js';
+import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+import { healingOf, hopsOf, messages, shareThatCrosses } from '../support/world-figures.js';
+
+answerHelp(import.meta.url);
+
+const CLIENTS = 1_000_000;
+const RINGS = [3, 10, 30, 100, 300, 1000];
+
+function read() {
+  const usual = { most: '1000', throws: '10000', lease: '10', rounds: '3', seed: '1' };
+  const options = Object.fromEntries(
+    Object.entries(usual).map(([name, value]) => [name, { type: 'string', default: value }])
+  );
+  try {
+    const { values } = parseArgs({ options, strict: true });
+    const numbers = Object.entries(values).map(([name, text]) => [name, Number(text)]);
+    const bad = numbers.find(([, number]) => !Number.isSafeInteger(number) || number < 1);
+    if (bad) throw new Error(`--${bad[0]} takes a whole number above 0`);
+    return Object.fromEntries(numbers);
+  } catch (error) {
+    return refuseUsage(import.meta.url, error.message);
+  }
+}
+
+const { most, throws, lease, rounds, seed } = read();
+const print = (...cells) => process.stdout.write(`| ${cells.join(' | ')} |\n`);
+const whole = (number) => Math.round(number).toLocaleString('en-US');
+
+function heading(title, ...cells) {
+  process.stdout.write(`\n${title}\n\n`);
+  print(...cells);
+  print(...cells.map(() => '---'));
+}
+
+/** The longest of some histories, and the writes in them that came too late. */
+async function longest(how) {
+  let healed = 0;
+  let conflicts = 0;
+  for (let round = 0; round < rounds; round++) {
+    const random = new Random(seed + 1000 * round + how.servers);
+    const one = await healingOf({ ...how, random, lease: lease * 1000 });
+    healed = Math.max(healed, one.healed);
+    conflicts += one.conflicts;
+  }
+  return { seconds: (healed / 1000).toFixed(2), conflicts };
+}
+
+heading(
+  `Messages: ${whole(CLIENTS)} clients and ${whole(throws)} throws/s a server, a lease of ${lease} s; one throw in ${whole(1 / shareThatCrosses(CLIENTS))} crosses`,
+  ...['servers', 'sprites that cross, a second', 'messages/s for them, in and out'],
+  ...['for membership', 'MB/s of that', 'renewals/s each server reads']
+);
+for (const servers of RINGS) {
+  const { crossing, sprites, members, bytes } = messages({
+    ...{ servers, clients: CLIENTS, throws, lease }
+  });
+  const renewals = (servers * 4) / lease;
+  print(
+    servers,
+    ...[crossing, sprites, members].map(whole),
+    (bytes / 1e6).toFixed(1),
+    whole(renewals)
+  );
+}
+
+heading(
+  'Hops: servers of 10,000 to 1,000,000 clients, rows known as of the last renewal',
+  ...['servers', 'rows changed since', 'hops, mean', 'at most'],
+  ...['rows that end at their own other end', 'hops if rows were not known']
+);
+for (const servers of RINGS) {
+  for (const drift of [0, 2, 20]) {
+    const random = new Random(seed + servers + drift);
+    const clients = [10_000, CLIENTS];
+    const { hops, most: farthest, own, blind } = hopsOf({ servers, random, clients, drift });
+    const share = `${(100 * own).toFixed(1)}%`;
+    print(servers, `±${drift}`, hops.toFixed(3), farthest, share, blind.toFixed(2));
+  }
+}
+
+heading(
+  `Healing: seconds until every server that is left has the new ring, the longest of ${rounds}; a lease of ${lease} s`,
+  ...[
+    'servers',
+    'one lost',
+    'a third, anywhere',
+    'a third, side by side',
+    'writes that came too late'
+  ]
+);
+for (const servers of RINGS.filter((size) => size <= most)) {
+  const third = Math.floor(servers / 3);
+  const kinds = [{ losses: 1 }, { losses: third }, { losses: third, neighbors: true }];
+  const cells = [];
+  let late = 0;
+  for (const kind of kinds) {
+    const { seconds, conflicts } = await longest({ servers, ...kind });
+    cells.push(seconds);
+    late += conflicts;
+  }
+  print(servers, ...cells, late);
+}

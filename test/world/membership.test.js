@@ -1,0 +1,561 @@
+import t from 'tap';
+
+import { MOST_SERVERS, NAME, nextEpoch, readEntry } from '../../lib/world/entry.js';
+import { Membership } from '../../lib/world/membership.js';
+import { Random } from '../fuzz/random.js';
+import { VirtualBroker, VirtualProcess, VirtualTime } from '../support/world-virtual.js';
+
+/** Memberships in virtual time: minutes of a world in milliseconds, and the same every time. */
+
+const LEASE = 10_000;
+
+/** What the issue grants beyond the lease. */
+const GRACE = 2000;
+
+const silent = { info() {}, warn() {}, error() {} };
+
+class World {
+  constructor({ delay } = {}) {
+    this.time = new VirtualTime();
+    this.broker = new VirtualBroker({ time: this.time, delay });
+    this.servers = new Map();
+  }
+
+  /** Starts a server; one of the same name is another one. */
+  add(name, { as = name, rows = 10, ...how } = {}) {
+    const process = new VirtualProcess(this.broker);
+    const server = { name, process, views: [], rows };
+    server.membership = new Membership({
+      name,
+      lease: LEASE,
+      store: process.store,
+      clock: process.clock,
+      describe: () => ({ rows: server.rows }),
+      changed: (membership) => server.views.push(membership.view()),
+      log: silent,
+      ...how
+    });
+    server.membership.start();
+    this.servers.set(as, server);
+    return server;
+  }
+
+  async begin(names, how) {
+    for (const name of names) this.add(name, how);
+    await this.until(() => names.every((name) => this.ring(name) === names.join('')));
+  }
+
+  get(as) {
+    return this.servers.get(as);
+  }
+
+  state(as) {
+    return this.get(as).membership.state;
+  }
+
+  view(as) {
+    return this.get(as).membership.view();
+  }
+
+  ring(as) {
+    return this.view(as)
+      .ring.members.map(({ name }) => name)
+      .join('');
+  }
+
+  /** What was told last is what holds now. */
+  told(as) {
+    return this.get(as).views.at(-1);
+  }
+
+  run(ms) {
+    return this.time.run(ms);
+  }
+
+  /** @returns {Promise<number>} milliseconds until it holds */
+  async until(holds, most = 60_000) {
+    const began = this.time.now();
+    await this.time.run(most, holds);
+    if (!holds()) throw new Error(`not within ${most} ms: ${holds}`);
+    return this.time.now() - began;
+  }
+}
+
+t.test('servers join, and all have the same ring', async (t) => {
+  const world = new World();
+  world.add('b');
+  await world.until(() => world.state('b') === 'member');
+  t.equal(world.ring('b'), 'b');
+  world.add('a', { rows: 3 });
+  world.add('c');
+  const took = await world.until(() => ['a', 'b', 'c'].every((as) => world.ring(as) === 'abc'));
+  t.ok(took < GRACE, `${took} ms`);
+  for (const as of ['a', 'b', 'c']) {
+    t.equal(world.state(as), 'member');
+    t.equal(world.told(as).ring.right('b', 5), 'c');
+    t.equal(world.told(as).ring.right('c', 5), 'b', 'a has no row 5');
+    t.equal(world.told(as).peers.size, 2);
+  }
+  world.get('a').rows = 6;
+  await world.until(() => world.told('c').ring.right('c', 5) === 'a', LEASE);
+  t.equal(world.told('b').peers.get('a').epoch, world.view('a').epoch, 'its frames are good');
+});
+
+t.test(
+  'a minute of quiet: nobody is told anything, and a lease is renewed four times',
+  async (t) => {
+    const world = new World();
+    await world.begin(['a', 'b', 'c']);
+    await world.run(1000);
+    const views = [...world.servers.values()].map((server) => server.views.length);
+    const { writes } = world.broker.counts;
+    await world.run(60_000);
+    t.strictSame(
+      [...world.servers.values()].map((server) => server.views.length),
+      views
+    );
+    const renewals = (world.broker.counts.writes - writes) / 3 / (60_000 / LEASE);
+    t.ok(renewals > 3 && renewals <= 4.1, `${renewals} in a lease`);
+    t.equal(world.broker.counts.conflicts, 0);
+  }
+);
+
+t.test('a killed one is out after its lease and not before, whoever looks', async (t) => {
+  for (const names of [
+    ['a', 'b'],
+    ['a', 'b', 'c', 'd', 'e']
+  ]) {
+    const world = new World();
+    await world.begin(names);
+    await world.run(1234);
+    world.get('b').process.kill();
+    await world.run(LEASE - LEASE / 4 - 100);
+    const left = names.filter((name) => name !== 'b');
+    for (const name of left) t.equal(world.ring(name), names.join(''), 'not before');
+    const took = await world.until(() =>
+      left.every((name) => world.told(name).ring.members.length === left.length)
+    );
+    t.ok(took < LEASE / 4 + GRACE, `${took} ms after that`);
+    t.equal(world.broker.entries.get('b').entry.state, 'lost');
+    t.equal(world.broker.counts.conflicts, 0, 'one took it out, and nobody else tried');
+  }
+});
+
+t.test('several lost at once, neighbors among them, heal together', async (t) => {
+  const world = new World();
+  await world.begin([...'abcdefgh']);
+  for (const name of 'bcdgh') world.get(name).process.kill();
+  const took = await world.until(() => [...'aef'].every((name) => world.ring(name) === 'aef'));
+  t.ok(took < LEASE + GRACE, `${took} ms`);
+});
+
+t.test('cut off from the broker: it knows before the others sew without it', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b', 'c']);
+  const { epoch } = world.view('b');
+  world.get('b').process.cut();
+  await world.until(() => world.told('b').state === 'cut-off', LEASE);
+  t.equal(world.ring('a'), 'abc', 'the others wait longer');
+  t.equal(world.ring('b'), 'abc', 'its seams stand, closed');
+  t.equal(world.view('b').problem.code, 'unreachable');
+  await world.until(() => world.ring('a') === 'ac' && world.ring('c') === 'ac', 3000);
+  await world.run(LEASE);
+  t.equal(world.state('b'), 'cut-off');
+  t.notOk(world.view('a').peers.has('b'), 'a frame of it is refused');
+  world.get('b').process.mend();
+  const took = await world.until(() => [...'abc'].every((name) => world.ring(name) === 'abc'));
+  t.ok(took < GRACE, `${took} ms`);
+  t.ok(world.view('b').epoch > epoch, 'the old epoch is over');
+  t.equal(world.view('a').peers.get('b').epoch, world.view('b').epoch);
+});
+
+t.test('a short cut is none', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b', 'c']);
+  const { epoch } = world.view('b');
+  const seen = world.get('a').views.length;
+  world.get('b').process.cut();
+  await world.run(LEASE / 2);
+  world.get('b').process.mend();
+  await world.run(2 * LEASE);
+  t.equal(world.view('b').epoch, epoch);
+  t.equal(world.get('a').views.length, seen, 'nobody has noticed');
+});
+
+t.test('stopped and continued: it finds itself taken out, and takes nobody out', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b', 'c']);
+  const epochs = [...'abc'].map((name) => world.view(name).epoch);
+  world.get('b').process.stop();
+  await world.until(() => world.ring('a') === 'ac' && world.ring('c') === 'ac');
+  await world.run(3 * LEASE);
+  world.get('b').process.continue();
+  t.not(world.state('b'), 'member', 'not for a moment');
+  const took = await world.until(() => [...'abc'].every((name) => world.ring(name) === 'abc'));
+  t.ok(took < GRACE, `${took} ms`);
+  await world.run(2 * LEASE);
+  t.equal(world.view('a').epoch, epochs[0], 'the others were left alone');
+  t.equal(world.view('c').epoch, epochs[2]);
+  t.ok(world.view('b').epoch > epochs[1]);
+  t.ok(world.get('b').views.every(({ state, ring }) => state !== 'member' || ring.has('b')));
+});
+
+t.test('the broker away, or hanging, for less than a lease, and for much longer', async (t) => {
+  for (const [away, how] of [
+    [LEASE / 2, 'stop'],
+    [5 * LEASE, 'stop'],
+    [LEASE / 2, 'hang'],
+    [5 * LEASE, 'hang']
+  ]) {
+    const random = new Random(away);
+    const world = new World({ delay: () => 1 + random.below(200) });
+    await world.begin(['a', 'b', 'c']);
+    const epochs = [...'abc'].map((name) => world.view(name).epoch);
+    world.broker[how]();
+    await world.run(away);
+    const expected = away < LEASE ? 'member' : 'cut-off';
+    for (const name of 'abc') t.equal(world.state(name), expected);
+    for (const name of 'abc') t.equal(world.ring(name), 'abc', 'nobody sews without the broker');
+    world.broker.start();
+    await world.until(() => [...'abc'].every((name) => world.state(name) === 'member'), GRACE);
+    await world.run(2 * LEASE);
+    t.strictSame(
+      [...'abc'].map((name) => world.view(name).epoch),
+      epochs,
+      'nobody was lost by it'
+    );
+  }
+});
+
+t.test(
+  'all cut off for long, and back one after the other: nobody takes anybody out',
+  async (t) => {
+    const world = new World();
+    await world.begin(['a', 'b', 'c']);
+    const epochs = [...'abc'].map((name) => world.view(name).epoch);
+    for (const name of 'abc') world.get(name).process.cut();
+    await world.run(3 * LEASE);
+    for (const name of 'abc') {
+      world.get(name).process.mend();
+      await world.until(() => world.state(name) === 'member', GRACE);
+    }
+    await world.run(2 * LEASE);
+    t.strictSame(
+      [...'abc'].map((name) => world.view(name).epoch),
+      epochs
+    );
+  }
+);
+
+t.test('a broker that has forgotten everything: the same ring, no epoch used twice', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b', 'c']);
+  const epochs = [...'abc'].map((name) => world.view(name).epoch);
+  world.broker.stop({ forgets: true });
+  await world.run(1000);
+  world.broker.start();
+  await world.until(() => world.broker.entries.size === 3 && world.ring('a') === 'abc');
+  await world.until(() => [...'abc'].every((name) => world.ring(name) === 'abc'));
+  for (const [place, name] of [...'abc'].entries()) {
+    t.ok(world.view(name).epoch > epochs[place]);
+  }
+});
+
+t.test('a slow broker', async (t) => {
+  const random = new Random(3);
+  const world = new World({ delay: () => 50 + random.below(400) });
+  await world.begin(['a', 'b', 'c']);
+  const epochs = [...'abc'].map((name) => world.view(name).epoch);
+  await world.run(20 * LEASE);
+  t.strictSame(
+    [...'abc'].map((name) => world.view(name).epoch),
+    epochs
+  );
+});
+
+t.test('a name is taken once', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b']);
+  const { epoch } = world.view('b');
+  world.add('b', { as: 'twin' });
+  await world.until(() => world.view('twin').problem?.code === 'name-taken', LEASE);
+  t.equal(world.state('twin'), 'alone');
+  t.match(world.view('twin').problem.message, /name b .*--name/);
+  await world.run(5 * LEASE);
+  t.equal(world.state('twin'), 'alone');
+  t.equal(world.view('b').epoch, epoch, 'who has it keeps it');
+  // The first one stops for longer than its lease: now the other has the name, and it is for good.
+  world.get('b').process.stop();
+  await world.until(() => world.state('twin') === 'member', 2 * LEASE);
+  world.get('b').process.continue();
+  await world.until(() => world.view('b').problem?.code === 'name-taken', LEASE);
+  await world.run(5 * LEASE);
+  t.equal(world.state('b'), 'alone');
+  t.equal(world.state('twin'), 'member');
+  t.ok(world.view('twin').epoch > epoch);
+  await world.get('twin').membership.close();
+});
+
+t.test(
+  'two of one state, which is a mistake: the newer has the name, and it is for good',
+  async (t) => {
+    const world = new World();
+    world.add('a', { instance: 'copied' });
+    await world.until(() => world.state('a') === 'member');
+    world.add('a', { as: 'copy', instance: 'copied' });
+    await world.until(() => world.state('copy') === 'member', 1000);
+    await world.until(() => world.view('a').problem?.code === 'name-taken', LEASE);
+    const { epoch } = world.view('copy');
+    await world.run(5 * LEASE);
+    t.strictSame([world.state('a'), world.state('copy')], ['alone', 'member']);
+    t.equal(world.view('copy').epoch, epoch);
+  }
+);
+
+t.test('two that start at once with one name', async (t) => {
+  const world = new World();
+  world.add('a', { as: 'one' });
+  world.add('a', { as: 'two' });
+  await world.run(2 * LEASE);
+  t.strictSame(
+    [world.state('one'), world.state('two')].toSorted(),
+    ['alone', 'member'],
+    'one has it'
+  );
+});
+
+t.test(
+  'after a crash the name is free when the lease has ended, with the state at once',
+  async (t) => {
+    const world = new World();
+    world.add('a', { instance: 'state-of-a' });
+    world.add('b');
+    await world.until(() => world.ring('a') === 'ab' && world.ring('b') === 'ab');
+    const { epoch } = world.view('a');
+    world.get('a').process.kill();
+    world.get('b').process.kill();
+    world.add('a', { as: 'a again', instance: 'state-of-a' });
+    await world.until(() => world.state('a again') === 'member', 1000);
+    t.ok(world.view('a again').epoch > epoch);
+    world.add('b', { as: 'b again' });
+    await world.run(LEASE / 2);
+    t.equal(world.state('b again'), 'joining');
+    const took = await world.until(() => world.state('b again') === 'member');
+    t.ok(took < LEASE / 2 + GRACE, `${took} ms after that`);
+  }
+);
+
+t.test('leaving in order: out at once, and hands over with its lease renewed', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b', 'c']);
+  const seen = [];
+  const left = world.get('b').membership.leave(async (view) => {
+    seen.push([view.state, [...view.peers.keys()].toSorted().join('')]);
+    await world.time.pause(3 * LEASE);
+    seen.push(world.ring('a'), world.view('a').peers.has('b'));
+  });
+  await world.until(() => world.ring('a') === 'ac' && world.ring('c') === 'ac', 1000);
+  await world.until(() => world.broker.entries.get('b').entry.state === 'gone', 5 * LEASE);
+  await world.run(2000);
+  await left;
+  t.strictSame(seen, [['leaving', 'ac'], 'ac', true], 'its frames are good until it is gone');
+  t.notOk(world.view('a').peers.has('b'));
+  // Its place is free for it at once.
+  world.add('b', { as: 'again' });
+  await world.until(() => world.ring('a') === 'abc', 1000);
+});
+
+t.test('leaving without the broker ends all the same', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b']);
+  world.broker.stop();
+  let handedOver = false;
+  let done = false;
+  world
+    .get('a')
+    .membership.leave(async () => (handedOver = true))
+    .then(() => (done = true));
+  await world.until(() => done, LEASE);
+  t.notOk(handedOver);
+});
+
+t.test('starts without a broker, alone, and joins when there is one', async (t) => {
+  const world = new World();
+  world.broker.stop();
+  world.add('a');
+  await world.run(LEASE);
+  t.equal(world.state('a'), 'alone');
+  t.equal(world.told('a').problem.code, 'unreachable');
+  t.equal(world.told('a').ring.right('a', 0), 'a');
+  world.broker.start();
+  await world.until(() => world.state('a') === 'member', GRACE);
+  t.equal(world.told('a').problem, undefined);
+});
+
+t.test('what comes before joining is done first, and again after being out', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b']);
+  let prepared = 0;
+  let finish;
+  world.add('c', {
+    prepare() {
+      prepared++;
+      if (prepared === 2) return Promise.reject(new Error('feeds'));
+      return new Promise((resolve) => (finish = resolve));
+    }
+  });
+  await world.run(3 * LEASE);
+  t.equal(world.state('c'), 'joining', 'its lease is renewed meanwhile');
+  t.equal(world.ring('a'), 'ab');
+  t.ok(world.view('a').peers.has('c'));
+  finish();
+  await world.until(() => world.ring('a') === 'abc', 1000);
+  t.equal(prepared, 1);
+  world.get('c').process.stop();
+  await world.until(() => world.ring('a') === 'ab');
+  world.get('c').process.continue();
+  await world.until(() => prepared === 3, 5000);
+  t.equal(world.ring('a'), 'ab', 'the second try has failed');
+  finish();
+  await world.until(() => world.ring('a') === 'abc', 1000);
+});
+
+t.test('another version is refused by name, whoever came first stays', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b']);
+  world.add('z', { version: 2 });
+  await world.until(() => world.state('z') === 'alone' && world.view('z').problem, LEASE);
+  t.match(world.view('z').problem, { code: 'other-version', message: /^a .*version 1.*version 2/ });
+  await world.run(2 * LEASE);
+  for (const name of 'ab') t.equal(world.ring(name), 'ab');
+  t.equal(world.state('z'), 'alone');
+  // When the last of the old ones has gone the new one is the world.
+  for (const name of 'ab') world.get(name).process.kill();
+  await world.until(() => world.state('z') === 'member', 3 * LEASE);
+});
+
+t.test('two versions that start at once: one of them is the world', async (t) => {
+  for (const seed of [1, 2, 3, 4, 5]) {
+    const random = new Random(seed);
+    const world = new World({ delay: () => 1 + random.below(40) });
+    world.add('a', { version: 1 });
+    world.add('b', { version: 2 });
+    await world.run(2 * LEASE);
+    t.strictSame([world.state('a'), world.state('b')].toSorted(), ['alone', 'member']);
+  }
+});
+
+t.test('one server more than there may be', async (t) => {
+  const world = new World();
+  const entry = { version: 1, epoch: 1, state: 'member', lease: 10 * LEASE, run: 'x', rows: 1 };
+  for (let i = 1; i <= MOST_SERVERS; i++) {
+    world.broker.entries.set(`s${i}`, { entry: { ...entry }, revision: i });
+  }
+  world.broker.revision = MOST_SERVERS;
+  world.add('a');
+  await world.until(() => world.view('a').problem?.code === 'world-full', LEASE);
+  t.equal(world.state('a'), 'alone');
+  world.broker.write('s7', { ...entry, state: 'gone' }, 7);
+  await world.until(() => world.state('a') === 'member', LEASE);
+});
+
+t.test('what an entry is', async (t) => {
+  const entry = { version: 1, epoch: 5, state: 'member', lease: 1000, rows: 0 };
+  t.strictSame(readEntry(JSON.stringify(entry)), entry);
+  const bad = [
+    ...['', 'x', 'null', '[]', '7', '{}', '{"version":1}'],
+    ...Object.keys(entry).map((name) => JSON.stringify({ ...entry, [name]: undefined })),
+    ...Object.keys(entry).map((name) => JSON.stringify({ ...entry, [name]: -1 })),
+    ...Object.keys(entry).map((name) => JSON.stringify({ ...entry, [name]: '1' })),
+    JSON.stringify({ ...entry, epoch: 2 ** 53 })
+  ];
+  for (const one of bad) t.equal(readEntry(one), undefined, one);
+  t.ok(readEntry(JSON.stringify({ ...entry, version: 2, rows: 'other' })), 'of another version');
+  for (const name of ['a', 'rack1-b', `a${'b'.repeat(31)}`]) t.match(name, NAME);
+  for (const name of ['', 'A', '1a', 'a.b', 'a*', 'a b', 'a\n', `a${'b'.repeat(32)}`]) {
+    t.notMatch(name, NAME);
+  }
+});
+
+t.test('an epoch is above every known one, and was never used', async (t) => {
+  t.ok(nextEpoch([]) >= Math.floor(Date.now() / 1000) - 1);
+  t.equal(nextEpoch([2 ** 40, 3]), 2 ** 40 + 1, 'whatever the clock says');
+});
+
+t.test('what is no entry is a free name', async () => {
+  const world = new World();
+  world.broker.entries.set('a', { entry: undefined, revision: 7 });
+  world.broker.revision = 7;
+  world.add('a');
+  await world.until(() => world.state('a') === 'member', 1000);
+});
+
+t.test(
+  'any history: the laws hold at every moment, and in the end there is one ring',
+  async (t) => {
+    for (let seed = 1; seed <= 4; seed++) {
+      const random = new Random(seed);
+      const world = new World({ delay: () => 1 + random.below(60) });
+      const names = [...'abcde'];
+      await world.begin(names);
+      for (let step = 0; step < 30; step++) {
+        act(world, random, names);
+        for (let i = 0; i < 10; i++) {
+          await world.run(random.below(LEASE / 5));
+          atAnyMoment(t, world, names);
+        }
+      }
+      world.broker.start();
+      for (const name of names) {
+        world.get(name).process.mend();
+        world.get(name).process.continue();
+      }
+      const expected = names.join('');
+      await world.until(() => names.every((name) => world.ring(name) === expected), 5 * LEASE);
+      for (const { membership } of world.servers.values()) {
+        const closed = membership.close();
+        await world.run(2000);
+        await closed;
+      }
+    }
+    t.pass('four histories');
+  }
+);
+
+/** Something happens to somebody. */
+function act(world, random, names) {
+  const name = random.pick(names);
+  const { process } = world.get(name);
+  const events = [
+    () => process.stop(),
+    () => process.continue(),
+    () => process.cut(),
+    () => process.mend(),
+    () => world.broker.stop(),
+    () => world.broker.start(),
+    () => world.broker.start(),
+    () => (world.get(name).rows = random.below(20)),
+    () => {
+      process.kill();
+      world.add(name);
+    },
+    () => {}
+  ];
+  random.pick(events)();
+}
+
+/**
+ * Who is a member by his own word is one by the store's, with the same epoch; so nobody sews without him who has seen what
+ * the store says.
+ */
+function atAnyMoment(t, world, names) {
+  for (const name of names) {
+    const { membership, process } = world.get(name);
+    if (membership.state !== 'member' || process.isStopped) continue;
+    const { entry } = world.broker.entries.get(name);
+    const { epoch } = membership.view();
+    if (entry.state !== 'member' || entry.epoch !== epoch) {
+      t.strictSame({ state: entry.state, epoch: entry.epoch }, { state: 'member', epoch }, name);
+    }
+  }
+}

@@ -1,0 +1,238 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+import { Kvm } from '@nats-io/kv';
+import { connect } from '@nats-io/transport-node';
+import t from 'tap';
+
+import { Broker, BUCKET } from '../../lib/world/broker.js';
+import { Membership } from '../../lib/world/membership.js';
+import { certificate } from '../support/certificate.js';
+import { createCredentials } from '../support/nats-operator.js';
+import { skip, startNats } from '../support/nats.js';
+import { temporary } from '../support/processes.js';
+import { ROOT } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/** Memberships by a real nats-server. What depends on time to the millisecond is in membership.test.js. */
+
+const LEASE = 3000;
+
+const silent = { info() {}, warn() {}, error() {} };
+
+/** A member in this process. */
+function enter(t, nats, name, how = {}) {
+  const broker = new Broker({ servers: [nats.url], name, ...how });
+  const membership = new Membership({
+    name,
+    lease: LEASE,
+    store: broker,
+    describe: () => ({ rows: 3 }),
+    log: silent,
+    ...how
+  });
+  membership.start();
+  t.teardown(() => membership.close());
+  const ring = () =>
+    membership
+      .view()
+      .ring.members.map((member) => member.name)
+      .join('');
+  return { broker, membership, ring, problem: () => membership.view().problem?.code };
+}
+
+/** A member in a process of its own. */
+function start(t, nats, name) {
+  const options = JSON.stringify({ name, servers: [nats.url], lease: LEASE, rows: 3 });
+  const program = join(ROOT, 'test/support/world-member.js');
+  const child = spawn(process.execPath, [program, options], {
+    stdio: ['ignore', 'pipe', 'inherit']
+  });
+  const member = { child, view: {}, ended: once(child, 'exit') };
+  createInterface({ input: child.stdout }).on('line', (line) => (member.view = JSON.parse(line)));
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await member.ended;
+  });
+  return member;
+}
+
+t.test('a ring, the broker killed and back, its store lost', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const members = ['a', 'b', 'c'].map((name) => enter(t, nats, name));
+  const whole = () =>
+    members.every(({ membership, ring }) => membership.state === 'member' && ring() === 'abc');
+  await until(whole);
+  t.pass('three are one ring');
+
+  await nats.kill();
+  await until(() => members.every(({ membership }) => membership.state === 'cut-off'));
+  t.ok(
+    members.every(({ ring }) => ring() === 'abc'),
+    'nobody sews without the others'
+  );
+  t.ok(members.every(({ problem }) => problem() === 'unreachable'));
+  await nats.start();
+  await until(whole);
+  t.pass('the broker is back, and so are they');
+
+  await nats.kill();
+  nats.forget();
+  await nats.start();
+  await until(whole);
+  t.pass('in a store of its own again');
+
+  const { membership } = members[1];
+  await membership.leave();
+  t.equal(membership.state, 'gone');
+  await until(() => members[0].ring() === 'ac' && members[2].ring() === 'ac');
+});
+
+t.test('killed, stopped and continued', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const [a, b] = ['a', 'b'].map((name) => enter(t, nats, name));
+  const c = start(t, nats, 'c');
+  const d = start(t, nats, 'd');
+  await until(() => [a, b].every(({ ring }) => ring() === 'abcd') && c.view.ring === 'abcd');
+  const { epoch } = c.view;
+
+  c.child.kill('SIGSTOP');
+  await until(() => a.ring() === 'abd' && b.ring() === 'abd');
+  t.notOk(a.membership.view().peers.has('c'), 'a frame of it is refused');
+  c.child.kill('SIGCONT');
+  await until(() => a.ring() === 'abcd' && c.view.ring === 'abcd' && c.view.state === 'member');
+  t.ok(c.view.epoch > epoch);
+  await until(() => a.membership.view().peers.get('c')?.epoch === c.view.epoch);
+
+  d.child.kill('SIGKILL');
+  await until(() => a.ring() === 'abc' && b.ring() === 'abc');
+  c.child.kill('SIGTERM');
+  const [code] = await c.ended;
+  t.equal(code, 0, 'one that leaves ends by itself');
+  await until(() => a.ring() === 'ab' && b.ring() === 'ab');
+});
+
+t.test('a broker that hangs and goes on', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const members = ['a', 'b'].map((name) => enter(t, nats, name));
+  const whole = () =>
+    members.every(({ membership, ring }) => membership.state === 'member' && ring() === 'ab');
+  await until(whole);
+  nats.signal('SIGSTOP');
+  await until(() => members.every(({ membership }) => membership.state === 'cut-off'));
+  nats.signal('SIGCONT');
+  await until(whole);
+});
+
+t.test('a name taken twice', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const first = enter(t, nats, 'a');
+  await until(() => first.membership.state === 'member');
+  const second = enter(t, nats, 'a');
+  await until(() => second.problem() === 'name-taken');
+  t.equal(second.membership.state, 'alone');
+  await first.membership.leave();
+  await until(() => second.membership.state === 'member');
+});
+
+t.test('another version', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const old = enter(t, nats, 'a');
+  await until(() => old.membership.state === 'member');
+  const other = enter(t, nats, 'b', { version: 2 });
+  await until(() => other.problem() === 'other-version');
+  t.equal(old.ring(), 'a');
+});
+
+t.test('frames go to whom they are for, and say from whom', { skip }, async (t) => {
+  const nats = await startNats(t);
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => enter(t, nats, name));
+  const got = [];
+  for (const [name, { broker }] of Object.entries({ a, b, c })) {
+    broker.onFrame((from, frame) => got.push(`${from} to ${name}: ${Buffer.from(frame)}`));
+  }
+  await until(() => a.ring() === 'abc' && c.ring() === 'abc');
+  a.broker.send('b', Buffer.from('one'));
+  c.broker.send('a', Buffer.from('two'));
+  await until(() => got.length === 2);
+  t.strictSame(got.toSorted(), ['a to b: one', 'c to a: two']);
+  // What can't be on the way is dropped, and counts no more when the broker has read what was.
+  const large = Buffer.alloc(2 ** 20 - 100);
+  for (let i = 0; i < 40; i++) a.broker.send('b', large);
+  await until(() => got.length > 2 && a.broker.underWay === 0);
+  t.ok(got.length < 2 + 40, `${got.length - 2} of 40`);
+  a.broker.send('b', Buffer.from('three'));
+  await until(() => got.at(-1) === 'a to b: three');
+});
+
+t.test('credentials', { skip }, async (t) => {
+  const { config, credentials } = createCredentials();
+  const nats = await startNats(t, config);
+  const file = join(temporary(t), 'server.creds');
+  writeFileSync(file, credentials);
+  const outsider = enter(t, nats, 'x');
+  const member = enter(t, nats, 'a', { credentials: file });
+  await until(
+    () => member.membership.state === 'member',
+    () => member.problem()
+  );
+  await until(() => outsider.problem() === 'credentials');
+  t.equal(outsider.membership.state, 'alone');
+  t.match(outsider.membership.view().problem.message, /--world-credentials/);
+  t.equal(member.ring(), 'a');
+  t.throws(() => new Broker({ servers: [nats.url], name: 'y', credentials: '/no/such/file' }), {
+    code: 'ENOENT'
+  });
+});
+
+t.test('TLS', { skip }, async (t) => {
+  const made = certificate(temporary(t), 'localhost', ['IP:127.0.0.1']);
+  const [cert, key] = [made['tls-cert'], made['tls-key']];
+  const nats = await startNats(t, `tls { cert_file: "${cert}", key_file: "${key}" }`);
+  const member = enter(t, nats, 'a', { ca: cert });
+  await until(
+    () => member.membership.state === 'member',
+    () => member.membership.view().problem
+  );
+  const stranger = enter(t, nats, 'x');
+  await until(() => stranger.problem() === 'unreachable');
+  t.equal(stranger.membership.state, 'alone');
+});
+
+t.test(
+  'a bucket that something else has made, and a value that is no entry',
+  { skip },
+  async (t) => {
+    const nats = await startNats(t);
+    const connection = await connect({ servers: nats.url });
+    t.teardown(() => connection.close());
+    const kvm = new Kvm(connection);
+    const foreign = await kvm.create(BUCKET);
+    const member = enter(t, nats, 'a');
+    await until(() => member.problem() === 'bad-bucket');
+    await foreign.destroy();
+    await until(() => member.membership.state === 'member');
+    const kv = await kvm.open(BUCKET);
+    await kv.put('b', 'no entry');
+    await kv.put('no.name', 'x');
+    await kv.put('c', 'x');
+    await kv.delete('c');
+    for (const name of ['b', 'c']) {
+      const other = enter(t, nats, name);
+      await until(() => other.membership.state === 'member');
+    }
+    await until(() => member.ring() === 'abc');
+  }
+);
+
+t.test('a broker that is none for a world says so', { skip }, async (t) => {
+  const nats = await startNats(t, '# no jetstream');
+  const member = enter(t, nats, 'a');
+  await until(() => member.problem() === 'no-jetstream');
+  const nowhere = enter(t, { url: 'nats://127.0.0.1:1' }, 'b');
+  await until(() => nowhere.problem() === 'unreachable');
+  t.match(nowhere.membership.view().problem.message, /127\.0\.0\.1:1/);
+});
