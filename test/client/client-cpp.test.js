@@ -1,39 +1,26 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
-import {
-  cmakeBuild,
-  missing,
-  plainEnvironment,
-  ROOT,
-  sharedBuild,
-  tool
-} from '../support/cpp-build.js';
+import { cmakeBuild, missing, ROOT, SANITIZING, sharedBuild, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { FaultProxy } from '../support/cpp-proxy.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import { problem, Stub } from '../support/cpp-stub.js';
-import { shown } from '../support/readme.js';
 
 /**
- * The C++ client against the running server, with faults in between. Everything runs twice: built by clang++
- * with AddressSanitizer in the caller's loop, and with ThreadSanitizer with a thread of the client's own;
- * some of it once more as g++ builds it.
+ * The C++ client against the running server, with faults in between: as g++ builds it, with a thread of the
+ * client's own, and some of it once more in the caller's loop. With SPRITES_TEST_SANITIZE set (npm run
+ * test:sanitize) all of it by clang++ instead: with AddressSanitizer in the caller's loop, and with
+ * ThreadSanitizer with a thread of the client's own.
  */
 
 const SOURCE = 'native/client';
 const VECTORS = ['sprites', 'client', 'feeds'].map((name) =>
   join(ROOT, `test/vectors/${name}.json`)
 );
-const lacking = missing({
-  programs: ['cmake', 'g++', 'clang++', 'pkg-config'],
-  packages: ['libcurl']
-});
+const skip = missing({ programs: ['cmake', 'g++', 'pkg-config'], packages: ['libcurl'] });
 
 t.setTimeout(900_000);
 t.jobs = 2;
@@ -58,23 +45,26 @@ const prove = async (stub) => {
 const ids = (sprites) => sprites.map(({ id }) => id);
 const isTaken = ({ outcome }) => ['delivered', 'queued', 'duplicate'].includes(outcome);
 
-/** The scenarios for the optimized build of g++, which no sanitizer watches: the others run all of them. */
-const BY_GCC = [
-  'what needs no server',
+/** The scenarios that are played in the caller's loop, too, where no sanitizer watches. */
+const BY_LOOP = [
   'two clients throw to each other, byte for byte, each sprite once',
   'connections are cut again and again, and no sprite is lost or doubled',
   'everything at once: cuts, a killed server, slow answers, floods, bouncing'
 ];
 
-t.test('g++, a thread of its own', { skip: lacking }, (t) =>
-  everything(t, { preset: 'gcc', mode: [], only: BY_GCC })
-);
-t.test("AddressSanitizer, the caller's loop", { skip: lacking }, (t) =>
-  everything(t, { preset: 'asan', mode: ['--loop'] })
-);
-t.test('ThreadSanitizer, a thread of its own', { skip: lacking }, (t) =>
-  everything(t, { preset: 'tsan', mode: [] })
-);
+const BUILDS = SANITIZING
+  ? {
+      "AddressSanitizer, the caller's loop": { preset: 'asan', mode: ['--loop'] },
+      'ThreadSanitizer, a thread of its own': { preset: 'tsan', mode: [] }
+    }
+  : {
+      'a thread of its own': { preset: 'gcc', mode: [] },
+      "the caller's loop": { preset: 'gcc', mode: ['--loop'], only: BY_LOOP }
+    };
+
+for (const [name, how] of Object.entries(BUILDS)) {
+  t.test(name, { skip }, (t) => everything(t, how));
+}
 
 async function everything(t, { preset, mode, only }) {
   const build = await cmakeBuild({ source: SOURCE, preset, into: sharedBuild(preset) });
@@ -824,141 +814,4 @@ async function everything(t, { preset, mode, only }) {
   assert.ok(only === undefined || only.every((name) => names.has(name)), 'their names');
   await Promise.resolve();
   t.end();
-}
-
-t.test(
-  "it compiles where curl's header brings macros named min and max, as on Windows",
-  { skip: lacking },
-  async (t) => {
-    const dir = t.testdir({
-      curl: {
-        'curl.h': [
-          '#pragma once',
-          '#include <bits/stdc++.h>', // a standard library is written with these macros in mind
-          '#include_next <curl/curl.h>',
-          '#define min(a, b) (((a) < (b)) ? (a) : (b))',
-          '#define max(a, b) (((a) > (b)) ? (a) : (b))',
-          ''
-        ].join('\n')
-      },
-      'program.cc':
-        '#include <curl/curl.h>\n#include <sprites/client.h>\n#include <sprites/sprite.h>\n'
-    });
-    const files = ['src', 'include/sprites'].flatMap((folder) =>
-      readdirSync(join(ROOT, SOURCE, folder)).map((name) => join(ROOT, SOURCE, folder, name))
-    );
-    // Any other file never sees the macros.
-    const sources = files.filter((file) => /<curl\/curl.h>/.test(readFileSync(file, 'utf8')));
-    t.ok(
-      sources.every((file) => file.endsWith('.cc')),
-      "no header brings curl's with it"
-    );
-    for (const file of [...sources, join(dir, 'program.cc')]) {
-      await tool('g++', [
-        '-fsyntax-only',
-        '-std=c++17',
-        `-I${dir}`,
-        `-I${join(ROOT, SOURCE, 'include')}`,
-        `-I${join(ROOT, SOURCE, 'src')}`,
-        file
-      ]);
-    }
-    t.ok(sources.length > 0);
-  }
-);
-
-t.test(
-  'a fresh project finds it: by find_package and by pkg-config, static and shared',
-  { skip: lacking },
-  async (t) => {
-    const dir = t.testdir({ static: {}, shared: {} });
-    const server = await ServerProcess.start(t);
-    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
-    const builds = {
-      static: () => cmakeBuild({ source: SOURCE, preset: 'gcc', into: sharedBuild('gcc') }),
-      shared: () =>
-        cmakeBuild({
-          source: SOURCE,
-          into: sharedBuild('shared'),
-          define: { CMAKE_BUILD_TYPE: 'Debug', BUILD_SHARED_LIBS: 'ON', SPRITES_EXAMPLES: 'OFF' }
-        })
-    };
-    for (const kind of Object.keys(builds)) {
-      const prefix = join(dir, kind, 'prefix');
-      const build = await builds[kind]();
-      await tool('cmake', ['--install', build, '--prefix', prefix]);
-
-      const fresh = join(dir, kind, 'fresh');
-      mkdirSync(fresh);
-      const options = 'sprites::Options options;';
-      const hello = shown('native/client/README.md', 'A program with this `hello.cc`');
-      t.match(hello, options);
-      writeFileSync(
-        join(fresh, 'hello.cc'),
-        // With a log: when it falls silent, its last lines say where.
-        hello.replace(
-          options,
-          `${options} options.server = "${server.url}";
-          options.onLog = [](const std::string& line) { std::cerr << line << std::endl; };`
-        )
-      );
-      writeFileSync(
-        join(fresh, 'CMakeLists.txt'),
-        shown('native/client/README.md', 'and this `CMakeLists.txt`')
-      );
-      const made = await cmakeBuild({
-        source: fresh,
-        into: join(fresh, 'build'),
-        define: { CMAKE_PREFIX_PATH: prefix }
-      });
-      t.strictSame(
-        await helloSays(t, join(made, 'hello'), server),
-        ['rocket', 'taken'],
-        `${kind}: find_package`
-      );
-
-      const lib = (await tool('find', [prefix, '-name', 'pkgconfig'])).trim();
-      const env = plainEnvironment({ PKG_CONFIG_PATH: lib, LD_LIBRARY_PATH: join(lib, '..') });
-      const flags = await tool('pkg-config', ['--cflags', '--libs', 'sprites'], { env });
-      t.equal((await tool('pkg-config', ['--modversion', 'sprites'], { env })).trim(), version);
-      const program = join(dir, kind, 'hello');
-      await tool('g++', [
-        '-std=c++17',
-        join(ROOT, SOURCE, 'examples/hello.cc'),
-        '-o',
-        program,
-        ...flags.trim().split(/\s+/)
-      ]);
-      t.match(
-        await tool(program, [server.url], { env }),
-        /^caught: rocket by the right edge$/m,
-        `${kind}: pkg-config`
-      );
-    }
-  }
-);
-
-/** What the README's program says, in alphabetical order; then Enter ends it. */
-async function helloSays(t, program, server) {
-  const child = spawn(program, [], { env: plainEnvironment(), timeout: 60_000 });
-  t.teardown(() => child.kill('SIGKILL'));
-  const ended = once(child, 'close');
-  let said = '';
-  let log = '';
-  child.stderr.on('data', (chunk) => {
-    log += chunk;
-  });
-  for await (const chunk of child.stdout) {
-    said += chunk;
-    if (said.split('\n').length > 2) child.stdin.end('\n');
-  }
-  const [code, signal] = await ended;
-  const counts = JSON.stringify(await server.status());
-  const told = `it said:\n${said}its log:\n${log}the server's counts: ${counts}`;
-  assert.deepEqual({ code, signal }, { code: 0, signal: null }, told);
-  return said
-    .trim()
-    .replace(/delivered|queued/, 'taken')
-    .split('\n')
-    .sort();
 }

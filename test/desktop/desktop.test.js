@@ -2,17 +2,15 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
-import { missing, plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
-import { buildDesktop, DESKTOP_NEEDS, DesktopProgram, Screen } from '../support/cpp-screen.js';
+import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
+import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 
 /**
- * The desktop program as people use it: windows on a screen, a real pointer, real keys; built with
- * AddressSanitizer. With PICTURES set the pictures of the README are made anew, in
- * test/pictures.
+ * The desktop program as people use it: windows on a screen, a real pointer, real keys. With
+ * SPRITES_TEST_SANITIZE set (npm run test:sanitize) it is built with AddressSanitizer; with PICTURES set the pictures
+ * of the README are made anew, in test/pictures.
  */
-
-const lacking = missing(DESKTOP_NEEDS);
 
 t.setTimeout(900_000);
 
@@ -37,7 +35,7 @@ const throwRight = (screen, from = middle(LEFT)) =>
   screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
 const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
 
-t.test('the desktop', { skip: lacking }, async (t) => {
+t.test('the desktop', { skip: noDesktop }, async (t) => {
   const build = await buildDesktop();
   const program = join(build, 'sprites-desktop');
 

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { missing, ROOT, tool } from '../support/cpp-build.js';
-import { buildDesktop, DESKTOP_NEEDS, DesktopProgram, Screen } from '../support/cpp-screen.js';
+import { ROOT, tool } from '../support/cpp-build.js';
+import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import {
   Browser,
@@ -26,7 +26,7 @@ import { buildGate, Catcher, refusals } from '../support/sprite-gate.js';
  * PICTURES set the picture of the README is made anew.
  */
 
-const skip = missing(DESKTOP_NEEDS) || noBrowser();
+const skip = noDesktop || noBrowser();
 
 t.setTimeout(900_000);
 

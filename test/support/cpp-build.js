@@ -12,6 +12,9 @@ import { promisify } from 'node:util';
 /** The repository. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
+/** Whether the C++ programs are to be built with sanitizers, by clang++: npm run test:sanitize asks for it. */
+export const SANITIZING = Boolean(process.env.SPRITES_TEST_SANITIZE);
+
 const run = promisify(execFile);
 
 /** The environment for programs under test: no proxy, and not the test runner's loader. */
@@ -24,7 +27,7 @@ export function plainEnvironment(more = {}) {
 }
 
 /**
- * Why a test can't run here.
+ * Why a test can't run here; who asks for the sanitizers wants nothing skipped.
  *
  * @param {object} needs
  * @param {string[]} [needs.programs] found by asking them for their version
@@ -32,6 +35,7 @@ export function plainEnvironment(more = {}) {
  * @returns {string | false} one line for tap's `skip`
  */
 export function missing({ programs = [], packages = [] }) {
+  if (SANITIZING) return false;
   const lacks = programs.filter((name) => spawnSync('which', [name]).status !== 0);
   if (!lacks.includes('pkg-config')) {
     lacks.push(

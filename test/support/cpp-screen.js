@@ -5,7 +5,14 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { cmakeBuild, plainEnvironment, sharedBuild, tool } from './cpp-build.js';
+import {
+  cmakeBuild,
+  missing,
+  plainEnvironment,
+  SANITIZING,
+  sharedBuild,
+  tool
+} from './cpp-build.js';
 import { temporary } from './processes.js';
 import { until } from './until.js';
 
@@ -15,29 +22,30 @@ const REST = 150;
 /** How far each part of a color may be off, of 255: windows dither and scale. */
 const NEAR = 6;
 
-/** What it takes to build the desktop, and to show it on a screen: for `missing`. */
-export const DESKTOP_NEEDS = {
-  programs: ['cmake', 'clang++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
+/** Why the desktop can't be built here, or shown on a screen: for a test's `skip`. */
+export const noDesktop = missing({
+  programs: ['cmake', 'g++', 'pkg-config', 'Xvfb', 'xdotool', 'import', 'convert', 'montage'],
   packages: ['libcurl', 'sdl2', 'SDL2_image', 'pangocairo']
-};
+});
 
 /**
- * Builds the desktop and its test programs, with AddressSanitizer.
+ * Builds the desktop and its test programs; with AddressSanitizer where the sanitizers are asked for.
  *
  * @returns {Promise<string>} the folder they are in
  */
 export function buildDesktop() {
+  const strict = { SPRITES_TESTS: 'ON', SPRITES_WERROR: 'ON', SPRITES_PCH: 'ON' };
   return cmakeBuild({
     source: 'native/desktop',
-    into: sharedBuild('desktop'),
-    define: {
-      SPRITES_TESTS: 'ON',
-      SPRITES_WERROR: 'ON',
-      SPRITES_PCH: 'ON',
-      CMAKE_BUILD_TYPE: 'RelWithDebInfo',
-      CMAKE_CXX_COMPILER: 'clang++',
-      SPRITES_SANITIZE: 'address,undefined'
-    }
+    into: sharedBuild(SANITIZING ? 'desktop-asan' : 'desktop'),
+    define: SANITIZING
+      ? {
+          ...strict,
+          CMAKE_BUILD_TYPE: 'RelWithDebInfo',
+          CMAKE_CXX_COMPILER: 'clang++',
+          SPRITES_SANITIZE: 'address,undefined'
+        }
+      : { ...strict, CMAKE_BUILD_TYPE: 'Debug', CMAKE_CXX_COMPILER: 'g++' }
   });
 }
 
