@@ -4,17 +4,19 @@ import {
   browserRig,
   fill,
   holds,
+  hurl,
   look,
   noisePng,
   online,
   remembers,
   resting,
+  soon,
   until
 } from '../support/page-browser.js';
 
 /** How a page keeps its place, and what becomes of its sprites when it goes. */
 
-const { alone, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
+const { alone, beside, browser, clients, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
@@ -105,6 +107,43 @@ t.test(
     await third.waitForTimeout(2500); // by then it has looked at the shelf
     await holds(third, 1);
     await end(server, next);
+  }
+);
+
+alone(
+  'a sprite that is still seen leaving is not doubled by a reload',
+  async (t, { server, page }) => {
+    const seen = [];
+    const { client, edges } = await beside(server, page, ({ id }) => seen.push(id));
+    await resting(page);
+    const [sprite] = (await look(page)).list;
+    // Once it has been noted as thrown no frame is drawn, and the wait for its flight never ends: it is seen leaving
+    // until the reload.
+    await page.evaluate(() => {
+      const { setItem } = Storage.prototype;
+      const { setTimeout } = globalThis;
+      Storage.prototype.setItem = function (key, value) {
+        if (/"flight":"[a-z]/.test(value)) globalThis.requestAnimationFrame = () => 0;
+        setItem.call(this, key, value);
+      };
+      globalThis.setTimeout = (act, time, ...rest) =>
+        time === 250 ? 0 : setTimeout(act, time, ...rest);
+    });
+    await hurl(page, sprite, { left: 'right', up: 'down' }[edges[0]]);
+    t.ok(await soon(async () => /You threw 1/.test(await page.textContent('#state'))));
+    t.equal((await look(page)).flying, 1, 'it is still seen');
+    // As by the browser's button: the page leaves and joins anew, and no server knows the number of that throw.
+    await page.reload();
+    await online(page);
+    await holds(page, 1);
+    t.not(
+      (await look(page)).list[0].id,
+      sprite.id,
+      'what is here is the one that the page greets with'
+    );
+    t.ok(await soon(() => seen.length > 0));
+    t.same(seen, [sprite.id], 'the thrown one is there, once');
+    await client.leave();
   }
 );
 
