@@ -1,5 +1,6 @@
-/* global document, requestAnimationFrame */
+/* global document */
 import t from 'tap';
+import { costOfFrame, FRAME } from '../support/frames.js';
 import { browserRig, fill, resting } from '../support/page-browser.js';
 
 /** What moves on the page by itself, in a browser; and what it costs. */
@@ -70,44 +71,8 @@ alone(
   async (t, { page }) => {
     await hurry(page, { rest: [0, 0], stroll: [1000, 1000], blink: [0.5, 1] });
     await fill(page, 100);
-    const session = await page.context().newCDPSession(page);
-    await session.send('Performance.enable', { timeDomain: 'threadTicks' }); // CPU, not wall clock
-    const measure = async () => {
-      const { metrics } = await session.send('Performance.getMetrics');
-      const get = (name) => metrics.find((metric) => metric.name === name).value;
-      return { task: get('TaskDuration'), script: get('ScriptDuration') };
-    };
-    const frames = (most) =>
-      page.evaluate(
-        (enough) =>
-          new Promise((go) => {
-            const first = performance.now();
-            let count = 0;
-            const tick = (now) => {
-              count += 1;
-              if (count < enough) requestAnimationFrame(tick);
-              else go((count * 1000) / (now - first));
-            };
-            requestAnimationFrame(tick);
-          }),
-        most
-      );
-    await frames(20); // They land, set out and find room.
-    // Who shares the processor makes a frame dearer, never cheaper: the least of some looks is its price.
-    const FRAMES = 20;
-    let least = Infinity;
-    for (let looks = 0; looks < 8 && least >= 1000 / 60; looks += 1) {
-      const begin = await measure();
-      const rate = await frames(FRAMES);
-      const after = await measure();
-      const each = (part) => ((after[part] - begin[part]) * 1000) / FRAMES;
-      least = Math.min(least, each('task'));
-      t.comment(
-        `${rate.toFixed(1)} frames a second with 100 sprites that walk and no GPU; of the page's thread ` +
-          `a frame takes ${each('task').toFixed(2)} ms, ${each('script').toFixed(2)} of them in scripts`
-      );
-    }
-    t.ok(least < 1000 / 60, 'a frame of 60 a second, in CPU time');
+    await costOfFrame(t, page); // They land, set out and find room.
+    t.ok((await costOfFrame(t, page)) < FRAME, 'a frame of 60 a second, in CPU time');
   }
 );
 
