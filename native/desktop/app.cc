@@ -26,17 +26,9 @@ constexpr std::chrono::milliseconds kLookLongest{30000};  // the more people, th
 constexpr std::chrono::milliseconds kLookOffline{6000};
 
 const char* sideOf(Edge edge) {
-  switch (edge) {
-    case Edge::kLeft:
-      return "left";
-    case Edge::kRight:
-      return "right";
-    case Edge::kUp:
-      return "upper";
-    case Edge::kDown:
-      break;
-  }
-  return "lower";
+  if (edge == Edge::kUp) return "upper";
+  if (edge == Edge::kDown) return "lower";
+  return toString(edge);
 }
 
 /** The file's name without folders and ending, as far as it may name a sprite. */
