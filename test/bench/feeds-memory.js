@@ -14,12 +14,11 @@
  *     test/bench/own-kernel --memory 14G node test/bench/feeds-memory.js --watchers 1000000 --only poll
  */
 import process from 'node:process';
-import { parseArgs } from 'node:util';
 
 import { canPin, startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
 import { memoryOf } from './server-memory.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/opening-comment.js';
 
 answerHelp(import.meta.url);
 
@@ -32,13 +31,11 @@ const ADDRESS_CONNECTIONS = 20000;
 /** Seconds that a connection has for everything: it is there still. */
 const TIME = 3600;
 
-const { values } = parseArgs({
-  options: {
-    watchers: { type: 'string', default: '18000' },
-    only: { type: 'string', default: '' },
-    settle: { type: 'string', default: '5' },
-    strict: { type: 'boolean', default: false }
-  }
+const values = takeOptions(import.meta.url, {
+  watchers: { type: 'string', default: '18000' },
+  only: { type: 'string', default: '' },
+  settle: { type: 'string', default: '5' },
+  strict: { type: 'boolean', default: false }
 });
 const watchers = Number(values.watchers);
 const settle = Number(values.settle);

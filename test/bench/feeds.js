@@ -35,14 +35,13 @@
  */
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release } from 'node:os';
-import { parseArgs } from 'node:util';
 
 import { fileLimit } from '../../lib/server/file-limit.js';
 import { canPin, startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';
 import { ask } from './server-memory.js';
-import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
 
 answerHelp(import.meta.url);
 
@@ -63,23 +62,16 @@ const SHARES = { none: [0], tenth: [0.1], both: [0, 0.1] };
 const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
-  let values;
-  try {
-    ({ values } = parseArgs({
-      options: {
-        short: { type: 'boolean', default: false },
-        only: { type: 'string', default: USUAL.join(',') },
-        cells: { type: 'string', default: '' },
-        seconds: { type: 'string' },
-        rounds: { type: 'string', default: '1' },
-        stalled: { type: 'string', default: 'both' },
-        json: { type: 'string' },
-        strict: { type: 'boolean', default: false }
-      }
-    }));
-  } catch (error) {
-    usage(error.message);
-  }
+  const values = takeOptions(import.meta.url, {
+    short: { type: 'boolean', default: false },
+    only: { type: 'string', default: USUAL.join(',') },
+    cells: { type: 'string', default: '' },
+    seconds: { type: 'string' },
+    rounds: { type: 'string', default: '1' },
+    stalled: { type: 'string', default: 'both' },
+    json: { type: 'string' },
+    strict: { type: 'boolean', default: false }
+  });
   const names = values.only.split(',');
   const unknown = names.find((name) => !(name in feedContenders));
   if (unknown !== undefined) usage(`there is no contender ${unknown}`);

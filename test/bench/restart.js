@@ -23,12 +23,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 
 import { readOptions } from '../../lib/server/options.js';
 import { Pool } from '../../lib/server/pool.js';
 import { launch } from '../support/launch.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/opening-comment.js';
 import { until } from '../support/until.js';
 
 answerHelp(import.meta.url);
@@ -53,18 +52,16 @@ class NoRun extends Error {}
 
 function readArguments() {
   const string = (value) => ({ type: 'string', default: value });
-  const { values } = parseArgs({
-    options: {
-      clients: string('10000'),
-      rate: string('2000'),
-      restarts: string('3'),
-      drain: string('2'),
-      hold: string('120'),
-      workers: string('0'),
-      idle: string('0'),
-      save: string(''),
-      load: string('')
-    }
+  const values = takeOptions(import.meta.url, {
+    clients: string('10000'),
+    rate: string('2000'),
+    restarts: string('3'),
+    drain: string('2'),
+    hold: string('120'),
+    workers: string('0'),
+    idle: string('0'),
+    save: string(''),
+    load: string('')
   });
   const number = (name, least) => {
     const value = Number(values[name]);

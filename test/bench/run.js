@@ -37,13 +37,12 @@
  * The load and epoll are compiled on first use into .build beside this file.
  */
 import { availableParallelism, cpus, release } from 'node:os';
-import { parseArgs } from 'node:util';
 
 import { fileLimit } from '../../lib/server/file-limit.js';
 import { canPin, contenders, startLoad } from './contenders.js';
 import { summarize, table, verdicts } from './figures.js';
 import { ask, atRest, memoryOf } from './server-memory.js';
-import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
 
 answerHelp(import.meta.url);
 
@@ -60,24 +59,17 @@ const usage = (message) => refuseUsage(import.meta.url, message);
 
 function readOptions() {
   const text = (value) => ({ type: 'string', default: value });
-  let values;
-  try {
-    ({ values } = parseArgs({
-      options: {
-        only: text(Object.keys(contenders).join()),
-        rounds: text('5'),
-        seconds: text('5'),
-        clients: text('5000'),
-        throwers: text('64'),
-        'memory-clients': text('18000'),
-        settle: text('10'),
-        json: { type: 'boolean', default: false },
-        strict: { type: 'boolean', default: false }
-      }
-    }));
-  } catch (error) {
-    usage(error.message);
-  }
+  const values = takeOptions(import.meta.url, {
+    only: text(Object.keys(contenders).join()),
+    rounds: text('5'),
+    seconds: text('5'),
+    clients: text('5000'),
+    throwers: text('64'),
+    'memory-clients': text('18000'),
+    settle: text('10'),
+    json: { type: 'boolean', default: false },
+    strict: { type: 'boolean', default: false }
+  });
   const number = (name, least, most) => {
     const value = Number(values[name]);
     if (!(value >= least && value <= most)) usage(`--${name} is ${least} to ${most}`);

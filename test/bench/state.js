@@ -27,13 +27,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs, promisify } from 'node:util';
+import { promisify } from 'node:util';
 
 import { canPin, startLoad, startNode } from './contenders.js';
 import { spread } from './figures.js';
 import { spritesArgs } from './sprites.js';
 import { measureMillion } from './state-million.js';
-import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
 
 answerHelp(import.meta.url);
 
@@ -53,26 +53,22 @@ const STATE = { 'journal-bytes': '64M', 'snapshot-every': 5 };
 
 const KINDS = ['none', 'never', 'second', 'turn'];
 
-const { values } = parseArgs({
-  options: Object.fromEntries(
-    [
-      ...Object.entries({
-        rounds: '5',
-        seconds: '4',
-        'late-seconds': '12',
-        clients: '5000',
-        throwers: '64',
-        rate: '8000',
-        million: '1000000',
-        snapshots: '6'
-      }),
-      ...Object.entries({ before: '', only: KINDS.join() })
-    ]
-      .map(([name, value]) => [name, { type: 'string', default: value }])
-      .concat(
-        ['json', 'strict', 'late-only'].map((name) => [name, { type: 'boolean', default: false }])
-      )
-  )
+const text = { type: 'string' };
+const flag = { type: 'boolean', default: false };
+const values = takeOptions(import.meta.url, {
+  rounds: { ...text, default: '5' },
+  seconds: { ...text, default: '4' },
+  'late-seconds': { ...text, default: '12' },
+  clients: { ...text, default: '5000' },
+  throwers: { ...text, default: '64' },
+  rate: { ...text, default: '8000' },
+  million: { ...text, default: '1000000' },
+  snapshots: { ...text, default: '6' },
+  before: { ...text, default: '' },
+  only: { ...text, default: KINDS.join() },
+  json: flag,
+  strict: flag,
+  'late-only': flag
 });
 const wanted = values.only.split(',');
 const positive = ['seconds', 'late-seconds', 'clients', 'throwers', 'rate', 'snapshots'];

@@ -24,12 +24,11 @@
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 
 import { fileLimit } from '../../lib/server/file-limit.js';
 import { spread } from './figures.js';
 import { childrenOf } from '../support/processes.js';
-import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
 import { pins, startServer, startSwarm, untilThrown } from './workers-rig.js';
 
 answerHelp(import.meta.url);
@@ -67,18 +66,11 @@ const usage = (message) => refuseUsage(import.meta.url, message);
 function readOptions() {
   const text = { type: 'string' };
   const flag = { type: 'boolean', default: false };
-  let values;
-  try {
-    ({ values } = parseArgs({
-      options: {
-        ...{ workers: text, rounds: text, seconds: text, clients: text, throwers: text },
-        ...{ rate: text, only: { ...text, default: '' } },
-        ...{ parked: flag, kill: flag, json: flag, strict: flag }
-      }
-    }));
-  } catch (error) {
-    usage(error.message);
-  }
+  const values = takeOptions(import.meta.url, {
+    ...{ workers: text, rounds: text, seconds: text, clients: text, throwers: text },
+    ...{ rate: text, only: { ...text, default: '' } },
+    ...{ parked: flag, kill: flag, json: flag, strict: flag }
+  });
   const common = { workers: '2', rounds: '1', seconds: '20', throwers: '128', rate: '8000' };
   const usual = { ...common, workers: '1,2', rounds: '5', seconds: '4', clients: '3000' };
   if (values.kill) Object.assign(usual, common, { clients: '1000' });

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 /** A program's manual is the comment that opens its file: what it does, its options, its exit codes. */
 
@@ -36,4 +37,19 @@ export function refuseUsage(url, message) {
   const name = basename(fileURLToPath(url), '.js');
   process.stderr.write(`${name}: ${message}\n${name}: --help tells its options\n`);
   process.exit(2);
+}
+
+/**
+ * Reads a program's options; ends it as `refuseUsage` does where one is unknown or lacks its value.
+ *
+ * @param {string} url the program's own `import.meta.url`
+ * @param {import('node:util').ParseArgsConfig['options']} options
+ * @returns {Record<string, string | boolean | undefined>} the values by name
+ */
+export function takeOptions(url, options) {
+  try {
+    return parseArgs({ options }).values;
+  } catch (error) {
+    return refuseUsage(url, error.message);
+  }
 }

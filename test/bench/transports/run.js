@@ -32,12 +32,11 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
-import { parseArgs } from 'node:util';
 
 import { fileLimit } from '../../../lib/server/file-limit.js';
 import { canPin, startLoad } from '../contenders.js';
 import { buildWatchers, TOKEN } from '../feed-contenders.js';
-import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../../support/opening-comment.js';
 import { ask } from '../server-memory.js';
 import { cellsOf, CHANGING, HELD, rowOf, searchBreak, STEPPED } from './cells.js';
 import { bare, contenders } from './contenders.js';
@@ -67,26 +66,19 @@ function cappedAt(of, most) {
 }
 
 function readOptions() {
-  let values;
-  try {
-    ({ values } = parseArgs({
-      options: {
-        short: { type: 'boolean', default: false },
-        only: { type: 'string', default: Object.keys(contenders).join(',') },
-        cells: { type: 'string', default: '' },
-        seconds: { type: 'string' },
-        most: { type: 'string' },
-        held: { type: 'string', default: String(HELD) },
-        'no-break': { type: 'boolean', default: false },
-        resume: { type: 'boolean', default: false },
-        minutes: { type: 'string', default: 'Infinity' },
-        json: { type: 'string' },
-        report: { type: 'string' }
-      }
-    }));
-  } catch (error) {
-    usage(error.message);
-  }
+  const values = takeOptions(import.meta.url, {
+    short: { type: 'boolean', default: false },
+    only: { type: 'string', default: Object.keys(contenders).join(',') },
+    cells: { type: 'string', default: '' },
+    seconds: { type: 'string' },
+    most: { type: 'string' },
+    held: { type: 'string', default: String(HELD) },
+    'no-break': { type: 'boolean', default: false },
+    resume: { type: 'boolean', default: false },
+    minutes: { type: 'string', default: 'Infinity' },
+    json: { type: 'string' },
+    report: { type: 'string' }
+  });
   const names = values.only.split(',');
   const unknown = names.find((name) => !(name in contenders));
   if (unknown !== undefined) usage(`there is no contender ${unknown}`);
