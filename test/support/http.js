@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
+import { Received } from './received.js';
+
 /**
  * A client of sockets and bytes: it sends whatever it is told to, and reads answers by the letter.
  */
@@ -18,12 +20,12 @@ const STATUS_LINE = /^HTTP\/1\.1 ([1-5][0-9]{2}) [\x20-\x7e]*$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\t]*?)[ \t]*$/;
 
 /** Milliseconds after which waiting for the server is called a failure: far above any hold here. */
-const PATIENCE = 20000;
+const PATIENCE = 60_000;
 
 /** One connection. */
 export class Wire {
   #socket;
-  #received = Buffer.alloc(0);
+  #received = new Received();
   #wake = () => {};
   #ended = false;
   #closed;
@@ -37,7 +39,7 @@ export class Wire {
     this.#socket = socket;
     socket.setNoDelay(true);
     socket.on('data', (chunk) => {
-      this.#received = this.#received.length === 0 ? chunk : Buffer.concat([this.#received, chunk]);
+      this.#received.add(chunk);
       this.#wake();
     });
     socket.on('end', () => {
@@ -142,7 +144,7 @@ export class Wire {
 
   /** Bytes received and not yet read as an answer. */
   get leftOver() {
-    return this.#received;
+    return this.#received.bytes;
   }
 
   #more() {
@@ -158,12 +160,8 @@ export class Wire {
   /** Waits until `find(received)` is no longer undefined, and takes so many bytes. */
   async #take(find) {
     for (;;) {
-      const length = find(this.#received);
-      if (length !== undefined) {
-        const bytes = this.#received.subarray(0, length);
-        this.#received = this.#received.subarray(length);
-        return bytes;
-      }
+      const length = find(this.#received.bytes);
+      if (length !== undefined) return this.#received.take(length);
       assert.ok(!this.#ended, `the connection ended (${this.error?.code ?? 'cleanly'})`);
       await this.#more();
     }
@@ -202,15 +200,18 @@ export class Wire {
    */
   async read({ head = false } = {}) {
     let end;
-    while ((end = this.#received.indexOf('\r\n\r\n')) < 0) {
+    while ((end = this.#received.bytes.indexOf('\r\n\r\n')) < 0) {
       assert.ok(
         !this.#ended,
         `the connection ended in mid-head (${this.error?.code ?? 'cleanly'},` +
-          ` after ${JSON.stringify(this.#received.toString('latin1'))})`
+          ` after ${JSON.stringify(this.#received.bytes.toString('latin1'))})`
       );
       await this.#more();
     }
-    const [first, ...lines] = this.#received.subarray(0, end).toString('latin1').split('\r\n');
+    const [first, ...lines] = this.#received.bytes
+      .subarray(0, end)
+      .toString('latin1')
+      .split('\r\n');
     const [, code] = STATUS_LINE.exec(first) ?? assert.fail(`no status line: ${first}`);
     const status = Number(code);
     const headers = {};
@@ -235,8 +236,7 @@ export class Wire {
       );
       await this.#more();
     }
-    const bytes = this.#received.subarray(end + 4, end + 4 + length);
-    this.#received = this.#received.subarray(end + 4 + length);
+    const bytes = this.#received.take(end + 4 + length).subarray(end + 4);
     const answer = { status, headers, bytes };
     const isJson = /^application\/(problem\+)?json$/.test(headers['content-type']);
     if (isJson && length > 0 && headers['content-encoding'] === undefined) {
