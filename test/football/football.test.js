@@ -3,21 +3,18 @@ import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
-import { chromium } from 'playwright-core';
 import t from 'tap';
 
 import { Match, STEPS } from '../../lib/football/match.js';
 import { KEY, startProvider } from '../../lib/football/provider.js';
 import { measure } from '../bench/deltas.js';
 import { plainEnvironment } from '../support/cpp-build.js';
-import { noBrowser } from '../support/page-browser.js';
+import { launchBrowser, noBrowser } from '../support/page-browser.js';
 import { documentAt, shown } from '../support/readme.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /** The example: a match, its provider, and the page that shows it live. */
-
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 t.setTimeout(300_000);
 
@@ -111,7 +108,7 @@ t.test(
     const options = { upstream: `${base}/{key}`, 'upstream-every': 1, drain: 1 };
     server = await startServer(t, { options });
     for (let step = 0; step < 60; step += 1) provider.step();
-    const browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+    const browser = await launchBrowser();
     t.teardown(() => browser.close());
     const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
     const faults = [];

@@ -3,12 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-import { chromium } from 'playwright-core';
 import t from 'tap';
 
 import { dataOf } from '../../lib/swarm/page.js';
 import { reportOf } from '../../lib/swarm/report.js';
-import { noBrowser } from '../support/page-browser.js';
+import { launchBrowser, noBrowser } from '../support/page-browser.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 
@@ -23,8 +22,7 @@ const PHONE = {
 t.jobs = 4;
 
 async function launch(t) {
-  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
-  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  const browser = await launchBrowser();
   t.teardown(() => browser.close());
   return browser;
 }
