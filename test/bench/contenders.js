@@ -1,8 +1,8 @@
 /**
  * Who is measured, and how each is started and stopped: the one place that knows their options.
  *
- * A contender listens on loopback, on a port of its own, and prints or is told it. Node servers run
- * with probe.js preloaded, which tells what only the process itself knows.
+ * A contender listens on loopback, on a port of its own. It prints that port, or is given it as an option. Node
+ * servers are started with probe.js preloaded, which reports what only the process itself can know.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,11 +32,11 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const ROOT = join(HERE, '..', '..');
 const BUILD = join(HERE, '.build');
 
-/** Milliseconds a server has to come up, and to go down before it is killed. */
+/** Milliseconds that a server may take to start, and to end before it is killed. */
 const START_TIMEOUT = 15000;
 const STOP_TIMEOUT = 5000;
 
-/** The core the server has to itself, and the one the load has. */
+/** The core that only the server uses, and the one that only the load generator uses. */
 const SERVER_CORE = 0;
 const LOAD_CORE = 1;
 
@@ -54,7 +54,7 @@ export function canPin() {
   }
 }
 
-/** What the load is made of: all of its folder, and how CPU is measured. */
+/** The load generator's sources: its whole folder, and the files that measure CPU. */
 const LOAD = ['load', 'watchers/measure.h', 'watchers/measure.cc'];
 
 /**
@@ -145,9 +145,9 @@ async function readPort(child, name) {
  * @returns {Promise<Server>}
  */
 export async function startPrinting(name, pin, command, args, { probed = false } = {}) {
-  // A test runner would have its loader ride along, in worker threads too.
+  // The test runner's loader is in NODE_OPTIONS: the server and its threads would load it.
   const plain = ['-u', 'NODE_OPTIONS', command, ...args];
-  // Built before the clock runs.
+  // It is compiled before its time limit begins.
   if (probed) loadTestAddon();
   const child = start(pin ? SERVER_CORE : null, 'env', plain, {
     stdio: ['ignore', 'pipe', 'inherit', ...(probed ? ['ipc'] : [])]
@@ -157,7 +157,7 @@ export async function startPrinting(name, pin, command, args, { probed = false }
 }
 
 /**
- * Starts a program of Node's that prints its address, with probe.js in it.
+ * Starts a Node program that prints its address, with probe.js preloaded.
  *
  * @param {string} name for messages
  * @param {boolean} pin
@@ -220,7 +220,7 @@ export async function startNchan(pin, conf = 'nchan.conf') {
     /@(\w+)@/g,
     (_, name) => names[name]
   );
-  // A worker of another user could not reach the folder, which only its owner may read.
+  // nginx's worker must run as this user: nobody else may read the folder.
   if (process.getuid() === 0) text = `user root;\n${text}`;
   const file = join(folder, 'nginx.conf');
   writeFileSync(file, text);
@@ -234,7 +234,7 @@ export async function startNchan(pin, conf = 'nchan.conf') {
     }
   );
   await untilListening(port, child);
-  // It listens before its worker is there.
+  // nginx listens before its worker process exists.
   let workers;
   do {
     await sleep(20);
@@ -333,7 +333,7 @@ export function startLoad(server, pin, options, program = compile(LOAD, 'load'))
   const child = start(pin ? LOAD_CORE : null, program, args, {
     stdio: ['pipe', 'pipe', 'inherit']
   });
-  child.stdin.on('error', () => {}); // It may have ended: its exit says so.
+  child.stdin.on('error', () => {}); // Writing fails once it has ended; `ended` reports that.
   const ended = once(child, 'close').then(([code, signal]) => code ?? signal);
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   const next = async (name) => {

@@ -8,9 +8,9 @@ import { answerHelp } from '../support/opening-comment.js';
 answerHelp(import.meta.url);
 
 /**
- * What a watcher of the football match is sent, version by version, in bytes: the whole value, patches,
- * each as it is and by gzip. The server compresses whole values, not patches: these are short, and
- * each watcher may need others.
+ * Counts the bytes that a watcher of the football match is sent for each version: whole values and patches, both
+ * plain and compressed by gzip. The server compresses whole values only: patches are short, and watchers may need
+ * different ones.
  *
  *     npm run bench:deltas
  */

@@ -15,7 +15,7 @@ import { PROBED, spritesArgs } from './sprites.js';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const TRANSPORTS = join(HERE, 'transports');
 
-/** What may publish on the server that is measured. */
+/** The publisher's token of the server that is measured. */
 export const TOKEN = 'bench-token-0123456789';
 
 /**

@@ -64,7 +64,7 @@ export function figuresOf(result, { longestStall: stall, longestWork: work } = {
   };
 }
 
-/** What counts of several rounds is the worst of them; of all else, the median. */
+/** Of these figures the worst round counts; of all others the median. */
 const WORST = ['growth', 'max', 'skipped', 'missing', 'repeated', 'unpublished', 'stall', 'work'];
 
 /**
@@ -123,7 +123,7 @@ export function table(rows, titleOf) {
 }
 
 /**
- * Holds a cell's rows of the server's own against what is promised.
+ * Compares the figures of Sprites in one cell with what is promised.
  *
  * @param {object} of one of CELLS
  * @param {Record<string, object>} rows

@@ -6,7 +6,7 @@
  *
  * It measures the resident size of bin/sprites twice: with connections that have asked for a feed once
  * and are still open, and when the same connections hold a long poll on it. A second process does the
- * same with event streams. Held to: 128 bytes for watching.
+ * same with event streams. Watching may cost at most 128 bytes a watcher.
  *
  * Where the file limit is low, under a kernel of its own (test/bench/own-kernel), whose times mean
  * little:
@@ -22,13 +22,13 @@ import { answerHelp, takeOptions } from '../support/opening-comment.js';
 
 answerHelp(import.meta.url);
 
-/** Bytes that watching may cost. */
+/** The most bytes that a watcher may cost. */
 const HELD = 128;
 
 /** Connections from one source address, which has some 28,000 ports. */
 const ADDRESS_CONNECTIONS = 20000;
 
-/** Seconds that a connection has for everything: it is there still. */
+/** Time limits of a connection, in seconds: none is closed while it is measured. */
 const TIME = 3600;
 
 const values = takeOptions(import.meta.url, {
@@ -42,9 +42,9 @@ const settle = Number(values.settle);
 const pin = canPin();
 const program = buildWatchers();
 
-/** What one who watches by `protocol` costs more than his connection, in a server of its own. */
+/** Bytes that a watcher by `protocol` costs beyond his connection, in a server of its own. */
 async function measure(protocol) {
-  // A kernel of its own is slow: nobody is too late.
+  // Under a kernel of its own everything is slow: no time limit may end a connection.
   const names = ['idle-time', 'head-time', 'body-time', 'write-time'];
   const times = Object.fromEntries(names.map((name) => [name, TIME]));
   const server = await feedContenders['sprites-poll'].start(pin, times);

@@ -5,9 +5,8 @@
  *                              [--rounds 3] [--stalled both|none|tenth] [--json FILE] [--strict]
  *
  * The contenders run one after the other, each in a process of its own. As many clients as the cell
- * says watch it, and a document is published to it every second or two. All of them run once, or as
- * often as --rounds says: then the medians count, and the worst of what is late, grows, is skipped or
- * stalls:
+ * says watch it, and a document is published to it every second or two. All of them run once, or as often as --rounds
+ * says. Of several rounds the median counts; of lateness, growth, skipped documents and stalls the worst:
  *
  * - sprites-poll, sprites-stream: feeds of bin/sprites, by long poll and by event stream
  * - ws: today's ws; it is installed in a folder of its own (npm install --prefix
@@ -16,21 +15,21 @@
  * - nchan-stream: nginx with nchan (and, where --only names them, nchan-ws and nchan-poll)
  * - where --only names them, epoll-poll and epoll-stream: bare epoll in C, which is the limit
  *
- * One program watches all of them and publishes (test/bench/watchers); each document carries its
- * version and the time it was due, so it knows how late the last byte came, and what was skipped.
- * Where each has a core of its own the load does not sleep while documents are under way: the kernel
- * wakes a reader of the same machine at the sender's cost, which no reader elsewhere has.
+ * One program (test/bench/watchers) publishes and watches. Each document carries its version and the time it was due,
+ * so the program knows how late the last byte came and which versions were skipped. Where server and load have a core
+ * each, the load does not sleep while documents are under way: waking a reader on the same machine costs the sender
+ * CPU time, which a reader on another machine would not.
  *
- * Every cell is measured as it is, and with a tenth of the watchers reading nothing after their
- * first document; what is late or missing is told of the others.
+ * Every cell is measured twice: with all watchers reading, and with a tenth of them reading nothing after their first
+ * document. Lateness and missing documents are those of the watchers who read.
  *
- * CPU is the kernel's account of all the server's processes over the measured time, resident size
- * the same processes', its growth from all connected to the highest, sockets the kernel's memory
- * for all of this host, both ends; a stall is the event loop's longest turn, by the wall's clock and
- * by its thread's own CPU clock: where the first is longer, others have had the processor. Where there are two
+ * CPU is what the kernel has counted for all processes of the server over the measured time. Resident size is that of
+ * the same processes; its growth is from when all are connected to the highest. Sockets is the kernel's memory for
+ * all sockets of this machine, both ends of each connection. A stall is the event loop's longest turn, by the wall
+ * clock and by the thread's own CPU clock: where the first is longer, other processes had the core meanwhile. Where there are two
  * cores the server has one and the load the other.
  *
- * The lines under each table say what of it holds. Exit status: 0; 1 where a contender failed, or,
+ * The lines under each table say which promises hold. Exit status: 0; 1 where a contender failed, or,
  * with --strict, where a figure does not hold; 2 on a wrong option.
  */
 import { writeFileSync } from 'node:fs';
@@ -52,8 +51,8 @@ const USUAL = ['sprites-poll', 'sprites-stream', 'ws', 'sse', 'nchan-stream'];
 const SPARE_FILES = 1000;
 
 /**
- * Seconds before those that are measured: what is new is compiled, patches that nobody takes end, and
- * V8 has given back what a young server's heap has too much, which it does 8 s after the start.
+ * Seconds of load before the measured ones: V8 compiles the code, the server stops making patches that nobody takes,
+ * and V8 gives back unused heap, which it does 8 s after the start.
  */
 const WARMUP = 10;
 
@@ -152,7 +151,7 @@ async function main() {
     }
     for (const share of options.shares) {
       const all = Object.fromEntries(names.map((name) => [name, []]));
-      // One after the other in each round: what else the machine does is in all of them alike.
+      // One after the other in each round, so that what else the machine does touches all of them alike.
       for (let round = 0; round < options.rounds; ++round) {
         for (const name of names) {
           progress(`${of.name}, ${share * 100}% stalled: ${name}`);

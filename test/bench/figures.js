@@ -1,5 +1,5 @@
 /**
- * From what was measured to the table: medians, spreads, ratios, and what the server is held to.
+ * Makes the table of what was measured: medians, spreads, ratios, and what the server is held to.
  */
 
 /** What sprites is held to. */
@@ -128,11 +128,11 @@ export function table(summary, titles, memoryClients) {
 }
 
 /**
- * Holds the medians of sprites against what it promises.
+ * Compares the medians of sprites with what is promised.
  *
  * @param {Record<string, object>} summary of `summarize`
  * @param {number} memoryClients how many were parked for the memory figures
- * @returns {{figure: string, value: string, holds: boolean}[]} one for each that could be told
+ * @returns {{figure: string, value: string, holds: boolean}[]} one for each figure that was measured
  */
 export function verdicts(summary, memoryClients) {
   const { sprites, nchan } = summary;

@@ -1,11 +1,11 @@
 /**
- * The run behind test/bench/million, which checks and brings about what it needs: starts the
- * server, lets the swarm loose on it, watches both from outside, and reports.
+ * The measurement that test/bench/million starts, once that has checked the machine's limits: it starts the server
+ * and the swarm, watches both from outside, and reports.
  *
  *     server up ─▶ look ─▶ swarm opens all ─▶ look, again and again ─▶ throws end ─▶ report
  *
- * A look is the server's resident size and the kernel's memory, from /proc; V8's heap, which wants
- * a garbage collection to be told, is looked at once before and once with all clients there.
+ * A look is the server's resident size and the kernel's memory, from /proc; V8's heap can be measured only after a
+ * garbage collection; so that is done twice: before the clients come, and when all are there.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ const MEMORY_PER_CLIENT = 7000;
 /** Share of the clients that has to be parked to count as all: some are always just being answered. */
 const MOST_OF_ALL = 0.99;
 
-/** Slab caches worth a line each. */
+/** How many slab caches get a line of their own. */
 const CACHES = 6;
 
 class UsageError extends Error {}
@@ -167,7 +167,7 @@ function startSwarm(port, { clients, rate, time, ramp, processes }) {
     ...(processes ? ['--processes', processes] : [])
   ];
   const swarm = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'] });
-  swarm.stderr.pipe(process.stderr, { end: false }); // No terminal: lines, and no progress bar.
+  swarm.stderr.pipe(process.stderr, { end: false }); // A pipe: the swarm prints lines and no progress bar.
   const ended = Promise.all([text(swarm.stdout), once(swarm, 'close')]).then(([out, [code]]) => ({
     out,
     code

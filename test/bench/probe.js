@@ -19,7 +19,7 @@ if (isMainThread && process.channel) {
     if (collect) {
       globalThis.gc();
       globalThis.gc();
-      // This turn, which the collecting makes long, is nobody's.
+      // The collection has made this turn long: it is not counted.
       setImmediate(takeTurns);
     }
     process.send({

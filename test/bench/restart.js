@@ -11,8 +11,8 @@
  *     server up ─▶ swarm opens, throws ─▶ SIGTERM ─▶ drain, save, exit ─▶ load, listen ─▶ parked
  *                                            └───────────── three times ───────────────────┘
  *
- * The swarm keeps the account: what it threw and nobody received is missing. Whoever counts on the
- * server's side counts over the restarts too, since its counts are in the state. Exit code 0 when
+ * The swarm keeps the account: what it threw and nobody received is missing. The server's own counts go on over the
+ * restarts, since they are in the state. Exit code 0 when
  * nothing is missing; 1 when something is; 2 when there was no run.
  */
 import { spawn } from 'node:child_process';
@@ -116,7 +116,7 @@ async function untilStatus(port, holds, what) {
   }
 }
 
-/** SIGTERM, the end, the next start: and when nearly all are parked again. */
+/** Sends SIGTERM, waits for the end, starts the server again, and waits until nearly all clients are parked. */
 async function restart(server, options, clients) {
   const before = performance.now();
   server.child.kill('SIGTERM');
@@ -155,7 +155,7 @@ async function throwing({ clients, rate, restarts, drain, hold, workers }, direc
   };
   let server = await startServer(options);
   if (workers > 0) options['transient-port'] = server.transientPort;
-  // It throws until it is told to stop: an interrupt is how the swarm ends in good order.
+  // The swarm throws until it gets SIGINT; then it ends in order.
   const swarm = spawn(
     process.execPath,
     [
@@ -215,7 +215,7 @@ function report(code, [result, errors], status) {
 
 // ---- Idle clients by the million, in a process of their own each time ---------------------------
 
-/** In the first child: so many join, and are saved. */
+/** Runs in the first child process: clients join, and their state is saved. */
 function saveIdle(count, path) {
   const pool = new Pool({ ...readOptions([]), capacity: count, lease: 3600 });
   const begun = performance.now();
@@ -229,7 +229,7 @@ function saveIdle(count, path) {
   say(JSON.stringify({ bytes, joining: joined - begun, saving: saved - joined }));
 }
 
-/** In the second: they are loaded into a pool that is new. */
+/** Runs in the second child process: the state is loaded into a new pool. */
 function loadIdle(count, path) {
   const pool = new Pool({ ...readOptions([]), capacity: count, lease: 3600 });
   const before = process.memoryUsage.rss();

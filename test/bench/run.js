@@ -5,8 +5,8 @@
  *                            [--throwers 64] [--memory-clients 18000] [--settle 10]
  *                            [--json] [--strict]
  *
- * It measures side by side, in turn and in several rounds (a machine is never the same twice, so
- * every ratio is of neighbors in time), on the same load:
+ * It measures side by side, in turn and in several rounds (a machine's speed changes, so each ratio compares runs
+ * that followed one another), on the same load:
  *
  * - sprites: bin/sprites
  * - node-http: the same contract over node:http, written the obvious way (contenders/node-http.js)

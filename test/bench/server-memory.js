@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const COLLECTIONS = 3;
 const COLLECTION_TIME = 1000;
 
-/** Bytes; a smaller dip in resident size is no news. */
+/** Bytes by which resident size must fall to count as a new low. */
 const NEW_LOW = 64 * 1024;
 
 /** Milliseconds between two looks at a server that is to come to rest, and how many it is given. */
@@ -25,7 +25,7 @@ function ticks(pids) {
 }
 
 /**
- * Resolves when processes hardly use any CPU: what was sent to them is done with.
+ * Resolves when processes use hardly any CPU: they have handled all that was sent to them.
  *
  * @param {number[]} pids
  */

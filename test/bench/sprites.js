@@ -1,7 +1,6 @@
 /**
- * bin/sprites as it is measured: on loopback, on a free port, without the bounds that keep one
- * stranger from taking all, since here one stranger is all there is. What each connection costs is
- * the same with them or without.
+ * bin/sprites as it is measured: on loopback, on a free port, without the bounds for each source address, since here
+ * all clients have the same one. A connection costs the same with these bounds and without.
  */
 import { fileURLToPath } from 'node:url';
 

@@ -5,8 +5,8 @@
  *     join all ─▶ throw, a snapshot every few seconds: turns.c tells of each turn
  *              ─▶ again: a minute's throws, as fast as they go ─▶ SIGKILL ─▶ start
  *
- * Clients here have no connection of their own: nobody polls, what is thrown waits in mailboxes. So
- * it takes no million of files, and a snapshot is larger than where everybody acks.
+ * Clients here have no connection of their own: nobody polls, what is thrown waits in mailboxes. So no million of
+ * open files is needed; and snapshots are larger than those of a server whose clients ack.
  */
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -34,7 +34,7 @@ const STEP = 2;
 /** Seconds everything may take before it counts as failed. */
 const PATIENCE = 120;
 
-/** Nobody leaves by himself, and one address may do everything. */
+/** No lease ends while it runs, and one address may do everything. */
 const OPTIONS = {
   lease: 3600,
   drain: 0,
@@ -92,7 +92,7 @@ async function askAll(port, count, requestOf, see) {
     ask();
     for await (const chunk of socket) {
       rest += chunk.toString('latin1');
-      // An answer ends with its JSON object, which has none within it here.
+      // An answer ends with its JSON object; here none has another object inside it.
       const end = rest.lastIndexOf('}') + 1;
       const whole = rest.slice(0, end);
       rest = rest.slice(end);
@@ -187,7 +187,7 @@ export async function measureMillion({ clients, rate, seconds, every }) {
   try {
     server = await startServer({ ...options, 'snapshot-every': every }, file);
     const ids = await joinAll(server.port, clients);
-    // What joining has left to do is done, and the first snapshot of all is made.
+    // By then the work that joining leaves behind is done, and the first snapshot is made.
     await until(async () => (await server.status()).snapshots > 0, 'a snapshot', PATIENCE);
     const before = await server.status();
     const since = now();
