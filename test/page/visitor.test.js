@@ -400,7 +400,12 @@ alone('a double click at what moves puts it away, aimed where it was', async (t,
         stage.dispatchEvent(new kind(type, { pointerId: 1, clientX, clientY, bubbles: true }));
       }
     };
-    const watch = (time) => {
+    // In the sprite's own time, of which a frame has 50 ms at most, however late it is drawn.
+    let time = 0;
+    let last = Infinity;
+    const watch = (drawn) => {
+      time += Math.min(50, Math.max(0, drawn - last));
+      last = drawn;
       seen.push({ x: now, time });
       const aimed = seen.findLast((one) => time - one.time >= 80);
       const half = 46;
