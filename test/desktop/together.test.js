@@ -58,7 +58,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
     /** Opens a page; it has joined, and its own sprite lies low, out of the others' way. */
     const visit = async () => {
       const { clients } = await server.status();
-      const page = await browser.visit(`${server.url}/`, { viewport: SIZE });
+      const page = await browser.visit(`${server.url}/`, { viewport: SIZE, deviceScaleFactor: 1 });
       await server.until(({ parked }) => parked === clients + 1);
       await resting(page);
       const [{ x, y }] = (await look(page)).list;
@@ -156,7 +156,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
 
   t.test('what they throw keeps to the written format', async (t) => {
     const dir = t.testdir();
-    const gate = await buildGate(dir);
+    const gate = await buildGate();
     const image = join(dir, 'Große Sache.png');
     await tool('convert', ['-size', '300x200', '-seed', '7', 'plasma:red-blue', image]);
 
@@ -180,7 +180,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
     await other.desktop.close();
 
     t.comment('the page: a drawn one, and an image');
-    const page = await browser.visit(`${server.url}/`, { viewport: SIZE });
+    const page = await browser.visit(`${server.url}/`, { viewport: SIZE, deviceScaleFactor: 1 });
     const catcher = await Catcher.join(server.url);
     await page.waitForFunction(() => document.body.dataset.place === '0 0 1 2');
     await page.setInputFiles('#file', {

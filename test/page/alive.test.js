@@ -67,7 +67,10 @@ alone(
 
 alone(
   'a hundred sprites that walk by themselves',
-  { others: 11, visit: { ...LIVELY, viewport: { width: 1280, height: 800 } } },
+  {
+    others: 11,
+    visit: { ...LIVELY, viewport: { width: 1280, height: 800 }, deviceScaleFactor: 1 }
+  },
   async (t, { page }) => {
     await hurry(page, { rest: [0, 0], stroll: [1000, 1000], blink: [0.5, 1] });
     await fill(page, 100);

@@ -262,7 +262,7 @@ t.test(
   { skip: skip || noZbar() },
   async (t) => {
     const server = await serve();
-    const page = await browser.visit(server.base);
+    const page = await browser.visit(server.base, { deviceScaleFactor: 1 });
     await page.locator('#invite').click();
     await page.waitForFunction(() => document.getElementById('invitation-link').value !== '');
     t.match(await page.textContent('#invitation-words'), /this machine only.*--host 0\.0\.0\.0/s);

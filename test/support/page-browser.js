@@ -25,6 +25,12 @@ const CHROMIUM = process.env.CHROMIUM ?? PROGRAMS.find((program) => existsSync(p
  */
 const TEST = 120_000;
 
+/**
+ * Pixels of the screen for one of CSS, in each direction: no layout hangs on it, and without a GPU each pixel costs CPU
+ * time in each frame. Who looks at pixels asks for more.
+ */
+const COARSE = 0.5;
+
 const STEPS = 6; // of a drag
 const SPEED = 0.8; // edge lengths a second
 
@@ -151,6 +157,7 @@ export class Browser {
   async open(base, options = {}) {
     const context = await this.#browser.newContext({
       viewport: { width: 1000, height: 700 },
+      deviceScaleFactor: COARSE,
       reducedMotion: 'reduce', // So that all comes to rest; what lives by itself asks for more.
       ...options
     });
