@@ -18,7 +18,7 @@ async function bench(args, env = {}) {
     '--rounds',
     '1',
     '--seconds',
-    '1',
+    '0.3',
     '--clients',
     '200',
     '--throwers',
@@ -87,7 +87,7 @@ t.test('a run as JSON has the rounds and what they sum up to', async (t) => {
 
 t.test('a contender that loses a sprite is found out', async (t) => {
   const { code, stdout, stderr } = await bench(['--only', 'epoll', '--memory-clients', '0'], {
-    BENCH_LOSE_EVERY: '1000'
+    BENCH_LOSE_EVERY: '100'
   });
   t.equal(code, 1);
   t.equal(stdout, '');
