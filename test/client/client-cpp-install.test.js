@@ -6,8 +6,9 @@ import { join } from 'node:path';
 import t from 'tap';
 
 import {
+  buildClient,
   cmakeBuild,
-  missing,
+  noClient,
   plainEnvironment,
   ROOT,
   sharedBuild,
@@ -21,13 +22,12 @@ import { shown } from '../support/readme.js';
  */
 
 const SOURCE = 'native/client';
-const skip = missing({ programs: ['cmake', 'g++', 'pkg-config'], packages: ['libcurl'] });
 
 t.setTimeout(600_000);
 
 t.test(
   "it compiles where curl's header brings macros named min and max, as on Windows",
-  { skip },
+  { skip: noClient },
   async (t) => {
     const dir = t.testdir({
       curl: {
@@ -68,18 +68,23 @@ t.test(
 
 t.test(
   'a fresh project finds it: by find_package and by pkg-config, static and shared',
-  { skip },
+  { skip: noClient },
   async (t) => {
     const dir = t.testdir({ static: {}, shared: {} });
     const server = await ServerProcess.start(t);
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
     const builds = {
-      static: () => cmakeBuild({ source: SOURCE, preset: 'gcc', into: sharedBuild('gcc') }),
+      static: buildClient,
       shared: () =>
         cmakeBuild({
           source: SOURCE,
           into: sharedBuild('shared'),
-          define: { CMAKE_BUILD_TYPE: 'Debug', BUILD_SHARED_LIBS: 'ON', SPRITES_EXAMPLES: 'OFF' }
+          define: {
+            CMAKE_BUILD_TYPE: 'Debug',
+            BUILD_SHARED_LIBS: 'ON',
+            SPRITES_EXAMPLES: 'OFF',
+            SPRITES_PCH: 'ON'
+          }
         })
     };
     for (const kind of Object.keys(builds)) {

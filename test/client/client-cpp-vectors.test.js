@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
-import { cmakeBuild, missing, sharedBuild } from '../support/cpp-build.js';
+import { buildClient, noClient } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { playScenarios } from '../support/cpp-scenarios.js';
 import { Script } from '../support/cpp-script.js';
@@ -15,16 +15,11 @@ import { until } from '../support/until.js';
  */
 
 const { scenarios } = JSON.parse(readFileSync(new URL('../vectors/client.json', import.meta.url)));
-const skip = missing({ programs: ['cmake', 'g++', 'pkg-config'], packages: ['libcurl'] });
 
 t.setTimeout(600_000);
 
-t.test('the C++ client behaves as every client does', { skip }, async (t) => {
-  const build = await cmakeBuild({
-    source: 'native/client',
-    preset: 'gcc',
-    into: sharedBuild('gcc')
-  });
+t.test('the C++ client behaves as every client does', { skip: noClient }, async (t) => {
+  const build = await buildClient();
   const program = join(build, 'sprites_probe');
   playScenarios(t, scenarios, (t, args, scenario) => play(t, program, args, scenario));
 });

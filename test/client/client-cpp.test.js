@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
-import { cmakeBuild, missing, ROOT, SANITIZING, sharedBuild, tool } from '../support/cpp-build.js';
+import { buildClient, noClient, ROOT, SANITIZING, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { FaultProxy } from '../support/cpp-proxy.js';
 import { ServerProcess } from '../support/cpp-server.js';
@@ -16,11 +16,9 @@ import { problem, Stub } from '../support/cpp-stub.js';
  * ThreadSanitizer with a thread of the client's own.
  */
 
-const SOURCE = 'native/client';
 const VECTORS = ['sprites', 'client', 'feeds'].map((name) =>
   join(ROOT, `test/vectors/${name}.json`)
 );
-const skip = missing({ programs: ['cmake', 'g++', 'pkg-config'], packages: ['libcurl'] });
 
 t.setTimeout(900_000);
 t.jobs = 2;
@@ -63,11 +61,11 @@ const BUILDS = SANITIZING
     };
 
 for (const [name, how] of Object.entries(BUILDS)) {
-  t.test(name, { skip }, (t) => everything(t, how));
+  t.test(name, { skip: noClient }, (t) => everything(t, how));
 }
 
 async function everything(t, { preset, mode, only }) {
-  const build = await cmakeBuild({ source: SOURCE, preset, into: sharedBuild(preset) });
+  const build = await buildClient(preset);
   const probe = (t, server, ...args) =>
     new Probe(t, join(build, 'sprites_probe'), server, [...mode, ...args]);
 

@@ -7,7 +7,7 @@ import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
 import { Random, freshSeed } from '../fuzz/random.js';
-import { cmakeBuild, missing, plainEnvironment, sharedBuild, tool } from '../support/cpp-build.js';
+import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { playScenarios } from '../support/cpp-scenarios.js';
 import { Script } from '../support/cpp-script.js';
@@ -23,7 +23,6 @@ import { until } from '../support/until.js';
  */
 
 const { scenarios } = JSON.parse(readFileSync(new URL('../vectors/feeds.json', import.meta.url)));
-const skip = missing({ programs: ['cmake', 'g++', 'pkg-config'], packages: ['libcurl'] });
 
 t.setTimeout(600_000);
 
@@ -74,12 +73,8 @@ async function play(t, program, args, { watches, kept = {}, server, does = [], s
   };
 }
 
-t.test('the C++ client of feeds', { skip }, async (t) => {
-  const build = await cmakeBuild({
-    source: 'native/client',
-    preset: 'gcc',
-    into: sharedBuild('gcc')
-  });
+t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
+  const build = await buildClient();
   const program = join(build, 'sprites_feeds_probe');
 
   await t.test('behaves as every client does', async (t) => {

@@ -50,7 +50,7 @@ t.test(
 );
 
 t.test('the sprites of every writer, before the judges', { skip: noGate }, async (t) => {
-  const gate = await buildGate(t.testdir());
+  const gate = await buildGate();
 
   t.test('they do refuse', async (t) => {
     const bad = { id: 'a', picture: 'ball', at: 0.5, speed: [-1, 0.2] };

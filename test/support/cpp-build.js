@@ -97,3 +97,19 @@ export async function cmakeBuild({ source, into, preset, define = {} }) {
   await cmake('--build', into, '--parallel', String(availableParallelism()));
   return into;
 }
+
+/** Why the C++ client can't be built here, for a test's `skip`. */
+export const noClient = missing({
+  programs: ['cmake', 'g++', 'pkg-config'],
+  packages: ['libcurl']
+});
+
+/**
+ * Builds the C++ client, its example and its test programs; once for all test files.
+ *
+ * @param {'gcc' | 'asan' | 'tsan'} [preset] of native/client/CMakePresets.json
+ * @returns {Promise<string>} the folder they are in
+ */
+export function buildClient(preset = 'gcc') {
+  return cmakeBuild({ source: 'native/client', preset, into: sharedBuild(preset) });
+}

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import {
   cmakeBuild,
@@ -221,27 +220,19 @@ export class DesktopProgram {
   }
 
   /** Waits until its window has this title. */
-  async titled(title, seconds = 45) {
-    const end = performance.now() + seconds * 1000;
-    for (;;) {
+  async titled(title, seconds) {
+    const search = ['search', '--all', '--pid', this.#child.pid, '--name', `^${title}$`];
+    const look = async () => {
+      assert.equal(this.#child.exitCode, null, this.errors);
       try {
-        const found = await this.#screen.hand(
-          'search',
-          '--all',
-          '--pid',
-          this.#child.pid,
-          '--name',
-          `^${title}$`
-        );
-        this.window = found.trim().split('\n')[0];
-        if (this.window) return;
+        const found = await this.#screen.hand(...search);
+        return found.trim().split('\n')[0];
       } catch (error) {
         if (error.cause?.code !== 1) throw error; // 1: no such window yet
+        return '';
       }
-      assert.equal(this.#child.exitCode, null, this.errors);
-      assert.ok(performance.now() < end, `no window "${title}": ${this.errors}`);
-      await sleep(30);
-    }
+    };
+    this.window = await until(look, () => `no window "${title}": ${this.errors}`, seconds);
   }
 
   focus() {

@@ -7,42 +7,25 @@ import Ajv2020 from 'ajv/dist/2020.js';
 
 import { readSprite } from 'sprites/sprite';
 
-import { missing, plainEnvironment, ROOT, tool } from './cpp-build.js';
+import { buildClient, noClient, plainEnvironment, ROOT } from './cpp-build.js';
 
 /**
  * The written format's three judges: the schema, the page's reader and the C++ reader.
  */
 
-const CLIENT = join(ROOT, 'native/client');
-
 /** Why the C++ reader can't be built here, for a test's `skip`. */
-export const noGate = missing({ programs: ['g++'] });
+export const noGate = noClient;
 
 const schema = JSON.parse(readFileSync(join(ROOT, 'lib/client/sprite.schema.json'), 'utf8'));
 const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(schema);
 
 /**
- * Builds the C++ reader.
+ * Builds the C++ reader, with all of the client.
  *
- * @param {string} folder where the program goes
  * @returns {Promise<string>} its path
  */
-export async function buildGate(folder) {
-  const program = join(folder, 'sprite-gate');
-  await tool('g++', [
-    '-std=c++17',
-    '-O1',
-    '-Wall',
-    '-Wextra',
-    '-Werror',
-    `-I${CLIENT}/include`,
-    `-I${CLIENT}/src`,
-    join(ROOT, 'test/native/sprite_gate.cc'),
-    ...['sprite', 'json', 'picture'].map((name) => join(CLIENT, 'src', `${name}.cc`)),
-    '-o',
-    program
-  ]);
-  return program;
+export async function buildGate() {
+  return join(await buildClient(), 'sprites_gate');
 }
 
 /**

@@ -1,7 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Milliseconds between two looks. */
-const LOOK = 10;
+/**
+ * Milliseconds between two looks: at first, and at the most. In between a tenth of the wait so far: a look costs CPU
+ * time, the server's too, and who has waited for seconds does not wait for milliseconds.
+ */
+const LOOK = { first: 10, most: 50 };
 
 /**
  * Looks at a server's counts until something holds of them.
@@ -30,13 +33,14 @@ export async function untilCounts(ask, holds, seconds) {
  * @returns {Promise<T>} the first true value
  */
 export async function until(holds, what = String(holds), seconds = 45) {
-  const end = performance.now() + seconds * 1000;
+  const begin = performance.now();
   for (;;) {
     const found = await holds();
     if (found) return found;
-    if (performance.now() > end) {
+    const waited = performance.now() - begin;
+    if (waited > seconds * 1000) {
       throw new Error(`not within ${seconds} s: ${typeof what === 'function' ? what() : what}`);
     }
-    await pause(LOOK);
+    await pause(Math.min(LOOK.most, Math.max(LOOK.first, waited / 10)));
   }
 }
