@@ -10,14 +10,14 @@ import { failWhenStuck } from './stuck.js';
 
 /** A real server and a real browser, for the tests of the page. */
 
-/**
- * Chromium's programs, the best first: the one that has no windows at all takes half the CPU time of the other, which
- * draws a whole browser where nobody sees it.
- */
-const PROGRAMS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
+/** Chromium as people have it. */
+export const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-/** The one that is used; undefined where there is none. */
-const CHROMIUM = process.env.CHROMIUM ?? PROGRAMS.find((program) => existsSync(program));
+/** The one without any windows: it takes half the CPU time of the other, which draws a whole browser for nobody. */
+const SHELL = '/usr/bin/chromium-headless-shell';
+
+/** The one that tests use where they need no other. */
+const USUAL = process.env.CHROMIUM === undefined && existsSync(SHELL) ? SHELL : CHROMIUM;
 
 /**
  * Milliseconds that a test may take, on a machine that does other things too. It is less than a file may
@@ -34,19 +34,23 @@ const COARSE = 0.5;
 const STEPS = 6; // of a drag
 const SPEED = 0.8; // edge lengths a second
 
-/** @returns {string|false} why the browser tests can't run here, for a test's `skip` */
-export function noBrowser() {
-  return CHROMIUM !== undefined && existsSync(CHROMIUM)
+/**
+ * @param {string} [program] that a test wants
+ * @returns {string|false} why the browser tests can't run here, for a test's `skip`
+ */
+export function noBrowser(program = USUAL) {
+  return existsSync(program)
     ? false
-    : 'there is no Chromium: apt-get install chromium-headless-shell, or set CHROMIUM';
+    : `there is no ${program}: apt-get install chromium, or set CHROMIUM`;
 }
 
-/** @returns {Promise<import('playwright-core').Browser>} a browser without a window; whoever asks closes it */
-export function launchBrowser() {
-  return chromium.launch({
-    executablePath: CHROMIUM,
-    args: ['--no-sandbox', '--disable-gpu', '--disable-quic']
-  });
+/**
+ * @param {string} [program]
+ * @returns {Promise<import('playwright-core').Browser>} a browser that nobody sees; whoever asks closes it
+ */
+export function launchBrowser(program = USUAL) {
+  const args = ['--no-sandbox', '--disable-gpu', '--disable-quic'];
+  return chromium.launch({ executablePath: program, args });
 }
 
 /** A server of its own process, that can be killed and started again on the same port. */

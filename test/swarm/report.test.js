@@ -7,7 +7,7 @@ import t from 'tap';
 
 import { dataOf } from '../../lib/swarm/page.js';
 import { reportOf } from '../../lib/swarm/report.js';
-import { launchBrowser, noBrowser } from '../support/page-browser.js';
+import { CHROMIUM, launchBrowser, noBrowser } from '../support/page-browser.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 
@@ -22,7 +22,8 @@ const PHONE = {
 t.jobs = 4;
 
 async function launch(t) {
-  const browser = await launchBrowser();
+  // In the one without windows no chart notices a tap.
+  const browser = await launchBrowser(CHROMIUM);
   t.teardown(() => browser.close());
   return browser;
 }
@@ -83,7 +84,7 @@ t.test("the storm's charts show the drop", async (t) => {
 
 t.test(
   'in a browser: it fetches nothing, and values stand under the pointer',
-  { skip: noBrowser() },
+  { skip: noBrowser(CHROMIUM) },
   async (t) => {
     const server = await startServer(t);
     const file = await reportFrom(t, server, ['throw', 50, '--rate', 200, '--time', 1.5]);
