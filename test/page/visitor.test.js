@@ -378,46 +378,50 @@ t.test('a double click puts one away, and so do two taps', { skip }, async (t) =
   await end(server, phone);
 });
 
-alone('a double click at what moves puts it away, aimed where it was', async (t, { page }) => {
-  await resting(page);
-  const [{ x, y }] = (await look(page)).list;
-  await drag(page, { x, y }, { x: 100, y }, { still: 300 });
-  await resting(page);
-  // A hand is a tenth of a second behind: it clicks where the sprite was drawn six frames ago.
-  await page.evaluate((top) => {
-    const stage = document.getElementById('stage');
-    const { setTransform } = CanvasRenderingContext2D.prototype;
-    const seen = [];
-    let now = 0;
-    CanvasRenderingContext2D.prototype.setTransform = function (...args) {
-      if (this.canvas === stage && args.length === 6 && args[4] > 0) now = args[4];
-      return setTransform.apply(this, args);
-    };
-    const click = (clientX) => {
-      for (const type of ['pointerdown', 'pointerup', 'pointerdown', 'pointerup', 'dblclick']) {
-        const kind = type === 'dblclick' ? MouseEvent : PointerEvent;
-        const clientY = top;
-        stage.dispatchEvent(new kind(type, { pointerId: 1, clientX, clientY, bubbles: true }));
-      }
-    };
-    // In the sprite's own time, of which a frame has 50 ms at most, however late it is drawn.
-    let time = 0;
-    let last = Infinity;
-    const watch = (drawn) => {
-      time += Math.min(50, Math.max(0, drawn - last));
-      last = drawn;
-      seen.push({ x: now, time });
-      const aimed = seen.findLast((one) => time - one.time >= 80);
-      const half = 46;
-      if (aimed && now - aimed.x > half) click(aimed.x);
-      else requestAnimationFrame(watch);
-    };
-    requestAnimationFrame(watch);
-  }, y);
-  await drag(page, { x: 100, y }, { x: 160, y }, { pace: 10 });
-  await holds(page, 0);
-  t.equal((await look(page)).thrown, 0);
-});
+alone(
+  'a double click at what moves puts it away, aimed where it was',
+  { visit: { deviceScaleFactor: 1 } }, // It reads from the canvas where a sprite is.
+  async (t, { page }) => {
+    await resting(page);
+    const [{ x, y }] = (await look(page)).list;
+    await drag(page, { x, y }, { x: 100, y }, { still: 300 });
+    await resting(page);
+    // A hand is a tenth of a second behind: it clicks where the sprite was drawn six frames ago.
+    await page.evaluate((top) => {
+      const stage = document.getElementById('stage');
+      const { setTransform } = CanvasRenderingContext2D.prototype;
+      const seen = [];
+      let now = 0;
+      CanvasRenderingContext2D.prototype.setTransform = function (...args) {
+        if (this.canvas === stage && args.length === 6 && args[4] > 0) now = args[4];
+        return setTransform.apply(this, args);
+      };
+      const click = (clientX) => {
+        for (const type of ['pointerdown', 'pointerup', 'pointerdown', 'pointerup', 'dblclick']) {
+          const kind = type === 'dblclick' ? MouseEvent : PointerEvent;
+          const clientY = top;
+          stage.dispatchEvent(new kind(type, { pointerId: 1, clientX, clientY, bubbles: true }));
+        }
+      };
+      // In the sprite's own time, of which a frame has 50 ms at most, however late it is drawn.
+      let time = 0;
+      let last = Infinity;
+      const watch = (drawn) => {
+        time += Math.min(50, Math.max(0, drawn - last));
+        last = drawn;
+        seen.push({ x: now, time });
+        const aimed = seen.findLast((one) => time - one.time >= 80);
+        const half = 46;
+        if (aimed && now - aimed.x > half) click(aimed.x);
+        else requestAnimationFrame(watch);
+      };
+      requestAnimationFrame(watch);
+    }, y);
+    await drag(page, { x: 100, y }, { x: 160, y }, { pace: 10 });
+    await holds(page, 0);
+    t.equal((await look(page)).thrown, 0);
+  }
+);
 
 alone('after a sleep it asks again at once: the parked poll may be dead', async (t, { page }) => {
   await page.clock.install();
