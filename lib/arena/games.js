@@ -104,6 +104,18 @@ export function findGames({ arena, games: more }) {
 }
 
 /**
+ * The game an arena begins with: the first by name that needs no part of the panel. One that does, as
+ * `load`, is a tool of whoever has the token, and nothing for a room that just waits to play.
+ *
+ * @param {Map<string, Game>} games at least one
+ * @returns {Game}
+ */
+export function firstGame(games) {
+  const [first] = games.values();
+  return [...games.values()].find(({ files }) => !files.has('panel.js')) ?? first;
+}
+
+/**
  * What GET /games says of them.
  *
  * @param {Map<string, Game>} games

@@ -1,4 +1,5 @@
 import { command, lobby } from './control.js';
+import { firstGame } from './games.js';
 import { Reducer } from './reducer.js';
 
 /**
@@ -51,8 +52,7 @@ export class Room {
     this.#parts = parts;
     this.#name = name;
     this.#number = number;
-    const [first] = parts.games.values();
-    this.#control = lobby(first, parts.mostRate);
+    this.#control = lobby(firstGame(parts.games), parts.mostRate);
     this.#setFields();
   }
 
@@ -264,8 +264,7 @@ export class Room {
     // A game that has been taken away, or that takes other inputs now, begins anew.
     const same = JSON.stringify(game?.format.inputs ?? {}) === JSON.stringify(inputs);
     if (control.game !== null && (game === undefined || !same)) {
-      const [first] = games.values();
-      this.#control = lobby(game ?? first, mostRate, control.round);
+      this.#control = lobby(game ?? firstGame(games), mostRate, control.round);
     } else {
       this.#control = { ...control, rate: Math.min(control.rate, mostRate) };
       this.#value = value;

@@ -1,6 +1,6 @@
 import t from 'tap';
 
-import { findGames } from '../../lib/arena/games.js';
+import { findGames, firstGame } from '../../lib/arena/games.js';
 import { readFormat } from '../../lib/arena/format.js';
 import { MIRROR } from '../support/arena.js';
 import { contract } from '../support/server.js';
@@ -104,6 +104,13 @@ t.test('a folder that is no game says so in one line', async (t) => {
     () => findGames({ arena: ['hall'], games: '/nowhere/at/all' }),
     /can't be read \(ENOENT\)$/
   );
+});
+
+t.test('an arena begins with a game that plays without a part of the panel', async (t) => {
+  const own = findGames({ arena: ['hall'], games: 'none' });
+  t.ok(own.get('load').files.has('panel.js'));
+  t.equal(firstGame(own).name, 'pong');
+  t.equal(firstGame(new Map([['load', own.get('load')]])).name, 'load', 'unless there is no other');
 });
 
 t.test('inputs.json: what is not as it must be is said', async (t) => {

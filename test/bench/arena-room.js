@@ -13,11 +13,15 @@
  * The exit status is 1 where what is promised does not hold: 100 ms at the 99th of a hundred, a law of inputs that
  * holds at every look. Frames are said, and not promised: without a GPU it is the processor that draws them.
  *
+ * In a room each phone is a machine of its own, and so is the field. Here they share the processors with the
+ * server: so the phones' Chromium goes behind (nice), and gets what the others leave. `--together` does without.
+ *
  *   --phones N     10      in Chromium
  *   --players N    2000    simulated
  *   --rate R       4       inputs a second of each
  *   --seconds S    20
  *   --width W      1920    of the field, in pixels; it is 16 by 9
+ *   --together             nobody goes behind
  */
 /* global document, KeyboardEvent, requestAnimationFrame */
 import { spawn } from 'node:child_process';
@@ -40,7 +44,7 @@ import { parseArgs } from 'node:util';
 import { Feeds } from '../../lib/client/client.js';
 import { launch } from '../support/launch.js';
 import { answerHelp } from '../support/opening-comment.js';
-import { Browser } from '../support/page-browser.js';
+import { Browser, CHROMIUM } from '../support/page-browser.js';
 
 answerHelp(import.meta.url);
 
@@ -50,7 +54,8 @@ const { values } = parseArgs({
     players: { type: 'string', default: '2000' },
     rate: { type: 'string', default: '4' },
     seconds: { type: 'string', default: '20' },
-    width: { type: 'string', default: '1920' }
+    width: { type: 'string', default: '1920' },
+    together: { type: 'boolean', default: false }
   }
 });
 const [PHONES, PLAYERS, RATE, SECONDS, WIDTH] = [
@@ -212,6 +217,14 @@ const quantile = (sorted, share) =>
 
 // ---- the pages
 
+/** Chromium, behind the server and the field. */
+function politely() {
+  if (values.together) return CHROMIUM;
+  const path = inFolder('politely');
+  writeFileSync(path, `#!/bin/sh\nexec nice -n 10 ${CHROMIUM} "$@"\n`, { mode: 0o755 });
+  return path;
+}
+
 /** A thumb that goes up and down, by keys. */
 const play = (page) =>
   page.evaluate(() => {
@@ -294,11 +307,15 @@ async function main({ child, base }) {
     pace: 20,
     settings: { points: 21 }
   });
-  const [browser, phones] = await Promise.all([new Browser().start(), new Browser().start()]);
+  const [browser, phones] = await Promise.all([
+    new Browser().start(CHROMIUM),
+    new Browser().start(politely())
+  ]);
   try {
     const height = Math.round((WIDTH * 9) / 16);
     const field = await browser.visit(new URL('field/hall', base).href, {
       viewport: { width: WIDTH, height },
+      deviceScaleFactor: 1,
       reducedMotion: 'no-preference'
     });
     await field.waitForFunction(() => Number(document.getElementById('root').dataset.drawn) > 5);
@@ -309,6 +326,7 @@ async function main({ child, base }) {
       const viewport = { width: 360, height: 640 };
       const page = await phones.visit(new URL('play/hall', base).href, {
         viewport,
+        deviceScaleFactor: 1,
         hasTouch: true
       });
       await page.waitForSelector('[role=slider]');

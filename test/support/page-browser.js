@@ -116,8 +116,9 @@ export class Browser {
   /** Every URL any page asked for. */
   requests = [];
 
-  async start() {
-    this.#browser = await launchBrowser();
+  /** @param {string} [program] other than the usual one */
+  async start(program) {
+    this.#browser = await launchBrowser(program);
     return this;
   }
 
