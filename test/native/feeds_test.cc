@@ -538,7 +538,7 @@ class Times : FeedResponder {
     const std::string padding = ",\"" + std::string(500, 'x') + "\"";
     for (const uint64_t version : {3, 4}) {
       const std::string number = std::to_string(version);
-      publish("a", version, "[" + number + padding + "]",
+      publish("a", version, std::string("[").append(number).append(padding).append("]"),
               R"({"op":"replace","path":"/0","value":)" + number + "}");
     }
     while (feeds_.step(kShare)) {
