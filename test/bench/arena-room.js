@@ -221,7 +221,7 @@ const quantile = (sorted, share) =>
 function politely() {
   if (values.together) return CHROMIUM;
   const path = inFolder('politely');
-  writeFileSync(path, `#!/bin/sh\nexec nice -n 10 ${CHROMIUM} "$@"\n`, { mode: 0o755 });
+  writeFileSync(path, `#!/bin/sh\nexec nice -n 19 ${CHROMIUM} "$@"\n`, { mode: 0o755 });
   return path;
 }
 
