@@ -24,6 +24,7 @@ import { ConnectionBudget } from './lib/server/connection-budget.js';
 import { openTls } from './lib/server/tls.js';
 import { version } from './lib/server/version.js';
 import { addUp, reservePort, startWorkers } from './lib/server/workers.js';
+import { openWorld } from './lib/world/world.js';
 
 /**
  * The whole program on one page:
@@ -61,6 +62,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   let bans;
   let feeds;
   let arena;
+  let world;
   let shared;
   let transient;
   let sharedTls;
@@ -68,6 +70,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, limits, log, state);
     arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, runs: state, log });
+    world = openWorld({ options: given, pool, log });
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
     const tlsPort = given.tlsCert === 'none' ? 'none' : given.tlsPort;
@@ -151,7 +154,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const refused = addUp([own.refused, ofArena, workers.counts().refused]);
     // Those of the workers' feeds, where the native door has workers.
     const theirs = door.feedStatus?.() ?? {};
-    return { ...own, ...addUp([feeds.status(), theirs]), ...played, ...state.figures(), refused };
+    const kept = { ...played, ...state.figures(), ...world.figures() };
+    return { ...own, ...addUp([feeds.status(), theirs]), ...kept, refused };
   }
 
   function counts() {
@@ -182,7 +186,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   /** The problem that keeps the server from being one to send clients to, if any. */
   function unready() {
     if (draining) return 'draining';
-    return state.status()?.blocked > 0 ? 'state-unwritable' : undefined;
+    return state.status()?.blocked > 0 ? 'state-unwritable' : world.unready();
   }
 
   async function stop() {
@@ -190,11 +194,13 @@ export async function start(given, log = createLog('silent'), signal = undefined
     for (const one of open) one.stopListening();
     stopSharing();
     const drained = workers.drain(options.drain * 1000);
+    const left = world.leave(options.drain * 1000);
     pool.drain(options.drain * 1000);
     arena.drain();
     feeds.feeds.drain(options.drain * 1000);
     while (pool.status().parked > 0 || feeds.status().watching > 0) await pause(LOOK);
     await drained;
+    await left;
     for (const one of open) one.closeIdle();
     server.closeIdleConnections();
     await workers.stop();
@@ -232,6 +238,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     server.close();
     server.closeEveryConnection();
     metrics.close();
+    world.close();
     pool.close();
     arena.close();
     feeds.close();
@@ -260,6 +267,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     metrics.forgetStalls();
     feeds.taken();
     arena.taken();
+    world.start();
     return {
       port,
       transientPort: transient.port,

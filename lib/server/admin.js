@@ -16,7 +16,8 @@ import { lookAfterSockets } from './sockets.js';
  *     GET /status    the live counts, all of them, as JSON
  *     GET /healthz   200 "ok" while the process lives and its event loop turns
  *     GET /readyz    200 "ready", or 503 while draining, while the state can't be
- *                    written or while a worker hangs: take it out of the balancer
+ *                    written, while it joins a world or while a worker hangs: take
+ *                    it out of the balancer
  *
  * and what is about one client (lib/server/admin-clients.js), from this host alone.
  */

@@ -19,7 +19,9 @@ const ASKED_EVERY = 0.01;
 
 /** Members of /status that only grow. */
 const COUNTERS = {
-  thrown: 'Sprites accepted: thrown = acked + waiting + lost',
+  thrown:
+    'Sprites accepted: thrown = acked + waiting + lost; in a world, thrown + crossed_in = acked + waiting +' +
+    ' lost + crossed_out',
   acked: 'Sprites their receivers have acknowledged',
   lost: 'Sprites accepted that had nobody left to fly to',
   delivered: 'Throws answered 202 delivered: written to a parked poll at once',
@@ -60,7 +62,7 @@ const COUNTERS = {
 const GAUGES = {
   clients: 'Clients with a place in the torus',
   parked: 'Polls parked now',
-  waiting: 'Sprites in mailboxes, not yet acknowledged',
+  waiting: 'Sprites in mailboxes and outboxes, not yet acknowledged',
   capacity: 'Clients there is room for',
   rows: 'Rows of the torus',
   columns: 'Columns of the torus',
@@ -76,6 +78,11 @@ const GAUGES = {
   journalUnsynced: 'Bytes of it that are not known to be on the disk',
   journalBacklog: "Bytes in memory because they can't be written",
   journalLongestWriteSeconds: 'The longest write of one turn since the start',
+  worldMember: '1 while this server is one of its world (--world)',
+  worldServers: 'Servers in the ring, as this one sees it; 1 while it is alone',
+  worldSeams: 'Ends of rows that lead to another server',
+  outboxSprites: 'Sprites that wait to be taken by another server of the world',
+  outboxBytes: 'Memory of those',
   feedMemory: 'Bytes of all feeds',
   feedHeld: 'Bytes of feeds that only answers under way hold',
   fetching: 'Fetches under way',

@@ -56,6 +56,10 @@ export const GROUPS = {
     'snapshot-every',
     'state-wait'
   ],
+  'A world of many servers': [
+    ...['world', 'name', 'world-lease', 'world-credentials'],
+    ...['world-ca', 'world-certificate', 'world-key']
+  ],
   TLS: ['tls-cert', 'tls-key', 'tls-port'],
   'For the operator': ['admin-port', 'admin-host', 'log-level', 'check']
 };

@@ -62,6 +62,19 @@ const names = (most) => ({
   expects: `none or 1 to ${most} names with commas between, of a-z, 0-9 and -, 32 characters at most`
 });
 
+/** NATS servers of one cluster, or none. A password in a URL would be seen by everybody who may list processes. */
+const natsServers = {
+  unit: 'urls',
+  read(value) {
+    if (value === 'none') return value;
+    const all = value.split(',');
+    return all.every((url) => /^nats:\/\/[^\s,/@]+$/.test(url)) ? all : undefined;
+  },
+  expects:
+    'none, or nats://HOST:PORT, several of one cluster with commas between; user and password' +
+    ' are for --world-credentials'
+};
+
 const text = (unit, pattern, expects) => ({
   unit,
   read: (value) => (pattern.test(value) ? value : undefined),
@@ -428,6 +441,48 @@ export const table = [
     help: 'TCP port of TLS; 0 takes a free one'
   },
   {
+    name: 'world',
+    default: 'none',
+    type: natsServers,
+    help: 'NATS server of a world of many servers, which are one torus, such as nats://host:4222'
+  },
+  {
+    name: 'name',
+    default: 'none',
+    type: text('name', /^[a-z][a-z0-9-]{0,31}$/, 'a-z, 0-9 and -, a letter first, 32 at most'),
+    help: "this server's name in the world, which no other has; by their names they form the ring"
+  },
+  {
+    name: 'world-lease',
+    default: '10',
+    type: seconds(2, 300),
+    help: 'how long this server stays in the ring when nothing is heard of it'
+  },
+  {
+    name: 'world-credentials',
+    default: 'none',
+    type: text('file', /./, 'a file'),
+    help: "user and key for the NATS server, as NATS's own tools write them (.creds)"
+  },
+  {
+    name: 'world-ca',
+    default: 'none',
+    type: text('file', /./, 'a file'),
+    help: "certificates (PEM) that the NATS server's must be signed by; then TLS is a must"
+  },
+  {
+    name: 'world-certificate',
+    default: 'none',
+    type: text('file', /./, 'a file'),
+    help: "this server's certificate (PEM), for a NATS server that asks for one"
+  },
+  {
+    name: 'world-key',
+    default: 'none',
+    type: text('file', /./, 'a file'),
+    help: 'private key (PEM) of --world-certificate'
+  },
+  {
     name: 'admin-port',
     default: 'none',
     type: orNone(whole(0, 65535)),
@@ -476,6 +531,9 @@ const isGiven = (name, value) =>
 
 const variable = (name) => `SPRITES_${name.toUpperCase().replaceAll('-', '_')}`;
 
+/** The largest sprite there may be in a world, bytes: one must go into a message to the NATS server. */
+const WORLD_SPRITE = 512 * 2 ** 10;
+
 /** What the options must hold among each other. */
 const together = [
   {
@@ -505,6 +563,33 @@ const together = [
   {
     holds: ({ tlsCert, tlsKey }) => (tlsCert === 'none') === (tlsKey === 'none'),
     says: '--tls-cert and --tls-key go together'
+  },
+  {
+    holds: ({ world, name }) => world === 'none' || name !== 'none',
+    says: '--world needs --name, which no other server of the world has'
+  },
+  {
+    holds: ({ world, name, worldCredentials, worldCa, worldCertificate, worldKey }) =>
+      world !== 'none' ||
+      [name, worldCredentials, worldCa, worldCertificate, worldKey].every((one) => one === 'none'),
+    says: '--name, --world-credentials, --world-ca, --world-certificate and --world-key need --world'
+  },
+  {
+    holds: ({ worldCertificate, worldKey }) =>
+      (worldCertificate === 'none') === (worldKey === 'none'),
+    says: '--world-certificate and --world-key go together'
+  },
+  {
+    holds: ({ world, maxSprite }) => world === 'none' || maxSprite <= WORLD_SPRITE,
+    says: '--max-sprite can be 512K at most with --world: NATS takes messages of 1 MiB'
+  },
+  {
+    holds: ({ world, state }) => world === 'none' || state === 'none',
+    says: '--world does not go with --state yet: what waits to cross would not be in it'
+  },
+  {
+    holds: ({ world, workers }) => world === 'none' || workers === 0,
+    says: '--world does not go with --workers yet'
   },
   {
     holds: ({ headTime, bodyTime }) => headTime <= bodyTime,

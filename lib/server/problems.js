@@ -340,6 +340,12 @@ export const problems = {
     detail: 'Some of its workers hang: they are replaced within seconds.',
     retryAfter: 5
   },
+  joining: {
+    status: 503,
+    title: 'The server is joining its world',
+    detail: 'Send it clients when it is ready: within seconds, as a rule.',
+    retryAfter: 1
+  },
   draining: {
     status: 503,
     title: 'The server is about to restart',

@@ -95,8 +95,8 @@ export class Broker {
   send(to, frame) {
     const isOpen = this.#connected && !this.#connection.isClosed();
     if (!isOpen || this.#underWay + frame.length > UNDER_WAY) return;
-    this.#underWay += frame.length;
     this.#connection.publish(`${FRAMES}.${to}.${this.#name}`, frame);
+    this.#underWay += frame.length;
     this.#flush();
   }
 

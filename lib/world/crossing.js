@@ -21,7 +21,7 @@ export const DOUBT = 60_000;
 /** How often it looks whether something has to be sent again, milliseconds. */
 const LOOK = 50;
 
-/** How long a server that leaves waits for the next sprite to be taken, milliseconds. */
+/** How long a server that leaves waits for what is in its outboxes to be taken, milliseconds. */
 const PATIENCE = 2000;
 
 export class Crossing {
@@ -114,24 +114,19 @@ export class Crossing {
   }
 
   /**
-   * Waits until every outbox is empty, or nobody takes anything any more. To be called when the server has begun to
-   * leave.
+   * Waits until every outbox is empty, or the time is over. To be called when the server has begun to leave.
    *
+   * @param {number} [within] milliseconds
    * @returns {Promise<number>} sprites that are still there
    */
-  async handOver() {
-    if (!this.#native) return 0;
-    let { sprites } = this.#native.status();
-    let since = performance.now();
-    while (sprites > 0 && performance.now() - since < PATIENCE) {
+  async handOver(within = PATIENCE) {
+    const end = performance.now() + within;
+    while (this.status().waiting > 0 && performance.now() < end) {
       await new Promise((then) => {
         setTimeout(then, LOOK);
       });
-      const now = this.#native.status().sprites;
-      if (now < sprites) since = performance.now();
-      sprites = now;
     }
-    return sprites;
+    return this.status().waiting;
   }
 
   /**

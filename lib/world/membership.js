@@ -183,13 +183,15 @@ export class Membership {
    * Leaves in order: the neighbors sew themselves together, then what waits is handed over, then the name is free. The
    * lease is renewed meanwhile. Without the store it ends all the same.
    *
-   * @param {(view: View) => Promise<void>} [handOver] must end by itself
+   * @param {(view: View, left: number) => Promise<void>} [handOver] must end by itself, within `left` milliseconds
+   * @param {number} [within] milliseconds that all of it may take, two looks more at most
    */
-  async leave(handOver = async () => {}) {
+  async leave(handOver = async () => {}, within = Infinity) {
+    const end = this.#clock.now() + within;
     const held = ['joining', 'member'].includes(this.#phase);
-    if (held && (await this.#reach('leaving'))) {
-      await handOver(this.view());
-      await this.#reach('gone');
+    if (held && (await this.#reach('leaving', end))) {
+      await handOver(this.view(), end - this.#clock.now());
+      await this.#reach('gone', end);
     }
     await this.close();
   }
@@ -202,14 +204,20 @@ export class Membership {
     await this.#store.close();
   }
 
-  /** @returns {Promise<boolean>} whether it got there before the patience ended */
-  async #reach(phase) {
+  /**
+   * Tries once at least.
+   *
+   * @param {'leaving' | 'gone'} phase
+   * @param {number} latest when it is given up
+   * @returns {Promise<boolean>} whether it got there before that, and before the patience ended
+   */
+  async #reach(phase, latest) {
     this.#target = phase;
-    const end = this.#clock.now() + farewellOf(this.#lease);
-    while (this.#phase !== phase && this.#clock.now() < end) {
+    const end = Math.min(this.#clock.now() + farewellOf(this.#lease), latest);
+    do {
       this.#wake();
       await new Promise((then) => this.#clock.after(tickOf(this.#lease) / 4, then));
-    }
+    } while (this.#phase !== phase && this.#clock.now() < end);
     return this.#phase === phase;
   }
 

@@ -115,6 +115,31 @@ t.test('names of arenas', async (t) => {
   }
 });
 
+t.test('a world', async (t) => {
+  const urls = ['nats://one:4222', 'nats://[::1]:4222'];
+  const given = ['--world', urls.join(), '--name', 'rack1-a'];
+  const { world, name, worldLease } = readOptions(given);
+  t.strictSame({ world, name, worldLease }, { world: urls, name: 'rack1-a', worldLease: 10 });
+  t.equal(readOptions([...given, '--max-sprite', '512K', '--mailbox-bytes', '1M']).maxSprite, 2 ** 19);
+  for (const bad of ['', 'one:4222', 'http://one', 'nats://', 'nats://me:secret@one', 'nats://a,']) {
+    refused(t, [`--world=${bad}`, '--name=a'], {}, /--world takes none, or nats:/, `"${bad}"`);
+  }
+  for (const bad of ['', 'A', '1', 'a.b', 'x'.repeat(33)]) {
+    refused(t, ['--world', urls[0], `--name=${bad}`], {}, /--name takes a-z/, `"${bad}"`);
+  }
+  for (const [more, pattern] of [
+    [['--world', urls[0]], /--world needs --name/],
+    [['--name', 'a'], /--name, .* need --world/],
+    [['--world-credentials', 'file'], /--world-credentials, .* need --world/],
+    [[...given, '--world-key', 'file'], /--world-certificate and --world-key go together/],
+    [[...given, '--max-sprite', '524289', '--mailbox-bytes', '1M'], /512K at most with --world/],
+    [[...given, '--state', 'file'], /--world does not go with --state yet/],
+    [[...given, '--workers', '1'], /--world does not go with --workers yet/]
+  ]) {
+    refused(t, more, {}, pattern, more.join(' '));
+  }
+});
+
 t.test('origins', async (t) => {
   for (const good of ['*', 'none', 'https://example.org', 'http://localhost:8080']) {
     t.equal(readOptions(['--cors', good]).cors, good);

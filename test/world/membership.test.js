@@ -379,6 +379,18 @@ t.test('leaving without the broker ends all the same', async (t) => {
   t.notOk(handedOver);
 });
 
+t.test('leaving has a time, after which it is gone whatever still waits', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b']);
+  let done = false;
+  world
+    .get('a')
+    .membership.leave((_, left) => world.time.pause(left), LEASE / 4)
+    .then(() => (done = true));
+  await world.until(() => done, LEASE / 2);
+  t.equal(world.broker.entries.get('a').entry.state, 'gone');
+});
+
 t.test('starts without a broker, alone, and joins when there is one', async (t) => {
   const world = new World();
   world.broker.stop();

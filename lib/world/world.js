@@ -1,0 +1,169 @@
+import { Broker } from './broker.js';
+import { Crossing } from './crossing.js';
+import { Membership } from './membership.js';
+import { SIDES } from './ring.js';
+
+/**
+ * A server's part in a world of many, joined together:
+ *
+ *     Broker ─entries─▶ Membership ─view─▶ Crossing ─ring─▶ native/pool
+ *       ▲ └──────────────frames───────────────▲ │
+ *       └────────────────frames─────────────────┘
+ *
+ * Nothing waits for it: a server serves at once as if it were alone, and joins when it can.
+ */
+
+/** How long a server that has just started, and finds no world to join, is not ready: milliseconds. */
+export const PATIENCE = 5000;
+
+/** The counts of a server without a world. */
+const NOTHING = Object.freeze({
+  ...{ world: null, worldMember: 0, worldServers: 0, worldSeams: 0 },
+  ...{ outboxSprites: 0, outboxBytes: 0 }
+});
+
+/** What a server without `--world` has in place of one. */
+const NONE = Object.freeze({
+  start() {},
+  unready: () => undefined,
+  figures: () => NOTHING,
+  async leave() {},
+  close() {}
+});
+
+/**
+ * @param {object} parts
+ * @param {object} parts.options as lib/server/options.js reads them
+ * @param {import('../server/pool.js').Pool} parts.pool
+ * @param {import('pino').Logger} parts.log
+ * @returns {World | typeof NONE}
+ * @throws {Error} when a file that an option names can't be read
+ */
+export function openWorld({ options, pool, log }) {
+  return options.world === 'none' ? NONE : new World({ options, pool, log });
+}
+
+class World {
+  #name;
+  #log;
+  #broker;
+  #crossing;
+  #membership;
+  /** When it began to join, by performance.now(). */
+  #begun = Infinity;
+  /** Whether the log has that a frame could not be sent. */
+  #said = false;
+
+  constructor({ options, pool, log }) {
+    const { name } = options;
+    this.#name = name;
+    this.#log = log;
+    this.#broker = new Broker({ servers: options.world, name, ...filesOf(options) });
+    this.#crossing = new Crossing({
+      ...{ pool, name, log },
+      send: (to, frame) => this.#send(to, frame)
+    });
+    this.#membership = new Membership({
+      name,
+      lease: options.worldLease * 1000,
+      store: this.#broker,
+      describe: () => this.#crossing.describe(),
+      changed: (membership) => this.#crossing.update(membership.view()),
+      log
+    });
+    this.#broker.onFrame((from, frame) => this.#crossing.received(from, frame));
+  }
+
+  /** Begins to join. */
+  start() {
+    this.#begun = performance.now();
+    this.#membership.start();
+  }
+
+  /**
+   * @returns {string | undefined} the problem that keeps the server from being one to send clients to. One that is cut off,
+   *     or has stayed alone for longer than PATIENCE, serves its own clients as well as ever
+   */
+  unready() {
+    const { state } = this.#membership;
+    const joins = state === 'alone' && !(performance.now() - this.#begun > PATIENCE);
+    return joins || state === 'joining' ? 'joining' : undefined;
+  }
+
+  /** @returns {typeof NOTHING} its members of /status: see lib/server/README.md */
+  figures() {
+    const { state, problem, epoch, ring } = this.#membership.view();
+    const { waiting, bytes, servers, refused } = this.#crossing.status();
+    const inRing = state === 'member' || state === 'cut-off';
+    const seams = inRing ? seamsOf(ring, this.#name) : { left: [], right: [] };
+    return {
+      world: {
+        name: this.#name,
+        state,
+        problem: problem?.code ?? null,
+        epoch: epoch ?? null,
+        servers: ring.members.map(({ name, rows }) => ({ name, rows })),
+        seams,
+        outboxes: servers.filter((outbox) => outbox.waiting > 0),
+        refused
+      },
+      worldMember: state === 'member' ? 1 : 0,
+      worldServers: ring.size,
+      worldSeams: SIDES.flatMap((side) => seams[side]).reduce((sum, one) => sum + one.to - one.from, 0),
+      outboxSprites: waiting,
+      outboxBytes: bytes
+    };
+  }
+
+  /**
+   * Hands over what waits in outboxes, and leaves the ring.
+   *
+   * @param {number} within milliseconds after which what still waits is given up
+   */
+  async leave(within) {
+    try {
+      await this.#membership.leave((_, left) => this.#crossing.handOver(left), within);
+    } catch (error) {
+      this.#log.error({ err: error }, 'world');
+    }
+    const { waiting } = this.#crossing.status();
+    const { state } = this.#membership;
+    this.#log[waiting > 0 ? 'warn' : 'info']({ state, sprites: waiting }, 'has left the world');
+  }
+
+  /** Ends at once. What it holds would keep no process. */
+  close() {
+    this.#crossing.close();
+    this.#membership.close().catch((error) => this.#log.error({ err: error }, 'world'));
+  }
+
+  /** A frame that can't be sent waits in its outbox, and is tried again. */
+  #send(to, frame) {
+    try {
+      this.#broker.send(to, frame);
+    } catch (error) {
+      if (this.#said) return;
+      this.#said = true;
+      const text = `the NATS server takes no message of ${frame.length} bytes: see its max_payload`;
+      this.#log.error({ err: error, to }, text);
+    }
+  }
+}
+
+/** The seams that lead to others. */
+function seamsOf(ring, name) {
+  const seams = ring.seams(name);
+  const others = (side) => seams[side].filter(({ peer }) => peer !== name);
+  return Object.fromEntries(SIDES.map((side) => [side, others(side)]));
+}
+
+/** The files that Broker reads, by its names for them. */
+function filesOf(options) {
+  const files = {
+    credentials: options.worldCredentials,
+    ca: options.worldCa,
+    cert: options.worldCertificate,
+    key: options.worldKey
+  };
+  return Object.fromEntries(Object.entries(files).filter(([, file]) => file !== 'none'));
+}

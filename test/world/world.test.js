@@ -1,0 +1,205 @@
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { launchToEnd } from '../support/launch.js';
+import { skip, startNats } from '../support/nats.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/** Servers of one world as their users have them: processes, sockets, a real nats-server. */
+
+/** Seconds; that of a server which the test stops is longer. */
+const LEASES = { a: 3, b: 60, c: 3, d: 60 };
+
+async function enter(t, nats, name) {
+  const options = { world: nats.url, name, 'world-lease': LEASES[name] };
+  const bounds = { 'throw-rate': 0, lease: 300, 'max-sprite': '200K', drain: 30 };
+  const server = await startServer(t, { options: { ...options, ...bounds } });
+  return Object.assign(server, { name });
+}
+
+/** What the admin ports say. */
+const lookAt = (servers) => Promise.all(servers.map((one) => one.inside()));
+
+/** Looks until something holds of what the admin ports say. */
+async function untilAll(servers, holds) {
+  let all;
+  const look = async () => {
+    all = await lookAt(servers);
+    return holds(all) && all;
+  };
+  return until(look, () => `${holds} in ${JSON.stringify(all?.map(({ world }) => world))}`);
+}
+
+/** Waits until these are the ring, each with the rows it has. */
+const sewn = (servers) =>
+  untilAll(servers, (all) => {
+    const ring = all.map(({ rows }, at) => ({ name: servers[at].name, rows }));
+    const isIt = ({ world: { state, servers: seen } }) =>
+      state === 'member' && JSON.stringify(seen) === JSON.stringify(ring);
+    return all.every(isIt);
+  });
+
+const sum = (all, name) => all.reduce((total, one) => total + one[name], 0);
+
+/** The counts of all, added up, when no acknowledgement is on its way. */
+async function books(t, servers) {
+  const names = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
+  const all = await untilAll(servers, (some) => sum(some, 'crossedIn') === sum(some, 'crossedOut'));
+  for (const { thrown, acked, waiting, lost, crossedIn, crossedOut } of all) {
+    t.equal(thrown + crossedIn, acked + waiting + lost + crossedOut, 'the law of a server');
+  }
+  return Object.fromEntries(names.map((name) => [name, sum(all, name)]));
+}
+
+/**
+ * Has everybody throw one sprite by an edge.
+ *
+ * @returns {Promise<Map<string, string>>} from whom each has got one, by ids
+ */
+async function throwAll(t, clients, edge) {
+  for (const { server, id } of clients) {
+    const { status } = await server.throw(id, edge, JSON.stringify({ from: id }));
+    t.equal(status, 202);
+  }
+  const got = new Map();
+  for (const client of clients) {
+    const { body } = await client.server.poll(client.id, `ack=${client.seq}&hold=30`);
+    client.seq = body.seq;
+    t.equal(body.sprites.length, 1, 'one for each');
+    got.set(client.id, body.sprites[0].sprite.from);
+  }
+  return got;
+}
+
+/** The problem for which a server is not ready, if any. */
+async function unready(server) {
+  const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
+  return response.ok ? undefined : problemOf({ body: await response.json() });
+}
+
+/** What a server has logged. */
+const logged = (server) => Buffer.concat(server.errors).toString();
+
+t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
+  const nats = await startNats(t, 'max_payload: 65536');
+  const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((name) => enter(t, nats, name)));
+  const sizes = new Map(Object.entries({ a: 4, b: 1, c: 9 }));
+  const clients = [];
+  for (const server of [a, b, c]) {
+    for (let i = 0; i < sizes.get(server.name); i++) {
+      clients.push({ server, id: await server.join(), seq: 0 });
+    }
+  }
+  const ofB = clients.find(({ server }) => server === b);
+  /** The client of `a` that has b's as its right neighbor. */
+  let before;
+
+  t.test('one torus: left of right is oneself, over seams too', async (t) => {
+    const all = await sewn([a, b, c]);
+    t.strictSame(
+      all.map(({ rows, worldMember, worldServers, worldSeams }) => [
+        ...[rows, worldMember, worldServers, worldSeams]
+      ]),
+      [
+        [2, 1, 3, 4],
+        [1, 1, 3, 2],
+        [3, 1, 3, 4]
+      ]
+    );
+    t.strictSame(all[0].world.seams.right, [
+      { from: 0, to: 1, peer: 'b' },
+      { from: 1, to: 2, peer: 'c' }
+    ]);
+    const right = await throwAll(t, clients, 'right');
+    const left = await throwAll(t, clients, 'left');
+    t.equal(new Set(right.values()).size, clients.length, 'each has a right neighbor of its own');
+    for (const { id } of clients) t.equal(left.get(right.get(id)), id, 'left of right');
+    before = clients.find(({ id }) => id === right.get(ofB.id));
+    t.equal(before.server, a);
+    const { thrown, lost, crossedIn } = await books(t, [a, b, c]);
+    // By each edge three in the first row, which closes by way of all, and two in the second.
+    t.strictSame({ thrown, lost, crossedIn }, { thrown: 28, lost: 0, crossedIn: 10 });
+    t.equal(await unready(a), undefined);
+    const metrics = await (await fetch(`http://127.0.0.1:${a.adminPort}/metrics`)).text();
+    for (const line of ['world_member 1', 'world_servers 3', 'world_seams 4', 'outbox_sprites 0']) {
+      t.match(metrics, `\nsprites_${line}\n`);
+    }
+  });
+
+  t.test('without the broker each goes on alone, a new one too', async (t) => {
+    await nats.kill();
+    await untilAll([a, c], (all) => all.every(({ world }) => world.state === 'cut-off'));
+    const over = await a.throw(before.id, 'right');
+    t.equal(problemOf(over), 'neighbor-busy', 'nothing is promised over a seam');
+    const within = await b.throw(ofB.id, 'up', '{"way":"up"}');
+    t.equal(within.status, 202);
+    const { body } = await b.poll(ofB.id, `ack=${ofB.seq}`);
+    t.match(body.sprites, [{ from: 'down', sprite: { way: 'up' } }]);
+    ofB.seq = body.seq;
+    t.equal(await unready(a), undefined, 'it serves its own clients as ever');
+
+    const d = await enter(t, nats, 'd');
+    const [{ world }] = await untilAll([d], ([one]) => one.world.problem === 'unreachable');
+    t.match(world, { state: 'alone', servers: [{ name: 'd' }], seams: { left: [], right: [] } });
+    t.match(logged(d), /"problem":"unreachable"/, 'it says so');
+    const id = await d.join();
+    t.equal((await d.throw(id, 'right', '{"alone":true}')).status, 202);
+    t.match((await d.poll(id)).body.sprites, [{ from: 'left', sprite: { alone: true } }]);
+    await d.leave(id);
+    await until(async () => (await unready(d)) === undefined, 'it is ready after a while');
+
+    await nats.start();
+    await sewn([a, b, c, d]);
+    t.equal((await a.throw(before.id, 'right', '{"healed":true}')).status, 202);
+    const healed = (await b.poll(ofB.id, `ack=${ofB.seq}`)).body;
+    t.match(healed.sprites, [{ from: 'left', sprite: { healed: true } }]);
+    ofB.seq = healed.seq;
+
+    d.child.kill('SIGKILL');
+    await d.ended();
+    const again = await enter(t, nats, 'd');
+    await untilAll([again], ([one]) => one.world.state === 'joining');
+    t.equal(await unready(again), 'joining', 'while the one before it may still live');
+    await again.stop();
+  });
+
+  t.test('who leaves in order hands over what waits', async (t) => {
+    b.child.kill('SIGSTOP');
+    for (let n = 0; n < 20; n++) {
+      const { body } = await a.throw(before.id, 'right', JSON.stringify({ n }), `n=${n}`);
+      t.equal(body.state, 'queued');
+    }
+    await untilAll([a], ([one]) => one.outboxSprites === 20 && one.outboxBytes > 0);
+    a.child.kill('SIGTERM');
+    await untilAll([a], ([one]) => one.world.state === 'leaving');
+    t.equal(await unready(a), 'draining');
+    await untilAll([c], ([one]) => one.world.servers.every(({ name }) => name !== 'a'));
+    t.equal((await lookAt([a]))[0].outboxSprites, 20, 'it waits');
+    b.child.kill('SIGCONT');
+    t.strictSame(await a.ended(), { code: 0, signal: null });
+    t.match(logged(a), /"state":"gone","sprites":0,.*has left the world/);
+    const { body } = await b.poll(ofB.id, `ack=${ofB.seq}`);
+    t.strictSame(
+      body.sprites.map(({ sprite }) => sprite.n),
+      Array.from({ length: 20 }, (_, n) => n)
+    );
+    await untilAll([b], ([one]) => one.world.seams.left[0]?.peer === 'c');
+  });
+
+  t.test('what the NATS server does not take waits, and the log says why', async (t) => {
+    const large = JSON.stringify({ large: 'x'.repeat(100_000) });
+    t.equal((await b.throw(ofB.id, 'right', large)).status, 202);
+    await until(() => logged(b).includes('see its max_payload'));
+    await untilAll([b], ([one]) => one.outboxSprites === 1);
+    t.equal((await b.throw(ofB.id, 'up')).status, 202, 'all else goes on');
+  });
+});
+
+t.test('a file that is not there', async (t) => {
+  const { code, errors } = await launchToEnd(t, {
+    ...{ world: 'nats://127.0.0.1:1', name: 'a', 'world-credentials': '/no/such/file' }
+  });
+  t.equal(code, 1);
+  t.match(errors, /^sprites: .*\/no\/such\/file/m);
+});
