@@ -138,10 +138,14 @@ export class Membership {
     this.#loop = this.#live();
   }
 
-  /** @returns {View['state']} by the time it is now */
+  /** @returns {View['state']} by the time it is now, and by what the store is known to say */
   get state() {
-    const held = this.#phase === 'member' && this.#clock.now() >= this.#leaseEnd;
-    return held ? 'cut-off' : this.#phase;
+    if (this.#phase !== 'member') return this.#phase;
+    const entry = this.#leases.get(this.#name)?.entry;
+    // The others know already what the answer to the write will say, or that it is out.
+    if (!this.#isOurs(entry)) return 'joining';
+    if (entry.state !== 'member') return entry.state;
+    return this.#clock.now() >= this.#leaseEnd ? 'cut-off' : 'member';
   }
 
   /** @returns {View} of now */

@@ -109,7 +109,10 @@ class World {
       },
       worldMember: state === 'member' ? 1 : 0,
       worldServers: ring.size,
-      worldSeams: SIDES.flatMap((side) => seams[side]).reduce((sum, one) => sum + one.to - one.from, 0),
+      worldSeams: SIDES.flatMap((side) => seams[side]).reduce(
+        (sum, one) => sum + one.to - one.from,
+        0
+      ),
       outboxSprites: waiting,
       outboxBytes: bytes
     };

@@ -120,8 +120,18 @@ t.test('a world', async (t) => {
   const given = ['--world', urls.join(), '--name', 'rack1-a'];
   const { world, name, worldLease } = readOptions(given);
   t.strictSame({ world, name, worldLease }, { world: urls, name: 'rack1-a', worldLease: 10 });
-  t.equal(readOptions([...given, '--max-sprite', '512K', '--mailbox-bytes', '1M']).maxSprite, 2 ** 19);
-  for (const bad of ['', 'one:4222', 'http://one', 'nats://', 'nats://me:secret@one', 'nats://a,']) {
+  t.equal(
+    readOptions([...given, '--max-sprite', '512K', '--mailbox-bytes', '1M']).maxSprite,
+    2 ** 19
+  );
+  for (const bad of [
+    '',
+    'one:4222',
+    'http://one',
+    'nats://',
+    'nats://me:secret@one',
+    'nats://a,'
+  ]) {
     refused(t, [`--world=${bad}`, '--name=a'], {}, /--world takes none, or nats:/, `"${bad}"`);
   }
   for (const bad of ['', 'A', '1', 'a.b', 'x'.repeat(33)]) {

@@ -31,7 +31,12 @@ class World {
       store: process.store,
       clock: process.clock,
       describe: () => ({ rows: server.rows }),
-      changed: (membership) => server.views.push(membership.view()),
+      changed(membership) {
+        const view = membership.view();
+        // Whoever sews by it asks for the seams of this server.
+        if (!view.ring.has(name)) throw new Error(`${name} is not in its own ring: ${view.state}`);
+        server.views.push(view);
+      },
       log: silent,
       ...how
     });

@@ -110,6 +110,20 @@ export interface Options {
   tlsKey?: string;
   /** TCP port of TLS; 0 takes a free one. By default 8443. */
   tlsPort?: number;
+  /** NATS server of a world of many servers, which are one torus, such as nats://host:4222. By default none. */
+  world?: string;
+  /** This server's name in the world, which no other has; by their names they form the ring. By default none. */
+  name?: string;
+  /** How long this server stays in the ring when nothing is heard of it; seconds. By default 10. */
+  worldLease?: number;
+  /** User and key for the NATS server, as NATS's own tools write them (.creds). By default none. */
+  worldCredentials?: string;
+  /** Certificates (PEM) that the NATS server's must be signed by; then TLS is a must. By default none. */
+  worldCa?: string;
+  /** This server's certificate (PEM), for a NATS server that asks for one. By default none. */
+  worldCertificate?: string;
+  /** Private key (PEM) of --world-certificate. By default none. */
+  worldKey?: string;
   /** TCP port of /metrics, /status, /healthz and /readyz; 0 takes a free one. By default none. */
   adminPort?: number | 'none';
   /** Address of the admin port. By default 127.0.0.1. */
