@@ -80,6 +80,8 @@ export class Membership {
   #epoch;
   /** When the lease ends that is known to be in the store. */
   #leaseEnd = -Infinity;
+  /** Takes the telling of that back. */
+  #expiry = () => {};
   /** When the store was last reached. */
   #contact = -Infinity;
   /** When the entry was last sent. */
@@ -205,6 +207,7 @@ export class Membership {
     this.#target = 'closed';
     this.#wake();
     await this.#loop;
+    this.#expiry();
     await this.#store.close();
   }
 
@@ -370,6 +373,9 @@ export class Membership {
     const written = await this.#put(this.#name, entry, revision);
     this.#touch();
     this.#leaseEnd = sent + this.#lease;
+    this.#expiry();
+    // A turn may wait for the store then. Timers may be a little early.
+    this.#expiry = this.#clock.after(this.#leaseEnd - this.#clock.now() + 2, () => this.#tell());
     this.#stand(phase);
     this.#see(this.#name, { entry, revision: written });
   }

@@ -49,6 +49,8 @@ class World {
   #broker;
   #crossing;
   #membership;
+  /** What crossing goes by. @type {import('./membership.js').View} */
+  #view;
   /** When it began to join, by performance.now(). */
   #begun = Infinity;
   /** Whether the log has that a frame could not be sent. */
@@ -68,9 +70,13 @@ class World {
       lease: options.worldLease * 1000,
       store: this.#broker,
       describe: () => this.#crossing.describe(),
-      changed: (membership) => this.#crossing.update(membership.view()),
+      changed: (membership) => {
+        this.#view = membership.view();
+        this.#crossing.update(this.#view);
+      },
       log
     });
+    this.#view = this.#membership.view();
     this.#broker.onFrame((from, frame) => this.#crossing.received(from, frame));
   }
 
@@ -92,7 +98,7 @@ class World {
 
   /** @returns {typeof NOTHING} its members of /status: see lib/server/README.md */
   figures() {
-    const { state, problem, epoch, ring } = this.#membership.view();
+    const { state, problem, epoch, ring } = this.#view;
     const { waiting, bytes, servers, refused } = this.#crossing.status();
     const inRing = state === 'member' || state === 'cut-off';
     const seams = inRing ? seamsOf(ring, this.#name) : { left: [], right: [] };
@@ -102,7 +108,9 @@ class World {
         state,
         problem: problem?.code ?? null,
         epoch: epoch ?? null,
-        servers: ring.members.map(({ name, rows }) => ({ name, rows })),
+        servers: inRing
+          ? ring.members.map(({ name, rows }) => ({ name, rows }))
+          : [{ name: this.#name, ...this.#crossing.describe() }],
         seams,
         outboxes: servers.filter((outbox) => outbox.waiting > 0),
         refused

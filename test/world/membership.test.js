@@ -174,6 +174,15 @@ t.test('cut off from the broker: it knows before the others sew without it', asy
   t.equal(world.view('a').peers.get('b').epoch, world.view('b').epoch);
 });
 
+t.test('who is cut off by a broker that hangs is told as the lease ends', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b']);
+  world.broker.hang();
+  await world.until(() => world.state('a') === 'cut-off', 2 * LEASE);
+  await world.run(5);
+  t.equal(world.told('a').state, 'cut-off');
+});
+
 t.test('a short cut is none', async (t) => {
   const world = new World();
   await world.begin(['a', 'b', 'c']);
