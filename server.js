@@ -24,6 +24,7 @@ import { ConnectionBudget } from './lib/server/connection-budget.js';
 import { openTls } from './lib/server/tls.js';
 import { version } from './lib/server/version.js';
 import { addUp, reservePort, startWorkers } from './lib/server/workers.js';
+import { Directory } from './lib/world/directory.js';
 import { openWorld } from './lib/world/world.js';
 
 /**
@@ -58,6 +59,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const games = findGames(given);
   const limits = new AddressLimits(given);
   const pool = new Pool(given, limits);
+  const directory = new Directory(given.name);
   const state = await takeState({ pool, options: given, log, signal });
   let bans;
   let feeds;
@@ -70,7 +72,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, limits, log, state);
     arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, runs: state, log });
-    world = openWorld({ options: given, pool, log });
+    world = openWorld({ options: given, pool, directory, log });
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
     const tlsPort = given.tlsCert === 'none' ? 'none' : given.tlsPort;
@@ -115,7 +117,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
     pages,
     games,
     arena,
-    whole: liveCounts.whole
+    whole: liveCounts.whole,
+    directory
   });
   const budget = new ConnectionBudget(options);
   const server = createNodeServer({ routes, limits, options, budget, refusals });
@@ -144,6 +147,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
     transientSockets: transient.descriptors,
     tlsSockets: sharedTls.descriptors,
     log
+  });
+  directory.onChange(() => {
+    door.locate(directory);
+    workers.locate(directory);
   });
   const open = [door];
   let draining = false;
@@ -267,7 +274,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     metrics.forgetStalls();
     feeds.taken();
     arena.taken();
-    world.start();
+    world.start(port);
     return {
       port,
       transientPort: transient.port,

@@ -5,6 +5,7 @@ import { ControlError, readCommand } from './control.js';
 import { roleOf } from './keys.js';
 import { Room } from './room.js';
 import { openArenaState } from './state.js';
+import { tagOf } from '../world/tag.js';
 
 /**
  * The arenas as the routes see them. Players and inputs are native (native/pool/arena.h), games are
@@ -52,7 +53,8 @@ export class Arena {
         rooms: options.arena,
         players: options.arenaPlayers,
         lease: options.lease,
-        rate: options.arenaRate
+        rate: options.arenaRate,
+        tag: tagOf(options.name)
       },
       limits.native
     );

@@ -94,10 +94,10 @@ function replies(outcomes, feedOutcomes, options, common, files) {
  * @param {boolean} [parts.transient] in a worker: it is for the transient port, and has no polls
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @returns {{listen: Function, adopt: Function, status: Function, stopListening: Function, closeIdle: Function,
- *     close: Function, addWorker: Function, flush: Function}} `listen(host, port, {shared, option})`
+ *     close: Function, addWorker: Function, flush: Function, locate: Function}} `listen(host, port, {shared, option})`
  *     resolves to the port: one that processes may share if `shared`, one that the option of that name
  *     has set; `adopt(fd)` accepts from a socket that listens already; `addWorker(connections)` gives the descriptor of a new relay for a worker, `flush` sends what
- *     JavaScript has put into the relay
+ *     JavaScript has put into the relay; `locate(directory)` hands what the clients of other servers ask over to Node's
  */
 export function createDoor({
   pool,
@@ -176,6 +176,11 @@ export function createDoor({
     addWorker: (connections) => door.addWorker(connections),
     feedStatus: () => door.feedStatus(),
     flush: () => door.flush(),
+    locate: ({ own, entries }) =>
+      door.setOtherServers(
+        own,
+        Uint32Array.from(entries, ([tag]) => tag)
+      ),
     stopListening: () => door.stopListening(),
     closeIdle: () => door.closeIdle(),
     close: () => door.close()

@@ -178,6 +178,7 @@ export function openDoor(server) {
       return server.address().port;
     },
     status: () => ({}),
+    locate() {},
     stopListening: () => server.close(),
     closeIdle: () => server.closeIdleConnections(),
     close: () => server.closeEveryConnection()

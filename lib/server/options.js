@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 
 import { formatHelp, suggest } from './option-help.js';
+import { readServerUrl } from '../world/public-url.js';
 
 /**
  * The options: one table, from which the command line, the environment, the checks and the help
@@ -459,6 +460,16 @@ export const table = [
     help: 'how long this server stays in the ring when nothing is heard of it'
   },
   {
+    name: 'world-url',
+    default: 'none',
+    type: orNone({
+      unit: 'url',
+      read: readServerUrl,
+      expects: 'http:// or https:// with a host, and perhaps a port, such as http://a.example:8080'
+    }),
+    help: 'where clients reach this server alone, for 421 at the others; none: by its own address and port'
+  },
+  {
     name: 'world-credentials',
     default: 'none',
     type: text('file', /./, 'a file'),
@@ -569,10 +580,12 @@ const together = [
     says: '--world needs --name, which no other server of the world has'
   },
   {
-    holds: ({ world, name, worldCredentials, worldCa, worldCertificate, worldKey }) =>
+    holds: ({ world, name, worldUrl, worldCredentials, worldCa, worldCertificate, worldKey }) =>
       world !== 'none' ||
-      [name, worldCredentials, worldCa, worldCertificate, worldKey].every((one) => one === 'none'),
-    says: '--name, --world-credentials, --world-ca, --world-certificate and --world-key need --world'
+      [name, worldUrl, worldCredentials, worldCa, worldCertificate, worldKey].every(
+        (one) => one === 'none'
+      ),
+    says: '--name, --world-url, --world-credentials, --world-ca, --world-certificate and --world-key need --world'
   },
   {
     holds: ({ worldCertificate, worldKey }) =>

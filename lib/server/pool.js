@@ -1,6 +1,7 @@
 import { parse, stringify, validate } from 'uuid';
 
 import { loadAddon } from './addon.js';
+import { tagOf } from '../world/tag.js';
 
 /**
  * The pool of clients for the routes: ids are text, outcomes are names, and a parked poll is a
@@ -39,8 +40,8 @@ export class Pool {
 
   /**
    * @param {object} options capacity, hold, lease, maxSprite, mailbox, mailboxBytes,
-   *     mailboxMemory, answerBytes, throwRate, throwBurst, pollRate, pollBurst: see
-   *     lib/server/options.js
+   *     mailboxMemory, answerBytes, throwRate, throwBurst, pollRate, pollBurst, and in a world name:
+   *     see lib/server/options.js
    * @param {import('./address-limits.js').AddressLimits} [limits] what each source address may
    *     have; by default anything
    * @throws {Error} when there is no addon, or no address space for the capacity
@@ -48,7 +49,8 @@ export class Pool {
   constructor(options, limits) {
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
-    this.#native = new addon.Pool(options, limits?.native, (token, body) => {
+    const own = { ...options, tag: tagOf(options.name) };
+    this.#native = new addon.Pool(own, limits?.native, (token, body) => {
       const answer = this.#parked.get(token);
       this.#parked.delete(token);
       answer(body);

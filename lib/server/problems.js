@@ -185,7 +185,7 @@ export const problems = {
   },
   misdirected: {
     status: 421,
-    title: 'Not on this port',
+    title: 'Not here',
     detail: 'This port takes joins, throws and leaves: poll, and all else, on the main port.'
   },
   'too-many-throws': {

@@ -7,6 +7,7 @@ import { NOTHING_TOLD } from './refusals.js';
 import { lingerAtClose } from './sockets.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { feedRoutes } from '../feeds/routes.js';
+import { Directory } from '../world/directory.js';
 
 /**
  * The wire contract over node:http: what each request means and what it is answered.
@@ -20,6 +21,9 @@ import { feedRoutes } from '../feeds/routes.js';
 const JSON_TYPE = 'application/json';
 
 const DECIMAL = /^[0-9]{1,16}$/;
+
+/** Which segment of a path is the id of a client, or of a player. */
+const ID_AT = { poll: 1, throw: 1, leave: 1, place: 1, arena: 2 };
 
 /** How a preflight is answered, and for how long a browser may remember it (seconds). */
 const PREFLIGHT = {
@@ -99,6 +103,7 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
  * @param {() => object | Promise<object>} [parts.whole] all live counts, for the arena's panel
  * @param {import('./refusals.js').Refusals} [parts.refusals]
+ * @param {Directory} [parts.directory] where the clients of the other servers of a world belong
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: (request: object, response: object) => Promise<void>,
  *     headers: Record<string, string>}} `handle` answers a request and never rejects; `headers` are the
@@ -116,13 +121,14 @@ export function createRoutes({
   games = new Map(),
   arena,
   whole,
+  directory = new Directory(),
   here,
   refusals = NOTHING_TOLD
 }) {
   const common = { 'Cache-Control': 'no-store' };
   if (options.cors !== 'none') {
     common['Access-Control-Allow-Origin'] = options.cors;
-    common['Access-Control-Expose-Headers'] = 'Retry-After';
+    common['Access-Control-Expose-Headers'] = 'Location, Retry-After';
     if (options.cors !== '*') common.Vary = 'Origin';
   }
 
@@ -264,6 +270,20 @@ export function createRoutes({
       : [])
   ]);
 
+  /** Refuses a request for a client of another server of the world, and says where that is. */
+  async function sendElsewhere(path, query) {
+    const id = path[ID_AT[path[0]]];
+    const url = id === undefined ? undefined : directory.urlOf(id);
+    // An id that is older than the world may look like anybody's.
+    if (url === undefined || (await pool.place(id)) !== null) return;
+    const target = path.map(encodeURIComponent).join('/');
+    const search = query.size > 0 ? `?${query}` : '';
+    throw new Refusal(pool.refuse('misdirected'), {
+      detail: 'This client has its place at another server: ask there, at Location, from now on.',
+      headers: { Location: `${url}/${target}${search}` }
+    });
+  }
+
   async function route(request, response) {
     const { method } = request;
     // RFC 9112, sections 3.2 and 6.1: one Host, or none in HTTP/1.0; chunked and no other coding.
@@ -297,6 +317,7 @@ export function createRoutes({
       const allow = [...Object.keys(found), 'OPTIONS'].join(', ');
       throw new Refusal('method-not-allowed', { headers: { Allow: allow } });
     }
+    await sendElsewhere(path, query);
     return answer(request, response, path, query);
   }
 

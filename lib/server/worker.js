@@ -17,6 +17,7 @@ import { findGames } from '../arena/games.js';
 import { RemoteArena } from '../arena/remote-arena.js';
 import { RemoteFeeds } from '../feeds/remote-feeds.js';
 import { openTokens } from '../feeds/tokens.js';
+import { Directory } from '../world/directory.js';
 
 /**
  * A worker: a process that holds connections of the main port, and of the transient port where there
@@ -68,6 +69,7 @@ const pages = openPages(arenaFiles(options.arena, games));
 const feeds = new RemoteFeeds(options, ask);
 const arena = new RemoteArena(options, ask);
 const tokens = openTokens(options);
+const directory = new Directory(options.name);
 
 /**
  * Opens one port: a front door, and Node's server behind it.
@@ -96,7 +98,8 @@ function openPort({ relay, socket }, here) {
     pages,
     games: transient ? new Map() : games,
     arena: transient ? undefined : arena,
-    whole: () => ask('whole')
+    whole: () => ask('whole'),
+    directory
   });
   const budget = new ConnectionBudget(options);
   const server = createNodeServer({ routes, limits, options, budget, refusals });
@@ -120,6 +123,7 @@ function openPort({ relay, socket }, here) {
   let tls;
   return {
     accept: () => door.adopt(socket),
+    locate: () => door.locate(directory),
     async acceptTls(identity) {
       const fd = options.transientPort > 0 ? TLS.behindTransient : TLS.alone;
       tls = await openTlsIn({ routes, limits, budget, refusals, options, identity, socket: fd });
@@ -150,6 +154,10 @@ function openPort({ relay, socket }, here) {
 
 const ports = [openPort(MAIN)];
 if (options.transientPort > 0) ports.push(openPort(TRANSIENT, HERE));
+
+directory.onChange(() => {
+  for (const port of ports) port.locate();
+});
 
 /** The last report, as JSON. */
 let reported = '';
@@ -210,6 +218,7 @@ const told = {
   },
   stop,
   reload,
+  elsewhere: (entries) => directory.take(entries),
   answered([number, result]) {
     asked.get(number)(result);
     asked.delete(number);

@@ -107,10 +107,12 @@ function countersOf(counts = {}) {
  * @param {number[]} parts.tlsSockets of the TLS port; none, where there is none
  * @param {import('pino').Logger} parts.log
  * @returns {{ready: Promise<void>, accept: (identity?: object) => void, drain: (window: number) => Promise<void>,
- *     reload: (identity?: object) => void, status: () => object,
+ *     reload: (identity?: object) => void,
+ *     locate: (directory: import('../world/directory.js').Directory) => void, status: () => object,
  *     counts: () => {doors: object, refused: object}, silent: () => number, tlsConnections: () => number, stop: () => Promise<void>}} `ready` when all of
  *     them are there, rejected when one cannot start; `accept` has them take newcomers from then on, by TLS
  *     with that certificate and key (`reload`: with other ones),
+ *     `locate` tells them where the clients of other servers belong,
  *     `drain` no more, and answers who watches feeds there within so many milliseconds; `status` is what they are now, `counts` what their
  *     doors have counted and what they have refused by themselves, the dead among them, as of a
  *     second ago; `silent` says how many of
@@ -158,6 +160,8 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
   let accepting = false;
   /** Certificate and key, where there is TLS. */
   let identity = null;
+  /** Where the clients of other servers of a world belong. @type {[number, string][]} */
+  let elsewhere = [];
   /** Those in which somebody still watches feeds, while the server ends. */
   const undrained = new Set();
 
@@ -228,6 +232,7 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
       if (ask !== undefined) answer(worker, ask, asked[what](...rest));
       if (listens) {
         listening.set(worker, performance.now());
+        tell(worker, { elsewhere });
         if (accepting) tell(worker, { accept: identity });
       }
       if (listening.size === options.workers) begun();
@@ -274,6 +279,11 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
     for (const worker of listening.keys()) tell(worker, { reload: identity });
   }
 
+  function locate({ entries }) {
+    elsewhere = entries;
+    for (const worker of listening.keys()) tell(worker, { elsewhere });
+  }
+
   async function stop() {
     stopping = true;
     heartbeats.close();
@@ -308,5 +318,5 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
 
   const silent = () => heartbeats.silent;
   const tlsConnections = () => addUp([...said.values()]).tlsConnections ?? 0;
-  return { ready, accept, drain, reload, status, counts, silent, tlsConnections, stop };
+  return { ready, accept, drain, reload, locate, status, counts, silent, tlsConnections, stop };
 }

@@ -1,3 +1,5 @@
+import { readServerUrl } from './public-url.js';
+
 /**
  * What a server says of itself in the key-value store: one small JSON object under its name. `version`, `epoch`, `state`
  * and `lease` keep their meaning in every version, so that servers of different versions can refuse each other by name.
@@ -30,6 +32,7 @@ const OVER = ['gone', 'lost'];
  * @property {string} instance whose state it is: the same after a restart with --state
  * @property {string} run the process
  * @property {number} rows rows it has now
+ * @property {string} [url] where clients reach it: one that is none is not taken
  */
 
 /** @returns {boolean} whether an entry's server holds its name */
@@ -55,7 +58,7 @@ export function readEntry(text) {
   if (version === VERSION && !(Number.isSafeInteger(value.rows) && value.rows >= 0)) {
     return undefined;
   }
-  return value;
+  return { ...value, url: readServerUrl(value.url) };
 }
 
 /**

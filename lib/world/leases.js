@@ -90,4 +90,4 @@ export class Leases {
 }
 
 const sameShape = ({ entry: before }, entry) =>
-  before?.rows === entry?.rows && before?.version === entry?.version;
+  ['rows', 'version', 'url'].every((name) => before?.[name] === entry?.[name]);

@@ -4,6 +4,7 @@ import { clock as systemClock } from './clock.js';
 import { isLiving, isMember, MOST_SERVERS, nextEpoch, VERSION } from './entry.js';
 import { Leases, marginOf } from './leases.js';
 import { Ring } from './ring.js';
+import { tagOf } from './tag.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
@@ -167,7 +168,7 @@ export class Membership {
     const members = [];
     for (const [name, { entry }] of this.#leases.entries()) {
       if (!isMember(entry, this.#version)) continue;
-      members.push({ name, rows: entry.rows, epoch: entry.epoch });
+      members.push({ name, rows: entry.rows, epoch: entry.epoch, url: entry.url });
     }
     return new Ring(members);
   }
@@ -413,6 +414,13 @@ export class Membership {
       throw new WorldError(
         'other-version',
         `${name} speaks version ${entry.version} of the world's protocol, and this server version ${this.#version}: run the same release on all`
+      );
+    }
+    const alike = others.find(([name, seen]) => tagOf(name) === tagOf(this.#name) && counts(seen));
+    if (alike) {
+      throw new WorldError(
+        'same-tag',
+        `ids of ${alike[0]} and of ${this.#name} would begin alike: give this server another --name`
       );
     }
     if (others.length >= MOST_SERVERS) {

@@ -2,7 +2,7 @@
 export class WorldError extends Error {
   /**
    * @param {'unreachable' | 'credentials' | 'permissions' | 'no-jetstream' | 'bad-bucket' | 'other-version' |
-   *     'name-taken' | 'world-full'} code
+   *     'name-taken' | 'same-tag' | 'world-full'} code
    * @param {string} message
    */
   constructor(code, message) {

@@ -1,7 +1,9 @@
 import { Broker } from './broker.js';
 import { Crossing } from './crossing.js';
 import { Membership } from './membership.js';
+import { publicUrl } from './public-url.js';
 import { SIDES } from './ring.js';
+import { tagOf, tagText } from './tag.js';
 
 /**
  * A server's part in a world of many, joined together:
@@ -35,16 +37,20 @@ const NONE = Object.freeze({
  * @param {object} parts
  * @param {object} parts.options as lib/server/options.js reads them
  * @param {import('../server/pool.js').Pool} parts.pool
+ * @param {import('./directory.js').Directory} parts.directory is told where the clients of the others belong
  * @param {import('pino').Logger} parts.log
  * @returns {World | typeof NONE}
  * @throws {Error} when a file that an option names can't be read
  */
-export function openWorld({ options, pool, log }) {
-  return options.world === 'none' ? NONE : new World({ options, pool, log });
+export function openWorld(parts) {
+  return parts.options.world === 'none' ? NONE : new World(parts);
 }
 
 class World {
   #name;
+  #options;
+  /** Where clients reach this server. */
+  #url;
   #log;
   #broker;
   #crossing;
@@ -56,9 +62,10 @@ class World {
   /** Whether the log has that a frame could not be sent. */
   #said = false;
 
-  constructor({ options, pool, log }) {
+  constructor({ options, pool, directory, log }) {
     const { name } = options;
     this.#name = name;
+    this.#options = options;
     this.#log = log;
     this.#broker = new Broker({ servers: options.world, name, ...filesOf(options) });
     this.#crossing = new Crossing({
@@ -69,10 +76,11 @@ class World {
       name,
       lease: options.worldLease * 1000,
       store: this.#broker,
-      describe: () => this.#crossing.describe(),
+      describe: () => ({ ...this.#crossing.describe(), url: this.#url }),
       changed: (membership) => {
         this.#view = membership.view();
         this.#crossing.update(this.#view);
+        directory.update(this.#view.ring.members);
       },
       log
     });
@@ -80,8 +88,13 @@ class World {
     this.#broker.onFrame((from, frame) => this.#crossing.received(from, frame));
   }
 
-  /** Begins to join. */
-  start() {
+  /**
+   * Begins to join.
+   *
+   * @param {number} port that the server listens on
+   */
+  start(port) {
+    this.#url = publicUrl(this.#options, port);
     this.#begun = performance.now();
     this.#membership.start();
   }
@@ -109,8 +122,8 @@ class World {
         problem: problem?.code ?? null,
         epoch: epoch ?? null,
         servers: inRing
-          ? ring.members.map(({ name, rows }) => ({ name, rows }))
-          : [{ name: this.#name, ...this.#crossing.describe() }],
+          ? ring.members.map(inStatus)
+          : [inStatus({ name: this.#name, ...this.#crossing.describe(), url: this.#url })],
         seams,
         outboxes: servers.filter((outbox) => outbox.waiting > 0),
         refused
@@ -160,6 +173,14 @@ class World {
     }
   }
 }
+
+/** What /status says of a server. */
+const inStatus = ({ name, rows, url }) => ({
+  name,
+  rows,
+  tag: tagText(tagOf(name)),
+  url: url ?? null
+});
 
 /** The seams that lead to others. */
 function seamsOf(ring, name) {

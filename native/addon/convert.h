@@ -73,6 +73,12 @@ inline std::string_view bytesOf(Local<Value> value) {
   return {node::Buffer::Data(value), node::Buffer::Length(value)};
 }
 
+/** The tag of new ids; kNoServerTag where there is none. */
+inline ServerTag tagIn(Local<Value> object) {
+  Local<Value> tag = get(object, "tag");
+  return tag->IsUndefined() ? kNoServerTag : uint32Of(tag);
+}
+
 /** The id whose 16 bytes are a Buffer's. */
 inline Id idOf(Local<Value> value) {
   Id id;

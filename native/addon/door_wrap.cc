@@ -77,6 +77,7 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
                     {"flush", flush},
                     {"feedStatus", feedStatus},
                     {"elsewhere", elsewhere},
+                    {"setOtherServers", setOtherServers},
                     {"closeIdle", closeIdle},
                     {"wantNotes", wantNotes},
                     {"takeNotes", takeNotes},
@@ -364,6 +365,14 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
   // elsewhere(connections): how many others of this process hold
   static void elsewhere(const Nan::FunctionCallbackInfo<Value>& info) {
     unwrap<DoorObject>(info)->door_.elsewhere(uint32Of(info[0]));
+  }
+
+  // setOtherServers(own tag, tags: Uint32Array, ascending): whose clients' requests go to Node's
+  // server
+  static void setOtherServers(const Nan::FunctionCallbackInfo<Value>& info) {
+    Nan::TypedArrayContents<uint32_t> tags(info[1]);
+    unwrap<DoorObject>(info)->door_.setOtherServers(uint32Of(info[0]),
+                                                    {*tags, *tags + tags.length()});
   }
 
   // wantNotes(): there will be notes from now on

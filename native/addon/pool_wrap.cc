@@ -183,6 +183,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
         .throwBurst = uint32In(info[0], "throwBurst"),
         .pollRate = uint32In(info[0], "pollRate"),
         .pollBurst = uint32In(info[0], "pollBurst"),
+        .tag = tagIn(info[0]),
     };
     try {
       auto* pool = new PoolObject(options, info[1], info[2].As<Function>());

@@ -37,6 +37,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "answers.h"
@@ -142,6 +143,15 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   /** Connections that others of this process hold: they take places of the front door's. */
   void elsewhere(uint32_t connections) { elsewhere_ = connections; }
 
+  /**
+   * The other servers of the world, by the tags of their ids, ascending, and this one's: what the
+   * others' clients ask here is Node's to answer, which says where to go.
+   */
+  void setOtherServers(ServerTag own, std::vector<ServerTag> tags) {
+    ownTag_ = own;
+    otherServers_ = std::move(tags);
+  }
+
   /** Closes the connections that nothing is owed to; returns how many are left. */
   uint32_t closeIdle();
 
@@ -204,6 +214,7 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   // Serving.
   Address clientOf(const Connection& connection, const HotRequest& request, const char* head) const;
   bool serve(Connection& connection, const HotRequest& request, const char* head);
+  bool isOfOther(const Id& id) const;
   bool servesHere(const HotRequest& request, const char* head);
   bool servePoll(Connection& connection, const HotRequest& request);
   bool servePlace(Connection& connection, const HotRequest& request);
@@ -234,7 +245,9 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   DoorCounts counts_ = {};
   Notes notes_;
   uint32_t refusedThisTick_ = 0;
-  uint32_t elsewhere_ = 0;  // connections that others hold
+  ServerTag ownTag_ = kNoServerTag;      // of the ids that this server makes
+  std::vector<ServerTag> otherServers_;  // empty: there is no world
+  uint32_t elsewhere_ = 0;               // connections that others hold
   bool listening_ = false;
 };
 

@@ -1,4 +1,5 @@
 // What the front door does with a hot request: who decides it, and when its answer goes out.
+#include <algorithm>
 #include <optional>
 
 #include "door.h"
@@ -27,19 +28,30 @@ Address Door::clientOf(const Connection& connection, const HotRequest& request,
   return client;
 }
 
+/** Whether an id may be that of another server's client. */
+bool Door::isOfOther(const Id& id) const {
+  const ServerTag tag = id.tag();
+  return ownTag_ != kNoServerTag && tag != ownTag_ &&
+         std::binary_search(otherServers_.begin(), otherServers_.end(), tag);
+}
+
 /** Whether a hot request is served here, or by Node after all. */
 bool Door::servesHere(const HotRequest& request, const char* head) {
   switch (request.route) {
     case Route::kPoll:
     case Route::kPlace:
-      return parts_.polls != nullptr;
+      return parts_.polls != nullptr && !isOfOther(request.id);
     case Route::kReady: {
       const std::string_view path(head + request.path.offset, request.path.length);
       return replies_.ready(path) != nullptr ||
              (path == kCountsPath && (asksForCounts() || !liveCounts_.text().empty()));
     }
     case Route::kInput:
-      return parts_.requests->takesInputs() && request.bodyLength <= mostBody(request);
+      return parts_.requests->takesInputs() && request.bodyLength <= mostBody(request) &&
+             !isOfOther(request.id);
+    case Route::kThrow:
+    case Route::kLeave:
+      return request.bodyLength <= mostBody(request) && !isOfOther(request.id);
     default:
       return request.bodyLength <= mostBody(request);
   }

@@ -19,6 +19,7 @@ Arena::Arena(const ArenaOptions& options, AddressLimits* limits, uint64_t now)
       players_(capacity_),
       values_(size_t{capacity_} * kInputFields),
       wheel_(capacity_, now),
+      ids_(options.tag),
       now_(now) {
   for (const std::string& name : options.rooms)
     rooms_.push_back({.name = name, .fields = {}, .members = {}});

@@ -37,6 +37,7 @@ struct ArenaOptions {
   uint32_t players;                // in one room
   uint32_t lease;                  // seconds without an input after which a player has left
   uint32_t rate;                   // inputs a second and player; twice that at once
+  ServerTag tag = kNoServerTag;    // of the ids it makes
 };
 
 struct ArenaCounts {

@@ -4,6 +4,10 @@
 //         90 random bits      the record's number, big-endian
 //         (and version 8, variant 2: RFC 9562, section 5.8)
 //
+// In a world of many servers the first three bytes are the tag of the server that made the id, the
+// same in all of its ids; 66 random bits are left. So any other server, and a proxy in front, knows
+// whose an id is by its first six characters. Tags come from names: lib/world/tag.js.
+//
 // The number makes the lookup one load and one comparison of 16 bytes; the random bits are what
 // cannot be guessed. Rejected: a hash table over random ids, which costs 8 bytes a client, a second
 // cache miss, and touches a page per client while the table is still nearly empty.
@@ -18,6 +22,12 @@
 
 namespace server {
 
+/** Names the server of a world that has made an id: 24 bits. */
+using ServerTag = uint32_t;
+
+/** Of a server without a world: its ids begin with random bits. */
+constexpr ServerTag kNoServerTag = UINT32_MAX;
+
 struct Id {
   uint8_t bytes[16];
 
@@ -28,6 +38,9 @@ struct Id {
     return uint32_t{bytes[12]} << 24 | uint32_t{bytes[13]} << 16 | uint32_t{bytes[14]} << 8 |
            bytes[15];
   }
+
+  /** The tag of the server that has made it, if that has one. */
+  ServerTag tag() const { return ServerTag{bytes[0]} << 16 | ServerTag{bytes[1]} << 8 | bytes[2]; }
 
   /** Whether it has the form of the ids made here: version and variant of RFC 9562. */
   bool isWellFormed() const { return (bytes[6] & 0xf0) == 0x80 && (bytes[8] & 0xc0) == 0x80; }
@@ -46,6 +59,8 @@ struct Id {
 /** Makes ids out of the kernel's random bytes, fetched 170 ids at a time. */
 class IdMaker {
  public:
+  explicit IdMaker(ServerTag tag) : tag_(tag) {}
+
   /** An id for record `record`. Throws std::system_error when the kernel has no random bytes. */
   Id make(uint32_t record) {
     if (left_ < kRandomBytes) refill();
@@ -53,6 +68,11 @@ class IdMaker {
     Id id;
     memcpy(id.bytes, pool_ + left_, kRandomBytes);
     memset(pool_ + left_, 0, kRandomBytes);
+    if (tag_ != kNoServerTag) {
+      id.bytes[0] = tag_ >> 16;
+      id.bytes[1] = tag_ >> 8;
+      id.bytes[2] = tag_;
+    }
     id.bytes[6] = 0x80 | (id.bytes[6] & 0x0f);
     id.bytes[8] = 0x80 | (id.bytes[8] & 0x3f);
     id.bytes[12] = record >> 24;
@@ -75,6 +95,7 @@ class IdMaker {
     left_ = sizeof pool_;
   }
 
+  const ServerTag tag_;
   uint8_t pool_[kRandomBytes * 170];
   size_t left_ = 0;
 };

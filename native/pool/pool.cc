@@ -34,6 +34,7 @@ Pool::Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now)
       clients_(options.capacity),
       torus_(options.capacity),
       wheel_(options.capacity, now),
+      ids_(options.tag),
       random_(std::random_device{}()),
       deliveryTimes_(options.lease),
       flyBudget_(kFlyBudget),

@@ -85,8 +85,10 @@ enum class Outcome : uint8_t {
   kBadInput,
   kTooManyInputs,
   kArenaFull,
+  // Of a world: the id is of another server. Decided in JavaScript: see lib/world/directory.js.
+  kMisdirected,
 };
-constexpr size_t kOutcomes = 25;
+constexpr size_t kOutcomes = 26;
 
 /** The same for people and problem documents, in this order. */
 constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
@@ -113,7 +115,8 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "unknown-player",
                                                   "bad-input",
                                                   "too-many-inputs",
-                                                  "arena-full"};
+                                                  "arena-full",
+                                                  "misdirected"};
 
 /** The most a count or a number may be. Answers carry them as JSON: a JavaScript reader would round
  * larger ones. */
@@ -164,18 +167,19 @@ enum class PollHolder : uint8_t { kNobody, kDoor, kNode, kFirstWorker };
 constexpr size_t kPollHolders = 256;
 
 struct PoolOptions {
-  uint32_t capacity;        // clients
-  uint32_t hold;            // seconds
-  uint32_t lease;           // seconds
-  uint32_t maxSprite;       // bytes of JSON text
-  uint32_t mailboxSprites;  // sprites waiting for one client
-  uint32_t mailboxBytes;    // bytes waiting for one client, by Sprite::cost
-  uint64_t mailboxMemory;   // bytes waiting in all
-  uint32_t answerBytes;     // sprite text in one answer; at least one sprite always goes
-  uint32_t throwRate;       // throws a second and client, 0: any number
-  uint32_t throwBurst;      // throws at once, after a rest
-  uint32_t pollRate;        // polls a second and client that ack nothing new, 0: any number
-  uint32_t pollBurst;       // those at once, after a rest
+  uint32_t capacity;             // clients
+  uint32_t hold;                 // seconds
+  uint32_t lease;                // seconds
+  uint32_t maxSprite;            // bytes of JSON text
+  uint32_t mailboxSprites;       // sprites waiting for one client
+  uint32_t mailboxBytes;         // bytes waiting for one client, by Sprite::cost
+  uint64_t mailboxMemory;        // bytes waiting in all
+  uint32_t answerBytes;          // sprite text in one answer; at least one sprite always goes
+  uint32_t throwRate;            // throws a second and client, 0: any number
+  uint32_t throwBurst;           // throws at once, after a rest
+  uint32_t pollRate;             // polls a second and client that ack nothing new, 0: any number
+  uint32_t pollBurst;            // those at once, after a rest
+  ServerTag tag = kNoServerTag;  // of the ids it makes
 };
 
 struct Counts {

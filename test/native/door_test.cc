@@ -47,6 +47,8 @@ constexpr uint32_t kBodyTime = 4000;
 constexpr uint32_t kIdleTime = 20000;
 constexpr uint32_t kWriteTime = 5000;
 constexpr uint32_t kKeepIdle = 60;  // seconds
+constexpr ServerTag kTag = 0x112233;
+constexpr ServerTag kOtherTag = 0x445566;
 constexpr uint32_t kHold = 30;
 constexpr uint32_t kLease = 5;
 
@@ -92,6 +94,7 @@ class Test {
                 .throwBurst = 1,
                 .pollRate = 0,
                 .pollBurst = 1,
+                .tag = kTag,
             },
             &limits_, now),
         handler_(&pool_, microseconds),
@@ -111,6 +114,7 @@ class Test {
         relayServer_({&pool_, &limits_, nullptr, microseconds, {}}, PollHolder::kFirstWorker,
                      kConnections + Door::kBeyond) {
     pool_.setResponder(PollHolder::kDoor, &door_);
+    for (Door* door : {&door_, &worker_}) door->setOtherServers(kTag, {1, kOtherTag, 0x778899});
     relayHandler_.tell(nullptr, &worker_);
     workerLimits_.watch(&relayHandler_);
     int ends[2];
@@ -347,6 +351,24 @@ class Test {
     ++promised_;
   }
 
+  /** A request that the front door does not serve. */
+  std::string somebodyElses(const std::string& id) {
+    EXPECT(id.substr(0, 6) == "112233");
+    const std::string other = "445566" + id.substr(6);
+    switch (below(5)) {
+      case 0:
+        return "GET /status?a HTTP/1.1\r\nHost: a\r\n\r\n";
+      case 1:
+        return "\x16\x03\x01";
+      case 2:
+        return request("GET", "/poll/" + other);
+      case 3:
+        return request("POST", "/leave/" + other);
+      default:
+        return makeThrow(other, 100);
+    }
+  }
+
   void misbehave() {
     std::vector<std::unique_ptr<Peer>> peers;
     const uint64_t handedOver = door_.counts().handedOver + worker_.counts().handedOver;
@@ -370,7 +392,7 @@ class Test {
           ++slow;
           break;
         case 3:  // for somebody else to serve
-          peer.send(below(2) == 0 ? "GET /status?a HTTP/1.1\r\nHost: a\r\n\r\n" : "\x16\x03\x01");
+          peer.send(somebodyElses(member.id));
           ++odd;
           break;
         case 4:  // gone in the middle of something

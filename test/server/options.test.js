@@ -141,6 +141,8 @@ t.test('a world', async (t) => {
     [['--world', urls[0]], /--world needs --name/],
     [['--name', 'a'], /--name, .* need --world/],
     [['--world-credentials', 'file'], /--world-credentials, .* need --world/],
+    [['--world-url', 'http://a'], /--world-url, .* need --world/],
+    [[...given, '--world-url', 'http://a/b'], /--world-url takes none or http:/],
     [[...given, '--world-key', 'file'], /--world-certificate and --world-key go together/],
     [[...given, '--max-sprite', '524289', '--mailbox-bytes', '1M'], /512K at most with --world/],
     [[...given, '--state', 'file'], /--world does not go with --state yet/],

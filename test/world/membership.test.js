@@ -471,6 +471,26 @@ t.test('two versions that start at once: one of them is the world', async (t) =>
   }
 });
 
+t.test('a server whose ids would begin as those of another one', async (t) => {
+  // The first two of s0, s1, s2 … whose names have the same tag.
+  const world = new World();
+  await world.begin(['a', 's8419']);
+  world.add('s9071');
+  await world.until(() => world.view('s9071').problem, LEASE);
+  t.match(world.view('s9071').problem, { code: 'same-tag', message: /s8419 .* s9071 .*--name/ });
+  await world.run(2 * LEASE);
+  t.equal(world.ring('a'), 'as8419');
+  t.equal(world.state('s9071'), 'alone');
+  world.get('s8419').process.kill();
+  await world.until(() => world.state('s9071') === 'member', 3 * LEASE);
+
+  const both = new World();
+  both.add('s8419');
+  both.add('s9071');
+  await both.run(2 * LEASE);
+  t.strictSame(['s8419', 's9071'].map((name) => both.state(name)).toSorted(), ['alone', 'member']);
+});
+
 t.test('one server more than there may be', async (t) => {
   const world = new World();
   const entry = { version: 1, epoch: 1, state: 'member', lease: 10 * LEASE, run: 'x', rows: 1 };

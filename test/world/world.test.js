@@ -36,9 +36,10 @@ async function untilAll(servers, holds) {
 /** Waits until these are the ring, each with the rows it has. */
 const sewn = (servers) =>
   untilAll(servers, (all) => {
-    const ring = all.map(({ rows }, at) => ({ name: servers[at].name, rows }));
+    const ring = all.map(({ rows }, at) => [servers[at].name, rows]);
     const isIt = ({ world: { state, servers: seen } }) =>
-      state === 'member' && JSON.stringify(seen) === JSON.stringify(ring);
+      state === 'member' &&
+      JSON.stringify(seen.map(({ name, rows }) => [name, rows])) === JSON.stringify(ring);
     return all.every(isIt);
   });
 

@@ -116,6 +116,8 @@ export interface Options {
   name?: string;
   /** How long this server stays in the ring when nothing is heard of it; seconds. By default 10. */
   worldLease?: number;
+  /** Where clients reach this server alone, for 421 at the others; none: by its own address and port. By default none. */
+  worldUrl?: string;
   /** User and key for the NATS server, as NATS's own tools write them (.creds). By default none. */
   worldCredentials?: string;
   /** Certificates (PEM) that the NATS server's must be signed by; then TLS is a must. By default none. */
