@@ -57,7 +57,7 @@ export const GROUPS = {
     'state-wait'
   ],
   'A world of many servers': [
-    ...['world', 'name', 'world-lease', 'world-credentials'],
+    ...['world', 'name', 'world-lease', 'world-url', 'world-credentials'],
     ...['world-ca', 'world-certificate', 'world-key']
   ],
   TLS: ['tls-cert', 'tls-key', 'tls-port'],

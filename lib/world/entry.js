@@ -58,7 +58,9 @@ export function readEntry(text) {
   if (version === VERSION && !(Number.isSafeInteger(value.rows) && value.rows >= 0)) {
     return undefined;
   }
-  return { ...value, url: readServerUrl(value.url) };
+  const { url, ...rest } = value;
+  const read = readServerUrl(url);
+  return read === undefined ? rest : { ...rest, url: read };
 }
 
 /**
