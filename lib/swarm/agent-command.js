@@ -1,16 +1,15 @@
-import dns from 'node:dns/promises';
-
+import { LANES } from './agent-engine.js';
 import { Agent } from './agent.js';
 import { UsageError } from './errors.js';
 import { fetchBy } from './fetch.js';
 import { lookAtHost, plan } from './needs.js';
+import { targetOf } from './target.js';
 import { hopeless } from './tls.js';
 
 /** Clients at the most, where the command line does not say and the host's files allow it. */
 const CLIENTS = 10_000;
 
-/** Connections besides the clients: those that throw, and this process's own. */
-const LANES = 64;
+/** Connections of this process's own, besides those of clients and throws. */
 const SPARE = 128;
 
 const signals = ['SIGINT', 'SIGTERM'];
@@ -42,14 +41,6 @@ async function findArena(fetch, base, options) {
   throw new UsageError(arena ? `no arena "${arena}" there: ${all}` : `which arena? ${all}`);
 }
 
-async function resolve(host) {
-  try {
-    return (await dns.lookup(host, { order: 'ipv4first' })).address;
-  } catch (error) {
-    throw new UsageError(`no address for "${host}" (${error.code ?? error.message})`);
-  }
-}
-
 /**
  * bin/sprites-swarm agent URL: goes on until a signal; a second one ends it at once.
  *
@@ -59,8 +50,7 @@ async function resolve(host) {
  */
 export async function runAgent(options) {
   const fetch = fetchBy(options);
-  const address = await resolve(options.host);
-  const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+  const { address, host } = await targetOf(options.host);
   const base = `${options.tls ? 'https' : 'http'}://${host}:${options.port}/`;
   const arena = await findArena(fetch, base, options);
   const found = lookAtHost();
@@ -69,7 +59,7 @@ export async function runAgent(options) {
   const all = { ...options, clientsMax };
   const needs = plan({ ...all, clients: clientsMax, lanes: LANES, processes: 1, address }, found);
   const say = (words) => options.quiet || process.stderr.write(`sprites-swarm: ${words}\n`);
-  const agent = new Agent({ options: all, arena, base, address, plan: needs }, fetch, say);
+  const agent = new Agent({ options: all, arena, base, address, host, plan: needs }, fetch, say);
   say(
     `agent of ${base}play/${arena}: at most ${clientsMax} clients, ${options.rateMax} sprites a second`
   );

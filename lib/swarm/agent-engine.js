@@ -14,7 +14,7 @@ import { believedBy } from './tls.js';
 const TICK_MS = 200;
 
 /** Connections that the throws share. */
-const LANES = 64;
+export const LANES = 64;
 
 /** Seconds after which it ends by itself, whatever happens: a day. */
 const LIMIT = 86_400;
@@ -35,14 +35,14 @@ export class AgentEngine {
    * @param {object} round
    * @param {string} round.name of the swarm: who has the same one counts its sprites
    * @param {number} round.number of this engine in it
-   * @param {object} host
-   * @param {object} host.options of parse()
-   * @param {string} host.address of the server, numeric
-   * @param {import('./needs.js').Plan} host.plan
+   * @param {object} parts
+   * @param {object} parts.options of parse()
+   * @param {string} parts.address of the server, numeric
+   * @param {string} parts.host of the server, as a URL writes it
+   * @param {import('./needs.js').Plan} parts.plan
    * @param {(why: string) => void} died it ended without being told to
    */
-  constructor({ name, number }, { options, address, plan }, died) {
-    const host = options.host.includes(':') ? `[${options.host}]` : options.host;
+  constructor({ name, number }, { options, address, host, plan }, died) {
     this.#engine = new Engine(
       {
         address,

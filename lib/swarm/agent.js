@@ -49,6 +49,7 @@ export class Agent {
    * @param {string} host.arena
    * @param {string} host.base URL of the server
    * @param {string} host.address of the server, numeric
+   * @param {string} host.host of the server, as a URL writes it
    * @param {import('./needs.js').Plan} host.plan
    * @param {typeof globalThis.fetch} fetch
    * @param {(words: string) => void} say

@@ -1,5 +1,3 @@
-import dns from 'node:dns/promises';
-import { isIPv6 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { performance } from 'node:perf_hooks';
 
@@ -13,6 +11,7 @@ import { coresBetween, ServerWatch } from './server-watch.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
 import { Interruptions, Tally } from './tally.js';
+import { targetOf } from './target.js';
 import { believedBy, hopeless, tlsOf } from './tls.js';
 
 /**
@@ -110,12 +109,11 @@ export class Run {
   /** Resolves the address, works out what is needed, and sees whether a server is there. */
   async #look() {
     const options = this.#options;
-    const address = await resolve(options.host);
+    const { address, host } = await targetOf(options.host);
     const probes = options.command === 'latency' ? options.probes : 0;
     const lanes = options.throwing === 'none' ? Math.min(16, options.clients) : options.throwers;
     this.#facts.plan = plan({ ...options, address, lanes }, lookAtHost());
     this.#facts.probes = probes;
-    const host = isIPv6(options.host) ? `[${options.host}]` : options.host;
     const target = { address, host, port: options.port };
     const tls = tlsOf(options);
     // A port of its own for /status is the admin port's, which speaks no TLS.
@@ -460,15 +458,6 @@ function openLimit({ clients, ramp }) {
 
 function leaveLimit({ clients }) {
   return 10 + clients / 1000;
-}
-
-async function resolve(host) {
-  try {
-    const { address } = await dns.lookup(host, { order: 'ipv4first' });
-    return address;
-  } catch (error) {
-    throw new UsageError(`no address for "${host}" (${error.code ?? error.message})`);
-  }
 }
 
 function round(seconds) {

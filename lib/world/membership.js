@@ -42,7 +42,7 @@ const turnOf = (lease) => Math.min(lease / 16, 500);
 const farewellOf = (lease) => Math.max(lease / 4, 2000);
 
 /**
- * @typedef {object} Store where entries are: lib/world/store.js, or a test's
+ * @typedef {object} Store where entries are: lib/world/broker.js, or a test's
  * @property {() => Promise<void>} open until it can be used, if it is not; rejects with WorldError, and is tried again
  * @property {() => Promise<Map<string, {entry: object | undefined, revision: number}>>} all
  * @property {(name: string) => Promise<{entry: object | undefined, revision: number}>} get revision 0: there is none

@@ -397,6 +397,7 @@ class Pool {
   void remember(Client* client, uint64_t number);
   Outcome tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text, uint64_t now);
   uint32_t roomOf(const Sprite& sprite) const;
+  bool fits(const Mailbox& mailbox, uint32_t cost) const;
   bool hasRoom(const Mailbox& mailbox, const Sprite& sprite) const;
   bool mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const;
   void renewLease(Client* client);

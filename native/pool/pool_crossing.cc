@@ -135,10 +135,7 @@ uint32_t Pool::endOf(uint32_t row, Edge over) const {
 
 /** Whether a mailbox has no room for `cost` more bytes of a sprite that has crossed. */
 bool Pool::isFull(const Client& client, uint32_t cost) const {
-  const Mailbox& mailbox = client.mailbox;
-  if (client.behind) return true;
-  return mailbox.waiting > 0 && (mailbox.waiting >= options_.mailboxSprites ||
-                                 mailbox.bytes + cost > options_.mailboxBytes);
+  return client.behind || (client.mailbox.waiting > 0 && !fits(client.mailbox, cost));
 }
 
 /** Puts a sprite into a mailbox, or where that is full behind it: it is promised already. */

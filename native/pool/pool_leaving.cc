@@ -133,10 +133,7 @@ uint32_t Pool::roomOf(const Sprite& sprite) const {
 /** Whether a sprite that flies may enter a mailbox now; into an empty one it always may. */
 bool Pool::hasRoom(const Mailbox& mailbox, const Sprite& sprite) const {
   if (mailbox.waiting == 0) return true;
-  if (mailbox.waiting >= options_.mailboxSprites ||
-      mailbox.bytes + Sprite::cost(sprite.length) > options_.mailboxBytes) {
-    return false;
-  }
+  if (!fits(mailbox, Sprite::cost(sprite.length))) return false;
   return mailbox.flown == 0 || mailbox.flown + roomOf(sprite) <= options_.mailboxBytes / kFlownPart;
 }
 

@@ -40,14 +40,20 @@ Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string
   return count(tryThrow(client, edge, number, text, now));
 }
 
+/** Whether a mailbox has room for a sprite that takes `cost` bytes. */
+bool Pool::fits(const Mailbox& mailbox, uint32_t cost) const {
+  return mailbox.waiting < options_.mailboxSprites &&
+         uint64_t{mailbox.bytes} + cost <= options_.mailboxBytes;
+}
+
 /**
  * Whether a sprite of `source` that takes `cost` bytes may be thrown into a mailbox. One that is
  * full has as much room again for the others: for a source that less than half of what waits there
  * comes from. So nobody keeps the others' throws out by his own.
  */
 bool Pool::mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const {
+  if (fits(mailbox, cost)) return true;
   const uint64_t bytes = uint64_t{mailbox.bytes} + cost;
-  if (mailbox.waiting < options_.mailboxSprites && bytes <= options_.mailboxBytes) return true;
   if (mailbox.waiting >= kOverfull * uint64_t{options_.mailboxSprites} ||
       bytes > kOverfull * uint64_t{options_.mailboxBytes}) {
     return false;

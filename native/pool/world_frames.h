@@ -11,17 +11,18 @@
 //    0  magic "SPRW"                                    0  u32 length of the text; 0: a question
 //    4  u16 version                                     4  u32 row
 //    6  u8  kind                                        8  u8  the edge it enters its desktop by
-//    7  u8  of an ack: why the frame is refused         9  u8  the edge it has crossed: 0 left, 1
-//    right 8  u64 life of the sender                         10  u8  round of the ring: see Crosser
-//   16  u64 life of the receiver, 0: not known         11  u8  0
-//   24  u64 serial of the frame; of an ack: of the     12  u16 hops it has left in this round
-//           frame that it answers                      14  u16 0
-//   32  u64 number of the first sprite; of an ack:
-//           of the last one that is taken              end, 8 bytes: where a row begins or ends
-//   40  u64 the oldest number that is not acked         0  u32 row
-//   48  u64 fence: frames of a lower serial are void    4  u8  the edge that leads there: 0 or 1
-//   56  u32 how many sprites, or ends                   5  u8  1: its mailbox is full
-//   60  u32 bytes behind the head                       6  u16 0
+//    7  u8  of an ack: why the frame is refused         9  u8  the edge it has crossed:
+//    8  u64 life of the sender                                 0 left, 1 right
+//   16  u64 life of the receiver, 0: not known         10  u8  round of the ring: see Crosser
+//   24  u64 serial of the frame; of an ack: of the     11  u8  0
+//           frame that it answers                      12  u16 hops it has left in this round
+//   32  u64 number of the first sprite; of an ack:     14  u16 0
+//           of the last one that is taken
+//   40  u64 the oldest number that is not acked        end, 8 bytes: where a row begins or ends
+//   48  u64 fence: frames of a lower serial are void    0  u32 row
+//   56  u32 how many sprites, or ends                   4  u8  the edge that leads there: 0 or 1
+//   60  u32 bytes behind the head                       5  u8  1: its mailbox is full
+//                                                       6  u16 0
 //
 // The first eight bytes stay as they are in every version: so one of another version is known, and
 // refused by that name, and no ack is answered by another.

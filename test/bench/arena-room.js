@@ -39,24 +39,21 @@ import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 
 import { Feeds } from '../../lib/client/client.js';
 import { launch } from '../support/launch.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/opening-comment.js';
 import { Browser, CHROMIUM } from '../support/page-browser.js';
 
 answerHelp(import.meta.url);
 
-const { values } = parseArgs({
-  options: {
-    phones: { type: 'string', default: '10' },
-    players: { type: 'string', default: '2000' },
-    rate: { type: 'string', default: '4' },
-    seconds: { type: 'string', default: '20' },
-    width: { type: 'string', default: '1920' },
-    together: { type: 'boolean', default: false }
-  }
+const values = takeOptions(import.meta.url, {
+  phones: { type: 'string', default: '10' },
+  players: { type: 'string', default: '2000' },
+  rate: { type: 'string', default: '4' },
+  seconds: { type: 'string', default: '20' },
+  width: { type: 'string', default: '1920' },
+  together: { type: 'boolean', default: false }
 });
 const [PHONES, PLAYERS, RATE, SECONDS, WIDTH] = [
   'phones',

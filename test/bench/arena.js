@@ -18,21 +18,18 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 
 import { launch, SPRITES } from '../support/launch.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/opening-comment.js';
 import { ask } from './server-memory.js';
 
 answerHelp(import.meta.url);
 
-const { values } = parseArgs({
-  options: {
-    players: { type: 'string', default: '200' },
-    seconds: { type: 'string', default: '8' },
-    rounds: { type: 'string', default: '3' },
-    workers: { type: 'string', default: '0' }
-  }
+const values = takeOptions(import.meta.url, {
+  players: { type: 'string', default: '200' },
+  seconds: { type: 'string', default: '8' },
+  rounds: { type: 'string', default: '3' },
+  workers: { type: 'string', default: '0' }
 });
 const PLAYERS = Number(values.players);
 const SECONDS = Number(values.seconds);

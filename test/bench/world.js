@@ -10,10 +10,8 @@
  *     --rounds N    histories of each kind of loss, of which the longest is printed (3)
  *     --seed N      another world (1)
  */
-import { parseArgs } from 'node:util';
-
 import { Random } from '../fuzz/random.js';
-import { answerHelp, refuseUsage } from '../support/opening-comment.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
 import { healingOf, hopsOf, messages, shareThatCrosses } from '../support/world-figures.js';
 
 answerHelp(import.meta.url);
@@ -26,15 +24,11 @@ function read() {
   const options = Object.fromEntries(
     Object.entries(usual).map(([name, value]) => [name, { type: 'string', default: value }])
   );
-  try {
-    const { values } = parseArgs({ options, strict: true });
-    const numbers = Object.entries(values).map(([name, text]) => [name, Number(text)]);
-    const bad = numbers.find(([, number]) => !Number.isSafeInteger(number) || number < 1);
-    if (bad) throw new Error(`--${bad[0]} takes a whole number above 0`);
-    return Object.fromEntries(numbers);
-  } catch (error) {
-    return refuseUsage(import.meta.url, error.message);
-  }
+  const values = takeOptions(import.meta.url, options);
+  const numbers = Object.entries(values).map(([name, text]) => [name, Number(text)]);
+  const bad = numbers.find(([, number]) => !Number.isSafeInteger(number) || number < 1);
+  if (bad) refuseUsage(import.meta.url, `--${bad[0]} takes a whole number above 0`);
+  return Object.fromEntries(numbers);
 }
 
 const { most, throws, lease, rounds, seed } = read();

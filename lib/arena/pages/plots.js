@@ -26,6 +26,13 @@ const MEGABYTES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map(
 const clock = (seconds) =>
   `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
+/** @returns {HTMLLinkElement} the library's own style, for as long as it is not removed */
+export const plotStyle = () =>
+  make('link', {
+    attributes: { rel: 'stylesheet', href: new URL('../uplot.css', import.meta.url).href },
+    into: document.head
+  });
+
 /** A look's values over time, for all plots of a page. */
 export class Track {
   #names;

@@ -1,21 +1,15 @@
+import { digits, time } from '../swarm/words.js';
+
 /** Figures as a person reads them: `count`, `time` in milliseconds, `cores`, `bytes`. */
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
 const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
 
-const three = (value) => `${Number(value.toPrecision(3))}`;
-
-/** Milliseconds as a person would say them. */
-function time(ms) {
-  if (ms > 0 && ms < 1) return `${three(ms * 1000)} µs`;
-  return ms < 1000 ? `${three(ms)} ms` : `${three(ms / 1000)} s`;
-}
-
 /** For each unit: what stands at the axis, and what is said of a value. */
 const UNITS = {
   count: [(value) => compact.format(value), (value) => whole.format(value)],
   time: [time, time],
-  cores: [(value) => `${three(value * 100)} %`, (value) => `${whole.format(value * 100)} %`],
+  cores: [(value) => `${digits(value * 100)} %`, (value) => `${whole.format(value * 100)} %`],
   bytes: [
     (value) => `${compact.format(value / 2 ** 20)} MB`,
     (value) => `${whole.format(value / 2 ** 20)} MB`

@@ -1,6 +1,7 @@
 import { make, put, style } from '../../arena-pages/elements.js';
-import { Plot, Track } from '../../arena-pages/plots.js';
+import { Plot, plotStyle, Track } from '../../arena-pages/plots.js';
 import { say } from '../../arena-pages/units.js';
+import { many } from './many.js';
 
 /** Load on the big screen: how much there is, how quick, and that nothing is missing. */
 
@@ -29,8 +30,7 @@ const PLOT = {
 
 export function start({ root }) {
   const sheet = style(import.meta.url);
-  const href = new URL('../../uplot.css', import.meta.url).href;
-  const plotStyle = make('link', { attributes: { rel: 'stylesheet', href }, into: document.head });
+  const linesSheet = plotStyle();
   const box = make('div', { className: 'load-field', into: root });
   const tiles = make('dl', { className: 'load-tiles', into: box });
   const values = SHOWN.map(([name, title]) => {
@@ -66,16 +66,13 @@ export function start({ root }) {
       if (value === null) return;
       for (const [i, [, , read]] of SHOWN.entries()) put(values[i], read(value));
       tiles.lastChild.dataset.is = value.missing === 0 ? 'good' : 'bad';
-      put(
-        who,
-        `${value.machines} ${value.machines === 1 ? 'machine' : 'machines'} and ${value.phones} ${value.phones === 1 ? 'phone' : 'phones'} carry it`
-      );
+      put(who, `${many(value.machines, 'machine')} and ${many(value.phones, 'phone')} carry it`);
     },
     stop() {
       clearInterval(timer);
       plot.remove();
       sheet.remove();
-      plotStyle.remove();
+      linesSheet.remove();
     }
   };
 }

@@ -1,7 +1,8 @@
 import { make, put, style } from '../../arena-pages/elements.js';
-import { Plot, Track } from '../../arena-pages/plots.js';
+import { Plot, plotStyle, Track } from '../../arena-pages/plots.js';
 import { say } from '../../arena-pages/units.js';
 import { account } from './account.js';
+import { many } from './many.js';
 import { saveButton } from './save.js';
 import { stepper } from './stepper.js';
 
@@ -114,10 +115,7 @@ function table(root, { title, id, heads }) {
 
 export function start({ root, control, command }) {
   const sheet = style(import.meta.url);
-  const plotStyle = make('link', {
-    attributes: { rel: 'stylesheet', href: new URL('../../uplot.css', import.meta.url).href },
-    into: document.head
-  });
+  const linesSheet = plotStyle();
   const steps = make('div', { className: 'load-steps', into: root });
   const set = (name) => (value) => command({ settings: { [name]: value } });
   const steppers = [
@@ -177,7 +175,6 @@ export function start({ root, control, command }) {
 
   function showWords(value, missing) {
     const { machines = 0, phones = 0 } = value ?? {};
-    const many = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
     put(
       news,
       value ? `${many(machines, 'machine')} and ${many(phones, 'phone')} report` : 'Not running'
@@ -223,7 +220,7 @@ export function start({ root, control, command }) {
   }
 
   saveButton(make('div', { className: 'load-acts', into: root }), () =>
-    last === null || first === null || seen === null
+    last === null || seen === null
       ? null
       : {
           ...{ track, first, value: seen, control: rules, now: last.now },
@@ -242,7 +239,7 @@ export function start({ root, control, command }) {
     stop() {
       for (const plot of plots) plot.remove();
       sheet.remove();
-      plotStyle.remove();
+      linesSheet.remove();
     }
   };
 }

@@ -1,3 +1,5 @@
+import { many } from './many.js';
+
 /**
  * A run of the load as the swarm's report has it (lib/swarm/result.js): what the panel has seen, from when it was
  * opened or the round began. What only one engine of a machine could tell is not in it.
@@ -7,8 +9,6 @@
 const SIZE = 256;
 
 const NONE = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
-
-const many = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
 function lawOf({ thrown, acked, waiting, lost }) {
   return { thrown, acked, waiting, lost, holds: thrown === acked + waiting + lost };
