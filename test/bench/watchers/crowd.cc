@@ -201,6 +201,7 @@ void Crowd::lose(size_t number, uint64_t due) {
   close(connection.fd);
   connection.fd = -1;
   connection.fresh();
+  if (std::exchange(connection.opening, false)) --opening_;
   again_.emplace_back(due, number);
 }
 
@@ -230,16 +231,17 @@ void Crowd::opened(Connection& connection) {
   getsockopt(connection.fd, SOL_SOCKET, SO_ERROR, &error, &size);
   if (error != 0) broken(std::string("connect: ") + strerror(error));
   const auto number = static_cast<size_t>(&connection - connections_.data());
-  --opening_;
   connection.away = version_;
   if (connection.since == 0) {
     ++opened_;
     connection.since = version_;
     connection.stalled = stalls(number);
+    connection.opening = then_ != nullptr;
   } else {
     connection.target = version_;
     connection.came = microseconds();
   }
+  if (!connection.opening) --opening_;
   watch(connection.fd, EPOLL_CTL_MOD, EPOLLIN, number);
   std::string request;
   protocol_->open(connection, &request);
@@ -256,8 +258,11 @@ void Crowd::serve(Connection& connection, uint32_t events) {
     return lose(number, microseconds() + static_cast<uint64_t>(options_.again * 1e6));
   }
   if (got <= 0) {
-    broken(got == 0 ? "a watcher's connection was ended" : std::string("recv: ") + strerror(errno));
+    broken((got == 0 ? "a watcher's connection was ended"
+                     : std::string("a watcher's connection: ") + strerror(errno)) +
+           " (" + std::to_string(opened_) + " were open)");
   }
+  if (std::exchange(connection.opening, false)) --opening_;
   if (firstMeasured_ <= version_) bytes_ += static_cast<uint64_t>(got);
   protocol_->read(connection, {buffer_.get(), static_cast<size_t>(got)}, this);
 }

@@ -30,6 +30,9 @@ struct Connection {
   uint64_t away = 0;     // the newest there was when it was last opened
   uint64_t came = 0;     // when it came again, microseconds
   bool stalled = false;  // it reads no more after its first document
+  // Where all ask once before they watch: until it is answered. Only so many may be. A connection
+  // is open before the server has taken it, and the kernel resets those above its backlog.
+  bool opening = false;
 
   uint8_t step = 0;
   bool flag = false;
