@@ -10,6 +10,7 @@ export const EDGES = Object.freeze(['left', 'right', 'up', 'down']);
  * @property {number} status
  * @property {any} [json] undefined where it was no JSON
  * @property {number} [retryAfter] ms
+ * @property {string|null} [location] where else to ask
  */
 
 /**

@@ -2,6 +2,7 @@ import { isObject, positive, problemOf, readPlace } from './answers.js';
 import { leave } from './leave.js';
 import { DEFAULTS } from './limits.js';
 import { Loop } from './loop.js';
+import { Moves } from './moves.js';
 import { Place } from './place.js';
 import { Requests, globalTimers, ignoreFailure } from './requests.js';
 import { Throws } from './throws.js';
@@ -26,7 +27,7 @@ import { Waits } from './waits.js';
  * README.md beside this file says how it behaves, and test/vectors/client.json holds it to that.
  *
  *     Client ─▶ Loop    join, poll, and in doubt: the place  ─┐
- *        ├────▶ Throws  each until it has an outcome         ─┼─▶ Requests ─▶ fetch
+ *        ├────▶ Throws  each until it has an outcome         ─┼─▶ Moves ─▶ Requests ─▶ fetch
  *        └────▶ leave                                        ─┘
  *
  * Rejected: an EventTarget (three callbacks are all there is to say), and an async iterator for the
@@ -97,7 +98,8 @@ export class Client {
   }) {
     this.#limits = { ...DEFAULTS, ...limits };
     this.#place = new Place(new URL(base), onResume, resume);
-    this.#requests = new Requests(fetch, timers, this.#limits);
+    const requests = new Requests(fetch, timers, this.#limits);
+    this.#requests = new Moves(requests, this.#place, this.#limits);
     this.#waits = new Waits(timers, random, this.#limits);
     this.#loop = new Loop(
       this.#place,

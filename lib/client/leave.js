@@ -6,7 +6,7 @@ import { ignoreFailure } from './requests.js';
  *
  * @param {object} leaving
  * @param {import('./place.js').Place} leaving.place
- * @param {import('./requests.js').Requests} leaving.requests
+ * @param {import('./moves.js').Moves} leaving.requests
  * @param {import('./waits.js').Waits} leaving.waits
  * @param {import('./limits.js').Limits} leaving.limits
  * @param {() => boolean} leaving.throwsAreOver

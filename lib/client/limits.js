@@ -15,6 +15,7 @@ const LIMITS = {
   throwPatience: 60_000, // until a throw without an answer is given up
   numberWindow: 60, // numbers between a repeated throw and a new one; the server remembers 64
   strayMisses: 3, // 404 in a row that no Sprites server wrote, and the place counts as forgotten
+  movesMost: 6, // answers in a row that the place is at another server, then it counts as forgotten
   leavePatience: 5000, // of a leave, in all
   leaveReserve: 1500, // of which this is kept for telling the server
   leaveRetry: 200, // between two attempts to tell it

@@ -43,7 +43,7 @@ export class Loop {
 
   /**
    * @param {import('./place.js').Place} place
-   * @param {import('./requests.js').Requests} requests
+   * @param {import('./moves.js').Moves} requests
    * @param {import('./waits.js').Waits} waits
    * @param {import('./limits.js').Limits} limits
    * @param {OnSprite} onSprite

@@ -10,6 +10,8 @@ export class Place {
   #onResume;
   #hold; // seconds, as the server said
 
+  /** The server that has the place, where that is another one. @type {URL|null} */
+  away = null;
   /** A capability. @type {string|null} */
   id = null;
   ack = 0; // the last sequence number handed out
@@ -74,6 +76,7 @@ export class Place {
   /** The place is gone; numbers of throws go on. */
   lose() {
     this.id = null;
+    this.away = null;
     this.ack = 0;
     this.ackTaken = 0;
     this.tell();
@@ -95,8 +98,8 @@ export class Place {
    * @returns {string}
    */
   url(path, { transient = false } = {}) {
-    const url = new URL(path, this.#base);
-    if (transient && this.transient) url.port = String(this.transient);
+    const url = new URL(path, this.away ?? this.#base);
+    if (transient && this.transient && !this.away) url.port = String(this.transient);
     return url.href;
   }
 

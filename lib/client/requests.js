@@ -80,7 +80,9 @@ export class Requests {
         reason = 'garbage';
         throw new SyntaxError('the answer is no JSON');
       }
-      return { status, json, retryAfter: milliseconds(response.headers.get('retry-after')) };
+      const { headers } = response;
+      const retryAfter = milliseconds(headers.get('retry-after'));
+      return { status, json, retryAfter, location: headers.get('location') };
     } catch (cause) {
       controller.abort(); // What is left of an answer too long to read.
       throw new Failure(reason, { cause });

@@ -14,6 +14,9 @@ const { scenarios, waits, resumes } = JSON.parse(
   readFileSync(new URL('../vectors/client.json', import.meta.url))
 );
 
+/** The server of the program, and another one of its world. */
+const [OWN, OTHER] = ['torus.test', 'other.test'];
+
 /** Plays one scenario, on a clock moved by hand. @returns {Promise<object>} as its `sees` */
 async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
   const clock = new Clock();
@@ -24,7 +27,7 @@ async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
   const seen = { states: [], sprites: [], outcomes: [] };
   let full = noRoomOnceFor;
   const client = new Client({
-    base: 'http://torus.test/',
+    base: `http://${OWN}/`,
     fetch,
     timers: clock,
     random: () => 0.5,
@@ -54,7 +57,10 @@ async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
     );
   }
   const requests = (route) =>
-    fetch.of(route).map(({ url }) => url.pathname.split('/').slice(2).join('/') + url.search);
+    fetch.of(route).map(({ url }) => {
+      const at = url.host === OTHER ? '@' : '';
+      return at + url.pathname.split('/').slice(2).join('/') + url.search;
+    });
   const polls = sees.requests?.poll?.length ?? 0;
   await clock.until(
     () =>
@@ -83,7 +89,14 @@ async function play({ server, resume, does = [], noRoomOnceFor, sees }) {
 function toEntry(entry) {
   if (entry === 'reset') return RESET;
   if (entry === 'hang') return HANG;
-  return answer(entry.status, entry.body, entry.headers);
+  const { status, headers, body, location } = entry;
+  if (location === undefined) return answer(status, body, headers);
+  // The same, at the server of that name; or what is no such thing.
+  return ({ url }) => {
+    const there = { home: `http://${OWN}`, elsewhere: `http://${OTHER}` }[location];
+    const to = there ? `${there}${url.pathname}${url.search}` : location;
+    return answer(status, body, { ...headers, location: to });
+  };
 }
 
 for (const scenario of scenarios) {

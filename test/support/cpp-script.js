@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import http from 'node:http';
 
+/** Another server of the world, which is the same: by this name of the host. */
+const OTHER = 'localhost';
+
 /**
  * A server that answers each route from its list, one after the other; the last one stays. Each on a
  * connection of its own: curl by itself sends a request again that finds a kept connection dead.
@@ -34,10 +37,18 @@ export class Script {
     return bodies.map(({ body }) => JSON.parse(body));
   }
 
+  /** The same, at the server of that name; or what is no such thing. */
+  #location(location, { url }) {
+    if (location === undefined) return {};
+    const there = { home: this.url, elsewhere: this.url.replace('127.0.0.1', OTHER) }[location];
+    return { location: there ? there + url : location };
+  }
+
   #onRequest(request, response) {
     const { pathname, search } = new URL(request.url, 'http://script');
     const [, route, ...rest] = pathname.split('/');
-    const one = { route, rest: rest.join('/') + search, body: '', isWhole: false };
+    const at = request.headers.host.startsWith(OTHER) ? '@' : '';
+    const one = { route, rest: at + rest.join('/') + search, body: '', isWhole: false };
     this.#requests.push(one);
     const list = this.#answers.get(route);
     const answer = list.length > 1 ? list.shift() : list[0];
@@ -51,7 +62,8 @@ export class Script {
       request.on('end', () => request.socket.resetAndDestroy());
       return;
     }
-    const { status, headers, body } = answer;
+    const { status, body } = answer;
+    const headers = { ...answer.headers, ...this.#location(answer.location, request) };
     for (const entry of body?.sprites ?? []) entry.sprite.id ??= `s${entry.seq}`;
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     request.on('end', () => {

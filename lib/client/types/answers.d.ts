@@ -5,6 +5,7 @@
  * @property {number} status
  * @property {any} [json] undefined where it was no JSON
  * @property {number} [retryAfter] ms
+ * @property {string|null} [location] where else to ask
  */
 /**
  * What is needed to come back to a place, after a reload for example. Keep it where only this
@@ -75,6 +76,10 @@ export type Answer = {
      * ms
      */
     retryAfter?: number;
+    /**
+     * where else to ask
+     */
+    location?: string | null;
 };
 /**
  * What is needed to come back to a place, after a reload for example. Keep it where only this

@@ -4,7 +4,7 @@
  *
  * @param {object} leaving
  * @param {import('./place.js').Place} leaving.place
- * @param {import('./requests.js').Requests} leaving.requests
+ * @param {import('./moves.js').Moves} leaving.requests
  * @param {import('./waits.js').Waits} leaving.waits
  * @param {import('./limits.js').Limits} leaving.limits
  * @param {() => boolean} leaving.throwsAreOver
@@ -14,7 +14,7 @@
  */
 export function leave({ place, requests, waits, limits, throwsAreOver, polls, isOver }: {
     place: import("./place.js").Place;
-    requests: import("./requests.js").Requests;
+    requests: import("./moves.js").Moves;
     waits: import("./waits.js").Waits;
     limits: import("./limits.js").Limits;
     throwsAreOver: () => boolean;

@@ -27,6 +27,7 @@ declare namespace LIMITS {
     let throwPatience: number;
     let numberWindow: number;
     let strayMisses: number;
+    let movesMost: number;
     let leavePatience: number;
     let leaveReserve: number;
     let leaveRetry: number;

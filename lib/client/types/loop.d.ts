@@ -15,13 +15,13 @@
 export class Loop {
     /**
      * @param {import('./place.js').Place} place
-     * @param {import('./requests.js').Requests} requests
+     * @param {import('./moves.js').Moves} requests
      * @param {import('./waits.js').Waits} waits
      * @param {import('./limits.js').Limits} limits
      * @param {OnSprite} onSprite
      * @param {(state: State, about: {why?: string}) => void} onState
      */
-    constructor(place: import("./place.js").Place, requests: import("./requests.js").Requests, waits: import("./waits.js").Waits, limits: import("./limits.js").Limits, onSprite: OnSprite, onState: (state: State, about: {
+    constructor(place: import("./place.js").Place, requests: import("./moves.js").Moves, waits: import("./waits.js").Waits, limits: import("./limits.js").Limits, onSprite: OnSprite, onState: (state: State, about: {
         why?: string;
     }) => void);
     /** Counts starts and stops: what an older run still hears is not for it. */

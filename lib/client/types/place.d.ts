@@ -9,6 +9,8 @@ export class Place {
      * @param {unknown} resume
      */
     constructor(base: URL, onResume: (resume: Resume | null) => void, resume: unknown);
+    /** The server that has the place, where that is another one. @type {URL|null} */
+    away: URL | null;
     /** A capability. @type {string|null} */
     id: string | null;
     ack: number;

@@ -50,6 +50,7 @@ void Engine::startJoin() {
 void Engine::startProof() {
   Request request;
   request.path = "/place/" + place_.id;
+  request.ofPlace = true;
   request.timeout = std::min(kProofTimeout, options_.answerTimeout);
   proof_ = transport_.start(request);
 }
@@ -66,6 +67,7 @@ unsigned Engine::pollHold() const {
 RequestId Engine::startPoll(unsigned hold) {
   Request request;
   request.path = "/poll/" + place_.id + "?ack=" + std::to_string(place_.ack);
+  request.ofPlace = true;
   if (hold > 0) request.path += "&hold=" + std::to_string(hold);
   const std::chrono::seconds held(hold > 0 ? hold : std::max(place_.hold, kUsualHold));
   request.timeout = Millis(held) + Millis(held) / 4 + kPollSlack;
@@ -176,6 +178,7 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
     Request request;
     request.method = Method::kPost;
     request.path = "/leave/" + place_.id;
+    request.ofPlace = true;
     request.timeout = options_.answerTimeout;
     transport_.start(request);
     losePlace(State::kJoining, whyOf(reply, problem), now);
@@ -233,6 +236,7 @@ void Engine::goOffline(const Why& why, Time now) {
 void Engine::losePlace(State state, const Why& why, Time now) {
   place_ = Resume();
   placeNumber_++;
+  transport_.goHome();
   transport_.cancel(std::exchange(poll_, 0));
   transport_.cancel(std::exchange(proof_, 0));
   failures_++;

@@ -50,6 +50,7 @@ void Engine::tellLeaving(Time now) {
     Request request;
     request.method = Method::kPost;
     request.path = "/leave/" + place_.id;
+    request.ofPlace = true;
     request.timeout = options_.answerTimeout;
     leave_ = transport_.start(request);
   }

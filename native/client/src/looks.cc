@@ -38,6 +38,7 @@ void Engine::startLooks() {
     if (each.request == 0) {
       Request request;
       request.path = each.place ? "/place/" + place_.id : "/status";
+      request.ofPlace = each.place != nullptr;
       request.timeout = options_.answerTimeout;
       each.request = transport_.start(request);
     }

@@ -86,6 +86,7 @@ bool Engine::sendThrow(Throw* pending, Time now) {
   request.path = "/throw/" + pending->place + "/" + toString(pending->edge) +
                  "?n=" + std::to_string(pending->n);
   request.body = pending->json;
+  request.ofPlace = true;
   request.timeout = options_.answerTimeout;
   pending->request = transport_.start(request);
   pending->due = now;

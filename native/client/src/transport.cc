@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 #include "sprites/client.h"
@@ -76,6 +77,44 @@ bool isBeforeSending(CURLcode code) {
   return code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
          code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR ||
          code == CURLE_PEER_FAILED_VERIFICATION;
+}
+
+/** Where a place is: answers in a row that send it on, then it counts as forgotten. */
+constexpr unsigned kMovesMost = 6;
+
+/** The longest Location that is taken. */
+constexpr size_t kLocationMost = 2048;
+
+constexpr char kMisdirected[] = "urn:sprites:misdirected";
+constexpr char kForgotten[] = R"({"type":"urn:sprites:unknown-client"})";
+
+/** A part of a URL, or an empty text. */
+std::string partOf(CURLU* url, CURLUPart part, unsigned flags = 0) {
+  char* text = nullptr;
+  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return {};
+  std::string copy(text);
+  curl_free(text);
+  return copy;
+}
+
+/**
+ * The server that `location` names, without a '/' at the end, for a request to `path`; empty where
+ * that is something else. `secure`: it was asked by TLS, and is so from now on.
+ */
+std::string serverIn(const std::string& location, const std::string& path, bool secure) {
+  const std::unique_ptr<CURLU, UrlEnd> url(curl_url());
+  if (!url) throw std::bad_alloc();
+  if (curl_url_set(url.get(), CURLUPART_URL, location.c_str(), 0) != CURLUE_OK) return {};
+  const std::string scheme = partOf(url.get(), CURLUPART_SCHEME);
+  const std::string host = partOf(url.get(), CURLUPART_HOST);
+  const std::string query = partOf(url.get(), CURLUPART_QUERY);
+  const std::string target = partOf(url.get(), CURLUPART_PATH) + (query.empty() ? "" : "?" + query);
+  const bool plain = partOf(url.get(), CURLUPART_USER).empty() &&
+                     partOf(url.get(), CURLUPART_PASSWORD).empty() && !host.empty();
+  const bool safe = scheme == "https" || (scheme == "http" && !secure);
+  if (target != path || !plain || !safe) return {};
+  const std::string port = partOf(url.get(), CURLUPART_PORT);
+  return scheme + "://" + host + (port.empty() ? "" : ":" + port);
 }
 
 /** A path for a log: of an id the first four characters, of a query all. */
@@ -160,12 +199,16 @@ class Watch {
 struct Transport::Transfer {
   RequestId id = 0;
   std::string line;
+  std::string path;
+  bool ofPlace = false;
+  std::string server;  // that is asked
   std::unique_ptr<CURL, EasyEnd> easy;
   std::unique_ptr<curl_slist, ListEnd> headers;
   std::string body;
   size_t bodyAt = 0;
   bool bodyAsked = false;
   std::string answer;
+  std::string location;
   size_t maxAnswer = 0;
   char error[CURL_ERROR_SIZE] = {0};
 
@@ -187,6 +230,24 @@ struct Transport::Transfer {
       return 0;  // ends the request with CURLE_WRITE_ERROR
     }
     return length;
+  }
+
+  static size_t onHeader(char* data, size_t size, size_t count, void* self) noexcept {
+    auto* transfer = static_cast<Transfer*>(self);
+    const std::string_view line(data, size * count);
+    constexpr std::string_view kName = "location:";
+    const bool found = line.size() < kLocationMost && line.size() > kName.size() &&
+                       curl_strnequal(line.data(), kName.data(), kName.size()) != 0;
+    if (!found) return line.size();
+    const size_t begin = line.find_first_not_of(" \t", kName.size());
+    const size_t end = line.find_last_not_of(" \t\r\n");
+    try {
+      transfer->location =
+          begin == line.npos || end < begin ? "" : line.substr(begin, end - begin + 1);
+    } catch (const std::bad_alloc&) {
+      return 0;
+    }
+    return line.size();
   }
 
   static size_t onBody(char* buffer, size_t size, size_t count, void* self) noexcept {
@@ -216,10 +277,39 @@ struct Transport::State {
   std::unique_ptr<CURLM, MultiEnd> multi;
   std::map<RequestId, std::unique_ptr<Transfer>> transfers;
   RequestId lastId = 0;
+  std::string away;    // the server that has the place, where that is another one
+  unsigned moves = 0;  // answers in a row that have sent it on
 
   ~State() {
     for (auto& [id, transfer] : transfers)
       curl_multi_remove_handle(multi.get(), transfer->easy.get());
+  }
+
+  /** Sends a request to `server`, in its beginning. */
+  void send(Transfer* transfer, const std::string& server) const {
+    transfer->server = server;
+    transfer->answer.clear();
+    transfer->location.clear();
+    transfer->bodyAt = 0;
+    transfer->bodyAsked = false;
+    curl_easy_setopt(transfer->easy.get(), CURLOPT_URL, (server + transfer->path).c_str());
+    if (curl_multi_add_handle(multi.get(), transfer->easy.get()) != CURLM_OK)
+      throw std::bad_alloc();
+  }
+
+  /** The server that a place's request is to be asked at instead, or an empty text. */
+  std::string moved(const Transfer& transfer, CURLcode code) {
+    if (!transfer.ofPlace) return {};
+    if (code != CURLE_OK) {
+      if (transfer.server == away) away.clear();
+      return {};
+    }
+    long status = 0;
+    curl_easy_getinfo(transfer.easy.get(), CURLINFO_RESPONSE_CODE, &status);
+    if (status < 400) moves = 0;
+    if (status != 421 || transfer.answer.find(kMisdirected) == std::string::npos) return {};
+    const bool secure = transfer.server.compare(0, 6, "https:") == 0;
+    return serverIn(transfer.location, transfer.path, secure);
   }
 
   Reply reply(Transfer* transfer, CURLcode code) const {
@@ -267,8 +357,8 @@ RequestId Transport::start(const Request& request) {
   transfer->maxAnswer = state_->options.maxAnswerBytes;
   transfer->line = (request.method == Method::kPost ? "POST " : "GET ") + shortened(request.path);
 
-  const std::string url = state_->options.server + request.path;
-  curl_easy_setopt(easy, CURLOPT_URL, url.c_str());
+  transfer->path = request.path;
+  transfer->ofPlace = request.ofPlace;
 #if LIBCURL_VERSION_NUM >= 0x075500
   curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
@@ -303,6 +393,8 @@ RequestId Transport::start(const Request& request) {
   for (const std::string& header : state_->options.headers) transfer->addHeader(header);
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::onAnswer);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer.get());
+  curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::onHeader);
+  curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer.get());
   if (request.method == Method::kPost) {
     curl_easy_setopt(easy, CURLOPT_POST, 1L);
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
@@ -322,13 +414,15 @@ RequestId Transport::start(const Request& request) {
   }
   if (transfer->headers) curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers.get());
   const RequestId id = transfer->id;
-  auto& kept = state_->transfers[id];
-  kept = std::move(transfer);
-  if (curl_multi_add_handle(state_->multi.get(), easy) != CURLM_OK) {
-    state_->transfers.erase(id);
-    throw std::bad_alloc();
-  }
+  const bool goesAway = request.ofPlace && !state_->away.empty();
+  state_->send(transfer.get(), goesAway ? state_->away : state_->options.server);
+  state_->transfers[id] = std::move(transfer);
   return id;
+}
+
+void Transport::goHome() {
+  state_->away.clear();
+  state_->moves = 0;
 }
 
 void Transport::cancel(RequestId id) {
@@ -350,7 +444,22 @@ std::vector<Reply> Transport::takeReplies() {
         [&](const auto& each) { return each.second->easy.get() == message->easy_handle; });
     if (found == state_->transfers.end()) continue;
     const CURLcode code = message->data.result;  // the message dies with the handle's removal
-    replies.push_back(state_->reply(found->second.get(), code));
+    Transfer* const transfer = found->second.get();
+    const std::string there = state_->moved(*transfer, code);
+    if (there.empty()) {
+      replies.push_back(state_->reply(transfer, code));
+    } else if (++state_->moves <= kMovesMost) {
+      state_->away = there;
+      curl_multi_remove_handle(state_->multi.get(), transfer->easy.get());
+      state_->send(transfer, there);
+      continue;
+    } else {
+      Reply reply = state_->reply(transfer, code);
+      reply.status = 404;
+      reply.body = kForgotten;
+      replies.push_back(std::move(reply));
+      goHome();
+    }
     cancel(found->first);
   }
   return replies;

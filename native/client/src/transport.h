@@ -9,6 +9,11 @@
 // function for the body, so a request whose body was never asked for was surely not taken.
 // (CURLINFO_REQUEST_SIZE won't do: it starts anew when curl resends on a fresh connection.)
 //
+// In a world of many servers another one may have a place: it says so by 421 `misdirected` with
+// Location. Such a request is asked again there, at once, and so is all else of the place from then
+// on, until there is no answer from there. After kMovesMost such answers in a row the reply is 404
+// `unknown-client`: the place counts as forgotten.
+//
 // Rejected: curl_multi_socket_action(). With some dozens of sockets curl_multi_poll() costs nothing
 // to speak of, needs no event loop and no file descriptors, and is the same on Windows. For a
 // program with a loop of its own fd() gives one descriptor, an epoll set of curl's sockets that is
@@ -36,6 +41,7 @@ struct Request {
   std::string path;  // after the server's URL, beginning with '/'
   std::string body;  // of a kPost
   Millis timeout{0};
+  bool ofPlace = false;  // it has a place's id in its path, and goes where that place is
 };
 
 using RequestId = uint64_t;  // never 0, never used twice
@@ -76,6 +82,9 @@ class Transport {
 
   /** Starts a request; its reply comes with a later takeReplies(). */
   RequestId start(const Request& request);
+
+  /** The place is gone: the next one is where the server says. */
+  void goHome();
 
   /** Drops a request, its connection with it; no reply will come. Unknown ids are ignored. */
   void cancel(RequestId id);
