@@ -29,6 +29,8 @@ export const marginOf = (lease) => Math.min(lease / 8, 1000);
 export class Leases {
   /** @type {Map<string, Seen>} */
   #seen = new Map();
+  /** Until then nobody is overdue: to look at a thousand leases at every tick would be most of what a server does for them. */
+  #calmUntil = -Infinity;
 
   /** @returns {Seen | undefined} */
   get(name) {
@@ -53,7 +55,9 @@ export class Leases {
     if (before && before.revision >= revision) return false;
     const same = before?.entry?.run === entry?.run && before?.entry?.epoch === entry?.epoch;
     const renewals = before && same ? before.renewals + 1 : 0;
-    this.#seen.set(name, { entry, revision, at: now, renewals });
+    const seen = { entry, revision, at: now, renewals };
+    this.#seen.set(name, seen);
+    this.#calmUntil = Math.min(this.#calmUntil, endOf(seen));
     return !(before && same && before.entry?.state === entry?.state && sameShape(before, entry));
   }
 
@@ -80,13 +84,27 @@ export class Leases {
   /** @returns {boolean} whether a server that holds its name has not renewed it for longer than its lease */
   isOverdue(name, now) {
     const seen = this.#seen.get(name);
-    return isLiving(seen?.entry) && now - seen.at > seen.entry.lease + marginOf(seen.entry.lease);
+    return seen !== undefined && now > endOf(seen);
   }
 
   /** @returns {string[]} those who are overdue */
   overdue(now) {
-    return [...this.#seen.keys()].filter((name) => this.isOverdue(name, now));
+    if (now <= this.#calmUntil) return [];
+    const names = [];
+    let calm = Infinity;
+    for (const [name, seen] of this.#seen) {
+      const end = endOf(seen);
+      if (now > end) names.push(name);
+      calm = Math.min(calm, end);
+    }
+    this.#calmUntil = calm;
+    return names;
   }
+}
+
+/** When somebody is overdue, by the clock of who has seen him: who holds no name never is. */
+function endOf({ entry, at }) {
+  return isLiving(entry) ? at + entry.lease + marginOf(entry.lease) : Infinity;
 }
 
 const sameShape = ({ entry: before }, entry) =>
