@@ -128,36 +128,3 @@ export class Ring {
     return seams;
   }
 }
-
-/**
- * What a server has to sew anew when the ring has changed.
- *
- * @param {Ring} before
- * @param {Ring} after
- * @param {string} name in both
- * @returns {{side: 'left' | 'right', from: number, to: number, was: string | undefined, is: string | undefined}[]}
- *     rows, from the first to before the last, that lead elsewhere; undefined where the server has no such rows
- * @throws {RangeError} when the server is not in both
- */
-export function changedSeams(before, after, name) {
-  const [old, now] = [before.seams(name), after.seams(name)];
-  return SIDES.flatMap((side) => changedOf(old[side], now[side]).map((one) => ({ side, ...one })));
-}
-
-/** Walks two lists of seams side by side, from border to border. */
-function changedOf(old, now) {
-  const borders = [...new Set([...old, ...now].map(({ to }) => to))].toSorted((a, b) => a - b);
-  const peerIn = (seams, row) => seams.find(({ to }) => row < to)?.peer;
-  const changed = [];
-  let from = 0;
-  for (const to of borders) {
-    const [was, is] = [peerIn(old, from), peerIn(now, from)];
-    const last = changed.at(-1);
-    if (was !== is) {
-      if (last?.to === from && last.was === was && last.is === is) last.to = to;
-      else changed.push({ from, to, was, is });
-    }
-    from = to;
-  }
-  return changed;
-}
