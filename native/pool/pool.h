@@ -424,6 +424,7 @@ class Pool {
                     uint64_t now);
   void flyOver(Client* from, const Seam& seam);
   void send(uint16_t peer, Crosser crosser);
+  bool hasRoomFor(uint32_t cost) const;
   uint32_t rowsToLand() const;
   void arrive(Crosser crosser);
   uint32_t endOf(uint32_t row, Edge over) const;

@@ -80,9 +80,20 @@ void Pool::crossOut(Sprite* sprite) {
 
 // ---- In -----------------------------------------------------------------------------------------
 
+/**
+ * Whether there is memory for `cost` more bytes from another server. What waits in outboxes does
+ * not count: two servers full of what they have for each other would never take any of it. So what
+ * comes may take as much memory again, at most.
+ */
+bool Pool::hasRoomFor(uint32_t cost) const {
+  const uint64_t all = counts_.mailboxBytes + cost;
+  const uint64_t memory = options_.mailboxMemory;
+  return all <= memory || (all <= 2 * memory && all - seams_->bytes() <= memory);
+}
+
 bool Pool::crossIn(const CrosserHead& head, std::string_view text) {
   const uint32_t cost = Sprite::cost(text.size());
-  if (counts_.mailboxBytes + cost > options_.mailboxMemory) return false;
+  if (!hasRoomFor(cost)) return false;
   counts_.mailboxBytes += cost;
   ++counts_.waiting;
   ++counts_.crossedIn;

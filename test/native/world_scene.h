@@ -33,14 +33,15 @@ struct Reception {
   std::string from;
 };
 
-inline PoolOptions worldOptions() {
+/** `memory`: bytes for all mailboxes and outboxes of a server. */
+inline PoolOptions worldOptions(uint64_t memory) {
   return {.capacity = 400,
           .hold = 3600,
           .lease = 3600,
           .maxSprite = 400,
           .mailboxSprites = 4,
           .mailboxBytes = 2000,
-          .mailboxMemory = 60000,
+          .mailboxMemory = memory,
           .answerBytes = 600,
           .throwRate = 0,
           .throwBurst = 1,
@@ -52,10 +53,11 @@ inline PoolOptions worldOptions() {
 class Server : private PollResponder {
  public:
   /** Of `count` servers it is the one with that number; peers are numbered as servers are. */
-  Server(size_t number, size_t count, uint64_t life, const SeamsOptions& options, uint64_t now)
+  Server(size_t number, size_t count, uint64_t life, const SeamsOptions& options, uint64_t now,
+         uint64_t memory = 60000)
       : number(number),
         life(life),
-        pool(worldOptions(), nullptr, now),
+        pool(worldOptions(memory), nullptr, now),
         seams(options, [this] { woken = true; }),
         crossings(&pool, &seams, life) {
     pool.setResponder(PollHolder::kDoor, this);

@@ -30,6 +30,7 @@ constexpr uint64_t kNever = uint64_t{1} << 40;
 struct Kind {
   bool kills;
   bool quiet;  // a network that loses nothing
+  bool tight;  // memory for a few sprites only: what comes is refused as `full`
 };
 
 class World {
@@ -140,13 +141,16 @@ class World {
 
   uint64_t crossed() const { return crossed_; }
 
+  /** Frames that were refused since there was no memory. */
+  uint64_t full() const { return full_; }
+
  private:
   uint64_t below(uint64_t bound) { return random_() % bound; }
 
   void start(size_t number) {
     const SeamsOptions options = {.outboxBytes = 5000, .doubt = kNever};
     auto server = std::make_unique<Server>(number, inRing_.size() < 6 ? 6 : inRing_.size(), ++life_,
-                                           options, now_);
+                                           options, now_, kind_.tight ? 3000 : 60000);
     if (number < servers_.size()) {
       servers_[number] = std::move(server);
     } else {
@@ -246,6 +250,7 @@ class World {
     const Refusal refusal = to.crossings.receive(static_cast<PeerNumber>(message.from),
                                                  {copy.data(), copy.length()}, now_, &answer);
     EXPECT(refusal != Refusal::kMalformed && refusal != Refusal::kVersion);
+    full_ += refusal == Refusal::kFull;
     to.settle();
     to.check();
     if (!answer.empty()) messages_.push_back({message.to, message.from, answer});
@@ -275,6 +280,7 @@ class World {
   uint64_t held_ = 0;     // sprites that waited there
   uint64_t doubted_ = 0;  // sprites that others were sending there
   uint64_t crossed_ = 0;
+  uint64_t full_ = 0;
 };
 
 // ---- Where a throw lands ------------------------------------------------------------------------
@@ -453,6 +459,42 @@ void checkBusy() {
   from.check();
 }
 
+/** Two servers whose memory is full of what waits to cross to the other take it from each other. */
+void checkFullOfCrossers() {
+  std::vector<std::unique_ptr<Server>> servers;
+  for (size_t i = 0; i < 2; ++i) {
+    const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
+    servers.push_back(std::make_unique<Server>(i, 2, 1, options, 0, 3000));
+    servers[i]->join();
+  }
+  uint64_t sprite = 0;
+  uint64_t taken = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    servers[i]->seams.set(ringOf({{0, 1}, {1, 1}}, i, true), 0);
+    while (servers[i]->throwOne(0, Edge::kRight, ++sprite, 100) == Outcome::kQueued) ++taken;
+    EXPECT(servers[i]->throwOne(0, Edge::kUp, ++sprite, 100) == Outcome::kMailboxesFull);
+  }
+  EXPECT(taken > 10);
+  std::map<uint64_t, std::vector<Reception>> received;
+  for (uint64_t now = 0; now < 20000; now += 100) {
+    for (size_t i = 0; i < 2; ++i) {
+      Server& from = *servers[i];
+      Server& to = *servers[1 - i];
+      std::string frame;
+      while (from.crossings.next(static_cast<PeerNumber>(1 - i), now, &frame)) {
+        std::string answer, none;
+        to.crossings.receive(static_cast<PeerNumber>(i), frame, now, &answer);
+        EXPECT(to.pool.counts().mailboxBytes <= 2 * 3000);
+        from.crossings.receive(static_cast<PeerNumber>(1 - i), answer, now, &none);
+        frame.clear();
+      }
+      to.settle();
+      to.poll(0, &received);
+    }
+  }
+  EXPECT(received.size() == taken);
+}
+
 /** Who is gone from the ring for longer than the doubt lasts has what was sent to him no more. */
 void checkDoubt() {
   std::vector<std::unique_ptr<Server>> servers;
@@ -564,20 +606,26 @@ int main(int argc, char** argv) {
   checkRows({0, 12, 70});
   checkRows({13});
   checkBusy();
+  checkFullOfCrossers();
   checkDoubt();
   checkFence();
   checkRefusals();
   uint64_t crossed = 0;
+  uint64_t full = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    World world(seed + i, {.kills = i % 3 == 2, .quiet = i % 3 == 0});
+    World world(seed + i, {.kills = i % 3 == 2, .quiet = i % 3 == 0, .tight = i % 4 == 1});
     for (int part = 0; part < 3; ++part) {
       for (int step = 0; step < 1500; ++step) world.step();
       world.calm();
       world.judge();
     }
     crossed += world.crossed();
+    full += world.full();
   }
-  printf("world_test: %" PRIu64 " histories, %" PRIu64 " sprites crossed\n", count, crossed);
+  printf("world_test: %" PRIu64 " histories, %" PRIu64 " sprites crossed, %" PRIu64
+         " frames refused for want of memory\n",
+         count, crossed, full);
   EXPECT(crossed > 20 * count);
+  EXPECT(full > count / 10);
   return 0;
 }
