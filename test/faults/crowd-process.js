@@ -14,12 +14,13 @@ import { request, Wire } from '../support/http.js';
  *   {"ready":true}               all have joined
  *   {"promised":KEY,"state":…}   a throw got 202
  *   {"open":KEY}                 a throw whose outcome nobody will ever know: its thrower is gone
- *   {"tried":{"first":202,…}}    how a throw fared: what it was answered at first, 202 or a problem,
+ *   {"tried":{"first":202,…}}    how a throw fared: its edge, what it was answered at first, 202 or a problem,
  *                                whether it got its 202 in the end, and after how many seconds
  *   {"got":[KEY,…]}              sprites of one answer, in its order
- *   {"gone":ID}                  a 404: the place is lost, and it joins again
+ *   {"gone":ID,"ack":9,…}        a 404: the place is lost, and it joins again. What it had received, and the last of what
+ *                                it had acked there: when it did so first, and what
  *   {"broken":TEXT}              the server broke its contract
- *   {"quiet":true}               no throw is under way any more (after "quiet" on stdin)
+ *   {"quiet":true}               no throw is under way any more (after "quiet" on stdin; "go": throw on)
  */
 
 const { values } = parseArgs({
@@ -29,6 +30,9 @@ const { values } = parseArgs({
     name: { type: 'string' },
     clients: { type: 'string', default: '10' },
     pace: { type: 'string', default: '200' },
+    doze: { type: 'string', default: '0' },
+    edges: { type: 'string', default: 'left,right,up,down' },
+    padding: { type: 'string', default: '0' },
     patience: { type: 'string', default: '9000' },
     transient: { type: 'string' },
     tls: { type: 'boolean', default: false },
@@ -42,8 +46,17 @@ const port = Number(values.port);
 const transient = Number(values.transient ?? values.port);
 /** Milliseconds between two throws of a client; 0: it only catches. */
 const pace = Number(values.pace);
+/** Milliseconds between an answer and the next poll: what is thrown to it meanwhile waits at the server. */
+const doze = Number(values.doze);
 /** Milliseconds an answer may take: a hold and more. Then the connection is taken for dead. */
 const patience = Number(values.patience);
+/** What makes each sprite so many bytes larger. */
+const padding = values.padding === '0' ? {} : { padding: 'x'.repeat(Number(values.padding)) };
+/** By which they throw, in turn. */
+const edges = values.edges.split(',');
+
+/** Acks that are remembered. */
+const ACKS = 8;
 
 let throwing = pace > 0;
 let running = true;
@@ -107,7 +120,12 @@ class Client {
   #throws;
   #joins;
   #ack = 0;
+  /** The last acks, each with the time at which it was sent first: milliseconds of the clock. */
+  #acks = [];
   #stay = 0;
+  /** Of the last throw, and the stay that it was made in. */
+  #number = 0;
+  #numbered = 0;
   id = null;
 
   constructor(n) {
@@ -122,6 +140,7 @@ class Client {
         const { status, body } = await this.#joins.ask('POST', '/join');
         if (status === 201) {
           this.#ack = 0;
+          this.#acks = [];
           this.#stay++;
           this.id = body.id;
           this.#joins.close();
@@ -137,6 +156,8 @@ class Client {
   async pollOn() {
     while (running) {
       let answer;
+      if (this.#acks.at(-1)?.[1] !== this.#ack) this.#acks.push([Date.now(), this.#ack]);
+      if (this.#acks.length > ACKS) this.#acks.shift();
       try {
         answer = await this.#polls.ask('GET', `/poll/${this.id}?ack=${this.#ack}`);
       } catch {
@@ -145,7 +166,7 @@ class Client {
       }
       const { status, body } = answer;
       if (status === 404) {
-        say({ gone: this.id });
+        say({ gone: this.id, ack: this.#ack, acks: this.#acks });
         await this.join();
       } else if (status !== 200) {
         say({ broken: `poll: ${status} ${JSON.stringify(body)}` });
@@ -156,37 +177,36 @@ class Client {
           this.#ack = seq;
         }
         say({ got: body.sprites.map(({ sprite }) => sprite.key) });
+        await pause(doze);
       }
     }
   }
 
   async throwOn() {
     await pause(Math.random() * pace);
-    let stay = 0;
-    let number = 0;
     while (throwing) {
-      if (stay !== this.#stay) number = 0;
-      stay = this.#stay;
-      number++;
-      await this.#throwOne(stay, number, `${name}.${++made}`);
+      if (this.#numbered !== this.#stay) this.#number = 0;
+      this.#numbered = this.#stay;
+      this.#number++;
+      await this.#throwOne(this.#stay, this.#number, `${name}.${++made}`);
       await pause(pace);
     }
   }
 
   /** Throws until the server has said what became of it, or the thrower's place is gone. */
   async #throwOne(stay, number, key) {
-    const edge = ['left', 'right', 'up', 'down'][made % 4];
+    const edge = edges[made % edges.length];
     const id = this.id;
     const begun = performance.now();
     let first;
     const tried = (done) =>
-      say({ tried: { first, done, seconds: (performance.now() - begun) / 1000 } });
+      say({ tried: { key, edge, first, done, seconds: (performance.now() - begun) / 1000 } });
     while (stay === this.#stay) {
       try {
         const { status, body } = await this.#throws.ask(
           'POST',
           `/throw/${id}/${edge}?n=${number}`,
-          JSON.stringify({ key })
+          JSON.stringify({ key, ...padding })
         );
         first ??= status === 202 ? status : String(body.type).replace('urn:sprites:', '');
         if (status === 202) {
@@ -218,14 +238,18 @@ const clients = Array.from({ length: Number(values.clients) }, (_, n) => new Cli
 await Promise.all(clients.map((client) => client.join()));
 say({ ready: true });
 for (const client of clients) client.pollOn();
-const throws = clients.map((client) => throwing && client.throwOn());
+let throws = clients.map((client) => throwing && client.throwOn());
 
 createInterface({ input: process.stdin })
   .on('line', async (line) => {
-    if (line !== 'quiet') return;
-    throwing = false;
-    await Promise.all(throws);
-    say({ quiet: true });
+    if (line === 'go') {
+      throwing = pace > 0;
+      throws = clients.map((client) => throwing && client.throwOn());
+    } else if (line === 'quiet') {
+      throwing = false;
+      await Promise.all(throws);
+      say({ quiet: true });
+    }
   })
   .on('close', () => {
     running = false;

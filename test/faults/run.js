@@ -12,6 +12,7 @@ import { Scene, Skip, stopwatch } from './scene.js';
 import { silent, slow } from './slow.js';
 import { storm } from './storm.js';
 import { workers } from './workers.js';
+import { world } from './world.js';
 import { answerHelp } from '../support/opening-comment.js';
 
 /**
@@ -28,7 +29,7 @@ answerHelp(import.meta.url);
 
 /** The long waits come first: cases run a few at a time. */
 const cases = [
-  ...[workers, cut, stopped, storm, ...crashes, ...hostile],
+  ...[workers, ...world, cut, stopped, storm, ...crashes, ...hostile],
   ...[killed, clock, slow, silent, full, damaged, mailboxes],
   ...[upstream, publisher]
 ];

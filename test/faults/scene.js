@@ -25,17 +25,20 @@ class Ledger {
   broken = [];
   /** How each throw fared, and when it began, in milliseconds. */
   tries = [];
+  /** Told of each line, and of the name of the crowd that has said it. */
+  heard = () => {};
 
-  take(line) {
+  take(line, crowd) {
     if (line.promised) this.promised.add(line.promised);
     if (line.open) this.open.add(line.open);
     for (const key of line.got ?? []) this.received.set(key, (this.received.get(key) ?? 0) + 1);
     if (line.tried) {
       const begun = performance.now() - line.tried.seconds * 1000;
-      this.tries.push({ ...line.tried, begun });
+      this.tries.push({ ...line.tried, begun, crowd });
     }
     if (line.gone) this.gone++;
     if (line.broken) this.broken.push(line.broken);
+    this.heard(line, crowd);
   }
 
   /** Promised, and never seen again. */
@@ -51,30 +54,28 @@ class Ledger {
 
 /** A crowd of clients in a process of its own: crowd-process.js, or hostile-process.js. */
 class Crowd {
-  #quiet;
+  #isQuiet = () => {};
   #rest = [];
   #done;
 
-  constructor(child, ledger) {
+  constructor(child, name, ledger) {
     this.child = child;
+    this.name = name;
     this.ended = once(child, 'close');
     child.stdin.on('error', () => {}); // killed: that is what it is for
     this.ready = new Promise((resolve, reject) => {
-      this.#quiet = new Promise((still) => {
-        createInterface({ input: child.stdout }).on('line', (text) => {
-          // The last line of one that was killed may be half a line.
-          let line;
-          try {
-            line = JSON.parse(text);
-          } catch {
-            return void this.#rest.push(text);
-          }
-          ledger.take(line);
-          if (line.done) this.#done = line.done;
-          if (line.ready) resolve();
-          if (line.quiet) still();
-        });
-        this.ended.then(still, still);
+      createInterface({ input: child.stdout }).on('line', (text) => {
+        // The last line of one that was killed may be half a line.
+        let line;
+        try {
+          line = JSON.parse(text);
+        } catch {
+          return void this.#rest.push(text);
+        }
+        ledger.take(line, name);
+        if (line.done) this.#done = line.done;
+        if (line.ready) resolve();
+        if (line.quiet) this.#isQuiet();
       });
       this.ended.then(() => reject(new Error('the crowd ended before it was ready')), reject);
     });
@@ -87,13 +88,15 @@ class Crowd {
 
   /** Throws no more; resolves when no throw is under way. */
   async quiet() {
-    if (this.child.exitCode === null && this.child.signalCode === null) {
-      this.child.stdin.write('quiet\n');
-    }
-    await this.#quiet;
+    if (this.child.exitCode !== null || this.child.signalCode !== null) return;
+    const said = new Promise((then) => {
+      this.#isQuiet = then;
+    });
+    this.child.stdin.write('quiet\n');
+    await Promise.race([said, this.ended]);
   }
 
-  /** Lets it begin, where it waits for that. */
+  /** Lets it begin, where it waits for that, or throw on after `quiet`. */
   go() {
     this.child.stdin.write('go\n');
   }
@@ -198,11 +201,12 @@ export class Scene {
       )
     ];
     const child = spawn(program, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
-    const crowd = new Crowd(child, this.ledger);
+    const crowd = new Crowd(child, options.name, this.ledger);
     this.teardown(async () => {
       child.kill('SIGKILL');
       await crowd.ended;
     });
+    crowd.clients = Number(options.clients ?? 1);
     await crowd.ready;
     return crowd;
   }

@@ -1,0 +1,374 @@
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { startWay } from '../support/broker-way.js';
+import { launch } from '../support/launch.js';
+import { startNats } from '../support/nats.js';
+import { until } from '../support/until.js';
+
+/**
+ * Three servers of one world, of different sizes, and a real nats-server: each server has a way of its own to the broker,
+ * and clients that throw all the time.
+ *
+ *     scout  ┐            ┌─▶ way a ─▶┐
+ *     dozers ┼▶ server a ─┘           nats-server
+ *     crowd  ┘            ┌─▶ way b ─▶┘
+ *       …    ─▶ server b ─┘
+ *
+ * A scout is the first client of its server, so it sits at the left end of row 0, which all servers have: what it throws
+ * left crosses to the server before. Dozers poll seldom, so their server always holds something. Every sprite has a key that names its crowd and its edge, so it is known exactly which
+ * has crossed where, which is missing and which came twice.
+ */
+
+export const NAMES = ['a', 'b', 'c'];
+
+/** Clients of each, in the short form; the long one has four times as many. */
+const SIZES = { a: 12, b: 4, c: 30 };
+
+/** Milliseconds between two throws of a client, and of a scout. */
+const PACE = 100;
+
+const COUNTS = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
+
+/** Within so many seconds after the lease a ring has healed: that is promised. */
+export const HEALED = 2;
+
+/** Clients of each server that poll only so often, milliseconds: what is thrown to them waits. */
+const DOZERS = 3;
+const DOZE = 1000;
+
+/** Milliseconds in which what is under way to a server is there, and acknowledged. */
+const ACKED = 200;
+
+/** Seconds until anything has to have happened, on a machine that does other things as well. */
+const PATIENCE = 45;
+
+export const sum = (all, name) => all.reduce((total, one) => total + one[name], 0);
+
+/** One server of it: its process, which may be another one later, its way to the broker, and its clients. */
+class Member {
+  constructor(rig, name) {
+    this.rig = rig;
+    this.name = name;
+    this.port = 0;
+  }
+
+  async start() {
+    this.process = launch({
+      ...{ port: this.port, 'admin-port': 0, world: this.way.url, name: this.name },
+      ...{ 'world-lease': this.rig.lease, lease: 120, hold: 5, drain: 5, 'log-level': 'warn' },
+      ...{ 'throw-rate': 0, mailbox: 1000, 'address-connections': 0, 'address-joins': 0 },
+      ...{ 'address-clients': 0, 'address-memory': 0 }
+    });
+    const { port, adminPort } = await this.process.listening;
+    Object.assign(this, { port, adminPort });
+  }
+
+  signal(name) {
+    this.process.child.kill(name);
+  }
+
+  async kill() {
+    this.signal('SIGKILL');
+    await this.process.ended;
+  }
+
+  /** To all its clients. */
+  signalClients(name) {
+    for (const crowd of [this.scout, this.dozers, this.crowd]) crowd.signal(name);
+  }
+
+  /**
+   * Kills it while all throw, so that it is known what it held: first nothing reaches it any more, and nothing that it
+   * says is heard; then its books stand still.
+   */
+  async killKnown() {
+    const { rig, way } = this;
+    this.signalClients('SIGSTOP');
+    // What it has sent is acknowledged to it; what it acknowledges from now on is not heard.
+    way.hang('out');
+    await pause(ACKED);
+    way.hang('in');
+    const books = { ...(await this.standing()), name: this.name, at: Date.now(), received: 0 };
+    await this.kill();
+    way.cut();
+    way.mend();
+    rig.gone.push(books);
+    this.signalClients('SIGCONT');
+  }
+
+  /** Starts it anew; its clients join in the old order. */
+  async startAgain() {
+    this.signalClients('SIGSTOP');
+    await this.start();
+    let joined = 0;
+    for (const crowd of [this.scout, this.dozers, this.crowd]) {
+      crowd.signal('SIGCONT');
+      joined += crowd.clients;
+      const all = async () => (await this.look()).clients === joined;
+      await until(all, `${crowd.name} has joined`, PATIENCE);
+    }
+  }
+
+  /** @returns {Promise<object>} what its admin port says; its own books must balance */
+  async look() {
+    const response = await fetch(`http://127.0.0.1:${this.adminPort}/status`);
+    const status = await response.json();
+    const { thrown, acked, waiting, lost, crossedIn, crossedOut } = status;
+    assert.equal(
+      thrown + crossedIn,
+      acked + waiting + lost + crossedOut,
+      `the law of sprites at ${this.name}`
+    );
+    return status;
+  }
+
+  /** Its books when nobody gives it anything to do: they stand still. */
+  async standing() {
+    let last;
+    let same = 0;
+    const look = async () => {
+      const { thrown, acked, waiting, lost, crossedIn, crossedOut } = await this.look();
+      const now = { thrown, acked, waiting, lost, crossedIn, crossedOut };
+      same = JSON.stringify(now) === JSON.stringify(last) ? same + 1 : 0;
+      last = now;
+      return same >= 3;
+    };
+    await until(look, () => `${this.name} stands still: ${JSON.stringify(last)}`, PATIENCE);
+    return last;
+  }
+
+  async startClients(clients) {
+    const { scene, padding } = this.rig;
+    const { name } = this;
+    const scout = { name: `${name}-scout`, clients: 1, edges: 'left', pace: PACE };
+    this.scout = await scene.crowd(this, scout);
+    this.dozers = await scene.crowd(this, {
+      name: `${name}-dozers`,
+      clients: DOZERS,
+      pace: PACE,
+      doze: DOZE
+    });
+    this.crowd = await scene.crowd(this, { name, clients, pace: PACE, padding });
+  }
+}
+
+export class Rig {
+  /** @type {Map<string, Member>} */
+  members = new Map();
+  /** Arrivals from another server: their key, whose they are, where, and when they arrived. */
+  crossed = [];
+  /** The books of those that were killed. */
+  gone = [];
+  /** What has been seen, in words. */
+  seen = [];
+  /** Seconds that something took to heal, each with what is promised. */
+  healings = [];
+
+  /**
+   * @param {import('./scene.js').Scene} scene
+   * @param {number} lease seconds
+   * @param {number} [padding] by which sprites are larger, bytes
+   */
+  static async start(scene, lease, padding = 0) {
+    const rig = new Rig();
+    Object.assign(rig, { scene, lease, padding });
+    rig.nats = await startNats(scene);
+    scene.ledger.heard = (line, crowd) => rig.#hear(line, crowd);
+    for (const name of NAMES) {
+      const member = new Member(rig, name);
+      member.way = await startWay(scene, () => Number(new URL(rig.nats.url).port));
+      rig.members.set(name, member);
+      await member.start();
+      scene.teardown(() => member.kill());
+    }
+    for (const member of rig.members.values()) {
+      await member.startClients(SIZES[member.name] * (scene.short ? 1 : 4));
+    }
+    await rig.sewn(NAMES);
+    await rig.crosses(NAMES);
+    return rig;
+  }
+
+  #hear(line, crowd) {
+    // Of what its server held, a client had received some: it could not say so any more.
+    if (line.gone) {
+      const books = this.gone.findLast(({ name }) => name === crowd[0]);
+      books.received += line.ack - (line.acks.findLast(([at]) => at < books.at)?.[1] ?? 0);
+    }
+    for (const key of line.got ?? []) {
+      const [thrower] = key.split('.');
+      const [from, to] = [thrower, crowd].map((one) => one[0]);
+      if (from !== to) this.crossed.push({ key, thrower, from, to, at: performance.now() });
+    }
+  }
+
+  get all() {
+    return [...this.members.values()];
+  }
+
+  /** The members of these names; by default all. */
+  some(names = NAMES) {
+    return names.map((name) => this.members.get(name));
+  }
+
+  /** What all of them say. */
+  look(members = this.all) {
+    return Promise.all(members.map((one) => one.look()));
+  }
+
+  /** Waits until something holds of what each says. */
+  async every(holds, members = this.all) {
+    let all;
+    const look = async () => {
+      all = await this.look(members);
+      return all.every(holds);
+    };
+    const told = () => JSON.stringify(all?.map(({ world, ...one }) => [world, pickCounts(one)]));
+    await until(look, () => `${holds} in ${told()}`, PATIENCE);
+    return all;
+  }
+
+  /** Those before and after a member in the ring, without some. */
+  before(name, names = NAMES) {
+    return names.at((names.indexOf(name) - 1 + names.length) % names.length);
+  }
+
+  /** Waits until these are one ring, as each of them sees it. */
+  async sewn(names) {
+    await this.every(
+      ({ world: { state, servers } }) =>
+        state === 'member' && servers.map(({ name }) => name).join() === names.join(),
+      this.some(names)
+    );
+  }
+
+  /** Waits until the scout of each of these has thrown to the one before it, among these, something that arrived from now on. */
+  async crosses(names, of = names) {
+    const begin = performance.now();
+    const came = (name) =>
+      this.crossed.some(
+        ({ thrower, to, at }) =>
+          at > begin && thrower === `${name}-scout` && to === this.before(name, names)
+      );
+    const missing = () => of.filter((name) => !came(name));
+    await until(
+      () => missing().length === 0,
+      () => `sprites of ${missing()} cross`,
+      PATIENCE
+    );
+  }
+
+  /**
+   * Measures how long the ring takes until these are one, and sprites cross in it.
+   *
+   * @param {string} what happened
+   * @param {string[]} names
+   * @param {() => Promise<void>} [act] makes it happen; the time begins with its end
+   */
+  async heals(what, names) {
+    const begin = performance.now();
+    await this.sewn(names);
+    const ring = (performance.now() - begin) / 1000;
+    await this.crosses(names);
+    const seconds = (performance.now() - begin) / 1000;
+    this.healings.push({ what, seconds });
+    this.seen.push(
+      `${what}: ring after ${ring.toFixed(1)} s, crossed after ${seconds.toFixed(1)} s`
+    );
+  }
+
+  /** Notes what those saw who throw at these servers, from a moment on. */
+  saw(what, names, since) {
+    this.seen.push(
+      `${what}: ${this.untouched(what, names, since)}; ${this.overSeams(what, names, since)}; ${this.crossing(since)}`
+    );
+  }
+
+  /** What those who throw up and down, at these servers, saw from a moment on: nothing of it crosses. */
+  untouched(what, names, since) {
+    const tries = this.scene.ledger.tries.filter(
+      ({ begun, crowd, edge }) =>
+        begun >= since && names.includes(crowd) && (edge === 'up' || edge === 'down')
+    );
+    const others = tries.filter(({ first }) => first !== 202);
+    assert.deepEqual(others.slice(0, 3), [], `${what}: up and down nobody is refused`);
+    assert.ok(tries.length > 20, `${what}: the others throw on (${tries.length})`);
+    const [p50, p99] = [0.5, 0.99].map((share) => quantile(tries, share));
+    assert.ok(p99 < 2, `${what}: p99 ${p99} s`);
+    return `${tries.length} throws up and down of the others, p50 ${ms(p50)}, p99 ${ms(p99)}`;
+  }
+
+  /** How throws left and right fared from a moment on, at these servers. */
+  overSeams(what, names, since) {
+    const tries = this.scene.ledger.tries.filter(
+      ({ begun, crowd, edge }) =>
+        begun >= since && names.includes(crowd[0]) && (edge === 'left' || edge === 'right')
+    );
+    const others = tries.filter(({ first }) => first !== 202 && first !== 'neighbor-busy');
+    assert.deepEqual(others.slice(0, 3), [], `${what}: left and right no other answer`);
+    const busy = tries.filter(({ first }) => first === 'neighbor-busy');
+    return `${busy.length} of ${tries.length} left and right were busy at first`;
+  }
+
+  /** How long those took that crossed from a moment on, by what their throwers say: in words. */
+  crossing(since) {
+    const begun = new Map(this.scene.ledger.tries.map((one) => [one.key, one.begun]));
+    const took = this.crossed
+      .map(({ key, at }) => ({ seconds: (at - begun.get(key)) / 1000, begun: begun.get(key) }))
+      .filter((one) => one.begun >= since);
+    const [p50, p99] = [0.5, 0.99].map((share) => quantile(took, share));
+    return `${took.length} crossed, p50 ${ms(p50)}, p99 ${ms(p99)}`;
+  }
+
+  /** Nobody throws any more, and nothing is under way. @returns {Promise<object[]>} the books of all */
+  async quiet() {
+    await Promise.all(this.scene.crowds.map((crowd) => crowd.quiet()));
+    return this.every(({ waiting }) => waiting === 0);
+  }
+
+  /** Everybody throws on. */
+  go() {
+    for (const crowd of this.scene.crowds) crowd.go();
+  }
+
+  /**
+   * A quiet moment: the books of all, with those of the killed, must agree with what clients know of each sprite.
+   *
+   * @param {string} what came before it
+   */
+  async account(what) {
+    const books = [...(await this.quiet()), ...this.gone];
+    const [thrown, acked, waiting, lost, crossedIn, crossedOut] = COUNTS.map((name) =>
+      sum(books, name)
+    );
+    const { ledger } = this.scene;
+    assert.deepEqual(ledger.broken, [], `${what}: the contract was kept`);
+    assert.equal(lost, 0, `${what}: none is lost`);
+    // What a killed one had taken and could not say so any more.
+    const doubt = crossedIn - crossedOut;
+    if (this.gone.length === 0) assert.equal(doubt, 0, `${what}: crossed in = crossed out`);
+    assert.equal(thrown + doubt, acked + waiting + lost, `${what}: the law of sprites`);
+    const held = sum(this.gone, 'waiting') - sum(this.gone, 'received');
+    const { missing, repeated } = ledger;
+    // Of those in doubt each comes by another way: either the killed one's client had it already, or it is not missing.
+    assert.equal(
+      missing.length - repeated,
+      held - doubt,
+      `${what}: missing ${missing.length} is what killed servers held, ${held}, without those in doubt, ${doubt}; ` +
+        `${repeated} came twice: ${missing.slice(0, 5)}`
+    );
+    assert.ok(repeated <= doubt, `${what}: ${repeated} came twice, ${doubt} may have`);
+    const { size: promised } = ledger.promised;
+    return { thrown, acked, held, missing: missing.length, repeated, doubt, promised };
+  }
+}
+
+const pickCounts = (status) => Object.fromEntries(COUNTS.map((name) => [name, status[name]]));
+
+function quantile(tries, share) {
+  const sorted = tries.map(({ seconds }) => seconds).toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
+}
+
+const ms = (seconds) => `${(seconds * 1000).toFixed(1)} ms`;

@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { Skip } from './scene.js';
+import { HEALED, NAMES, Rig } from './world-rig.js';
+import { skip } from '../support/nats.js';
+
+/** Servers of one world killed, stopped and cut off, and their broker killed and slow, under load. */
+
+/** Of a server, seconds. */
+const LEASE = 3;
+
+/** How much longer a fault lasts than until the others have healed, milliseconds. */
+const LONGER = 1000;
+
+/** Everybody but one. */
+const without = (name) => NAMES.filter((one) => one !== name);
+
+/** A fault that concerns one server: the others throw on, sew themselves together, and all is well at the end. */
+async function fault(rig, what, { victim, break: broken, mend, sewnOut = true, names }) {
+  const since = performance.now();
+  await broken();
+  const others = without(victim);
+  if (sewnOut) {
+    await rig.heals(`${what}: without it`, others);
+    await pause(LONGER);
+  }
+  await mend();
+  await rig.heals(`${what}: with it again`, NAMES);
+  rig.saw(what, names ?? others, since);
+}
+
+const faults = {
+  /** Killed, and started again when the others have sewn themselves together. */
+  killed: (rig, victim) =>
+    fault(rig, `${victim} killed`, {
+      victim,
+      break: () => rig.members.get(victim).killKnown(),
+      mend: () => rig.members.get(victim).startAgain()
+    }),
+
+  /** Killed, and started again as its unit does: the one before it may still live, for all that the others know. */
+  killedAndBack: (rig, victim) =>
+    fault(rig, `${victim} killed and back at once`, {
+      victim,
+      sewnOut: false,
+      async break() {
+        await rig.members.get(victim).killKnown();
+        await pause(1000);
+      },
+      mend: () => rig.members.get(victim).startAgain()
+    }),
+
+  /** Stopped and continued within its lease. */
+  paused: (rig, victim) =>
+    fault(rig, `${victim} stopped for a third of its lease`, {
+      victim,
+      sewnOut: false,
+      async break() {
+        rig.members.get(victim).signal('SIGSTOP');
+        await pause((LEASE * 1000) / 3);
+      },
+      mend: async () => rig.members.get(victim).signal('SIGCONT')
+    }),
+
+  stopped: (rig, victim) =>
+    fault(rig, `${victim} stopped for longer than its lease`, {
+      victim,
+      break: async () => rig.members.get(victim).signal('SIGSTOP'),
+      mend: async () => rig.members.get(victim).signal('SIGCONT')
+    }),
+
+  /** Each of its connections to the broker is reset. */
+  cut: (rig, victim) => cutOff(rig, victim, 'cut off from the broker', (way) => way.cut()),
+
+  /** Nothing moves between it and the broker, and nobody is told. */
+  hung: (rig, victim) => cutOff(rig, victim, 'without a word of the broker', (way) => way.hang())
+};
+
+async function cutOff(rig, victim, what, act) {
+  const member = rig.members.get(victim);
+  await fault(rig, `${victim} ${what}`, {
+    victim,
+    names: NAMES,
+    async break() {
+      act(member.way);
+    },
+    async mend() {
+      const { world } = await member.look();
+      assert.equal(world.state, 'cut-off', `${victim} serves its own clients`);
+      member.way.mend();
+    }
+  });
+}
+
+/** A fault that concerns everybody alike: nobody but who throws over a seam is refused. */
+async function faultOfAll(rig, what, { break: broken, mend }) {
+  const since = performance.now();
+  await broken();
+  await mend();
+  await rig.heals(`${what}: all well again`, NAMES);
+  rig.saw(what, NAMES, since);
+}
+
+const brokers = {
+  /** Killed and started again while all leases hold. */
+  brief: (rig) =>
+    faultOfAll(rig, 'broker killed and back at once', {
+      break: () => rig.nats.kill(),
+      mend: () => rig.nats.start()
+    }),
+
+  killed: (rig) => brokerAway(rig, 'broker killed for longer than the leases', () => {}),
+
+  forgets: (rig) => brokerAway(rig, 'broker killed, its store lost', () => rig.nats.forget()),
+
+  stopped: (rig) =>
+    faultOfAll(rig, 'broker stopped for longer than the leases', {
+      async break() {
+        rig.nats.signal('SIGSTOP');
+        await allCutOff(rig);
+      },
+      mend: async () => rig.nats.signal('SIGCONT')
+    }),
+
+  slow: (rig) => slowWays(rig, 'broker 200 ms away', { delay: 200 }),
+
+  narrow: (rig) => slowWays(rig, 'broker 200 ms away, 64 kB/s', { delay: 200, width: 64_000 })
+};
+
+async function allCutOff(rig) {
+  await rig.every(({ world }) => world.state === 'cut-off');
+  await pause(LONGER);
+}
+
+const brokerAway = (rig, what, act) =>
+  faultOfAll(rig, what, {
+    async break() {
+      await rig.nats.kill();
+      act();
+      await allCutOff(rig);
+    },
+    mend: () => rig.nats.start()
+  });
+
+/** So slow is it for two leases: nobody is sewn out, and sprites cross. */
+async function slowWays(rig, what, how) {
+  const since = performance.now();
+  for (const { way } of rig.all) way.slow(how);
+  const before = rig.all.map(({ way }) => ({ ...way.counts }));
+  while (performance.now() < since + 2 * LEASE * 1000) {
+    const all = await rig.look();
+    const states = all.map(({ world }) => world.state);
+    assert.deepEqual(new Set(states), new Set(['member']), `${what}: all stay members`);
+    await pause(200);
+  }
+  await rig.crosses(NAMES);
+  const bytes = rig.all.map(({ way }, at) => way.counts.out - before[at].out);
+  rig.seen.push(`${what}: ${bytes} bytes to the broker in ${LEASE * 2} s`);
+  for (const { way } of rig.all) way.mend();
+  rig.saw(what, NAMES, since);
+}
+
+/** What has been seen, in one text. */
+function told(rig, { promised, missing, held, repeated, doubt }) {
+  const slow = rig.healings.filter(({ seconds }) => seconds > LEASE + HEALED);
+  return [
+    `${promised} sprites promised, ${missing} missing (killed servers held ${held}), ${repeated} came twice (of ${doubt} ` +
+      `that killed servers had taken and not said so)`,
+    `${rig.healings.length - slow.length} of ${rig.healings.length} healed within lease and ${HEALED} s ` +
+      `(${LEASE + HEALED} s)`,
+    ...rig.seen
+  ].join('\n            ');
+}
+
+/** Every fault with every victim, again and again, and the books after each. */
+async function run(scene, list) {
+  if (skip) throw new Skip(skip);
+  const rig = await Rig.start(scene, LEASE);
+  let account;
+  for (const one of list) {
+    await one(rig);
+    account = await rig.account(rig.seen.at(-1));
+    rig.go();
+  }
+  await rig.account('at the end');
+  return told(rig, account);
+}
+
+const promise =
+  'every 202 arrives once; only what a killed server held is missing; nobody but who throws over its seams is refused; ' +
+  'all is well within the lease and two seconds';
+
+/** All of these for all servers. */
+const each = (...kinds) => NAMES.flatMap((name) => kinds.map((kind) => (rig) => kind(rig, name)));
+
+const { killed, killedAndBack, paused, stopped, cut, hung } = faults;
+
+const servers = {
+  name: 'world: servers killed and stopped',
+  promise,
+  run: (scene) =>
+    run(
+      scene,
+      scene.short
+        ? [(rig) => killed(rig, 'b'), (rig) => paused(rig, 'a'), (rig) => stopped(rig, 'c')]
+        : each(killed, killedAndBack, paused, stopped)
+    )
+};
+
+const ways = {
+  name: 'world: servers cut off from the broker',
+  promise,
+  run: (scene) =>
+    run(scene, scene.short ? [(rig) => cut(rig, 'a'), (rig) => hung(rig, 'b')] : each(cut, hung))
+};
+
+const broker = {
+  name: 'world: broker killed and slow',
+  promise,
+  run: (scene) =>
+    run(scene, scene.short ? ['killed', 'slow'].map((one) => brokers[one]) : Object.values(brokers))
+};
+
+export const world = [servers, ways, broker];
