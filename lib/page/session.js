@@ -1,4 +1,5 @@
 import { Client } from '../client/client.js';
+import { WorldView } from './world.js';
 
 /**
  * The page's place in the torus: its client, what is said of it, and how the page comes and goes.
@@ -24,6 +25,7 @@ export class Session {
   #client;
   #announcer;
   #tally;
+  #world;
   #alone;
   #onPlace;
   #onState;
@@ -63,6 +65,7 @@ export class Session {
     onLeave
   }) {
     this.#announcer = announcer;
+    this.#world = new WorldView($('world'), announcer);
     this.#tally = tally;
     this.#alone = alone;
     this.#onPlace = onPlace;
@@ -183,6 +186,7 @@ export class Session {
     if (status && Number.isSafeInteger(status.clients) && status.clients >= 0) {
       this.#setPeople(status.clients);
     }
+    if (status) this.#world.show(status);
     if (place && client.state === 'online') this.#showPlace(place);
   }
 

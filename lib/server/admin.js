@@ -55,12 +55,10 @@ const POLICY =
   " frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 /** Answers with a file of the page, read anew each time: people ask seldom. */
-function sendPage(response, name, type) {
+function sendPage(response, path, type) {
   response.setHeader('Content-Security-Policy', POLICY);
   response.setHeader('X-Content-Type-Options', 'nosniff');
-  sendText(response, readFileSync(new URL(`admin-page/${name}`, import.meta.url), 'utf8'), {
-    type
-  });
+  sendText(response, readFileSync(new URL(path, import.meta.url), 'utf8'), { type });
 }
 
 /** Closes the connections of an address that has enough. */
@@ -106,10 +104,10 @@ export function createAdmin({
   onError = () => {}
 }) {
   const routes = new Map([
-    ['/', (response) => sendPage(response, 'admin.html', 'text/html; charset=utf-8')],
-    ...['admin-view.js', 'quantile.js'].map((name) => [
-      `/${name}`,
-      (response) => sendPage(response, name, 'text/javascript')
+    ['/', (response) => sendPage(response, 'admin-page/admin.html', 'text/html; charset=utf-8')],
+    ...['admin-page/admin-view.js', 'admin-page/quantile.js', '../page/ring.js'].map((path) => [
+      path.slice(path.lastIndexOf('/')),
+      (response) => sendPage(response, path, 'text/javascript')
     ]),
     ['/healthz', (response) => sendText(response, 'ok\n')],
     [

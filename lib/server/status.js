@@ -9,6 +9,7 @@ const PUBLIC = [
   ...['parked', 'polls', 'pings'],
   ...['thrown', 'acked', 'waiting', 'lost', 'lostReasons'],
   ...['delivered', 'queued', 'duplicates', 'flown'],
+  ...['crossedIn', 'crossedOut', 'worldServers'],
   ...['connections', 'nodeConnections', 'tlsConnections', 'workerConnections'],
   ...['accepted', 'handedOver', 'requests'],
   ...['feeds', 'watching', 'streams', 'published', 'unchanged', 'deleted'],
@@ -16,6 +17,29 @@ const PUBLIC = [
   ...['arenas', 'players', 'playersJoined', 'playersLeft', 'playersExpired', 'reductions'],
   ...['inputs', 'inputsReduced', 'inputsSuperseded', 'inputsWaiting', 'inputsRepeated']
 ];
+
+/** Servers of the ring, and seams by each side, that anybody is told of: for a picture that is enough. */
+const SHOWN = 64;
+
+/**
+ * What anybody may know of the world: who is in the ring, the nearest first to be named, and where rows go on.
+ *
+ * @param {object | null} world as lib/world/world.js has it
+ */
+export function worldForAnybody(world) {
+  if (world === null) return null;
+  const { name, state, servers, seams } = world;
+  const own = servers.findIndex((one) => one.name === name);
+  // Around this one, in the ring's order.
+  const begin = Math.max(0, Math.min(own - SHOWN / 2, servers.length - SHOWN));
+  const shown = servers.slice(begin, begin + SHOWN);
+  const few = (side) => seams[side].slice(0, SHOWN);
+  return {
+    ...{ name, state },
+    servers: shown.map(({ name: its, rows }) => ({ name: its, rows })),
+    seams: { left: few('left'), right: few('right') }
+  };
+}
 
 /** Seconds of processor time that this process has used. */
 function cpuSeconds() {
@@ -53,9 +77,8 @@ export function createStatus({ status, metrics, counts, deliveryTimes }) {
   function forAnybody() {
     const all = { ...status(), ...counts() };
     // Without the native door some are not there.
-    return Object.fromEntries(
-      PUBLIC.filter((name) => name in all).map((name) => [name, all[name]])
-    );
+    const shown = PUBLIC.filter((name) => name in all).map((name) => [name, all[name]]);
+    return { ...Object.fromEntries(shown), world: worldForAnybody(all.world ?? null) };
   }
 
   function whole() {

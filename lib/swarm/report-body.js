@@ -330,7 +330,9 @@ function bar(parts) {
 
 function server({ server }) {
   if (!server?.law) return '';
-  const { thrown, acked, waiting, lost, holds } = server.law;
+  const { thrown, acked, waiting, lost, crossedIn, crossedOut, holds } = server.law;
+  const plus = (count, what) =>
+    count === undefined ? '' : ` + ${n(count)} <small>${what}</small>`;
   const stall =
     server.longestStallMs === null
       ? ''
@@ -340,9 +342,9 @@ function server({ server }) {
           : `, by ${time(server.stalledBeforeMs)} before the load`) +
         '.</p>';
   return `<section><h2>The server's own account</h2>
-<p class="law">${n(thrown)} <small>thrown</small> ${holds ? '=' : '≠'}
+<p class="law">${n(thrown)} <small>thrown</small>${plus(crossedIn, 'crossed in')} ${holds ? '=' : '≠'}
 ${n(acked)} <small>acked</small> +
-${n(waiting)} <small>waiting</small> + ${n(lost)} <small>lost</small></p>${stall}</section>`;
+${n(waiting)} <small>waiting</small> + ${n(lost)} <small>lost</small>${plus(crossedOut, 'crossed out')}</p>${stall}</section>`;
 }
 
 function named(counts) {

@@ -247,7 +247,7 @@ function faultsOf(
   fault(
     server?.law && !server.law.holds,
     "the server's law does not hold: " +
-      `thrown ${server?.law?.thrown} is not acked + waiting + lost`
+      `thrown ${server?.law?.thrown} is not acked + waiting + lost, with what has crossed`
   );
   fault(
     storm && storm.seconds[100] === null && !interrupted,

@@ -120,10 +120,14 @@ function serverLines({ server }, all) {
   if (!server) return [];
   const lines = [];
   if (server.law) {
-    const { thrown, acked, waiting, lost, holds } = server.law;
+    const { thrown, acked, waiting, lost, crossedIn, crossedOut, holds } = server.law;
+    const [into, out] = [
+      crossedIn === undefined ? '' : ` + crossed in ${n(crossedIn)}`,
+      crossedOut === undefined ? '' : ` + crossed out ${n(crossedOut)}`
+    ];
     lines.push(
-      `the server's law   thrown ${n(thrown)} ${holds ? '=' : '≠'} acked ${n(acked)} + ` +
-        `waiting ${n(waiting)} + lost ${n(lost)}`
+      `the server's law   thrown ${n(thrown)}${into} ${holds ? '=' : '≠'} acked ${n(acked)} + ` +
+        `waiting ${n(waiting)} + lost ${n(lost)}${out}`
     );
   }
   if (server.longestStallMs !== null) {

@@ -158,7 +158,9 @@ class Server {
    */
   async status() {
     const { body } = await this.ask('GET', '/status');
-    assert.equal(body.thrown, body.acked + body.waiting + body.lost, 'sprites are conserved');
+    const { thrown, acked, waiting, lost, crossedIn, crossedOut } = body;
+    const owed = acked + waiting + lost + crossedOut;
+    assert.equal(thrown + crossedIn, owed, 'sprites are conserved');
     const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = body;
     assert.equal(inputs, inputsReduced + inputsSuperseded + inputsWaiting, 'and so are inputs');
     return withWorkers({ ...(await this.inside()), ...body });

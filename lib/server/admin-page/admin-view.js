@@ -1,4 +1,5 @@
 import { quantile } from './quantile.js';
+import { drawRing, longWords, readWorld } from './ring.js';
 
 /**
  * The page for people at the admin port: it asks for the counts every two seconds, and says how fast
@@ -24,6 +25,8 @@ const GROUPS = {
     ['acked', 'acknowledged', true],
     ['waiting', 'waiting'],
     ['lost', 'lost', true],
+    ['crossedIn', 'came from other servers', true],
+    ['crossedOut', 'taken by other servers', true],
     ['deliveryMsP50', 'median wait, ms', 0.5],
     ['deliveryMsP99', 'wait of 99 in 100, ms', 0.99],
     ['mailboxBytes', 'bytes in mailboxes']
@@ -110,6 +113,37 @@ function draw({ clients, rows, columns }) {
   }
 }
 
+/** The last of it that is shown, as JSON. */
+let shownWorld;
+
+/** Shows who is in the ring. */
+function showWorld({ world }) {
+  const news = JSON.stringify(world);
+  if (news === shownWorld) return;
+  shownWorld = news;
+  const read = readWorld(world);
+  element('world').hidden = read === null;
+  if (read === null) return;
+  const { name, state, problem, epoch, servers, outboxes } = world;
+  element('world-words').textContent =
+    `${longWords(read)} It is ${state}, in epoch ${epoch ?? '–'}.`;
+  element('world-problem').hidden = problem === null;
+  element('world-problem').textContent = `Why it is no member: ${problem}. The log says more.`;
+  drawRing(element('ring'), read);
+  const waiting = new Map(outboxes.map((one) => [one.name, one.waiting]));
+  const rows = servers.map((server) => {
+    const row = document.createElement('tr');
+    const head = document.createElement('th');
+    head.scope = 'row';
+    head.textContent = server.name === name ? `${name} (this one)` : server.name;
+    row.append(head);
+    const cells = [server.tag, server.url ?? '–', waiting.get(server.name) ?? 0, server.rows];
+    for (const cell of cells) row.insertCell().textContent = cell;
+    return row;
+  });
+  element('servers').replaceChildren(...rows);
+}
+
 let before;
 let askedAt;
 
@@ -120,6 +154,7 @@ async function look() {
     const at = performance.now();
     for (const fill of tables) fill(now, before, (at - askedAt) / 1000);
     draw(now);
+    showWorld(now);
     [before, askedAt] = [now, at];
     element('state').textContent = `As of ${new Date().toLocaleTimeString()}.`;
   } catch {

@@ -1,0 +1,146 @@
+/**
+ * The ring of a world of servers, as a picture and in words, by what /status says in `world`. The server's own arc is
+ * at the bottom and its right neighbor to the right of it; arcs are as thick as the servers have rows. Used by the page
+ * and by the admin port's.
+ */
+
+const SVG = 'http://www.w3.org/2000/svg';
+const TAU = Math.PI * 2;
+const RADIUS = 38;
+const THIN = 5; // of the arc of one without rows
+const THICK = 12; // of the one that has the most
+const SEAM = 11; // half the length of a seam's stroke
+const NAMED = 12; // servers that are called by name in the picture
+const LONGEST = 9; // characters of a name there
+
+/**
+ * @typedef {{from: number, to: number, peer: string}} Seam
+ * @typedef {object} World
+ * @property {string} name
+ * @property {string} state
+ * @property {{name: string, rows: number}[]} servers in the ring's order, this one among them
+ * @property {{left: Seam[], right: Seam[]}} seams
+ */
+
+/**
+ * @param {any} value what /status says
+ * @returns {World|null} null where there is no world, or it is none that can be shown
+ */
+export function readWorld(value) {
+  const { name, state, servers, seams } = value ?? {};
+  const isName = (text) => typeof text === 'string' && /^[a-z0-9-]{1,32}$/.test(text);
+  const isList = (list) => Array.isArray(list) && list.length <= 1024;
+  const isSeam = ({ from, to, peer }) => isName(peer) && isRows(from) && isRows(to);
+  const isRows = (rows) => Number.isSafeInteger(rows) && rows >= 0;
+  const whole =
+    isName(name) &&
+    typeof state === 'string' &&
+    isList(servers) &&
+    servers.every((one) => isName(one?.name) && isRows(one.rows)) &&
+    servers.some((one) => one.name === name) &&
+    ['left', 'right'].every((side) => isList(seams?.[side]) && seams[side].every(isSeam));
+  return whole ? { name, state, servers, seams } : null;
+}
+
+/**
+ * @param {World} world
+ * @param {number} [count] servers there are, where more are there than are shown
+ * @returns {string} such as `server b, one of 3`
+ */
+export function shortWords({ name, servers, state }, count = servers.length) {
+  if (count === 1) return `server ${name}, alone in its world`;
+  return `server ${name}, one of ${count}${state === 'cut-off' ? ', cut off' : ''}`;
+}
+
+/**
+ * @param {World} world
+ * @param {number} [count] as of shortWords
+ * @returns {string} all that the picture shows, in sentences
+ */
+export function longWords(world, count = world.servers.length) {
+  const { name, servers, seams, state } = world;
+  const first = `This is server ${name}, `;
+  if (count === 1) return `${first}alone in its world: every row ends at its own other end.`;
+  const rows = servers.map((one) => `${one.name} with ${plural(one.rows, 'row')}`);
+  const rest = count - servers.length;
+  const others = rest > 0 ? [...rows, plural(rest, 'server') + ' further away'] : rows;
+  return [
+    `${first}one of ${count} that are one torus, in this order: ${listed(others)}, and around.`,
+    `Off the right end of a row it goes on ${ways(seams.right)}, off the left end ${ways(seams.left)}.`,
+    ...(state === 'cut-off' ? ['It has no contact with the others now.'] : [])
+  ].join(' ');
+}
+
+const plural = (count, what) => `${count} ${what}${count === 1 ? '' : 's'}`;
+
+const listed = (texts) =>
+  texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`;
+
+/** Where rows go on. Rows are counted from 1, as beside the map. */
+function ways(seams) {
+  if (seams.length === 0) return 'at its own other end';
+  if (seams.length === 1) return `at ${seams[0].peer}`;
+  return listed(seams.map(({ from, to, peer }) => `at ${peer} in rows ${from + 1} to ${to}`));
+}
+
+/**
+ * Draws the ring anew. What it looks like is the style sheet's: classes arc, own, seam and name.
+ *
+ * @param {SVGElement} svg
+ * @param {World} world
+ */
+export function drawRing(svg, { name, servers, seams }) {
+  svg.setAttribute('viewBox', '-70 -60 140 120');
+  const own = servers.findIndex((one) => one.name === name);
+  const most = Math.max(1, ...servers.map(({ rows }) => rows));
+  const step = TAU / servers.length;
+  const gap = servers.length === 1 ? 0 : Math.min(0.16, step * 0.3);
+  // The own one in the middle of the bottom, the next one to the right of it.
+  const angle = (at) => TAU / 4 - (at - own) * step;
+  const parts = servers.map(({ rows }, at) => {
+    const width = THIN + (THICK - THIN) * Math.sqrt(rows / most);
+    const shape = arc(angle(at) + step / 2 - gap / 2, angle(at) - step / 2 + gap / 2);
+    return made(
+      'path',
+      { d: shape, 'stroke-width': width.toFixed(1) },
+      at === own ? 'arc own' : 'arc'
+    );
+  });
+  for (const [side, sign] of [
+    ['left', 1],
+    ['right', -1]
+  ]) {
+    if (seams[side].length === 0) continue;
+    const at = angle(own) + (sign * step) / 2;
+    parts.push(made('path', { d: `M${point(at, -SEAM)}L${point(at, SEAM)}` }, 'seam'));
+  }
+  if (servers.length <= NAMED) parts.push(...servers.map((one, at) => label(one.name, angle(at))));
+  svg.replaceChildren(...parts);
+}
+
+/** Around the ring from one angle back to a smaller one. */
+function arc(from, to) {
+  // A whole circle is two halves.
+  const half = (from + to) / 2;
+  return `M${point(from)}A${RADIUS} ${RADIUS} 0 0 0 ${point(half)}A${RADIUS} ${RADIUS} 0 0 0 ${point(to)}`;
+}
+
+/** A point so far outside the ring's line. */
+const point = (at, out = 0) =>
+  [Math.cos(at), Math.sin(at)].map((part) => (part * (RADIUS + out)).toFixed(2)).join(' ');
+
+function label(name, at) {
+  const [x, y] = point(at, 15).split(' ');
+  const side = Math.cos(at);
+  const anchor = Math.abs(side) < 0.2 ? 'middle' : side > 0 ? 'start' : 'end';
+  const text = made('text', { x, y: Number(y) + 3, 'text-anchor': anchor }, 'name');
+  text.textContent = name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name;
+  return text;
+}
+
+function made(kind, attributes, name) {
+  const element = document.createElementNS(SVG, kind);
+  element.setAttribute('class', name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+}
