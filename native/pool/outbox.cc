@@ -40,6 +40,10 @@ bool Outbox::next(uint64_t now, uint64_t life, std::string* frame) {
                       .fence = fence_},
                      frame);
   if (parted_ || (sends && next_ == 0)) resendAt_ = now + resend_;
+  if (timed_ == 0) {
+    timed_ = serial_;
+    timedAt_ = now;
+  }
   if (asks) {
     ask(&writer);
     askAt_ = now + kAskBusy;
@@ -88,9 +92,27 @@ void Outbox::pause(uint64_t now) {
 
 // ---- Acks ---------------------------------------------------------------------------------------
 
+/**
+ * Times the way there and back, by the ack of a frame that was timed; by no other one. Where it
+ * takes longer than it did, more is on its way than the line carries.
+ */
+void Outbox::measure(uint64_t serial, uint64_t now) {
+  if (timed_ == 0 || serial < timed_) return;
+  if (serial == timed_) {
+    const uint64_t took = now - timedAt_;
+    roundTrip_ = took > roundTrip_ ? took : (7 * roundTrip_ + took) / 8;
+    // The way may have become longer, too: the shortest time is forgotten little by little.
+    leastTrip_ = std::min(took, leastTrip_ + 1);
+    if (took - leastTrip_ > kLongQueue) window_ = std::max(window_ / 2, kLeastWindow);
+    grows_ = took - leastTrip_ <= kLongQueue / 2;
+  }
+  timed_ = 0;
+}
+
 /** Learns which process the peer is; false where an ack is of one that is no more. */
 bool Outbox::follow(const FrameHead& ack, uint64_t now) {
   if (ack.life < peerLife_ || ack.serial > serial_) return false;
+  measure(ack.serial, now);
   if (ack.life == peerLife_) return true;
   // It is another process, and what the one before has taken is gone with it.
   const bool known = peerLife_ != 0;
@@ -125,6 +147,7 @@ Sprite* Outbox::takeFirst() {
   --touched_;
   const uint64_t cost = Sprite::cost(sprite->length);
   bytes_ -= cost;
+  if (grows_) window_ = std::min(window_ + cost, kWindowBytes);
   if (next_ > 0) {
     --next_;
     flight_ -= cost;
@@ -134,8 +157,7 @@ Sprite* Outbox::takeFirst() {
 
 /** All goes well: what is on its way has its whole time again. */
 void Outbox::calm(uint64_t now) {
-  window_ = kWindowBytes;
-  resend_ = kFirstResend;
+  resend_ = firstResend();
   resendAt_ = now + resend_;
 }
 

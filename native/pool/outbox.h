@@ -30,16 +30,25 @@
 
 namespace server {
 
-/** Milliseconds until what is not acked is sent again, first and at most. */
+/** Milliseconds until what is not acked is sent again: first, where the peer is near, and at most.
+ * Where it is far it is twice as long as an ack has taken of late. */
 constexpr uint64_t kFirstResend = 300;
 constexpr uint64_t kLastResend = 2000;
 
 /** Milliseconds between questions for the ends of rows that are busy. */
 constexpr uint64_t kAskBusy = 200;
 
-/** Bytes of sprites in a frame, and on their way to a peer at once; one sprite always goes. */
+/** Bytes of sprites in a frame, and on their way to a peer at once: at first, and at most. It grows
+ * by what is acked, and one sprite always goes: what waits on a narrow line keeps the renewals of
+ * this server's lease waiting, too. */
 constexpr uint64_t kFrameBytes = 128 << 10;
+constexpr uint64_t kFirstWindow = 64 << 10;
 constexpr uint64_t kWindowBytes = 1 << 20;
+
+/** Where acks take so many milliseconds longer than they need to, half as much is sent at once,
+ * down to that; where it is more than half of it, no more than before. */
+constexpr uint64_t kLongQueue = 500;
+constexpr uint64_t kLeastWindow = 4 << 10;
 
 /**
  * A sprite that crosses. Its hops are the servers it may still pass that don't have its row. The
@@ -99,6 +108,13 @@ class Outbox {
   /** Sends nothing for a while: the peer has refused. */
   void pause(uint64_t now);
 
+  /** Sends without delay what would be sent again: the way there was mended just now. */
+  void hurry() {
+    resend_ = firstResend();
+    resendAt_ = 0;
+    pauseEnd_ = 0;
+  }
+
   /** The peer is not in the ring from now on; or it is again. What is in doubt may be for
    * `doubt` milliseconds. */
   void part(uint64_t now, uint64_t doubt);
@@ -128,6 +144,8 @@ class Outbox {
     return uint64_t{row} << 1 | static_cast<uint64_t>(over);
   }
 
+  uint64_t firstResend() const { return std::clamp(2 * roundTrip_, kFirstResend, kLastResend); }
+  void measure(uint64_t serial, uint64_t now);
   bool follow(const FrameHead& ack, uint64_t now);
   void learn(const FrameHead& ack, std::string_view ends, uint64_t now);
   Sprite* takeFirst();
@@ -148,7 +166,12 @@ class Outbox {
   uint64_t serial_ = 0;    // of the last frame
   uint64_t fence_ = 0;
   uint64_t asked_ = 0;  // serial of the first frame that asked for what is in doubt; 0: none has
-  uint64_t window_ = kWindowBytes;  // what may be on its way: one frame while no ack comes
+  uint64_t window_ = kFirstWindow;    // what may be on its way: one sprite while no ack comes
+  uint64_t roundTrip_ = 0;            // milliseconds from a frame to its ack, of late
+  uint64_t leastTrip_ = kLastResend;  // the same, where nothing was in the way
+  bool grows_ = true;                 // what may be on its way: the last ack was soon there
+  uint64_t timed_ = 0;                // serial of the frame whose ack is timed; 0: none is
+  uint64_t timedAt_ = 0;              // when it was sent
   uint64_t resend_ = kFirstResend;
   uint64_t resendAt_ = 0;  // when what is on its way, or a question, is sent again
   uint64_t pauseEnd_ = 0;

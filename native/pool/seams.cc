@@ -10,11 +10,13 @@ PeerNumber Seams::add() {
 }
 
 void Seams::set(Ring ring, uint64_t now) {
+  const bool opens = ring.open && !ring_.open;
   ring_ = std::move(ring);
   for (size_t number = 0; number < peers_.size(); ++number) {
     Peer& peer = peers_[number];
     const bool inRing = std::ranges::find(ring_.peers, number) != ring_.peers.end();
     if (inRing && !peer.inRing) peer.outbox.rejoin();
+    if (inRing && opens) peer.outbox.hurry();
     if (!inRing && peer.inRing) peer.outbox.part(now, options_.doubt);
     peer.inRing = inRing;
     peer.accepted = std::ranges::find(ring_.accepted, number) != ring_.accepted.end();

@@ -13,6 +13,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <random>
 #include <vector>
@@ -495,6 +496,59 @@ void checkFullOfCrossers() {
   EXPECT(received.size() == taken);
 }
 
+/**
+ * A peer that is far, by a line that carries `width` bytes a millisecond: what is sent twice is
+ * little, and what waits on the line is soon bounded by the time it takes. `width` 0: as much as
+ * one likes.
+ */
+void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
+  Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0, 10 << 20);
+  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0, 10 << 20);
+  from.join();
+  to.join();
+  from.seams.set(ringOf({{0, 1}, {1, 1}}, 0, true), 0);
+  to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
+  std::deque<std::pair<uint64_t, std::string>> there, back;
+  std::map<uint64_t, std::vector<Reception>> received;
+  uint64_t free = 0;
+  uint64_t sent = 0;
+  uint64_t taken = 0;
+  uint64_t longest = 0;
+  for (uint64_t now = 0; now < 60000; now += 10) {
+    if (now % 20 == 0 && now < 30000) {
+      const Outcome outcome = from.throwOne(0, Edge::kRight, now + 1, 200);
+      EXPECT(outcome == Outcome::kQueued || outcome == Outcome::kNeighborBusy);
+      taken += outcome == Outcome::kQueued ? 1 : 0;
+    }
+    std::string frame;
+    while (from.crossings.next(1, now, &frame)) {
+      free = std::max(free, now) + (width > 0 ? frame.size() / width : 0);
+      if (now > 5000) longest = std::max(longest, free - now);
+      sent += frame.size();
+      there.emplace_back(free + delay, std::exchange(frame, {}));
+    }
+    for (; !there.empty() && there.front().first <= now; there.pop_front()) {
+      std::string answer;
+      to.crossings.receive(0, there.front().second, now, &answer);
+      back.emplace_back(now + delay, answer);
+    }
+    for (; !back.empty() && back.front().first <= now; back.pop_front()) {
+      std::string none;
+      from.crossings.receive(1, back.front().second, now, &none);
+    }
+    to.settle();
+    to.poll(0, &received);
+  }
+  EXPECT(received.size() == taken && from.seams.sprites() == 0);
+  const uint64_t once = taken * 300;
+  fprintf(stderr,
+          "world_test: %" PRIu64 " ms away: %" PRIu64 " bytes for %" PRIu64 ", %" PRIu64
+          " ms on the line at most\n",
+          delay, sent, once, longest);
+  EXPECT(sent < once + once / 5);
+  EXPECT(longest <= most);
+}
+
 /** Who is gone from the ring for longer than the doubt lasts has what was sent to him no more. */
 void checkDoubt() {
   std::vector<std::unique_ptr<Server>> servers;
@@ -607,6 +661,8 @@ int main(int argc, char** argv) {
   checkRows({13});
   checkBusy();
   checkFullOfCrossers();
+  checkFar(400, 0, 0);
+  checkFar(50, 10, 3000);
   checkDoubt();
   checkFence();
   checkRefusals();
