@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/deadline_clock.h"
+#include "callback_resource.h"
 #include "convert.h"
 #include "door/door.h"
 #include "loop_scope.h"
@@ -246,7 +247,7 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
     Local<Value> arguments[] = {Nan::New(fd),
                                 Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked(),
                                 Nan::New(client.text()).ToLocalChecked()};
-    onHandOver_.Call(3, arguments, &resource_);
+    onHandOver_.Call(3, arguments, resource_.get());
   }
 
   /** The live counts as JavaScript says them; empty where it does not. */
@@ -462,7 +463,7 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
   FeedTally tallied_;                                  // of those that are gone
   Nan::Callback onHandOver_;
   Nan::Callback onCounts_;
-  Nan::AsyncResource resource_;
+  CallbackResource resource_;
   base::DeadlineClock clock_;
   EventSet events_;
   RelayLinks links_;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "callback_resource.h"
 #include "convert.h"
 #include "loop_scope.h"
 #include "pool/feeds.h"
@@ -128,7 +129,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
   static void turn(uv_idle_t* idle) {
     LoopScope scope;
     auto* self = static_cast<FeedsObject*>(idle->data);
-    if (self->feeds_.wants()) self->onWants_.Call(0, nullptr, &self->resource_);
+    if (self->feeds_.wants()) self->onWants_.Call(0, nullptr, self->resource_.get());
     self->feeds_.step(kTurnShare);
     self->lastBytes_.reset();
     self->lastBuffer_.Reset();
@@ -431,7 +432,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
   std::function<void()> stepped_;
   Nan::Callback onAnswer_;
   Nan::Callback onWants_;
-  Nan::AsyncResource resource_;
+  CallbackResource resource_;
   base::Ref<base::Bytes> lastBytes_;  // Nan::ObjectWrap has a Ref, too
   Nan::Persistent<Value> lastBuffer_;
   uv_timer_t* timer_ = nullptr;  // nullptr: closed

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/deadline_clock.h"
+#include "callback_resource.h"
 #include "convert.h"
 #include "loop_scope.h"
 #include "pool/pool.h"
@@ -99,7 +100,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(token),
                                 Nan::CopyBuffer(body.data(), body.size()).ToLocalChecked()};
-    onAnswer_.Call(2, arguments, &resource_);
+    onAnswer_.Call(2, arguments, resource_.get());
   }
 
   /** Ends a turn: what it has decided is written, then the parked polls are answered. */
@@ -147,7 +148,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     if (released_) released_(end);
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(static_cast<uint32_t>(end))};
-    if (!onDurable_.IsEmpty()) onDurable_.Call(1, arguments, &resource_);
+    if (!onDurable_.IsEmpty()) onDurable_.Call(1, arguments, resource_.get());
   }
 
   static void tick(uv_timer_t* timer) {
@@ -473,7 +474,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   Nan::Callback onDurable_;
   uv_async_t* async_ = nullptr;
   Nan::Callback onAnswer_;
-  Nan::AsyncResource resource_;
+  CallbackResource resource_;
   uv_timer_t* timer_ = nullptr;
 };
 

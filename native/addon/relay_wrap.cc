@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "callback_resource.h"
 #include "convert.h"
 #include "door/door.h"
 #include "door/listener.h"
@@ -43,7 +44,7 @@ class RelayObject : public Nan::ObjectWrap, private LateAnswers {
         handler_(maxSprite) {
     handler_.onLost([this] {
       Nan::HandleScope scope;
-      onLost_.Call(0, nullptr, &resource_);
+      onLost_.Call(0, nullptr, resource_.get());
     });
   }
 
@@ -53,7 +54,7 @@ class RelayObject : public Nan::ObjectWrap, private LateAnswers {
     Local<Value> arguments[] = {Nan::New(ticket.generation),
                                 outcome ? number.As<Value>() : Nan::Undefined().As<Value>(),
                                 Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked()};
-    onReply_.Call(3, arguments, &resource_);
+    onReply_.Call(3, arguments, resource_.get());
   }
 
   void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) override {
@@ -69,7 +70,7 @@ class RelayObject : public Nan::ObjectWrap, private LateAnswers {
   void tooMany(Ticket ticket) override {
     Nan::HandleScope scope;
     Local<Value> number = Nan::New(ticket.generation);
-    onTooMany_.Call(1, &number, &resource_);
+    onTooMany_.Call(1, &number, resource_.get());
   }
 
   static Ticket ticketOf(Local<Value> number) { return {kScriptConnection, uint32Of(number)}; }
@@ -143,7 +144,7 @@ class RelayObject : public Nan::ObjectWrap, private LateAnswers {
   Nan::Callback onReply_;
   Nan::Callback onLost_;
   Nan::Callback onTooMany_;
-  Nan::AsyncResource resource_;
+  CallbackResource resource_;
   RelayHandler handler_;
 };
 

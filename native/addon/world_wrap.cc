@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "callback_resource.h"
 #include "convert.h"
 #include "loop_scope.h"
 #include "pool/crossings.h"
@@ -92,7 +93,7 @@ class WorldObject : public Nan::ObjectWrap {
     LoopScope scope;
     auto* self = static_cast<WorldObject*>(async->data);
     self->wakes_ = false;
-    self->onWake_.Call(0, nullptr, &self->resource_);
+    self->onWake_.Call(0, nullptr, self->resource_.get());
   }
 
   // new World(pool, {outboxBytes, doubt: ms, life}, onWake())
@@ -183,7 +184,7 @@ class WorldObject : public Nan::ObjectWrap {
   Seams seams_;
   Crossings crossings_;
   Nan::Callback onWake_;
-  Nan::AsyncResource resource_;
+  CallbackResource resource_;
   uv_async_t* async_;
   bool wakes_ = false;
   std::string frame_;

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import t from 'tap';
 
 import { Crossing } from '../../lib/world/crossing.js';
@@ -192,4 +193,32 @@ t.test('a server that leaves hands over what waits', async (t) => {
 t.test('a pool with a state is refused', async (t) => {
   const pool = { stateStatus: () => ({ blocked: 0 }) };
   t.throws(() => new Crossing({ pool, name: 'a' }), /does not go with a state/);
+});
+
+t.test('one that is closed is collected at any moment', async (t) => {
+  // What V8 has compiled collects without a context: Node may not be called then.
+  const program = `
+    import { loadAddon } from './lib/server/addon.js';
+    import { readOptions } from './lib/server/options.js';
+    import { Pool } from './lib/server/pool.js';
+    const { World } = loadAddon();
+    const pool = new Pool({ ...readOptions([]), capacity: 10 });
+    let last = null;
+    const fill = (count) => {
+      for (let i = 0; i < count; i += 1) last = { i, before: null };
+    };
+    for (let i = 0; i < 50; i += 1) fill(20_000);
+    for (let i = 0; i < 20; i += 1) {
+      new World(pool.native, { outboxBytes: 1, doubt: 1, life: 1 }, () => {}).close();
+      fill(100_000);
+      await new Promise((go) => setImmediate(go));
+    }
+    process.exit(0);
+  `;
+  const { status, signal, stderr } = spawnSync(
+    process.execPath,
+    ['--max-semi-space-size=1', '--input-type=module', '--eval', program],
+    { encoding: 'utf8' }
+  );
+  t.strictSame({ status, signal, stderr }, { status: 0, signal: null, stderr: '' });
 });
