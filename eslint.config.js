@@ -4,7 +4,10 @@ import globals from 'globals';
 export default [
   { ignores: ['node_modules/', 'native/build/', 'test/native/addon/build/', '.tap/', 'coverage/'] },
   js.configs.recommended,
-  { files: ['**/*.js', 'bin/*', 'test/nodes'], languageOptions: { globals: globals.node } },
+  {
+    files: ['**/*.js', '**/*.cjs', 'bin/*', 'test/nodes'],
+    languageOptions: { globals: globals.node }
+  },
   {
     files: [
       'lib/page/**/*.js',

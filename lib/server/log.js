@@ -1,6 +1,9 @@
-import pino from 'pino';
+import { createRequire } from 'node:module';
 
 import { loadAddon } from './addon.js';
+
+// It is in CommonJS, whose `import` costs more.
+const pino = createRequire(import.meta.url)('pino');
 
 /**
  * The log: JSON lines on stderr, about what an operator may have to act on. A join, poll, throw or

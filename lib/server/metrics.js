@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
-import { Counter, Gauge, Registry } from 'prom-client';
 
 import { loadAddon } from './addon.js';
 import { createNativeHistogram } from './native-histogram.js';
 import { LAGS, processMetrics } from './process-metrics.js';
+import { Counter, Gauge, Registry } from './prometheus.js';
 
 /**
  * What Prometheus sees. Nothing is counted here: the pool and the front door count, and a scrape

@@ -254,6 +254,21 @@ t.test('pauses of the garbage collector are a histogram', async (t) => {
   t.match(stdout, '# TYPE nodejs_gc_duration_seconds histogram');
 });
 
+t.test('a start does not load what only exemplars need', async (t) => {
+  const program = `
+    import { createRequire } from 'node:module';
+    import './server.js';
+    console.log(Object.keys(createRequire(import.meta.url).cache).join());
+    process.exit();`;
+  const { stdout, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module', '--eval', program],
+    { cwd: new URL('../..', import.meta.url), encoding: 'utf8' }
+  );
+  t.match(stdout, 'prom-client', stderr);
+  t.notMatch(stdout, 'opentelemetry');
+});
+
 t.test('measuring keeps no process alive', async (t) => {
   const program =
     'import { createMetrics } from "./lib/server/metrics.js";' +
