@@ -6,6 +6,7 @@ import { canonical, DEPTH, parse, ValueError } from './canonical.js';
 import { compare } from './compare.js';
 import { digestOf } from './epochs.js';
 import { merge } from './merge.js';
+import { pack, unpack } from './packing.js';
 
 /**
  * What a publication makes of a feed: the part that takes time, done in a worker thread. Nothing is
@@ -45,6 +46,9 @@ const CONFLICTS = [
  * @property {boolean} gzip whether the answer is to be compressed as well
  * @property {boolean} [digested] whether the value's digest is asked for
  * @property {{digest: string, cursor: string}} [lost] of the value that a crash has taken
+ * @property {boolean} [packed] whether the value is asked for as other servers are sent it
+ * @property {'plain' | 'deflate'} [form] of `body`, where another server has sent it: see packing.js
+ * @property {boolean} [always] a value that is what it was is a version as well
  */
 
 /**
@@ -56,6 +60,8 @@ const CONFLICTS = [
  * @property {Uint8Array} [patch] operations joined by commas; empty: none worth having
  * @property {Uint8Array} [gzip] the answer compressed; empty: not asked for
  * @property {string} [digest] of the value: see lib/feeds/epochs.js
+ * @property {Uint8Array} [body] the value packed
+ * @property {string} [form] how that is packed
  * @property {boolean} [again] the value is the one that a crash has taken: so is its cursor
  */
 
@@ -137,8 +143,8 @@ function applyPatch(value, patch, most) {
 }
 
 /** The new value, as the body says. */
-function valueOf({ kind, body, most }, before) {
-  const given = parse(body);
+function valueOf({ kind, body, form, most }, before) {
+  const given = parse(form === undefined ? body : unpack(body, form, most));
   if (kind === 'value') return given;
   // Applying changes the value, which is still needed for the comparison.
   const copy = structuredClone(before);
@@ -181,7 +187,9 @@ export function change(job) {
     if (bytes.length > job.most) {
       return { problem: 'feed-too-large', detail: `Publish at most ${job.most} bytes.` };
     }
-    if (job.before && Buffer.compare(bytes, job.before) === 0) return { unchanged: true };
+    if (!job.always && job.before && Buffer.compare(bytes, job.before) === 0) {
+      return { unchanged: true };
+    }
     const operations = job.patched !== false && job.before && compare(before, value);
     const patch = operations?.length
       ? // An operation is one level around a value.
@@ -192,7 +200,8 @@ export function change(job) {
     const cursor = again ? job.lost.cursor : job.cursor;
     const gzip =
       job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, cursor, bytes) : NONE;
-    return { value: bytes, patch, gzip, digest, again };
+    const packed = job.packed ? pack(bytes) : {};
+    return { value: bytes, patch, gzip, digest, again, ...packed };
   } catch (error) {
     if (error instanceof ValueError) {
       const problem = job.kind === 'value' ? 'bad-value' : 'bad-patch';

@@ -11,6 +11,9 @@ import { JobTimeError } from './threads.js';
  * a feed at a time, in the order in which they came.
  *
  *   PUT, PATCH, DELETE, fetched ─▶ queue of the key ─▶ thread ─▶ table ─▶ its watchers
+ *
+ * In a world of many servers what is published goes by the world's store (lib/world/shared-feeds.js), which is given
+ * the parts here: `inOrder`, `workOut`, `take`, `takeAway`.
  */
 
 /** Publications that may be under way or wait for the one before: their bodies are in memory. */
@@ -18,6 +21,9 @@ export const PUBLICATIONS = 256;
 
 /** The largest epoch and 1: drawn at random, so that no two lives of a feed share one. */
 const EPOCHS = 2 ** 48 - 1;
+
+/** @returns {number} the epoch of a feed's new life */
+export const newEpoch = () => randomInt(1, EPOCHS);
 
 const NOTHING = new Uint8Array(0);
 
@@ -44,6 +50,10 @@ export class Feeds extends FeedTable {
   #epochs = NO_EPOCHS;
   /** Told of keys to fetch. */
   #onFetch = () => {};
+  /** Where publications go that other servers get, too. @type {import('../world/shared-feeds.js').SharedFeeds} */
+  #shared;
+  /** The versions of the last run. @type {Map<string, {epoch: number, version: number, digest: string}>} */
+  #restored = new Map();
 
   /**
    * @param {object} options hold, feeds, feedBytes, feedMemory, feedWatchers, upstream: see
@@ -63,6 +73,22 @@ export class Feeds extends FeedTable {
   /** @param {import('./epochs.js').Epochs} epochs told of every version from now on */
   keepEpochs(epochs) {
     this.#epochs = epochs;
+  }
+
+  /** @returns {object | undefined} see Epochs#lost */
+  lost(key) {
+    return this.#epochs.lost(key);
+  }
+
+  /**
+   * @param {import('../world/shared-feeds.js').SharedFeeds} shared takes publications from now on
+   * @returns {Map<string, {epoch: number, version: number, digest: string}>} the versions of the last run
+   */
+  shareBy(shared) {
+    this.#shared = shared;
+    const restored = this.#restored;
+    this.#restored = new Map();
+    return restored;
   }
 
   /**
@@ -96,30 +122,47 @@ export class Feeds extends FeedTable {
 
   // ---- Publishing
 
-  /** Does `act` when every earlier publication of the key is through. */
-  async #inTurn(key, act) {
-    if (this.#underWay >= PUBLICATIONS) return { problem: 'publishing-busy' };
-    this.#underWay += 1;
+  /**
+   * Does `act` when everything earlier of the key is through.
+   *
+   * @template Result
+   * @param {string} key
+   * @param {() => Promise<Result> | Result} act
+   * @returns {Promise<Result>}
+   */
+  async inOrder(key, act) {
     const before = this.#queues.get(key);
     const turn = (async () => {
       await before;
-      try {
-        return await act();
-      } catch (error) {
-        if (error instanceof JobTimeError) {
-          this.#log.warn({ err: error, feed: key }, 'a publication took too long');
-          return { problem: 'publishing-slow' };
-        }
-        this.#log.error({ err: error, feed: key }, 'a publication failed');
-        return { problem: 'internal-error' };
-      }
+      return act();
     })();
-    this.#queues.set(key, turn);
+    const through = turn.then(
+      () => {},
+      () => {}
+    );
+    this.#queues.set(key, through);
     try {
       return await turn;
     } finally {
+      if (this.#queues.get(key) === through) this.#queues.delete(key);
+    }
+  }
+
+  /** Does what somebody waits for, in order, and says what is wrong with it. */
+  async #inTurn(key, act) {
+    if (this.#underWay >= PUBLICATIONS) return { problem: 'publishing-busy' };
+    this.#underWay += 1;
+    try {
+      return await this.inOrder(key, act);
+    } catch (error) {
+      if (error instanceof JobTimeError) {
+        this.#log.warn({ err: error, feed: key }, 'a publication took too long');
+        return { problem: 'publishing-slow' };
+      }
+      this.#log.error({ err: error, feed: key }, 'a publication failed');
+      return { problem: 'internal-error' };
+    } finally {
       this.#underWay -= 1;
-      if (this.#queues.get(key) === turn) this.#queues.delete(key);
     }
   }
 
@@ -132,27 +175,55 @@ export class Feeds extends FeedTable {
     const lost = this.#epochs.lost(key);
     const cursor = lost
       ? { epoch: lost.epoch, version: lost.version + 1 }
-      : { epoch: randomInt(1, EPOCHS), version: 1 };
+      : { epoch: newEpoch(), version: 1 };
     return { created: true, cursor, lost };
   }
 
-  #take(key, { created, cursor, now, lost }, change, upstream) {
-    const { unchanged, digest, again, ...version } = change;
+  #takeNext(key, { created, cursor, now, lost }, change, upstream) {
+    const { unchanged, again, ...version } = change;
     if (unchanged || (!created && this.native.holds(key, change.value))) {
-      this.native.unchanged();
-      const { watching } = this.native.find(key);
-      return { created, cursor: cursorText(now), watching, unchanged: true };
+      return { created, ...this.unchanged(key, now), unchanged: true };
     }
     if (again) cursor = { epoch: lost.epoch, version: lost.version };
     if (lost && !this.#epochs.lost(key)) {
       // Somebody has gone on from there meanwhile: his version may not mean two values.
-      cursor = { epoch: randomInt(1, EPOCHS), version: 1 };
+      cursor = { epoch: newEpoch(), version: 1 };
       version.gzip = NOTHING;
     }
+    return { created, ...this.take(key, cursor, version, upstream) };
+  }
+
+  /** What a publication is answered that changes nothing. */
+  unchanged(key, now) {
+    this.native.unchanged();
+    return { cursor: cursorText(now), watching: this.native.find(key).watching };
+  }
+
+  /**
+   * Takes a version.
+   *
+   * @param {string} key
+   * @param {{epoch: number, version: number}} cursor
+   * @param {import('./change.js').Change} change
+   * @param {boolean} [upstream] it was fetched
+   * @returns {{cursor: string, watching: number} | {problem: string}}
+   */
+  take(key, cursor, { value, patch, gzip, digest }, upstream = false) {
     if (!this.#epochs.note(key, { ...cursor, digest })) return { problem: 'state-unwritable' };
-    const [outcome, watching] = this.native.publish({ key, ...cursor, ...version, upstream });
+    const version = { key, ...cursor, value, patch, gzip, upstream };
+    const [outcome, watching] = this.native.publish(version);
     if (outcome !== 0) return { problem: this.outcomes[outcome] };
-    return { created, cursor: cursorText(cursor), watching };
+    return { cursor: cursorText(cursor), watching };
+  }
+
+  /** @returns {string} `ok`, or the problem for which a version would not be taken now */
+  roomFor(key, { value, gzip }) {
+    return this.outcomes[this.native.roomFor(key, value.length, gzip.length)];
+  }
+
+  /** @returns {boolean} whether there was a feed to end, at once */
+  takeAway(key) {
+    return this.native.remove(key);
   }
 
   /** The parts of a job that are the same for a publication and a fetch. */
@@ -181,15 +252,30 @@ export class Feeds extends FeedTable {
    */
   publish(key, kind, body) {
     return this.#inTurn(key, async () => {
+      if (this.#shared?.shares(key)) return this.#shared.publish(key, kind, body);
       const next = this.#next(key);
       if (next.created && kind !== 'value') return { problem: 'unknown-feed' };
-      const change = await this.#threads.run('change', {
-        ...this.#job(key, next, kind),
-        kind,
-        body
-      });
-      return change.problem === undefined ? this.#take(key, next, change, false) : change;
+      const change = await this.workOut(key, next, { kind, body });
+      return change.problem === undefined ? this.#takeNext(key, next, change, false) : change;
     });
+  }
+
+  /**
+   * Has a thread work out what a publication makes of a feed.
+   *
+   * @param {string} key
+   * @param {{cursor: object, now?: object, lost?: object}} next the version it will be, and what it comes from: the
+   *     feed, as `find` gives it
+   * @param {{kind: string, body: Uint8Array}} what and more parts of a Job
+   * @returns {Promise<import('./change.js').Change>}
+   */
+  workOut(key, next, what) {
+    return this.#threads.run('change', { ...this.#job(key, next, what.kind), ...what });
+  }
+
+  /** @returns {Promise<{body: Uint8Array, form: string, digest: string}>} a feed's value for other servers */
+  pack(key) {
+    return this.#threads.run('pack', { value: this.native.find(key, true).value });
   }
 
   /**
@@ -222,7 +308,7 @@ export class Feeds extends FeedTable {
       const now = this.native.find(key, false);
       if (now === null) return { gone: true };
       if (now.length > 0 && !now.upstream) return { published: true };
-      return this.#take(key, next, rest, true);
+      return this.#takeNext(key, next, rest, true);
     });
     if (taken.problem !== undefined) return { failed: taken.problem };
     return taken.published ? taken : { etag, unchanged: taken.unchanged === true };
@@ -235,7 +321,10 @@ export class Feeds extends FeedTable {
    * @returns {Promise<{problem?: string}>}
    */
   remove(key) {
-    return this.#inTurn(key, () => (this.native.remove(key) ? {} : { problem: 'unknown-feed' }));
+    return this.#inTurn(key, () => {
+      if (this.#shared?.shares(key)) return this.#shared.remove(key);
+      return this.takeAway(key) ? {} : { problem: 'unknown-feed' };
+    });
   }
 
   // ---- Everything else
@@ -266,9 +355,12 @@ export class Feeds extends FeedTable {
 
   /**
    * @param {object} feed as `save` gives it
+   * @param {string} digest of its value
    * @returns {string} `ok` or the name of a problem
    */
-  restore(feed) {
+  restore(feed, digest) {
+    const { key, epoch, version, upstream } = feed;
+    if (!upstream) this.#restored.set(key, { epoch, version, digest });
     return this.outcomes[this.native.restore(feed)];
   }
 

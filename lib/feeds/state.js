@@ -118,9 +118,10 @@ export function openFeedState({ feeds, options: { state, stateBytes, feeds: most
     const bytes = readWhole(path, stateBytes);
     found = bytes !== undefined;
     for (const feed of found ? read(bytes, runs) : []) {
-      const outcome = feeds.restore(feed);
+      const digest = digestOf(feed.value);
+      const outcome = feeds.restore(feed, digest);
       if (outcome !== 'ok') throw new StateError(`${outcome} at ${feed.key}`);
-      epochs.know(feed.key, { ...feed, digest: digestOf(feed.value) });
+      epochs.know(feed.key, { ...feed, digest });
     }
   } catch (error) {
     throw fails('the feeds of the last run are not used', error);

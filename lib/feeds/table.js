@@ -13,7 +13,7 @@ export class FeedTable {
   #watchers = new Map();
 
   /**
-   * @param {object} options hold, feeds, feedMemory, feedWatchers, upstream: see
+   * @param {object} options hold, feeds, feedMemory, feedWatchers, upstream, world: see
    *     lib/server/options.js
    * @param {object} how
    * @param {boolean} how.replica the feeds are the main process's
@@ -31,6 +31,7 @@ export class FeedTable {
         memory: options.feedMemory,
         watchers: options.feedWatchers,
         upstream: options.upstream !== 'none',
+        shared: (options.world ?? 'none') !== 'none',
         replica
       },
       (token, answer) => this.#answer(token, answer),

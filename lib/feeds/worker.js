@@ -1,7 +1,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
 
 import { change, compress } from './change.js';
+import { digestOf } from './epochs.js';
 import { fetchValue } from './fetch-value.js';
+import { pack } from './packing.js';
 
 /**
  * A worker thread of the feeds: parses, compares, compresses and fetches, one message a job
@@ -25,6 +27,7 @@ const tasks = {
   change: (job, id) => during(id, () => change(job)),
   compress: ({ key, cursor, value }, id) =>
     during(id, () => ({ gzip: compress(key, cursor, value) })),
+  pack: ({ value }, id) => during(id, () => ({ ...pack(value), digest: digestOf(value) })),
   fetch: (job, id) => fetchValue(job, (fetched) => during(id, () => change(fetched)))
 };
 

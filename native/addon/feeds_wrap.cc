@@ -61,6 +61,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                     {"drop", drop},
                     {"ready", ready},
                     {"publish", publish},
+                    {"roomFor", roomFor},
                     {"holds", holds},
                     {"unchanged", unchanged},
                     {"compressed", compressed},
@@ -202,7 +203,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     return whole ? Taken::kWhole : Taken::kInPart;
   }
 
-  // new Feeds({hold, feeds, memory, watchers, upstream, replica}, onAnswer, onWants(), limits)
+  // new Feeds({hold, feeds, memory, watchers, upstream, replica, shared}, onAnswer, onWants(), limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),
@@ -211,6 +212,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
         .watchers = uint32In(info[0], "watchers"),
         .upstream = flagIn(info[0], "upstream"),
         .replica = flagIn(info[0], "replica"),
+        .shared = flagIn(info[0], "shared"),
     };
     try {
       auto* feeds =
@@ -284,6 +286,13 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
         },
         &watching);
     pair(info, static_cast<uint32_t>(outcome), watching);
+  }
+
+  // roomFor(key, value: bytes, gzip: bytes) → outcome
+  static void roomFor(const Nan::FunctionCallbackInfo<Value>& info) {
+    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.roomFor(
+        textOf(info[0]), uint32Of(info[1]), uint32Of(info[2]));
+    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
 
   // holds(key, value) → whether that is its value

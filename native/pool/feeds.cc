@@ -130,13 +130,26 @@ void Feeds::account(Feed* feed, uint64_t before) { counts_.memory += feed->cost(
 
 // ---- Publishing ---------------------------------------------------------------------------------
 
+/** Whether a version fits into the memory there is, where one that takes `before` makes room. */
+bool Feeds::fits(uint64_t before, uint64_t value, uint64_t gzip) const {
+  // The patches may take as much as the value again.
+  const uint64_t most = 2 * value + gzip + sizeof(base::Bytes) * 3;
+  return counts_.memory - before + most <= options_.memory;
+}
+
+FeedOutcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) const {
+  const Feed* const feed = lookUp(key);
+  if (!fits(feed == nullptr ? 0 : feed->cost(), value, gzip)) return FeedOutcome::kFeedMemoryFull;
+  const bool full = feed == nullptr && counts_.feeds >= options_.feeds && failed_.empty();
+  return full ? FeedOutcome::kTooManyFeeds : FeedOutcome::kOk;
+}
+
 FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   Feed* feed = lookUp(publication.key);
   const uint64_t before = feed == nullptr ? 0 : feed->cost();
-  // The patches may take as much as the value again.
-  const uint64_t most =
-      2 * publication.value.size() + publication.gzip.size() + sizeof(base::Bytes) * 3;
-  if (counts_.memory - before + most > options_.memory) return FeedOutcome::kFeedMemoryFull;
+  if (!fits(before, publication.value.size(), publication.gzip.size())) {
+    return FeedOutcome::kFeedMemoryFull;
+  }
   if (feed == nullptr) feed = create(publication.key);
   if (feed == nullptr) return FeedOutcome::kTooManyFeeds;
 

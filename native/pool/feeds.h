@@ -156,6 +156,7 @@ struct FeedsOptions {
   uint32_t watchers;     // at most
   bool upstream;         // feeds that nobody publishes are fetched
   bool replica = false;  // every feed comes from the process that has them
+  bool shared = false;   // other servers publish the same feeds: a watcher may know a version first
 };
 
 struct FeedCounts {
@@ -229,6 +230,9 @@ class Feeds {
    * told.
    */
   FeedOutcome publish(const Publication& publication, uint32_t* watching);
+
+  /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull. */
+  FeedOutcome roomFor(std::string_view key, uint64_t value, uint64_t gzip) const;
 
   /** Whether the feed has this value already. */
   bool holds(std::string_view key, std::string_view value) const;
@@ -393,6 +397,7 @@ class Feeds {
 
   Feed* lookUp(std::string_view key) const;
   Feed* create(std::string_view key);
+  bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
   bool makeRoom();
   void erase(Feed* feed);
   void eraseIfOver(Feed* feed);
@@ -401,6 +406,7 @@ class Feeds {
   void touch(Feed* feed);
   void arrive(Feed* feed);
   bool awaitsValue(uint32_t first) const;
+  bool mayBeBehind() const { return options_.replica || options_.shared; }
   uint32_t listOf(const Feed& feed, List list) const;
   bool empty(uint32_t list) const;
   void hang(uint32_t watcher, List which);

@@ -133,7 +133,7 @@ void Feeds::serve(uint32_t first) {
 void Feeds::servePoll(uint32_t first) {
   const Watcher one = watchers_[first];
   const Feed& feed = *feeds_[one.feed];
-  const bool mayWait = options_.replica && wheel_.armed(first) && !draining();
+  const bool mayWait = mayBeBehind() && wheel_.armed(first) && !draining();
   if (mayWait && ((one.many && awaitsValue(first)) || knowsAll(first))) return parkAll(first);
   begin();
   FeedAnswer answer;
@@ -164,7 +164,7 @@ void Feeds::servePoll(uint32_t first) {
     addNews(one);
   } else {
     ++counts_.pings;
-    // A watcher who is ahead of a replica keeps his cursor.
+    // A watcher who is ahead of this table keeps his cursor.
     const Cursor cursor = {feed.cursor.epoch, std::max(feed.cursor.version, one.seen)};
     addText(envelope([&](std::string* text) {
       appendFeed(text, feed.key);

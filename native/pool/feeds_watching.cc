@@ -177,11 +177,12 @@ void Feeds::ready(uint32_t watcher) {
 
 /**
  * The version that a watcher with the cursor `after` has; 0 when it is none of this epoch, or one
- * still to come. A watcher may be ahead of a replica: he had his version from another process.
+ * still to come. A watcher may be ahead of a replica, or of a server whose feeds are published at
+ * others, too: he had his version from there.
  */
 uint64_t Feeds::seenOf(const Feed& feed, Cursor after) const {
   const bool ours = feed.value && after.epoch == feed.cursor.epoch;
-  return ours && (options_.replica || after.version <= feed.cursor.version) ? after.version : 0;
+  return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
 }
 
 /** Whether the newest version is news to the watcher. */
