@@ -72,7 +72,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, limits, log, state);
     arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, runs: state, log });
-    world = openWorld({ options: given, pool, directory, log });
+    world = openWorld({ options: given, pool, feeds: feeds.feeds, directory, log });
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
     const tlsPort = given.tlsCert === 'none' ? 'none' : given.tlsPort;

@@ -1,7 +1,5 @@
-import { randomInt } from 'node:crypto';
-
 import { NO_EPOCHS } from './epochs.js';
-import { cursorText } from './names.js';
+import { cursorText, newEpoch } from './names.js';
 import { FeedTable } from './table.js';
 import { JobTimeError } from './threads.js';
 
@@ -18,12 +16,6 @@ import { JobTimeError } from './threads.js';
 
 /** Publications that may be under way or wait for the one before: their bodies are in memory. */
 export const PUBLICATIONS = 256;
-
-/** The largest epoch and 1: drawn at random, so that no two lives of a feed share one. */
-const EPOCHS = 2 ** 48 - 1;
-
-/** @returns {number} the epoch of a feed's new life */
-export const newEpoch = () => randomInt(1, EPOCHS);
 
 const NOTHING = new Uint8Array(0);
 
@@ -221,6 +213,16 @@ export class Feeds extends FeedTable {
     return this.outcomes[this.native.roomFor(key, value.length, gzip.length)];
   }
 
+  /** @returns {boolean} whether a feed has this value */
+  holds(key, value) {
+    return this.native.holds(key, value);
+  }
+
+  /** @returns {Uint8Array} a copy of a feed's value */
+  valueOf(key) {
+    return this.native.find(key, true).value;
+  }
+
   /** @returns {boolean} whether there was a feed to end, at once */
   takeAway(key) {
     return this.native.remove(key);
@@ -275,7 +277,7 @@ export class Feeds extends FeedTable {
 
   /** @returns {Promise<{body: Uint8Array, form: string, digest: string}>} a feed's value for other servers */
   pack(key) {
-    return this.#threads.run('pack', { value: this.native.find(key, true).value });
+    return this.#threads.run('pack', { value: this.valueOf(key) });
   }
 
   /**

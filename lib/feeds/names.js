@@ -1,6 +1,14 @@
+import { randomInt } from 'node:crypto';
+
 /**
  * Keys and cursors, as native/pool/feed_names.h has them.
  */
+
+/** The largest epoch and 1: drawn at random, so that no two lives of a feed share one. */
+const EPOCHS = 2 ** 48 - 1;
+
+/** @returns {number} the epoch of a feed's new life */
+export const newEpoch = () => randomInt(1, EPOCHS);
 
 const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
 const CURSOR = /^[A-Za-z0-9-]{1,40}$/;

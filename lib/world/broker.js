@@ -48,6 +48,9 @@ export class Broker {
   #nextTry = -Infinity;
   #watcher = { seen() {}, missed() {} };
   #receive = () => {};
+  #follower = { opened() {}, missed() {} };
+  /** The largest message that the NATS server takes, bytes; by default what its own default is. */
+  #largest = 2 ** 20;
   #underWay = 0;
   #flushing = false;
   /** Why the last try to connect has failed. */
@@ -83,6 +86,19 @@ export class Broker {
   /** @param {(from: string, frame: Uint8Array) => void} receive is given the frames that come for this server */
   onFrame(receive) {
     this.#receive = receive;
+  }
+
+  /**
+   * @param {{opened: (connection: object) => void, missed: () => void}} follower `opened` is told of each new connection,
+   *     `missed` when one is there again
+   */
+  onConnection(follower) {
+    this.#follower = follower;
+  }
+
+  /** @returns {boolean} whether there is a connection, as far as is known */
+  get connected() {
+    return this.#connected;
   }
 
   /**
@@ -158,7 +174,9 @@ export class Broker {
     this.#connection = connection;
     this.#connected = true;
     this.#underWay = 0;
+    this.#largest = connection.info.max_payload;
     this.#subscribe(connection);
+    this.#follower.opened(connection);
     this.#follow(connection);
     this.#watcher.missed();
   }
@@ -193,7 +211,9 @@ export class Broker {
         this.#connected = true;
         // The store may be another one now.
         this.#kv = undefined;
+        this.#largest = connection.info.max_payload;
         this.#watcher.missed();
+        this.#follower.missed();
       }
     }
     if (this.#connection !== connection) return;
@@ -249,15 +269,45 @@ export class Broker {
     return this.#do((kv) => kv.put(name, data, { previousSeq: revision, timeout: PATIENCE }));
   }
 
-  /** Asks the store, and does not wait for ever. */
-  async #do(ask) {
-    if (!this.#kv) throw this.#unreachable('the connection is lost');
+  /** @returns {number} bytes of the largest message that the NATS server takes, as far as is known */
+  get largest() {
+    return this.#largest;
+  }
+
+  /**
+   * Asks JetStream, and does not wait for ever.
+   *
+   * @template Result
+   * @param {(streams: {js: object, jsm: object, headersOf: (all: Record<string, string>) => object}) =>
+   *     Promise<Result>} ask
+   * @param {number} [patience] milliseconds
+   * @returns {Promise<Result>}
+   * @throws {WorldError | Conflict}
+   */
+  ask(ask, patience = 2 * PATIENCE) {
+    return this.#patiently(patience, async () => {
+      if (!this.#connected) throw this.#unreachable('the connection is lost');
+      const { jetstream, headersOf } = this.#client;
+      const js = jetstream(this.#connection, { timeout: PATIENCE });
+      return ask({ js, jsm: await js.jetstreamManager(false), headersOf });
+    });
+  }
+
+  /** Asks the bucket, and does not wait for ever. */
+  #do(ask) {
+    return this.#patiently(2 * PATIENCE, async () => {
+      if (!this.#kv) throw this.#unreachable('the connection is lost');
+      return ask(this.#kv);
+    });
+  }
+
+  async #patiently(patience, ask) {
     let timer;
     const late = new Promise((_, reject) => {
-      timer = setTimeout(() => reject(this.#unreachable('no answer')), 2 * PATIENCE);
+      timer = setTimeout(() => reject(this.#unreachable('no answer')), patience);
     });
     try {
-      return await Promise.race([ask(this.#kv), late]);
+      return await Promise.race([ask(), late]);
     } catch (error) {
       throw this.#failure(error);
     } finally {
@@ -281,6 +331,7 @@ export class Broker {
   /** What an error of the client's means. */
   #failure(error) {
     if (error instanceof WorldError) return error;
+    if (!this.#client) return this.#unreachable(error.message);
     const { errors } = this.#client;
     const { servers } = this.#options;
     const where = servers.join(', ');
@@ -316,9 +367,14 @@ async function loadClient() {
     import('@nats-io/jetstream'),
     import('@nats-io/kv')
   ]);
-  const { connect, credsAuthenticator, errors } = transport;
+  const { connect, credsAuthenticator, errors, headers } = transport;
+  function headersOf(all) {
+    const made = headers();
+    for (const [name, value] of Object.entries(all)) made.set(name, value);
+    return made;
+  }
   return {
-    ...{ connect, credsAuthenticator, errors },
+    ...{ connect, credsAuthenticator, errors, headersOf },
     ...{ jetstream: jetstream.jetstream, Kvm: kv.Kvm }
   };
 }

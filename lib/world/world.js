@@ -1,8 +1,10 @@
 import { Broker } from './broker.js';
 import { Crossing } from './crossing.js';
+import { FeedStore } from './feed-store.js';
 import { Membership } from './membership.js';
 import { publicUrl } from './public-url.js';
 import { SIDES } from './ring.js';
+import { SharedFeeds } from './shared-feeds.js';
 import { tagOf, tagText } from './tag.js';
 
 /**
@@ -11,6 +13,7 @@ import { tagOf, tagText } from './tag.js';
  *     Broker ─entries─▶ Membership ─view─▶ Crossing ─ring─▶ native/pool
  *       ▲ └──────────────frames───────────────▲ │
  *       └────────────────frames─────────────────┘
+ *     Broker ◀─values─▶ FeedStore ◀─▶ SharedFeeds ◀─▶ lib/feeds
  *
  * Nothing waits for it: a server serves at once as if it were alone, and joins when it can.
  */
@@ -21,8 +24,12 @@ export const PATIENCE = 5000;
 /** The counts of a server without a world. */
 const NOTHING = Object.freeze({
   ...{ world: null, worldMember: 0, worldServers: 0, worldSeams: 0 },
-  ...{ outboxSprites: 0, outboxBytes: 0 }
+  ...{ outboxSprites: 0, outboxBytes: 0 },
+  ...figuresOf({ in: 0, out: 0, refused: 0, overruled: 0, behind: 0, unstored: 0 })
 });
+
+/** The problems for which this server's name, or version, is no part of the world: its feeds are not, either. */
+const OUTSIDE = ['name-taken', 'other-version', 'world-full'];
 
 /** What a server without `--world` has in place of one. */
 const NONE = Object.freeze({
@@ -37,6 +44,7 @@ const NONE = Object.freeze({
  * @param {object} parts
  * @param {object} parts.options as lib/server/options.js reads them
  * @param {import('../server/pool.js').Pool} parts.pool
+ * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('./directory.js').Directory} parts.directory is told where the clients of the others belong
  * @param {import('pino').Logger} parts.log
  * @returns {World | typeof NONE}
@@ -54,6 +62,7 @@ class World {
   #log;
   #broker;
   #crossing;
+  #feeds;
   #membership;
   /** What crossing goes by. @type {import('./membership.js').View} */
   #view;
@@ -62,7 +71,7 @@ class World {
   /** Whether the log has that a frame could not be sent. */
   #said = false;
 
-  constructor({ options, pool, directory, log }) {
+  constructor({ options, pool, feeds, directory, log }) {
     const { name } = options;
     this.#name = name;
     this.#options = options;
@@ -72,15 +81,22 @@ class World {
       ...{ pool, name, log },
       send: (to, frame) => this.#send(to, frame)
     });
+    this.#feeds = new SharedFeeds({
+      ...{ feeds, log, most: options.feeds },
+      store: new FeedStore(this.#broker, name)
+    });
     this.#membership = new Membership({
       name,
       lease: options.worldLease * 1000,
       store: this.#broker,
       describe: () => ({ ...this.#crossing.describe(), url: this.#url }),
+      prepare: () => this.#feeds.join(),
       changed: (membership) => {
         this.#view = membership.view();
         this.#crossing.update(this.#view);
         directory.update(this.#view.ring.members);
+        const { state, problem } = this.#view;
+        if (state === 'gone' || OUTSIDE.includes(problem?.code)) this.#feeds.part();
       },
       log
     });
@@ -96,6 +112,7 @@ class World {
   start(port) {
     this.#url = publicUrl(this.#options, port);
     this.#begun = performance.now();
+    this.#feeds.start();
     this.#membership.start();
   }
 
@@ -135,7 +152,8 @@ class World {
         0
       ),
       outboxSprites: waiting,
-      outboxBytes: bytes
+      outboxBytes: bytes,
+      ...figuresOf(this.#feeds.status())
     };
   }
 
@@ -146,7 +164,7 @@ class World {
    */
   async leave(within) {
     try {
-      await this.#membership.leave((_, left) => this.#crossing.handOver(left), within);
+      await this.#membership.leave((_, left) => this.#handOver(left), within);
     } catch (error) {
       this.#log.error({ err: error }, 'world');
     }
@@ -155,9 +173,14 @@ class World {
     this.#log[waiting > 0 ? 'warn' : 'info']({ state, sprites: waiting }, 'has left the world');
   }
 
+  #handOver(left) {
+    return Promise.all([this.#crossing.handOver(left), this.#feeds.handOver(left)]);
+  }
+
   /** Ends at once. What it holds would keep no process. */
   close() {
     this.#crossing.close();
+    this.#feeds.close();
     this.#membership.close().catch((error) => this.#log.error({ err: error }, 'world'));
   }
 
@@ -181,6 +204,18 @@ const inStatus = ({ name, rows, url }) => ({
   tag: tagText(tagOf(name)),
   url: url ?? null
 });
+
+/** What SharedFeeds counts, by its names in /status. */
+function figuresOf(counts) {
+  return {
+    worldFeedsIn: counts.in,
+    worldFeedsOut: counts.out,
+    worldFeedsOverruled: counts.overruled,
+    worldFeedsRefused: counts.refused,
+    worldFeedsBehind: counts.behind,
+    worldFeedsUnshared: counts.unstored
+  };
+}
 
 /** The seams that lead to others. */
 function seamsOf(ring, name) {

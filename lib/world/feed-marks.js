@@ -1,0 +1,82 @@
+/**
+ * What a server knows of each shared feed beside its value: the version it has, and where that stands in the store. Of
+ * deleted feeds as well, so that an older value from elsewhere does not bring them back; of those the oldest is
+ * forgotten when there are as many as there may be feeds.
+ *
+ * @typedef {object} Mark
+ * @property {number} epoch
+ * @property {number} version
+ * @property {string} [digest] of the value; without one the feed is deleted
+ * @property {number} revision of the store's newest message that this version comes from, or is; 0: none
+ * @property {boolean} stored whether the store has this version
+ * @property {boolean} exposed whether others may know its epoch, and give its next version to a value of their own
+ */
+export class FeedMarks {
+  #most;
+  /** @type {Map<string, Mark>} */
+  #live = new Map();
+  /** The longest deleted first. @type {Map<string, Mark>} */
+  #deleted = new Map();
+  /** Keys of versions that the store does not have. */
+  #unstored = new Set();
+
+  /** @param {number} most deleted feeds that are remembered */
+  constructor(most) {
+    this.#most = most;
+  }
+
+  /** @returns {Mark | undefined} */
+  get(key) {
+    return this.#live.get(key) ?? this.#deleted.get(key);
+  }
+
+  /** @returns {number} versions that the store does not have */
+  get unstored() {
+    return this.#unstored.size;
+  }
+
+  /** @returns {string[]} of all feeds, deleted ones too */
+  keys() {
+    return [...this.#live.keys(), ...this.#deleted.keys()];
+  }
+
+  /** @returns {[string, Mark][]} of those that were deleted, the longest ago first */
+  deleted() {
+    return [...this.#deleted];
+  }
+
+  /**
+   * @param {string} key
+   * @param {Mark} mark
+   * @returns {[string, Mark] | undefined} a deleted feed that is forgotten for it
+   */
+  set(key, { epoch, version, digest, revision, stored, exposed }) {
+    const isDeleted = digest === undefined;
+    (isDeleted ? this.#live : this.#deleted).delete(key);
+    (isDeleted ? this.#deleted : this.#live).set(key, {
+      ...{ epoch, version, digest, revision, stored, exposed }
+    });
+    if (stored) this.#unstored.delete(key);
+    else this.#unstored.add(key);
+    if (this.#deleted.size <= this.#most) return undefined;
+    const [oldest] = this.#deleted;
+    this.forget(oldest[0]);
+    return oldest;
+  }
+
+  forget(key) {
+    this.#live.delete(key);
+    this.#deleted.delete(key);
+    this.#unstored.delete(key);
+  }
+
+  /** The store has lost what it had, or some of it: nothing is known to be there. */
+  unstoreAll() {
+    for (const key of this.keys()) {
+      const mark = this.get(key);
+      mark.stored = false;
+      mark.revision = 0;
+      this.#unstored.add(key);
+    }
+  }
+}

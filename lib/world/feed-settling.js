@@ -1,0 +1,298 @@
+import { isNewer } from './feed-message.js';
+import { Conflict, WorldError } from './world-error.js';
+
+/**
+ * Which feeds have to be compared with the world's store, and when: those that news have come of, and all of them when
+ * the store was away or news may have been missed.
+ *
+ *   news ──────────▶ behind ─▶ settle, AT_ONCE keys at once ─▶ through
+ *   look, read all ────▲  └─────────── the store is lost ──────┘
+ *
+ * News are numbered by the store without gaps, so a gap is seen at once; the last of them by looking what number the store
+ * has come to. A store that was lost has another time of creation, one that was put back a lower number: then nothing is
+ * taken for granted that it had.
+ *
+ * Bounds: a key is in `behind` once, however many news there are of it, and there are at most as many keys as this
+ * server may have feeds, and deleted ones; one too many has all heads read once more, in its time.
+ */
+
+/** Keys that are settled at once: each has one message in memory. */
+const AT_ONCE = 8;
+
+/** How often it looks whether the store is there, and what it has come to, milliseconds. */
+const LOOK = 2000;
+
+/** After how long what was refused is tried again, milliseconds. */
+const REFUSED = 30_000;
+
+export class FeedSettling {
+  #store;
+  #marks;
+  #most;
+  #clock;
+  #log;
+  #shares;
+  #settle;
+  #reached;
+  /** Keys to be settled, and the revision that is known to be there; 0: it must be looked. @type {Map<string, number>} */
+  #behind = new Map();
+  /** Keys that are being settled. */
+  #busy = new Set();
+  /** Keys whose newest version this server could not take, and since when. @type {Map<string, number>} */
+  #refused = new Map();
+  /** Keys that have to be settled before all is here that there was when heads were last read. */
+  #owed = new Set();
+  /** Told when there are none. @type {(() => void)[]} */
+  #waiters = [];
+  #isOpen = false;
+  #isEnded = false;
+  /** Whether the store has answered, the last time it was asked. */
+  #answers = false;
+  /** Which store it is. */
+  #created;
+  /** The number of the newest news. */
+  #heard = 0;
+  /** What number the store had come to at the last look. */
+  #seen = 0;
+  /** Whether all heads must be read; whether that is under way; whether more was behind than there is room for. */
+  #mustRead = true;
+  #reading = false;
+  #overflowed = false;
+  #looking = false;
+  #timer = () => {};
+  #refusals = 0;
+  /** The problem that the log has. */
+  #said;
+
+  /**
+   * @param {object} parts
+   * @param {import('./feed-store.js').FeedStore} parts.store
+   * @param {import('./feed-marks.js').FeedMarks} parts.marks
+   * @param {number} parts.most keys that may be behind
+   * @param {import('./clock.js').clock} parts.clock
+   * @param {import('pino').Logger} parts.log
+   * @param {(key: string) => boolean} parts.shares whether a key is the world's
+   * @param {(key: string, revision: number) => Promise<void>} parts.settle rejects with WorldError or Conflict
+   * @param {() => void} parts.reached told when the store was reached
+   */
+  constructor({ store, marks, most, clock, log, shares, settle, reached }) {
+    this.#store = store;
+    this.#marks = marks;
+    this.#most = most;
+    this.#clock = clock;
+    this.#log = log;
+    this.#shares = shares;
+    this.#settle = settle;
+    this.#reached = reached;
+    store.watch({
+      news: (key, revision) => this.#news(key, revision),
+      missed: () => this.#missed()
+    });
+  }
+
+  /** @returns {Promise<void>} when what the store has now is here */
+  open() {
+    this.#isOpen = true;
+    this.#mustRead = true;
+    const complete = new Promise((then) => this.#waiters.push(then));
+    this.#look();
+    return complete;
+  }
+
+  close() {
+    this.#isOpen = false;
+    this.#answers = false;
+    this.#timer();
+    this.#behind.clear();
+    this.#owed.clear();
+    this.#waiters = [];
+  }
+
+  end() {
+    this.#isEnded = true;
+    this.close();
+  }
+
+  /** @returns {boolean} whether what is published goes to the store */
+  get isReachable() {
+    return this.#isOpen && this.#answers && this.#store.connected;
+  }
+
+  /** @returns {{behind: number, refused: number}} */
+  status() {
+    const behind = this.#behind.size + this.#busy.size + this.#refused.size;
+    return { behind, refused: this.#refusals };
+  }
+
+  /** The store does not answer. */
+  lost(error) {
+    this.#answers = false;
+    const { code = 'unreachable', message } = error;
+    if (this.#said !== code) this.#log.warn({ problem: code }, `feeds of the world: ${message}`);
+    this.#said = code;
+  }
+
+  /** The newest version of a key can't be taken here. */
+  refuse(key, problem) {
+    this.#refusals += 1;
+    if (!this.#refused.has(key)) {
+      this.#log.error({ feed: key, problem }, 'a feed of another server is not taken');
+    }
+    this.#refused.set(key, this.#clock.now());
+  }
+
+  accept(key) {
+    this.#refused.delete(key);
+  }
+
+  /** There is a newer version of a key. */
+  see(key, revision) {
+    if (!this.#isOpen) return;
+    const known = this.#behind.get(key);
+    if (known === undefined && revision > 0 && this.#behind.size >= this.#most) {
+      this.#overflowed = true;
+      return;
+    }
+    this.#behind.set(key, Math.max(known ?? 0, revision));
+    this.#work();
+  }
+
+  #news(key, revision) {
+    if (!this.#isOpen) return;
+    const isGap = revision > this.#heard + 1;
+    this.#heard = Math.max(this.#heard, revision);
+    if (isGap && !this.#mustRead) this.#missed();
+    if (this.#shares(key)) this.see(key, revision);
+  }
+
+  #missed() {
+    this.#mustRead = true;
+    if (this.#isOpen) this.#look();
+  }
+
+  // ---- Settling
+
+  #work() {
+    if (!this.isReachable) return;
+    for (const [key, revision] of this.#behind) {
+      if (this.#busy.size >= AT_ONCE) return;
+      if (this.#busy.has(key)) continue;
+      this.#behind.delete(key);
+      this.#run(key, revision);
+    }
+  }
+
+  async #run(key, revision) {
+    this.#busy.add(key);
+    try {
+      await this.#settle(key, revision);
+      this.#owed.delete(key);
+    } catch (error) {
+      if (error instanceof WorldError) this.lost(error);
+      if (error instanceof WorldError || error instanceof Conflict) this.see(key, 0);
+      else this.#failed(key, error);
+    }
+    this.#busy.delete(key);
+    this.#tell();
+    this.#work();
+  }
+
+  #failed(key, error) {
+    this.#log.error({ err: error, feed: key }, 'a feed of the world could not be settled');
+    this.#owed.delete(key);
+    this.refuse(key, 'internal-error');
+  }
+
+  #tell() {
+    if (this.#owed.size > 0 || this.#mustRead || this.#reading) return;
+    for (const told of this.#waiters.splice(0)) told();
+  }
+
+  // ---- Looking
+
+  async #look() {
+    if (this.#looking || this.#isEnded) return;
+    this.#looking = true;
+    this.#timer();
+    try {
+      // What has been missed meanwhile has it look once more.
+      do await this.#lookOnce();
+      while (this.#mustRead && this.isReachable);
+    } catch (error) {
+      if (error instanceof WorldError) this.lost(error);
+      else this.#log.error({ err: error }, 'feeds of the world');
+    }
+    this.#looking = false;
+    if (this.#isOpen) this.#timer = this.#clock.after(LOOK, () => this.#look());
+  }
+
+  async #lookOnce() {
+    if (!this.#isOpen || !this.#store.connected) return;
+    const heard = this.#heard;
+    const { created, last } = await this.#store.open();
+    if (!this.#isOpen) return;
+    if (created !== this.#created || last < heard) {
+      this.#marks.unstoreAll();
+      this.#created = created;
+      this.#heard = 0;
+      this.#mustRead = true;
+    }
+    // It had come that far a look ago: the news are not on their way any more.
+    if (this.#seen > this.#heard || this.#overflowed) this.#mustRead = true;
+    this.#seen = last;
+    this.#answers = true;
+    if (this.#said) this.#log.info('feeds of the world: the store answers again');
+    this.#said = undefined;
+    this.#reached();
+    if (this.#mustRead) await this.#read(last);
+    this.#tryRefused();
+    this.#work();
+  }
+
+  /** Reads all heads; keys of which something else is here have to be settled. */
+  async #read(last) {
+    this.#mustRead = false;
+    this.#overflowed = false;
+    this.#reading = true;
+    let heads;
+    try {
+      heads = await this.#store.heads();
+    } catch (error) {
+      this.#mustRead = true;
+      throw error;
+    } finally {
+      this.#reading = false;
+    }
+    if (!this.#isOpen) return;
+    this.#heard = Math.max(this.#heard, last);
+    for (const [key, head] of heads) {
+      if (this.#shares(key) && !this.#has(key, head)) this.#owe(key);
+    }
+    for (const key of this.#marks.keys()) if (!heads.has(key)) this.#owe(key);
+    this.#tell();
+  }
+
+  /** Whether a version is here; then the store has it. */
+  #has(key, head) {
+    const mark = this.#marks.get(key);
+    if (!mark || isNewer(head, mark) || isNewer(mark, head) || head.digest !== mark.digest) {
+      return false;
+    }
+    this.#marks.set(key, { ...mark, revision: head.revision, stored: true, exposed: true });
+    return true;
+  }
+
+  #owe(key) {
+    this.#owed.add(key);
+    this.see(key, 0);
+  }
+
+  #tryRefused() {
+    const now = this.#clock.now();
+    for (const [key, since] of this.#refused) {
+      if (now - since < REFUSED) continue;
+      this.#refused.set(key, now);
+      this.see(key, 0);
+    }
+  }
+}

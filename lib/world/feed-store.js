@@ -1,0 +1,185 @@
+import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
+import { WorldError } from './world-error.js';
+
+/**
+ * Where a world's feeds are: a stream of JetStream with the newest message of each key (feed-message.js), by the
+ * connection that Broker has.
+ *
+ * A write is a compare-and-set on the revision of the key's message before, so what servers publish at once has one order.
+ * The store publishes each head again, without its body (`republish`): who hears of it asks for the value when he has
+ * room for it, and gets the newest one. So nothing is queued for a slow server, and a value crosses once a server.
+ *
+ * Heads are all read, without bodies, when a server has come to the store or may have missed some.
+ */
+
+/** The stream. */
+export const STREAM = 'sprites-feeds';
+
+/** Where heads are published again. */
+const NEWS = 'sprites.feed-news';
+
+/** Heads that are asked for at once. */
+const BATCH = 500;
+
+/** How long a request may take, milliseconds. */
+const PATIENCE = 2000;
+
+/** How long reading all heads may take, milliseconds: some 20,000 are read in a second. */
+const PATIENCE_FOR_ALL = 60_000;
+
+/** JetStream's code for a stream that is not there. */
+const NO_STREAM = 10059;
+
+/** The stream's configuration; what an operator may change (replicas, storage) is not in it. */
+const CONFIG = {
+  name: STREAM,
+  subjects: [`${SUBJECTS}.>`],
+  max_msgs_per_subject: 1,
+  allow_direct: true,
+  republish: { src: `${SUBJECTS}.>`, dest: `${NEWS}.>`, headers_only: true }
+};
+
+export class FeedStore {
+  #broker;
+  #by;
+  #watcher = { news() {}, missed() {} };
+
+  /**
+   * @param {import('./broker.js').Broker} broker
+   * @param {string} by this server's name
+   */
+  constructor(broker, by) {
+    this.#broker = broker;
+    this.#by = by;
+    const callback = (error, message) => {
+      if (!error) this.#hear(message);
+    };
+    broker.onConnection({
+      opened: (connection) => {
+        connection.subscribe(`${NEWS}.>`, { callback });
+        this.#watcher.missed();
+      },
+      missed: () => this.#watcher.missed()
+    });
+  }
+
+  /** @param {{news: (key: string, revision: number) => void, missed: () => void}} watcher */
+  watch(watcher) {
+    this.#watcher = watcher;
+  }
+
+  /** @returns {boolean} whether it is worth asking */
+  get connected() {
+    return this.#broker.connected;
+  }
+
+  /** @returns {number} bytes that a message's body may have */
+  get room() {
+    return this.#broker.largest - HEAD_BYTES;
+  }
+
+  #hear({ subject, headers }) {
+    const key = keyOf(subject);
+    const revision = Number(headers?.get('Nats-Sequence'));
+    if (key !== undefined && revision > 0) this.#watcher.news(key, revision);
+  }
+
+  /**
+   * @returns {Promise<{created: string, last: number}>} which store it is, and the revision it has come to
+   * @throws {WorldError}
+   */
+  open() {
+    return this.#do(async ({ jsm }) => {
+      let info;
+      try {
+        info = await jsm.streams.info(STREAM);
+      } catch (error) {
+        if (error.code !== NO_STREAM) throw error;
+        info = await jsm.streams.add({ ...CONFIG, description: 'Feeds of a world of Sprites' });
+      }
+      const { config, created, state } = info;
+      const isOurs =
+        config.republish?.dest === CONFIG.republish.dest &&
+        config.republish.headers_only === true &&
+        config.allow_direct === true &&
+        config.max_msgs_per_subject === 1;
+      if (isOurs) return { created, last: state.last_seq };
+      throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
+    });
+  }
+
+  /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all there are */
+  heads() {
+    return this.#do(async ({ js, jsm }) => {
+      const heads = new Map();
+      const { name, num_pending: count } = await jsm.consumers.add(STREAM, {
+        ...{ ack_policy: 'none', deliver_policy: 'all', headers_only: true, mem_storage: true },
+        inactive_threshold: 10e9
+      });
+      const consumer = count > 0 ? await js.consumers.get(STREAM, name) : undefined;
+      for (let left = count; left > 0;) {
+        const before = left;
+        const some = await consumer.fetch({ max_messages: BATCH, expires: PATIENCE });
+        for await (const { subject, headers, seq, info } of some) {
+          const key = keyOf(subject);
+          if (key !== undefined) heads.set(key, headOf(headers, seq));
+          left = info.pending;
+          if (left === 0) break;
+        }
+        if (left === before) throw new WorldError('unreachable', 'the store tells no heads');
+      }
+      jsm.consumers.delete(STREAM, name).catch(() => {}); // It goes by itself, too.
+      return heads;
+    }, PATIENCE_FOR_ALL);
+  }
+
+  /**
+   * @param {string} key
+   * @returns {Promise<(import('./feed-message.js').Head & {body: Uint8Array}) | undefined>} the newest version
+   */
+  get(key) {
+    return this.#do(async ({ jsm }) => {
+      const last = { last_by_subj: `${SUBJECTS}.${tokenOf(key)}` };
+      const message = await jsm.direct.getMessage(STREAM, last);
+      if (!message) return undefined;
+      // A part of a larger buffer, which would go to a thread as a whole.
+      return { ...headOf(message.header, message.seq), body: Uint8Array.from(message.data) };
+    });
+  }
+
+  /**
+   * Writes a version.
+   *
+   * @param {string} key
+   * @param {import('./feed-message.js').Head} head
+   * @param {Uint8Array} body at most `room` bytes
+   * @param {number} revision of the message that it follows; 0: there is none
+   * @returns {Promise<number>} its own
+   * @throws {Conflict} when another one has come before
+   * @throws {WorldError} when it may have been written or not
+   */
+  put(key, head, body, revision) {
+    return this.#do(async ({ js, headersOf }) => {
+      const { seq } = await js.publish(`${SUBJECTS}.${tokenOf(key)}`, body, {
+        headers: headersOf(writeHead(head, this.#by)),
+        expect: { lastSubjectSequence: revision },
+        timeout: PATIENCE
+      });
+      return seq;
+    });
+  }
+
+  /** Forgets a deleted feed, if nothing has been written since. */
+  forget(key, revision) {
+    const filter = `${SUBJECTS}.${tokenOf(key)}`;
+    return this.#do(({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 }));
+  }
+
+  #do(ask, patience) {
+    return this.#broker.ask(ask, patience);
+  }
+}
+
+/** The head in a message; what no server of this version has written counts as deleted, and is older than all else. */
+const headOf = (headers, revision) =>
+  readHead((name) => headers?.get(name), revision) ?? { epoch: 0, version: 0, revision };

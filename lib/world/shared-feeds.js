@@ -1,0 +1,362 @@
+import { newEpoch } from '../feeds/names.js';
+import { clock as systemClock } from './clock.js';
+import { FeedMarks } from './feed-marks.js';
+import { isNewer } from './feed-message.js';
+import { FeedSettling } from './feed-settling.js';
+import { Conflict, WorldError } from './world-error.js';
+
+/**
+ * Feeds that are published at one server of a world and are at all.
+ *
+ *   PUT ─▶ thread ─▶ store: compare-and-set ─┬▶ table ─▶ watchers, 2xx
+ *                      │                     └▶ Conflict: take the newest, and work it out anew
+ *                      ▼ head
+ *   the others: behind ─▶ get ─▶ thread ─▶ table ─▶ their watchers          (feed-settling.js)
+ *
+ * **One order.** A publication is written to the world's store over the revision that it was worked out from, before any
+ * watcher hears of it. Where another server's came first the write fails, that version is taken, and the publication is
+ * worked out from it: so a patch is applied once, to the newest value, and a cursor means the same value everywhere.
+ *
+ * **One rule.** What is newer is decided by versions alone (feed-message.js), and a table only takes what is newer than
+ * what it has. So it does not matter in which order a server hears of versions, how often, or which it misses: `meet`
+ * compares one key here and in the store, and takes or writes the newer one. Everything comes down to it: news, a
+ * join, a store that was away, or has lost what it had.
+ *
+ * **Alone.** While the store is out of reach a publication counts at its own server, and is written when it is back. Its
+ * epoch is a new one, since others may give the same version to another value meanwhile; versions go on from where they
+ * were. A write of which no answer came may have been done: what follows has a new epoch, too.
+ *
+ * Rejected: a server that orders a key for all (it dies, or the ring changes, with publications on their way), versions by
+ * gossip (two patches at once, and one is lost), refusing publications without the store (a server that can reach its
+ * own watchers, and doesn't).
+ */
+
+/** How often a publication is worked out anew because others have come before it. */
+const TRIES = 32;
+
+/** How long publications wait for the store after the start, milliseconds. Then the server counts as alone. */
+const PATIENCE = 5000;
+
+/** What the arena publishes, and whatever else is under its keys, stays on its server. */
+const LOCAL = 'arena/';
+
+const NOTHING = new Uint8Array(0);
+
+export class SharedFeeds {
+  #feeds;
+  #store;
+  #marks;
+  #settling;
+  #clock;
+  #log;
+  /** Resolves when the store was reached for the first time, or is not to be waited for any more. */
+  #begun;
+  #begin;
+  #patience = () => {};
+  #counts = { in: 0, out: 0, overruled: 0 };
+  /** Keys whose value no message has room for. */
+  #tooLarge = new Set();
+
+  /**
+   * @param {object} parts
+   * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+   * @param {import('./feed-store.js').FeedStore} parts.store
+   * @param {number} parts.most feeds there may be
+   * @param {import('pino').Logger} parts.log
+   * @param {typeof systemClock} [parts.clock]
+   */
+  constructor({ feeds, store, most, log, clock = systemClock }) {
+    this.#feeds = feeds;
+    this.#store = store;
+    this.#clock = clock;
+    this.#log = log;
+    this.#marks = new FeedMarks(most);
+    for (const [key, head] of feeds.shareBy(this)) {
+      if (!this.shares(key)) continue;
+      this.#marks.set(key, { ...head, revision: 0, stored: false, exposed: true });
+    }
+    this.#begun = new Promise((then) => (this.#begin = then));
+    this.#settling = new FeedSettling({
+      ...{ store, marks: this.#marks, most: 2 * most, clock, log },
+      shares: (key) => this.shares(key),
+      settle: (key, revision) => this.#settle(key, revision),
+      reached: () => this.#begin()
+    });
+  }
+
+  /** Begins: publications wait for the store from now on, but not for long. */
+  start() {
+    this.#patience = this.#clock.after(PATIENCE, this.#begin);
+  }
+
+  /**
+   * This server is one of the world, or becomes one.
+   *
+   * @returns {Promise<void>} when every feed that the world has at this moment is here, but those that this server refuses
+   */
+  join() {
+    return this.#settling.open();
+  }
+
+  /** It is none: what is published here stays here, until it joins. */
+  part() {
+    this.#settling.close();
+  }
+
+  /**
+   * Before leaving: waits until the store has everything that was published here.
+   *
+   * @param {number} within milliseconds that this may take
+   */
+  async handOver(within) {
+    const end = this.#clock.now() + within;
+    while (this.#marks.unstored > 0 && this.#settling.isReachable && this.#clock.now() < end) {
+      await new Promise((then) => this.#clock.after(20, then));
+    }
+    const feeds = this.#marks.unstored;
+    if (feeds > 0) this.#log.warn({ feeds }, 'feeds were published here alone');
+  }
+
+  close() {
+    this.#settling.end();
+    this.#patience();
+    this.#begin();
+  }
+
+  /** @returns {boolean} whether what is published under a key is the world's */
+  shares(key) {
+    return !key.startsWith(LOCAL);
+  }
+
+  /**
+   * @returns {{in: number, out: number, overruled: number, refused: number, behind: number, unstored: number}} versions
+   *     taken from other servers, and written for them; those published here that a newer one was put in place of, and
+   *     those that this server could not take; keys of which there is a newer version, and of which the store has not ours
+   */
+  status() {
+    return { ...this.#counts, ...this.#settling.status(), unstored: this.#marks.unstored };
+  }
+
+  // ---- Publishing. Always in the key's turn: Feeds#inOrder
+
+  /** As Feeds#publish. */
+  publish(key, kind, body) {
+    return this.#repeat(() => this.#tryPublish(key, kind, body));
+  }
+
+  /** As Feeds#remove. */
+  remove(key) {
+    return this.#repeat(() => this.#tryRemove(key));
+  }
+
+  /** Tries until there is an answer. */
+  async #repeat(attempt) {
+    await this.#begun;
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      try {
+        const answer = await attempt();
+        if (answer !== undefined) return answer;
+      } catch (error) {
+        if (error instanceof WorldError) this.#settling.lost(error);
+        else if (!(error instanceof Conflict)) throw error;
+      }
+    }
+    return { problem: 'publishing-busy' };
+  }
+
+  async #tryPublish(key, kind, body) {
+    const next = this.#next(key);
+    const { created, cursor, now } = next;
+    if (created && kind !== 'value') return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
+    const change = await this.#feeds.workOut(key, next, {
+      ...{ kind, body, packed: true, digested: true },
+      // What was fetched is no version of the world, whatever its value is.
+      always: next.fetched,
+      ...(now?.epoch !== cursor.epoch && { patched: false })
+    });
+    if (change.problem !== undefined) {
+      return kind === 'value' ? change : this.#ifNewest(key, () => change);
+    }
+    if (change.unchanged || (now && !next.fetched && this.#feeds.holds(key, change.value))) {
+      return this.#ifNewest(key, () => ({ created, ...this.#feeds.unchanged(key, now) }));
+    }
+    const problem = this.#feeds.roomFor(key, change);
+    if (problem !== 'ok') return { problem };
+    if (change.body.length > this.#store.room) return this.#refuseLarge();
+    const { epoch, version } = change.again ? next.lost : cursor;
+    const head = { epoch, version, digest: change.digest, form: change.form };
+    const place = await this.#write(key, next, head, change.body);
+    if (place === undefined) return undefined;
+    const taken = this.#feeds.take(key, head, change);
+    if (taken.problem === undefined) {
+      this.#marks.set(key, { ...head, ...place, exposed: place.stored || change.again === true });
+    } else if (place.stored) {
+      this.#settling.see(key, place.revision);
+    }
+    return taken.problem === undefined ? { created, ...taken } : taken;
+  }
+
+  async #tryRemove(key) {
+    const next = this.#next(key);
+    if (!next.now) return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
+    if (next.fetched) {
+      this.#feeds.takeAway(key);
+      return {};
+    }
+    const place = await this.#write(key, next, next.cursor, NOTHING);
+    if (place === undefined) return undefined;
+    this.#feeds.takeAway(key);
+    this.#bury(key, { ...next.cursor, ...place, exposed: place.stored });
+    return {};
+  }
+
+  /** A feed's next version, and what it comes from. */
+  #next(key) {
+    const alone = !this.#settling.isReachable;
+    const mark = this.#marks.get(key);
+    const found = this.#feeds.find(key);
+    const now = found !== null && found.length > 0 ? found : undefined;
+    if (now && !now.upstream && mark) {
+      // Others may give this version to another value: then it must be of another epoch.
+      const epoch = alone && mark.exposed ? newEpoch() : mark.epoch;
+      return { created: false, cursor: { epoch, version: mark.version + 1 }, now, alone };
+    }
+    const lost = mark ? undefined : this.#feeds.lost(key);
+    const version = (mark ?? lost ?? { version: 0 }).version + 1;
+    const cursor = { epoch: newEpoch(), version };
+    return { created: !now, cursor, now, lost, alone, fetched: now !== undefined };
+  }
+
+  /**
+   * Writes a version to the store, where that can be reached.
+   *
+   * @returns {Promise<{revision: number, stored: boolean} | undefined>} its place there; undefined: another version was
+   *     newer, or the store has gone or come back, so the version has to be worked out anew
+   * @throws {WorldError} when it may have been written or not
+   */
+  async #write(key, { alone }, head, body) {
+    if (alone === this.#settling.isReachable) return undefined;
+    const mark = this.#marks.get(key);
+    const revision = mark?.revision ?? 0;
+    if (alone) return { revision, stored: false };
+    if (mark) mark.exposed = true;
+    try {
+      const written = await this.#store.put(key, head, body, revision);
+      this.#counts.out += 1;
+      return { revision: written, stored: true };
+    } catch (error) {
+      if (!(error instanceof Conflict)) throw error;
+      await this.#meet(key, await this.#store.get(key));
+      return undefined;
+    }
+  }
+
+  /** Answers what holds only for the newest version; undefined where there was a newer one, which is here now. */
+  async #ifNewest(key, answer) {
+    const found = this.#settling.isReachable ? await this.#store.get(key) : undefined;
+    const mark = this.#marks.get(key);
+    if (!found || (mark && !isNewer(found, mark))) return answer();
+    const known = mark?.version;
+    await this.#meet(key, found);
+    // Where it could not be taken it is not here.
+    return this.#marks.get(key)?.version === known ? answer() : undefined;
+  }
+
+  #refuseLarge() {
+    const { room } = this.#store;
+    return {
+      problem: 'feed-too-large',
+      detail: `Publish less: compressed it is more than ${room} bytes, and the NATS server of this world takes no larger message (its max_payload).`
+    };
+  }
+
+  // ---- One key, here and in the store
+
+  /** Has this server and the store have the same version of a key; does nothing where it has `revision` already. */
+  #settle(key, revision) {
+    return this.#feeds.inOrder(key, async () => {
+      const mark = this.#marks.get(key);
+      if (revision > 0 && mark?.stored && mark.revision >= revision) return;
+      await this.#meet(key, await this.#store.get(key));
+    });
+  }
+
+  /** Takes what the store has, or writes what is here, whichever is newer. */
+  async #meet(key, found) {
+    const mark = this.#marks.get(key);
+    if (found && (!mark || isNewer(found, mark))) return this.#take(key, found);
+    if (!mark) return undefined;
+    // The store remembers only so many deleted feeds.
+    if (!found && mark.digest === undefined && mark.stored) return this.#marks.forget(key);
+    if (!found || isNewer(mark, found)) return this.#put(key, mark, found?.revision ?? 0);
+    if (found.digest === mark.digest) {
+      this.#marks.set(key, { ...mark, revision: found.revision, stored: true, exposed: true });
+      return undefined;
+    }
+    // The store has forgotten a write that it had promised, and given its version to another one.
+    return this.#fork(key, mark, found.revision);
+  }
+
+  /** Takes a version of another server. */
+  async #take(key, found) {
+    const mark = this.#marks.get(key);
+    const now = this.#feeds.find(key);
+    const place = { revision: found.revision, stored: true, exposed: true };
+    if (found.digest === undefined) {
+      if (now !== null && !now.upstream && this.#feeds.takeAway(key)) this.#counts.in += 1;
+    } else {
+      const follows =
+        now?.length > 0 && now.epoch === found.epoch && now.version + 1 === found.version;
+      const change = await this.#feeds.workOut(key, { cursor: found, now: now ?? undefined }, {
+        ...{ kind: 'value', body: found.body, form: found.form, digested: true, always: true },
+        ...(!follows && { patched: false, before: undefined })
+      });
+      if (change.problem !== undefined) return this.#settling.refuse(key, change.problem);
+      if (change.digest !== found.digest) return this.#settling.refuse(key, 'bad-value');
+      const { problem } = this.#feeds.take(key, found, change);
+      if (problem !== undefined) return this.#settling.refuse(key, problem);
+      this.#counts.in += 1;
+    }
+    if (mark && !mark.stored) this.#counts.overruled += 1;
+    this.#settling.accept(key);
+    this.#marks.set(key, { ...found, ...place });
+    return undefined;
+  }
+
+  /** Writes the version that is here to the store, over `revision`. */
+  async #put(key, mark, revision) {
+    const isDeleted = mark.digest === undefined;
+    mark.exposed = true;
+    const { body, form } = isDeleted ? { body: NOTHING } : await this.#feeds.pack(key);
+    if (body.length > this.#store.room) {
+      if (!this.#tooLarge.has(key)) this.#log.error({ feed: key }, this.#refuseLarge().detail);
+      this.#tooLarge.add(key);
+      return;
+    }
+    const written = await this.#store.put(key, { ...mark, form }, body, revision);
+    this.#counts.out += 1;
+    this.#tooLarge.delete(key);
+    this.#bury(key, { ...mark, revision: written, stored: true });
+  }
+
+  /** Gives what is here a version that nobody else has. */
+  async #fork(key, mark, revision) {
+    const fork = { ...mark, epoch: newEpoch(), version: mark.version + 1 };
+    if (mark.digest !== undefined) {
+      const value = this.#feeds.valueOf(key);
+      const whole = { value, patch: NOTHING, gzip: NOTHING, digest: mark.digest };
+      const { problem } = this.#feeds.take(key, fork, whole);
+      if (problem !== undefined) return this.#settling.refuse(key, problem);
+    }
+    this.#marks.set(key, { ...fork, revision, stored: false, exposed: false });
+    return this.#put(key, this.#marks.get(key), revision);
+  }
+
+  /** Notes a version that was written; the store forgets what is forgotten for it. */
+  #bury(key, mark) {
+    const [oldest, { revision, stored } = {}] = this.#marks.set(key, mark) ?? [];
+    if (!stored || !this.#settling.isReachable) return;
+    // Where that fails it stays there: a message without a body.
+    this.#store.forget(oldest, revision).catch((error) => this.#settling.lost(error));
+  }
+}
