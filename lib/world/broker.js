@@ -274,6 +274,11 @@ export class Broker {
     return this.#largest;
   }
 
+  /** @returns {string | undefined} the run of the NATS server at the other end */
+  get run() {
+    return this.#connection?.info?.server_id;
+  }
+
   /**
    * Asks JetStream, and does not wait for ever.
    *

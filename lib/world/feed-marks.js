@@ -10,6 +10,8 @@
  * @property {number} revision of the store's newest message that this version comes from, or is; 0: none
  * @property {boolean} stored whether the store has this version
  * @property {boolean} exposed whether others may know its epoch, and give its next version to a value of their own
+ * @property {number} [from] while the store has none of its epoch: the epoch's first version
+ * @property {string} [run] the run of the NATS server in which that was written to the store
  */
 export class FeedMarks {
   #most;
@@ -50,11 +52,11 @@ export class FeedMarks {
    * @param {Mark} mark
    * @returns {[string, Mark] | undefined} a deleted feed that is forgotten for it
    */
-  set(key, { epoch, version, digest, revision, stored, exposed }) {
+  set(key, { epoch, version, digest, revision, stored, exposed, from, run }) {
     const isDeleted = digest === undefined;
     (isDeleted ? this.#live : this.#deleted).delete(key);
     (isDeleted ? this.#deleted : this.#live).set(key, {
-      ...{ epoch, version, digest, revision, stored, exposed }
+      ...{ epoch, version, digest, revision, stored, exposed, from, run }
     });
     if (stored) this.#unstored.delete(key);
     else this.#unstored.add(key);

@@ -9,6 +9,7 @@ import { cursorText, isKey } from '../feeds/names.js';
  *   Sprites-Cursor: e3f9k2-42
  *   Sprites-Digest: 47DEQp…      SHA-256 of the value; missing: deleted
  *   Sprites-Form: deflate        of the body; or plain
+ *   Sprites-Run: NDUBZ4…         the run of the NATS server
  *   Sprites-By: a                the server that has published it, for who looks by hand
  */
 
@@ -30,6 +31,7 @@ const DIGEST = /^[A-Za-z0-9_-]{43}$/;
  * @property {number} version
  * @property {string} [digest] of its value; without one the feed is deleted
  * @property {string} [form] of the body
+ * @property {string} [run] of the NATS server, in which it was written
  * @property {number} [revision] the number of its message in the store
  */
 
@@ -59,11 +61,12 @@ export function keyOf(subject) {
  * @param {string} by a server's name
  * @returns {Record<string, string>} headers
  */
-export function writeHead({ epoch, version, digest, form }, by) {
+export function writeHead({ epoch, version, digest, form, run }, by) {
   return {
     'Sprites-Feed': FORM,
     'Sprites-Cursor': cursorText({ epoch, version }),
     ...(digest !== undefined && { 'Sprites-Digest': digest, 'Sprites-Form': form }),
+    ...(run !== undefined && { 'Sprites-Run': run }),
     'Sprites-By': by
   };
 }
@@ -82,5 +85,6 @@ export function readHead(header, revision) {
     header('Sprites-Feed') === FORM &&
     [epoch, version, revision].every(Number.isSafeInteger) &&
     (digest === undefined || DIGEST.test(digest));
-  return sound ? { epoch, version, digest, form: header('Sprites-Form'), revision } : undefined;
+  const [form, run] = ['Sprites-Form', 'Sprites-Run'].map((name) => header(name) || undefined);
+  return sound ? { epoch, version, digest, form, run, revision } : undefined;
 }

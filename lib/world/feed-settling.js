@@ -9,8 +9,7 @@ import { Conflict, WorldError } from './world-error.js';
  *   look, read all ────▲  └─────────── the store is lost ──────┘
  *
  * News are numbered by the store without gaps, so a gap is seen at once; the last of them by looking what number the store
- * has come to. A store that was lost has another time of creation, one that was put back a lower number: then nothing is
- * taken for granted that it had.
+ * has come to. Where its server was restarted it may have lost what it had promised: then nothing is taken for granted.
  *
  * Bounds: a key is in `behind` once, however many news there are of it, and there are at most as many keys as this
  * server may have feeds, and deleted ones; one too many has all heads read once more, in its time.
@@ -48,8 +47,8 @@ export class FeedSettling {
   #isEnded = false;
   /** Whether the store has answered, the last time it was asked. */
   #answers = false;
-  /** Which store it is. */
-  #created;
+  /** Which store it is, in which run of its server. */
+  #identity;
   /** The number of the newest news. */
   #heard = 0;
   /** What number the store had come to at the last look. */
@@ -229,11 +228,11 @@ export class FeedSettling {
   async #lookOnce() {
     if (!this.#isOpen || !this.#store.connected) return;
     const heard = this.#heard;
-    const { created, last } = await this.#store.open();
+    const { identity, last } = await this.#store.open();
     if (!this.#isOpen) return;
-    if (created !== this.#created || last < heard) {
+    if (identity !== this.#identity || last < heard) {
       this.#marks.unstoreAll();
-      this.#created = created;
+      this.#identity = identity;
       this.#heard = 0;
       this.#mustRead = true;
     }
@@ -278,7 +277,8 @@ export class FeedSettling {
     if (!mark || isNewer(head, mark) || isNewer(mark, head) || head.digest !== mark.digest) {
       return false;
     }
-    this.#marks.set(key, { ...mark, revision: head.revision, stored: true, exposed: true });
+    const { revision, run } = head;
+    this.#marks.set(key, { ...mark, revision, run, stored: true, exposed: true });
     return true;
   }
 

@@ -78,6 +78,11 @@ export class FeedStore {
     return this.#broker.largest - HEAD_BYTES;
   }
 
+  /** @returns {string | undefined} the run of the NATS server: in another one it may have forgotten writes */
+  get run() {
+    return this.#broker.run;
+  }
+
   #hear({ subject, headers }) {
     const key = keyOf(subject);
     const revision = Number(headers?.get('Nats-Sequence'));
@@ -85,7 +90,8 @@ export class FeedStore {
   }
 
   /**
-   * @returns {Promise<{created: string, last: number}>} which store it is, and the revision it has come to
+   * @returns {Promise<{identity: string, last: number}>} which store it is, in which run of the NATS server, and the
+   *     revision it has come to
    * @throws {WorldError}
    */
   open() {
@@ -103,7 +109,7 @@ export class FeedStore {
         config.republish.headers_only === true &&
         config.allow_direct === true &&
         config.max_msgs_per_subject === 1;
-      if (isOurs) return { created, last: state.last_seq };
+      if (isOurs) return { identity: `${created} ${this.run}`, last: state.last_seq };
       throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
     });
   }
@@ -161,7 +167,7 @@ export class FeedStore {
   put(key, head, body, revision) {
     return this.#do(async ({ js, headersOf }) => {
       const { seq } = await js.publish(`${SUBJECTS}.${tokenOf(key)}`, body, {
-        headers: headersOf(writeHead(head, this.#by)),
+        headers: headersOf(writeHead({ ...head, run: this.run }, this.#by)),
         expect: { lastSubjectSequence: revision },
         timeout: PATIENCE
       });

@@ -24,7 +24,8 @@ import { Conflict, WorldError } from './world-error.js';
  *
  * **Alone.** While the store is out of reach a publication counts at its own server, and is written when it is back. Its
  * epoch is a new one, since others may give the same version to another value meanwhile; versions go on from where they
- * were. A write of which no answer came may have been done: what follows has a new epoch, too.
+ * were. A write of which no answer came may have been done: what follows has a new epoch, too. So has the next version of
+ * each feed when the NATS server was restarted: JetStream may forget what it has promised.
  *
  * Rejected: a server that orders a key for all (it dies, or the ring changes, with publications on their way), versions by
  * gossip (two patches at once, and one is lost), refusing publications without the store (a server that can reach its
@@ -217,8 +218,9 @@ export class SharedFeeds {
     const found = this.#feeds.find(key);
     const now = found !== null && found.length > 0 ? found : undefined;
     if (now && !now.upstream && mark) {
-      // Others may give this version to another value: then it must be of another epoch.
-      const epoch = alone && mark.exposed ? newEpoch() : mark.epoch;
+      // Others may give this version to another value, or have given it: then it must be of another epoch.
+      const forks = mark.exposed && (alone || mark.run !== this.#store.run);
+      const epoch = forks ? newEpoch() : mark.epoch;
       return { created: false, cursor: { epoch, version: mark.version + 1 }, now, alone };
     }
     const lost = mark ? undefined : this.#feeds.lost(key);
@@ -230,7 +232,8 @@ export class SharedFeeds {
   /**
    * Writes a version to the store, where that can be reached.
    *
-   * @returns {Promise<{revision: number, stored: boolean} | undefined>} its place there; undefined: another version was
+   * @returns {Promise<{revision: number, stored: boolean, from?: number, run?: string} |
+   *     undefined>} its place there; undefined: another version was
    *     newer, or the store has gone or come back, so the version has to be worked out anew
    * @throws {WorldError} when it may have been written or not
    */
@@ -238,12 +241,16 @@ export class SharedFeeds {
     if (alone === this.#settling.isReachable) return undefined;
     const mark = this.#marks.get(key);
     const revision = mark?.revision ?? 0;
-    if (alone) return { revision, stored: false };
+    if (alone) {
+      const goesOn = mark?.epoch === head.epoch;
+      return { revision, stored: false, from: goesOn ? mark.from : head.version };
+    }
     if (mark) mark.exposed = true;
+    const { run } = this.#store;
     try {
       const written = await this.#store.put(key, head, body, revision);
       this.#counts.out += 1;
-      return { revision: written, stored: true };
+      return { revision: written, stored: true, run };
     } catch (error) {
       if (!(error instanceof Conflict)) throw error;
       await this.#meet(key, await this.#store.get(key));
@@ -288,12 +295,19 @@ export class SharedFeeds {
     if (!mark) return undefined;
     // The store remembers only so many deleted feeds.
     if (!found && mark.digest === undefined && mark.stored) return this.#marks.forget(key);
-    if (!found || isNewer(mark, found)) return this.#put(key, mark, found?.revision ?? 0);
-    if (found.digest === mark.digest) {
-      this.#marks.set(key, { ...mark, revision: found.revision, stored: true, exposed: true });
+    if (!found) return this.#put(key, mark, 0);
+    if (isNewer(mark, found)) {
+      const isOther = found.version >= mark.from;
+      await this.#put(key, mark, found.revision);
+      if (isOther) this.#counts.overruled += 1;
       return undefined;
     }
-    // The store has forgotten a write that it had promised, and given its version to another one.
+    if (found.digest === mark.digest) {
+      const { revision, run } = found;
+      this.#marks.set(key, { ...mark, revision, run, stored: true, exposed: true });
+      return undefined;
+    }
+    // The store has forgotten what it had promised, and given its version to another value.
     return this.#fork(key, mark, found.revision);
   }
 
@@ -323,7 +337,7 @@ export class SharedFeeds {
     return undefined;
   }
 
-  /** Writes the version that is here to the store, over `revision`. */
+  /** Writes the version that is here to the store, over `revision`; nothing where no message has room for it. */
   async #put(key, mark, revision) {
     const isDeleted = mark.digest === undefined;
     mark.exposed = true;
@@ -333,10 +347,11 @@ export class SharedFeeds {
       this.#tooLarge.add(key);
       return;
     }
+    const { run } = this.#store;
     const written = await this.#store.put(key, { ...mark, form }, body, revision);
     this.#counts.out += 1;
     this.#tooLarge.delete(key);
-    this.#bury(key, { ...mark, revision: written, stored: true });
+    this.#bury(key, { ...mark, revision: written, stored: true, run, from: undefined });
   }
 
   /** Gives what is here a version that nobody else has. */

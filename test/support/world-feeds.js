@@ -1,0 +1,334 @@
+import { change } from '../../lib/feeds/change.js';
+import { cursorText } from '../../lib/feeds/names.js';
+import { isNewer } from '../../lib/world/feed-message.js';
+import { SharedFeeds } from '../../lib/world/shared-feeds.js';
+import { Conflict, WorldError } from '../../lib/world/world-error.js';
+
+/**
+ * Servers that share feeds by a store, all of it without sockets and in played time (world-virtual.js): the store takes
+ * its time, drops news, is away, hangs, loses all it has or what it was told last; servers are cut off, killed, and come
+ * back with or without what they had. `Servers` holds at every step what must never happen.
+ */
+
+/** What JetStream is to FeedStore. */
+export class PlayedStore {
+  messages = new Map();
+  last = 0;
+  identity = 'first';
+  away = false;
+  hangs = false;
+  #kept;
+  #held = [];
+  ends = new Set();
+
+  constructor({ time, random, drops = 0 }) {
+    Object.assign(this, { time, random, drops });
+  }
+
+  delay() {
+    return 0.2 + this.random.below(30) / 10;
+  }
+
+  write(key, head, body, revision) {
+    const before = this.messages.get(key)?.revision ?? 0;
+    if (before !== revision) throw new Conflict(`it is ${before}`);
+    this.last += 1;
+    this.messages.set(key, { ...head, body: Uint8Array.from(body), revision: this.last });
+    for (const end of this.ends) end.tell(key, this.last);
+    return this.last;
+  }
+
+  stop() {
+    this.away = true;
+  }
+
+  hang() {
+    this.hangs = true;
+  }
+
+  start() {
+    const wasAway = this.away;
+    this.away = this.hangs = false;
+    for (const request of this.#held.splice(0)) request();
+    if (!wasAway) return;
+    this.identity = `run ${this.random.below(1e9)}`;
+    for (const end of this.ends) end.missed();
+  }
+
+  take(request) {
+    if (this.hangs) this.#held.push(request);
+    else request();
+  }
+
+  /** Its store is lost. */
+  forget() {
+    this.messages.clear();
+    this.last = 0;
+  }
+
+  /** What it has now is what is on its disk. */
+  sync() {
+    this.#kept = { messages: new Map(this.messages), last: this.last };
+  }
+
+  /** The machine fails: it has what was on its disk, and other servers' writes may get the same numbers. */
+  loseTail() {
+    if (!this.#kept) return;
+    this.messages = new Map(this.#kept.messages);
+    this.last = this.#kept.last;
+  }
+}
+
+/** One server's end of it: FeedStore's members. */
+class End {
+  #store;
+  #watcher = { news() {}, missed() {} };
+  isCut = false;
+  isDead = false;
+  room = 2 ** 20;
+
+  constructor(store) {
+    this.#store = store;
+    store.ends.add(this);
+  }
+
+  get connected() {
+    return !this.isDead && !this.isCut && !this.#store.away;
+  }
+
+  watch(watcher) {
+    this.#watcher = watcher;
+  }
+
+  tell(key, revision) {
+    const { time, random, drops } = this.#store;
+    if (drops > 0 && random.below(100) < drops) return;
+    time.after(this.#store.delay(), () => {
+      if (this.connected) this.#watcher.news(key, revision);
+    });
+  }
+
+  missed() {
+    if (this.connected) this.#watcher.missed();
+  }
+
+  mend() {
+    this.isCut = false;
+    this.missed();
+  }
+
+  die() {
+    this.isDead = true;
+    this.#store.ends.delete(this);
+  }
+
+  get run() {
+    return this.connected ? this.#store.identity : undefined;
+  }
+
+  open = () => this.#ask(() => ({ identity: this.#store.identity, last: this.#store.last }));
+  heads = () =>
+    this.#ask(() => new Map([...this.#store.messages].map(([key, { body: _, ...head }]) => [key, head])));
+  get = (key) => this.#ask(() => this.#store.messages.get(key));
+  put = (key, { epoch, version, digest, form }, body, revision) =>
+    this.#ask(() => {
+      const head = { epoch, version, digest, form, run: this.#store.identity };
+      return this.#store.write(key, head, body, revision);
+    });
+  forget = (key, revision) =>
+    this.#ask(() => {
+      if (this.#store.messages.get(key)?.revision === revision) this.#store.messages.delete(key);
+    });
+
+  #ask(what) {
+    const { time } = this.#store;
+    return new Promise((resolve, reject) => {
+      const late = () => reject(new WorldError('unreachable', 'no answer'));
+      if (!this.connected) return time.after(0, late);
+      time.after(2000, late);
+      const answer = (settle, value) =>
+        time.after(this.#store.delay(), () => {
+          if (this.connected) settle(value);
+        });
+      const request = () => {
+        if (!this.connected) return;
+        try {
+          answer(resolve, what());
+        } catch (error) {
+          answer(reject, error);
+        }
+      };
+      return time.after(this.#store.delay(), () => this.#store.take(request));
+    });
+  }
+}
+
+/** A table and its threads: what SharedFeeds needs of lib/feeds/feeds.js. */
+class PlainFeeds {
+  table = new Map();
+  shared;
+  restored = new Map();
+  #queues = new Map();
+
+  constructor({ time, random, took, most = 1000 }) {
+    Object.assign(this, { time, random, took, most });
+  }
+
+  shareBy(shared) {
+    this.shared = shared;
+    return this.restored;
+  }
+
+  async inOrder(key, act) {
+    const before = this.#queues.get(key);
+    const turn = (async () => {
+      await before;
+      return act();
+    })();
+    this.#queues.set(
+      key,
+      turn.then(
+        () => {},
+        () => {}
+      )
+    );
+    return turn;
+  }
+
+  lost() {}
+
+  find(key) {
+    const feed = this.table.get(key);
+    return feed ? { ...feed, length: feed.value.length, watching: 0, upstream: false } : null;
+  }
+
+  async workOut(key, { cursor }, what) {
+    const before = this.table.get(key)?.value;
+    const job = { key, cursor: cursorText(cursor), most: 1 << 20, gzip: false, patched: false };
+    await this.time.pause(this.random.below(4));
+    return change({ ...job, ...(what.kind !== 'value' && { before }), ...what });
+  }
+
+  holds(key, value) {
+    const feed = this.table.get(key);
+    return feed !== undefined && Buffer.compare(feed.value, value) === 0;
+  }
+
+  unchanged = (key, { epoch, version }) => ({ cursor: cursorText({ epoch, version }) });
+  roomFor = (key) =>
+    this.table.has(key) || this.table.size < this.most ? 'ok' : 'too-many-feeds';
+  valueOf = (key) => this.table.get(key).value;
+
+  async pack(key) {
+    const { value, digest } = this.table.get(key);
+    return { body: value, form: 'plain', digest };
+  }
+
+  take(key, { epoch, version }, { value, digest }) {
+    const problem = this.roomFor(key);
+    if (problem !== 'ok') return { problem };
+    this.took(key, { epoch, version }, value, this.table.get(key));
+    this.table.set(key, { epoch, version, value, digest });
+    return { cursor: cursorText({ epoch, version }), watching: 0 };
+  }
+
+  takeAway(key) {
+    return this.table.delete(key);
+  }
+}
+
+const quiet = { info() {}, warn() {}, error() {}, debug() {} };
+
+/** Servers of one world. */
+export class Servers {
+  all = new Map();
+  /** What each cursor means. */
+  #meanings = new Map();
+  #time;
+  #random;
+  #t;
+
+  constructor({ t, time, random, store, log = quiet }) {
+    Object.assign(this, { store, log });
+    this.#t = t;
+    this.#time = time;
+    this.#random = random;
+  }
+
+  /**
+   * @param {string} name
+   * @param {object} [how]
+   * @param {Map} [how.kept] a table of before
+   * @param {number} [how.most] feeds it has room for
+   */
+  start(name, { kept = new Map(), most = 1000 } = {}) {
+    const took = (key, cursor, value, before) => this.#took(name, key, cursor, value, before);
+    const feeds = new PlainFeeds({ time: this.#time, random: this.#random, took, most });
+    for (const [key, feed] of kept) {
+      feeds.table.set(key, feed);
+      const { epoch, version, digest } = feed;
+      feeds.restored.set(key, { epoch, version, digest });
+    }
+    const end = new End(this.store);
+    const clock = { now: this.#time.now, after: this.#time.after };
+    const shared = new SharedFeeds({ feeds, store: end, most, log: this.log, clock });
+    const server = { name, feeds, end, shared, isHere: false };
+    this.all.set(name, server);
+    shared.start();
+    server.joined = shared.join().then(() => (server.isHere = true));
+    return server;
+  }
+
+  kill(name) {
+    const server = this.all.get(name);
+    server.end.die();
+    server.shared.close();
+    this.all.delete(name);
+    return server.feeds.table;
+  }
+
+  publish(name, key, kind, value) {
+    const { feeds, shared } = this.all.get(name);
+    const body = Buffer.from(JSON.stringify(value));
+    return feeds.inOrder(key, () => shared.publish(key, kind, body));
+  }
+
+  remove(name, key) {
+    const { feeds, shared } = this.all.get(name);
+    return feeds.inOrder(key, () => shared.remove(key));
+  }
+
+  #took(name, key, cursor, value, before) {
+    const what = `${key} ${cursorText(cursor)}`;
+    const text = Buffer.from(value).toString();
+    const meaning = this.#meanings.get(what);
+    if (meaning !== undefined && meaning !== text) {
+      this.#t.fail(`${what} at ${name} means two values: ${meaning} and ${text}`);
+    }
+    this.#meanings.set(what, text);
+    if (before && !isNewer(cursor, before)) {
+      this.#t.fail(`${what} at ${name} after ${cursorText(before)}`);
+    }
+  }
+
+  /** @returns {string[]} what each has, as text: the same of all in the end */
+  tables() {
+    return [...this.all.values()].map(({ feeds }) =>
+      JSON.stringify(
+        [...feeds.table]
+          .map(([key, feed]) => [key, cursorText(feed), Buffer.from(feed.value).toString()])
+          .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      )
+    );
+  }
+
+  /** Whether all have the same, and the store has it. */
+  isQuiet() {
+    const [first, ...rest] = this.tables();
+    const through = [...this.all.values()].every(({ shared }) => {
+      const { behind, unstored } = shared.status();
+      return behind === 0 && unstored === 0;
+    });
+    return through && rest.every((one) => one === first);
+  }
+}

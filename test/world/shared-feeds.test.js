@@ -1,0 +1,307 @@
+import t from 'tap';
+
+import { Random } from '../fuzz/random.js';
+import { PlayedStore, Servers } from '../support/world-feeds.js';
+import { VirtualTime } from '../support/world-virtual.js';
+
+/**
+ * Feeds of a world, in played time. Servers#took holds every version that a table takes to two laws: a cursor means one
+ * value everywhere, and no table takes an older version after a newer one. FEED_HISTORIES plays so many; SEED is the first.
+ */
+
+const HISTORIES = Number(process.env.FEED_HISTORIES ?? 60);
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+const KEYS = ['a', 'b/c', 'd'];
+
+function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
+  const time = new VirtualTime();
+  const random = new Random(seed);
+  const store = new PlayedStore({ time, random, drops });
+  const servers = new Servers({ t, time, random, store });
+  for (const name of names) servers.start(name);
+  return { time, random, store, servers };
+}
+
+/** Lets time pass until something is answered. */
+async function answered(time, promise) {
+  let is = false;
+  const end = promise.then(
+    (value) => {
+      is = true;
+      return value;
+    },
+    (error) => {
+      is = true;
+      throw error;
+    }
+  );
+  end.catch(() => {});
+  await time.run(60_000, () => is);
+  return end;
+}
+
+const quiet = (time, servers) => time.run(120_000, () => servers.isQuiet());
+
+t.test('what is published at one server is at all', async (t) => {
+  const { time, servers } = world(t);
+  await time.run(100);
+  const { created, cursor } = await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
+  t.ok(created);
+  await quiet(time, servers);
+  t.match(servers.tables()[1], `["x","${cursor}","{\\"n\\":1}"]`);
+  const again = await answered(time, servers.publish('b', 'x', 'value', { n: 1 }));
+  t.match(again, { created: false, cursor }, 'a value that did not change keeps its cursor');
+  await answered(time, servers.publish('b', 'x', 'value', { n: 2 }));
+  await answered(time, servers.remove('c', 'x'));
+  await quiet(time, servers);
+  t.strictSame(servers.tables(), ['[]', '[]', '[]']);
+  t.strictSame(await answered(time, servers.remove('a', 'x')), { problem: 'unknown-feed' });
+});
+
+t.test('patches at all servers at once are each applied once, in one order', async (t) => {
+  const { time, servers } = world(t, { drops: 20 });
+  await time.run(100);
+  await answered(time, servers.publish('a', 'list', 'value', []));
+  const ids = Array.from({ length: 60 }, (_, id) => id);
+  const add = (id) => [{ op: 'add', path: '/-', value: id }];
+  const all = ids.map((id) =>
+    servers.publish('abc'[id % 3], 'list', 'json-patch', add(id)).then((answer) => ({ id, answer }))
+  );
+  const answers = await answered(time, Promise.all(all));
+  const taken = answers.filter(({ answer }) => answer.cursor).map(({ id }) => id);
+  t.ok(taken.length >= 50, `${taken.length} of 60 were taken`);
+  for (const { answer } of answers) {
+    if (!answer.cursor) t.strictSame(answer, { problem: 'publishing-busy' });
+  }
+  await quiet(time, servers);
+  const [[, , text]] = JSON.parse(servers.tables()[0]);
+  t.strictSame(
+    JSON.parse(text).toSorted((a, b) => a - b),
+    taken
+  );
+  t.ok(servers.isQuiet());
+});
+
+t.test('an answer is of the newest version, wherever that was published a moment ago', async (t) => {
+  const { time, servers, store } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  store.drops = 100; // no news at all
+  await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
+  const patch = await answered(time, servers.publish('b', 'x', 'merge-patch', { m: 2 }));
+  t.ok(patch.cursor, 'a patch of a feed that this server has not heard of yet');
+  await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
+  store.drops = 0;
+  await quiet(time, servers);
+  t.match(servers.tables()[1], '{\\"n\\":1}"]', 'no news, and yet the last one has won');
+});
+
+t.test('alone, a server publishes to its own; by versions the newest is at all in the end', async (t) => {
+  const { time, servers, store } = world(t);
+  await time.run(100);
+  const before = await answered(time, servers.publish('a', 'x', 'value', { n: 0 }));
+  await quiet(time, servers);
+  store.stop();
+  const first = await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
+  const second = await answered(time, servers.publish('a', 'x', 'value', { n: 2 }));
+  const other = await answered(time, servers.publish('b', 'x', 'value', { n: 3 }));
+  const epoch = ({ cursor }) => cursor.split('-')[0];
+  t.not(epoch(first), epoch(before), 'its own epoch');
+  t.equal(epoch(first), epoch(second), 'one, so that patches go on');
+  t.not(epoch(first), epoch(other));
+  t.equal(servers.all.get('a').shared.status().unstored, 1);
+  store.start();
+  await quiet(time, servers);
+  t.ok(servers.isQuiet());
+  t.match(servers.tables()[2], `["x","${second.cursor}","{\\"n\\":2}"]`, 'two versions are more than one');
+  const overruled = [...servers.all.values()].map(({ shared }) => shared.status().overruled);
+  t.equal(Math.max(...overruled), 1, 'the other one is counted');
+  const after = await answered(time, servers.publish('c', 'x', 'value', { n: 4 }));
+  t.equal(epoch(after), epoch(second));
+});
+
+t.test('a new server has all feeds when it says so', async (t) => {
+  const { time, servers } = world(t);
+  await time.run(100);
+  for (let n = 0; n < 300; n += 1) servers.publish('a', `feed/${n}`, 'value', n);
+  await quiet(time, servers);
+  const d = servers.start('d');
+  await time.run(60_000, () => d.isHere);
+  t.ok(d.isHere);
+  t.equal(d.feeds.table.size, 300);
+});
+
+t.test('one that comes back with what it had takes what is newer, and gives what is not there', async (t) => {
+  const { time, servers, store } = world(t);
+  await time.run(100);
+  await answered(time, servers.publish('a', 'old', 'value', 1));
+  await answered(time, servers.publish('a', 'gone', 'value', 1));
+  await quiet(time, servers);
+  const kept = servers.kill('c');
+  await answered(time, servers.publish('a', 'old', 'value', 2));
+  await answered(time, servers.remove('a', 'gone'));
+  servers.start('c', { kept });
+  await quiet(time, servers);
+  t.ok(servers.isQuiet());
+  t.match(servers.tables()[2], /^\[\["old","e[0-9a-z]+-2","2"\]\]$/);
+  // A store that has lost everything is filled again by who has it.
+  store.stop();
+  store.forget();
+  store.start();
+  await time.run(10_000, () => store.messages.size === 2);
+  t.equal(store.messages.get('old').version, 2);
+  t.equal(store.messages.get('gone').digest, undefined, 'deleted ones too');
+  const d = servers.start('d');
+  await time.run(10_000, () => d.isHere);
+  t.equal(d.feeds.table.size, 1);
+});
+
+t.test('a write that the store has forgotten, and given its version to another', async (t) => {
+  const { time, servers, store } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
+  await quiet(time, servers);
+  store.sync();
+  servers.all.get('b').end.isCut = true;
+  await answered(time, servers.publish('a', 'x', 'value', { n: 2 }));
+  servers.all.get('a').end.isCut = true;
+  store.stop();
+  store.loseTail();
+  store.start();
+  servers.all.get('b').end.mend();
+  await time.run(3000);
+  await answered(time, servers.publish('b', 'x', 'value', { n: 3 }));
+  t.equal(store.messages.get('x').version, 2, 'the number is used again, in another epoch');
+  servers.all.get('a').end.mend();
+  await quiet(time, servers);
+  t.ok(servers.isQuiet());
+});
+
+t.test('what a server has no room for is refused there, counted, and keeps nobody from joining', async (t) => {
+  const { time, servers } = world(t, { names: ['a'] });
+  await time.run(100);
+  for (let n = 0; n < 5; n += 1) await answered(time, servers.publish('a', `${n}`, 'value', n));
+  const small = servers.start('b', { most: 3 });
+  await time.run(10_000, () => small.isHere);
+  t.ok(small.isHere);
+  t.equal(small.feeds.table.size, 3);
+  t.match(small.shared.status(), { refused: 2, behind: 2 });
+  await answered(time, servers.remove('a', '0'));
+  await answered(time, servers.remove('a', '1'));
+  await answered(time, servers.remove('a', '2'));
+  await time.run(40_000, () => small.shared.status().behind === 0);
+  t.equal(small.feeds.table.size, 2, 'it is tried again');
+  t.equal(small.shared.status().behind, 0);
+});
+
+t.test('deleted feeds are remembered up to a bound, here and in the store', async (t) => {
+  const { time, servers, store } = world(t, { names: ['a'] });
+  servers.kill('a');
+  servers.start('a', { most: 10 });
+  await time.run(100);
+  for (let n = 0; n < 25; n += 1) {
+    await answered(time, servers.publish('a', `${n}`, 'value', n));
+    await answered(time, servers.remove('a', `${n}`));
+  }
+  await time.run(1000);
+  t.equal(store.messages.size, 10);
+  t.ok(store.messages.has('24'));
+});
+
+t.test('a value that no message has room for is refused, with the bound', async (t) => {
+  const { time, servers, store } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  const { end, shared } = servers.all.get('a');
+  end.room = 50;
+  const answer = await answered(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
+  t.match(answer, { problem: 'feed-too-large', detail: /more than 50 bytes.*max_payload/ });
+  // What came in before that was known stays where it is.
+  end.room = 100;
+  store.stop();
+  await answered(time, servers.publish('a', 'x', 'value', 'x'.repeat(60)));
+  end.room = 50;
+  store.start();
+  await time.run(10_000);
+  t.equal(shared.status().unstored, 1);
+  t.equal(store.messages.size, 0);
+});
+
+t.test(`random histories, from seed ${SEED}`, async (t) => {
+  for (let n = 0; n < HISTORIES; n += 1) {
+    await history(t, SEED + n);
+    if (!t.passing()) break;
+  }
+  t.pass(`${HISTORIES} histories`);
+});
+
+/** A history of everything that may happen; in the end all have the same. */
+async function history(t, seed) {
+  const { time, random, store, servers } = world(t, { seed, drops: random10(seed) });
+  const kept = new Map();
+  const acts = [
+    ...Array.from({ length: 8 }, () => publish),
+    () => store.stop(),
+    () => store.hang(),
+    () => store.start(),
+    () => store.start(),
+    () => store.sync(),
+    () => oneIn(4, () => store.stop() || store.loseTail()),
+    () => oneIn(8, () => store.stop() || store.forget()),
+    () => (someone().end.isCut = true),
+    mend,
+    mend,
+    () => oneIn(2, killOne),
+    back
+  ];
+  const someone = () => random.pick([...servers.all.values()]);
+  const oneIn = (many, act) => random.oneIn(many) && act();
+
+  function publish() {
+    const { name } = someone();
+    const key = random.pick(KEYS);
+    const what = random.below(10);
+    const value = { n: random.below(1e6) };
+    const add = { [`k${random.below(3)}`]: random.below(1e6) };
+    let made;
+    if (what < 5) made = servers.publish(name, key, 'value', value);
+    else if (what < 9) made = servers.publish(name, key, 'merge-patch', add);
+    else made = servers.remove(name, key);
+    made.catch((error) => t.fail(error));
+  }
+
+  function mend() {
+    for (const { end } of servers.all.values()) if (end.isCut && random.oneIn(2)) end.mend();
+  }
+
+  function killOne() {
+    if (servers.all.size < 2) return;
+    const { name } = someone();
+    kept.set(name, servers.kill(name));
+  }
+
+  function back() {
+    for (const [name, table] of kept) {
+      kept.delete(name);
+      servers.start(name, random.oneIn(2) ? { kept: table } : {});
+    }
+  }
+
+  for (let step = 0; step < 120; step += 1) {
+    random.pick(acts)();
+    await time.run(random.pick([0, 1, 3, 10, 300, 2500]));
+  }
+  back();
+  store.start();
+  for (const { end } of servers.all.values()) end.mend();
+  await quiet(time, servers);
+  const all = servers.tables();
+  if (!servers.isQuiet()) {
+    const counts = [...servers.all.values()].map(({ shared }) => shared.status());
+    t.fail(`seed ${seed}: not the same in the end: ${all.join('\n')} ${JSON.stringify(counts)}`);
+  }
+  const stored = [...store.messages.values()].filter(({ digest }) => digest !== undefined).length;
+  if (JSON.parse(all[0]).length !== stored) t.fail(`seed ${seed}: the store has ${stored}`);
+  for (const { shared } of servers.all.values()) shared.close();
+}
+
+/** Of news, so many of a hundred are lost. */
+const random10 = (seed) => (seed % 2 === 0 ? 0 : 10);
