@@ -11,7 +11,7 @@
  * @property {boolean} stored whether the store has this version
  * @property {boolean} exposed whether others may know its epoch, and give its next version to a value of their own
  * @property {number} [from] while the store has none of its epoch: the epoch's first version
- * @property {string} [run] the run of the NATS server in which that was written to the store
+ * @property {string} [run] the run of the NATS server in which its epoch came to the store
  */
 export class FeedMarks {
   #most;
@@ -35,6 +35,11 @@ export class FeedMarks {
   /** @returns {number} versions that the store does not have */
   get unstored() {
     return this.#unstored.size;
+  }
+
+  /** @returns {string[]} of those */
+  unstoredKeys() {
+    return [...this.#unstored];
   }
 
   /** @returns {string[]} of all feeds, deleted ones too */

@@ -9,7 +9,7 @@ import { cursorText, isKey } from '../feeds/names.js';
  *   Sprites-Cursor: e3f9k2-42
  *   Sprites-Digest: 47DEQp…      SHA-256 of the value; missing: deleted
  *   Sprites-Form: deflate        of the body; or plain
- *   Sprites-Run: NDUBZ4…         the run of the NATS server
+ *   Sprites-Run: NDUBZ4…         the run of the NATS server in which its epoch came there
  *   Sprites-By: a                the server that has published it, for who looks by hand
  */
 
@@ -31,7 +31,7 @@ const DIGEST = /^[A-Za-z0-9_-]{43}$/;
  * @property {number} version
  * @property {string} [digest] of its value; without one the feed is deleted
  * @property {string} [form] of the body
- * @property {string} [run] of the NATS server, in which it was written
+ * @property {string} [run] of the NATS server, in which its epoch came there
  * @property {number} [revision] the number of its message in the store
  */
 

@@ -239,6 +239,7 @@ export class FeedSettling {
     // It had come that far a look ago: the news are not on their way any more.
     if (this.#seen > this.#heard || this.#overflowed) this.#mustRead = true;
     this.#seen = last;
+    if (!this.#answers) for (const key of this.#marks.unstoredKeys()) this.#owe(key);
     this.#answers = true;
     if (this.#said) this.#log.info('feeds of the world: the store answers again');
     this.#said = undefined;

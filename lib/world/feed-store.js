@@ -167,7 +167,7 @@ export class FeedStore {
   put(key, head, body, revision) {
     return this.#do(async ({ js, headersOf }) => {
       const { seq } = await js.publish(`${SUBJECTS}.${tokenOf(key)}`, body, {
-        headers: headersOf(writeHead({ ...head, run: this.run }, this.#by)),
+        headers: headersOf(writeHead(head, this.#by)),
         expect: { lastSubjectSequence: revision },
         timeout: PATIENCE
       });

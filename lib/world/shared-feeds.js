@@ -168,7 +168,8 @@ export class SharedFeeds {
   async #tryPublish(key, kind, body) {
     const next = this.#next(key);
     const { created, cursor, now } = next;
-    if (created && kind !== 'value') return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
+    if (created && kind !== 'value')
+      return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
     const change = await this.#feeds.workOut(key, next, {
       ...{ kind, body, packed: true, digested: true },
       // What was fetched is no version of the world, whatever its value is.
@@ -245,14 +246,16 @@ export class SharedFeeds {
       const goesOn = mark?.epoch === head.epoch;
       return { revision, stored: false, from: goesOn ? mark.from : head.version };
     }
+    const { exposed } = mark ?? {};
     if (mark) mark.exposed = true;
     const { run } = this.#store;
     try {
-      const written = await this.#store.put(key, head, body, revision);
+      const written = await this.#store.put(key, { ...head, run }, body, revision);
       this.#counts.out += 1;
       return { revision: written, stored: true, run };
     } catch (error) {
       if (!(error instanceof Conflict)) throw error;
+      if (mark) mark.exposed = exposed;
       await this.#meet(key, await this.#store.get(key));
       return undefined;
     }
@@ -321,10 +324,14 @@ export class SharedFeeds {
     } else {
       const follows =
         now?.length > 0 && now.epoch === found.epoch && now.version + 1 === found.version;
-      const change = await this.#feeds.workOut(key, { cursor: found, now: now ?? undefined }, {
-        ...{ kind: 'value', body: found.body, form: found.form, digested: true, always: true },
-        ...(!follows && { patched: false, before: undefined })
-      });
+      const change = await this.#feeds.workOut(
+        key,
+        { cursor: found, now: now ?? undefined },
+        {
+          ...{ kind: 'value', body: found.body, form: found.form, digested: true, always: true },
+          ...(!follows && { patched: false, before: undefined })
+        }
+      );
       if (change.problem !== undefined) return this.#settling.refuse(key, change.problem);
       if (change.digest !== found.digest) return this.#settling.refuse(key, 'bad-value');
       const { problem } = this.#feeds.take(key, found, change);
@@ -340,6 +347,9 @@ export class SharedFeeds {
   /** Writes the version that is here to the store, over `revision`; nothing where no message has room for it. */
   async #put(key, mark, revision) {
     const isDeleted = mark.digest === undefined;
+    // An epoch of an earlier run may have gone further there.
+    const { exposed } = mark;
+    const { run } = exposed ? mark : this.#store;
     mark.exposed = true;
     const { body, form } = isDeleted ? { body: NOTHING } : await this.#feeds.pack(key);
     if (body.length > this.#store.room) {
@@ -347,8 +357,14 @@ export class SharedFeeds {
       this.#tooLarge.add(key);
       return;
     }
-    const { run } = this.#store;
-    const written = await this.#store.put(key, { ...mark, form }, body, revision);
+    let written;
+    try {
+      written = await this.#store.put(key, { ...mark, form, run }, body, revision);
+    } catch (error) {
+      // Then it was surely not written.
+      if (error instanceof Conflict) mark.exposed = exposed;
+      throw error;
+    }
     this.#counts.out += 1;
     this.#tooLarge.delete(key);
     this.#bury(key, { ...mark, revision: written, stored: true, run, from: undefined });

@@ -127,14 +127,12 @@ class End {
   }
 
   open = () => this.#ask(() => ({ identity: this.#store.identity, last: this.#store.last }));
-  heads = () =>
-    this.#ask(() => new Map([...this.#store.messages].map(([key, { body: _, ...head }]) => [key, head])));
+  heads = () => this.#ask(() => new Map(this.#store.messages));
   get = (key) => this.#ask(() => this.#store.messages.get(key));
-  put = (key, { epoch, version, digest, form }, body, revision) =>
-    this.#ask(() => {
-      const head = { epoch, version, digest, form, run: this.#store.identity };
-      return this.#store.write(key, head, body, revision);
-    });
+  put = (key, { epoch, version, digest, form, run }, body, revision) => {
+    const head = { epoch, version, digest, form, run };
+    return this.#ask(() => this.#store.write(key, head, body, revision));
+  };
   forget = (key, revision) =>
     this.#ask(() => {
       if (this.#store.messages.get(key)?.revision === revision) this.#store.messages.delete(key);
@@ -215,8 +213,7 @@ class PlainFeeds {
   }
 
   unchanged = (key, { epoch, version }) => ({ cursor: cursorText({ epoch, version }) });
-  roomFor = (key) =>
-    this.table.has(key) || this.table.size < this.most ? 'ok' : 'too-many-feeds';
+  roomFor = (key) => (this.table.has(key) || this.table.size < this.most ? 'ok' : 'too-many-feeds');
   valueOf = (key) => this.table.get(key).value;
 
   async pack(key) {
