@@ -1,0 +1,321 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
+import { randomBytes } from 'node:crypto';
+
+import t from 'tap';
+
+import { canonical } from '../../lib/feeds/canonical.js';
+import { Random } from '../fuzz/random.js';
+import { problemOf } from '../support/contract.js';
+import { KEYS, Publisher, Watcher } from '../support/feeds-watcher.js';
+import {
+  EventStream,
+  get,
+  parkGet,
+  parkMany,
+  patch,
+  put,
+  remove,
+  tokenFile,
+  tryPut
+} from '../support/feeds.js';
+import { skip, startNats } from '../support/nats.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/**
+ * Feeds of a world as their users have them: servers of their own, a real nats-server. What depends on when what gets
+ * lost is in shared-feeds.test.js.
+ */
+
+async function enter(t, nats, name, more = {}) {
+  const world = { world: nats.url, name, 'world-lease': 3, 'publish-token-file': tokenFile(t) };
+  const server = await startServer(t, { options: { ...world, drain: 1, ...more } });
+  return Object.assign(server, { name });
+}
+
+/** The problem for which a server is not ready, if any. */
+async function unready(server) {
+  const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
+  return response.ok ? undefined : problemOf({ body: await response.json() });
+}
+
+const ready = (servers) =>
+  Promise.all(servers.map((server) => until(async () => !(await unready(server)))));
+
+/** What a server has of a feed, as soon as that holds. */
+async function seen(server, key, holds = ({ status }) => status === 200) {
+  let answer;
+  const look = async () => {
+    answer = await get(server, key);
+    return holds(answer) && answer;
+  };
+  return until(look, () => `${holds} of ${key} at ${server.name}: ${answer.bytes}`);
+}
+
+const has = (cursor) => (answer) => answer.body.cursor === cursor;
+
+t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) => {
+  const nats = await startNats(t, 'max_payload: 65536');
+  const upstream = createServer((request, response) => response.end('{"from":"upstream"}'));
+  upstream.listen(0, '127.0.0.1');
+  await once(upstream, 'listening');
+  t.teardown(() => upstream.close());
+  const url = `http://127.0.0.1:${upstream.address().port}/{key}`;
+  const [a, b, c] = await Promise.all([
+    enter(t, nats, 'a', { arena: 'hall' }),
+    enter(t, nats, 'b', { door: 'node' }),
+    enter(t, nats, 'c', { upstream: url, 'upstream-every': 1, 'feed-bytes': 90_000 })
+  ]);
+  await ready([a, b, c]);
+
+  await t.test('a long poll, one of many and an event stream, at other servers', async (t) => {
+    const value = { title: 'scores', list: Array.from({ length: 40 }, (_, n) => ({ n })) };
+    const first = await put(a, 'scores', value);
+    t.equal(first.status, 201);
+    const { cursor } = first.body;
+    for (const server of [b, c]) {
+      const { body } = await seen(server, 'scores', has(cursor));
+      t.strictSame(body, { feed: 'scores', cursor, value }, server.name);
+    }
+    const poll = await parkGet(b, 'scores', `after=${cursor}&delta=1`);
+    const many = await parkMany(c, { delta: true, feeds: { scores: cursor } });
+    const stream = await EventStream.open(b, 'scores', { headers: { 'Last-Event-ID': cursor } });
+    const second = await patch(a, 'scores', 'merge-patch', { title: 'more' });
+    t.equal(second.status, 200);
+    const next = second.body.cursor;
+    const delta = {
+      ...{ feed: 'scores', from: cursor, cursor: next },
+      patch: [{ op: 'replace', path: '/title', value: 'more' }]
+    };
+    t.strictSame((await poll.answer).body, delta, 'deltas, too');
+    t.strictSame((await many.answer).body, { items: [delta] });
+    t.match(await stream.news(), { id: next, data: { value: { ...value, title: 'more' } } });
+    stream.wire.destroy();
+    const same = await put(b, 'scores', { ...value, title: 'more' });
+    t.equal(same.body.cursor, next, 'a value that did not change keeps its cursor, wherever');
+    const gzip = await get(c, 'scores', '', { headers: { 'Accept-Encoding': 'gzip' } });
+    t.equal(gzip.status, 200);
+  });
+
+  await t.test('who knows a version first waits for it elsewhere', async (t) => {
+    const { cursor } = (await get(b, 'scores')).body;
+    const [epoch, version] = cursor.split('-');
+    const ahead = `${epoch}-${Number(version) + 1}`;
+    const { answer } = await parkGet(b, 'scores', `after=${ahead}&hold=60`);
+    const one = await put(c, 'scores', { n: 1 });
+    t.equal(one.body.cursor, ahead);
+    const two = await put(a, 'scores', { n: 2 });
+    const { body } = await answer;
+    t.strictSame(
+      body,
+      { feed: 'scores', cursor: two.body.cursor, value: { n: 2 } },
+      'not the older'
+    );
+    const old = await get(a, 'scores', `after=eother-1`);
+    t.strictSame(old.body, body, 'of another epoch: the whole value');
+  });
+
+  await t.test('patches at three servers at once are all applied', async (t) => {
+    await put(a, 'list', []);
+    const add = (value) => [{ op: 'add', path: '/-', value }];
+    const servers = [a, b, c];
+    const all = Array.from({ length: 18 }, async (_, n) => {
+      let answer;
+      do answer = await patch(servers[n % 3], 'list', 'json-patch', add(n));
+      while (answer.status === 503);
+      return answer;
+    });
+    for (const { status } of await Promise.all(all)) t.equal(status, 200);
+    for (const server of servers) {
+      const { body } = await seen(server, 'list', ({ body: { value } }) => value.length === 18);
+      t.strictSame(
+        body.value.toSorted((x, y) => x - y),
+        Array.from({ length: 18 }, (_, n) => n)
+      );
+    }
+  });
+
+  await t.test('deleted at one, gone at all', async (t) => {
+    const { body } = await put(a, 'short', 1);
+    await seen(c, 'short', has(body.cursor));
+    const { answer } = await parkGet(b, 'short', `after=${body.cursor}`);
+    t.equal((await remove(c, 'short')).status, 204);
+    t.equal(problemOf(await answer), 'unknown-feed');
+    await seen(a, 'short', ({ status }) => status === 404);
+    const again = await put(b, 'short', 2);
+    t.equal(again.status, 201);
+    await seen(a, 'short', has(again.body.cursor));
+  });
+
+  await t.test('what stays on its server: arenas, and what is fetched', async (t) => {
+    await seen(a, 'arena/hall/control');
+    await put(b, 'arena/other', 1);
+    const fetched = await seen(c, 'price');
+    t.strictSame(fetched.body.value, { from: 'upstream' });
+    await put(a, 'after', 1);
+    await seen(b, 'after');
+    for (const key of ['arena/hall/control', 'price']) {
+      t.equal((await get(b, key)).status, 404, key);
+    }
+    t.equal((await get(a, 'arena/other')).status, 404);
+    const published = await put(a, 'price', { from: 'a' });
+    await seen(c, 'price', has(published.body.cursor));
+  });
+
+  await t.test(
+    'a value that no message has room for, one that a server does not take',
+    async (t) => {
+      const large = await tryPut(
+        a,
+        'large',
+        JSON.stringify(randomBytes(80_000).toString('base64'))
+      );
+      t.equal(large.status, 413);
+      t.equal(problemOf(large), 'feed-too-large');
+      t.match(large.body.detail, /64512 bytes.*max_payload/);
+      const { cursor } = (await put(a, 'long', JSON.stringify('x'.repeat(100_000)))).body;
+      await seen(b, 'long', has(cursor));
+      const { worldFeedsRefused, worldFeedsBehind } = await until(async () => {
+        const counts = await c.inside();
+        return counts.worldFeedsRefused > 0 && counts;
+      });
+      t.ok(worldFeedsRefused >= 1 && worldFeedsBehind >= 1, 'more than its --feed-bytes');
+    }
+  );
+
+  await t.test('the counts', async (t) => {
+    const [atA, atB] = [await a.inside(), await b.inside()];
+    t.ok(atA.worldFeedsOut > 0 && atA.worldFeedsIn > 0);
+    t.ok(atB.worldFeedsIn > 0);
+    t.match(atA, { worldFeedsOverruled: 0, worldFeedsUnshared: 0, worldFeedsBehind: 0 });
+    const metrics = await (await fetch(`http://127.0.0.1:${a.adminPort}/metrics`)).text();
+    t.match(metrics, /^sprites_world_feeds_in_total [1-9]/m);
+    t.match(metrics, /^sprites_world_feeds_out_total [1-9]/m);
+    t.match(metrics, /^sprites_world_feeds_unshared 0$/m);
+  });
+
+  await t.test('a new server is ready when it has them all', async (t) => {
+    for (let n = 0; n < 80; n += 1) await put(a, `many/${n}`, n);
+    const { feeds } = await b.status();
+    const d = await enter(t, nats, 'd');
+    await ready([d]);
+    // But for arena/other, which was published at b.
+    t.equal((await d.status()).feeds, feeds - 1);
+    await d.stop();
+  });
+
+  await Promise.all([a, b, c].map((server) => server.stop()));
+});
+
+t.test('without the broker, and with it again', { skip, timeout: 120_000 }, async (t) => {
+  const nats = await startNats(t);
+  const [a, b] = await Promise.all(['a', 'b'].map((name) => enter(t, nats, name)));
+  await ready([a, b]);
+  const before = await put(a, 'x', { n: 0 });
+  await seen(b, 'x', has(before.body.cursor));
+  await nats.kill();
+  const stream = await EventStream.open(a, 'x');
+  await stream.news();
+  const one = await put(a, 'x', { n: 1 });
+  t.equal(one.status, 200, 'it counts, at its own server');
+  t.match((await stream.news()).data.value, { n: 1 });
+  await put(a, 'x', { n: 2 });
+  const other = await put(b, 'x', { n: 3 });
+  const epochs = [before, one, other].map(({ body }) => body.cursor.split('-')[0]);
+  t.equal(new Set(epochs).size, 3, 'in epochs of their own');
+  await remove(b, 'x');
+  const alone = await put(b, 'y', 1);
+  const { worldFeedsUnshared } = await b.inside();
+  t.equal(worldFeedsUnshared, 2);
+  await nats.start();
+  await seen(a, 'y', has(alone.body.cursor));
+  const all = await Promise.all([a, b].map((server) => get(server, 'x')));
+  t.strictSame(all[0].body, all[1].body, 'the same everywhere');
+  for (const server of [a, b]) {
+    await until(async () => (await server.inside()).worldFeedsUnshared === 0);
+  }
+  stream.wire.destroy();
+  await Promise.all([a, b].map((server) => server.stop()));
+});
+
+t.test(
+  'whatever happens, all watchers have the newest in the end',
+  { skip, timeout: 240_000 },
+  async (t) => {
+    const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
+    t.comment(`seed ${seed}`);
+    const random = new Random(seed);
+    const nats = await startNats(t);
+    const servers = await Promise.all(['a', 'b', 'c'].map((name) => enter(t, nats, name)));
+    await ready(servers);
+    const publishers = servers.map(() => new Publisher());
+    // A cursor means one value, wherever it is from.
+    const [{ values }] = publishers;
+    for (const publisher of publishers) publisher.values = values;
+    const watchers = Array.from({ length: 9 }, () => new Watcher(t, random, publishers[0]));
+    let going = true;
+    const loops = watchers.map(async (watcher, at) => {
+      while (going) {
+        try {
+          // Two of three stay at their server; the others go to another one each time.
+          await watcher.ask(at % 3 === 0 ? random.pick(servers) : servers[at % 3]);
+        } catch {
+          await turn(); // The server is killed: he asks again.
+        }
+      }
+    });
+    const anywhere = () => random.below(3);
+    const steps = Number(process.env.FEED_STEPS ?? 50);
+    for (let step = 0; step < steps; step += 1) {
+      const at = anywhere();
+      await publishers[at].publish(servers[at], random, random.pick(KEYS)).catch(() => {});
+      if (random.oneIn(20)) await remove(servers[anywhere()], KEYS[2]).catch(() => {});
+      const turnOf = step % 45;
+      if (turnOf === 10) await nats.kill();
+      if (turnOf === 20) await nats.start();
+      if (turnOf === 30) {
+        servers[2].child.kill('SIGKILL');
+        await servers[2].ended();
+        servers[2] = await enter(t, nats, 'c');
+      }
+    }
+    await ready(servers);
+    // At a server that knows of all versions there are, one more is the newest.
+    const newest = new Map();
+    for (const key of KEYS) {
+      await put(servers[0], key, { last: key });
+      await until(async () => {
+        const all = await Promise.all(servers.map((server) => get(server, key)));
+        const [{ body }] = all;
+        if (!all.every((one) => one.body.cursor === body.cursor)) return false;
+        if (body.value?.last !== key) await put(servers[0], key, { last: key });
+        newest.set(key, body);
+        return body.value?.last === key;
+      });
+    }
+    going = false;
+    for (const key of KEYS) {
+      const { body } = await put(servers[1], key, { list: [], end: key });
+      values.set(`${key} ${body.cursor}`, canonical({ list: [], end: key }));
+      newest.set(key, body.cursor);
+    }
+    await Promise.all(loops);
+    for (const [at, watcher] of watchers.entries()) {
+      const server = servers[at % 3];
+      const feeds = () => Object.fromEntries(KEYS.map((key) => [key, watcher.after(key)]));
+      await until(async () => {
+        if (KEYS.every((key) => watcher.after(key) === newest.get(key))) return true;
+        const body = JSON.stringify({ delta: true, hold: 5, feeds: feeds() });
+        const answer = await server.ask('POST', '/feeds', { body });
+        for (const item of answer.body.items) watcher.take(item);
+        return false;
+      });
+      for (const key of KEYS) {
+        t.strictSame(watcher.held.get(key).value, { list: [], end: key });
+      }
+    }
+    await Promise.all(servers.map((server) => server.stop()));
+  }
+);
