@@ -29,7 +29,7 @@ const NOTHING = Object.freeze({
 });
 
 /** The problems for which this server's name, or version, is no part of the world: its feeds are not, either. */
-const OUTSIDE = ['name-taken', 'other-version', 'world-full'];
+const OUTSIDE = ['name-taken', 'same-tag', 'other-version', 'world-full'];
 
 /** What a server without `--world` has in place of one. */
 const NONE = Object.freeze({

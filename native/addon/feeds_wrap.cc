@@ -203,7 +203,8 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     return whole ? Taken::kWhole : Taken::kInPart;
   }
 
-  // new Feeds({hold, feeds, memory, watchers, upstream, replica, shared}, onAnswer, onWants(), limits)
+  // new Feeds({hold, feeds, memory, watchers, upstream, replica, shared}, onAnswer, onWants(),
+  // limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
         .hold = uint32In(info[0], "hold"),

@@ -231,7 +231,8 @@ class Feeds {
    */
   FeedOutcome publish(const Publication& publication, uint32_t* watching);
 
-  /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull. */
+  /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull.
+   */
   FeedOutcome roomFor(std::string_view key, uint64_t value, uint64_t gzip) const;
 
   /** Whether the feed has this value already. */

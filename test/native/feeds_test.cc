@@ -309,18 +309,21 @@ class Test : FeedResponder {
 };
 
 /**
- * A replica that is behind what another process has told a watcher: he is not sent back to an older
- * version, and hears of the next one.
+ * A replica, or a server of a world, that is behind what another one has told a watcher: he is not
+ * sent back to an older version, and hears of the next one.
  */
+enum class Whose : uint8_t { kReplica, kWorld };
+
 class Behind : FeedResponder {
  public:
-  explicit Behind(bool many)
+  Behind(bool many, Whose whose)
       : feeds_({.hold = 20,
                 .feeds = 6,
                 .memory = 100000,
                 .watchers = 40,
                 .upstream = false,
-                .replica = true},
+                .replica = whose == Whose::kReplica,
+                .shared = whose == Whose::kWorld},
                0, [] { return clockNow; }),
         many_(many) {
     feeds_.setResponder(WatchHolder::kDoor, this);
@@ -582,8 +585,10 @@ int main(int count, char** arguments) {
   const uint64_t steps = count > 1 ? strtoull(arguments[1], nullptr, 10) : 300000;
   const uint64_t seed = count > 2 ? strtoull(arguments[2], nullptr, 10) : std::random_device{}();
   printf("seed %" PRIu64 "\n", seed);
-  Behind(false).run();
-  Behind(true).run();
+  for (const Whose whose : {Whose::kReplica, Whose::kWorld}) {
+    Behind(false, whose).run();
+    Behind(true, whose).run();
+  }
   Times().run();
   Test(seed).run(steps);
   return 0;

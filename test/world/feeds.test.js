@@ -198,6 +198,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
 
   await t.test('a new server is ready when it has them all', async (t) => {
     for (let n = 0; n < 80; n += 1) await put(a, `many/${n}`, n);
+    await seen(b, 'many/79');
     const { feeds } = await b.status();
     const d = await enter(t, nats, 'd');
     await ready([d]);
