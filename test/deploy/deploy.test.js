@@ -66,7 +66,8 @@ t.test('the service unit', async (t) => {
   });
   t.test('starts the server without a flag that some Node refuses', async (t) => {
     const [, command] = /^ExecStart=(.*)$/m.exec(deployed('sprites.service'));
-    t.match(command, /^\/usr\/bin\/env node \/opt\/sprites\/bin\/sprites --state /);
+    t.equal(command, '/usr/bin/env node /opt/sprites/bin/sprites');
+    t.match(deployed('sprites.service'), /^Environment=.* SPRITES_STATE=%S\/%N\/state$/m);
     t.notMatch(deployed('sprites.service'), /nouse-idle-notification|NODE_OPTIONS/);
   });
   t.test('waits longer than the drain window', async (t) => {
@@ -802,6 +803,7 @@ t.test('no file of deploy/ is forgotten here', async (t) => {
     'prometheus-rules.yml',
     'prometheus.yml',
     'sprites.service',
-    'sysctl.conf'
+    'sysctl.conf',
+    'world'
   ]);
 });

@@ -163,7 +163,9 @@ class Server {
     assert.equal(thrown + crossedIn, owed, 'sprites are conserved');
     const { inputs, inputsReduced, inputsSuperseded, inputsWaiting } = body;
     assert.equal(inputs, inputsReduced + inputsSuperseded + inputsWaiting, 'and so are inputs');
-    return withWorkers({ ...(await this.inside()), ...body });
+    const inside = await this.inside();
+    // Of the world anybody is told less.
+    return withWorkers({ ...inside, ...body, world: inside.world ?? body.world });
   }
 
   /**

@@ -1,0 +1,319 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { Client } from '../../lib/client/client.js';
+import { tagOf, tagText } from '../../lib/world/tag.js';
+import { certificate } from '../support/certificate.js';
+import { freePort } from '../support/free-port.js';
+import { createCredentials } from '../support/nats-operator.js';
+import { skip as noNats, startNats } from '../support/nats.js';
+import { temporary } from '../support/processes.js';
+import { ROOT, startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+
+/**
+ * The files of deploy/world: three real servers of one world with a real nats-server, and HAProxy in front. Only ports,
+ * addresses, certificates and paths are put in.
+ */
+
+const deployed = (name) => readFileSync(join(ROOT, 'deploy', name), 'utf8');
+const NAMES = ['a', 'b', 'c'];
+
+/** Debian keeps some programs where only root looks. */
+process.env.PATH += ':/usr/sbin:/sbin';
+const noProxy = spawnSync('haproxy', ['-v']).error ? 'haproxy is not installed' : false;
+const noSystemd = spawnSync('systemd-analyze', ['--version']).error
+  ? 'systemd-analyze is not installed'
+  : false;
+
+/** The options that the drop-in and a server's own file set, by their names. */
+function optionsOf(name, folder) {
+  const set = (text, prefix) =>
+    [...text.matchAll(new RegExp(`^${prefix}SPRITES_(\\w+)=(.*)$`, 'gm'))].map(
+      ([, option, value]) => [option.toLowerCase().replaceAll('_', '-'), value]
+    );
+  const texts = [
+    set(deployed('world/world.conf'), 'Environment='),
+    set(deployed(`world/${name}.env`), '')
+  ];
+  return Object.fromEntries(
+    texts.flat().map(([option, value]) => [
+      option,
+      value.replaceAll('%i', name).replaceAll('%d', folder)
+    ])
+  );
+}
+
+/** nats.conf, for a test: where it listens startNats says. */
+function natsConfig(folder, config, { 'tls-cert': cert, 'tls-key': key }) {
+  return deployed('world/nats.conf')
+    .replace(/^(host|port):.*$/gm, '')
+    .replace('/var/lib/nats', join(folder, 'store'))
+    .replace('/etc/nats/nats.crt', cert)
+    .replace('/etc/nats/nats.key', key)
+    .replace('include nsc.conf', config);
+}
+
+/** haproxy.cfg with the test's ports, without TLS. */
+function proxyConfig(port, ports) {
+  let text = deployed('world/haproxy.cfg')
+    .replace(/bind :8443 .*/, `bind 127.0.0.1:${port}`)
+    .replace('maxconn 200000', 'maxconn 2000');
+  for (const [at, name] of NAMES.entries()) {
+    text = text
+      .replaceAll(`127.0.0.1:808${at + 1}`, `127.0.0.1:${ports[name].port}`)
+      .replaceAll(`port 946${at + 5}`, `port ${ports[name].adminPort}`);
+  }
+  return text;
+}
+
+async function startProxy(t, config) {
+  const file = join(temporary(t), 'haproxy.cfg');
+  writeFileSync(file, config);
+  const child = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text));
+  const gone = once(child, 'exit');
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await gone;
+  });
+  return { child, said: () => said };
+}
+
+t.test('haproxy accepts the file', { skip: noProxy }, async (t) => {
+  const folder = temporary(t);
+  const files = certificate(folder, 'localhost', ['DNS:localhost']);
+  const both = Object.values(files).map((file) => readFileSync(file, 'utf8'));
+  writeFileSync(join(folder, 'both.pem'), both.join(''));
+  const file = join(folder, 'haproxy.cfg');
+  writeFileSync(
+    file,
+    deployed('world/haproxy.cfg').replace('/etc/haproxy/sprites.pem', join(folder, 'both.pem'))
+  );
+  const { status, stdout, stderr } = spawnSync('haproxy', ['-c', '-f', file], { encoding: 'utf8' });
+  t.equal(status, 0, stdout + stderr);
+  t.notMatch(stdout + stderr, /warn/i, 'and warns of nothing');
+});
+
+t.test('what ids begin with is what the file says', async (t) => {
+  const text = deployed('world/haproxy.cfg');
+  for (const name of NAMES) {
+    t.match(text, `use_backend of-${name} if { var(txn.server) -m str ${tagText(tagOf(name))} }`);
+  }
+  // A parked poll is silent for 120 s and a sixteenth of that.
+  const silences = [...text.matchAll(/^ {4}timeout (?:client|server) +(\d+)s$/gm)];
+  t.equal(silences.length, 2);
+  for (const [, seconds] of silences) t.ok(Number(seconds) > 130);
+});
+
+t.test('systemd accepts the unit as a template', { skip: noSystemd }, async (t) => {
+  const folder = temporary(t);
+  writeFileSync(join(folder, 'sprites@.service'), deployed('sprites.service'));
+  mkdirSync(join(folder, 'sprites@.service.d'));
+  writeFileSync(join(folder, 'sprites@.service.d/world.conf'), deployed('world/world.conf'));
+  const { status, stdout, stderr } = spawnSync(
+    'systemd-analyze',
+    ['verify', '--man=no', 'sprites@a.service'],
+    { encoding: 'utf8', env: { ...process.env, SYSTEMD_UNIT_PATH: `${folder}:` } }
+  );
+  t.equal(status, 0, stdout + stderr);
+  t.equal((stdout + stderr).trim(), '');
+});
+
+/** Three servers of one world, each with its name; and what a fourth would need. */
+async function startWorld(t, url) {
+  const folder = temporary(t);
+  const { config, credentials } = createCredentials();
+  const files = certificate(folder, 'localhost', ['DNS:localhost']);
+  writeFileSync(join(folder, 'nats.creds'), credentials);
+  writeFileSync(join(folder, 'nats-ca.pem'), readFileSync(files['tls-cert']));
+  const nats = await startNats(t, natsConfig(folder, config, files));
+  const start = async (name, more = {}) => {
+    const options = {
+      ...optionsOf(NAMES.includes(name) ? name : 'a', folder),
+      ...{ name, world: nats.url.replace('127.0.0.1', 'localhost'), 'world-url': url, 'world-lease': 6 },
+      ...{ port: 0, 'admin-port': 0, ...more }
+    };
+    return Object.assign(await startServer(t, { options }), { name });
+  };
+  const servers = await Promise.all(NAMES.map((name) => start(name)));
+  let seen = [];
+  const sewn = (names) =>
+    until(
+      async () => {
+        seen = await Promise.all(
+          servers.filter(({ name }) => names.includes(name)).map((one) => one.inside())
+        );
+        return seen.every(({ world }) => world.servers.map(({ name }) => name).join('') === names);
+      },
+      () => servers.map(({ errors }) => Buffer.concat(errors).toString()).join('')
+    );
+  await sewn('abc');
+  return { servers, start, sewn };
+}
+
+const skip = noNats || noProxy;
+
+t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, async (t) => {
+  const port = await freePort();
+  const base = `http://127.0.0.1:${port}`;
+  const { servers, start, sewn } = await startWorld(t, base);
+  const of = Object.fromEntries(servers.map((server) => [server.name, server]));
+  const { said } = await startProxy(t, proxyConfig(port, of));
+  /** What the proxy has answered, by every client. */
+  const answers = [];
+  const fetchHere = async (url, init) => {
+    const response = await fetch(url, init);
+    const { pathname } = new URL(url);
+    answers.push({ status: response.status, route: pathname.split('/')[1] });
+    return response;
+  };
+  const ask = (path, init) => fetchHere(`${base}${path}`, init);
+  await until(
+    async () => {
+      const response = await fetch(`${base}/status`).catch(() => null);
+      return response?.status === 200;
+    },
+    () => `the proxy serves: ${said()}`
+  );
+  const serverOf = (id) => NAMES.find((name) => id.startsWith(tagText(tagOf(name))));
+
+  /** Desktops, each with what has come to it. */
+  const clients = [];
+  const enter = () => {
+    const got = [];
+    const client = new Client({
+      base,
+      fetch: fetchHere,
+      onSprite: (sprite) => void got.push(sprite)
+    });
+    clients.push({ client, got });
+    t.teardown(() => client.stop());
+    client.start();
+  };
+  for (let i = 0; i < 12; i++) enter();
+  const allOnline = () =>
+    until(
+      () => clients.every(({ client }) => client.state === 'online' && client.id),
+      () => JSON.stringify(clients.map(({ client }) => [client.state, client.why]))
+    );
+  await allOnline();
+
+  t.test('joins go to all of them, and an id to its server', async (t) => {
+    const homes = new Set(clients.map(({ client }) => serverOf(client.id)));
+    t.strictSame([...homes].toSorted(), NAMES);
+    await until(async () => {
+      const all = await Promise.all(servers.map((one) => one.inside()));
+      return all.reduce((sum, { parked }) => sum + parked, 0) === clients.length;
+    });
+    for (const [at, { client }] of clients.entries()) {
+      const outcome = await client.throw('right', { from: at });
+      t.equal(outcome.thrown, true);
+      t.ok(await client.place());
+    }
+    await until(() => clients.every(({ got }) => got.length === 1));
+    t.equal(new Set(clients.map(({ got }) => got[0].from)).size, clients.length, 'one each');
+    t.notOk(answers.some(({ status }) => status === 421));
+    const { status, headers } = await ask('/');
+    t.equal(status, 200);
+    t.match(headers.get('content-type'), 'text/html', 'the page');
+  });
+
+  t.test('the address of a client is its own', async (t) => {
+    const { client } = clients[0];
+    const { adminPort } = of[serverOf(client.id)];
+    const seen = await (
+      await fetch(`http://127.0.0.1:${adminPort}/clients/${client.id}`)
+    ).json();
+    t.equal(seen.address, '127.0.0.1');
+  });
+
+  t.test('an id of nobody', async (t) => {
+    for (const id of ['00000000-0000-8000-8000-000000000000', 'nonsense', '']) {
+      const { status } = await ask(`/poll/${id}`);
+      t.equal(status, 404, id);
+    }
+  });
+
+  t.test('a client that goes takes its poll with it', async (t) => {
+    const { client } = clients.pop();
+    const server = of[serverOf(client.id)];
+    const { parked } = await server.inside();
+    client.stop();
+    await server.until((now) => now.parked < parked);
+    const response = await ask(`/leave/${client.id}`, { method: 'POST' });
+    t.equal(response.status, 204);
+  });
+
+  t.test('nobody gets in without the credentials, or without TLS', async (t) => {
+    const outsiders = [
+      ['x', { 'world-credentials': 'none' }, 'credentials', /does not let this server in/],
+      ['y', { 'world-ca': 'none', 'world-credentials': 'none' }, 'unreachable', /nats:/]
+    ];
+    for (const [name, more, problem, words] of outsiders) {
+      const outsider = await start(name, more);
+      const { world, worldMember } = await outsider.until((now) => now.world.problem === problem);
+      t.match(world, { state: 'alone', servers: [{ name }] });
+      t.equal(worldMember, 0);
+      const log = Buffer.concat(outsider.errors).toString();
+      t.match(log, new RegExp(`"problem":"${problem}"`));
+      t.match(log, words);
+      const id = await outsider.join();
+      t.equal((await outsider.throw(id, 'right')).status, 202, 'it serves its own all the same');
+      t.equal((await outsider.poll(id)).body.sprites.length, 1);
+      const at = await of.a.poll(id);
+      t.equal(at.status, 404, 'nobody sends a client to it');
+      for (const { inside } of servers.map((one) => ({ inside: one.inside() }))) {
+        t.equal((await inside).worldServers, 3, 'the ring has not heard of it');
+      }
+      await outsider.stop();
+    }
+  });
+
+  t.test('a server that dies: its clients wait, and join anew', async (t) => {
+    const lost = clients.filter(({ client }) => serverOf(client.id) === 'b');
+    const others = clients.filter((one) => !lost.includes(one));
+    const before = new Map(others.map(({ client }) => [client, client.id]));
+    t.ok(lost.length > 0);
+    const [{ client }] = lost;
+    const { id } = client;
+    const began = answers.length;
+    of.b.child.kill('SIGKILL');
+    await of.b.ended();
+    let waited = 0;
+    await until(async () => {
+      const { status, headers } = await ask(`/place/${id}`);
+      if (status === 503 && headers.get('retry-after') === '1') waited += 1;
+      return status === 404;
+    });
+    t.ok(waited > 0, `503 while it may be back: ${waited}`);
+    await sewn('ac');
+    await until(() =>
+      lost.every((one) => one.client.state === 'online' && serverOf(one.client.id ?? '') !== 'b')
+    );
+    for (const [one, old] of before) t.equal(one.id, old, 'nothing has happened to the others');
+    const outcome = await client.throw('right', { again: true }, { patience: 30_000 });
+    t.equal(outcome.thrown, true);
+    const seen = answers.slice(began);
+    t.notOk(seen.some(({ status }) => status === 421), 'nobody has seen 421');
+    t.ok(seen.filter(({ route }) => route === 'join').every(({ status }) => status === 201));
+  });
+
+  t.test('a server that leaves gets no newcomers while it drains', async (t) => {
+    const began = answers.length;
+    of.c.child.kill('SIGTERM');
+    await of.c.ended();
+    enter();
+    await until(
+      () => clients.every(({ client }) => client.state === 'online' && serverOf(client.id) === 'a'),
+      () => JSON.stringify(clients.map(({ client }) => [client.state, client.why]))
+    );
+    t.notOk(answers.slice(began).some(({ status }) => status === 421));
+    t.equal((await of.a.inside()).clients, clients.length);
+  });
+});
