@@ -601,10 +601,6 @@ const together = [
     says: '--world does not go with --state yet: what waits to cross would not be in it'
   },
   {
-    holds: ({ world, workers }) => world === 'none' || workers === 0,
-    says: '--world does not go with --workers yet'
-  },
-  {
     holds: ({ headTime, bodyTime }) => headTime <= bodyTime,
     says: "--body-time must be at least --head-time: Node's server counts both from the first byte"
   }

@@ -7,6 +7,7 @@ import { launchToEnd } from '../support/launch.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
+import { books, lookAt, sewn, throwAll, untilAll } from '../support/world-servers.js';
 
 /** Servers of one world as their users have them: processes, sockets, a real nats-server. */
 
@@ -18,61 +19,6 @@ async function enter(t, nats, name) {
   const bounds = { 'throw-rate': 0, lease: 300, 'max-sprite': '200K', drain: 30 };
   const server = await startServer(t, { options: { ...options, ...bounds } });
   return Object.assign(server, { name });
-}
-
-/** What the admin ports say. */
-const lookAt = (servers) => Promise.all(servers.map((one) => one.inside()));
-
-/** Looks until something holds of what the admin ports say. */
-async function untilAll(servers, holds) {
-  let all;
-  const look = async () => {
-    all = await lookAt(servers);
-    return holds(all) && all;
-  };
-  return until(look, () => `${holds} in ${JSON.stringify(all?.map(({ world }) => world))}`);
-}
-
-/** Waits until these are the ring, each with the rows it has. */
-const sewn = (servers) =>
-  untilAll(servers, (all) => {
-    const ring = all.map(({ rows }, at) => [servers[at].name, rows]);
-    const isIt = ({ world: { state, servers: seen } }) =>
-      state === 'member' &&
-      JSON.stringify(seen.map(({ name, rows }) => [name, rows])) === JSON.stringify(ring);
-    return all.every(isIt);
-  });
-
-const sum = (all, name) => all.reduce((total, one) => total + one[name], 0);
-
-/** The counts of all, added up, when no acknowledgement is on its way. */
-async function books(t, servers) {
-  const names = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
-  const all = await untilAll(servers, (some) => sum(some, 'crossedIn') === sum(some, 'crossedOut'));
-  for (const { thrown, acked, waiting, lost, crossedIn, crossedOut } of all) {
-    t.equal(thrown + crossedIn, acked + waiting + lost + crossedOut, 'the law of a server');
-  }
-  return Object.fromEntries(names.map((name) => [name, sum(all, name)]));
-}
-
-/**
- * Has everybody throw one sprite by an edge.
- *
- * @returns {Promise<Map<string, string>>} from whom each has got one, by ids
- */
-async function throwAll(t, clients, edge) {
-  for (const { server, id } of clients) {
-    const { status } = await server.throw(id, edge, JSON.stringify({ from: id }));
-    t.equal(status, 202);
-  }
-  const got = new Map();
-  for (const client of clients) {
-    const { body } = await client.server.poll(client.id, `ack=${client.seq}&hold=30`);
-    client.seq = body.seq;
-    t.equal(body.sprites.length, 1, 'one for each');
-    got.set(client.id, body.sprites[0].sprite.from);
-  }
-  return got;
 }
 
 /** The problem for which a server is not ready, if any. */

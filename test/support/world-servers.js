@@ -1,0 +1,65 @@
+import { until } from './until.js';
+
+/** Servers of one world, each started by startServer with its `name`: what they say, and what they owe. */
+
+/** What the admin ports say. */
+export const lookAt = (servers) => Promise.all(servers.map((one) => one.inside()));
+
+/** Looks until something holds of what the admin ports say. */
+export async function untilAll(servers, holds) {
+  let all;
+  const look = async () => {
+    all = await lookAt(servers);
+    return holds(all) && all;
+  };
+  return until(look, () => `${holds} in ${JSON.stringify(all?.map(({ world }) => world))}`);
+}
+
+/** Waits until these are the ring, each with the rows it has. */
+export const sewn = (servers) =>
+  untilAll(servers, (all) => {
+    const ring = all.map(({ rows }, at) => [servers[at].name, rows]);
+    const isIt = ({ world: { state, servers: seen } }) =>
+      state === 'member' &&
+      JSON.stringify(seen.map(({ name, rows }) => [name, rows])) === JSON.stringify(ring);
+    return all.every(isIt);
+  });
+
+const sum = (all, name) => all.reduce((total, one) => total + one[name], 0);
+
+/**
+ * @param {import('tap').Test} t
+ * @param {object[]} servers
+ * @returns {Promise<Record<string, number>>} the counts of all, added up, when no acknowledgement is on its way
+ */
+export async function books(t, servers) {
+  const names = ['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut'];
+  const all = await untilAll(servers, (some) => sum(some, 'crossedIn') === sum(some, 'crossedOut'));
+  for (const { thrown, acked, waiting, lost, crossedIn, crossedOut } of all) {
+    t.equal(thrown + crossedIn, acked + waiting + lost + crossedOut, 'the law of a server');
+  }
+  return Object.fromEntries(names.map((name) => [name, sum(all, name)]));
+}
+
+/**
+ * Has everybody throw one sprite by an edge.
+ *
+ * @param {import('tap').Test} t
+ * @param {{server: object, id: string, seq: number}[]} clients
+ * @param {string} edge
+ * @returns {Promise<Map<string, string>>} from whom each has got one, by ids
+ */
+export async function throwAll(t, clients, edge) {
+  for (const { server, id } of clients) {
+    const { status } = await server.throw(id, edge, JSON.stringify({ from: id }));
+    t.equal(status, 202);
+  }
+  const got = new Map();
+  for (const client of clients) {
+    const { body } = await client.server.poll(client.id, `ack=${client.seq}&hold=30`);
+    client.seq = body.seq;
+    t.equal(body.sprites.length, 1, 'one for each');
+    got.set(client.id, body.sprites[0].sprite.from);
+  }
+  return got;
+}

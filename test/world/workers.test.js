@@ -1,0 +1,169 @@
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { skip, startNats } from '../support/nats.js';
+import { childrenOf } from '../support/processes.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { books, lookAt, sewn, throwAll, untilAll } from '../support/world-servers.js';
+
+/** Two servers of one world whose connections workers hold, with a real nats-server. */
+
+const WORKERS = 2;
+
+async function enter(t, nats, name) {
+  const options = { world: nats.url, name, 'world-lease': 3, workers: WORKERS };
+  const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 300, drain: 30 };
+  const server = await startServer(t, { door: 'native', options: { ...options, ...bounds } });
+  return Object.assign(server, { name });
+}
+
+/** Asks again while a worker that has been killed takes the connection with it. */
+async function again(ask) {
+  return until(() => ask().catch(() => undefined), 'an answer');
+}
+
+/** Kills one worker of a server, and waits until another one has its place. */
+async function killWorker(server) {
+  const { workerDeaths } = await server.inside();
+  process.kill(childrenOf(server.pid)[0], 'SIGKILL');
+  await until(async () => {
+    const now = await server.inside();
+    return now.workerDeaths > workerDeaths && now.workers === WORKERS;
+  }, 'another worker');
+}
+
+/** Says what a client has got, by a poll that is given up. */
+async function acknowledge({ server, id, seq }) {
+  const { wire } = await server.park(id, `ack=${seq}`);
+  await wire.destroy();
+}
+
+t.test('servers with workers in one world', { skip, timeout: 240_000 }, async (t) => {
+  const nats = await startNats(t);
+  const [a, b] = await Promise.all(['a', 'b'].map((name) => enter(t, nats, name)));
+  const clients = [];
+  for (const server of [a, b]) {
+    for (let i = 0; i < 4; i++) clients.push({ server, id: await server.join(), seq: 0 });
+  }
+  /** Two that are neighbors over the seam. */
+  let [before, after] = [];
+
+  t.test('one torus: left of right is oneself, over seams too', async (t) => {
+    await sewn([a, b]);
+    const right = await throwAll(t, clients, 'right');
+    const left = await throwAll(t, clients, 'left');
+    for (const { id } of clients) t.equal(left.get(right.get(id)), id, 'left of right');
+    after = clients.find((one) => {
+      before = clients.find(({ id }) => id === right.get(one.id));
+      return before.server === a && one.server === b;
+    });
+    const { thrown, lost, crossedIn } = await books(t, [a, b]);
+    t.strictSame({ thrown, lost, crossedIn }, { thrown: 16, lost: 0, crossedIn: 8 });
+    const [one] = await lookAt([a]);
+    t.match(one, { workers: WORKERS, worldMember: 1, worldServers: 2, worldSeams: 4 });
+    t.equal(one.nodeConnections, 0, 'the main process holds none of them');
+  });
+
+  t.test('a poll that a worker holds is answered by what lands over a seam', async (t) => {
+    for (const [from, to, edge, by] of [
+      [before, after, 'right', 'left'],
+      [after, before, 'left', 'right']
+    ]) {
+      const { wire, answer } = await to.server.park(to.id, `ack=${to.seq}&hold=100`);
+      const [{ parked }] = await lookAt([to.server]);
+      t.equal(parked, 1);
+      const thrown = await from.server.throw(from.id, edge, JSON.stringify({ edge }));
+      t.strictSame([thrown.status, thrown.body], [202, { state: 'queued' }]);
+      const { body } = await answer;
+      t.match(body.sprites, [{ from: by, sprite: { edge } }]);
+      to.seq = body.seq;
+      await wire.destroy();
+    }
+  });
+
+  t.test('a worker knows of the world what the main process does', async (t) => {
+    const targets = [`/poll/${after.id}?ack=0`, `/throw/${after.id}/left`, `/place/${after.id}`];
+    for (const target of targets) {
+      const method = target.startsWith('/throw') ? 'POST' : 'GET';
+      const answer = await a.ask(method, target);
+      t.equal(problemOf(answer), 'misdirected', target);
+      t.equal(answer.headers.location, `http://127.0.0.1:${b.port}${target}`);
+    }
+    const { body } = await a.ask('GET', '/status');
+    t.match(body.world, { name: 'a', state: 'member', servers: [{ name: 'a' }, { name: 'b' }] });
+    const ready = await fetch(`http://127.0.0.1:${a.adminPort}/readyz`);
+    t.equal(ready.status, 200);
+  });
+
+  t.test('without the broker a worker says that the neighbor is busy', async (t) => {
+    await nats.kill();
+    await untilAll([a, b], (all) => all.every(({ world }) => world.state === 'cut-off'));
+    const over = await before.server.throw(before.id, 'right');
+    t.equal(problemOf(over), 'neighbor-busy');
+    t.match(over.headers['retry-after'], /^\d+$/);
+    await nats.start();
+    await sewn([a, b]);
+    t.equal((await before.server.throw(before.id, 'right', '{"healed":true}')).status, 202);
+    const { body } = await after.server.poll(after.id, `ack=${after.seq}`);
+    t.match(body.sprites, [{ from: 'left', sprite: { healed: true } }]);
+    after.seq = body.seq;
+  });
+
+  t.test('workers are killed, at both ends: each sprite arrives, once', async (t) => {
+    const SPRITES = 150;
+    const got = [];
+    const taking = (async () => {
+      while (got.length < SPRITES) {
+        const { body } = await again(() => b.poll(after.id, `ack=${after.seq}&hold=30`));
+        // An answer that a worker took with it comes again: what it has is not acknowledged.
+        got.push(...body.sprites.map(({ sprite }) => sprite.n));
+        after.seq = body.seq;
+      }
+    })();
+    const killing = (async () => {
+      for (const server of [b, a, b]) await killWorker(server);
+    })();
+    // While nobody takes them the mailbox may be full: then a sprite is still the thrower's.
+    const send = (n) =>
+      again(async () => {
+        const { status } = await a.throw(before.id, 'right', JSON.stringify({ n }), `n=${n}`);
+        return status === 202;
+      });
+    for (let n = 0; n < SPRITES - 1; n++) await send(n);
+    await killing;
+    await send(SPRITES - 1);
+    await taking;
+    t.strictSame(
+      got,
+      Array.from({ length: SPRITES }, (_, i) => i)
+    );
+    t.equal(problemOf(await b.ask('GET', `/place/${before.id}`)), 'misdirected', 'by a new worker');
+    for (const client of clients) await acknowledge(client);
+    const { thrown, acked, waiting, lost } = await books(t, [a, b]);
+    t.equal(waiting + lost, 0);
+    t.equal(acked, thrown);
+  });
+
+  t.test('who leaves in order hands over what waits', async (t) => {
+    b.child.kill('SIGSTOP');
+    for (let n = 0; n < 20; n++) {
+      const { body } = await a.throw(before.id, 'right', JSON.stringify({ n }));
+      t.equal(body.state, 'queued');
+    }
+    await untilAll([a], ([one]) => one.outboxSprites === 20);
+    a.child.kill('SIGTERM');
+    await untilAll([a], ([{ world }]) => world.state === 'leaving');
+    b.child.kill('SIGCONT');
+    t.strictSame(await a.ended(), { code: 0, signal: null });
+    const { body } = await b.poll(after.id, `ack=${after.seq}`);
+    t.strictSame(
+      body.sprites.map(({ sprite }) => sprite.n),
+      Array.from({ length: 20 }, (_, n) => n)
+    );
+    after.seq = body.seq;
+    await acknowledge(after);
+    t.match((await lookAt([b]))[0], { waiting: 0, lost: 0 });
+    await b.stop();
+  });
+});
