@@ -33,6 +33,9 @@ const PING = 2000;
 /** Bytes of frames that may be on the way to the broker. What is more is dropped: it is sent again in its time. */
 const UNDER_WAY = 16 * 2 ** 20;
 
+/** From so many on the broker is asked how far it has read: a question a frame would cost as much as the frame. */
+const ASK_FROM = 2 ** 20;
+
 /** The error codes of JetStream that have a meaning here. Where it is off, the client's error has a name alone. */
 const CODE = { wrongRevision: 10071, wrongRevisionToo: 10164, notEnabled: 10039, noStream: 10059 };
 
@@ -113,10 +116,10 @@ export class Broker {
     if (!isOpen || this.#underWay + frame.length > UNDER_WAY) return;
     this.#connection.publish(`${FRAMES}.${to}.${this.#name}`, frame);
     this.#underWay += frame.length;
-    this.#flush();
+    if (this.#underWay >= ASK_FROM) this.#flush();
   }
 
-  /** @returns {number} bytes of frames that are on the way to the broker */
+  /** @returns {number} bytes of frames that may be on the way to the broker */
   get underWay() {
     return this.#underWay;
   }
@@ -133,7 +136,7 @@ export class Broker {
     }
     this.#flushing = false;
     this.#underWay = Math.max(0, this.#underWay - sent);
-    if (this.#underWay > 0 && this.#connected) this.#flush();
+    if (this.#underWay >= ASK_FROM && this.#connected) this.#flush();
   }
 
   /** @returns {Promise<void>} when the store can be used */

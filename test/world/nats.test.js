@@ -162,7 +162,7 @@ t.test('frames go to whom they are for, and say from whom', { skip }, async (t) 
   // What can't be on the way is dropped, and counts no more when the broker has read what was.
   const large = Buffer.alloc(2 ** 20 - 100);
   for (let i = 0; i < 40; i++) a.broker.send('b', large);
-  await until(() => got.length > 2 && a.broker.underWay === 0);
+  await until(() => got.length > 2 && a.broker.underWay < 2 ** 20);
   t.ok(got.length < 2 + 40, `${got.length - 2} of 40`);
   a.broker.send('b', Buffer.from('three'));
   await until(() => got.at(-1) === 'a to b: three');
