@@ -150,7 +150,7 @@ class Core {
   Batches batches;    ///< instead of it, where sprites are counted by batches
   Histogram arrival;  ///< from throw to arrival
   Histogram answer;   ///< from throw to its answer
-  Histogram probe;    ///< from throw to arrival, of the probe's sprites
+  Histogram probe;    ///< of the probe's sprites, or of those that crossed
   std::vector<char> buffer;
 };
 

@@ -55,6 +55,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"swarm", text(&options->swarm)},
       {"process", number(&options->process)},
       {"probe-process", number(&options->probeProcess)},
+      {"apart", flag(&options->apart)},
       {"clients", number(&options->clients)},
       {"first-client", number(&options->firstClient)},
       {"sources", number(&options->sources)},

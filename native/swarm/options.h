@@ -22,6 +22,7 @@ struct Options {
   std::string swarm = "s";               ///< names this run in the ids of its sprites
   uint32_t process = 0;                  ///< this engine's number in the swarm
   uint32_t probeProcess = UINT32_MAX;    ///< sprites of this engine are measured on their own
+  bool apart = false;  ///< and so are those of every other engine: each has a server of a world
   uint32_t clients = 1;
   uint32_t firstClient = 0;  ///< clients of the engines before this one: spreads the addresses
   uint32_t sources = 0;      ///< loopback source addresses to spread over; 0 binds to none

@@ -38,7 +38,9 @@ void takeSprite(Core* core, const Arrival& arrival, uint64_t now) {
   if (!whole || arrival.from != oppositeName(read.to)) core->count.mangled++;
   if (!own) return;
   const uint64_t latency = now > sprite.thrownAt ? now - sprite.thrownAt : 0;
-  (sprite.process == options.probeProcess ? core->probe : core->arrival).record(latency);
+  const bool crossed = options.apart && sprite.process != options.process;
+  const bool probed = crossed || sprite.process == options.probeProcess;
+  (probed ? core->probe : core->arrival).record(latency);
 }
 
 }  // namespace swarm

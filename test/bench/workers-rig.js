@@ -60,6 +60,12 @@ function run(core, args) {
   };
 }
 
+/** @returns {number} seconds of a processor that a process has had, by the kernel's account */
+export function cpuOf(pid) {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ');
+  return (Number(fields[11]) + Number(fields[12])) * tick;
+}
+
 /** Keeps a process, all threads of it, on the core of everything but the main process. */
 function pin(pid) {
   if (pins) execFileSync('taskset', ['-ap', '-c', String(CORES.rest), String(pid)]);
@@ -95,12 +101,8 @@ export async function startServer(workers, { pinned = true, collects, options = 
     },
     /** Seconds of a processor: the main process's, and those of all of them together. */
     cpu() {
-      const of = (one) => {
-        const fields = readFileSync(`/proc/${one}/stat`, 'latin1').split(') ')[1].split(' ');
-        return (Number(fields[11]) + Number(fields[12])) * tick;
-      };
-      const main = of(pid);
-      return { main, all: childrenOf(pid).reduce((sum, worker) => sum + of(worker), main) };
+      const main = cpuOf(pid);
+      return { main, all: childrenOf(pid).reduce((sum, worker) => sum + cpuOf(worker), main) };
     },
     async stop() {
       server.child.kill('SIGTERM');

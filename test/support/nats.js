@@ -45,6 +45,11 @@ class NatsServer {
     return `nats://127.0.0.1:${this.#port}`;
   }
 
+  /** Its process. */
+  get pid() {
+    return this.#process.pid;
+  }
+
   async start() {
     const file = join(this.#folder, 'nats.conf');
     const store = join(this.#folder, 'store');

@@ -1,0 +1,303 @@
+/**
+ * What a world of several servers costs beside one server with the same clients and the same load: `npm run bench:world`.
+ *
+ *     node test/bench/world-cost.js [--servers 3] [--rounds 5] [--seconds 4] [--clients 3000] [--throwers 96]
+ *                                   [--rate 6000] [--only full|rate] [--json FILE] [--strict]
+ *
+ * One server (`one`), --servers of one world with a real nats-server (`world`), and as many that know nothing of each other
+ * (`apart`: what it costs to be several, without a world), in turn and in several rounds; ratios are of neighbors in time. The
+ * load is that of bin/sprites-swarm, in --servers processes: each has a server of its own, or all have the same one. At full speed (`full`: --throwers closed loops that throw in the names of all clients), and with --rate
+ * sprites a second in all. Where there are two cores the servers share one, and load and nats-server have the other. CPU is
+ * the kernel's account, user and system, of all servers together; nats-server's is told apart. Late is how long a sprite was on
+ * its way from throw to arrival: of those that crossed, and of those that did not.
+ *
+ * Exit status: 0, or 1 where a sprite was missing or came twice or, with --strict, a figure is above what it is held to; 2
+ * on a wrong option.
+ */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { Account } from '../../lib/swarm/account.js';
+import { Engine } from '../../lib/swarm/engine.js';
+import { Tally } from '../../lib/swarm/tally.js';
+import { startNats } from '../support/nats.js';
+import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
+import { until } from '../support/until.js';
+import { spread } from './figures.js';
+import { cpuOf, pins, startServer } from './workers-rig.js';
+
+answerHelp(import.meta.url);
+
+/** CPU a sprite of all servers of a world together, as a multiple of one server's: medians. */
+const HELD = 1.1;
+
+/** Milliseconds of load before the window opens: code is compiled, the rate has settled. */
+const WARMUP = 2500;
+
+/** Clients that the load opens in a second, in all. */
+const RAMP = 3000;
+
+/** Milliseconds between two lines of an engine. */
+const TICK = 100;
+
+const KINDS = ['one', 'apart', 'world'];
+
+const text = { type: 'string' };
+const values = takeOptions(import.meta.url, {
+  servers: { ...text, default: '3' },
+  rounds: { ...text, default: '5' },
+  seconds: { ...text, default: '4' },
+  clients: { ...text, default: '3000' },
+  throwers: { ...text, default: '96' },
+  rate: { ...text, default: '6000' },
+  only: { ...text, default: '' },
+  json: text,
+  strict: { type: 'boolean', default: false }
+});
+const whole = (name) =>
+  /^[1-9]\d{0,5}$/.test(values[name])
+    ? Number(values[name])
+    : refuseUsage(import.meta.url, `--${name} takes a whole number`);
+const [servers, rounds, seconds, clients, throwers, rate] = [
+  ...['servers', 'rounds', 'seconds', 'clients', 'throwers', 'rate']
+].map(whole);
+if (servers < 2 || servers > 9) refuseUsage(import.meta.url, '--servers takes 2 to 9');
+const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
+if (LOADS.length === 0) refuseUsage(import.meta.url, '--only takes full or rate');
+
+/** The nats-server goes where the load is: it may be on another machine, too. */
+function pinToLoad(pid) {
+  if (pins) execFileSync('taskset', ['-ap', '-c', '1', String(pid)], { stdio: 'ignore' });
+}
+
+/** What has to be ended, the last first. */
+class Endings {
+  #all = [];
+
+  /** As tap's: what takes a test to end with takes this. */
+  teardown(end) {
+    this.#all.push(end);
+  }
+
+  async end() {
+    for (const end of this.#all.toReversed()) await end();
+  }
+}
+
+/** @returns {Promise<{all: object[], nats?: object}>} the servers of a kind, joined where they make a world */
+async function startServers(kind, endings) {
+  const start = async (options) => {
+    const server = await startServer(0, { options });
+    endings.teardown(() => server.stop());
+    return server;
+  };
+  if (kind === 'one') return { all: [await start({})] };
+  if (kind === 'apart') {
+    return { all: await Promise.all(Array.from({ length: servers }, () => start({}))) };
+  }
+  const nats = await startNats(endings);
+  pinToLoad(nats.pid);
+  const all = [];
+  for (let i = 0; i < servers; i++) all.push(await start({ world: nats.url, name: `s${i}` }));
+  await untilSewn(all);
+  return { all, nats };
+}
+
+const untilSewn = (all) =>
+  until(async () => {
+    const looks = await Promise.all(all.map((one) => one.status()));
+    return looks.every(
+      ({ worldMember, worldServers }) => worldMember && worldServers === all.length
+    );
+  }, 'the servers are one ring');
+
+/** The load: an engine for each part of the clients. */
+class Load {
+  #engines;
+  #account = new Account();
+  #accounts = 0;
+  #died = [];
+
+  constructor(all, load) {
+    this.tally = new Tally(60);
+    const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
+    const each = Math.floor(clients / servers);
+    this.clients = each * servers;
+    this.#engines = Array.from({ length: servers }, (_, i) => {
+      const { port } = all[i % all.length];
+      const how = {
+        ...{ address: '127.0.0.1', host: '127.0.0.1', 'server-name': 'localhost' },
+        ...{ port, 'transient-port': port, swarm, process: i, apart: all.length > 1 ? 1 : 0 },
+        ...{ clients: each, 'first-client': i * each, tick: TICK, limit: 300, seed: 1 + i },
+        ...{ lanes: Math.max(1, Math.floor(throwers / servers)), ramp: RAMP / servers },
+        ...(load === 'rate'
+          ? { throwing: 'rate', rate: rate / servers, phase: i / servers }
+          : { throwing: 'closed', 'every-client': 1 })
+      };
+      const engine = new Engine(how, {
+        tick: (tick) => this.tally.add(tick),
+        page: (header, bytes) => this.#account.add(header, bytes),
+        account: () => this.#accounts++,
+        died: (why) => this.#died.push(why)
+      });
+      pinToLoad(engine.pid);
+      return engine;
+    });
+  }
+
+  tell(command) {
+    for (const engine of this.#engines) engine.tell(command);
+  }
+
+  /** Waits for something of the counts, or that an engine dies. */
+  async until(holds, what) {
+    await until(() => {
+      if (this.#died.length > 0) throw new Error(this.#died.join());
+      return holds(this.tally.counts);
+    }, what);
+  }
+
+  /** @returns {Promise<{missing: number, doubles: number, refused: number}>} when all has arrived */
+  async finish() {
+    this.tell('stop');
+    await this.until(
+      ({ pending, received, accepted }) => pending === 0 && received >= accepted,
+      'all sprites arrive'
+    );
+    this.tell('account');
+    await this.until(() => this.#accounts === this.#engines.length, 'the account');
+    const { missing } = this.#account.result();
+    const { doubles, refused, mangled, foreign } = this.tally.counts;
+    return { missing, doubles: doubles + this.#account.doubles, refused, wrong: mangled + foreign };
+  }
+
+  async end() {
+    this.tell('quit');
+    await Promise.all(this.#engines.map((engine) => engine.ended));
+  }
+}
+
+/** CPU seconds, sprites and time so far. */
+async function look({ all, nats }) {
+  const looks = await Promise.all(all.map((one) => one.status()));
+  const sum = (name) => looks.reduce((total, one) => total + one[name], 0);
+  return {
+    at: performance.now(),
+    thrown: sum('thrown'),
+    crossed: sum('crossedOut'),
+    cpu: all.reduce((total, one) => total + one.cpu().main, 0),
+    nats: nats ? cpuOf(nats.pid) : 0
+  };
+}
+
+/** One kind under one load. */
+async function measure(kind, load) {
+  const endings = new Endings();
+  try {
+    const world = await startServers(kind, endings);
+    const swarm = new Load(world.all, load);
+    endings.teardown(() => swarm.end());
+    swarm.tell('open');
+    await swarm.until(({ parked }) => parked >= swarm.clients, 'all are parked');
+    // The others know of all rows, and nothing is compiled any more that is needed for it.
+    if (kind === 'world') await untilSewn(world.all);
+    swarm.tell(`throw ${WARMUP + seconds * 1000 + 5000}`);
+    await pause(WARMUP);
+    const begin = await look(world);
+    await pause(seconds * 1000);
+    const end = await look(world);
+    const account = await swarm.finish();
+    const thrown = end.thrown - begin.thrown;
+    const { arrival, probe } = swarm.tally;
+    return {
+      cpu: ((end.cpu - begin.cpu) * 1e6) / thrown,
+      nats: ((end.nats - begin.nats) * 1e6) / thrown,
+      rate: (thrown / (end.at - begin.at)) * 1000,
+      crossed: (end.crossed - begin.crossed) / thrown,
+      late: arrival.summary(),
+      lateCrossing: probe.summary(),
+      ...account
+    };
+  } finally {
+    await endings.end();
+  }
+}
+
+const show = ({ median, min, max }, digits) =>
+  `${median.toFixed(digits)} (${min.toFixed(digits)}–${max.toFixed(digits)})`;
+
+/** A load's rounds. */
+function summarize(load, all) {
+  const of = (pick) => spread(all.map(pick));
+  const kinds = KINDS.map((kind) => [
+    kind,
+    {
+      cpu: of((round) => round[kind].cpu),
+      nats: of((round) => round[kind].nats),
+      rate: of((round) => round[kind].rate),
+      crossed: of((round) => round[kind].crossed),
+      p50: of((round) => round[kind].late.p50),
+      p99: of((round) => round[kind].late.p99),
+      p50Crossing: of((round) => round[kind].lateCrossing.p50 ?? 0),
+      p99Crossing: of((round) => round[kind].lateCrossing.p99 ?? 0)
+    }
+  ]);
+  return {
+    load,
+    ...Object.fromEntries(kinds),
+    ratio: of((round) => round.world.cpu / round.one.cpu),
+    ratioApart: of((round) => round.apart.cpu / round.one.cpu),
+    ratioToApart: of((round) => round.world.cpu / round.apart.cpu),
+    wrong: all.flatMap((round) => KINDS.map((kind) => round[kind])).filter(isWrong)
+  };
+}
+
+const isWrong = ({ missing, doubles, wrong }) => missing + doubles + wrong > 0;
+
+const summary = [];
+for (const load of LOADS) {
+  const all = [];
+  for (let i = 0; i < rounds; i++) {
+    const round = {};
+    // The other way round every second time: what comes first meets another machine.
+    for (const kind of i % 2 ? KINDS.toReversed() : KINDS) {
+      round[kind] = await measure(kind, load);
+      console.error(`${load}, round ${i + 1}, ${kind}: ${JSON.stringify(round[kind])}`);
+    }
+    all.push(round);
+  }
+  summary.push(summarize(load, all));
+}
+
+const line = (...cells) => console.log(`| ${cells.join(' | ')} |`);
+line(
+  ...['load', 'servers', 'CPU a sprite, all servers, µs', 'of one server', "nats-server's, µs"],
+  ...['sprites/s', 'that cross', 'p50 and p99, ms', 'of those that cross']
+);
+line(...Array.from({ length: 9 }, () => '---'));
+for (const { load, one, apart, world, ratio, ratioApart, ratioToApart } of summary) {
+  for (const [name, kind, ofOne] of [
+    ['1', one],
+    [`${servers}, apart`, apart, ratioApart],
+    [`${servers}, one world`, world, ratio]
+  ]) {
+    line(
+      ...[load, name, show(kind.cpu, 2), ofOne ? show(ofOne, 2) : '1', show(kind.nats, 2)],
+      ...[show(kind.rate, 0), `${(100 * kind.crossed.median).toFixed(2)}%`],
+      `${show(kind.p50, 2)}, ${show(kind.p99, 2)}`,
+      kind === world ? `${show(kind.p50Crossing, 2)}, ${show(kind.p99Crossing, 2)}` : '–'
+    );
+  }
+  console.log(
+    `${load}: a world takes ${show(ratioToApart, 2)} times what the same servers take apart`
+  );
+}
+if (values.json) writeFileSync(values.json, JSON.stringify({ held: HELD, pinned: pins, summary }));
+const high = summary.filter(({ ratio }) => ratio.median > HELD);
+for (const { load, ratio } of high) {
+  console.error(`${load}: ${ratio.median.toFixed(2)} times one server's CPU, held to ${HELD}`);
+}
+const wrong = summary.flatMap((one) => one.wrong);
+for (const one of wrong) console.error(`missing, twice or wrong: ${JSON.stringify(one)}`);
+if (wrong.length > 0 || (values.strict && high.length > 0)) process.exitCode = 1;
