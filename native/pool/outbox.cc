@@ -98,7 +98,8 @@ void Outbox::pause(uint64_t now) {
  */
 void Outbox::measure(uint64_t serial, uint64_t now) {
   if (timed_ == 0 || serial < timed_) return;
-  if (serial == timed_) {
+  // One that hung somewhere says nothing of the way.
+  if (serial == timed_ && now - timedAt_ <= kLastResend) {
     const uint64_t took = now - timedAt_;
     roundTrip_ = took > roundTrip_ ? took : (7 * roundTrip_ + took) / 8;
     // The way may have become longer, too: the shortest time is forgotten little by little.
@@ -166,7 +167,7 @@ void Outbox::calm(uint64_t now) {
 void Outbox::part(uint64_t now, uint64_t doubt) {
   parted_ = true;
   asked_ = 0;
-  resendAt_ = 0;
+  hurry();
   doubtEnd_ = now + doubt;
   sendAgain();
   busy_.clear();
@@ -174,8 +175,8 @@ void Outbox::part(uint64_t now, uint64_t doubt) {
 
 void Outbox::rejoin() {
   parted_ = false;
-  pauseEnd_ = 0;
   sendAgain();
+  hurry();
 }
 
 /** It is known what the peer has taken, and it takes nothing any more that was sent before. */
