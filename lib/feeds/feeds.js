@@ -44,7 +44,7 @@ export class Feeds extends FeedTable {
   #onFetch = () => {};
   /** Where publications go that other servers get, too. @type {import('../world/shared-feeds.js').SharedFeeds} */
   #shared;
-  /** The versions of the last run. @type {Map<string, {epoch: number, version: number, digest: string}>} */
+  /** The versions of the last run. @type {Map<string, {epoch: number, version: number, digest?: string}>} */
   #restored = new Map();
 
   /**
@@ -74,7 +74,8 @@ export class Feeds extends FeedTable {
 
   /**
    * @param {import('../world/shared-feeds.js').SharedFeeds} shared takes publications from now on
-   * @returns {Map<string, {epoch: number, version: number, digest: string}>} the versions of the last run
+   * @returns {Map<string, {epoch: number, version: number, digest?: string}>} the versions of the last run; without
+   *     a digest: deleted
    */
   shareBy(shared) {
     this.#shared = shared;
@@ -350,9 +351,17 @@ export class Feeds extends FeedTable {
     this.native.fail(key, milliseconds);
   }
 
+  /** Whether there are deleted feeds to be kept, of a world. */
+  get hasDeleted() {
+    return (this.#shared?.deleted().length ?? 0) > 0;
+  }
+
   /** @param {(feed: object) => void} each see lib/feeds/state.js */
   save(each) {
     this.native.save(each);
+    for (const [key, { epoch, version }] of this.#shared?.deleted() ?? []) {
+      each({ key, epoch, version, deleted: true, value: NOTHING, log: NOTHING });
+    }
   }
 
   /**
@@ -361,7 +370,11 @@ export class Feeds extends FeedTable {
    * @returns {string} `ok` or the name of a problem
    */
   restore(feed, digest) {
-    const { key, epoch, version, upstream } = feed;
+    const { key, epoch, version, upstream, deleted } = feed;
+    if (deleted) {
+      this.#restored.set(key, { epoch, version });
+      return 'ok';
+    }
     if (!upstream) this.#restored.set(key, { epoch, version, digest });
     return this.outcomes[this.native.restore(feed)];
   }

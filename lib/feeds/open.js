@@ -21,8 +21,9 @@ export function openFeeds(options, limits, log, runs) {
   const threads = new Threads(options.feedThreads);
   const feeds = new Feeds(options, threads, log, limits);
   const state = openFeedState({ feeds, options, runs, log });
-  // Where nobody can publish and nothing is fetched there is nothing for them to do.
-  const needed = tokens.open || options.upstream !== 'none' || options.arena.length > 0;
+  // Where nobody can publish, here or elsewhere, and nothing is fetched there is nothing for them to do.
+  const fetched = options.upstream !== 'none';
+  const needed = tokens.open || fetched || options.arena.length > 0 || options.world !== 'none';
   const ready = needed ? threads.start() : Promise.resolve();
   // It may fail before anybody waits for it.
   ready.catch(() => {});

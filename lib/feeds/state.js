@@ -14,6 +14,9 @@ import { digestOf, Epochs } from './epochs.js';
  *   4711 bytes, 120 bytes          … and so on …
  *   {"end":2,"sha256":"…"}         of everything before
  *
+ * In a world of many servers a feed that was deleted is there as well, with `"deleted":true` and no bytes: so that it
+ * stays deleted where others still have it.
+ *
  * It is taken once: after a crash it would bring back versions whose numbers have been used for
  * other values since; and from no run but the last, which has ended in order. What a crash leaves is FILE.epochs (lib/feeds/epochs.js).
  */
@@ -121,7 +124,7 @@ export function openFeedState({ feeds, options: { state, stateBytes, feeds: most
       const digest = digestOf(feed.value);
       const outcome = feeds.restore(feed, digest);
       if (outcome !== 'ok') throw new StateError(`${outcome} at ${feed.key}`);
-      epochs.know(feed.key, { ...feed, digest });
+      if (!feed.deleted) epochs.know(feed.key, { ...feed, digest });
     }
   } catch (error) {
     throw fails('the feeds of the last run are not used', error);
@@ -136,7 +139,7 @@ export function openFeedState({ feeds, options: { state, stateBytes, feeds: most
     keep() {
       try {
         // Who publishes nothing has no second file.
-        if (feeds.status().feeds > 0) {
+        if (feeds.status().feeds > 0 || feeds.hasDeleted) {
           write(path, feeds, runs.run, stateBytes);
           log.info({ feeds: feeds.status().feeds }, 'feeds kept');
         }

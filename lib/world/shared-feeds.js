@@ -138,6 +138,11 @@ export class SharedFeeds {
     return { ...this.#counts, ...this.#settling.status(), unstored: this.#marks.unstored };
   }
 
+  /** @returns {[string, import('./feed-marks.js').Mark][]} deleted feeds that a state must keep */
+  deleted() {
+    return this.#marks.deleted();
+  }
+
   // ---- Publishing. Always in the key's turn: Feeds#inOrder
 
   /** As Feeds#publish. */

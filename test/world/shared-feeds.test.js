@@ -1,5 +1,9 @@
+import { join } from 'node:path';
+
 import t from 'tap';
 
+import { Feeds } from '../../lib/feeds/feeds.js';
+import { openFeedState } from '../../lib/feeds/state.js';
 import { Random } from '../fuzz/random.js';
 import { PlayedStore, Servers } from '../support/world-feeds.js';
 import { VirtualTime } from '../support/world-virtual.js';
@@ -326,3 +330,26 @@ async function history(t, seed) {
 
 /** Of news, so many of a hundred are lost. */
 const random10 = (seed) => (seed % 2 === 0 ? 0 : 10);
+
+t.test('a state keeps what was deleted in a world', async (t) => {
+  const state = join(t.testdir(), 'state');
+  const bounds = { hold: 60, feeds: 10, feedBytes: 1e6, feedMemory: 1e6, feedWatchers: 10 };
+  const options = { ...bounds, upstream: 'none', world: ['nats://a'], state, stateBytes: 1e6 };
+  const log = { info() {}, warn() {}, error() {} };
+  function open(runs) {
+    const feeds = new Feeds(options, {}, log);
+    const kept = openFeedState({ feeds, options, runs, log });
+    t.teardown(() => feeds.close());
+    return { kept, feeds };
+  }
+  const one = open({ run: 1, runBefore: 0, ended: true });
+  one.feeds.shareBy({ deleted: () => [['gone', { epoch: 5, version: 3 }]] });
+  const whole = { value: Buffer.from('1'), patch: Buffer.of(), gzip: Buffer.of(), digest: 'd' };
+  one.feeds.take('here', { epoch: 6, version: 2 }, whole);
+  one.kept.keep();
+  const two = open({ run: 2, runBefore: 1, ended: true });
+  const restored = Object.fromEntries(two.feeds.shareBy({ deleted: () => [] }));
+  t.match(restored, { gone: { epoch: 5, version: 3 }, here: { epoch: 6, version: 2 } });
+  t.equal(restored.gone.digest, undefined);
+  t.equal(two.feeds.status().feeds, 1);
+});
