@@ -34,8 +34,12 @@ export class PlayedStore {
     if (before !== revision) throw new Conflict(`it is ${before}`);
     this.last += 1;
     this.messages.set(key, { ...head, body: Uint8Array.from(body), revision: this.last });
-    for (const end of this.ends) end.tell(key, this.last);
+    this.tell(key);
     return this.last;
+  }
+
+  tell(key) {
+    for (const end of this.ends) end.tell(key, this.last);
   }
 
   stop() {
@@ -85,6 +89,8 @@ class End {
   #watcher = { news() {}, missed() {} };
   isCut = false;
   isDead = false;
+  /** What it asks is done, and it does not hear of it. */
+  isDeaf = false;
   room = 2 ** 20;
 
   constructor(store) {
@@ -146,7 +152,7 @@ class End {
       time.after(2000, late);
       const answer = (settle, value) =>
         time.after(this.#store.delay(), () => {
-          if (this.connected) settle(value);
+          if (this.connected && !this.isDeaf) settle(value);
         });
       const request = () => {
         if (!this.connected) return;
@@ -166,6 +172,8 @@ class PlainFeeds {
   table = new Map();
   shared;
   restored = new Map();
+  /** Milliseconds that its threads take; by default it is up to chance. */
+  slow;
   #queues = new Map();
 
   constructor({ time, random, took, most = 1000 }) {
@@ -203,7 +211,7 @@ class PlainFeeds {
   async workOut(key, { cursor }, what) {
     const before = this.table.get(key)?.value;
     const job = { key, cursor: cursorText(cursor), most: 1 << 20, gzip: false, patched: false };
-    await this.time.pause(this.random.below(4));
+    await this.time.pause(this.slow ?? this.random.below(4));
     return change({ ...job, ...(what.kind !== 'value' && { before }), ...what });
   }
 

@@ -2,7 +2,9 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
+import { digestOf } from '../../lib/feeds/epochs.js';
 import { Feeds } from '../../lib/feeds/feeds.js';
+import { cursorText } from '../../lib/feeds/names.js';
 import { openFeedState } from '../../lib/feeds/state.js';
 import { Random } from '../fuzz/random.js';
 import { PlayedStore, Servers } from '../support/world-feeds.js';
@@ -215,6 +217,101 @@ t.test(
     t.equal(small.shared.status().behind, 0);
   }
 );
+
+t.test('what a server has no room for it does not publish', async (t) => {
+  const { time, servers, store } = world(t, { names: [] });
+  servers.start('a', { most: 1 });
+  await time.run(100);
+  await answered(time, servers.publish('a', 'x', 'value', 1));
+  const answer = await answered(time, servers.publish('a', 'y', 'value', 1));
+  t.strictSame(answer, { problem: 'too-many-feeds' });
+  t.notOk(store.messages.has('y'), 'nor has the world it');
+});
+
+t.test('a value that is not what its head says is refused', async (t) => {
+  const { time, servers, store } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  const { cursor } = await answered(time, servers.publish('a', 'x', 'value', 1));
+  await quiet(time, servers);
+  const { feeds, shared } = servers.all.get('b');
+  for (const body of ['2', 'no JSON']) {
+    store.last += 1;
+    const { version, ...head } = store.messages.get('x');
+    const message = {
+      ...head,
+      version: version + 1,
+      body: Buffer.from(body),
+      revision: store.last
+    };
+    store.messages.set('x', message);
+    store.tell('x');
+    await time.run(100);
+    t.equal(cursorText(feeds.table.get('x')), cursor, `${body} changes nothing`);
+  }
+  t.match(shared.status(), { refused: 2, behind: 1 });
+});
+
+t.test(
+  'one cursor with another value in the store: what is here gets a version of its own',
+  async (t) => {
+    const { time, servers, store } = world(t, { names: ['a', 'b'] });
+    await time.run(100);
+    await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
+    await quiet(time, servers);
+    const { end } = servers.all.get('b');
+    end.isCut = true;
+    await answered(time, servers.publish('a', 'x', 'value', { n: 2 }));
+    // A store that has given this version to another value: the write above is forgotten.
+    const message = store.messages.get('x');
+    const other = Buffer.from('{"n":3}');
+    const digest = digestOf(other);
+    store.messages.set('x', { ...message, body: other, digest });
+    store.stop();
+    store.start();
+    await time.run(5000);
+    t.match(servers.tables()[0], /"e[0-9a-z]+-3","{\\"n\\":2}"/);
+    end.mend();
+    await quiet(time, servers);
+    t.equal(servers.tables()[1], servers.tables()[0]);
+  }
+);
+
+t.test('what begins alone and ends with the store there is worked out anew', async (t) => {
+  const { time, servers } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  const { end, feeds, shared } = servers.all.get('a');
+  end.isCut = true;
+  feeds.slow = 50;
+  const answer = servers.publish('a', 'x', 'value', 1);
+  await time.run(10);
+  end.mend();
+  await answered(time, answer);
+  t.equal(shared.status().unstored, 0);
+  await time.run(100);
+  t.equal(servers.tables()[1], servers.tables()[0]);
+});
+
+t.test('a write of which no answer comes may have been done', async (t) => {
+  const { time, servers } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  const { end, feeds } = servers.all.get('a');
+  end.isCut = true;
+  const first = await answered(time, servers.publish('a', 'x', 'value', { n: 1 }));
+  feeds.slow = 50;
+  const second = servers.publish('a', 'x', 'value', { n: 2 });
+  await time.run(10);
+  end.mend();
+  await time.run(70);
+  end.isDeaf = true;
+  const { cursor } = await answered(time, second);
+  t.not(cursor.split('-')[0], first.cursor.split('-')[0], 'it goes on in an epoch of its own');
+  t.match(servers.tables()[1], '{\\"n\\":2}', 'it was done');
+  await answered(time, servers.publish('b', 'x', 'value', { n: 3 }));
+  await answered(time, servers.publish('a', 'x', 'value', { n: 4 }));
+  end.isDeaf = false;
+  await time.run(10_000);
+  t.ok(servers.isQuiet());
+});
 
 t.test('deleted feeds are remembered up to a bound, here and in the store', async (t) => {
   const { time, servers, store } = world(t, { names: ['a'] });
