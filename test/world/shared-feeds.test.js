@@ -15,7 +15,7 @@ import { VirtualTime } from '../support/world-virtual.js';
  * value everywhere, and no table takes an older version after a newer one. FEED_HISTORIES plays so many; SEED is the first.
  */
 
-const HISTORIES = Number(process.env.FEED_HISTORIES ?? 60);
+const HISTORIES = Number(process.env.FEED_HISTORIES ?? 40);
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
 const KEYS = ['a', 'b/c', 'd'];
 
