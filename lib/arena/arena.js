@@ -1,5 +1,6 @@
+import { parse, stringify, validate } from 'uuid';
+
 import { loadAddon } from '../server/addon.js';
-import { parse, stringify, validate } from '../server/id-text.js';
 import { ControlError, readCommand } from './control.js';
 import { roleOf } from './keys.js';
 import { Room } from './room.js';

@@ -1,5 +1,6 @@
+import { parse, stringify, validate } from 'uuid';
+
 import { loadAddon } from './addon.js';
-import { parse, stringify, validate } from './id-text.js';
 import { EDGES, Unanswerable } from './pool.js';
 
 /** Numbers of requests begin again here: as in native/relay/frames.h. */
