@@ -26,6 +26,8 @@ export class Room {
   #began = 0;
   #last = 0;
   #remembered = 0;
+  /** The page that the reduction was given which is under way. */
+  #asked;
   #memory = '{}';
   /** What was reduced last, as JSON, and when in the round; and what is published, without its time. */
   #value = 'null';
@@ -167,6 +169,7 @@ export class Room {
     const { page, round, settings } = this.#control;
     const remember = now - this.#remembered >= REMEMBER;
     if (remember) this.#remembered = now;
+    this.#asked = page;
     this.#time = Math.round(now - this.#began);
     this.#reductions += 1;
     this.#reducer.reduce(
@@ -185,7 +188,11 @@ export class Room {
       this.#parts.changed();
     }
     this.#tell();
-    const turns = page !== this.#control.page && this.#game.format.pages.includes(page);
+    // Where the panel has turned the page meanwhile, the game has not seen that yet.
+    const turns =
+      this.#asked === this.#control.page &&
+      page !== this.#asked &&
+      this.#game.format.pages.includes(page);
     if (turns || over) {
       this.#change({ ...(turns && { page }), ...(over && { running: false }) });
     }

@@ -1,3 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
 import t from 'tap';
 
 import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
@@ -29,6 +31,9 @@ const WRONG = {
 const games = {
   mirror: MIRROR,
   ender: reducing("export const reduce = ({ time }) => ({ page: 'end', over: time > 100 });"),
+  slow: reducing(
+    'export const reduce = ({ page }) => { const end = Date.now() + 300; while (Date.now() < end); return { page }; };'
+  ),
   ...Object.fromEntries(Object.entries(WRONG).map(([name, [game]]) => [name, game]))
 };
 
@@ -57,4 +62,18 @@ contract(t, { options: arenaOptions(t, games) }, (t, server) => {
     const control = await controlOf(server, (now) => now.round > 0 && !now.running);
     t.match(control, { game: 'ender', page: 'end', running: false, failed: null });
   });
+
+  t.test(
+    'a game that is at work does not turn back the page that the panel has turned',
+    async (t) => {
+      await tell(server, { game: 'slow', running: true });
+      await valueOf(server, ({ game, value }) => game === 'slow' && value?.page === 'play');
+      // By now the next one is under way.
+      await pause(100);
+      await tell(server, { page: 'end' });
+      await valueOf(server, ({ value }) => value?.page === 'end');
+      t.match(await controlOf(server), { page: 'end', running: true });
+      await tell(server, { running: false });
+    }
+  );
 });
