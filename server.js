@@ -25,7 +25,7 @@ import { openTls } from './lib/server/tls.js';
 import { version } from './lib/server/version.js';
 import { addUp, reservePort, startWorkers } from './lib/server/workers.js';
 import { Directory } from './lib/world/directory.js';
-import { openWorld } from './lib/world/world.js';
+import { openWorld } from './lib/world/open.js';
 
 /**
  * The whole program on one page:
@@ -72,7 +72,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     bans = openBans({ limits, options: given, log });
     feeds = openFeeds(given, limits, log, state);
     arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, runs: state, log });
-    world = openWorld({ options: given, pool, feeds: feeds.feeds, directory, log });
+    world = await openWorld({ options: given, pool, feeds: feeds.feeds, directory, log });
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
     const tlsPort = given.tlsCert === 'none' ? 'none' : given.tlsPort;

@@ -1,5 +1,6 @@
 import { Broker } from './broker.js';
 import { Crossing } from './crossing.js';
+import { feedFigures } from './feed-figures.js';
 import { FeedStore } from './feed-store.js';
 import { Membership } from './membership.js';
 import { publicUrl } from './public-url.js';
@@ -21,40 +22,11 @@ import { tagOf, tagText } from './tag.js';
 /** How long a server that has just started, and finds no world to join, is not ready: milliseconds. */
 export const PATIENCE = 5000;
 
-/** The counts of a server without a world. */
-const NOTHING = Object.freeze({
-  ...{ world: null, worldMember: 0, worldServers: 0, worldSeams: 0 },
-  ...{ outboxSprites: 0, outboxBytes: 0 },
-  ...figuresOf({ in: 0, out: 0, refused: 0, overruled: 0, behind: 0, unstored: 0 })
-});
-
 /** The problems for which this server's name, or version, is no part of the world: its feeds are not, either. */
 const OUTSIDE = ['name-taken', 'same-tag', 'other-version', 'world-full'];
 
-/** What a server without `--world` has in place of one. */
-const NONE = Object.freeze({
-  start() {},
-  unready: () => undefined,
-  figures: () => NOTHING,
-  async leave() {},
-  close() {}
-});
-
-/**
- * @param {object} parts
- * @param {object} parts.options as lib/server/options.js reads them
- * @param {import('../server/pool.js').Pool} parts.pool
- * @param {import('../feeds/feeds.js').Feeds} parts.feeds
- * @param {import('./directory.js').Directory} parts.directory is told where the clients of the others belong
- * @param {import('pino').Logger} parts.log
- * @returns {World | typeof NONE}
- * @throws {Error} when a file that an option names can't be read
- */
-export function openWorld(parts) {
-  return parts.options.world === 'none' ? NONE : new World(parts);
-}
-
-class World {
+/** See openWorld (open.js), which makes one. */
+export class World {
   #name;
   #options;
   /** Where clients reach this server. */
@@ -153,7 +125,7 @@ class World {
       ),
       outboxSprites: waiting,
       outboxBytes: bytes,
-      ...figuresOf(this.#feeds.status())
+      ...feedFigures(this.#feeds.status())
     };
   }
 
@@ -204,18 +176,6 @@ const inStatus = ({ name, rows, url }) => ({
   tag: tagText(tagOf(name)),
   url: url ?? null
 });
-
-/** What SharedFeeds counts, by its names in /status. */
-function figuresOf(counts) {
-  return {
-    worldFeedsIn: counts.in,
-    worldFeedsOut: counts.out,
-    worldFeedsOverruled: counts.overruled,
-    worldFeedsRefused: counts.refused,
-    worldFeedsBehind: counts.behind,
-    worldFeedsUnshared: counts.unstored
-  };
-}
 
 /** The seams that lead to others. */
 function seamsOf(ring, name) {

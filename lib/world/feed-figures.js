@@ -1,0 +1,11 @@
+/** What SharedFeeds counts, by its names in /status. */
+export function feedFigures(counts) {
+  return {
+    worldFeedsIn: counts.in,
+    worldFeedsOut: counts.out,
+    worldFeedsOverruled: counts.overruled,
+    worldFeedsRefused: counts.refused,
+    worldFeedsBehind: counts.behind,
+    worldFeedsUnshared: counts.unstored
+  };
+}

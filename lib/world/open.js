@@ -1,0 +1,35 @@
+import { feedFigures } from './feed-figures.js';
+
+/** The counts of a server without a world. */
+const NOTHING = Object.freeze({
+  ...{ world: null, worldMember: 0, worldServers: 0, worldSeams: 0 },
+  ...{ outboxSprites: 0, outboxBytes: 0 },
+  ...feedFigures({ in: 0, out: 0, refused: 0, overruled: 0, behind: 0, unstored: 0 })
+});
+
+/** What a server without `--world` has in place of one. */
+const NONE = Object.freeze({
+  start() {},
+  unready: () => undefined,
+  figures: () => NOTHING,
+  async leave() {},
+  close() {}
+});
+
+/**
+ * Opens a server's part in a world, if it is to have one. Else nothing of it is loaded.
+ *
+ * @param {object} parts
+ * @param {object} parts.options as lib/server/options.js reads them
+ * @param {import('../server/pool.js').Pool} parts.pool
+ * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+ * @param {import('./directory.js').Directory} parts.directory is told where the clients of the others belong
+ * @param {import('pino').Logger} parts.log
+ * @returns {Promise<import('./world.js').World | typeof NONE>}
+ * @throws {Error} when a file that an option names can't be read
+ */
+export async function openWorld(parts) {
+  if (parts.options.world === 'none') return NONE;
+  const { World } = await import('./world.js');
+  return new World(parts);
+}
