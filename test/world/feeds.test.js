@@ -6,6 +6,9 @@ import { randomBytes } from 'node:crypto';
 import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
+import { digestOf } from '../../lib/feeds/epochs.js';
+import { Broker } from '../../lib/world/broker.js';
+import { FeedStore } from '../../lib/world/feed-store.js';
 import { Random } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import { KEYS, Publisher, Watcher } from '../support/feeds-watcher.js';
@@ -208,6 +211,30 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
   });
 
   await Promise.all([a, b, c].map((server) => server.stop()));
+});
+
+t.test('all heads are read, however much was replaced', { skip, timeout: 120_000 }, async (t) => {
+  const nats = await startNats(t);
+  const broker = new Broker({ servers: [nats.url], name: 'a' });
+  t.teardown(() => broker.close());
+  await broker.open();
+  const store = new FeedStore(broker, 'a');
+  await store.open();
+  const versions = Array.from({ length: 60 }, (_, n) => n + 1);
+  const keys = Array.from({ length: 20 }, (_, n) => `k/${n}`);
+  // Enough for several of the store's blocks.
+  const body = randomBytes(20_000);
+  const head = { epoch: 7, digest: digestOf('1'), form: 'plain' };
+  const writeAll = keys.map(async (key, at) => {
+    let revision = 0;
+    for (const version of versions.slice(at)) {
+      revision = await store.put(key, { ...head, version }, body, revision);
+    }
+  });
+  await Promise.all(writeAll);
+  const heads = await store.heads();
+  t.strictSame([...heads.keys()].toSorted(), keys.toSorted());
+  for (const { epoch, version } of heads.values()) t.strictSame([epoch, version], [7, 60]);
 });
 
 t.test('without the broker, and with it again', { skip, timeout: 120_000 }, async (t) => {
