@@ -260,11 +260,10 @@ export class Rig {
   }
 
   /**
-   * Measures how long the ring takes until these are one, and sprites cross in it.
+   * Measures how long the ring takes from now until these are one, and sprites cross in it.
    *
    * @param {string} what happened
    * @param {string[]} names
-   * @param {() => Promise<void>} [act] makes it happen; the time begins with its end
    */
   async heals(what, names) {
     const begin = performance.now();
