@@ -1,6 +1,7 @@
 import t from 'tap';
 
 import { problemOf } from '../support/contract.js';
+import { get, put, tokenFile } from '../support/feeds.js';
 import { skip, startNats } from '../support/nats.js';
 import { childrenOf } from '../support/processes.js';
 import { startServer } from '../support/server.js';
@@ -13,8 +14,12 @@ const WORKERS = 2;
 
 async function enter(t, nats, name) {
   const options = { world: nats.url, name, 'world-lease': 3, workers: WORKERS };
+  const feeds = { 'publish-token-file': tokenFile(t) };
   const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 300, drain: 30 };
-  const server = await startServer(t, { door: 'native', options: { ...options, ...bounds } });
+  const server = await startServer(t, {
+    door: 'native',
+    options: { ...options, ...feeds, ...bounds }
+  });
   return Object.assign(server, { name });
 }
 
@@ -94,6 +99,15 @@ t.test('servers with workers in one world', { skip, timeout: 240_000 }, async (t
     t.match(body.world, { name: 'a', state: 'member', servers: [{ name: 'a' }, { name: 'b' }] });
     const ready = await fetch(`http://127.0.0.1:${a.adminPort}/readyz`);
     t.equal(ready.status, 200);
+  });
+
+  t.test('what is published at a worker is at the workers of the other server', async (t) => {
+    const { body } = await put(a, 'scores', { n: 1 });
+    const answer = await until(async () => {
+      const one = await get(b, 'scores');
+      return one.status === 200 && one;
+    });
+    t.strictSame([answer.body.cursor, answer.body.value], [body.cursor, { n: 1 }]);
   });
 
   t.test('without the broker a worker says that the neighbor is busy', async (t) => {
