@@ -44,6 +44,7 @@
         'pool/journal_replay.cc',
         'pool/seams.cc',
         'pool/snapshot.cc',
+        'pool/snapshot_world.cc',
         'pool/state_store.cc',
         'pool/torus.cc',
         'pool/world_frames.cc',

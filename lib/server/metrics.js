@@ -30,6 +30,8 @@ const COUNTERS = {
   flown: 'Times a sprite flew on to the next neighbor because its receiver had left',
   crossedIn: 'Sprites that came from other servers of the world',
   crossedOut: 'Sprites that other servers of the world have taken',
+  crossedInDoubt:
+    'Sprites sent elsewhere since the server they were sent to has not said in time whether it has them: each may arrive twice',
   worldFeedsIn: 'Versions of feeds taken from other servers of the world',
   worldFeedsOut: 'Versions of feeds written for other servers of the world',
   worldFeedsOverruled:

@@ -597,10 +597,6 @@ const together = [
     says: '--max-sprite can be 512K at most with --world: NATS takes messages of 1 MiB'
   },
   {
-    holds: ({ world, state }) => world === 'none' || state === 'none',
-    says: '--world does not go with --state yet: what waits to cross would not be in it'
-  },
-  {
     holds: ({ headTime, bodyTime }) => headTime <= bodyTime,
     says: "--body-time must be at least --head-time: Node's server counts both from the first byte"
   }

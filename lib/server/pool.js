@@ -195,6 +195,44 @@ export class Pool {
     return this.#native.status();
   }
 
+  /**
+   * Ends a turn that something else than a request has begun.
+   *
+   * @returns {undefined | Promise<undefined>} a promise while the disk is waited for; what the turn has decided may be
+   *     told to others from then on
+   * @throws {Unanswerable} here, or as a rejection: it could not be written, and nobody may be told
+   */
+  endTurn() {
+    return this.#committed(undefined);
+  }
+
+  /**
+   * Makes what a world and this server know of each other, where there is nothing yet: see native/pool/seams.h. The turn
+   * is to be ended.
+   *
+   * @returns {{memory: number, life: number}} `memory`: the same for all processes that go on from one state; `life`:
+   *     that of the process before, or 0
+   */
+  enterWorld() {
+    return this.#native.enterWorld();
+  }
+
+  /**
+   * There is no world any more: what a process before has left in outboxes lands here, as if rows had closed on themselves.
+   *
+   * @returns {number} how many sprites; some of them another server may have, too
+   */
+  endWorld() {
+    const sprites = this.#native.endWorld();
+    this.#native.commit();
+    return sprites;
+  }
+
+  /** @returns {{sprites: number, bytes: number, servers: {name: string, waiting: number}[]}} what waits to cross */
+  outboxes() {
+    return this.#native.outboxes();
+  }
+
   /** @returns {number} the rows that this server has in a world: see native/pool/seams.h */
   worldRows() {
     return this.#native.worldRows();
@@ -223,7 +261,7 @@ export class Pool {
    * from now on written: see native/pool/state_store.h.
    *
    * @param {{path: string, stateBytes: number, journalBytes: number, snapshotEvery: number,
-   *     sync: string}} options
+   *     sync: string, world?: boolean}} options `world`: whether it is to be in a world
    * @returns {{clients: number, sprites: number, bytes: number, journals: number, records: number,
    *     torn: number, run: number, runBefore: number}} what was found; `torn`: bytes cut from the end
    *     of a journal that was being written; `run`: the number of this run of the server,
@@ -232,7 +270,7 @@ export class Pool {
    */
   openState(options) {
     const sync = SYNC.indexOf(options.sync);
-    const found = this.#native.openState({ ...options, sync }, (end) => {
+    const found = this.#native.openState({ world: false, ...options, sync }, (end) => {
       for (const settle of this.#waiting.splice(0)) settle(end);
     });
     this.#native.startState();

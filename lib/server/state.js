@@ -154,6 +154,18 @@ function watch({ pool, lock, path, log }) {
   return () => clearInterval(timer);
 }
 
+/** What waits for the other servers of a world has only this one left, when that is started without `--world`. */
+function leaveWorld(pool, log) {
+  const servers = pool.outboxes().servers.filter(({ waiting }) => waiting > 0);
+  const lost = pool.status().lost;
+  const sprites = pool.endWorld();
+  if (sprites === 0) return;
+  log.warn(
+    { sprites, lost: pool.status().lost - lost, servers },
+    'without --world what waited for other servers lands here; what one of them has taken arrives twice'
+  );
+}
+
 /**
  * Takes over the state of the last run, if there is one, once no other server has it; from then on
  * every step is written.
@@ -176,6 +188,7 @@ function watch({ pool, lock, path, log }) {
  */
 export async function takeState({ pool, options, log, signal }) {
   const { state, stateBytes, journalBytes, snapshotEvery, sync } = options;
+  const world = options.world !== undefined && options.world !== 'none';
   if (state === 'none') return NOTHING;
   const path = resolve(state);
   try {
@@ -194,7 +207,8 @@ export async function takeState({ pool, options, log, signal }) {
       stateBytes,
       journalBytes,
       snapshotEvery,
-      sync
+      sync,
+      world
     });
     runs = { run, runBefore, ended: found.journals === 0 };
     const milliseconds = Math.round(performance.now() - started);
@@ -202,6 +216,7 @@ export async function takeState({ pool, options, log, signal }) {
     if (found.torn > 0) {
       log.warn({ bytes: found.torn }, 'the end of the journal was not whole, and is cut off');
     }
+    if (!world) leaveWorld(pool, log);
   } catch (error) {
     lock.release();
     throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`, {

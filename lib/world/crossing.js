@@ -1,4 +1,5 @@
 import { loadAddon } from '../server/addon.js';
+import { Unanswerable } from '../server/pool.js';
 
 /**
  * The sprites that cross between this server and the others of its world. What crosses, and that nothing is lost or
@@ -10,6 +11,10 @@ import { loadAddon } from '../server/addon.js';
  *
  * The first time that this process is a member its epoch becomes its life, by which the others know it; it stays the same
  * when the process is taken out of the ring and joins again with a higher epoch, since it still knows what it has taken.
+ * Its memory is what outlives it with a state: native/pool/outbox.h says what comes of both.
+ *
+ * Nothing is sent before the turn that it comes of is written: a frame says that its sprites are here, and an answer that
+ * those it acknowledges are. What could not be written is not sent, and the other server asks again.
  */
 
 /** Bytes that throws may fill of the outbox for one server; what flies on is let in above it. */
@@ -32,10 +37,10 @@ export class Crossing {
   #options;
   #native;
   #refusals;
+  /** What is known of the process before: see Pool#enterWorld. */
+  #before;
   /** The native numbers of servers, by their names. @type {Map<string, number>} */
   #numbers = new Map();
-  /** The names, by number. @type {string[]} */
-  #names = [];
   /** Servers and refusals that the log has already. @type {Set<string>} */
   #said = new Set();
   #ring = { left: new Int32Array(), right: new Int32Array(), next: [-1, -1], peers: [] };
@@ -44,23 +49,31 @@ export class Crossing {
 
   /**
    * @param {object} how
-   * @param {import('../server/pool.js').Pool} how.pool without a state
+   * @param {import('../server/pool.js').Pool} how.pool
    * @param {string} how.name this server's
    * @param {(to: string, frame: Buffer) => void} how.send takes a frame to a server; it may get lost
    * @param {import('pino').Logger} how.log
    * @param {number} [how.outboxBytes]
    * @param {number} [how.doubt] milliseconds
-   * @throws {Error} when the pool keeps a state: what waits in outboxes would not be in it
    */
   constructor({ pool, name, send, log, outboxBytes = OUTBOX_BYTES, doubt = DOUBT }) {
-    if (pool.stateStatus() !== null) {
-      throw new Error('a world does not go with a state: sprites in outboxes would not be in it');
-    }
     this.#pool = pool;
     this.#name = name;
     this.#send = send;
     this.#log = log;
     this.#options = { outboxBytes, doubt };
+    this.#before = pool.enterWorld();
+    this.#written([]);
+  }
+
+  /** @returns {string} whose state this is: the same for all processes that go on from one */
+  get instance() {
+    return this.#before.memory.toString(36);
+  }
+
+  /** @returns {number} the life of the process before, whose epoch it was; 0: none is known */
+  get lifeBefore() {
+    return this.#before.life;
   }
 
   /** @returns {{rows: number}} what the others have to know of this server */
@@ -107,9 +120,8 @@ export class Crossing {
     if (number < 0) return;
     const { refusal, answer } = this.#native.receive(number, frame);
     // What has landed goes to the polls that are parked.
-    this.#pool.native.commit();
+    this.#written(answer ? [{ to: from, frame: answer }] : []);
     if (refusal > 0) this.#refused(from, this.#refusals[refusal]);
-    if (answer) this.#send(from, answer);
     this.#pump();
   }
 
@@ -134,18 +146,18 @@ export class Crossing {
    *     refused: Record<string, number>}} what is in the outboxes, of whom; frames refused, here or there, by the reason
    */
   status() {
-    if (!this.#native) return { waiting: 0, bytes: 0, servers: [], refused: {} };
-    const { sprites, bytes, outboxes, refused } = this.#native.status();
-    const reasons = this.#refusals.map((name, at) => [name, refused[at]]);
+    const { sprites, bytes, servers } = this.#pool.outboxes();
+    const refused = this.#native?.status().refused ?? [];
+    const reasons = refused.map((times, at) => [this.#refusals[at], times]);
     return {
       waiting: sprites,
       bytes,
-      servers: outboxes.map((waiting, number) => ({ name: this.#names[number], waiting })),
+      servers,
       refused: Object.fromEntries(reasons.filter(([, times]) => times > 0))
     };
   }
 
-  /** Rows close on themselves again; what waits in outboxes is gone. */
+  /** Rows close on themselves again; what waits in outboxes is kept with the state. */
   close() {
     this.#closed = true;
     clearInterval(this.#timer);
@@ -189,13 +201,12 @@ export class Crossing {
   #numberOf(name) {
     const known = this.#numbers.get(name);
     if (known !== undefined) return known;
-    const number = this.#native.add();
+    const number = this.#native.add(name);
     if (number < 0) {
       this.#refused(name, 'too-many-servers');
       return number;
     }
     this.#numbers.set(name, number);
-    this.#names[number] = name;
     return number;
   }
 
@@ -203,11 +214,29 @@ export class Crossing {
   #pump() {
     if (!this.#native) return;
     this.#native.sortOut();
-    this.#pool.native.commit();
-    for (const [number, name] of this.#names.entries()) {
+    const frames = [];
+    for (const [to, number] of this.#numbers) {
       for (let frame = this.#native.next(number); frame; frame = this.#native.next(number)) {
-        this.#send(name, frame);
+        frames.push({ to, frame });
       }
+    }
+    this.#written(frames);
+  }
+
+  /** Ends a turn, and sends what says what it has decided: when it is written, and not at all if it can't be. */
+  #written(frames) {
+    const send = () => {
+      for (const { to, frame } of frames) this.#send(to, frame);
+    };
+    const drop = (error) => {
+      if (!(error instanceof Unanswerable)) throw error;
+    };
+    try {
+      const ended = this.#pool.endTurn();
+      if (ended) ended.then(send, drop);
+      else send();
+    } catch (error) {
+      drop(error);
     }
   }
 

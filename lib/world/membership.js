@@ -72,6 +72,7 @@ export class Membership {
   #changed;
   #log;
   #instance;
+  #epochBefore;
   #version;
   #run = randomUUID();
   #leases = new Leases();
@@ -108,6 +109,7 @@ export class Membership {
    * @param {(membership: Membership) => void} [how.changed] told whenever `view` is another one
    * @param {import('pino').Logger} how.log
    * @param {string} [how.instance] whose state this is: the same after a restart with --state
+   * @param {number} [how.epochBefore] one that the state knows; its own is above it
    * @param {typeof systemClock} [how.clock]
    * @param {number} [how.version]
    */
@@ -120,6 +122,7 @@ export class Membership {
     changed = () => {},
     log,
     instance = randomUUID(),
+    epochBefore = 0,
     clock = systemClock,
     version = VERSION
   }) {
@@ -131,6 +134,7 @@ export class Membership {
     this.#changed = changed;
     this.#log = log;
     this.#instance = instance;
+    this.#epochBefore = epochBefore;
     this.#clock = clock;
     this.#version = version;
     store.watch({ seen: (of, what) => this.#see(of, what), missed: () => this.#missed() });
@@ -286,7 +290,9 @@ export class Membership {
     if (!this.#isFree(seen)) return this.#stand('joining');
     this.#refuseOthers(() => true);
     this.#stand('joining');
-    this.#epoch = nextEpoch([seen?.entry?.epoch, this.#epoch].filter(Number.isSafeInteger));
+    this.#epoch = nextEpoch(
+      [seen?.entry?.epoch, this.#epoch, this.#epochBefore].filter(Number.isSafeInteger)
+    );
     this.#preparing = undefined;
     await this.#write('joining', seen);
     // What was written before that must be known before it is a member.

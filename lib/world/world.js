@@ -60,6 +60,8 @@ export class World {
     this.#membership = new Membership({
       name,
       lease: options.worldLease * 1000,
+      instance: this.#crossing.instance,
+      epochBefore: this.#crossing.lifeBefore,
       store: this.#broker,
       describe: () => ({ ...this.#crossing.describe(), url: this.#url }),
       prepare: () => this.#feeds.join(),

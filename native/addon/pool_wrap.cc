@@ -10,6 +10,7 @@
 #include "convert.h"
 #include "loop_scope.h"
 #include "pool/pool.h"
+#include "pool/seams.h"
 #include "pool/snapshot.h"
 #include "pool/state_store.h"
 #include "wraps.h"
@@ -32,6 +33,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"look", look},
                     {"status", status},
                     {"worldRows", worldRows},
+                    {"enterWorld", enterWorld},
+                    {"endWorld", endWorld},
+                    {"outboxes", outboxes},
                     {"deliveryTimes", deliveryTimes},
                     {"commit", commit},
                     {"openState", openState},
@@ -299,6 +303,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     set(result, "flown", counts.flown);
     set(result, "crossedIn", counts.crossedIn);
     set(result, "crossedOut", counts.crossedOut);
+    set(result, "crossedInDoubt", counts.doubted);
     set(result, "mailboxBytes", counts.mailboxBytes);
     set(result, "joined", counts.joined);
     set(result, "left", counts.left);
@@ -321,6 +326,39 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(unwrap<PoolObject>(info)->pool_.torus().cycles());
   }
 
+  // enterWorld() → {memory, life: that of the last process, or 0}; the turn is to be ended
+  static void enterWorld(const Nan::FunctionCallbackInfo<Value>& info) {
+    const Identity& self = unwrap<PoolObject>(info)->pool_.enterWorld()->self();
+    Local<Object> result = Nan::New<Object>();
+    set(result, "memory", static_cast<double>(self.memory));
+    set(result, "life", static_cast<double>(self.life));
+    info.GetReturnValue().Set(result);
+  }
+
+  // endWorld() → how many sprites that waited to cross have landed here; the turn is to be ended
+  static void endWorld(const Nan::FunctionCallbackInfo<Value>& info) {
+    const uint64_t sprites = unwrap<PoolObject>(info)->pool_.endWorld();
+    info.GetReturnValue().Set(static_cast<double>(sprites));
+  }
+
+  // outboxes() → {sprites, bytes: of all, servers: [{name, waiting}, …]}
+  static void outboxes(const Nan::FunctionCallbackInfo<Value>& info) {
+    const Seams* const memory = unwrap<PoolObject>(info)->pool_.memory();
+    Local<Object> result = Nan::New<Object>();
+    set(result, "sprites", memory == nullptr ? 0 : static_cast<double>(memory->sprites()));
+    set(result, "bytes", memory == nullptr ? 0 : static_cast<double>(memory->bytes()));
+    Local<Array> servers = Nan::New<Array>();
+    for (size_t i = 0; memory != nullptr && i < memory->size(); ++i) {
+      const Peer& peer = memory->peer(static_cast<PeerNumber>(i));
+      Local<Object> server = Nan::New<Object>();
+      set(server, "name", Nan::New(peer.name).ToLocalChecked());
+      set(server, "waiting", static_cast<double>(peer.outbox.size()));
+      Nan::Set(servers, static_cast<uint32_t>(i), server).Check();
+    }
+    set(result, "servers", servers);
+    info.GetReturnValue().Set(result);
+  }
+
   // deliveryTimes() → {bounds: [ms, …], counts: [sprites up to each, …, beyond the last], sum: ms}
   static void deliveryTimes(const Nan::FunctionCallbackInfo<Value>& info) {
     const DeliveryTimes& times = unwrap<PoolObject>(info)->pool_.deliveryTimes();
@@ -336,7 +374,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->endOwn()));
   }
 
-  // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable(0 or 2)) →
+  // openState({path, stateBytes, journalBytes, snapshotEvery, sync, world}, onDurable(0 or 2)) →
   //     {clients, sprites, bytes, journals, records, torn, runBefore, run}; throws, with code, or
   //     saying of which file
   static void openState(const Nan::FunctionCallbackInfo<Value>& info) {
@@ -348,6 +386,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
             .journalBytes = static_cast<uint64_t>(numberOf(get(info[0], "journalBytes"))),
             .snapshotSeconds = uint32In(info[0], "snapshotEvery"),
             .sync = Sync{static_cast<uint8_t>(uint32In(info[0], "sync"))},
+            .world = Nan::To<bool>(get(info[0], "world")).FromJust(),
         },
         &self->pool_);
     self->onDurable_.Reset(info[1].As<Function>());

@@ -58,8 +58,7 @@ class WorldObject : public Nan::ObjectWrap {
   WorldObject(Local<Value> pool, const SeamsOptions& options, uint64_t life, Local<Function> onWake)
       : kept_(pool),
         pool_(poolOf(pool)),
-        seams_(options, [this] { wake(); }),
-        crossings_(pool_, &seams_, life),
+        crossings_(pool_, life),
         onWake_(onWake),
         resource_("sprites:world"),
         async_(new uv_async_t) {
@@ -67,7 +66,7 @@ class WorldObject : public Nan::ObjectWrap {
     async_->data = this;
     uv_async_init(Nan::GetCurrentEventLoop(), async_, woken);
     uv_unref(reinterpret_cast<uv_handle_t*>(async_));
-    pool_->keepSeams(&seams_);
+    pool_->openSeams(options, [this] { wake(); });
   }
 
   ~WorldObject() override {
@@ -78,7 +77,7 @@ class WorldObject : public Nan::ObjectWrap {
   void stop() {
     if (async_ == nullptr) return;
     Unref();
-    pool_->keepSeams(nullptr);
+    pool_->closeSeams();
     uv_close(reinterpret_cast<uv_handle_t*>(async_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_async_t*>(handle); });
     async_ = nullptr;
@@ -111,10 +110,10 @@ class WorldObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(info.This());
   }
 
-  // add() → the number of one more server, or -1: there are too many
+  // add(name) → the number of that server, or -1: there are too many
   static void add(const Info& info) {
-    Seams& seams = unwrap<WorldObject>(info)->seams_;
-    info.GetReturnValue().Set(seams.size() == kMostPeers ? -1 : int32_t{seams.add()});
+    const PeerNumber peer = unwrap<WorldObject>(info)->pool_->know(textOf(info[0]));
+    info.GetReturnValue().Set(peer == kNoPeer ? -1 : int32_t{peer});
   }
 
   // set({peers, accepted, left, right, next: Int32Array each, open}): next is [left, right], -1 for
@@ -130,7 +129,7 @@ class WorldObject : public Nan::ObjectWrap {
     for (size_t row = 0; row < left.size(); ++row) ring.rows[row] = {{left[row], right[row]}};
     ring.next = {{next[0], next[1]}};
     ring.open = Nan::To<bool>(get(info[0], "open")).FromJust();
-    unwrap<WorldObject>(info)->seams_.set(std::move(ring), now());
+    unwrap<WorldObject>(info)->seams().set(std::move(ring), now());
   }
 
   // next(peer) → the next frame for it as a Buffer, or undefined
@@ -153,20 +152,16 @@ class WorldObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
+  /** It outlives this object: the pool has it. */
+  Seams& seams() const { return *pool_->enterWorld(); }
+
   // sortOut(): what waits for servers that are in the ring no more goes where it is to go now
   static void sortOut(const Info& info) { unwrap<WorldObject>(info)->crossings_.sortOut(now()); }
 
-  // status() → {sprites, bytes: of all outboxes, outboxes: [sprites of each], refused: [by reason]}
+  // status() → {refused: [by reason]}
   static void status(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
     Local<Object> result = Nan::New<Object>();
-    set(result, "sprites", static_cast<double>(self->seams_.sprites()));
-    set(result, "bytes", static_cast<double>(self->seams_.bytes()));
-    std::vector<size_t> outboxes;
-    for (size_t i = 0; i < self->seams_.size(); ++i) {
-      outboxes.push_back(self->seams_.peer(static_cast<PeerNumber>(i)).outbox.size());
-    }
-    setList(result, "outboxes", outboxes);
     const uint64_t* refused = self->crossings_.refused();
     setList(result, "refused", std::vector<uint64_t>(refused, refused + kRefusals));
     info.GetReturnValue().Set(result);
@@ -181,7 +176,6 @@ class WorldObject : public Nan::ObjectWrap {
 
   Nan::Persistent<Value> kept_;  // the pool
   Pool* const pool_;
-  Seams seams_;
   Crossings crossings_;
   Nan::Callback onWake_;
   CallbackResource resource_;

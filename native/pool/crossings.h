@@ -11,6 +11,10 @@
 // A frame is taken if it is for this very process, of the newest process of its sender, from a
 // server of the ring, and not voided by a fence. Its sprites are taken in the order of their
 // numbers, up to the first one that is missing or finds no memory; the ack says how far.
+//
+// With a state: frames and answers are to be sent when the pool's turn is written, and not at all
+// if it can't be, as an ack promises what a 202 does. While nothing is promised, crossing stands
+// still: nothing is sent, taken or answered, and whoever has sent something sends it again.
 #ifndef SPRITES_CROSSINGS_H_
 #define SPRITES_CROSSINGS_H_
 
@@ -29,8 +33,10 @@ namespace server {
 class Crossings {
  public:
   /** `life`: of this process, from 1; larger than that of the one before it under the same name.
-   * `pool` and `seams` are not owned. */
-  Crossings(Pool* pool, Seams* seams, uint64_t life) : pool_(pool), seams_(seams), life_(life) {}
+   * `pool`, which is in the world, is not owned. */
+  Crossings(Pool* pool, uint64_t life) : pool_(pool), seams_(pool->enterWorld()), life_(life) {
+    pool->live(life);
+  }
 
   /**
    * Writes the next frame for a peer behind what is in `frame`; false when none is due. To be
@@ -58,8 +64,8 @@ class Crossings {
     return refusal;
   }
   Refusal acked(PeerNumber from, const FrameHead& head, std::string_view body, uint64_t now);
-  Refusal judge(Peer* peer, const FrameHead& head);
-  bool take(Peer* peer, const FrameHead& head, std::string_view body);
+  Refusal judge(PeerNumber from, const FrameHead& head);
+  bool take(PeerNumber from, const FrameHead& head, std::string_view body);
 
   Pool* const pool_;
   Seams* const seams_;

@@ -18,12 +18,13 @@ constexpr size_t kKeptBatch = 1 << 20;
 
 }  // namespace
 
-int Journal::open(const std::string& path, uint64_t generation, uint64_t previous) {
+int Journal::open(const std::string& path, uint64_t generation, uint64_t previous,
+                  uint32_t version) {
   const int fd =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (fd < 0) return errno;
   JournalHeader header = {.magic = {},
-                          .version = kJournalVersion,
+                          .version = version,
                           .byteOrder = kJournalByteOrder,
                           .generation = generation,
                           .previous = previous,
@@ -68,9 +69,7 @@ void Journal::close() {
 }
 
 void Journal::join(uint32_t record, const Id& id, const Address& address) {
-  const JoinText text = {id, address};
-  add({.step = JournalStep::kJoin, .record = record},
-      {reinterpret_cast<const char*>(&text), sizeof text});
+  add({.step = JournalStep::kJoin, .record = record}, bytesOf(JoinText{id, address}));
 }
 
 void Journal::thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8_t from,
@@ -83,13 +82,15 @@ void Journal::thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8
       text);
 }
 
-void Journal::add(JournalRecord record, std::string_view text) {
+void Journal::add(JournalRecord record, std::string_view text, std::string_view more) {
   std::string& to = sealed_ ? next_ : batch_;
   if (!sealed_ && batch_.empty()) batch_.resize(sizeof(BatchHead));
-  record.length = static_cast<uint32_t>(text.size());
+  const size_t length = text.size() + more.size();
+  record.length = static_cast<uint32_t>(length);
   to.append(reinterpret_cast<const char*>(&record), sizeof record);
   to.append(text);
-  to.append(paddedLength(text.size()) - text.size(), '\0');
+  to.append(more);
+  to.append(paddedLength(length) - length, '\0');
 }
 
 /** Takes disk space up to `upTo` bytes of the file; where the file system can't, it is not asked

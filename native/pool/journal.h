@@ -46,10 +46,12 @@ class Journal {
   /**
    * Makes the file `path`, which must not be there, for a journal that goes on from the snapshot of
    * `generation` and, where it follows another journal, from the first `previous` bytes of that
-   * one. What is in memory and not written goes into it. Returns 0 or errno, and then the journal
+   * one. What is in memory and not written goes into it. `version`: kJournalVersion where there may
+   * be steps of a world. Returns 0 or errno, and then the journal
    * is as before.
    */
-  int open(const std::string& path, uint64_t generation, uint64_t previous);
+  int open(const std::string& path, uint64_t generation, uint64_t previous,
+           uint32_t version = kPlainJournal);
   void close();
 
   bool isOpen() const { return fd_ >= 0; }
@@ -71,6 +73,26 @@ class Journal {
     add({.step = JournalStep::kLose, .from = reason, .record = record}, {});
   }
   void gone(uint32_t record) { add({.step = JournalStep::kGone, .record = record}, {}); }
+
+  // Of a world: see JournalStep. The journal must be of version 3.
+  void memory(uint64_t memory) { add({.step = JournalStep::kMemory, .number = memory}, {}); }
+  void life(uint64_t life) { add({.step = JournalStep::kLife, .number = life}, {}); }
+  void peer(uint32_t peer, std::string_view name) {
+    add({.step = JournalStep::kPeer, .other = peer}, name);
+  }
+  void meet(uint32_t peer, uint64_t life, const MeetText& text) {
+    add({.step = JournalStep::kMeet, .other = peer, .number = life}, bytesOf(text));
+  }
+  /** A step of one sprite; `record` says which, and `sprite` is its text where the step has it. */
+  void cross(const JournalRecord& record, const CrossText& text, std::string_view sprite) {
+    add(record, bytesOf(text), sprite);
+  }
+  void crossOut(uint32_t peer, uint64_t upTo) {
+    add({.step = JournalStep::kCrossOut, .other = peer, .number = upTo}, {});
+  }
+  void giveUp(uint32_t peer, uint64_t count) {
+    add({.step = JournalStep::kGiveUp, .other = peer, .number = count}, {});
+  }
 
   /** Whether something waits to be written. */
   bool pending() const { return batch_.size() > sizeof(BatchHead); }
@@ -116,7 +138,11 @@ class Journal {
   uint64_t batches() const { return sequence_; }
 
  private:
-  void add(JournalRecord record, std::string_view text);
+  template <typename Text>
+  static std::string_view bytesOf(const Text& text) {
+    return {reinterpret_cast<const char*>(&text), sizeof text};
+  }
+  void add(JournalRecord record, std::string_view text, std::string_view more = {});
   int takeRoom(uint64_t upTo);
 
   const uint32_t run_;

@@ -26,7 +26,8 @@
 namespace server {
 
 constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
-constexpr uint32_t kJournalVersion = 2;  // 1: without the addresses of those who join
+constexpr uint32_t kJournalVersion = 3;  // 1: without the addresses of those who join
+constexpr uint32_t kPlainJournal = 2;    // without what crosses: of a server that is in no world
 constexpr uint32_t kJournalByteOrder = 0x01020304;
 constexpr char kBatchMagic[4] = {'S', 'P', 'B', '\n'};
 
@@ -65,12 +66,30 @@ enum class JournalStep : uint8_t {
   kLose = 7,    // the oldest sprite of `record`, which leaves, is lost; `from` is the reason
   kGone = 8,    // `record`, which has left and is empty, is out of the torus
   kMoveUp = 9,  // the oldest sprite in the backlog of `record` entered its mailbox
+
+  // Of a world of several servers (seams.h); `other` is one of them, by its number. Where `record`
+  // is somebody on whom a sprite has landed, it is kNoLanding if it has not.
+  kMemory = 10,     // this and all later processes have the memory `number`
+  kLife = 11,       // this process has the life `number`
+  kPeer = 12,       // `other`, the next number, is the server whose name follows
+  kMeet = 13,       // the process of `other` with the life `number` sends; a MeetText follows
+  kThrowOver = 14,  // `record` threw over a seam, with its number; CrossText and the sprite follow
+  kFlyOver = 15,    // the oldest sprite of `record`, which leaves, flew over a seam; CrossText
+  kCrossIn = 16,    // a sprite of `other`, number `number`; CrossText, and the sprite, follow
+  kCrossOut = 17,   // `other` has taken what was in its outbox, up to the number `number`
+  kTurnBack =
+      18,        // the sprite at place `number` of the outbox of `other` goes elsewhere; CrossText
+  kGiveUp = 19,  // the oldest `number` in the outbox of `other` are in doubt no more: they are not
+                 // its any more
 };
+
+/** In JournalRecord::record: the sprite has not landed on anybody. */
+constexpr uint32_t kNoLanding = UINT32_MAX;
 
 /** The head of every record. */
 struct JournalRecord {
   JournalStep step;
-  uint8_t from = 0;  // the edge by which a thrown sprite enters; the reason of a loss
+  uint8_t from = 0;  // the edge by which a sprite enters; the reason of a loss
   uint16_t unused = 0;
   uint32_t record = 0;
   uint32_t other = 0;
@@ -85,6 +104,27 @@ struct JoinText {
   Address address;  // not in version 1
 };
 static_assert(sizeof(JoinText) == 32, "a change of the format is a new version");
+
+/** Where a sprite waits that has crossed, or is to. */
+enum class Stay : uint8_t { kMailbox, kBacklog, kOutbox, kNowhere };
+
+/** What follows a record of a sprite that crosses: where it is on its way, and where it waits. */
+struct CrossText {
+  uint32_t row;
+  uint16_t hops;
+  uint8_t over;   // the edge
+  uint8_t round;  // see Crosser
+  uint16_t peer;  // kOutbox: whose
+  Stay stay;      // kNowhere: it is lost
+  uint8_t unused[5];
+};
+static_assert(sizeof(CrossText) == 16, "a change of the format is a new version");
+
+/** What follows a kMeet. */
+struct MeetText {
+  uint64_t memory;
+  uint64_t taken;  // the last number from it
+};
 
 /** Bytes that `length` bytes take behind a record: filled up, so that records stay aligned. */
 constexpr uint64_t paddedLength(uint64_t length) { return (length + 7) & ~uint64_t{7}; }

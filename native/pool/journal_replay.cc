@@ -1,9 +1,12 @@
 #include "journal_replay.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 
 #include "checksum.h"
+#include "seams.h"
 
 namespace server {
 
@@ -96,8 +99,37 @@ class ReplayAccess {
         return gone(pool, record.record);
       case JournalStep::kMoveUp:
         return moveUp(pool, record.record);
+      default:
+        return applyWorld(pool, record, text);
     }
-    return false;
+  }
+
+  /** The same for a step of a world. */
+  static bool applyWorld(Pool* pool, const JournalRecord& record, std::string_view text) {
+    if (record.step == JournalStep::kMemory) return remember(pool, record.number);
+    if (pool->memory_ == nullptr) return false;
+    if (record.step == JournalStep::kLife) return live(pool->memory_.get(), record.number);
+    if (record.step == JournalStep::kPeer) return know(pool->memory_.get(), record, text);
+    if (record.other >= pool->memory_->size()) return false;
+    Peer& peer = pool->memory_->peer(static_cast<PeerNumber>(record.other));
+    switch (record.step) {
+      case JournalStep::kMeet:
+        return meet(&peer, record.number, text);
+      case JournalStep::kThrowOver:
+        return throwOver(pool, record, text);
+      case JournalStep::kFlyOver:
+        return flyOver(pool, record, text);
+      case JournalStep::kCrossIn:
+        return crossIn(pool, &peer, record, text);
+      case JournalStep::kCrossOut:
+        return crossOut(pool, &peer, record.number);
+      case JournalStep::kTurnBack:
+        return turnBack(pool, &peer, record, text);
+      case JournalStep::kGiveUp:
+        return giveUp(pool, &peer, record.number);
+      default:
+        return false;
+    }
   }
 
   static void finish(Pool* pool) {
@@ -113,6 +145,7 @@ class ReplayAccess {
         pool->freeRecord_ = record + 1;
       }
     }
+    if (pool->memory_ != nullptr) pool->memory_->restore();
   }
 
  private:
@@ -144,19 +177,26 @@ class ReplayAccess {
   }
 
   static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
+    if (!live(pool, record.other) || !mayThrow(pool, record, text)) return false;
+    Pool::Client& thrower = pool->clients_[record.record];
+    pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text,
+                  pool->time());
+    return true;
+  }
+
+  /** Whether the throw of a sprite makes sense, wherever it goes; the thrower is charged for it. */
+  static bool mayThrow(Pool* pool, const JournalRecord& record, std::string_view text) {
     // The thrower may have left in the meantime of the same turn, never before it has thrown.
-    if (!live(pool, record.record) || !live(pool, record.other) || record.from > 3) return false;
+    if (!live(pool, record.record) || record.from > 3) return false;
     // Its text goes to browsers: it is checked as when it was thrown.
     if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
-    Pool::Client& thrower = pool->clients_[record.record];
+    const Pool::Client& thrower = pool->clients_[record.record];
     if (record.number != kNoNumber &&
         (record.number > kMostCounted || record.number + kNumberWindow <= thrower.newestNumber ||
          pool->seen(thrower, record.number))) {
       return false;
     }
     pool->limits_->chargeAnyway(thrower.source, Sprite::charge(text.size()));
-    pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text,
-                  pool->time());
     return true;
   }
 
@@ -190,13 +230,117 @@ class ReplayAccess {
     }
     // As it was, and not by the options of today: sequence numbers depend on it.
     pool->fly(&from, &pool->clients_[record.other],
-              record.from == 0 ? Pool::Stay::kMailbox : Pool::Stay::kBacklog);
+              record.from == 0 ? Stay::kMailbox : Stay::kBacklog);
     return true;
   }
 
   static bool moveUp(Pool* pool, uint32_t record) {
     if (!live(pool, record) || !pool->clients_[record].behind) return false;
     pool->moveUp(&pool->clients_[record]);
+    return true;
+  }
+
+  // ---- Of a world
+  // ---------------------------------------------------------------------------------
+
+  static bool remember(Pool* pool, uint64_t memory) {
+    if (pool->memory_ != nullptr || memory == 0 || memory > kMostCounted) return false;
+    pool->memory_ = std::make_unique<Seams>(memory);
+    return true;
+  }
+
+  static bool live(Seams* memory, uint64_t life) {
+    if (life <= memory->self().life || life > kMostCounted) return false;
+    memory->live(life);
+    return true;
+  }
+
+  static bool know(Seams* memory, const JournalRecord& record, std::string_view name) {
+    const bool isNext = record.other == memory->size() && record.other < kMostPeers;
+    if (!isNext || !isPeerName(name) || memory->find(name) != kNoPeer) return false;
+    memory->add(name);
+    return true;
+  }
+
+  static bool meet(Peer* peer, uint64_t life, std::string_view text) {
+    MeetText met;
+    if (text.size() != sizeof met) return false;
+    memcpy(&met, text.data(), sizeof met);
+    if (life < peer->sender.life || std::max({life, met.memory, met.taken}) >= kMostFrameNumber) {
+      return false;
+    }
+    peer->sender = {.life = life, .memory = met.memory};
+    peer->taken = met.taken;
+    return true;
+  }
+
+  /** Reads where a sprite goes, and takes it from the front; false when it can't go there. */
+  static bool readWay(const Pool* pool, const JournalRecord& record, std::string_view* text,
+                      CrossText* way) {
+    if (text->size() < sizeof *way) return false;
+    memcpy(way, text->data(), sizeof *way);
+    text->remove_prefix(sizeof *way);
+    if (way->over > static_cast<uint8_t>(Edge::kRight) || way->round > 1) return false;
+    switch (way->stay) {
+      case Stay::kMailbox:
+      case Stay::kBacklog:
+        return record.record < pool->used_ && pool->torus_.contains(record.record);
+      case Stay::kOutbox:
+        return way->peer < pool->memory_->size();
+      case Stay::kNowhere:
+        return true;
+    }
+    return false;
+  }
+
+  static bool throwOver(Pool* pool, const JournalRecord& record, std::string_view text) {
+    CrossText way;
+    if (!readWay(pool, record, &text, &way) || way.stay != Stay::kOutbox) return false;
+    if (!mayThrow(pool, record, text)) return false;
+    pool->takeThrown(&pool->clients_[record.record], record.number, Edge{record.from}, text,
+                     pool->time(), way);
+    return true;
+  }
+
+  static bool flyOver(Pool* pool, const JournalRecord& record, std::string_view text) {
+    CrossText way;
+    if (!leavesFirst(pool, record.record)) return false;
+    Pool::Client& from = pool->clients_[record.record];
+    if (pool->oldest(from) == nullptr || !readWay(pool, record, &text, &way)) return false;
+    if (way.stay != Stay::kOutbox) return false;
+    pool->flyOver(&from, way);
+    return true;
+  }
+
+  static bool crossIn(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
+    CrossText way;
+    if (!readWay(pool, record, &text, &way) || record.from > 3) return false;
+    if (record.number <= peer->taken || record.number >= kMostFrameNumber) return false;
+    if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
+    pool->takeCrossed(peer, record.number, Edge{record.from}, text, way, record.record);
+    return true;
+  }
+
+  static bool crossOut(Pool* pool, Peer* peer, uint64_t upTo) {
+    Outbox& outbox = peer->outbox;
+    if (upTo < outbox.base() || upTo >= kMostFrameNumber) return false;
+    while (outbox.size() > 0 && outbox.base() <= upTo) pool->crossOut(outbox.takeFirst());
+    outbox.number(upTo + 1);
+    return true;
+  }
+
+  static bool turnBack(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
+    CrossText way;
+    if (!readWay(pool, record, &text, &way) || record.number >= peer->outbox.size()) return false;
+    pool->put(peer->outbox.takeAt(record.number).sprite, way, record.record);
+    return true;
+  }
+
+  static bool giveUp(Pool* pool, Peer* peer, uint64_t count) {
+    Outbox& outbox = peer->outbox;
+    if (count > outbox.size() || outbox.base() + count >= kMostFrameNumber) return false;
+    pool->giveUp(0, count);
+    outbox.number(outbox.base() + count);
     return true;
   }
 

@@ -16,30 +16,39 @@ void Outbox::push(const Crosser& crosser) {
 
 // ---- Sending ------------------------------------------------------------------------------------
 
-bool Outbox::next(uint64_t now, uint64_t life, std::string* frame) {
-  if (parted_ ? touched_ == 0 || now < resendAt_ : now < pauseEnd_) return false;
-  const bool again = !parted_ && next_ > 0 && now >= resendAt_;
+/** Whether the time has come for what has to be asked before anything else, or for the rest. */
+bool Outbox::isDue(uint64_t now) const {
+  if (parted_) return touched_ > 0 && now >= resendAt_;
+  if (now < pauseEnd_) return false;
+  return !unsettled_ || (!waiting_.empty() && now >= resendAt_);
+}
+
+bool Outbox::next(uint64_t now, const Identity& self, std::string* frame) {
+  if (!isDue(now)) return false;
+  const bool settles = parted_ || unsettled_;
+  const bool again = !parted_ && now >= resendAt_ && (next_ > 0 || unsettled_);
   if (again) {
     sendAgain();
     resend_ = std::min(2 * resend_, kLastResend);
     window_ = 1;
   }
-  const bool sends = !parted_ && next_ < waiting_.size() && flight_ < window_;
-  const bool asks = !parted_ && !busy_.empty() && now >= askAt_;
-  if (!sends && !asks && !parted_) return false;
+  const bool sends = !settles && next_ < waiting_.size() && flight_ < window_;
+  const bool asks = !settles && !busy_.empty() && now >= askAt_;
+  if (!sends && !asks && !settles) return false;
   ++serial_;
   if (parted_) {
     fence_ = serial_;
     if (asked_ == 0) asked_ = serial_;
   }
-  FrameWriter writer({.life = life,
+  FrameWriter writer({.life = self.life,
                       .peerLife = peerLife_,
                       .serial = serial_,
                       .number = base_ + next_,
                       .base = base_,
-                      .fence = fence_},
+                      .fence = fence_,
+                      .memory = self.memory},
                      frame);
-  if (parted_ || (sends && next_ == 0)) resendAt_ = now + resend_;
+  if (settles || (sends && next_ == 0)) resendAt_ = now + resend_;
   if (timed_ == 0) {
     timed_ = serial_;
     timedAt_ = now;
@@ -110,24 +119,27 @@ void Outbox::measure(uint64_t serial, uint64_t now) {
   timed_ = 0;
 }
 
-/** Learns which process the peer is; false where an ack is of one that is no more. */
+/** Learns which process the peer is; false where an ack says nothing of what was taken. */
 bool Outbox::follow(const FrameHead& ack, uint64_t now) {
   if (ack.life < peerLife_ || ack.serial > serial_) return false;
   measure(ack.serial, now);
   if (ack.life == peerLife_) return true;
-  // It is another process, and what the one before has taken is gone with it.
-  const bool known = peerLife_ != 0;
+  const bool forgets = !unsettled_ && ack.memory != peerMemory_;
   peerLife_ = ack.life;
+  peerMemory_ = ack.memory;
   sendAgain();
   busy_.clear();
-  if (known && parted_) resolve();
   calm(now);
-  return !known;
+  // What the one before has taken is gone with it.
+  if (forgets) resolve();
+  return !forgets;
 }
 
 /** What an ack says beside its number. */
 void Outbox::learn(const FrameHead& ack, std::string_view ends, uint64_t now) {
-  if (parted_ && asked_ != 0 && ack.serial >= asked_) resolve();
+  // One that refuses a frame for another life has not seen its fence.
+  const bool fenced = ack.refusal != Refusal::kOtherLife && ack.serial >= asked_;
+  if (parted_ && asked_ != 0 && fenced) resolve();
   if (ack.refusal == Refusal::kNotInRing || ack.refusal == Refusal::kFull) pause(now);
   for (uint32_t i = 0; i < ack.count; ++i) {
     const RowEnd end = takeEnd(&ends);
@@ -140,20 +152,25 @@ void Outbox::learn(const FrameHead& ack, std::string_view ends, uint64_t now) {
   }
 }
 
-/** The oldest has crossed. */
 Sprite* Outbox::takeFirst() {
-  Sprite* sprite = waiting_.front().sprite;
-  waiting_.pop_front();
+  Sprite* const sprite = takeAt(0).sprite;
   ++base_;
-  --touched_;
-  const uint64_t cost = Sprite::cost(sprite->length);
+  if (grows_) window_ = std::min(window_ + Sprite::cost(sprite->length), kWindowBytes);
+  return sprite;
+}
+
+Crosser Outbox::takeAt(size_t place) {
+  const auto at = waiting_.begin() + static_cast<ptrdiff_t>(place);
+  const Crosser one = *at;
+  waiting_.erase(at);
+  const uint64_t cost = Sprite::cost(one.sprite->length);
   bytes_ -= cost;
-  if (grows_) window_ = std::min(window_ + cost, kWindowBytes);
-  if (next_ > 0) {
+  if (place < touched_) --touched_;
+  if (place < next_) {
     --next_;
     flight_ -= cost;
   }
-  return sprite;
+  return one;
 }
 
 /** All goes well: what is on its way has its whole time again. */
@@ -182,12 +199,13 @@ void Outbox::rejoin() {
 /** It is known what the peer has taken, and it takes nothing any more that was sent before. */
 void Outbox::resolve() { touched_ = 0; }
 
-/** The peer has not said in time what it has taken. Should it come back, it gets other numbers. */
-void Outbox::giveUp() {
-  if (touched_ == 0) return;
-  base_ += touched_;
-  fence_ = serial_ + 1;
+size_t Outbox::giveUp() {
+  const size_t doubted = touched_;
+  // Should the peer come back, it gets other numbers.
+  base_ += doubted;
+  if (doubted > 0) fence_ = serial_ + 1;
   resolve();
+  return doubted;
 }
 
 }  // namespace server

@@ -11,9 +11,25 @@
 // When the peer leaves the ring, what was never sent is the pool's again at once. What was sent is
 // in doubt: the peer may have taken it. So the outbox asks by a frame with a fence, which voids
 // every frame before it: the answer says for certain what was taken, and the rest is the pool's
-// again. A peer that comes back under a new life was another process, which took nothing. Where
-// nobody answers within the doubt, the rest is the pool's too: a sprite may then arrive twice, if
-// the peer was cut off for longer than that and goes on.
+// again. A peer that comes back with another memory has taken nothing. Where nobody answers within
+// the doubt, the rest is the pool's too, and is counted: each of these may arrive twice, if the
+// peer was cut off for longer than that and goes on.
+//
+// A RESTART. With a state an outbox outlives its process: the sprites and the number of the oldest
+// are in the journal before a frame has them, and that the peer has taken some is there before its
+// ack counts. The next process has the same memory and a new life. So:
+//
+// - It has sent nothing yet, and may have sent anything before. Frames of the life before are void
+//   as soon as the peer has heard of the new one. Therefore each outbox begins `unsettled`: it asks
+//   first, by a frame without sprites, and the answer says what the peer has taken from this
+//   memory. That is acked; the rest is sent, under the numbers that follow. Where the peer has
+//   taken more than is known here (a power cut has taken the last second), the numbers go on
+//   behind.
+// - A peer that was restarted refuses frames for its life before, and says what its memory has
+//   taken: these are all, as no frame that is still on its way counts any more.
+//
+// Rejected: the same life for the next process (a frame of the one before, late, would count: the
+// serials and fences of both would have to be in the journal, frame by frame).
 #ifndef SPRITES_OUTBOX_H_
 #define SPRITES_OUTBOX_H_
 
@@ -82,12 +98,15 @@ class Outbox {
   /** Whether the peer has said that the node is busy that a sprite over `over` lands on. */
   bool busy(uint32_t row, Edge over) const { return busy_.contains(keyOf(row, over)); }
 
+  /** The number of the oldest sprite, or of the next one: all below are done with. */
+  uint64_t base() const { return base_; }
+
   /**
    * Writes the next frame behind what is in `frame`; false when none is due. `now`: milliseconds
-   * of a clock that never goes back; `life`: our own. To be called after a push, after an ack, and
-   * some ten times a second.
+   * of a clock that never goes back. To be called after a push, after an ack, and some ten times a
+   * second.
    */
-  bool next(uint64_t now, uint64_t life, std::string* frame);
+  bool next(uint64_t now, const Identity& self, std::string* frame);
 
   /**
    * Takes an ack of the peer. Calls `release(sprite)`, who owns it then, with each that has
@@ -95,12 +114,16 @@ class Outbox {
    */
   template <typename Release>
   bool acknowledge(const FrameHead& ack, std::string_view ends, uint64_t now, Release&& release) {
-    if (!follow(ack, now)) return true;
-    if (ack.number >= base_ + touched_) return false;
-    while (base_ <= ack.number) {
+    const uint64_t life = peerLife_;
+    if (ack.refusal == Refusal::kOlderLife || !follow(ack, now)) return true;
+    if (!unsettled_ && ack.number >= base_ + touched_) return false;
+    while (touched_ > 0 && base_ <= ack.number) {
       release(takeFirst());
       calm(now);
     }
+    if (base_ <= ack.number) base_ = ack.number + 1;
+    if (unsettled_ || life != peerLife_) resolve();
+    unsettled_ = false;
     learn(ack, ends, now);
     return true;
   }
@@ -120,12 +143,18 @@ class Outbox {
   void part(uint64_t now, uint64_t doubt);
   void rejoin();
 
+  /** While parted: ends the doubt if its time is over; how many sprites were in it. */
+  size_t giveUp(uint64_t now) { return !parted_ || now < doubtEnd_ ? 0 : giveUp(); }
+
+  /** Does so at once. */
+  size_t giveUp();
+
   /** While parted: gives what is not in doubt, oldest first, to `give(crosser)`, who owns it then.
    */
   template <typename Give>
-  void giveBack(uint64_t now, Give&& give) {
-    if (now >= doubtEnd_) giveUp();
-    std::vector<Crosser> back(waiting_.begin() + static_cast<ptrdiff_t>(touched_), waiting_.end());
+  void giveBack(Give&& give) {
+    const std::vector<Crosser> back(waiting_.begin() + static_cast<ptrdiff_t>(touched_),
+                                    waiting_.end());
     waiting_.resize(touched_);
     for (const Crosser& one : back) {
       bytes_ -= Sprite::cost(one.sprite->length);
@@ -133,10 +162,25 @@ class Outbox {
     }
   }
 
-  /** Calls `see(sprite)` with each that waits. */
+  /** The sprite at a place, counted from the oldest, is the caller's. */
+  Crosser takeAt(size_t place);
+
+  /** The same for the oldest, which the peer has taken. */
+  Sprite* takeFirst();
+
+  /** How many may have been sent. */
+  size_t touched() const { return touched_; }
+
+  /** The oldest has that number, which is above all that were used. */
+  void number(uint64_t base) { base_ = base; }
+
+  /** All that waits was left by a process before, which may have sent it. */
+  void restore() { touched_ = waiting_.size(); }
+
+  /** Calls `see(crosser)` with each that waits, oldest first. */
   template <typename See>
   void each(See&& see) const {
-    for (const Crosser& one : waiting_) see(one.sprite);
+    for (const Crosser& one : waiting_) see(one);
   }
 
  private:
@@ -148,11 +192,10 @@ class Outbox {
   void measure(uint64_t serial, uint64_t now);
   bool follow(const FrameHead& ack, uint64_t now);
   void learn(const FrameHead& ack, std::string_view ends, uint64_t now);
-  Sprite* takeFirst();
+  bool isDue(uint64_t now) const;
   void calm(uint64_t now);
   void sendAgain();
   void resolve();
-  void giveUp();
   void ask(FrameWriter* writer) const;
   void fill(FrameWriter* writer);
 
@@ -163,7 +206,8 @@ class Outbox {
   size_t touched_ = 0;     // the first of them that was never sent
   uint64_t flight_ = 0;    // Sprite::cost of those before next_
   uint64_t peerLife_ = 0;  // 0: not known
-  uint64_t serial_ = 0;    // of the last frame
+  uint64_t peerMemory_ = 0;
+  uint64_t serial_ = 0;  // of the last frame
   uint64_t fence_ = 0;
   uint64_t asked_ = 0;  // serial of the first frame that asked for what is in doubt; 0: none has
   uint64_t window_ = kFirstWindow;    // what may be on its way: one sprite while no ack comes
@@ -178,6 +222,7 @@ class Outbox {
   uint64_t askAt_ = 0;  // when busy ends are asked for
   uint64_t doubtEnd_ = 0;
   bool parted_ = false;
+  bool unsettled_ = true;  // what the peer has taken from the processes before is not known
   std::unordered_set<uint64_t> busy_;
 };
 

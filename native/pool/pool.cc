@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "journal.h"
+#include "seams.h"
 
 namespace server {
 

@@ -40,6 +40,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -53,70 +54,10 @@
 #include "delivery_times.h"
 #include "id.h"
 #include "mailbox.h"
+#include "outcome.h"
 #include "torus.h"
 
 namespace server {
-
-/** What became of a request. The order is the order of `outcomes` in JavaScript. */
-enum class Outcome : uint8_t {
-  kOk,
-  kDelivered,
-  kQueued,
-  kDuplicate,
-  kUnknownClient,
-  kTorusFull,
-  kDraining,
-  kAckAhead,
-  kBadHold,
-  kBadSprite,
-  kSpriteTooLarge,
-  kStaleNumber,
-  kTooManyThrows,
-  kNeighborBusy,
-  kMailboxesFull,
-  kTooManyJoins,
-  kTooManyClients,
-  kTooManySprites,
-  kTooManyPolls,
-  kStateUnwritable,
-  // Of the arena alone.
-  kUnknownArena,
-  kUnknownPlayer,
-  kBadInput,
-  kTooManyInputs,
-  kArenaFull,
-  // Of a world: the id is of another server. Decided in JavaScript: see lib/world/directory.js.
-  kMisdirected,
-};
-constexpr size_t kOutcomes = 26;
-
-/** The same for people and problem documents, in this order. */
-constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
-                                                  "delivered",
-                                                  "queued",
-                                                  "duplicate",
-                                                  "unknown-client",
-                                                  "torus-full",
-                                                  "draining",
-                                                  "ack-ahead",
-                                                  "bad-hold",
-                                                  "bad-sprite",
-                                                  "sprite-too-large",
-                                                  "stale-number",
-                                                  "too-many-throws",
-                                                  "neighbor-busy",
-                                                  "mailboxes-full",
-                                                  "too-many-joins",
-                                                  "too-many-clients",
-                                                  "too-many-sprites",
-                                                  "too-many-polls",
-                                                  "state-unwritable",
-                                                  "unknown-arena",
-                                                  "unknown-player",
-                                                  "bad-input",
-                                                  "too-many-inputs",
-                                                  "arena-full",
-                                                  "misdirected"};
 
 /** The most a count or a number may be. Answers carry them as JSON: a JavaScript reader would round
  * larger ones. */
@@ -143,9 +84,14 @@ constexpr uint32_t kFlyBudget = 8192;
 
 class Journal;
 class Seams;
+enum class Stay : uint8_t;
 struct Crosser;
 struct CrosserHead;
+struct CrossText;
+struct Identity;
+struct Peer;
 struct Seam;
+struct SeamsOptions;
 
 /** Takes the answer of a parked poll to its client. */
 class PollResponder {
@@ -188,6 +134,7 @@ struct Counts {
   uint64_t waiting, mailboxBytes;
   uint64_t flown;                  // times a sprite flew on because its receiver had left
   uint64_t crossedIn, crossedOut;  // from other servers of the world, and to them: see seams.h
+  uint64_t doubted;                // given up there and sent elsewhere: they may arrive twice
   uint64_t polls, pings;
   uint64_t outcomes[kOutcomes];
   uint32_t clients, parked;
@@ -224,17 +171,46 @@ class Pool {
    */
   void keepJournal(Journal* journal) { journal_ = journal; }
 
-  /** From now on rows go on at other servers, as `seams`, not owned, says. Not with a journal. */
-  void keepSeams(Seams* seams) { seams_ = seams; }
+  /** What a world and this server know of each other, which lives as long as the pool, and with a
+   * state longer: made now, where there is none. */
+  Seams* enterWorld();
 
-  /** Takes a sprite that another server has sent; false when there is no memory for it. */
-  bool crossIn(const CrosserHead& head, std::string_view text);
+  /** The same; nullptr: it was never in a world. */
+  const Seams* memory() const { return memory_.get(); }
+
+  /** From now on rows go on at other servers, as the ring says that the memory is given. */
+  void openSeams(const SeamsOptions& options, std::function<void()> wake);
+
+  /** Rows close on themselves again; what waits to cross stays. */
+  void closeSeams();
+
+  /** This process has a life of its own in the world. */
+  void live(uint64_t life);
+
+  /** The number of a server of the world; kNoPeer: there is no room for one more. */
+  uint16_t know(std::string_view name);
+
+  /** `sender` sends as `peer` from now on, and all up to its number `taken` is done with. */
+  void meet(uint16_t peer, const Identity& sender, uint64_t taken);
+
+  /** Takes the sprite `number` of another server; false when there is no memory for it. */
+  bool crossIn(uint16_t peer, uint64_t number, const CrosserHead& head, std::string_view text);
 
   /** Another server has taken `sprite`, which was in its outbox. */
   void crossOut(Sprite* sprite);
 
-  /** Sends a sprite, which another server has not taken, to where its row goes on now. */
-  void reroute(const Crosser& crosser);
+  /** It has taken all up to that number: to be called after the `crossOut` of each. */
+  void crossedUpTo(uint16_t peer, uint64_t number);
+
+  /** Nobody knows whether it has the oldest `count` of its outbox; they are to go elsewhere. */
+  void giveUp(uint16_t peer, uint64_t count);
+
+  /** A sprite that was at `place` in the outbox of `peer`, and that it has not taken, goes to where
+   * its row goes on now. */
+  void turnBack(uint16_t peer, uint64_t place, const Crosser& crosser);
+
+  /** There is no world any more: what waits to cross lands here. Returns how many sprites. */
+  uint64_t endWorld();
 
   /** Whether the node is full that sprites land on which cross over `over` into `row`. */
   bool endBusy(uint32_t row, Edge over) const;
@@ -373,9 +349,6 @@ class Pool {
   };
   static_assert(sizeof(Client) == 96, "the memory figures in README count on it");
 
-  /** Where a sprite that flies to a client waits. */
-  enum class Stay { kMailbox, kBacklog };
-
   /** Where a sprite flies to: a record, the server beyond a seam, or nowhere. */
   struct Stop;
 
@@ -422,14 +395,18 @@ class Pool {
   bool seamForFlight(uint32_t record, Edge edge, Seam* seam) const;
   Outcome throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text,
                     uint64_t now);
-  void flyOver(Client* from, const Seam& seam);
-  void send(uint16_t peer, Crosser crosser);
   bool hasRoomFor(uint32_t cost) const;
+  void flyOver(Client* from, const CrossText& way);
+  CrossText setOut(const Seam& seam) const;
   uint32_t rowsToLand() const;
-  void arrive(Crosser crosser);
+  uint32_t chart(CrossText* way, uint32_t cost) const;
   uint32_t endOf(uint32_t row, Edge over) const;
   bool isFull(const Client& client, uint32_t cost) const;
-  void land(Sprite* sprite, uint32_t record);
+  void put(Sprite* sprite, const CrossText& way, uint32_t record);
+  void takeThrown(Client* thrower, uint64_t number, Edge from, std::string_view text, uint64_t now,
+                  const CrossText& way);
+  void takeCrossed(Peer* from, uint64_t number, Edge enters, std::string_view text,
+                   const CrossText& way, uint32_t record);
   uint64_t time() const { return time_ == 0 && clock_ != nullptr ? clock_() : time_; }
   void seeOff();
   void fire(uint32_t record);
@@ -446,7 +423,8 @@ class Pool {
   IdMaker ids_;
   std::minstd_rand random_;
   Journal* journal_ = nullptr;
-  Seams* seams_ = nullptr;  // nullptr: there is no world but this server
+  std::unique_ptr<Seams> memory_;  // nullptr: it was never in a world
+  Seams* seams_ = nullptr;         // nullptr: there is no world but this server
   PollResponder* responders_[kPollHolders] = {};
   std::string body_;  // the answer being composed; its capacity stays
   Counts counts_ = {};

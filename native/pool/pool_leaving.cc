@@ -176,7 +176,12 @@ void Pool::flyOn(Client* client) {
     flyBudget_ -= std::min(flyBudget_, next ? 1u : kFindBudget);
     if (!next) next = nextStop(record, sprite->from);
     if (next->seam) {
-      flyOver(client, *next->seam);
+      const CrossText way = setOut(*next->seam);
+      flyOver(client, way);
+      if (journal_ != nullptr) {
+        journal_->cross({.step = JournalStep::kFlyOver, .record = record, .other = way.peer}, way,
+                        {});
+      }
       continue;
     }
     if (next->record == Torus::kNone) {

@@ -4,9 +4,35 @@
 
 namespace server {
 
-PeerNumber Seams::add() {
-  peers_.emplace_back();
+bool isPeerName(std::string_view name) {
+  constexpr size_t kLongestName = 32;
+  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+void Seams::restore() {
+  for (Peer& peer : peers_) peer.outbox.restore();
+}
+
+void Seams::open(const SeamsOptions& options, std::function<void()> wake) {
+  options_ = options;
+  wake_ = std::move(wake);
+}
+
+void Seams::close() {
+  ring_ = {};
+  wake_ = [] {};
+}
+
+PeerNumber Seams::add(std::string_view name) {
+  peers_.emplace_back().name = name;
   return static_cast<PeerNumber>(peers_.size() - 1);
+}
+
+PeerNumber Seams::find(std::string_view name) const {
+  const auto found = std::ranges::find(peers_, name, &Peer::name);
+  return found == peers_.end() ? kNoPeer : static_cast<PeerNumber>(found - peers_.begin());
 }
 
 void Seams::set(Ring ring, uint64_t now) {
@@ -15,9 +41,11 @@ void Seams::set(Ring ring, uint64_t now) {
   for (size_t number = 0; number < peers_.size(); ++number) {
     Peer& peer = peers_[number];
     const bool inRing = std::ranges::find(ring_.peers, number) != ring_.peers.end();
-    if (inRing && !peer.inRing) peer.outbox.rejoin();
+    if (inRing != peer.inRing || !peer.placed) {
+      inRing ? peer.outbox.rejoin() : peer.outbox.part(now, options_.doubt);
+    }
     if (inRing && opens) peer.outbox.hurry();
-    if (!inRing && peer.inRing) peer.outbox.part(now, options_.doubt);
+    peer.placed = true;
     peer.inRing = inRing;
     peer.accepted = std::ranges::find(ring_.accepted, number) != ring_.accepted.end();
   }

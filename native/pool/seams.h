@@ -19,6 +19,13 @@
 //   rows_[2]  [ to the left: server b │ to the right: server c ]   of each row that another has
 //   peers_[1] [ outbox │ what was taken from it ]
 //
+// A RESTART. With a state the outboxes and what was taken outlive the process (Pool has them from
+// the journal before there is a ring), and so does the memory: the number by which the others know
+// that this process goes on from that one. A sprite that was taken is in the journal before it is
+// acked, in the same step as the number; so one that is sent again, as its ack was lost with the
+// process, is known by its number. Fences need not outlive it: every frame that was on its way is
+// for a life that is no more.
+//
 // THE BOOKS. A sprite is the sender's until the receiver has acked it: it waits in the outbox, and
 // is counted there. So for each server, at every moment, in `Counts`,
 //
@@ -41,6 +48,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -86,27 +94,49 @@ struct Seam {
 
 /** A server of the world. */
 struct Peer {
+  std::string name;
   Outbox outbox;
+  bool placed = false;  // a ring has said since whether it is in it
   bool inRing = false;
   bool accepted = false;
   // What was taken from it:
-  uint64_t life = 0;   // of the process that sends; 0: nobody has yet
-  uint64_t taken = 0;  // the last number
+  Identity sender;     // the process that sends, and its memory; 0: nobody has yet
+  uint64_t taken = 0;  // the last number from that memory
   uint64_t fence = 0;  // frames of a lower serial are void
 };
 
+/** Whether that may be the name of a server: 1 to 32 of a-z, 0-9 and -. */
+bool isPeerName(std::string_view name);
+
 class Seams {
  public:
-  /** `wake` is called when there is something to be sent that nobody has asked for yet. */
-  Seams(const SeamsOptions& options, std::function<void()> wake)
-      : options_(options), wake_(std::move(wake)) {}
+  /** `memory`: what this process and those before have in common, or a number nobody else has. */
+  explicit Seams(uint64_t memory) : self_{.life = 0, .memory = memory} {}
+
+  /** All of it was left by a process before. */
+  void restore();
+
+  /** From now on sprites cross. `wake` is called when there is something to be sent that nobody has
+   * asked for yet. */
+  void open(const SeamsOptions& options, std::function<void()> wake);
+
+  /** None do any more; what waits stays. */
+  void close();
+
+  /** Who this process is: its life is 0, or that of the one before, until it has a life of its own.
+   */
+  const Identity& self() const { return self_; }
+  void live(uint64_t life) { self_.life = life; }
 
   /** Makes one more server known; its number is the next one. There must be room. */
-  PeerNumber add();
+  PeerNumber add(std::string_view name);
+
+  /** The server of that name; kNoPeer: it is not known. */
+  PeerNumber find(std::string_view name) const;
 
   size_t size() const { return peers_.size(); }
   Peer& peer(PeerNumber number) { return peers_[number]; }
-  const SeamsOptions& options() const { return options_; }
+  const Peer& peer(PeerNumber number) const { return peers_[number]; }
 
   /** Takes `ring` from now on; `now`: milliseconds. Who is in it no more is parted with. */
   void set(Ring ring, uint64_t now);
@@ -136,8 +166,9 @@ class Seams {
   uint64_t sprites() const;
 
  private:
-  const SeamsOptions options_;
-  const std::function<void()> wake_;
+  Identity self_;
+  SeamsOptions options_ = {};
+  std::function<void()> wake_ = [] {};
   std::deque<Peer> peers_;
   Ring ring_;
 };

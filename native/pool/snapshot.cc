@@ -14,7 +14,9 @@
 #include "base/mapped_file.h"
 #include "checksum.h"
 #include "snapshot_format.h"
+#include "snapshot_reader.h"
 #include "snapshot_sources.h"
+#include "snapshot_world.h"
 #include "snapshot_writer.h"
 
 namespace server {
@@ -36,32 +38,6 @@ class File {
 
  private:
   const int fd_;
-};
-
-/** Takes a file apart, never reading past its end. */
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : left_(bytes) {}
-
-  template <typename T>
-  bool get(T* value) {
-    if (left_.size() < sizeof *value) return false;
-    memcpy(value, left_.data(), sizeof *value);
-    left_.remove_prefix(sizeof *value);
-    return true;
-  }
-
-  bool get(size_t length, std::string_view* bytes) {
-    if (left_.size() < length) return false;
-    *bytes = left_.substr(0, length);
-    left_.remove_prefix(length);
-    return true;
-  }
-
-  bool atEnd() const { return left_.empty(); }
-
- private:
-  std::string_view left_;
 };
 
 /** Moves a file to a name that nobody has; EEXIST where somebody does. Returns errno, or 0. */
@@ -102,6 +78,7 @@ class SnapshotAccess {
       eachWaitingFor(clients, client,
                      [&](const Sprite& sprite, uint32_t) { sources.add(sprite.source); });
     });
+    eachCrosser(clients, [&](const Sprite& sprite) { sources.add(sprite.source); });
     return sources;
   }
 
@@ -113,10 +90,13 @@ class SnapshotAccess {
                      [&text](const Sprite& sprite, uint32_t) { text += sprite.length; });
     });
     const uint64_t leaving = clients.leaving_.size();
+    const Seams* const memory = clients.memory_.get();
+    const uint64_t crossing = memory == nullptr ? 0 : memory->sprites();
     return sizeof(Header) + sizeof(MoreHeader) + sources.bytes() +
+           (memory == nullptr ? 0 : worldBytes(*memory)) +
            (clients.torus_.holeCount() + leaving + 1) * sizeof(uint32_t) +
-           (counts.clients + leaving) * sizeof(ClientEntry) + counts.waiting * sizeof(SpriteEntry) +
-           text;
+           (counts.clients + leaving) * sizeof(ClientEntry) +
+           (counts.waiting - crossing) * sizeof(SpriteEntry) + text;
   }
 
   static void write(const Pool& clients, const SnapshotSources& sources, SnapshotMark mark,
@@ -124,7 +104,7 @@ class SnapshotAccess {
     const Counts& counts = clients.counts_;
     const Torus& torus = clients.torus_;
     Header header = {.magic = {},
-                     .version = kVersion,
+                     .version = clients.memory_ == nullptr ? kPlainVersion : kVersion,
                      .byteOrder = kByteOrder,
                      .clients = counts.clients + clients.leaving_.size(),
                      .sprites = counts.waiting,
@@ -166,6 +146,7 @@ class SnapshotAccess {
       });
     });
     for (const uint32_t record : clients.leaving_) writer->put(record);
+    if (clients.memory_ != nullptr) writeWorld(*clients.memory_, counts, writer);
     writer->put(static_cast<uint32_t>(sources.table().size()));
     for (const Address& address : sources.table()) writer->put(address);
     for (const uint32_t number : sources.numbers()) writer->put(number);
@@ -173,7 +154,7 @@ class SnapshotAccess {
 
   /** Returns what is wrong, or nothing. */
   static std::string read(Pool* clients, const Header& header, const MoreHeader& more,
-                          Reader* reader) {
+                          SnapshotReader* reader) {
     if (header.clients > clients->options_.capacity) {
       return "it has " + std::to_string(header.clients) + " clients: give a --capacity of as many";
     }
@@ -246,6 +227,15 @@ class SnapshotAccess {
       clients->startLeaving(&clients->clients_[record]);
       clients->wheel_.disarm(record);
     }
+    Counts& counts = clients->counts_;
+    if (header.version >= 4) {
+      const auto make = [clients](std::string_view text, Edge from) {
+        return Sprite::make(text, from, kNoSource, clients->deliveryTimes_.stamp(clients->time()));
+      };
+      std::string problem = readWorld(reader, make, &clients->memory_, &counts);
+      if (!problem.empty()) return problem;
+      sprites += clients->memory_->sprites();
+    }
     if (header.version >= 3) {
       std::string problem = readSources(clients, seats, reader);
       if (!problem.empty()) return problem;
@@ -256,14 +246,14 @@ class SnapshotAccess {
         std::any_of(std::begin(counted), std::end(counted),
                     [](uint64_t count) { return count > kMostCounted; }) ||
         header.joined != header.clients - more.leaving + header.left + header.expired ||
-        header.thrown != header.acked + header.lost + sprites) {
+        header.thrown + counts.crossedIn !=
+            header.acked + header.lost + sprites + counts.crossedOut) {
       return "its counts do not add up";
     }
     if (!clients->torus_.restore(header.opened, header.ownRows, header.ownColumns, seats.data(),
                                  seats.size(), header.version < 2 ? nullptr : &holes)) {
       return "its torus does not hold together";
     }
-    Counts& counts = clients->counts_;
     counts.joined = header.joined;
     counts.left = header.left;
     counts.expired = header.expired;
@@ -298,8 +288,19 @@ class SnapshotAccess {
     }
   }
 
+  /** Calls `see(sprite)` with what waits to cross to other servers. */
+  template <typename See>
+  static void eachCrosser(const Pool& clients, See&& see) {
+    if (clients.memory_ == nullptr) return;
+    for (size_t number = 0; number < clients.memory_->size(); ++number) {
+      clients.memory_->peer(static_cast<PeerNumber>(number))
+          .outbox.each([&see](const Crosser& one) { see(*one.sprite); });
+    }
+  }
+
   /** Counts everybody, and what waits, for the addresses they have come from. */
-  static std::string readSources(Pool* clients, const std::vector<Seat>& seats, Reader* reader) {
+  static std::string readSources(Pool* clients, const std::vector<Seat>& seats,
+                                 SnapshotReader* reader) {
     uint32_t count;
     if (!reader->get(&count)) return "it ends too early";
     std::vector<Address> table;
@@ -324,6 +325,10 @@ class SnapshotAccess {
         limits.chargeAnyway(sprite.source, Sprite::charge(sprite.length));
       });
     }
+    eachCrosser(*clients, [&](Sprite& sprite) {
+      sprite.source = next();
+      limits.chargeAnyway(sprite.source, Sprite::charge(sprite.length));
+    });
     return whole ? "" : "an address in it makes no sense";
   }
 
@@ -407,7 +412,7 @@ SnapshotResult Snapshot::load(Pool* pool, const std::string& path, uint64_t most
     return refused("it is no state of a Sprites server");
   }
   Header header;
-  Reader reader(bytes.substr(0, size - std::min<uint64_t>(size, sizeof(uint32_t))));
+  SnapshotReader reader(bytes.substr(0, size - std::min<uint64_t>(size, sizeof(uint32_t))));
   if (!reader.get(&header)) return refused("it is cut off");
   if (header.byteOrder != kByteOrder) return refused("it is of a machine with another byte order");
   if (header.version > kVersion) {

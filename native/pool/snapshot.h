@@ -1,10 +1,13 @@
 // The snapshot: the whole state in one file, from one run of the server to the next.
 //
-//   ┌──────────┬──────────────┬────────────────────────────────┬───────────┬───────────┬─────────┐
-//   │ header   │ shape of the │ client: record, seat, id,      │ those who │ addresses │ CRC-32  │
-//   │ and      │ torus, its   │ numbers, mailbox; its sprites  │ leave, in │ and whose │ of all  │
-//   │ counts   │ holes        │ … one after the other          │ order     │ is what   │ before  │
-//   └──────────┴──────────────┴────────────────────────────────┴───────────┴───────────┴─────────┘
+//   ┌────────┬───────────────┬────────────────────────┬───────────┬────────┬───────────┬─────────┐
+//   │ header │ shape of the  │ client: record, seat,  │ those who │ world: │ addresses │ CRC-32  │
+//   │ and    │ torus, its    │ id, numbers, mailbox;  │ leave, in │ peers, │ and whose │ of all  │
+//   │ counts │ holes         │ its sprites …          │ order     │ outbox │ is what   │ before  │
+//   └────────┴───────────────┴────────────────────────┴───────────┴────────┴───────────┴─────────┘
+//
+// The part of a world (snapshot_world.h) is there, and makes it version 4, where the server was
+// ever in one.
 //
 // Numbers are little-endian, as this machine's are (checked by the mark in the header). A save
 // writes FILE.new, syncs it, renames it to FILE and syncs the directory, so that FILE is whole at

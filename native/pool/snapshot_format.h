@@ -9,7 +9,8 @@
 namespace server::snapshot_format {
 
 constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
+constexpr uint32_t kPlainVersion = 3;  // without a world: of a server that was never in one
 constexpr uint32_t kByteOrder = 0x01020304;
 
 struct Header {
@@ -54,6 +55,40 @@ constexpr uint32_t kFlown = 4;
 
 /** In SpriteEntry::from: it waits in the backlog. */
 constexpr uint32_t kBehind = 8;
+
+/** What comes behind those who leave, since version 4; then come the peers. */
+struct WorldHeader {
+  uint64_t memory;
+  uint64_t life;  // of the process, or of the last one that had one; 0: none had
+  uint64_t crossedIn, crossedOut, doubted;
+  uint32_t peers;
+  uint32_t unused;
+};
+static_assert(sizeof(WorldHeader) == 48, "a change of the format is a new version");
+
+/** Another server of the world; behind it comes what is in its outbox. */
+struct PeerEntry {
+  char name[32];  // filled up with zeros
+  uint64_t life;  // of its process, as far as anything was taken from it
+  uint64_t memory;
+  uint64_t taken;
+  uint64_t base;
+  uint32_t waiting;
+  uint32_t unused;
+};
+static_assert(sizeof(PeerEntry) == 72, "a change of the format is a new version");
+
+/** A sprite in an outbox; behind it comes its text. */
+struct CrosserEntry {
+  uint32_t length;
+  uint32_t row;
+  uint16_t hops;
+  uint8_t from;
+  uint8_t over;
+  uint8_t round;
+  uint8_t unused[3];
+};
+static_assert(sizeof(CrosserEntry) == 16, "a change of the format is a new version");
 
 /** The most sprites that answers may have carried before they are acked. */
 constexpr uint32_t kMostSent = UINT32_MAX / 2;

@@ -218,12 +218,20 @@ void StateStore::removeJournalsBelow(uint64_t generation) const {
   }
 }
 
+/** Begins a file of the journal. Where no step of a world can come an older program reads it, too.
+ */
+int StateStore::openJournal(uint64_t generation, uint64_t previous) {
+  const bool world = options_.world || pool_->memory() != nullptr;
+  return journal_.open(journalPath(generation), generation, previous,
+                       world ? kJournalVersion : kPlainJournal);
+}
+
 int StateStore::start() {
   // Left over by a crash after the snapshot that has them in it: perhaps before that one's name was
   // on the disk.
   if (const int error = syncDirectory()) return error;
   removeJournalsBelow(snapshotGeneration_);
-  if (const int error = journal_.open(journalPath(generation_), generation_, lastWhole_)) {
+  if (const int error = openJournal(generation_, lastWhole_)) {
     return error;
   }
   if (const int error = syncDirectory()) return error;
@@ -256,9 +264,12 @@ int StateStore::flush() {
   if (error == 0 && journal_.pending()) error = journal_.write(syncedHere());
   longestWrite_ = std::max(longestWrite_, microseconds() - before);
   journal_.eachStuck([this](const JournalRecord& record) {
+    const bool lands =
+        (record.step == JournalStep::kCrossIn || record.step == JournalStep::kTurnBack) &&
+        record.record != kNoLanding;
     if (record.step == JournalStep::kThrow || record.step == JournalStep::kFly) {
       pool_->holdBack(record.other);
-    } else if (record.step == JournalStep::kMoveUp) {
+    } else if (record.step == JournalStep::kMoveUp || lands) {
       pool_->holdBack(record.record);
     }
   });
@@ -332,7 +343,7 @@ bool StateStore::rotate() {
   if (flush() != 0 && journal_.blocked() != EIO) return false;
   if (options_.sync != Sync::kNever) requestSync();
   const uint64_t whole = journal_.bytes();
-  if (const int error = journal_.open(journalPath(generation_ + 1), generation_ + 1, whole)) {
+  if (const int error = openJournal(generation_ + 1, whole)) {
     snapshotProblem_ = journalPath(generation_ + 1) + ": " + strerror(error);
     ++snapshotsFailed_;
     retryAt_ = now_ + kSnapshotRetry;
@@ -419,7 +430,7 @@ std::string StateStore::rescue() {
   // What the old file has not taken is in the snapshot.
   journal_.forget();
   const uint64_t whole = journal_.bytes();
-  if (const int error = journal_.open(journalPath(next), next, 0)) {
+  if (const int error = openJournal(next, 0)) {
     return journalPath(next) + ": " + strerror(error);
   }
   earlier_ += whole;

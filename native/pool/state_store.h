@@ -56,6 +56,7 @@ struct StateStoreOptions {
   uint32_t snapshotSeconds;  // so is one of this age, if anything is in it
   Sync sync;
   uint64_t backlogBytes = kJournalBacklog;  // may wait in memory while the disk takes none
+  bool world = false;                       // whether the server is to be in a world
 };
 
 /** What became of a turn. */
@@ -161,6 +162,7 @@ class StateStore {
   std::vector<uint64_t> journalsOnDisk(int* error) const;
   Recovery read(Pool* pool, uint64_t upTo, uint64_t count) const;
   void removeJournalsBelow(uint64_t generation) const;
+  int openJournal(uint64_t generation, uint64_t previous);
   int syncDirectory() const;
   int flush();
   bool rotate();

@@ -25,8 +25,8 @@ Number take(std::string_view* from) {
   return static_cast<Number>(number);
 }
 
-constexpr size_t kCountAt = 56;
-constexpr size_t kLengthAt = 60;
+constexpr size_t kCountAt = 64;
+constexpr size_t kLengthAt = 68;
 
 /** Overwrites 4 bytes. */
 void setAt(std::string* in, size_t at, uint32_t number) {
@@ -69,7 +69,7 @@ FrameWriter::FrameWriter(const FrameHead& head, std::string* to) : to_(to), star
   put(to, static_cast<uint8_t>(head.kind));
   put(to, static_cast<uint8_t>(head.refusal));
   for (const uint64_t number :
-       {head.life, head.peerLife, head.serial, head.number, head.base, head.fence}) {
+       {head.life, head.peerLife, head.serial, head.number, head.base, head.fence, head.memory}) {
     put(to, number);
   }
   put(to, uint64_t{0});
@@ -125,8 +125,8 @@ Refusal readFrame(std::string_view frame, FrameHead* head, std::string_view* bod
   const Refusal start = readStart(&frame, head);
   if (start != Refusal::kNone) return start;
   if (!whole) return Refusal::kMalformed;
-  for (uint64_t* number :
-       {&head->life, &head->peerLife, &head->serial, &head->number, &head->base, &head->fence}) {
+  for (uint64_t* number : {&head->life, &head->peerLife, &head->serial, &head->number, &head->base,
+                           &head->fence, &head->memory}) {
     *number = take<uint64_t>(&frame);
     if (*number >= kMostFrameNumber) return Refusal::kMalformed;
   }

@@ -7,12 +7,12 @@
 //
 // All numbers are little-endian, whatever the machine; nothing is aligned.
 //
-//   head, 64 bytes                                     sprite, 16 bytes and its text
+//   head, 72 bytes                                     sprite, 16 bytes and its text
 //    0  magic "SPRW"                                    0  u32 length of the text; 0: a question
 //    4  u16 version                                     4  u32 row
 //    6  u8  kind                                        8  u8  the edge it enters its desktop by
-//    7  u8  of an ack: why the frame is refused         9  u8  the edge it has crossed:
-//    8  u64 life of the sender                                 0 left, 1 right
+//    7  u8  of an ack: why the frame is refused         9  u8  the edge it has crossed: 0 left,
+//    8  u64 life of the sender                                 1 right
 //   16  u64 life of the receiver, 0: not known         10  u8  round of the ring: see Crosser
 //   24  u64 serial of the frame; of an ack: of the     11  u8  0
 //           frame that it answers                      12  u16 hops it has left in this round
@@ -20,15 +20,16 @@
 //           of the last one that is taken
 //   40  u64 the oldest number that is not acked        end, 8 bytes: where a row begins or ends
 //   48  u64 fence: frames of a lower serial are void    0  u32 row
-//   56  u32 how many sprites, or ends                   4  u8  the edge that leads there: 0 or 1
-//   60  u32 bytes behind the head                       5  u8  1: its mailbox is full
-//                                                       6  u16 0
+//   56  u64 memory of the sender                        4  u8  the edge that leads there: 0 or 1
+//   64  u32 how many sprites, or ends                   5  u8  1: its mailbox is full
+//   68  u32 bytes behind the head                       6  u16 0
 //
 // The first eight bytes stay as they are in every version: so one of another version is known, and
 // refused by that name, and no ack is answered by another.
 //
-// A life is one process under its server's name: a number that grows from one to the next. Sprites
-// of one sender's life to one receiver's life are numbered; a sprite is taken in that order and
+// A life is one process under its server's name: a number that grows from one to the next. A memory
+// is what outlives processes: those that go on from one state have the same, any other has one of
+// its own. Sprites from one memory to one memory are numbered; a sprite is taken in that order and
 // once. A question has no number: its sender wants to know how the end of that row is.
 //
 // Rejected: the machine's own structures (two machines may differ), a checksum (TCP has one, and
@@ -49,7 +50,7 @@ constexpr std::string_view kFrameMagic = "SPRW";
 constexpr uint16_t kFrameVersion = 1;
 
 /** Bytes of a frame's head, of a sprite's head and of an end. */
-constexpr size_t kFrameHead = 64;
+constexpr size_t kFrameHead = 72;
 constexpr size_t kCrosserHead = 16;
 constexpr size_t kEndBytes = 8;
 
@@ -75,6 +76,12 @@ constexpr size_t kRefusals = 7;
 constexpr const char* kRefusalNames[kRefusals] = {
     "none", "other-version", "older-epoch", "other-epoch", "not-in-ring", "full", "malformed"};
 
+/** Who sends a frame: the process, and what it goes on from. */
+struct Identity {
+  uint64_t life = 0;    // larger than that of the one before it under the same name
+  uint64_t memory = 0;  // the same as that one's where it goes on from its state
+};
+
 struct FrameHead {
   FrameKind kind = FrameKind::kSprites;
   Refusal refusal = Refusal::kNone;
@@ -84,6 +91,7 @@ struct FrameHead {
   uint64_t number = 0;
   uint64_t base = 0;
   uint64_t fence = 0;
+  uint64_t memory = 0;
   uint32_t count = 0;
 };
 

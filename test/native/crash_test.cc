@@ -217,7 +217,8 @@ void endTurn(Life* life) {
 
 /** One run of a life, in its own process. */
 void run(const Folder& folder, uint64_t seed, bool orderly) {
-  Life life(seed, kCapacity, storeOptions(folder));
+  const StateStoreOptions options = storeOptions(folder);
+  Life life(seed, kCapacity, seed % 3 == 0 ? options : inWorld(options));
   unsynced = {};
   script.counts = true;
   if (!life.store().recover().ok()) _exit(kRefused);

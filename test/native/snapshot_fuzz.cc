@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "expect.h"
 #include "pool/snapshot.h"
 #include "state_fuzz.h"
+#include "world_steps.h"
 
 namespace {
 
@@ -88,8 +90,13 @@ class Run {
     Pool clients(options(), &limits, 0);
     clients.setResponder(PollHolder::kNode, &nobody_);
     ids_.clear();
+    std::optional<test::WorldSteps> world;
+    if (below(3) > 0) world.emplace(&clients);
     const uint32_t most = below(30) + 1;
     for (uint32_t i = 0; i < most * 10; ++i) {
+      if (world && below(4) == 0) {
+        world->step([this](uint64_t n) { return uint64_t{below(static_cast<uint32_t>(n))}; });
+      }
       const uint32_t what = below(10);
       if (ids_.size() < most && what < 4) {
         Id id;
@@ -158,7 +165,13 @@ class Run {
     // Those who are leaving are in the torus and no clients any more.
     clients.seeAllOff();
     const Counts& counts = clients.counts();
-    EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
+    const auto law = [&counts] {
+      return counts.thrown + counts.crossedIn ==
+             counts.acked + counts.waiting + counts.lost + counts.crossedOut;
+    };
+    EXPECT(law());
+    clients.endWorld();
+    EXPECT(law());
     EXPECT(counts.clients == clients.torus().size());
     for (const Id& id : ids_) {
       for (uint8_t edge = 0; edge < 4; ++edge) {
@@ -168,7 +181,7 @@ class Run {
       Id newcomer;
       if (below(2) > 0) clients.join({}, 0, &newcomer);
       if (below(2) > 0) clients.leave(id);
-      EXPECT(counts.thrown == counts.acked + counts.waiting + counts.lost);
+      EXPECT(law());
     }
     // Every hold and every lease ends: nobody is left, nothing waits.
     for (uint64_t now = 0; now < 400000; now += 50) {

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -15,6 +16,7 @@
 
 #include "expect.h"
 #include "pool/state_store.h"
+#include "world_steps.h"
 
 namespace scene {
 
@@ -41,6 +43,21 @@ class Folder {
   std::string path_;
 };
 
+/** Ends with a torn batch: the last bytes of the last journal are cut off. */
+inline void tearEnd(const Folder& folder, uint64_t bytes) {
+  std::string last;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    const std::string name = entry.path();
+    if (name.find(".journal-") == name.npos) continue;
+    if (last.empty() || name.size() > last.size() || (name.size() == last.size() && name > last)) {
+      last = name;
+    }
+  }
+  EXPECT(!last.empty());
+  const uint64_t size = std::filesystem::file_size(last);
+  std::filesystem::resize_file(last, size - std::min(size, bytes));
+}
+
 inline PoolOptions poolOptions(uint32_t capacity) {
   return {.capacity = capacity,
           .hold = 120,
@@ -56,6 +73,12 @@ inline PoolOptions poolOptions(uint32_t capacity) {
           .pollBurst = 1};
 }
 
+/** As `options`, for a server that is in a world. */
+inline StateStoreOptions inWorld(StateStoreOptions options) {
+  options.world = true;
+  return options;
+}
+
 inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kNever) {
   return {.path = folder.file(),
           .stateBytes = kAnySize,
@@ -69,6 +92,7 @@ class Life : private PollResponder {
  public:
   Life(uint64_t seed, uint32_t capacity, StateStoreOptions options)
       : random_(seed),
+        inWorld_(options.world),
         pool_(poolOptions(capacity), nullptr, 0),
         store_(std::move(options), &pool_) {
     pool_.setResponder(PollHolder::kNode, this);
@@ -85,6 +109,7 @@ class Life : private PollResponder {
   }
 
   void steps() {
+    if (inWorld_ && !world_) world_.emplace(&pool_);
     for (uint32_t n = below(8) + 1; n > 0; --n) step();
   }
 
@@ -127,6 +152,10 @@ class Life : private PollResponder {
   uint32_t below(uint32_t most) { return most == 0 ? 0 : random_() % most; }
 
   void step() {
+    if (world_ && below(3) == 0) {
+      world_->step([this](uint64_t most) { return uint64_t{below(static_cast<uint32_t>(most))}; });
+      return;
+    }
     const uint32_t what = below(20);
     if (what < 3 || ids_.empty()) {
       Id id;
@@ -155,8 +184,10 @@ class Life : private PollResponder {
   }
 
   std::mt19937_64 random_;
+  const bool inWorld_;
   Pool pool_;
   StateStore store_;
+  std::optional<test::WorldSteps> world_;
   uint64_t now_ = 0;
   uint64_t thrown_ = 0;
   uint64_t numbers_ = 0;
@@ -166,6 +197,13 @@ class Life : private PollResponder {
   std::map<uint32_t, Id> polls_;                           // by token
   std::map<uint32_t, std::pair<Id, uint64_t>> delivered_;  // by record: up to which number
 };
+
+/** The law of sprites. */
+inline void expectLaw(const Pool& pool) {
+  const Counts& counts = pool.counts();
+  EXPECT(counts.thrown + counts.crossedIn ==
+         counts.acked + counts.waiting + counts.lost + counts.crossedOut);
+}
 
 /**
  * All that a pool has to bring over a restart, as the bytes of its snapshot; how many sprites no

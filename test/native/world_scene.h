@@ -16,6 +16,7 @@
 #include "expect.h"
 #include "fuzz.h"
 #include "pool/crossings.h"
+#include "state_scene.h"
 
 namespace server::test {
 
@@ -24,6 +25,12 @@ struct Guest {
   Id id;
   uint64_t seen = 0;
   std::vector<std::pair<uint64_t, uint64_t>> unacked;  // sequence, sprite
+};
+
+/** The clients of one server, and by which edges sprites have come to them. */
+struct Clients {
+  std::vector<Guest> guests;
+  std::map<uint64_t, std::string> froms;
 };
 
 /** Where a sprite was received. */
@@ -52,24 +59,34 @@ inline PoolOptions worldOptions(uint64_t memory) {
 /** One process: it lives until it is killed. */
 class Server : private PollResponder {
  public:
-  /** Of `count` servers it is the one with that number; peers are numbered as servers are. */
+  /** Of `count` servers it is the one with that number; peers are numbered as servers are. `state`:
+   * where its state is kept, or nullptr. */
   Server(size_t number, size_t count, uint64_t life, const SeamsOptions& options, uint64_t now,
-         uint64_t memory = 60000)
+         const scene::Folder* state = nullptr, uint64_t memory = 60000)
       : number(number),
         life(life),
         pool(worldOptions(memory), nullptr, now),
-        seams(options, [this] { woken = true; }),
-        crossings(&pool, &seams, life) {
+        store(open(state)),
+        seams(*pool.enterWorld()),
+        crossings(&pool, life) {
     pool.setResponder(PollHolder::kDoor, this);
-    for (size_t i = 0; i < count; ++i) seams.add();
-    pool.keepSeams(&seams);
+    for (size_t i = 0; i < count; ++i) pool.know(std::to_string(i));
+    pool.openSeams(options, [this] { woken = true; });
   }
 
   bool join() {
     Guest guest;
     if (pool.join({}, 0, &guest.id) != Outcome::kOk) return false;
     guests.push_back(guest);
+    settle();
     return true;
+  }
+
+  /** What clients know goes from one process to the next. */
+  Clients takeClients() { return {std::move(guests), std::move(froms_)}; }
+  void give(Clients clients) {
+    guests = std::move(clients.guests);
+    froms_ = std::move(clients.froms);
   }
 
   void leave(size_t at) {
@@ -79,11 +96,16 @@ class Server : private PollResponder {
   }
 
   Outcome throwOne(size_t at, Edge edge, uint64_t sprite, size_t padding) {
-    const std::string text =
-        "{\"u\":" + std::to_string(sprite) + ",\"p\":\"" + std::string(padding, 'x') + "\"}";
-    const Outcome outcome = pool.throwSprite(guests[at].id, edge, kNoNumber, text, 0);
+    const Outcome outcome = throwInto(at, edge, sprite, padding);
     settle();
     return outcome;
+  }
+
+  /** The same, in a turn that is not over. */
+  Outcome throwInto(size_t at, Edge edge, uint64_t sprite, size_t padding) {
+    const std::string text =
+        "{\"u\":" + std::to_string(sprite) + ",\"p\":\"" + std::string(padding, 'x') + "\"}";
+    return pool.throwSprite(guests[at].id, edge, kNoNumber, text, 0);
   }
 
   /** Acks all that was given, and parks where there is nothing more. */
@@ -97,11 +119,13 @@ class Server : private PollResponder {
         pool.poll(guest.id, guest.seen, 0, PollHolder::kDoor, guest.id.record());
     EXPECT(result.outcome == Outcome::kOk);
     if (!result.answer.empty()) read(&guest, result.answer);
+    if (store != nullptr) settle();
   }
 
   /** What happens at the end of each turn. */
   void settle() {
     answers_.clear();
+    if (store != nullptr) EXPECT(store->commit() == Commit::kDone);
     pool.answerReady();
     for (const auto& [record, body] : answers_) {
       for (Guest& guest : guests) {
@@ -121,12 +145,28 @@ class Server : private PollResponder {
   const uint64_t life;
   std::vector<Guest> guests;
   Pool pool;
-  Seams seams;
+  std::string found;  // the state it has begun with
+  const std::unique_ptr<StateStore> store;
+  Seams& seams;
   Crossings crossings;
   bool woken = false;
   bool tampered = false;  // what comes from others may be any sprite
 
  private:
+  std::unique_ptr<StateStore> open(const scene::Folder* state) {
+    if (state == nullptr) return nullptr;
+    StateStoreOptions options = scene::storeOptions(*state);
+    options.world = true;
+    auto opened = std::make_unique<StateStore>(options, &pool);
+    const Recovery recovery = opened->recover();
+    if (!recovery.ok()) {
+      fprintf(stderr, "%s: %s\n", recovery.file.c_str(), recovery.problem.c_str());
+    }
+    EXPECT(recovery.ok() && opened->start() == 0);
+    found = scene::stateOf(pool);
+    return opened;
+  }
+
   void answer(uint32_t token, std::string_view body) override {
     answers_.emplace_back(token, body);
   }

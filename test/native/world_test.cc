@@ -8,7 +8,9 @@
 // nothing waits in an outbox and what has crossed out has crossed in; and when everybody has taken
 // what waits for him, each throw that was taken has arrived once, or is counted lost because nobody
 // was there. Where servers are killed, what is missing is no more than they held, and what has come
-// twice is no more than was on its way to them: they may have taken it and could not say so.
+// twice is no more than was on its way to them: they may have taken it and could not say so. Where
+// they keep a state nothing is missing and nothing comes twice, whenever they are killed: between
+// two turns, in one, while it is written, or when it is written and nobody was told.
 #include <array>
 #include <cinttypes>
 #include <cstdio>
@@ -26,12 +28,14 @@ namespace {
 using namespace server;
 using namespace server::test;
 
+constexpr size_t kMostServers = 6;
 constexpr uint64_t kNever = uint64_t{1} << 40;
 
 struct Kind {
-  bool kills;
-  bool quiet;  // a network that loses nothing
-  bool tight;  // memory for a few sprites only: what comes is refused as `full`
+  bool kills = false;
+  bool quiet = false;   // a network that loses nothing
+  bool tight = false;   // memory for a few sprites only: what comes is refused as `full`
+  bool states = false;  // all who are killed keep a state; else half of them do
 };
 
 class World {
@@ -40,6 +44,8 @@ class World {
     const size_t count = 2 + below(4);
     for (size_t i = 0; i < count; ++i) {
       inRing_.push_back(true);
+      const bool keeps = kind_.kills && (kind_.states || below(2) == 0);
+      states_.push_back(keeps ? std::make_unique<scene::Folder>() : nullptr);
       start(i);
       for (size_t n = below(4) == 0 ? 0 : below(40); n > 0; --n) servers_[i]->join();
     }
@@ -59,6 +65,7 @@ class World {
         break;
       case 4:
         if (below(10) == 0) change();
+        if (kind_.states && below(20) == 0) kill(below(servers_.size()));
         break;
       case 5:
       case 6:
@@ -114,7 +121,7 @@ class World {
       in += server->pool.counts().crossedIn;
       out += server->pool.counts().crossedOut;
     }
-    if (!kind_.kills) EXPECT(in == out);
+    if (!kind_.kills || kind_.states) EXPECT(in == out);
     crossed_ = in;
   }
 
@@ -133,14 +140,13 @@ class World {
       }
     }
     EXPECT(twice <= doubted_);
-    if (kind_.kills) {
-      EXPECT(missing <= lost + held_);
-    } else {
-      EXPECT(missing == lost);
-    }
+    EXPECT(missing <= lost + held_);
+    // Of some nobody was told whether they were taken: they may be among the lost.
+    if (!kind_.kills || kind_.states) EXPECT(lost <= missing + unsure_);
   }
 
   uint64_t crossed() const { return crossed_; }
+  uint64_t restarts() const { return restarts_; }
 
   /** Frames that were refused since there was no memory. */
   uint64_t full() const { return full_; }
@@ -150,13 +156,14 @@ class World {
 
   void start(size_t number) {
     const SeamsOptions options = {.outboxBytes = 5000, .doubt = kNever};
-    auto server = std::make_unique<Server>(number, inRing_.size() < 6 ? 6 : inRing_.size(), ++life_,
-                                           options, now_, kind_.tight ? 3000 : 60000);
-    if (number < servers_.size()) {
-      servers_[number] = std::move(server);
-    } else {
-      servers_.push_back(std::move(server));
-    }
+    if (number == servers_.size()) servers_.emplace_back();
+    std::unique_ptr<Server>& server = servers_[number];
+    Clients clients;
+    if (server != nullptr && states_[number] != nullptr) clients = server->takeClients();
+    server.reset();
+    server = std::make_unique<Server>(number, kMostServers, ++life_, options, now_,
+                                      states_[number].get(), kind_.tight ? 3000 : 60000);
+    server->give(std::move(clients));
   }
 
   /** `number` hears who is in the ring, and with how many rows. */
@@ -189,7 +196,57 @@ class World {
     if (below(2) == 0) look(other);
   }
 
+  /** One that keeps a state is killed, perhaps in the middle of a turn, and started again. */
+  void restart(size_t number) {
+    ++restarts_;
+    Server* server = servers_[number].get();
+    const uint64_t written = server->store->counts().journalBytes;
+    if (below(4) == 0) EXPECT(server->store->compactNow().empty());
+    const uint64_t end = below(6);
+    if (end == 0) EXPECT(server->store->finish().ok());
+    std::string state;
+    if (end < 2) {
+      state = scene::stateOf(server->pool);
+    } else {
+      beginTurn(server);
+      // Nobody hears of it; it is in the journal or not, or some of it.
+      if (end > 3) (void)server->store->commit();
+      const uint64_t batch = server->store->counts().journalBytes - written;
+      if (end == 5 && server->store->counts().journalBytes > written) {
+        scene::tearEnd(*states_[number], below(batch) + 1);
+      }
+    }
+    start(number);
+    EXPECT(state.empty() || servers_[number]->found == state);
+    look(number);
+  }
+
+  /** A turn that does not end. */
+  void beginTurn(Server* server) {
+    for (uint64_t steps = below(4) + 1; steps > 0; --steps) {
+      const uint64_t what = below(3);
+      if (what == 0 && !server->guests.empty()) {
+        const size_t at = below(server->guests.size());
+        const Edge edge = Edge{static_cast<uint8_t>(below(4))};
+        ++unsure_;
+        (void)server->throwInto(at, edge, ++sprite_, below(300));
+      } else if (what == 1 && !messages_.empty()) {
+        const Message& message = messages_[below(messages_.size())];
+        std::string answer;
+        if (message.to == server->number) {
+          server->crossings.receive(static_cast<PeerNumber>(message.from), message.bytes, now_,
+                                    &answer);
+        }
+      } else {
+        std::string frame;
+        server->crossings.sortOut(now_);
+        (void)server->crossings.next(static_cast<PeerNumber>(below(servers_.size())), now_, &frame);
+      }
+    }
+  }
+
   void kill(size_t number) {
+    if (states_[number] != nullptr) return restart(number);
     const Counts& counts = servers_[number]->pool.counts();
     gone_.crossedIn += counts.crossedIn;
     gone_.crossedOut += counts.crossedOut;
@@ -218,6 +275,7 @@ class World {
   void pump(size_t number) {
     Server& server = *servers_[number];
     server.crossings.sortOut(now_);
+    server.settle();
     for (size_t to = 0; to < servers_.size(); ++to) {
       std::string frame;
       while (server.crossings.next(static_cast<PeerNumber>(to), now_, &frame)) {
@@ -271,17 +329,20 @@ class World {
   uint64_t now_ = 1000;
   uint64_t life_ = 0;
   uint64_t sprite_ = 0;
+  std::vector<std::unique_ptr<scene::Folder>> states_;  // nullptr: that server keeps none
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<bool> inRing_;
-  std::array<std::array<bool, 6>, 6> cut_ = {};
+  std::array<std::array<bool, kMostServers>, kMostServers> cut_ = {};
   std::vector<Message> messages_;
   std::vector<uint64_t> thrown_;
   std::map<uint64_t, std::vector<Reception>> received_;
   Counts gone_ = {};      // of those that were killed
   uint64_t held_ = 0;     // sprites that waited there
   uint64_t doubted_ = 0;  // sprites that others were sending there
+  uint64_t unsure_ = 0;   // throws that were never answered
   uint64_t crossed_ = 0;
   uint64_t full_ = 0;
+  uint64_t restarts_ = 0;
 };
 
 // ---- Where a throw lands ------------------------------------------------------------------------
@@ -465,7 +526,7 @@ void checkFullOfCrossers() {
   std::vector<std::unique_ptr<Server>> servers;
   for (size_t i = 0; i < 2; ++i) {
     const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
-    servers.push_back(std::make_unique<Server>(i, 2, 1, options, 0, 3000));
+    servers.push_back(std::make_unique<Server>(i, 2, 1, options, 0, nullptr, 3000));
     servers[i]->join();
   }
   uint64_t sprite = 0;
@@ -560,7 +621,11 @@ void checkDoubt() {
   Server& from = *servers[0];
   from.seams.set(ringOf({{0, 1}, {1, 1}, {2, 1}}, 0, true), 0);
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
-  std::string first;
+  std::string hello, ack, none, first;
+  // What asks whom it has to do with has no sprites, and is never in doubt.
+  EXPECT(from.crossings.next(1, 0, &hello));
+  EXPECT(servers[1]->crossings.receive(0, hello, 0, &ack) == Refusal::kOtherLife);
+  EXPECT(from.crossings.receive(1, ack, 0, &none) == Refusal::kOtherLife && none.empty());
   EXPECT(from.crossings.next(1, 0, &first));
   EXPECT(from.throwOne(0, Edge::kRight, 2, 0) == Outcome::kQueued);
   // The one that was never sent goes the other way at once; the other waits for an answer.
@@ -573,6 +638,7 @@ void checkDoubt() {
   EXPECT(from.seams.peer(1).outbox.size() == 1);
   from.crossings.sortOut(1100);
   EXPECT(from.seams.peer(1).outbox.size() == 0 && from.seams.peer(2).outbox.size() == 2);
+  EXPECT(from.pool.counts().doubted == 1);
   // Alone, with nobody to send it to, it lands here.
   from.seams.set({}, 1200);
   from.crossings.sortOut(1200);
@@ -668,8 +734,11 @@ int main(int argc, char** argv) {
   checkRefusals();
   uint64_t crossed = 0;
   uint64_t full = 0;
+  uint64_t restarts = 0;
   for (uint64_t i = 0; i < count; ++i) {
-    World world(seed + i, {.kills = i % 3 == 2, .quiet = i % 3 == 0, .tight = i % 4 == 1});
+    World world(
+        seed + i,
+        {.kills = i % 4 > 1, .quiet = i % 4 == 0, .tight = i % 5 == 1, .states = i % 4 == 3});
     for (int part = 0; part < 3; ++part) {
       for (int step = 0; step < 1500; ++step) world.step();
       world.calm();
@@ -677,11 +746,13 @@ int main(int argc, char** argv) {
     }
     crossed += world.crossed();
     full += world.full();
+    restarts += world.restarts();
   }
   printf("world_test: %" PRIu64 " histories, %" PRIu64 " sprites crossed, %" PRIu64
-         " frames refused for want of memory\n",
-         count, crossed, full);
+         " frames refused for want of memory, %" PRIu64 " restarts\n",
+         count, crossed, full, restarts);
   EXPECT(crossed > 20 * count);
   EXPECT(full > count / 10);
+  EXPECT(restarts > count / 4);
   return 0;
 }

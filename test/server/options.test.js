@@ -145,7 +145,6 @@ t.test('a world', async (t) => {
     [[...given, '--world-url', 'http://a/b'], /--world-url takes none or http:/],
     [[...given, '--world-key', 'file'], /--world-certificate and --world-key go together/],
     [[...given, '--max-sprite', '524289', '--mailbox-bytes', '1M'], /512K at most with --world/],
-    [[...given, '--state', 'file'], /--world does not go with --state yet/]
   ]) {
     refused(t, more, {}, pattern, more.join(' '));
   }

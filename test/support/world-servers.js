@@ -25,7 +25,7 @@ export const sewn = (servers) =>
     return all.every(isIt);
   });
 
-const sum = (all, name) => all.reduce((total, one) => total + one[name], 0);
+export const sum = (all, name) => all.reduce((total, one) => total + one[name], 0);
 
 /**
  * @param {import('tap').Test} t
@@ -63,3 +63,6 @@ export async function throwAll(t, clients, edge) {
   }
   return got;
 }
+
+/** What a server has logged. */
+export const logged = (server) => Buffer.concat(server.errors).toString();

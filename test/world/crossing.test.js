@@ -190,11 +190,6 @@ t.test('a server that leaves hands over what waits', async (t) => {
   await until(() => b.crossing.status().refused['not-in-ring'] > 0, 'it takes nothing any more');
 });
 
-t.test('a pool with a state is refused', async (t) => {
-  const pool = { stateStatus: () => ({ blocked: 0 }) };
-  t.throws(() => new Crossing({ pool, name: 'a' }), /does not go with a state/);
-});
-
 t.test('one that is closed is collected at any moment', async (t) => {
   // What V8 has compiled collects without a context: Node may not be called then.
   const program = `

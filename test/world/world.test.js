@@ -7,7 +7,7 @@ import { launchToEnd } from '../support/launch.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { books, lookAt, sewn, throwAll, untilAll } from '../support/world-servers.js';
+import { books, logged, lookAt, sewn, throwAll, untilAll } from '../support/world-servers.js';
 
 /** Servers of one world as their users have them: processes, sockets, a real nats-server. */
 
@@ -26,9 +26,6 @@ async function unready(server) {
   const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
   return response.ok ? undefined : problemOf({ body: await response.json() });
 }
-
-/** What a server has logged. */
-const logged = (server) => Buffer.concat(server.errors).toString();
 
 t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
   const nats = await startNats(t, 'max_payload: 65536');

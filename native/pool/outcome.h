@@ -1,0 +1,73 @@
+// What becomes of a request: the pool's words for it.
+#ifndef SPRITES_OUTCOME_H_
+#define SPRITES_OUTCOME_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace server {
+
+/** What became of a request. The order is the order of `outcomes` in JavaScript. */
+enum class Outcome : uint8_t {
+  kOk,
+  kDelivered,
+  kQueued,
+  kDuplicate,
+  kUnknownClient,
+  kTorusFull,
+  kDraining,
+  kAckAhead,
+  kBadHold,
+  kBadSprite,
+  kSpriteTooLarge,
+  kStaleNumber,
+  kTooManyThrows,
+  kNeighborBusy,
+  kMailboxesFull,
+  kTooManyJoins,
+  kTooManyClients,
+  kTooManySprites,
+  kTooManyPolls,
+  kStateUnwritable,
+  // Of the arena alone.
+  kUnknownArena,
+  kUnknownPlayer,
+  kBadInput,
+  kTooManyInputs,
+  kArenaFull,
+  // Of a world: the id is of another server. Decided in JavaScript: see lib/world/directory.js.
+  kMisdirected,
+};
+constexpr size_t kOutcomes = 26;
+
+/** The same for people and problem documents, in this order. */
+constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
+                                                  "delivered",
+                                                  "queued",
+                                                  "duplicate",
+                                                  "unknown-client",
+                                                  "torus-full",
+                                                  "draining",
+                                                  "ack-ahead",
+                                                  "bad-hold",
+                                                  "bad-sprite",
+                                                  "sprite-too-large",
+                                                  "stale-number",
+                                                  "too-many-throws",
+                                                  "neighbor-busy",
+                                                  "mailboxes-full",
+                                                  "too-many-joins",
+                                                  "too-many-clients",
+                                                  "too-many-sprites",
+                                                  "too-many-polls",
+                                                  "state-unwritable",
+                                                  "unknown-arena",
+                                                  "unknown-player",
+                                                  "bad-input",
+                                                  "too-many-inputs",
+                                                  "arena-full",
+                                                  "misdirected"};
+
+}  // namespace server
+
+#endif  // SPRITES_OUTCOME_H_

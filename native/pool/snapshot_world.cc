@@ -1,0 +1,122 @@
+#include "snapshot_world.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "base/json_reader.h"
+#include "snapshot_format.h"
+
+namespace server {
+
+using namespace snapshot_format;
+
+namespace {
+
+constexpr char kTooEarly[] = "it ends too early";
+constexpr char kNonsense[] = "what it says of a world makes no sense";
+
+PeerEntry entryOf(const Peer& peer) {
+  PeerEntry entry = {.name = {},
+                     .life = peer.sender.life,
+                     .memory = peer.sender.memory,
+                     .taken = peer.taken,
+                     .base = peer.outbox.base(),
+                     .waiting = static_cast<uint32_t>(peer.outbox.size()),
+                     .unused = 0};
+  memcpy(entry.name, peer.name.data(), std::min(peer.name.size(), sizeof entry.name));
+  return entry;
+}
+
+/** Reads what waits for a peer into its outbox; returns what is wrong with it, or nothing. */
+std::string readOutbox(SnapshotReader* reader, uint32_t count,
+                       const std::function<Sprite*(std::string_view text, Edge from)>& make,
+                       Outbox* outbox) {
+  for (uint32_t i = 0; i < count; ++i) {
+    CrosserEntry entry;
+    std::string_view text;
+    if (!reader->get(&entry) || !reader->get(entry.length, &text)) return kTooEarly;
+    // Its text goes to browsers: it is checked as when it was thrown.
+    if (entry.from > 3 || entry.over > 1 || entry.round > 1 || text.size() > kLongestSprite ||
+        !base::isJsonObject(text.data(), text.size())) {
+      return kNonsense;
+    }
+    outbox->push(
+        {make(text, Edge{entry.from}), entry.row, Edge{entry.over}, entry.round, entry.hops});
+  }
+  return {};
+}
+
+}  // namespace
+
+uint64_t worldBytes(const Seams& memory) {
+  uint64_t bytes = sizeof(WorldHeader);
+  for (size_t number = 0; number < memory.size(); ++number) {
+    const Peer& peer = memory.peer(static_cast<PeerNumber>(number));
+    bytes += sizeof(PeerEntry) + peer.outbox.size() * sizeof(CrosserEntry);
+    peer.outbox.each([&bytes](const Crosser& one) { bytes += one.sprite->length; });
+  }
+  return bytes;
+}
+
+void writeWorld(const Seams& memory, const Counts& counts, SnapshotWriter* writer) {
+  writer->put(WorldHeader{.memory = memory.self().memory,
+                          .life = memory.self().life,
+                          .crossedIn = counts.crossedIn,
+                          .crossedOut = counts.crossedOut,
+                          .doubted = counts.doubted,
+                          .peers = static_cast<uint32_t>(memory.size()),
+                          .unused = 0});
+  for (size_t number = 0; number < memory.size(); ++number) {
+    const Peer& peer = memory.peer(static_cast<PeerNumber>(number));
+    writer->put(entryOf(peer));
+    peer.outbox.each([writer](const Crosser& one) {
+      writer->put(CrosserEntry{.length = static_cast<uint32_t>(one.sprite->length),
+                               .row = one.row,
+                               .hops = one.hops,
+                               .from = static_cast<uint8_t>(one.sprite->from),
+                               .over = static_cast<uint8_t>(one.over),
+                               .round = one.round,
+                               .unused = {}});
+      writer->put(one.sprite->text().data(), one.sprite->length);
+    });
+  }
+}
+
+std::string readWorld(SnapshotReader* reader,
+                      const std::function<Sprite*(std::string_view text, Edge from)>& make,
+                      std::unique_ptr<Seams>* memory, Counts* counts) {
+  WorldHeader header;
+  if (!reader->get(&header)) return kTooEarly;
+  for (const uint64_t number :
+       {header.memory, header.life, header.crossedIn, header.crossedOut, header.doubted}) {
+    if (number > kMostCounted) return kNonsense;
+  }
+  if (header.memory == 0 || header.peers > kMostPeers) return kNonsense;
+  *memory = std::make_unique<Seams>(header.memory);
+  (*memory)->live(header.life);
+  for (uint32_t i = 0; i < header.peers; ++i) {
+    PeerEntry entry;
+    if (!reader->get(&entry)) return kTooEarly;
+    const std::string_view name(entry.name, strnlen(entry.name, sizeof entry.name));
+    if (!isPeerName(name) || (*memory)->find(name) != kNoPeer || entry.base == 0 ||
+        std::max({entry.life, entry.memory, entry.taken, entry.base}) >= kMostFrameNumber) {
+      return kNonsense;
+    }
+    Peer& peer = (*memory)->peer((*memory)->add(name));
+    peer.sender = {.life = entry.life, .memory = entry.memory};
+    peer.taken = entry.taken;
+    peer.outbox.number(entry.base);
+    const std::string problem = readOutbox(reader, entry.waiting, make, &peer.outbox);
+    if (!problem.empty()) return problem;
+    counts->waiting += peer.outbox.size();
+    counts->mailboxBytes += peer.outbox.bytes();
+  }
+  (*memory)->restore();
+  counts->crossedIn = header.crossedIn;
+  counts->crossedOut = header.crossedOut;
+  counts->doubted = header.doubted;
+  return {};
+}
+
+}  // namespace server

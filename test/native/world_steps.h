@@ -1,0 +1,94 @@
+// What a world does to a pool, without frames: sprites cross, are taken, come from others, and go
+// elsewhere, while the ring changes.
+#ifndef SPRITES_TEST_WORLD_STEPS_H_
+#define SPRITES_TEST_WORLD_STEPS_H_
+
+#include <string>
+#include <vector>
+
+#include "pool/pool.h"
+#include "pool/seams.h"
+#include "pool/world_frames.h"
+
+namespace server::test {
+
+class WorldSteps {
+ public:
+  /** `pool` is in a world of three from now on, with a life of its own. */
+  explicit WorldSteps(Pool* pool) : pool_(*pool), seams_(*pool->enterWorld()) {
+    pool_.openSeams({.outboxBytes = 2000, .doubt = 0}, [] {});
+    pool_.live(seams_.self().life + 1);
+    for (const char* name : {"b", "c"}) pool_.know(name);
+    ring(3);
+  }
+
+  /** One step; `below(n)` is a random number below n. */
+  template <typename Below>
+  void step(Below&& below) {
+    const auto number = static_cast<PeerNumber>(below(2));
+    Peer& peer = seams_.peer(number);
+    switch (below(8)) {
+      case 0:
+        ring(below(4));
+        break;
+      case 1:
+        if (below(4) == 0) {
+          pool_.meet(number, {.life = peer.sender.life + 1, .memory = below(3) + 1}, below(9));
+        }
+        break;
+      case 2:
+      case 3:
+        for (uint64_t count = below(3); count > 0 && peer.outbox.size() > 0; --count) {
+          peer.outbox.restore();
+          pool_.crossOut(peer.outbox.takeFirst());
+          pool_.crossedUpTo(number, peer.outbox.base() - 1);
+        }
+        break;
+      case 4:
+        sortOut(below(2) == 0);
+        break;
+      default:
+        const CrosserHead head = {.row = static_cast<uint32_t>(below(8)),
+                                  .from = Edge{static_cast<uint8_t>(below(4))},
+                                  .over = Edge{static_cast<uint8_t>(below(2))},
+                                  .round = static_cast<uint8_t>(below(2)),
+                                  .hops = static_cast<uint16_t>(below(3))};
+        (void)pool_.crossIn(number, peer.taken + 1 + below(2), head,
+                            "{\"crossed\":" + std::to_string(below(1000)) + "}");
+    }
+  }
+
+ private:
+  /** Those of the bits in `in` are in the ring with this server. */
+  void ring(uint64_t in) {
+    Ring ring;
+    ring.open = true;
+    for (PeerNumber peer = 0; peer < 2; ++peer) {
+      if ((in >> peer & 1) != 0) ring.peers.push_back(peer);
+    }
+    if (!ring.peers.empty()) {
+      ring.next = {{ring.peers.front(), ring.peers.back()}};
+      ring.rows.assign(6, ring.next);
+    }
+    seams_.set(std::move(ring), 0);
+  }
+
+  /** Who is in the ring no more has what may have been sent, or is given up. */
+  void sortOut(bool sent) {
+    for (size_t number = 0; number < seams_.size(); ++number) {
+      const auto from = static_cast<PeerNumber>(number);
+      Peer& peer = seams_.peer(from);
+      if (peer.inRing) continue;
+      if (sent) peer.outbox.restore();
+      if (const size_t doubted = peer.outbox.giveUp()) pool_.giveUp(from, doubted);
+      peer.outbox.giveBack([&](const Crosser& one) { pool_.turnBack(from, 0, one); });
+    }
+  }
+
+  Pool& pool_;
+  Seams& seams_;
+};
+
+}  // namespace server::test
+
+#endif  // SPRITES_TEST_WORLD_STEPS_H_

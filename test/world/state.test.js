@@ -1,0 +1,219 @@
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { skip, startNats } from '../support/nats.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { books, logged, lookAt, sewn, untilAll } from '../support/world-servers.js';
+
+/** Servers of a world that keep a state: processes, a real nats-server, SIGKILL. */
+
+/** Seconds: nobody is sewn out while the test lasts, and a name would be taken for as long. */
+const LEASE = 300;
+
+const BOUNDS = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
+
+/** Each writes in its way. */
+const SYNC = { a: 'second', b: 'turn', c: 'never', d: 'second' };
+
+/** `t` is the whole test: its servers outlive parts of it. */
+function enter({ t, nats, folder }, name) {
+  const world = nats ? { world: nats.url, name, 'world-lease': LEASE } : {};
+  const state = { state: join(folder, name), sync: SYNC[name] };
+  return startServer(t, { options: { ...BOUNDS, ...world, ...state } }).then((server) =>
+    Object.assign(server, { name })
+  );
+}
+
+async function kill(server) {
+  server.child.kill('SIGKILL');
+  await server.ended();
+}
+
+/** A client, wherever its server's process is by now. */
+class Client {
+  constructor(id) {
+    this.id = id;
+    this.seq = 0;
+    this.got = [];
+  }
+
+  /** Throws sprites of these numbers; each must be promised. */
+  async throw(t, server, edge, numbers, state = 'queued') {
+    for (const n of numbers) {
+      const answer = await server.throw(this.id, edge, JSON.stringify({ n }), `n=${n}`);
+      t.strictSame([answer.status, answer.body.state], [202, state]);
+    }
+  }
+
+  /** Polls until it has got so many in all, and acks them. */
+  async take(t, server, many) {
+    while (this.got.length < many) {
+      const { status, body } = await server.poll(this.id, `ack=${this.seq}&hold=20`);
+      t.equal(status, 200);
+      this.seq = body.seq;
+      this.got.push(...body.sprites.map(({ sprite }) => sprite.n));
+    }
+    const { wire } = await server.park(this.id, `ack=${this.seq}&hold=20`);
+    await wire.destroy();
+  }
+}
+
+const numbers = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+t.test(
+  'servers that are killed and start again with their states',
+  { skip, timeout: 240_000 },
+  async (t) => {
+    const where = { t, nats: await startNats(t), folder: t.testdir() };
+    let [a, b, c] = await Promise.all(['a', 'b', 'c'].map((name) => enter(where, name)));
+    const [ofA, ofB, ofC] = [
+      new Client(await a.join()),
+      new Client(await b.join()),
+      new Client(await c.join())
+    ];
+    await sewn([a, b, c]);
+
+    t.test('what waits in mailboxes and outboxes arrives once', async (t) => {
+      await ofA.throw(t, a, 'right', numbers(1, 5));
+      await untilAll([b], ([one]) => one.crossedIn === 5);
+      await ofB.throw(t, b, 'right', numbers(1, 3));
+      await untilAll([b, c], ([from, to]) => from.crossedOut === 3 && to.crossedIn === 3);
+
+      b.child.kill('SIGSTOP');
+      await ofA.throw(t, a, 'right', numbers(6, 10));
+      await untilAll([a], ([one]) => one.outboxSprites === 5);
+      await kill(a);
+      a = await enter(where, 'a');
+      const began = performance.now();
+      await untilAll(
+        [a],
+        ([one]) => one.world.state === 'member' && one.world.servers.length === 3
+      );
+      t.ok(performance.now() - began < (LEASE * 1000) / 10, 'its name was its own');
+      const [there] = await lookAt([a]);
+      t.strictSame(there.world.outboxes, [{ name: 'b', waiting: 5 }]);
+      t.strictSame([there.thrown, there.waiting, there.crossedOut], [10, 5, 5]);
+      await ofA.throw(t, a, 'right', [10], 'duplicate');
+
+      // b is killed with five sprites in a mailbox, and with frames that it has not read.
+      await kill(b);
+      b = await enter(where, 'b');
+      await sewn([a, b, c]);
+      await ofA.throw(t, a, 'right', [11]);
+      await ofB.take(t, b, 11);
+      t.strictSame(ofB.got, numbers(1, 11), 'each once, in order');
+      await ofC.take(t, c, 3);
+      t.match(await books(t, [a, b, c]), { thrown: 14, acked: 14, waiting: 0, lost: 0 });
+    });
+
+    t.test('killed in the middle of it, one after the other', async (t) => {
+      const servers = { a, b, c };
+      const clients = Object.entries({ a: ofA, b: ofB, c: ofC });
+      for (const [, client] of clients) client.got = [];
+      const got = () => clients.flatMap(([, client]) => client.got);
+      let n = 100;
+      let over = false;
+      let end = Infinity;
+      // A server that is killed answers nothing, or never: its clients ask the next process.
+      const ask = (asked) => Promise.race([asked.catch(() => pause(20)), pause(8000)]);
+      const taken = clients.map(async ([name, client]) => {
+        while (!over || (performance.now() < end && got().length < 3 * (n - 100))) {
+          const query = `ack=${client.seq}&hold=5`;
+          const answer = await ask(servers[name].poll(client.id, query));
+          if (answer?.status !== 200) continue;
+          client.seq = answer.body.seq;
+          client.got.push(...answer.body.sprites.map(({ sprite }) => sprite.n));
+        }
+      });
+      const throwOne = async ([name, { id }]) => {
+        const text = JSON.stringify({ n: `${name} ${n}` });
+        const isTaken = async () =>
+          (await ask(servers[name].throw(id, 'right', text, `n=${n}`)))?.status === 202;
+        await until(isTaken, `${name} throws`);
+      };
+      const thrown = (async () => {
+        for (; !over; n += 1) await Promise.all(clients.map(throwOne));
+      })();
+      for (const name of ['a', 'b', 'c', 'b']) {
+        const before = n;
+        await until(() => n > before + 5);
+        await kill(servers[name]);
+        servers[name] = await enter(where, name);
+      }
+      over = true;
+      await thrown;
+      end = performance.now() + 40_000;
+      await Promise.all(taken);
+      [a, b, c] = Object.values(servers);
+      const all = clients.flatMap(([name]) => numbers(100, n - 1).map((at) => `${name} ${at}`));
+      t.strictSame(got().toSorted(), all.toSorted(), 'each once');
+      for (const [name, client] of clients) await client.take(t, servers[name], 0);
+      const { thrown: promised, acked, lost, waiting } = await books(t, [a, b, c]);
+      t.strictSame({ acked, lost, waiting }, { acked: promised, lost: 0, waiting: 0 });
+    });
+
+    t.test('who leaves in order keeps what it could not hand over', async (t) => {
+      c.child.kill('SIGSTOP');
+      await ofB.throw(t, b, 'right', [5000]);
+      await untilAll([b], ([one]) => one.outboxSprites === 1);
+      b.child.kill('SIGTERM');
+      t.strictSame(await b.ended(), { code: 0, signal: null });
+      c.child.kill('SIGCONT');
+      b = await enter(where, 'b');
+      await sewn([a, b, c]);
+      ofC.got = [];
+      await ofC.take(t, c, 1);
+      t.strictSame(ofC.got, [5000]);
+      await books(t, [a, b, c]);
+    });
+
+    t.test(
+      'without --world what waited lands here; with it, the world knows it again',
+      async (t) => {
+        c.child.kill('SIGSTOP');
+        await ofB.throw(t, b, 'right', [6000]);
+        await untilAll([b], ([one]) => one.outboxSprites === 1);
+        await kill(b);
+        b = await enter({ ...where, nats: undefined }, 'b');
+        t.match(
+          logged(b),
+          /"sprites":1,"lost":0,"servers":\[\{"name":"c","waiting":1\}\].*without --world/
+        );
+        ofB.got = [];
+        await ofB.take(t, b, 1);
+        t.strictSame(ofB.got, [6000], 'at the other end of its row');
+        await ofB.throw(t, b, 'left', [6001]);
+        await ofB.take(t, b, 2);
+        const [{ outboxSprites, crossedInDoubt, world, thrown, crossedIn, acked, crossedOut }] =
+          await lookAt([b]);
+        t.strictSame([outboxSprites, crossedInDoubt, world], [0, 1, null]);
+        t.equal(thrown + crossedIn, acked + crossedOut);
+        await b.stop();
+        c.child.kill('SIGCONT');
+        b = await enter(where, 'b');
+        await sewn([a, b, c]);
+        await ofB.throw(t, b, 'right', [6002]);
+        ofC.got = [];
+        await ofC.take(t, c, 1);
+        t.strictSame(ofC.got, [6002]);
+      }
+    );
+
+    t.test('a state that knows no world', async (t) => {
+      let d = await enter({ ...where, nats: undefined }, 'd');
+      const ofD = new Client(await d.join());
+      await ofD.throw(t, d, 'right', [1]);
+      await d.stop();
+      d = await enter(where, 'd');
+      await sewn([a, b, c, d]);
+      await ofD.take(t, d, 1);
+      await ofD.throw(t, d, 'right', [2]);
+      ofA.got = [];
+      await ofA.take(t, a, 1);
+      t.strictSame([ofD.got, ofA.got], [[1], [2]]);
+    });
+  }
+);
