@@ -563,8 +563,8 @@ void checkFullOfCrossers() {
  * one likes.
  */
 void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
-  Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0, 10 << 20);
-  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0, 10 << 20);
+  Server from(0, 2, 5, {.outboxBytes = 1 << 20, .doubt = kNever}, 0, nullptr, 10 << 20);
+  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0, nullptr, 10 << 20);
   from.join();
   to.join();
   from.seams.set(ringOf({{0, 1}, {1, 1}}, 0, true), 0);

@@ -687,10 +687,10 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     'a file cut off in its header': [whole.subarray(0, 60), /is cut off/],
     'a file cut off later': [whole.subarray(0, whole.length - 1), /damaged or cut off/],
     'a file with a bit flipped': [Buffer.from(whole).fill(whole[500] ^ 4, 500, 501), /is damaged/],
-    'a newer version': [change(VERSION, 4), /version 4, and this program reads up to 3: start the/],
+    'a newer version': [change(VERSION, 5), /version 5, and this program reads up to 4: start the/],
     'a newer version with a checksum of its own': [
-      Buffer.concat([change(VERSION, 4), Buffer.alloc(4)]),
-      /version 4, and this program reads up to 3/
+      Buffer.concat([change(VERSION, 5), Buffer.alloc(4)]),
+      /version 5, and this program reads up to 4/
     ],
     'a version before the first': [change(VERSION, 0), /unknown version/],
     'another byte order': [swapped, /another byte order/],

@@ -120,7 +120,7 @@ t.test(
       // A server that is killed answers nothing, or never: its clients ask the next process.
       const ask = (asked) => Promise.race([asked.catch(() => pause(20)), pause(8000)]);
       const taken = clients.map(async ([name, client]) => {
-        while (!over || (performance.now() < end && got().length < 3 * (n - 100))) {
+        while (end === Infinity || (performance.now() < end && got().length < 3 * (n - 100))) {
           const query = `ack=${client.seq}&hold=5`;
           const answer = await ask(servers[name].poll(client.id, query));
           if (answer?.status !== 200) continue;
@@ -198,7 +198,9 @@ t.test(
         await ofB.throw(t, b, 'right', [6002]);
         ofC.got = [];
         await ofC.take(t, c, 1);
-        t.strictSame(ofC.got, [6002]);
+        // What c had been sent before b was killed, c has taken too: that arrives twice.
+        if (ofC.got[0] === 6000) await ofC.take(t, c, 2);
+        t.equal(ofC.got.at(-1), 6002);
       }
     );
 
