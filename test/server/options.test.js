@@ -144,7 +144,7 @@ t.test('a world', async (t) => {
     [['--world-url', 'http://a'], /--world-url, .* need --world/],
     [[...given, '--world-url', 'http://a/b'], /--world-url takes none or http:/],
     [[...given, '--world-key', 'file'], /--world-certificate and --world-key go together/],
-    [[...given, '--max-sprite', '524289', '--mailbox-bytes', '1M'], /512K at most with --world/],
+    [[...given, '--max-sprite', '524289', '--mailbox-bytes', '1M'], /512K at most with --world/]
   ]) {
     refused(t, more, {}, pattern, more.join(' '));
   }
