@@ -107,7 +107,7 @@ std::string readWorld(SnapshotReader* reader,
     peer.sender = {.life = entry.life, .memory = entry.memory};
     peer.taken = entry.taken;
     peer.outbox.number(entry.base);
-    const std::string problem = readOutbox(reader, entry.waiting, make, &peer.outbox);
+    std::string problem = readOutbox(reader, entry.waiting, make, &peer.outbox);
     if (!problem.empty()) return problem;
     counts->waiting += peer.outbox.size();
     counts->mailboxBytes += peer.outbox.bytes();
