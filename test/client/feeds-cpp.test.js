@@ -6,12 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
-import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { playScenarios } from '../support/cpp-scenarios.js';
 import { Script } from '../support/cpp-script.js';
-import { playHistory } from '../support/feeds-history.js';
+import { playUntilHeard } from '../support/feeds-history.js';
 import { patch, put, tokenFile } from '../support/feeds.js';
 import { shown } from '../support/readme.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
@@ -116,14 +115,9 @@ t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
   }
 
   for (const door of DOORS) {
-    await t.test(`who watches has the newest value in the end, "${door}"`, async (t) => {
-      const seed = Number(process.env.SEED ?? freshSeed());
-      t.comment(`seed ${seed}`);
-      const how = { random: new Random(seed), door, steps: 30, program };
-      const { faults, told, patched } = await playHistory(t, how);
-      t.comment(JSON.stringify({ faults, told, patched }));
-      t.ok(told > 20 && patched > 0, 'there was something to hear, and patches');
-    });
+    await t.test(`who watches has the newest value in the end, "${door}"`, (t) =>
+      playUntilHeard(t, { door, steps: 30, program })
+    );
   }
 
   await t.test('the program in the README follows what is published', async (t) => {

@@ -30,20 +30,21 @@ const noSystemd = spawnSync('systemd-analyze', ['--version']).error
   ? 'systemd-analyze is not installed'
   : false;
 
-/** The options that the drop-in and a server's own file set, by their names. */
-function optionsOf(name, folder) {
+/** The options that the unit, the drop-in and a server's own file set, by their names. */
+function optionsOf(name, folder, file = name) {
   const set = (text, prefix) =>
     [...text.matchAll(new RegExp(`^${prefix}SPRITES_(\\w+)=(.*)$`, 'gm'))].map(
       ([, option, value]) => [option.toLowerCase().replaceAll('_', '-'), value]
     );
   const texts = [
+    set(deployed('sprites.service'), 'Environment='),
     set(deployed('world/world.conf'), 'Environment='),
-    set(deployed(`world/${name}.env`), '')
+    set(deployed(`world/${file}.env`), '')
   ];
   return Object.fromEntries(
     texts.flat().map(([option, value]) => [
       option,
-      value.replaceAll('%i', name).replaceAll('%d', folder)
+      value.replace('%S/%N', join(folder, name)).replaceAll('%i', name).replaceAll('%d', folder)
     ])
   );
 }
@@ -134,22 +135,26 @@ async function startWorld(t, url) {
   writeFileSync(join(folder, 'nats-ca.pem'), readFileSync(files['tls-cert']));
   const nats = await startNats(t, natsConfig(folder, config, files));
   const start = async (name, more = {}) => {
+    mkdirSync(join(folder, name), { recursive: true });
     const options = {
-      ...optionsOf(NAMES.includes(name) ? name : 'a', folder),
+      ...optionsOf(name, folder, NAMES.includes(name) ? name : 'a'),
       ...{ name, world: nats.url.replace('127.0.0.1', 'localhost'), 'world-url': url, 'world-lease': 6 },
       ...{ port: 0, 'admin-port': 0, ...more }
     };
     return Object.assign(await startServer(t, { options }), { name });
   };
   const servers = await Promise.all(NAMES.map((name) => start(name)));
-  let seen = [];
+  /** Waits until these are the ring, and each knows how many rows the others have now. */
   const sewn = (names) =>
     until(
       async () => {
-        seen = await Promise.all(
-          servers.filter(({ name }) => names.includes(name)).map((one) => one.inside())
+        const ring = servers.filter(({ name }) => names.includes(name));
+        const seen = await Promise.all(ring.map((one) => one.inside()));
+        const rows = JSON.stringify(ring.map(({ name }, at) => [name, seen[at].rows]));
+        return seen.every(
+          ({ world }) =>
+            JSON.stringify(world.servers.map((one) => [one.name, one.rows])) === rows
         );
-        return seen.every(({ world }) => world.servers.map(({ name }) => name).join('') === names);
       },
       () => servers.map(({ errors }) => Buffer.concat(errors).toString()).join('')
     );
@@ -211,6 +216,8 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       const all = await Promise.all(servers.map((one) => one.inside()));
       return all.reduce((sum, { parked }) => sum + parked, 0) === clients.length;
     });
+    // A row that a server does not know yet is none to it: two would throw at one.
+    await sewn('abc');
     for (const [at, { client }] of clients.entries()) {
       const outcome = await client.throw('right', { from: at });
       t.equal(outcome.thrown, true);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 
 import { Feeds } from '../../lib/client/client.js';
 import { canonical } from '../../lib/feeds/canonical.js';
+import { Random, freshSeed } from '../fuzz/random.js';
 import { Probe } from './cpp-probe.js';
 import { startFaultyProxy } from './faulty-proxy.js';
 import { TOKEN, remove, tryPut } from './feeds.js';
@@ -239,4 +240,28 @@ export async function playHistory(t, { random, door, steps, program }) {
   await server.stop();
   const sum = (name) => witnesses.reduce((all, witness) => all + witness[name], 0);
   return { faults: proxy.counts, told: sum('told'), patched: sum('patched'), restarts };
+}
+
+/** Histories until there was something to hear, at most: on a busy machine one may have no patch that anybody took. */
+const HISTORIES = 5;
+
+/**
+ * Plays histories until watchers have been told of changes and of patches.
+ *
+ * @param {object} t
+ * @param {object} how as playHistory takes it, but `random`: the seed is SEED of the environment, or a new one
+ */
+export async function playUntilHeard(t, how) {
+  const seed = Number(process.env.SEED ?? freshSeed());
+  t.comment(`seed ${seed}`);
+  const random = new Random(seed);
+  const heard = { told: 0, patched: 0 };
+  const enough = () => heard.told > 20 && heard.patched > 0;
+  for (let played = 0; played < HISTORIES && !enough(); played++) {
+    const { faults, told, patched } = await playHistory(t, { ...how, random });
+    t.comment(JSON.stringify({ faults, told, patched }));
+    heard.told += told;
+    heard.patched += patched;
+  }
+  t.ok(enough(), 'there was something to hear, and patches');
 }

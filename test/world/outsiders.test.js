@@ -28,7 +28,7 @@ function enterOther(t, nats, name) {
 
 /** A frame with one sprite, by native/pool/world_frames.h: row 0, over the right edge. `life`: of the receiver. */
 function frameOf(version, text, life = 0) {
-  const head = Buffer.alloc(64);
+  const head = Buffer.alloc(72);
   const sprite = Buffer.alloc(16);
   head.write('SPRW');
   head.writeUInt16LE(version, 4);
@@ -36,8 +36,9 @@ function frameOf(version, text, life = 0) {
   head.writeBigUInt64LE(7n, 8); // its life
   head.writeBigUInt64LE(BigInt(life), 16);
   for (const at of [24, 32, 40]) head.writeBigUInt64LE(1n, at);
-  head.writeUInt32LE(1, 56);
-  head.writeUInt32LE(sprite.length + text.length, 60);
+  head.writeBigUInt64LE(9n, 56); // its memory
+  head.writeUInt32LE(1, 64);
+  head.writeUInt32LE(sprite.length + text.length, 68);
   sprite.writeUInt32LE(text.length, 0);
   sprite.writeUInt8(1, 9);
   sprite.writeUInt16LE(1, 12);
