@@ -30,6 +30,9 @@ const skip = noDesktop || noBrowser();
 
 t.setTimeout(900_000);
 
+/** How often a hand tries. */
+const HURLS = 5;
+
 // One color of each picture, as the desktop draws it, that is nowhere else in its window.
 const GLASS = [0x45, 0xc8, 0xf1]; // of the rocket
 const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
@@ -88,6 +91,18 @@ t.test('pages and a desktop', { skip }, async (t) => {
     return list.find(({ id }) => !before.includes(id)) ?? list.at(-1);
   }
 
+  /** Hurls a sprite over an edge, again where a busy machine made the drag too slow for that. */
+  async function hurlAway(page, { id }, edge) {
+    const { thrown } = await look(page);
+    for (let tries = 0; tries < HURLS; tries++) {
+      const sprite = (await look(page)).list.find((one) => one.id === id);
+      if (sprite === undefined) break;
+      await hurl(page, sprite, edge);
+      await resting(page);
+    }
+    await until(page, 'thrown', thrown + 1);
+  }
+
   t.test('a sprite thrown from the window is seen in the page, and the other way', async (t) => {
     const { server, screen, desktop, visit, fling } = await scene(t, '--sprite', 'rocket');
     const page = await visit();
@@ -105,7 +120,7 @@ t.test('pages and a desktop', { skip }, async (t) => {
     t.ok(Math.abs(rocket.y / height - 0.5) < 0.2, `at the height where it left: ${rocket.y}`);
 
     t.comment('and back, by the mouse');
-    await hurl(page, rocket, 'left');
+    await hurlAway(page, rocket, 'left');
     await until(page, 'thrown', 1);
     await screen.until(GLASS, WINDOW, 20);
     await holds(page, 1);
@@ -137,12 +152,12 @@ t.test('pages and a desktop', { skip }, async (t) => {
     await fling(await screen.until(GLASS, WINDOW, 20), 'right');
     const first = await caught(right, 1);
     await screen.until(GLASS, WINDOW, 0);
-    await hurl(right, first, 'left');
+    await hurlAway(right, first, 'left');
     await fling(await screen.until(GLASS, WINDOW, 20), 'down');
     const second = await caught(below, 1);
     t.equal(second.id, first.id, 'it is the same one');
     await screen.until(GLASS, WINDOW, 0);
-    await hurl(below, second, 'up');
+    await hurlAway(below, second, 'up');
     await screen.until(GLASS, WINDOW, 20);
     await picture(t, { screen, right, below });
 
