@@ -51,11 +51,13 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   await until(() => other.state === 'member');
   const options = { world: nats.url, name: 'a', 'world-lease': 3, lease: 300 };
   const server = await startServer(t, { options });
-  const { world, worldMember } = await server.until((now) => now.world.problem !== null);
+  // On a busy machine the NATS server may not answer at once.
+  const { world, worldMember } = await server.until((now) => now.world.problem === 'other-version');
   t.match(world, { state: 'alone', problem: 'other-version', servers: [{ name: 'a' }] });
   t.equal(worldMember, 0);
   const log = () => Buffer.concat(server.errors).toString();
-  t.match(log(), /"problem":"other-version".*z speaks version 2 .* this server version 1/);
+  const says = /"problem":"other-version".*z speaks version 2 .* this server version 1/;
+  await until(() => says.test(log()), log);
   const id = await server.join();
   t.equal((await server.throw(id, 'right')).status, 202, 'it serves its own clients');
   t.equal((await server.poll(id, 'hold=5')).body.sprites.length, 1);
@@ -83,5 +85,6 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   }
   const { crossedIn, clients } = await server.inside();
   t.strictSame([crossedIn, clients], [0, 1]);
-  t.match(log(), /"server":"x","refusal":"other-version".*a frame of the world is refused/);
+  const refused = /"server":"x","refusal":"other-version".*a frame of the world is refused/;
+  await until(() => refused.test(log()), log);
 });
