@@ -91,8 +91,10 @@ alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page
   await page.evaluate(
     () =>
       new Promise((then) => {
-        dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowUp' }));
-        setTimeout(() => then(dispatchEvent(new KeyboardEvent('keyup', { key: 'ArrowUp' }))), 1200);
+        const send = (type) =>
+          globalThis.dispatchEvent(new globalThis.KeyboardEvent(type, { key: 'ArrowUp' }));
+        send('keydown');
+        setTimeout(() => then(send('keyup')), 1200);
       })
   );
   await heard(page, 'The ghost is ');
