@@ -181,7 +181,9 @@ void Door::turn() {
     Connection* connection = connections_.find(ticket);
     if (connection == nullptr) continue;
     connection->resumes = false;
-    if (connection->state == ConnectionState::kReading) {
+    // Whose answers before are not all with the kernel goes on when they are (event): what is
+    // written now would come in the middle of one.
+    if (connection->state == ConnectionState::kReading && connection->output == nullptr) {
       resume(*connection);
     }
   }

@@ -100,6 +100,36 @@ against('however much is sent ahead, little is held and nothing lost', {}, async
   t.equal((await server.status()).heldBytes, 0);
 });
 
+against(
+  'who sends ahead and does not read gets every answer whole, in order, once it reads',
+  { doors: ['native', 'node'] },
+  async (t, server) => {
+    const wire = await server.wire();
+    const times = 10000;
+    const unknown = request('POST', '/throw/00000000-0000-4000-8000-000000000000/up', {
+      body: '{}'
+    });
+    wire.pause();
+    wire.send(Buffer.concat(Array.from({ length: times }, () => Buffer.concat([LEAVE, unknown]))));
+    // Many turns of the server's loop: the answers fill what the kernel takes for one connection.
+    const other = await server.wire();
+    for (let i = 0; i < 2000; i++) {
+      other.send(LEAVE);
+      await server.read(other);
+    }
+    other.destroy();
+    wire.resume();
+    for (let i = 0; i < times; i++) {
+      if ((await server.read(wire)).status !== 204) t.fail(`answer ${2 * i}`);
+      const answer = await server.read(wire);
+      if (answer.status !== 404 || problemOf(answer) !== 'unknown-client') {
+        t.fail(`answer ${2 * i + 1}`);
+      }
+    }
+    t.equal(wire.leftOver.length, 0);
+  }
+);
+
 // ---- Not reading --------------------------------------------------------------------------------
 
 /** A client for which more waits than the kernel takes at once. */

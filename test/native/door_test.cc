@@ -57,15 +57,26 @@ uint64_t now = 1000;
 
 uint64_t microseconds() { return now * 1000; }
 
-/** Answers that name their outcome in the status line, as a client would not mind. */
+/** Bytes of the body of an answer to an unknown client. */
+constexpr size_t kLongBody = 16384;
+
+/** An answer that names its outcome; that to an unknown client is long. */
+std::string textOf(Outcome outcome) {
+  const bool accepted = outcome >= Outcome::kDelivered && outcome <= Outcome::kDuplicate;
+  const char* status = outcome == Outcome::kOk ? "204 No Content"
+                       : accepted              ? "202 Accepted"
+                                               : "400 Bad Request";
+  const std::string body(outcome == Outcome::kUnknownClient ? kLongBody : 0, 'x');
+  return std::string("HTTP/1.1 ") + status +
+         "\r\nOutcome: " + std::to_string(static_cast<int>(outcome)) +
+         "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+}
+
+/** Every answer names its outcome. */
 Replies makeReplies() {
   Replies replies;
   for (size_t i = 0; i < kOutcomes; ++i) {
-    const bool accepted = i >= size_t(Outcome::kDelivered) && i <= size_t(Outcome::kDuplicate);
-    const char* status = i == 0 ? "204 No Content" : accepted ? "202 Accepted" : "400 Bad Request";
-    replies.outcomes[i] =
-        Reply(std::string("HTTP/1.1 ") + status + "\r\nOutcome: " + std::to_string(i) +
-              "\r\nContent-Length: 0\r\n\r\n");
+    replies.outcomes[i] = Reply(textOf(static_cast<Outcome>(i)));
   }
   replies.json = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
   replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
@@ -130,6 +141,7 @@ class Test {
     throwAmongAll();
     misbehave();
     sendAhead();
+    sendAheadUnread();
     sufferSlowReaders();
     receiveAll();
     leave();
@@ -247,6 +259,31 @@ class Test {
         while (peer->take(&head, &body)) ++answers;
       }
     }
+  }
+
+  /** Who sends many requests, and reads seldom and little, gets all answers whole and in order. */
+  void sendAheadUnread() {
+    constexpr size_t kTimes = 400;
+    const std::string gone = "00000000-0000-4000-8000-000000000000";
+    const std::string two =
+        request("POST", "/leave/" + gone) + request("POST", "/throw/" + gone + "/up", "{}");
+    std::string requests;
+    for (size_t i = 0; i < kTimes; ++i) requests += two;
+    const uint64_t served = door_.counts().requests;
+    // A window as small as it gets: most of the answers stay with the server.
+    Peer peer(door_.port(), 1);
+    peer.send(requests);
+    // As many turns as would serve all of them: they wait for their reader.
+    for (size_t i = 0; i < 2 * kTimes; ++i) turn();
+    EXPECT(door_.counts().requests < served + 2 * kTimes);
+    for (size_t answers = 0; answers < 2 * kTimes; ++answers) {
+      std::string head;
+      std::string body;
+      UNTIL(peer.take(&head, &body) || peer.over());
+      EXPECT(head.substr(0, 12) == (answers % 2 == 0 ? "HTTP/1.1 204" : "HTTP/1.1 400"));
+      EXPECT(body == std::string(answers % 2 == 0 ? 0 : kLongBody, 'x'));
+    }
+    EXPECT(peer.read().empty());
   }
 
   uint16_t anyPort() { return below(2) == 0 ? door_.port() : worker_.port(); }
