@@ -13,7 +13,7 @@ const PROGRAM = new URL('worker.js', import.meta.url);
 const MEMORY = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 64 };
 
 /** Seconds that a job may take: several times what the worst value takes. */
-export const JOB_TIME = 30;
+const JOB_TIME = 30;
 
 /** A job whose thread has died. */
 export class ThreadError extends Error {}

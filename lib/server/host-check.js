@@ -21,10 +21,10 @@ const STATE_BYTES = 60;
 
 /** What an idle connection costs the kernel and the process, a second pool for snapshots too, in bytes. */
 export const KERNEL_BYTES = 3400;
-export const USER_BYTES = 512;
+const USER_BYTES = 512;
 
 /** The process without clients, with room for full mailboxes (--mailbox-memory), in bytes. */
-export const BASE_BYTES = 350e6;
+const BASE_BYTES = 350e6;
 
 const PAGE = 4096;
 const MILLION = 1e6;

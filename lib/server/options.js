@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 
 import { formatHelp, suggest } from './option-help.js';
+import { NAME } from '../world/entry.js';
 import { readServerUrl } from '../world/public-url.js';
 
 /**
@@ -57,7 +58,7 @@ const names = (most) => ({
   read(value) {
     if (value === 'none') return NO_NAMES;
     const all = value.split(',');
-    const good = all.every((name) => /^[a-z][a-z0-9-]{0,31}$/.test(name));
+    const good = all.every((name) => NAME.test(name));
     return good && all.length <= most && new Set(all).size === all.length ? all : undefined;
   },
   expects: `none or 1 to ${most} names with commas between, of a-z, 0-9 and -, 32 characters at most`
@@ -81,6 +82,8 @@ const text = (unit, pattern, expects) => ({
   read: (value) => (pattern.test(value) ? value : undefined),
   expects
 });
+
+const file = text('file', /./, 'a file');
 
 /**
  * @typedef {object} Option
@@ -175,7 +178,7 @@ export const table = [
   {
     name: 'publish-token-file',
     default: 'none',
-    type: text('file', /./, 'a file'),
+    type: file,
     help: 'tokens that may publish feeds, one a line; read anew on SIGUSR2'
   },
   { name: 'feed-bytes', default: '1M', type: bytes(2, 2 ** 26), help: 'largest value of a feed' },
@@ -390,7 +393,7 @@ export const table = [
   {
     name: 'state',
     default: 'none',
-    type: text('file', /./, 'a file'),
+    type: file,
     help: 'where the whole state is kept from one run to the next'
   },
   {
@@ -426,15 +429,10 @@ export const table = [
   {
     name: 'tls-cert',
     default: 'none',
-    type: text('file', /./, 'a file'),
+    type: file,
     help: 'certificate chain (PEM); with it, the same is served over TLS'
   },
-  {
-    name: 'tls-key',
-    default: 'none',
-    type: text('file', /./, 'a file'),
-    help: 'private key (PEM) of --tls-cert'
-  },
+  { name: 'tls-key', default: 'none', type: file, help: 'private key (PEM) of --tls-cert' },
   {
     name: 'tls-port',
     default: '8443',
@@ -450,7 +448,7 @@ export const table = [
   {
     name: 'name',
     default: 'none',
-    type: text('name', /^[a-z][a-z0-9-]{0,31}$/, 'a-z, 0-9 and -, a letter first, 32 at most'),
+    type: text('name', NAME, 'a-z, 0-9 and -, a letter first, 32 at most'),
     help: "this server's name in the world, which no other has; by their names they form the ring"
   },
   {
@@ -472,25 +470,25 @@ export const table = [
   {
     name: 'world-credentials',
     default: 'none',
-    type: text('file', /./, 'a file'),
+    type: file,
     help: "user and key for the NATS server, as NATS's own tools write them (.creds)"
   },
   {
     name: 'world-ca',
     default: 'none',
-    type: text('file', /./, 'a file'),
+    type: file,
     help: "certificates (PEM) that the NATS server's must be signed by; then TLS is a must"
   },
   {
     name: 'world-certificate',
     default: 'none',
-    type: text('file', /./, 'a file'),
+    type: file,
     help: "this server's certificate (PEM), for a NATS server that asks for one"
   },
   {
     name: 'world-key',
     default: 'none',
-    type: text('file', /./, 'a file'),
+    type: file,
     help: 'private key (PEM) of --world-certificate'
   },
   {

@@ -188,7 +188,7 @@ function leaveWorld(pool, log) {
  */
 export async function takeState({ pool, options, log, signal }) {
   const { state, stateBytes, journalBytes, snapshotEvery, sync } = options;
-  const world = options.world !== undefined && options.world !== 'none';
+  const world = options.world !== 'none';
   if (state === 'none') return NOTHING;
   const path = resolve(state);
   try {

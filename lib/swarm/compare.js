@@ -102,7 +102,7 @@ const CONDITIONS = {
  * @returns {import('./result.js').Result}
  * @throws {UsageError} when it is neither
  */
-export function resultIn(file) {
+function resultIn(file) {
   let text;
   try {
     text = readFileSync(file, 'utf8');

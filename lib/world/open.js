@@ -1,6 +1,6 @@
 import { feedFigures } from './feed-figures.js';
 
-/** The counts of a server without a world. */
+/** The members of /status of a server without a world: see World#figures. */
 const NOTHING = Object.freeze({
   ...{ world: null, worldMember: 0, worldServers: 0, worldSeams: 0 },
   ...{ outboxSprites: 0, outboxBytes: 0 },

@@ -100,7 +100,7 @@ export class World {
     return joins || state === 'joining' ? 'joining' : undefined;
   }
 
-  /** @returns {typeof NOTHING} its members of /status: see lib/server/README.md */
+  /** @returns {object} its members of /status: see lib/server/README.md */
   figures() {
     const { state, problem, epoch, ring } = this.#view;
     const { waiting, bytes, servers, refused } = this.#crossing.status();

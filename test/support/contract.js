@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
  */
 
 /** Every problem there is, and its status: written down here a second time on purpose. */
-export const PROBLEMS = {
+const PROBLEMS = {
   'bad-request': 400,
   'bad-edge': 400,
   'bad-ack': 400,

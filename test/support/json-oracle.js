@@ -11,7 +11,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * @param {string} text a text JSON.parse took
  * @returns {number} 0 without brackets, 1 for `{}`
  */
-export function depthOf(text) {
+function depthOf(text) {
   let depth = 0;
   let deepest = 0;
   for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {

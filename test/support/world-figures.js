@@ -9,7 +9,7 @@ import { VirtualBroker, VirtualProcess, VirtualTime } from './world-virtual.js';
 
 /** What a message costs on the wire besides its payload, bytes: subject, headers, lengths; and an entry, as JSON. */
 export const MESSAGE = 100;
-export const ENTRY = 300;
+const ENTRY = 300;
 
 /**
  * @param {number} clients of one server

@@ -44,7 +44,7 @@ export const COLUMNS = [
   ['missed', (row) => `${count(row.missing)}${row.missing > 0 ? ` (${percent(row.missed)})` : ''}`],
   ['load', (row) => percent(row.load)]
 ];
-export const CUT_COLUMN = ['who came again got', (row) => cutText(row.cut)];
+const CUT_COLUMN = ['who came again got', (row) => cutText(row.cut)];
 
 /** @returns {(string | function)[][]} */
 export const columnsOf = (cell) => (cell.cut ? [...COLUMNS, CUT_COLUMN] : COLUMNS);

@@ -46,7 +46,7 @@ const successful = (rows) => Object.entries(rows).filter(([, row]) => row.failed
  * @returns {{what: string, say: (value: number) => string, list: object[]}[]} for each figure, who was
  *     better in each cell
  */
-export function comparisons(study) {
+function comparisons(study) {
   const figures = FIGURES.map(({ what, of, say }) => ({
     what,
     say,

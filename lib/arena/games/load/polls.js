@@ -11,7 +11,7 @@ import { KEPT, OF_A_BATCH, SETTLED, through } from './batches.js';
  */
 
 /** Polls of one phone. */
-export const MOST_POLLS = 3;
+const MOST_POLLS = 3;
 
 /** Throws under way at once: one that is not answered in time is not followed by more of them. */
 const MOST_THROWS = 2;
