@@ -65,6 +65,7 @@
         'addon/door_wrap.cc',
         'addon/feeds_wrap.cc',
         'addon/loop_delays_wrap.cc',
+        'addon/pool_views.cc',
         'addon/pool_wrap.cc',
         'addon/relay_wrap.cc',
         'addon/system_wrap.cc',

@@ -11,6 +11,7 @@
 
 #include "pool/address.h"
 #include "pool/id.h"
+#include "pool/torus.h"
 
 namespace server {
 
@@ -91,6 +92,16 @@ inline Address addressOf(Local<Value> text) {
   Address address;
   Address::read(textOf(text), &address);
   return address;
+}
+
+/** A place in the torus. */
+inline Local<Object> objectOf(const Place& place) {
+  Local<Object> result = Nan::New<Object>();
+  set(result, "row", place.row);
+  set(result, "column", place.column);
+  set(result, "rows", place.rows);
+  set(result, "columns", place.columns);
+  return result;
 }
 
 /** A method of a class that JavaScript sees. */

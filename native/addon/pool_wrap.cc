@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "base/deadline_clock.h"
 #include "callback_resource.h"
@@ -13,6 +12,7 @@
 #include "pool/seams.h"
 #include "pool/snapshot.h"
 #include "pool/state_store.h"
+#include "pool_views.h"
 #include "wraps.h"
 
 namespace server {
@@ -247,12 +247,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       info.GetReturnValue().SetNull();
       return;
     }
-    Local<Object> result = Nan::New<Object>();
-    set(result, "row", place.row);
-    set(result, "column", place.column);
-    set(result, "rows", place.rows);
-    set(result, "columns", place.columns);
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(objectOf(place));
   }
 
   // look(id) → {row, column, parked, waiting, unsent, bytes, sequence, address or null} or null
@@ -262,17 +257,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       info.GetReturnValue().SetNull();
       return;
     }
-    Local<Object> result = Nan::New<Object>();
-    set(result, "row", view.place.row);
-    set(result, "column", view.place.column);
-    set(result, "parked", Nan::New(view.parked));
-    set(result, "waiting", view.waiting);
-    set(result, "unsent", view.unsent);
-    set(result, "bytes", static_cast<double>(view.bytes));
-    set(result, "sequence", static_cast<double>(view.sequence));
-    set(result, "address", Nan::Null());
-    if (view.known) set(result, "address", Nan::New(view.address.text()).ToLocalChecked());
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(objectOf(view));
   }
 
   // refuse(outcome): counts a request that JavaScript refuses
@@ -282,43 +267,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // status() → the counts
   static void status(const Nan::FunctionCallbackInfo<Value>& info) {
-    const Pool& pool = unwrap<PoolObject>(info)->pool_;
-    const Counts& counts = pool.counts();
-    const auto of = [&](Outcome outcome) -> double {
-      return counts.outcomes[static_cast<size_t>(outcome)];
-    };
-    Local<Object> result = Nan::New<Object>();
-    set(result, "clients", counts.clients);
-    set(result, "parked", counts.parked);
-    set(result, "capacity", pool.options().capacity);
-    set(result, "rows", pool.torus().rows());
-    set(result, "columns", pool.torus().columns());
-    set(result, "thrown", counts.thrown);
-    set(result, "acked", counts.acked);
-    set(result, "waiting", counts.waiting);
-    set(result, "lost", counts.lost);
-    set(result, "delivered", of(Outcome::kDelivered));
-    set(result, "queued", of(Outcome::kQueued));
-    set(result, "duplicates", of(Outcome::kDuplicate));
-    set(result, "flown", counts.flown);
-    set(result, "crossedIn", counts.crossedIn);
-    set(result, "crossedOut", counts.crossedOut);
-    set(result, "crossedInDoubt", counts.doubted);
-    set(result, "mailboxBytes", counts.mailboxBytes);
-    set(result, "joined", counts.joined);
-    set(result, "left", counts.left);
-    set(result, "expired", counts.expired);
-    set(result, "polls", counts.polls);
-    set(result, "pings", counts.pings);
-    Local<Object> lostReasons = Nan::New<Object>();
-    set(lostReasons, "alone", counts.lost);
-    set(result, "lostReasons", lostReasons);
-    Local<Object> refused = Nan::New<Object>();
-    for (size_t i = static_cast<size_t>(Outcome::kUnknownClient); i < kOutcomes; ++i) {
-      if (counts.outcomes[i] != 0) set(refused, kOutcomeNames[i], counts.outcomes[i]);
-    }
-    set(result, "refused", refused);
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(countsOf(unwrap<PoolObject>(info)->pool_));
   }
 
   // worldRows() → the rows that this server has in a world: see native/pool/seams.h
@@ -343,30 +292,12 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // outboxes() → {sprites, bytes: of all, servers: [{name, waiting}, …]}
   static void outboxes(const Nan::FunctionCallbackInfo<Value>& info) {
-    const Seams* const memory = unwrap<PoolObject>(info)->pool_.memory();
-    Local<Object> result = Nan::New<Object>();
-    set(result, "sprites", memory == nullptr ? 0 : static_cast<double>(memory->sprites()));
-    set(result, "bytes", memory == nullptr ? 0 : static_cast<double>(memory->bytes()));
-    Local<Array> servers = Nan::New<Array>();
-    for (size_t i = 0; memory != nullptr && i < memory->size(); ++i) {
-      const Peer& peer = memory->peer(static_cast<PeerNumber>(i));
-      Local<Object> server = Nan::New<Object>();
-      set(server, "name", Nan::New(peer.name).ToLocalChecked());
-      set(server, "waiting", static_cast<double>(peer.outbox.size()));
-      Nan::Set(servers, static_cast<uint32_t>(i), server).Check();
-    }
-    set(result, "servers", servers);
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(outboxesOf(unwrap<PoolObject>(info)->pool_.memory()));
   }
 
   // deliveryTimes() → {bounds: [ms, …], counts: [sprites up to each, …, beyond the last], sum: ms}
   static void deliveryTimes(const Nan::FunctionCallbackInfo<Value>& info) {
-    const DeliveryTimes& times = unwrap<PoolObject>(info)->pool_.deliveryTimes();
-    Local<Object> result = Nan::New<Object>();
-    setList(result, "bounds", DeliveryTimes::kBounds);
-    setList(result, "counts", times.counts());
-    set(result, "sum", static_cast<double>(times.sum()));
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(objectOf(unwrap<PoolObject>(info)->pool_.deliveryTimes()));
   }
 
   // commit() → 0: what was decided may be answered; 1: when onDurable has said so; 2: nothing may
@@ -448,20 +379,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   static void stateStatus(const Nan::FunctionCallbackInfo<Value>& info) {
     const auto* self = unwrap<PoolObject>(info);
     if (!self->store_) return info.GetReturnValue().SetNull();
-    const StateStoreCounts counts = self->store_->counts();
-    Local<Object> object = Nan::New<Object>();
-    set(object, "blocked", self->store_->blocked());
-    set(object, "lost", self->store_->lost() ? 1 : 0);
-    set(object, "journalBytes", counts.journalBytes);
-    set(object, "unsyncedBytes", counts.unsyncedBytes);
-    set(object, "backlogBytes", counts.backlogBytes);
-    set(object, "snapshots", counts.snapshots);
-    set(object, "snapshotsFailed", counts.snapshotsFailed);
-    set(object, "longestWrite", counts.longestWrite);
-    Nan::Set(object, Nan::New("problem").ToLocalChecked(),
-             Nan::New(self->store_->snapshotProblem()).ToLocalChecked())
-        .Check();
-    info.GetReturnValue().Set(object);
+    info.GetReturnValue().Set(countsOf(*self->store_));
   }
 
   // save(path, most bytes) → {clients, sprites, bytes}; throws with code

@@ -175,13 +175,7 @@ class TorusWrap : public Nan::ObjectWrap {
     TorusWrap* wrap = self(info);
     uint32_t node;
     if (!wrap->node(info[0], true, &node)) return;
-    Place place = wrap->torus_.place(node);
-    Local<Object> result = Nan::New<Object>();
-    set(result, "row", place.row);
-    set(result, "column", place.column);
-    set(result, "rows", place.rows);
-    set(result, "columns", place.columns);
-    info.GetReturnValue().Set(result);
+    info.GetReturnValue().Set(objectOf(wrap->torus_.place(node)));
   }
 
   /** state(): {size, opened, rows, columns, ownRows, ownColumns} */
