@@ -108,7 +108,7 @@ class ReplayAccess {
   static bool applyWorld(Pool* pool, const JournalRecord& record, std::string_view text) {
     if (record.step == JournalStep::kMemory) return remember(pool, record.number);
     if (pool->memory_ == nullptr) return false;
-    if (record.step == JournalStep::kLife) return live(pool->memory_.get(), record.number);
+    if (record.step == JournalStep::kLife) return beginLife(pool->memory_.get(), record.number);
     if (record.step == JournalStep::kPeer) return know(pool->memory_.get(), record, text);
     if (record.other >= pool->memory_->size()) return false;
     Peer& peer = pool->memory_->peer(static_cast<PeerNumber>(record.other));
@@ -177,15 +177,15 @@ class ReplayAccess {
   }
 
   static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
-    if (!live(pool, record.other) || !mayThrow(pool, record, text)) return false;
+    if (!live(pool, record.other) || !admitThrow(pool, record, text)) return false;
     Pool::Client& thrower = pool->clients_[record.record];
     pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text,
                   pool->time());
     return true;
   }
 
-  /** Whether the throw of a sprite makes sense, wherever it goes; the thrower is charged for it. */
-  static bool mayThrow(Pool* pool, const JournalRecord& record, std::string_view text) {
+  /** Charges the thrower of a sprite, wherever that goes; false where the throw makes no sense. */
+  static bool admitThrow(Pool* pool, const JournalRecord& record, std::string_view text) {
     // The thrower may have left in the meantime of the same turn, never before it has thrown.
     if (!live(pool, record.record) || record.from > 3) return false;
     // Its text goes to browsers: it is checked as when it was thrown.
@@ -240,8 +240,7 @@ class ReplayAccess {
     return true;
   }
 
-  // ---- Of a world
-  // ---------------------------------------------------------------------------------
+  // ---- Of a world -----------------------------------------------------------------------------
 
   static bool remember(Pool* pool, uint64_t memory) {
     if (pool->memory_ != nullptr || memory == 0 || memory > kMostCounted) return false;
@@ -249,7 +248,7 @@ class ReplayAccess {
     return true;
   }
 
-  static bool live(Seams* memory, uint64_t life) {
+  static bool beginLife(Seams* memory, uint64_t life) {
     if (life <= memory->self().life || life > kMostCounted) return false;
     memory->live(life);
     return true;
@@ -296,7 +295,7 @@ class ReplayAccess {
   static bool throwOver(Pool* pool, const JournalRecord& record, std::string_view text) {
     CrossText way;
     if (!readWay(pool, record, &text, &way) || way.stay != Stay::kOutbox) return false;
-    if (!mayThrow(pool, record, text)) return false;
+    if (!admitThrow(pool, record, text)) return false;
     pool->takeThrown(&pool->clients_[record.record], record.number, Edge{record.from}, text,
                      pool->time(), way);
     return true;

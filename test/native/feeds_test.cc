@@ -308,12 +308,12 @@ class Test : FeedResponder {
   uint64_t refused_ = 0;
 };
 
+enum class Whose : uint8_t { kReplica, kWorld };
+
 /**
  * A replica, or a server of a world, that is behind what another one has told a watcher: he is not
  * sent back to an older version, and hears of the next one.
  */
-enum class Whose : uint8_t { kReplica, kWorld };
-
 class Behind : FeedResponder {
  public:
   Behind(bool many, Whose whose)

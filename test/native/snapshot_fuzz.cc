@@ -18,6 +18,7 @@
 #include "expect.h"
 #include "pool/snapshot.h"
 #include "state_fuzz.h"
+#include "state_scene.h"
 #include "world_steps.h"
 
 namespace {
@@ -26,7 +27,6 @@ using namespace server;
 
 constexpr uint32_t kCapacity = 64;
 constexpr size_t kHeader = 104;  // bytes, as in snapshot.cc
-constexpr uint64_t kAnySize = uint64_t{1} << 40;
 
 struct Nobody : PollResponder {
   void answer(uint32_t, std::string_view body) override { bytes += body.size(); }
@@ -118,7 +118,7 @@ class Run {
     }
     // A save writes over nothing.
     unlink(path_.c_str());
-    EXPECT(Snapshot::save(clients, path_, kAnySize, {}, Replace::kNothing).ok());
+    EXPECT(Snapshot::save(clients, path_, scene::kAnySize, {}, Replace::kNothing).ok());
     whole_ = readAll(path_);
     EXPECT(load(whole_).empty());
     EXPECT(!load({whole_.begin(), whole_.end() - 1}).empty());
@@ -159,19 +159,15 @@ class Run {
     AddressLimits limits{AddressLimitsOptions{}};
     Pool clients(options(), &limits, 0);
     clients.setResponder(PollHolder::kNode, &nobody_);
-    const SnapshotResult result = Snapshot::load(&clients, path_, kAnySize);
+    const SnapshotResult result = Snapshot::load(&clients, path_, scene::kAnySize);
     EXPECT(result.error == 0);
     if (!result.ok()) return result.problem;
     // Those who are leaving are in the torus and no clients any more.
     clients.seeAllOff();
     const Counts& counts = clients.counts();
-    const auto law = [&counts] {
-      return counts.thrown + counts.crossedIn ==
-             counts.acked + counts.waiting + counts.lost + counts.crossedOut;
-    };
-    EXPECT(law());
+    scene::expectLaw(clients);
     clients.endWorld();
-    EXPECT(law());
+    scene::expectLaw(clients);
     EXPECT(counts.clients == clients.torus().size());
     for (const Id& id : ids_) {
       for (uint8_t edge = 0; edge < 4; ++edge) {
@@ -181,7 +177,7 @@ class Run {
       Id newcomer;
       if (below(2) > 0) clients.join({}, 0, &newcomer);
       if (below(2) > 0) clients.leave(id);
-      EXPECT(law());
+      scene::expectLaw(clients);
     }
     // Every hold and every lease ends: nobody is left, nothing waits.
     for (uint64_t now = 0; now < 400000; now += 50) {

@@ -135,10 +135,8 @@ class Server : private PollResponder {
   }
 
   void check() const {
-    const Counts& counts = pool.counts();
-    EXPECT(counts.thrown + counts.crossedIn ==
-           counts.acked + counts.waiting + counts.lost + counts.crossedOut);
-    EXPECT(seams.sprites() <= counts.waiting);
+    scene::expectLaw(pool);
+    EXPECT(seams.sprites() <= pool.counts().waiting);
   }
 
   const size_t number;
