@@ -30,7 +30,7 @@ import { openWorld } from './lib/world/open.js';
 /**
  * The whole program on one page:
  *
- *   options → pool → workers → routes → Node's server → front door → ports
+ *   options → pool, feeds, arena, world → routes → Node's server → front door → workers → ports
  *
  * A throw is decided in native/pool/pool_throwing.cc, whoever has read it; a route is added in
  * lib/server/routes.js. native/README.md has the way of a sprite through the code, file by file.
