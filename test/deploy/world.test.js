@@ -14,6 +14,7 @@ import { skip as noNats, startNats } from '../support/nats.js';
 import { temporary } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
+import { sewn } from '../support/world-servers.js';
 
 /**
  * The files of deploy/world: three real servers of one world with a real nats-server, and HAProxy in front. Only ports,
@@ -144,22 +145,10 @@ async function startWorld(t, url) {
     return Object.assign(await startServer(t, { options }), { name });
   };
   const servers = await Promise.all(NAMES.map((name) => start(name)));
-  /** Waits until these are the ring, and each knows how many rows the others have now. */
-  const sewn = (names) =>
-    until(
-      async () => {
-        const ring = servers.filter(({ name }) => names.includes(name));
-        const seen = await Promise.all(ring.map((one) => one.inside()));
-        const rows = JSON.stringify(ring.map(({ name }, at) => [name, seen[at].rows]));
-        return seen.every(
-          ({ world }) =>
-            JSON.stringify(world.servers.map((one) => [one.name, one.rows])) === rows
-        );
-      },
-      () => servers.map(({ errors }) => Buffer.concat(errors).toString()).join('')
-    );
-  await sewn('abc');
-  return { servers, start, sewn };
+  /** Waits until those of these names are the ring. */
+  const sewnBy = (names) => sewn(servers.filter(({ name }) => names.includes(name)));
+  await sewnBy('abc');
+  return { servers, start, sewnBy };
 }
 
 const skip = noNats || noProxy;
@@ -167,7 +156,7 @@ const skip = noNats || noProxy;
 t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, async (t) => {
   const port = await freePort();
   const base = `http://127.0.0.1:${port}`;
-  const { servers, start, sewn } = await startWorld(t, base);
+  const { servers, start, sewnBy } = await startWorld(t, base);
   const of = Object.fromEntries(servers.map((server) => [server.name, server]));
   const { said } = await startProxy(t, proxyConfig(port, of));
   /** What the proxy has answered, by every client. */
@@ -217,7 +206,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       return all.reduce((sum, { parked }) => sum + parked, 0) === clients.length;
     });
     // A row that a server does not know yet is none to it: two would throw at one.
-    await sewn('abc');
+    await sewnBy('abc');
     for (const [at, { client }] of clients.entries()) {
       const outcome = await client.throw('right', { from: at });
       t.equal(outcome.thrown, true);
@@ -298,7 +287,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       return status === 404;
     });
     t.ok(waited > 0, `503 while it may be back: ${waited}`);
-    await sewn('ac');
+    await sewnBy('ac');
     await until(() =>
       lost.every((one) => one.client.state === 'online' && serverOf(one.client.id ?? '') !== 'b')
     );

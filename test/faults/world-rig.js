@@ -5,6 +5,7 @@ import { startWay } from '../support/broker-way.js';
 import { launch } from '../support/launch.js';
 import { startNats } from '../support/nats.js';
 import { until } from '../support/until.js';
+import { sum } from '../support/world-servers.js';
 
 /**
  * Three servers of one world, of different sizes, and a real nats-server: each server has a way of its own to the broker,
@@ -42,8 +43,6 @@ const ACKED = 200;
 
 /** Seconds until anything has to have happened, on a machine that does other things as well. */
 const PATIENCE = 45;
-
-export const sum = (all, name) => all.reduce((total, one) => total + one[name], 0);
 
 /** One server of it: its process, which may be another one later, its way to the broker, and its clients. */
 class Member {

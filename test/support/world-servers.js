@@ -1,3 +1,4 @@
+import { problemOf } from './contract.js';
 import { until } from './until.js';
 
 /** Servers of one world, each started by startServer with its `name`: what they say, and what they owe. */
@@ -62,6 +63,12 @@ export async function throwAll(t, clients, edge) {
     got.set(client.id, body.sprites[0].sprite.from);
   }
   return got;
+}
+
+/** The problem for which a server is not ready, if any. */
+export async function unready(server) {
+  const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
+  return response.ok ? undefined : problemOf({ body: await response.json() });
 }
 
 /** What a server has logged. */

@@ -3,7 +3,7 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
-import { until } from '../support/until.js';
+import { sewn } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/world/tag.js';
 
 /** A client that asks another server of its world than its own, by each way in. */
@@ -15,14 +15,6 @@ async function enter(t, nats, name, { door = 'native', more = {} } = {}) {
   const server = await startServer(t, { door, options: { ...world, ...more } });
   return Object.assign(server, { name });
 }
-
-/** Waits until these are the ring. */
-const sewn = (servers) =>
-  until(async () => {
-    const names = servers.map(({ name }) => name).join();
-    const all = await Promise.all(servers.map((one) => one.inside()));
-    return all.every(({ world }) => world.servers.map(({ name }) => name).join() === names);
-  });
 
 /** Every target that has an id in it. */
 const targets = (id) => [

@@ -26,6 +26,7 @@ import {
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
+import { unready } from '../support/world-servers.js';
 
 /**
  * Feeds of a world as their users have them: servers of their own, a real nats-server. What depends on when what gets
@@ -36,12 +37,6 @@ async function enter(t, nats, name, more = {}) {
   const world = { world: nats.url, name, 'world-lease': 3, 'publish-token-file': tokenFile(t) };
   const server = await startServer(t, { options: { ...world, drain: 1, ...more } });
   return Object.assign(server, { name });
-}
-
-/** The problem for which a server is not ready, if any. */
-async function unready(server) {
-  const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
-  return response.ok ? undefined : problemOf({ body: await response.json() });
 }
 
 const ready = (servers) =>

@@ -7,7 +7,15 @@ import { launchToEnd } from '../support/launch.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
-import { books, logged, lookAt, sewn, throwAll, untilAll } from '../support/world-servers.js';
+import {
+  books,
+  logged,
+  lookAt,
+  sewn,
+  throwAll,
+  unready,
+  untilAll
+} from '../support/world-servers.js';
 
 /** Servers of one world as their users have them: processes, sockets, a real nats-server. */
 
@@ -19,12 +27,6 @@ async function enter(t, nats, name) {
   const bounds = { 'throw-rate': 0, lease: 300, 'max-sprite': '200K', drain: 30 };
   const server = await startServer(t, { options: { ...options, ...bounds } });
   return Object.assign(server, { name });
-}
-
-/** The problem for which a server is not ready, if any. */
-async function unready(server) {
-  const response = await fetch(`http://127.0.0.1:${server.adminPort}/readyz`);
-  return response.ok ? undefined : problemOf({ body: await response.json() });
 }
 
 t.test('servers of one world', { skip, timeout: 240_000 }, async (t) => {
