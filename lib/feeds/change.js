@@ -15,9 +15,6 @@ import { pack, unpack } from './packing.js';
  *   bytes ─▶ parse ─▶ (apply to the value before) ─▶ canonical text ─▶ compare ─▶ compress
  */
 
-/** How a body is to be understood. */
-export const KINDS = ['value', 'json-patch', 'merge-patch'];
-
 /** Operations that a JSON Patch may have. */
 const OPERATIONS = 10000;
 

@@ -15,7 +15,7 @@ import { JobTimeError } from './threads.js';
  */
 
 /** Publications that may be under way or wait for the one before: their bodies are in memory. */
-export const PUBLICATIONS = 256;
+const PUBLICATIONS = 256;
 
 const NOTHING = new Uint8Array(0);
 

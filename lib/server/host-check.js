@@ -20,7 +20,7 @@ import { OWN_FILES } from './file-limit.js';
 const STATE_BYTES = 60;
 
 /** What an idle connection costs the kernel and the process, a second pool for snapshots too, in bytes. */
-export const KERNEL_BYTES = 3400;
+const KERNEL_BYTES = 3400;
 const USER_BYTES = 512;
 
 /** The process without clients, with room for full mailboxes (--mailbox-memory), in bytes. */

@@ -24,7 +24,7 @@ const TURN_END = { send: 0, wait: 1, drop: 2 };
 export class Unanswerable extends Error {}
 
 /** When what is written must be on the disk: the values of --sync, in native/pool/state_store.h's order. */
-export const SYNC = ['never', 'second', 'turn'];
+const SYNC = ['never', 'second', 'turn'];
 
 /** The outcomes of a throw that make the server answerable for it. */
 const PROMISES = new Set(['delivered', 'queued', 'duplicate']);

@@ -41,7 +41,7 @@ const url = {
 const PORT = { ...number(1, 65535), unit: 'PORT' };
 
 /** What each command does, and the options that are its own defaults. */
-export const commands = {
+const commands = {
   park: { help: 'opens N clients and holds them, each with one poll parked', time: 30 },
   throw: {
     help:

@@ -20,7 +20,7 @@ import { tagOf, tagText } from './tag.js';
  */
 
 /** How long a server that has just started, and finds no world to join, is not ready: milliseconds. */
-export const PATIENCE = 5000;
+const PATIENCE = 5000;
 
 /** The problems for which this server's name, or version, is no part of the world: its feeds are not, either. */
 const OUTSIDE = ['name-taken', 'same-tag', 'other-version', 'world-full'];

@@ -21,7 +21,7 @@ export const CELLS = [
 ];
 
 /** What the server is held to, in every cell. */
-export const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10 };
+const HELD = { growth: 60 * MEGABYTE, late: 2000, stall: 10 };
 
 const whole = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const tenth = new Intl.NumberFormat('en-US', {

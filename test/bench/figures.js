@@ -3,7 +3,7 @@
  */
 
 /** What sprites is held to. */
-export const HELD = {
+const HELD = {
   /** Server CPU per sprite, as a multiple of bare epoll's in the same run. */
   cpuOverEpoll: 1.3,
   /** Sprites per second, as a multiple of node:http's. */

@@ -54,7 +54,7 @@ export function launchBrowser(program = USUAL) {
 }
 
 /** A server of its own process, that can be killed and started again on the same port. */
-export class Server {
+class Server {
   #args;
   #child;
   #admin;

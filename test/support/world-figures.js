@@ -8,7 +8,7 @@ import { VirtualBroker, VirtualProcess, VirtualTime } from './world-virtual.js';
  */
 
 /** What a message costs on the wire besides its payload, bytes: subject, headers, lengths; and an entry, as JSON. */
-export const MESSAGE = 100;
+const MESSAGE = 100;
 const ENTRY = 300;
 
 /**

@@ -16,7 +16,7 @@ const tenth = new Intl.NumberFormat('en-US', {
 export const number = (value, format = tenth) =>
   value === null || value === undefined || Number.isNaN(value) ? '-' : format.format(value);
 export const count = (value) => number(value, whole);
-export const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
+const megabytes = (bytes) => tenth.format(bytes / MEGABYTE);
 export const percent = (share) => `${tenth.format(share * 100)}%`;
 
 /** Of those that were cut off: who got what. */
@@ -33,7 +33,7 @@ function cutText({ all, newest, next, wait }) {
 }
 
 /** The columns of a cell: a heading, and what of a row is under it. */
-export const COLUMNS = [
+const COLUMNS = [
   ['CPU a document', (row) => `${number(row.cpu)} µs`],
   ['resident (growth)', (row) => `${megabytes(row.resident)} MB (+${megabytes(row.growth)})`],
   ['sockets', (row) => `${megabytes(row.sockets)} MB`],

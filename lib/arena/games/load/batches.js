@@ -8,7 +8,7 @@
  */
 
 /** Milliseconds of a batch. */
-export const BATCH = 2000;
+const BATCH = 2000;
 
 /** So many batches after its own one a sprite that has not arrived is missing: 8 to 10 seconds. */
 export const SETTLED = 5;
