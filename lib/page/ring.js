@@ -30,7 +30,7 @@ export function readWorld(value) {
   const { name, state, servers, seams } = value ?? {};
   const isName = (text) => typeof text === 'string' && /^[a-z0-9-]{1,32}$/.test(text);
   const isList = (list) => Array.isArray(list) && list.length <= 1024;
-  const isSeam = ({ from, to, peer }) => isName(peer) && isRows(from) && isRows(to);
+  const isSeam = (one) => isName(one?.peer) && isRows(one.from) && isRows(one.to);
   const isRows = (rows) => Number.isSafeInteger(rows) && rows >= 0;
   const whole =
     isName(name) &&

@@ -50,6 +50,7 @@ t.test('what is none is not shown', async (t) => {
     ],
     { ...good, servers: [{ name: 'a', rows: -1 }] },
     { ...good, seams: { left: [seam('x y', 0, 1)], right: [] } },
+    { ...good, seams: { left: [null], right: [] } },
     { ...good, seams: { left: [seam('b', 0, '1')], right: [] } }
   ];
   for (const one of bad) t.equal(readWorld(one), null, JSON.stringify(one));
