@@ -48,6 +48,18 @@ void setList(Local<Object> object, const char* name, const Numbers& numbers) {
   set(object, name, list);
 }
 
+/** Sets a property to an array of texts: the names of an enumeration's values, in their order. */
+template <typename Names>
+void setNames(Local<Object> object, const char* name, const Names& names) {
+  Local<Array> list = Nan::New<Array>();
+  for (const std::string_view one : names) {
+    Nan::Set(list, list->Length(),
+             Nan::New(one.data(), static_cast<int>(one.size())).ToLocalChecked())
+        .Check();
+  }
+  set(object, name, list);
+}
+
 inline Local<Value> get(Local<Value> object, const char* name) {
   return Nan::Get(object.As<Object>(), nameOf(name)).ToLocalChecked();
 }

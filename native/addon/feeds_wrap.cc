@@ -76,11 +76,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                     {"drain", drain},
                     {"close", close},
                 });
-    Local<Array> names = Nan::New<Array>(kFeedOutcomes);
-    for (size_t i = 0; i < kFeedOutcomes; ++i) {
-      Nan::Set(names, i, Nan::New(kFeedOutcomeNames[i].data()).ToLocalChecked()).Check();
-    }
-    set(target, "feedOutcomes", names);
+    setNames(target, "feedOutcomes", kFeedOutcomeNames);
   }
 
  private:

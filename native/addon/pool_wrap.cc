@@ -49,12 +49,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"drain", drain},
                     {"close", close},
                 });
-
-    Local<Array> names = Nan::New<Array>(kOutcomes);
-    for (size_t i = 0; i < kOutcomes; ++i) {
-      Nan::Set(names, i, Nan::New(kOutcomeNames[i]).ToLocalChecked()).Check();
-    }
-    set(target, "outcomes", names);
+    setNames(target, "outcomes", kOutcomeNames);
   }
 
  private:

@@ -47,11 +47,7 @@ class WorldObject : public Nan::ObjectWrap {
                     {"status", status},
                     {"close", close},
                 });
-    Local<Array> names = Nan::New<Array>(kRefusals);
-    for (size_t i = 0; i < kRefusals; ++i) {
-      Nan::Set(names, i, Nan::New(kRefusalNames[i]).ToLocalChecked()).Check();
-    }
-    set(target, "refusals", names);
+    setNames(target, "refusals", kRefusalNames);
   }
 
  private:

@@ -47,8 +47,7 @@ class Journal {
    * Makes the file `path`, which must not be there, for a journal that goes on from the snapshot of
    * `generation` and, where it follows another journal, from the first `previous` bytes of that
    * one. What is in memory and not written goes into it. `version`: kJournalVersion where there may
-   * be steps of a world. Returns 0 or errno, and then the journal
-   * is as before.
+   * be steps of a world. Returns 0 or errno, and then the journal is as before.
    */
   int open(const std::string& path, uint64_t generation, uint64_t previous,
            uint32_t version = kPlainJournal);
