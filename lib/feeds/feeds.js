@@ -44,11 +44,11 @@ export class Feeds extends FeedTable {
   #onFetch = () => {};
   /** Where publications go that other servers get, too. @type {import('../world/shared-feeds.js').SharedFeeds} */
   #shared;
-  /** The versions of the last run. @type {Map<string, {epoch: number, version: number, digest?: string}>} */
+  /** The versions of the last run, for a world. @type {Map<string, {epoch: number, version: number, digest?: string}>} */
   #restored = new Map();
 
   /**
-   * @param {object} options hold, feeds, feedBytes, feedMemory, feedWatchers, upstream: see
+   * @param {object} options hold, feeds, feedBytes, feedMemory, feedWatchers, upstream, world: see
    *     lib/server/options.js
    * @param {import('./threads.js').Threads} threads
    * @param {import('pino').Logger} log
@@ -371,12 +371,10 @@ export class Feeds extends FeedTable {
    */
   restore(feed, digest) {
     const { key, epoch, version, upstream, deleted } = feed;
-    if (deleted) {
-      this.#restored.set(key, { epoch, version });
-      return 'ok';
+    if (this.inWorld && !upstream) {
+      this.#restored.set(key, { epoch, version, digest: deleted ? undefined : digest });
     }
-    if (!upstream) this.#restored.set(key, { epoch, version, digest });
-    return this.outcomes[this.native.restore(feed)];
+    return deleted ? 'ok' : this.outcomes[this.native.restore(feed)];
   }
 
   /** @returns {object} the live counts: see /status in README */

@@ -8,6 +8,8 @@ export class FeedTable {
   native;
   /** The names of its outcomes, in their order. @type {string[]} */
   outcomes;
+  /** Whether other servers publish the same feeds. */
+  inWorld;
   #lastToken = 0;
   /** Watchers of Node's server: token → the function that takes the answer. */
   #watchers = new Map();
@@ -24,6 +26,7 @@ export class FeedTable {
   constructor(options, { replica, limits }, onWants) {
     const addon = loadAddon();
     this.outcomes = addon.feedOutcomes;
+    this.inWorld = (options.world ?? 'none') !== 'none';
     this.native = new addon.Feeds(
       {
         hold: options.hold,
@@ -31,7 +34,7 @@ export class FeedTable {
         memory: options.feedMemory,
         watchers: options.feedWatchers,
         upstream: options.upstream !== 'none',
-        shared: (options.world ?? 'none') !== 'none',
+        shared: this.inWorld,
         replica
       },
       (token, answer) => this.#answer(token, answer),
