@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 
+import { refuseOthers } from './admission.js';
 import { clock as systemClock } from './clock.js';
-import { isLiving, isMember, MOST_SERVERS, nextEpoch, VERSION } from './entry.js';
-import { Leases, marginOf } from './leases.js';
+import { isLiving, isMember, nextEpoch, VERSION } from './entry.js';
+import { Leases } from './leases.js';
+import { toTakeOut } from './overdue.js';
 import { Ring } from './ring.js';
-import { tagOf } from './tag.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
@@ -25,8 +26,8 @@ import { Conflict, WorldError } from './world-error.js';
  * succeeds, the owner's next renewal fails, and it joins again with a higher epoch. So there is no moment at which a member
  * is out by one server's word and renewed by its own.
  *
- * The first server in the ring's order after the lost one does that, then one after the other, each waiting a
- * little longer. Who has not reached the store for half a lease himself begins to watch anew before he finds anybody lost.
+ * Whose turn that is: overdue.js. Who has not reached the store for half a lease himself begins to watch anew before he finds
+ * anybody lost.
  */
 
 /** Renewals in a lease. */
@@ -34,9 +35,6 @@ const RENEWALS = 4;
 
 /** How often it looks at the time, milliseconds; below `marginOf` for every lease. */
 const tickOf = (lease) => Math.min(lease / 20, 400);
-
-/** How much longer each further server waits before it takes a lost one out, milliseconds. */
-const turnOf = (lease) => Math.min(lease / 16, 500);
 
 /** How long a server that leaves waits for the store, milliseconds. */
 const farewellOf = (lease) => Math.max(lease / 4, 2000);
@@ -288,7 +286,7 @@ export class Membership {
     }
     const seen = this.#leases.get(this.#name);
     if (!this.#isFree(seen)) return this.#stand('joining');
-    this.#refuseOthers(() => true);
+    refuseOthers(this.#self(), this.#clock.now(), () => true);
     this.#stand('joining');
     this.#epoch = nextEpoch(
       [seen?.entry?.epoch, this.#epoch, this.#epochBefore].filter(Number.isSafeInteger)
@@ -327,7 +325,8 @@ export class Membership {
     if (entry.state === 'member') return this.#renew('member', seen);
     try {
       const since = sinceOf(seen);
-      this.#refuseOthers((other) => other.entry.state !== 'joining' || sinceOf(other) < since);
+      const isBefore = (other) => other.entry.state !== 'joining' || sinceOf(other) < since;
+      refuseOthers(this.#self(), this.#clock.now(), isBefore);
     } catch (error) {
       await this.#write('gone', seen, 'alone');
       throw error;
@@ -404,44 +403,12 @@ export class Membership {
     }
   }
 
-  /**
-   * @param {(other: import('./leases.js').Seen) => boolean} counts whether one that joins is there before this one
-   * @throws {WorldError} when there are servers in the world with which this one makes no ring, or no more may be
-   */
-  #refuseOthers(counts) {
-    const now = this.#clock.now();
-    const others = [...this.#leases.entries()].filter(
-      ([name, { entry }]) =>
-        name !== this.#name && isLiving(entry) && !this.#leases.isOverdue(name, now)
-    );
-    const strange = others.find(([, seen]) => seen.entry.version !== this.#version && counts(seen));
-    if (strange) {
-      const [name, { entry }] = strange;
-      throw new WorldError(
-        'other-version',
-        `${name} speaks version ${entry.version} of the world's protocol, and this server version ${this.#version}: run the same release on all`
-      );
-    }
-    const alike = others.find(([name, seen]) => tagOf(name) === tagOf(this.#name) && counts(seen));
-    if (alike) {
-      throw new WorldError(
-        'same-tag',
-        `ids of ${alike[0]} and of ${this.#name} would begin alike: give this server another --name`
-      );
-    }
-    if (others.length >= MOST_SERVERS) {
-      throw new WorldError('world-full', `there are ${others.length} servers in the world`);
-    }
-  }
-
   /** Takes those out of the ring whose leases have ended, where it is this server's turn. */
   async #takeOut() {
     const now = this.#clock.now();
     if (this.state !== 'member' || now - this.#contact > this.#lease / 2) return;
-    const overdue = this.#leases.overdue(now);
-    if (overdue.length === 0) return;
-    const able = this.#able(now);
-    const mine = overdue.filter((name) => this.#isMyTurn(name, able, now));
+    const mine = toTakeOut(this.#self(), now);
+    if (mine.length === 0) return;
     const taken = mine.map(async (name) => {
       const { entry, revision } = this.#leases.get(name);
       const lost = { ...entry, state: 'lost', by: this.#name };
@@ -456,21 +423,14 @@ export class Membership {
     if (failed) throw failed.reason;
   }
 
-  /** Those of the ring who may take others out, in order. */
-  #able(now) {
-    return [...this.#leases.entries()]
-      .filter(
-        ([name, { entry }]) => isMember(entry, this.#version) && !this.#leases.isOverdue(name, now)
-      )
-      .map(([name]) => name)
-      .toSorted();
-  }
-
-  #isMyTurn(name, able, now) {
-    const next = able.findIndex((one) => one > name);
-    const turns = (able.indexOf(this.#name) - Math.max(next, 0) + able.length) % able.length;
-    const { at, entry } = this.#leases.get(name);
-    return now - at > entry.lease + marginOf(entry.lease) + turns * turnOf(this.#lease);
+  /** What admission.js and overdue.js go by. */
+  #self() {
+    return {
+      leases: this.#leases,
+      name: this.#name,
+      version: this.#version,
+      lease: this.#lease
+    };
   }
 
   #see(name, what) {
