@@ -252,6 +252,7 @@ function reason(why) {
   return (
     {
       draining: 'The server is restarting',
+      restarting: 'The server is restarting',
       'torus-full': 'The torus is full',
       'too-many-joins': 'Too many came at once',
       'too-many-connections': 'The server is full'

@@ -90,6 +90,8 @@ const GAUGES = {
   worldSeams: 'Ends of rows that lead to another server',
   outboxSprites: 'Sprites that wait to be taken by another server of the world',
   outboxBytes: 'Memory of those',
+  worldFeedsReachable:
+    '1 while what is published goes to the feeds of the world; else it counts here alone',
   worldFeedsBehind: 'Feeds of which another server of the world has a newer version',
   worldFeedsUnshared: 'Feeds whose newest version the world does not have yet',
   feedMemory: 'Bytes of all feeds',

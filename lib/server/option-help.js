@@ -57,8 +57,8 @@ export const GROUPS = {
     'state-wait'
   ],
   'A world of many servers': [
-    ...['world', 'name', 'world-lease', 'world-url', 'world-credentials'],
-    ...['world-ca', 'world-certificate', 'world-key']
+    ...['world', 'name', 'world-lease', 'world-grace', 'world-url'],
+    ...['world-credentials', 'world-ca', 'world-certificate', 'world-key']
   ],
   TLS: ['tls-cert', 'tls-key', 'tls-port'],
   'For the operator': ['admin-port', 'admin-host', 'log-level', 'check']

@@ -458,6 +458,12 @@ export const table = [
     help: 'how long this server stays in the ring when nothing is heard of it'
   },
   {
+    name: 'world-grace',
+    default: '60',
+    type: seconds(0, 3600),
+    help: 'with --state: how long after SIGTERM and --drain the others keep the places of its clients for it'
+  },
+  {
     name: 'world-url',
     default: 'none',
     type: orNone({

@@ -346,6 +346,12 @@ export const problems = {
     detail: 'Send it clients when it is ready: within seconds, as a rule.',
     retryAfter: 1
   },
+  restarting: {
+    status: 503,
+    title: 'The server of this client restarts',
+    detail: 'Its place is kept: ask again, with the same id, as soon as Retry-After says.',
+    retryAfter: 5
+  },
   draining: {
     status: 503,
     title: 'The server is about to restart',

@@ -270,12 +270,13 @@ export function createRoutes({
       : [])
   ]);
 
-  /** Refuses a request for a client of another server of the world, and says where that is. */
+  /** Refuses a request for a client of another server of the world, and says where that is, or that it comes back. */
   async function sendElsewhere(path, query) {
     const id = path[ID_AT[path[0]]];
     const url = id === undefined ? undefined : directory.urlOf(id);
     // An id that is older than the world may look like anybody's.
     if (url === undefined || (await pool.place(id)) !== null) return;
+    if (url === null) throw new Refusal(pool.refuse('restarting'));
     const target = path.map(encodeURIComponent).join('/');
     const search = query.size > 0 ? `?${query}` : '';
     throw new Refusal(pool.refuse('misdirected'), {

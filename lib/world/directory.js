@@ -1,12 +1,12 @@
 import { tagOf, tagOfId } from './tag.js';
 
 /**
- * Where the clients of the other servers of a world belong, by the tags in their ids. What is here comes from the entries
- * of the servers that are in the ring, and from nothing that a request says. A worker has a copy.
+ * Where the clients of the other servers of a world belong, by the tags in their ids. What is here comes from what the
+ * servers say of themselves in the store, and from nothing that a request says. A worker has a copy.
  */
 export class Directory {
   #own;
-  /** @type {Map<number, string>} */
+  /** By tags; null: the server restarts. @type {Map<number, string | null>} */
   #urls = new Map();
   #changed = () => {};
 
@@ -21,22 +21,28 @@ export class Directory {
   }
 
   /**
-   * @param {{name: string, url?: string}[]} members of the ring; one without a URL is left out, as there is nothing to say
-   *     of where it is
+   * @param {object} view as membership.js has it
+   * @param {{name: string, url?: string}[]} view.places servers whose clients are to ask there; one without a URL is left
+   *     out, as there is nothing to say of where it is
+   * @param {string[]} view.restarting servers whose clients are to wait
    */
-  update(members) {
-    const others = members.map(({ name, url }) => [tagOf(name), url]);
-    this.take(others.filter(([tag, url]) => tag !== this.#own && url !== undefined));
+  update({ places, restarting }) {
+    const others = places
+      .filter(({ url }) => url !== undefined)
+      .map(({ name, url }) => [tagOf(name), url]);
+    const waited = restarting.map((name) => [tagOf(name), null]);
+    // Of two with the same tag, the one that is there.
+    this.take([...waited, ...others].filter(([tag]) => tag !== this.#own));
   }
 
-  /** @param {[number, string][]} entries of another directory */
+  /** @param {[number, string | null][]} entries of another directory */
   take(entries) {
     const before = JSON.stringify(this.entries);
     this.#urls = new Map(entries.toSorted(([a], [b]) => a - b));
     if (JSON.stringify(this.entries) !== before) this.#changed();
   }
 
-  /** @returns {[number, string][]} the URLs by tags, ascending */
+  /** @returns {[number, string | null][]} the URLs by tags, ascending */
   get entries() {
     return [...this.#urls];
   }
@@ -48,7 +54,8 @@ export class Directory {
 
   /**
    * @param {string} id as text
-   * @returns {string | undefined} the URL of the other server that has made it
+   * @returns {string | null | undefined} the URL of the other server that has made it; null: that one restarts, and has it
+   *     still
    */
   urlOf(id) {
     return this.#urls.size > 0 ? this.#urls.get(tagOfId(id)) : undefined;

@@ -11,6 +11,9 @@ export const VERSION = 1;
 /** Servers there may be in one world. What one more is told: `world-full`. */
 export const MOST_SERVERS = 1024;
 
+/** The longest grace that is granted, milliseconds; the options allow an hour, and as much for the drain. */
+const MOST_GRACE = 2 * 3600 * 1000;
+
 /** The most an entry may have, in bytes. */
 export const ENTRY_BYTES = 4096;
 
@@ -33,6 +36,8 @@ const OVER = ['gone', 'lost'];
  * @property {string} run the process
  * @property {number} rows rows it has now
  * @property {string} [url] where clients reach it: one that is none is not taken
+ * @property {number} [grace] only of one that leaves in order and comes back with its state: how long its clients' ids stay
+ *     its own from then on, milliseconds
  */
 
 /** @returns {boolean} whether an entry's server holds its name */
@@ -58,9 +63,10 @@ export function readEntry(text) {
   if (version === VERSION && !(Number.isSafeInteger(value.rows) && value.rows >= 0)) {
     return undefined;
   }
-  const { url, ...rest } = value;
+  const { url, grace, ...rest } = value;
   const read = readServerUrl(url);
-  return read === undefined ? rest : { ...rest, url: read };
+  const isGrace = Number.isSafeInteger(grace) && grace > 0 && grace <= MOST_GRACE;
+  return { ...rest, ...(read !== undefined && { url: read }), ...(isGrace && { grace }) };
 }
 
 /**

@@ -5,6 +5,7 @@ export function feedFigures(counts) {
     worldFeedsOut: counts.out,
     worldFeedsOverruled: counts.overruled,
     worldFeedsRefused: counts.refused,
+    worldFeedsReachable: counts.reachable ? 1 : 0,
     worldFeedsBehind: counts.behind,
     worldFeedsUnshared: counts.unstored
   };

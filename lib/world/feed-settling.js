@@ -15,7 +15,10 @@ import { Conflict, WorldError } from './world-error.js';
  * server may have feeds, and deleted ones; one too many has all heads read once more, in its time.
  */
 
-/** Keys that are settled at once: each has one message in memory. */
+/**
+ * Keys that are settled at once at the most: each has one message in memory. When the store has not answered it begins anew
+ * with one, and one more with each that is done, so that on a slow line each comes through in its time.
+ */
 const AT_ONCE = 8;
 
 /** How often it looks whether the store is there, and what it has come to, milliseconds. */
@@ -35,8 +38,9 @@ export class FeedSettling {
   #reached;
   /** Keys to be settled, and the revision that is known to be there; 0: it must be looked. @type {Map<string, number>} */
   #behind = new Map();
-  /** Keys that are being settled. */
+  /** Keys that are being settled, and how many may be. */
   #busy = new Set();
+  #atOnce = AT_ONCE;
   /** Keys whose newest version this server could not take, and since when. @type {Map<string, number>} */
   #refused = new Map();
   /** Keys that have to be settled before all is here that there was when heads were last read. */
@@ -174,7 +178,7 @@ export class FeedSettling {
   #work() {
     if (!this.isReachable) return;
     for (const [key, revision] of this.#behind) {
-      if (this.#busy.size >= AT_ONCE) return;
+      if (this.#busy.size >= this.#atOnce) return;
       if (this.#busy.has(key)) continue;
       this.#behind.delete(key);
       this.#run(key, revision);
@@ -186,8 +190,12 @@ export class FeedSettling {
     try {
       await this.#settle(key, revision);
       this.#owed.delete(key);
+      this.#atOnce = Math.min(this.#atOnce + 1, AT_ONCE);
     } catch (error) {
-      if (error instanceof WorldError) this.lost(error);
+      if (error instanceof WorldError) {
+        this.#atOnce = 1;
+        this.lost(error);
+      }
       if (error instanceof WorldError || error instanceof Conflict) this.see(key, 0);
       else this.#failed(key, error);
     }
@@ -226,7 +234,8 @@ export class FeedSettling {
   }
 
   async #lookOnce() {
-    if (!this.#isOpen || !this.#store.connected) return;
+    // Where the connection is lost it comes back by itself, and says so.
+    if (!this.#isOpen || this.#store.isLost) return;
     const heard = this.#heard;
     const { identity, last } = await this.#store.open();
     if (!this.#isOpen) return;

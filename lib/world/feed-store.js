@@ -1,9 +1,10 @@
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
+import { PATIENCE } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
 /**
- * Where a world's feeds are: a stream of JetStream with the newest message of each key (feed-message.js), by the
- * connection that Broker has.
+ * Where a world's feeds are: a stream of JetStream with the newest message of each key (feed-message.js), by a connection
+ * of its own: what is large waits for what is large, and no lease waits for either.
  *
  * A write is a compare-and-set on the revision of the key's message before, so what servers publish at once has one order.
  * The store publishes each head again, without its body (`republish`): who hears of it asks for the value when he has
@@ -21,8 +22,14 @@ const NEWS = 'sprites.feed-news';
 /** Heads that are asked for at once. */
 const BATCH = 500;
 
-/** How long a request may take, milliseconds. */
-const PATIENCE = 2000;
+/** How long a value may take, milliseconds: it may be large, and the line slow. */
+const PATIENCE_FOR_VALUE = 8000;
+
+/** How long its connection may be silent: an answer may wait behind a value, milliseconds. */
+export const SILENCE = 10_000;
+
+/** Bytes that a line carries in a millisecond at the least: so long a write may take, and PATIENCE more. */
+const SLOWEST = 32;
 
 /** How long reading all heads may take, milliseconds: some 20,000 are read in a second. */
 const PATIENCE_FOR_ALL = 60_000;
@@ -40,26 +47,29 @@ const CONFIG = {
 };
 
 export class FeedStore {
-  #broker;
+  #link;
   #by;
+  /** Bytes of values that are being written, and values that are being read. */
+  #writing = 0;
+  #reading = 0;
   #watcher = { news() {}, missed() {} };
 
   /**
-   * @param {import('./broker.js').Broker} broker
+   * @param {import('./nats-link.js').NatsLink} link nobody else's
    * @param {string} by this server's name
    */
-  constructor(broker, by) {
-    this.#broker = broker;
+  constructor(link, by) {
+    this.#link = link;
     this.#by = by;
     const callback = (error, message) => {
       if (!error) this.#hear(message);
     };
-    broker.onConnection({
+    link.follow({
       opened: (connection) => {
         connection.subscribe(`${NEWS}.>`, { callback });
         this.#watcher.missed();
       },
-      missed: () => this.#watcher.missed()
+      again: () => this.#watcher.missed()
     });
   }
 
@@ -70,17 +80,22 @@ export class FeedStore {
 
   /** @returns {boolean} whether it is worth asking */
   get connected() {
-    return this.#broker.connected;
+    return this.#link.connected;
+  }
+
+  /** @returns {boolean} whether the connection is lost, and comes back by itself */
+  get isLost() {
+    return this.#link.isLost;
   }
 
   /** @returns {number} bytes that a message's body may have */
   get room() {
-    return this.#broker.largest - HEAD_BYTES;
+    return this.#link.largest - HEAD_BYTES;
   }
 
   /** @returns {string | undefined} the run of the NATS server: in another one it may have forgotten writes */
   get run() {
-    return this.#broker.run;
+    return this.#link.run;
   }
 
   #hear({ subject, headers }) {
@@ -90,12 +105,15 @@ export class FeedStore {
   }
 
   /**
+   * Connects, where that has not been done.
+   *
    * @returns {Promise<{identity: string, last: number}>} which store it is, in which run of the NATS server, and the
    *     revision it has come to
    * @throws {WorldError}
    */
-  open() {
-    return this.#do(async ({ jsm }) => {
+  async open() {
+    await this.#link.open();
+    return this.#ask(async ({ jsm }) => {
       let info;
       try {
         info = await jsm.streams.info(STREAM);
@@ -116,7 +134,7 @@ export class FeedStore {
 
   /** @returns {Promise<Map<string, import('./feed-message.js').Head>>} all there are */
   heads() {
-    return this.#do(async ({ js, jsm }) => {
+    const ask = async ({ js, jsm }) => {
       const heads = new Map();
       const subjects = new Set();
       // What a consumer says of how many are left counts deleted ones as well (nats-server 2.9).
@@ -144,21 +162,28 @@ export class FeedStore {
       }
       jsm.consumers.delete(STREAM, name).catch(() => {}); // It goes by itself, too.
       return heads;
-    }, PATIENCE_FOR_ALL);
+    };
+    return this.#ask(ask, PATIENCE_FOR_ALL);
   }
 
   /**
    * @param {string} key
    * @returns {Promise<(import('./feed-message.js').Head & {body: Uint8Array}) | undefined>} the newest version
    */
-  get(key) {
-    return this.#do(async ({ jsm }) => {
+  async get(key) {
+    const ask = async ({ jsm }) => {
       const last = { last_by_subj: `${SUBJECTS}.${tokenOf(key)}` };
       const message = await jsm.direct.getMessage(STREAM, last);
       if (!message) return undefined;
       // A part of a larger buffer, which would go to a thread as a whole.
       return { ...headOf(message.header, message.seq), body: Uint8Array.from(message.data) };
-    });
+    };
+    this.#reading += 1;
+    try {
+      return await this.#ask(ask);
+    } finally {
+      this.#reading -= 1;
+    }
   }
 
   /**
@@ -172,25 +197,43 @@ export class FeedStore {
    * @throws {Conflict} when another one has come before
    * @throws {WorldError} when it may have been written or not
    */
-  put(key, head, body, revision) {
-    return this.#do(async ({ js, headersOf }) => {
+  async put(key, head, body, revision) {
+    const ask = async ({ js, headersOf }) => {
       const { seq } = await js.publish(`${SUBJECTS}.${tokenOf(key)}`, body, {
         headers: headersOf(writeHead(head, this.#by)),
         expect: { lastSubjectSequence: revision },
-        timeout: PATIENCE
+        timeout: this.#patience()
       });
       return seq;
-    });
+    };
+    this.#writing += body.length;
+    try {
+      return await this.#ask(ask);
+    } finally {
+      this.#writing -= body.length;
+    }
   }
 
   /** Forgets a deleted feed, if nothing has been written since. */
   forget(key, revision) {
     const filter = `${SUBJECTS}.${tokenOf(key)}`;
-    return this.#do(({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 }));
+    return this.#ask(({ jsm }) => jsm.streams.purge(STREAM, { filter, seq: revision + 1 }));
   }
 
-  #do(ask, patience) {
-    return this.#broker.ask(ask, patience);
+  #ask(ask, all) {
+    const each = this.#patience();
+    return this.#link.ask(ask, { each, all: all ?? each + PATIENCE });
+  }
+
+  /** How long a request may take now, milliseconds: on a slow line it waits behind the values that are on their way. */
+  #patience() {
+    if (this.#reading > 0) return PATIENCE_FOR_VALUE;
+    return Math.min(PATIENCE + this.#writing / SLOWEST, PATIENCE_FOR_VALUE);
+  }
+
+  /** Ends the connection. */
+  close() {
+    return this.#link.close();
   }
 }
 

@@ -1,3 +1,4 @@
+import { Absences } from './absences.js';
 import { isLiving } from './entry.js';
 
 /**
@@ -31,6 +32,8 @@ export class Leases {
   #seen = new Map();
   /** Until then nobody is overdue: to look at a thousand leases at every tick would be most of what a server does for them. */
   #calmUntil = -Infinity;
+  /** Who has left, and comes back. */
+  absences = new Absences();
 
   /** @returns {Seen | undefined} */
   get(name) {
@@ -57,6 +60,7 @@ export class Leases {
     const renewals = before && same ? before.renewals + 1 : 0;
     const seen = { entry, revision, at: now, renewals };
     this.#seen.set(name, seen);
+    this.absences.see(name, entry, now);
     this.#calmUntil = Math.min(this.#calmUntil, endOf(seen));
     return !(before && same && before.entry?.state === entry?.state && sameShape(before, entry));
   }

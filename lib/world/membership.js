@@ -58,6 +58,9 @@ const farewellOf = (lease) => Math.max(lease / 4, 2000);
  * @property {Ring} ring with the server itself alone in it where it is no member
  * @property {Map<string, import('./entry.js').Entry>} peers the others that hold their names, of this version: a frame of
  *     one is good when it has the epoch that is here
+ * @property {{name: string, url?: string}[]} places the others whose clients have their places there: those of the ring,
+ *     and those that are about to be of it
+ * @property {string[]} restarting the others that have left in order, and come back with their clients' places
  */
 
 export class Membership {
@@ -71,6 +74,7 @@ export class Membership {
   #log;
   #instance;
   #epochBefore;
+  #grace;
   #version;
   #run = randomUUID();
   #leases = new Leases();
@@ -108,6 +112,8 @@ export class Membership {
    * @param {import('pino').Logger} how.log
    * @param {string} [how.instance] whose state this is: the same after a restart with --state
    * @param {number} [how.epochBefore] one that the state knows; its own is above it
+   * @param {number} [how.grace] how long its clients' ids stay its own when it has left in order, milliseconds; 0: it does
+   *     not come back with their places
    * @param {typeof systemClock} [how.clock]
    * @param {number} [how.version]
    */
@@ -121,6 +127,7 @@ export class Membership {
     log,
     instance = randomUUID(),
     epochBefore = 0,
+    grace = 0,
     clock = systemClock,
     version = VERSION
   }) {
@@ -133,6 +140,7 @@ export class Membership {
     this.#log = log;
     this.#instance = instance;
     this.#epochBefore = epochBefore;
+    this.#grace = grace;
     this.#clock = clock;
     this.#version = version;
     store.watch({ seen: (of, what) => this.#see(of, what), missed: () => this.#missed() });
@@ -157,13 +165,22 @@ export class Membership {
   view() {
     const { state } = this;
     const inRing = state === 'member' || state === 'cut-off';
+    const peers = this.#peers();
+    const knowsOthers = state !== 'alone';
     return {
       state,
       problem: this.#problem,
       epoch: this.#epoch,
       ring: inRing ? this.#ring() : this.#alone(),
-      peers: this.#peers()
+      peers,
+      places: knowsOthers ? placesOf(peers) : [],
+      restarting: knowsOthers ? this.#restarting() : []
     };
+  }
+
+  #restarting() {
+    const names = this.#leases.absences.names(this.#clock.now());
+    return names.filter((name) => name !== this.#name);
   }
 
   #ring() {
@@ -238,6 +255,7 @@ export class Membership {
       } catch (error) {
         this.#failed(error);
       }
+      if (this.#leases.absences.end(this.#clock.now())) this.#told = undefined;
       this.#tell();
       await this.#sleep(tickOf(this.#lease));
     }
@@ -372,7 +390,9 @@ export class Membership {
       lease: this.#lease,
       instance: this.#instance,
       run: this.#run,
-      since: this.#isOurs(seen?.entry) ? sinceOf(seen) : undefined
+      since: this.#isOurs(seen?.entry) ? sinceOf(seen) : undefined,
+      // Who is only refused does not come back so.
+      ...(this.#target !== 'member' && this.#grace > 0 && { grace: this.#grace })
     };
     const sent = this.#clock.now();
     this.#sent = sent;
@@ -425,12 +445,7 @@ export class Membership {
 
   /** What admission.js and overdue.js go by. */
   #self() {
-    return {
-      leases: this.#leases,
-      name: this.#name,
-      version: this.#version,
-      lease: this.#lease
-    };
+    return { leases: this.#leases, name: this.#name, version: this.#version, lease: this.#lease };
   }
 
   #see(name, what) {
@@ -474,6 +489,12 @@ export class Membership {
     this.#changed(this);
   }
 }
+
+/** Where the clients of these are to ask: who leaves has no places any more, or says that it comes back. */
+const placesOf = (peers) =>
+  [...peers]
+    .filter(([, { state }]) => state !== 'leaving')
+    .map(([name, { url }]) => ({ name, url }));
 
 /** When a server began to join: the revision of what it wrote first. */
 const sinceOf = ({ entry, revision }) => entry.since ?? revision;

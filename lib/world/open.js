@@ -4,7 +4,15 @@ import { feedFigures } from './feed-figures.js';
 const NOTHING = Object.freeze({
   ...{ world: null, worldMember: 0, worldServers: 0, worldSeams: 0 },
   ...{ outboxSprites: 0, outboxBytes: 0 },
-  ...feedFigures({ in: 0, out: 0, refused: 0, overruled: 0, behind: 0, unstored: 0 })
+  ...feedFigures({
+    in: 0,
+    out: 0,
+    refused: 0,
+    overruled: 0,
+    behind: 0,
+    unstored: 0,
+    reachable: false
+  })
 });
 
 /** What a server without `--world` has in place of one. */

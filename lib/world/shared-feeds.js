@@ -130,12 +130,18 @@ export class SharedFeeds {
   }
 
   /**
-   * @returns {{in: number, out: number, overruled: number, refused: number, behind: number, unstored: number}} versions
-   *     taken from other servers, and written for them; those published here that a newer one was put in place of, and
-   *     those that this server could not take; keys of which there is a newer version, and of which the store has not ours
+   * @returns {{in: number, out: number, overruled: number, refused: number, behind: number, unstored: number,
+   *     reachable: boolean}} versions taken from other servers, and written for them; those published here that a newer one
+   *     was put in place of, and those that this server could not take; keys of which there is a newer version, and of which
+   *     the store has not ours; whether what is published goes to the store
    */
   status() {
-    return { ...this.#counts, ...this.#settling.status(), unstored: this.#marks.unstored };
+    const { isReachable: reachable } = this.#settling;
+    return {
+      ...this.#counts,
+      ...this.#settling.status(),
+      ...{ unstored: this.#marks.unstored, reachable }
+    };
   }
 
   /** @returns {[string, import('./feed-marks.js').Mark][]} deleted feeds that a state must keep */

@@ -1,8 +1,9 @@
 import { Broker } from './broker.js';
 import { Crossing } from './crossing.js';
 import { feedFigures } from './feed-figures.js';
-import { FeedStore } from './feed-store.js';
+import { FeedStore, SILENCE } from './feed-store.js';
 import { Membership } from './membership.js';
+import { NatsLink } from './nats-link.js';
 import { publicUrl } from './public-url.js';
 import { SIDES } from './ring.js';
 import { SharedFeeds } from './shared-feeds.js';
@@ -14,8 +15,9 @@ import { tagOf, tagText } from './tag.js';
  *     Broker ─entries─▶ Membership ─view─▶ Crossing ─ring─▶ native/pool
  *       ▲ └──────────────frames───────────────▲ │
  *       └────────────────frames─────────────────┘
- *     Broker ◀─values─▶ FeedStore ◀─▶ SharedFeeds ◀─▶ lib/feeds
+ *     FeedStore ◀─▶ SharedFeeds ◀─▶ lib/feeds
  *
+ * Broker and FeedStore have a connection to the NATS server each (NatsLink), so that no lease waits behind a document.
  * Nothing waits for it: a server serves at once as if it were alone, and joins when it can.
  */
 
@@ -35,6 +37,7 @@ export class World {
   #broker;
   #crossing;
   #feeds;
+  #feedStore;
   #membership;
   /** What crossing goes by. @type {import('./membership.js').View} */
   #view;
@@ -48,27 +51,31 @@ export class World {
     this.#name = name;
     this.#options = options;
     this.#log = log;
-    this.#broker = new Broker({ servers: options.world, name, ...filesOf(options) });
+    const nats = { servers: options.world, ...filesOf(options) };
+    this.#broker = new Broker({ ...nats, name });
     this.#crossing = new Crossing({
       ...{ pool, name, log },
       send: (to, frame) => this.#send(to, frame)
     });
+    const ofFeeds = new NatsLink({ ...nats, name: `sprites ${name} feeds`, silence: SILENCE });
+    this.#feedStore = new FeedStore(ofFeeds, name);
     this.#feeds = new SharedFeeds({
       ...{ feeds, log, most: options.feeds },
-      store: new FeedStore(this.#broker, name)
+      store: this.#feedStore
     });
     this.#membership = new Membership({
       name,
       lease: options.worldLease * 1000,
       instance: this.#crossing.instance,
       epochBefore: this.#crossing.lifeBefore,
+      grace: graceOf(options),
       store: this.#broker,
       describe: () => ({ ...this.#crossing.describe(), url: this.#url }),
       prepare: () => this.#feeds.join(),
       changed: (membership) => {
         this.#view = membership.view();
         this.#crossing.update(this.#view);
-        directory.update(this.#view.ring.members);
+        directory.update(this.#view);
         const { state, problem } = this.#view;
         if (state === 'gone' || OUTSIDE.includes(problem?.code)) this.#feeds.part();
       },
@@ -102,7 +109,7 @@ export class World {
 
   /** @returns {object} its members of /status: see lib/server/README.md */
   figures() {
-    const { state, problem, epoch, ring } = this.#view;
+    const { state, problem, epoch, ring, restarting } = this.#view;
     const { waiting, bytes, servers, refused } = this.#crossing.status();
     const inRing = state === 'member' || state === 'cut-off';
     const seams = inRing ? seamsOf(ring, this.#name) : { left: [], right: [] };
@@ -116,6 +123,7 @@ export class World {
           ? ring.members.map(inStatus)
           : [inStatus({ name: this.#name, ...this.#crossing.describe(), url: this.#url })],
         seams,
+        restarting,
         outboxes: servers.filter((outbox) => outbox.waiting > 0),
         refused
       },
@@ -139,6 +147,7 @@ export class World {
   async leave(within) {
     try {
       await this.#membership.leave((_, left) => this.#handOver(left), within);
+      await this.#feedStore.close();
     } catch (error) {
       this.#log.error({ err: error }, 'world');
     }
@@ -155,7 +164,8 @@ export class World {
   close() {
     this.#crossing.close();
     this.#feeds.close();
-    this.#membership.close().catch((error) => this.#log.error({ err: error }, 'world'));
+    const closed = [this.#membership.close(), this.#feedStore.close()];
+    Promise.all(closed).catch((error) => this.#log.error({ err: error }, 'world'));
   }
 
   /** A frame that can't be sent waits in its outbox, and is tried again. */
@@ -185,6 +195,13 @@ function seamsOf(ring, name) {
   const others = (side) => seams[side].filter(({ peer }) => peer !== name);
   return Object.fromEntries(SIDES.map((side) => [side, others(side)]));
 }
+
+/**
+ * How long clients of a server that leaves wait for it, milliseconds from when it begins to: until --world-grace after its
+ * drain is over. Without a state it has no place to come back to.
+ */
+const graceOf = ({ state, drain, worldGrace }) =>
+  state === 'none' || worldGrace === 0 ? 0 : (drain + worldGrace) * 1000;
 
 /** The files that Broker reads, by its names for them. */
 function filesOf(options) {

@@ -37,8 +37,10 @@ enum class Outcome : uint8_t {
   kArenaFull,
   // Of a world: the id is of another server. Decided in JavaScript: see lib/world/directory.js.
   kMisdirected,
+  // The same, and that server restarts.
+  kRestarting,
 };
-constexpr size_t kOutcomes = 26;
+constexpr size_t kOutcomes = 27;
 
 /** The same for people and problem documents, in this order. */
 constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
@@ -66,7 +68,8 @@ constexpr const char* kOutcomeNames[kOutcomes] = {"ok",
                                                   "bad-input",
                                                   "too-many-inputs",
                                                   "arena-full",
-                                                  "misdirected"};
+                                                  "misdirected",
+                                                  "restarting"};
 
 }  // namespace server
 

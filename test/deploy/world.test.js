@@ -140,7 +140,7 @@ async function startWorld(t, url) {
     const options = {
       ...optionsOf(name, folder, NAMES.includes(name) ? name : 'a'),
       ...{ name, world: nats.url.replace('127.0.0.1', 'localhost'), 'world-url': url, 'world-lease': 6 },
-      ...{ port: 0, 'admin-port': 0, ...more }
+      ...{ state: join(folder, name, 'state'), port: 0, 'admin-port': 0, ...more }
     };
     return Object.assign(await startServer(t, { options }), { name });
   };
@@ -297,6 +297,33 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     const seen = answers.slice(began);
     t.notOk(seen.some(({ status }) => status === 421), 'nobody has seen 421');
     t.ok(seen.filter(({ route }) => route === 'join').every(({ status }) => status === 201));
+  });
+
+  t.test('a server that restarts in order: its clients wait, and keep their places', async (t) => {
+    const { port: own, adminPort } = of.c;
+    const ids = clients.map(({ client }) => client.id);
+    const id = ids.find((one) => serverOf(one) === 'c');
+    const began = answers.length;
+    of.c.child.kill('SIGTERM');
+    await of.c.ended();
+    // Before HAProxy has found that it is down it says so in its own words.
+    await until(async () => {
+      const answer = await ask(`/place/${id}`);
+      t.equal(answer.status, 503);
+      return (await answer.text()).includes('urn:sprites:restarting');
+    });
+    // The last time: what comes then is in the next test.
+    of.c = await start('c', { port: own, 'admin-port': adminPort, 'world-grace': 1 });
+    servers[2] = of.c;
+    await sewn('ac');
+    await until(async () => (await of.c.inside()).parked >= 1);
+    await until(() => clients.every(({ client }) => client.state === 'online'));
+    t.strictSame(
+      clients.map(({ client }) => client.id),
+      ids
+    );
+    t.notOk(answers.slice(began).some(({ route }) => route === 'join'), 'nobody has joined anew');
+    t.notOk(answers.slice(began).some(({ status: any }) => any === 404 || any === 421));
   });
 
   t.test('a server that leaves gets no newcomers while it drains', async (t) => {

@@ -62,6 +62,7 @@ const PROBLEMS = {
   'mailboxes-full': 503,
   'state-unwritable': 503,
   'torus-full': 503,
+  restarting: 503,
   draining: 503
 };
 

@@ -102,6 +102,10 @@ class End {
     return !this.isDead && !this.isCut && !this.#store.away;
   }
 
+  get isLost() {
+    return !this.connected;
+  }
+
   watch(watcher) {
     this.#watcher = watcher;
   }

@@ -56,8 +56,9 @@ t.test('where the clients of the others are', async (t) => {
     ...[{ name: 'c', url: 'http://c:1' }, { name: 'b', url: 'http://b:1' }, { name: 'd' }],
     { name: 'a', url: 'http://a:1' }
   ];
-  directory.update(members);
-  directory.update(members.toReversed());
+  const update = (places, restarting = []) => directory.update({ places, restarting });
+  update(members);
+  update(members.toReversed());
   t.equal(directory.urlOf(ofB), 'http://b:1');
   t.equal(directory.urlOf(ofB.toUpperCase()), 'http://b:1');
   t.equal(directory.urlOf(`${tagText(tagOf('a'))}${ofB.slice(6)}`), undefined, 'its own');
@@ -76,7 +77,13 @@ t.test('where the clients of the others are', async (t) => {
   const copy = new Directory('c');
   copy.take(directory.entries);
   t.equal(copy.urlOf(ofB), 'http://b:1');
-  directory.update([]);
+  update([members[0]], ['a', 'b', 'c']);
+  t.equal(directory.urlOf(ofB), null, 'it restarts');
+  t.equal(directory.urlOf(`${tagText(tagOf('c'))}${ofB.slice(6)}`), 'http://c:1', 'it is back');
+  t.equal(directory.urlOf(`${tagText(tagOf('a'))}${ofB.slice(6)}`), undefined, 'its own still');
+  copy.take(JSON.parse(JSON.stringify(directory.entries)));
+  t.equal(copy.urlOf(ofB), null);
+  update([]);
   t.equal(directory.urlOf(ofB), undefined, 'gone');
 });
 
@@ -110,11 +117,16 @@ t.test('what others are told of where a server is', async (t) => {
   }
 });
 
-t.test('an entry in the store with a bad URL has none', async (t) => {
+t.test('an entry in the store with a bad URL, or a bad grace, has none', async (t) => {
   const entry = { version: 1, epoch: 5, state: 'member', lease: 1000, rows: 0 };
   const read = (url) => readEntry(JSON.stringify({ ...entry, url })).url;
   t.equal(read('http://a:1'), 'http://a:1');
   for (const url of [undefined, 'http://a/evil?', 'javascript:x', 7, {}]) {
     t.equal(read(url), undefined);
+  }
+  const graceOf = (grace) => readEntry(JSON.stringify({ ...entry, grace })).grace;
+  t.equal(graceOf(62_000), 62_000);
+  for (const grace of [undefined, null, 0, -1, 1.5, '62000', 1e300, 7_200_001]) {
+    t.equal(graceOf(grace), undefined, JSON.stringify(grace));
   }
 });

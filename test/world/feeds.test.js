@@ -7,8 +7,8 @@ import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
 import { digestOf } from '../../lib/feeds/epochs.js';
-import { Broker } from '../../lib/world/broker.js';
 import { FeedStore } from '../../lib/world/feed-store.js';
+import { NatsLink } from '../../lib/world/nats-link.js';
 import { Random } from '../fuzz/random.js';
 import { problemOf } from '../support/contract.js';
 import { KEYS, Publisher, Watcher } from '../support/feeds-watcher.js';
@@ -210,10 +210,8 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
 
 t.test('all heads are read, however much was replaced', { skip, timeout: 120_000 }, async (t) => {
   const nats = await startNats(t);
-  const broker = new Broker({ servers: [nats.url], name: 'a' });
-  t.teardown(() => broker.close());
-  await broker.open();
-  const store = new FeedStore(broker, 'a');
+  const store = new FeedStore(new NatsLink({ servers: [nats.url], name: 'a' }), 'a');
+  t.teardown(() => store.close());
   await store.open();
   const versions = Array.from({ length: 60 }, (_, n) => n + 1);
   const keys = Array.from({ length: 20 }, (_, n) => `k/${n}`);

@@ -379,6 +379,74 @@ t.test('leaving in order: out at once, and hands over with its lease renewed', a
   await world.until(() => world.ring('a') === 'abc', 1000);
 });
 
+/** How long one that leaves in order with a state is waited for, milliseconds. */
+const BACK = 60_000;
+
+t.test('who comes back has its places: from its leaving on, for its grace', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b', 'c'], { grace: BACK });
+  const names = ({ places }) =>
+    places
+      .map(({ name }) => name)
+      .toSorted()
+      .join('');
+  const seen = (as) => [names(world.told(as)), world.told(as).restarting.join('')];
+  t.strictSame(seen('a'), ['bc', '']);
+  const left = world.get('b').membership.leave(() => world.time.pause(2 * LEASE));
+  await world.until(() => world.state('b') === 'leaving' && world.ring('a') === 'ac', 1000);
+  t.strictSame(seen('a'), ['c', 'b'], 'while it drains');
+  await world.until(() => world.broker.entries.get('b').entry.state === 'gone', 3 * LEASE);
+  await world.run(1000);
+  await left;
+  t.strictSame(seen('c'), ['a', 'b']);
+  t.equal(world.ring('c'), 'ac', 'sewn together without it');
+  world.add('d');
+  await world.until(() => world.state('d') === 'member', GRACE);
+  t.strictSame(seen('d'), ['ac', 'b'], 'who comes later waits, too');
+  const again = world.add('b', { as: 'again', grace: BACK, prepare: () => world.time.pause(3000) });
+  await world.until(() => world.state('again') === 'joining', GRACE);
+  await world.run(500);
+  t.strictSame(seen('a'), ['bcd', ''], 'its clients are sent to it before it is one of the ring');
+  t.strictSame(seen('again'), ['acd', '']);
+  await world.until(() => world.state('again') === 'member', LEASE);
+  await world.run(2 * BACK);
+  t.strictSame(seen('a'), ['bcd', '']);
+
+  const begun = world.time.now();
+  await Promise.all([again.membership.leave(), world.run(1000)]);
+  await world.until(() => world.told('a').restarting.length === 0, 2 * BACK);
+  const waited = world.time.now() - begun;
+  t.ok(waited >= BACK && waited < BACK + 1000, `${waited} ms`);
+  t.strictSame(seen('a'), ['cd', '']);
+});
+
+t.test('who does not come back is not waited for', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b']);
+  world.add('c', { grace: BACK });
+  await world.until(() => world.ring('a') === 'abc');
+  world.get('c').process.kill();
+  await world.until(() => world.ring('a') === 'ab', 2 * LEASE);
+  t.strictSame(world.told('a').restarting, [], 'one that is lost');
+  await Promise.all([world.get('b').membership.leave(), world.run(1000)]);
+  t.strictSame(world.told('a').restarting, [], 'one without a state');
+  t.strictSame(world.told('a').places, []);
+});
+
+t.test('who dies while it leaves in order is waited for as well', async (t) => {
+  const world = new World();
+  await world.begin(['a', 'b'], { grace: BACK });
+  world.get('b').membership.leave(() => new Promise(() => {}));
+  await world.until(() => world.told('a').restarting.includes('b'), 1000);
+  const begun = world.time.now();
+  world.get('b').process.kill();
+  await world.until(() => world.broker.entries.get('b').entry.state === 'lost', 2 * LEASE);
+  await world.run(100);
+  t.strictSame(world.told('a').restarting, ['b']);
+  await world.until(() => world.told('a').restarting.length === 0, 2 * BACK);
+  t.ok(world.time.now() - begun < BACK + 1000, 'from its leaving on');
+});
+
 t.test('leaving without the broker ends all the same', async (t) => {
   const world = new World();
   await world.begin(['a', 'b']);

@@ -116,6 +116,8 @@ export interface Options {
   name?: string;
   /** How long this server stays in the ring when nothing is heard of it; seconds. By default 10. */
   worldLease?: number;
+  /** With --state: how long after SIGTERM and --drain the others keep the places of its clients for it; seconds. By default 60. */
+  worldGrace?: number;
   /** Where clients reach this server alone, for 421 at the others; none: by its own address and port. By default none. */
   worldUrl?: string;
   /** User and key for the NATS server, as NATS's own tools write them (.creds). By default none. */

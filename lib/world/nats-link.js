@@ -1,0 +1,275 @@
+import { readFileSync } from 'node:fs';
+
+import { Conflict, WorldError } from './world-error.js';
+
+/**
+ * One connection to the NATS servers, by the official client, that comes back by itself. A server of a world has two: one
+ * for leases and frames (broker.js), and one for feeds (feed-store.js), so that no lease ever waits behind a document.
+ * The client is loaded when it is first needed, so a server without `--world` never has it.
+ */
+
+/** How long a request may take, and a try to connect, milliseconds. */
+export const PATIENCE = 2000;
+
+/** The time between two tries to connect, and as much again at random, milliseconds. */
+const RETRY = 250;
+
+/** How often the NATS server is asked whether it is there, milliseconds. */
+const PING = 2000;
+
+/** The error codes of JetStream that have a meaning here. Where it is off, the client's error has a name alone. */
+const CODE = { wrongRevision: 10071, wrongRevisionToo: 10164, notEnabled: 10039 };
+
+export class NatsLink {
+  #servers;
+  #name;
+  #files;
+  #silence;
+  #client;
+  #connection;
+  #connected = false;
+  #closed = false;
+  #nextTry = -Infinity;
+  #follower = { opened() {}, again() {}, ended() {} };
+  /** The largest message that the NATS server takes, bytes; by default what its own default is. */
+  #largest = 2 ** 20;
+  /** Why the last try to connect has failed. */
+  #lastError;
+
+  /**
+   * @param {object} how
+   * @param {string[]} how.servers URLs, of any of the NATS servers of one cluster
+   * @param {string} how.name what NATS's own tools list the connection by
+   * @param {string} [how.credentials] a file with user and key, as NATS's tools make it
+   * @param {string} [how.ca] a file with the certificates that NATS's must be signed by; then it must be TLS
+   * @param {string} [how.cert] a file with this server's certificate, for NATS servers that ask for one
+   * @param {string} [how.key] a file with its key
+   * @param {number} [how.silence] for how long no answer may come, milliseconds: then the connection is given up
+   * @throws {Error} when a file can't be read
+   */
+  constructor({ servers, name, credentials, ca, cert, key, silence = 4000 }) {
+    this.#servers = servers;
+    this.#name = name;
+    this.#silence = silence;
+    const read = (file) => file && readFileSync(file);
+    this.#files = {
+      credentials: read(credentials),
+      ca: read(ca),
+      cert: read(cert),
+      key: read(key)
+    };
+  }
+
+  /**
+   * @param {{opened: (connection: object) => void, again: () => void, ended?: () => void}} follower `opened` is told of each
+   *     new connection, `again` when one that was lost is there again, maybe to another NATS server; `ended`: there is none
+   *     any more
+   */
+  follow(follower) {
+    this.#follower = { ended() {}, ...follower };
+  }
+
+  /** @returns {boolean} whether there is a connection, as far as is known */
+  get connected() {
+    return this.#connected;
+  }
+
+  /** @returns {boolean} whether there was one, which comes back by itself: nobody has to try meanwhile */
+  get isLost() {
+    return this.#connection !== undefined && !this.#connected;
+  }
+
+  /** @returns {object | undefined} the client's connection, where it can be written to */
+  get writable() {
+    return this.#connected && !this.#connection.isClosed() ? this.#connection : undefined;
+  }
+
+  /** @returns {number} bytes of the largest message that the NATS server takes, as far as is known */
+  get largest() {
+    return this.#largest;
+  }
+
+  /** @returns {string | undefined} the run of the NATS server at the other end */
+  get run() {
+    return this.#connection?.info?.server_id;
+  }
+
+  /**
+   * @returns {Promise<object>} the client, when there is a connection
+   * @throws {WorldError}
+   */
+  async open() {
+    if (this.isLost) throw this.unreachable('the connection is lost');
+    if (!this.#connection) await this.#connect();
+    return this.#client;
+  }
+
+  async #connect() {
+    const now = performance.now();
+    if (now < this.#nextTry) throw this.#lastError ?? this.unreachable('not yet');
+    this.#nextTry = now + RETRY + Math.random() * RETRY;
+    this.#client ??= await loadClient();
+    const { connect, credsAuthenticator } = this.#client;
+    const { credentials, ca, cert, key } = this.#files;
+    let connection;
+    try {
+      connection = await connect({
+        servers: this.#servers,
+        name: this.#name,
+        maxReconnectAttempts: -1,
+        reconnectTimeWait: RETRY,
+        reconnectJitter: RETRY,
+        reconnectJitterTLS: RETRY,
+        timeout: PATIENCE,
+        pingInterval: PING,
+        maxPingOut: this.#silence / PING,
+        ...(credentials && { authenticator: credsAuthenticator(credentials) }),
+        ...((ca || cert) && { tls: { ca: text(ca), cert: text(cert), key: text(key) } })
+      });
+    } catch (error) {
+      this.#lastError = this.failure(error);
+      throw this.#lastError;
+    }
+    if (this.#closed) {
+      await connection.close();
+      throw this.unreachable('the connection is closed');
+    }
+    this.#lastError = undefined;
+    this.#connection = connection;
+    this.#connected = true;
+    this.#largest = connection.info.max_payload;
+    this.#watch(connection);
+    this.#follower.opened(connection);
+  }
+
+  /** Follows what becomes of a connection, until it is closed. */
+  async #watch(connection) {
+    for await (const { type } of connection.status()) {
+      if (type === 'disconnect') this.#connected = false;
+      if (type === 'reconnect') {
+        this.#connected = true;
+        this.#largest = connection.info.max_payload;
+        this.#follower.again();
+      }
+    }
+    if (this.#connection !== connection) return;
+    this.#connected = false;
+    this.#connection = undefined;
+    this.#follower.ended();
+  }
+
+  /**
+   * Asks JetStream, and does not wait for ever.
+   *
+   * @template Result
+   * @param {(streams: {js: object, jsm: object, headersOf: (all: Record<string, string>) => object}) =>
+   *     Promise<Result>} ask
+   * @param {{each?: number, all?: number}} [patience] milliseconds, for each request and for all of it
+   * @returns {Promise<Result>}
+   * @throws {WorldError | Conflict}
+   */
+  ask(ask, { each = PATIENCE, all = 2 * each } = {}) {
+    return this.patiently(all, async () => {
+      if (!this.#connected) throw this.unreachable('the connection is lost');
+      const { headersOf } = this.#client;
+      const js = this.jetstream(each);
+      return ask({ js, jsm: await js.jetstreamManager(false), headersOf });
+    });
+  }
+
+  /** @returns {object} the client's JetStream, whose requests may take so long, milliseconds */
+  jetstream(timeout) {
+    return this.#client.jetstream(this.#connection, { timeout });
+  }
+
+  /**
+   * Does something, and does not wait for ever.
+   *
+   * @template Result
+   * @param {number} patience milliseconds
+   * @param {() => Promise<Result>} act
+   * @returns {Promise<Result>}
+   * @throws {WorldError | Conflict}
+   */
+  async patiently(patience, act) {
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(this.unreachable('no answer')), patience);
+    });
+    try {
+      return await Promise.race([act(), late]);
+    } catch (error) {
+      throw this.failure(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async close() {
+    this.#closed = true;
+    const connection = this.#connection;
+    this.#connection = undefined;
+    this.#connected = false;
+    await connection?.close();
+  }
+
+  /** @returns {WorldError} */
+  unreachable(why) {
+    return new WorldError('unreachable', `${this.#servers.join(', ')}: ${why}`);
+  }
+
+  /**
+   * What an error of the client's means.
+   *
+   * @param {Error & {code?: number | string}} error
+   * @returns {WorldError | Conflict} whose cause it is
+   */
+  failure(error) {
+    if (error instanceof WorldError || error instanceof Conflict) return error;
+    if (!this.#client) return this.unreachable(error.message);
+    const { errors } = this.#client;
+    const where = this.#servers.join(', ');
+    const about = [error, error.cause].filter(Boolean);
+    const isOne = (...kinds) => about.some((one) => kinds.some((kind) => one instanceof kind));
+    if (isOne(errors.AuthorizationError, errors.UserAuthenticationExpiredError)) {
+      return new WorldError(
+        'credentials',
+        `${where} does not let this server in: ${error.message}; see --world-credentials`
+      );
+    }
+    if (isOne(errors.PermissionViolationError)) {
+      return new WorldError('permissions', `${where} forbids what a world needs: ${error.message}`);
+    }
+    if (error.name === 'JetStreamNotEnabled' || error.code === CODE.notEnabled) {
+      return new WorldError(
+        'no-jetstream',
+        `${where} has no JetStream: start nats-server with -js`
+      );
+    }
+    if (error.code === CODE.wrongRevision || error.code === CODE.wrongRevisionToo) {
+      return new Conflict(error.message);
+    }
+    return this.unreachable(error.message || error.code || error.name);
+  }
+}
+
+/** @returns {Promise<object>} the client's parts */
+async function loadClient() {
+  const [transport, jetstream, kv] = await Promise.all([
+    import('@nats-io/transport-node'),
+    import('@nats-io/jetstream'),
+    import('@nats-io/kv')
+  ]);
+  const { connect, credsAuthenticator, errors, headers } = transport;
+  function headersOf(all) {
+    const made = headers();
+    for (const [name, value] of Object.entries(all)) made.set(name, value);
+    return made;
+  }
+  return {
+    ...{ connect, credsAuthenticator, errors, headersOf },
+    ...{ jetstream: jetstream.jetstream, Kvm: kv.Kvm }
+  };
+}
+
+const text = (buffer) => buffer?.toString();

@@ -1,0 +1,137 @@
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { problemOf } from '../support/contract.js';
+import { skip, startNats } from '../support/nats.js';
+import { temporary } from '../support/processes.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { sewn, untilAll } from '../support/world-servers.js';
+
+/**
+ * A server of a world that restarts in order, with its state: whose clients ask the others meanwhile, by each way in, are
+ * told to wait, and have their places and what waits for them when it is back.
+ */
+
+/** Seconds after the drain; longer than any restart here takes, and over when the test wants it to be. */
+const GRACE = { long: 300, short: 2 };
+
+const enter = async ({ t, nats }, name, { door, ...more } = {}) => {
+  const world = { world: nats.url, name, 'world-lease': 3, arena: 'hall' };
+  const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
+  const server = await startServer(t, { door, options: { ...world, ...bounds, ...more } });
+  return Object.assign(server, { name });
+};
+
+/** Everything that has an id in it. */
+const requests = (id) => [
+  ...[
+    ['GET', `/poll/${id}?ack=0&hold=5`],
+    ['GET', `/place/${id}`]
+  ],
+  ...[
+    ['POST', `/throw/${id}/left?n=1`, '{}'],
+    ['POST', `/leave/${id}`]
+  ],
+  ['POST', `/arena/hall/${id}`, '{"y":0}']
+];
+
+t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) => {
+  const where = { t, nats: await startNats(t) };
+  const kept = { state: join(temporary(t), 'b'), 'world-grace': GRACE.long };
+  const [a, c, d] = await Promise.all([
+    enter(where, 'a'),
+    enter(where, 'c', { door: 'node' }),
+    enter(where, 'd', { door: 'workers' })
+  ]);
+  let b = await enter(where, 'b', kept);
+  const others = [a, c, d];
+  await sewn([a, b, c, d]);
+  const [one, two] = [await b.join(), await b.join()];
+  for (const n of [1, 2, 3]) t.equal((await b.throw(one, 'up', `{"n":${n}}`)).status, 202);
+  const before = (await b.ask('GET', `/place/${one}`)).body;
+
+  t.test('while it is away its clients are told to wait, by every way in', async (t) => {
+    b.child.kill('SIGTERM');
+    await untilAll(others, (all) => all.every(({ world }) => world.restarting.includes('b')));
+    t.strictSame(await b.ended(), { code: 0, signal: null });
+    for (const server of others) {
+      const { refused: counted } = await server.inside();
+      for (const [method, target, text] of requests(one)) {
+        const answer = await until(async () => {
+          const said = await server.ask(method, target, text ? { body: text } : {});
+          // Workers hear of it a little later.
+          return problemOf(said) !== 'misdirected' && problemOf(said) !== 'unknown-client' && said;
+        });
+        t.equal(problemOf(answer), 'restarting', `${method} ${target} at ${server.name}`);
+        t.equal(answer.headers['retry-after'], '5');
+        t.equal(answer.headers.location, undefined);
+      }
+      const many = requests(one).length + (counted.restarting ?? 0);
+      await until(async () => (await server.inside()).refused.restarting >= many);
+    }
+    const { world } = await a.inside();
+    t.strictSame(
+      world.servers.map(({ name }) => name),
+      ['a', 'c', 'd'],
+      'sewn together without it'
+    );
+  });
+
+  t.test('one that starts meanwhile says the same', async (t) => {
+    const e = await enter(where, 'e');
+    await sewn([a, c, d, e]);
+    t.equal(problemOf(await e.poll(one)), 'restarting');
+    await e.stop();
+    // It has no state, and comes back with nobody's place.
+    await sewn([a, c, d]);
+    t.strictSame((await a.inside()).world.restarting, ['b']);
+  });
+
+  t.test('it is back: the same id, place and mailbox', async (t) => {
+    b = await enter(where, 'b', { ...kept, 'world-grace': GRACE.short });
+    await sewn([a, b, c, d]);
+    for (const server of others) {
+      const { headers } = await until(async () => {
+        const answer = await server.ask('GET', `/poll/${one}`);
+        return problemOf(answer) === 'misdirected' && answer;
+      });
+      t.equal(headers.location, `http://127.0.0.1:${b.port}/poll/${one}`);
+    }
+    t.strictSame((await a.inside()).world.restarting, []);
+    const { row, column } = (await b.ask('GET', `/place/${one}`)).body;
+    t.strictSame({ row, column }, { row: before.row, column: before.column });
+    // Thrown up in a column of two or one: it is with one of both.
+    const got = [];
+    for (const id of [one, two]) {
+      const { body } = await b.poll(id, 'hold=5');
+      got.push(...body.sprites.map(({ sprite }) => sprite.n));
+    }
+    t.strictSame(got.toSorted(), [1, 2, 3]);
+  });
+
+  t.test('its grace over, its clients are unknown', async (t) => {
+    b.child.kill('SIGTERM');
+    const began = performance.now();
+    await untilAll([a], ([{ world }]) => world.restarting.includes('b'));
+    t.equal(problemOf(await a.poll(one)), 'restarting');
+    for (const server of others) {
+      await until(async () => problemOf(await server.poll(one)) === 'unknown-client');
+      t.ok(performance.now() - began >= GRACE.short * 1000, server.name);
+      t.equal((await server.ask('POST', `/leave/${one}`)).status, 204);
+    }
+    await b.ended();
+    t.strictSame((await a.inside()).world.restarting, []);
+  });
+});
+
+t.test('without a state nobody is waited for', { skip, timeout: 120_000 }, async (t) => {
+  const where = { t, nats: await startNats(t) };
+  const [a, b] = await Promise.all([enter(where, 'a'), enter(where, 'b')]);
+  await sewn([a, b]);
+  const id = await b.join();
+  await b.stop();
+  await sewn([a]);
+  t.equal(problemOf(await a.poll(id)), 'unknown-client');
+});

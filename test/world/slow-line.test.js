@@ -1,0 +1,81 @@
+import { randomBytes } from 'node:crypto';
+
+import t from 'tap';
+
+import { startWay } from '../support/broker-way.js';
+import { get, put, tokenFile } from '../support/feeds.js';
+import { skip, startNats } from '../support/nats.js';
+import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
+import { logged, sewn } from '../support/world-servers.js';
+
+/** Two servers whose lines to the broker take longer for one document than a lease lasts. */
+
+const LEASE = 3;
+
+/** Bytes a second, of each connection and direction. */
+const WIDTH = 60_000;
+
+/** Nothing makes it much smaller than 200 kB: 3.3 s on that line. */
+const document = (n) => ({ n, noise: randomBytes(200_000).toString('base64') });
+
+async function enter(t, nats, name) {
+  const way = await startWay(t, () => Number(new URL(nats.url).port));
+  const world = { world: way.url, name, 'world-lease': LEASE };
+  const server = await startServer(t, {
+    options: { ...world, 'publish-token-file': tokenFile(t), 'feed-bytes': 500_000, drain: 1 }
+  });
+  return Object.assign(server, { name, way });
+}
+
+t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
+  const nats = await startNats(t);
+  const [a, b] = await Promise.all(['a', 'b'].map((name) => enter(t, nats, name)));
+  await sewn([a, b]);
+  await put(a, 'small', { n: 1 });
+  for (const { way } of [a, b]) way.slow({ width: WIDTH });
+
+  await t.test('documents arrive, the newest in the end, and every lease holds', async (t) => {
+    const keys = ['x', 'y'];
+    const newest = new Map();
+    for (const n of [1, 2]) {
+      for (const key of keys) newest.set(key, (await put(a, key, document(n))).body.cursor);
+    }
+    for (const key of keys) {
+      const { body } = await until(
+        async () => {
+          const answer = await get(b, key);
+          return answer.status === 200 && answer.body.cursor === newest.get(key) && answer;
+        },
+        () => `${key} at b: ${logged(b)}`,
+        90
+      );
+      t.equal(body.value.n, 2);
+    }
+    for (const server of [a, b]) {
+      t.notMatch(
+        logged(server),
+        /cut-off|world is lost/,
+        `${server.name} was a member all the time`
+      );
+      const { world, worldFeedsUnshared } = await server.inside();
+      t.strictSame([world.state, worldFeedsUnshared], ['member', 0]);
+    }
+  });
+
+  await t.test('either connection lost: it comes back, and with it what was missed', async (t) => {
+    for (const { way } of [a, b]) way.mend();
+    await until(async () => (await a.inside()).worldFeedsReachable === 1);
+    a.way.cut();
+    await until(async () => (await a.inside()).worldFeedsReachable === 0);
+    const alone = await put(a, 'small', { n: 2 });
+    t.equal(alone.status, 200, 'it counts here');
+    a.way.mend();
+    await until(async () => (await get(b, 'small')).body.cursor === alone.body.cursor);
+    await sewn([a, b]);
+    t.equal((await a.inside()).worldFeedsReachable, 1);
+    const ready = await fetch(`http://127.0.0.1:${a.adminPort}/readyz`);
+    t.equal(ready.status, 200);
+  });
+  await Promise.all([a, b].map((server) => server.stop()));
+});
