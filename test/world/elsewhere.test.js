@@ -3,6 +3,7 @@ import t from 'tap';
 import { problemOf } from '../support/contract.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
+import { until } from '../support/until.js';
 import { sewn } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/world/tag.js';
 
