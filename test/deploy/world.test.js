@@ -315,7 +315,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     // The last time: what comes then is in the next test.
     of.c = await start('c', { port: own, 'admin-port': adminPort, 'world-grace': 1 });
     servers[2] = of.c;
-    await sewn('ac');
+    await sewnBy('ac');
     await until(async () => (await of.c.inside()).parked >= 1);
     await until(() => clients.every(({ client }) => client.state === 'online'));
     t.strictSame(
