@@ -26,6 +26,8 @@ class Way {
   /** @type {Set<Direction>} */
   #directions = new Set();
   #isCut = false;
+  /** The only connection that is cut, by the name that it tells the broker. */
+  #cutName;
   /** Milliseconds that each direction takes. */
   delay = 0;
   /** Bytes a second in each direction of a connection. */
@@ -57,6 +59,21 @@ class Way {
   }
 
   /**
+   * One connection is reset, and so is each that comes for it.
+   *
+   * @param {string} name that it tells the broker
+   */
+  cutOne(name) {
+    this.#cutName = name;
+    for (const direction of this.#directions) if (direction.name === name) direction.reset();
+  }
+
+  /** @returns {boolean} whether the connection of that name is cut */
+  isCutOne(name) {
+    return name !== undefined && name === this.#cutName;
+  }
+
+  /**
    * Nothing moves any more, and nobody is told, as with a cable that is pulled.
    *
    * @param {'out' | 'in'} [side] only what goes to the broker, or what comes from it
@@ -77,6 +94,7 @@ class Way {
   /** All is well again: what has waited goes on. */
   mend() {
     this.#isCut = false;
+    this.#cutName = undefined;
     this.hangs = { out: false, in: false };
     this.slow({});
     for (const direction of this.#directions) direction.go();
@@ -108,6 +126,8 @@ class Way {
 
 /** One direction of a connection: pieces, each with the time at which it is there. */
 class Direction {
+  /** What the client has told the broker that it is called; known in the direction there alone. */
+  name;
   #way;
   #side;
   #from;
@@ -133,6 +153,13 @@ class Direction {
 
   #take(piece) {
     const { width, delay, counts } = this.#way;
+    if (this.#side === 'out') {
+      this.name ??= /"name":"([^"]*)"/.exec(piece.toString('latin1', 0, 4096))?.[1];
+      if (this.#way.isCutOne(this.name)) {
+        this.reset();
+        return;
+      }
+    }
     counts[this.#side] += piece.length;
     const now = performance.now();
     this.#free = Math.max(now, this.#free) + (piece.length / width) * 1000;

@@ -36,12 +36,12 @@ t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
   for (const { way } of [a, b]) way.slow({ width: WIDTH });
 
   await t.test('documents arrive, the newest in the end, and every lease holds', async (t) => {
-    const keys = ['x', 'y'];
+    await put(a, 'x', document(1));
     const newest = new Map();
-    for (const n of [1, 2]) {
-      for (const key of keys) newest.set(key, (await put(a, key, document(n))).body.cursor);
+    for (const key of ['x', 'y']) {
+      newest.set(key, (await put(a, key, document(2))).body.cursor);
     }
-    for (const key of keys) {
+    for (const key of newest.keys()) {
       const { body } = await until(
         async () => {
           const answer = await get(b, key);
@@ -63,12 +63,39 @@ t.test('feeds on a slow line', { skip, timeout: 180_000 }, async (t) => {
     }
   });
 
-  await t.test('either connection lost: it comes back, and with it what was missed', async (t) => {
+  await t.test('without the connection of feeds leases hold, and sprites cross', async (t) => {
     for (const { way } of [a, b]) way.mend();
     await until(async () => (await a.inside()).worldFeedsReachable === 1);
+    a.way.cutOne('sprites a feeds');
+    await until(async () => (await a.inside()).worldFeedsReachable === 0);
+    const alone = await put(a, 'small', { n: 3 });
+    t.equal(alone.status, 200, 'it counts here');
+    const [ofA, ofB] = [await a.join(), await b.join()];
+    await sewn([a, b]);
+    t.equal((await a.throw(ofA, 'right', '{"over":"the seam"}')).status, 202);
+    const { body } = await b.poll(ofB);
+    t.match(body.sprites, [{ from: 'left', sprite: { over: 'the seam' } }]);
+    t.equal((await fetch(`http://127.0.0.1:${a.adminPort}/readyz`)).status, 200);
+    t.notMatch(logged(a), /cut-off/);
+    a.way.mend();
+    await until(async () => (await get(b, 'small')).body.cursor === alone.body.cursor);
+    t.equal((await a.inside()).worldFeedsReachable, 1);
+  });
+
+  await t.test('without the other one feeds go on', async (t) => {
+    a.way.cutOne('sprites a');
+    await until(async () => (await a.inside()).world.state === 'cut-off');
+    const { body } = await put(a, 'small', { n: 4 });
+    await until(async () => (await get(b, 'small')).body.cursor === body.cursor);
+    t.equal((await a.inside()).worldFeedsReachable, 1);
+    a.way.mend();
+    await sewn([a, b]);
+  });
+
+  await t.test('both connections lost: it comes back, and with it what was missed', async (t) => {
     a.way.cut();
     await until(async () => (await a.inside()).worldFeedsReachable === 0);
-    const alone = await put(a, 'small', { n: 2 });
+    const alone = await put(a, 'small', { n: 5 });
     t.equal(alone.status, 200, 'it counts here');
     a.way.mend();
     await until(async () => (await get(b, 'small')).body.cursor === alone.body.cursor);
