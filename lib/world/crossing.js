@@ -3,8 +3,8 @@ import { Unanswerable } from '../server/pool.js';
 
 /**
  * The sprites that cross between this server and the others of its world. What crosses, and that nothing is lost or
- * comes twice, is native (native/pool/seams.h, crossings.h); this is what calls it: it says who the others are, when it
- * is time to send, and carries frames to whoever sends them.
+ * comes twice, is native (native/pool/seams.h, crossings.h), and so is when something is to be sent; this is what calls it:
+ * it says who the others are, and carries frames to whoever sends them.
  *
  *     membership ─view─▶ Crossing ─ring─▶ native
  *     pool: a throw over a seam ─▶ native ─wake─▶ Crossing ─frame─▶ send(name, bytes) … received(name, bytes)
@@ -23,7 +23,7 @@ export const OUTBOX_BYTES = 8 * 2 ** 20;
 /** How long a server that has left the ring may take to say what it has taken, milliseconds. */
 export const DOUBT = 60_000;
 
-/** How often it looks whether something has to be sent again, milliseconds. */
+/** How often it looks whether all is handed over, milliseconds. */
 const LOOK = 50;
 
 /** How long a server that leaves waits for what is in its outboxes to be taken, milliseconds. */
@@ -44,7 +44,8 @@ export class Crossing {
   /** Servers and refusals that the log has already. @type {Set<string>} */
   #said = new Set();
   #ring = { left: new Int32Array(), right: new Int32Array(), next: [-1, -1], peers: [] };
-  #timer;
+  /** Whether it will send in this turn. */
+  #pumps = false;
   #closed = false;
 
   /**
@@ -110,7 +111,7 @@ export class Crossing {
   }
 
   /**
-   * A frame has come.
+   * A message has come.
    *
    * @param {string} from the server that has sent it
    * @param {Uint8Array} frame
@@ -118,11 +119,15 @@ export class Crossing {
   received(from, frame) {
     const number = this.#native ? this.#numberOf(from) : -1;
     if (number < 0) return;
-    const { refusal, answer } = this.#native.receive(number, frame);
-    // What has landed goes to the polls that are parked.
-    this.#written(answer ? [{ to: from, frame: answer }] : []);
+    const refusal = this.#native.receive(number, frame);
     if (refusal > 0) this.#refused(from, this.#refusals[refusal]);
-    this.#pump();
+    if (this.#pumps) return;
+    // All that come at once have one turn. What has landed goes to the polls that are parked.
+    this.#pumps = true;
+    Promise.resolve().then(() => {
+      this.#pumps = false;
+      this.#pump();
+    });
   }
 
   /**
@@ -160,7 +165,6 @@ export class Crossing {
   /** Rows close on themselves again; what waits in outboxes is kept with the state. */
   close() {
     this.#closed = true;
-    clearInterval(this.#timer);
     this.#native?.close();
     this.#native = undefined;
   }
@@ -171,8 +175,6 @@ export class Crossing {
     this.#native = new addon.World(this.#pool.native, { ...this.#options, life }, () =>
       this.#pump()
     );
-    this.#timer = setInterval(() => this.#pump(), LOOK);
-    this.#timer.unref();
   }
 
   #sew({ peers, accepted, left, right, next, open }) {
@@ -212,21 +214,19 @@ export class Crossing {
 
   /** Sends what is due. */
   #pump() {
-    if (!this.#native) return;
-    this.#native.sortOut();
-    const frames = [];
-    for (const [to, number] of this.#numbers) {
-      for (let frame = this.#native.next(number); frame; frame = this.#native.next(number)) {
-        frames.push({ to, frame });
-      }
-    }
-    this.#written(frames);
+    if (this.#native) this.#written(this.#native.take());
   }
 
-  /** Ends a turn, and sends what says what it has decided: when it is written, and not at all if it can't be. */
-  #written(frames) {
+  /**
+   * Ends a turn, and sends what says what it has decided: when it is written, and not at all if it can't be.
+   *
+   * @param {(string | Buffer)[]} messages each behind the name of whom it is for
+   */
+  #written(messages) {
     const send = () => {
-      for (const { to, frame } of frames) this.#send(to, frame);
+      for (let at = 0; at < messages.length; at += 2) {
+        this.#send(messages[at], messages[at + 1]);
+      }
     };
     const drop = (error) => {
       if (!(error instanceof Unanswerable)) throw error;

@@ -6,7 +6,7 @@ import { readServerUrl } from './public-url.js';
  */
 
 /** The version of entries and frames. Servers of different versions do not make one ring. */
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** Servers there may be in one world. What one more is told: `world-full`. */
 export const MOST_SERVERS = 1024;

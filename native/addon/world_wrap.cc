@@ -2,6 +2,7 @@
 // every argument.
 #include <uv.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,11 +30,23 @@ std::vector<PeerNumber> peersIn(Local<Value> object, const char* name) {
   return peers;
 }
 
-/** Milliseconds of a clock that never goes back. */
+/** Milliseconds of a clock that never goes back: the loop's. */
 uint64_t now() { return uv_hrtime() / 1'000'000; }
+
+/** Milliseconds from one sending to the next that a throw alone asks for. So the first throw of a
+ * while crosses at once, and under load those of some milliseconds go by one message to each
+ * server, and by one write to the broker. */
+constexpr uint64_t kPace = 5;
+
+/** Milliseconds after which what is due, and could not be sent, is tried again. */
+constexpr uint64_t kTryAgain = 50;
 
 }  // namespace
 
+/**
+ * Calls JavaScript when there is something to be sent: a throw has filled an outbox, or the time of
+ * something has come (Crossings::dueAt). While nothing is on its way it has no timer.
+ */
 class WorldObject : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
@@ -41,9 +54,8 @@ class WorldObject : public Nan::ObjectWrap {
                 {
                     {"add", add},
                     {"set", setRing},
-                    {"next", next},
+                    {"take", take},
                     {"receive", receive},
-                    {"sortOut", sortOut},
                     {"status", status},
                     {"close", close},
                 });
@@ -57,12 +69,12 @@ class WorldObject : public Nan::ObjectWrap {
         crossings_(pool_, life),
         onWake_(onWake),
         resource_("sprites:world"),
-        async_(new uv_async_t) {
+        timer_(new uv_timer_t) {
     // The handle outlives the object: the loop gives it back when it has closed it.
-    async_->data = this;
-    uv_async_init(Nan::GetCurrentEventLoop(), async_, woken);
-    uv_unref(reinterpret_cast<uv_handle_t*>(async_));
-    pool_->openSeams(options, [this] { wake(); });
+    timer_->data = this;
+    uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
+    uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
+    pool_->openSeams(options, [this] { callAt(std::max(now(), takenAt_ + kPace)); });
   }
 
   ~WorldObject() override {
@@ -71,23 +83,27 @@ class WorldObject : public Nan::ObjectWrap {
   }
 
   void stop() {
-    if (async_ == nullptr) return;
+    if (timer_ == nullptr) return;
     Unref();
     pool_->closeSeams();
-    uv_close(reinterpret_cast<uv_handle_t*>(async_),
-             [](uv_handle_t* handle) { delete reinterpret_cast<uv_async_t*>(handle); });
-    async_ = nullptr;
+    uv_close(reinterpret_cast<uv_handle_t*>(timer_),
+             [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
+    timer_ = nullptr;
   }
 
-  /** A throw has filled an outbox: JavaScript is told when this turn is over. */
-  void wake() {
-    if (!std::exchange(wakes_, true) && async_ != nullptr) uv_async_send(async_);
+  /** Has JavaScript called at a time, when that turn is over, or sooner where that is so already.
+   */
+  void callAt(uint64_t at) {
+    if (at >= callAt_ || timer_ == nullptr) return;
+    callAt_ = at;
+    const uint64_t time = uv_now(timer_->loop);
+    uv_timer_start(timer_, woken, at > time ? at - time : 0, 0);
   }
 
-  static void woken(uv_async_t* async) {
+  static void woken(uv_timer_t* timer) {
     LoopScope scope;
-    auto* self = static_cast<WorldObject*>(async->data);
-    self->wakes_ = false;
+    auto* self = static_cast<WorldObject*>(timer->data);
+    self->callAt_ = kNeverDue;
     self->onWake_.Call(0, nullptr, self->resource_.get());
   }
 
@@ -128,31 +144,52 @@ class WorldObject : public Nan::ObjectWrap {
     unwrap<WorldObject>(info)->seams().set(std::move(ring), now());
   }
 
-  // next(peer) → the next frame for it as a Buffer, or undefined
-  static void next(const Info& info) {
+  // take() → [name, Buffer, name, Buffer, …]: all messages that are due, each with whom it is for;
+  // the pool's turn is to be ended
+  static void take(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
-    self->frame_.clear();
-    if (!self->crossings_.next(peerOf(numberOf(info[0])), now(), &self->frame_)) return;
-    info.GetReturnValue().Set(copy(self->frame_));
+    info.GetReturnValue().Set(self->takeAll(now()));
   }
 
-  // receive(peer, frame) → {refusal, answer: Buffer or undefined}; the pool's turn is to be ended
+  Local<Array> takeAll(uint64_t time) {
+    Local<Array> messages = Nan::New<Array>();
+    uint32_t count = 0;
+    const auto add = [&](PeerNumber peer, std::string_view bytes) {
+      Nan::Set(messages, count++, Nan::New(seams().peer(peer).name).ToLocalChecked()).Check();
+      Nan::Set(messages, count++, copy(bytes)).Check();
+    };
+    for (const auto& [peer, answer] : answers_) add(peer, answer);
+    answers_.clear();
+    crossings_.sortOut(time);
+    for (size_t number = 0; number < seams().size(); ++number) {
+      const auto peer = static_cast<PeerNumber>(number);
+      for (message_.clear(); crossings_.next(peer, time, &message_); message_.clear()) {
+        add(peer, message_);
+      }
+    }
+    if (count > 0) takenAt_ = time;
+    if (timer_ == nullptr) return messages;
+    callAt_ = kNeverDue;
+    uv_timer_stop(timer_);
+    const uint64_t due = crossings_.dueAt();
+    callAt(due > time ? due : time + kTryAgain);
+    return messages;
+  }
+
+  // receive(peer, message) → why it is refused, a number; what it is to be answered is among what
+  // take() gives, which is to be called in the same turn
   static void receive(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
-    self->frame_.clear();
+    const PeerNumber peer = peerOf(numberOf(info[0]));
+    self->message_.clear();
     const Refusal refusal =
-        self->crossings_.receive(peerOf(numberOf(info[0])), bytesOf(info[1]), now(), &self->frame_);
-    Local<Object> result = Nan::New<Object>();
-    set(result, "refusal", static_cast<double>(refusal));
-    if (!self->frame_.empty()) set(result, "answer", copy(self->frame_));
-    info.GetReturnValue().Set(result);
+        self->crossings_.receive(peer, bytesOf(info[1]), now(), &self->message_);
+    if (!self->message_.empty()) self->answers_.emplace_back(peer, self->message_);
+    info.GetReturnValue().Set(static_cast<uint32_t>(refusal));
   }
 
   /** It outlives this object: the pool has it. */
   Seams& seams() const { return *pool_->enterWorld(); }
-
-  // sortOut(): what waits for servers that are in the ring no more goes where it is to go now
-  static void sortOut(const Info& info) { unwrap<WorldObject>(info)->crossings_.sortOut(now()); }
 
   // status() → {refused: [by reason]}
   static void status(const Info& info) {
@@ -175,9 +212,11 @@ class WorldObject : public Nan::ObjectWrap {
   Crossings crossings_;
   Nan::Callback onWake_;
   CallbackResource resource_;
-  uv_async_t* async_;
-  bool wakes_ = false;
-  std::string frame_;
+  uv_timer_t* timer_;
+  uint64_t callAt_ = kNeverDue;  // when JavaScript is called next
+  uint64_t takenAt_ = 0;         // when messages were last taken
+  std::vector<std::pair<PeerNumber, std::string>> answers_;
+  std::string message_;
 };
 
 void initWorld(Local<Object> target) { WorldObject::init(target); }

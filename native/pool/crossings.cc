@@ -4,23 +4,64 @@
 
 namespace server {
 
-bool Crossings::next(PeerNumber peer, uint64_t now, std::string* frame) {
-  return pool_->promising() && seams_->peer(peer).outbox.next(now, seams_->self(), frame);
+namespace {
+
+/** When an ack waits no more. Who is in no ring with this server waits for it, or has no time. */
+uint64_t owedAt(const Peer& peer) { return peer.accepted ? peer.owedAt : 0; }
+
+}  // namespace
+
+bool Crossings::next(PeerNumber number, uint64_t now, std::string* message) {
+  if (!pool_->promising()) return false;
+  Peer& peer = seams_->peer(number);
+  const bool sends = now >= peer.outbox.dueAt();
+  if (peer.owed != 0 && (sends || now >= owedAt(peer))) {
+    FrameWriter({.kind = FrameKind::kAck,
+                 .life = life_,
+                 .peerLife = peer.sender.life,
+                 .serial = peer.owed,
+                 .number = peer.taken,
+                 .memory = seams_->self().memory},
+                message)
+        .finish();
+    peer.owed = 0;
+    if (!sends) return true;
+  }
+  return peer.outbox.next(now, seams_->self(), message);
 }
 
-Refusal Crossings::receive(PeerNumber from, std::string_view frame, uint64_t now,
+uint64_t Crossings::dueAt() const {
+  uint64_t at = kNeverDue;
+  for (size_t number = 0; number < seams_->size(); ++number) {
+    const Peer& peer = seams_->peer(static_cast<PeerNumber>(number));
+    at = std::min({at, peer.outbox.dueAt(), peer.outbox.sortedAt()});
+    if (peer.owed != 0) at = std::min(at, owedAt(peer));
+  }
+  return at;
+}
+
+Refusal Crossings::receive(PeerNumber from, std::string_view message, uint64_t now,
                            std::string* answer) {
-  FrameHead head;
-  std::string_view body;
-  Refusal refusal = readFrame(frame, &head, &body);
-  Peer& peer = seams_->peer(from);
+  const Refusal refusal = readMessage(message, &frames_);
   if (refusal == Refusal::kMalformed) return count(refusal);
   if (!pool_->promising()) return Refusal::kNone;
-  if (head.kind == FrameKind::kAck) {
-    if (refusal == Refusal::kNone) return acked(from, head, body, now);
-    peer.outbox.pause(now);
+  const auto& [head, body] = frames_.at[0];
+  if (head.kind == FrameKind::kSprites) return sprites(from, refusal, frames_.at[0], now, answer);
+  if (refusal != Refusal::kNone) {
+    seams_->peer(from).outbox.pause(now);
     return count(refusal);
   }
+  const Refusal told = acked(from, head, body, now);
+  // What rides on an ack that makes no sense is not taken, either.
+  if (told != Refusal::kNone || frames_.count == 1) return told;
+  return sprites(from, Refusal::kNone, frames_.at[1], now, answer);
+}
+
+/** Takes a frame of sprites, and writes or notes its ack. */
+Refusal Crossings::sprites(PeerNumber from, Refusal refusal, const Frame& frame, uint64_t now,
+                           std::string* answer) {
+  const auto& [head, body] = frame;
+  Peer& peer = seams_->peer(from);
   FrameHead ack = {.kind = FrameKind::kAck,
                    .life = life_,
                    .peerLife = head.life,
@@ -32,6 +73,11 @@ Refusal Crossings::receive(PeerNumber from, std::string_view frame, uint64_t now
     if (refusal == Refusal::kNone && head.serial >= peer.fence && !take(from, head, body)) {
       refusal = Refusal::kFull;
     }
+    if (refusal == Refusal::kNone && !head.atOnce && !endsBusy()) {
+      if (peer.owed == 0) peer.owedAt = now + kAckDelay;
+      peer.owed = std::max(peer.owed, head.serial);
+      return refusal;
+    }
     // Also for one that takes nothing: what it has is certain.
     if (head.life == peer.sender.life) ack.number = peer.taken;
   }
@@ -39,7 +85,15 @@ Refusal Crossings::receive(PeerNumber from, std::string_view frame, uint64_t now
   FrameWriter writer(ack, answer);
   for (const auto& [row, over] : ends_) writer.add({row, over, pool_->endBusy(row, over)});
   writer.finish();
-  return refusal == Refusal::kNone ? refusal : count(refusal);
+  if (refusal != Refusal::kNone) return count(refusal);
+  if (head.serial >= peer.owed) peer.owed = 0;
+  return refusal;
+}
+
+/** Whether a row's end that the frame names has no room for more. */
+bool Crossings::endsBusy() const {
+  return std::ranges::any_of(
+      ends_, [this](const auto& end) { return pool_->endBusy(end.first, end.second); });
 }
 
 /** Whether a frame's sprites may be taken. Notes who sends it, and its fence. */
@@ -51,6 +105,7 @@ Refusal Crossings::judge(PeerNumber from, const FrameHead& head) {
     const bool goesOn = head.memory == peer.sender.memory;
     pool_->meet(from, {.life = head.life, .memory = head.memory}, goesOn ? peer.taken : 0);
     peer.fence = 0;
+    peer.owed = 0;
   }
   if (head.peerLife != life_) return Refusal::kOtherLife;
   if (head.fence <= head.serial) peer.fence = std::max(peer.fence, head.fence);

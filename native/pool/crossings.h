@@ -12,6 +12,10 @@
 // server of the ring, and not voided by a fence. Its sprites are taken in the order of their
 // numbers, up to the first one that is missing or finds no memory; the ack says how far.
 //
+// An ack goes at once where the frame wants it (outbox.h says when), where it refuses, and where it
+// says that a row's end is busy. Any other waits up to kAckDelay for sprites that go the same way,
+// and is for all frames that have come by then; who has left the ring lets none wait.
+//
 // With a state: frames and answers are to be sent when the pool's turn is written, and not at all
 // if it can't be, as an ack promises what a 202 does. While nothing is promised, crossing stands
 // still: nothing is sent, taken or answered, and whoever has sent something sends it again.
@@ -39,21 +43,25 @@ class Crossings {
   }
 
   /**
-   * Writes the next frame for a peer behind what is in `frame`; false when none is due. To be
-   * called until it returns false: when the seams wake, after `receive`, and some ten times a
-   * second. `now`: milliseconds.
+   * Writes the next message for a peer behind what is in `message`; false when none is due. To be
+   * called until it returns false: when the seams wake, after `receive`, and at `dueAt`. `now`:
+   * milliseconds.
    */
-  bool next(PeerNumber peer, uint64_t now, std::string* frame);
+  bool next(PeerNumber peer, uint64_t now, std::string* message);
 
   /**
-   * Takes a frame that has come from a peer, at `now`, and writes the answer for it behind what is
-   * in `answer`, if there is one. Returns why the frame is refused, or an ack says that ours was.
+   * Takes a message that has come from a peer, at `now`, and writes the answer that it is to have
+   * at once behind what is in `answer`, if there is one. Returns why one of its frames is refused,
+   * or an ack says that ours was.
    */
-  Refusal receive(PeerNumber peer, std::string_view frame, uint64_t now, std::string* answer);
+  Refusal receive(PeerNumber peer, std::string_view message, uint64_t now, std::string* answer);
 
   /** Takes what waits for peers that are in the ring no more to where it is to go now. To be called
    * as often as `next`. */
   void sortOut(uint64_t now);
+
+  /** When both are to be called, if nothing happens before; kNeverDue: only then. */
+  uint64_t dueAt() const;
 
   /** Frames refused here or there, by the reason. */
   const uint64_t* refused() const { return refused_; }
@@ -63,6 +71,9 @@ class Crossings {
     ++refused_[static_cast<size_t>(refusal)];
     return refusal;
   }
+  Refusal sprites(PeerNumber from, Refusal refusal, const Frame& frame, uint64_t now,
+                  std::string* answer);
+  bool endsBusy() const;
   Refusal acked(PeerNumber from, const FrameHead& head, std::string_view body, uint64_t now);
   Refusal judge(PeerNumber from, const FrameHead& head);
   bool take(PeerNumber from, const FrameHead& head, std::string_view body);
@@ -70,6 +81,7 @@ class Crossings {
   Pool* const pool_;
   Seams* const seams_;
   const uint64_t life_;
+  Frames frames_;
   std::set<std::pair<uint32_t, Edge>> ends_;  // rows and sides that the frame being taken names
   uint64_t refused_[kRefusals] = {};
 };

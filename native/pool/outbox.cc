@@ -16,15 +16,22 @@ void Outbox::push(const Crosser& crosser) {
 
 // ---- Sending ------------------------------------------------------------------------------------
 
-/** Whether the time has come for what has to be asked before anything else, or for the rest. */
-bool Outbox::isDue(uint64_t now) const {
-  if (parted_) return touched_ > 0 && now >= resendAt_;
-  if (now < pauseEnd_) return false;
-  return !unsettled_ || (!waiting_.empty() && now >= resendAt_);
+uint64_t Outbox::dueAt() const {
+  if (parted_) return touched_ > 0 ? resendAt_ : kNeverDue;
+  uint64_t at = kNeverDue;
+  if (unsettled_) {
+    if (!waiting_.empty()) at = resendAt_;
+  } else {
+    if (hasMore()) at = 0;
+    if (next_ > 0) at = std::min(at, resendAt_);
+    if (!busy_.empty()) at = std::min(at, askAt_);
+  }
+  return std::max(at, pauseEnd_);
 }
 
 bool Outbox::next(uint64_t now, const Identity& self, std::string* frame) {
-  if (!isDue(now)) return false;
+  if (now < dueAt()) return false;
+  // What has to be asked before anything else.
   const bool settles = parted_ || unsettled_;
   const bool again = !parted_ && now >= resendAt_ && (next_ > 0 || unsettled_);
   if (again) {
@@ -32,9 +39,8 @@ bool Outbox::next(uint64_t now, const Identity& self, std::string* frame) {
     resend_ = std::min(2 * resend_, kLastResend);
     window_ = 1;
   }
-  const bool sends = !settles && next_ < waiting_.size() && flight_ < window_;
+  const bool sends = !settles && hasMore();
   const bool asks = !settles && !busy_.empty() && now >= askAt_;
-  if (!sends && !asks && !settles) return false;
   ++serial_;
   if (parted_) {
     fence_ = serial_;
@@ -49,15 +55,19 @@ bool Outbox::next(uint64_t now, const Identity& self, std::string* frame) {
                       .memory = self.memory},
                      frame);
   if (settles || (sends && next_ == 0)) resendAt_ = now + resend_;
-  if (timed_ == 0) {
-    timed_ = serial_;
-    timedAt_ = now;
-  }
   if (asks) {
     ask(&writer);
     askAt_ = now + kAskBusy;
   }
   if (sends) fill(&writer);
+  const bool times = timed_ == 0 && now >= timedAt_ + kTimeEvery;
+  if (settles || asks || times || 2 * flight_ >= window_) {
+    writer.wantAnswer();
+    if (timed_ == 0) {
+      timed_ = serial_;
+      timedAt_ = now;
+    }
+  }
   writer.finish();
   return true;
 }

@@ -8,6 +8,11 @@
 // behind it. The numbers go up by one and are not stored. What may be on its way at once is
 // bounded, and so is the waiting: see Seams.
 //
+// ACKS WAIT for each other, or ride on what goes the other way, as one by one they would cost as
+// much as sprites do: kAckDelay at most (Crossings). A frame says where its sender wants the answer
+// at once: it asks something, it is sent again, half of what may be on its way is, or its way is to
+// be timed, as that of an ack that waits says nothing. So waiting holds nobody up.
+//
 // When the peer leaves the ring, what was never sent is the pool's again at once. What was sent is
 // in doubt: the peer may have taken it. So the outbox asks by a frame with a fence, which voids
 // every frame before it: the answer says for certain what was taken, and the rest is the pool's
@@ -50,6 +55,17 @@ namespace server {
  * Where it is far it is twice as long as an ack has taken of late. */
 constexpr uint64_t kFirstResend = 300;
 constexpr uint64_t kLastResend = 2000;
+
+/** Of a time: it does not come. */
+constexpr uint64_t kNeverDue = UINT64_MAX;
+
+/** Milliseconds that an ack may wait for something to ride on. It is in the times above: an ack
+ * that waits is there before anything is sent again. Where a peer dies that keeps no state, what it
+ * has taken for so long and not acked arrives twice. */
+constexpr uint64_t kAckDelay = 100;
+
+/** Milliseconds after which one more frame is timed. */
+constexpr uint64_t kTimeEvery = 1000;
 
 /** Milliseconds between questions for the ends of rows that are busy. */
 constexpr uint64_t kAskBusy = 200;
@@ -101,11 +117,11 @@ class Outbox {
   /** The number of the oldest sprite, or of the next one: all below are done with. */
   uint64_t base() const { return base_; }
 
-  /**
-   * Writes the next frame behind what is in `frame`; false when none is due. `now`: milliseconds
-   * of a clock that never goes back. To be called after a push, after an ack, and some ten times a
-   * second.
-   */
+  /** When there is something to be sent, if nothing happens before; kNeverDue: only then.
+   * Milliseconds of a clock that never goes back. */
+  uint64_t dueAt() const;
+
+  /** Writes the next frame behind what is in `frame`; false when none is due at `now`. */
   bool next(uint64_t now, const Identity& self, std::string* frame);
 
   /**
@@ -142,6 +158,12 @@ class Outbox {
    * `doubt` milliseconds. */
   void part(uint64_t now, uint64_t doubt);
   void rejoin();
+
+  /** While parted: when what waits is to be given up, or back; kNeverDue: nothing waits. */
+  uint64_t sortedAt() const {
+    if (!parted_ || waiting_.empty()) return kNeverDue;
+    return touched_ < waiting_.size() ? 0 : doubtEnd_;
+  }
 
   /** While parted: ends the doubt if its time is over; how many sprites were in it. */
   size_t giveUp(uint64_t now) { return !parted_ || now < doubtEnd_ ? 0 : giveUp(); }
@@ -188,11 +210,13 @@ class Outbox {
     return uint64_t{row} << 1 | static_cast<uint64_t>(over);
   }
 
-  uint64_t firstResend() const { return std::clamp(2 * roundTrip_, kFirstResend, kLastResend); }
+  uint64_t firstResend() const {
+    return std::clamp(2 * roundTrip_ + kAckDelay, kFirstResend, kLastResend);
+  }
   void measure(uint64_t serial, uint64_t now);
   bool follow(const FrameHead& ack, uint64_t now);
   void learn(const FrameHead& ack, std::string_view ends, uint64_t now);
-  bool isDue(uint64_t now) const;
+  bool hasMore() const { return next_ < waiting_.size() && flight_ < window_; }
   void calm(uint64_t now);
   void sendAgain();
   void resolve();

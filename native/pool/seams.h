@@ -100,9 +100,11 @@ struct Peer {
   bool inRing = false;
   bool accepted = false;
   // What was taken from it:
-  Identity sender;     // the process that sends, and its memory; 0: nobody has yet
-  uint64_t taken = 0;  // the last number from that memory
-  uint64_t fence = 0;  // frames of a lower serial are void
+  Identity sender;      // the process that sends, and its memory; 0: nobody has yet
+  uint64_t taken = 0;   // the last number from that memory
+  uint64_t fence = 0;   // frames of a lower serial are void
+  uint64_t owed = 0;    // serial of the newest frame whose ack waits; 0: none does
+  uint64_t owedAt = 0;  // milliseconds: when it waits no more
 };
 
 /** Whether that may be the name of a server: 1 to 32 of a-z, 0-9 and -. */

@@ -25,8 +25,12 @@ Number take(std::string_view* from) {
   return static_cast<Number>(number);
 }
 
+constexpr size_t kRefusalAt = 7;
 constexpr size_t kCountAt = 64;
 constexpr size_t kLengthAt = 68;
+
+/** In the place of a refusal: an answer is wanted at once. */
+constexpr uint8_t kWanted = 1;
 
 /** Overwrites 4 bytes. */
 void setAt(std::string* in, size_t at, uint32_t number) {
@@ -67,7 +71,7 @@ FrameWriter::FrameWriter(const FrameHead& head, std::string* to) : to_(to), star
   to->append(kFrameMagic);
   put(to, kFrameVersion);
   put(to, static_cast<uint8_t>(head.kind));
-  put(to, static_cast<uint8_t>(head.refusal));
+  put(to, head.atOnce ? kWanted : static_cast<uint8_t>(head.refusal));
   for (const uint64_t number :
        {head.life, head.peerLife, head.serial, head.number, head.base, head.fence, head.memory}) {
     put(to, number);
@@ -96,10 +100,14 @@ void FrameWriter::add(const RowEnd& end) {
   ++count_;
 }
 
+void FrameWriter::wantAnswer() { (*to_)[start_ + kRefusalAt] = static_cast<char>(kWanted); }
+
 void FrameWriter::finish() {
   setAt(to_, start_ + kCountAt, count_);
   setAt(to_, start_ + kLengthAt, static_cast<uint32_t>(bytes() - kFrameHead));
 }
+
+namespace {
 
 /** Reads what stays the same in every version. */
 Refusal readStart(std::string_view* frame, FrameHead* head) {
@@ -115,30 +123,54 @@ Refusal readStart(std::string_view* frame, FrameHead* head) {
   }
   head->kind = FrameKind{kind};
   if (version != kFrameVersion) return Refusal::kVersion;
+  if (head->kind == FrameKind::kSprites) {
+    head->atOnce = refusal == kWanted;
+    return refusal > kWanted ? Refusal::kMalformed : Refusal::kNone;
+  }
   if (refusal >= kRefusals) return Refusal::kMalformed;
   head->refusal = Refusal{refusal};
   return Refusal::kNone;
 }
 
-Refusal readFrame(std::string_view frame, FrameHead* head, std::string_view* body) {
-  const bool whole = frame.size() >= kFrameHead;
-  const Refusal start = readStart(&frame, head);
+/** Reads the first frame of what is left of a message, and takes it from there. */
+Refusal takeFrame(std::string_view* message, FrameHead* head, std::string_view* body) {
+  const bool whole = message->size() >= kFrameHead;
+  const Refusal start = readStart(message, head);
   if (start != Refusal::kNone) return start;
   if (!whole) return Refusal::kMalformed;
   for (uint64_t* number : {&head->life, &head->peerLife, &head->serial, &head->number, &head->base,
                            &head->fence, &head->memory}) {
-    *number = take<uint64_t>(&frame);
+    *number = take<uint64_t>(message);
     if (*number >= kMostFrameNumber) return Refusal::kMalformed;
   }
-  head->count = take<uint32_t>(&frame);
-  const auto length = take<uint32_t>(&frame);
-  if (length != frame.size() || head->count > kMostInFrame) return Refusal::kMalformed;
+  head->count = take<uint32_t>(message);
+  const auto length = take<uint32_t>(message);
+  if (length > message->size() || head->count > kMostInFrame) return Refusal::kMalformed;
+  std::string_view frame = message->substr(0, length);
+  message->remove_prefix(length);
   *body = frame;
   for (uint32_t i = 0; i < head->count; ++i) {
     const bool good = head->kind == FrameKind::kAck ? isEnd(&frame) : isCrosser(&frame);
     if (!good) return Refusal::kMalformed;
   }
   return frame.empty() ? Refusal::kNone : Refusal::kMalformed;
+}
+
+}  // namespace
+
+Refusal readMessage(std::string_view message, Frames* frames) {
+  frames->count = 0;
+  do {
+    auto& [head, body] = frames->at[frames->count];
+    const Refusal refusal = takeFrame(&message, &head, &body);
+    if (refusal != Refusal::kNone) return frames->count > 0 ? Refusal::kMalformed : refusal;
+    ++frames->count;
+  } while (!message.empty() && frames->count < kMostFrames);
+  if (!message.empty()) return Refusal::kMalformed;
+  const FrameHead& first = frames->at[0].head;
+  const bool rides = first.kind == FrameKind::kAck && first.refusal == Refusal::kNone &&
+                     frames->at[1].head.kind == FrameKind::kSprites;
+  return frames->count == 1 || rides ? Refusal::kNone : Refusal::kMalformed;
 }
 
 CrosserHead takeCrosser(std::string_view* body, std::string_view* text) {

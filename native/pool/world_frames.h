@@ -1,4 +1,5 @@
-// The form of what crosses from one server of a world to another: one frame a message.
+// The form of what crosses from one server of a world to another. A message is one frame, or two:
+// an ack that refuses nothing, and behind it sprites that go the same way.
 //
 //   ┌──────┬─────────────────────────────┐        ┌──────┬───────────────────┐
 //   │ head │ sprite: head, text │ sprite …│  ──▶   │ head │ end │ end │ …     │
@@ -11,8 +12,9 @@
 //    0  magic "SPRW"                                    0  u32 length of the text; 0: a question
 //    4  u16 version                                     4  u32 row
 //    6  u8  kind                                        8  u8  the edge it enters its desktop by
-//    7  u8  of an ack: why the frame is refused         9  u8  the edge it has crossed: 0 left,
-//    8  u64 life of the sender                                 1 right
+//    7  u8  of an ack: why the frame is refused;        9  u8  the edge it has crossed: 0 left,
+//           else 1: an answer is wanted at once                1 right
+//    8  u64 life of the sender
 //   16  u64 life of the receiver, 0: not known         10  u8  round of the ring: see Crosser
 //   24  u64 serial of the frame; of an ack: of the     11  u8  0
 //           frame that it answers                      12  u16 hops it has left in this round
@@ -47,7 +49,7 @@
 namespace server {
 
 constexpr std::string_view kFrameMagic = "SPRW";
-constexpr uint16_t kFrameVersion = 1;
+constexpr uint16_t kFrameVersion = 2;
 
 /** Bytes of a frame's head, of a sprite's head and of an end. */
 constexpr size_t kFrameHead = 72;
@@ -56,6 +58,9 @@ constexpr size_t kEndBytes = 8;
 
 /** Sprites, or ends, in one frame. */
 constexpr uint32_t kMostInFrame = 1024;
+
+/** Frames in one message. */
+constexpr size_t kMostFrames = 2;
 
 /** The number that no sprite reaches: numbers and lives are below. */
 constexpr uint64_t kMostFrameNumber = uint64_t{1} << 62;
@@ -85,6 +90,7 @@ struct Identity {
 struct FrameHead {
   FrameKind kind = FrameKind::kSprites;
   Refusal refusal = Refusal::kNone;
+  bool atOnce = false;  // of sprites: whether their sender wants the answer at once
   uint64_t life = 0;
   uint64_t peerLife = 0;
   uint64_t serial = 0;
@@ -124,6 +130,9 @@ class FrameWriter {
   uint32_t count() const { return count_; }
   size_t bytes() const { return to_->size() - start_; }
 
+  /** The answer is wanted at once. */
+  void wantAnswer();
+
   /** Fills in how much there is. */
   void finish();
 
@@ -133,13 +142,25 @@ class FrameWriter {
   uint32_t count_ = 0;
 };
 
-/**
- * kNone: `head` and `body` are read, and every record in `body` is whole and may be. Else kVersion,
- * with the kind and the refusal in `head`, or kMalformed.
- */
-Refusal readFrame(std::string_view frame, FrameHead* head, std::string_view* body);
+/** A frame that was read. */
+struct Frame {
+  FrameHead head;
+  std::string_view body;
+};
 
-/** Takes the first sprite, or end, from the body of a frame that readFrame has found good. */
+/** The frames of one message. */
+struct Frames {
+  Frame at[kMostFrames];
+  size_t count = 0;
+};
+
+/**
+ * kNone: all frames are read, and every record in their bodies is whole and may be. Else kVersion,
+ * with the kind of the first frame, and nothing else, in its head; or kMalformed.
+ */
+Refusal readMessage(std::string_view message, Frames* frames);
+
+/** Takes the first sprite, or end, from the body of a frame that readMessage has found good. */
 CrosserHead takeCrosser(std::string_view* body, std::string_view* text);
 RowEnd takeEnd(std::string_view* body);
 

@@ -278,13 +278,16 @@ class World {
     Server& server = *servers_[number];
     server.crossings.sortOut(now_);
     server.settle();
+    // It is known when: so nobody has to look all the time.
+    const bool due = server.crossings.dueAt() <= now_;
     for (size_t to = 0; to < servers_.size(); ++to) {
       std::string frame;
       while (server.crossings.next(static_cast<PeerNumber>(to), now_, &frame)) {
-        EXPECT(to != number);
+        EXPECT(to != number && due);
         messages_.push_back({number, to, std::exchange(frame, {})});
       }
     }
+    EXPECT(server.crossings.dueAt() > now_);
   }
 
   /** Something happens to one message on its way. */
@@ -347,6 +350,14 @@ class World {
   uint64_t restarts_ = 0;
 };
 
+/** Gives a server what it is answered, if it is. */
+void hear(Server& to, size_t from, const std::string& answer, uint64_t now) {
+  if (answer.empty()) return;
+  std::string none;
+  to.crossings.receive(static_cast<PeerNumber>(from), answer, now, &none);
+  EXPECT(none.empty());
+}
+
 // ---- Where a throw lands ------------------------------------------------------------------------
 
 /** Servers of the given sizes; all frames arrive. */
@@ -395,9 +406,7 @@ class Still {
           std::string answer;
           servers_[to]->crossings.receive(static_cast<PeerNumber>(from), frame, now_, &answer);
           servers_[to]->settle();
-          std::string none;
-          servers_[from]->crossings.receive(static_cast<PeerNumber>(to), answer, now_, &none);
-          EXPECT(none.empty());
+          hear(*servers_[from], to, answer, now_);
           frame.clear();
         }
       }
@@ -488,8 +497,7 @@ void checkBusy() {
     while (from.crossings.next(1, now, &frame)) {
       std::string answer;
       to.crossings.receive(0, frame, now, &answer);
-      std::string none;
-      from.crossings.receive(1, answer, now, &none);
+      hear(from, 1, answer, now);
       frame.clear();
     }
   };
@@ -546,10 +554,10 @@ void checkFullOfCrossers() {
       Server& to = *servers[1 - i];
       std::string frame;
       while (from.crossings.next(static_cast<PeerNumber>(1 - i), now, &frame)) {
-        std::string answer, none;
+        std::string answer;
         to.crossings.receive(static_cast<PeerNumber>(i), frame, now, &answer);
         EXPECT(to.pool.counts().mailboxBytes <= 2 * 3000);
-        from.crossings.receive(static_cast<PeerNumber>(1 - i), answer, now, &none);
+        hear(from, 1 - i, answer, now);
         frame.clear();
       }
       to.settle();
@@ -595,9 +603,10 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
       to.crossings.receive(0, there.front().second, now, &answer);
       back.emplace_back(now + delay, answer);
     }
+    std::string late;
+    if (to.crossings.next(0, now, &late)) back.emplace_back(now + delay, late);
     for (; !back.empty() && back.front().first <= now; back.pop_front()) {
-      std::string none;
-      from.crossings.receive(1, back.front().second, now, &none);
+      hear(from, 1, back.front().second, now);
     }
     to.settle();
     to.poll(0, &received);
@@ -610,6 +619,143 @@ void checkFar(uint64_t delay, uint64_t width, uint64_t most) {
           delay, sent, once, longest);
   EXPECT(sent < once + once / 5);
   EXPECT(longest <= most);
+}
+
+/** Two servers of one node each, which have met: each knows the other's life. */
+struct Met {
+  Met() {
+    for (size_t i = 0; i < 2; ++i) {
+      const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
+      servers.push_back(std::make_unique<Server>(i, 2, 5 + i, options, 0));
+      servers[i]->join();
+      servers[i]->seams.set(ringOf({{0, 1}, {1, 1}}, i, true), 0);
+    }
+    // Some more than that one sprite may be on its way.
+    for (now = 1; now < 3000; ++now) {
+      if (now % 20 == 0 && now < 2000) throwTo(now / 20 % 2);
+      turn();
+    }
+    EXPECT(servers[0]->seams.sprites() + servers[1]->seams.sprites() == 0);
+    messages = 0;
+  }
+
+  Server& at(size_t server) { return *servers[server]; }
+
+  void throwTo(size_t server) {
+    EXPECT(at(1 - server).throwOne(0, Edge::kRight, ++sprite, 0) == Outcome::kQueued);
+  }
+
+  /** All that is due arrives; receivers ack. */
+  void turn() {
+    for (size_t from = 0; from < 2; ++from) {
+      for (std::string message; at(from).crossings.next(1 - from, now, &message); message.clear()) {
+        ++messages;
+        std::string answer;
+        const auto peer = static_cast<PeerNumber>(from);
+        EXPECT(at(1 - from).crossings.receive(peer, message, now, &answer) != Refusal::kMalformed);
+        messages += answer.empty() ? 0 : 1;
+        hear(at(from), 1 - from, answer, now);
+        at(1 - from).settle();
+        for (int twice = 0; twice < 2; ++twice) at(1 - from).poll(0, &received);
+      }
+    }
+  }
+
+  /** Some time passes. */
+  void run(uint64_t milliseconds) {
+    for (; milliseconds > 0; --milliseconds, ++now) turn();
+  }
+
+  std::vector<std::unique_ptr<Server>> servers;
+  std::map<uint64_t, std::vector<Reception>> received;
+  uint64_t now = 0;
+  uint64_t sprite = 0;
+  uint64_t messages = 0;
+};
+
+/** Acks wait for each other, or ride; nobody waits for them. */
+void checkAcks() {
+  Met met;
+  // One way: a sprite goes at once, its ack by itself when it has waited.
+  const uint64_t begun = met.now;
+  met.throwTo(1);
+  EXPECT(met.at(0).crossings.dueAt() == 0);
+  met.turn();
+  met.throwTo(1);
+  met.turn();
+  const uint64_t sent = met.messages;
+  EXPECT(sent <= 3 && met.sprite == met.received.size());
+  EXPECT(met.at(0).seams.sprites() >= 1 && met.at(1).crossings.dueAt() == begun + kAckDelay);
+  met.run(kAckDelay);
+  EXPECT(met.messages == sent && met.at(0).seams.sprites() >= 1);
+  met.turn();
+  EXPECT(met.messages == sent + 1 && met.at(0).seams.sprites() == 0);
+  EXPECT(met.at(0).crossings.dueAt() == kNeverDue && met.at(1).crossings.dueAt() == kNeverDue);
+  // Both ways: it rides.
+  met.messages = 0;
+  const uint64_t thrown = met.sprite;
+  for (const uint64_t end = met.now + 4000; met.now < end; ++met.now) {
+    if (met.now % 40 == 0) met.throwTo(met.now / 40 % 2);
+    met.turn();
+  }
+  EXPECT(met.sprite - thrown == 100 && met.messages <= 115);
+  // Many at once, one way: half of what may be on its way is never waited for.
+  for (int i = 0; i < 1000; ++i) {
+    met.throwTo(1);
+    met.turn();
+    EXPECT(met.at(0).seams.bytes() < kFirstWindow);
+  }
+  // Who leaves the ring lets nobody wait.
+  met.run(5 * kAckDelay);
+  EXPECT(met.at(0).seams.sprites() == 0);
+  met.throwTo(1);
+  met.turn();
+  EXPECT(met.at(0).seams.sprites() == 1 && met.at(1).crossings.dueAt() > met.now);
+  met.at(1).seams.set({}, met.now);
+  EXPECT(met.at(1).crossings.dueAt() == 0);
+  met.turn();
+  EXPECT(met.at(0).seams.sprites() == 0 && met.sprite == met.received.size());
+  for (const auto& [sprite, where] : met.received) EXPECT(where.size() == 1);
+}
+
+/** What rides on an ack that makes no sense, or on what is no ack, is not taken. */
+void checkRiders() {
+  Server to(1, 2, 9, {.outboxBytes = 1 << 20, .doubt = kNever}, 0);
+  to.join();
+  to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
+  const auto write = [](std::string* text, FrameHead head) {
+    head.life = 5;
+    head.peerLife = 9;
+    FrameWriter writer(head, text);
+    if (head.kind == FrameKind::kSprites) writer.add({.length = 2}, "{}");
+    writer.finish();
+  };
+  const FrameHead sprites = {.serial = 1, .number = 1, .base = 1};
+  const FrameHead ack = {.kind = FrameKind::kAck, .serial = 0, .number = 0, .memory = 3};
+  FrameHead refusing = ack;
+  refusing.refusal = Refusal::kNotInRing;
+  const std::vector<std::vector<FrameHead>> bad = {{sprites, ack},      {ack, ack},
+                                                   {sprites, sprites},  {refusing, sprites},
+                                                   {ack, sprites, ack}, {ack, ack, sprites}};
+  std::string answer;
+  for (const auto& heads : bad) {
+    std::string text;
+    for (const FrameHead& head : heads) write(&text, head);
+    EXPECT(to.crossings.receive(0, text, 0, &answer) == Refusal::kMalformed);
+  }
+  std::string good;
+  write(&good, ack);
+  write(&good, sprites);
+  for (size_t cut = 1; cut < good.size(); ++cut) {
+    if (cut == kFrameHead) continue;
+    EXPECT(to.crossings.receive(0, good.substr(0, cut), 0, &answer) == Refusal::kMalformed);
+  }
+  std::string versions = good;
+  versions[kFrameHead + 4] = kFrameVersion + 1;
+  EXPECT(to.crossings.receive(0, versions, 0, &answer) == Refusal::kMalformed);
+  EXPECT(answer.empty() && to.pool.counts().crossedIn == 0);
+  EXPECT(to.crossings.receive(0, good, 0, &answer) == Refusal::kNone);
+  EXPECT(to.pool.counts().crossedIn == 1);
 }
 
 /** Who is gone from the ring for longer than the doubt lasts has what was sent to him no more. */
@@ -698,17 +844,17 @@ void checkRefusals() {
   to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
   EXPECT(to.crossings.receive(0, frame(4), 0, &answer) == Refusal::kOlderLife);
   std::string other = frame(5);
-  other[4] = 2;
+  other[4] = kFrameVersion + 1;
   answer.clear();
   EXPECT(to.crossings.receive(0, other, 0, &answer) == Refusal::kVersion);
   EXPECT(to.pool.counts().crossedIn == 0 && to.crossings.refused()[1] == 1);
   // It is told, in our version, and does not answer that.
   std::string none;
-  FrameHead head;
-  std::string_view body;
-  EXPECT(readFrame(answer, &head, &body) == Refusal::kNone);
+  Frames frames;
+  EXPECT(readMessage(answer, &frames) == Refusal::kNone && frames.count == 1);
+  const FrameHead& head = frames.at[0].head;
   EXPECT(head.kind == FrameKind::kAck && head.refusal == Refusal::kVersion);
-  answer[4] = 3;
+  answer[4] = kFrameVersion + 1;
   EXPECT(from.crossings.receive(1, answer, 0, &none) == Refusal::kVersion && none.empty());
   EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNone);
   EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNone);
@@ -732,6 +878,8 @@ int main(int argc, char** argv) {
   checkFullOfCrossers();
   checkFar(400, 0, 0);
   checkFar(50, 10, 3000);
+  checkAcks();
+  checkRiders();
   checkDoubt();
   checkFence();
   checkRefusals();

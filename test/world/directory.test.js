@@ -3,7 +3,7 @@ import t from 'tap';
 import { Pool } from '../../lib/server/pool.js';
 import { readOptions } from '../../lib/server/options.js';
 import { Directory } from '../../lib/world/directory.js';
-import { readEntry } from '../../lib/world/entry.js';
+import { readEntry, VERSION } from '../../lib/world/entry.js';
 import { publicUrl, readServerUrl } from '../../lib/world/public-url.js';
 import { tagOf, tagOfId, tagText } from '../../lib/world/tag.js';
 
@@ -118,7 +118,7 @@ t.test('what others are told of where a server is', async (t) => {
 });
 
 t.test('an entry in the store with a bad URL, or a bad grace, has none', async (t) => {
-  const entry = { version: 1, epoch: 5, state: 'member', lease: 1000, rows: 0 };
+  const entry = { version: VERSION, epoch: 5, state: 'member', lease: 1000, rows: 0 };
   const read = (url) => readEntry(JSON.stringify({ ...entry, url })).url;
   t.equal(read('http://a:1'), 'http://a:1');
   for (const url of [undefined, 'http://a/evil?', 'javascript:x', 7, {}]) {

@@ -1,6 +1,6 @@
 import t from 'tap';
 
-import { MOST_SERVERS, NAME, nextEpoch, readEntry } from '../../lib/world/entry.js';
+import { MOST_SERVERS, NAME, nextEpoch, readEntry, VERSION } from '../../lib/world/entry.js';
 import { Membership } from '../../lib/world/membership.js';
 import { Random } from '../fuzz/random.js';
 import { VirtualBroker, VirtualProcess, VirtualTime } from '../support/world-virtual.js';
@@ -517,9 +517,12 @@ t.test('what comes before joining is done first, and again after being out', asy
 t.test('another version is refused by name, whoever came first stays', async (t) => {
   const world = new World();
   await world.begin(['a', 'b']);
-  world.add('z', { version: 2 });
+  world.add('z', { version: VERSION + 1 });
   await world.until(() => world.state('z') === 'alone' && world.view('z').problem, LEASE);
-  t.match(world.view('z').problem, { code: 'other-version', message: /^a .*version 1.*version 2/ });
+  t.match(world.view('z').problem, {
+    code: 'other-version',
+    message: new RegExp(`^a .*version ${VERSION} .*version ${VERSION + 1}`)
+  });
   await world.run(2 * LEASE);
   for (const name of 'ab') t.equal(world.ring(name), 'ab');
   t.equal(world.state('z'), 'alone');
@@ -532,8 +535,8 @@ t.test('two versions that start at once: one of them is the world', async (t) =>
   for (const seed of [1, 2, 3, 4, 5]) {
     const random = new Random(seed);
     const world = new World({ delay: () => 1 + random.below(40) });
-    world.add('a', { version: 1 });
-    world.add('b', { version: 2 });
+    world.add('a', { version: VERSION });
+    world.add('b', { version: VERSION + 1 });
     await world.run(2 * LEASE);
     t.strictSame([world.state('a'), world.state('b')].toSorted(), ['alone', 'member']);
   }
@@ -561,7 +564,8 @@ t.test('a server whose ids would begin as those of another one', async (t) => {
 
 t.test('one server more than there may be', async (t) => {
   const world = new World();
-  const entry = { version: 1, epoch: 1, state: 'member', lease: 10 * LEASE, run: 'x', rows: 1 };
+  const member = { epoch: 1, state: 'member', lease: 10 * LEASE, run: 'x', rows: 1 };
+  const entry = { version: VERSION, ...member };
   for (let i = 1; i <= MOST_SERVERS; i++) {
     world.broker.entries.set(`s${i}`, { entry: { ...entry }, revision: i });
   }
@@ -574,17 +578,20 @@ t.test('one server more than there may be', async (t) => {
 });
 
 t.test('what an entry is', async (t) => {
-  const entry = { version: 1, epoch: 5, state: 'member', lease: 1000, rows: 0 };
+  const entry = { version: VERSION, epoch: 5, state: 'member', lease: 1000, rows: 0 };
   t.strictSame(readEntry(JSON.stringify(entry)), entry);
   const bad = [
-    ...['', 'x', 'null', '[]', '7', '{}', '{"version":1}'],
+    ...['', 'x', 'null', '[]', '7', '{}', `{"version":${VERSION}}`],
     ...Object.keys(entry).map((name) => JSON.stringify({ ...entry, [name]: undefined })),
     ...Object.keys(entry).map((name) => JSON.stringify({ ...entry, [name]: -1 })),
     ...Object.keys(entry).map((name) => JSON.stringify({ ...entry, [name]: '1' })),
     JSON.stringify({ ...entry, epoch: 2 ** 53 })
   ];
   for (const one of bad) t.equal(readEntry(one), undefined, one);
-  t.ok(readEntry(JSON.stringify({ ...entry, version: 2, rows: 'other' })), 'of another version');
+  t.ok(
+    readEntry(JSON.stringify({ ...entry, version: VERSION + 1, rows: 'other' })),
+    'of another version'
+  );
   for (const name of ['a', 'rack1-b', `a${'b'.repeat(31)}`]) t.match(name, NAME);
   for (const name of ['', 'A', '1a', 'a.b', 'a*', 'a b', 'a\n', `a${'b'.repeat(32)}`]) {
     t.notMatch(name, NAME);

@@ -9,6 +9,7 @@ import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { Broker, BUCKET } from '../../lib/world/broker.js';
+import { VERSION } from '../../lib/world/entry.js';
 import { Membership } from '../../lib/world/membership.js';
 import { certificate } from '../support/certificate.js';
 import { createCredentials } from '../support/nats-operator.js';
@@ -142,7 +143,7 @@ t.test('another version', { skip }, async (t) => {
   const nats = await startNats(t);
   const old = enter(t, nats, 'a');
   await until(() => old.membership.state === 'member');
-  const other = enter(t, nats, 'b', { version: 2 });
+  const other = enter(t, nats, 'b', { version: VERSION + 1 });
   await until(() => other.problem() === 'other-version');
   t.equal(old.ring(), 'a');
 });

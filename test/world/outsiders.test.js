@@ -2,6 +2,7 @@ import { connect } from '@nats-io/transport-node';
 import t from 'tap';
 
 import { Broker } from '../../lib/world/broker.js';
+import { VERSION } from '../../lib/world/entry.js';
 import { Membership } from '../../lib/world/membership.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
@@ -17,7 +18,7 @@ const silent = { info() {}, warn() {}, error() {} };
 /** A member of another release's world, as far as this one sees it. */
 function enterOther(t, nats, name) {
   const membership = new Membership({
-    ...{ name, lease: 3000, version: 2, log: silent },
+    ...{ name, lease: 3000, version: VERSION + 1, log: silent },
     store: new Broker({ servers: [nats.url], name }),
     describe: () => ({ rows: 3, url: 'http://other.example' })
   });
@@ -56,7 +57,10 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   t.match(world, { state: 'alone', problem: 'other-version', servers: [{ name: 'a' }] });
   t.equal(worldMember, 0);
   const log = () => Buffer.concat(server.errors).toString();
-  const says = /"problem":"other-version".*z speaks version 2 .* this server version 1/;
+  const [theirs, ours] = [VERSION + 1, VERSION];
+  const says = new RegExp(
+    `"problem":"other-version".*z speaks version ${theirs} .* this server version ${ours}`
+  );
   await until(() => says.test(log()), log);
   const id = await server.join();
   t.equal((await server.throw(id, 'right')).status, 202, 'it serves its own clients');
@@ -74,9 +78,9 @@ t.test('a server of another version stays alone, and says so', { skip }, async (
   const connection = await connect({ servers: nats.url });
   t.teardown(() => connection.close());
   const frames = [
-    [frameOf(2, '{"evil":1}'), 'other-version'],
-    [frameOf(1, '{"evil":2}'), 'other-epoch'],
-    [frameOf(1, '{"evil":3}', epoch), 'not-in-ring'],
+    [frameOf(VERSION + 1, '{"evil":1}'), 'other-version'],
+    [frameOf(VERSION, '{"evil":2}'), 'other-epoch'],
+    [frameOf(VERSION, '{"evil":3}', epoch), 'not-in-ring'],
     [Buffer.from('SPRW'), 'malformed']
   ];
   for (const [frame, why] of frames) {
