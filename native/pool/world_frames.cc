@@ -134,6 +134,7 @@ Refusal readStart(std::string_view* frame, FrameHead* head) {
 
 /** Reads the first frame of what is left of a message, and takes it from there. */
 Refusal takeFrame(std::string_view* message, FrameHead* head, std::string_view* body) {
+  *head = {};
   const bool whole = message->size() >= kFrameHead;
   const Refusal start = readStart(message, head);
   if (start != Refusal::kNone) return start;
