@@ -1,5 +1,5 @@
 import { ENTRY_BYTES, NAME, readEntry } from './entry.js';
-import { NatsLink, PATIENCE } from './nats-link.js';
+import { NatsLink, NO_STREAM, PATIENCE } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -25,9 +25,6 @@ const UNDER_WAY = 16 * 2 ** 20;
 
 /** From so many on the broker is asked how far it has read: a question a frame would cost as much as the frame. */
 const ASK_FROM = 2 ** 20;
-
-/** JetStream's code for a stream that is not there. */
-const NO_STREAM = 10059;
 
 export class Broker {
   #link;

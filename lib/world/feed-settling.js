@@ -130,6 +130,7 @@ export class FeedSettling {
   /** The store does not answer. */
   lost(error) {
     this.#answers = false;
+    if (!this.#isOpen) return;
     const { code = 'unreachable', message } = error;
     if (this.#said !== code) this.#log.warn({ problem: code }, `feeds of the world: ${message}`);
     this.#said = code;

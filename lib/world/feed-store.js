@@ -1,5 +1,5 @@
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
-import { PATIENCE } from './nats-link.js';
+import { NO_STREAM, PATIENCE } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -33,9 +33,6 @@ const SLOWEST = 32;
 
 /** How long reading all heads may take, milliseconds: some 20,000 are read in a second. */
 const PATIENCE_FOR_ALL = 60_000;
-
-/** JetStream's code for a stream that is not there. */
-const NO_STREAM = 10059;
 
 /** The stream's configuration; what an operator may change (replicas, storage) is not in it. */
 const CONFIG = {

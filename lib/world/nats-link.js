@@ -17,6 +17,9 @@ const RETRY = 250;
 /** How often the NATS server is asked whether it is there, milliseconds. */
 const PING = 2000;
 
+/** JetStream's code for a stream that is not there. */
+export const NO_STREAM = 10059;
+
 /** The error codes of JetStream that have a meaning here. Where it is off, the client's error has a name alone. */
 const CODE = { wrongRevision: 10071, wrongRevisionToo: 10164, notEnabled: 10039 };
 

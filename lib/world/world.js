@@ -147,6 +147,7 @@ export class World {
   async leave(within) {
     try {
       await this.#membership.leave((_, left) => this.#handOver(left), within);
+      this.#feeds.part();
       await this.#feedStore.close();
     } catch (error) {
       this.#log.error({ err: error }, 'world');
