@@ -1,15 +1,16 @@
 /**
  * What a world of several servers costs beside one server with the same clients and the same load: `npm run bench:world`.
  *
- *     node test/bench/world-cost.js [--servers 3] [--rounds 5] [--seconds 4] [--clients 3000] [--throwers 96]
- *                                   [--rate 6000] [--only full|rate] [--json FILE] [--strict]
+ *     node test/bench/world-cost.js [--servers 3] [--rounds 5] [--seconds 4] [--warmup 10] [--clients 3000]
+ *                                   [--throwers 96] [--rate 6000] [--only full|rate] [--json FILE] [--strict]
  *
  * One server (`one`), --servers of one world with a real nats-server (`world`), and as many that know nothing of each other
  * (`apart`: what it costs to be several, without a world), in turn and in several rounds; ratios are of neighbors in time. The
  * load is that of bin/sprites-swarm, in --servers processes: each has a server of its own, or all have the same one. At full speed (`full`: --throwers closed loops that throw in the names of all clients), and with --rate
  * sprites a second in all. Where there are two cores the servers share one, and load and nats-server have the other. CPU is
  * the kernel's account, user and system, of all servers together; nats-server's is told apart. Late is how long a sprite was on
- * its way from throw to arrival: of those that crossed, and of those that did not.
+ * its way from throw to arrival: of those that crossed, and of those that did not. For --warmup seconds the load goes before
+ * the window opens: what only a world has, the NATS client, is compiled late, as it runs a few hundred times a second.
  *
  * Exit status: 0, or 1 where a sprite was missing or came twice or, with --strict, a figure is above what it is held to; 2
  * on a wrong option.
@@ -32,9 +33,6 @@ answerHelp(import.meta.url);
 /** CPU a sprite of all servers of a world together, as a multiple of one server's: medians. */
 const HELD = 1.1;
 
-/** Milliseconds of load before the window opens: code is compiled, the rate has settled. */
-const WARMUP = 2500;
-
 /** Clients that the load opens in a second, in all. */
 const RAMP = 3000;
 
@@ -48,6 +46,7 @@ const values = takeOptions(import.meta.url, {
   servers: { ...text, default: '3' },
   rounds: { ...text, default: '5' },
   seconds: { ...text, default: '4' },
+  warmup: { ...text, default: '10' },
   clients: { ...text, default: '3000' },
   throwers: { ...text, default: '96' },
   rate: { ...text, default: '6000' },
@@ -59,8 +58,8 @@ const whole = (name) =>
   /^[1-9]\d{0,5}$/.test(values[name])
     ? Number(values[name])
     : refuseUsage(import.meta.url, `--${name} takes a whole number`);
-const [servers, rounds, seconds, clients, throwers, rate] = [
-  ...['servers', 'rounds', 'seconds', 'clients', 'throwers', 'rate']
+const [servers, rounds, seconds, warmup, clients, throwers, rate] = [
+  ...['servers', 'rounds', 'seconds', 'warmup', 'clients', 'throwers', 'rate']
 ].map(whole);
 if (servers < 2 || servers > 9) refuseUsage(import.meta.url, '--servers takes 2 to 9');
 const LOADS = ['full', 'rate'].filter((name) => name.includes(values.only));
@@ -202,8 +201,8 @@ async function measure(kind, load) {
     await swarm.until(({ parked }) => parked >= swarm.clients, 'all are parked');
     // The others know of all rows, and nothing is compiled any more that is needed for it.
     if (kind === 'world') await untilSewn(world.all);
-    swarm.tell(`throw ${WARMUP + seconds * 1000 + 5000}`);
-    await pause(WARMUP);
+    swarm.tell(`throw ${(warmup + seconds + 5) * 1000}`);
+    await pause(warmup * 1000);
     const begin = await look(world);
     await pause(seconds * 1000);
     const end = await look(world);

@@ -38,8 +38,8 @@ export const HEALED = 2;
 const DOZERS = 3;
 const DOZE = 1000;
 
-/** Milliseconds in which what is under way to a server is there, and acknowledged. */
-const ACKED = 200;
+/** Milliseconds in which what is under way to a server is there, and acknowledged; acks wait up to 100. */
+const ACKED = 400;
 
 /** Seconds until anything has to have happened, on a machine that does other things as well. */
 const PATIENCE = 45;
