@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { startWay } from '../support/broker-way.js';
+import { limitFiles } from '../support/file-limit.js';
 import { launch } from '../support/launch.js';
 import { startNats } from '../support/nats.js';
+import { childrenOf } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { sum } from '../support/world-servers.js';
 
@@ -41,6 +44,10 @@ const DOZE = 1000;
 /** Milliseconds in which what is under way to a server is there, and acknowledged; acks wait up to 100. */
 const ACKED = 400;
 
+/** With states: each server writes in its way, and makes snapshots often, so that some ends come while one is made. */
+const SYNC = { a: 'second', b: 'turn', c: 'never' };
+const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
+
 /** Seconds until anything has to have happened, on a machine that does other things as well. */
 const PATIENCE = 45;
 
@@ -57,7 +64,8 @@ class Member {
       ...{ port: this.port, 'admin-port': 0, world: this.way.url, name: this.name },
       ...{ 'world-lease': this.rig.lease, lease: 120, hold: 5, drain: 5, 'log-level': 'warn' },
       ...{ 'throw-rate': 0, mailbox: 1000, 'address-connections': 0, 'address-joins': 0 },
-      ...{ 'address-clients': 0, 'address-memory': 0 }
+      ...{ 'address-clients': 0, 'address-memory': 0 },
+      ...this.rig.more(this.name)
     });
     const { port, adminPort } = await this.process.listening;
     Object.assign(this, { port, adminPort });
@@ -78,11 +86,12 @@ class Member {
   }
 
   /**
-   * Kills it while all throw, so that it is known what it held: first nothing reaches it any more, and nothing that it
-   * says is heard; then its books stand still.
+   * Kills it while all throw. With a state at any moment; without one so that it is known what it held: first nothing
+   * reaches it any more, and nothing that it says is heard; then its books stand still.
    */
-  async killKnown() {
+  async killThrowing() {
     const { rig, way } = this;
+    if (rig.states) return this.kill();
     this.signalClients('SIGSTOP');
     // What it has sent is acknowledged to it; what it acknowledges from now on is not heard.
     way.hang('out');
@@ -93,11 +102,47 @@ class Member {
     way.cut();
     way.mend();
     rig.gone.push(books);
-    this.signalClients('SIGCONT');
+    return this.signalClients('SIGCONT');
   }
 
-  /** Starts it anew; its clients join in the old order. */
+  /**
+   * Kills it when for a while one side was silent.
+   *
+   * @param {'out' | 'in'} side `out`: nobody heard what it has taken; `in`: it did not hear what others have taken of its
+   */
+  async killSilenced(side) {
+    this.way.hang(side);
+    await pause(ACKED);
+    await this.kill();
+    this.way.cut();
+    this.way.mend();
+  }
+
+  /** Kills one of its workers, and waits until another one has its place. */
+  async killWorker() {
+    const { workerDeaths, workers } = await this.look();
+    process.kill(childrenOf(this.process.child.pid)[0], 'SIGKILL');
+    await this.rig.every(
+      (now) => now.workerDeaths > workerDeaths && now.workers === workers,
+      [this]
+    );
+  }
+
+  /** What it has is written, or no more of it. @param {number | 'unlimited'} bytes of each file */
+  limitFiles(bytes) {
+    assert.ok(limitFiles(this.process.child.pid, bytes));
+  }
+
+  /** Starts it anew; without a state its clients join in the old order. */
   async startAgain() {
+    if (this.rig.states) {
+      await this.start();
+      const { waiting, outboxSprites } = await this.look();
+      this.rig.seen.push(
+        `${this.name} is back with ${waiting} sprites that wait, ${outboxSprites} of them to cross`
+      );
+      return;
+    }
     this.signalClients('SIGSTOP');
     await this.start();
     let joined = 0;
@@ -167,11 +212,15 @@ export class Rig {
   /**
    * @param {import('./scene.js').Scene} scene
    * @param {number} lease seconds
-   * @param {number} [padding] by which sprites are larger, bytes
+   * @param {object} [how]
+   * @param {boolean} [how.states] whether each keeps a state
+   * @param {number} [how.workers] of each
+   * @param {number} [how.padding] by which sprites are larger, bytes
    */
-  static async start(scene, lease, padding = 0) {
+  static async start(scene, lease, { states = false, workers = 0, padding = 0 } = {}) {
     const rig = new Rig();
-    Object.assign(rig, { scene, lease, padding });
+    const folder = states ? await scene.folder() : undefined;
+    Object.assign(rig, { scene, lease, padding, states, workers, folder });
     rig.nats = await startNats(scene);
     scene.ledger.heard = (line, crowd) => rig.#hear(line, crowd);
     for (const name of NAMES) {
@@ -200,6 +249,15 @@ export class Rig {
       const [from, to] = [thrower, crowd].map((one) => one[0]);
       if (from !== to) this.crossed.push({ key, thrower, from, to, at: performance.now() });
     }
+  }
+
+  /** @returns {Record<string, string | number>} options that not every world has */
+  more(name) {
+    const { states, workers, folder } = this;
+    return {
+      ...(states && { state: join(folder, name), sync: SYNC[name], ...JOURNAL }),
+      ...(workers > 0 && { workers })
+    };
   }
 
   get all() {
@@ -358,6 +416,10 @@ export class Rig {
     );
     assert.ok(repeated <= doubt, `${what}: ${repeated} came twice, ${doubt} may have`);
     const { size: promised } = ledger.promised;
+    if (this.states) {
+      assert.equal(ledger.gone, 0, `${what}: everybody keeps his place`);
+      assert.equal(thrown, promised, `${what}: all servers together have taken what was promised`);
+    }
     return { thrown, acked, held, missing: missing.length, repeated, doubt, promised };
   }
 }

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { Skip } from './scene.js';
 import { HEALED, NAMES, Rig } from './world-rig.js';
+import { noLimit } from '../support/file-limit.js';
 import { skip } from '../support/nats.js';
 
 /** Servers of one world killed, stopped and cut off, and their broker killed and slow, under load. */
@@ -35,7 +36,7 @@ const faults = {
   killed: (rig, victim) =>
     fault(rig, `${victim} killed`, {
       victim,
-      break: () => rig.members.get(victim).killKnown(),
+      break: () => rig.members.get(victim).killThrowing(),
       mend: () => rig.members.get(victim).startAgain()
     }),
 
@@ -45,7 +46,7 @@ const faults = {
       victim,
       sewnOut: false,
       async break() {
-        await rig.members.get(victim).killKnown();
+        await rig.members.get(victim).killThrowing();
         await pause(1000);
       },
       mend: () => rig.members.get(victim).startAgain()
@@ -91,6 +92,74 @@ async function cutOff(rig, victim, what, act) {
       member.way.mend();
     }
   });
+}
+
+/** The same where servers keep states. */
+const statesFaults = {
+  /** Nobody was told for a while what it had taken. */
+  unheard: (rig, victim) => silenced(rig, victim, 'out', 'killed when nobody had heard from it'),
+
+  /** It was not told for a while what others had taken. */
+  deaf: (rig, victim) => silenced(rig, victim, 'in', 'killed when it had heard of nobody'),
+
+  /** Its disk takes nothing for longer than its lease. */
+  full: (rig, victim) =>
+    stuck(rig, victim, 'its disk takes nothing for a while', async (member) =>
+      member.limitFiles('unlimited')
+    ),
+
+  fullAndKilled: (rig, victim) =>
+    stuck(rig, victim, 'its disk takes nothing, and it is killed', async (member) => {
+      await member.kill();
+      await member.startAgain();
+    }),
+
+  worker: (rig, victim) =>
+    fault(rig, `a worker of ${victim} killed`, {
+      victim,
+      sewnOut: false,
+      break: () => rig.members.get(victim).killWorker(),
+      mend: async () => {}
+    })
+};
+
+function silenced(rig, victim, side, what) {
+  const member = rig.members.get(victim);
+  return fault(rig, `${victim} ${what}`, {
+    victim,
+    sewnOut: false,
+    break: () => member.killSilenced(side),
+    mend: () => member.startAgain()
+  });
+}
+
+/** One whose disk takes nothing stands still: it takes nothing from its clients and from other servers, and stays where it is. */
+async function stuck(rig, victim, what, mend) {
+  if (noLimit) throw new Skip(noLimit);
+  const member = rig.members.get(victim);
+  const blocked = ({ stateBlocked, world }) => stateBlocked === 1 && world.state === 'member';
+  const books = async () => {
+    const [{ thrown, crossedIn, crossedOut }] = await rig.every(blocked, [member]);
+    return { thrown, crossedIn, crossedOut };
+  };
+  await fault(rig, `${victim}: ${what}`, {
+    victim,
+    sewnOut: false,
+    async break() {
+      member.limitFiles(1);
+      const before = await books();
+      await pause(LEASE * 1000 + LONGER);
+      assert.deepEqual(await books(), before, `${victim} stands still`);
+    },
+    mend: () => mend(member)
+  });
+}
+
+/** All servers killed at one moment, and started again. */
+async function allKilled(rig) {
+  await Promise.all(rig.all.map((member) => member.kill()));
+  for (const member of rig.all) await member.startAgain();
+  await rig.heals('all killed at once: all back', NAMES);
 }
 
 /** A fault that concerns everybody alike: nobody but who throws over a seam is refused. */
@@ -164,9 +233,11 @@ async function slowWays(rig, what, how) {
 /** What has been seen, in one text. */
 function told(rig, { promised, missing, held, repeated, doubt }) {
   const slow = rig.healings.filter(({ seconds }) => seconds > LEASE + HEALED);
+  const known = rig.states
+    ? ''
+    : ` (killed servers held ${held}; ${doubt} of these they had taken and not said so)`;
   return [
-    `${promised} sprites promised, ${missing} missing (killed servers held ${held}), ${repeated} came twice (of ${doubt} ` +
-      `that killed servers had taken and not said so)`,
+    `${promised} sprites promised, ${missing} missing, ${repeated} came twice${known}`,
     `${rig.healings.length - slow.length} of ${rig.healings.length} healed within lease and ${HEALED} s ` +
       `(${LEASE + HEALED} s)`,
     ...rig.seen
@@ -174,9 +245,9 @@ function told(rig, { promised, missing, held, repeated, doubt }) {
 }
 
 /** Every fault with every victim, again and again, and the books after each. */
-async function run(scene, list) {
+async function run(scene, list, how) {
   if (skip) throw new Skip(skip);
-  const rig = await Rig.start(scene, LEASE);
+  const rig = await Rig.start(scene, LEASE, how);
   let account;
   for (const one of list) {
     await one(rig);
@@ -222,4 +293,36 @@ const broker = {
     run(scene, scene.short ? ['killed', 'slow'].map((one) => brokers[one]) : Object.values(brokers))
 };
 
-export const world = [servers, ways, broker];
+const { unheard, deaf, full, fullAndKilled, worker } = statesFaults;
+
+const kept =
+  'every 202 arrives, and once, whenever a server is killed; everybody keeps his place; one whose disk takes nothing ' +
+  'promises and acknowledges nothing; nobody but who throws over its seams is refused';
+
+const states = {
+  name: 'world: servers with states killed, their disks full',
+  promise: kept,
+  run: (scene) =>
+    run(
+      scene,
+      scene.short
+        ? [(rig) => killed(rig, 'b'), allKilled]
+        : [...each(killed, killedAndBack, unheard, deaf, full, fullAndKilled), allKilled],
+      { states: true }
+    )
+};
+
+const statesAndWorkers = {
+  name: 'world: servers with states and workers killed',
+  promise: kept,
+  run: (scene) =>
+    run(
+      scene,
+      scene.short
+        ? [(rig) => unheard(rig, 'c'), (rig) => fullAndKilled(rig, 'b')]
+        : [...each(killed, killedAndBack, unheard, deaf, worker, full, fullAndKilled), allKilled],
+      { states: true, workers: 2 }
+    )
+};
+
+export const world = [servers, ways, broker, states, statesAndWorkers];

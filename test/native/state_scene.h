@@ -58,6 +58,28 @@ inline void tearEnd(const Folder& folder, uint64_t bytes) {
   std::filesystem::resize_file(last, size - std::min(size, bytes));
 }
 
+/** The files of a folder as they are now, to be put back: all that a power cut leaves, or what
+ * somebody has kept. */
+class OldFiles {
+ public:
+  explicit OldFiles(const Folder& folder) { copy(folder, kept_); }
+
+  /** To be called when nobody has the folder's files open. */
+  void putBack(const Folder& folder) const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+      std::filesystem::remove_all(entry);
+    }
+    copy(kept_, folder);
+  }
+
+ private:
+  static void copy(const Folder& from, const Folder& to) {
+    std::filesystem::copy(from.path(), to.path(), std::filesystem::copy_options::recursive);
+  }
+
+  Folder kept_;
+};
+
 inline PoolOptions poolOptions(uint32_t capacity) {
   return {.capacity = capacity,
           .hold = 120,
@@ -205,9 +227,33 @@ inline void expectLaw(const Pool& pool) {
          counts.acked + counts.waiting + counts.lost + counts.crossedOut);
 }
 
+/** What a pool and the others of its world know of each other, field by field: what a snapshot left
+ * out would be missing in both of two that are compared as bytes. */
+inline std::string worldOf(const Pool& pool) {
+  const Seams* const memory = pool.memory();
+  if (memory == nullptr) return {};
+  std::string text;
+  const auto add = [&text](auto... numbers) {
+    ((text += std::to_string(static_cast<uint64_t>(numbers)) + " "), ...);
+  };
+  const Counts& counts = pool.counts();
+  add(memory->self().memory, memory->self().life);
+  add(counts.crossedIn, counts.crossedOut, counts.doubted, counts.waiting, counts.mailboxBytes);
+  for (size_t number = 0; number < memory->size(); ++number) {
+    const Peer& peer = memory->peer(static_cast<PeerNumber>(number));
+    text += "\n" + peer.name + " ";
+    add(peer.sender.life, peer.sender.memory, peer.taken, peer.outbox.base(), peer.outbox.bytes());
+    peer.outbox.each([&](const Crosser& one) {
+      add(one.row, one.over, one.round, one.hops, one.sprite->from);
+      text += one.sprite->text();
+    });
+  }
+  return text;
+}
+
 /**
- * All that a pool has to bring over a restart, as the bytes of its snapshot; how many sprites no
- * answer has carried yet is left out, since a journal does not know.
+ * All that a pool has to bring over a restart: the bytes of its snapshot, and what it knows of a
+ * world; how many sprites no answer has carried yet is left out, since a journal does not know.
  */
 inline std::string stateOf(const Pool& pool) {
   const Folder folder;
@@ -235,7 +281,7 @@ inline std::string stateOf(const Pool& pool) {
   // Behind them who leaves, and whose all of it is; the checksum is of the other number, too.
   bytes.resize(bytes.size() - 4);
   EXPECT(bytes.size() > at + 4 * size_t{number(104 + 12)});
-  return bytes;
+  return bytes + worldOf(pool);
 }
 
 }  // namespace scene

@@ -123,20 +123,21 @@ class Server : private PollResponder {
   }
 
   /** What happens at the end of each turn. */
-  void settle() {
+  void settle() { EXPECT(end() == Commit::kDone); }
+
+  /** The same where it may not be written. */
+  Commit end() {
     answers_.clear();
-    if (store != nullptr) EXPECT(store->commit() == Commit::kDone);
-    pool.answerReady();
-    for (const auto& [record, body] : answers_) {
-      for (Guest& guest : guests) {
-        if (guest.id.record() == record) read(&guest, body);
-      }
-    }
+    const Commit commit = store == nullptr ? Commit::kDone : store->commit();
+    if (commit == Commit::kDone) answerReady();
+    return commit;
   }
 
   void check() const {
+    const Counts& counts = pool.counts();
     scene::expectLaw(pool);
-    EXPECT(seams.sprites() <= pool.counts().waiting);
+    EXPECT(seams.sprites() <= counts.waiting);
+    if (counts.waiting == 0) EXPECT(counts.mailboxBytes == 0);
   }
 
   const size_t number;
@@ -167,6 +168,15 @@ class Server : private PollResponder {
 
   void answer(uint32_t token, std::string_view body) override {
     answers_.emplace_back(token, body);
+  }
+
+  void answerReady() {
+    pool.answerReady();
+    for (const auto& [record, body] : answers_) {
+      for (Guest& guest : guests) {
+        if (guest.id.record() == record) read(&guest, body);
+      }
+    }
   }
 
   /** Notes what an answer has brought. */

@@ -22,9 +22,11 @@ class WorldSteps {
     ring(3);
   }
 
-  /** One step; `below(n)` is a random number below n. */
+  /** One step; `below(n)` is a random number below n. Crossing stands still while nothing is
+   * promised. */
   template <typename Below>
   void step(Below&& below) {
+    if (!pool_.promising()) return;
     const auto number = static_cast<PeerNumber>(below(2));
     Peer& peer = seams_.peer(number);
     switch (below(8)) {

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -7,6 +6,7 @@ import t from 'tap';
 
 import { loadAddon } from '../../lib/server/addon.js';
 import { problemOf } from '../support/contract.js';
+import { limitFiles, noLimit as skip } from '../support/file-limit.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -18,13 +18,6 @@ import { until } from '../support/until.js';
  */
 
 const QUICK = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'fatal' };
-
-/** Lets a process write files of at most so many bytes; says whether it could be done. */
-function limitFiles(pid, bytes) {
-  return spawnSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]).status === 0;
-}
-
-const skip = limitFiles(process.pid, 'unlimited') ? false : 'there is no prlimit here';
 
 /** Whether `wire` is closed without an answer to what was sent. */
 async function closedWithoutAnswer(wire) {

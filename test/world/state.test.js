@@ -1,8 +1,11 @@
+import { readdirSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
+import { problemOf } from '../support/contract.js';
+import { limitFiles, noLimit } from '../support/file-limit.js';
 import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -30,6 +33,23 @@ function enter({ t, nats, folder }, name) {
 async function kill(server) {
   server.child.kill('SIGKILL');
   await server.ended();
+}
+
+/**
+ * What a server's journal has by now: all that is on the disk, as far as a power cut is concerned.
+ *
+ * @returns {() => void} the power cut, once the server is killed
+ */
+function journalOf({ folder }, name) {
+  const mark = `${name}.journal-`;
+  const files = readdirSync(folder).filter((file) => file.startsWith(mark));
+  const generation = Math.max(...files.map((file) => Number(file.slice(mark.length))));
+  const path = join(folder, `${mark}${generation}`);
+  const { size } = statSync(path);
+  return () => {
+    if (statSync(path).size <= size) throw new Error('nothing has come since');
+    truncateSync(path, size);
+  };
 }
 
 /** A client, wherever its server's process is by now. */
@@ -216,6 +236,103 @@ t.test(
       ofA.got = [];
       await ofA.take(t, a, 1);
       t.strictSame([ofD.got, ofA.got], [[1], [2]]);
+    });
+  }
+);
+
+t.test(
+  'a disk that takes nothing, and a power cut, at a server of a world',
+  { skip: skip || noLimit, timeout: 240_000 },
+  async (t) => {
+    const where = { t, nats: await startNats(t), folder: t.testdir() };
+    let [a, d] = await Promise.all(['a', 'd'].map((name) => enter(where, name)));
+    const [ofA, ofD] = [new Client(await a.join()), new Client(await d.join())];
+    await sewn([a, d]);
+    await ofA.throw(t, a, 'right', [1]);
+    await ofD.throw(t, d, 'right', [1]);
+    await ofD.take(t, d, 1);
+    await ofA.take(t, a, 1);
+
+    /** Its disk takes nothing from now on, as it finds out when something of the other one's comes. */
+    async function block(t, sprites) {
+      t.ok(limitFiles(d.pid, 1));
+      await ofA.throw(t, a, 'right', sprites);
+      await untilAll([d], ([one]) => one.stateBlocked === 1);
+    }
+
+    /** It stands still for longer than the other one takes to send twice; `answer` is of a poll there. */
+    async function standsStill(t, answer, sprites) {
+      const [before] = await lookAt([d]);
+      t.equal(await Promise.race([answer, pause(1500)]), undefined, 'nothing is delivered');
+      const [one, other] = await lookAt([a, d]);
+      t.equal(one.outboxSprites, sprites, 'nothing is acknowledged');
+      t.equal(other.crossedIn, before.crossedIn, 'nothing more is taken');
+      t.strictSame([other.world.state, other.stateBlocked], ['member', 1]);
+      for (const edge of ['right', 'up']) {
+        t.equal(problemOf(await d.throw(ofD.id, edge)), 'state-unwritable', edge);
+      }
+      t.equal(problemOf(await d.ask('POST', '/join')), 'state-unwritable');
+      t.equal(one.world.servers.length, 2, 'and it is in the ring');
+    }
+
+    t.test('nothing is acknowledged that is not written; then it goes on', async (t) => {
+      const { answer } = await d.park(ofD.id, `ack=${ofD.seq}&hold=60`);
+      await block(t, [2, 3]);
+      await standsStill(t, answer, 2);
+      t.ok(limitFiles(d.pid, 'unlimited'));
+      const { body } = await answer;
+      ofD.seq = body.seq;
+      ofD.got.push(...body.sprites.map(({ sprite }) => sprite.n));
+      await ofD.take(t, d, 3);
+      t.strictSame(ofD.got, [1, 2, 3], 'each once');
+      t.match(await books(t, [a, d]), { thrown: 4, acked: 4, waiting: 0, lost: 0 });
+    });
+
+    t.test('killed in the middle of it, it has taken nothing', async (t) => {
+      const { answer } = await d.park(ofD.id, `ack=${ofD.seq}&hold=60`);
+      answer.catch(() => {}); // with the process
+      await block(t, [4]);
+      await standsStill(t, answer, 1);
+      await kill(d);
+      d = await enter(where, 'd');
+      await sewn([a, d]);
+      await ofD.take(t, d, 4);
+      t.strictSame(ofD.got, [1, 2, 3, 4], 'once');
+      t.match(await books(t, [a, d]), { thrown: 5, acked: 5, waiting: 0, lost: 0 });
+    });
+
+    t.test('what has crossed before a power cut at its sender has arrived once', async (t) => {
+      const [before] = await untilAll([a], ([one]) => one.outboxSprites === 0);
+      const cutPower = journalOf(where, 'a');
+      await ofA.throw(t, a, 'right', [5, 6, 7]);
+      await untilAll([a], ([one]) => one.crossedOut === before.crossedOut + 3);
+      await kill(a);
+      cutPower();
+      a = await enter(where, 'a');
+      await sewn([a, d]);
+      t.equal((await lookAt([a]))[0].thrown, before.thrown, 'it knows nothing of them');
+      await ofA.throw(t, a, 'right', [8, 9]);
+      await ofD.take(t, d, 9);
+      t.strictSame(ofD.got, numbers(1, 9), 'new ones come behind them');
+      const [one, other] = await untilAll([a, d], ([{ outboxSprites }]) => outboxSprites === 0);
+      t.equal(other.crossedIn, one.crossedOut + 3, 'its books have forgotten three');
+    });
+
+    t.test('what comes after a power cut at its receiver is taken', async (t) => {
+      const cutPower = journalOf(where, 'd');
+      await ofA.throw(t, a, 'right', [10, 11]);
+      await untilAll([a, d], ([one]) => one.outboxSprites === 0);
+      await kill(d);
+      cutPower();
+      d = await enter(where, 'd');
+      await sewn([a, d]);
+      await ofA.throw(t, a, 'right', [12]);
+      await ofD.throw(t, d, 'right', [2]);
+      await ofD.take(t, d, 10);
+      t.strictSame(ofD.got, [...numbers(1, 9), 12], 'two that it had acknowledged are missing');
+      await ofA.take(t, a, 2);
+      t.strictSame(ofA.got, [1, 2], 'its own go on behind what the other one has');
+      await untilAll([a, d], (all) => all.every(({ waiting }) => waiting === 0));
     });
   }
 );

@@ -1,0 +1,540 @@
+// A server of a world and its state, case by case: what a power cut takes, and what not; that one
+// whose disk takes nothing stands still; what one that was restarted asks before it does anything.
+// Random histories of the same are in world_test.cc.
+//
+//   world_state_test
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "expect.h"
+#include "world_scene.h"
+
+namespace {
+
+using namespace server;
+using namespace server::test;
+
+constexpr uint64_t kNever = uint64_t{1} << 40;
+constexpr uint64_t kDoubt = 1000;
+
+/** Servers with a client each, of which those that keep a state can be ended and begun again. All
+ * frames arrive, but where a test says that one is lost. */
+class Town {
+ public:
+  /** `keeping`: those with a state. */
+  Town(size_t count, std::initializer_list<size_t> keeping, uint64_t doubt = kNever)
+      : doubt_(doubt), folders_(count), servers_(count) {
+    for (const size_t number : keeping) folders_[number] = std::make_unique<scene::Folder>();
+    for (size_t number = 0; number < count; ++number) {
+      begin(number, {});
+      EXPECT(at(number).join());
+    }
+    std::vector<size_t> all;
+    for (size_t number = 0; number < count; ++number) all.push_back(number);
+    sew(all);
+    // Each has to do with each of its neighbors already.
+    for (size_t number = 0; number < count; ++number) {
+      for (const Edge edge : {Edge::kLeft, Edge::kRight}) {
+        EXPECT(at(number).throwOne(0, edge, ++first_, 0) == Outcome::kQueued);
+      }
+    }
+    carry();
+    takeAll();
+    for (const auto& server : servers_) begun_.push_back(server->pool.counts());
+  }
+
+  /** What has been counted at a server since the beginning. */
+  uint64_t thrown(size_t number) { return at(number).pool.counts().thrown - begun_[number].thrown; }
+  uint64_t in(size_t number) {
+    return at(number).pool.counts().crossedIn - begun_[number].crossedIn;
+  }
+  uint64_t out(size_t number) {
+    return at(number).pool.counts().crossedOut - begun_[number].crossedOut;
+  }
+  uint64_t doubted(size_t number) { return at(number).pool.counts().doubted; }
+
+  /** What a process would find that starts now: how many have crossed to it since the beginning. */
+  uint64_t inOnDisk(size_t number) const {
+    const scene::Folder copy;
+    scene::OldFiles(folder(number)).putBack(copy);
+    Pool pool(worldOptions(60000), nullptr, 0);
+    StateStore store(scene::storeOptions(copy), &pool);
+    EXPECT(store.recover().ok());
+    return pool.counts().crossedIn - begun_[number].crossedIn;
+  }
+
+  Server& at(size_t number) { return *servers_[number]; }
+  Outbox& outbox(size_t from, size_t to) {
+    return at(from).seams.peer(static_cast<PeerNumber>(to)).outbox;
+  }
+  const scene::Folder& folder(size_t number) const { return *folders_[number]; }
+  uint64_t now() const { return now_; }
+  void wait(uint64_t milliseconds) { now_ += milliseconds; }
+
+  /** These are the ring, and all of them know; so do the others, who are in none. */
+  void sew(const std::vector<size_t>& names) {
+    in_.clear();
+    for (const size_t name : names) in_.emplace_back(name, 1);
+    for (size_t number = 0; number < servers_.size(); ++number) look(number);
+  }
+
+  /** What one server sends now. */
+  std::vector<Message> frames(size_t from) {
+    std::vector<Message> sent;
+    at(from).crossings.sortOut(now_);
+    for (size_t to = 0; to < servers_.size(); ++to) {
+      std::string frame;
+      while (at(from).crossings.next(static_cast<PeerNumber>(to), now_, &frame)) {
+        sent.push_back({from, to, std::exchange(frame, {})});
+      }
+    }
+    at(from).settle();
+    return sent;
+  }
+
+  /** A frame or an answer arrives; gives the answer, if there is one that may go out. */
+  std::vector<Message> deliver(const Message& message) {
+    std::string answer;
+    Server& to = at(message.to);
+    to.crossings.receive(static_cast<PeerNumber>(message.from), message.bytes, now_, &answer);
+    if (to.end() != Commit::kDone || answer.empty()) return {};
+    return {{message.to, message.from, answer}};
+  }
+
+  /** All that is to be sent arrives, and so do the answers. */
+  void carry() {
+    for (int rounds = 0; rounds < 20; ++rounds) {
+      wait(500);
+      for (size_t from = 0; from < servers_.size(); ++from) {
+        for (const Message& message : frames(from)) {
+          for (const Message& answer : deliver(message)) (void)deliver(answer);
+        }
+      }
+    }
+  }
+
+  /** Sprites thrown to the right by the client of a server, each taken. */
+  void throwFrom(size_t number, std::initializer_list<uint64_t> sprites) {
+    for (const uint64_t sprite : sprites) {
+      EXPECT(at(number).throwOne(0, Edge::kRight, sprite, 0) == Outcome::kQueued);
+    }
+  }
+
+  /** Everybody polls until nothing comes any more. */
+  void takeAll() {
+    for (const auto& server : servers_) {
+      for (int times = 0; times < 20; ++times) server->poll(0, &received);
+    }
+  }
+
+  /** How often a sprite was received. */
+  size_t times(uint64_t sprite) const {
+    const auto found = received.find(sprite);
+    return found == received.end() ? 0 : found->second.size();
+  }
+
+  bool once(std::initializer_list<uint64_t> sprites) const {
+    return std::ranges::all_of(sprites, [this](uint64_t sprite) { return times(sprite) == 1; });
+  }
+
+  /** Killed and begun again. */
+  void restart(size_t number) { begin(number, at(number).takeClients()); }
+
+  /** Ended in order, with a snapshot and no journal, and begun again. */
+  void restartInOrder(size_t number) {
+    EXPECT(at(number).store->finish().ok());
+    restart(number);
+  }
+
+  /** Killed, and what it had before is what is on its disk; its client is as then, too. */
+  void cutPower(size_t number, const scene::OldFiles& before, std::vector<Guest> guests) {
+    Clients clients = at(number).takeClients();
+    clients.guests = std::move(guests);
+    servers_[number].reset();
+    before.putBack(folder(number));
+    begin(number, std::move(clients));
+  }
+
+  std::map<uint64_t, std::vector<Reception>> received;
+
+ private:
+  void begin(size_t number, Clients clients) {
+    servers_[number].reset();
+    servers_[number] = std::make_unique<Server>(
+        number, servers_.size(), ++life_, SeamsOptions{.outboxBytes = 1 << 20, .doubt = doubt_},
+        now_, folders_[number].get());
+    at(number).give(std::move(clients));
+    if (!in_.empty()) look(number);
+  }
+
+  void look(size_t number) {
+    // Who is in no ring is still heard by those who are: it asks, and is answered.
+    at(number).seams.set(ringOf(in_, number, true), now_);
+  }
+
+  const uint64_t doubt_;
+  std::vector<std::unique_ptr<scene::Folder>> folders_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::pair<size_t, uint32_t>> in_;
+  std::vector<Counts> begun_;
+  uint64_t first_ = 1000;  // sprites of the beginning
+  uint64_t life_ = 0;
+  uint64_t now_ = 1000;
+};
+
+// ---- Power cuts ---------------------------------------------------------------------------------
+
+/** The thrower's server has forgotten what has crossed: that has arrived, and new numbers go on
+ * behind it. */
+void aPowerCutAtTheSender() {
+  Town town(2, {0, 1});
+  town.throwFrom(0, {1, 2});
+  town.carry();
+  town.takeAll();
+  const scene::OldFiles before(town.folder(0));
+  const std::vector<Guest> guests = town.at(0).guests;
+  town.throwFrom(0, {3, 4, 5});
+  town.carry();
+  town.throwFrom(0, {6});
+  town.cutPower(0, before, guests);
+  EXPECT(town.thrown(0) == 2);
+  town.throwFrom(0, {7, 8});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2, 3, 4, 5, 7, 8}));
+  // What was promised in the last moment, and had not crossed.
+  EXPECT(town.times(6) == 0);
+  EXPECT(town.outbox(0, 1).size() == 0);
+  // Its books have forgotten the three that had crossed.
+  EXPECT(town.out(0) == 4 && town.in(1) == 7);
+  for (const size_t server : {0, 1}) town.at(server).check();
+}
+
+/** It has forgotten that they were acknowledged only: nothing is missing, and nothing comes twice.
+ */
+void aPowerCutBeforeTheAcks(bool peerRestarts) {
+  Town town(2, {0, 1});
+  town.throwFrom(0, {1, 2, 3});
+  const scene::OldFiles before(town.folder(0));
+  const std::vector<Guest> guests = town.at(0).guests;
+  town.carry();
+  EXPECT(town.outbox(0, 1).size() == 0);
+  town.cutPower(0, before, guests);
+  if (peerRestarts) town.restart(1);
+  EXPECT(town.outbox(0, 1).size() == 3);
+  town.throwFrom(0, {4});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2, 3, 4}));
+  EXPECT(town.out(0) == 4 && town.in(1) == 4);
+}
+
+/** The receiver's server has forgotten what it has acknowledged: that is missing, and what comes
+ * after it is taken. */
+void aPowerCutAtTheReceiver(bool senderRestarts) {
+  Town town(2, {0, 1});
+  town.throwFrom(0, {1, 2});
+  town.carry();
+  town.takeAll();
+  const scene::OldFiles before(town.folder(1));
+  const std::vector<Guest> guests = town.at(1).guests;
+  town.throwFrom(0, {3, 4});
+  town.carry();
+  EXPECT(town.outbox(0, 1).size() == 0);
+  // Of this one the sender has not heard.
+  town.throwFrom(0, {5});
+  for (const Message& frame : town.frames(0)) EXPECT(town.deliver(frame).size() == 1);
+  town.throwFrom(0, {6});
+  town.cutPower(1, before, guests);
+  if (senderRestarts) town.restart(0);
+  town.carry();
+  town.throwFrom(0, {7});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2, 5, 6, 7}));
+  EXPECT(town.times(3) == 0 && town.times(4) == 0);
+  EXPECT(town.outbox(0, 1).size() == 0);
+  EXPECT(town.out(0) == 7 && town.in(1) == 5);
+  for (const size_t server : {0, 1}) town.at(server).check();
+}
+
+/** Both at once, the one further than the other. */
+void aPowerCutAtBoth(bool senderFurther) {
+  Town town(2, {0, 1});
+  town.throwFrom(0, {1, 2});
+  town.carry();
+  town.takeAll();
+  const auto keep = [&](size_t number) { return scene::OldFiles(town.folder(number)); };
+  const std::vector<Guest> thrower = town.at(0).guests;
+  const std::vector<Guest> receiver = town.at(1).guests;
+  const scene::OldFiles first = keep(senderFurther ? 0 : 1);
+  town.throwFrom(0, {3, 4});
+  town.carry();
+  const scene::OldFiles second = keep(senderFurther ? 1 : 0);
+  town.throwFrom(0, {5, 6});
+  town.carry();
+  // The client of the receiver has polled nothing in all that time.
+  town.cutPower(0, senderFurther ? first : second, thrower);
+  town.cutPower(1, senderFurther ? second : first, receiver);
+  town.throwFrom(0, {7, 8});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2, 7, 8}));
+  for (const uint64_t sprite : {3, 4}) EXPECT(town.times(sprite) == (senderFurther ? 1 : 0));
+  for (const uint64_t sprite : {5, 6}) EXPECT(town.times(sprite) == 0);
+  EXPECT(town.outbox(0, 1).size() == 0);
+}
+
+/** One forgets that it has ever been in a world: for the others it is a new one. */
+void aPowerCutBeforeTheWorld() {
+  Town town(2, {1});
+  const scene::Folder empty;
+  town.throwFrom(1, {1, 2});
+  town.throwFrom(0, {3, 4});
+  town.carry();
+  town.takeAll();
+  town.cutPower(1, scene::OldFiles(empty), {});
+  EXPECT(town.at(1).join());
+  town.sew({0, 1});
+  town.throwFrom(1, {5});
+  town.throwFrom(0, {6});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2, 3, 4, 5, 6}));
+}
+
+// ---- Restarts -----------------------------------------------------------------------------------
+
+/** What may have been sent is nobody else's before the other one was asked, who answers though he
+ * is in the ring no more. */
+void whoWasRestartedAsksFirst(bool inOrder, bool taken) {
+  Town town(3, {0});
+  town.throwFrom(0, {1});
+  if (taken) {
+    for (const Message& frame : town.frames(0)) EXPECT(town.deliver(frame).size() == 1);
+  }
+  town.sew({0, 2});
+  inOrder ? town.restartInOrder(0) : town.restart(0);
+  // The first look: it has to ask, and nothing lands elsewhere.
+  const std::vector<Message> questions = town.frames(0);
+  EXPECT(town.outbox(0, 1).size() == 1 && town.outbox(0, 2).size() == 0);
+  bool asked = false;
+  for (const Message& question : questions) {
+    asked = asked || question.to == 1;
+    for (const Message& answer : town.deliver(question)) (void)town.deliver(answer);
+  }
+  EXPECT(asked);
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1}));
+  EXPECT(town.received[1][0].server == (taken ? 1 : 2));
+  EXPECT(town.doubted(0) == 0);
+}
+
+/** Where he does not answer, the doubt ends as it would have without a restart. */
+void theDoubtEndsAfterARestart() {
+  Town town(3, {0}, kDoubt);
+  town.throwFrom(0, {1});
+  EXPECT(!town.frames(0).empty());
+  town.sew({0, 2});
+  town.wait(kDoubt / 2);
+  town.restart(0);
+  // It can't know how long it has been: all of the doubt is before it.
+  town.wait(kDoubt - 1);
+  EXPECT(!town.frames(0).empty());
+  EXPECT(town.outbox(0, 1).size() == 1 && town.doubted(0) == 0);
+  town.wait(1);
+  (void)town.frames(0);
+  EXPECT(town.outbox(0, 1).size() == 0 && town.outbox(0, 2).size() == 1);
+  EXPECT(town.doubted(0) == 1);
+  // It is another one's now, also after one more restart.
+  town.restart(0);
+  EXPECT(town.outbox(0, 1).size() == 0 && town.outbox(0, 2).size() == 1);
+  EXPECT(town.doubted(0) == 1);
+  town.sew({0, 1, 2});
+  town.carry();
+  town.throwFrom(0, {2});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2}));
+  EXPECT(town.received[1][0].server == 2 && town.received[2][0].server == 1);
+}
+
+/** A process that has been replaced stays refused, whoever is restarted. */
+void anOlderProcessStaysRefused(bool inOrder) {
+  Town town(2, {0, 1});
+  town.throwFrom(0, {1});
+  town.carry();
+  const uint64_t old = town.at(0).life;
+  const uint64_t memory = town.at(0).seams.self().memory;
+  town.restart(0);
+  town.throwFrom(0, {2});
+  town.carry();
+  inOrder ? town.restartInOrder(1) : town.restart(1);
+  std::string frame;
+  FrameWriter writer({.life = old,
+                      .peerLife = town.at(1).life,
+                      .serial = 100,
+                      .number = town.outbox(0, 1).base(),
+                      .base = town.outbox(0, 1).base(),
+                      .memory = memory},
+                     &frame);
+  writer.add({.length = 2}, "{}");
+  writer.finish();
+  std::string answer;
+  EXPECT(town.at(1).crossings.receive(0, frame, town.now(), &answer) == Refusal::kOlderLife);
+  EXPECT(town.in(1) == 2);
+  town.takeAll();
+  EXPECT(town.once({1, 2}));
+}
+
+/** Whoever is restarted, and how: what the other one has taken is known to be. */
+void whatWasTakenStaysTaken(bool inOrder) {
+  Town town(2, {0, 1});
+  const auto again = [&](size_t number) {
+    inOrder ? town.restartInOrder(number) : town.restart(number);
+  };
+  town.throwFrom(0, {1, 2, 3});
+  for (const Message& frame : town.frames(0)) EXPECT(town.deliver(frame).size() == 1);
+  // Nobody was told.
+  again(1);
+  town.throwFrom(0, {4});
+  again(0);
+  again(1);
+  town.carry();
+  town.takeAll();
+  town.carry();
+  town.throwFrom(0, {5});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2, 3, 4, 5}));
+  EXPECT(town.out(0) == 5 && town.in(1) == 5);
+}
+
+// ---- A disk that takes nothing ------------------------------------------------------------------
+
+/** Lets this process write files of at most so many bytes. */
+void limitFiles(rlim_t bytes) {
+  rlimit limit;
+  EXPECT(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  limit.rlim_cur = std::min(bytes, limit.rlim_max);
+  EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+}
+
+/**
+ * From the turn that could not be written, `cut` bytes of which were, on: nothing is sent, taken,
+ * acknowledged, handed elsewhere or delivered. Then the disk takes it, or the process ends.
+ */
+void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
+  Town town(3, {1});
+  Server& stuck = town.at(1);
+  const uint64_t seen = stuck.guests[0].seen;
+  // Its client waits for what comes; a sprite for 2 was sent, one for 0 not yet.
+  town.throwFrom(1, {10});
+  EXPECT(!town.frames(1).empty());
+  EXPECT(stuck.throwOne(0, Edge::kLeft, 11, 0) == Outcome::kQueued);
+  const uint64_t written = stuck.store->counts().journalBytes;
+  const auto onDisk = [&] {
+    limitFiles(RLIM_INFINITY);
+    const uint64_t found = town.inOnDisk(1);
+    limitFiles(written + cut);
+    return found;
+  };
+
+  limitFiles(written + cut);
+  town.throwFrom(0, {1});
+  for (const Message& frame : town.frames(0)) {
+    if (frame.to == 1) EXPECT(town.deliver(frame).empty());
+  }
+  EXPECT(stuck.store->blocked() == EFBIG && !stuck.pool.promising());
+  EXPECT(town.in(1) == 1 && stuck.guests[0].seen == seen);
+  EXPECT(onDisk() == 0);
+  // Two of them have the other out of the ring: what it never sent is theirs no more than before.
+  town.sew({1, 2});
+  for (int looks = 0; looks < 10; ++looks) {
+    town.wait(500);
+    EXPECT(town.frames(1).empty());
+    stuck.store->tick(town.now());
+    EXPECT(stuck.end() == Commit::kDone);
+    for (const size_t other : {0, 2}) {
+      for (const Message& frame : town.frames(other)) {
+        if (frame.to == 1) EXPECT(town.deliver(frame).empty());
+      }
+    }
+    EXPECT(stuck.throwInto(0, Edge::kRight, 12, 0) == Outcome::kStateUnwritable);
+    EXPECT(stuck.throwInto(0, Edge::kUp, 12, 0) == Outcome::kStateUnwritable);
+  }
+  EXPECT(town.outbox(0, 1).size() == 1 && stuck.guests[0].seen == seen);
+  EXPECT(town.outbox(1, 0).size() == 1 && town.outbox(1, 2).size() == 1);
+  EXPECT(town.in(1) == 1 && town.out(1) == 0);
+  EXPECT(onDisk() == 0);
+
+  limitFiles(RLIM_INFINITY);
+  if (ends) {
+    town.restart(1);
+    EXPECT(town.in(1) == 0);
+  } else {
+    stuck.store->tick(town.now());
+    stuck.settle();
+    EXPECT(stuck.store->blocked() == 0 && stuck.guests[0].seen == seen + 1);
+  }
+  town.sew({0, 1, 2});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 10, 11}));
+  EXPECT(town.received[1][0].server == 1 && town.received[10][0].server == 2);
+  for (const size_t server : {0, 1, 2}) {
+    town.at(server).check();
+    EXPECT(town.at(server).seams.sprites() == 0);
+  }
+}
+
+/** An acknowledgement that could not be written counts for nobody who starts then. */
+void anAckThatIsNotWritten() {
+  Town town(2, {0, 1});
+  town.throwFrom(0, {1});
+  std::vector<Message> answers;
+  for (const Message& frame : town.frames(0)) answers = town.deliver(frame);
+  EXPECT(answers.size() == 1);
+  limitFiles(town.at(0).store->counts().journalBytes);
+  (void)town.deliver(answers[0]);
+  EXPECT(town.at(0).store->blocked() == EFBIG);
+  limitFiles(RLIM_INFINITY);
+  town.restart(0);
+  EXPECT(town.outbox(0, 1).size() == 1);
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1}));
+  EXPECT(town.out(0) == 1 && town.in(1) == 1);
+}
+
+}  // namespace
+
+int main() {
+  signal(SIGXFSZ, SIG_IGN);
+  aPowerCutAtTheSender();
+  aPowerCutBeforeTheWorld();
+  for (const bool one : {false, true}) {
+    aPowerCutBeforeTheAcks(one);
+    aPowerCutAtTheReceiver(one);
+    aPowerCutAtBoth(one);
+    whatWasTakenStaysTaken(one);
+    anOlderProcessStaysRefused(one);
+    for (const bool other : {false, true}) whoWasRestartedAsksFirst(one, other);
+    for (const uint64_t cut : {0, 1, 31, 32, 40, 87}) nothingIsSaidThatIsNotWritten(cut, one);
+  }
+  theDoubtEndsAfterARestart();
+  anAckThatIsNotWritten();
+  printf("world_state_test: power cuts, restarts, a disk that takes nothing\n");
+  return 0;
+}
