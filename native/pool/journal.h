@@ -92,6 +92,9 @@ class Journal {
   void giveUp(uint32_t peer, uint64_t count) {
     add({.step = JournalStep::kGiveUp, .other = peer, .number = count}, {});
   }
+  void goOn(uint32_t peer, uint64_t behind) {
+    add({.step = JournalStep::kGoOn, .other = peer, .number = behind}, {});
+  }
 
   /** Whether something waits to be written. */
   bool pending() const { return batch_.size() > sizeof(BatchHead); }

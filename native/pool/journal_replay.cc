@@ -127,6 +127,8 @@ class ReplayAccess {
         return turnBack(pool, &peer, record, text);
       case JournalStep::kGiveUp:
         return giveUp(pool, &peer, record.number);
+      case JournalStep::kGoOn:
+        return goOn(&peer.outbox, record.number);
       default:
         return false;
     }
@@ -322,9 +324,14 @@ class ReplayAccess {
 
   static bool crossOut(Pool* pool, Peer* peer, uint64_t upTo) {
     Outbox& outbox = peer->outbox;
-    if (upTo < outbox.base() || upTo >= kMostFrameNumber) return false;
-    while (outbox.size() > 0 && outbox.base() <= upTo) pool->crossOut(outbox.takeFirst());
-    outbox.number(upTo + 1);
+    if (upTo < outbox.base() || upTo - outbox.base() >= outbox.size()) return false;
+    while (outbox.base() <= upTo) pool->crossOut(outbox.takeFirst());
+    return true;
+  }
+
+  static bool goOn(Outbox* outbox, uint64_t behind) {
+    if (behind < outbox->base() || behind >= kMostFrameNumber) return false;
+    outbox->number(behind + 1);
     return true;
   }
 

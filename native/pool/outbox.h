@@ -193,7 +193,7 @@ class Outbox {
   /** How many may have been sent. */
   size_t touched() const { return touched_; }
 
-  /** The oldest has that number, which is above all that were used. */
+  /** The oldest has that number from now on, which is above all that were used. */
   void number(uint64_t base) { base_ = base; }
 
   /** All that waits was left by a process before, which may have sent it. */

@@ -164,6 +164,10 @@ void Pool::crossedUpTo(PeerNumber peer, uint64_t number) {
   if (journal_ != nullptr) journal_->crossOut(peer, number);
 }
 
+void Pool::goOnBehind(PeerNumber peer, uint64_t number) {
+  if (journal_ != nullptr) journal_->goOn(peer, number);
+}
+
 void Pool::giveUp(PeerNumber peer, uint64_t count) {
   counts_.doubted += count;
   if (journal_ != nullptr) journal_->giveUp(peer, count);

@@ -195,8 +195,8 @@ class Town {
 // ---- Power cuts ---------------------------------------------------------------------------------
 
 /** The thrower's server has forgotten what has crossed: that has arrived, and new numbers go on
- * behind it. */
-void aPowerCutAtTheSender() {
+ * behind it, also where it is restarted as soon as it knows. */
+void aPowerCutAtTheSender(bool again) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2});
   town.carry();
@@ -209,6 +209,13 @@ void aPowerCutAtTheSender() {
   town.cutPower(0, before, guests);
   EXPECT(town.thrown(0) == 2);
   town.throwFrom(0, {7, 8});
+  if (again) {
+    for (const Message& question : town.frames(0)) {
+      for (const Message& answer : town.deliver(question)) (void)town.deliver(answer);
+    }
+    town.restart(0);
+  }
+  EXPECT(town.outbox(0, 1).size() == 2);
   town.carry();
   town.takeAll();
   EXPECT(town.once({1, 2, 3, 4, 5, 7, 8}));
@@ -522,9 +529,9 @@ void anAckThatIsNotWritten() {
 
 int main() {
   signal(SIGXFSZ, SIG_IGN);
-  aPowerCutAtTheSender();
   aPowerCutBeforeTheWorld();
   for (const bool one : {false, true}) {
+    aPowerCutAtTheSender(one);
     aPowerCutBeforeTheAcks(one);
     aPowerCutAtTheReceiver(one);
     aPowerCutAtBoth(one);

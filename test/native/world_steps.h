@@ -49,6 +49,12 @@ class WorldSteps {
       case 4:
         sortOut(below(2) == 0);
         break;
+      case 5:
+        if (below(4) == 0) {
+          peer.outbox.number(peer.outbox.base() + below(3) + 1);
+          pool_.goOnBehind(number, peer.outbox.base() - 1);
+        }
+        break;
       default:
         const CrosserHead head = {.row = static_cast<uint32_t>(below(8)),
                                   .from = Edge{static_cast<uint8_t>(below(4))},
