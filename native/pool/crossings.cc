@@ -138,14 +138,15 @@ Refusal Crossings::acked(PeerNumber from, const FrameHead& head, std::string_vie
   if (head.peerLife != life_) return Refusal::kNone;
   Outbox& outbox = seams_->peer(from).outbox;
   const uint64_t before = outbox.base();
+  const bool asks = !outbox.settled();
   uint64_t crossed = before;
   const bool good = outbox.acknowledge(head, body, now, [&](Sprite* sprite) {
     pool_->crossOut(sprite);
     ++crossed;
   });
   if (crossed > before) pool_->crossedUpTo(from, crossed - 1);
-  // After a power cut: what it has taken beyond that is none of those that wait.
-  if (outbox.base() > crossed) pool_->goOnBehind(from, outbox.base() - 1);
+  // After a power cut it may have taken more: that is none of those that wait.
+  if (asks && outbox.settled()) pool_->goOnBehind(from, outbox.base() - 1);
   if (!good) return count(Refusal::kMalformed);
   return head.refusal == Refusal::kNone ? Refusal::kNone : count(head.refusal);
 }

@@ -81,8 +81,8 @@ enum class JournalStep : uint8_t {
       18,        // the sprite at place `number` of the outbox of `other` goes elsewhere; CrossText
   kGiveUp = 19,  // the oldest `number` in the outbox of `other` are in doubt no more: they are not
                  // its any more
-  kGoOn = 20,    // what waits for `other` has the numbers behind `number`: it has taken what nobody
-                 // here knows of any more
+  kGoOn = 20,    // `other` has told this process what it has taken: what waits for it has the
+                 // numbers behind `number`
 };
 
 /** In JournalRecord::record: the sprite has not landed on anybody. */

@@ -147,7 +147,6 @@ class ReplayAccess {
         pool->freeRecord_ = record + 1;
       }
     }
-    if (pool->memory_ != nullptr) pool->memory_->restore();
   }
 
  private:
@@ -330,8 +329,9 @@ class ReplayAccess {
   }
 
   static bool goOn(Outbox* outbox, uint64_t behind) {
-    if (behind < outbox->base() || behind >= kMostFrameNumber) return false;
+    if (behind + 1 < outbox->base() || behind >= kMostFrameNumber) return false;
     outbox->number(behind + 1);
+    outbox->settle();
     return true;
   }
 
@@ -347,6 +347,7 @@ class ReplayAccess {
     if (count > outbox.size() || outbox.base() + count >= kMostFrameNumber) return false;
     pool->giveUp(0, count);
     outbox.number(outbox.base() + count);
+    outbox.sent(0);
     return true;
   }
 

@@ -29,7 +29,8 @@
 //   first, by a frame without sprites, and the answer says what the peer has taken from this
 //   memory. That is acked; the rest is sent, under the numbers that follow. Where the peer has
 //   taken more than is known here (a power cut has taken the last second), the numbers go on
-//   behind.
+//   behind. That it has answered is in the journal, too: what is pushed before was sent by nobody,
+//   and no number that the peer has taken is of one of these, whoever starts next.
 // - A peer that was restarted refuses frames for its life before, and says what its memory has
 //   taken: these are all, as no frame that is still on its way counts any more.
 //
@@ -196,8 +197,23 @@ class Outbox {
   /** The oldest has that number from now on, which is above all that were used. */
   void number(uint64_t base) { base_ = base; }
 
-  /** All that waits was left by a process before, which may have sent it. */
-  void restore() { touched_ = waiting_.size(); }
+  /** Whether it is known what the peer has taken from the processes before. */
+  bool settled() const { return !unsettled_; }
+
+  /** How many, from the oldest, a process that begins now must take for sent: all, where this one
+   * knows what the peer has taken, and may have sent more; else those that were left to it. */
+  size_t mayBeSent() const { return unsettled_ ? touched_ : waiting_.size(); }
+
+  /** A process begins. */
+  void begin() {
+    touched_ = mayBeSent();
+    unsettled_ = true;
+  }
+
+  // What a process before has left, as it is read: how many are to be taken for sent, and that the
+  // peer has answered.
+  void sent(size_t count) { touched_ = count; }
+  void settle() { unsettled_ = false; }
 
   /** Calls `see(crosser)` with each that waits, oldest first. */
   template <typename See>

@@ -202,8 +202,8 @@ class Pool {
   /** It has taken all up to that number: to be called after the `crossOut` of each. */
   void crossedUpTo(uint16_t peer, uint64_t number);
 
-  /** It has taken all up to that number from a process of whose end nobody here knows any more:
-   * what waits for it has the numbers behind that. */
+  /** It has told this process what it has taken: what waits for it has the numbers behind that one.
+   * To be called after `crossedUpTo`. */
   void goOnBehind(uint16_t peer, uint64_t number);
 
   /** Nobody knows whether it has the oldest `count` of its outbox; they are to go elsewhere. */

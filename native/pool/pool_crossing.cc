@@ -235,6 +235,7 @@ void Pool::turnBack(PeerNumber peer, uint64_t place, const Crosser& crosser) {
 
 uint64_t Pool::endWorld() {
   uint64_t sprites = 0;
+  if (memory_ != nullptr) memory_->begin();
   for (size_t number = 0; memory_ != nullptr && number < memory_->size(); ++number) {
     const auto peer = static_cast<PeerNumber>(number);
     Outbox& outbox = memory_->peer(peer).outbox;

@@ -11,8 +11,13 @@ bool isPeerName(std::string_view name) {
   });
 }
 
-void Seams::restore() {
-  for (Peer& peer : peers_) peer.outbox.restore();
+void Seams::live(uint64_t life) {
+  self_.life = life;
+  begin();
+}
+
+void Seams::begin() {
+  for (Peer& peer : peers_) peer.outbox.begin();
 }
 
 void Seams::open(const SeamsOptions& options, std::function<void()> wake) {

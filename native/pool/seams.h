@@ -115,9 +115,6 @@ class Seams {
   /** `memory`: what this process and those before have in common, or a number nobody else has. */
   explicit Seams(uint64_t memory) : self_{.life = 0, .memory = memory} {}
 
-  /** All of it was left by a process before. */
-  void restore();
-
   /** From now on sprites cross. `wake` is called when there is something to be sent that nobody has
    * asked for yet. */
   void open(const SeamsOptions& options, std::function<void()> wake);
@@ -128,7 +125,10 @@ class Seams {
   /** Who this process is: its life is 0, or that of the one before, until it has a life of its own.
    */
   const Identity& self() const { return self_; }
-  void live(uint64_t life) { self_.life = life; }
+  void live(uint64_t life);
+
+  /** A process begins: what is there was left by those before. */
+  void begin();
 
   /** Makes one more server known; its number is the next one. There must be room. */
   PeerNumber add(std::string_view name);

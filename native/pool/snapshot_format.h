@@ -74,7 +74,8 @@ struct PeerEntry {
   uint64_t taken;
   uint64_t base;
   uint32_t waiting;
-  uint32_t unused;
+  uint32_t asking;  // 0: it has answered the process, which may have sent all of them; else 1 and
+                    // how many of them one before may have sent
 };
 static_assert(sizeof(PeerEntry) == 72, "a change of the format is a new version");
 

@@ -17,13 +17,14 @@ constexpr char kTooEarly[] = "it ends too early";
 constexpr char kNonsense[] = "what it says of a world makes no sense";
 
 PeerEntry entryOf(const Peer& peer) {
-  PeerEntry entry = {.name = {},
-                     .life = peer.sender.life,
-                     .memory = peer.sender.memory,
-                     .taken = peer.taken,
-                     .base = peer.outbox.base(),
-                     .waiting = static_cast<uint32_t>(peer.outbox.size()),
-                     .unused = 0};
+  PeerEntry entry = {
+      .name = {},
+      .life = peer.sender.life,
+      .memory = peer.sender.memory,
+      .taken = peer.taken,
+      .base = peer.outbox.base(),
+      .waiting = static_cast<uint32_t>(peer.outbox.size()),
+      .asking = peer.outbox.settled() ? 0 : static_cast<uint32_t>(peer.outbox.mayBeSent()) + 1};
   memcpy(entry.name, peer.name.data(), std::min(peer.name.size(), sizeof entry.name));
   return entry;
 }
@@ -107,12 +108,13 @@ std::string readWorld(SnapshotReader* reader,
     peer.sender = {.life = entry.life, .memory = entry.memory};
     peer.taken = entry.taken;
     peer.outbox.number(entry.base);
+    if (entry.asking > entry.waiting + uint64_t{1}) return kNonsense;
+    entry.asking == 0 ? peer.outbox.settle() : peer.outbox.sent(entry.asking - 1);
     std::string problem = readOutbox(reader, entry.waiting, make, &peer.outbox);
     if (!problem.empty()) return problem;
     counts->waiting += peer.outbox.size();
     counts->mailboxBytes += peer.outbox.bytes();
   }
-  (*memory)->restore();
   counts->crossedIn = header.crossedIn;
   counts->crossedOut = header.crossedOut;
   counts->doubted = header.doubted;

@@ -194,9 +194,12 @@ class Town {
 
 // ---- Power cuts ---------------------------------------------------------------------------------
 
+/** What comes after a power cut. */
+enum class Then : uint8_t { kNothing, kRestart, kRestartInOrder, kSnapshot };
+
 /** The thrower's server has forgotten what has crossed: that has arrived, and new numbers go on
- * behind it, also where it is restarted as soon as it knows. */
-void aPowerCutAtTheSender(bool again) {
+ * behind it, also where it ends once more, before it was answered or after. */
+void aPowerCutAtTheSender(Then then, bool answered) {
   Town town(2, {0, 1});
   town.throwFrom(0, {1, 2});
   town.carry();
@@ -209,12 +212,13 @@ void aPowerCutAtTheSender(bool again) {
   town.cutPower(0, before, guests);
   EXPECT(town.thrown(0) == 2);
   town.throwFrom(0, {7, 8});
-  if (again) {
-    for (const Message& question : town.frames(0)) {
-      for (const Message& answer : town.deliver(question)) (void)town.deliver(answer);
-    }
-    town.restart(0);
+  const std::vector<Message> questions = town.frames(0);
+  for (size_t i = 0; answered && i < questions.size(); ++i) {
+    for (const Message& answer : town.deliver(questions[i])) (void)town.deliver(answer);
   }
+  if (then == Then::kSnapshot) EXPECT(town.at(0).store->compactNow().empty());
+  if (then == Then::kRestart || then == Then::kSnapshot) town.restart(0);
+  if (then == Then::kRestartInOrder) town.restartInOrder(0);
   EXPECT(town.outbox(0, 1).size() == 2);
   town.carry();
   town.takeAll();
@@ -531,7 +535,10 @@ int main() {
   signal(SIGXFSZ, SIG_IGN);
   aPowerCutBeforeTheWorld();
   for (const bool one : {false, true}) {
-    aPowerCutAtTheSender(one);
+    for (const Then then :
+         {Then::kNothing, Then::kRestart, Then::kRestartInOrder, Then::kSnapshot}) {
+      aPowerCutAtTheSender(then, one);
+    }
     aPowerCutBeforeTheAcks(one);
     aPowerCutAtTheReceiver(one);
     aPowerCutAtBoth(one);

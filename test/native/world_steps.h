@@ -41,7 +41,6 @@ class WorldSteps {
       case 2:
       case 3:
         for (uint64_t count = below(3); count > 0 && peer.outbox.size() > 0; --count) {
-          peer.outbox.restore();
           pool_.crossOut(peer.outbox.takeFirst());
           pool_.crossedUpTo(number, peer.outbox.base() - 1);
         }
@@ -50,8 +49,9 @@ class WorldSteps {
         sortOut(below(2) == 0);
         break;
       case 5:
-        if (below(4) == 0) {
-          peer.outbox.number(peer.outbox.base() + below(3) + 1);
+        if (!peer.outbox.settled()) {
+          peer.outbox.number(peer.outbox.base() + below(3));
+          peer.outbox.settle();
           pool_.goOnBehind(number, peer.outbox.base() - 1);
         }
         break;
@@ -83,11 +83,11 @@ class WorldSteps {
 
   /** Who is in the ring no more has what may have been sent, or is given up. */
   void sortOut(bool sent) {
+    if (sent) pool_.live(seams_.self().life + 1);
     for (size_t number = 0; number < seams_.size(); ++number) {
       const auto from = static_cast<PeerNumber>(number);
       Peer& peer = seams_.peer(from);
       if (peer.inRing) continue;
-      if (sent) peer.outbox.restore();
       if (const size_t doubted = peer.outbox.giveUp()) pool_.giveUp(from, doubted);
       peer.outbox.giveBack([&](const Crosser& one) { pool_.turnBack(from, 0, one); });
     }
