@@ -3,6 +3,9 @@
 #ifndef TEST_NATIVE_STATE_SCENE_H_
 #define TEST_NATIVE_STATE_SCENE_H_
 
+#include <sys/resource.h>
+
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -56,6 +59,14 @@ inline void tearEnd(const Folder& folder, uint64_t bytes) {
   EXPECT(!last.empty());
   const uint64_t size = std::filesystem::file_size(last);
   std::filesystem::resize_file(last, size - std::min(size, bytes));
+}
+
+/** Lets this process write files of at most so many bytes. */
+inline void limitFiles(rlim_t bytes) {
+  rlimit limit;
+  EXPECT(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  limit.rlim_cur = std::min(bytes, limit.rlim_max);
+  EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
 }
 
 /** The files of a folder as they are now, to be put back: all that a power cut leaves, or what

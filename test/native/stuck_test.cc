@@ -31,14 +31,6 @@ struct Recorder : PollResponder {
   std::map<uint32_t, std::string> answers;
 };
 
-/** Lets this process write files of at most so many bytes. */
-void limitFiles(rlim_t bytes) {
-  rlimit limit;
-  EXPECT(getrlimit(RLIMIT_FSIZE, &limit) == 0);
-  limit.rlim_cur = std::min(bytes, limit.rlim_max);
-  EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-}
-
 /** A pool with a store and a few clients, as long as its process lives. */
 class Stage {
  public:

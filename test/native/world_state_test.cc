@@ -3,12 +3,9 @@
 // Random histories of the same are in world_test.cc.
 //
 //   world_state_test
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <filesystem>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -434,14 +431,6 @@ void whatWasTakenStaysTaken(bool inOrder) {
 
 // ---- A disk that takes nothing ------------------------------------------------------------------
 
-/** Lets this process write files of at most so many bytes. */
-void limitFiles(rlim_t bytes) {
-  rlimit limit;
-  EXPECT(getrlimit(RLIMIT_FSIZE, &limit) == 0);
-  limit.rlim_cur = std::min(bytes, limit.rlim_max);
-  EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
-}
-
 /**
  * From the turn that could not be written, `cut` bytes of which were, on: nothing is sent, taken,
  * acknowledged, handed elsewhere or delivered. Then the disk takes it, or the process ends.
@@ -456,13 +445,13 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   EXPECT(stuck.throwOne(0, Edge::kLeft, 11, 0) == Outcome::kQueued);
   const uint64_t written = stuck.store->counts().journalBytes;
   const auto onDisk = [&] {
-    limitFiles(RLIM_INFINITY);
+    scene::limitFiles(RLIM_INFINITY);
     const uint64_t found = town.inOnDisk(1);
-    limitFiles(written + cut);
+    scene::limitFiles(written + cut);
     return found;
   };
 
-  limitFiles(written + cut);
+  scene::limitFiles(written + cut);
   town.throwFrom(0, {1});
   for (const Message& frame : town.frames(0)) {
     if (frame.to == 1) EXPECT(town.deliver(frame).empty());
@@ -490,7 +479,7 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
   EXPECT(town.in(1) == 1 && town.out(1) == 0);
   EXPECT(onDisk() == 0);
 
-  limitFiles(RLIM_INFINITY);
+  scene::limitFiles(RLIM_INFINITY);
   if (ends) {
     town.restart(1);
     EXPECT(town.in(1) == 0);
@@ -517,10 +506,10 @@ void anAckThatIsNotWritten() {
   std::vector<Message> answers;
   for (const Message& frame : town.frames(0)) answers = town.deliver(frame);
   EXPECT(answers.size() == 1);
-  limitFiles(town.at(0).store->counts().journalBytes);
+  scene::limitFiles(town.at(0).store->counts().journalBytes);
   (void)town.deliver(answers[0]);
   EXPECT(town.at(0).store->blocked() == EFBIG);
-  limitFiles(RLIM_INFINITY);
+  scene::limitFiles(RLIM_INFINITY);
   town.restart(0);
   EXPECT(town.outbox(0, 1).size() == 1);
   town.carry();
