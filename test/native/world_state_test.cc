@@ -332,7 +332,8 @@ void whoWasRestartedAsksFirst(bool inOrder, bool taken) {
     for (const Message& frame : town.frames(0)) EXPECT(town.deliver(frame).size() == 1);
   }
   town.sew({0, 2});
-  inOrder ? town.restartInOrder(0) : town.restart(0);
+  // Twice: the second process has it from one that has not asked either.
+  for (int times = 0; times < 2; ++times) inOrder ? town.restartInOrder(0) : town.restart(0);
   // The first look: it has to ask, and nothing lands elsewhere.
   const std::vector<Message> questions = town.frames(0);
   EXPECT(town.outbox(0, 1).size() == 1 && town.outbox(0, 2).size() == 0);
@@ -376,6 +377,57 @@ void theDoubtEndsAfterARestart() {
   town.takeAll();
   EXPECT(town.once({1, 2}));
   EXPECT(town.received[1][0].server == 2 && town.received[2][0].server == 1);
+}
+
+/** What was never sent is another one's at once, and what may have been sent stays: so it is found
+ * by who starts then, too. */
+void onlyWhatWasSentIsInDoubt(bool inOrder) {
+  Town town(3, {0});
+  town.throwFrom(0, {1});
+  EXPECT(!town.frames(0).empty());
+  town.throwFrom(0, {2, 3});
+  town.sew({0, 2});
+  (void)town.frames(0);
+  EXPECT(town.outbox(0, 1).size() == 1 && town.outbox(0, 2).size() == 2);
+  const std::string state = scene::stateOf(town.at(0).pool);
+  inOrder ? town.restartInOrder(0) : town.restart(0);
+  EXPECT(town.at(0).found == state);
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2, 3}));
+  for (const uint64_t sprite : {1, 2, 3}) EXPECT(town.received[sprite][0].server == 2);
+}
+
+/** What goes on around the ring, since nobody is here, is as it was: its row, its edges, how far it
+ * has come. */
+void whatPassesThroughIsKept(bool inOrder) {
+  Town town(3, {1});
+  Server& empty = town.at(1);
+  empty.leave(0);
+  empty.pool.tick(town.now());
+  empty.settle();
+  uint64_t number = empty.seams.peer(0).taken;
+  for (const Edge over : {Edge::kLeft, Edge::kRight}) {
+    for (const uint8_t round : {0, 1}) {
+      const CrosserHead head = {.row = static_cast<uint32_t>(3 + number % 5),
+                                .from = Edge::kUp,
+                                .over = over,
+                                .round = round,
+                                .hops = 2};
+      EXPECT(empty.pool.crossIn(0, ++number, head, "{\"u\":1}"));
+    }
+  }
+  empty.settle();
+  EXPECT(town.outbox(1, 0).size() == 2 && town.outbox(1, 2).size() == 2);
+  uint32_t rounds = 0;
+  town.outbox(1, 2).each([&](const Crosser& one) {
+    EXPECT(one.row >= 3 && one.hops == 1 && one.sprite->from == Edge::kUp);
+    rounds += one.round;
+  });
+  EXPECT(rounds == 1);
+  const std::string state = scene::stateOf(empty.pool);
+  inOrder ? town.restartInOrder(1) : town.restart(1);
+  EXPECT(town.at(1).found == state);
 }
 
 /** A process that has been replaced stays refused, whoever is restarted. */
@@ -532,6 +584,8 @@ int main() {
     aPowerCutAtTheReceiver(one);
     aPowerCutAtBoth(one);
     whatWasTakenStaysTaken(one);
+    onlyWhatWasSentIsInDoubt(one);
+    whatPassesThroughIsKept(one);
     anOlderProcessStaysRefused(one);
     for (const bool other : {false, true}) whoWasRestartedAsksFirst(one, other);
     for (const uint64_t cut : {0, 1, 31, 32, 40, 87}) nothingIsSaidThatIsNotWritten(cut, one);
