@@ -560,9 +560,11 @@ void nothingIsSaidThatIsNotWritten(uint64_t cut, bool ends) {
 void anAckThatIsNotWritten() {
   Town town(2, {0, 1});
   town.throwFrom(0, {1});
-  town.send(0);
+  std::vector<Message> acks;
+  for (const Message& frame : town.frames(0)) acks = town.deliver(frame);
   town.wait(kAckDelay);
-  const std::vector<Message> acks = town.frames(1);
+  // It came at once, or has waited.
+  if (acks.empty()) acks = town.frames(1);
   EXPECT(acks.size() == 1);
   scene::limitFiles(town.at(0).store->counts().journalBytes);
   (void)town.deliver(acks[0]);
