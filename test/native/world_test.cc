@@ -738,7 +738,8 @@ void checkAcks() {
   met.throwTo(1);
   met.turn();
   const uint64_t sent = met.messages;
-  EXPECT(sent <= 3 && met.sprite == met.received.size());
+  // The first is timed.
+  EXPECT(sent == 3 && met.sprite == met.received.size());
   EXPECT(met.at(0).seams.sprites() >= 1 && met.at(1).crossings.dueAt() == begun + kAckDelay);
   met.run(kAckDelay);
   EXPECT(met.messages == sent && met.at(0).seams.sprites() >= 1);
@@ -770,6 +771,38 @@ void checkAcks() {
   met.turn();
   EXPECT(met.at(0).seams.sprites() == 0 && met.sprite == met.received.size());
   for (const auto& [sprite, where] : met.received) EXPECT(where.size() == 1);
+}
+
+/** A row's end that has no room is told of at once; a sender's next process is owed nothing. */
+void checkHaste() {
+  Met met;
+  met.throwTo(1);
+  met.turn();
+  std::string answer;
+  int sprites = 0;
+  for (; answer.empty() && sprites < 10; ++sprites) {
+    met.throwTo(1);
+    std::string message;
+    EXPECT(met.at(0).crossings.next(1, met.now, &message));
+    EXPECT(met.at(1).crossings.receive(0, message, met.now, &answer) == Refusal::kNone);
+  }
+  EXPECT(sprites <= 5);
+  Frames told;
+  EXPECT(readMessage(answer, &told) == Refusal::kNone && told.at[0].head.count == 1);
+  EXPECT(takeEnd(&told.at[0].body).busy);
+
+  Met again;
+  again.throwTo(1);
+  again.turn();
+  again.throwTo(1);
+  again.turn();
+  EXPECT(again.at(1).crossings.dueAt() == again.now + kAckDelay);
+  std::string question;
+  FrameWriter({.atOnce = true, .life = 50, .peerLife = 6, .serial = 1, .number = 1, .memory = 77},
+              &question)
+      .finish();
+  EXPECT(again.at(1).crossings.receive(0, question, again.now, &answer) == Refusal::kNone);
+  EXPECT(again.at(1).crossings.dueAt() == kNeverDue);
 }
 
 /** What rides on an ack that makes no sense, or on what is no ack, is not taken. */
@@ -810,6 +843,19 @@ void checkRiders() {
   EXPECT(answer.empty() && to.pool.counts().crossedIn == 0);
   EXPECT(to.crossings.receive(0, good, 0, &answer) == Refusal::kNone);
   EXPECT(to.pool.counts().crossedIn == 1);
+
+  Met met;
+  const uint64_t taken = met.at(1).seams.peer(0).taken;
+  std::string nonsense;
+  FrameWriter({.kind = FrameKind::kAck, .life = 5, .peerLife = 6, .number = 1 << 20}, &nonsense)
+      .finish();
+  FrameWriter rider(
+      {.life = 5, .peerLife = 6, .serial = 1 << 20, .number = taken + 1, .base = taken + 1},
+      &nonsense);
+  rider.add({.length = 2}, "{}");
+  rider.finish();
+  EXPECT(met.at(1).crossings.receive(0, nonsense, met.now, &answer) == Refusal::kMalformed);
+  EXPECT(met.at(1).seams.peer(0).taken == taken);
 }
 
 /** Who is gone from the ring for longer than the doubt lasts has what was sent to him no more. */
@@ -836,6 +882,11 @@ void checkDoubt() {
   EXPECT(from.seams.peer(1).outbox.size() == 1 && from.seams.peer(2).outbox.size() == 1);
   std::string question;
   EXPECT(from.crossings.next(1, 100, &question));
+  std::string more;
+  for (uint64_t now = 101; now < 1100; ++now) {
+    for (const PeerNumber peer : {1, 2}) (void)from.crossings.next(peer, now, &more);
+  }
+  EXPECT(from.crossings.dueAt() == 1100);
   from.crossings.sortOut(1099);
   EXPECT(from.seams.peer(1).outbox.size() == 1);
   from.crossings.sortOut(1100);
@@ -935,6 +986,7 @@ int main(int argc, char** argv) {
   checkFar(400, 0, 0);
   checkFar(50, 10, 3000);
   checkAcks();
+  checkHaste();
   checkRiders();
   checkDoubt();
   checkFence();
