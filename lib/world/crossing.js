@@ -85,7 +85,7 @@ export class Crossing {
   /**
    * Takes what membership says from now on.
    *
-   * @param {import('./membership.js').View} view
+   * @param {import('./view.js').View} view
    */
   update({ state, epoch, ring, peers }) {
     if (!this.#native) {

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 
 import { refuseOthers } from './admission.js';
 import { clock as systemClock } from './clock.js';
-import { isLiving, isMember, nextEpoch, VERSION } from './entry.js';
+import { isLiving, nextEpoch, VERSION } from './entry.js';
 import { Leases } from './leases.js';
 import { toTakeOut } from './overdue.js';
-import { Ring } from './ring.js';
+import { viewOf } from './view.js';
 import { Conflict, WorldError } from './world-error.js';
 
 /**
@@ -51,16 +51,7 @@ const farewellOf = (lease) => Math.max(lease / 4, 2000);
  *     every write; `missed`: some may have been missed
  * @property {() => Promise<void>} close
  *
- * @typedef {object} View
- * @property {'alone' | 'joining' | 'member' | 'cut-off' | 'leaving' | 'gone'} state
- * @property {{code: string, message: string} | undefined} problem why it is not a member
- * @property {number | undefined} epoch its own
- * @property {Ring} ring with the server itself alone in it where it is no member
- * @property {Map<string, import('./entry.js').Entry>} peers the others that hold their names, of this version: a frame of
- *     one is good when it has the epoch that is here
- * @property {{name: string, url?: string}[]} places the others whose clients have their places there: those of the ring,
- *     and those that are about to be of it
- * @property {string[]} restarting the others that have left in order, and come back with their clients' places
+ * @typedef {import('./view.js').View} View
  */
 
 export class Membership {
@@ -163,46 +154,8 @@ export class Membership {
 
   /** @returns {View} of now */
   view() {
-    const { state } = this;
-    const inRing = state === 'member' || state === 'cut-off';
-    const peers = this.#peers();
-    const knowsOthers = state !== 'alone';
-    return {
-      state,
-      problem: this.#problem,
-      epoch: this.#epoch,
-      ring: inRing ? this.#ring() : this.#alone(),
-      peers,
-      places: knowsOthers ? placesOf(peers) : [],
-      restarting: knowsOthers ? this.#restarting() : []
-    };
-  }
-
-  #restarting() {
-    const names = this.#leases.absences.names(this.#clock.now());
-    return names.filter((name) => name !== this.#name);
-  }
-
-  #ring() {
-    const members = [];
-    for (const [name, { entry }] of this.#leases.entries()) {
-      if (!isMember(entry, this.#version)) continue;
-      members.push({ name, rows: entry.rows, epoch: entry.epoch, url: entry.url });
-    }
-    return new Ring(members);
-  }
-
-  #alone() {
-    return new Ring([{ name: this.#name, epoch: this.#epoch, ...this.#describe() }]);
-  }
-
-  #peers() {
-    const peers = new Map();
-    for (const [name, { entry }] of this.#leases.entries()) {
-      if (name === this.#name || !isLiving(entry) || entry.version !== this.#version) continue;
-      peers.set(name, entry);
-    }
-    return peers;
+    const self = { state: this.state, problem: this.#problem, epoch: this.#epoch };
+    return viewOf(this.#self(), self, this.#describe, this.#clock.now());
   }
 
   /**
@@ -443,7 +396,7 @@ export class Membership {
     if (failed) throw failed.reason;
   }
 
-  /** What admission.js and overdue.js go by. */
+  /** What admission.js, overdue.js and view.js go by. */
   #self() {
     return { leases: this.#leases, name: this.#name, version: this.#version, lease: this.#lease };
   }
@@ -489,12 +442,6 @@ export class Membership {
     this.#changed(this);
   }
 }
-
-/** Where the clients of these are to ask: who leaves has no places any more, or says that it comes back. */
-const placesOf = (peers) =>
-  [...peers]
-    .filter(([, { state }]) => state !== 'leaving')
-    .map(([name, { url }]) => ({ name, url }));
 
 /** When a server began to join: the revision of what it wrote first. */
 const sinceOf = ({ entry, revision }) => entry.since ?? revision;

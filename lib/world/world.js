@@ -39,7 +39,7 @@ export class World {
   #feeds;
   #feedStore;
   #membership;
-  /** What crossing goes by. @type {import('./membership.js').View} */
+  /** What crossing goes by. @type {import('./view.js').View} */
   #view;
   /** When it began to join, by performance.now(). */
   #begun = Infinity;
