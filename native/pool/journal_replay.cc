@@ -347,7 +347,6 @@ class ReplayAccess {
     if (count > outbox.size() || outbox.base() + count >= kMostFrameNumber) return false;
     pool->giveUp(0, count);
     outbox.number(outbox.base() + count);
-    outbox.sent(0);
     return true;
   }
 

@@ -326,6 +326,26 @@ void aPowerCutBeforeTheWorld() {
   EXPECT(town.once({1, 2, 3, 4, 5, 6}));
 }
 
+/** One comes back with what another one of its name has left: for the others that is another
+ * memory, of which they have taken nothing, whatever its numbers are. */
+void anotherStateIsAnotherMemory() {
+  Town town(2, {0, 1});
+  town.throwFrom(0, {1, 2, 3});
+  town.carry();
+  town.takeAll();
+  Town elsewhere(2, {0});
+  elsewhere.throwFrom(0, {11, 12});
+  EXPECT(!elsewhere.frames(0).empty());
+  EXPECT(elsewhere.outbox(0, 1).base() + 1 < town.outbox(0, 1).base());
+  town.cutPower(0, scene::OldFiles(elsewhere.folder(0)), elsewhere.at(0).guests);
+  EXPECT(town.outbox(0, 1).size() == 2);
+  town.carry();
+  town.throwFrom(0, {13});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1, 2, 3, 11, 12, 13}));
+}
+
 // ---- Restarts -----------------------------------------------------------------------------------
 
 /** What may have been sent is nobody else's before the other one was asked, who answers though he
@@ -348,6 +368,9 @@ void whoWasRestartedAsksFirst(bool inOrder, bool taken) {
     for (const Message& answer : town.deliver(question)) (void)town.deliver(answer);
   }
   EXPECT(asked);
+  // One answer is enough.
+  (void)town.frames(0);
+  EXPECT(town.outbox(0, 1).size() == 0);
   town.carry();
   town.takeAll();
   EXPECT(town.once({1}));
@@ -598,6 +621,7 @@ int main() {
     for (const bool other : {false, true}) whoWasRestartedAsksFirst(one, other);
     for (const uint64_t cut : {0, 1, 31, 32, 40, 87}) nothingIsSaidThatIsNotWritten(cut, one);
   }
+  anotherStateIsAnotherMemory();
   theDoubtEndsAfterARestart();
   anAckThatIsNotWritten();
   printf("world_state_test: power cuts, restarts, a disk that takes nothing\n");
