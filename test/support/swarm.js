@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 
 import { ROOT } from './server.js';
+import { until } from './until.js';
 
 /** bin/sprites-swarm as a process, for tests. */
 
@@ -14,7 +15,7 @@ const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args);
  * @param {string | Array<string | number>} args its command line, or the words of it
  * @param {{files?: number, cwd?: string}} [how] files it may have open, and the folder it is in
  * @returns {import('node:child_process').ChildProcess} with `result()`, which resolves with `code`,
- *     `signal`, `out` and `err` when it has ended
+ *     `signal`, `out` and `err` when it has ended, and `says(pattern)`, which does when that is in `err`
  */
 export function start(t, args, { files, cwd } = {}) {
   const limit = files ? `ulimit -n ${files} && ` : '';
@@ -33,13 +34,21 @@ export function start(t, args, { files, cwd } = {}) {
     { cwd, stdio: ['ignore', 'pipe', 'pipe'] }
   );
   const out = text(child.stdout);
-  const err = text(child.stderr);
+  let err = '';
+  child.stderr.setEncoding('utf8').on('data', (piece) => {
+    err += piece;
+  });
   const ended = once(child, 'close');
   t.teardown(() => child.kill('SIGKILL'));
   child.result = async () => {
     const [code, signal] = await ended;
-    return { code, signal, out: await out, err: await err };
+    return { code, signal, out: await out, err };
   };
+  child.says = (pattern) =>
+    until(
+      () => pattern.test(err),
+      () => `${pattern} in ${err}`
+    );
   return child;
 }
 
