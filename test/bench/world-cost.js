@@ -160,6 +160,8 @@ class Load {
   /** @returns {Promise<{missing: number, doubles: number, refused: number}>} when all has arrived */
   async finish() {
     this.tell('stop');
+    // The ticks come a little later than what they count: at once, those of before would do.
+    await pause(2 * TICK);
     await this.until(
       ({ pending, received, accepted }) => pending === 0 && received >= accepted,
       'all sprites arrive'
