@@ -783,6 +783,44 @@ t.test('promtool accepts the scrape example and the alerts', async (t) => {
   contented(t, 'promtool', ['check', 'config', path.join(ROOT, 'deploy/prometheus.yml')]);
 });
 
+t.test('the alert of the law is silent alone and in a world, and speaks when a sprite is gone', async (t) => {
+  const series = (job, counts) =>
+    Object.entries(counts).map(([name, value]) => ({
+      series: `sprites_${name}{job="${job}"}`,
+      values: `${value}+0x10`
+    }));
+  const alone = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
+  const world = { ...alone, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
+  const missing = { ...world, crossed_in_total: 7 };
+  const alerts = ['alone-missing', 'world-missing'].map((job) => ({
+    exp_labels: { severity: 'critical', job },
+    exp_annotations: { summary: 'Sprites are not conserved, which is a defect of the server' }
+  }));
+  const file = path.join(t.testdir(), 'law.json');
+  // JSON is YAML.
+  writeFileSync(
+    file,
+    JSON.stringify({
+      rule_files: [path.join(ROOT, 'deploy/prometheus-rules.yml')],
+      tests: [
+        {
+          interval: '1m',
+          input_series: [
+            ...series('alone', alone),
+            ...series('world', world),
+            ...series('alone-missing', { ...alone, acked_total: 6 }),
+            ...series('world-missing', missing)
+          ],
+          alert_rule_test: [
+            { eval_time: '5m', alertname: 'SpritesNotConserved', exp_alerts: alerts }
+          ]
+        }
+      ]
+    })
+  );
+  contented(t, 'promtool', ['test', 'rules', file]);
+});
+
 t.test('the journal advice is a list of settings', async (t) => {
   for (const line of deployed('journald.conf').split('\n')) {
     t.ok(line === '' || /^(#|\[Journal\]$|[A-Z]\w+=\S+$)/.test(line), line);
