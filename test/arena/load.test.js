@@ -4,6 +4,7 @@ import t from 'tap';
 import { batchAt, through } from '../../lib/arena/games/load/batches.js';
 import { account } from '../../lib/arena/games/load/account.js';
 import { reduce } from '../../lib/arena/games/load/reduce.js';
+import { lawOf } from '../../lib/arena/games/load/report.js';
 import { moment } from '../support/arena-reducers.js';
 
 /** Load as a pure function: what is told of machines' and phones' reports. */
@@ -133,5 +134,16 @@ t.test('in words: others’ desktops, and who went without a last report', async
   t.match(says({ missing: 2, torn: 1 }), { count: 2, is: 'open', words: 'at most 2' });
   t.match(says({ missing: 2 }, { clients: 51, lost: 7 }), { count: 0, words: '2 sprites landed' });
   t.match(says({ missing: 2 }, { clients: 51, lost: 8 }), { count: 1, is: 'bad' });
+  const crossed = { clients: 50, lost: 7, crossedOut: 3 };
+  t.match(says({ missing: 2 }, crossed), { count: 0, words: '2 sprites landed' });
   t.match(account(null, now, first), { count: null, is: 'none' });
+});
+
+t.test('the law of a server, alone and in a world', async (t) => {
+  const alone = { thrown: 10, acked: 7, waiting: 2, lost: 1 };
+  t.strictSame(lawOf({ ...alone, clients: 5 }), { ...alone, holds: true });
+  t.strictSame(lawOf({ ...alone, acked: 6 }).holds, false);
+  const world = { ...alone, acked: 8, crossedIn: 6, crossedOut: 5 };
+  t.strictSame(lawOf(world), { ...world, holds: true });
+  t.strictSame(lawOf({ ...world, crossedIn: 7 }).holds, false);
 });

@@ -10,8 +10,11 @@ const SIZE = 256;
 
 const NONE = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
 
-function lawOf({ thrown, acked, waiting, lost }) {
-  return { thrown, acked, waiting, lost, holds: thrown === acked + waiting + lost };
+/** The server's own law. What has crossed is there in a world of several servers alone. */
+export function lawOf({ thrown, acked, waiting, lost, crossedIn = 0, crossedOut = 0 }) {
+  const crossed = crossedIn + crossedOut > 0 ? { crossedIn, crossedOut } : {};
+  const holds = thrown + crossedIn === acked + waiting + lost + crossedOut;
+  return { thrown, acked, waiting, lost, ...crossed, holds };
 }
 
 function accountOf({ counted = 0, missing = 0, refused = 0 }) {
@@ -95,7 +98,10 @@ export function resultOf({ track, value, control, first, now, url, ended }) {
     interrupted: false,
     bounds: [],
     faults:
-      account.missing > 0 && torn === 0 && now.clients <= (value?.members ?? 0)
+      account.missing > 0 &&
+      torn === 0 &&
+      now.clients <= (value?.members ?? 0) &&
+      (now.crossedOut ?? 0) <= (first.crossedOut ?? 0)
         ? [`${account.missing} sprites are missing: accepted by the server, received by nobody`]
         : [],
     remarks: [
