@@ -228,11 +228,7 @@ class ArenaObject : public Nan::ObjectWrap {
     set(result, "inputsSuperseded", counts.superseded);
     set(result, "inputsWaiting", counts.waiting);
     set(result, "inputsRepeated", counts.repeated);
-    Local<Object> refused = Nan::New<Object>();
-    for (size_t i = 0; i < kOutcomes; ++i) {
-      if (counts.refused[i] != 0) set(refused, kOutcomeNames[i], counts.refused[i]);
-    }
-    set(result, "refused", refused);
+    setRefused(result, counts.refused, Outcome::kOk);
     info.GetReturnValue().Set(result);
   }
 

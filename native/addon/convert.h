@@ -11,6 +11,7 @@
 
 #include "pool/address.h"
 #include "pool/id.h"
+#include "pool/outcome.h"
 #include "pool/torus.h"
 
 namespace server {
@@ -58,6 +59,16 @@ void setNames(Local<Object> object, const char* name, const Names& names) {
         .Check();
   }
   set(object, name, list);
+}
+
+/** Sets the property `refused` to the counts that are not 0, by the outcomes' names, from one on.
+ */
+inline void setRefused(Local<Object> object, const uint64_t (&counts)[kOutcomes], Outcome from) {
+  Local<Object> refused = Nan::New<Object>();
+  for (size_t i = static_cast<size_t>(from); i < kOutcomes; ++i) {
+    if (counts[i] != 0) set(refused, kOutcomeNames[i], static_cast<double>(counts[i]));
+  }
+  set(object, "refused", refused);
 }
 
 inline Local<Value> get(Local<Value> object, const char* name) {

@@ -55,11 +55,7 @@ Local<Object> countsOf(const Pool& pool) {
   Local<Object> lostReasons = Nan::New<Object>();
   set(lostReasons, "alone", counts.lost);
   set(result, "lostReasons", lostReasons);
-  Local<Object> refused = Nan::New<Object>();
-  for (size_t i = static_cast<size_t>(Outcome::kUnknownClient); i < kOutcomes; ++i) {
-    if (counts.outcomes[i] != 0) set(refused, kOutcomeNames[i], counts.outcomes[i]);
-  }
-  set(result, "refused", refused);
+  setRefused(result, counts.outcomes, Outcome::kUnknownClient);
   return result;
 }
 
