@@ -42,7 +42,7 @@ constexpr uint64_t kTryAgain = 50;
  * something has come (Crossings::dueAt). While nothing is on its way it has no timer.
  *
  * Rejected: some milliseconds between two sendings. 5 ms took no CPU away that could be measured,
- * and added 2.4 ms to the median of what crosses at full speed.
+ * and added 2.2 ms to the median of what crosses at full speed.
  */
 class WorldObject : public Nan::ObjectWrap {
  public:
