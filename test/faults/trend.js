@@ -32,13 +32,19 @@ export function chart(values, width) {
 }
 
 /**
+ * The line through a few values that only scatter rises, too, by chance: by so many times its standard
+ * error hardly ever. With ten values, of any height, that takes three quarters of what they scatter.
+ */
+const CHANCE = 5;
+
+/**
  * The line of least squares through values taken at equal intervals.
  *
- * @param {number[]} values
+ * @param {number[]} values three or more
  * @param {number} slack a rise that nobody minds
  * @returns {{mean: number, rise: number, flat: boolean}} `rise`: of that line, from the first value
- *     to the last. It is flat unless it rises by more than the slack, 5% of the mean, and twice
- *     what the values scatter around it
+ *     to the last. It is flat unless it rises by more than the slack, 5% of the mean, twice what the
+ *     values scatter around it, and what so few values may rise by chance
  */
 export function trend(values, slack) {
   const count = values.length;
@@ -50,12 +56,14 @@ export function trend(values, slack) {
     above += (i - middle) * (value - mean);
     below += (i - middle) ** 2;
   });
-  const slope = below === 0 ? 0 : above / below;
+  const slope = above / below;
   const scatter = Math.sqrt(
-    values.reduce((sum, value, i) => sum + (value - mean - slope * (i - middle)) ** 2, 0) / count
+    values.reduce((sum, value, i) => sum + (value - mean - slope * (i - middle)) ** 2, 0) /
+      (count - 2)
   );
   const rise = slope * (count - 1);
-  return { mean, rise, flat: rise <= Math.max(slack, mean * 0.05, 2 * scatter) };
+  const error = (scatter * (count - 1)) / Math.sqrt(below);
+  return { mean, rise, flat: rise <= Math.max(slack, mean * 0.05, 2 * scatter, CHANCE * error) };
 }
 
 /**

@@ -162,6 +162,7 @@ export const workers = {
     assert.equal(connections.rejoined, 0, 'everybody has kept the place');
     const after = await server.until(({ clients }) => clients === 0, 60);
     assert.equal(after.waiting, 0);
+    assert.equal(after.mailboxBytes, 0);
     assert.equal(after.parked, 0);
     const figures = held(samples);
     return (
