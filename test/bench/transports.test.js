@@ -8,6 +8,7 @@ import t from 'tap';
 import { startLoad } from './contenders.js';
 import { buildWatchers, TOKEN } from './feed-contenders.js';
 import { cellsOf, CHANGING, rowOf, searchBreak, whyBroken } from './transports/cells.js';
+import { agreement, comparison } from './transports/compare.js';
 import { contenders } from './transports/contenders.js';
 import { page } from './transports/page.js';
 import { breakTable, cellTable, limitText, summaryTable } from './transports/tables.js';
@@ -164,11 +165,15 @@ t.test('the search for the number at which one breaks', async (t) => {
     return { tried, found: searchBreak(measure, { first: 100, most: 5000, seconds: 6 }) };
   };
   const some = serves(1300);
-  t.match(await some.found, { holds: 1200, breaks: 1400, why: /late/ });
-  t.strictSame(some.tried.at(-1), [1200, 60]);
+  t.match(await some.found, { holds: 1300, breaks: 1600, why: /late/ });
+  t.strictSame(
+    some.tried.map(([connections]) => connections),
+    [100, 400, 1600, 1000, 1300, 1300]
+  );
+  t.strictSame(some.tried.at(-1), [1300, 60]);
   t.match(await serves(Infinity).found, { holds: 5000, breaks: null, why: null });
   t.match(await serves(10).found, { holds: 0, breaks: 100 });
-  t.match(await serves(1300, 1000).found, { holds: 900, breaks: 1200, why: /within 60 s/ });
+  t.match(await serves(1300, 1000).found, { holds: 975, breaks: 1300, why: /within 60 s/ });
   t.match(await serves(150, 50).found, { holds: 0, breaks: 100, why: /within 60 s/ });
 });
 
@@ -221,4 +226,30 @@ t.test('the tables', async (t) => {
   t.match(limitText(done), /5.0 µs of its own a document, 0.1% of its core: at most 200,000/);
   done.cells = [{ ...done.cells[0], cut: 0 }];
   t.match(summaryTable(done), /\| Sprites, long poll \| 10.0 µs, 0.0 ms \| more than 18,000 \|/);
+});
+
+t.test('two runs are compared by the order of each pair', async (t) => {
+  const first = { ws: 10, primus: 20, sockjs: 30, nchan: NaN };
+  t.same(agreement(first, { ws: 1, primus: 2, sockjs: 3 }), { pairs: 3, same: 3, swapped: [] });
+  t.same(agreement(first, { ws: 2, primus: 2, nchan: 1 }).swapped, [], 'equal is no order');
+  t.same(agreement(first, { ws: 12, primus: 9, sockjs: 8, nchan: 1 }), {
+    pairs: 3,
+    same: 0,
+    swapped: [
+      { pair: ['ws', 'sockjs'], apart: 3 },
+      { pair: ['ws', 'primus'], apart: 2 },
+      { pair: ['primus', 'sockjs'], apart: 1.5 }
+    ]
+  });
+  const other = study({ theirs: { cpu: 8 }, holds: 2000 });
+  const text = comparison([study({ theirs: { cpu: 15 } }), other]);
+  t.match(text, /^\| CPU a document \| .* \| 2 of 3 \| Sprites, long poll and ws: 1.50 times \|$/m);
+  t.match(
+    text,
+    /^\| clients until it breaks \| 165 KB a second \| 2 of 3 \| .* and ws: 2.00 times \|$/m
+  );
+  t.match(
+    text,
+    /pairs are in the same order; 1 of the others are more than 1.5 times apart in a run/
+  );
 });

@@ -27,7 +27,12 @@ t.test('what only scatters is hardly ever said to grow, by ten values as by sixt
 });
 
 t.test('what grows is seen: steadily by few values, through its scatter by many', async (t) => {
-  t.notOk(trend([1, 3, 2, 4, 5, 7, 6, 8, 10, 9].map((one) => one * 1000), 16).flat);
+  t.notOk(
+    trend(
+      [1, 3, 2, 4, 5, 7, 6, 8, 10, 9].map((one) => one * 1000),
+      16
+    ).flat
+  );
   const value = scattering();
   const { rise, flat } = trend(
     series(60, (i) => value() + i * MEAN * 0.1),
@@ -38,7 +43,12 @@ t.test('what grows is seen: steadily by few values, through its scatter by many'
 });
 
 t.test('what falls, stays or rises by less than its slack or 5% of its mean is flat', async (t) => {
-  t.ok(trend([9, 8, 7, 6, 5, 4].map((one) => one * 1000), 16).flat);
+  t.ok(
+    trend(
+      [9, 8, 7, 6, 5, 4].map((one) => one * 1000),
+      16
+    ).flat
+  );
   t.ok(trend([5, 5, 5, 5, 5, 5], 16).flat);
   t.ok(trend([0, 3, 6, 9, 12, 15], 16).flat);
   t.notOk(trend([0, 3, 6, 9, 12, 17], 16).flat);

@@ -27,6 +27,7 @@ const DISTRUST = [
   'A reset stands for the cut of a network: each client loses its connection and comes again after two seconds. A real loss of packets that ends before TCP gives up loses nothing.',
   'Contenders are configured as their documentation shows them. Any of them can be made to send the newest document to who comes, or to drop for who is slow, by a few lines more; nobody wrote those lines here but where it is an option (Socket.IO’s recovery, nchan’s buffer).',
   `Documents change by 5% from one to the next, in numbers of the same length. Deltas are as good as that is; a document that changes altogether is sent whole.`,
+  'A cell lasts some seconds, after ten in which a server warms up: what grows in hours is not in it.',
   'Resident size is what the kernel counts, garbage that waits for its collection included; a Node.js process starts with some 45 MB and Sprites, with its worker threads, with some 80 MB.',
   'Socket memory is the kernel’s, of all sockets of this machine, both ends of each connection.',
   `Where the load generator takes more than ${percent(LOAD_LIMIT)} of its core (“load”), what is late may be its own.`,

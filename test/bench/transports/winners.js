@@ -8,7 +8,7 @@ import { count, number } from './tables.js';
 const TIE = 1.1;
 
 /** What is compared in each cell. */
-const FIGURES = [
+export const FIGURES = [
   { what: 'CPU a document', of: (row) => row.cpu, say: (value) => `${number(value)} µs` },
   { what: 'lateness at p99', of: (row) => row.p99, say: (value) => `${number(value)} ms` },
   {

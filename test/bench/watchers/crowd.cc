@@ -110,7 +110,7 @@ void Crowd::run() {
   for (uint32_t i = 0; i < options_.warmup; ++i) publishNext();
   turnUntil([&] { return microseconds() >= due || over_; }, options_.every);
   const double cpuBefore = cpuSeconds(options_.pids);
-  const double ownBefore = ownCpuSeconds();
+  const double ownBefore = ownWorkSeconds();
   const uint64_t before = microseconds();
   firstMeasured_ = version_ + 1;
   residentWarm_ = residentBytes(options_.pids);
@@ -127,8 +127,12 @@ void Crowd::run() {
   }
   turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
   cpu_ = cpuSeconds(options_.pids) - cpuBefore;
-  ownCpu_ = ownCpuSeconds() - ownBefore;
+  ownCpu_ = ownWorkSeconds() - ownBefore;
   report(static_cast<double>(microseconds() - before) / 1e6);
+}
+
+double Crowd::ownWorkSeconds() const {
+  return ownCpuSeconds() - static_cast<double>(awakeForNothing_) / 1e6;
 }
 
 // ---- Connections --------------------------------------------------------------------------------
@@ -409,9 +413,14 @@ void Crowd::servePublisher(uint32_t events) {
 void Crowd::turn(int wait) {
   openMore();
   epoll_event events[kEvents];
-  const bool awake = options_.awake > 0 && microseconds() - lastEvent_ < kAwake;
+  const uint64_t before = microseconds();
+  const bool awake = options_.awake > 0 && before - lastEvent_ < kAwake;
   const int ready = epoll_wait(epoll_, events, kEvents, awake ? 0 : wait);
-  if (ready > 0) lastEvent_ = microseconds();
+  if (ready > 0) {
+    lastEvent_ = microseconds();
+  } else if (awake) {
+    awakeForNothing_ += microseconds() - before;
+  }
   for (int i = 0; i < ready; ++i) {
     const uint64_t tag = events[i].data.u64;
     if (tag == kStdin) {

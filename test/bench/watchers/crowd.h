@@ -71,6 +71,8 @@ class Crowd : private Listener {
   int connectTo(uint32_t number, uint64_t tag);
   void openMore();
   void askThen();
+  /** Seconds of CPU of this process so far, but those in which it looked and nothing had come. */
+  double ownWorkSeconds() const;
   void openFirst();
   void openAgain();
   void opened(Connection& connection);
@@ -141,7 +143,8 @@ class Crowd : private Listener {
   uint64_t residentWarm_ = 0;
   uint64_t residentBefore_ = 0, residentPeak_ = 0, socketsBefore_ = 0, socketsPeak_ = 0;
   uint64_t looked_ = 0;
-  uint64_t lastEvent_ = 0;  // when something last came
+  uint64_t lastEvent_ = 0;        // when something last came
+  uint64_t awakeForNothing_ = 0;  // microseconds in which it looked, and nothing had come
 };
 
 }  // namespace watchers

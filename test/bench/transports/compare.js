@@ -1,0 +1,113 @@
+/**
+ * How far two runs of the transport study agree, in Markdown: for each figure in each cell, how many
+ * of all pairs of contenders are in the same order in both.
+ *
+ *     node test/bench/transports/compare.js FIRST.json SECOND.json
+ *
+ * The files are those of run.js --json. Figures of one contender that failed in one run are left out.
+ *
+ * Exit status: 0; 2 where there are not two files of a study.
+ */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
+import { STEPPED } from './cells.js';
+import { contenders } from './contenders.js';
+import { FIGURES } from './winners.js';
+
+answerHelp(import.meta.url);
+
+/** All pairs of some. */
+const pairsOf = (all) => all.flatMap((one, i) => all.slice(i + 1).map((other) => [one, other]));
+
+const apart = (a, b) => Math.max(a, b) / Math.min(a, b);
+
+/**
+ * Two runs' values of one figure.
+ *
+ * @param {Record<string, number>} first by contender; what is no number above 0 is left out
+ * @param {Record<string, number>} second
+ * @returns {{pairs: number, same: number, swapped: {pair: [string, string], apart: number}[]}} `same`:
+ *     pairs that are not in opposite orders: equal values are in no order. `apart`: by what factor
+ *     the two differ, in the run in which they differ more; the farthest first
+ */
+export function agreement(first, second) {
+  const names = Object.keys(first).filter((name) => first[name] > 0 && second[name] > 0);
+  const pairs = pairsOf(names);
+  const swapped = pairs
+    .filter(([a, b]) => (first[a] - first[b]) * (second[a] - second[b]) < 0)
+    .map((pair) => {
+      const [a, b] = pair;
+      return { pair, apart: Math.max(apart(first[a], first[b]), apart(second[a], second[b])) };
+    })
+    .toSorted((one, other) => other.apart - one.apart);
+  return { pairs: pairs.length, same: pairs.length - swapped.length, swapped };
+}
+
+/** What two runs both have. @returns {{what: string, where: string, values: object[]}[]} */
+function figuresOf(studies) {
+  const [first, second] = studies;
+  const cells = first.cells.flatMap((cell) => {
+    const twin = second.cells.find(({ name }) => name === cell.name);
+    return twin ? [[cell, twin]] : [];
+  });
+  const inCells = FIGURES.flatMap(({ what, of }) =>
+    cells.map((twins) => ({
+      what,
+      where: twins[0].name,
+      values: twins.map(({ rows }) => byName(rows, (row) => (row.failed ? NaN : of(row))))
+    }))
+  );
+  const holds = studies.map(({ breaks }) => byName(breaks, (found) => found.holds));
+  const where = `${STEPPED.bytes / 1000} KB a second`;
+  return [...inCells, { what: 'clients until it breaks', where, values: holds }];
+}
+
+const byName = (rows, of) =>
+  Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, of(row)]));
+
+/**
+ * @param {object[]} studies two, of run.js
+ * @returns {string} a table, and what it sums up to
+ */
+export function comparison(studies) {
+  const found = figuresOf(studies)
+    .map(({ what, where, values }) => ({ what, where, ...agreement(...values) }))
+    .filter(({ pairs }) => pairs > 0);
+  const lines = [
+    '| figure | cell | pairs in the same order | the farthest apart of the others |',
+    '| --- | --- | --- | --- |'
+  ];
+  for (const { what, where, pairs, same, swapped } of found) {
+    const [farthest] = swapped;
+    const names = farthest?.pair.map((name) => contenders[name].title).join(' and ');
+    const others = farthest ? `${names}: ${farthest.apart.toFixed(2)} times` : '-';
+    lines.push(`| ${what} | ${where} | ${same} of ${pairs} | ${others} |`);
+  }
+  const sum = (of) => found.reduce((total, one) => total + of(one), 0);
+  const far = sum(({ swapped }) => swapped.filter(({ apart: times }) => times > 1.5).length);
+  lines.push(
+    '',
+    `${sum(({ same }) => same)} of ${sum(({ pairs }) => pairs)} pairs are in the same order; ` +
+      `${far} of the others are more than 1.5 times apart in a run.`
+  );
+  return lines.join('\n');
+}
+
+/** The study in a file, or the end of the program. */
+function studyIn(file) {
+  try {
+    const study = JSON.parse(readFileSync(file, 'utf8'));
+    if (Array.isArray(study.cells) && study.breaks) return study;
+    return refuseUsage(import.meta.url, `${file} is not a study`);
+  } catch (error) {
+    return refuseUsage(import.meta.url, `${file}: ${error.message}`);
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const files = process.argv.slice(2);
+  if (files.length !== 2) refuseUsage(import.meta.url, 'two files, please');
+  console.log(comparison(files.map(studyIn)));
+}
