@@ -57,7 +57,13 @@ async function run(start, options, unknown) {
   const starting = start(options, log, end.signal);
   const server = await starting;
   const say = createSpeaker(log);
-  sayWhere(server, options, say);
+  try {
+    sayWhere(server, options, say);
+  } catch (error) {
+    // With its ports open it would go on, and nobody would hear its signals.
+    await server.stop();
+    throw error;
+  }
   await end.asked;
   say(
     'Answering every parked poll.',

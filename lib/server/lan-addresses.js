@@ -1,4 +1,4 @@
-import { networkInterfaces } from 'node:os';
+import { interfacesHere } from './interfaces.js';
 
 /**
  * The addresses by which others reach this machine, for who sits at it: to click, to send, to scan
@@ -14,11 +14,11 @@ const VIRTUAL = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|tun|tap|wg|cni|flannel)
 
 /**
  * @param {string} host what the server listens on
- * @param {ReturnType<typeof networkInterfaces>} [interfaces]
+ * @param {ReturnType<typeof interfacesHere>} [interfaces]
  * @returns {string[]} IPv4 addresses, the likeliest to be a phone's network first; a host that is one
  *     address is itself, unless it is this machine's own (localhost)
  */
-export function lanAddresses(host, interfaces = networkInterfaces()) {
+export function lanAddresses(host, interfaces = interfacesHere()) {
   if (!WILDCARD.has(host)) return LOOPBACK.test(host) ? [] : [host];
   const found = [];
   for (const [name, list] of Object.entries(interfaces)) {
@@ -38,7 +38,7 @@ export function lanAddresses(host, interfaces = networkInterfaces()) {
  *
  * @param {import('node:http').IncomingMessage} request
  * @param {string} host what the server listens on
- * @param {ReturnType<typeof networkInterfaces>} [interfaces]
+ * @param {ReturnType<typeof interfacesHere>} [interfaces]
  * @returns {string[]} URLs of the page
  */
 export function invitations({ socket, headers }, host, interfaces) {

@@ -1,4 +1,4 @@
-import { networkInterfaces } from 'node:os';
+import { interfacesHere } from './interfaces.js';
 
 /**
  * What an operator is told when a port can't be opened: which one, why, and what to do.
@@ -30,7 +30,7 @@ const CALLS = ['listen', 'bind', 'getaddrinfo'];
  */
 function addressesOf(host) {
   if (!['0.0.0.0', '::'].includes(host)) return [host];
-  const others = Object.values(networkInterfaces())
+  const others = Object.values(interfacesHere())
     .flat()
     .filter(({ internal, family }) => !internal && family === 'IPv4')
     .map(({ address }) => address);

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
+
+import { interfacesHere } from '../server/interfaces.js';
 
 /**
  * Processes of this host, as the kernel accounts for them in /proc: who listens on a port, and what CPU
@@ -31,7 +32,7 @@ function look(reading) {
  */
 export function isHere(address) {
   if (address.startsWith('127.')) return true;
-  return Object.values(networkInterfaces())
+  return Object.values(interfacesHere())
     .flat()
     .some((one) => one.address === address);
 }

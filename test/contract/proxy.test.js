@@ -103,6 +103,7 @@ function haproxyConfig({ dir, port, upstream }) {
       .replaceAll('127.0.0.1:8080', `127.0.0.1:${upstream}`)
       .replace('bind :8443', `bind 127.0.0.1:${port}`)
       .replaceAll('/etc/haproxy/sprites.pem', path.join(dir, 'both.pem'))
+      .replace(/^ {4}(user|group) haproxy$/gm, process.getuid() === 0 ? '$&' : '')
       // The memory and the files of a test machine, not of a server.
       .replace('maxconn 200000', 'maxconn 2000')
   );

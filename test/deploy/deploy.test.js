@@ -215,6 +215,28 @@ t.test('the unit allows every system call of the main process and its workers', 
   );
 });
 
+t.test('the units allow every family of sockets that the server opens', async (t) => {
+  const families = ['sprites.service', 'cloud-init.yaml'].map((name) =>
+    /^ *RestrictAddressFamilies=(.+)$/m.exec(deployed(name))[1].split(' ')
+  );
+  t.strictSame(families[0], families[1], 'the swarm asks for its addresses by the same call');
+  const log = path.join(temporary(t), 'calls');
+  if (run('strace', ['-o', log, 'true'])?.status !== 0) {
+    t.skip('strace is not installed, or may not trace here');
+    return;
+  }
+  const traced = ['strace', '-D', '-f', '-qq', '-e', 'trace=socket', '-o', log];
+  const server = await startServer(t, {
+    options: { host: '0.0.0.0', drain: 0 },
+    command: [...traced, process.execPath, path.join(ROOT, 'bin/sprites')]
+  });
+  await server.stop();
+  const opened = [...readFileSync(log, 'utf8').matchAll(/socket\((AF_\w+),/g)];
+  const seen = new Set(opened.map(([, family]) => family));
+  t.ok(seen.has('AF_INET') && seen.has('AF_NETLINK'), [...seen].join(' '));
+  for (const family of seen) t.ok(families[0].includes(family), family);
+});
+
 t.test('the cloud-init file', async (t) => {
   t.test('is cloud-config', async (t) => {
     contented(t, 'cloud-init', [

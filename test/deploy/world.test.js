@@ -1,11 +1,13 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
 
 import t from 'tap';
 
 import { Client } from '../../lib/client/client.js';
+import { Feeds } from '../../lib/client/feeds.js';
 import { tagOf, tagText } from '../../lib/world/tag.js';
 import { certificate } from '../support/certificate.js';
 import { freePort } from '../support/free-port.js';
@@ -64,6 +66,7 @@ function natsConfig(folder, config, { 'tls-cert': cert, 'tls-key': key }) {
 function proxyConfig(port, ports) {
   let text = deployed('world/haproxy.cfg')
     .replace(/bind :8443 .*/, `bind 127.0.0.1:${port}`)
+    .replace(/^ {4}(user|group) haproxy$/gm, process.getuid() === 0 ? '$&' : '')
     .replace('maxconn 200000', 'maxconn 2000');
   for (const [at, name] of NAMES.entries()) {
     text = text
@@ -127,8 +130,20 @@ t.test('systemd accepts the unit as a template', { skip: noSystemd }, async (t) 
   t.equal((stdout + stderr).trim(), '');
 });
 
+/** A source of feeds, whose document says how often it has changed: four times a second. */
+async function startSource(t) {
+  const began = Date.now();
+  const source = createServer((request, response) => {
+    const count = Math.floor((Date.now() - began) / 250);
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify({ count }));
+  });
+  t.teardown(() => source.close());
+  await new Promise((resolve) => void source.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${source.address().port}/{key}.json`;
+}
+
 /** Three servers of one world, each with its name; and what a fourth would need. */
-async function startWorld(t, url) {
+async function startWorld(t, url, upstream) {
   const folder = temporary(t);
   const { config, credentials } = createCredentials();
   const files = certificate(folder, 'localhost', ['DNS:localhost']);
@@ -140,7 +155,7 @@ async function startWorld(t, url) {
     const options = {
       ...optionsOf(name, folder, NAMES.includes(name) ? name : 'a'),
       ...{ name, world: nats.url.replace('127.0.0.1', 'localhost'), 'world-url': url, 'world-lease': 6 },
-      ...{ state: join(folder, name, 'state'), port: 0, 'admin-port': 0, ...more }
+      ...{ state: join(folder, name, 'state'), port: 0, 'admin-port': 0, upstream, 'upstream-every': 1, ...more }
     };
     return Object.assign(await startServer(t, { options }), { name });
   };
@@ -156,7 +171,7 @@ const skip = noNats || noProxy;
 t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, async (t) => {
   const port = await freePort();
   const base = `http://127.0.0.1:${port}`;
-  const { servers, start, sewnBy } = await startWorld(t, base);
+  const { servers, start, sewnBy } = await startWorld(t, base, await startSource(t));
   const of = Object.fromEntries(servers.map((server) => [server.name, server]));
   const { said } = await startProxy(t, proxyConfig(port, of));
   /** What the proxy has answered, by every client. */
@@ -227,6 +242,26 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       await fetch(`http://127.0.0.1:${adminPort}/clients/${client.id}`)
     ).json();
     t.equal(seen.address, '127.0.0.1');
+  });
+
+  t.test('a watcher of what is fetched stays with one server', async (t) => {
+    const seen = [];
+    let asked = 0;
+    const feeds = new Feeds({
+      base,
+      fetch: (...what) => {
+        asked += 1;
+        return fetch(...what);
+      }
+    });
+    t.teardown(() => feeds.close());
+    feeds.watch('count', (value) => void seen.push(value?.count));
+    await until(() => new Set(seen).size >= 4);
+    feeds.close();
+    // By turns to three servers there would be hundreds, of the same few values.
+    t.ok(asked <= seen.length + 2, `${asked} requests for ${seen.length} values`);
+    const rising = [...new Set(seen)].toSorted((one, other) => one - other);
+    t.strictSame(seen, rising, 'each once, and none is older than the one before');
   });
 
   t.test('an id of nobody', async (t) => {

@@ -203,6 +203,51 @@ t.test('the address it prints can be opened, and others are told theirs', async 
   await server.stop();
 });
 
+/** A command that runs the server where asking for the machine's addresses throws this. */
+function withoutAddresses(members) {
+  const error = `Object.assign(new Error('no addresses'), ${JSON.stringify(members)})`;
+  const module = `
+    import os from 'node:os';
+    import { syncBuiltinESMExports } from 'node:module';
+    os.networkInterfaces = () => { throw ${error}; };
+    syncBuiltinESMExports();`;
+  return [
+    process.execPath,
+    '--import',
+    `data:text/javascript,${encodeURIComponent(module)}`,
+    SPRITES
+  ];
+}
+
+t.test(
+  'a service that may not know its addresses serves, and ends when it is told to',
+  async (t) => {
+    const server = await startServer(t, {
+      options: { host: '0.0.0.0', drain: 0 },
+      // As where no netlink socket may be opened: RestrictAddressFamilies= of systemd.
+      command: withoutAddresses({ code: 'ERR_SYSTEM_ERROR', syscall: 'uv_interface_addresses' })
+    });
+    t.match(server.lines[0], `listens on http://localhost:${server.port}/`);
+    t.equal((await server.ask('GET', '/addresses')).status, 200);
+    server.child.kill('SIGTERM');
+    t.strictSame(await server.ended(), { code: 0, signal: null });
+  }
+);
+
+t.test('what goes wrong once the ports are open ends the server', async (t) => {
+  const [program, ...args] = withoutAddresses({});
+  const child = spawn(program, [...args, '--port', '0', '--drain', '0'], {
+    env: { ...process.env, NODE_OPTIONS: '' },
+    stdio: ['ignore', 'ignore', 'pipe']
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  let said = '';
+  child.stderr.on('data', (text) => (said += text));
+  const [code] = await once(child, 'exit');
+  t.equal(code, 1);
+  t.match(said, /^sprites: no addresses$/m);
+});
+
 for (const [name, { door, workers }] of Object.entries({
   native: { door: 'native', workers: 0 },
   node: { door: 'node', workers: 0 },
