@@ -130,9 +130,11 @@ t.test('the quiz, from join to end: the chart grows while people answer', { skip
   await phones[1].click('.choice[data-at="2"]');
   await says(phones[0], '.verdict', 'Right! 1 so far');
   await says(phones[1], '.verdict', 'Not this time. 0 so far');
+  await phones[1].focus('.choice[data-at="2"]');
   await field.waitForSelector('.bar[data-at="1"][data-right]');
   await says(field, '.top', 'Question 2 of');
   await says(field, '.top', '0 of 2 have answered');
+  await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // Who plays by key is not lost.
   for (const phone of phones) await phone.click('.choice[data-at="0"]');
   await shows(field, 'result');
   await says(field, '.big', 'The room was right 75 times of a hundred');
@@ -156,6 +158,8 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
   await says(field, '.worm-mood b', '-100');
   await field.waitForFunction(() => Number(document.getElementById('root').dataset.drawn) > 20);
   t.match(await field.textContent('.worm-mood span'), /How does the room feel/);
+  t.match(await field.textContent('#root [role=status]'), /The mood is [+-]?\d+/);
+  t.equal(await field.locator('.worm-mood [role=status]').count(), 0, 'not ten times a second');
   await command({ running: false });
   await says(field, '#state', 'Stopped');
   await says(phones[1], '#state', 'Stopped');

@@ -1,5 +1,6 @@
 /* global document, getComputedStyle */
 import t from 'tap';
+import { contrast } from '../support/contrast.js';
 import {
   among,
   browserRig,
@@ -157,23 +158,6 @@ alone(
     t.same(await edges(), ['solid', '5px', 'solid', '5px'], 'closed they are solid');
   }
 );
-
-/** Contrast as WCAG 2 defines it, of two colors written as `rgb(…)` or #rrggbb. */
-function contrast(one, other) {
-  const [light, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
-  return (light + 0.05) / (dark + 0.05);
-}
-
-function luminance(color) {
-  const parts = color.startsWith('#')
-    ? [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16))
-    : color.match(/\d+/g).slice(0, 3).map(Number);
-  const [r, g, b] = parts.map((part) => {
-    const share = part / 255;
-    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-}
 
 for (const colorScheme of ['light', 'dark']) {
   alone(

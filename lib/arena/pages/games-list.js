@@ -1,18 +1,18 @@
 import { base } from './room.js';
 
-/** What there is to play, as GET /games says: asked once, and again for a game that is not in it. */
+/** What there is to play, as GET /games says: asked until it has answered, then never again. */
 
 let asked = null;
 
 async function ask() {
   try {
     const response = await fetch(new URL('games', base));
-    const { games } = await response.json();
-    return Array.isArray(games) ? games : [];
+    if (response.ok) return (await response.json()).games;
   } catch {
-    asked = null; // No contact: the next question asks again.
-    return [];
+    // No contact, or a proxy's own words.
   }
+  asked = null; // The next question asks again.
+  return [];
 }
 
 /** @returns {Promise<object[]>} */

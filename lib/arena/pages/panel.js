@@ -12,7 +12,9 @@ const LOOK = 1000; // ms between two looks at the server's counts
 const name = arenaName();
 const controlUrl = new URL(`feed/arena/${name}/control`, base);
 
+/** What the control feed says, and what commands say that it does not say yet. */
 let control = null;
+let ahead = {};
 let players = 0;
 let contact = 'asking';
 let token = sessionStorage.getItem(KEY) ?? '';
@@ -30,6 +32,7 @@ const stage = new GameStage({
 
 const room = new Room({
   control(value) {
+    if (!commands.busy || value?.game !== control?.game) ahead = {};
     control = value ?? null;
     show();
   },
@@ -64,13 +67,17 @@ function open() {
 
 function forget(wrong) {
   token = '';
+  ahead = {};
+  commands.waiting.length = 0;
   sessionStorage.removeItem(KEY);
   askToken(wrong);
 }
 
 $('token-form').addEventListener('submit', async (event) => {
   event.preventDefault();
-  token = $('token').value.trim();
+  const entered = $('token').value.trim();
+  if (entered === '') return;
+  token = entered;
   if (await look()) {
     $('token').value = '';
     sessionStorage.setItem(KEY, token);
@@ -88,8 +95,9 @@ async function look() {
     const json = await response.json();
     if (used !== token) return false;
     if (response.status === 401) forget('This token is not one of the server’s.');
-    else if (!response.ok) askToken(json.detail ?? json.title);
-    else showLook(json, performance.now());
+    else if (response.ok) showLook(json, performance.now());
+    // Of a server that is busy or starts anew: the token may be good, and what is shown stays.
+    else put($('token-wrong'), json.detail ?? json.title);
     return response.ok;
   } catch {
     put($('token-wrong'), 'No contact with the server.');
@@ -103,14 +111,50 @@ function showLook(status, now) {
 }
 
 async function keepLooking() {
-  if (!$('main').hidden) await look();
+  if (!$('main').hidden) {
+    await look();
+    if ($('games').childElementCount === 0) show(); // The list of them has not come yet.
+  }
   setTimeout(keepLooking, LOOK);
 }
 
 // ---- commands
 
+/** Members of the control feed's value that follow the hand at once, before the feed has them. */
+const AHEAD = ['pace', 'rate', 'settings'];
+
+const followsHand = (members) => Object.keys(members).every((name) => AHEAD.includes(name));
+
+/** A command on top of others: settings are added to. */
+const onTop = (before, members) => ({
+  ...before,
+  ...members,
+  ...((before.settings || members.settings) && {
+    settings: { ...before.settings, ...members.settings }
+  })
+});
+
+/** The control feed's value as it will be. */
+const expected = () => (control === null ? null : onTop(control, ahead));
+
+/** One command at a time, so that none overtakes another; what the hand does meanwhile goes as one. */
+const commands = { busy: false, waiting: [] };
+
 /** @param {object} members of the control feed's value */
 async function command(members) {
+  const { waiting } = commands;
+  if (followsHand(members)) ahead = onTop(ahead, members);
+  const last = waiting.at(-1);
+  const isOne = last !== undefined && followsHand(last) && followsHand(members);
+  if (isOne) waiting.splice(-1, 1, onTop(last, members));
+  else waiting.push(members);
+  if (commands.busy) return;
+  commands.busy = true;
+  while (waiting.length > 0) await send(waiting.shift());
+  commands.busy = false;
+}
+
+async function send(members) {
   put($('refused'), '');
   $('refused').hidden = true;
   let wrong = 'No contact with the server: nothing has changed.';
@@ -129,6 +173,7 @@ async function command(members) {
   }
   put($('refused'), wrong);
   $('refused').hidden = false;
+  ahead = {};
   show(); // What the control feed says holds.
 }
 
@@ -186,7 +231,7 @@ function showSettings(game) {
     }
   }
   for (const input of root.querySelectorAll('input')) {
-    place(input, input.previousElementSibling, control?.settings?.[input.name]);
+    place(input, input.previousElementSibling, expected()?.settings?.[input.name]);
   }
 }
 
@@ -217,7 +262,7 @@ function stateWords() {
 function showOwn(games) {
   hasPanel = (name) => games.some((game) => game.name === name && game.panel);
   $('own-sheet').hidden = !hasPanel(control?.game);
-  if (control !== null) stage.control(control);
+  if (control !== null) stage.control(expected());
 }
 
 const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
@@ -244,8 +289,8 @@ async function show() {
   chips($('games'), choices, control?.game, (chosen) => command({ game: chosen }));
   const pages = ['lobby', ...(game?.pages ?? [])].map((page) => [page, upper(page)]);
   chips($('pages'), pages, control?.page, (page) => command({ page }));
-  place($('pace'), $('pace-value'), control?.pace);
-  place($('rate'), $('rate-value'), control?.rate);
+  place($('pace'), $('pace-value'), expected()?.pace);
+  place($('rate'), $('rate-value'), expected()?.rate);
   showSettings(game);
   showOwn(games);
   showFailed(games);

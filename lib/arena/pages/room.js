@@ -1,4 +1,5 @@
 import { Feeds } from '../../client/feeds.js';
+import { imported, reloadFor } from './reload.js';
 
 /** What every page of an arena knows: its name, its control feed, and which game is shown. */
 
@@ -107,17 +108,32 @@ export class GameStage {
     this.#name = name;
     this.#root.dataset.game = name ?? '';
     if (name === null) return this.#onChange(null);
+    const module = await this.#import(new URL(`games/${name}/${this.#file}`, base).href, turn);
+    if (module === undefined || turn !== this.#turn) return undefined;
     try {
-      const module = await import(new URL(`games/${name}/${this.#file}`, base).href);
-      if (turn !== this.#turn) return undefined;
       this.#game = module.start({ root: this.#root, control: this.#control, ...this.#parts() });
     } catch (error) {
-      if (turn === this.#turn) this.#trouble(error);
-      return undefined;
+      return this.#trouble(error);
     }
     this.#onChange(this.#game);
     if (this.#reduced?.game === name) this.#call('value', this.#reduced);
     return undefined;
+  }
+
+  /** Imports a game's module. @returns {Promise<object|undefined>} undefined where that failed, which is said */
+  async #import(url, turn) {
+    const isWanted = () => turn === this.#turn;
+    try {
+      const module = await import(url);
+      imported();
+      return module;
+    } catch (error) {
+      if (!isWanted()) return undefined;
+      this.#trouble(error);
+      // What can't be fetched is a TypeError; one that can't be parsed is none, and stays as it is.
+      if (error instanceof TypeError) reloadFor(url, isWanted);
+      return undefined;
+    }
   }
 
   /** A game that throws is ended on this page, and on this page alone. */

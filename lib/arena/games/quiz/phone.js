@@ -15,6 +15,7 @@ export function start({ root, send }) {
   let points = 0;
 
   function choose(at) {
+    if (quiz.dataset.open === 'false') return; // The time is over.
     chosen = at;
     send({ question: index, choice: at });
     mark();
@@ -30,6 +31,7 @@ export function start({ root, send }) {
 
   function build({ question, answers }) {
     put(ask, question);
+    const focused = choices.contains(document.activeElement);
     choices.replaceChildren();
     for (const [at, answer] of answers.entries()) {
       const attributes = { type: 'button', 'data-at': at };
@@ -38,12 +40,14 @@ export function start({ root, send }) {
       make('span', { text: answer, into: button });
       button.addEventListener('click', () => choose(at));
     }
+    if (focused) choices.firstElementChild?.focus(); // Who plays by key goes on there.
   }
 
   function showAnswer({ right }) {
     quiz.dataset.open = right === undefined;
     for (const [at, one] of [...choices.children].entries()) {
-      one.disabled = right !== undefined;
+      // Not `disabled`: that would take the focus away.
+      one.setAttribute('aria-disabled', right !== undefined);
       if (at === right) one.dataset.right = '';
     }
     if (right === undefined)
@@ -59,6 +63,10 @@ export function start({ root, send }) {
       if (!value) return;
       if (value.shares) {
         put(ask, `The end: ${points} of ${value.shares.length} right`);
+        if (choices.contains(document.activeElement)) {
+          ask.tabIndex = -1;
+          ask.focus();
+        }
         choices.replaceChildren();
         put(verdict, '');
         return;

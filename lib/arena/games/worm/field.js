@@ -5,6 +5,7 @@ import { colorOf, drawFace } from './face.js';
 /** The worm on the big screen: the line so far, with its band of disagreement, and its head. */
 
 const HEAD = 0.055; // of the canvas's smaller side
+const TOLD_EVERY = 5000; // ms
 const LEAST = 40; // points that the whole width is for, at the least
 
 export function start({ root, control }) {
@@ -12,7 +13,10 @@ export function start({ root, control }) {
   const { fit } = canvasIn(root, 'The mood of the room over time');
   const bar = make('p', { className: 'worm-mood', into: root });
   const age = make('span', { into: bar });
-  const mood = make('b', { attributes: { role: 'status' }, into: bar });
+  const mood = make('b', { into: bar });
+  // The mood changes some ten times a second: who hears the page is told of it now and then.
+  const told = make('span', { className: 'unseen', attributes: { role: 'status' }, into: root });
+  let toldAt = -Infinity;
   const smooth = new Smooth();
   let pace = control.pace;
   let round = null;
@@ -96,7 +100,12 @@ export function start({ root, control }) {
       if (of !== round) smooth.reset();
       round = of;
       smooth.push(time, value, performance.now(), 1000 / pace);
-      put(mood, `${value.mood > 0 ? '+' : ''}${value.mood}`);
+      const words = `${value.mood > 0 ? '+' : ''}${value.mood}`;
+      put(mood, words);
+      if (performance.now() - toldAt > TOLD_EVERY) {
+        toldAt = performance.now();
+        put(told, `The mood is ${words}`);
+      }
       put(
         age,
         `How does the room feel? ${Math.round((value.every * value.line.length) / 1000)} s of it`

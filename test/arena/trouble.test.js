@@ -1,0 +1,133 @@
+/* global document, getComputedStyle */
+import { setTimeout as pause } from 'node:timers/promises';
+
+import t from 'tap';
+
+import { arenaRig, says } from '../support/arena-pages.js';
+import { contrast } from '../support/contrast.js';
+import { TOKEN } from '../support/feeds.js';
+import { until } from '../support/until.js';
+
+/** What goes wrong between an arena's pages and its server, and is over without anybody's help. */
+
+const { browser, room, skip } = arenaRig(t);
+
+t.setTimeout(300_000); // of all together, on a machine that does other things too
+
+const PANEL = 'control/hall';
+
+const BUSY = {
+  status: 503,
+  contentType: 'application/problem+json',
+  headers: { 'Access-Control-Allow-Origin': '*' },
+  body: JSON.stringify({ title: 'Too many connections', detail: 'Ask again.' })
+};
+
+async function unlock(panel) {
+  await panel.fill('#token', TOKEN);
+  await panel.click('#token-form button');
+  await panel.locator('#main').waitFor();
+}
+
+/** Has the first request for this fail, in this way. @returns {() => number} how many there were */
+async function failOnce(page, pattern, fail) {
+  let asked = 0;
+  await page.route(pattern, (route) => {
+    asked += 1;
+    return asked === 1 ? fail(route) : route.fallback();
+  });
+  return () => asked;
+}
+
+t.test('a game whose file did not come is shown when it can be had', { skip }, async (t) => {
+  const { command, visit } = await room(t);
+  const phone = await visit('play/hall');
+  const field = await visit('field/hall', 'big');
+  const first = await failOnce(phone, '**/games/worm/phone.js', (route) => route.abort());
+  // One that the game imports: the browser keeps its failure, too.
+  const second = await failOnce(field, '**/games/worm/face.js', (route) => route.fulfill(BUSY));
+  await command({ game: 'worm', running: true });
+  await says(phone, '#about', "worm can't be shown here");
+  await phone.locator('[role=slider]').waitFor({ timeout: 60_000 });
+  await field.locator('.worm-mood').waitFor({ timeout: 60_000 });
+  t.ok(first() > 1 && second() > 1);
+  t.equal(browser.complaints.length, 2, browser.complaints.join('\n'));
+  for (const text of browser.complaints.splice(0)) t.match(text, 'dynamically imported module');
+});
+
+t.test('a list of games that did not come is asked for again', { skip }, async (t) => {
+  const { visit } = await room(t);
+  const panel = await visit(PANEL);
+  await unlock(panel);
+  const asked = await failOnce(panel, '**/games', (route) => route.fulfill(BUSY));
+  await panel.reload();
+  await panel.locator('.chip[data-value=pong]').waitFor({ timeout: 30_000 });
+  t.ok(asked() > 1);
+});
+
+t.test('a panel stays open while the server is busy', { skip }, async (t) => {
+  const { visit } = await room(t);
+  const panel = await visit(PANEL);
+  await unlock(panel);
+  const asked = await failOnce(panel, '**/arena/hall/status', (route) => route.fulfill(BUSY));
+  await until(() => asked() >= 3);
+  t.ok(await panel.isVisible('#main'));
+  t.notOk(await panel.isVisible('#token-form'));
+});
+
+t.test('what is set quickly is what holds in the end', { skip }, async (t) => {
+  const { base, command, visit } = await room(t);
+  await command({ game: 'load', pace: 20, settings: { clients: 0 } });
+  const panel = await visit(PANEL, 'desk');
+  await unlock(panel);
+  await says(panel, '#pace-value', '20');
+  await says(panel, '[data-name=clients] [role=spinbutton]', '0');
+  await panel.route('**/feed/arena/hall/control', async (route) => {
+    if (route.request().method() === 'PATCH') await pause(150); // A hall's wireless network.
+    return route.fallback();
+  });
+  const control = async () => {
+    const answer = await fetch(new URL('feed/arena/hall/control', base));
+    return (await answer.json()).value;
+  };
+  await panel.focus('#pace');
+  for (let i = 0; i < 10; i += 1) await panel.keyboard.press('ArrowRight', { delay: 30 });
+  await until(async () => (await control()).pace >= 30);
+  t.equal(await panel.inputValue('#pace'), '30');
+  const more = panel.locator('[data-name=clients] .step').last();
+  for (let i = 0; i < 3; i += 1) await more.click();
+  await until(async () => (await control()).settings.clients === 100);
+  await says(panel, '[data-name=clients] [role=spinbutton]', '100');
+  // And what somebody else sets is shown.
+  await command({ pace: 7 });
+  await says(panel, '#pace-value', '7');
+});
+
+t.test('what is wrong can be read by day and by night', { skip }, async (t) => {
+  const { visit } = await room(t);
+  const panel = await visit(PANEL);
+  await panel.fill('#token', 'wrong');
+  await panel.click('#token-form button');
+  await says(panel, '#token-wrong', 'not one of the server');
+  for (const colorScheme of ['light', 'dark']) {
+    await panel.emulateMedia({ colorScheme });
+    const [words, ground] = await panel.evaluate(() => {
+      const context = document
+        .createElement('canvas')
+        .getContext('2d', { willReadFrequently: true });
+      const { color } = getComputedStyle(document.getElementById('token-wrong'));
+      const { backgroundColor } = getComputedStyle(document.getElementById('token-form'));
+      return [color, backgroundColor].map((one) => {
+        context.fillStyle = one;
+        context.fillRect(0, 0, 1, 1);
+        return `rgb(${context.getImageData(0, 0, 1, 1).data.join(',')})`;
+      });
+    });
+    const found = contrast(words, ground);
+    t.ok(found >= 4.5, `${colorScheme}: ${words} on ${ground}: ${found.toFixed(2)}`);
+  }
+});
+
+t.test('nothing else was complained of', { skip }, async (t) => {
+  t.strictSame(browser.complaints, []);
+});
