@@ -35,6 +35,7 @@ struct Feed {
   bool gone = false;          // deleted: here until its watchers know
   bool wanted = false;        // its first value has been asked for
   bool gzipWanted = false;    // the compressed form of this version has been asked for
+  bool gzipFailed = false;    // it has been, and there is none of this version
   bool gzipAsked = false;     // somebody took this version, or waits for it, compressed
   bool touched = false;       // somebody has asked for it, come or gone, since that was told
   uint8_t failure = 0;        // why there is no value: the FeedOutcome of `fail`

@@ -168,7 +168,7 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   if (!feed->upstream) giveBack(feed);
   feed->failedUntil = 0;
   feed->wanted = false;
-  feed->gzipWanted = false;
+  feed->gzipWanted = feed->gzipFailed = false;
   feed->gzipAsked = false;
   account(feed, before);
   ++counts_.published;
@@ -207,6 +207,7 @@ void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzi
   if (!gzip.empty() && counts_.memory + gzip.size() + sizeof(base::Bytes) <= options_.memory) {
     feed->gzip = base::Bytes::copyOf(gzip, &ledger_);
   }
+  feed->gzipFailed = !feed->gzip;
   account(feed, before);
   makeDue(feed, List::kUnready);
   if (watcher_ != nullptr) watcher_->compressed(*feed);
@@ -321,7 +322,9 @@ void Feeds::askCompressed(std::string_view key) {
 
 void Feeds::wantCompressed(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->value || feed->gzipWanted) return;
+  if (feed == nullptr || !feed->value) return;
+  if (feed->gzipFailed && watcher_ != nullptr) watcher_->compressed(*feed);
+  if (feed->gzipWanted) return;
   feed->gzipAsked = feed->gzipWanted = true;
   want({feed->key, false, feed->source, feed->cursor});
 }

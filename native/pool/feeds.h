@@ -286,7 +286,7 @@ class Feeds {
   void askCompressed(std::string_view key);
 
   /** A watcher of another process waits for this version to be compressed: FeedsWatcher will be
-   * told. */
+   * told, at once where that has failed. */
   void wantCompressed(std::string_view key);
 
   /** Calls `visit(feed)` for each feed whose watchers have changed, or that was asked for, since

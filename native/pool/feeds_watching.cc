@@ -196,9 +196,8 @@ bool Feeds::awaitsCompression(const Watcher& watcher) {
   Feed& feed = *feeds_[watcher.feed];
   if (!watcher.gzip || !feed.value || feed.value->length() < Feed::kCompressFrom) return false;
   feed.gzipAsked = true;
-  if (feed.gzip || !hasNews(watcher) || (watcher.delta && feed.remembers(watcher.seen))) {
-    return false;
-  }
+  if (feed.gzip || feed.gzipFailed || !hasNews(watcher)) return false;
+  if (watcher.delta && feed.remembers(watcher.seen)) return false;
   if (!feed.gzipWanted) {
     feed.gzipWanted = true;
     want({feed.key, false, feed.source, feed.cursor});

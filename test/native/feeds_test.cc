@@ -412,6 +412,7 @@ class Times : FeedResponder {
     holds();
     comments();
     compression();
+    failedCompression();
     sharing();
   }
 
@@ -502,6 +503,14 @@ class Times : FeedResponder {
     EXPECT(answers_[1] == 2);
   }
 
+  /** A watcher of "b" who takes it compressed. */
+  void watchCompressed(const char* after) {
+    const Wanted wanted = {"b", after};
+    uint32_t watcher;
+    EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, true, false, false}, WatchHolder::kDoor, 0,
+                        &watcher) == FeedOutcome::kOk);
+  }
+
   /** A version is compressed once, however many wait for that. */
   void compression() {
     slow_ = false;
@@ -509,17 +518,41 @@ class Times : FeedResponder {
     const std::string value = "[\"" + std::string(2000, 'x') + "\"]";
     publish("b", 3, value, {});
     feeds_.takeWants();
-    for (uint32_t i = 0; i < kMany; ++i) {
-      const Wanted wanted = {"b", "e1-2"};
-      uint32_t watcher;
-      EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, true, false, false}, WatchHolder::kDoor,
-                          0, &watcher) == FeedOutcome::kOk);
-    }
+    for (uint32_t i = 0; i < kMany; ++i) watchCompressed("e1-2");
     EXPECT(answers_[0] == 0 && feeds_.takeWants().size() == 1);
     feeds_.compressed("b", {1, 3}, "compressed");
     while (feeds_.step(kShare)) {
     }
     EXPECT(answers_[0] == kMany && feeds_.takeWants().empty());
+  }
+
+  /** A version that could not be compressed goes out as it is, to those who come later as well. */
+  void failedCompression() {
+    answers_[0] = 0;
+    const std::string value = "[\"" + std::string(2000, 'y') + "\"]";
+    publish("b", 4, value, {});
+    watchCompressed("e1-3");
+    EXPECT(answers_[0] == 0 && feeds_.takeWants().size() == 1);
+    feeds_.compressed("b", {1, 4}, {});
+    while (feeds_.step(kShare)) {
+    }
+    EXPECT(answers_[0] == 1);
+    watchCompressed("e1-3");
+    EXPECT(answers_[0] == 2 && !compressed_ && feeds_.takeWants().empty());
+    // Another process that asks for it now is told so.
+    Told told;
+    feeds_.watchFor(&told);
+    feeds_.wantCompressed("b");
+    EXPECT(told.failed == 1 && feeds_.takeWants().empty());
+    feeds_.watchFor(nullptr);
+    // The next version may be compressed again.
+    publish("b", 5, value, {});
+    watchCompressed("e1-4");
+    EXPECT(answers_[0] == 2 && feeds_.takeWants().size() == 1);
+    feeds_.compressed("b", {1, 5}, "compressed");
+    while (feeds_.step(kShare)) {
+    }
+    EXPECT(answers_[0] == 3 && compressed_);
   }
 
   /** All with the same cursor get the same bytes: one value, one run of patches, for a thousand. */
@@ -560,6 +593,7 @@ class Times : FeedResponder {
   Taken answer(uint32_t token, const FeedAnswer& sent) override {
     clockNow += kCost;
     ++answers_[token];
+    compressed_ = sent.gzip;
     for (uint32_t i = 0; i < sent.count; ++i) {
       const FeedItem& item = sent.items[i];
       if (item.bytes != nullptr) sent_.emplace_back(item.bytes, item.begin, item.end);
@@ -568,6 +602,14 @@ class Times : FeedResponder {
     return token == 1 && slow_ ? Taken::kInPart : Taken::kWhole;
   }
 
+  /** What another process would hear. */
+  struct Told : FeedsWatcher {
+    void published(const Feed&) override {}
+    void compressed(const Feed& feed) override { failed += feed.gzip ? 0 : 1; }
+    void ended(std::string_view, FeedOutcome) override {}
+    uint32_t failed = 0;
+  };
+
   /** Which bytes were sent, and from where to where. */
   using SentBytes = std::tuple<const base::Bytes*, uint32_t, uint32_t>;
 
@@ -575,6 +617,7 @@ class Times : FeedResponder {
   std::vector<SentBytes> sent_;
   uint64_t now_ = 0;
   bool slow_ = false;
+  bool compressed_ = false;  // the last answer
   uint64_t answers_[2] = {};
   uint64_t before_ = 0;  // answers to the first when the second had one
 };
