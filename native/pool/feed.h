@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <string>
 #include <string_view>
 
@@ -37,8 +38,10 @@ struct Feed {
   bool gzipWanted = false;    // the compressed form of this version has been asked for
   bool gzipFailed = false;    // it has been, and there is none of this version
   bool gzipAsked = false;     // somebody took this version, or waits for it, compressed
+  bool mayMakeRoom = false;   // could not be fetched: among those that make room for others
   bool touched = false;       // somebody has asked for it, come or gone, since that was told
   uint8_t failure = 0;        // why there is no value: the FeedOutcome of `fail`
+  std::list<Feed*>::iterator among;  // where among those, while mayMakeRoom
 
   /** Answers shorter than this are not worth compressing. */
   static constexpr uint32_t kCompressFrom = 1024;

@@ -87,13 +87,19 @@ Feed* Feeds::create(std::string_view key) {
 /** Forgets the oldest of the feeds that could not be fetched and that nobody waits for. */
 bool Feeds::makeRoom() {
   while (!failed_.empty()) {
-    Feed* const feed = lookUp(failed_.front());
-    failed_.pop_front();
-    if (feed == nullptr || feed->value || feed->watching > 0 || feed->failedUntil == 0) continue;
+    Feed* const feed = failed_.front();
+    needNotMakeRoom(feed);
+    if (feed->watching > 0 || feed->failedUntil == 0) continue;
     erase(feed);
     return true;
   }
   return false;
+}
+
+/** The feed has a value, is gone, or is waited for: no other takes its place. */
+void Feeds::needNotMakeRoom(Feed* feed) {
+  if (feed->mayMakeRoom) failed_.erase(feed->among);
+  feed->mayMakeRoom = false;
 }
 
 /** Takes a feed out of the table; it stays in memory until its watchers know. */
@@ -105,6 +111,7 @@ void Feeds::erase(Feed* feed) {
     feed->gzip.reset();
     feed->forget();
     feed->gone = true;
+    needNotMakeRoom(feed);
     giveBack(feed);
     account(feed, before);
   }
@@ -166,6 +173,7 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   }
   feed->upstream = publication.upstream;
   if (!feed->upstream) giveBack(feed);
+  needNotMakeRoom(feed);
   feed->failedUntil = 0;
   feed->wanted = false;
   feed->gzipWanted = feed->gzipFailed = false;
@@ -238,7 +246,8 @@ void Feeds::fail(std::string_view key, uint64_t until, FeedOutcome why) {
   feed->wanted = false;
   feed->failedUntil = until;
   feed->failure = static_cast<uint8_t>(why);
-  failed_.emplace_back(key);
+  if (!feed->mayMakeRoom) feed->among = failed_.insert(failed_.end(), feed);
+  feed->mayMakeRoom = true;
   makeDue(feed, List::kUnready);
   if (watcher_ != nullptr) watcher_->ended(key, why);
 }

@@ -40,6 +40,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <random>
 #include <string>
@@ -362,6 +363,9 @@ class Feeds {
   const FeedCounts& counts() const { return counts_; }
   const FeedsOptions& options() const { return options_; }
 
+  /** Feeds that could not be fetched and may make room for others. */
+  size_t failed() const { return failed_.size(); }
+
   /** All bytes that are in use, with those that only slow readers still hold. */
   const base::Ledger& ledger() const { return ledger_; }
 
@@ -400,6 +404,7 @@ class Feeds {
   Feed* create(std::string_view key);
   bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
   bool makeRoom();
+  void needNotMakeRoom(Feed* feed);
   void erase(Feed* feed);
   void eraseIfOver(Feed* feed);
   FeedOutcome ask(std::string_view key, const Address& from, Feed** found);
@@ -461,11 +466,11 @@ class Feeds {
   FeedsWatcher* watcher_ = nullptr;
   std::deque<Feed*> spreading_;  // feeds with watchers that are due
   std::vector<Want> wants_;
-  std::deque<std::string> failed_;  // keys without a value that may make room for others
-  std::string envelope_;            // of the answer being composed
-  std::vector<FeedItem> items_;     // its pieces
-  std::vector<FeedItem> joined_;    // of joinItems
-  bool gzip_ = false;               // the body is compressed
+  std::list<Feed*> failed_;       // that could not be fetched and may make room, the oldest first
+  std::string envelope_;          // of the answer being composed
+  std::vector<FeedItem> items_;   // its pieces
+  std::vector<FeedItem> joined_;  // of joinItems
+  bool gzip_ = false;             // the body is compressed
   FeedCounts counts_ = {};
   uint64_t now_;              // milliseconds, of the last tick
   uint32_t used_ = 0;         // watchers ever used

@@ -622,6 +622,82 @@ class Times : FeedResponder {
   uint64_t before_ = 0;  // answers to the first when the second had one
 };
 
+/** Feeds that are asked for and can't be fetched: they make room for others, and leave nothing. */
+class Unfetched : FeedResponder {
+ public:
+  Unfetched()
+      : feeds_({.hold = 20, .feeds = 2, .memory = 1000, .watchers = 10, .upstream = true}, 0,
+               [] { return clockNow; }) {
+    feeds_.setResponder(WatchHolder::kDoor, this);
+  }
+
+  void run() {
+    repetitions();
+    makeRoom();
+  }
+
+ private:
+  FeedOutcome ask(const std::string& key, uint32_t* watcher) {
+    const Wanted wanted = {key, ""};
+    const FeedOutcome outcome = feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, false},
+                                             WatchHolder::kDoor, 0, watcher);
+    feeds_.takeWants();
+    return outcome;
+  }
+
+  /** Somebody asks, and is told that it can't be had. */
+  void failToFetch(const std::string& key) {
+    uint32_t watcher;
+    EXPECT(ask(key, &watcher) == FeedOutcome::kOk);
+    feeds_.fail(key, kLater);
+    feeds_.step(1000);
+    EXPECT(feeds_.find(key)->watching == 0);
+  }
+
+  /** However often fetches fail, what is kept of that is no more than there are feeds. */
+  void repetitions() {
+    for (uint32_t i = 0; i < 100000; ++i) {
+      const std::string key = "key/" + std::to_string(i);
+      failToFetch(key);
+      feeds_.fail(key, kLater);
+      EXPECT(feeds_.failed() == 1);
+      EXPECT(feeds_.forget(key) && feeds_.failed() == 0);
+    }
+    failToFetch("a");
+    uint32_t watching;
+    EXPECT(feeds_.publish({.key = "a",
+                           .cursor = {1, 1},
+                           .value = "1",
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = false},
+                          &watching) == FeedOutcome::kOk);
+    EXPECT(feeds_.failed() == 0 && feeds_.remove("a"));
+  }
+
+  /** The oldest goes first, but for one that is waited for. */
+  void makeRoom() {
+    uint32_t watcher;
+    for (const char* key : {"a", "b", "c"}) failToFetch(key);
+    EXPECT(feeds_.find("a") == nullptr && feeds_.find("b") != nullptr);
+    EXPECT(feeds_.counts().feeds == 2 && feeds_.failed() == 2);
+    feeds_.tick(kLater);
+    EXPECT(ask("b", &watcher) == FeedOutcome::kOk);
+    failToFetch("d");
+    EXPECT(feeds_.find("b") != nullptr && feeds_.find("c") == nullptr);
+    feeds_.fail("b", 2 * kLater);
+    feeds_.step(1000);
+    EXPECT(feeds_.failed() == 2 && feeds_.forget("b") && feeds_.forget("d"));
+    EXPECT(feeds_.counts().feeds == 0 && feeds_.failed() == 0);
+  }
+
+  Taken answer(uint32_t, const FeedAnswer&) override { return Taken::kWhole; }
+
+  static constexpr uint64_t kLater = 1000;  // milliseconds
+
+  Feeds feeds_;
+};
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -633,6 +709,7 @@ int main(int count, char** arguments) {
     Behind(true, whose).run();
   }
   Times().run();
+  Unfetched().run();
   Test(seed).run(steps);
   return 0;
 }
