@@ -91,7 +91,8 @@ bool Feeds::makeRoom() {
     needNotMakeRoom(feed);
     if (feed->watching > 0 || feed->failedUntil == 0) continue;
     erase(feed);
-    return true;
+    // The place of one whose watchers have just gone is free when the next step has seen that.
+    if (counts_.feeds < options_.feeds) return true;
   }
   return false;
 }

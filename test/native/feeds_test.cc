@@ -634,6 +634,7 @@ class Unfetched : FeedResponder {
   void run() {
     repetitions();
     makeRoom();
+    keepToPlaces();
   }
 
  private:
@@ -689,6 +690,23 @@ class Unfetched : FeedResponder {
     feeds_.step(1000);
     EXPECT(feeds_.failed() == 2 && feeds_.forget("b") && feeds_.forget("d"));
     EXPECT(feeds_.counts().feeds == 0 && feeds_.failed() == 0);
+  }
+
+  /** One whose watchers go before they are answered has its place until the next step. */
+  void keepToPlaces() {
+    uint32_t watchers[2];
+    EXPECT(ask("a", &watchers[0]) == FeedOutcome::kOk);
+    EXPECT(ask("b", &watchers[1]) == FeedOutcome::kOk);
+    for (const char* key : {"a", "b"}) feeds_.fail(key, 3 * kLater);
+    for (const uint32_t watcher : watchers) feeds_.drop(watcher);
+    uint32_t watcher;
+    EXPECT(ask("c", &watcher) == FeedOutcome::kTooManyFeeds);
+    EXPECT(feeds_.counts().feeds == 2);
+    feeds_.step(1000);
+    EXPECT(ask("c", &watcher) == FeedOutcome::kOk);
+    EXPECT(feeds_.counts().feeds == 1);
+    feeds_.drop(watcher);
+    EXPECT(feeds_.forget("c") && feeds_.counts().feeds == 0);
   }
 
   Taken answer(uint32_t, const FeedAnswer&) override { return Taken::kWhole; }
