@@ -42,6 +42,9 @@ import { openWorld } from './lib/world/open.js';
 /** How often a stopping server looks whether everybody has been answered, in milliseconds. */
 const LOOK = 50;
 
+/** Milliseconds that event streams whose readers are slow have beyond the drain window. */
+const PATIENCE = 5000;
+
 /**
  * Starts a server.
  *
@@ -205,7 +208,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     pool.drain(options.drain * 1000);
     arena.drain();
     feeds.feeds.drain(options.drain * 1000);
-    while (pool.status().parked > 0 || feeds.status().watching > 0) await pause(LOOK);
+    await everybodyAnswered();
     await drained;
     await left;
     for (const one of open) one.closeIdle();
@@ -221,6 +224,16 @@ export async function start(given, log = createLog('silent'), signal = undefined
     } finally {
       state.release();
     }
+  }
+
+  /** Polls are answered by themselves; an event stream waits for its reader, who may never read on. */
+  async function everybodyAnswered() {
+    const end = performance.now() + options.drain * 1000 + PATIENCE;
+    const left = () => {
+      const { watching, streams } = feeds.status();
+      return pool.status().parked + (performance.now() < end ? watching : watching - streams);
+    };
+    while (left() > 0) await pause(LOOK);
   }
 
   /** The ports that workers share take nobody any more. */

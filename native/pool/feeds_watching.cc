@@ -167,7 +167,8 @@ void Feeds::ready(uint32_t watcher) {
   Watcher& one = watchers_[watcher];
   if (!one.live || one.listed) return;
   Feed* const feed = feeds_[one.feed].get();
-  if (hasNews(one) || feed->gone) {
+  // While the server ends, the moment of a slow reader has come and gone.
+  if (hasNews(one) || feed->gone || draining()) {
     hang(watcher, List::kDue);
     spread(feed);
   } else {

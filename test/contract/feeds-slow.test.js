@@ -1,6 +1,6 @@
 import t from 'tap';
 
-import { EventStream, get, put, tokenFile } from '../support/feeds.js';
+import { EventStream, get, keptFeeds, put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -119,3 +119,38 @@ for (const door of DOORS) {
     await server.stop();
   });
 }
+
+for (const door of DOORS) {
+  t.test(`who reads slowly hears the end when he has read on, by "${door}"`, async (t) => {
+    const server = await startServer(t, { door, options: { ...options, drain: 0 } });
+    await put(server, 'a', value(1));
+    const slow = await EventStream.open(server, 'a');
+    slow.wire.pause();
+    const reader = await EventStream.open(server, 'a');
+    await reader.news();
+    server.child.kill('SIGTERM');
+    // Without a drain window both have the same moment: when the one was told, the other's is over.
+    while ((await reader.next()) !== null);
+    slow.wire.resume();
+    t.equal((await slow.news()).data.value[0], '1');
+    while ((await slow.next()) !== null);
+    t.ok(slow.ended && reader.ended, 'by a last chunk, behind a whole event');
+    t.same(await server.ended(), { code: 0, signal: null });
+  });
+}
+
+t.test('who never reads on keeps no server from its end, nor from writing its state', async (t) => {
+  const kept = { ...options, ...keptFeeds(t), drain: 0 };
+  const server = await startServer(t, { options: kept });
+  await put(server, 'a', value(1));
+  await stall(server, '/feed/a', { Accept: 'text/event-stream' });
+  await server.until(({ documents }) => documents === 1);
+  const begin = performance.now();
+  await server.stop();
+  const seconds = (performance.now() - begin) / 1000;
+  // The kernel gives up who has not read for 30 s.
+  t.ok(seconds < 20, `${seconds} s`);
+  const next = await startServer(t, { options: kept });
+  t.ok((await get(next, 'a')).body.value.startsWith('1 '), 'what was published is there');
+  await next.stop();
+});

@@ -395,7 +395,8 @@ class Behind : FeedResponder {
 
 /**
  * What is said of time: a turn answers as many as its share has time for, feeds take turns, a hold
- * is never over early, and an event stream has a comment every 25 s, but for one who is slow.
+ * is never over early, and an event stream has a comment every 25 s, but for one who is slow; at
+ * the end everybody is told within the window, and who is slow when he has read on.
  */
 class Times : FeedResponder {
  public:
@@ -414,6 +415,7 @@ class Times : FeedResponder {
     compression();
     failedCompression();
     sharing();
+    end();
   }
 
  private:
@@ -487,7 +489,7 @@ class Times : FeedResponder {
   void comments() {
     const uint64_t began = now_;
     answers_[0] = answers_[1] = 0;
-    watch("a", "e1-2", 0, true);
+    const uint32_t reader = watch("a", "e1-2", 0, true);
     slow_ = true;
     const uint32_t slow = watch("a", "e1-2", 1, true);
     // Its head goes out at once.
@@ -501,6 +503,7 @@ class Times : FeedResponder {
     feeds_.ready(slow);
     passTo(began + 103000);
     EXPECT(answers_[1] == 2);
+    for (const uint32_t watcher : {reader, slow}) feeds_.drop(watcher);
   }
 
   /** A watcher of "b" who takes it compressed. */
@@ -590,10 +593,25 @@ class Times : FeedResponder {
     EXPECT(std::get<0>(*whole.begin()) != std::get<0>(*later.begin()));
   }
 
+  void end() {
+    EXPECT(feeds_.counts().watching == 0);
+    slow_ = true;
+    watch("a", "e1-4", 0, true);
+    const uint32_t slow = watch("a", "e1-4", 1, true);
+    feeds_.drain(2000);
+    passTo(now_ + 3000);
+    EXPECT(feeds_.counts().watching == 1 && ended_ == 1);
+    feeds_.ready(slow);
+    while (feeds_.step(kShare)) {
+    }
+    EXPECT(feeds_.counts().watching == 0 && ended_ == 2);
+  }
+
   Taken answer(uint32_t token, const FeedAnswer& sent) override {
     clockNow += kCost;
     ++answers_[token];
     compressed_ = sent.gzip;
+    if (sent.ends) ++ended_;
     for (uint32_t i = 0; i < sent.count; ++i) {
       const FeedItem& item = sent.items[i];
       if (item.bytes != nullptr) sent_.emplace_back(item.bytes, item.begin, item.end);
@@ -618,6 +636,7 @@ class Times : FeedResponder {
   uint64_t now_ = 0;
   bool slow_ = false;
   bool compressed_ = false;  // the last answer
+  uint64_t ended_ = 0;       // streams
   uint64_t answers_[2] = {};
   uint64_t before_ = 0;  // answers to the first when the second had one
 };
