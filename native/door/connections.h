@@ -94,6 +94,7 @@ struct Connection {
   bool counted;      // by AddressLimits
   bool decided : 1;  // an answer of it goes out at the end of the turn
   bool resumes : 1;  // it goes on with what it has sent ahead in the next turn
+  bool full : 1;     // what it sent behind `decided` could not be kept: that one is its last answer
   Address client;
 };
 static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");

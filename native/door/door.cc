@@ -331,7 +331,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
 
 /**
  * Keeps input, as Connections::keepInput. When that may not be, the peer is told, unless an answer
- * is under way, and its connection closes; returns false.
+ * is under way, and its connection closes; returns false. Answers that are decided go out before.
  */
 bool Door::keep(Connection& connection, const char* data, size_t length, size_t needed) {
   if (connections_.keepInput(connection, data, length, needed)) return true;
@@ -339,6 +339,10 @@ bool Door::keep(Connection& connection, const char* data, size_t length, size_t 
   if (connection.output != nullptr || state == ConnectionState::kPending ||
       state == ConnectionState::kStreaming) {
     connections_.close(connection);
+    return false;
+  }
+  if (connection.decided) {
+    connection.full = true;
     return false;
   }
   // What is parked here is answered by this.
@@ -368,7 +372,7 @@ void Door::awaitRest(Connection& connection, const char* data, size_t length, si
 
 /** Keeps requests that are to be served when the answers before them have been sent. */
 void Door::awaitSending(Connection& connection, const char* data, size_t length) {
-  connections_.keepInput(connection, data, length, 0);
+  keep(connection, data, length, 0);
 }
 
 /** Hands the connection over to Node, with the bytes it is to read first. */
@@ -401,6 +405,8 @@ void Door::tick(uint64_t now) {
 
 /** The connection's deadline is over. */
 void Door::expire(Connection& connection) {
+  // When it goes out, that has a deadline of its own.
+  if (connection.decided) return;
   const bool halfway =
       connection.deadline == Deadline::kHead || connection.deadline == Deadline::kBody;
   if (connection.state == ConnectionState::kReading && halfway) {

@@ -179,15 +179,19 @@ void Door::sendAnswers() {
     Connection* connection = connections_.find(ticket);
     std::string_view bytes = wordsOf(decided_[i++]);
     const auto sameNext = [&] { return i < decided_.size() && decided_[i].ticket == ticket; };
-    if (sameNext()) {
+    const bool full = connection != nullptr && connection->full;
+    if (full || sameNext()) {
       // Sent ahead: several answers with one system call.
       answersOfOne_ = bytes;
       while (sameNext()) answersOfOne_ += wordsOf(decided_[i++]);
+      if (full) answersOfOne_ += replies_.write(replies_.replies().tooMuchHeld);
       bytes = answersOfOne_;
     }
     if (connection == nullptr) continue;
     connection->decided = false;
-    if (answers_.send(*connection, bytes)) {
+    if (full) {
+      answers_.sendLast(*connection, bytes);
+    } else if (answers_.send(*connection, bytes)) {
       resumeLater(*connection);
     } else if (connections_.find(ticket) != nullptr &&
                connection->state == ConnectionState::kPending) {
@@ -237,8 +241,9 @@ void Door::over(Ticket ticket) {
 void Door::tooMany(Ticket ticket) {
   Connection* const connection = connections_.find(ticket);
   if (connection == nullptr || connection->state == ConnectionState::kClosing) return;
-  // In the middle of an answer there is no place for another.
-  if (connection->output != nullptr || connection->state == ConnectionState::kStreaming) {
+  // In the middle of an answer, or before one that is decided, there is no place for another.
+  if (connection->output != nullptr || connection->decided ||
+      connection->state == ConnectionState::kStreaming) {
     ++counts_.refused;
     return connections_.close(*connection);
   }

@@ -87,27 +87,43 @@ Replies makeReplies() {
   return replies;
 }
 
+PoolOptions poolOptions() {
+  return {
+      .capacity = 4 * kWave,
+      .hold = kHold,
+      .lease = kLease,
+      .maxSprite = kMaxSprite,
+      .mailboxSprites = 4096,
+      .mailboxBytes = 1 << 24,
+      .mailboxMemory = 1 << 28,
+      .answerBytes = 65536,
+      .throwRate = 0,
+      .throwBurst = 1,
+      .pollRate = 0,
+      .pollBurst = 1,
+      .tag = kTag,
+  };
+}
+
+DoorOptions options() {
+  return {kConnections, kMaxSprite, kHeadTime, kBodyTime,
+          kIdleTime,    kWriteTime, kKeepIdle, Trust::kNobody};
+}
+
+/** Others would serve it: here its end is all there is to see. */
+Door::HandOver handOver(AddressLimits* limits) {
+  return [limits](int fd, std::string_view bytes, const Address& client) {
+    EXPECT(!bytes.empty());
+    ::close(fd);
+    limits->close(client);
+  };
+}
+
 class Test {
  public:
   explicit Test(uint64_t seed)
       : random_(seed),
-        pool_(
-            PoolOptions{
-                .capacity = 4 * kWave,
-                .hold = kHold,
-                .lease = kLease,
-                .maxSprite = kMaxSprite,
-                .mailboxSprites = 4096,
-                .mailboxBytes = 1 << 24,
-                .mailboxMemory = 1 << 28,
-                .answerBytes = 65536,
-                .throwRate = 0,
-                .throwBurst = 1,
-                .pollRate = 0,
-                .pollBurst = 1,
-                .tag = kTag,
-            },
-            &limits_, now),
+        pool_(poolOptions(), &limits_, now),
         handler_(&pool_, microseconds),
         feeds_({.hold = kHold,
                 .feeds = 16,
@@ -166,20 +182,6 @@ class Test {
     uint64_t ack = 0;
     bool parked = false;
   };
-
-  static DoorOptions options() {
-    return {kConnections, kMaxSprite, kHeadTime, kBodyTime,
-            kIdleTime,    kWriteTime, kKeepIdle, Trust::kNobody};
-  }
-
-  /** Others would serve it: here its end is all there is to see. */
-  static Door::HandOver handOver(AddressLimits* limits) {
-    return [limits](int fd, std::string_view bytes, const Address& client) {
-      EXPECT(!bytes.empty());
-      ::close(fd);
-      limits->close(client);
-    };
-  }
 
   uint32_t below(uint32_t bound) { return random_() % bound; }
 
@@ -631,6 +633,152 @@ class Test {
   uint64_t lostBefore_ = 0;
 };
 
+/** Remembers who has thrown last. */
+class LastThrow : public PoolHandler {
+ public:
+  using PoolHandler::PoolHandler;
+
+  std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
+                                     std::string_view text) override {
+    ticket_ = ticket;
+    return PoolHandler::throwSprite(ticket, request, text);
+  }
+
+  Ticket ticket() const { return ticket_; }
+
+ private:
+  Ticket ticket_ = {};
+};
+
+/**
+ * Those who send on while an answer of theirs is decided and has not gone out, at an address for
+ * which nearly nothing is kept: that answer comes first, and nothing is forgotten.
+ */
+class Decided {
+ public:
+  Decided()
+      : limits_(shares()),
+        pool_(poolOptions(), &limits_, now),
+        handler_(&pool_, microseconds),
+        door_(options(), {&events_, &limits_, &handler_, &handler_, nullptr, nullptr},
+              makeReplies(), handOver(&limits_), now) {
+    pool_.setResponder(PollHolder::kDoor, &door_);
+    EXPECT(door_.listen("127.0.0.1", 0, 16, Listener::Sharing::kAlone) == 0);
+    Peer peer(door_.port());
+    peer.send(request("POST", "/join"));
+    std::string head;
+    until([&] { return peer.take(&head, &id_); });
+  }
+
+  void run() {
+    const std::string poll = request("GET", "/poll/" + id_);
+    const auto half = [](const std::string& text) { return text.substr(0, text.size() / 2); };
+    const std::string one = makeThrow();
+    EXPECT(one.size() / 2 > kHeld && poll.size() > kHeld);
+    // The second: its body is not whole; its head is not; another's turn; behind a poll.
+    EXPECT(answersTo(one + one.substr(0, one.size() - 1)) == "202 503 ");
+    EXPECT(answersTo(one + half(one)) == "202 503 ");
+    EXPECT(answersTo(one + one + one + one + one) == "202 202 202 202 503 ");
+    EXPECT(answersTo(one + poll) == "202 503 ");
+    EXPECT(answersTo(one + poll + half(one), one.substr(one.size() / 2)) == "202 503 ");
+    EXPECT(pool_.counts().thrown == 8);
+    tooLate(poll);
+    tooMany();
+    until([&] { return door_.counts().open == 0; });
+    EXPECT(door_.counts().handedOver == 0 && door_.counts().heldBytes == 0);
+  }
+
+ private:
+  static constexpr uint64_t kHeld = 48;
+
+  static AddressLimitsOptions shares() {
+    AddressLimitsOptions options = {};
+    options.heldBytes = kHeld;
+    return options;
+  }
+
+  std::string makeThrow() const { return request("POST", "/throw/" + id_ + "/up", "{}"); }
+
+  void decide() {
+    if (events_.due()) door_.turn();
+    pool_.answerReady();
+  }
+
+  template <typename Holds>
+  void until(Holds&& holds) {
+    for (int turns = 0; !holds(); ++turns) {
+      EXPECT(turns < 20000);
+      if (turns > 1000) usleep(50);
+      decide();
+      door_.sendAnswers();
+    }
+  }
+
+  /** The same while no answer goes out, as if the disk took its time. */
+  void untilThrown(uint64_t count) {
+    for (int turns = 0; pool_.counts().thrown < count; ++turns) {
+      EXPECT(turns < 20000);
+      if (turns > 1000) usleep(50);
+      decide();
+    }
+  }
+
+  /** The answers' statuses, up to the end; `later` is sent when there is one. */
+  std::string answersTo(const std::string& text, const std::string& later = {}) {
+    Peer peer(door_.port());
+    peer.send(text);
+    std::string statuses;
+    std::string head;
+    std::string body;
+    until([&] {
+      const bool none = statuses.empty();
+      while (peer.take(&head, &body)) statuses += head.substr(9, 3) + " ";
+      if (none && !statuses.empty() && !later.empty()) peer.send(later);
+      return peer.over();
+    });
+    EXPECT(peer.read().empty());
+    return statuses;
+  }
+
+  /** The time of the next request's head is over before the answer goes out. */
+  void tooLate(const std::string& poll) {
+    constexpr size_t kBegun = 10;
+    const uint64_t thrown = pool_.counts().thrown;
+    Peer peer(door_.port());
+    peer.send(makeThrow() + poll.substr(0, kBegun));
+    untilThrown(thrown + 1);
+    for (const uint64_t end = now + kHeadTime + 1000; now < end;) {
+      now += kTickMilliseconds;
+      door_.tick(now);
+    }
+    std::string head;
+    std::string body;
+    until([&] { return peer.take(&head, &body); });
+    EXPECT(head.substr(9, 3) == "202");
+    peer.send(poll.substr(kBegun));
+    until([&] { return peer.take(&head, &body); });
+    EXPECT(head.substr(9, 3) == "200");
+  }
+
+  /** It is one too many of its address: there is no place for an answer that says so. */
+  void tooMany() {
+    const uint64_t thrown = pool_.counts().thrown;
+    Peer peer(door_.port());
+    peer.send(makeThrow());
+    untilThrown(thrown + 1);
+    door_.tooMany(handler_.ticket());
+    until([&] { return (peer.read(), peer.over()); });
+    EXPECT(peer.read().empty());
+  }
+
+  AddressLimits limits_;
+  Pool pool_;
+  LastThrow handler_;
+  EventSet events_;
+  Door door_;
+  std::string id_;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -638,6 +786,7 @@ int main(int argc, char** argv) {
   const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
   printf("door_test: %u clients, seed %" PRIu64 "\n", clients, seed);
   fflush(stdout);
+  Decided().run();
   Test test(seed);
   for (uint32_t come = 0; come < clients; come += kWave) {
     test.wave(std::min(kWave, std::max(clients - come, 20u)));
