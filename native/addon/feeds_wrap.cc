@@ -128,7 +128,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     auto* self = static_cast<FeedsObject*>(idle->data);
     if (self->feeds_.wants()) self->onWants_.Call(0, nullptr, self->resource_.get());
     self->feeds_.step(kTurnShare);
-    self->lastBytes_.reset();
+    self->lastBytes_ = nullptr;
     self->lastBuffer_.Reset();
     if (self->stepped_) self->stepped_();
     if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
@@ -142,17 +142,18 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     if (!done && self->timer_ != nullptr) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
 
-  /** Shared bytes as a Buffer, the same one as long as they are asked for in a row. */
+  /**
+   * Shared bytes as a Buffer, the same one as long as they are asked for in a row. They are lent:
+   * the collector gives them back.
+   */
   Local<Value> shared(const base::Bytes* bytes) {
-    if (lastBytes_.get() != bytes) {
-      auto* held = const_cast<base::Bytes*>(bytes);
-      held->hold();
-      lastBytes_ = base::Ref<base::Bytes>(held);
-      held->hold();
+    if (lastBytes_ != bytes) {
+      bytes->lend();
+      lastBytes_ = bytes;
       lastBuffer_.Reset(Nan::NewBuffer(
                             const_cast<char*>(bytes->data()), bytes->length(),
-                            [](char*, void* hint) { static_cast<base::Bytes*>(hint)->release(); },
-                            held)
+                            [](char*, void* hint) { static_cast<base::Bytes*>(hint)->takeBack(); },
+                            const_cast<base::Bytes*>(bytes))
                             .ToLocalChecked());
     }
     return Nan::New(lastBuffer_);
@@ -439,7 +440,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
   Nan::Callback onAnswer_;
   Nan::Callback onWants_;
   CallbackResource resource_;
-  base::Ref<base::Bytes> lastBytes_;  // Nan::ObjectWrap has a Ref, too
+  const base::Bytes* lastBytes_ = nullptr;  // of lastBuffer_, by which they are alive
   Nan::Persistent<Value> lastBuffer_;
   uv_timer_t* timer_ = nullptr;  // nullptr: closed
   uv_idle_t* idle_ = nullptr;

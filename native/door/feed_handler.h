@@ -62,7 +62,8 @@ class FeedHandler : public FeedResponder {
 
   /**
    * Frees the kept message. Then closes connections, the slowest readers first, as long as the
-   * bytes that only slow readers hold exceed FeedsOptions::memory.
+   * bytes that only slow readers here hold exceed FeedsOptions::memory. What Node's server was lent
+   * is not theirs: closing them would not free it.
    *
    * @return how many connections were closed
    */

@@ -165,6 +165,19 @@ class Test {
     watchFeeds();
   }
 
+  void lend() {
+    test::DoorFeeds scene(
+        &feeds_, door_.port(), &random_, [this] { turn(); },
+        [this](uint64_t milliseconds) { pass(milliseconds); });
+    const uint64_t slow = door_.counts().slowReaders;
+    scene.lend();
+    EXPECT(door_.counts().slowReaders == slow);
+    scene.end();
+    until([this] { return door_.counts().open == 0; }, __LINE__);
+    pass(kTickMilliseconds);
+    EXPECT(feeds_.ledger().bytes == 0);
+  }
+
   void summary() const {
     const Counts& counts = pool_.counts();
     printf("door_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
@@ -790,5 +803,6 @@ int main(int argc, char** argv) {
   for (uint32_t come = 0; come < clients; come += kWave) {
     test.wave(std::min(kWave, std::max(clients - come, 20u)));
   }
+  test.lend();
   test.summary();
 }
