@@ -55,7 +55,13 @@ export function feedRoutes({ feeds, arena, options, tools }) {
       ...(gzip ? { 'Content-Encoding': 'gzip' } : {})
     });
     if (length <= SLICE) response.cork();
-    pour(response, pieces, { slow: () => hurry(response), done: () => response.end() });
+    pour(response, pieces, {
+      slow: (left) => wait(response, left),
+      done() {
+        feeds.slowReaders.done(response);
+        response.end();
+      }
+    });
     return true;
   }
 
@@ -81,8 +87,9 @@ export function feedRoutes({ feeds, arena, options, tools }) {
     let atOnce = true;
     let whole = false;
     pour(response, [Buffer.from(before), ...pieces, Buffer.from(behind)], {
-      slow: () => hurry(response),
+      slow: (left) => wait(response, left),
       done() {
+        feeds.slowReaders.done(response);
         whole = true;
         if (ends) response.end();
         else if (response.writableNeedDrain) waitFor(response, ready);
@@ -97,6 +104,12 @@ export function feedRoutes({ feeds, arena, options, tools }) {
   function waitFor(response, ready) {
     hurry(response);
     response.once('drain', ready);
+  }
+
+  /** Waits for a reader who has to read before more is written. */
+  function wait(response, left) {
+    hurry(response);
+    feeds.slowReaders.slow(response, left);
   }
 
   /** Closes the connection of a reader who stops reading, as the end of any other answer does. */
@@ -118,7 +131,10 @@ export function feedRoutes({ feeds, arena, options, tools }) {
     );
     if (outcome !== 'ok') throw new Refusal(outcome);
     tools.park(response);
-    response.on('close', cancel);
+    response.on('close', () => {
+      cancel();
+      feeds.slowReaders.done(response);
+    });
   }
 
   function get(request, response, path, query) {

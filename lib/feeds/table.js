@@ -1,4 +1,5 @@
 import { loadAddon } from '../server/addon.js';
+import { SlowReaders } from './slow-readers.js';
 
 /**
  * The table of feeds as Node's server watches it: the table itself is native (native/pool/feeds.h).
@@ -10,6 +11,8 @@ export class FeedTable {
   outcomes;
   /** Whether other servers publish the same feeds. */
   inWorld;
+  /** Those of Node's servers. @type {SlowReaders} */
+  slowReaders;
   #lastToken = 0;
   /** Watchers of Node's server: token → the function that takes the answer. */
   #watchers = new Map();
@@ -27,6 +30,7 @@ export class FeedTable {
     const addon = loadAddon();
     this.outcomes = addon.feedOutcomes;
     this.inWorld = (options.world ?? 'none') !== 'none';
+    this.slowReaders = new SlowReaders(options.feedMemory);
     this.native = new addon.Feeds(
       {
         hold: options.hold,

@@ -188,8 +188,8 @@ export const table = [
     default: '256M',
     type: bytes(64, 2 ** 36),
     help:
-      'memory of all feeds: values, patches, compressed; and as much again for what slow' +
-      ' readers still hold'
+      'memory of all feeds: values, patches, compressed; as much again for what slow readers' +
+      " still hold at the native door, and at Node's server"
   },
   {
     name: 'feed-watchers',

@@ -1,6 +1,7 @@
 // Feeds: the table of feeds as a JavaScript object. It converts and trusts; lib/feeds has checked.
 #include <uv.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -144,17 +145,21 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
   /**
    * Shared bytes as a Buffer, the same one as long as they are asked for in a row. They are lent:
-   * the collector gives them back.
+   * the collector gives them back. Buffers of the same bytes have the same `origin`.
    */
   Local<Value> shared(const base::Bytes* bytes) {
     if (lastBytes_ != bytes) {
       bytes->lend();
+      Local<Object> buffer =
+          Nan::NewBuffer(
+              const_cast<char*>(bytes->data()), bytes->length(),
+              [](char*, void* hint) { static_cast<base::Bytes*>(hint)->takeBack(); },
+              const_cast<base::Bytes*>(bytes))
+              .ToLocalChecked();
+      // An address is a number of JavaScript: it has 47 bits.
+      set(buffer, "origin", static_cast<double>(reinterpret_cast<uintptr_t>(bytes)));
       lastBytes_ = bytes;
-      lastBuffer_.Reset(Nan::NewBuffer(
-                            const_cast<char*>(bytes->data()), bytes->length(),
-                            [](char*, void* hint) { static_cast<base::Bytes*>(hint)->takeBack(); },
-                            const_cast<base::Bytes*>(bytes))
-                            .ToLocalChecked());
+      lastBuffer_.Reset(buffer);
     }
     return Nan::New(lastBuffer_);
   }

@@ -22,6 +22,9 @@ const options = {
   'write-time': 60
 };
 
+/** What the native door hands over. */
+const ODD = { TE: 'x' };
+
 const value = (version) => JSON.stringify(`${version} ${'x'.repeat(SIZE)}`);
 
 /** A reader who asks, and reads nothing. */
@@ -100,6 +103,35 @@ t.test('what slow readers hold is bounded: the slowest is closed', async (t) => 
   t.equal((await get(server, 'a')).body.value, 0);
   await server.stop();
 });
+
+for (const door of ['native', 'node']) {
+  t.test(`so is what they hold at Node's server, by "${door}"`, async (t) => {
+    const server = await startServer(t, { door, options });
+    const stalled = async (version, headers) => {
+      await put(server, 'a', value(version));
+      const { documents } = await server.status();
+      const wire = await stall(server, '/feed/a', headers);
+      await server.until((status) => status.documents > documents);
+      return wire;
+    };
+    // By the native door, who asks for nothing unusual stays there.
+    const beside = door === 'native' ? await stalled(0) : undefined;
+    const wires = [];
+    for (let version = 1; version <= 9; version += 1) wires.push(await stalled(version, ODD));
+    for (const wire of wires) wire.resume();
+    const ended = await Promise.allSettled(wires.map((wire) => wire.read()));
+    const broken = ended.filter((outcome) => outcome.status === 'rejected').length;
+    t.ok(broken >= 3, `${broken} of them were closed`);
+    const oldest = ended.slice(0, broken).every((outcome) => outcome.status === 'rejected');
+    t.ok(oldest, 'the oldest');
+    t.ok(ended.at(-1).value?.body.value.startsWith('9 '), 'not the newest one');
+    if (beside !== undefined) {
+      beside.resume();
+      t.ok((await beside.read()).body.value.startsWith('0 '), 'nor who is slow at the native door');
+    }
+    await server.stop();
+  });
+}
 
 for (const door of DOORS) {
   t.test(`an event stream that nobody reads is ended, by "${door}"`, async (t) => {

@@ -34,7 +34,7 @@ export interface Options {
   feedBytes?: number | string;
   /** Feeds there may be. By default 10000. */
   feeds?: number;
-  /** Memory of all feeds: values, patches, compressed; and as much again for what slow readers still hold; bytes. By default 256M. */
+  /** Memory of all feeds: values, patches, compressed; as much again for what slow readers still hold at the native door, and at Node's server; bytes. By default 256M. */
   feedMemory?: number | string;
   /** Feeds being watched, each counted for everyone who does. By default 4000000. */
   feedWatchers?: number;
