@@ -10,6 +10,8 @@ void FeedReplica::turn() {
     send_(head, want.key);
   }
   feeds_->takeTouched([this](const Feed& feed) {
+    // Of one that has ended the main process counts nobody; there may be a new one of its key.
+    if (feed.gone) return;
     send_({.ask = Ask::kFeedWatched, .number = feed.watching}, feed.key);
   });
   const FeedCounts& counts = feeds_->counts();

@@ -238,34 +238,38 @@ void RelayServer::closed(const AskHead& head) {
 // ---- Feeds --------------------------------------------------------------------------------------
 
 bool RelayServer::serveFeed(const AskHead& head, std::string_view key) {
-  Feeds& feeds = *parts_.feeds;
-  Replica& replica = feeds_[std::string(key)];
-  const Feed* const feed = feeds.find(key);
-  const bool there = feed != nullptr && feed->value;
   if (head.ask == Ask::kFeedWant) {
-    replica.wanted = true;
-    const FeedOutcome outcome =
-        there ? FeedOutcome::kOk : feeds.askElsewhere(key, whoOf<Address>(head));
-    if (there) {
-      published(*feed);
-    } else if (outcome != FeedOutcome::kOk) {
-      ended(key, outcome);
-    }
-  } else if (head.ask == Ask::kFeedGzip) {
+    want(key, whoOf<Address>(head));
+    return true;
+  }
+  // The feed may have ended before this came: only who wants one makes an entry.
+  const auto found = feeds_.find(std::string(key));
+  if (found == feeds_.end()) return true;
+  Replica& replica = found->second;
+  if (head.ask == Ask::kFeedGzip) {
     replica.gzip = true;
-    if (there && feed->gzip) {
+    const Feed* const feed = parts_.feeds->find(key);
+    if (feed != nullptr && feed->gzip) {
       compressed(*feed);
     } else {
-      feeds.wantCompressed(key);
+      parts_.feeds->wantCompressed(key);
     }
   } else if (head.ask == Ask::kFeedWatched) {
     watched(&replica, key, static_cast<uint32_t>(std::min<uint64_t>(head.number, UINT32_MAX)));
-    if (!replica.wanted && replica.watching == 0) feeds_.erase(std::string(key));
   } else {
     watched(&replica, key, 0);
-    feeds_.erase(std::string(key));
+    feeds_.erase(found);
   }
   return true;
+}
+
+/** The worker is told of the feed's versions from now on, or that there is none. */
+void RelayServer::want(std::string_view key, const Address& from) {
+  feeds_.try_emplace(std::string(key));
+  const Feed* const feed = parts_.feeds->find(key);
+  if (feed != nullptr && feed->value) return published(*feed);
+  const FeedOutcome outcome = parts_.feeds->askElsewhere(key, from);
+  if (outcome != FeedOutcome::kOk) ended(key, outcome);
 }
 
 /** The number of the worker's watchers of a feed, now. */
@@ -276,7 +280,7 @@ void RelayServer::watched(Replica* replica, std::string_view key, uint32_t watch
 
 void RelayServer::published(const Feed& feed) {
   const auto found = feeds_.find(feed.key);
-  if (lost_ || found == feeds_.end() || !found->second.wanted) return;
+  if (lost_ || found == feeds_.end()) return;
   Replica& replica = found->second;
   const bool next = replica.has.version > 0 && replica.has.epoch == feed.cursor.epoch &&
                     replica.has.version + 1 == feed.cursor.version;

@@ -88,11 +88,10 @@ class RelayServer : public RelayEnd, public PollResponder {
     uint32_t generation;
   };
 
-  /** A feed that the worker has a replica of, or waits for. */
+  /** A feed that the worker has asked for: it has a replica, or waits for it. */
   struct Replica {
     Cursor has = {};        // version 0: none yet
     uint32_t watching = 0;  // its watchers
-    bool wanted = false;    // it is told of new versions
     bool gzip = false;      // somebody there takes it compressed
   };
 
@@ -105,6 +104,7 @@ class RelayServer : public RelayEnd, public PollResponder {
   void closed(const AskHead& head);
   bool input(const AskHead& head, std::string_view text);
   bool serveFeed(const AskHead& head, std::string_view key);
+  void want(std::string_view key, const Address& from);
   void watched(Replica* replica, std::string_view key, uint32_t watching);
   uint32_t tokenOf(Ticket ticket) const;
   Parked* find(uint32_t token);

@@ -1,0 +1,207 @@
+// Feeds between the main process and a worker: what crosses on its way.
+//
+//   relay_feeds_test
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "door/events.h"
+#include "expect.h"
+#include "relay/relay.h"
+#include "relay/relay_server.h"
+
+namespace {
+
+using namespace server;
+
+constexpr uint64_t kMemory = 256 << 20;
+
+uint64_t microseconds() { return EventSet::now(); }
+
+/** The main process, which has the feeds. */
+class Main : public FeedsWatcher {
+ public:
+  Main()
+      : pool_({.capacity = 64,
+               .hold = 30,
+               .lease = 30,
+               .maxSprite = 256,
+               .mailboxSprites = 64,
+               .mailboxBytes = 1 << 16,
+               .mailboxMemory = 1 << 20,
+               .answerBytes = 4096,
+               .throwRate = 0,
+               .throwBurst = 1,
+               .pollRate = 0,
+               .pollBurst = 1},
+              &limits_, 0),
+        feeds_({.hold = 30, .feeds = 200, .memory = kMemory, .watchers = 8, .upstream = false}, 0,
+               microseconds),
+        server({&pool_, &limits_, &feeds_, microseconds, [] { return std::string_view("{}"); }},
+               PollHolder::kFirstWorker, 16) {
+    feeds_.watchFor(this);
+  }
+
+  void published(const Feed& feed) override { server.published(feed); }
+  void compressed(const Feed& feed) override { server.compressed(feed); }
+  void ended(std::string_view key, FeedOutcome why) override { server.ended(key, why); }
+
+  /** Publishes a value of about `length` bytes, as e1-`version`; how many watch it. */
+  uint32_t publish(std::string_view key, uint64_t version, size_t length = 10) {
+    uint32_t watching;
+    EXPECT(feeds_.publish({.key = key,
+                           .cursor = {1, version},
+                           .value = '"' + std::string(length, 'x') + '"',
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = false},
+                          &watching) == FeedOutcome::kOk);
+    return watching;
+  }
+
+  void remove(std::string_view key) { EXPECT(feeds_.remove(key)); }
+
+ private:
+  AddressLimits limits_{AddressLimitsOptions{}};
+  Pool pool_;
+  Feeds feeds_;
+
+ public:
+  RelayServer server;
+};
+
+/** A worker, and what its watchers are told. */
+class Worker : public FeedResponder {
+ public:
+  Worker()
+      : handler(256),
+        feeds_({.hold = 30,
+                .feeds = 200,
+                .memory = kMemory,
+                .watchers = 200,
+                .upstream = false,
+                .replica = true},
+               0, microseconds) {
+    handler.replicate(&feeds_);
+    feeds_.setResponder(WatchHolder::kDoor, this);
+  }
+
+  /** Somebody watches a feed by a poll: what to drop it by. */
+  uint32_t watch(std::string_view key, std::string_view after) {
+    const Wanted wanted = {key, after};
+    uint32_t watcher;
+    EXPECT(feeds_.watch(
+               &wanted, 1,
+               {.hold = kNoFeedHold, .delta = false, .gzip = false, .stream = false, .many = false},
+               WatchHolder::kDoor, 0, &watcher) == FeedOutcome::kOk);
+    return watcher;
+  }
+
+  void drop(uint32_t watcher) { feeds_.drop(watcher); }
+
+  void step() {
+    while (feeds_.step(1000)) continue;
+  }
+
+  Taken answer(uint32_t, const FeedAnswer& answer) override {
+    said.emplace_back();
+    if (answer.outcome != FeedOutcome::kOk) {
+      said.back() = kFeedOutcomeNames[static_cast<size_t>(answer.outcome)];
+    } else if (answer.count > 0) {
+      // The cursor is in there.
+      said.back() = answer.items[0].before;
+    }
+    return Taken::kWhole;
+  }
+
+  /** Whether the one answer since the last call has `text` in it. */
+  bool heard(std::string_view text) {
+    const std::vector<std::string> all = std::exchange(said, {});
+    return all.size() == 1 && all[0].find(text) != std::string::npos;
+  }
+
+  RelayHandler handler;
+  std::vector<std::string> said;
+
+ private:
+  Feeds feeds_;
+};
+
+/** Both, and what is on its way between them. */
+class Both {
+ public:
+  /** What the worker has asked so far arrives. */
+  void ask() {
+    worker.handler.feeds()->turn();
+    EXPECT(main.server.receive(std::exchange(worker.handler.outgoing(), {})));
+  }
+
+  /** What the main process has said so far arrives. */
+  void tell() {
+    hand();
+    worker.step();
+  }
+
+  /** The same, and nobody is answered yet. */
+  void hand() { EXPECT(worker.handler.receive(std::exchange(main.server.outgoing(), {}))); }
+
+  /** All that is on its way arrives. */
+  void settle() {
+    for (int i = 0; i < 4; ++i) {
+      ask();
+      tell();
+    }
+  }
+
+  Main main;
+  Worker worker;
+};
+
+/** What a worker says of a feed that there was not leaves nothing behind. */
+void keepsNothingOfWhatIsUnknown() {
+  Both both;
+  both.worker.watch("a", "e1-1");
+  both.settle();
+  EXPECT(both.worker.heard("unknown-feed"));
+  EXPECT(both.main.publish("a", 1) == 0);
+  both.worker.watch("a", "e1-1");
+  both.settle();
+  EXPECT(both.worker.said.empty());
+  // A count that had stayed would be what this one is compared with.
+  EXPECT(both.main.publish("a", 2) == 1);
+  both.settle();
+  EXPECT(both.worker.heard("e1-2"));
+}
+
+/** Who still waits to be told that a feed has ended does not watch the next one of its key. */
+void countsNobodyOfWhatHasEnded() {
+  Both both;
+  both.main.publish("a", 1);
+  uint32_t watchers[3];
+  for (uint32_t& watcher : watchers) watcher = both.worker.watch("a", "e1-1");
+  both.settle();
+  EXPECT(both.main.publish("a", 2) == 3);
+  both.settle();
+  EXPECT(both.worker.said.size() == 3);
+  for (uint32_t& watcher : watchers) watcher = both.worker.watch("a", "e1-2");
+  both.settle();
+  both.worker.said.clear();
+  both.main.remove("a");
+  both.hand();
+  EXPECT(both.main.publish("a", 1) == 0);
+  both.worker.watch("a", "e1-1");
+  both.worker.drop(watchers[0]);
+  both.ask();
+  EXPECT(both.main.publish("a", 2) == 1);
+  both.settle();
+  EXPECT(both.worker.said.size() == 3);
+}
+
+}  // namespace
+
+int main() {
+  keepsNothingOfWhatIsUnknown();
+  countsNobodyOfWhatHasEnded();
+}
