@@ -103,8 +103,8 @@ void Feeds::needNotMakeRoom(Feed* feed) {
   feed->mayMakeRoom = false;
 }
 
-/** Takes a feed out of the table; it stays in memory until its watchers know. */
-void Feeds::erase(Feed* feed) {
+/** Takes a feed out of the table; it stays in memory until its watchers know, and know why. */
+void Feeds::erase(Feed* feed, FeedOutcome why) {
   if (!feed->gone) {
     byKey_.erase(byKey_.find(std::string_view(feed->key)));
     const uint64_t before = feed->cost();
@@ -113,6 +113,7 @@ void Feeds::erase(Feed* feed) {
     feed->forget();
     feed->gone = true;
     needNotMakeRoom(feed);
+    feed->failure = static_cast<uint8_t>(why);
     giveBack(feed);
     account(feed, before);
   }
@@ -310,12 +311,12 @@ void Feeds::arrive(Feed* feed) {
   for (const uint32_t watcher : waiting) park(watcher);
 }
 
-void Feeds::end(std::string_view key) {
+void Feeds::end(std::string_view key, FeedOutcome why) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
   makeDue(feed, List::kParked);
   makeDue(feed, List::kUnready);
-  erase(feed);
+  erase(feed, why);
 }
 
 void Feeds::watchedElsewhere(std::string_view key, int64_t change) {

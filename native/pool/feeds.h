@@ -263,9 +263,9 @@ class Feeds {
   FeedOutcome take(const Publication& newest, std::string_view log,
                    const std::vector<uint32_t>& patches);
 
-  /** There is no such feed any more, or there never was: those who watch it or wait for it are
-   * told. */
-  void end(std::string_view key);
+  /** There is no such feed any more, or none to be had, for `why`: those who watch it or wait for
+   * it are told. */
+  void end(std::string_view key, FeedOutcome why);
 
   /** Has `watcher`, which outlives it, told of what becomes of feeds. */
   void watchFor(FeedsWatcher* watcher) { watcher_ = watcher; }
@@ -405,7 +405,7 @@ class Feeds {
   bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
   bool makeRoom();
   void needNotMakeRoom(Feed* feed);
-  void erase(Feed* feed);
+  void erase(Feed* feed, FeedOutcome why = FeedOutcome::kUnknownFeed);
   void eraseIfOver(Feed* feed);
   FeedOutcome ask(std::string_view key, const Address& from, Feed** found);
   void giveBack(Feed* feed);

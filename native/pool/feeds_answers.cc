@@ -141,9 +141,7 @@ void Feeds::servePoll(uint32_t first) {
     for (uint32_t at = first;;) {
       const Watcher& each = watchers_[at];
       const Feed& its = *feeds_[each.feed];
-      if (its.gone) {
-        addProblem(its.key, FeedOutcome::kUnknownFeed);
-      } else if (!its.value && its.failedUntil > 0) {
+      if (its.gone || (!its.value && its.failedUntil > 0)) {
         addProblem(its.key, FeedOutcome{its.failure});
       } else if (hasNews(each)) {
         addNews(each);
@@ -154,7 +152,7 @@ void Feeds::servePoll(uint32_t first) {
     if (items_.empty()) ++counts_.pings;
     joinItems();
   } else if (feed.gone) {
-    answer.outcome = FeedOutcome::kUnknownFeed;
+    answer.outcome = FeedOutcome{feed.failure};
   } else if (!feed.value) {
     // Its hold is over before the first fetch has ended: for this watcher the fetch has failed.
     const FeedOutcome why =
@@ -185,7 +183,7 @@ void Feeds::serveStream(uint32_t first) {
   FeedAnswer answer;
   answer.stream = true;
   if (feed.gone) {
-    answer.outcome = FeedOutcome::kUnknownFeed;
+    answer.outcome = FeedOutcome{feed.failure};
   } else if (!feed.value) {
     answer.outcome =
         feed.failedUntil > 0 ? FeedOutcome{feed.failure} : FeedOutcome::kUpstreamFailed;

@@ -42,19 +42,24 @@ bool FeedReplica::take(const SayHead& head, std::string_view text) {
     feeds_->compressed(feed.key, feed.cursor(), feed.gzip);
     return true;
   }
-  if (!isFeedKey(text) || head.feedOutcome >= FeedOutcome{kFeedOutcomes}) return false;
-  if (head.feedOutcome == FeedOutcome::kUnknownFeed) {
-    feeds_->end(text);
-  } else {
-    // Who asks next asks the main process anew.
-    feeds_->fail(text, 1, head.feedOutcome);
+  if (!isFeedKey(text) || head.feedOutcome == FeedOutcome::kOk ||
+      head.feedOutcome >= FeedOutcome{kFeedOutcomes}) {
+    return false;
   }
+  // Who asks next asks the main process anew.
+  feeds_->end(text, head.feedOutcome);
   return true;
 }
 
 bool FeedReplica::takeFeed(std::string_view text) {
   FeedText feed;
   if (!readFeed(text, &feed)) return false;
+  if (feeds_->find(feed.key) == nullptr) {
+    // It was forgotten here while this was on its way. As nobody has asked since, none is wanted:
+    // a replica that the main process does not know of would stay as it is.
+    send_({.ask = Ask::kFeedLeft}, feed.key);
+    return true;
+  }
   const bool next = feed.head.next == 1;
   const Publication publication = {.key = feed.key,
                                    .cursor = feed.cursor(),
@@ -65,8 +70,8 @@ bool FeedReplica::takeFeed(std::string_view text) {
   const FeedOutcome outcome =
       feeds_->take(publication, next ? std::string_view() : feed.patches, feed.begins);
   if (outcome == FeedOutcome::kOk) return true;
-  // There is no room for it here.
-  feeds_->fail(feed.key, 1, outcome);
+  // There is no room for it here, and the version before is not the newest any more.
+  feeds_->end(feed.key, outcome);
   send_({.ask = Ask::kFeedLeft}, feed.key);
   return true;
 }

@@ -9,7 +9,7 @@
 // streams and what they can take are the worker's own (feeds.h). A feed that nobody has asked for
 // before is treated like one that an upstream has: its watchers wait until it has come, or until
 // the main process says that there is none. A feed that nobody has asked for in kIdle is forgotten
-// in the worker.
+// in the worker; a version of it that is on its way then is not taken.
 //
 // Cost: a copy of what is watched in each worker, within --feed-memory. Rejected: an answer for
 // each watcher through the relay (a document of 165 kB to ten thousand), all feeds in all workers.

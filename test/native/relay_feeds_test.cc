@@ -1,4 +1,5 @@
-// Feeds between the main process and a worker: what crosses on its way.
+// Feeds between the main process and a worker: what crosses on its way, and what there is no room
+// for.
 //
 //   relay_feeds_test
 #include <cstdint>
@@ -75,11 +76,11 @@ class Main : public FeedsWatcher {
 /** A worker, and what its watchers are told. */
 class Worker : public FeedResponder {
  public:
-  Worker()
+  explicit Worker(uint64_t memory = kMemory)
       : handler(256),
         feeds_({.hold = 30,
                 .feeds = 200,
-                .memory = kMemory,
+                .memory = memory,
                 .watchers = 200,
                 .upstream = false,
                 .replica = true},
@@ -103,6 +104,12 @@ class Worker : public FeedResponder {
 
   void step() {
     while (feeds_.step(1000)) continue;
+  }
+
+  /** So many milliseconds after the beginning. */
+  void passTo(uint64_t now) {
+    while (!feeds_.tick(now)) continue;
+    handler.feeds()->tick(now);
   }
 
   Taken answer(uint32_t, const FeedAnswer& answer) override {
@@ -132,6 +139,8 @@ class Worker : public FeedResponder {
 /** Both, and what is on its way between them. */
 class Both {
  public:
+  explicit Both(uint64_t memory = kMemory) : worker(memory) {}
+
   /** What the worker has asked so far arrives. */
   void ask() {
     worker.handler.feeds()->turn();
@@ -199,9 +208,75 @@ void countsNobodyOfWhatHasEnded() {
   EXPECT(both.worker.said.size() == 3);
 }
 
+/** A worker that has version 1, and has just forgotten it; version 2 is on its way. */
+void forgetAndPublish(Both* both) {
+  both->main.publish("a", 1);
+  both->worker.watch("a", "");
+  both->settle();
+  EXPECT(both->worker.heard("e1-1"));
+  both->worker.passTo(10000);
+  EXPECT(!both->worker.handler.outgoing().empty());
+  both->main.publish("a", 2);
+  EXPECT(!both->main.server.outgoing().empty());
+}
+
+/** Who watches what a worker had forgotten hears of every version from then on. */
+void crossesForgetting() {
+  Both both;
+  forgetAndPublish(&both);
+  both.tell();
+  both.settle();
+  both.worker.watch("a", "e1-1");
+  both.settle();
+  EXPECT(both.worker.heard("e1-2"));
+  both.worker.watch("a", "e1-2");
+  both.settle();
+  EXPECT(both.worker.said.empty());
+  EXPECT(both.main.publish("a", 3) == 1);
+  both.settle();
+  EXPECT(both.worker.heard("e1-3"));
+}
+
+/** So does who asks while both are on their way. */
+void crossesAsking() {
+  Both both;
+  forgetAndPublish(&both);
+  both.worker.watch("a", "e1-1");
+  both.tell();
+  EXPECT(both.worker.heard("e1-2"));
+  both.worker.watch("a", "e1-2");
+  both.settle();
+  EXPECT(both.worker.said.empty());
+  EXPECT(both.main.publish("a", 3) == 1);
+  both.settle();
+  EXPECT(both.worker.heard("e1-3"));
+}
+
+/** A version that a worker has no room for is not replaced by an older one. */
+void hasNoRoom() {
+  Both both(10000);
+  both.main.publish("a", 1);
+  both.worker.watch("a", "e1-1");
+  both.settle();
+  EXPECT(both.worker.said.empty());
+  both.main.publish("a", 2, 8000);
+  both.settle();
+  EXPECT(both.worker.heard("feed-memory-full"));
+  both.worker.watch("a", "e1-1");
+  both.settle();
+  EXPECT(both.worker.heard("feed-memory-full"));
+  both.main.publish("a", 3);
+  both.worker.watch("a", "e1-1");
+  both.settle();
+  EXPECT(both.worker.heard("e1-3"));
+}
+
 }  // namespace
 
 int main() {
   keepsNothingOfWhatIsUnknown();
   countsNobodyOfWhatHasEnded();
+  crossesForgetting();
+  crossesAsking();
+  hasNoRoom();
 }

@@ -203,7 +203,6 @@ class Worker {
     const Ticket& one = random.oneIn(3) ? script : ticket;
     const Id id = front.ids.empty() ? Id{} : front.ids[random.below(front.ids.size())];
     const Address address = {0, static_cast<uint32_t>(random.below(3))};
-    uint32_t watcher;
     switch (random.below(14)) {
       case 0:
         handler.join({ticket.connection, 1}, address, nullptr);
@@ -236,21 +235,23 @@ class Worker {
       case 11:
         input(one, random);
         break;
-      default: {
-        const Wanted wanted = {random.oneIn(2)   ? "a"
-                               : random.oneIn(2) ? "scores/1"
-                                                 : "no/body",
-                               random.oneIn(2) ? "" : "e7-1"};
-        feeds_.watch(&wanted, 1,
-                     {.hold = 30,
-                      .delta = true,
-                      .gzip = random.oneIn(2),
-                      .stream = random.oneIn(3),
-                      .many = false},
-                     WatchHolder::kDoor, 1, &watcher);
-      }
+      default:
+        watch(random.oneIn(2) ? "a" : random.oneIn(2) ? "scores/1" : "no/body", random);
     }
     handler.feeds()->turn();
+  }
+
+  /** Versions are taken of what somebody has asked for. */
+  void watch(const char* key, Random& random) {
+    const Wanted wanted = {key, random.oneIn(2) ? "" : "e7-1"};
+    uint32_t watcher;
+    feeds_.watch(&wanted, 1,
+                 {.hold = 30,
+                  .delta = true,
+                  .gzip = random.oneIn(2),
+                  .stream = random.oneIn(3),
+                  .many = false},
+                 WatchHolder::kDoor, 1, &watcher);
   }
 
   bool give(std::string_view bytes, Random& random) {
@@ -331,6 +332,7 @@ int main(int argc, char** argv) {
     if (!main.give(mutate(random, one.asked, others, words), random)) ++refused[0];
     main.lose();
     Worker worker;
+    for (const char* key : {"a", "scores/1"}) worker.watch(key, random);
     if (!worker.give(mutate(random, one.said, others, words), random)) ++refused[1];
   }
   printf("relay_fuzz: %" PRIu64 " rounds; the main process refused %" PRIu64
