@@ -334,7 +334,9 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
     }
     door->servers_.push_back(
         std::make_unique<RelayServer>(door->relayed_, holder, uint32Of(info[0]) + Door::kBeyond));
-    door->links_.attach(ends[0], door->servers_.back().get(), {.pace = 0, .mostKept = kMostSaid});
+    door->links_.attach(
+        ends[0], door->servers_.back().get(),
+        {.pace = 0, .mostKept = kMostSaid, .mostEver = kMostEver, .patience = kPatience});
     door->events_.pace(kTurnMicroseconds);
     info.GetReturnValue().Set(ends[1]);
   }

@@ -22,7 +22,7 @@
 //
 // and of feeds, whose replicas workers have (feed_replica.h), with a key as text:
 //
-//   kFeedWant    address                         kFeed, now and for every version; or kFeedEnd
+//   kFeedWant    address                         kFeed, now and for newer versions; or kFeedEnd
 //   kFeedGzip                                    kFeedGzip, for this version
 //   kFeedWatched               how many watch    nothing
 //   kFeedLeft                                    nothing, and no kFeed any more
@@ -125,6 +125,9 @@ struct SayHead {
 };
 static_assert(sizeof(SayHead) == 16, "what crosses has no room for surprises");
 
+/** The longest text that may be said: a feed of the largest --feed-bytes, its patches and all. */
+constexpr uint32_t kLongestSaid = uint32_t{1} << 28;
+
 /** The connection of a ticket that JavaScript holds, for a request that Node's server read. */
 constexpr uint32_t kScriptConnection = UINT32_MAX;
 
@@ -142,6 +145,9 @@ class RelayEnd {
 
   /** The other process is gone, or has sent what makes no sense. */
   virtual void lost() {}
+
+  /** Some of what was to be sent has been: adds what has waited for room. */
+  virtual void fill() {}
 
   /** What is to be sent; the link takes from its front what the kernel has taken. */
   std::string& outgoing() { return outgoing_; }

@@ -25,7 +25,7 @@ constexpr size_t kTakenAtOnce = 1 << 20;
 class RelayLinks::Link : public Watcher {
  public:
   Link(RelayLinks* links, int fd, RelayEnd* end, const LinkOptions& options)
-      : links_(links), fd_(fd), end_(end), pace_(options.pace), mostKept_(options.mostKept) {
+      : links_(links), fd_(fd), end_(end), options_(options), pace_(options.pace) {
     links_->events_->add(fd_, this, EPOLLIN);
   }
 
@@ -51,31 +51,48 @@ class RelayLinks::Link : public Watcher {
     }
   }
 
-  /** Whether the other process has left too much unread. */
-  bool deaf() const { return mostKept_ > 0 && end_->outgoing().size() - sent_ > mostKept_; }
+  /** Whether too much waits, and the other process does not read, or not fast enough by far. */
+  bool deaf() {
+    if (options_.mostKept == 0 || kept() <= options_.mostKept) return false;
+    // The event that it has read may still wait for its turn, so the kernel itself is asked.
+    blocked_ = false;
+    send();
+    return kept() > options_.mostEver || EventSet::now() - takenAt_ >= options_.patience;
+  }
 
   void send() {
     std::string& outgoing = end_->outgoing();
     if (outgoing.size() == sent_ || blocked_) return;
-    const uint64_t wait = pace_.take(EventSet::now());
+    const uint64_t now = EventSet::now();
+    const uint64_t wait = pace_.take(now);
     if (wait > 0) return links_->events_->wakeIn(wait);
     const ssize_t sent =
         ::send(fd_, outgoing.data() + sent_, outgoing.size() - sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     // A broken pipe is noticed where it is read.
-    if (sent > 0) sent_ += sent;
+    if (sent > 0) {
+      sent_ += sent;
+      takenAt_ = now;
+    }
     blocked_ = sent_ < outgoing.size();
     if (!blocked_ || sent_ >= kTakenAtOnce) outgoing.erase(0, std::exchange(sent_, 0));
+    end_->fill();
+    // What there is room for now goes in the next turn.
+    if (!blocked_ && !outgoing.empty()) links_->events_->wake();
     if (blocked_ == watched_) return;
     watched_ = blocked_;
     links_->events_->change(fd_, this, blocked_ ? EPOLLIN | EPOLLOUT : EPOLLIN);
   }
 
  private:
+  /** Bytes that the kernel has not taken. */
+  size_t kept() const { return end_->outgoing().size() - sent_; }
+
   RelayLinks* const links_;
   const int fd_;
   RelayEnd* const end_;
+  const LinkOptions options_;
   Pace pace_;
-  const size_t mostKept_;
+  uint64_t takenAt_ = 0;  // microseconds: when the kernel last took something
   size_t sent_ = 0;       // bytes at the front of what waits that have been sent
   bool blocked_ = false;  // the kernel takes no more for now
   bool watched_ = false;  // epoll tells when it does

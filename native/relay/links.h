@@ -4,8 +4,9 @@
 //                 ◀──────────── receive ──────────────────┘
 //
 // Lifecycle of a link: attached to a descriptor, one end of a socket pair; watched until the other
-// process has closed its own end or has died, has sent what makes no sense, or has left more than
-// its bound unread; then closed, and the end is told that it is lost. Whoever made the end owns it.
+// process has closed its own end or has died, has sent what makes no sense, or does not read: more
+// than its bound waits, and the kernel has taken nothing for a while; then closed, and the end is
+// told that it is lost. Whoever made the end owns it.
 //
 // What an end gathers is sent at the end of each turn, in one system call. With a pace, under load,
 // it is sent no more often than that: a batch is then large enough for its system calls to cost
@@ -26,8 +27,10 @@
 namespace server {
 
 struct LinkOptions {
-  uint32_t pace;    // microseconds between two batches, under load; 0: none waits
-  size_t mostKept;  // bytes that the other process may leave unread; 0: any number
+  uint32_t pace;          // microseconds between two batches, under load; 0: none waits
+  size_t mostKept;        // bytes that may wait for who reads nothing; 0: any number, for anybody
+  size_t mostEver = 0;    // bytes that may wait for who reads
+  uint32_t patience = 0;  // microseconds in which one who reads has read something
 };
 
 class RelayLinks {
@@ -49,7 +52,7 @@ class RelayLinks {
   /** Sends what the ends have gathered. To be called after every turn. */
   void send();
 
-  /** Closes the links whose bound is exceeded; not while events are being dispatched. */
+  /** Closes the links whose other process does not read; not while events are being dispatched. */
   void giveUpTheDeaf();
 
   /** Closes every link. */

@@ -6,9 +6,6 @@ namespace server {
 
 namespace {
 
-/** The longest text that may be said: a feed of the largest --feed-bytes, its patches and all. */
-constexpr uint32_t kLongestSaid = uint32_t{1} << 28;
-
 /** Of an ask that is about nobody. */
 constexpr Id kNobody = {};
 

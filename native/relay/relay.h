@@ -25,8 +25,11 @@
 // its workers end.
 //
 // What waits to cross is bounded at both ends. A worker reads no more requests while kMostAsked
-// bytes wait: they wait in the kernel. A worker that has let kMostSaid bytes pile up does not read,
-// and is given up: its end is closed. Each of its polls has one answer at most in there.
+// bytes wait: they wait in the kernel. A worker for which more than kMostSaid bytes wait, and which
+// has read none of them for kPatience, does not read, and is given up: its end is closed. So is one
+// for which kMostEver bytes wait. Each of its polls has one answer at most in there. Versions of
+// feeds wait in the table and not in there while kMostAhead bytes wait: a worker that is behind
+// skips some, as any slow watcher does, and may ask for all feeds at once.
 //
 // Cost: 40 bytes and the text a throw or an input, 40 a poll, 16 and the text an answer, each
 // copied once; one system call a batch at each end; 8 bytes in the main process a parked poll,

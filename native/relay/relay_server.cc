@@ -250,7 +250,7 @@ bool RelayServer::serveFeed(const AskHead& head, std::string_view key) {
     replica.gzip = true;
     const Feed* const feed = parts_.feeds->find(key);
     if (feed != nullptr && feed->gzip) {
-      compressed(*feed);
+      owe(&replica, key, Say::kFeedGzip);
     } else {
       parts_.feeds->wantCompressed(key);
     }
@@ -265,9 +265,9 @@ bool RelayServer::serveFeed(const AskHead& head, std::string_view key) {
 
 /** The worker is told of the feed's versions from now on, or that there is none. */
 void RelayServer::want(std::string_view key, const Address& from) {
-  feeds_.try_emplace(std::string(key));
+  Replica& replica = feeds_[std::string(key)];
   const Feed* const feed = parts_.feeds->find(key);
-  if (feed != nullptr && feed->value) return published(*feed);
+  if (feed != nullptr && feed->value) return owe(&replica, key, Say::kFeed);
   const FeedOutcome outcome = parts_.feeds->askElsewhere(key, from);
   if (outcome != FeedOutcome::kOk) ended(key, outcome);
 }
@@ -281,19 +281,52 @@ void RelayServer::watched(Replica* replica, std::string_view key, uint32_t watch
 void RelayServer::published(const Feed& feed) {
   const auto found = feeds_.find(feed.key);
   if (lost_ || found == feeds_.end()) return;
-  Replica& replica = found->second;
-  const bool next = replica.has.version > 0 && replica.has.epoch == feed.cursor.epoch &&
-                    replica.has.version + 1 == feed.cursor.version;
-  text_.clear();
-  writeFeed(feed, next, &text_);
-  say(Say::kFeed, {}, Outcome::kOk, text_);
-  replica.has = feed.cursor;
-  if (replica.gzip) parts_.feeds->askCompressed(feed.key);
+  if (found->second.gzip) parts_.feeds->askCompressed(feed.key);
+  owe(&found->second, feed.key, Say::kFeed);
 }
 
 void RelayServer::compressed(const Feed& feed) {
   const auto found = feeds_.find(feed.key);
   if (lost_ || found == feeds_.end() || !found->second.gzip) return;
+  owe(&found->second, feed.key, Say::kFeedGzip);
+}
+
+/** Says it now, or when there is room. */
+void RelayServer::owe(Replica* replica, std::string_view key, Say what) {
+  bool& owes = what == Say::kFeed ? replica->owesVersion : replica->owesCompressed;
+  if (owes) return;
+  owes = true;
+  owed_.push_back({std::string(key), what});
+  fill();
+}
+
+void RelayServer::fill() {
+  while (!owed_.empty() && outgoing().size() < kMostAhead) {
+    const Owed owed = std::move(owed_.front());
+    owed_.pop_front();
+    const auto found = feeds_.find(owed.key);
+    const Feed* const feed = parts_.feeds->find(owed.key);
+    if (found == feeds_.end() || feed == nullptr) continue;
+    // Of an entry that has gone and come back, what it owes now is further behind.
+    Replica& replica = found->second;
+    if (owed.what == Say::kFeed && std::exchange(replica.owesVersion, false)) {
+      sayVersion(&replica, *feed);
+    } else if (owed.what == Say::kFeedGzip && std::exchange(replica.owesCompressed, false)) {
+      sayCompressed(*feed);
+    }
+  }
+}
+
+void RelayServer::sayVersion(Replica* replica, const Feed& feed) {
+  const bool next = replica->has.version > 0 && replica->has.epoch == feed.cursor.epoch &&
+                    replica->has.version + 1 == feed.cursor.version;
+  text_.clear();
+  writeFeed(feed, next, &text_);
+  say(Say::kFeed, {}, Outcome::kOk, text_);
+  replica->has = feed.cursor;
+}
+
+void RelayServer::sayCompressed(const Feed& feed) {
   text_.clear();
   writeCompressed(feed, &text_);
   say(Say::kFeedGzip, {}, Outcome::kOk, text_);
@@ -321,6 +354,7 @@ void RelayServer::lost() {
   sources_.clear();
   for (auto& [key, replica] : feeds_) watched(&replica, key, 0);
   feeds_.clear();
+  owed_.clear();
   tally_.held = tally_.watching = tally_.streams = 0;
   clear();
 }

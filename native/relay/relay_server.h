@@ -14,6 +14,7 @@
 #ifndef SPRITES_RELAY_SERVER_H_
 #define SPRITES_RELAY_SERVER_H_
 
+#include <deque>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,15 @@ namespace server {
 
 /** Bytes that may wait for a worker that does not read, before it is given up. */
 constexpr size_t kMostSaid = 64 << 20;
+
+/** Microseconds in which a worker for which more than that waits has read nothing. */
+constexpr uint32_t kPatience = 1000000;
+
+/** Bytes that may wait for a worker that reads: the longest message among them. */
+constexpr size_t kMostEver = kMostSaid + kLongestSaid;
+
+/** Bytes that wait for a worker from which on versions of feeds wait for room. */
+constexpr size_t kMostAhead = 4 << 20;
 
 /** What all ends in the main process work with; each of these outlives the ends. */
 struct RelayParts {
@@ -60,6 +70,7 @@ class RelayServer : public RelayEnd, public PollResponder {
   // Of RelayEnd.
   bool receive(std::string_view bytes) override;
   void lost() override;
+  void fill() override;
 
   /** Ends a turn: what was decided since the last call holds, or may not be answered. */
   void settle(Settled settled);
@@ -90,9 +101,17 @@ class RelayServer : public RelayEnd, public PollResponder {
 
   /** A feed that the worker has asked for: it has a replica, or waits for it. */
   struct Replica {
-    Cursor has = {};        // version 0: none yet
-    uint32_t watching = 0;  // its watchers
-    bool gzip = false;      // somebody there takes it compressed
+    Cursor has = {};              // version 0: none yet
+    uint32_t watching = 0;        // its watchers
+    bool gzip = false;            // somebody there takes it compressed
+    bool owesVersion = false;     // the newest version is among what is owed
+    bool owesCompressed = false;  // its compressed form is
+  };
+
+  /** What of a feed is to be said when there is room: its newest version (kFeed), or kFeedGzip. */
+  struct Owed {
+    std::string key;
+    Say what;
   };
 
   bool mayBe(const AskHead& head) const;
@@ -105,6 +124,9 @@ class RelayServer : public RelayEnd, public PollResponder {
   bool input(const AskHead& head, std::string_view text);
   bool serveFeed(const AskHead& head, std::string_view key);
   void want(std::string_view key, const Address& from);
+  void owe(Replica* replica, std::string_view key, Say what);
+  void sayVersion(Replica* replica, const Feed& feed);
+  void sayCompressed(const Feed& feed);
   void watched(Replica* replica, std::string_view key, uint32_t watching);
   uint32_t tokenOf(Ticket ticket) const;
   Parked* find(uint32_t token);
@@ -120,6 +142,7 @@ class RelayServer : public RelayEnd, public PollResponder {
   // How many connections of each source the worker has, by the source's number.
   std::unordered_map<Source, uint32_t> sources_;
   std::unordered_map<std::string, Replica> feeds_;
+  std::deque<Owed> owed_;  // in order; what the worker does not want any more is passed over
   FeedTally tally_;
   std::string decided_;  // outcomes that wait for the end of the turn
   std::string text_;     // of a feed; its capacity stays

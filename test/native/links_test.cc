@@ -77,6 +77,70 @@ void givesUpWhoDoesNotRead() {
   close(hearingEnds[1]);
 }
 
+/** How much may wait for who reads nothing for `patience` microseconds; as much again otherwise. */
+constexpr size_t kSome = 4 << 20;
+
+LinkOptions patient(uint32_t patience) {
+  return {.pace = 0, .mostKept = kSome, .mostEver = 2 * kSome, .patience = patience};
+}
+
+/** One end with a link, and the other's descriptor. */
+struct Linked {
+  explicit Linked(const LinkOptions& options) : links(&events) {
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    links.attach(ends[0], &end, options);
+  }
+  ~Linked() { close(ends[1]); }
+  Linked(const Linked&) = delete;
+  Linked& operator=(const Linked&) = delete;
+
+  /** More than may wait gathers in a turn; whether its process is given up by the turn's end. */
+  bool gatherTooMuch() {
+    end.gather(kSome + kSome / 2);
+    links.send();
+    links.giveUpTheDeaf();
+    return end.timesLost > 0;
+  }
+
+  EventSet events;
+  RelayLinks links;
+  Gathering end;
+  int ends[2];
+};
+
+/** What has gathered at once is no reason: the other process had no time to read it. */
+void givesTimeToRead() {
+  Linked one(patient(UINT32_MAX));
+  EXPECT(!one.gatherTooMuch());
+  // All memory has an end.
+  EXPECT(one.gatherTooMuch());
+}
+
+/** Who reads nothing in the time there is, is given up. */
+void givesUpInTime() {
+  constexpr uint32_t kPatience = 30000;
+  Linked one(patient(kPatience));
+  const uint64_t began = EventSet::now();
+  for (bool lost = one.gatherTooMuch(); !lost; lost = one.end.timesLost > 0) {
+    EXPECT(EventSet::now() - began < 2000 * uint64_t{kPatience});
+    usleep(1000);
+    one.links.giveUpTheDeaf();
+  }
+  EXPECT(EventSet::now() - began >= kPatience);
+}
+
+/** Who has read on is not, though this process has not looked at its events since. */
+void noticesWhoReadsOn() {
+  constexpr uint32_t kPatience = 250000;
+  Linked one(patient(kPatience));
+  EXPECT(!one.gatherTooMuch());
+  usleep(kPatience + 50000);
+  bool closed;
+  EXPECT(drain(one.ends[1], &closed) > 0);
+  one.links.giveUpTheDeaf();
+  EXPECT(one.end.timesLost == 0);
+}
+
 /** A worker has room for requests while less than its bound waits, and again when that has gone. */
 void takesNoMoreThanMayWait() {
   RelayHandler handler(1000);
@@ -97,5 +161,8 @@ void takesNoMoreThanMayWait() {
 
 int main() {
   givesUpWhoDoesNotRead();
+  givesTimeToRead();
+  givesUpInTime();
+  noticesWhoReadsOn();
   takesNoMoreThanMayWait();
 }

@@ -1,15 +1,18 @@
-// Feeds between the main process and a worker: what crosses on its way, and what there is no room
-// for.
+// Feeds between the main process and a worker: what crosses on its way, what there is no room for,
+// and what a worker asks for all at once.
 //
 //   relay_feeds_test
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "door/events.h"
 #include "expect.h"
+#include "relay/links.h"
 #include "relay/relay.h"
 #include "relay/relay_server.h"
 
@@ -271,6 +274,97 @@ void hasNoRoom() {
   EXPECT(both.worker.heard("e1-3"));
 }
 
+/** Both, with the sockets between them. */
+class Linked {
+ public:
+  Linked() : mainLinks_(&mainEvents_), workerLinks_(&workerEvents_) {
+    int ends[2];
+    EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    mainLinks_.attach(
+        ends[0], &main.server,
+        {.pace = 0, .mostKept = kMostSaid, .mostEver = kMostEver, .patience = kPatience});
+    workerLinks_.attach(ends[1], &worker.handler, {.pace = 0, .mostKept = 0});
+  }
+
+  void turnMain() {
+    mainEvents_.dispatch([](uint32_t, uint32_t, uint32_t) {});
+    main.server.settle(Settled::kHolds);
+    mainLinks_.send();
+    mainLinks_.giveUpTheDeaf();
+    EXPECT(mainLinks_.attached(&main.server));
+    // What has been sent is taken away by the mebibyte.
+    EXPECT(main.server.outgoing().size() < kMostAhead + 2 * kLength);
+  }
+
+  void turnWorker() {
+    workerEvents_.dispatch([](uint32_t, uint32_t, uint32_t) {});
+    worker.step();
+    worker.handler.feeds()->turn();
+    workerLinks_.send();
+  }
+
+  /** Until so many have been answered. */
+  void turnUntil(size_t answers) {
+    for (int turns = 0; worker.said.size() < answers; ++turns) {
+      EXPECT(turns < 200000);
+      turnMain();
+      turnWorker();
+    }
+  }
+
+  static constexpr size_t kLength = 1 << 20;  // bytes of a value
+
+  Main main;
+  Worker worker;
+
+ private:
+  EventSet mainEvents_, workerEvents_;
+  RelayLinks mainLinks_, workerLinks_;
+};
+
+/** A worker may ask for more at once than may wait for it: it gets all. */
+void asksForAllAtOnce() {
+  constexpr size_t kFeeds = 80;
+  static_assert(kFeeds * Linked::kLength > kMostSaid);
+  Linked linked;
+  for (size_t i = 0; i < kFeeds; ++i) {
+    const std::string key = "feed/" + std::to_string(i);
+    linked.main.publish(key, 1, Linked::kLength);
+    linked.worker.watch(key, "");
+  }
+  linked.turnWorker();
+  linked.turnUntil(kFeeds);
+  for (const std::string& text : linked.worker.said) EXPECT(text.find("e1-1") != text.npos);
+}
+
+/** Versions that a worker has not read wait in the table: it gets the newest. */
+void skipsWhatItIsTooSlowFor() {
+  constexpr uint64_t kVersions = 80;
+  Linked linked;
+  linked.main.publish("a", 1, Linked::kLength);
+  linked.worker.watch("a", "");
+  linked.turnWorker();
+  linked.turnUntil(1);
+  linked.worker.said.clear();
+  for (uint64_t version = 2; version <= kVersions; ++version) {
+    linked.main.publish("a", version, Linked::kLength);
+    linked.turnMain();
+  }
+  const std::string newest = "e1-" + std::to_string(kVersions);
+  std::string after = "e1-1";
+  size_t answers = 0;
+  while (after != newest) {
+    linked.worker.watch("a", after);
+    linked.turnUntil(1);
+    const std::string text = std::exchange(linked.worker.said, {})[0];
+    const size_t at = text.find("e1-");
+    EXPECT(at != text.npos);
+    after = text.substr(at, text.find('"', at) - at);
+    ++answers;
+  }
+  EXPECT(answers < kVersions / 4);
+}
+
 }  // namespace
 
 int main() {
@@ -279,4 +373,6 @@ int main() {
   crossesForgetting();
   crossesAsking();
   hasNoRoom();
+  asksForAllAtOnce();
+  skipsWhatItIsTooSlowFor();
 }
