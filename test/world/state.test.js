@@ -98,7 +98,8 @@ t.test(
 
     t.test('what waits in mailboxes and outboxes arrives once', async (t) => {
       await ofA.throw(t, a, 'right', numbers(1, 5));
-      await untilAll([b], ([one]) => one.crossedIn === 5);
+      // b's ack may wait for 100 ms: until then a keeps them.
+      await untilAll([a, b], ([from, to]) => from.crossedOut === 5 && to.crossedIn === 5);
       await ofB.throw(t, b, 'right', numbers(1, 3));
       await untilAll([b, c], ([from, to]) => from.crossedOut === 3 && to.crossedIn === 3);
 
