@@ -181,11 +181,9 @@ void Door::turn() {
     Connection* connection = connections_.find(ticket);
     if (connection == nullptr) continue;
     connection->resumes = false;
-    // Whose answers before are not all with the kernel goes on when they are (event), and who has
-    // had a share of this turn, after its answers: what is written now would come in the middle of
-    // one, or be written after somebody else's.
-    if (connection->state == ConnectionState::kReading && connection->output == nullptr &&
-        !connection->decided) {
+    // Whose answers before are not all with the kernel goes on when they are (event): what is
+    // written now would come in the middle of one.
+    if (connection->state == ConnectionState::kReading && connection->output == nullptr) {
       resume(*connection);
     }
   }
