@@ -118,14 +118,18 @@ const TRIED = {
   pkey_alloc: 'V8 looks whether the processor has memory protection keys, and does without'
 };
 
+/** Whether strace can write what a program calls; else the test is skipped. */
+function mayTrace(t, log) {
+  const may = run('strace', ['-o', log, 'true'])?.status === 0;
+  if (!may) t.skip('strace is not installed, or may not trace here');
+  return may;
+}
+
 t.test('the unit allows every system call of the main process and its workers', async (t) => {
   const dir = temporary(t);
   const log = path.join(dir, 'calls');
   const traced = ['strace', '-D', '-f', '-c', '-qq', '-o', log];
-  if (run('strace', ['-o', log, 'true'])?.status !== 0) {
-    t.skip('strace is not installed, or may not trace here');
-    return;
-  }
+  if (!mayTrace(t, log)) return;
   if (run('systemd-analyze', ['syscall-filter', '@default'])?.status !== 0) {
     t.skip('systemd-analyze is not installed');
     return;
@@ -221,10 +225,7 @@ t.test('the units allow every family of sockets that the server opens', async (t
   );
   t.strictSame(families[0], families[1], 'the swarm asks for its addresses by the same call');
   const log = path.join(temporary(t), 'calls');
-  if (run('strace', ['-o', log, 'true'])?.status !== 0) {
-    t.skip('strace is not installed, or may not trace here');
-    return;
-  }
+  if (!mayTrace(t, log)) return;
   const traced = ['strace', '-D', '-f', '-qq', '-e', 'trace=socket', '-o', log];
   const server = await startServer(t, {
     options: { host: '0.0.0.0', drain: 0 },

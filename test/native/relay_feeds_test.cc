@@ -223,6 +223,17 @@ void forgetAndPublish(Both* both) {
   EXPECT(!both->main.server.outgoing().empty());
 }
 
+/** Version 2 was heard of, and so is the next one. */
+void hearsOn(Both* both) {
+  EXPECT(both->worker.heard("e1-2"));
+  both->worker.watch("a", "e1-2");
+  both->settle();
+  EXPECT(both->worker.said.empty());
+  EXPECT(both->main.publish("a", 3) == 1);
+  both->settle();
+  EXPECT(both->worker.heard("e1-3"));
+}
+
 /** Who watches what a worker had forgotten hears of every version from then on. */
 void crossesForgetting() {
   Both both;
@@ -231,13 +242,7 @@ void crossesForgetting() {
   both.settle();
   both.worker.watch("a", "e1-1");
   both.settle();
-  EXPECT(both.worker.heard("e1-2"));
-  both.worker.watch("a", "e1-2");
-  both.settle();
-  EXPECT(both.worker.said.empty());
-  EXPECT(both.main.publish("a", 3) == 1);
-  both.settle();
-  EXPECT(both.worker.heard("e1-3"));
+  hearsOn(&both);
 }
 
 /** So does who asks while both are on their way. */
@@ -246,13 +251,7 @@ void crossesAsking() {
   forgetAndPublish(&both);
   both.worker.watch("a", "e1-1");
   both.tell();
-  EXPECT(both.worker.heard("e1-2"));
-  both.worker.watch("a", "e1-2");
-  both.settle();
-  EXPECT(both.worker.said.empty());
-  EXPECT(both.main.publish("a", 3) == 1);
-  both.settle();
-  EXPECT(both.worker.heard("e1-3"));
+  hearsOn(&both);
 }
 
 /** A version that a worker has no room for is not replaced by an older one. */
