@@ -21,7 +21,7 @@
  * number at which one breaks.
  *
  * What is measured is written to --json FILE as soon as it is. With --minutes no cell is begun after
- * so many, and with --resume a study goes on where FILE ends: an hour and a half is longer than most
+ * so many, and with --resume a study goes on where FILE ends: more than an hour is longer than most
  * machines are left alone. A cell that was begun is measured to its end, all contenders one after the
  * other. Nothing else may have changed meanwhile: the file says on which machine, with which options
  * and at which commit it was begun, and another one is refused.
@@ -52,8 +52,8 @@ const SPARE_FILES = 2000;
 const AGAIN = 1;
 
 /**
- * Seconds before those that are measured: V8 compiles, and patches nobody takes end. With 5 instead of
- * 10 each Node server took 1.6 to 2 times the CPU a document at 165 KB. The short run has fewer.
+ * Seconds before those that are measured: V8 compiles, and patches nobody takes end. With 5 Sprites and
+ * ws took 1.6 to 2 times the CPU a document that they took with 15, at 165 KB. The short run has fewer.
  */
 const WARMUP = { long: 10, short: 2 };
 
