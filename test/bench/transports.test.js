@@ -7,7 +7,16 @@ import t from 'tap';
 
 import { startLoad } from './contenders.js';
 import { buildWatchers, TOKEN } from './feed-contenders.js';
-import { cellsOf, CHANGING, rowOf, searchBreak, whyBroken } from './transports/cells.js';
+import {
+  cellsOf,
+  CHANGING,
+  FEW,
+  mostOf,
+  rowOf,
+  searchBreak,
+  STEPPED,
+  whyBroken
+} from './transports/cells.js';
 import { agreement, comparison } from './transports/compare.js';
 import { contenders } from './transports/contenders.js';
 import { page } from './transports/page.js';
@@ -101,7 +110,14 @@ for (const [name, again] of Object.entries(LIVE)) {
       server,
       false,
       {
-        ...{ ...work, protocol, token: TOKEN, stalled: STALLED / CONNECTIONS, warmup: 2 },
+        ...{
+          ...work,
+          protocol,
+          token: TOKEN,
+          stalled: STALLED / CONNECTIONS,
+          warmup: 2,
+          'warmup-every': 0.1
+        },
         ...{ seconds: PUBLICATIONS * EVERY, cut: 2 * EVERY, again: 1 }
       },
       program
@@ -155,26 +171,62 @@ t.test('who is broken', async (t) => {
 });
 
 t.test('the search for the number at which one breaks', async (t) => {
-  const serves = (limit, minute = limit) => {
+  const rungs = [100, 133, 177, 236, 315, 420, 560, 747, 996, 1328, 1771, 2361, 3148, 4197, 5000];
+  const search = async (limit, { minute = limit, guess } = {}) => {
     const tried = [];
     const measure = async (connections, seconds) => {
       tried.push([connections, seconds]);
       const late = connections > (seconds === 60 ? minute : limit);
       return rowOf({}, result(late ? { lateness: [[34000, 200]] } : {}));
     };
-    return { tried, found: searchBreak(measure, { first: 100, most: 5000, seconds: 6 }) };
+    const found = await searchBreak(measure, { first: 100, most: 5000, seconds: 6, guess });
+    return { ...found, tried };
   };
-  const some = serves(1300);
-  t.match(await some.found, { holds: 1300, breaks: 1600, why: /late/ });
+  const below = await search(1500, { guess: 1000 });
+  t.match(below, { holds: 1328, breaks: 1771, why: /late/ });
   t.strictSame(
-    some.tried.map(([connections]) => connections),
-    [100, 400, 1600, 1000, 1300, 1300]
+    below.tried.slice(0, -1),
+    [
+      [996, 6],
+      [1328, 6],
+      [1771, 6]
+    ],
+    'upwards from the guess'
   );
-  t.strictSame(some.tried.at(-1), [1300, 60]);
-  t.match(await serves(Infinity).found, { holds: 5000, breaks: null, why: null });
-  t.match(await serves(10).found, { holds: 0, breaks: 100 });
-  t.match(await serves(1300, 1000).found, { holds: 975, breaks: 1300, why: /within 60 s/ });
-  t.match(await serves(150, 50).found, { holds: 0, breaks: 100, why: /within 60 s/ });
+  t.strictSame(below.tried.at(-1), [1328, 60], 'what is found is held for a minute');
+  const above = await search(1500, { guess: 3000 });
+  t.strictSame(
+    above.tried,
+    [
+      [2361, 6],
+      [1771, 6],
+      [1328, 6],
+      [1328, 60]
+    ],
+    'downwards from the guess'
+  );
+  for (const guess of [undefined, 1, 100, 1000, 4999, 1e9]) {
+    t.match(await search(1500, { guess }), { holds: 1328, breaks: 1771 }, 'whatever was guessed');
+    t.match(await search(Infinity, { guess }), { holds: 5000, breaks: null, why: null });
+    t.match(await search(10, { guess }), { holds: 0, breaks: 100, why: /late/ });
+  }
+  t.strictSame(
+    (await search(Infinity)).tried.map(([of]) => of).slice(0, -1),
+    rungs,
+    'all it may try'
+  );
+  const minute = await search(1500, { minute: 1000, guess: 1500 });
+  t.match(minute, { holds: 996, breaks: 1328, why: /within 60 s/ });
+  t.match(await search(150, { minute: 50 }), { holds: 0, breaks: 100, why: /within 60 s/ });
+});
+
+t.test('a search begins where a core would be full, going by the first cell', async (t) => {
+  t.equal(mostOf({ cpu: 125 }), 8000);
+  for (const row of [undefined, { failed: 'it ended' }, { cpu: null }])
+    t.equal(mostOf(row), undefined);
+  const first = cellsOf({ short: true, seconds: 3 }).find(({ name }) => name === FEW);
+  const { first: connections, bytes, every } = STEPPED;
+  t.match(first, { connections, bytes, every }, 'it is of the same work');
 });
 
 /** A study of three, in which one cell and the search were done. */

@@ -6,9 +6,12 @@ import { figuresOf } from '../feed-figures.js';
 /** Share of a document that changes from one to the next; only deltas make use of it. */
 export const CHANGING = 0.05;
 
+/** The cell with the work that is stepped up until it breaks. */
+export const FEW = '165 KB a second to 120';
+
 /** The work. `grow`: new ones a second while it is measured, so that in the end there are all. */
 const WORKS = [
-  { name: '165 KB a second to 120', connections: 120, bytes: 165000, every: 1 },
+  { name: FEW, connections: 120, bytes: 165000, every: 1 },
   {
     ...{ name: '5 KB a second to 4,000, ten new ones a second', connections: 4000, bytes: 5000 },
     ...{ every: 1, grow: 10 }
@@ -50,8 +53,8 @@ export function cellsOf({ short, seconds }) {
 /** The work that is stepped up until it breaks. */
 export const STEPPED = { bytes: 165000, every: 1, first: 120 };
 
-/** By so many times a step has more clients than the one before: searching takes half of a study's time. */
-const STEP = 4;
+/** By so many times a rung of the search has more clients than the one below it. */
+const RUNG = 4 / 3;
 
 /** Seconds for which the number that is found is held. */
 export const HELD = 60;
@@ -98,16 +101,36 @@ export function whyBroken(row) {
   return null;
 }
 
+/** The numbers of clients a search may try: each a third more than the one before, `most` the last. */
+function rungsOf(first, most) {
+  const rungs = [];
+  for (let next = first; next < most; next = Math.round(next * RUNG)) rungs.push(next);
+  return [...rungs, most];
+}
+
 /**
- * Searches the number of clients at which one breaks: four times as many each time, then between the
- * last two, to an eighth; what is found must hold for a minute, else less is tried.
+ * How many clients might be the most, for the search to begin there: with so many a core is full, going
+ * by the CPU of a document to few.
+ *
+ * @param {object} [row] of `rowOf`, or {failed}
+ * @returns {number | undefined}
+ */
+export const mostOf = (row) =>
+  row?.cpu > 0 ? Math.round(1e6 / (row.cpu * STEPPED.every)) : undefined;
+
+/**
+ * Searches the number of clients at which one breaks. The numbers it tries are the same for everybody,
+ * each a third more than the one below. It begins where `guess` says, and goes up while it holds or down
+ * while it breaks: what is found does not depend on the guess, unless one breaks with fewer and holds
+ * with more. What is found must hold for a minute, else the next below is tried.
  *
  * @param {(connections: number, seconds: number) => Promise<object>} measure gives a row
- * @param {{first: number, most: number, seconds: number, held?: number}} options
+ * @param {{first: number, most: number, seconds: number, held?: number, guess?: number}} options
  * @returns {Promise<{holds: number, breaks: number|null, why: string|null, steps: object[]}>} `holds`
  *     clients were served; at `breaks` it broke, where that is not beyond `most`
  */
-export async function searchBreak(measure, { first, most, seconds, held = HELD }) {
+export async function searchBreak(measure, { first, most, seconds, held = HELD, guess = first }) {
+  const rungs = rungsOf(first, most);
   const steps = [];
   const attempt = async (connections, length) => {
     const row = await measure(connections, length);
@@ -115,27 +138,28 @@ export async function searchBreak(measure, { first, most, seconds, held = HELD }
     steps.push({ connections, seconds: length, why, row });
     return why;
   };
-  let holds = 0;
-  let breaks = null;
+  // Rungs are named by their place: `low` holds, -1 where none does; `high` breaks.
+  let low = -1;
+  let high = rungs.length;
   let why = null;
-  for (let next = Math.min(first, most); breaks === null; next = Math.min(STEP * next, most)) {
-    why = await attempt(next, seconds);
-    if (why !== null) breaks = next;
-    else holds = next;
-    if (next === most) break;
+  let next = Math.max(
+    0,
+    rungs.findLastIndex((connections) => connections <= guess)
+  );
+  while (high - low > 1) {
+    const failed = await attempt(rungs[next], seconds);
+    if (failed === null) {
+      low = next;
+      next += 1;
+    } else {
+      [high, why] = [next, failed];
+      next -= 1;
+    }
   }
-  const fine = () => Math.round((breaks - holds) / 2);
-  while (breaks !== null && breaks > first && fine() >= breaks / 10) {
-    const next = holds + fine();
-    const failed = await attempt(next, seconds);
-    if (failed === null) holds = next;
-    else [breaks, why] = [next, failed];
-  }
-  while (holds > 0) {
-    const failed = await attempt(holds, held);
+  for (; low >= 0; --low) {
+    const failed = await attempt(rungs[low], held);
     if (failed === null) break;
-    [breaks, why] = [holds, `${failed}, within ${held} s`];
-    holds = holds > first ? Math.max(first, Math.floor(holds * 0.75)) : 0;
+    [high, why] = [low, `${failed}, within ${held} s`];
   }
-  return { holds, breaks, why, steps };
+  return { holds: rungs[low] ?? 0, breaks: rungs[high] ?? null, why, steps };
 }

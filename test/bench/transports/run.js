@@ -2,7 +2,7 @@
  * The transport study: one document to many, by every contender: `npm run bench:transports`.
  *
  *     node test/bench/transports/run.js [--short] [--only ws,sprites-poll] [--cells 165]
- *                                       [--seconds 6] [--no-break] [--json FILE] [--report FILE]
+ *                                       [--seconds 5] [--no-break] [--json FILE] [--report FILE]
  *                                       [--most CLIENTS] [--held SECONDS] [--resume] [--minutes 30]
  *
  * The contenders run one after the other, each in a process of its own. One load generator
@@ -38,7 +38,7 @@ import { canPin, startLoad } from '../contenders.js';
 import { buildWatchers, TOKEN } from '../feed-contenders.js';
 import { answerHelp, refuseUsage, takeOptions } from '../../support/opening-comment.js';
 import { ask } from '../server-memory.js';
-import { cellsOf, CHANGING, HELD, rowOf, searchBreak, STEPPED } from './cells.js';
+import { cellsOf, CHANGING, FEW, HELD, mostOf, rowOf, searchBreak, STEPPED } from './cells.js';
 import { bare, contenders } from './contenders.js';
 import { page } from './page.js';
 import { breakTable, cellTable, limitText, summaryTable } from './tables.js';
@@ -52,10 +52,14 @@ const SPARE_FILES = 2000;
 const AGAIN = 1;
 
 /**
- * Seconds before those that are measured: V8 compiles, and patches nobody takes end. With 5 Sprites and
- * ws took 1.6 to 2 times the CPU a document that they took with 15, at 165 KB. The short run has fewer.
+ * Publications before those that are measured, and how many seconds apart: V8 compiles what has run often.
+ * With 5 instead of 10, 2,000 clients cost Sprites 24, 27 and 30 µs a document instead of 14, 16 and 21,
+ * and ws 19, 30 and 54 instead of 15, 24 and 47. In a search they come as what is measured does, since more
+ * would break who nearly breaks; so many clients warm by fewer.
  */
-const WARMUP = { long: 10, short: 2 };
+const WARMUP = { warmup: 12, 'warmup-every': 0.5 };
+const WARMUP_SHORT = { warmup: 4, 'warmup-every': 0.5 };
+const WARMUP_SEARCH = { warmup: 5 };
 
 const usage = (message) => refuseUsage(import.meta.url, message);
 
@@ -82,7 +86,7 @@ function readOptions() {
   const names = values.only.split(',');
   const unknown = names.find((name) => !(name in contenders));
   if (unknown !== undefined) usage(`there is no contender ${unknown}`);
-  const seconds = Number(values.seconds ?? (values.short ? 3 : 6));
+  const seconds = Number(values.seconds ?? (values.short ? 3 : 5));
   if (!(seconds > 0)) usage('--seconds wants a number');
   const most = Math.min(Number(values.most ?? Infinity), fileLimit() - SPARE_FILES, 60000);
   if (!(most >= 1)) usage('--most wants a number of clients, and as many files');
@@ -119,7 +123,7 @@ async function measure(contender, of, { pin, program, warmup }) {
     server = await contender.start(pin);
     // On a core of its own the load does not sleep while documents come: on one machine it is the server
     // that would pay for waking it.
-    const how = { warmup: Math.ceil(warmup / of.every), awake: pin ? 1 : 0 };
+    const how = { ...warmup, awake: pin ? 1 : 0 };
     const work = { ...of, ...how, changing: CHANGING, again: AGAIN };
     delete work.name;
     const spoken = { protocol: contender.protocol, token: TOKEN };
@@ -137,16 +141,17 @@ async function measure(contender, of, { pin, program, warmup }) {
   }
 }
 
-/** The search for the number at which one breaks. */
-function search(contender, options, how, say) {
+/** The search for the number at which one breaks; `row` is of the same work with the first number. */
+function search(contender, options, how, row, say) {
   const { first, ...of } = STEPPED;
   const { most, seconds, held } = options;
   return searchBreak(
     (connections, length) => {
       say(`${connections} clients for ${length} s`);
-      return measure(contender, { ...of, connections, seconds: length }, how);
+      const rung = { ...of, connections, seconds: length };
+      return measure(contender, rung, { ...how, warmup: WARMUP_SEARCH });
     },
-    { first: Math.min(first, most), most, seconds, held }
+    { first: Math.min(first, most), most, seconds, held, guess: mostOf(row) }
   );
 }
 
@@ -231,7 +236,8 @@ function* stepsOf(study, options, how, here) {
   }
   if (options.search && study.bareBreak === undefined) {
     yield async () => {
-      study.bareBreak = await search(bare, options, how, (what) =>
+      const row = study.limit[FEW];
+      study.bareBreak = await search(bare, options, how, row, (what) =>
         progress(`the load generator itself: ${what}`)
       );
     };
@@ -252,7 +258,8 @@ function* stepsOf(study, options, how, here) {
   for (const name of options.search ? here : []) {
     if (name in study.breaks) continue;
     yield async () => {
-      study.breaks[name] = await search(contenders[name], options, how, (what) =>
+      const row = study.cells.find((cell) => cell.name === FEW)?.rows[name];
+      study.breaks[name] = await search(contenders[name], options, how, row, (what) =>
         progress(`${name}: ${what}`)
       );
     };
@@ -262,7 +269,7 @@ function* stepsOf(study, options, how, here) {
 async function main() {
   const options = readOptions();
   const pin = canPin();
-  const warmup = options.short ? WARMUP.short : WARMUP.long;
+  const warmup = options.short ? WARMUP_SHORT : WARMUP;
   const how = { pin, program: buildWatchers(), warmup };
   const { here, missing } = whoIsHere(options.names);
   const study = begunStudy(options, emptyStudy(options, pin, here, missing));

@@ -32,8 +32,9 @@ constexpr int kEvents = 256;
 constexpr uint32_t kUnanswered = 8;
 /** Seconds after the last publication in which it must be there. */
 constexpr double kPatience = 5;
-/** Seconds of quiet after all are there. */
-constexpr double kSettle = 1;
+/** Seconds of quiet after all are there, and after all have asked by another protocol. */
+constexpr double kSettle = 0.5;
+constexpr double kSettleAsked = 1;
 
 /** Seconds at most to open all, and to be told to go on. A million take long under a slow kernel.
  */
@@ -101,14 +102,22 @@ void Crowd::run() {
   socketsBefore_ = socketsPeak_ = socketBytes();
   const auto every = static_cast<uint64_t>(options_.every * 1e6);
   uint64_t due = microseconds();
-  const auto publishNext = [&] {
+  const auto untilDue = [&] {
     turnUntil([&] { return microseconds() >= due || over_; },
               static_cast<double>(due - std::min(due, microseconds())) / 1e6);
-    publish();
-    due += every;
   };
-  for (uint32_t i = 0; i < options_.warmup; ++i) publishNext();
-  turnUntil([&] { return microseconds() >= due || over_; }, options_.every);
+  const auto publishNext = [&](uint64_t apart) {
+    untilDue();
+    publish();
+    due += apart;
+  };
+  const auto hasty =
+      options_.warmupEvery > 0 ? static_cast<uint64_t>(options_.warmupEvery * 1e6) : every;
+  for (uint32_t i = 0; i < options_.warmup; ++i) publishNext(hasty);
+  untilDue();
+  // What is left of the warm-up is no part of what is measured.
+  turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
+  due = std::max(due, microseconds());
   const double cpuBefore = cpuSeconds(options_.pids);
   const double ownBefore = ownWorkSeconds();
   const uint64_t before = microseconds();
@@ -120,7 +129,7 @@ void Crowd::run() {
   const auto publications =
       std::max<uint64_t>(1, static_cast<uint64_t>(std::llround(options_.seconds / options_.every)));
   for (uint64_t i = 0; i < publications && !over_; ++i) {
-    publishNext();
+    publishNext(every);
     if (options_.cut == 0 || i != publications / 2) continue;
     turnUntil([this] { return over_; }, options_.every * kCutAfter);
     cut();
@@ -449,7 +458,7 @@ void Crowd::askThen() {
     send(connections_[i], request);
     if (i % kEvents == 0) turn(0);
   }
-  turnUntil([this] { return over_; }, kSettle);
+  turnUntil([this] { return over_; }, kSettleAsked);
   printf("{\"event\":\"asked\"}\n");
   fflush(stdout);
   turnUntil([this] { return over_; }, kPreparation);

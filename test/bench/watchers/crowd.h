@@ -48,6 +48,7 @@ struct Options {
   double every = 1;        // seconds between two publications
   double seconds = 5;      // that are measured
   uint32_t warmup = 2;     // publications before
+  double warmupEvery = 0;  // seconds between those; 0: as between the others
   double grow = 0;         // new ones a second while it is measured; so many fewer before
   double changing = 0;     // share of a document's entries that change each time
   double cut = 0;          // seconds for which all are without the network, half way

@@ -24,8 +24,8 @@ using watchers::Protocol;
           "watchers: %s\n"
           "watchers --port P --protocol NAME [--connections N] [--stalled SHARE] [--ramp N]\n"
           "         [--addresses N] [--bytes N] [--patch N] [--every S] [--seconds S]\n"
-          "         [--warmup N] [--pids P,P] [--token T] [--grow N] [--changing SHARE] [--cut S]\n"
-          "         [--again S] [--awake 1] [--then NAME]\n"
+          "         [--warmup N] [--warmup-every S] [--pids P,P] [--token T] [--grow N]\n"
+          "         [--changing SHARE] [--cut S] [--again S] [--awake 1] [--then NAME]\n"
           "watchers --protocol NAME --read BYTES <recording\n"
           "protocols: sprites-poll, sprites-stream, both also with -delta; sprites-once; ws; sse;\n"
           "           nchan-stream, nchan-ws, nchan-poll; engine.io, socket.io, primus, sockjs\n",
@@ -74,6 +74,8 @@ Options readOptions(int argc, char** argv) {
       options.seconds = number;
     } else if (name == "--warmup") {
       options.warmup = static_cast<uint32_t>(number);
+    } else if (name == "--warmup-every") {
+      options.warmupEvery = number;
     } else if (name == "--pids") {
       if (!watchers::readPids(value, &options.pids)) usage("--pids wants numbers");
     } else if (name == "--grow") {
