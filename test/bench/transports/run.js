@@ -52,14 +52,15 @@ const SPARE_FILES = 2000;
 const AGAIN = 1;
 
 /**
- * Publications before those that are measured, and how many seconds apart: V8 compiles what has run often.
- * With 5 instead of 10, 2,000 clients cost Sprites 24, 27 and 30 µs a document instead of 14, 16 and 21,
- * and ws 19, 30 and 54 instead of 15, 24 and 47. In a search they come as what is measured does, since more
- * would break who nearly breaks; so many clients warm by fewer.
+ * The warm-up: V8 compiles what has run often, and heaps grow until they are collected first. So it is
+ * hasty: publications come as fast as they make so many documents a second, but not faster than PACE. At
+ * 165 KB to 120 ws took 230 µs a document after 12 publications in 6 s, 95 and 100 after 60.
  */
-const WARMUP = { warmup: 12, 'warmup-every': 0.5 };
-const WARMUP_SHORT = { warmup: 4, 'warmup-every': 0.5 };
-const WARMUP_SEARCH = { warmup: 5 };
+const WARMUP = { seconds: 6, documents: 8000, pace: 0.15 };
+const SECONDS_SHORT = 2;
+
+/** In a search it is as what is measured: more would break who nearly breaks. So many clients warm fast. */
+const WARMUP_SEARCH = { warmup: 3 };
 
 const usage = (message) => refuseUsage(import.meta.url, message);
 
@@ -115,6 +116,12 @@ function progress(text) {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text && `${text}\n`);
 }
 
+/** @returns {{warmup: number, 'warmup-every': number}} publications, seconds: the load's options */
+function warmupOf({ connections }, seconds) {
+  const every = Math.max(WARMUP.pace, connections / WARMUP.documents);
+  return { warmup: Math.ceil(seconds / every), 'warmup-every': every };
+}
+
 /** Runs one contender in one cell. @returns {Promise<object>} a row, {failed} where it could not */
 async function measure(contender, of, { pin, program, warmup }) {
   let server;
@@ -123,7 +130,7 @@ async function measure(contender, of, { pin, program, warmup }) {
     server = await contender.start(pin);
     // On a core of its own the load does not sleep while documents come: on one machine it is the server
     // that would pay for waking it.
-    const how = { ...warmup, awake: pin ? 1 : 0 };
+    const how = { ...warmup(of), awake: pin ? 1 : 0 };
     const work = { ...of, ...how, changing: CHANGING, again: AGAIN };
     delete work.name;
     const spoken = { protocol: contender.protocol, token: TOKEN };
@@ -149,7 +156,7 @@ function search(contender, options, how, row, say) {
     (connections, length) => {
       say(`${connections} clients for ${length} s`);
       const rung = { ...of, connections, seconds: length };
-      return measure(contender, rung, { ...how, warmup: WARMUP_SEARCH });
+      return measure(contender, rung, { ...how, warmup: () => WARMUP_SEARCH });
     },
     { first: Math.min(first, most), most, seconds, held, guess: mostOf(row) }
   );
@@ -269,8 +276,8 @@ function* stepsOf(study, options, how, here) {
 async function main() {
   const options = readOptions();
   const pin = canPin();
-  const warmup = options.short ? WARMUP_SHORT : WARMUP;
-  const how = { pin, program: buildWatchers(), warmup };
+  const seconds = options.short ? SECONDS_SHORT : WARMUP.seconds;
+  const how = { pin, program: buildWatchers(), warmup: (of) => warmupOf(of, seconds) };
   const { here, missing } = whoIsHere(options.names);
   const study = begunStudy(options, emptyStudy(options, pin, here, missing));
 
