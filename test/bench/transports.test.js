@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { gunzipSync } from 'node:zlib';
 
 import t from 'tap';
 
+import { documentAt } from '../support/readme.js';
 import { startLoad } from './contenders.js';
 import { buildWatchers, TOKEN } from './feed-contenders.js';
 import {
@@ -17,7 +19,7 @@ import {
   STEPPED,
   whyBroken
 } from './transports/cells.js';
-import { agreement, comparison } from './transports/compare.js';
+import { agreement, comparison, MEASURED, studyIn } from './transports/compare.js';
 import { contenders } from './transports/contenders.js';
 import { page } from './transports/page.js';
 import { breakTable, cellTable, limitText, summaryTable } from './transports/tables.js';
@@ -304,4 +306,26 @@ t.test('two runs are compared by the order of each pair', async (t) => {
     text,
     /pairs are in the same order; 1 of the others are more than 1.5 times apart in a run/
   );
+});
+
+t.test(
+  'compare.js compares one run with the published one, and refuses what is none',
+  async (t) => {
+    const program = fileURLToPath(new URL('transports/compare.js', import.meta.url));
+    const compare = (...files) =>
+      spawnSync(process.execPath, [program, ...files], { encoding: 'utf8' });
+    const itself = compare(MEASURED);
+    t.equal(itself.status, 0);
+    t.match(itself.stdout, /^(\d{3,}) of \1 pairs are in the same order; 0 of/m);
+    for (const files of [[], [MEASURED, program], [join(t.testdir(), 'none')], ['a', 'b', 'c']]) {
+      const refused = compare(...files);
+      t.match(refused, { status: 2, stdout: '', stderr: /^compare: / });
+    }
+  }
+);
+
+t.test('the README prints what was measured', async (t) => {
+  const rows = summaryTable(studyIn(MEASURED)).match(/^\|.*$/gm);
+  t.equal(rows.length, 2 + Object.keys(contenders).length, 'all of them');
+  t.match(documentAt('README.md'), rows.join('\n'));
 });

@@ -2,14 +2,17 @@
  * How far two runs of the transport study agree, in Markdown: for each figure in each cell, how many
  * of all pairs of contenders are in the same order in both.
  *
- *     node test/bench/transports/compare.js FIRST.json SECOND.json
+ *     node test/bench/transports/compare.js FIRST.json [SECOND.json]
  *
- * The files are those of run.js --json. Figures of one contender that failed in one run are left out.
+ * The files are those of run.js --json, as they are or gzipped. With one file it is compared with
+ * measured.json.gz beside this one, the run whose figures the READMEs print. Figures of one contender
+ * that failed in one run are left out.
  *
- * Exit status: 0; 2 where there are not two files of a study.
+ * Exit status: 0; 2 where a file is not of a study.
  */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 
 import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
 import { STEPPED } from './cells.js';
@@ -17,6 +20,9 @@ import { contenders } from './contenders.js';
 import { FIGURES } from './winners.js';
 
 answerHelp(import.meta.url);
+
+/** The run whose figures the READMEs print. */
+export const MEASURED = fileURLToPath(new URL('measured.json.gz', import.meta.url));
 
 /** All pairs of some. */
 const pairsOf = (all) => all.flatMap((one, i) => all.slice(i + 1).map((other) => [one, other]));
@@ -95,19 +101,29 @@ export function comparison(studies) {
   return lines.join('\n');
 }
 
-/** The study in a file, or the end of the program. */
-function studyIn(file) {
-  try {
-    const study = JSON.parse(readFileSync(file, 'utf8'));
-    if (Array.isArray(study.cells) && study.breaks) return study;
-    return refuseUsage(import.meta.url, `${file} is not a study`);
-  } catch (error) {
-    return refuseUsage(import.meta.url, `${file}: ${error.message}`);
-  }
+/**
+ * @param {string} file of run.js --json, as it is or gzipped
+ * @returns {object} the study in it
+ * @throws {Error} where it can't be read, or is none
+ */
+export function studyIn(file) {
+  const bytes = readFileSync(file);
+  const study = JSON.parse(file.endsWith('.gz') ? gunzipSync(bytes) : bytes);
+  if (!Array.isArray(study.cells) || !study.breaks) throw new Error('it is not a study');
+  return study;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const files = process.argv.slice(2);
-  if (files.length !== 2) refuseUsage(import.meta.url, 'two files, please');
-  console.log(comparison(files.map(studyIn)));
+  if (files.length !== 1 && files.length !== 2)
+    refuseUsage(import.meta.url, 'one file or two, please');
+  if (files.length === 1) files.unshift(MEASURED);
+  const studies = files.map((file) => {
+    try {
+      return studyIn(file);
+    } catch (error) {
+      return refuseUsage(import.meta.url, `${file}: ${error.message}`);
+    }
+  });
+  console.log(comparison(studies));
 }

@@ -201,7 +201,7 @@ function whoIsHere(names) {
 function emptyStudy(options, pin, here, missing) {
   return {
     machine: machine(pin),
-    command: ['npm run bench:transports --', ...argumentsOfStudy()].join(' '),
+    command: ['npm run bench:transports', ...forNpm(argumentsOfStudy())].join(' '),
     versions: [...new Set(here.map((name) => contenders[name].version()))],
     missing,
     seconds: options.seconds,
@@ -214,12 +214,21 @@ function emptyStudy(options, pin, here, missing) {
   };
 }
 
-/** The arguments that say what is measured, without those that say how much of it at a time. */
+/** Options that don't say what is measured: where it is written, and how much of it at a time. */
+const ASIDE = ['--json', '--report', '--minutes'];
+
+/** The arguments that say what is measured. */
 function argumentsOfStudy() {
   return process.argv
     .slice(2)
-    .filter((one, i, all) => one !== '--resume' && ![one, all[i - 1]].includes('--minutes'));
+    .filter(
+      (one, i, all) =>
+        one !== '--resume' && !ASIDE.includes(one.split('=')[0]) && !ASIDE.includes(all[i - 1])
+    );
 }
+
+/** Arguments as npm run wants them, behind two dashes. */
+const forNpm = (all) => (all.length > 0 ? ['--', ...all] : []);
 
 /** The study to go on with: the one in the file, where that was begun by the same means. */
 function begunStudy(options, fresh) {
