@@ -29,26 +29,37 @@ const pairsOf = (all) => all.flatMap((one, i) => all.slice(i + 1).map((other) =>
 
 const apart = (a, b) => Math.max(a, b) / Math.min(a, b);
 
+/** So many times apart in the first run, two contenders should be in the same order in the second. */
+const FAR = 1.5;
+
 /**
  * Two runs' values of one figure.
  *
  * @param {Record<string, number>} first by contender; what is no number above 0 is left out
  * @param {Record<string, number>} second
- * @returns {{pairs: number, same: number, swapped: {pair: [string, string], apart: number}[]}} `same`:
- *     pairs that are not in opposite orders: equal values are in no order. `apart`: by what factor
- *     the two differ, in the run in which they differ more; the farthest first
+ * @returns {{pairs: number, same: number, far: {pairs: number, same: number},
+ *     swapped: {pair: [string, string], apart: number}[]}} `same`: pairs that are not in opposite
+ *     orders: equal values are in no order. `far`: those 1.5 times apart or more in the first run.
+ *     `apart`: by what factor the two differ, in the run in which they differ more; the farthest first
  */
 export function agreement(first, second) {
   const names = Object.keys(first).filter((name) => first[name] > 0 && second[name] > 0);
   const pairs = pairsOf(names);
+  const isSame = ([a, b]) => (first[a] - first[b]) * (second[a] - second[b]) >= 0;
+  const far = pairs.filter(([a, b]) => apart(first[a], first[b]) >= FAR);
   const swapped = pairs
-    .filter(([a, b]) => (first[a] - first[b]) * (second[a] - second[b]) < 0)
+    .filter((pair) => !isSame(pair))
     .map((pair) => {
       const [a, b] = pair;
       return { pair, apart: Math.max(apart(first[a], first[b]), apart(second[a], second[b])) };
     })
     .toSorted((one, other) => other.apart - one.apart);
-  return { pairs: pairs.length, same: pairs.length - swapped.length, swapped };
+  return {
+    pairs: pairs.length,
+    same: pairs.length - swapped.length,
+    far: { pairs: far.length, same: far.filter(isSame).length },
+    swapped
+  };
 }
 
 /** What two runs both have. @returns {{what: string, where: string, values: object[]}[]} */
@@ -92,11 +103,11 @@ export function comparison(studies) {
     lines.push(`| ${what} | ${where} | ${same} of ${pairs} | ${others} |`);
   }
   const sum = (of) => found.reduce((total, one) => total + of(one), 0);
-  const far = sum(({ swapped }) => swapped.filter(({ apart: times }) => times > 1.5).length);
   lines.push(
     '',
-    `${sum(({ same }) => same)} of ${sum(({ pairs }) => pairs)} pairs are in the same order; ` +
-      `${far} of the others are more than 1.5 times apart in a run.`
+    `${sum(({ same }) => same)} of ${sum(({ pairs }) => pairs)} pairs are in the same order; of those ` +
+      `${FAR} times apart or more in the first run, ${sum(({ far }) => far.same)} of ` +
+      `${sum(({ far }) => far.pairs)}.`
   );
   return lines.join('\n');
 }
