@@ -12,7 +12,7 @@ import { buildWatchers, TOKEN } from './feed-contenders.js';
 import {
   cellsOf,
   CHANGING,
-  FEW,
+  STEPPED_CELL,
   mostOf,
   rowOf,
   searchBreak,
@@ -112,14 +112,8 @@ for (const [name, again] of Object.entries(LIVE)) {
       server,
       false,
       {
-        ...{
-          ...work,
-          protocol,
-          token: TOKEN,
-          stalled: STALLED / CONNECTIONS,
-          warmup: 2,
-          'warmup-every': 0.1
-        },
+        ...{ ...work, protocol, token: TOKEN, stalled: STALLED / CONNECTIONS },
+        ...{ warmup: 2, 'warmup-every': 0.1 },
         ...{ seconds: PUBLICATIONS * EVERY, cut: 2 * EVERY, again: 1 }
       },
       program
@@ -226,7 +220,7 @@ t.test('a search begins where a core would be full, going by the first cell', as
   t.equal(mostOf({ cpu: 125 }), 8000);
   for (const row of [undefined, { failed: 'it ended' }, { cpu: null }])
     t.equal(mostOf(row), undefined);
-  const first = cellsOf({ short: true, seconds: 3 }).find(({ name }) => name === FEW);
+  const first = cellsOf({ short: true, seconds: 3 }).find(({ name }) => name === STEPPED_CELL);
   const { first: connections, bytes, every } = STEPPED;
   t.match(first, { connections, bytes, every }, 'it is of the same work');
 });

@@ -7,11 +7,11 @@ import { figuresOf } from '../feed-figures.js';
 export const CHANGING = 0.05;
 
 /** The cell with the work that is stepped up until it breaks. */
-export const FEW = '165 KB a second to 120';
+export const STEPPED_CELL = '165 KB a second to 120';
 
 /** The work. `grow`: new ones a second while it is measured, so that in the end there are all. */
 const WORKS = [
-  { name: FEW, connections: 120, bytes: 165000, every: 1 },
+  { name: STEPPED_CELL, connections: 120, bytes: 165000, every: 1 },
   {
     ...{ name: '5 KB a second to 4,000, ten new ones a second', connections: 4000, bytes: 5000 },
     ...{ every: 1, grow: 10 }

@@ -38,7 +38,16 @@ import { canPin, startLoad } from '../contenders.js';
 import { buildWatchers, TOKEN } from '../feed-contenders.js';
 import { answerHelp, refuseUsage, takeOptions } from '../../support/opening-comment.js';
 import { ask } from '../server-memory.js';
-import { cellsOf, CHANGING, FEW, HELD, mostOf, rowOf, searchBreak, STEPPED } from './cells.js';
+import {
+  cellsOf,
+  CHANGING,
+  STEPPED_CELL,
+  HELD,
+  mostOf,
+  rowOf,
+  searchBreak,
+  STEPPED
+} from './cells.js';
 import { bare, contenders } from './contenders.js';
 import { page } from './page.js';
 import { breakTable, cellTable, limitText, summaryTable } from './tables.js';
@@ -53,11 +62,10 @@ const AGAIN = 1;
 
 /**
  * The warm-up: V8 compiles what has run often, and heaps grow until they are collected first. So it is
- * hasty: publications come as fast as they make so many documents a second, but not faster than PACE. At
+ * hasty: publications make so many documents a second, but are at least `pace` seconds apart. At
  * 165 KB to 120 ws took 230 µs a document after 12 publications in 6 s, 95 and 100 after 60.
  */
-const WARMUP = { seconds: 6, documents: 8000, pace: 0.15 };
-const SECONDS_SHORT = 2;
+const WARMUP = { seconds: 6, short: 2, documents: 8000, pace: 0.15 };
 
 /**
  * In a search it is as what is measured: more would break who nearly breaks. A fresh connection's windows
@@ -255,7 +263,7 @@ function* stepsOf(study, options, how, here) {
   }
   if (options.search && study.bareBreak === undefined) {
     yield async () => {
-      const row = study.limit[FEW];
+      const row = study.limit[STEPPED_CELL];
       study.bareBreak = await search(bare, options, how, row, (what) =>
         progress(`the load generator itself: ${what}`)
       );
@@ -277,7 +285,7 @@ function* stepsOf(study, options, how, here) {
   for (const name of options.search ? here : []) {
     if (name in study.breaks) continue;
     yield async () => {
-      const row = study.cells.find((cell) => cell.name === FEW)?.rows[name];
+      const row = study.cells.find((cell) => cell.name === STEPPED_CELL)?.rows[name];
       study.breaks[name] = await search(contenders[name], options, how, row, (what) =>
         progress(`${name}: ${what}`)
       );
@@ -288,7 +296,7 @@ function* stepsOf(study, options, how, here) {
 async function main() {
   const options = readOptions();
   const pin = canPin();
-  const seconds = options.short ? SECONDS_SHORT : WARMUP.seconds;
+  const seconds = options.short ? WARMUP.short : WARMUP.seconds;
   const how = { pin, program: buildWatchers(), warmup: (of) => warmupOf(of, seconds) };
   const { here, missing } = whoIsHere(options.names);
   const study = begunStudy(options, emptyStudy(options, pin, here, missing));

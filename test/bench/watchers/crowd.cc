@@ -111,9 +111,9 @@ void Crowd::run() {
     publish();
     due += apart;
   };
-  const auto hasty =
+  const auto warmupEvery =
       options_.warmupEvery > 0 ? static_cast<uint64_t>(options_.warmupEvery * 1e6) : every;
-  for (uint32_t i = 0; i < options_.warmup; ++i) publishNext(hasty);
+  for (uint32_t i = 0; i < options_.warmup; ++i) publishNext(warmupEvery);
   untilDue();
   // What is left of the warm-up is no part of what is measured.
   turnUntil([this] { return over_ || everybodyHasSeen(version_); }, kPatience);
