@@ -68,7 +68,7 @@ function range({ p50, p99, p999 }, top, name) {
 /** @param {{name: string, rows: Record<string, object>}} cell @returns {string} SVG */
 export function cellChart({ name: label, rows }) {
   const list = Object.entries(rows);
-  const most = Math.max(...list.map(([, row]) => row.cpu ?? 0));
+  const most = Math.max(...list.map(([, row]) => row.ranges?.cpu[1] ?? 0));
   const height = ROW * list.length + 24;
   const scale = [0.1, 1, 10, 100, 1000, 10000].flatMap((at) => [
     `<line${at === 1000 ? ' class="late"' : ''} x1="${late(at).toFixed(1)}" x2="${late(at).toFixed(1)}" y1="0" y2="${height - 18}"/>`,
@@ -85,11 +85,12 @@ export function cellChart({ name: label, rows }) {
     if (row.failed !== undefined)
       return [title, text(NAME, top + 14, `failed: ${row.failed}`.slice(0, 90))];
     if (row.cpu === null) return [title, text(NAME, top + 14, 'nothing came')];
-    const width = (row.cpu / most) * PANEL;
+    const [width, slowest] = row.ranges.cpu.map((value) => (value / most) * PANEL);
     return [
       title,
       bar(NAME, top + 3, width, 14, name),
-      text(NAME + width + 5, top + 14, `${number(row.cpu)} µs`),
+      bar(NAME, top + 9, slowest, 2, name),
+      text(NAME + slowest + 5, top + 14, `${number(row.cpu)} µs`),
       ...(row.p50 === null ? [] : range(row, top, name))
     ];
   });

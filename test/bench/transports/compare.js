@@ -1,6 +1,7 @@
 /**
  * How far two runs of the transport study agree, in Markdown: for each figure in each cell, how many
- * of all pairs of contenders are in the same order in both.
+ * of all pairs of contenders are in the same order in both, and how many of those pairs that the first
+ * run tells apart: whose rounds are more than a tenth apart.
  *
  *     node test/bench/transports/compare.js FIRST.json [SECOND.json]
  *
@@ -17,6 +18,7 @@ import { gunzipSync } from 'node:zlib';
 import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
 import { STEPPED } from './cells.js';
 import { contenders } from './contenders.js';
+import { areApart } from './rounds.js';
 import { FIGURES } from './winners.js';
 
 answerHelp(import.meta.url);
@@ -27,37 +29,37 @@ export const MEASURED = fileURLToPath(new URL('measured.json.gz', import.meta.ur
 /** All pairs of some. */
 const pairsOf = (all) => all.flatMap((one, i) => all.slice(i + 1).map((other) => [one, other]));
 
-const apart = (a, b) => Math.max(a, b) / Math.min(a, b);
-
-/** So many times apart in the first run, two contenders should be in the same order in the second. */
-const FAR = 1.5;
+const times = (a, b) => Math.max(a, b) / Math.min(a, b);
 
 /**
  * Two runs' values of one figure.
  *
- * @param {Record<string, number>} first by contender; what is no number above 0 is left out
- * @param {Record<string, number>} second
- * @returns {{pairs: number, same: number, far: {pairs: number, same: number},
- *     swapped: {pair: [string, string], apart: number}[]}} `same`: pairs that are not in opposite
- *     orders: equal values are in no order. `far`: those 1.5 times apart or more in the first run.
- *     `apart`: by what factor the two differ, in the run in which they differ more; the farthest first
+ * @param {Record<string, {value: number, range: [number, number]}>} first by contender; whose value is
+ *     no number above 0 is left out
+ * @param {Record<string, {value: number, range: [number, number]}>} second
+ * @returns {{pairs: number, same: number, told: number, toldSame: number,
+ *     swapped: {pair: [string, string], times: number}[]}} `same`: pairs that are not in opposite
+ *     orders: equal values are in no order. `told`: those that the first run tells apart. `times`: by
+ *     what factor the two differ, in the run in which they differ more; the farthest first
  */
 export function agreement(first, second) {
-  const names = Object.keys(first).filter((name) => first[name] > 0 && second[name] > 0);
+  const names = Object.keys(first).filter(
+    (name) => first[name].value > 0 && second[name]?.value > 0
+  );
   const pairs = pairsOf(names);
-  const isSame = ([a, b]) => (first[a] - first[b]) * (second[a] - second[b]) >= 0;
-  const far = pairs.filter(([a, b]) => apart(first[a], first[b]) >= FAR);
+  const difference = (run, [a, b]) => run[a].value - run[b].value;
+  const isSame = (pair) => difference(first, pair) * difference(second, pair) >= 0;
+  const factor = (run, [a, b]) => times(run[a].value, run[b].value);
+  const told = pairs.filter(([a, b]) => areApart(first[a].range, first[b].range));
   const swapped = pairs
     .filter((pair) => !isSame(pair))
-    .map((pair) => {
-      const [a, b] = pair;
-      return { pair, apart: Math.max(apart(first[a], first[b]), apart(second[a], second[b])) };
-    })
-    .toSorted((one, other) => other.apart - one.apart);
+    .map((pair) => ({ pair, times: Math.max(factor(first, pair), factor(second, pair)) }))
+    .toSorted((one, other) => other.times - one.times);
   return {
     pairs: pairs.length,
     same: pairs.length - swapped.length,
-    far: { pairs: far.length, same: far.filter(isSame).length },
+    told: told.length,
+    toldSame: told.filter(isSame).length,
     swapped
   };
 }
@@ -69,17 +71,22 @@ function figuresOf(studies) {
     const twin = second.cells.find(({ name }) => name === cell.name);
     return twin ? [[cell, twin]] : [];
   });
-  const inCells = FIGURES.flatMap(({ what, of }) =>
+  const inCells = FIGURES.flatMap(({ what, figure }) =>
     cells.map((twins) => ({
       what,
       where: twins[0].name,
-      values: twins.map(({ rows }) => byName(rows, (row) => (row.failed ? NaN : of(row))))
+      values: twins.map(({ rows }) => byName(rows, (row) => valueOf(row, figure)))
     }))
   );
-  const holds = studies.map(({ breaks }) => byName(breaks, (found) => found.holds));
+  const holds = studies.map(({ breaks }) =>
+    byName(breaks, ({ holds: value }) => ({ value, range: [value, value] }))
+  );
   const where = `${STEPPED.bytes / 1000} KB a second`;
   return [...inCells, { what: 'clients until it breaks', where, values: holds }];
 }
+
+const valueOf = (row, figure) =>
+  row.failed === undefined ? { value: row[figure], range: row.ranges[figure] } : { value: NaN };
 
 const byName = (rows, of) =>
   Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, of(row)]));
@@ -93,21 +100,21 @@ export function comparison(studies) {
     .map(({ what, where, values }) => ({ what, where, ...agreement(...values) }))
     .filter(({ pairs }) => pairs > 0);
   const lines = [
-    '| figure | cell | pairs in the same order | the farthest apart of the others |',
-    '| --- | --- | --- | --- |'
+    '| figure | cell | pairs in the same order | of those told apart | the farthest apart of the others |',
+    '| --- | --- | --- | --- | --- |'
   ];
-  for (const { what, where, pairs, same, swapped } of found) {
+  for (const { what, where, pairs, same, told, toldSame, swapped } of found) {
     const [farthest] = swapped;
     const names = farthest?.pair.map((name) => contenders[name].title).join(' and ');
-    const others = farthest ? `${names}: ${farthest.apart.toFixed(2)} times` : '-';
-    lines.push(`| ${what} | ${where} | ${same} of ${pairs} | ${others} |`);
+    const others = farthest ? `${names}: ${farthest.times.toFixed(2)} times` : '-';
+    const all = [`${same} of ${pairs}`, `${toldSame} of ${told}`];
+    lines.push(`| ${[what, where, ...all, others].join(' | ')} |`);
   }
   const sum = (of) => found.reduce((total, one) => total + of(one), 0);
   lines.push(
     '',
     `${sum(({ same }) => same)} of ${sum(({ pairs }) => pairs)} pairs are in the same order; of those ` +
-      `${FAR} times apart or more in the first run, ${sum(({ far }) => far.same)} of ` +
-      `${sum(({ far }) => far.pairs)}.`
+      `that the first run tells apart, ${sum(({ toldSame }) => toldSame)} of ${sum(({ told }) => told)}.`
   );
   return lines.join('\n');
 }

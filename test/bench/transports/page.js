@@ -32,7 +32,8 @@ const DISTRUST = [
   'Resident size is what the kernel counts, garbage that waits for its collection included; a Node.js process starts with some 45 MB and Sprites, with its worker threads, with some 80 MB.',
   'Socket memory is the kernel’s, of all sockets of this machine, both ends of each connection.',
   `Where the load generator takes more than ${percent(LOAD_LIMIT)} of its core (“load”), what is late may be its own.`,
-  'A virtual machine’s times differ by half from day to day. Believe ratios within one run, and an order only when two runs agree in it.',
+  'A virtual machine’s times differ by half from minute to minute. Each cell is measured in rounds that are apart in time, and the lower CPU and lateness count; two whose rounds overlap are in no order that one should believe.',
+  'Where a virtual machine gives its free memory back to its host, new memory is dear: on the one of the published run the first touch of a page took 11 µs, that of a page just freed 2 µs. Who allocates more pays for it.',
   'Whoever wrote this study wrote one of its contenders.'
 ];
 
@@ -106,7 +107,8 @@ export function page(study) {
 <h1>One document to many</h1>
 <p class="verdict">${escape(verdict(study))}</p>
 <p class="key"><i class="mine"></i> Sprites, whole documents <i class="delta"></i> Sprites, deltas
-<i class="other"></i> others. Left: server CPU a document. Right: how late the last byte came, from p50 to
+<i class="other"></i> others. Left: server CPU a document, of the quickest round; the thin line ends where
+the slowest does. Right: how late the last byte came, from p50 to
 p99 (thick) and p99.9 (thin), on a logarithmic scale; the line is one second.</p>
 ${study.cells.map(cellSection).join('\n')}
 ${breakSection(study)}
@@ -126,7 +128,7 @@ ${list(DISTRUST.map(escape))}
 </section>
 <section><h2>The machine, the versions, and how to repeat it</h2>
 <p>${escape(Object.values(machine).join('; '))}; load average ${loadBefore.toFixed(1)} before, ${loadAfter.toFixed(1)}
-after. ${study.minutes.toFixed(0)} minutes; ${study.seconds} s a cell at least.</p>
+after. ${study.minutes.toFixed(0)} minutes; rounds: ${study.rounds}, ${study.seconds} s a cell at least.</p>
 <p>${escape(study.versions.join('; '))}.</p>
 <pre>npm install &amp;&amp; npm install --prefix test/bench/transports
 ${escape(study.command)}</pre>

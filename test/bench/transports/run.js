@@ -2,13 +2,17 @@
  * The transport study: one document to many, by every contender: `npm run bench:transports`.
  *
  *     node test/bench/transports/run.js [--short] [--only ws,sprites-poll] [--cells 165]
- *                                       [--seconds 5] [--no-break] [--json FILE] [--report FILE]
- *                                       [--most CLIENTS] [--held SECONDS] [--resume] [--minutes 30]
+ *                                       [--seconds 5] [--rounds 2] [--no-break]
+ *                                       [--json FILE] [--report FILE] [--resume] [--minutes 30]
+ *                                       [--most CLIENTS] [--held SECONDS]
  *
  * The contenders run one after the other, each in a process of its own. One load generator
  * (test/bench/watchers) watches each with as many clients as a cell says (cells.js) and publishes to it,
- * then with more and more clients until it breaks. contenders.js has the contenders; those whose packages are not
- * installed are named and left out (npm install --prefix test/bench/transports).
+ * then with more and more clients until it breaks. contenders.js has the contenders; those whose packages
+ * are not installed are named and left out (npm install --prefix test/bench/transports).
+ *
+ * All cells are measured in one round, then all again in the next, --rounds of them (rounds.js): a
+ * machine that is slow for some minutes is so for some contenders in one round only.
  *
  * The load generator's own limit is measured first, with a server in C that does nothing else.
  * Every publisher does the same: the whole document, with a version and a time in it, by a request.
@@ -17,12 +21,12 @@
  * --seconds is how long a cell is measured, at least; --most bounds the clients, and --held is how
  * long the number must hold at which the search ends: a minute.
  *
- * --short takes some four minutes: two cells, none of them stalled or cut off, and no search for the
- * number at which one breaks.
+ * --short takes some four minutes: two cells, none of them stalled or cut off, one round, and no search
+ * for the number at which one breaks.
  *
  * What is measured is written to --json FILE as soon as it is. With --minutes no cell is begun after
- * so many, and with --resume a study goes on where FILE ends: more than an hour is longer than most
- * machines are left alone. A cell that was begun is measured to its end, all contenders one after the
+ * so many, and with --resume a study goes on where FILE ends: two hours are longer than most machines
+ * are left alone. A cell that was begun is measured to its end, all contenders one after the
  * other. Nothing else may have changed meanwhile: the file says on which machine, with which options
  * and at which commit it was begun, and another one is refused.
  *
@@ -33,29 +37,18 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 
-import { fileLimit } from '../../../lib/server/file-limit.js';
 import { canPin, startLoad } from '../contenders.js';
 import { buildWatchers, TOKEN } from '../feed-contenders.js';
-import { answerHelp, refuseUsage, takeOptions } from '../../support/opening-comment.js';
+import { answerHelp, refuseUsage } from '../../support/opening-comment.js';
 import { ask } from '../server-memory.js';
-import {
-  cellsOf,
-  CHANGING,
-  STEPPED_CELL,
-  HELD,
-  mostOf,
-  rowOf,
-  searchBreak,
-  STEPPED
-} from './cells.js';
+import { CHANGING, mostOf, rowOf, searchBreak, STEPPED, STEPPED_CELL } from './cells.js';
 import { bare, contenders } from './contenders.js';
+import { commandOf, readOptions } from './options.js';
 import { page } from './page.js';
+import { addRound } from './rounds.js';
 import { breakTable, cellTable, limitText, summaryTable } from './tables.js';
 
 answerHelp(import.meta.url);
-
-/** Files a server or the load needs besides its clients' sockets. */
-const SPARE_FILES = 2000;
 
 /** Seconds after which a client whose connection was ended by the server comes again. */
 const AGAIN = 1;
@@ -72,56 +65,6 @@ const WARMUP = { seconds: 6, short: 2, documents: 8000, pace: 0.15 };
  * grow with what comes: after 3 publications bare epoll breaks with fewer clients than after 5.
  */
 const WARMUP_SEARCH = { warmup: 6 };
-
-const usage = (message) => refuseUsage(import.meta.url, message);
-
-/** A cell with no more clients than there may be; its name says so. */
-function cappedAt(of, most) {
-  if (of.connections <= most) return of;
-  return { ...of, name: `${of.name} (but ${most})`, connections: most };
-}
-
-function readOptions() {
-  const values = takeOptions(import.meta.url, {
-    short: { type: 'boolean', default: false },
-    only: { type: 'string', default: Object.keys(contenders).join(',') },
-    cells: { type: 'string', default: '' },
-    seconds: { type: 'string' },
-    most: { type: 'string' },
-    held: { type: 'string', default: String(HELD) },
-    'no-break': { type: 'boolean', default: false },
-    resume: { type: 'boolean', default: false },
-    minutes: { type: 'string', default: 'Infinity' },
-    json: { type: 'string' },
-    report: { type: 'string' }
-  });
-  const names = values.only.split(',');
-  const unknown = names.find((name) => !(name in contenders));
-  if (unknown !== undefined) usage(`there is no contender ${unknown}`);
-  const seconds = Number(values.seconds ?? (values.short ? 3 : 5));
-  if (!(seconds > 0)) usage('--seconds wants a number');
-  const most = Math.min(Number(values.most ?? Infinity), fileLimit() - SPARE_FILES, 60000);
-  if (!(most >= 1)) usage('--most wants a number of clients, and as many files');
-  const held = Number(values.held);
-  if (!(held > 0)) usage('--held wants seconds');
-  const minutes = Number(values.minutes);
-  if (!(minutes > 0)) usage('--minutes wants a number');
-  if (values.resume && !values.json) usage('--resume wants the --json FILE to go on with');
-  const cells = cellsOf({ short: values.short, seconds })
-    .filter(({ name }) => name.startsWith(values.cells))
-    .map((of) => cappedAt(of, most));
-  if (cells.length === 0) usage('there is no such cell');
-  return {
-    ...values,
-    names,
-    seconds,
-    most,
-    held,
-    minutes,
-    cells,
-    search: !values.short && !values['no-break']
-  };
-}
 
 function progress(text) {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : text && `${text}\n`);
@@ -209,10 +152,11 @@ function whoIsHere(names) {
 function emptyStudy(options, pin, here, missing) {
   return {
     machine: machine(pin),
-    command: ['npm run bench:transports', ...forNpm(argumentsOfStudy())].join(' '),
+    command: commandOf(),
     versions: [...new Set(here.map((name) => contenders[name].version()))],
     missing,
     seconds: options.seconds,
+    rounds: options.rounds,
     most: options.most,
     held: options.held,
     limit: {},
@@ -222,22 +166,6 @@ function emptyStudy(options, pin, here, missing) {
   };
 }
 
-/** Options that don't say what is measured: where it is written, and how much of it at a time. */
-const ASIDE = ['--json', '--report', '--minutes'];
-
-/** The arguments that say what is measured. */
-function argumentsOfStudy() {
-  return process.argv
-    .slice(2)
-    .filter(
-      (one, i, all) =>
-        one !== '--resume' && !ASIDE.includes(one.split('=')[0]) && !ASIDE.includes(all[i - 1])
-    );
-}
-
-/** Arguments as npm run wants them, behind two dashes. */
-const forNpm = (all) => (all.length > 0 ? ['--', ...all] : []);
-
 /** The study to go on with: the one in the file, where that was begun by the same means. */
 function begunStudy(options, fresh) {
   if (!options.resume || !existsSync(options.json)) return fresh;
@@ -245,12 +173,17 @@ function begunStudy(options, fresh) {
   const meansOf = ({ command, versions, machine: { processor, memory, system, pinned, commit } }) =>
     JSON.stringify([command, versions, processor, memory, system, pinned, commit], null, 2);
   if (meansOf(begun) !== meansOf(fresh)) {
-    usage(
+    refuseUsage(
+      import.meta.url,
       `${options.json} was begun otherwise:\n${meansOf(begun)}\nthis is:\n${meansOf(fresh)}\nbegin a new file`
     );
   }
   return begun;
 }
+
+/** All cells, as often as there are rounds. @returns {[number, object][]} the round, from 1, and the cell */
+const roundsOf = ({ rounds, cells }) =>
+  Array.from({ length: rounds }, (_, i) => cells.map((of) => [i + 1, of])).flat();
 
 /** What is to be measured, in order; each step leaves its figures in the study. */
 function* stepsOf(study, options, how, here) {
@@ -269,17 +202,17 @@ function* stepsOf(study, options, how, here) {
       );
     };
   }
-  for (const of of options.cells) {
-    if (study.cells.some(({ name }) => name === of.name)) continue;
+  for (const [round, of] of roundsOf(options)) {
+    if (study.cells.find(({ name }) => name === of.name)?.rounds.length >= round) continue;
     yield async () => {
       const rows = {};
       for (const name of here) {
-        progress(`${of.name}: ${name}`);
+        progress(`round ${round} of ${options.rounds}, ${of.name}: ${name}`);
         rows[name] = await measure(contenders[name], of, how);
       }
-      study.cells.push({ ...of, rows });
+      const cell = addRound(study.cells, of, rows);
       progress('');
-      console.log(cellTable({ ...of, rows }));
+      if (round === options.rounds) console.log(cellTable(cell));
     };
   }
   for (const name of options.search ? here : []) {
@@ -294,7 +227,7 @@ function* stepsOf(study, options, how, here) {
 }
 
 async function main() {
-  const options = readOptions();
+  const options = readOptions(import.meta.url);
   const pin = canPin();
   const seconds = options.short ? WARMUP.short : WARMUP.seconds;
   const how = { pin, program: buildWatchers(), warmup: (of) => warmupOf(of, seconds) };

@@ -32,13 +32,19 @@ function cutText({ all, newest, next, wait }) {
   return `${texts.join(', ')}, after ${count(wait)} ms`;
 }
 
+/** From the lowest round to the highest. */
+function ranged({ ranges }, figure) {
+  const [low, high] = ranges[figure].map((value) => number(value));
+  return low === high ? low : `${low}–${high}`;
+}
+
 /** The columns of a cell: a heading, and what of a row is under it. */
 const COLUMNS = [
-  ['CPU a document', (row) => `${number(row.cpu)} µs`],
+  ['CPU a document', (row) => `${ranged(row, 'cpu')} µs`],
   ['resident (growth)', (row) => `${megabytes(row.resident)} MB (+${megabytes(row.growth)})`],
   ['sockets', (row) => `${megabytes(row.sockets)} MB`],
   ['late p50', (row) => `${number(row.p50)} ms`],
-  ['p99', (row) => `${number(row.p99)} ms`],
+  ['p99', (row) => `${ranged(row, 'p99')} ms`],
   ['p99.9', (row) => `${number(row.p999)} ms`],
   ['replaced', (row) => count(row.skipped)],
   ['missed', (row) => `${count(row.missing)}${row.missing > 0 ? ` (${percent(row.missed)})` : ''}`],

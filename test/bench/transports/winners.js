@@ -2,20 +2,14 @@
  * Who wins what, in words: the first thing the report says.
  */
 import { contenders, isDelta, isOurs } from './contenders.js';
+import { areApart } from './rounds.js';
 import { count, number } from './tables.js';
 
-/** Less than this between two is no difference: two runs differ as much. */
-const TIE = 1.1;
-
-/** What is compared in each cell. */
+/** What is compared in each cell: a figure of its rows, one with a range. */
 export const FIGURES = [
-  { what: 'CPU a document', of: (row) => row.cpu, say: (value) => `${number(value)} µs` },
-  { what: 'lateness at p99', of: (row) => row.p99, say: (value) => `${number(value)} ms` },
-  {
-    what: 'resident size',
-    of: (row) => row.resident,
-    say: (value) => `${number(value / 2 ** 20)} MB`
-  }
+  { what: 'CPU a document', figure: 'cpu', say: (value) => `${number(value)} µs` },
+  { what: 'lateness at p99', figure: 'p99', say: (value) => `${number(value)} ms` },
+  { what: 'resident size', figure: 'resident', say: (value) => `${number(value / 2 ** 20)} MB` }
 ];
 
 /** By what factor one value is better than another. */
@@ -30,12 +24,13 @@ function best(values, wanted, gain) {
 }
 
 /** Ours beside theirs, both sending whole documents; null where one of them has no figure. */
-function compare(values, where, gain) {
+function compare(values, where, gain, rangeOf) {
   const ours = best(values, (name) => isOurs(name) && !isDelta(name), gain);
   const theirs = best(values, (name) => !isOurs(name), gain);
   if (!ours || !theirs) return null;
   const lead = gain(theirs[1], ours[1]);
-  const winner = lead > TIE ? 'theirs' : lead < 1 / TIE ? 'ours' : 'none';
+  const leader = lead > 1 ? 'theirs' : 'ours';
+  const winner = areApart(rangeOf(ours[0]), rangeOf(theirs[0])) ? leader : 'none';
   return { where, winner, lead, ours, theirs };
 }
 
@@ -47,18 +42,20 @@ const successful = (rows) => Object.entries(rows).filter(([, row]) => row.failed
  *     better in each cell
  */
 function comparisons(study) {
-  const figures = FIGURES.map(({ what, of, say }) => ({
+  const figures = FIGURES.map(({ what, figure, say }) => ({
     what,
     say,
     list: study.cells
       .map(({ name, rows }) => {
-        const values = successful(rows).map(([contender, row]) => [contender, of(row)]);
-        return compare(Object.fromEntries(values), name, smaller);
+        const values = successful(rows).map(([contender, row]) => [contender, row[figure]]);
+        const rangeOf = (contender) => rows[contender].ranges[figure];
+        return compare(Object.fromEntries(values), name, smaller, rangeOf);
       })
       .filter((found) => found !== null)
   }));
   const held = Object.entries(study.breaks).map(([name, { holds }]) => [name, holds]);
-  const clients = compare(Object.fromEntries(held), 'the search', larger);
+  const rangeOf = (name) => [study.breaks[name].holds, study.breaks[name].holds];
+  const clients = compare(Object.fromEntries(held), 'the search', larger, rangeOf);
   if (clients === null) return figures;
   const say = (value) => `${count(value)} clients`;
   return [...figures, { what: 'the number of clients held for a minute', say, list: [clients] }];
@@ -91,5 +88,5 @@ export function verdict(study) {
       : 'Nowhere is another one better than Sprites by more than a tenth.';
   const second =
     won.length > 0 ? ` Where Sprites wins: ${won.join('; ')}.` : ' Sprites wins nothing clearly.';
-  return `${first}${second} Whole documents are compared with whole documents; less than a tenth is no difference.`;
+  return `${first}${second} Whole documents are compared with whole documents; two whose rounds are less than a tenth apart are not told apart.`;
 }
