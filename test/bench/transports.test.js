@@ -334,11 +334,12 @@ t.test('two runs are compared by the order of each pair', async (t) => {
       Object.entries(values).map(([name, value]) => [name, { value, range: [value, value] }])
     );
   const first = of({ ws: 10, primus: 20, sockjs: 30, nchan: NaN });
-  const same = { pairs: 3, same: 3, told: 3, toldSame: 3, swapped: [] };
+  const told = { first: 3, firstSame: 3, both: 3, bothSame: 3 };
+  const same = { pairs: 3, same: 3, ...told, swapped: [] };
   t.same(agreement(first, of({ ws: 1, primus: 2, sockjs: 3 })), same);
   t.same(agreement(first, of({ ws: 2, primus: 2, nchan: 1 })).swapped, [], 'equal is no order');
   t.same(agreement(first, of({ ws: 12, primus: 9, sockjs: 8, nchan: 1 })), {
-    ...{ pairs: 3, same: 0, told: 3, toldSame: 0 },
+    ...{ pairs: 3, same: 0, first: 3, firstSame: 0, both: 3, bothSame: 0 },
     swapped: [
       { pair: ['ws', 'sockjs'], times: 3 },
       { pair: ['ws', 'primus'], times: 2 },
@@ -347,12 +348,18 @@ t.test('two runs are compared by the order of each pair', async (t) => {
   });
   first.ws.range = [10, 19];
   const near = agreement(first, of({ ws: 12, primus: 11, sockjs: 30 }));
-  t.match(near, { pairs: 3, same: 2, told: 2, toldSame: 2 }, 'two are not told apart');
+  t.match(near, { pairs: 3, same: 2, first: 2, firstSame: 2, both: 2 }, 'two are not told apart');
+  const second = of({ ws: 12, primus: 31, sockjs: 30 });
+  const once = { pairs: 3, same: 2, first: 2, firstSame: 1, both: 1, bothSame: 1 };
+  t.match(agreement(first, second), once, 'the second run tells one apart');
   const other = study({ theirs: { cpu: 8 }, holds: 2000 });
   const text = comparison([study({ theirs: { cpu: 15 } }), other]);
   t.match(text, /^\| CPU .* \| 2 of 3 \| 2 of 3 \| Sprites, long poll and ws: 1.50 times \|$/m);
   t.match(text, /^\| clients until .* \| 2 of 3 \| 2 of 3 \| .* and ws: 2.00 times \|$/m);
-  t.match(text, /^10 of 12 pairs .*; of those that the first run tells apart, 4 of 6\.$/m);
+  t.match(
+    text,
+    /^10 of 12 pairs .*; of those that the first run tells apart, 4 of 6; .* both do, 4 of 6\.$/m
+  );
   const failed = comparison([study(), study({ theirs: { failed: 'it ended' } })]);
   t.match(failed, /^\| CPU a document .* \| 1 of 1 \| 1 of 1 \| - \|$/m, 'who failed is left out');
 });

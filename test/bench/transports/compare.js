@@ -1,7 +1,7 @@
 /**
  * How far two runs of the transport study agree, in Markdown: for each figure in each cell, how many
- * of all pairs of contenders are in the same order in both, and how many of those pairs that the first
- * run tells apart: whose rounds are more than a tenth apart.
+ * of all pairs of contenders are in the same order in both, and how many of those pairs that both runs
+ * tell apart: whose rounds are more than a tenth apart.
  *
  *     node test/bench/transports/compare.js FIRST.json [SECOND.json]
  *
@@ -37,10 +37,11 @@ const times = (a, b) => Math.max(a, b) / Math.min(a, b);
  * @param {Record<string, {value: number, range: [number, number]}>} first by contender; whose value is
  *     no number above 0 is left out
  * @param {Record<string, {value: number, range: [number, number]}>} second
- * @returns {{pairs: number, same: number, told: number, toldSame: number,
- *     swapped: {pair: [string, string], times: number}[]}} `same`: pairs that are not in opposite
- *     orders: equal values are in no order. `told`: those that the first run tells apart. `times`: by
- *     what factor the two differ, in the run in which they differ more; the farthest first
+ * @returns {{pairs: number, same: number, first: number, firstSame: number, both: number,
+ *     bothSame: number, swapped: {pair: [string, string], times: number}[]}} `same`: pairs that are not
+ *     in opposite orders: equal values are in no order. `first`, `both`: those that the first run, or
+ *     both tell apart. `times`: by what factor the two differ, in the run in which they differ more; the
+ *     farthest first
  */
 export function agreement(first, second) {
   const names = Object.keys(first).filter(
@@ -50,7 +51,9 @@ export function agreement(first, second) {
   const difference = (run, [a, b]) => run[a].value - run[b].value;
   const isSame = (pair) => difference(first, pair) * difference(second, pair) >= 0;
   const factor = (run, [a, b]) => times(run[a].value, run[b].value);
-  const told = pairs.filter(([a, b]) => areApart(first[a].range, first[b].range));
+  const isTold = (run, [a, b]) => areApart(run[a].range, run[b].range);
+  const toldByFirst = pairs.filter((pair) => isTold(first, pair));
+  const toldByBoth = toldByFirst.filter((pair) => isTold(second, pair));
   const swapped = pairs
     .filter((pair) => !isSame(pair))
     .map((pair) => ({ pair, times: Math.max(factor(first, pair), factor(second, pair)) }))
@@ -58,8 +61,10 @@ export function agreement(first, second) {
   return {
     pairs: pairs.length,
     same: pairs.length - swapped.length,
-    told: told.length,
-    toldSame: told.filter(isSame).length,
+    first: toldByFirst.length,
+    firstSame: toldByFirst.filter(isSame).length,
+    both: toldByBoth.length,
+    bothSame: toldByBoth.filter(isSame).length,
     swapped
   };
 }
@@ -100,21 +105,23 @@ export function comparison(studies) {
     .map(({ what, where, values }) => ({ what, where, ...agreement(...values) }))
     .filter(({ pairs }) => pairs > 0);
   const lines = [
-    '| figure | cell | pairs in the same order | of those told apart | the farthest apart of the others |',
+    '| figure | cell | pairs in the same order | of those that both tell apart | the farthest apart of the others |',
     '| --- | --- | --- | --- | --- |'
   ];
-  for (const { what, where, pairs, same, told, toldSame, swapped } of found) {
+  for (const { what, where, pairs, same, both, bothSame, swapped } of found) {
     const [farthest] = swapped;
     const names = farthest?.pair.map((name) => contenders[name].title).join(' and ');
     const others = farthest ? `${names}: ${farthest.times.toFixed(2)} times` : '-';
-    const all = [`${same} of ${pairs}`, `${toldSame} of ${told}`];
+    const all = [`${same} of ${pairs}`, `${bothSame} of ${both}`];
     lines.push(`| ${[what, where, ...all, others].join(' | ')} |`);
   }
   const sum = (of) => found.reduce((total, one) => total + of(one), 0);
   lines.push(
     '',
     `${sum(({ same }) => same)} of ${sum(({ pairs }) => pairs)} pairs are in the same order; of those ` +
-      `that the first run tells apart, ${sum(({ toldSame }) => toldSame)} of ${sum(({ told }) => told)}.`
+      `that the first run tells apart, ${sum(({ firstSame }) => firstSame)} of ` +
+      `${sum((one) => one.first)}; of those that both do, ${sum(({ bothSame }) => bothSame)} of ` +
+      `${sum(({ both }) => both)}.`
   );
   return lines.join('\n');
 }
