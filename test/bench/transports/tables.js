@@ -113,16 +113,20 @@ export function limitText({ limit, bareBreak, most }) {
   return lines.join('\n');
 }
 
-/** One line a contender, over the cells in which nobody is stalled or cut off: the README's. */
+/**
+ * One line a contender, over the cells in which nobody is stalled or cut off: the README's. Empty where
+ * none of these was measured.
+ */
 export function summaryTable({ cells, breaks, most }) {
   const plain = cells.filter(({ stalled, cut }) => !stalled && !cut);
+  if (plain.length === 0) return '';
   const searched = Object.keys(breaks).length > 0;
   const lines = [
     '\n## All in one: server CPU a document, and p99\n',
     line(['server', ...plain.map(({ name }) => name), ...(searched ? ['breaks at'] : [])]),
     line(['---', ...plain.map(() => '---'), ...(searched ? ['---'] : [])])
   ];
-  for (const name of Object.keys(plain[0]?.rows ?? {})) {
+  for (const name of Object.keys(plain[0].rows)) {
     const figures = plain.map(({ rows }) => {
       const row = rows[name];
       return row.failed === undefined ? `${number(row.cpu)} µs, ${number(row.p99)} ms` : row.failed;
