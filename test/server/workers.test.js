@@ -604,6 +604,8 @@ t.test('a repeated throw is a duplicate if it was served, and is served if not',
     const [worker] = childrenOf(server.pid);
     const { thrown } = await server.status();
     const wire = await Wire.open(server.transient);
+    // A connection that the worker has not accepted would wait for the next one, and not end.
+    t.equal((await wire.send(request('OPTIONS', '/join')).read()).status, 204);
     // The worker asks, nobody answers, and it dies: was it served or not?
     server.child.kill('SIGSTOP');
     wire.send(request('POST', `/throw/${id}/left?n=${n}`, { body: `{"uid":${n}}` }));
