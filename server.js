@@ -72,9 +72,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
   let transient;
   let sharedTls;
   try {
-    bans = openBans({ limits, options: given, log });
-    feeds = openFeeds(given, limits, log, state);
-    arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, runs: state, log });
+    bans = openBans({ limits, pool, log });
+    feeds = openFeeds({ options: given, limits, pool, state, log });
+    arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, pool, log });
+    state.taken();
     world = await openWorld({ options: given, pool, feeds: feeds.feeds, directory, log });
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
@@ -219,8 +220,6 @@ export async function start(given, log = createLog('silent'), signal = undefined
     close();
     try {
       state.keep();
-      arena.keep();
-      feeds.keep();
     } finally {
       state.release();
     }
@@ -285,8 +284,6 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const port = await listen();
     // The start has kept the loop busy, but nobody was waiting yet.
     metrics.forgetStalls();
-    feeds.taken();
-    arena.taken();
     world.start(port);
     return {
       port,

@@ -43,6 +43,7 @@
         'pool/journal.cc',
         'pool/journal_replay.cc',
         'pool/seams.cc',
+        'pool/shelf.cc',
         'pool/snapshot.cc',
         'pool/snapshot_world.cc',
         'pool/state_store.cc',
@@ -52,6 +53,7 @@
         'relay/links.cc',
         'relay/relay.cc',
         'relay/relay_server.cc',
+        'server/turn.cc',
       ],
     },
     {

@@ -38,6 +38,8 @@ export class Room {
   #stale = false;
   #reductions = 0;
   #closed = false;
+  /** The last run's inputs are of another game. */
+  #inputsAnew = false;
 
   /**
    * @param {object} parts
@@ -47,7 +49,7 @@ export class Room {
    * @param {Map<string, import('./games.js').Game>} parts.games
    * @param {number} parts.mostRate --arena-rate
    * @param {(key: string, text: string) => Promise<object>} parts.publish
-   * @param {() => void} parts.changed told when there is something new to keep
+   * @param {(what: object) => boolean} parts.keep notes what the next run needs
    * @param {import('pino').Logger} parts.log
    */
   constructor({ name, number, ...parts }) {
@@ -111,7 +113,7 @@ export class Room {
     }
     if (next.round !== before.round) this.#begin();
     else if (!next.running) this.#end();
-    this.#parts.changed();
+    this.#keep();
     this.#tell();
     return this.#parts.publish(`arena/${this.#name}/control`, JSON.stringify(next));
   }
@@ -185,7 +187,7 @@ export class Room {
     this.#value = text;
     if (memory !== undefined) {
       this.#memory = memory;
-      this.#parts.changed();
+      this.#keep();
     }
     this.#tell();
     // Where the panel has turned the page meanwhile, the game has not seen that yet.
@@ -226,14 +228,12 @@ export class Room {
 
   /**
    * Publishes what there is, and goes on with what the last run has left.
-   *
-   * @param {object} [kept] as `keep` gives it
    */
-  async start(kept) {
+  async start() {
     this.#look = setInterval(() => {
       if (!this.#control.running) this.#tell();
     }, LOOK).unref();
-    if (this.#control.running) this.#begin(kept.time, kept.memory);
+    if (this.#control.running) this.#begin(this.#time, this.#memory);
     this.#tell();
     const { problem } = await this.#parts.publish(
       `arena/${this.#name}/control`,
@@ -245,28 +245,24 @@ export class Room {
 
   // ---- From one run to the next
 
-  /** @returns {object} what the next run needs */
-  keep() {
-    const { native } = this.#parts;
-    return {
+  /** Notes what the next run needs; it is written with the turn in which it is published. */
+  #keep() {
+    this.#parts.keep({
       control: this.#control,
       inputs: this.#game?.format.inputs ?? {},
       memory: this.#memory,
       value: this.#value,
-      time: this.#time,
-      newest: native.newestNumber(this.#number),
-      players: native.save(this.#number)
-    };
+      time: this.#time
+    });
   }
 
   /**
-   * Takes over what the last run has kept; before `start`.
+   * Takes over what the last run has noted; before its players are there.
    *
    * @param {object} kept
-   * @param {(player: object) => Uint8Array} idOf a player's id, as bytes
    */
-  restore({ control, inputs, players, value, time }, idOf) {
-    const { games, native, mostRate } = this.#parts;
+  restore({ control, inputs, memory, value, time }) {
+    const { games, mostRate } = this.#parts;
     const game = games.get(control.game);
     // A game that has been taken away, or that takes other inputs now, begins anew.
     const same = JSON.stringify(game?.format.inputs ?? {}) === JSON.stringify(inputs);
@@ -276,12 +272,15 @@ export class Room {
       this.#control = { ...control, rate: Math.min(control.rate, mostRate) };
       this.#value = value;
       this.#time = time;
+      this.#memory = memory;
     }
+    this.#inputsAnew = !same;
     this.#setFields();
-    for (const player of players) {
-      const values = same ? player.values : [];
-      native.restore(this.#number, idOf(player), { ...player, values });
-    }
+  }
+
+  /** The players of the last run are there. */
+  settled() {
+    if (this.#inputsAnew) this.#setFields();
   }
 
   /** @returns {Promise<void>} when nothing of it is under way any more */

@@ -4,9 +4,8 @@ import jsonpatch from 'fast-json-patch';
 
 import { canonical, DEPTH, parse, ValueError } from './canonical.js';
 import { compare } from './compare.js';
-import { digestOf } from './epochs.js';
 import { merge } from './merge.js';
-import { pack, unpack } from './packing.js';
+import { digestOf, pack, unpack } from './packing.js';
 
 /**
  * What a publication makes of a feed: the part that takes time, done in a worker thread. Nothing is
@@ -42,7 +41,6 @@ const CONFLICTS = [
  * @property {number} most bytes of canonical text a value may have
  * @property {boolean} gzip whether the answer is to be compressed as well
  * @property {boolean} [digested] whether the value's digest is asked for
- * @property {{digest: string, cursor: string}} [lost] of the value that a crash has taken
  * @property {boolean} [packed] whether the value is asked for as other servers are sent it
  * @property {'plain' | 'deflate'} [form] of `body`, where another server has sent it: see packing.js
  * @property {boolean} [always] a value that is what it was is a version as well
@@ -56,10 +54,9 @@ const CONFLICTS = [
  * @property {Uint8Array} [value] canonical text
  * @property {Uint8Array} [patch] operations joined by commas; empty: none worth having
  * @property {Uint8Array} [gzip] the answer compressed; empty: not asked for
- * @property {string} [digest] of the value: see lib/feeds/epochs.js
+ * @property {string} [digest] of the value: see packing.js
  * @property {Uint8Array} [body] the value packed
  * @property {string} [form] how that is packed
- * @property {boolean} [again] the value is the one that a crash has taken: so is its cursor
  */
 
 /** What RFC 6902 has: the library has one more, of its own. */
@@ -193,12 +190,10 @@ export function change(job) {
         encoder.encode(operations.map((one) => canonical(one, DEPTH + 1)).join(','))
       : NONE;
     const digest = job.digested ? digestOf(bytes) : undefined;
-    const again = digest !== undefined && digest === job.lost?.digest;
-    const cursor = again ? job.lost.cursor : job.cursor;
     const gzip =
-      job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, cursor, bytes) : NONE;
+      job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, job.cursor, bytes) : NONE;
     const packed = job.packed ? pack(bytes) : {};
-    return { value: bytes, patch, gzip, digest, again, ...packed };
+    return { value: bytes, patch, gzip, digest, ...packed };
   } catch (error) {
     if (error instanceof ValueError) {
       const problem = job.kind === 'value' ? 'bad-value' : 'bad-patch';

@@ -74,9 +74,9 @@ export function createClientRoutes({ pool, bans, log }) {
   }
 
   /** Bans an address; says whether it could. */
-  function ban(response, address, query) {
+  async function ban(response, address, query) {
     const seconds = secondsOf(query);
-    if (seconds === undefined || bans.ban(address, seconds) !== true) {
+    if (seconds === undefined || (await bans.ban(address, seconds)) !== true) {
       fail(response, 'bad-ban');
       return false;
     }
@@ -107,23 +107,22 @@ export function createClientRoutes({ pool, bans, log }) {
       if (pool.look(id) === null) return done(response);
       return sendAway(response, id);
     },
-    'POST clients/{}/ban': (response, id, query) => {
+    'POST clients/{}/ban': async (response, id, query) => {
       const client = pool.look(id);
       if (client === null) {
         fail(response, 'unknown-client', 'There is no client with this id.');
       } else if (client.address === null) {
         fail(response, 'bad-ban', 'Where it has joined from is not known since the restart.');
-      } else if (ban(response, client.address, query)) {
-        return sendAway(response, id);
+      } else if (await ban(response, client.address, query)) {
+        await sendAway(response, id);
       }
-      return undefined;
     },
     'GET bans': (response) => sendJson(response, bans.list()),
-    'PUT bans/{}': (response, address, query) => {
-      if (ban(response, address, query)) done(response);
+    'PUT bans/{}': async (response, address, query) => {
+      if (await ban(response, address, query)) done(response);
     },
-    'DELETE bans/{}': (response, address) => {
-      if (bans.ban(address, 0) === null) return fail(response, 'bad-ban');
+    'DELETE bans/{}': async (response, address) => {
+      if ((await bans.ban(address, 0)) === null) return fail(response, 'bad-ban');
       log.warn({ address }, 'an address is banned no more');
       return done(response);
     }

@@ -71,7 +71,7 @@ export class SharedFeeds {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
-    this.#marks = new FeedMarks(most);
+    this.#marks = new FeedMarks(most, (key, head) => feeds.noteDeleted(key, head));
     for (const [key, head] of feeds.shareBy(this)) {
       if (!this.shares(key)) continue;
       this.#marks.set(key, { ...head, revision: 0, stored: false, exposed: true });
@@ -144,11 +144,6 @@ export class SharedFeeds {
     };
   }
 
-  /** @returns {[string, import('./feed-marks.js').Mark][]} deleted feeds that a state must keep */
-  deleted() {
-    return this.#marks.deleted();
-  }
-
   // ---- Publishing. Always in the key's turn: Feeds#inOrder
 
   /** As Feeds#publish. */
@@ -196,13 +191,12 @@ export class SharedFeeds {
     const problem = this.#feeds.roomFor(key, change);
     if (problem !== 'ok') return { problem };
     if (change.body.length > this.#store.room) return this.#refuseLarge();
-    const { epoch, version } = change.again ? next.lost : cursor;
-    const head = { epoch, version, digest: change.digest, form: change.form };
+    const head = { ...cursor, digest: change.digest, form: change.form };
     const place = await this.#write(key, next, head, change.body);
     if (place === undefined) return undefined;
-    const taken = this.#feeds.take(key, head, change);
+    const taken = await this.#feeds.take(key, head, change);
     if (taken.problem === undefined) {
-      this.#marks.set(key, { ...head, ...place, exposed: place.stored || change.again === true });
+      this.#marks.set(key, { ...head, ...place, exposed: place.stored });
     } else if (place.stored) {
       this.#settling.see(key, place.revision);
     }
@@ -212,15 +206,11 @@ export class SharedFeeds {
   async #tryRemove(key) {
     const next = this.#next(key);
     if (!next.now) return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
-    if (next.fetched) {
-      this.#feeds.takeAway(key);
-      return {};
-    }
+    if (next.fetched) return this.#feeds.takeAway(key);
     const place = await this.#write(key, next, next.cursor, NOTHING);
     if (place === undefined) return undefined;
-    this.#feeds.takeAway(key);
     this.#bury(key, { ...next.cursor, ...place, exposed: place.stored });
-    return {};
+    return this.#feeds.takeAway(key);
   }
 
   /** A feed's next version, and what it comes from. */
@@ -235,10 +225,8 @@ export class SharedFeeds {
       const epoch = forks ? newEpoch() : mark.epoch;
       return { created: false, cursor: { epoch, version: mark.version + 1 }, now, alone };
     }
-    const lost = mark ? undefined : this.#feeds.lost(key);
-    const version = (mark ?? lost ?? { version: 0 }).version + 1;
-    const cursor = { epoch: newEpoch(), version };
-    return { created: !now, cursor, now, lost, alone, fetched: now !== undefined };
+    const cursor = { epoch: newEpoch(), version: (mark?.version ?? 0) + 1 };
+    return { created: !now, cursor, now, alone, fetched: now !== undefined };
   }
 
   /**
@@ -331,7 +319,11 @@ export class SharedFeeds {
     const now = this.#feeds.find(key);
     const place = { revision: found.revision, stored: true, exposed: true };
     if (found.digest === undefined) {
-      if (now !== null && !now.upstream && this.#feeds.takeAway(key)) this.#counts.in += 1;
+      if (now !== null && now.length > 0 && !now.upstream) {
+        const { problem } = await this.#feeds.takeAway(key);
+        if (problem !== undefined) return this.#settling.refuse(key, problem);
+        this.#counts.in += 1;
+      }
     } else {
       const follows =
         now?.length > 0 && now.epoch === found.epoch && now.version + 1 === found.version;
@@ -345,7 +337,7 @@ export class SharedFeeds {
       );
       if (change.problem !== undefined) return this.#settling.refuse(key, change.problem);
       if (change.digest !== found.digest) return this.#settling.refuse(key, 'bad-value');
-      const { problem } = this.#feeds.take(key, found, change);
+      const { problem } = await this.#feeds.take(key, found, change);
       if (problem !== undefined) return this.#settling.refuse(key, problem);
       this.#counts.in += 1;
     }
@@ -387,7 +379,7 @@ export class SharedFeeds {
     if (mark.digest !== undefined) {
       const value = this.#feeds.valueOf(key);
       const whole = { value, patch: NOTHING, gzip: NOTHING, digest: mark.digest };
-      const { problem } = this.#feeds.take(key, fork, whole);
+      const { problem } = await this.#feeds.take(key, fork, whole);
       if (problem !== undefined) return this.#settling.refuse(key, problem);
     }
     this.#marks.set(key, { ...fork, revision, stored: false, exposed: false });

@@ -71,7 +71,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                     {"fail", fail},
                     {"find", find},
                     {"takeWants", takeWants},
-                    {"save", save},
+                    {"keys", keys},
                     {"restore", restore},
                     {"status", status},
                     {"drain", drain},
@@ -315,9 +315,10 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                                                  bytesIn(info[0], "gzip"));
   }
 
-  // remove(key) → whether there was one
+  // remove(key) → outcome
   static void remove(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
+    info.GetReturnValue().Set(
+        static_cast<uint32_t>(unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0]))));
   }
 
   // forget(key) → whether it was one to be forgotten
@@ -366,45 +367,28 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     info.GetReturnValue().Set(result);
   }
 
-  // save(each({key, epoch, version, value, log, patches: Uint32Array, upstream}))
-  static void save(const Nan::FunctionCallbackInfo<Value>& info) {
-    Local<Function> each = info[0].As<Function>();
+  // keys() → of the feeds that have a value
+  static void keys(const Nan::FunctionCallbackInfo<Value>& info) {
+    Local<Array> list = Nan::New<Array>();
     unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) {
-      Nan::HandleScope scope;
-      Local<Object> one = Nan::New<Object>();
-      set(one, "key", Nan::New(feed.key).ToLocalChecked());
-      setCursor(one, feed.cursor);
-      set(one, "value", bufferOf(feed.value->text()));
-      set(one, "log", bufferOf(feed.log ? feed.log->text() : std::string_view()));
-      set(one, "upstream", Nan::New(feed.upstream));
-      Local<Array> patches = Nan::New<Array>(static_cast<int>(feed.patches.size()));
-      for (size_t i = 0; i < feed.patches.size(); ++i) {
-        Nan::Set(patches, static_cast<uint32_t>(i), Nan::New(feed.patches[i])).Check();
-      }
-      set(one, "patches", patches);
-      Local<Value> arguments[] = {one};
-      Nan::Call(each, Nan::GetCurrentContext()->Global(), 1, arguments);
+      Nan::Set(list, list->Length(), Nan::New(feed.key).ToLocalChecked()).Check();
     });
+    info.GetReturnValue().Set(list);
   }
 
   // restore({key, epoch, version, value, log, patches, upstream}) → outcome
   static void restore(const Nan::FunctionCallbackInfo<Value>& info) {
-    const std::string key = textIn(info[0], "key");
     std::vector<uint32_t> patches;
     Local<Array> given = get(info[0], "patches").As<Array>();
     for (uint32_t i = 0; i < given->Length(); ++i) {
       patches.push_back(uint32Of(Nan::Get(given, i).ToLocalChecked()));
     }
-    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.restore(
-        {
-            .key = key,
-            .cursor = cursorIn(info[0]),
-            .value = bytesIn(info[0], "value"),
-            .patch = {},
-            .gzip = {},
-            .upstream = flagIn(info[0], "upstream"),
-        },
-        bytesIn(info[0], "log"), patches);
+    FeedValue feed;
+    feed.restore(cursorIn(info[0]), bytesIn(info[0], "value"), bytesIn(info[0], "log"), patches,
+                 nullptr);
+    feed.upstream = flagIn(info[0], "upstream");
+    const FeedOutcome outcome =
+        unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed);
     info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
 

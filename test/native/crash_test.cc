@@ -85,7 +85,7 @@ struct Unsynced {
     struct stat info;
     const bool counts = script.counts && strstr(path, ".journal-") != nullptr &&
                         stat(path, &info) == 0 &&
-                        info.st_size > static_cast<off_t>(sizeof(JournalHeader));
+                        info.st_size > static_cast<off_t>(sizeof(JournalBegin));
     EXPECT(!counts || !names);
   }
 };
@@ -191,9 +191,10 @@ constexpr uint32_t kCapacity = 25;
 constexpr int kTurns = 8;
 
 /** The state of a pool as one number; what is done for that is no call of the life's. */
-size_t hashOf(const Pool& pool) {
+template <typename... Parts>
+size_t hashOf(const Parts&... parts) {
   const bool counted = std::exchange(script.counts, false);
-  const size_t hash = std::hash<std::string>()(stateOf(pool));
+  const size_t hash = std::hash<std::string>()(stateOf(parts...));
   script.counts = counted;
   return hash;
 }
@@ -202,7 +203,7 @@ size_t hashOf(const Pool& pool) {
 void tellMoment(const Life& life) {
   Told& told = *script.told;
   EXPECT(told.moments < kMostMoments);
-  told.states[told.moments++] = hashOf(life.pool());
+  told.states[told.moments++] = hashOf(life);
 }
 
 /** What has been decided is written, or not; whoever was answered relies on it from now on. */
@@ -218,11 +219,11 @@ void endTurn(Life* life) {
 /** One run of a life, in its own process. */
 void run(const Folder& folder, uint64_t seed, bool orderly) {
   const StateStoreOptions options = storeOptions(folder);
-  Life life(seed, kCapacity, seed % 3 == 0 ? options : inWorld(options));
+  Life life(seed, kCapacity, options, seed % 3 == 0 ? Where::kAlone : Where::kInWorld);
   unsynced = {};
   script.counts = true;
-  if (!life.store().recover().ok()) _exit(kRefused);
-  if (life.store().start() != 0) _exit(kRefused);
+  if (!life.recover().ok()) _exit(kRefused);
+  if (life.start() != 0) _exit(kRefused);
   for (int turn = 0; turn < kTurns; ++turn) {
     life.steps();
     endTurn(&life);
@@ -267,14 +268,15 @@ void check(const Folder& folder) {
   const Told& told = *script.told;
   for (int starts = 0; starts < 2; ++starts) {
     Pool pool(poolOptions(kCapacity), nullptr, 0);
-    StateStore store(storeOptions(folder), &pool);
-    const Recovery recovery = store.recover();
+    Shelf shelf;
+    StateStore store(storeOptions(folder), &pool, &shelf);
+    const Recovery recovery = store.recover(&shelf);
     if (!recovery.ok()) {
       fprintf(stderr, "%s: %s (%d), after call %" PRIu64 "\n", recovery.file.c_str(),
               recovery.problem.c_str(), recovery.error, script.told->calls);
     }
     EXPECT(recovery.ok() && (starts == 0 || recovery.torn == 0));
-    const size_t found = hashOf(pool);
+    const size_t found = hashOf(pool, shelf);
     bool known = false;
     for (uint64_t i = told.promised; i < told.moments; ++i) known |= told.states[i] == found;
     EXPECT(known);
@@ -308,9 +310,10 @@ uint64_t inARow(uint64_t seed, uint64_t calls) {
   for (int i = 0; i < 30; ++i) {
     // One state is there, and is promised; only the next life adds to it.
     Pool pool(poolOptions(kCapacity), nullptr, 0);
-    StateStore store(storeOptions(folder), &pool);
-    EXPECT(store.recover().ok());
-    const size_t found = hashOf(pool);
+    Shelf shelf;
+    StateStore store(storeOptions(folder), &pool, &shelf);
+    EXPECT(store.recover(&shelf).ok());
+    const size_t found = hashOf(pool, shelf);
     *script.told = {};
     script.told->states[script.told->moments++] = found;
     play(folder, random(), random() % calls + 1, random() % 2 ? Fate::kEnds : Fate::kTears);

@@ -145,6 +145,7 @@ class Server : private PollResponder {
   std::vector<Guest> guests;
   Pool pool;
   std::string found;  // the state it has begun with
+  Shelf shelf;
   const std::unique_ptr<StateStore> store;
   Seams& seams;
   Crossings crossings;
@@ -154,10 +155,8 @@ class Server : private PollResponder {
  private:
   std::unique_ptr<StateStore> open(const scene::Folder* state) {
     if (state == nullptr) return nullptr;
-    StateStoreOptions options = scene::storeOptions(*state);
-    options.world = true;
-    auto opened = std::make_unique<StateStore>(options, &pool);
-    const Recovery recovery = opened->recover();
+    auto opened = std::make_unique<StateStore>(scene::storeOptions(*state), &pool, &shelf);
+    const Recovery recovery = opened->recover(&shelf);
     if (!recovery.ok()) {
       fprintf(stderr, "%s: %s\n", recovery.file.c_str(), recovery.problem.c_str());
     }

@@ -65,8 +65,9 @@ class Town {
     const scene::Folder copy;
     scene::OldFiles(folder(number)).putBack(copy);
     Pool pool(worldOptions(60000), nullptr, 0);
-    StateStore store(scene::storeOptions(copy), &pool);
-    EXPECT(store.recover().ok());
+    Shelf shelf;
+    StateStore store(scene::storeOptions(copy), &pool, &shelf);
+    EXPECT(store.recover(&shelf).ok());
     return pool.counts().crossedIn - begun_[number].crossedIn;
   }
 

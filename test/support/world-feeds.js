@@ -205,7 +205,7 @@ class PlainFeeds {
     return turn;
   }
 
-  lost() {}
+  noteDeleted() {}
 
   find(key) {
     const feed = this.table.get(key);
@@ -241,8 +241,8 @@ class PlainFeeds {
     return { cursor: cursorText({ epoch, version }), watching: 0 };
   }
 
-  takeAway(key) {
-    return this.table.delete(key);
+  async takeAway(key) {
+    return this.table.delete(key) ? {} : { problem: 'unknown-feed' };
   }
 }
 

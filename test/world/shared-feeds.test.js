@@ -2,10 +2,11 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { digestOf } from '../../lib/feeds/epochs.js';
+import { digestOf } from '../../lib/feeds/packing.js';
 import { Feeds } from '../../lib/feeds/feeds.js';
 import { cursorText } from '../../lib/feeds/names.js';
-import { openFeedState } from '../../lib/feeds/state.js';
+import { readOptions } from '../../lib/server/options.js';
+import { Pool } from '../../lib/server/pool.js';
 import { Random } from '../fuzz/random.js';
 import { PlayedStore, Servers } from '../support/world-feeds.js';
 import { VirtualTime } from '../support/world-virtual.js';
@@ -429,24 +430,37 @@ async function history(t, seed) {
 const random10 = (seed) => (seed % 2 === 0 ? 0 : 10);
 
 t.test('a state keeps what was deleted in a world', async (t) => {
-  const state = join(t.testdir(), 'state');
-  const bounds = { hold: 60, feeds: 10, feedBytes: 1e6, feedMemory: 1e6, feedWatchers: 10 };
-  const options = { ...bounds, upstream: 'none', world: ['nats://a'], state, stateBytes: 1e6 };
+  const path = join(t.testdir(), 'state');
+  const options = { ...readOptions([]), capacity: 10, world: ['nats://a'] };
   const log = { info() {}, warn() {}, error() {} };
-  function open(runs) {
-    const feeds = new Feeds(options, {}, log);
-    const kept = openFeedState({ feeds, options, runs, log });
+  const state = { path, stateBytes: 1e6, journalBytes: 1e6, snapshotEvery: 600, sync: 'never' };
+  function open() {
+    const pool = new Pool(options);
+    t.teardown(() => pool.close());
+    pool.openState(state);
+    const feeds = new Feeds({ options, threads: {}, pool, log });
     t.teardown(() => feeds.close());
-    return { kept, feeds };
+    feeds.restore();
+    return { pool, feeds };
   }
-  const one = open({ run: 1, runBefore: 0, ended: true });
-  one.feeds.shareBy({ deleted: () => [['gone', { epoch: 5, version: 3 }]] });
-  const whole = { value: Buffer.from('1'), patch: Buffer.of(), gzip: Buffer.of(), digest: 'd' };
-  one.feeds.take('here', { epoch: 6, version: 2 }, whole);
-  one.kept.keep();
-  const two = open({ run: 2, runBefore: 1, ended: true });
-  const restored = Object.fromEntries(two.feeds.shareBy({ deleted: () => [] }));
-  t.match(restored, { gone: { epoch: 5, version: 3 }, here: { epoch: 6, version: 2 } });
+  const whole = { value: Buffer.from('1'), patch: Buffer.of(), gzip: Buffer.of() };
+  for (const end of ['closeState', 'finishState']) {
+    const { pool, feeds } = open();
+    feeds.shareBy({});
+    feeds.noteDeleted('gone', { epoch: 5, version: 3 });
+    feeds.noteDeleted('back', { epoch: 5, version: 3 });
+    feeds.noteDeleted('back');
+    await feeds.take(end, { epoch: 6, version: 2 }, whole);
+    pool[end]();
+    pool.closeState();
+  }
+  const { feeds } = open();
+  const restored = Object.fromEntries(feeds.shareBy({}));
+  t.match(restored, {
+    ...{ gone: { epoch: 5, version: 3 }, closeState: { epoch: 6, version: 2 } },
+    finishState: { epoch: 6, version: 2, digest: digestOf(whole.value) }
+  });
   t.equal(restored.gone.digest, undefined);
-  t.equal(two.feeds.status().feeds, 1);
+  t.equal(restored.back, undefined);
+  t.equal(feeds.status().feeds, 2);
 });
