@@ -224,6 +224,7 @@ export async function takeState({ pool, options, log, signal }) {
     }
     if (!world) leaveWorld(pool, log);
   } catch (error) {
+    pool.closeState();
     lock.release();
     throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`, {
       cause: error

@@ -108,7 +108,6 @@ for (const door of DOORS) {
 t.test('with --state bans outlive a crash, and end when they are to', async (t) => {
   const directory = t.testdir();
   const state = join(directory, 'state');
-  const kept = `${state}.bans`;
   const start = () => startAdministered(t, { options: { state } });
   const addresses = async ({ ask }) => (await ask('GET', '/bans')).body.map((ban) => ban.address);
 
