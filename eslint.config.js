@@ -2,7 +2,7 @@ import js from '@eslint/js';
 import globals from 'globals';
 
 export default [
-  { ignores: ['node_modules/', 'native/build/', 'test/native/addon/build/', '.tap/', 'coverage/'] },
+  { ignores: ['node_modules/', '**/build/', '.tap/', 'coverage/'] },
   js.configs.recommended,
   {
     files: ['**/*.js', '**/*.cjs', 'bin/*', 'test/nodes'],

@@ -1,5 +1,6 @@
 import { runAgent } from './agent-command.js';
 import { compareFiles } from './compare.js';
+import { buildWhenWanted, ENGINE } from './build.js';
 import { UsageError } from './errors.js';
 import { help, parse } from './options.js';
 import { createProgress } from './progress.js';
@@ -21,13 +22,19 @@ export async function main(args) {
       process.stdout.write(`${help()}\n`);
       return 0;
     }
+    // Now, not when the first engine starts: nothing waits yet for what this process does.
+    if (options.command !== 'compare') buildWhenWanted(ENGINE, tellOnStderr);
     const run = { agent: runAgent, compare: compareFiles }[options.command] ?? swarm;
     return await run(options);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    for (const line of error.message.split('\n')) process.stderr.write(`sprites-swarm: ${line}\n`);
+    error.message.split('\n').forEach(tellOnStderr);
     return 2;
   }
+}
+
+function tellOnStderr(line) {
+  process.stderr.write(`sprites-swarm: ${line}\n`);
 }
 
 async function swarm(options) {

@@ -30,8 +30,6 @@ constexpr uint32_t kBatchMicroseconds = 2000;
 /** How often the main process, once it has workers, takes a turn at the most. */
 constexpr uint32_t kTurnMicroseconds = 1000;
 
-uint64_t microseconds() { return uv_hrtime() / 1000; }
-
 /**
  * {outcomes: [text, …], feedOutcomes: [text, …], feed, feedGzip, feedStream, json,
  * joined: [text, text], timedOut, refused, tooMuchHeld, ready: [[path, text], …]}

@@ -24,8 +24,6 @@ constexpr uint64_t kTurnShare = 2500;
 /** Bytes of an answer from which on Node's server is given them where they are, not copied. */
 constexpr uint64_t kShared = 4096;
 
-uint64_t microseconds() { return uv_hrtime() / 1000; }
-
 Cursor cursorIn(Local<Value> object) {
   return {static_cast<uint64_t>(numberOf(get(object, "epoch"))),
           static_cast<uint64_t>(numberOf(get(object, "version")))};

@@ -30,7 +30,7 @@ std::vector<PeerNumber> peersIn(Local<Value> object, const char* name) {
 }
 
 /** Milliseconds of a clock that never goes back: the loop's. */
-uint64_t now() { return uv_hrtime() / 1'000'000; }
+uint64_t milliseconds() { return microseconds() / 1000; }
 
 /** Milliseconds after which what is due, and could not be sent, is tried again. */
 constexpr uint64_t kTryAgain = 50;
@@ -71,7 +71,7 @@ class WorldObject : public Nan::ObjectWrap {
     timer_->data = this;
     uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
-    pool_->openSeams(options, [this] { callAt(now()); });
+    pool_->openSeams(options, [this] { callAt(milliseconds()); });
   }
 
   ~WorldObject() override {
@@ -138,14 +138,14 @@ class WorldObject : public Nan::ObjectWrap {
     for (size_t row = 0; row < left.size(); ++row) ring.rows[row] = {{left[row], right[row]}};
     ring.next = {{next[0], next[1]}};
     ring.open = Nan::To<bool>(get(info[0], "open")).FromJust();
-    unwrap<WorldObject>(info)->seams().set(std::move(ring), now());
+    unwrap<WorldObject>(info)->seams().set(std::move(ring), milliseconds());
   }
 
   // take() → [name, Buffer, name, Buffer, …]: all messages that are due, each with whom it is for;
   // the pool's turn is to be ended
   static void take(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
-    info.GetReturnValue().Set(self->takeAll(now()));
+    info.GetReturnValue().Set(self->takeAll(milliseconds()));
   }
 
   Local<Array> takeAll(uint64_t time) {
@@ -179,7 +179,7 @@ class WorldObject : public Nan::ObjectWrap {
     const PeerNumber peer = peerOf(numberOf(info[0]));
     self->message_.clear();
     const Refusal refusal =
-        self->crossings_.receive(peer, bytesOf(info[1]), now(), &self->message_);
+        self->crossings_.receive(peer, bytesOf(info[1]), milliseconds(), &self->message_);
     if (!self->message_.empty()) self->answers_.emplace_back(peer, self->message_);
     info.GetReturnValue().Set(static_cast<uint32_t>(refusal));
   }

@@ -43,6 +43,9 @@ enum class Verdict : uint8_t {
   kHandOver,    // unusual, malformed or not hot: hand the connection and these bytes to Node
 };
 
+/** What each step of the reading says while nothing speaks against the request. */
+constexpr Verdict kGoOn = Verdict::kHot;
+
 /** A piece of the head: where it begins in the bytes given, and its bytes; 0 long when absent. */
 struct HeadSpan {
   uint16_t offset;

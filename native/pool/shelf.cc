@@ -25,7 +25,6 @@ struct NoteEntry {
   uint32_t name, bytes;
 };
 
-constexpr char kTooEarly[] = "it ends too early";
 constexpr char kNoFeed[] = "a feed in it makes no sense";
 constexpr char kNoNote[] = "a note in it makes no sense";
 

@@ -163,7 +163,7 @@ class SnapshotAccess {
     std::vector<uint32_t> holes;
     for (uint32_t i = 0; i < more.holes; ++i) {
       uint32_t slot;
-      if (!reader->get(&slot)) return "it ends too early";
+      if (!reader->get(&slot)) return kTooEarly;
       holes.push_back(slot);
     }
     std::vector<Seat> seats;
@@ -171,7 +171,7 @@ class SnapshotAccess {
     uint64_t sprites = 0;
     for (uint64_t i = 0; i < header.clients; ++i) {
       ClientEntry entry;
-      if (!reader->get(&entry)) return "it ends too early";
+      if (!reader->get(&entry)) return kTooEarly;
       if (entry.record >= clients->options_.capacity) {
         return "it needs a --capacity above " + std::to_string(entry.record);
       }
@@ -190,7 +190,7 @@ class SnapshotAccess {
         SpriteEntry sprite;
         std::string_view text;
         if (!reader->get(&sprite) || !reader->get(sprite.length, &text)) {
-          return "it ends too early";
+          return kTooEarly;
         }
         // Its text goes to browsers: it is checked as when it was thrown.
         const uint32_t where = sprite.from & (kFlown | kBehind);
@@ -222,7 +222,7 @@ class SnapshotAccess {
     if (more.leaving > header.clients) return "its counts do not add up";
     for (uint32_t i = 0; i < more.leaving; ++i) {
       uint32_t record;
-      if (!reader->get(&record)) return "it ends too early";
+      if (!reader->get(&record)) return kTooEarly;
       if (record >= clients->used_ || !clients->clients_[record].live) {
         return "a client in it makes no sense";
       }
@@ -231,7 +231,7 @@ class SnapshotAccess {
     }
     Counts& counts = clients->counts_;
     uint32_t inWorld = header.version == 4 ? kInWorld : 0;
-    if (header.version >= 5 && !reader->get(&inWorld)) return "it ends too early";
+    if (header.version >= 5 && !reader->get(&inWorld)) return kTooEarly;
     if (inWorld > kInWorld) return "its world makes no sense";
     if (inWorld == kInWorld) {
       const auto make = [clients](std::string_view text, Edge from) {
@@ -311,11 +311,11 @@ class SnapshotAccess {
   static std::string readSources(Pool* clients, const std::vector<Seat>& seats,
                                  SnapshotReader* reader) {
     uint32_t count;
-    if (!reader->get(&count)) return "it ends too early";
+    if (!reader->get(&count)) return kTooEarly;
     std::vector<Address> table;
     for (uint32_t i = 0; i < count; ++i) {
       Address address;
-      if (!reader->get(&address)) return "it ends too early";
+      if (!reader->get(&address)) return kTooEarly;
       table.push_back(address);
     }
     AddressLimits& limits = *clients->limits_;

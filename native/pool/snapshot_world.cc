@@ -13,7 +13,6 @@ using namespace snapshot_format;
 
 namespace {
 
-constexpr char kTooEarly[] = "it ends too early";
 constexpr char kNonsense[] = "its world makes no sense";
 
 PeerEntry entryOf(const Peer& peer) {

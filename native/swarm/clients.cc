@@ -14,7 +14,6 @@ namespace swarm {
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kJoinNs = 30 * kSecond;
 constexpr uint32_t kReturnsATurn = 512;
 constexpr uint64_t kLongestRetryMs = 3600'000;

@@ -16,7 +16,6 @@ namespace swarm {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
-constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kConnectNs = 15'000 * kMs;
 constexpr uint64_t kHandshakeNs = 60'000 * kMs;
 

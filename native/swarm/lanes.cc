@@ -15,7 +15,6 @@ namespace swarm {
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kAnswerNs = 30 * kSecond;
 constexpr uint64_t kMomentNs = 10'000'000;
 constexpr size_t kHeadRoom = 512;  // before the sprite in a lane's buffer

@@ -52,8 +52,14 @@ function ci(t, { log = '# { total: 3, pass: 3 }', failing = [] }) {
 }
 
 t.test('all is well', async (t) => {
-  const { code, last } = await ci(t, {});
+  const { code, out, last } = await ci(t, {});
   t.strictSame({ code, last }, { code: 0, last: '3 passed, 0 failed' });
+  const steps = [...out.matchAll(/^== (?!how long)(.*)$/gm)].map(([, step]) => step);
+  const seconds = '\\n +\\d+ s  ';
+  const table = steps.map((step) => `${seconds}${step}`).join('');
+  t.match(out, new RegExp(`== how long the steps took${table}${seconds}all\\n`));
+  for (const step of steps)
+    t.match(out, new RegExp(`== ${step}\n((?!==).*\n)*? +\\d+ s  ${step}\n`));
 });
 
 t.test('a failing test counts once, and is shown again', async (t) => {
