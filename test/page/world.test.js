@@ -44,6 +44,7 @@ t.test('the ring of a world', { skip }, async (t) => {
   await described('This is server b, one of 2 that are one torus');
   await described('Off the right end of a row it goes on at a, off the left end at a.');
   t.equal(await page.locator('#world p').textContent(), 'server b, one of 2');
+  await page.waitForFunction(() => globalThis.document.body.dataset.people === '6');
   t.equal(await ring.getAttribute('role'), 'img');
   t.equal(await page.getByRole('img', { name: 'This is server b, one of 2' }).count(), 1);
   t.equal(await ring.locator('.arc').count(), 2);
