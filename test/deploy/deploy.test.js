@@ -816,6 +816,20 @@ t.test('promtool accepts the scrape example and the alerts', async (t) => {
   contented(t, 'promtool', ['check', 'config', path.join(ROOT, 'deploy/prometheus.yml')]);
 });
 
+t.test('the manual has a chapter for each thing to do, and names every file', async (t) => {
+  const manual = deployed('README.md');
+  const chapters = [...manual.matchAll(/^## (.*)$/gm)].map(([, title]) => title);
+  for (const title of ['Installing', 'Upgrading', 'TLS', 'Proxies', 'A world of three servers']) {
+    t.ok(chapters.includes(title), title);
+  }
+  t.equal(chapters.at(-1), 'When something is wrong');
+  const links = [...manual.matchAll(/\(#([a-z-]+)\)/g)].map(([, anchor]) => anchor);
+  const anchors = chapters.map((title) => title.toLowerCase().replaceAll(' ', '-'));
+  t.same(links, anchors, 'all are at its head, in their order');
+  const files = readdirSync(path.join(ROOT, 'deploy')).filter((name) => name !== 'README.md');
+  for (const name of files) t.ok(manual.includes(name), name);
+});
+
 t.test('each alert says where to read on, and there it is', async (t) => {
   const rules = deployed('prometheus-rules.yml').split('- alert: ').slice(1);
   const chapters = deployed('alerts.md').split('\n## ').slice(1);
