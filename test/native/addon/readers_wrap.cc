@@ -42,7 +42,7 @@ Local<Value> uuidOf(const Id& id) {
 
 Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
   constexpr std::array<const char*, 10> kRoutes = {"join",  "poll",  "throw",  "leave", "feed",
-                                                  "feeds", "place", "status", "ready", "arena"};
+                                                   "feeds", "place", "status", "ready", "arena"};
   constexpr std::array<const char*, 4> kEdges = {"left", "right", "up", "down"};
   const bool isPoll = request.route == Route::kPoll;
   const bool isReady = request.route == Route::kReady;
