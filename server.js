@@ -11,6 +11,7 @@ import { createDoor } from './lib/server/door.js';
 import { urlsOf } from './lib/server/port-errors.js';
 import { createLog } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
+import { createOverview } from './lib/server/overview.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
 import { openPages } from './lib/server/page-files.js';
 import { Pool } from './lib/server/pool.js';
@@ -96,6 +97,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     door: counts,
     deliveryTimes: () => pool.deliveryTimes(),
     mailboxMemory: options.mailboxMemory,
+    feedMemory: options.feedMemory,
     certificateEnd: () => certificateEnd(),
     version: version()
   });
@@ -274,6 +276,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
       status: liveCounts.whole,
       unready,
       silentWorkers: workers.silent,
+      overview: createOverview({
+        ...{ options, status: liveCounts.whole, unready },
+        ...{ workers, feeds: feeds.feeds, arena }
+      }),
       clients: createClientRoutes({ pool, bans, log }),
       log
     });

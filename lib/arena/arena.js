@@ -163,12 +163,21 @@ export class Arena {
     }));
   }
 
+  /** @returns {object[]} the same for the admin port's page: `failed` is why its game was stopped, or null */
+  overview() {
+    return [...this.#rooms.values()].map(({ name, players, reductions, control }) => {
+      const { game, running, failed } = control;
+      return { name, game, running, players, reductions, failed };
+    });
+  }
+
   /** @returns {object} the live counts: see /status in lib/server/README.md */
   status() {
     const rooms = [...this.#rooms.values()];
     const counts = this.#native?.status() ?? { ...NOBODY, refused: {} };
-    const reductions = rooms.reduce((sum, room) => sum + room.reductions, 0);
-    return { arenas: rooms.length, ...counts, reductions };
+    const sum = (name) => rooms.reduce((all, room) => all + room[name], 0);
+    const played = { reductions: sum('reductions'), gamesStopped: sum('stopped') };
+    return { arenas: rooms.length, ...counts, ...played };
   }
 
   /** Nobody joins any more. */

@@ -37,6 +37,7 @@ export class Room {
   #telling = Promise.resolve();
   #stale = false;
   #reductions = 0;
+  #stopped = 0;
   #closed = false;
   /** The last run's inputs are of another game. */
   #inputsAnew = false;
@@ -74,6 +75,11 @@ export class Room {
 
   get reductions() {
     return this.#reductions;
+  }
+
+  /** How often a game was stopped since it failed. */
+  get stopped() {
+    return this.#stopped;
   }
 
   get #game() {
@@ -142,6 +148,7 @@ export class Room {
       value: (result) => this.#take(result),
       failed: (failed) => {
         this.#reducer = undefined;
+        this.#stopped += 1;
         this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
         this.#change({ running: false, failed: { game, ...failed } });
       }

@@ -239,12 +239,13 @@ export class Client {
   }
 
   /**
-   * The server's live counts.
+   * The live counts of this client's server: in a world the answer's `world` has what is true of all of them. Before it
+   * has a place: of any server.
    *
    * @returns {Promise<Record<string, any>|null>} null when there is no answer
    */
   async status() {
-    const answer = await this.#look('status');
+    const answer = await this.#look(this.id ? `status/${this.id}` : 'status');
     if (answer?.status !== 200 || !isObject(answer.json)) return null;
     this.#waits.clients = positive(answer.json.clients) ?? null;
     return answer.json;

@@ -385,6 +385,15 @@ export class Feeds extends FeedTable {
     this.native.fail(key, milliseconds);
   }
 
+  /**
+   * @param {number} count how many at most
+   * @returns {{key: string, watching: number, bytes: number, version: number, upstream: boolean}[]} the feeds that the
+   *     most watch, the largest first of as many
+   */
+  most(count) {
+    return this.native.most(count);
+  }
+
   /** @returns {object} the live counts: see /status in README */
   status() {
     return { ...super.status(), publishing: this.#underWay };

@@ -58,6 +58,7 @@ const COUNTERS = {
   inputsSuperseded: 'Inputs that a newer one of the same player, or his leaving, came before',
   inputsRepeated: 'Inputs that had come before, by their n, and changed nothing',
   reductions: 'Reductions of games begun (--arena)',
+  gamesStopped: 'Games that were stopped because they failed',
   snapshots: 'Snapshots of the state made while the server runs (--state)',
   snapshotsFailed: 'Snapshots of the state that could not be made',
   fetches: 'Fetches from the upstream',
@@ -83,6 +84,7 @@ const GAUGES = {
   stateBlocked: "1 while the state can't be written: joins and throws are 503 (--state)",
   journalBytes: 'Bytes of the journal that is being written; a snapshot begins a new one',
   journalUnsynced: 'Bytes of it that are not known to be on the disk',
+  journalUnsyncedSeconds: 'How long ago all that was written was on the disk',
   journalBacklog: "Bytes in memory because they can't be written",
   journalLongestWriteSeconds: 'The longest write of one turn since the start',
   worldMember: '1 while this server is one of its world (--world)',
@@ -168,6 +170,7 @@ function openFiles() {
  * @param {() => Record<string, number>} [sources.door] the front door's counters
  * @param {() => {bounds: number[], counts: number[], sum: number}} [sources.deliveryTimes] the pool's
  * @param {number} [sources.mailboxMemory] bytes, of --mailbox-memory
+ * @param {number} [sources.feedMemory] bytes, of --feed-memory
  * @param {() => number | undefined} [sources.certificateEnd] when the certificate in use ends, in
  *     seconds since 1970; undefined without TLS
  * @param {string} [sources.version] of the program
@@ -178,6 +181,7 @@ export function createMetrics({
   door = () => ({}),
   deliveryTimes = () => ({ bounds: [], counts: [0], sum: 0 }),
   mailboxMemory = 0,
+  feedMemory = 0,
   certificateEnd = () => undefined,
   version = 'unknown'
 }) {
@@ -204,6 +208,11 @@ export function createMetrics({
     help: 'What sprites_mailbox_bytes may be (--mailbox-memory): at it, every throw is 503',
     registers
   }).set(mailboxMemory);
+  new Gauge({
+    name: 'sprites_feed_memory_limit',
+    help: 'What sprites_feed_memory may be (--feed-memory): at it, publications are 503',
+    registers
+  }).set(feedMemory);
   // With a label, so that without TLS there is no value at all, and no 1970.
   const certificate = new Gauge({
     name: 'sprites_tls_certificate_end_seconds',

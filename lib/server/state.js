@@ -26,6 +26,7 @@ function figuresOf(now) {
     stateBlocked: now === null || now.blocked === 0 ? 0 : 1,
     journalBytes: now?.journalBytes ?? 0,
     journalUnsynced: now?.unsyncedBytes ?? 0,
+    journalUnsyncedSeconds: (now?.unsafe ?? 0) / 1000,
     journalBacklog: now?.backlogBytes ?? 0,
     journalLongestWriteSeconds: (now?.longestWrite ?? 0) / 1e6,
     snapshots: now?.snapshots ?? 0,

@@ -311,6 +311,14 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
     };
   }
 
+  /** What each worker that listens has last said. */
+  function each() {
+    return [...listening.keys()].map((worker) => {
+      const { connections = 0, requests = 0, heldBytes = 0 } = said.get(worker) ?? {};
+      return { pid: worker.pid, connections, requests, heldBytes };
+    });
+  }
+
   function counts() {
     const { refused = {}, ...doors } = addUp([ofTheDead, ...[...said.values()].map(countersOf)]);
     return { doors, refused };
@@ -318,5 +326,8 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
 
   const silent = () => heartbeats.silent;
   const tlsConnections = () => addUp([...said.values()]).tlsConnections ?? 0;
-  return { ready, accept, drain, reload, locate, status, counts, silent, tlsConnections, stop };
+  return {
+    ...{ ready, accept, drain, reload, locate, stop },
+    ...{ status, each, counts, silent, tlsConnections }
+  };
 }

@@ -77,9 +77,9 @@ export class Crossing {
     return this.#before.life;
   }
 
-  /** @returns {{rows: number}} what the others have to know of this server */
+  /** @returns {{rows: number, clients: number}} what the others have to know of this server */
   describe() {
-    return { rows: this.#pool.worldRows() };
+    return { rows: this.#pool.worldRows(), clients: this.#pool.status().clients };
   }
 
   /**

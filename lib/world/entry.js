@@ -35,6 +35,7 @@ const OVER = ['gone', 'lost'];
  * @property {string} instance whose state it is: the same after a restart with --state
  * @property {string} run the process
  * @property {number} rows rows it has now
+ * @property {number} [clients] clients it had when it wrote this: one that is no count is not taken
  * @property {string} [url] where clients reach it: one that is none is not taken
  * @property {number} [grace] only of one that leaves in order and comes back with its state: how long its clients' ids stay
  *     its own from then on, milliseconds
@@ -60,13 +61,17 @@ export function readEntry(text) {
   const { version, epoch, state, lease } = value ?? {};
   const whole = [version, epoch, lease].every((one) => Number.isSafeInteger(one) && one > 0);
   if (!whole || ![...LIVING, ...OVER].includes(state)) return undefined;
-  if (version === VERSION && !(Number.isSafeInteger(value.rows) && value.rows >= 0)) {
-    return undefined;
-  }
-  const { url, grace, ...rest } = value;
+  const isCount = (number) => Number.isSafeInteger(number) && number >= 0;
+  if (version === VERSION && !isCount(value.rows)) return undefined;
+  const { url, grace, clients, ...rest } = value;
   const read = readServerUrl(url);
   const isGrace = Number.isSafeInteger(grace) && grace > 0 && grace <= MOST_GRACE;
-  return { ...rest, ...(read !== undefined && { url: read }), ...(isGrace && { grace }) };
+  return {
+    ...rest,
+    ...(isCount(clients) && { clients }),
+    ...(read !== undefined && { url: read }),
+    ...(isGrace && { grace })
+  };
 }
 
 /**

@@ -97,7 +97,7 @@ export class Membership {
    * @param {string} how.name
    * @param {number} how.lease milliseconds
    * @param {Store} how.store
-   * @param {() => {rows: number}} how.describe what the others must know of this server, now
+   * @param {() => {rows: number, clients?: number}} how.describe what the others must know of this server, now
    * @param {() => Promise<void>} [how.prepare] what must be done before it is one of the ring; done anew at every join
    * @param {(membership: Membership) => void} [how.changed] told whenever `view` is another one
    * @param {import('pino').Logger} how.log
@@ -156,6 +156,11 @@ export class Membership {
   view() {
     const self = { state: this.state, problem: this.#problem, epoch: this.#epoch };
     return viewOf(this.#self(), self, this.#describe, this.#clock.now());
+  }
+
+  /** @returns {number} clients that another server had when it last wrote its entry; 0 where that does not say */
+  clientsOf(name) {
+    return this.#leases.get(name)?.entry?.clients ?? 0;
   }
 
   /**

@@ -1,10 +1,13 @@
 // Feeds: the table of feeds as a JavaScript object. It converts and trusts; lib/feeds has checked.
 #include <uv.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "callback_resource.h"
@@ -56,23 +59,15 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
   static void init(Local<Object> target) {
     defineClass(target, "Feeds", create,
                 {
-                    {"watch", watch},
-                    {"drop", drop},
-                    {"ready", ready},
-                    {"publish", publish},
-                    {"roomFor", roomFor},
-                    {"holds", holds},
-                    {"unchanged", unchanged},
-                    {"compressed", compressed},
-                    {"remove", remove},
-                    {"forget", forget},
-                    {"fail", fail},
-                    {"find", find},
-                    {"takeWants", takeWants},
-                    {"keys", keys},
-                    {"restore", restore},
-                    {"status", status},
-                    {"drain", drain},
+                    {"watch", watch},         {"drop", drop},
+                    {"ready", ready},         {"publish", publish},
+                    {"roomFor", roomFor},     {"holds", holds},
+                    {"unchanged", unchanged}, {"compressed", compressed},
+                    {"remove", remove},       {"forget", forget},
+                    {"fail", fail},           {"find", find},
+                    {"takeWants", takeWants}, {"keys", keys},
+                    {"restore", restore},     {"status", status},
+                    {"most", most},           {"drain", drain},
                     {"close", close},
                 });
     setNames(target, "feedOutcomes", kFeedOutcomeNames);
@@ -408,6 +403,30 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     set(result, "skipped", counts.skipped);
     set(result, "feedMemory", counts.memory);
     set(result, "feedHeld", feeds.ledger().bytes - counts.memory);
+    info.GetReturnValue().Set(result);
+  }
+
+  // most(count) → [{key, watching, bytes, version, upstream}]: those with the most watchers, of as
+  // many the largest
+  static void most(const Nan::FunctionCallbackInfo<Value>& info) {
+    std::vector<const Feed*> all;
+    unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) { all.push_back(&feed); });
+    const auto isBefore = [](const Feed* one, const Feed* other) {
+      return std::tuple(other->watching, other->cost()) < std::tuple(one->watching, one->cost());
+    };
+    const size_t count = std::min<size_t>(all.size(), uint32Of(info[0]));
+    std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(count), all.end(),
+                      isBefore);
+    Local<Array> result = Nan::New<Array>(static_cast<int>(count));
+    for (uint32_t i = 0; i < count; ++i) {
+      Local<Object> one = Nan::New<Object>();
+      set(one, "key", Nan::New(all[i]->key).ToLocalChecked());
+      set(one, "watching", all[i]->watching);
+      set(one, "bytes", all[i]->cost());
+      set(one, "version", all[i]->cursor.version);
+      set(one, "upstream", Nan::New(all[i]->upstream));
+      Nan::Set(result, i, one).Check();
+    }
     info.GetReturnValue().Set(result);
   }
 

@@ -239,6 +239,10 @@ class HeadReader {
       out_->route = Route::kPlace;
       return v == kGoOn ? uuid() : v;
     }
+    if (const Verdict v = literal("status/"); v != Verdict::kHandOver) {
+      out_->route = Route::kStatus;
+      return v == kGoOn ? uuid() : v;
+    }
     if (const Verdict v = literal("feed/"); v != Verdict::kHandOver) {
       out_->route = Route::kFeed;
       return v == kGoOn ? readFeedTarget(begin_, &at_, end_, out_) : v;

@@ -315,7 +315,7 @@ int StateStore::flush() {
 void StateStore::requestSync() {
   const uint64_t upTo = committed();
   syncedAt_ = now_;
-  sync_.request(generation_, journal_.fd(), [this, upTo, file = generation_](int error) {
+  sync_.request(generation_, journal_.fd(), [this, upTo, at = now_, file = generation_](int error) {
     // After a failed sync the system may have dropped the pages, and the next sync says that all is
     // well: nothing counts as synced until a snapshot has it. Files are synced in their order.
     if (error != 0) {
@@ -323,6 +323,7 @@ void StateStore::requestSync() {
       syncError_ = error;
     } else if (syncError_ == 0) {
       synced_ = upTo;
+      safeAt_ = at;
     }
     if (notify_) notify_();
   });
@@ -347,6 +348,7 @@ void StateStore::tick(uint64_t now) {
   now_ = now;
   if (!journal_.isOpen()) return;
   if (begunAt_ == 0) begunAt_ = now;
+  if (committed() <= synced_) safeAt_ = now;
   if (journal_.pending() || journal_.blocked() != 0 || pool_->holdsBack()) (void)flush();
   takePromises();
   if (options_.sync != Sync::kNever && committed() > synced_ && now >= syncedAt_ + kSyncEvery &&
@@ -510,14 +512,16 @@ SnapshotResult StateStore::finish() {
 }
 
 StateStoreCounts StateStore::counts() const {
+  const uint64_t unsynced = committed() - std::min(committed(), synced_.load());
   return {.generation = generation_,
           .journalBytes = journal_.bytes(),
           .batches = journal_.batches(),
           .snapshots = snapshots_,
           .snapshotsFailed = snapshotsFailed_,
           .longestWrite = longestWrite_,
-          .unsyncedBytes = committed() - std::min(committed(), synced_.load()),
-          .backlogBytes = journal_.waiting()};
+          .unsyncedBytes = unsynced,
+          .backlogBytes = journal_.waiting(),
+          .unsafe = unsynced == 0 ? 0 : now_ - std::min(now_, safeAt_.load())};
 }
 
 }  // namespace server

@@ -94,6 +94,7 @@ struct StateStoreCounts {
   uint64_t longestWrite;     // microseconds one write took
   uint64_t unsyncedBytes;    // written and not known to be on the disk
   uint64_t backlogBytes;     // in memory, because they could not be written
+  uint64_t unsafe;           // milliseconds since all that was written before was on the disk
 };
 
 class StateStore {
@@ -218,6 +219,7 @@ class StateStore {
   std::function<void()> notify_;
   uint64_t earlier_ = 0;              // bytes of the journals of this run before the open one
   std::atomic<uint64_t> synced_ = 0;  // of all bytes of this run, those on the disk
+  std::atomic<uint64_t> safeAt_ = 0;  // milliseconds: all of before is on the disk
   std::atomic<int> syncError_ = 0;    // errno of a sync that failed, until a snapshot has it all
   std::atomic<uint64_t> unsafeFile_ = 0;  // the newest journal that a sync has failed for
   DiskSync sync_;                         // last: its thread ends before anything it uses

@@ -53,6 +53,7 @@ contract(t, { options: arenaOptions(t, games) }, (t, server) => {
   t.test('another game is played after it', async (t) => {
     await tell(server, { game: 'mirror', running: true });
     t.equal((await controlOf(server)).failed, null);
+    t.equal((await server.inside()).gamesStopped, Object.keys(WRONG).length);
     await valueOf(server, ({ game, value }) => game === 'mirror' && value !== null);
     await tell(server, { running: false });
   });

@@ -235,6 +235,19 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     t.match(headers.get('content-type'), 'text/html', 'the page');
   });
 
+  t.test('each is told of its own server, and how many there are in all', async (t) => {
+    // Others' counts come with their renewals.
+    await until(async () => {
+      const counts = await Promise.all(clients.map(({ client }) => client.status()));
+      for (const [at, { world }] of counts.entries()) {
+        t.equal(world.name, serverOf(clients[at].client.id));
+      }
+      return counts.every(({ world }) => world.clients === clients.length);
+    });
+    const { nodeConnections } = await of.a.status();
+    t.equal(nodeConnections, 0, 'by the front door');
+  });
+
   t.test('the address of a client is its own', async (t) => {
     const { client } = clients[0];
     const { adminPort } = of[serverOf(client.id)];

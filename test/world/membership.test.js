@@ -588,6 +588,10 @@ t.test('what an entry is', async (t) => {
     JSON.stringify({ ...entry, epoch: 2 ** 53 })
   ];
   for (const one of bad) t.equal(readEntry(one), undefined, one);
+  t.strictSame(readEntry(JSON.stringify({ ...entry, clients: 7 })), { ...entry, clients: 7 });
+  for (const clients of [-1, 0.5, '7', null, 2 ** 53]) {
+    t.strictSame(readEntry(JSON.stringify({ ...entry, clients })), entry);
+  }
   t.ok(
     readEntry(JSON.stringify({ ...entry, version: VERSION + 1, rows: 'other' })),
     'of another version'

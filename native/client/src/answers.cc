@@ -269,6 +269,16 @@ std::optional<Place> readPlace(std::string_view body) {
   return place;
 }
 
+/** How many clients all servers of a world have together; nothing where there is no world. */
+static std::optional<uint64_t> clientsIn(std::string_view world) {
+  std::optional<uint64_t> clients;
+  json::members(world, [&](const std::string& name, std::string_view slice) {
+    if (name == "clients") clients = json::count(slice);
+    return true;
+  });
+  return clients;
+}
+
 std::optional<Status> readStatus(std::string_view body) {
   const std::optional<std::string_view> value = json::value(body);
   if (!value || !json::isUtf8(body)) return std::nullopt;
@@ -280,7 +290,9 @@ std::optional<Status> readStatus(std::string_view body) {
                                                        {"waiting", &status.waiting},
                                                        {"lost", &status.lost}};
   unsigned found = 0;
+  std::optional<uint64_t> worldClients;
   json::members(*value, [&](const std::string& name, std::string_view slice) {
+    if (name == "world") worldClients = clientsIn(slice);
     for (const auto& [known, member] : members) {
       const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
       if (!number) continue;
@@ -290,6 +302,7 @@ std::optional<Status> readStatus(std::string_view body) {
     return true;
   });
   if (found != 5) return std::nullopt;
+  status.clients = worldClients.value_or(status.clients);
   return status;
 }
 
