@@ -13,6 +13,9 @@ import { Reducer } from './reducer.js';
 const LOOK = 500;
 const REMEMBER = 1000;
 
+/** Problems of a publication that are the value's own: nested too deep, no JSON, larger than `--feed-bytes`. */
+const UNFIT = ['bad-value', 'feed-too-large'];
+
 export class Room {
   #parts;
   #number;
@@ -34,6 +37,8 @@ export class Room {
   #time = 0;
   #published = '';
   #publishing = false;
+  /** For what a reduced feed was not published last. */
+  #unpublished;
   #telling = Promise.resolve();
   #stale = false;
   #reductions = 0;
@@ -138,13 +143,16 @@ export class Room {
     const { game } = this.#control;
     this.#reducer = new Reducer(this.#game, memory, {
       value: (result) => this.#take(result),
-      failed: (failed) => {
-        this.#reducer = undefined;
-        this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
-        this.#change({ running: false, failed: { game, ...failed } });
-      }
+      failed: (failed) => this.#fail(game, failed)
     });
     this.#wait();
+  }
+
+  /** A game is stopped that does what none should. */
+  #fail(game, failed) {
+    this.#end();
+    this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
+    this.#change({ running: false, failed: { game, ...failed } });
   }
 
   #end() {
@@ -216,12 +224,22 @@ export class Room {
       `arena/${this.#name}`,
       `${head},"time":${this.#time},"value":${value}}`
     );
-    const { problem } = await this.#telling;
+    const { problem, detail } = await this.#telling;
     this.#publishing = false;
     if (problem === undefined) this.#published = what;
-    else if (!this.#closed)
-      this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
+    else if (!this.#closed) this.#unpublishable({ game, round, value }, problem, detail);
+    this.#unpublished = problem;
     if (this.#stale) this.#tell();
+  }
+
+  /** What no feed takes was the game's to see to; what the server can't do is said once, and tried again. */
+  #unpublishable({ game, round, value }, problem, detail) {
+    if (UNFIT.includes(problem)) {
+      if (this.#value === value) this.#value = 'null';
+      if (round === this.#control.round)
+        this.#fail(game, { why: 'bad-value', message: detail ?? problem });
+    } else if (problem !== this.#unpublished)
+      this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
   }
 
   /**

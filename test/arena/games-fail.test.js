@@ -7,6 +7,10 @@ import { contract } from '../support/server.js';
 
 /** Games that do what none should, each with what is told of it. */
 const reducing = (text) => ({ ...MIRROR, 'reduce.js': text });
+const nesting = (depth) =>
+  reducing(
+    `export const reduce = () => { let a = 1; for (let i = 0; i < ${depth}; i += 1) a = [a]; return a; };`
+  );
 const WRONG = {
   throws: [
     reducing(`export const reduce = () => { throw new Error('no ball\\nhere'); };`),
@@ -25,11 +29,14 @@ const WRONG = {
   ],
   unreadable: [reducing('export const reduce = ('), { why: 'not-loaded' }],
   empty: [reducing('export const other = 1;'), { why: 'not-loaded' }],
+  // The reduced feed has a level of its own around the value.
+  deep: [nesting(64), { why: 'bad-value', message: /at most 64 deep/ }],
   leaver: [reducing('export const reduce = () => process.exit(1);'), { why: 'threw' }]
 };
 
 const games = {
   mirror: MIRROR,
+  'deep-enough': nesting(63),
   ender: reducing("export const reduce = ({ time }) => ({ page: 'end', over: time > 100 });"),
   slow: reducing(
     'export const reduce = ({ page }) => { const end = Date.now() + 300; while (Date.now() < end); return { page }; };'
@@ -54,6 +61,12 @@ contract(t, { options: arenaOptions(t, games) }, (t, server) => {
     await tell(server, { game: 'mirror', running: true });
     t.equal((await controlOf(server)).failed, null);
     await valueOf(server, ({ game, value }) => game === 'mirror' && value !== null);
+    await tell(server, { running: false });
+  });
+
+  t.test('a value as deep as a feed takes, with the level around it, is published', async () => {
+    await tell(server, { game: 'deep-enough', running: true });
+    await valueOf(server, ({ game, value }) => game === 'deep-enough' && value !== null);
     await tell(server, { running: false });
   });
 
