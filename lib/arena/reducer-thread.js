@@ -5,11 +5,13 @@ import { parentPort, workerData } from 'node:worker_threads';
  * What goes wrong is told; what takes too long the main thread sees by itself.
  */
 
-/** The longest text of a value, and of a game's memory. */
-const MOST = 65536;
-
 /** Tells that the game has failed; the thread is ended then. */
 const fail = (why, message) => parentPort.postMessage({ failed: { why, message } });
+
+/** As process.abort and chdir in every thread: what would end the server is not to be had. */
+process.kill = () => {
+  throw new Error('process.kill() is not supported in games');
+};
 
 const wordsOf = (error) => String(error?.message ?? error);
 
@@ -17,7 +19,8 @@ const wordsOf = (error) => String(error?.message ?? error);
 function textOf(value, what) {
   const text = JSON.stringify(value);
   if (text === undefined) throw new RangeError(`${what} is no JSON value`);
-  if (Buffer.byteLength(text) > MOST) throw new RangeError(`${what} has more than ${MOST} bytes`);
+  const { most } = workerData;
+  if (Buffer.byteLength(text) > most) throw new RangeError(`${what} has more than ${most} bytes`);
   return text;
 }
 

@@ -1,7 +1,9 @@
+import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
  * A game's reducer in a thread of its own, so that a game that throws or runs for ever stops alone.
+ * A game can send messages by itself: nothing that comes from its thread is taken unchecked.
  */
 
 const PROGRAM = new URL('reducer-thread.js', import.meta.url);
@@ -13,8 +15,23 @@ const MEMORY = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
 const LOAD_TIME = 10_000;
 const STEP_TIME = 1000;
 
+/** The longest text of a value, and of a game's memory, in bytes. */
+const TEXT = 65536;
+
+/** Why a thread says that its game has failed. */
+const WHY = ['threw', 'bad-value', 'not-loaded'];
+
 /** Characters of a message that is told. */
 const MESSAGE = 200;
+
+const isText = (text) => typeof text === 'string' && text.length <= TEXT;
+
+/** What a thread says that has made a value. */
+const isResult = ({ text, memory }) => isText(text) && (memory === undefined || isText(memory));
+
+/** What was thrown in words, which may be anything: null, a number, an object without a prototype. */
+const wordsOf = (thrown) =>
+  typeof thrown?.message === 'string' ? thrown.message : inspect(thrown);
 
 /** The columns' first size, in players; it doubles. */
 const PLAYERS = 64;
@@ -58,7 +75,7 @@ export class Reducer {
     this.#told = value;
     this.#failed = failed;
     this.#worker = new Worker(PROGRAM, {
-      workerData: { reduce: game.reduce, names, memory },
+      workerData: { reduce: game.reduce, names, memory, most: TEXT },
       resourceLimits: MEMORY,
       // Of the environment and the command line nothing is a game's.
       env: {},
@@ -67,7 +84,8 @@ export class Reducer {
     });
     this.#worker.unref();
     this.#worker.on('message', (message) => this.#hear(message));
-    this.#worker.on('error', (error) => this.#fail('threw', error.message));
+    this.#worker.on('messageerror', () => this.#hear(undefined));
+    this.#worker.on('error', (thrown) => this.#fail('threw', wordsOf(thrown)));
     this.#worker.on('exit', () => this.#fail('threw', 'it has ended its thread'));
     this.#bound(LOAD_TIME, 'not-loaded', 'it takes too long to load');
     this.#sendColumns = true;
@@ -88,14 +106,15 @@ export class Reducer {
 
   #hear(message) {
     if (this.#closed) return;
-    clearTimeout(this.#limit);
-    const { ready, failed, ...result } = message;
-    if (failed !== undefined) this.#fail(failed.why, failed.message);
-    else if (ready) this.#ready = true;
-    else {
+    const { failed, ready, text, memory, page, over } = message ?? {};
+    const begins = ready === true && !this.#ready;
+    if (WHY.includes(failed?.why)) this.#fail(failed.why, wordsOf(failed));
+    else if (begins || (this.#busy && isResult({ text, memory }))) {
+      clearTimeout(this.#limit);
+      this.#ready = true;
       this.#busy = false;
-      this.#told(result);
-    }
+      if (!begins) this.#told({ text, memory, page, over: over === true });
+    } else this.#fail('bad-value', 'it has sent a message that is none of a reducer’s');
   }
 
   #fail(why, message) {

@@ -7,6 +7,11 @@ import { contract } from '../support/server.js';
 
 /** Games that do what none should, each with what is told of it. */
 const reducing = (text) => ({ ...MIRROR, 'reduce.js': text });
+const PORT = "import { parentPort } from 'node:worker_threads';";
+/** One that sends by itself what no reducer does, at a reduction. */
+const sending = (what) =>
+  reducing(`${PORT} export const reduce = () => { parentPort.postMessage(${what}); return 1; };`);
+const NOT_ONE = { why: 'bad-value', message: 'it has sent a message that is none of a reducer’s' };
 const nesting = (depth) =>
   reducing(
     `export const reduce = () => { let a = 1; for (let i = 0; i < ${depth}; i += 1) a = [a]; return a; };`
@@ -29,9 +34,45 @@ const WRONG = {
   ],
   unreadable: [reducing('export const reduce = ('), { why: 'not-loaded' }],
   empty: [reducing('export const other = 1;'), { why: 'not-loaded' }],
+  leaver: [reducing('export const reduce = () => process.exit(1);'), { why: 'threw' }],
+  kills: [
+    reducing('export const reduce = () => process.kill(process.pid, 0);'),
+    { why: 'threw', message: 'process.kill() is not supported in games' }
+  ],
+  'leaves-early': [reducing('process.exit(0);'), { why: 'threw' }],
+  closes: [
+    reducing(`${PORT} export const reduce = () => { parentPort.close(); return 1; };`),
+    { why: 'threw' }
+  ],
   // The reduced feed has a level of its own around the value.
   deep: [nesting(64), { why: 'bad-value', message: /at most 64 deep/ }],
-  leaver: [reducing('export const reduce = () => process.exit(1);'), { why: 'threw' }]
+  null: [sending('null'), NOT_ONE],
+  undefined: [sending('undefined'), NOT_ONE],
+  number: [sending('{ text: 7 }'), NOT_ONE],
+  long: [sending("{ text: ' '.repeat(70000) }"), NOT_ONE],
+  'memory-object': [sending("{ text: '1', memory: {} }"), NOT_ONE],
+  'no-json': [sending("{ text: '}' }"), { why: 'bad-value' }],
+  'no-words': [sending("{ failed: { why: 'threw', message: { toString: 0 } } }"), { why: 'threw' }],
+  'early-null': [reducing(`${PORT} parentPort.postMessage(null);`), NOT_ONE],
+  'later-null': [
+    reducing('setTimeout(() => { throw null; }); export const reduce = () => 1;'),
+    { why: 'threw', message: 'null' }
+  ],
+  'later-object': [
+    reducing('setTimeout(() => { throw { message: 5 }; }); export const reduce = () => 1;'),
+    { why: 'threw', message: '{ message: 5 }' }
+  ],
+  rejects: [
+    reducing("Promise.reject(new Error('no hope')); export const reduce = () => 1;"),
+    { why: 'threw', message: 'no hope' }
+  ],
+  recursive: [reducing('export const reduce = () => reduce();'), { why: 'threw' }],
+  waits: [
+    reducing(
+      'export const reduce = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);'
+    ),
+    { why: 'too-slow' }
+  ]
 };
 
 const games = {
