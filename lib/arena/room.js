@@ -83,6 +83,7 @@ export class Room {
     return this.#parts.games.get(this.#control.game);
   }
 
+  /** Every player's inputs begin at their `start`; those that wait are of what was before. */
   #setFields() {
     const inputs = Object.entries(this.#game?.format.inputs ?? {});
     this.#parts.native.setFields(
@@ -112,9 +113,10 @@ export class Room {
       this.#value = 'null';
       this.#time = 0;
       this.#memory = '{}';
-      this.#setFields();
     }
-    if (next.round !== before.round) this.#begin();
+    const begins = next.round !== before.round;
+    if (begins || next.game !== before.game) this.#setFields();
+    if (begins) this.#begin();
     else if (!next.running) this.#end();
     this.#parts.changed();
     this.#tell();

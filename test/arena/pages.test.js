@@ -91,12 +91,22 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
   );
 
   await t.test('it ends, and says who has won', async () => {
+    await phones[0].press('[role=slider]', 'End');
     await panel.locator('input[name=points]').fill('1');
     await panel.locator('input[name=speed]').fill('200');
     await shows(field, 'result');
     await says(field, '.pong-words', 'wins');
     await says(panel, '#go', 'Start');
-    await says(phones[0], '#state', 'Stopped');
+    const { winner } = await field.evaluate(() => document.querySelector('.pong-words').dataset);
+    await says(phones[0], '#over-title', winner === 'left' ? 'Your half has won!' : 'The other');
+    await says(phones[0], '#over-text', / to /);
+    t.equal(await phones[0].locator('[role=slider]').isVisible(), false);
+  });
+
+  await t.test('another round begins in the middle, on the phone as well', async () => {
+    await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]', { state: 'attached' });
+    await panel.click('#go');
+    await phones[0].waitForSelector('[role=slider][aria-valuenow="50"]');
   });
 });
 
@@ -139,7 +149,8 @@ t.test('the quiz, from join to end: the chart grows while people answer', { skip
   await shows(field, 'result');
   await says(field, '.big', 'The room was right 75 times of a hundred');
   await says(field, '#state', 'Stopped');
-  for (const phone of phones) await says(phone, '#state', 'Stopped');
+  await says(phones[0], '#over-title', '2 of 2 right');
+  await says(phones[1], '#over-title', '1 of 2 right');
   await command({ page: 'lobby' });
   await shows(field, 'lobby');
   t.equal(await field.locator('.quiz').count(), 0, 'nothing is left of it');
@@ -162,7 +173,7 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
   t.equal(await field.locator('.worm-mood [role=status]').count(), 0, 'not ten times a second');
   await command({ running: false });
   await says(field, '#state', 'Stopped');
-  await says(phones[1], '#state', 'Stopped');
+  await says(phones[1], '#over-text', 'the room was');
   await says(field, '.worm-mood b', '-100');
 });
 
@@ -179,6 +190,11 @@ t.test('the game of the README is played', { skip }, async (t) => {
   await phones[0].tap('.whole');
   await phones[1].tap('.whole');
   await says(field, '.whole', '3');
+  await command({ running: false });
+  for (const phone of phones) await says(phone, '#over-title', 'The round is over');
+  await command({ running: true });
+  await phones[0].tap('.whole');
+  await field.waitForFunction(() => document.querySelector('.whole').textContent === '1');
 });
 
 t.test(
