@@ -148,7 +148,7 @@ t.test('the quiz, from join to end: the chart grows while people answer', { skip
   for (const phone of phones) await phone.click('.choice[data-at="0"]');
   await shows(field, 'result');
   await says(field, '.big', 'The room was right 75 times of a hundred');
-  await says(field, '#state', 'Stopped');
+  await says(field, '#state', 'The round is over');
   await says(phones[0], '#over-title', '2 of 2 right');
   await says(phones[1], '#over-title', '1 of 2 right');
   await command({ page: 'lobby' });
@@ -172,7 +172,7 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
   t.match(await field.textContent('#root [role=status]'), /The mood is [+-]?\d+/);
   t.equal(await field.locator('.worm-mood [role=status]').count(), 0, 'not ten times a second');
   await command({ running: false });
-  await says(field, '#state', 'Stopped');
+  await says(field, '#state', 'The round is over');
   await says(phones[1], '#over-text', 'the room was');
   await says(field, '.worm-mood b', '-100');
 });
@@ -259,7 +259,7 @@ t.test('the server restarts mid-game, and the game goes on', { skip }, async (t)
   t.ok(inputs >= 1, 'they are the same players, and play on');
   await says(panel, '#go', 'Stop');
   await panel.click('#go');
-  await says(field, '#state', 'Stopped');
+  await says(field, '#state', 'The round is over');
 });
 
 t.test(
@@ -317,6 +317,61 @@ t.test(
   }
 );
 
+/** What of a page is outside its window, and what of the address is broken elsewhere than between its parts. */
+const amiss = (page) =>
+  page.evaluate(() => {
+    const isOut = ({ top, left, bottom, right }) =>
+      top < -1 || left < -1 || bottom > innerHeight + 1 || right > innerWidth + 1;
+    const shown = [...document.querySelectorAll('body *')].filter(
+      (element) => element.checkVisibility() && !element.matches('.unseen, canvas.sticker')
+    );
+    const outside = shown.filter((one) => isOut(one.getBoundingClientRect()));
+    const broken = [...document.querySelectorAll('#address span')]
+      .flatMap(({ childNodes }) => [...childNodes])
+      .filter((node) => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return range.getClientRects().length > 1;
+      });
+    return [...outside.map((one) => one.outerHTML), ...broken.map((one) => one.textContent)];
+  });
+
+t.test('each state of the field, on each screen', { skip }, async (t) => {
+  const broken = {
+    ...MIRROR,
+    'reduce.js': 'export const reduce = () => { throw new Error("no more"); };'
+  };
+  const { command, visit } = await room(t, { games: { broken } });
+  const field = await visit(PAGES.field, 'big');
+  const play = { game: 'pong', running: true };
+  const states = [
+    ['lobby', { game: 'pong', page: 'lobby', running: false }, '#title', 'Pong'],
+    ['nobody', play, '#toast', 'Nobody plays yet: scan to join'],
+    ['play', play, '#state', 'Round'],
+    ['paused', { running: false }, '#toast', 'The round is over'],
+    ['failed', { game: 'broken', running: true }, '#over-title', 'Mirror has stopped'],
+    ['result', { game: 'pong', page: 'result', running: false }, '#state', 'The round is over']
+  ];
+  let phone;
+  for (const [state, members, selector, text] of states) {
+    if (state === 'play') phone = await visit(PAGES.phone);
+    await command(members);
+    await says(field, selector, text);
+    await field.waitForSelector(`body[data-players="${phone ? 1 : 0}"]`);
+    const { failed } = await field.evaluate(() => ({ ...document.body.dataset }));
+    t.equal(failed !== undefined, state === 'failed');
+    if (['play', 'result'].includes(state)) {
+      await field.locator('#toast').waitFor({ state: 'hidden' });
+    }
+    for (const size of ['desk', '1600 900', 'big', '3840 2160']) {
+      const [width, height] = size.split(' ').map(Number);
+      await field.setViewportSize(SIZES[size] ?? { width, height });
+      t.strictSame(await amiss(field), [], `${state} ${size}`);
+      t.equal(await field.locator('#full').isVisible(), true);
+    }
+  }
+});
+
 t.test('every page fits every screen, light and dark, and can be heard', { skip }, async (t) => {
   const { base, command, visit } = await room(t);
   await command({ game: 'pong' });
@@ -332,17 +387,7 @@ t.test('every page fits every screen, light and dark, and can be heard', { skip 
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         t.ok(wide <= 0, `${path} ${size}: ${wide} px too wide`);
         if (path === PAGES.panel) continue;
-        const outside = await page.evaluate(() => {
-          const shown = [...document.querySelectorAll('body *')].filter(
-            (element) => element.checkVisibility() && !element.matches('.unseen, canvas.sticker')
-          );
-          const isOut = ({ top, left, bottom, right }) =>
-            top < -1 || left < -1 || bottom > innerHeight + 1 || right > innerWidth + 1;
-          return shown
-            .filter((one) => isOut(one.getBoundingClientRect()))
-            .map((one) => one.outerHTML);
-        });
-        t.strictSame(outside, [], `${path} ${size} ${running}`);
+        t.strictSame(await amiss(page), [], `${path} ${size} ${running}`);
       }
     }
     // Chromium's own tree, as a screen reader gets it: what can be used has a name.
