@@ -21,8 +21,9 @@ const TEXT = 65536;
 /** Why a thread says that its game has failed. */
 const WHY = ['threw', 'bad-value', 'not-loaded'];
 
-/** Characters of a message that is told. */
+/** Characters of a message that is told, and of a frame of the stack; frames. */
 const MESSAGE = 200;
+const FRAMES = 8;
 
 const isText = (text) => typeof text === 'string' && text.length <= TEXT;
 
@@ -35,6 +36,23 @@ const wordsOf = (thrown) =>
 
 /** The columns' first size, in players; it doubles. */
 const PLAYERS = 64;
+
+/**
+ * The frames of a stack that are in the game's own files, by their names in its folder:
+ * `reduce (reduce.js:12:9)`. Where the server lies on its disk is nobody's business.
+ *
+ * @param {unknown} stack
+ * @param {string} folder its URL
+ * @returns {string[]} the innermost first
+ */
+function framesOf(stack, folder) {
+  if (typeof stack !== 'string') return [];
+  return stack
+    .split('\n', 100)
+    .filter((line) => line.includes(folder) && /:\d+\)?$/.test(line))
+    .slice(0, FRAMES)
+    .map((line) => line.replaceAll(folder, '').trim().replace(/^at /, '').slice(0, MESSAGE));
+}
 
 /** Columns in memory that both threads see. */
 function makeColumns(most, fields) {
@@ -52,6 +70,7 @@ function makeColumns(most, fields) {
 
 export class Reducer {
   #worker;
+  #folder;
   #fields;
   #columns;
   #told;
@@ -66,12 +85,14 @@ export class Reducer {
    * @param {string} memory the game's, as JSON
    * @param {object} told
    * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean}) => void} told.value
-   * @param {(failed: {why: string, message: string}) => void} told.failed once; it has ended by then
+   * @param {(failed: {why: string, message: string, at?: string, stack?: string[]}) => void} told.failed
+   *     once; it has ended by then. `at`: the file and line of its own where that was, `stack`: how it came there
    */
   constructor(game, memory, { value, failed }) {
     const names = Object.keys(game.format.inputs);
     this.#fields = names.length;
     this.#columns = makeColumns(PLAYERS, names.length);
+    this.#folder = game.reduce.slice(0, game.reduce.lastIndexOf('/') + 1);
     this.#told = value;
     this.#failed = failed;
     this.#worker = new Worker(PROGRAM, {
@@ -85,7 +106,7 @@ export class Reducer {
     this.#worker.unref();
     this.#worker.on('message', (message) => this.#hear(message));
     this.#worker.on('messageerror', () => this.#hear(undefined));
-    this.#worker.on('error', (thrown) => this.#fail('threw', wordsOf(thrown)));
+    this.#worker.on('error', (thrown) => this.#fail('threw', wordsOf(thrown), thrown?.stack));
     this.#worker.on('exit', () => this.#fail('threw', 'it has ended its thread'));
     this.#bound(LOAD_TIME, 'not-loaded', 'it takes too long to load');
     this.#sendColumns = true;
@@ -108,7 +129,7 @@ export class Reducer {
     if (this.#closed) return;
     const { failed, ready, text, memory, page, over } = message ?? {};
     const begins = ready === true && !this.#ready;
-    if (WHY.includes(failed?.why)) this.#fail(failed.why, wordsOf(failed));
+    if (WHY.includes(failed?.why)) this.#fail(failed.why, wordsOf(failed), failed.stack);
     else if (begins || (this.#busy && isResult({ text, memory }))) {
       clearTimeout(this.#limit);
       this.#ready = true;
@@ -117,10 +138,13 @@ export class Reducer {
     } else this.#fail('bad-value', 'it has sent a message that is none of a reducer’s');
   }
 
-  #fail(why, message) {
+  #fail(why, message, thrown) {
     if (this.#closed) return;
     this.close();
-    this.#failed({ why, message: message.split('\n')[0].slice(0, MESSAGE) });
+    const stack = framesOf(thrown, this.#folder);
+    const at = stack[0]?.match(/([^\s(:]+:\d+)(?::\d+)?\)?$/)?.[1];
+    const where = at === undefined ? {} : { at, stack };
+    this.#failed({ why, message: message.split('\n')[0].slice(0, MESSAGE), ...where });
   }
 
   /**

@@ -18,8 +18,14 @@ const nesting = (depth) =>
   );
 const WRONG = {
   throws: [
-    reducing(`export const reduce = () => { throw new Error('no ball\\nhere'); };`),
-    { why: 'threw', message: 'no ball' }
+    {
+      ...reducing(`import { deep } from './deep.js';\nexport function reduce() {\n  deep();\n}`),
+      'deep.js': `export function deep() {\n\n  throw new Error('no ball\\nhere');\n}`
+    },
+    {
+      ...{ why: 'threw', message: 'no ball', at: /^deep\.js:3$/ },
+      stack: ['deep (deep.js:3:9)', 'reduce (reduce.js:3:3)']
+    }
   ],
   endless: [reducing('export const reduce = () => { for (;;); };'), { why: 'too-slow' }],
   nothing: [reducing('export const reduce = () => undefined;'), { why: 'bad-value' }],
@@ -32,7 +38,11 @@ const WRONG = {
     reducing("export const reduce = (now, memory) => { memory.a = 'x'.repeat(70000); return 1; };"),
     { why: 'bad-value' }
   ],
-  unreadable: [reducing('export const reduce = ('), { why: 'not-loaded' }],
+  unreadable: [reducing('\nexport const reduce = ('), { why: 'not-loaded', at: /^reduce\.js:2$/ }],
+  thoughtless: [
+    reducing('setTimeout(() => {\n  null.x;\n}); export const reduce = () => 1;'),
+    { why: 'threw', at: /^reduce\.js:2$/, stack: [/^Timeout.* \(reduce\.js:2:8\)$/] }
+  ],
   empty: [reducing('export const other = 1;'), { why: 'not-loaded' }],
   leaver: [reducing('export const reduce = () => process.exit(1);'), { why: 'threw' }],
   kills: [

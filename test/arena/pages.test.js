@@ -413,7 +413,7 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
   await unlock(panel);
   const phone = await visit(PAGES.phone);
   await command({ game: 'broken', running: true });
-  await says(panel, '#failed', 'Mirror was stopped: its reducer threw. no more');
+  await says(panel, '#failed', 'Mirror was stopped: its reducer threw. no more (reduce.js:1)');
   await says(phone, '#about', "broken can't be shown here");
   const [complaint, ...others] = browser.complaints.splice(0);
   t.match(complaint, 'null');

@@ -248,9 +248,11 @@ function showFailed(games) {
   const { failed = null } = control ?? {};
   $('failed').hidden = failed === null;
   if (failed === null) return;
-  const { game, why, message } = failed;
+  const { game, why, message, at, stack = [] } = failed;
   const title = games.find((one) => one.name === game)?.title ?? game;
-  put($('failed'), `${title} was stopped: ${WHY[why] ?? why}. ${message ?? ''}`);
+  const where = at ? ` (${at})` : '';
+  put($('failed-words'), `${title} was stopped: ${WHY[why] ?? why}. ${message ?? ''}${where}`);
+  put($('failed-stack'), stack.length > 1 ? stack.map((line) => `at ${line}`).join('\n') : '');
 }
 
 function stateWords() {
