@@ -1,4 +1,4 @@
-import { command, lobby } from './control.js';
+import { command, lobby, renewed } from './control.js';
 import { firstGame } from './games.js';
 import { Reducer } from './reducer.js';
 
@@ -108,14 +108,15 @@ export class Room {
   #become(next) {
     const before = this.#control;
     this.#control = next;
-    if (next.game !== before.game) {
+    const isOther = next.game !== before.game || next.version !== before.version;
+    if (isOther) {
       this.#end();
       this.#value = 'null';
       this.#time = 0;
       this.#memory = '{}';
     }
     const begins = next.round !== before.round;
-    if (begins || next.game !== before.game) this.#setFields();
+    if (begins || isOther) this.#setFields();
     if (begins) this.#begin();
     else if (!next.running) this.#end();
     this.#parts.changed();
@@ -128,6 +129,17 @@ export class Room {
     const { problem } = await this.#become({ ...this.#control, ...change });
     if (problem !== undefined)
       this.#parts.log.error({ arena: this.#name, problem }, 'a control is not published');
+  }
+
+  /** Whether a round of this game runs. */
+  plays(game) {
+    return this.#control.running && this.#control.game === game;
+  }
+
+  /** The games' files have changed, but for the one that is played. */
+  renew() {
+    if (this.#game === undefined || this.#game.version === this.#control.version) return;
+    this.#change(renewed(this.#control, this.#game, this.#parts.mostRate));
   }
 
   // ---- Reducing
@@ -293,7 +305,8 @@ export class Room {
     if (control.game !== null && (game === undefined || !same)) {
       this.#control = lobby(game ?? firstGame(games), mostRate, control.round);
     } else {
-      this.#control = { ...control, rate: Math.min(control.rate, mostRate) };
+      const version = game?.version ?? null;
+      this.#control = { ...control, version, rate: Math.min(control.rate, mostRate) };
       this.#value = value;
       this.#time = time;
     }

@@ -92,7 +92,7 @@ async function words() {
   $('root').hidden = lobby || failed;
   put($('state'), stateWords());
   put($('count-words'), WORDS[players] ?? 'play');
-  const game = await describeGame(control?.game);
+  const game = await describeGame(control);
   const { title, about } = game;
   put($('title'), title || arenaName());
   put($('about'), trouble || about || (title ? '' : 'No game yet.'));

@@ -215,8 +215,9 @@ function showSettings(game) {
   const settings = Object.entries(game?.settings ?? {});
   const root = $('settings');
   $('settings-sheet').hidden = settings.length === 0 || game.panel;
-  if (root.dataset.game !== (game?.name ?? '')) {
-    root.dataset.game = game?.name ?? '';
+  const shown = game === undefined ? '' : `${game.name} ${control?.version}`;
+  if (root.dataset.game !== shown) {
+    root.dataset.game = shown;
     root.replaceChildren();
     for (const [key, { min, max, integer, title = key }] of settings) {
       // Without `for` a label is that of its output.
@@ -272,7 +273,7 @@ const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 async function show() {
   document.body.dataset.state = { asking: 'joining' }[contact] ?? contact;
   put($('state'), stateWords());
-  const games = await listGames();
+  const games = await listGames(control?.version);
   const game = games.find((one) => one.name === control?.game);
   const running = control?.running === true;
   document.body.dataset.running = running;

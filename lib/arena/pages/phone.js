@@ -63,7 +63,8 @@ const stage = new GameStage({
 
 /** In each round the server begins with every input at its start, and so does the phone. */
 function isNewRound(control, before) {
-  return control?.game !== before?.game || control?.round !== before?.round;
+  const differs = (member) => control?.[member] !== before?.[member];
+  return differs('game') || differs('version') || differs('round');
 }
 
 const room = new Room({
@@ -165,7 +166,7 @@ async function words() {
   put($('state'), stateWords());
   $('out').hidden = !out;
   if (out) put($('out-words'), whyOut());
-  const { title, about } = await describeGame(control?.game);
+  const { title, about } = await describeGame(control);
   put($('title'), title);
   put($('about'), trouble || about || 'The next game begins soon.');
 }

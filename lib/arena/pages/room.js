@@ -78,7 +78,8 @@ export class GameStage {
 
   /** @param {object} control in the lobby no game is shown */
   control(control) {
-    const isNew = this.#isNew(control, this.#control);
+    const before = this.#control;
+    const isNew = this.#isNew(control, before) || control.version !== before?.version;
     this.#control = control;
     const name = this.#nameOf(control);
     if (name !== this.#name || (isNew && name !== null)) this.#change(name);
@@ -118,7 +119,9 @@ export class GameStage {
     this.#name = name;
     this.#root.dataset.game = name ?? '';
     if (name === null) return this.#onChange(null);
-    const module = await this.#import(new URL(`games/${name}/${this.#file}`, base).href, turn);
+    const { version } = this.#control;
+    const folder = `games/${name}${version ? `~${version}` : ''}`;
+    const module = await this.#import(new URL(`${folder}/${this.#file}`, base).href, turn);
     if (module === undefined || turn !== this.#turn) return undefined;
     try {
       this.#game = module.start({ root: this.#root, control: this.#control, ...this.#parts() });
