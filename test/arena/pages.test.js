@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
 import { arenaRig, says, shows, SIZES } from '../support/arena-pages.js';
+import { amissTo } from '../support/axe.js';
 import { tool } from '../support/cpp-build.js';
 import { TOKEN } from '../support/feeds.js';
 import { drag, online } from '../support/page-browser.js';
@@ -137,6 +138,7 @@ t.test('the quiz, from join to end: the chart grows while people answer', { skip
   await says(field, '.top', '1 of 2 have answered');
   await phones[0].click('.choice[data-at="1"]');
   await says(field, '.bar[data-at="1"] .count', '1');
+  for (const page of [field, ...phones]) t.strictSame(await amissTo(page), []);
   await phones[1].click('.choice[data-at="2"]');
   await says(phones[0], '.verdict', 'Right! 1 so far');
   await says(phones[1], '.verdict', 'Not this time. 0 so far');
@@ -163,6 +165,7 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
   await phones[0].press('[role=slider]', 'End');
   await says(field, '.worm-mood b', '+50');
+  for (const page of [field, phones[0]]) t.strictSame(await amissTo(page), []);
   await phones[1].press('[role=slider]', 'Home');
   await field.waitForFunction(() => document.querySelector('.worm-mood b').textContent === '0');
   await phones[0].close();
@@ -369,6 +372,8 @@ t.test('each state of the field, on each screen', { skip }, async (t) => {
       t.strictSame(await amiss(field), [], `${state} ${size}`);
       t.equal(await field.locator('#full').isVisible(), true);
     }
+    t.strictSame(await amissTo(field), [], state);
+    if (phone) t.strictSame(await amissTo(phone), [], `${state}, phone`);
   }
 });
 
@@ -377,7 +382,10 @@ t.test('every page fits every screen, light and dark, and can be heard', { skip 
   await command({ game: 'pong' });
   for (const path of Object.values(PAGES)) {
     const page = await visit(path, 'tall');
-    if (path === PAGES.panel) await unlock(page);
+    if (path === PAGES.panel) {
+      t.strictSame(await amissTo(page), [], 'the panel, locked');
+      await unlock(page);
+    }
     for (const running of [false, true]) {
       await command({ running, page: running ? 'play' : 'lobby' });
       if (path !== PAGES.panel) await shows(page, running ? 'play' : 'lobby');
@@ -390,6 +398,7 @@ t.test('every page fits every screen, light and dark, and can be heard', { skip 
         t.strictSame(await amiss(page), [], `${path} ${size} ${running}`);
       }
     }
+    t.strictSame(await amissTo(page), [], path);
     // Chromium's own tree, as a screen reader gets it: what can be used has a name.
     const tree = await page.locator('body').ariaSnapshot();
     t.match(tree, /- (button|slider) "/, path);

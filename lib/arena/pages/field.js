@@ -94,6 +94,7 @@ async function words() {
   put($('count-words'), WORDS[players] ?? 'play');
   const game = await describeGame(control);
   const { title, about } = game;
+  put($('heading'), title || arenaName());
   put($('title'), title || arenaName());
   put($('about'), trouble || about || (title ? '' : 'No game yet.'));
   put($('over-title'), `${title} has stopped`);

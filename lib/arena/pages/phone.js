@@ -167,6 +167,7 @@ async function words() {
   $('out').hidden = !out;
   if (out) put($('out-words'), whyOut());
   const { title, about } = await describeGame(control);
+  put($('heading'), title || arenaName());
   put($('title'), title);
   put($('about'), trouble || about || 'The next game begins soon.');
 }
@@ -210,10 +211,10 @@ for (const event of ['online', 'offline']) {
     words();
   });
 }
-// Two fingers shall not zoom what one thumb plays with, also where the browser asks no style sheet.
-for (const event of ['gesturestart', 'dblclick']) {
-  document.addEventListener(event, (happened) => happened.preventDefault());
-}
+// Two fingers shall not zoom what one thumb plays with, also where the browser asks no style sheet: all else they may.
+document.addEventListener('gesturestart', (event) => {
+  if (event.target.closest('.thumb')) event.preventDefault();
+});
 globalThis.navigation?.addEventListener('navigate', (event) => {
   reloading = event.navigationType === 'reload';
 });

@@ -19,6 +19,7 @@ export function start({ root, send }) {
     chosen = at;
     send({ question: index, choice: at });
     mark();
+    put(verdict, 'You may change your mind');
   }
 
   function mark() {
