@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { Arena } from './lib/arena/arena.js';
 import { arenaFiles } from './lib/arena/files.js';
-import { findGames } from './lib/arena/games.js';
+import { findGames, watchGames } from './lib/arena/games.js';
 import { openFeeds } from './lib/feeds/open.js';
 import { createClientRoutes } from './lib/server/admin-clients.js';
 import { openBans } from './lib/server/bans.js';
@@ -154,6 +154,15 @@ export async function start(given, log = createLog('silent'), signal = undefined
     tlsSockets: sharedTls.descriptors,
     log
   });
+  const watch = watchGames({
+    ...{ options, games, log },
+    isPlayed: (name) => arena.isPlayed(name),
+    changed(names) {
+      pages.replace(arenaFiles(options.arena, games));
+      workers.renewGames(names);
+      arena.renew();
+    }
+  });
   directory.onChange(() => {
     door.locate(directory);
     workers.locate(directory);
@@ -255,6 +264,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   }
 
   function close() {
+    watch.close();
     for (const one of open) one.close();
     server.close();
     server.closeEveryConnection();

@@ -154,6 +154,16 @@ export class Arena {
     }
   }
 
+  /** @returns {boolean} whether a round of this game runs in any of them */
+  isPlayed(game) {
+    return [...this.#rooms.values()].some((room) => room.plays(game));
+  }
+
+  /** The games' files have changed: to be called while none of those that have is played. */
+  renew() {
+    for (const room of this.#rooms.values()) room.renew();
+  }
+
   /** @returns {{name: string, game: string | null, players: number}[]} what GET /arena lists */
   list() {
     return [...this.#rooms.values()].map(({ name, players, control: { game } }) => ({

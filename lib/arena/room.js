@@ -1,4 +1,4 @@
-import { command, lobby } from './control.js';
+import { command, lobby, renewed } from './control.js';
 import { firstGame } from './games.js';
 import { Reducer } from './reducer.js';
 
@@ -12,6 +12,9 @@ import { Reducer } from './reducer.js';
 /** How often players are told while no game runs, and a running game's memory is asked for, in milliseconds. */
 const LOOK = 500;
 const REMEMBER = 1000;
+
+/** Problems of a publication that are the value's own: nested too deep, no JSON, larger than `--feed-bytes`. */
+const UNFIT = ['bad-value', 'feed-too-large'];
 
 export class Room {
   #parts;
@@ -34,6 +37,8 @@ export class Room {
   #time = 0;
   #published = '';
   #publishing = false;
+  /** For what a reduced feed was not published last. */
+  #unpublished;
   #telling = Promise.resolve();
   #stale = false;
   #reductions = 0;
@@ -86,6 +91,7 @@ export class Room {
     return this.#parts.games.get(this.#control.game);
   }
 
+  /** Every player's inputs begin at their `start`; those that wait are of what was before. */
   #setFields() {
     const inputs = Object.entries(this.#game?.format.inputs ?? {});
     this.#parts.native.setFields(
@@ -110,14 +116,16 @@ export class Room {
   #become(next) {
     const before = this.#control;
     this.#control = next;
-    if (next.game !== before.game) {
+    const isOther = next.game !== before.game || next.version !== before.version;
+    if (isOther) {
       this.#end();
       this.#value = 'null';
       this.#time = 0;
       this.#memory = '{}';
-      this.#setFields();
     }
-    if (next.round !== before.round) this.#begin();
+    const begins = next.round !== before.round;
+    if (begins || isOther) this.#setFields();
+    if (begins) this.#begin();
     else if (!next.running) this.#end();
     this.#keep();
     this.#tell();
@@ -129,6 +137,17 @@ export class Room {
     const { problem } = await this.#become({ ...this.#control, ...change });
     if (problem !== undefined)
       this.#parts.log.error({ arena: this.#name, problem }, 'a control is not published');
+  }
+
+  /** Whether a round of this game runs. */
+  plays(game) {
+    return this.#control.running && this.#control.game === game;
+  }
+
+  /** The games' files have changed, but for the one that is played. */
+  renew() {
+    if (this.#game === undefined || this.#game.version === this.#control.version) return;
+    this.#change(renewed(this.#control, this.#game, this.#parts.mostRate));
   }
 
   // ---- Reducing
@@ -146,14 +165,17 @@ export class Room {
     const { game } = this.#control;
     this.#reducer = new Reducer(this.#game, memory, {
       value: (result) => this.#take(result),
-      failed: (failed) => {
-        this.#reducer = undefined;
-        this.#stopped += 1;
-        this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
-        this.#change({ running: false, failed: { game, ...failed } });
-      }
+      failed: (failed) => this.#fail(game, failed)
     });
     this.#wait();
+  }
+
+  /** A game is stopped that does what none should. */
+  #fail(game, failed) {
+    this.#end();
+    this.#stopped += 1;
+    this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
+    this.#change({ running: false, failed: { game, ...failed } });
   }
 
   #end() {
@@ -225,12 +247,22 @@ export class Room {
       `arena/${this.#name}`,
       `${head},"time":${this.#time},"value":${value}}`
     );
-    const { problem } = await this.#telling;
+    const { problem, detail } = await this.#telling;
     this.#publishing = false;
     if (problem === undefined) this.#published = what;
-    else if (!this.#closed)
-      this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
+    else if (!this.#closed) this.#unpublishable({ game, round, value }, problem, detail);
+    this.#unpublished = problem;
     if (this.#stale) this.#tell();
+  }
+
+  /** What no feed takes was the game's to see to; what the server can't do is said once, and tried again. */
+  #unpublishable({ game, round, value }, problem, detail) {
+    if (UNFIT.includes(problem)) {
+      if (this.#value === value) this.#value = 'null';
+      if (round === this.#control.round)
+        this.#fail(game, { why: 'bad-value', message: detail ?? problem });
+    } else if (problem !== this.#unpublished)
+      this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
   }
 
   /**
@@ -276,7 +308,8 @@ export class Room {
     if (control.game !== null && (game === undefined || !same)) {
       this.#control = lobby(game ?? firstGame(games), mostRate, control.round);
     } else {
-      this.#control = { ...control, rate: Math.min(control.rate, mostRate) };
+      const version = game?.version ?? null;
+      this.#control = { ...control, version, rate: Math.min(control.rate, mostRate) };
       this.#value = value;
       this.#time = time;
       this.#memory = memory;

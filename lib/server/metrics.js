@@ -14,6 +14,10 @@ import { Counter, Gauge, Registry } from './prometheus.js';
  * turns (native/base/loop_delays.h), and the pauses of the garbage collector.
  */
 
+/** Milliseconds of which the recent stalls are told, and how many parts of them go one by one. */
+const RECENT = 60_000;
+const RECENT_PARTS = 12;
+
 /** How often somebody would ask the event loop who is told its delay, in seconds. */
 const ASKED_EVERY = 0.01;
 
@@ -160,9 +164,47 @@ function openFiles() {
  * @property {() => Promise<string>} text everything in Prometheus' text format
  * @property {() => number} longestStallMs the longest turn of the event loop since the last
  *     `forgetStalls`, in milliseconds
+ * @property {() => number} recentStallMs the longest of the last minute, or since it was last asked for
+ *     where that is longer
  * @property {() => void} forgetStalls starts `longestStallMs` anew, as after a slow start
  * @property {() => void} close stops measuring
  */
+
+/**
+ * The longest turn of the loop ever, and of the last minute: what was long ago says nothing of now. No timer wakes the
+ * loop for it: what has come since it was last asked for counts as of now.
+ */
+function keepStalls(loop) {
+  let ever = 0;
+  let parts = []; // {began, longest}, the newest first
+
+  function look() {
+    const { longest } = loop.read();
+    loop.forgetLongest();
+    ever = Math.max(ever, longest);
+    const now = performance.now();
+    if (parts.length === 0 || now - parts[0].began >= RECENT / RECENT_PARTS) {
+      parts.unshift({ began: now, longest });
+      parts = parts.filter(({ began }) => now - began < RECENT);
+    } else parts[0].longest = Math.max(parts[0].longest, longest);
+  }
+
+  return {
+    longest() {
+      look();
+      return ever;
+    },
+    recent() {
+      look();
+      return Math.max(...parts.map(({ longest }) => longest));
+    },
+    forget() {
+      loop.forgetLongest();
+      ever = 0;
+      parts = [];
+    }
+  };
+}
 
 /**
  * @param {object} sources
@@ -249,6 +291,7 @@ export function createMetrics({
     registers
   });
   const loop = new (loadAddon().LoopDelays)();
+  const stalls = keepStalls(loop);
   const histogram = (name, help, read) =>
     register.registerMetric(createNativeHistogram(name, help, read));
   histogram(
@@ -304,7 +347,7 @@ export function createMetrics({
     const end = certificateEnd();
     if (end !== undefined) certificate.set({ port: 'tls' }, end);
     openFds.set(openFiles());
-    stall.set(loop.read().longest);
+    stall.set(stalls.longest());
     const { count, ...interval } = loop.takeInterval();
     for (const [name, gauge] of count > 0 ? lags : []) {
       // As Node's own measure has it: with the time between two questions.
@@ -318,8 +361,9 @@ export function createMetrics({
       copyStatus();
       return (await ofProcess.metrics()) + (await register.metrics());
     },
-    longestStallMs: () => loop.read().longest * 1000,
-    forgetStalls: () => loop.forgetLongest(),
+    longestStallMs: () => stalls.longest() * 1000,
+    recentStallMs: () => stalls.recent() * 1000,
+    forgetStalls: () => stalls.forget(),
     close() {
       loop.close();
       register.clear();

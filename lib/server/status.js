@@ -94,7 +94,8 @@ export function createStatus({ status, metrics, counts, deliveryTimes }) {
       uptime: Math.floor(process.uptime()),
       heapUsed,
       rss,
-      longestStallMs: rounded(metrics.longestStallMs())
+      longestStallMs: rounded(metrics.longestStallMs()),
+      recentStallMs: rounded(metrics.recentStallMs())
     };
   }
 

@@ -6,6 +6,8 @@ import { gunzipSync } from 'node:zlib';
 
 import t from 'tap';
 
+import { amissTo } from '../support/axe.js';
+import { launchBrowser, noBrowser } from '../support/page-browser.js';
 import { documentAt } from '../support/readme.js';
 import { startLoad } from './contenders.js';
 import { buildWatchers, TOKEN } from './feed-contenders.js';
@@ -309,8 +311,18 @@ t.test('the report says first where another one wins', async (t) => {
   t.match(html, /it &lt;ended&gt;/);
   t.match(html, /no &lt;bun&gt;/);
   t.notMatch(html, /NaN|undefined|(src|href)="(?!https:)/, 'it needs nothing else');
+  t.match(html, /<main>\n<h1>/);
   const [verdictAt, firstAt] = [html.indexOf('class="verdict"'), html.indexOf('<section>')];
   t.ok(verdictAt > 0 && verdictAt < firstAt);
+});
+
+t.test('the report can be read by everybody', { skip: noBrowser() }, async (t) => {
+  const browser = await launchBrowser();
+  t.teardown(() => browser.close());
+  const sheet = await browser.newPage();
+  await sheet.setContent(page(study({ theirs: { failed: 'it ended' } })));
+  await sheet.locator('summary').first().click();
+  t.strictSame(await amissTo(sheet), []);
 });
 
 t.test('the tables', async (t) => {

@@ -8,6 +8,7 @@ import t from 'tap';
 import { Match, STEPS } from '../../lib/football/match.js';
 import { KEY, startProvider } from '../../lib/football/provider.js';
 import { measure } from '../bench/deltas.js';
+import { amissTo } from '../support/axe.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { launchBrowser, noBrowser } from '../support/page-browser.js';
 import { documentAt, shown } from '../support/readme.js';
@@ -174,6 +175,7 @@ t.test(
     const after = await follow(1);
     t.same((await see()).score, [after.score.home, after.score.away], 'it goes on by itself');
     t.same(faults, []);
+    t.strictSame(await amissTo(page), []);
     await page.close();
     await server.stop();
   }

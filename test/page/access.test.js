@@ -1,5 +1,6 @@
 /* global document, getComputedStyle */
 import t from 'tap';
+import { amissTo } from '../support/axe.js';
 import { contrast } from '../support/contrast.js';
 import {
   among,
@@ -217,6 +218,10 @@ alone(
     }
   }
 );
+
+alone('nothing is amiss to axe-core', async (t, { page }) => {
+  t.strictSame(await amissTo(page), []);
+});
 
 t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
   nothingElse(t);

@@ -23,6 +23,9 @@ const MEGABYTES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map(
   (one) => one * 2 ** 20
 );
 
+/** Labels of an axis: two values that are written alike have one, at the first. */
+const distinct = (labels) => labels.map((label, i) => (label === labels[i - 1] ? '' : label));
+
 const clock = (seconds) =>
   `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
@@ -174,7 +177,7 @@ export class Plot {
             size: 24,
             gap: 4,
             grid: { show: false },
-            values: (u, all) => all.map(clock),
+            values: (u, all) => distinct(all.map(clock)),
             ...time
           },
           {
@@ -184,7 +187,7 @@ export class Plot {
             size: LEFT,
             gap: 6,
             space: 34,
-            values: (u, all) => all.map((one) => short(unit, one))
+            values: (u, all) => distinct(all.map((one) => short(unit, one)))
           }
         ],
         series: [
