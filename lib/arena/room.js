@@ -172,6 +172,8 @@ export class Room {
 
   /** A game is stopped that does what none should. */
   #fail(game, failed) {
+    // It may have come to be known in two ways: by a value that no feed takes, and by the next one.
+    if (this.#control.failed !== null) return;
     this.#end();
     this.#stopped += 1;
     this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
