@@ -4,6 +4,7 @@ import { connect, createServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { Client } from '../../lib/client/client.js';
+import { resetSocket } from '../support/reset-socket.js';
 import { DOORS, startServer } from '../support/server.js';
 
 /** Failures are waited out quickly here: the waits themselves are tested by a clock by hand. */
@@ -72,8 +73,8 @@ async function badNetwork(t, port, { share = 0.2, seed = 1 } = {}) {
     };
     const reset = () => {
       network.resets += 1;
-      near.resetAndDestroy();
-      far.resetAndDestroy();
+      resetSocket(near);
+      resetSocket(far);
     };
     for (const [from, to] of [
       [near, far],
