@@ -184,9 +184,9 @@ export class Membership {
   async close() {
     this.#target = 'closed';
     this.#wake();
-    await this.#loop;
+    // What the loop still asks the store for fails at once: nothing waits for an answer any more.
+    await Promise.all([this.#store.close(), this.#loop]);
     this.#expiry();
-    await this.#store.close();
   }
 
   /**

@@ -31,7 +31,7 @@ export class NatsLink {
   #client;
   #connection;
   #connected = false;
-  #closed = false;
+  #closing = new AbortController();
   #nextTry = -Infinity;
   #follower = { opened() {}, again() {}, ended() {} };
   /** The largest message that the NATS server takes, bytes; by default what its own default is. */
@@ -124,6 +124,7 @@ export class NatsLink {
         reconnectJitter: RETRY,
         reconnectJitterTLS: RETRY,
         timeout: PATIENCE,
+        signal: this.#closing.signal,
         pingInterval: PING,
         maxPingOut: this.#silence / PING,
         ...(credentials && { authenticator: credsAuthenticator(credentials) }),
@@ -133,7 +134,7 @@ export class NatsLink {
       this.#lastError = this.failure(error);
       throw this.#lastError;
     }
-    if (this.#closed) {
+    if (this.#closing.signal.aborted) {
       await connection.close();
       throw this.unreachable('the connection is closed');
     }
@@ -209,7 +210,7 @@ export class NatsLink {
   }
 
   async close() {
-    this.#closed = true;
+    this.#closing.abort();
     const connection = this.#connection;
     this.#connection = undefined;
     this.#connected = false;
@@ -258,12 +259,13 @@ export class NatsLink {
 
 /** @returns {Promise<object>} the client's parts */
 async function loadClient() {
-  const [transport, jetstream, kv] = await Promise.all([
+  const [{ connect }, client, jetstream, kv] = await Promise.all([
+    import('./nats-transport.js'),
     import('@nats-io/transport-node'),
     import('@nats-io/jetstream'),
     import('@nats-io/kv')
   ]);
-  const { connect, credsAuthenticator, errors, headers } = transport;
+  const { credsAuthenticator, errors, headers } = client;
   function headersOf(all) {
     const made = headers();
     for (const [name, value] of Object.entries(all)) made.set(name, value);

@@ -7,6 +7,7 @@ import { plan } from '../../lib/swarm/needs.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
 import { temporary } from '../support/processes.js';
+import { resetSocket } from '../support/reset-socket.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 
@@ -92,7 +93,7 @@ t.test('TLS connections that are cut come back, and nothing is lost', async (t) 
   const args = ['throw', 40, '--rate', 100, '--time', 3, '--ca', ca];
   const running = run(args, `https://localhost:${proxy.address().port}`);
   await server.until(({ thrown }) => thrown >= 50);
-  for (const [socket] of pairs) socket.resetAndDestroy();
+  for (const [socket] of pairs) resetSocket(socket);
   const { code, result, err } = await running;
   t.equal(code, 0, err || result.faults.join());
   t.ok(result.connections.closed >= 40, `${result.connections.closed} broke`);

@@ -473,6 +473,25 @@ t.test('leaving has a time, after which it is gone whatever still waits', async 
   t.equal(world.broker.entries.get('a').entry.state, 'gone');
 });
 
+t.test('ends at once, whatever the store is still asked', async (t) => {
+  let isClosed = false;
+  let refuse;
+  const answer = new Promise((_, reject) => (refuse = reject));
+  const store = {
+    watch() {},
+    open: () => answer,
+    close: async () => {
+      isClosed = true;
+      refuse(new Error('closed'));
+    }
+  };
+  const describe = () => ({ rows: 3 });
+  const membership = new Membership({ name: 'a', lease: LEASE, store, describe, log: silent });
+  membership.start();
+  await membership.close();
+  t.ok(isClosed);
+});
+
 t.test('starts without a broker, alone, and joins when there is one', async (t) => {
   const world = new World();
   world.broker.stop();
