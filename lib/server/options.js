@@ -85,6 +85,18 @@ const text = (unit, pattern, expects) => ({
 
 const file = text('file', /./, 'a file');
 
+/** Where feeds are fetched, or none. A key may not become a part of the host, and `fetch` takes no user and password. */
+const upstream = {
+  unit: 'url',
+  read(value) {
+    const isTemplate = /^https?:\/\/[^\s{}/?#@\\]+[/?][^\s{}#]*\{key\}[^\s{}#]*$/.test(value);
+    return value === 'none' || (isTemplate && URL.canParse(value)) ? value : undefined;
+  },
+  expects:
+    'none, or a URL with {key} once in its path or query, and without user and password, such as' +
+    ' https://api.example/{key}'
+};
+
 /**
  * @typedef {object} Option
  * @property {string} name on the command line, after `--`
@@ -206,11 +218,7 @@ export const table = [
   {
     name: 'upstream',
     default: 'none',
-    type: text(
-      'url',
-      /^(none|https?:\/\/[^\s{}]+\{key\}[^\s{}]*)$/,
-      'none, or a URL with {key} in it, such as https://api.example/{key}'
-    ),
+    type: upstream,
     help: 'where feeds come from that nobody publishes'
   },
   {
@@ -223,7 +231,7 @@ export const table = [
     name: 'upstream-at-once',
     default: '8',
     type: whole(1, 256),
-    help: 'fetches there may be at once'
+    help: 'fetches there may be at once; half of them for what one source address has asked for'
   },
   {
     name: 'upstream-time',

@@ -246,7 +246,9 @@ export const problems = {
   'upstream-failed': {
     status: 502,
     title: 'The source of the feed has failed',
-    detail: 'Ask again as soon as Retry-After says.',
+    detail:
+      'It gave no JSON value in time: it may be out of reach, refuse, or redirect, which is not' +
+      " followed. The server's log says which. Ask again as soon as Retry-After says.",
     retryAfter: 5
   },
   'too-many-feeds': {

@@ -44,7 +44,7 @@ export interface Options {
   upstream?: string;
   /** How often a feed that is watched is fetched; seconds. By default 5. */
   upstreamEvery?: number;
-  /** Fetches there may be at once. By default 8. */
+  /** Fetches there may be at once; half of them for what one source address has asked for. By default 8. */
   upstreamAtOnce?: number;
   /** How long a fetch may take; seconds. By default 10. */
   upstreamTime?: number;
