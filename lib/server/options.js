@@ -515,7 +515,7 @@ export const table = [
     name: 'admin-host',
     default: '127.0.0.1',
     type: text('address', /^[^\s]+$/, 'an address or a host name'),
-    help: 'address of the admin port'
+    help: 'address of the admin port; on loopback a name in its place is one it may be asked by'
   },
   {
     name: 'check',

@@ -331,6 +331,13 @@ export const problems = {
     detail:
       'Ask the admin port from its own host, by its address, and from no page of another site.'
   },
+  'bad-host': {
+    status: 421,
+    title: 'Not a name of this host',
+    detail:
+      'Ask by an address, such as 127.0.0.1, or by localhost; a proxy has to send one of these as Host.' +
+      ' Another name is taken where it is the one of --admin-host.'
+  },
   'bad-ban': {
     status: 400,
     title: 'Not a ban',
