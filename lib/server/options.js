@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util';
-
+import { ArgumentError, readArguments } from './arguments.js';
 import { formatHelp, suggest } from './option-help.js';
 import { NAME } from '../world/entry.js';
 import { readServerUrl } from '../world/public-url.js';
@@ -15,7 +14,8 @@ export class OptionError extends Error {
   code = 'ERR_SPRITES_OPTION';
 }
 
-const whole = (low, high) => ({
+/** A type of option: a whole number. */
+export const whole = (low, high) => ({
   unit: 'number',
   read(text) {
     const value = /^[0-9]+$/.test(text) ? Number(text) : NaN;
@@ -77,7 +77,8 @@ const natsServers = {
     ' are for --world-credentials'
 };
 
-const text = (unit, pattern, expects) => ({
+/** A type of option: what a pattern takes. */
+export const text = (unit, pattern, expects) => ({
   unit,
   read: (value) => (pattern.test(value) ? value : undefined),
   expects
@@ -660,17 +661,10 @@ export function readEach(find) {
 }
 
 function parse(args) {
-  const types = {};
-  for (const { name } of table) types[name] = { type: 'string' };
-  for (const { name } of SWITCHES) types[name] = { type: 'boolean' };
   try {
-    return parseArgs({ args, options: types, strict: true, allowPositionals: false }).values;
+    return readArguments(args, { options: table, switches: SWITCHES.map(({ name }) => name) }).values;
   } catch (error) {
-    const [line] = error.message.split('\n');
-    const [, unknown] = /^Unknown option '--([^']*)'/.exec(line) ?? [];
-    const meant = unknown && suggest(unknown, Object.keys(types));
-    const advice = meant ? `did you mean --${meant}?` : 'see --help';
-    throw new OptionError(`${line.replace(/\. To specify.*$/, '')}; ${advice}`);
+    throw error instanceof ArgumentError ? new OptionError(error.message) : error;
   }
 }
 

@@ -202,8 +202,10 @@ export const problems = {
   },
   'too-many-joins': {
     status: 429,
-    title: 'Too many joins from one address',
-    detail: 'Wait as long as Retry-After says, then join again; keep the id you have.',
+    // Of an address that is banned as well: it is not told that it is.
+    title: 'No join from this address now',
+    detail:
+      'Wait at least as long as Retry-After says, then join again, and less often; keep the id you have.',
     retryAfter: 1
   },
   'too-many-clients': {
@@ -303,8 +305,9 @@ export const problems = {
   },
   'too-many-connections': {
     status: 503,
-    title: 'Too many connections',
-    detail: 'The server holds as many connections as it can: connect again later.',
+    // Whether the server is full, the address has its share or is banned: a stranger is not told which.
+    title: 'No further connection now',
+    detail: 'The server takes no further connection from this address now: connect again later.',
     retryAfter: 5
   },
   'too-much-held': {
