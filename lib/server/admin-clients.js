@@ -1,5 +1,4 @@
-import { isIP } from 'node:net';
-
+import { isByOwnName, isLoopback } from './lan-addresses.js';
 import { sendProblem } from './problem-answers.js';
 
 /**
@@ -23,14 +22,11 @@ const LONGEST_BAN = 31_536_000;
 const USUAL_BAN = 3600;
 
 /** Whether a request comes from this host, and from no other site's page. */
-function isFromHere({ socket, headers }) {
-  const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
-  const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers;
-  // A name could be anybody's, and be made to lead here: only an address says what is meant.
-  const name = host.replace(/:[0-9]+$/, '').replace(/^\[(.*)\]$/, '$1');
+function isFromHere(request) {
+  const { host, origin, 'sec-fetch-site': site = 'none' } = request.headers;
   return (
-    (address === '::1' || address.startsWith('127.')) &&
-    (name === 'localhost' || isIP(name) > 0) &&
+    isLoopback(request.socket.remoteAddress) &&
+    isByOwnName(request) &&
     (origin === undefined || origin === `http://${host}`) &&
     ['none', 'same-origin'].includes(site)
   );

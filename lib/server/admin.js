@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 
 import { History } from './history.js';
+import { isByOwnName, isLoopback } from './lan-addresses.js';
 import { contentSecurityPolicy, fileAt } from './page-files.js';
 import { Pipeline } from './pipelines.js';
 import { explained } from './port-errors.js';
@@ -21,7 +22,9 @@ import { lookAfterSockets } from './sockets.js';
  *                    written, while it joins a world or while a worker hangs: take
  *                    it out of the balancer
  *
- * and what is about one client (lib/server/admin-clients.js), from this host alone.
+ * and what is about one client (lib/server/admin-clients.js), from this host alone. On loopback a browser of
+ * this host is the one way in for strangers: all but /healthz and /readyz, which balancers ask by any name,
+ * is answered by an address, by localhost and by the name that --admin-host says.
  */
 
 /** A scrape is one small request; nobody needs more of anything. */
@@ -40,6 +43,7 @@ const MAX_CONNECTIONS = 64;
 const MAX_OF_ONE_ADDRESS = 32;
 const MAX_REQUESTS_PER_CONNECTION = 1000;
 const METHODS = ['GET', 'HEAD'];
+const BY_ANY_NAME = ['/healthz', '/readyz'];
 
 /** The fields of every answer. */
 const COMMON = { 'Cache-Control': 'no-store' };
@@ -145,8 +149,14 @@ export function createAdmin({
     ['/history', (response) => sendJson(response, history.samples)]
   ]);
 
+  let isLocal = false;
+
   async function answer(request, response) {
     const [path] = request.url.split('?');
+    if (isLocal && !BY_ANY_NAME.includes(path) && !isByOwnName(request, host)) {
+      sendProblem(response, 'bad-host', { headers: COMMON });
+      return;
+    }
     const route = routes.get(path);
     if (!route && clients(request, response)) return;
     if (!route) {
@@ -184,6 +194,9 @@ export function createAdmin({
   server.on('clientError', (error, socket) => {
     if (!socket.writable) socket.destroy();
     else pipelines.get(socket).refuse(parserProblem(error), COMMON);
+  });
+  server.on('listening', () => {
+    isLocal = isLoopback(server.address().address);
   });
   server.listen({ host, port });
   return server;

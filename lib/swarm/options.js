@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util';
-
+import { ArgumentError, readArguments } from '../server/arguments.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
 
@@ -19,7 +18,11 @@ const number = (low, high, whole = true) => ({
 
 const seconds = (low, high) => ({ ...number(low, high, false), unit: 'SECONDS' });
 
-const text = (unit) => ({ unit, read: (value) => value || undefined, expects: 'a value' });
+const text = (unit) => ({
+  unit,
+  read: (value) => value || undefined,
+  expects: `a ${unit.toLowerCase()}`
+});
 
 const flag = { unit: '', read: () => true, expects: 'no value' };
 
@@ -321,7 +324,7 @@ const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase(
  * @throws {UsageError} with one line for a person
  */
 export function parse(args) {
-  const { values, positionals } = split(args);
+  const { values, words } = split(args);
   if (values.help) return { help: true };
   if (values.url !== undefined && (values.host ?? values.port) !== undefined) {
     throw new UsageError('--url has host and port in it: not --host, --port besides');
@@ -331,9 +334,9 @@ export function parse(args) {
       .map((option) => [camel(option.name), value(option, values[option.name])])
       .filter(([, read]) => read !== undefined)
   );
-  const [command, count, ...more] = positionals;
-  if (command === 'compare') return comparison(values, options, positionals.slice(1));
-  if (command === 'agent') return agent(values, options, positionals.slice(1));
+  const [command, count, ...more] = words;
+  if (command === 'compare') return comparison(values, options, words.slice(1));
+  if (command === 'agent') return agent(values, options, words.slice(1));
   for (const name of ['clients-max', 'rate-max']) {
     if (values[name] !== undefined) throw new UsageError(`--${name} is of agent`);
   }
@@ -381,13 +384,15 @@ function comparison(given, options, files) {
 }
 
 function split(args) {
-  const options = Object.fromEntries(
-    table.map(({ name, type }) => [name, { type: type === flag ? 'boolean' : 'string' }])
-  );
+  const isSwitch = ({ type }) => type === flag;
   try {
-    return parseArgs({ args, options, allowPositionals: true });
+    return readArguments(args, {
+      options: table.filter((option) => !isSwitch(option)),
+      switches: table.filter(isSwitch).map(({ name }) => name),
+      words: true
+    });
   } catch (error) {
-    throw new UsageError(error.message.split('\n')[0]);
+    throw error instanceof ArgumentError ? new UsageError(error.message) : error;
   }
 }
 

@@ -11,7 +11,7 @@ import { coresBetween, ServerWatch } from './server-watch.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
 import { Interruptions, Tally } from './tally.js';
-import { targetOf } from './target.js';
+import { inUrl, targetOf } from './target.js';
 import { believedBy, hopeless, tlsOf } from './tls.js';
 
 /**
@@ -116,10 +116,9 @@ export class Run {
     this.#facts.probes = probes;
     const target = { address, host, port: options.port };
     const tls = tlsOf(options);
-    // A port of its own for /status is the admin port's, which speaks no TLS.
-    this.status = new StatusReader(
-      options.statusPort ? { ...target, port: options.statusPort } : { ...target, tls }
-    );
+    // A port of its own for /status is the admin port's, which speaks no TLS and is asked by an address.
+    const admin = { address, host: inUrl(address), port: options.statusPort };
+    this.status = new StatusReader(options.statusPort ? admin : { ...target, tls });
     this.#facts.before = await this.#knock(options);
     this.#watch = new ServerWatch({ ...options, address }, this.status);
     return { options, target };

@@ -79,10 +79,14 @@ for (const door of DOORS) {
     t.match(body, [{ address: '127.0.0.1' }]);
     t.ok(body[0].seconds > 500 && body[0].seconds <= 600);
     wire.send(bytesOf('POST', '/join'));
-    t.equal(problemOf(await server.read(wire)), 'too-many-joins', 'no join by what is open');
+    const join = await server.read(wire);
+    t.equal(problemOf(join), 'too-many-joins', 'no join by what is open');
+    t.match(join.body.title, /^No join from this address/, 'which is true of a ban');
     const next = await server.wire();
     next.send(bytesOf('GET', '/status'));
-    t.equal(problemOf(await server.read(next)), 'too-many-connections', 'and nothing new opens');
+    const opened = await server.read(next);
+    t.equal(problemOf(opened), 'too-many-connections', 'and nothing new opens');
+    t.match(opened.body.detail, /takes no further connection from this address/);
     t.equal((await ask('DELETE', '/bans/127.0.0.1')).status, 204);
     t.same((await ask('GET', '/bans')).body, []);
     await server.join();

@@ -259,7 +259,7 @@ export class Wire {
 export function request(method, target, { headers = {}, body } = {}) {
   const bytes = body === undefined ? null : Buffer.from(body);
   const fields = {
-    Host: 'sprites.test',
+    Host: 'localhost',
     ...(bytes ? { 'Content-Type': 'application/json', 'Content-Length': bytes.length } : {}),
     ...(bytes === null && method === 'POST' ? { 'Content-Length': 0 } : {}),
     ...headers
