@@ -30,8 +30,10 @@ function makeWorld(t, sizes, given = {}) {
         const inRing = names.includes(name) ? names : [name];
         const rows = (one) => servers.get(one).crossing.describe().rows;
         const ring = new Ring(inRing.map((one) => ({ name: one, rows: rows(one) })));
-        const peers = new Map(names.filter((one) => one !== name).map((one) => [one, {}]));
-        crossing.update({ state, epoch, ring, peers });
+        const others = names.filter((one) => one !== name);
+        const peers = new Map(others.map((one) => [one, {}]));
+        const epochs = new Map([...servers].map(([one, its]) => [one, its.epoch]));
+        crossing.update({ state, epoch, ring, peers, epochs });
       }
     },
     /** The counts of all, added up. */
@@ -224,7 +226,7 @@ t.test('a server that leaves hands over what waits', async (t) => {
   const [a, b] = [world.servers.get('a'), world.servers.get('b')];
   for (let x = 0; x < 5; x++) throwOne(a, a.ids[0], 'right', { x });
   const gone = { state: 'leaving', epoch: a.epoch, ring: new Ring([{ name: 'a', rows: 1 }]) };
-  a.crossing.update({ ...gone, peers: new Map() });
+  a.crossing.update({ ...gone, peers: new Map(), epochs: new Map() });
   t.equal(throwOne(a, a.ids[0], 'right', { x: 6 }), 'neighbor-busy');
   t.equal(await a.crossing.handOver(), 0);
   t.equal(b.pool.status().crossedIn, 5);
