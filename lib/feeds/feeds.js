@@ -1,5 +1,5 @@
 import { NO_EPOCHS } from './epochs.js';
-import { cursorText, newEpoch } from './names.js';
+import { cursorText, newEpoch, nextCursor } from './names.js';
 import { FeedTable } from './table.js';
 import { JobTimeError } from './threads.js';
 
@@ -163,12 +163,10 @@ export class Feeds extends FeedTable {
   #next(key) {
     const now = this.native.find(key, false);
     if (now !== null && now.length > 0) {
-      return { created: false, cursor: { epoch: now.epoch, version: now.version + 1 }, now };
+      return { created: false, cursor: nextCursor(now), now };
     }
     const lost = this.#epochs.lost(key);
-    const cursor = lost
-      ? { epoch: lost.epoch, version: lost.version + 1 }
-      : { epoch: newEpoch(), version: 1 };
+    const cursor = lost ? nextCursor(lost) : { epoch: newEpoch(), version: 1 };
     return { created: true, cursor, lost };
   }
 
