@@ -70,11 +70,21 @@ const natsServers = {
   read(value) {
     if (value === 'none') return value;
     const all = value.split(',');
-    return all.every((url) => /^nats:\/\/[^\s,/@]+$/.test(url)) ? all : undefined;
+    const isOne = (url) => /^nats:\/\/[^\s,/@]+$/.test(url) && URL.canParse(url);
+    return all.every(isOne) ? all : undefined;
   },
   expects:
     'none, or nats://HOST:PORT, several of one cluster with commas between; user and password' +
     ' are for --world-credentials'
+};
+
+const upstreamUrl = {
+  unit: 'url',
+  read: (url) =>
+    /^https?:\/\/[^\s{}]+\{key\}[^\s{}]*$/.test(url) && URL.canParse(url.replace('{key}', 'a'))
+      ? url
+      : undefined,
+  expects: 'a URL with {key} in it, such as https://api.example/{key}'
 };
 
 const text = (unit, pattern, expects) => ({
@@ -206,11 +216,7 @@ export const table = [
   {
     name: 'upstream',
     default: 'none',
-    type: text(
-      'url',
-      /^(none|https?:\/\/[^\s{}]+\{key\}[^\s{}]*)$/,
-      'none, or a URL with {key} in it, such as https://api.example/{key}'
-    ),
+    type: orNone(upstreamUrl),
     help: 'where feeds come from that nobody publishes'
   },
   {
