@@ -23,8 +23,8 @@ export class Absences {
     }
     const { run, epoch, grace } = entry;
     const known = this.#absent.get(name);
-    if (known?.run === run && known.epoch === epoch) return;
-    if (this.#absent.size >= MOST_NAMES) return;
+    if (known && known.run === run && known.epoch === epoch) return;
+    if (!known && this.#absent.size >= MOST_NAMES) return;
     this.#absent.set(name, { run, epoch, end: now + grace });
   }
 

@@ -132,6 +132,7 @@ t.test('whatever somebody publishes, servers go on', { skip, timeout: 120_000 },
     // One that is as large as it may be is taken out all the same: it holds for a millisecond.
     const room = 4096 - JSON.stringify({ ...entry, lease: 1, more: '' }).length;
     await write('e', { lease: 1, more: 'x'.repeat(room) });
+    await write('f', { state: 'gone', grace: 5000 });
     // The name of a server that has it.
     await write('a', { epoch: LAST_VERSION, run: 'x' });
     await cross(t);
