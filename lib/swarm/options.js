@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
+import { PROCESSES } from './needs.js';
 
 /**
  * The commands and the options: one table each, from which the command line, the checks and the
@@ -246,7 +247,7 @@ export const table = [
   {
     group: 'This host',
     name: 'processes',
-    type: number(1, 512),
+    type: number(1, PROCESSES),
     shown: 'as the file limit needs',
     help: 'engine processes'
   },

@@ -260,6 +260,12 @@ t.test('a value that is not what its head says is refused', async (t) => {
   store.write('z', { ...store.messages.get('y') }, NONE, 0);
   t.strictSame(await answered(time, servers.remove('a', 'z')), {}, 'or it is deleted');
   t.equal(store.messages.get('z').digest, undefined);
+  // Or an operator cleans it.
+  store.write('v', { ...store.messages.get('y') }, NONE, 0);
+  await time.run(100);
+  store.messages.delete('v');
+  t.match(await answered(time, servers.publish('a', 'v', 'value', 3)), { cursor: /-1$/ });
+  await answered(time, servers.remove('b', 'v'));
   await quiet(time, servers);
   t.match(shared.status(), { behind: 0, unstored: 0 });
   t.equal(servers.tables()[1], servers.tables()[0]);
