@@ -21,10 +21,13 @@ export class Failure extends Error {
  * @property {() => number} now ms
  */
 
+/** The longest time of a timer, ms: one of more would fire at once. */
+const TIMER_MOST = 2 ** 31 - 1;
+
 /** @returns {Timers} the program's own */
 export function globalTimers() {
   return {
-    setTimeout: (callback, ms) => globalThis.setTimeout(callback, ms),
+    setTimeout: (callback, ms) => globalThis.setTimeout(callback, Math.min(ms, TIMER_MOST)),
     clearTimeout: (timer) => globalThis.clearTimeout(timer),
     now: () => performance.now()
   };

@@ -1,4 +1,4 @@
-import { cursorText, newEpoch } from './names.js';
+import { cursorText, newEpoch, nextCursor } from './names.js';
 import { digestOf } from './packing.js';
 import { FeedTable } from './table.js';
 import { JobTimeError } from './threads.js';
@@ -198,7 +198,7 @@ export class Feeds extends FeedTable {
   #next(key) {
     const now = this.native.find(key, false);
     if (now !== null && now.length > 0) {
-      return { created: false, cursor: { epoch: now.epoch, version: now.version + 1 }, now };
+      return { created: false, cursor: nextCursor(now), now };
     }
     return { created: true, cursor: { epoch: newEpoch(), version: 1 } };
   }

@@ -70,7 +70,8 @@ const natsServers = {
   read(value) {
     if (value === 'none') return value;
     const all = value.split(',');
-    return all.every((url) => /^nats:\/\/[^\s,/@]+$/.test(url)) ? all : undefined;
+    const isOne = (url) => /^nats:\/\/[^\s,/@]+$/.test(url) && URL.canParse(url);
+    return all.every(isOne) ? all : undefined;
   },
   expects:
     'none, or nats://HOST:PORT, several of one cluster with commas between; user and password' +
@@ -662,7 +663,8 @@ export function readEach(find) {
 
 function parse(args) {
   try {
-    return readArguments(args, { options: table, switches: SWITCHES.map(({ name }) => name) }).values;
+    return readArguments(args, { options: table, switches: SWITCHES.map(({ name }) => name) })
+      .values;
   } catch (error) {
     throw error instanceof ArgumentError ? new OptionError(error.message) : error;
   }

@@ -1,6 +1,7 @@
 import { ArgumentError, readArguments } from '../server/arguments.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
+import { PROCESSES } from './needs.js';
 
 /**
  * The commands and the options: one table each, from which the command line, the checks and the
@@ -249,7 +250,7 @@ export const table = [
   {
     group: 'This host',
     name: 'processes',
-    type: number(1, 512),
+    type: number(1, PROCESSES),
     shown: 'as the file limit needs',
     help: 'engine processes'
   },

@@ -134,7 +134,7 @@ export class Membership {
     this.#grace = grace;
     this.#clock = clock;
     this.#version = version;
-    store.watch({ seen: (of, what) => this.#see(of, what), missed: () => this.#missed() });
+    store.watch({ seen: (of, what) => this.#hear(of, what), missed: () => this.#missed() });
   }
 
   /** Begins; nobody has to wait for it. */
@@ -257,7 +257,7 @@ export class Membership {
   /** Takes the name, where it is free. */
   async #claim() {
     if (this.#clock.now() - this.#contact >= this.#lease / RENEWALS) {
-      this.#see(this.#name, await this.#store.get(this.#name));
+      await this.#look(this.#name);
       this.#touch();
     }
     const seen = this.#leases.get(this.#name);
@@ -376,7 +376,7 @@ export class Membership {
     try {
       return await this.#store.put(name, entry, revision);
     } catch (error) {
-      if (error instanceof Conflict) this.#see(name, await this.#store.get(name));
+      if (error instanceof Conflict) await this.#look(name);
       throw error;
     }
   }
@@ -406,12 +406,34 @@ export class Membership {
     return { leases: this.#leases, name: this.#name, version: this.#version, lease: this.#lease };
   }
 
+  /**
+   * News have come. Anybody may have published them: where they say that the entry of this server is another's by now, or
+   * are older than what was heard before, the store is asked.
+   */
+  #hear(name, what) {
+    const known = this.#leases.get(name);
+    const isDenied = this.#isOurs(known?.entry) && !this.#isOurs(what.entry);
+    if (what.revision < known?.revision) this.#mustReload = true;
+    else if (name === this.#name && isDenied) this.#missed();
+    else this.#see(name, what);
+  }
+
   #see(name, what) {
-    if (this.#leases.see(name, what, this.#clock.now())) {
-      this.#told = undefined;
-      if (name === this.#name) this.#wake();
-      this.#tell();
-    }
+    this.#changedIf(name, this.#leases.see(name, what, this.#clock.now()));
+  }
+
+  /** Asks the store for an entry. */
+  async #look(name) {
+    const asked = this.#clock.now();
+    const what = await this.#store.get(name);
+    this.#changedIf(name, this.#leases.correct(name, what, asked, this.#clock.now()));
+  }
+
+  #changedIf(name, isOther) {
+    if (!isOther) return;
+    this.#told = undefined;
+    if (name === this.#name) this.#wake();
+    this.#tell();
   }
 
   #missed() {

@@ -23,6 +23,16 @@ export const NO_STREAM = 10059;
 /** The error codes of JetStream that have a meaning here. Where it is off, the client's error has a name alone. */
 const CODE = { wrongRevision: 10071, wrongRevisionToo: 10164, notEnabled: 10039 };
 
+/**
+ * @param {{get: (name: string) => string} | undefined} headers of a message that the store publishes again
+ * @returns {number} its revision; 0: it says none, as one that somebody else has published may
+ */
+export function revisionOf(headers) {
+  const text = headers?.get('Nats-Sequence') ?? '';
+  const revision = /^[0-9]{1,16}$/.test(text) ? Number(text) : 0;
+  return Number.isSafeInteger(revision) ? revision : 0;
+}
+
 export class NatsLink {
   #servers;
   #name;

@@ -19,8 +19,12 @@ constexpr uint32_t kReturnsATurn = 512;
 constexpr uint64_t kLongestRetryMs = 3600'000;
 constexpr uint32_t kNoHold = 120;  // what a server holds that does not say
 
+constexpr uint64_t kLongestHold = 86400;
+
 /** A poll unanswered for so long has lost its server. */
-uint64_t overdueAfter(uint64_t hold) { return (hold * 5 / 4 + 30) * kSecond; }
+uint64_t overdueAfter(uint64_t hold) {
+  return (std::min(hold, kLongestHold) * 5 / 4 + 30) * kSecond;
+}
 
 /** With a port of its own for joins, a client connects only when it has an id. */
 bool joinsByLane(const Options& options) { return options.transientPort != options.port; }

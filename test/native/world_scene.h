@@ -70,7 +70,10 @@ class Server : private PollResponder {
         seams(*pool.enterWorld()),
         crossings(&pool, life) {
     pool.setResponder(PollHolder::kDoor, this);
-    for (size_t i = 0; i < count; ++i) pool.know(std::to_string(i));
+    for (size_t i = 0; i < count; ++i) {
+      // Where a ring does not say more, the store has told of every process.
+      seams.peer(pool.know(std::to_string(i))).epoch = kMostFrameNumber;
+    }
     pool.openSeams(options, [this] { woken = true; });
   }
 

@@ -152,7 +152,8 @@ t.test('a world', async (t) => {
     'http://one',
     'nats://',
     'nats://me:secret@one',
-    'nats://a,'
+    'nats://a,',
+    'nats://a:65536'
   ]) {
     refused(t, [`--world=${bad}`, '--name=a'], {}, /--world takes none, or nats:/, `"${bad}"`);
   }

@@ -159,6 +159,9 @@ t.test('what a host must have is worked out before anything is opened', async (t
   t.throws(() => plan({ ...wish, clients: 2e6 }, { ...host, files: 1024 }), {
     message: /files: each of 64 engines/
   });
+  t.throws(() => plan({ ...wish, perProcess: 1 }, { ...host, files: 1e9 }), {
+    message: /--per-process 1 makes 50000 engines, and there may be 512: --per-process 98/
+  });
 });
 
 t.test('the help has every option, and wrong ones are told apart', async (t) => {

@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kIdMost = 64;         // bytes of an id; a uuid has 36
 constexpr uint64_t kHoldMost = 86400;  // seconds
-constexpr uint64_t kRetryMost = 3600000;
+constexpr uint64_t kRetryMost = 600000;
+constexpr uint64_t kKeptMost = uint64_t{1} << 52;  // of what is counted on from there
 
 bool isMadeOf(std::string_view text, const char* characters, size_t most) {
   return !text.empty() && text.size() <= most &&
@@ -156,6 +157,7 @@ std::optional<Resume> readResume(std::string_view text) {
     return true;
   });
   if (!read || found != 3 || !isId(resume.id)) return std::nullopt;
+  if (std::max(resume.ack, resume.n) > kKeptMost) return std::nullopt;
   return resume;
 }
 
