@@ -118,7 +118,7 @@ Refusal Crossings::judge(PeerNumber from, const FrameHead& head) {
   if (head.peerLife != life_) return Refusal::kOtherLife;
   if (head.fence <= head.serial) peer.fence = std::max(peer.fence, head.fence);
   // What is below has been acked to it, or it has given it up; what is so far ahead it never sent.
-  const bool ahead = peer.taken >= head.base + kMostAhead;
+  const bool ahead = peer.taken >= head.base + kNumbersAhead;
   if (head.serial >= peer.fence && head.base > 0 && (head.base > peer.taken + 1 || ahead)) {
     pool_->meet(from, peer.sender, head.base - 1);
   }

@@ -62,7 +62,7 @@ constexpr uint64_t kNeverDue = UINT64_MAX;
 
 /** By so many numbers a peer may have taken more than its sender knows of, after a power cut or
  * with an older file: a million a second in twelve days. */
-constexpr uint64_t kMostAhead = uint64_t{1} << 40;
+constexpr uint64_t kNumbersAhead = uint64_t{1} << 40;
 
 /** Milliseconds that an ack may wait for something to ride on. It is in the times above: an ack
  * that waits is there before anything is sent again. Where a peer dies that keeps no state, what it
@@ -137,7 +137,7 @@ class Outbox {
   bool acknowledge(const FrameHead& ack, std::string_view ends, uint64_t now, Release&& release) {
     const uint64_t life = peerLife_;
     if (ack.refusal == Refusal::kOlderLife || !follow(ack, now)) return true;
-    const uint64_t most = unsettled_ ? kMostAhead : touched_;
+    const uint64_t most = unsettled_ ? kNumbersAhead : touched_;
     if (ack.number >= base_ + most) return false;
     while (touched_ > 0 && base_ <= ack.number) {
       release(takeFirst());
