@@ -3,7 +3,9 @@ import { renameSync } from 'node:fs';
 import { resolve } from 'node:path';
 
 import { readWhole, writeWhole } from '../server/whole-file.js';
+import { isCanonical } from './canonical.js';
 import { digestOf, Epochs } from './epochs.js';
+import { isKey } from './names.js';
 
 /**
  * The feeds from one run to the next, in FILE.feeds beside the pool's own state: values, epochs,
@@ -46,6 +48,19 @@ function readHead(bytes, { runBefore, ended }) {
   return end;
 }
 
+const isCount = (number) => Number.isSafeInteger(number) && number >= 0;
+
+/** Whether a head has what a feed's must have. */
+function isHead({ key, epoch, version, patches = [], value, log }) {
+  return (
+    typeof key === 'string' &&
+    isKey(key) &&
+    [epoch, version, value, log].every(isCount) &&
+    Array.isArray(patches) &&
+    patches.every((at, i) => isCount(at) && at < log && (i === 0 || at > patches[i - 1]))
+  );
+}
+
 /** @returns {object[]} the feeds in a state */
 function read(bytes, runs) {
   const damaged = () => new StateError('it is damaged');
@@ -55,7 +70,7 @@ function read(bytes, runs) {
     if (end < 0) throw damaged();
     let head;
     try {
-      head = JSON.parse(bytes.subarray(at, end).toString());
+      head = JSON.parse(bytes.subarray(at, end).toString()) ?? {};
     } catch (error) {
       throw new StateError('it is damaged', { cause: error });
     }
@@ -66,6 +81,7 @@ function read(bytes, runs) {
       }
       return feeds;
     }
+    if (!isHead(head)) throw damaged();
     const value = bytes.subarray(end + 1, end + 1 + head.value);
     const log = bytes.subarray(end + 1 + head.value, end + 1 + head.value + head.log);
     if (log.length !== head.log) throw damaged();
@@ -121,6 +137,11 @@ export function openFeedState({ feeds, options: { state, stateBytes, feeds: most
     const bytes = readWhole(path, stateBytes);
     found = bytes !== undefined;
     for (const feed of found ? read(bytes, runs) : []) {
+      // What an earlier version has let in is not served, and may be published anew.
+      if (!feed.deleted && !isCanonical(feed.value)) {
+        log.error({ feed: feed.key }, 'a feed of the last run is no JSON, and is left out');
+        continue;
+      }
       const digest = digestOf(feed.value);
       const outcome = feeds.restore(feed, digest);
       if (outcome !== 'ok') throw new StateError(`${outcome} at ${feed.key}`);

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import {
   copyFileSync,
   mkdirSync,
@@ -13,6 +14,7 @@ import t from 'tap';
 
 import { Epochs } from '../../lib/feeds/epochs.js';
 import { Feeds } from '../../lib/feeds/feeds.js';
+import { openFeedState } from '../../lib/feeds/state.js';
 import { get, parkGet, put, remove, TOKEN } from '../support/feeds.js';
 import { DOORS, startServer } from '../support/server.js';
 
@@ -235,6 +237,55 @@ for (const door of DOORS) {
   });
 }
 
+/** Feeds whose threads are given; no state. */
+function newFeeds(t, threads, more = {}) {
+  const bounds = { hold: 60, feeds: 10, feedBytes: 1e6, feedMemory: 1e6, feedWatchers: 10 };
+  const feeds = new Feeds({ ...bounds, upstream: 'none', ...more }, threads, silent);
+  t.teardown(() => feeds.close());
+  return feeds;
+}
+
+t.test('of a state what is no JSON is left out, and a head that is none refuses it', async (t) => {
+  const state = join(t.testdir(), 'state');
+  const head = { epoch: 7, version: 3, patches: [], upstream: false };
+  const take = (entries) => {
+    const parts = entries.map(([key, value, more]) => {
+      const lengths = { value: Buffer.byteLength(value), log: 0 };
+      return `${JSON.stringify({ key, ...head, ...lengths, ...more })}\n${value}`;
+    });
+    const text = `sprites-feeds 2 7\n${parts.join('')}`;
+    const sha256 = createHash('sha256').update(text).digest('hex');
+    writeFileSync(`${state}.feeds`, `${text}${JSON.stringify({ end: parts.length, sha256 })}\n`);
+    const feeds = newFeeds(t, {});
+    const options = { state, stateBytes: 1e6, feeds: 10 };
+    const runs = { run: 8, runBefore: 7, ended: true };
+    const said = [];
+    const log = { ...silent, error: ({ feed }) => said.push(feed) };
+    openFeedState({ feeds, options, runs, log });
+    return { feeds, said };
+  };
+  const bad = ['', 'undefined', '{"a":undefined}', '{"b":1,"a":2}', '[1 ]', '1e400'];
+  const deep = (levels) => '['.repeat(levels) + ']'.repeat(levels);
+  const values = [...bad, deep(65), deep(64), '{"__proto__":1,"a":"\\ud800"}'];
+  const { feeds, said } = take(values.map((value, i) => [`k${i}`, value]));
+  const kept = values.filter((value, i) => feeds.find(`k${i}`) !== null);
+  t.strictSame(kept, values.slice(-2));
+  t.equal(said.length, values.length - 2, 'each is told');
+  const heads = [
+    { key: 'a//b' },
+    { key: 1 },
+    { epoch: 2 ** 53 },
+    { version: -1 },
+    { value: -30 },
+    { value: 1.5 },
+    { log: null },
+    { patches: [5] },
+    { patches: {} }
+  ];
+  for (const more of heads)
+    t.throws(() => take([['a', '1', more]]), /damaged/, JSON.stringify(more));
+});
+
 t.test('a fetch that comes late does not use a version twice', async (t) => {
   const path = join(t.testdir(), 'epochs');
   open(path).epochs.note('a', mark(3));
@@ -245,9 +296,7 @@ t.test('a fetch that comes late does not use a version twice', async (t) => {
     run: (task) =>
       task === 'fetch' ? new Promise((resolve) => (fetched = resolve)) : change('"published"')
   };
-  const bounds = { hold: 60, feeds: 10, feedBytes: 1e6, feedMemory: 1e6, feedWatchers: 10 };
-  const feeds = new Feeds({ ...bounds, upstream: 'http://localhost/{key}' }, threads, silent);
-  t.teardown(() => feeds.close());
+  const feeds = newFeeds(t, threads, { upstream: 'http://localhost/{key}' });
   feeds.keepEpochs(open(path).epochs);
   const cursors = [];
   const watch = () =>
