@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
-import { ValueError } from './canonical.js';
+import { ValueError } from '../client/patch.js';
 
 /**
  * Values as one server sends them to another (lib/world/feed-store.js): compressed, where that is worth it. In

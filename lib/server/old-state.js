@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { renameSync } from 'node:fs';
 
+import { isCanonical } from '../feeds/canonical.js';
+import { isKey } from '../feeds/names.js';
 import { readWhole } from './whole-file.js';
 
 /**
@@ -28,6 +30,19 @@ function check(holds, why = 'it is damaged') {
   if (!holds) throw new OldStateError(why);
 }
 
+const isCount = (number) => Number.isSafeInteger(number) && number >= 0;
+
+/** Whether the head of a feed has what it must have. */
+function isHead({ key, epoch, version, patches = [], value, log }) {
+  return (
+    typeof key === 'string' &&
+    isKey(key) &&
+    [epoch, version, value, log].every(isCount) &&
+    Array.isArray(patches) &&
+    patches.every((at, i) => isCount(at) && at < log && (i === 0 || at > patches[i - 1]))
+  );
+}
+
 /** @returns {object[]} feeds as Feeds#restore takes them; undefined: of another run */
 function readFeeds(bytes, run) {
   let at = bytes.indexOf(NEWLINE) + 1;
@@ -38,11 +53,12 @@ function readFeeds(bytes, run) {
   for (;;) {
     const end = bytes.indexOf(NEWLINE, at);
     check(end >= 0);
-    const one = JSON.parse(bytes.toString('utf8', at, end));
+    const one = JSON.parse(bytes.toString('utf8', at, end)) ?? {};
     if (one.end !== undefined) {
       check(one.end === feeds.length && one.sha256 === sumOf(bytes.subarray(0, at)));
       return feeds;
     }
+    check(isHead(one));
     const value = bytes.subarray(end + 1, end + 1 + one.value);
     const log = bytes.subarray(end + 1 + one.value, end + 1 + one.value + one.log);
     check(value.length === one.value && log.length === one.log);
@@ -109,7 +125,13 @@ export function takeOldState({ path, pool, most, runBefore, log }) {
     for (const { key, epoch, version, deleted } of before.feeds ?? []) {
       if (deleted) pool.note(`deleted/${key}`, JSON.stringify({ epoch, version }));
     }
-    before.feeds = before.feeds?.filter(({ deleted }) => !deleted);
+    before.feeds = before.feeds?.filter(({ key, value, deleted }) => {
+      // That version has let patches in that made a value no JSON: it is not served, and may be published anew.
+      const fits = isCanonical(value);
+      if (!deleted && !fits)
+        log.error({ feed: key }, 'a feed of the last run is no JSON, and is left out');
+      return !deleted && fits;
+    });
     return before.feeds;
   });
   take('arena', (bytes) => {

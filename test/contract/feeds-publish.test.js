@@ -140,6 +140,23 @@ contract(t, { options }, async (t, server) => {
     }
   });
 
+  t.test('what objects inherit is in no value: it neither moves nor goes out', async (t) => {
+    const key = freshKey(t);
+    const { cursor } = (await put(server, key, { s: 'x' })).body;
+    const { answer } = await parkGet(server, key, `after=${cursor}`);
+    for (const from of ['/toString', '/__proto__', '/constructor/name', '/s/0']) {
+      for (const path of ['', '/a']) {
+        const move = () => patch(server, key, 'json-patch', [{ op: 'move', from, path }]);
+        await refused(t, server, 'patch-conflict', move, `${from} to "${path}"`);
+      }
+    }
+    t.strictSame((await get(server, key)).body, { feed: key, cursor, value: { s: 'x' } });
+    const member = [{ op: 'add', path: '/__proto__', value: { a: 1 } }];
+    t.equal((await patch(server, key, 'json-patch', member)).status, 200);
+    t.match(String((await answer).bytes), '"value":{"__proto__":{"a":1},"s":"x"}}');
+    t.equal((await put(server, key, 1)).status, 200, 'and whatever comes next is published');
+  });
+
   t.test('a merge patch (RFC 7396)', async (t) => {
     const key = freshKey(t);
     await put(server, key, { a: 1, b: { c: 2, d: 3 }, e: [1] });

@@ -136,11 +136,13 @@ t.test('what version 0.1 kept in files of its own is taken over once', async (t)
   const text = JSON.stringify(value(2));
   const log = ',{"op":"replace","path":"/score","value":2}';
   const head = { key: 'a', epoch: 77, version: 5, patches: [0], upstream: false };
+  const broken = '{"a":undefined}';
   const body =
     `sprites-feeds 2 ${run}\n` +
-    `${JSON.stringify({ ...head, value: text.length, log: log.length })}\n${text}${log}`;
+    `${JSON.stringify({ ...head, value: text.length, log: log.length })}\n${text}${log}` +
+    `${JSON.stringify({ ...head, key: 'b', patches: [], value: broken.length, log: 0 })}\n${broken}`;
   const sha256 = createHash('sha256').update(body).digest('hex');
-  const feeds = `${body}${JSON.stringify({ end: 1, sha256 })}\n`;
+  const feeds = `${body}${JSON.stringify({ end: 2, sha256 })}\n`;
   const bans = JSON.stringify({ bans: [{ address: '192.0.2.7', end: Date.now() + 1e6 }] });
   writeFileSync(`${state}.feeds`, feeds.replace(sha256, '0'.repeat(64)));
   await t.rejects(begin(), /state\.feeds: it is damaged/);
@@ -150,6 +152,7 @@ t.test('what version 0.1 kept in files of its own is taken over once', async (t)
   const { body: patch } = await get(two, 'a', 'after=e25-4&delta=1');
   t.equal(patch.cursor, 'e25-5');
   t.equal(patch.patch.length, 1);
+  t.equal((await get(two, 'b')).status, 404, 'what is no JSON is left out');
   await crash(two);
   t.strictSame(
     readdirSync(folder).filter((name) => /feeds|bans/.test(name)),

@@ -1000,7 +1000,8 @@ void checkLeaps() {
   Outbox& outbox = from.seams.peer(1).outbox;
   EXPECT(ack(kLast, 0) == Refusal::kNotInRing && outbox.peerLife() == 0);
   EXPECT(ack(9, kLast) == Refusal::kMalformed);
-  EXPECT(ack(9, kMostAhead + 1) == Refusal::kMalformed && !outbox.settled() && outbox.base() == 1);
+  EXPECT(ack(9, kNumbersAhead + 1) == Refusal::kMalformed && !outbox.settled() &&
+         outbox.base() == 1);
   EXPECT(ack(9, 41) == Refusal::kNone && outbox.base() == 42 && outbox.size() == 1);
 
   uint64_t serial = 0;
@@ -1019,7 +1020,7 @@ void checkLeaps() {
   // It goes on around the ring, as nobody has the row here, and not for ever.
   EXPECT(to.seams.peer(0).outbox.size() == 1);
   to.seams.peer(0).outbox.each([](const Crosser& one) { EXPECT(one.hops < kMostPeers); });
-  EXPECT(send(43 + kMostAhead / 2, 0) == Refusal::kNone && taken == 43 + kMostAhead / 2);
+  EXPECT(send(43 + kNumbersAhead / 2, 0) == Refusal::kNone && taken == 43 + kNumbersAhead / 2);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import t from 'tap';
 
 import { canonical } from '../../lib/feeds/canonical.js';
-import { digestOf } from '../../lib/feeds/epochs.js';
+import { digestOf } from '../../lib/feeds/packing.js';
 import { FeedStore } from '../../lib/world/feed-store.js';
 import { NatsLink } from '../../lib/world/nats-link.js';
 import { Random } from '../fuzz/random.js';

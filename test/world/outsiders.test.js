@@ -4,7 +4,7 @@ import { connect, headers } from '@nats-io/transport-node';
 import { join } from 'node:path';
 import t from 'tap';
 
-import { digestOf } from '../../lib/feeds/epochs.js';
+import { digestOf } from '../../lib/feeds/packing.js';
 import { LAST_VERSION } from '../../lib/feeds/names.js';
 import { Broker } from '../../lib/world/broker.js';
 import { VERSION } from '../../lib/world/entry.js';
