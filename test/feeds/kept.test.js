@@ -133,7 +133,7 @@ t.test('what version 0.1 kept in files of its own is taken over once', async (t)
   const state = options.state;
   // The number of the run, as that version's header and ours have it.
   const run = readFileSync(state).readUInt32LE(44);
-  const text = JSON.stringify(value(2));
+  const text = JSON.stringify({ padding: 'x'.repeat(400), score: 2 });
   const log = ',{"op":"replace","path":"/score","value":2}';
   const head = { key: 'a', epoch: 77, version: 5, patches: [0], upstream: false };
   const broken = '{"a":undefined}';
