@@ -3,8 +3,9 @@
  * characters are enough for an image of gigabytes. No DOM.
  */
 
-/** The longest side, in pixels, of an image that is decoded. */
+/** The longest side, in pixels, of an image that is decoded: of a sprite's picture, and of its photo. */
 export const LARGEST = 512;
+export const LARGEST_PHOTO = 2048;
 
 /**
  * @param {Uint8Array} bytes
@@ -31,17 +32,18 @@ export function imageSize(bytes) {
 /**
  * @param {Uint8Array} bytes
  * @param {string} type
+ * @param {number} [largest] pixels a side
  * @returns {boolean} whether they are an image of the type they claim, small enough to decode
  */
-export function isSmallImage(bytes, type) {
+export function isSmallImage(bytes, type, largest = LARGEST) {
   const size = imageSize(bytes);
   return (
     size !== null &&
     size.type === type &&
     size.width >= 1 &&
     size.height >= 1 &&
-    size.width <= LARGEST &&
-    size.height <= LARGEST
+    size.width <= largest &&
+    size.height <= largest
   );
 }
 

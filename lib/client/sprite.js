@@ -1,4 +1,4 @@
-import { LARGEST, isSmallImage } from './image-size.js';
+import { LARGEST, LARGEST_PHOTO, isSmallImage } from './image-size.js';
 
 /**
  * The sprite itself, in the written format that page, desktop and swarm share. The server relays
@@ -15,7 +15,9 @@ import { LARGEST, isSmallImage } from './image-size.js';
  *       "speed": [0.9, -0.1],           [across, along] in edge lengths a second: across in the
  *                                       direction of flight, along positive to the right or down
  *       "name": "Ada's rocket",         if it has one
- *       "by": "Ada"                     the name of the desktop that threw it, if that has one
+ *       "by": "Ada",                    the name of the desktop that threw it, if that has one
+ *       "photo": "data:image/webp…"     what `picture` shows, larger, where the server takes that
+ *                                       much: likewise a data URL, of at most 2048 pixels a side
  *     }
  *
  * `across` counts lengths of the axis it flies along (off the left edge: widths a second), `along`
@@ -26,7 +28,13 @@ import { LARGEST, isSmallImage } from './image-size.js';
 export const PICTURES = Object.freeze(['ball', 'star', 'ghost', 'rocket', 'fish', 'flower']);
 
 /** Bounds: `speed` in edge lengths a second, the others in characters. */
-export const BOUNDS = Object.freeze({ id: 64, name: 40, dataUrl: 12_000, speed: 20 });
+export const BOUNDS = Object.freeze({
+  id: 64,
+  name: 40,
+  dataUrl: 12_000,
+  photo: 1_000_000,
+  speed: 20
+});
 
 const ID = /^[A-Za-z0-9_-]{1,64}$/;
 const DATA_URL = /^data:image\/(?:png|jpeg|webp|gif);base64,/;
@@ -40,6 +48,7 @@ const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
  * @property {[number, number]} speed [across, along], edge lengths a second
  * @property {string} [name]
  * @property {string} [by] the name of the desktop that threw it
+ * @property {string} [photo] a data URL: what `picture` shows, larger
  */
 
 /** Says which member is wrong and what it should be. */
@@ -66,16 +75,14 @@ export function readSprite(value) {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new SpriteError('a sprite', 'an object');
   }
-  const { id, picture, at, speed, name, by } = value;
+  const { id, picture, at, speed, name, by, photo } = value;
   if (typeof id !== 'string' || !ID.test(id)) {
     throw new SpriteError('id', `1 to ${BOUNDS.id} of A-Z a-z 0-9 _ -`);
   }
-  if (typeof picture !== 'string' || !isPicture(picture)) {
+  if (!PICTURES.includes(picture) && !isImage(picture, BOUNDS.dataUrl, LARGEST)) {
     throw new SpriteError(
       'picture',
-      `one of ${PICTURES.join(', ')}, or a data URL of a PNG, JPEG, ` +
-        `WebP or GIF in base64 of at most ${BOUNDS.dataUrl} characters, which is one by its ` +
-        `first bytes, of at most ${LARGEST} pixels a side`
+      `one of ${PICTURES.join(', ')}, or ${anImage(BOUNDS.dataUrl, LARGEST)}`
     );
   }
   if (!within(at, 0, 1)) throw new SpriteError('at', 'a number from 0 to 1');
@@ -98,6 +105,12 @@ export function readSprite(value) {
       throw new SpriteError(member, `a string of at most ${BOUNDS.name} characters`);
     sprite[member] = text;
   }
+  if (photo !== undefined) {
+    if (!isImage(photo, BOUNDS.photo, LARGEST_PHOTO)) {
+      throw new SpriteError('photo', anImage(BOUNDS.photo, LARGEST_PHOTO));
+    }
+    sprite.photo = photo;
+  }
   return sprite;
 }
 
@@ -105,23 +118,26 @@ export function readSprite(value) {
  * Writes a sprite, bringing numbers into their bounds: a sprite is never refused for being quick.
  *
  * @param {Sprite} sprite
+ * @param {number} [most] bytes: where there would be more, its photo stays out
  * @returns {string} JSON, in the order of the format's members
  * @throws {SpriteError} when the rest of it is wrong
  */
-export function writeSprite({ id, picture, at, speed, name, by }) {
-  return JSON.stringify(
-    readSprite({
-      id,
-      picture,
-      at: round(clamp(at, 0, 1)),
-      speed: [
-        round(clamp(speed[0], 0, BOUNDS.speed)),
-        round(clamp(speed[1], -BOUNDS.speed, BOUNDS.speed))
-      ],
-      name,
-      by
-    })
-  );
+export function writeSprite({ id, picture, at, speed, name, by, photo }, most = Infinity) {
+  const sprite = readSprite({
+    id,
+    picture,
+    at: round(clamp(at, 0, 1)),
+    speed: [
+      round(clamp(speed[0], 0, BOUNDS.speed)),
+      round(clamp(speed[1], -BOUNDS.speed, BOUNDS.speed))
+    ],
+    name,
+    by,
+    photo
+  });
+  const text = JSON.stringify(sprite);
+  if (photo === undefined || new TextEncoder().encode(text).length <= most) return text;
+  return JSON.stringify({ ...sprite, photo: undefined });
 }
 
 /**
@@ -137,14 +153,17 @@ export function decodeDataUrl(url) {
   return { type: url.slice(5, url.indexOf(';')), bytes };
 }
 
-function isPicture(picture) {
-  if (PICTURES.includes(picture)) return true;
-  if (picture.length > BOUNDS.dataUrl) return false;
-  const head = DATA_URL.exec(picture)?.[0];
-  if (head === undefined || !BASE64.test(picture.slice(head.length))) return false;
-  const { type, bytes } = decodeDataUrl(picture);
-  return isSmallImage(bytes, type);
+function isImage(url, most, largest) {
+  if (typeof url !== 'string' || url.length > most) return false;
+  const head = DATA_URL.exec(url)?.[0];
+  if (head === undefined || !BASE64.test(url.slice(head.length))) return false;
+  const { type, bytes } = decodeDataUrl(url);
+  return isSmallImage(bytes, type, largest);
 }
+
+const anImage = (most, largest) =>
+  `a data URL of a PNG, JPEG, WebP or GIF in base64 of at most ${most} characters, which is one ` +
+  `by its first bytes, of at most ${largest} pixels a side`;
 
 /** Counted as JSON Schema counts: in code points. */
 function isName(text) {

@@ -7,14 +7,20 @@ import { extname } from 'node:path';
  * in a map; it never becomes a path of the disk.
  */
 
-/** The folders served, by what their files' paths begin with. */
+/**
+ * The folders served, by what their files' paths begin with: beside each other, as on the disk, so that a file's way to
+ * another one is the same in both, and under any path that a proxy puts before.
+ */
 const FOLDERS = new Map([
-  ['/', new URL('../page/', import.meta.url)],
+  ['/page/', new URL('../page/', import.meta.url)],
   ['/client/', new URL('../client/', import.meta.url)]
 ]);
 
+/** The page itself, of these files. */
+const INDEX = '/page/index.html';
+
 /** Modules of others that the page imports, served by the project itself. */
-const MODULES = new Map([['/qrcode.js', new URL(import.meta.resolve('qrcode-generator'))]]);
+const MODULES = new Map([['/page/qrcode.js', new URL(import.meta.resolve('qrcode-generator'))]]);
 
 const TYPES = new Map([
   ['.html', 'text/html; charset=utf-8'],
@@ -81,12 +87,12 @@ export function fileAt(name, url) {
   return TYPES.has(extname(name)) ? fileOf(name, readFileSync(url)) : undefined;
 }
 
-/** Every file of the folders and every module: what its path begins with, its name, where it is. */
-function names() {
+/** Every file of the folders and every module: its path, and where it is. */
+function places() {
   const files = [...FOLDERS].flatMap(([prefix, folder]) =>
-    readdirSync(folder).map((name) => [prefix, name, new URL(name, folder)])
+    readdirSync(folder).map((name) => [`${prefix}${name}`, new URL(name, folder)])
   );
-  return [...files, ...[...MODULES].map(([path, url]) => ['/', path.slice(1), url])];
+  return [...files, ...MODULES];
 }
 
 /**
@@ -97,9 +103,9 @@ function names() {
  */
 export function pageFiles() {
   const files = new Map();
-  for (const [prefix, name, url] of names()) {
-    const file = name === 'package.json' ? undefined : fileAt(name, url);
-    if (file !== undefined) files.set(name === 'index.html' ? prefix : `${prefix}${name}`, file);
+  for (const [path, url] of places()) {
+    const file = path.endsWith('/package.json') ? undefined : fileAt(path, url);
+    if (file !== undefined) files.set(path === INDEX ? '/' : path, file);
   }
   return files;
 }

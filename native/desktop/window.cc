@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iostream>
 #include <stdexcept>
+#include <string_view>
 
 #include "canvas.h"
 #include "drawing.h"
@@ -25,6 +26,14 @@ constexpr char kTitle[] = "Sprites";
 
 [[noreturn]] void fail(const std::string& what) {
   throw std::runtime_error(what + ": " + SDL_GetError());
+}
+
+/** Whether SDL has found no screen, and would paint for nobody though it was not asked to. */
+bool isBlind() {
+  const char* asked = SDL_GetHint(SDL_HINT_VIDEODRIVER);
+  const std::string_view driver = SDL_GetCurrentVideoDriver();
+  const bool hasScreen = driver != "offscreen" && driver != "dummy" && driver != "evdev";
+  return (asked == nullptr || *asked == '\0') && !hasScreen;
 }
 
 /** A soft ellipse, wide where the sprite stands on the ground, small where it is high above it. */
@@ -51,6 +60,11 @@ Window::Window(const Settings& settings) {
   // the new one has lost its shape.
   SDL_SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0");
   if (SDL_Init(SDL_INIT_VIDEO) != 0) fail("no display");
+  if (isBlind()) {
+    SDL_Quit();
+    throw std::runtime_error(
+        "no display: set DISPLAY or WAYLAND_DISPLAY to one that can be reached from here");
+  }
   transparent_ = settings.transparent && openTransparent(settings);
   if (!transparent_) open(settings);
   if (!window_) {

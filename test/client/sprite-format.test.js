@@ -15,6 +15,8 @@ const vectors = read('../vectors/sprites.json');
 const schema = read('../../lib/client/sprite.schema.json');
 const validate = new Ajv2020({ allErrors: true, strictTuples: false }).compile(schema);
 
+const JPEG = '/9j/wAARCAAJAAkDAREAAhEAAxEA'; // the head of one of 9 by 9 pixels
+
 /** @returns {{value: unknown}|null} null for what is no JSON */
 function parse(json) {
   try {
@@ -104,25 +106,48 @@ t.test('writing brings numbers into their bounds and refuses the rest', async (t
 });
 
 t.test('the schema and the reader have the same pictures and bounds', async (t) => {
-  const { id, picture, name, speed } = schema.properties;
+  const { id, picture, name, speed, photo } = schema.properties;
   t.same(picture.anyOf[0].enum, PICTURES);
   t.equal(picture.anyOf[1].maxLength, BOUNDS.dataUrl);
+  t.equal(photo.maxLength, BOUNDS.photo);
+  t.equal(photo.pattern, picture.anyOf[1].pattern);
   t.equal(name.maxLength, BOUNDS.name);
   t.equal(speed.prefixItems[0].maximum, BOUNDS.speed);
   t.match(id.pattern, `{1,${BOUNDS.id}}`);
 });
 
 t.test('a largest sprite of all fits the default throw of 16384 bytes', async (t) => {
-  const head = '/9j/wAARCAAJAAkDAREAAhEAAxEA'; // of a JPEG of 9 by 9 pixels
   const sprite = {
     id: 'i'.repeat(64),
-    picture: `data:image/jpeg;base64,${head.padEnd(11_976, 'A')}`,
+    picture: `data:image/jpeg;base64,${JPEG.padEnd(11_976, 'A')}`,
     at: 0.123456,
     speed: [12.345678, -12.345678],
     name: '\u0001'.repeat(40),
     by: '\u0001'.repeat(40)
   };
   t.ok(Buffer.byteLength(writeSprite(sprite)) < 16_384);
+});
+
+t.test('a photo stays out where the server does not take that much', async (t) => {
+  const photo = `data:image/jpeg;base64,${JPEG.padEnd(20_000, 'A')}`;
+  const sprite = { id: 'a', picture: 'ball', at: 0.5, speed: [0, 0], name: 'Größe', photo };
+  const whole = writeSprite(sprite);
+  t.same(JSON.parse(whole), sprite);
+  const bytes = Buffer.byteLength(whole);
+  t.equal(writeSprite(sprite, bytes), whole);
+  const { photo: out, ...rest } = sprite;
+  t.same(JSON.parse(writeSprite(sprite, bytes - 1)), rest);
+  t.equal(out, photo, 'and the sprite keeps it');
+});
+
+t.test('what is as large as a photo may be is read, and more is not', async (t) => {
+  const sprite = { id: 'a', picture: 'ball', at: 0.5, speed: [0, 0] };
+  const head = 'data:image/jpeg;base64,';
+  const data = JPEG.padEnd(BOUNDS.photo - head.length - 1, 'A'); // a multiple of four
+  t.equal(readSprite({ ...sprite, photo: head + data }).photo.length, head.length + data.length);
+  for (const photo of [`${head}${data}AAAA`, `${head}${data.slice(1)}!`]) {
+    t.throws(() => readSprite({ ...sprite, photo }), { member: 'photo' });
+  }
 });
 
 t.test('the bytes of a data URL', async (t) => {

@@ -5,6 +5,7 @@ import t from 'tap';
 import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
+import { temporary } from '../support/processes.js';
 
 /**
  * The desktop program as people use it: windows on a screen, a real pointer, real keys. With
@@ -88,6 +89,14 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
       const env = plainEnvironment({ SDL_VIDEODRIVER: 'dummy' });
       await t.rejects(tool(program, wrong, { env }), { cause: { code: 2 } }, wrong.join(' '));
     }
+  });
+
+  t.test('without a display it says so in one line, and ends', async (t) => {
+    const env = plainEnvironment({ XDG_RUNTIME_DIR: temporary(t), DISPLAY: ':9999' });
+    for (const name of ['WAYLAND_DISPLAY', 'SDL_VIDEODRIVER']) delete env[name];
+    const ended = tool(program, [], { env, timeout: 60_000 });
+    const line = 'sprites-desktop: no display: .*\n';
+    await t.rejects(ended, { cause: { code: 1, stderr: new RegExp(`^${line}$`) } });
   });
 
   t.test('a sprite thrown from one window is seen in the other', async (t) => {

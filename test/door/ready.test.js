@@ -28,7 +28,7 @@ t.test(
     const paths = openPages()
       .ready()
       .map(({ path }) => path);
-    t.ok(paths.includes('/') && paths.includes('/page.js') && paths.includes('/client/client.js'));
+    t.ok(paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js'));
     const wires = [await native.wire(), await node.wire()];
     const both = async (of) => {
       const answers = [];
@@ -97,7 +97,7 @@ t.test(
     // The worker's counts are told once a second.
     await server.until(({ handedOver }) => handedOver === 2);
     const { requests } = await server.status();
-    t.match(await policyOf('/page.js', 'a.example'), /connect-src 'self';/);
+    t.match(await policyOf('/page/page.js', 'a.example'), /connect-src 'self';/);
     const later = await server.until((status) => status.requests > requests);
     t.equal(later.handedOver, 2, 'everything else is ready');
     await server.leaveNothing();

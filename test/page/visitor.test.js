@@ -495,7 +495,7 @@ alone(
       `data:image/png;base64,${noisePng(width, height).toString('base64')}`;
     const sizes = await page.evaluate(
       async (urls) => {
-        const { decodePicture } = await import('/images.js');
+        const { decodePicture } = await import('/page/images.js');
         const decode = createImageBitmap;
         let under = 0;
         let most = 0;

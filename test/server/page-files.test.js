@@ -1,12 +1,24 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import t from 'tap';
+import { arenaFiles } from '../../lib/arena/files.js';
+import { findGames } from '../../lib/arena/games.js';
 import { contentSecurityPolicy, openPages, pageFiles } from '../../lib/server/page-files.js';
 
-t.test('the page and everything it imports is there, with its type', async (t) => {
-  const files = pageFiles();
+/** Where a file's way to another one leads, under a path of a proxy's: nothing leads out of that. */
+function under(path, name) {
+  const [, found] = new URL(name, `http://page/a/path${path}`).pathname.split('/a/path');
+  return found;
+}
+
+t.test('the pages and everything they import is there, with its type', async (t) => {
+  const arena = ['hall'];
+  const files = new Map([
+    ...pageFiles(),
+    ...arenaFiles(arena, findGames({ arena, games: 'none' }))
+  ]);
   t.match(files.get('/').type, 'text/html');
-  t.equal(files.get('/style.css').type, 'text/css; charset=utf-8');
+  t.equal(files.get('/page/style.css').type, 'text/css; charset=utf-8');
   t.equal(files.get('/client/sprite.schema.json').type, 'application/schema+json');
   for (const [path, { type, body, headers }] of files) {
     t.equal(headers['Content-Length'], body.length);
@@ -14,23 +26,19 @@ t.test('the page and everything it imports is there, with its type', async (t) =
     t.equal(headers['X-Content-Type-Options'], 'nosniff');
     t.match(headers.ETag, /^"[\w-]{22}"$/);
     if (type.startsWith('text/javascript')) {
-      for (const [, name] of body.toString().matchAll(/from '(\.[^']+)'/g)) {
-        const { pathname } = new URL(name, `http://page${path}`);
-        t.ok(files.has(pathname), `${path} imports ${name}`);
+      const code = body.toString().replace(/\/\*[^]*?\*\//g, ''); // Types are asked of nobody.
+      for (const [, name] of code.matchAll(/(?:from |import\()'(\.[^']+)'/g)) {
+        t.ok(files.has(under(path, name)), `${path} imports ${name}`);
       }
     }
   }
-  for (const [, path] of files
-    .get('/')
-    .body.toString()
-    .matchAll(/(?:src|href)="([^":]+)"/g)) {
-    t.ok(files.has(`/${path}`), `the page names ${path}`);
+  for (const page of ['/', '/play/hall', '/field/hall', '/control/hall']) {
+    const html = files.get(page).body.toString();
+    for (const [, path] of html.matchAll(/(?:src|href)="([^":]+)"/g)) {
+      t.ok(files.has(under(page, path)), `${page} names ${path}`);
+    }
+    t.notMatch(html, /<script(?![^>]* src=)|<style| style=| on\w+=/, 'nothing inline');
   }
-  t.notMatch(
-    files.get('/').body.toString(),
-    /<script(?![^>]* src=)|<style| style=| on\w+=/,
-    'nothing inline'
-  );
 });
 
 t.test('the policy lets in nothing but the server itself', async (t) => {
@@ -88,20 +96,22 @@ t.test('served over HTTP', async (t) => {
   t.match(page.headers.get('content-security-policy'), 'http://127.0.0.1:9090');
   t.equal(page.headers.get('content-encoding'), null);
   t.equal(page.headers.get('referrer-policy'), 'no-referrer');
-  const head = await ask('/page.js', 'HEAD');
+  const head = await ask('/page/page.js', 'HEAD');
   t.equal(head.status, 200);
   t.equal(await head.text(), '');
   t.equal(
     Number(head.headers.get('content-length')),
-    (await (await ask('/page.js')).arrayBuffer()).byteLength
+    (await (await ask('/page/page.js')).arrayBuffer()).byteLength
   );
   for (const path of [
     '/index.html',
+    '/page/index.html',
     '/nothing.js',
-    '/page.js/',
+    '/page/page.js/',
     '/../server.js',
     '/%2e%2e/server.js',
-    '/page/page.js',
+    '/page.js',
+    '/page/',
     '/constructor'
   ]) {
     t.equal((await ask(path)).status, 404, path);

@@ -105,7 +105,7 @@ const KINDS = {
   'expected in vain': request('POST', `/throw/${NOBODY}/left`, {
     headers: { Expect: '200-ok', 'Content-Length': 2 }
   }),
-  pipelined: Buffer.concat(Array(20).fill(request('GET', '/page.js')))
+  pipelined: Buffer.concat(Array(20).fill(request('GET', '/page/page.js')))
 };
 
 /** What a connection does between its last byte and the reset. */

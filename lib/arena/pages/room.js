@@ -1,4 +1,4 @@
-import { Feeds } from '../../client/feeds.js';
+import { Feeds } from '../client/feeds.js';
 import { imported, reloadFor } from './reload.js';
 
 /** What every page of an arena knows: its name, its control feed, and which game is shown. */

@@ -10,10 +10,11 @@ export function readSprite(value: unknown): Sprite;
  * Writes a sprite, bringing numbers into their bounds: a sprite is never refused for being quick.
  *
  * @param {Sprite} sprite
+ * @param {number} [most] bytes: where there would be more, its photo stays out
  * @returns {string} JSON, in the order of the format's members
  * @throws {SpriteError} when the rest of it is wrong
  */
-export function writeSprite({ id, picture, at, speed, name, by }: Sprite): string;
+export function writeSprite({ id, picture, at, speed, name, by, photo }: Sprite, most?: number): string;
 /**
  * Takes the bytes of a data URL in base64.
  *
@@ -39,7 +40,9 @@ export function decodeDataUrl(url: string): {
  *       "speed": [0.9, -0.1],           [across, along] in edge lengths a second: across in the
  *                                       direction of flight, along positive to the right or down
  *       "name": "Ada's rocket",         if it has one
- *       "by": "Ada"                     the name of the desktop that threw it, if that has one
+ *       "by": "Ada",                    the name of the desktop that threw it, if that has one
+ *       "photo": "data:image/webp…"     what `picture` shows, larger, where the server takes that
+ *                                       much: likewise a data URL, of at most 2048 pixels a side
  *     }
  *
  * `across` counts lengths of the axis it flies along (off the left edge: widths a second), `along`
@@ -52,6 +55,7 @@ export const BOUNDS: Readonly<{
     id: 64;
     name: 40;
     dataUrl: 12000;
+    photo: 1000000;
     speed: 20;
 }>;
 /**
@@ -62,6 +66,7 @@ export const BOUNDS: Readonly<{
  * @property {[number, number]} speed [across, along], edge lengths a second
  * @property {string} [name]
  * @property {string} [by] the name of the desktop that threw it
+ * @property {string} [photo] a data URL: what `picture` shows, larger
  */
 /** Says which member is wrong and what it should be. */
 export class SpriteError extends Error {
@@ -91,4 +96,8 @@ export type Sprite = {
      * the name of the desktop that threw it
      */
     by?: string;
+    /**
+     * a data URL: what `picture` shows, larger
+     */
+    photo?: string;
 };

@@ -150,6 +150,23 @@ std::optional<Size> gifSize(const Bytes& file) {
   return size;
 }
 
+std::optional<Picture> decode(std::string_view dataUrl, size_t most, unsigned side) {
+  if (dataUrl.size() > most) return std::nullopt;
+  const auto split = splitDataUrl(dataUrl);
+  if (!split) return std::nullopt;
+  std::optional<std::string> bytes = decodeBase64(split->second);
+  if (!bytes) return std::nullopt;
+  const std::optional<Size> size = pictureSize(split->first, *bytes);
+  if (!size || size->first == 0 || size->second == 0) return std::nullopt;
+  if (size->first > side || size->second > side) return std::nullopt;
+  Picture picture;
+  picture.type = split->first;
+  picture.bytes = std::move(*bytes);
+  picture.width = size->first;
+  picture.height = size->second;
+  return picture;
+}
+
 }  // namespace
 
 std::optional<std::pair<PictureType, std::string_view>> splitDataUrl(std::string_view url) {
@@ -181,19 +198,11 @@ std::optional<Size> pictureSize(PictureType type, std::string_view bytes) {
 }
 
 std::optional<Picture> decodePicture(std::string_view dataUrl) {
-  const auto split = splitDataUrl(dataUrl);
-  if (!split || dataUrl.size() > kSpritePictureBytes) return std::nullopt;
-  std::optional<std::string> bytes = decodeBase64(split->second);
-  if (!bytes) return std::nullopt;
-  const std::optional<Size> size = pictureSize(split->first, *bytes);
-  if (!size || size->first == 0 || size->second == 0) return std::nullopt;
-  if (size->first > kPictureSide || size->second > kPictureSide) return std::nullopt;
-  Picture picture;
-  picture.type = split->first;
-  picture.bytes = std::move(*bytes);
-  picture.width = size->first;
-  picture.height = size->second;
-  return picture;
+  return decode(dataUrl, kSpritePictureBytes, kPictureSide);
+}
+
+std::optional<Picture> decodePhoto(std::string_view dataUrl) {
+  return decode(dataUrl, kSpritePhotoBytes, kPhotoSide);
 }
 
 std::string encodePicture(PictureType type, std::string_view bytes) {

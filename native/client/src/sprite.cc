@@ -52,6 +52,9 @@ const char* fault(const Sprite& sprite) {
   }
   if (!isSpriteName(sprite.name)) return "name is not UTF-8 of at most 40 characters";
   if (!isSpriteName(sprite.by)) return "by is not UTF-8 of at most 40 characters";
+  if (!sprite.photo.empty() && !decodePhoto(sprite.photo)) {
+    return "photo is no data URL of png, jpeg, webp or gif with 1 to 2048 pixels a side";
+  }
   return nullptr;
 }
 
@@ -72,6 +75,7 @@ std::string* textMember(const std::string& name, Sprite* sprite) {
          : name == "picture" ? &sprite->picture
          : name == "name"    ? &sprite->name
          : name == "by"      ? &sprite->by
+         : name == "photo"   ? &sprite->photo
                              : nullptr;
 }
 
@@ -79,7 +83,8 @@ std::string* textMember(const std::string& name, Sprite* sprite) {
 const char* readMember(const std::string& name, std::string_view value, Sprite* sprite) {
   if (std::string* member = textMember(name, sprite)) {
     std::optional<std::string> text = json::string(value);
-    if (!text) return "id, picture, name or by is no string";
+    if (!text) return "id, picture, name, by or photo is no string";
+    if (name == "photo" && text->empty()) return "photo is empty";
     *member = std::move(*text);
   } else if (name == "at") {
     const std::optional<double> at = json::number(value);
@@ -120,7 +125,7 @@ std::optional<Sprite> readSprite(std::string_view json, std::string* why) {
   // Of a member given twice the last one counts, as in JSON.parse: so first collect, then judge.
   std::map<std::string, std::string_view> known;
   json::members(*value, [&known](const std::string& name, std::string_view slice) {
-    for (const char* wanted : {"id", "picture", "at", "speed", "name", "by"}) {
+    for (const char* wanted : {"id", "picture", "at", "speed", "name", "by", "photo"}) {
       if (name == wanted) known[name] = slice;
     }
     return true;
@@ -138,7 +143,7 @@ std::optional<Sprite> readSprite(std::string_view json, std::string* why) {
   return sprite;
 }
 
-std::string writeSprite(const Sprite& sprite) {
+std::string writeSprite(const Sprite& sprite, size_t most) {
   const char* wrong = fault(sprite);
   if (wrong != nullptr) throw std::invalid_argument(std::string("sprite: ") + wrong);
   std::string out = "{\"id\":" + json::quote(sprite.id) +
@@ -147,6 +152,8 @@ std::string writeSprite(const Sprite& sprite) {
                     writeNumber(sprite.across) + "," + writeNumber(sprite.along) + "]";
   if (!sprite.name.empty()) out += ",\"name\":" + json::quote(sprite.name);
   if (!sprite.by.empty()) out += ",\"by\":" + json::quote(sprite.by);
+  const std::string photo = sprite.photo.empty() ? "" : ",\"photo\":" + json::quote(sprite.photo);
+  if (out.size() + photo.size() + 1 <= most) out += photo;
   return out + "}";
 }
 

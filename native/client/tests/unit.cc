@@ -145,7 +145,7 @@ void checkVectors(Checks& check, const std::string& file) {
     if (!read) return true;
     const auto again = sprites::readSprite(sprites::writeSprite(*read));
     check(again && again->id == read->id && again->picture == read->picture &&
-              again->name == read->name && again->by == read->by,
+              again->photo == read->photo && again->name == read->name && again->by == read->by,
           "written and read again: " + name);
     return true;
   });
@@ -182,6 +182,8 @@ void checkSprites(Checks& check) {
   refuses("outside", [](sprites::Sprite* bad) { bad->at = 1.01; });
   refuses("a script", [](sprites::Sprite* bad) { bad->picture = "javascript:alert(1)"; });
 
+  refuses("a photo that is a drawn one", [](sprites::Sprite* bad) { bad->photo = "star"; });
+
   check(sprites::newSpriteId() != sprites::newSpriteId(), "ids differ");
   check(sprites::newSpriteId().size() == 22, "an id's length");
   check(!sprites::readSprite("{\"id\":\"\xFF\",\"picture\":\"ball\",\"at\":0,\"speed\":[0,0]}"),
@@ -213,6 +215,15 @@ std::string gif(int frameWidth) {
 
 void checkPictures(Checks& check) {
   using sprites::PictureType;
+  sprites::Sprite sprite = plain();
+  const std::string without = sprites::writeSprite(sprite);
+  sprite.photo = sprites::encodePicture(sprites::PictureType::kPng, png(2048, 9));
+  const std::string whole = sprites::writeSprite(sprite);
+  const auto again = sprites::readSprite(whole);
+  check(again && again->photo == sprite.photo, "a photo is read again");
+  check(sprites::writeSprite(sprite, whole.size()) == whole, "a photo that just fits");
+  check(sprites::writeSprite(sprite, whole.size() - 1) == without, "one that does not stays out");
+
   const auto decode = [](PictureType type, const std::string& file) {
     return sprites::decodePicture(sprites::encodePicture(type, file));
   };
@@ -264,6 +275,11 @@ void checkPictures(Checks& check) {
   check(!sprites::decodePicture("data:image/png;base64,A"), "base64 of one letter");
   check(!sprites::decodePicture("data:image/svg+xml;base64,AAAA"), "SVG");
   check(!sprites::decodePicture("ball"), "a drawn picture is no data URL");
+  const auto url = [](unsigned side) {
+    return sprites::encodePicture(PictureType::kPng, png(side, 9));
+  };
+  check(!sprites::decodePicture(url(513)) && sprites::decodePhoto(url(2048)), "a photo's size");
+  check(!sprites::decodePhoto(url(2049)), "a photo that is too large");
 }
 
 void checkAnswers(Checks& check) {
@@ -469,6 +485,7 @@ void checkMutations(Checks& check) {
   sprites::Sprite sprite = plain();
   sprite.picture = sprites::encodePicture(sprites::PictureType::kGif, gif(10));
   sprite.name = "n\xC3\xA9";
+  sprite.photo = sprite.picture;
   const std::string good = sprites::writeSprite(sprite);
   const std::string poll =
       "{\"seq\":1,\"sprites\":[{\"seq\":1,\"from\":\"up\",\"sprite\":" + good + "}]}";

@@ -1,6 +1,6 @@
 import { canvasIn, make, palette, put, style } from '../../arena-pages/elements.js';
 import { between, Smooth } from '../../arena-pages/smooth.js';
-import { drawSticker } from '../../pictures.js';
+import { drawSticker } from '../../page/pictures.js';
 
 /** Pong on the big screen: 16 by 9 units, as reduce.js counts them. */
 

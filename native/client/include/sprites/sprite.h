@@ -12,7 +12,9 @@
 //     "at":      0.25,                   where on the edge: 0 is its top or left end, 1 the other
 //     "speed":   [1.5, -0.2],            [across, along] in edge lengths a second, each |v| <= 20
 //     "name":    "Ada's",                optional, up to 40 characters
-//     "by":      "Ada"                   optional, likewise: the name of the desktop that threw it
+//     "by":      "Ada",                  optional, likewise: the name of the desktop that threw it
+//     "photo":   "data:image/webp..."    optional: what the picture shows, larger: likewise a data
+//                                        URL (<= 1000000 bytes), 1 to 2048 pixels a side
 //   }
 //
 // `across` is the speed in the direction of flight and never negative: out of the thrower's edge,
@@ -38,7 +40,8 @@ inline constexpr std::array<std::string_view, 6> kDrawnPictures = {"ball",   "st
 
 constexpr size_t kSpriteIdChars = 64;          ///< longest id
 constexpr size_t kSpriteNameChars = 40;        ///< longest name, in Unicode code points
-constexpr size_t kSpritePictureBytes = 12000;  ///< longest data URL
+constexpr size_t kSpritePictureBytes = 12000;  ///< longest data URL of a picture
+constexpr size_t kSpritePhotoBytes = 1000000;  ///< and of a photo
 constexpr double kSpriteSpeedMax = 20.0;       ///< fastest, in edge lengths a second, either way
 
 /** A sprite as read or to be written. The defaults are no valid sprite: it needs id and picture. */
@@ -50,6 +53,7 @@ struct Sprite {
   double along = 0;     ///< -20..20: edge lengths a second down or to the right
   std::string name;     ///< UTF-8; empty when it has none
   std::string by;       ///< the name of the desktop that threw it, UTF-8; empty when it has none
+  std::string photo;    ///< a data URL: what the picture shows, larger; empty when it has none
 };
 
 /**
@@ -67,9 +71,10 @@ std::optional<Sprite> readSprite(std::string_view json, std::string* why = nullp
 /**
  * Writes a sprite as JSON in UTF-8, in one line; numbers are rounded to six places.
  *
+ * @param most  bytes: where there would be more, its photo stays out
  * @throws std::invalid_argument when readSprite() would refuse it, saying why.
  */
-std::string writeSprite(const Sprite& sprite);
+std::string writeSprite(const Sprite& sprite, size_t most = SIZE_MAX);
 
 /** A new id for a sprite: 22 random characters, 128 bits from std::random_device. */
 std::string newSpriteId();
@@ -83,7 +88,7 @@ bool isDrawnPicture(std::string_view picture);
 /** The picture types a sprite may carry. */
 enum class PictureType : uint8_t { kPng, kJpeg, kWebp, kGif };
 
-/** A picture taken out of its data URL. */
+/** A picture or a photo, taken out of its data URL. */
 struct Picture {
   PictureType type = PictureType::kPng;
   std::string bytes;    ///< the image file
@@ -92,6 +97,7 @@ struct Picture {
 };
 
 constexpr unsigned kPictureSide = 512;  ///< most pixels a side that decodePicture() lets pass
+constexpr unsigned kPhotoSide = 2048;   ///< and decodePhoto()
 
 /**
  * Takes a picture out of a data URL, and holds it against its own first bytes: a file that is not
@@ -101,6 +107,9 @@ constexpr unsigned kPictureSide = 512;  ///< most pixels a side that decodePictu
  * file may still be damaged further in, which only a decoder sees.
  */
 std::optional<Picture> decodePicture(std::string_view dataUrl);
+
+/** The same for a photo: up to kSpritePhotoBytes and kPhotoSide. */
+std::optional<Picture> decodePhoto(std::string_view dataUrl);
 
 /** The data URL of an image file. It may be longer than kSpritePictureBytes: look before use. */
 std::string encodePicture(PictureType type, std::string_view bytes);
