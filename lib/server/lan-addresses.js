@@ -19,7 +19,10 @@ export const isLoopback = (host = '') => LOOPBACK.test(host);
 
 /** The host that a request is for, without its port; '' where it names none, and as it is where it is none. */
 function hostOf({ headers: { host = '' } }) {
-  const [, v6, name = v6] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host) ?? [undefined, host];
+  const [, v6, name = v6] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host) ?? [
+    undefined,
+    host
+  ];
   return name.toLowerCase();
 }
 

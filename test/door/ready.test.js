@@ -28,7 +28,9 @@ t.test(
     const paths = openPages()
       .ready()
       .map(({ path }) => path);
-    t.ok(paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js'));
+    t.ok(
+      paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js')
+    );
     const wires = [await native.wire(), await node.wire()];
     const both = async (of) => {
       const answers = [];

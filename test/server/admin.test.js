@@ -89,8 +89,20 @@ t.test('on loopback it is asked by an address, localhost or its own name alone',
     t.equal(await asked(usual, '/metrics', `Host: ${host}`), '200', host);
   }
   t.equal(await asked(usual, '/metrics'), '200', 'HTTP/1.0 without a Host');
-  const strange = ['evil.example', `evil.example:${port}`, 'localhost.evil.example', '127.0.0.1.evil'];
-  for (const host of [...strange, 'a:1:2', '[localhost', 'xlocalhost', '[::1].evil', 'localhost@e']) {
+  const strange = [
+    'evil.example',
+    `evil.example:${port}`,
+    'localhost.evil.example',
+    '127.0.0.1.evil'
+  ];
+  for (const host of [
+    ...strange,
+    'a:1:2',
+    '[localhost',
+    'xlocalhost',
+    '[::1].evil',
+    'localhost@e'
+  ]) {
     for (const path of ['/', '/status', '/metrics', '/admin-view.js', '/clients', '/nothing']) {
       t.equal(await asked(usual, path, `Host: ${host}`), '421', `${host}${path}`);
     }
