@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import { renameSync } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync } from 'node:fs';
 
 import { isCanonical } from '../feeds/canonical.js';
 import { isKey } from '../feeds/names.js';
-import { readWhole } from './whole-file.js';
 
 /**
  * What version 0.1 has kept in files of its own beside FILE: feeds, arenas and bans. They are read once, by the first
@@ -25,6 +24,26 @@ const PLAYER_NOTE = 32;
 const sumOf = (bytes) => createHash('sha256').update(bytes).digest('hex');
 
 class OldStateError extends Error {}
+
+/** @returns {Buffer | undefined} what is in a file of at most `most` bytes; undefined when there is none. No link is followed */
+function readWhole(path, most) {
+  let fd;
+  try {
+    // Not to wait for the other end of a pipe, which is refused anyway.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    const info = fstatSync(fd);
+    check(info.isFile(), 'it is no regular file');
+    check(info.size <= most, `it has more than ${most} bytes`);
+    return readFileSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
 
 function check(holds, why = 'it is damaged') {
   if (!holds) throw new OldStateError(why);

@@ -7,6 +7,7 @@ import { publisher, upstream } from './feeds.js';
 import { hostile } from './hostile.js';
 import { mailboxes } from './memory.js';
 import { Scene, Skip, stopwatch } from './scene.js';
+import { signals } from './signals.js';
 import { silent, slow } from './slow.js';
 import { storm } from './storm.js';
 import { workers } from './workers.js';
@@ -28,7 +29,7 @@ answerHelp(import.meta.url);
 /** The long waits come first: cases run a few at a time. */
 const cases = [
   ...[workers, ...world, cut, stopped, storm, ...crashes, ...hostile],
-  ...[killed, clock, slow, silent, full, damaged, mailboxes],
+  ...[signals, killed, clock, slow, silent, full, damaged, mailboxes],
   ...[upstream, publisher]
 ];
 
