@@ -321,7 +321,7 @@ t.test(
 );
 
 /** What of a page is outside its window, and what of the address is broken elsewhere than between its parts. */
-const amiss = (page) =>
+const amissNow = (page) =>
   page.evaluate(() => {
     const isOut = ({ top, left, bottom, right }) =>
       top < -1 || left < -1 || bottom > innerHeight + 1 || right > innerWidth + 1;
@@ -338,6 +338,16 @@ const amiss = (page) =>
       });
     return [...outside.map((one) => one.outerHTML), ...broken.map((one) => one.textContent)];
   });
+
+/** The same, once the page has had its frames to settle. */
+async function amiss(page) {
+  let found = await amissNow(page);
+  for (let i = 0; i < 40 && found.length > 0; i += 1) {
+    await page.waitForTimeout(50);
+    found = await amissNow(page);
+  }
+  return found;
+}
 
 t.test('each state of the field, on each screen', { skip }, async (t) => {
   const broken = {

@@ -11,7 +11,7 @@ t.setTimeout(300_000); // of all together, on a machine that does other things t
 
 /** Lets sprites stroll and blink sooner, before there are any. */
 const hurry = (page, pace) =>
-  page.evaluate(async (given) => Object.assign((await import('/life.js')).PACE, given), pace);
+  page.evaluate(async (given) => Object.assign((await import('/page/life.js')).PACE, given), pace);
 
 const LIVELY = { reducedMotion: 'no-preference' };
 
