@@ -126,7 +126,7 @@ export class NatsLink {
     const { credentials, ca, cert, key } = this.#files;
     let connection;
     try {
-      connection = await connect({
+      const how = {
         servers: this.#servers,
         name: this.#name,
         maxReconnectAttempts: -1,
@@ -134,12 +134,12 @@ export class NatsLink {
         reconnectJitter: RETRY,
         reconnectJitterTLS: RETRY,
         timeout: PATIENCE,
-        signal: this.#closing.signal,
         pingInterval: PING,
         maxPingOut: this.#silence / PING,
         ...(credentials && { authenticator: credsAuthenticator(credentials) }),
         ...((ca || cert) && { tls: { ca: text(ca), cert: text(cert), key: text(key) } })
-      });
+      };
+      connection = await connect(how, this.#closing.signal);
     } catch (error) {
       this.#lastError = this.failure(error);
       throw this.#lastError;

@@ -9,18 +9,6 @@ import { NodeTransport, nodeResolveHost } from '@nats-io/transport-node/lib/node
  * descriptor for good, and the process could not end.
  */
 class Transport extends NodeTransport {
-  async connect(host, options) {
-    const { signal } = options;
-    const giveUp = () => this.socket?.destroy();
-    signal.throwIfAborted();
-    signal.addEventListener('abort', giveUp);
-    try {
-      await super.connect(host, options);
-    } finally {
-      signal.removeEventListener('abort', giveUp);
-    }
-  }
-
   dial({ hostname: host, port }) {
     const socket = createConnection({ host, port, noDelay: true });
     this.socket = socket; // The client's own knows it from when it is connected.
@@ -42,13 +30,23 @@ class Transport extends NodeTransport {
 }
 
 /**
- * As the client's own.
+ * As the client's own, which waits for a name to be looked up as long as that takes.
  *
- * @param {import('@nats-io/transport-node').NodeConnectionOptions & {signal: AbortSignal}} options `signal` ends a try to
- *     connect at once; a connection that there is stays
+ * @param {import('@nats-io/transport-node').NodeConnectionOptions} options
+ * @param {AbortSignal} signal gives it up at once
  * @returns {Promise<import('@nats-io/transport-node').NatsConnection>}
+ * @throws {Error} the client's own, or the signal's reason
  */
-export function connect(options) {
+export async function connect(options, signal) {
+  signal.throwIfAborted();
   setTransportFactory({ factory: () => new Transport(), dnsResolveFn: nodeResolveHost });
-  return NatsConnectionImpl.connect(options);
+  const trying = NatsConnectionImpl.connect(options);
+  return new Promise((resolve, reject) => {
+    const giveUp = () => {
+      reject(signal.reason);
+      trying.then((late) => late.close()).catch(() => {}); // A failure is nobody's any more.
+    };
+    signal.addEventListener('abort', giveUp);
+    trying.then(resolve, reject).finally(() => signal.removeEventListener('abort', giveUp));
+  });
 }

@@ -359,6 +359,19 @@ for (const door of DOORS) {
   }
 }
 
+t.test('a signal ends it, whatever Node still waits for in a thread of its own', async (t) => {
+  // As a name does that is looked up: a FIFO whose other end nobody opens.
+  const folder = temporary(t);
+  const fifo = join(folder, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const waiting = join(folder, 'waiting.cjs');
+  writeFileSync(waiting, `require('node:fs').open(${JSON.stringify(fifo)}, () => {});`);
+  const command = [process.execPath, '--require', waiting, SPRITES];
+  const server = await startServer(t, { command, options: { drain: 0 } });
+  server.child.kill('SIGTERM');
+  t.strictSame(await server.ended(), { code: 0, signal: null });
+});
+
 t.test('it outlives its reader: a closed stdout is no reason to fall', async (t) => {
   const server = await startServer(t);
   server.child.stdout.destroy();
