@@ -487,6 +487,26 @@ void anOlderProcessStaysRefused(bool inOrder) {
   EXPECT(town.once({1, 2}));
 }
 
+/** Whatever number an ack says: who goes on behind it can be begun again. */
+void whatIsAckedKeepsNobodyFromStarting(bool inOrder) {
+  Town town(2, {0});
+  town.restart(0);
+  std::string ack, none;
+  FrameWriter({.kind = FrameKind::kAck,
+               .life = town.at(1).life,
+               .peerLife = town.at(0).life,
+               .number = kMostFrameNumber - 1},
+              &ack)
+      .finish();
+  (void)town.at(0).crossings.receive(1, ack, town.now(), &none);
+  town.at(0).settle();
+  inOrder ? town.restartInOrder(0) : town.restart(0);
+  town.throwFrom(0, {1});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1}));
+}
+
 /** Whoever is restarted, and how: what the other one has taken is known to be. */
 void whatWasTakenStaysTaken(bool inOrder) {
   Town town(2, {0, 1});
@@ -616,6 +636,7 @@ int main() {
     aPowerCutAtTheReceiver(one);
     aPowerCutAtBoth(one);
     whatWasTakenStaysTaken(one);
+    whatIsAckedKeepsNobodyFromStarting(one);
     onlyWhatWasSentIsInDoubt(one);
     whatPassesThroughIsKept(one);
     anOlderProcessStaysRefused(one);
