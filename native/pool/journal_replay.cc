@@ -371,7 +371,7 @@ class ReplayAccess {
 
 ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Shelf* shelf) {
   ReplayResult result;
-  JournalHeader header;
+  JournalHeader header = {};
   result.problem = readJournalHeader(bytes, &header);
   if (!result.problem.empty()) return result;
   const bool last = upTo == UINT64_MAX;

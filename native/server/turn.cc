@@ -15,7 +15,7 @@ bool isArenas(std::string_view name) {
 
 Recovery Turn::open(const StateStoreOptions& options) {
   store_ = std::make_unique<StateStore>(options, pool_, static_cast<const Keepers*>(this));
-  const Recovery recovery = store_->recover(&left_);
+  Recovery recovery = store_->recover(&left_);
   if (!recovery.ok()) {
     store_.reset();
     return recovery;
@@ -99,7 +99,7 @@ SnapshotResult Turn::save(const std::string& path, uint64_t most) const {
 }
 
 SnapshotResult Turn::load(const std::string& path, uint64_t most) {
-  const SnapshotResult result = Snapshot::load(pool_, &left_, path, most);
+  SnapshotResult result = Snapshot::load(pool_, &left_, path, most);
   notes_ = left_.takeNotes();
   return result;
 }

@@ -37,7 +37,7 @@ enum class Fate { kEnds, kTears, kFails };
 constexpr size_t kMostMoments = 4096;
 
 /** What a life tells its watcher, without a system call. */
-struct Told {
+struct Tale {
   uint64_t calls;     // made
   uint64_t promised;  // the newest moment that was promised
   uint64_t moments;   // how many there are
@@ -46,7 +46,7 @@ struct Told {
 
 /** What the calls below go by: they have no other way to know. */
 struct Script {
-  Told* told = nullptr;
+  Tale* told = nullptr;
   uint64_t at = 0;  // the call at which it happens; 0: never
   Fate fate = Fate::kEnds;
   bool counts = false;
@@ -201,7 +201,7 @@ size_t hashOf(const Parts&... parts) {
 
 /** There is one more state that may be found. */
 void tellMoment(const Life& life) {
-  Told& told = *script.told;
+  Tale& told = *script.told;
   EXPECT(told.moments < kMostMoments);
   told.states[told.moments++] = hashOf(life);
 }
@@ -265,7 +265,7 @@ int play(const Folder& folder, uint64_t seed, uint64_t at, Fate fate) {
 
 /** Holds what is found to what was promised; twice, since a start repairs what it finds. */
 void check(const Folder& folder) {
-  const Told& told = *script.told;
+  const Tale& told = *script.told;
   for (int starts = 0; starts < 2; ++starts) {
     Pool pool(poolOptions(kCapacity), nullptr, 0);
     Shelf shelf;
@@ -331,9 +331,9 @@ int main(int argc, char** argv) {
   // The page cache is what a killed process leaves: a file system in memory shows as much, sooner.
   if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
   void* const memory =
-      mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, sizeof(Tale), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   EXPECT(memory != MAP_FAILED);
-  script.told = new (memory) Told{};
+  script.told = new (memory) Tale{};
   uint64_t ended = 0;
   uint64_t torn = 0;
   uint64_t failed = 0;

@@ -165,9 +165,11 @@ class Run {
                                 .key = static_cast<uint32_t>(key.size()),
                                 .value = static_cast<uint32_t>(value.size()),
                                 .upstream = 0};
-      const std::string text(reinterpret_cast<const char*>(&head), sizeof head);
-      EXPECT(beside_.apply({.step = JournalStep::kPublish, .number = version},
-                           text + key + value + "{}"));
+      std::string text(reinterpret_cast<const char*>(&head), sizeof head);
+      text += key;
+      text += value;
+      text += "{}";
+      EXPECT(beside_.apply({.step = JournalStep::kPublish, .number = version}, text));
     }
     EXPECT(beside_.apply({.step = JournalStep::kNote, .other = 5}, key + " is noted"));
   }

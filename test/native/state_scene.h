@@ -129,7 +129,12 @@ std::string besideOf(const FeedMap& feeds, const NoteMap& notes) {
     if (!feed.patches.empty()) text += feed.log->text().substr(feed.patches.front());
     text += " " + std::to_string(feed.patches.size());
   }
-  for (const auto& [name, bytes] : notes) text += "\nnote " + name + " " + bytes;
+  for (const auto& [name, bytes] : notes) {
+    for (const std::string_view part : {std::string_view("\nnote "), std::string_view(name),
+                                        std::string_view(" "), std::string_view(bytes)}) {
+      text += part;
+    }
+  }
   return text;
 }
 
@@ -152,7 +157,7 @@ class Life : private PollResponder {
   StateStore& store() { return *turn_.store(); }
 
   Recovery recover() {
-    const Recovery recovery = turn_.open(options_);
+    Recovery recovery = turn_.open(options_);
     if (!recovery.ok()) return recovery;
     std::string key;
     EXPECT(turn_.attach(&feeds_, &key) == FeedOutcome::kOk);
