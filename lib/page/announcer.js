@@ -9,17 +9,21 @@ const TOGETHER = 3; // news that are said in one go; of more the newest
 export class Announcer {
   #toast;
   #news;
+  #home;
   #toastTimer = 0;
+  #offered = null;
   #pending = new Map(); // texts by their subject, the newest last
   #hearing = 0;
 
   /**
    * @param {HTMLElement} toast is shown while it says something
    * @param {HTMLElement} news a live region
+   * @param {HTMLElement} home gets the focus from a button that goes
    */
-  constructor(toast, news) {
+  constructor(toast, news, home) {
     this.#toast = toast;
     this.#news = news;
+    this.#home = home;
   }
 
   /** For everybody to see, for a while. */
@@ -43,20 +47,31 @@ export class Announcer {
     button.className = 'act';
     button.textContent = action;
     button.addEventListener('click', () => {
-      this.#toast.hidden = true;
+      this.withdraw(act);
       act();
     });
     this.#toast.append(' ', button);
+    this.#offered = act;
     this.hear(`${text} ${action} with ${key}.`);
   }
 
+  /** What was offered has been done in another way, or can't be done any more: its button goes. */
+  withdraw(act) {
+    if (this.#offered === act) this.#hide();
+  }
+
+  #hide() {
+    this.#offered = null;
+    if (this.#toast.contains(document.activeElement)) this.#home.focus({ preventScroll: true });
+    this.#toast.hidden = true;
+  }
+
   #show(text, time) {
+    this.#offered = null;
     this.#toast.textContent = text;
     this.#toast.hidden = false;
     clearTimeout(this.#toastTimer);
-    this.#toastTimer = setTimeout(() => {
-      this.#toast.hidden = true;
-    }, time);
+    this.#toastTimer = setTimeout(() => this.#hide(), time);
   }
 
   /**

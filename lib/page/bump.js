@@ -57,8 +57,9 @@ function isSolid(body) {
 }
 
 function isCrowded({ bodies, width, height }) {
-  const side = bodies.length > 0 ? bodies[0].half * 2 * ROUND : 0;
-  return bodies.length * side * side > CROWDED * width * height;
+  let covered = 0;
+  for (let i = 0; i < bodies.length; i += 1) covered += (bodies[i].half * 2 * ROUND) ** 2;
+  return covered > CROWDED * width * height;
 }
 
 /** Two of the same weight exchange their speeds along the line between them. */

@@ -20,6 +20,14 @@ export function what({ picture, name }, article = 'the') {
 }
 
 /**
+ * @param {import('../client/sprite.js').Sprite} sprite
+ * @returns {string} such as ` from Ada`; empty where nobody has said
+ */
+export function from({ by }) {
+  return by ? ` from ${by}` : '';
+}
+
+/**
  * @param {{x: number, y: number}} body
  * @param {{width: number, height: number}} desktop
  * @returns {string} such as `in the middle`, or `at the upper left`
@@ -33,7 +41,7 @@ export function where({ x, y }, { width, height }) {
 
 /** @returns {string} a sentence begins with a capital */
 export function sentence(text) {
-  return text[0].toUpperCase() + text.slice(1);
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /**

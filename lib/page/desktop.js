@@ -52,6 +52,7 @@ const PEEK_AFTER = 0.7; // seconds without an answer after which a flying sprite
  * @property {boolean} arrived its throw was accepted, and it is still seen leaving: no reload keeps it
  * @property {boolean} tame it was bumped into or strolls: edges are walls for it until it is thrown
  * @property {boolean} stranger somebody else has brought it
+ * @property {boolean} isNew it has just come in, and says from whom
  * @property {number} rest and `stroll`, `strollX`, `strollY`, `blink`: see life.js
  * @property {object|null} look what the stage draws it with
  */
@@ -128,6 +129,7 @@ export class Desktop {
       arrived: false,
       tame: false,
       stranger: false,
+      isNew: false,
       ...makeLife(this.#random),
       look: null
     };

@@ -1,5 +1,5 @@
 /**
- * Pointers on the desktop: what they take, drag, throw, and put away by a second tap.
+ * Pointers on the desktop: what they take, drag, throw, put away into the tray, and open by a second tap.
  */
 
 const SAMPLES = 8; // of a pointer's way, to know how fast it let go
@@ -9,6 +9,7 @@ const STILL_FOR = 120; // ms without a move, and a sprite is put down instead of
 const TAP = { time: 500, away: 20 }; // ms and pixels in which a second tap is for the same sprite
 const DRAGGED = 4; // CSS pixels: what was moved less was tapped
 const FINGER = 14; // CSS pixels beside a sprite that a finger may miss it by
+const FLICK = 0.8; // edge lengths a second, downwards: what is quicker over the tray is thrown over the edge before it
 
 /** @typedef {import('./desktop.js').Body} Body */
 
@@ -17,18 +18,24 @@ export class Hands {
   #desktop;
   #told;
   #grips = new Map();
+  #tray;
+  /** @type {Body|null} what a pointer is over that holds nothing */
+  over = null;
   #tap = { body: null, x: 0, y: 0, time: -Infinity };
 
   /**
-   * @param {HTMLCanvasElement} canvas
+   * @param {{canvas: HTMLCanvasElement, tray: HTMLElement}} elements `tray`: what is dropped on it is put away
    * @param {import('./desktop.js').Desktop} desktop
    * @param {object} told
    * @param {(body: Body) => void} told.onGrab a sprite is taken
    * @param {() => void} told.onLetGo one was let go
+   * @param {() => void} told.onOver a pointer is over another one, or over none any more
    * @param {(body: Body) => void} told.onAway one is put away
+   * @param {(body: Body) => void} told.onOpen one is to be seen large
    */
-  constructor(canvas, desktop, told) {
+  constructor({ canvas, tray }, desktop, told) {
     this.#canvas = canvas;
+    this.#tray = tray;
     this.#desktop = desktop;
     this.#told = told;
     canvas.addEventListener('pointerdown', this.#down);
@@ -36,9 +43,10 @@ export class Hands {
     canvas.addEventListener('pointerup', this.#up);
     canvas.addEventListener('pointercancel', this.#up);
     canvas.addEventListener('lostpointercapture', this.#up);
+    canvas.addEventListener('pointerleave', () => this.#hover(null));
     canvas.addEventListener('dblclick', (event) => {
       const body = this.#aim(event, 0);
-      if (body) told.onAway(body);
+      if (body) told.onOpen(body);
     });
   }
 
@@ -80,7 +88,8 @@ export class Hands {
     const samples = [];
     for (let i = 0; i < SAMPLES; i += 1) samples.push({ x: 0, y: 0, time: -1e9 });
     // `entered`: it has been over the desktop; `dragged`: it has moved. Both tell what letting go means.
-    const grip = { body, dx, dy, x: body.x, y: body.y, samples, next: 0 };
+    const home = { x: body.x, y: body.y };
+    const grip = { body, dx, dy, home, ...home, samples, next: 0 };
     grip.entered = false;
     grip.dragged = false;
     this.#grips.set(event.pointerId, grip);
@@ -92,8 +101,9 @@ export class Hands {
   #move = (event) => {
     const grip = this.#grips.get(event.pointerId);
     if (!grip) {
-      const near = this.#desktop.hit(event.offsetX, event.offsetY, 0);
-      this.#canvas.classList.toggle('over', near !== null);
+      // A finger that only slides over the desktop points at nothing.
+      const mouse = event.pointerType !== 'touch';
+      this.#hover(mouse ? this.#desktop.hit(event.offsetX, event.offsetY, 0) : null);
       return;
     }
     sample(grip, event);
@@ -106,14 +116,28 @@ export class Hands {
     grip.x = x;
     grip.y = y;
     grip.entered ||= event.offsetY < height;
+    this.#tray.classList.toggle('taking', this.#isOverTray(event));
     body.x = Math.min(width, Math.max(0, x));
     body.y = Math.min(height, Math.max(0, y));
   };
+
+  #hover(body) {
+    if (body === this.over) return;
+    this.over = body;
+    this.#canvas.classList.toggle('over', body !== null);
+    this.#told.onOver();
+  }
+
+  #isOverTray({ clientX: x, clientY: y }) {
+    const { left, right, top, bottom } = this.#tray.getBoundingClientRect();
+    return x >= left && x <= right && y >= top && y <= bottom;
+  }
 
   #up = (event) => {
     const grip = this.#grips.get(event.pointerId);
     if (!grip) return;
     this.#grips.delete(event.pointerId);
+    this.#tray.classList.remove('taking');
     const { body, samples } = grip;
     body.held = false;
     const last = samples[(grip.next + SAMPLES - 1) % SAMPLES];
@@ -126,19 +150,20 @@ export class Hands {
       body.vy = Math.max(-most, Math.min(most, (last.y - first.y) / time));
     }
     if (grip.dragged) this.#tap.time = -Infinity;
-    this.#overEdge(grip);
+    const isSlow = body.vy < FLICK * this.#desktop.height;
+    // What never came out of the tray goes back there, too.
+    if (!grip.entered || (grip.dragged && isSlow && this.#isOverTray(event))) {
+      Object.assign(body, grip.home); // there it is had back
+      this.#told.onAway(body);
+    } else this.#overEdge(grip);
     this.#told.onLetGo();
   };
 
   /**
    * What was dragged to an edge or past it goes over it, however slowly it was let go; unless it was
-   * flung back. What never came out of the tray goes back there.
+   * flung back.
    */
-  #overEdge({ body, x, y, entered, dragged }) {
-    if (!entered) {
-      this.#told.onAway(body);
-      return;
-    }
+  #overEdge({ body, x, y, dragged }) {
     const edge = dragged ? this.#desktop.overhang(x, y, body.half) : '';
     if (edge && !this.#desktop.isFlungBack(body, edge)) this.#desktop.push(body, edge);
   }

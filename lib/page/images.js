@@ -1,4 +1,4 @@
-import { LARGEST } from '../client/image-size.js';
+import { LARGEST, LARGEST_PHOTO } from '../client/image-size.js';
 import { BOUNDS, decodeDataUrl } from '../client/sprite.js';
 
 /**
@@ -8,68 +8,113 @@ import { BOUNDS, decodeDataUrl } from '../client/sprite.js';
 
 /** Bytes of a file that `shrink` is asked to read. */
 export const FILE_MOST = 32 * 1024 * 1024;
-const SIDES = [160, 128, 104, 88, 72, 56, 40, 24];
-const QUALITIES = [0.86, 0.7, 0.5];
+const USUAL = 16_384; // bytes a server takes, as long as it has not said how many
+const REST = 1024; // bytes of a sprite beside its picture and its photo, at the most
+const LEAST = 16; // pixels of the longer side
+const GOOD = 0.85; // of JPEG's and WebP's quality, for what fits as it is
+const FAIR = 0.6; // and for what is made smaller: more pixels are worth more than finer ones
+const STEP = 0.4; // power of what it is too long by: half the pixels a side are more than a fourth of the bytes
+const NEAR = 1.08; // times the longer side: nearer to the largest that fits none is sought
 
 /**
- * Makes a file small enough for a throw.
+ * Makes a file small enough for a throw: a picture that every reader shows, and a photo, larger, where the server has room
+ * for one that shows more.
  *
  * @param {Blob} file
- * @param {number} [most] characters the data URL may have
- * @returns {Promise<string|null>} a data URL; null when the file is no image this browser reads
+ * @param {number} [maxSprite] bytes that the server takes
+ * @returns {Promise<{picture: string, photo?: string}|null>} data URLs; null when the file is no image this browser reads
  */
-export async function shrink(file, most = BOUNDS.dataUrl) {
+export async function shrink(file, maxSprite = USUAL) {
   if (file.size > FILE_MOST) return null;
   const bitmap = file.type === 'image/svg+xml' ? await rasterize(file) : await decode(file);
   if (!bitmap) return null;
   try {
-    const canvas = document.createElement('canvas');
-    for (const side of SIDES) {
-      const scale = Math.min(1, side / Math.max(bitmap.width, bitmap.height));
-      canvas.width = Math.max(1, Math.round(bitmap.width * scale));
-      canvas.height = Math.max(1, Math.round(bitmap.height * scale));
-      const ctx = canvas.getContext('2d');
-      ctx.imageSmoothingQuality = 'high';
-      ctx.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-      const url = encode(canvas, most);
-      if (url) return url;
-    }
-    return null;
+    const image = { bitmap, isOpaque: file.type === 'image/jpeg' };
+    const most = maxSprite - REST;
+    const picture = await fit(image, Math.min(BOUNDS.dataUrl, most), LARGEST);
+    if (!picture) return null;
+    const room = Math.min(BOUNDS.photo, most - picture.url.length);
+    if (picture.isWhole || room <= BOUNDS.dataUrl) return { picture: picture.url };
+    const photo = await fit(image, room, LARGEST_PHOTO);
+    return { picture: picture.url, photo: photo?.url };
   } finally {
     bitmap.close();
   }
 }
 
+/**
+ * The largest that fits.
+ *
+ * @param {{bitmap: ImageBitmap, isOpaque: boolean}} image
+ * @param {number} most characters of the data URL
+ * @param {number} largest pixels of the longer side
+ * @returns {Promise<{url: string, isWhole: boolean}|null>} `isWhole`: it has every pixel
+ */
+async function fit(image, most, largest) {
+  const whole = Math.max(image.bitmap.width, image.bitmap.height);
+  const first = Math.min(whole, largest);
+  const good = await encode(image, first / whole, GOOD);
+  if (good.length <= most) return { url: good, isWhole: first === whole };
+  let found = null;
+  let over = first; // does not fit, or is no more to be had
+  for (let side = first; side >= LEAST;) {
+    const url = await encode(image, side / whole, FAIR);
+    if (url.length <= most) found = { url, side, isWhole: side === whole };
+    else over = side;
+    const less = side * Math.min(1 / NEAR, (most / url.length) ** STEP);
+    side = Math.floor(found ? Math.sqrt(found.side * over) : less);
+    if (found && side < found.side * Math.sqrt(NEAR)) return found;
+  }
+  return null;
+}
+
+/** As WebP; a browser that can't write that gets JPEG instead, or PNG where something may be transparent. */
+async function encode({ bitmap, isOpaque }, scale, quality) {
+  const canvas = document.createElement('canvas');
+  canvas.width = Math.max(1, Math.round(bitmap.width * scale));
+  canvas.height = Math.max(1, Math.round(bitmap.height * scale));
+  const ctx = canvas.getContext('2d');
+  ctx.imageSmoothingQuality = 'high';
+  ctx.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
+  const write = (type) => new Promise((done) => void canvas.toBlob(done, type, quality));
+  let blob = await write('image/webp');
+  if (isOpaque && blob?.type !== 'image/webp') blob = await write('image/jpeg');
+  return read(blob);
+}
+
+/** @returns {Promise<string>} a data URL */
+function read(blob) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener('load', () => resolve(reader.result));
+    reader.addEventListener('error', () => reject(reader.error));
+    reader.readAsDataURL(blob);
+  });
+}
+
 let decoded = Promise.resolve();
 
 /**
- * Decodes the picture of a sprite that was read. One at a time: whatever a decoder takes for one, it
+ * Decodes the picture of a sprite that was read, or its photo. One at a time: whatever a decoder takes for one, it
  * never takes it for forty at once.
  *
  * @param {string} url a data URL that `readSprite` let through
+ * @param {number} [largest] pixels a side that it may have
  * @returns {Promise<ImageBitmap|null>} null when it is damaged further in than `readSprite` looks, or
  *     larger than it said there
  */
-export function decodePicture(url) {
+export function decodePicture(url, largest = LARGEST) {
   const { type, bytes } = decodeDataUrl(url);
-  decoded = decoded.then(() => decode(new Blob([bytes], { type }))).then(small);
+  decoded = decoded
+    .then(() => decode(new Blob([bytes], { type })))
+    .then((bitmap) => small(bitmap, largest));
   return decoded;
 }
 
 /** What `readSprite` reads and what a browser decodes need not agree. */
-function small(bitmap) {
-  if (!bitmap || Math.max(bitmap.width, bitmap.height) <= LARGEST) return bitmap;
+function small(bitmap, largest) {
+  if (!bitmap || Math.max(bitmap.width, bitmap.height) <= largest) return bitmap;
   bitmap.close();
-  return null;
-}
-
-function encode(canvas, most) {
-  // A browser that can't write WebP writes PNG instead, which may fit as well.
-  for (const quality of QUALITIES) {
-    const url = canvas.toDataURL('image/webp', quality);
-    if (url.length <= most) return url;
-    if (!url.startsWith('data:image/webp')) break;
-  }
   return null;
 }
 
@@ -81,9 +126,9 @@ async function rasterize(file) {
     image.src = url;
     await image.decode();
     // One without a size of its own says 0 in some browsers: then it is a square.
-    const width = image.naturalWidth || SIDES[0];
-    const height = image.naturalHeight || SIDES[0];
-    const scale = SIDES[0] / Math.max(width, height);
+    const width = image.naturalWidth || LARGEST;
+    const height = image.naturalHeight || LARGEST;
+    const scale = LARGEST_PHOTO / Math.max(width, height);
     return await createImageBitmap(image, {
       resizeWidth: Math.max(1, Math.round(width * scale)),
       resizeHeight: Math.max(1, Math.round(height * scale)),

@@ -2,11 +2,14 @@ import { settle } from './life.js';
 import { PICTURES } from '../client/sprite.js';
 
 /**
- * Keys on the desktop: they choose a sprite, walk it, let it jump, throw it, put it away, take new
- * ones. What is typed into a field or at a button is not for the desktop.
+ * Keys on the desktop: they choose a sprite, walk it, let it jump, throw it, open it, put it away, take new
+ * ones. What is typed into a field or at a button is not for the desktop. Characters are for it only where it
+ * has the focus, and letters and digits can be switched off (WCAG 2.1.4): who speaks to a computer, or slips, shall not
+ * set off anything.
  */
 
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const STEPS = { n: 1, p: -1, PageDown: 1, PageUp: -1 };
 const HURL = 1.6; // edge lengths a second, for a throw by key
 
 /** @typedef {import('./desktop.js').Body} Body */
@@ -28,6 +31,8 @@ export class Keyboard {
    * @param {(body: Body) => void} told.onSelect one was chosen
    * @param {(body: Body) => void} told.onWalked one has walked, and stands
    * @param {(body: Body) => void} told.onAway one is put away
+   * @param {(body: Body) => void} told.onOpen one is to be seen large
+   * @param {() => boolean} told.letters whether letters and digits are for the desktop
    * @param {(picture: string) => void} told.onPick a drawn one is asked for
    * @param {(body: Body) => void} told.onCover its picture is to be hidden, or shown
    */
@@ -59,8 +64,11 @@ export class Keyboard {
 
   #down = (event) => {
     const focused = document.activeElement;
-    const ours = focused === this.#canvas || focused === document.body || focused === null;
-    if (!ours || event.ctrlKey || event.metaKey || event.altKey) return;
+    const nobodys = focused === document.body || focused === null;
+    const isCharacter = event.key.length === 1;
+    if (focused !== this.#canvas && (!nobodys || isCharacter)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (isCharacter && event.key !== ' ' && !this.#told.letters()) return;
     const desktop = this.#desktop;
     const arrow = ARROWS[event.key];
     if (arrow) {
@@ -73,8 +81,11 @@ export class Keyboard {
     } else if (event.key === ' ') {
       this.#choose(0);
       desktop.jump();
-    } else if (event.key === 'n' || event.key === 'p') {
-      this.#choose(event.key === 'n' ? 1 : -1);
+    } else if (STEPS[event.key]) {
+      this.#choose(STEPS[event.key]);
+    } else if (event.key === 'Enter') {
+      this.#choose(0);
+      if (desktop.selected && !event.repeat) this.#told.onOpen(desktop.selected);
     } else if (event.key === 'Delete' || event.key === 'Backspace') {
       if (desktop.selected) this.#told.onAway(desktop.selected);
     } else if (event.key === 'h') {

@@ -1,14 +1,14 @@
 import { Announcer } from './announcer.js';
 import { Companion } from './companion.js';
 import { Covers } from './covers.js';
-import { cameBack, sentence, side, what, where } from './describe.js';
+import { cameBack, from, sentence, side, what, where } from './describe.js';
 import { Desktop } from './desktop.js';
-import { takeFiles } from './files.js';
+import { asName, takeFiles } from './files.js';
 import { furnishInvitation, invite } from './invitation.js';
 import { TorusMap } from './map.js';
 import { furnishPanels } from './panels.js';
 import { Preferences } from './preferences.js';
-import { BOUNDS, PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
+import { PICTURES, SpriteError, readSprite, writeSprite } from '../client/sprite.js';
 import { PollTurns } from './poll-turns.js';
 import { Session } from './session.js';
 import { Sound } from './sound.js';
@@ -16,6 +16,7 @@ import { Stage } from './stage.js';
 import { Store, makeName } from './store.js';
 import { furnishTray, takeDrops } from './tray.js';
 import { UNDO_TIME, Undos } from './undos.js';
+import { Viewer } from './viewer.js';
 
 /**
  * The page: puts the client, the desktop, the stage and the words together.
@@ -32,6 +33,8 @@ import { UNDO_TIME, Undos } from './undos.js';
 const MOST = 200; // sprites on a desktop: then it is full, and what comes in flies on
 const MOST_OF_ALL = 400; // with those flying: then what comes in waits in the mailbox
 const AGAIN = 4000; // ms until a throw without an answer is thrown again
+const PHOTOS = 64_000_000; // characters of all photos on a desktop: what comes above that is seen by its picture
+const KEPT_PHOTOS = 2_000_000; // and of those that a tab remembers: browsers keep 5 MB for a site
 const ADOPT = 2000; // ms after the start: until then a tab that is opened again may claim its own
 
 const ALONE = 'Only you, right now: what you throw over one edge comes back by the other.';
@@ -44,7 +47,7 @@ const still = () => reduced.matches || !preferences.get('lively');
 const sound = new Sound(() => preferences.get('sound'));
 const store = new Store();
 const undos = new Undos();
-const announcer = new Announcer($('toast'), $('news'));
+const announcer = new Announcer($('toast'), $('news'), $('stage'));
 const covers = new Covers(
   () => preferences.get('cover'),
   announcer,
@@ -59,11 +62,14 @@ const tally = { thrown: 0, caught: 0, passed: 0, bounced: 0, refused: 0 };
 
 const desktop = new Desktop(leave, (strength) => sound.bump(strength));
 const companion = new Companion(desktop, thrownBack);
-const stage = new Stage($('stage'), desktop, {
+const viewer = new Viewer(covers, putAway);
+const stage = new Stage({ canvas: $('stage'), tray: $('tray') }, desktop, {
   still,
+  letters: () => preferences.get('letters'),
   onChange: changed,
   onAway: putAway,
-  onPick: (picture) => take(picture),
+  onOpen: (body) => viewer.open(body),
+  onPick: (picture) => take({ picture }),
   onSelect: selected,
   onGrab: (body) => covers.offer(body),
   onCover: (body) => covers.toggle(body),
@@ -81,8 +87,8 @@ let keptWaiting = false;
 // ---- sprites ----
 
 /** Takes a new sprite: from the tray, a key, or a file. Null where the desktop is full. */
-function take(picture, how) {
-  const body = put(picture, how);
+function take(image, how) {
+  const body = put(image, how);
   if (body) {
     hear(`You took ${what(body.sprite, 'a')}.`);
     sound.play('take');
@@ -90,14 +96,15 @@ function take(picture, how) {
   return body;
 }
 
-function put(picture, { x, y, name = $('name').value.trim() } = {}) {
+function put({ picture, photo, name: usual = '' }, { x, y } = {}) {
   if (isFull()) {
-    say(`This desktop is full, with ${MOST} sprites. Throw one, or put one away.`);
+    sayFull();
     return null;
   }
-  const sprite = { id: makeName(), picture, at: 0.5, speed: [0, 0] };
-  if (name) sprite.name = [...name].slice(0, BOUNDS.name).join('');
-  const { half } = stage;
+  const sprite = { id: makeName(), picture, at: 0.5, speed: [0, 0], photo };
+  const name = asName($('name').value) || usual;
+  if (name) sprite.name = name;
+  const half = stage.half(picture);
   const body = desktop.add(sprite, {
     x: x ?? desktop.width * (0.3 + 0.4 * Math.random()),
     y: y ?? desktop.height - half * 1.6 - Math.random() * half,
@@ -116,7 +123,8 @@ function put(picture, { x, y, name = $('name').value.trim() } = {}) {
 function selected(body) {
   const free = desktop.bodies.filter(({ flight }) => !flight);
   const which = free.length > 1 ? `, ${free.indexOf(body) + 1} of ${free.length}` : '';
-  hear(`${sentence(what(body.sprite))}${which}, ${where(body, desktop)}.`, 'selected');
+  const whose = body.stranger ? from(body.sprite) : '';
+  hear(`${sentence(what(body.sprite))}${whose}${which}, ${where(body, desktop)}.`, 'selected');
   covers.offer(body);
 }
 
@@ -134,6 +142,10 @@ function isFull() {
   return here >= MOST;
 }
 
+function sayFull() {
+  say(`This desktop is full, with ${MOST} sprites. Throw one, or put one away.`);
+}
+
 function putAway(body) {
   if (body.flight) return; // It may be the neighbor's already.
   desktop.gone(body);
@@ -149,8 +161,14 @@ function putAway(body) {
 
 /** Brings back what was put away last. */
 function undo() {
-  const last = isFull() ? null : undos.take();
-  if (!last) return;
+  if (undos.isEmpty) return;
+  if (isFull()) {
+    sayFull();
+    return;
+  }
+  // However it was asked for: there is nothing left for a button to do.
+  announcer.withdraw(undo);
+  const last = undos.take();
   const { sprite, x, y, half, stranger } = last;
   const body = desktop.add(sprite, {
     x: Math.min(x, desktop.width),
@@ -190,17 +208,19 @@ function enter(value, { from: edge }) {
   if (own) desktop.arrived(sprite.id);
   map.fly(edge, false);
   if (own && session.people === 1 && preferences.get('companion')) {
-    stage.dress(companion.take(sprite, edge, stage.half));
+    stage.dress(companion.take(sprite, edge, stage.half(sprite.picture)));
     hear(`Pip has ${what(sprite)}.`, 'Pip');
     stage.wake();
     changed();
     return true;
   }
-  const body = desktop.enter(sprite, edge, stage.half);
+  if (photoLength() + (sprite.photo?.length ?? 0) > PHOTOS) delete sprite.photo;
+  const body = desktop.enter(sprite, edge, stage.half(sprite.picture));
   body.stranger = !own;
   cameIn(body, edge);
-  const whose = sprite.by ? ` from ${sprite.by}` : '';
-  hear(`${sentence(what(sprite, 'a'))}${whose} came in by the ${side(edge)} edge.`, 'came in');
+  stage.introduce(body);
+  const which = `${sentence(what(sprite, 'a'))}${from(sprite)}`;
+  hear(`${which} came in by the ${side(edge)} edge.`, 'came in');
   return true;
 }
 
@@ -223,19 +243,18 @@ function cameIn(body, edge) {
  * Full: nobody's own sprite makes way for a stranger's. It flies on the way it was going, as fast
  * as it came. What nobody takes comes back and stays after all.
  */
-function passOn(sprite, from) {
-  const { body, time } = desktop.pass(sprite, from, stage.half);
+function passOn(sprite, edge) {
+  const { body, time } = desktop.pass(sprite, edge, stage.half(sprite.picture));
   stage.dress(body);
   tally.passed += 1;
   if (!toldFull) say('This desktop is full: what comes in flies on, by the opposite edge.');
   toldFull = true;
   changed();
   setTimeout(() => {
-    const edge = body.flight;
-    const { at } = desktop.crossing(body, edge);
+    const { at } = desktop.crossing(body, body.flight);
     body.sprite = { ...body.sprite, at: Math.min(1, Math.max(0, at)) };
     body.ticket = client.ticket();
-    throwIt(body, edge);
+    throwIt(body, body.flight);
   }, time * 1000);
 }
 
@@ -253,7 +272,7 @@ function leave(body, edge) {
 
 async function throwIt(body, edge) {
   save();
-  const outcome = await client.throw(edge, writeSprite(body.sprite), {
+  const outcome = await client.throw(edge, writeSprite(body.sprite, client.maxSprite), {
     patience: 0,
     ticket: body.ticket
   });
@@ -338,12 +357,23 @@ function changed() {
   saving ||= setTimeout(save, 300);
 }
 
+function photoLength() {
+  let length = 0;
+  for (const { sprite } of desktop.bodies) length += sprite.photo?.length ?? 0;
+  return length;
+}
+
 function memory() {
+  let left = KEPT_PHOTOS;
+  const remembered = ({ sprite }) => {
+    left -= sprite.photo?.length ?? 0;
+    return left >= 0 ? sprite : { ...sprite, photo: undefined };
+  };
   return {
     sprites: desktop.bodies
       .filter((body) => !body.arrived)
       .map((body) => ({
-        sprite: body.sprite,
+        sprite: remembered(body),
         x: body.x / desktop.width,
         y: body.y / desktop.height,
         flight: body.flight,
@@ -370,7 +400,7 @@ function recall(kept) {
       const body = desktop.add(sprite, {
         x: share(entry.x) * desktop.width,
         y: share(entry.y) * desktop.height,
-        half: stage.half
+        half: stage.half(sprite.picture)
       });
       body.stranger = entry.stranger === true;
       if (entry.hidden === true) covers.hide(sprite.picture);
@@ -417,11 +447,11 @@ function toStage() {
 }
 
 /** Takes a new sprite into the hand of a pointer, wherever that is. */
-function takeInHand(picture, event) {
+function takeInHand(image, event) {
   const box = $('stage').getBoundingClientRect();
   const x = event.clientX - box.left;
   const y = event.clientY - box.top;
-  const body = take(picture, { x, y: Math.min(y, desktop.height) });
+  const body = take(image, { x, y: Math.min(y, desktop.height) });
   if (body) stage.grab(body, event);
 }
 
@@ -429,7 +459,7 @@ function furnish() {
   furnishTray({
     tray: $('tray'),
     file: $('file'),
-    take: (picture, event) => (event ? takeInHand(picture, event) : take(picture)),
+    take: (picture, event) => (event ? takeInHand({ picture }, event) : take({ picture })),
     open,
     toStage
   });
@@ -444,7 +474,7 @@ function furnish() {
   $('name').addEventListener('input', () => {
     const body = desktop.selected;
     if (!body || body.flight) return;
-    const name = $('name').value.trim();
+    const name = asName($('name').value);
     body.sprite = readSprite({ ...body.sprite, name: name || undefined });
     stage.dress(body);
     changed();
@@ -456,9 +486,9 @@ function furnish() {
 
 /** Makes sprites of image files, one beside the other. */
 async function open(files = [], { x, y } = {}) {
-  const amiss = await takeFiles(files, (picture, step) => {
+  const amiss = await takeFiles(files, client?.maxSprite, (image, step) => {
     const at = x === undefined ? {} : { x: x + 24 * step, y: y + 24 * step };
-    return take(picture, at) !== null;
+    return take(image, at) !== null;
   });
   if (amiss) say(amiss);
 }
@@ -484,10 +514,8 @@ async function main() {
   session.start();
   recall(kept.desktop);
   if (desktop.bodies.length === 0) {
-    put(PICTURES[Math.floor(Math.random() * PICTURES.length)], {
-      x: desktop.width * 0.5,
-      y: desktop.height * 0.78
-    });
+    const picture = PICTURES[Math.floor(Math.random() * PICTURES.length)];
+    put({ picture }, { x: desktop.width * 0.5, y: desktop.height * 0.78 });
   }
   changed();
   setTimeout(() => {

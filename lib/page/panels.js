@@ -34,12 +34,17 @@ export function furnishPanels(preferences, invite) {
   show();
 }
 
-/** A modal dialog that a button opens; its own button, the Escape key and a click beside it close it. */
+/** A modal dialog that a button opens. */
 function furnishPanel(panel, button, prepare = () => {}) {
   button.addEventListener('click', () => {
     prepare();
     panel.showModal();
   });
+  furnishDialog(panel);
+}
+
+/** A modal dialog: its own button, the Escape key and a click beside it close it. */
+export function furnishDialog(panel) {
   panel.querySelector('.close').addEventListener('click', () => panel.close());
   panel.addEventListener('click', (event) => {
     const { left, right, top, bottom } = panel.getBoundingClientRect();

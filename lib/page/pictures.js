@@ -200,14 +200,18 @@ export function drawShadow(pixels) {
   return canvas;
 }
 
+const LABELS = { light: ['#fff', INK], dark: [INK, '#fff'] };
+
 /**
  * Paints a name as a small label. Whatever it says, it is text.
  *
  * @param {string} name
  * @param {number} ratio device pixels a CSS pixel
+ * @param {'light'|'dark'} [ground]
  * @returns {HTMLCanvasElement} at most 160 CSS pixels wide
  */
-export function drawLabel(name, ratio) {
+export function drawLabel(name, ratio, ground = 'light') {
+  const [paper, ink] = LABELS[ground];
   const font = `600 ${12 * ratio}px ui-rounded, "Nunito", system-ui, sans-serif`;
   const { canvas, ctx } = square(1);
   ctx.font = font;
@@ -217,9 +221,9 @@ export function drawLabel(name, ratio) {
   canvas.height = Math.ceil(20 * ratio);
   const pill = new Path2D();
   pill.roundRect(0, 0, canvas.width, canvas.height, canvas.height / 2);
-  fill(ctx, pill, '#fff');
+  fill(ctx, pill, paper);
   ctx.font = font;
-  ctx.fillStyle = INK;
+  ctx.fillStyle = ink;
   ctx.textAlign = 'center';
   ctx.textBaseline = 'middle';
   ctx.fillText(name, canvas.width / 2, canvas.height * 0.54, most);

@@ -10,6 +10,7 @@ const DEFAULTS = Object.freeze({
   sound: true,
   lively: true, // sprites stroll and blink
   companion: true, // throws back to who is alone
+  letters: true, // and digits, as shortcuts
   cover: false, // pictures of strangers stay covered until they are asked for
   desktop: '' // its name, which goes with what it throws
 });

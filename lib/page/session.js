@@ -137,7 +137,8 @@ export class Session {
     }[state];
     const when = this.#people > 0 && state !== 'online' ? 'when last seen' : 'right now';
     const people = this.#people === 1 ? 'person' : 'people';
-    $('count-words').textContent = `${people} connected ${when}`;
+    // As long as nobody knows how many, nothing stands in the number's place.
+    if (this.#people > 0) $('count-words').textContent = `${people} connected ${when}`;
     this.#count();
     if (this.#words.textContent === text) return;
     this.#words.textContent = text;

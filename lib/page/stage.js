@@ -2,6 +2,7 @@ import { Hands } from './hands.js';
 import { Keyboard } from './keyboard.js';
 import { CLOSED } from './life.js';
 import { drawLabel, drawShadow, drawSticker, imageSticker } from './pictures.js';
+import { from } from './describe.js';
 import { decodePicture } from './images.js';
 import { PICTURES } from '../client/sprite.js';
 
@@ -12,6 +13,8 @@ import { PICTURES } from '../client/sprite.js';
 
 const RIPPLES = 24;
 const RIPPLE_TIME = 0.7; // seconds
+const LARGER = 1.6; // times as large as a drawn one an image is
+const NEW = 8000; // ms for which one that came in says from whom it is
 const WADDLE = [14, 0.09]; // radians a second of its time, radians: how a stroller leans
 const TAU = Math.PI * 2;
 
@@ -38,12 +41,14 @@ export class Stage {
   #moving = false;
 
   /**
-   * @param {HTMLCanvasElement} canvas
+   * @param {{canvas: HTMLCanvasElement, tray: HTMLElement}} elements `tray`: what is dropped on it is put away
    * @param {import('./desktop.js').Desktop} desktop
    * @param {object} options
    * @param {() => boolean} options.still whether ornament should stand still
    * @param {() => void} options.onChange something has come to rest, or was selected
    * @param {(body: Body) => void} options.onAway a sprite is put away
+   * @param {(body: Body) => void} options.onOpen one is to be seen large
+   * @param {() => boolean} options.letters whether letters and digits are for the desktop
    * @param {(picture: string) => void} options.onPick a drawn one is asked for by key
    * @param {(body: Body) => void} options.onSelect one was chosen by key
    * @param {(body: Body) => void} options.onWalked one has walked by key, and stands
@@ -51,8 +56,10 @@ export class Stage {
    * @param {(body: Body) => void} options.onCover one is to be covered or uncovered
    * @param {(body: Body) => boolean} options.isCovered whether its picture is not to be seen
    */
-  constructor(canvas, desktop, options) {
-    const { still, onChange, onAway, onPick, onSelect, onWalked, onGrab, onCover } = options;
+  constructor(elements, desktop, options) {
+    const { canvas } = elements;
+    const { still, onChange, onAway, onOpen, onPick, onSelect, onWalked, onGrab } = options;
+    const { onCover, letters } = options;
     this.#isCovered = options.isCovered;
     this.#canvas = canvas;
     this.#ctx = canvas.getContext('2d');
@@ -62,7 +69,7 @@ export class Stage {
     for (let i = 0; i < RIPPLES; i += 1) {
       this.#ripples.push({ x: 0, y: 0, age: RIPPLE_TIME, color: '', size: 1 });
     }
-    this.#hands = new Hands(canvas, desktop, {
+    this.#hands = new Hands(elements, desktop, {
       onGrab: (body) => {
         this.#keyboard.active = false;
         onGrab(body);
@@ -72,7 +79,9 @@ export class Stage {
         onChange();
         this.wake();
       },
-      onAway
+      onOver: () => this.wake(),
+      onAway,
+      onOpen
     });
     this.#keyboard = new Keyboard(canvas, desktop, {
       onKey: () => this.wake(),
@@ -82,6 +91,8 @@ export class Stage {
       },
       onWalked,
       onAway,
+      onOpen,
+      letters,
       onPick,
       onCover
     });
@@ -92,9 +103,9 @@ export class Stage {
     this.#hands.grab(body, event);
   }
 
-  /** @returns {number} half the side of a sprite, CSS pixels */
-  get half() {
-    return this.#half;
+  /** @returns {number} half the side of a sprite with that picture, CSS pixels */
+  half(picture) {
+    return Math.round(this.#half * (PICTURES.includes(picture) ? 1 : LARGER));
   }
 
   /** Takes the size the canvas has on the page. */
@@ -112,7 +123,7 @@ export class Stage {
       this.#stickers.clear();
       this.#shadow = drawShadow(Math.round(half * 2 * ratio));
       for (const body of this.#desktop.bodies) {
-        body.half = half;
+        body.half = this.half(body.sprite.picture);
         this.dress(body);
       }
     }
@@ -130,7 +141,9 @@ export class Stage {
     const { picture, name } = body.sprite;
     const pixels = Math.round(body.half * 2 * this.#ratio);
     const label = name ? drawLabel(name, this.#ratio) : null;
-    body.look = { sticker: null, closed: null, label };
+    const whose = body.stranger ? from(body.sprite).trim() : '';
+    const sender = whose ? drawLabel(whose, this.#ratio, 'dark') : null;
+    body.look = { sticker: null, closed: null, label, sender };
     if (PICTURES.includes(picture)) {
       body.look.sticker = this.#drawn(picture, pixels);
       body.look.closed = this.#drawn(picture, pixels, true);
@@ -158,6 +171,16 @@ export class Stage {
       this.#stickers.set(key, sticker);
     }
     return sticker;
+  }
+
+  /** One has come in: for a while it says from whom. */
+  introduce(body) {
+    body.isNew = true;
+    setTimeout(() => {
+      body.isNew = false;
+      this.wake();
+    }, NEW);
+    this.wake();
   }
 
   /** A ring of color at an edge: something went over it. */
@@ -215,6 +238,7 @@ export class Stage {
     const ctx = this.#ctx;
     const ratio = this.#ratio;
     const { bodies, selected } = this.#desktop;
+    const chosen = this.#keyboard.active ? selected : null;
     const still = this.#still();
     ctx.setTransform(1, 0, 0, 1, 0, 0);
     ctx.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
@@ -250,11 +274,10 @@ export class Stage {
       if (body.flight && body.flightTime > 0.7) ctx.globalAlpha = 0.6;
       const eyes = body.blink < CLOSED && look.closed ? look.closed : look.sticker;
       ctx.drawImage(eyes, -size / 2, -size / 2, size, size);
-      if (look.label) {
-        ctx.drawImage(look.label, -look.label.width / 2, size * 0.5);
-      }
+      const isAsked = body === chosen || body === this.#hands.over || body.held || body.isNew;
+      this.#label(body, isAsked ? look.sender : null, lift);
       ctx.globalAlpha = 1;
-      if (body === selected && this.#keyboard.active) {
+      if (body === chosen) {
         ctx.setTransform(1, 0, 0, 1, x, y - lift * ratio);
         ctx.strokeStyle = this.#ring;
         ctx.lineWidth = 3 * ratio;
@@ -262,6 +285,25 @@ export class Stage {
         ctx.arc(0, 0, size * 0.62, 0, TAU);
         ctx.stroke();
       }
+    }
+  }
+
+  /** A sprite's name and from whom it is, below it; above it where there is no room, and within the desktop. */
+  #label({ x, y, half, look: { label } }, sender, lift) {
+    if (!label && !sender) return;
+    const ctx = this.#ctx;
+    const ratio = this.#ratio;
+    const height = (label?.height ?? 0) + (sender?.height ?? 0);
+    const middle = (y - lift) * ratio;
+    const below = middle + half * ratio;
+    let top = below + height <= this.#canvas.height ? below : middle - half * ratio - height;
+    ctx.setTransform(1, 0, 0, 1, 0, 0);
+    for (let i = 0; i < 2; i += 1) {
+      const text = i === 0 ? label : sender;
+      if (!text) continue;
+      const left = Math.min(x * ratio - text.width / 2, this.#canvas.width - text.width);
+      ctx.drawImage(text, Math.round(Math.max(0, left)), Math.round(top));
+      top += text.height;
     }
   }
 }

@@ -14,6 +14,11 @@ export class Undos {
     }, UNDO_TIME);
   }
 
+  /** @returns {boolean} whether there is none to be had back */
+  get isEmpty() {
+    return this.#bodies.length === 0;
+  }
+
   /** @returns {import('./desktop.js').Body|null} the one put away last, which is kept no more */
   take() {
     return this.#bodies.pop() ?? null;

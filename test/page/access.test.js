@@ -5,6 +5,7 @@ import { contrast } from '../support/contrast.js';
 import {
   among,
   browserRig,
+  faults,
   fill,
   holds,
   hurl,
@@ -81,6 +82,7 @@ alone('the words say what there is to do until it was done', async (t, { server,
 alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page }) => {
   await among(page);
   t.equal(await page.getByRole('heading', { level: 1 }).count(), 1);
+  await page.focus('#stage');
   await page.keyboard.press('3');
   await heard(page, 'You took a ghost.');
   await resting(page);
@@ -111,6 +113,65 @@ alone('a screen reader hears what the keys do', { others: 11 }, async (t, { page
   await page.keyboard.press('2');
   await heard(page, 'You took a star “Boo”.');
 });
+
+alone(
+  'letters and digits are for the desktop alone, and can be switched off',
+  async (t, { page }) => {
+    await resting(page);
+    const sprites = async () => (await look(page)).sprites;
+    await page.keyboard.press('4');
+    t.equal(await sprites(), 1, 'nobody has the focus');
+    await page.keyboard.press('ArrowRight');
+    await resting(page);
+    await page.focus('#stage');
+    await page.keyboard.press('4');
+    t.equal(await sprites(), 2, 'the desktop has it');
+    await page.click('#settings');
+    await page.locator('#prefer-letters').uncheck();
+    await page.locator('#settings-panel .close').click();
+    await page.focus('#stage');
+    for (const key of ['4', 'n', 'p', 'h']) await page.keyboard.press(key);
+    t.equal(await sprites(), 2, 'switched off');
+    await page.keyboard.press('PageDown');
+    await heard(page, ', 1 of 2, ');
+    await page.keyboard.press('Enter');
+    await page.keyboard.press('Delete');
+    await holds(page, 1);
+    t.notOk(await page.locator('#viewer').isVisible(), 'what it does has keys without letters');
+  }
+);
+
+for (const colorScheme of ['light', 'dark']) {
+  const visit = { colorScheme, deviceScaleFactor: 1 };
+  alone(`axe finds nothing wrong: ${colorScheme}`, { visit }, async (t, { server, page }) => {
+    const fine = async (what) => t.same(await faults(page), [], what);
+    await page.route('**/status', (route) => route.abort());
+    await page.reload();
+    await online(page);
+    t.equal(
+      await page.textContent('#count'),
+      '',
+      'before the count is known nothing is in its place'
+    );
+    await fine('counting');
+    await page.unroute('**/status');
+    await page.waitForFunction(() => document.body.dataset.people === '1');
+    await fine('alone');
+    await page.focus('#stage');
+    await page.keyboard.press('Enter');
+    await fine('one is open');
+    await page.keyboard.press('Delete');
+    await fine('put away');
+    for (const panel of ['settings', 'invite']) {
+      await page.click(`#${panel}`);
+      await fine(panel);
+      await page.keyboard.press('Escape');
+    }
+    await server.stop();
+    await online(page, 'offline');
+    await fine('offline');
+  });
+}
 
 alone('the tray is one stop of the tab key, and arrows go along it', async (t, { page }) => {
   const focused = () =>

@@ -21,6 +21,7 @@ alone(
   async (t, { page }) => {
     // Short strolls: where they are is written when all of them stand.
     await hurry(page, { rest: [0.5, 0.8], stroll: [0.1, 0.2], blink: [0.3, 0.6] });
+    await page.focus('#stage');
     await page.keyboard.press('3');
     await resting(page); // Nothing but themselves moves them from now on.
     const places = () => page.evaluate(() => document.getElementById('stage').dataset.where);
@@ -41,6 +42,7 @@ alone(
   'where motion troubles nothing moves by itself, and no frame is drawn',
   async (t, { page }) => {
     await hurry(page, { rest: [0.1, 0.2], blink: [0.3, 0.6] });
+    await page.focus('#stage');
     await page.keyboard.press('3');
     await resting(page);
     const [frames, same] = await page.evaluate(

@@ -138,6 +138,69 @@ t.test("a desktop's name goes with what it throws", { skip }, async (t) => {
 });
 
 alone(
+  'from whom a sprite came is to be seen as it comes in, and later when it is asked',
+  { args: ['--throw-rate', '0'] },
+  async (t, { server, page }) => {
+    // Each label is remembered by its text, and which of them the stage has drawn last.
+    await page.evaluate(() => {
+      const { fillText, drawImage, clearRect } = CanvasRenderingContext2D.prototype;
+      Object.assign(CanvasRenderingContext2D.prototype, {
+        fillText(text, ...more) {
+          this.canvas.text = text;
+          return fillText.call(this, text, ...more);
+        },
+        drawImage(image, ...more) {
+          if (this.canvas.id === 'stage' && image.text) globalThis.labels.push(image.text);
+          return drawImage.call(this, image, ...more);
+        },
+        clearRect(...more) {
+          if (this.canvas.id === 'stage') globalThis.labels = [];
+          return clearRect.apply(this, more);
+        }
+      });
+    });
+    const { client, edges } = await beside(server, page);
+    // What it says by itself is said: no timer of before the clock is pending.
+    await page.waitForFunction(() => {
+      const text = (selector) => document.querySelector(selector).textContent;
+      return document.body.dataset.people === '2' && text('#news').endsWith(text('#state span'));
+    });
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 2000); // And it stands still but where it is told.
+    const guest = {
+      id: 'guest',
+      picture: 'ghost',
+      at: 0.3,
+      speed: [0.3, 0],
+      by: 'Ada',
+      name: 'Boo'
+    };
+    await client.throw(edges[0], guest);
+    await until(page, 'caught', 1);
+    const labels = async (ms) => {
+      await page.clock.runFor(ms);
+      return page.evaluate(() => globalThis.labels);
+    };
+    t.same(await labels(3000), ['Boo', 'from Ada']);
+    t.same(await labels(8000), ['Boo'], 'not for ever');
+
+    const { x, y } = (await look(page)).list.find(({ id }) => id === 'guest');
+    await page.mouse.move(x, y);
+    t.same(await labels(100), ['Boo', 'from Ada'], 'under a pointer');
+    await page.mouse.move(x - 200, y - 200);
+    t.same(await labels(100), ['Boo']);
+    await page.focus('#stage');
+    await page.keyboard.press('n');
+    t.same(await labels(1000), ['Boo', 'from Ada'], 'chosen by key');
+    t.match(await page.textContent('#news'), 'The ghost “Boo” from Ada, 2 of 2, ');
+    await page.keyboard.press('Enter');
+    await page.locator('#viewer').waitFor();
+    t.equal(await page.textContent('#viewer-words'), 'A ghost from Ada');
+    await client.leave();
+  }
+);
+
+alone(
   'throwing and taking are heard, unless they are muted',
   { others: 11 },
   async (t, { page }) => {

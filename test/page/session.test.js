@@ -161,13 +161,14 @@ alone('what is put away can be had back for some seconds', async (t, { page }) =
   await holds(page, 3);
   t.same((await look(page)).list.map(({ id }) => id).sort(), before);
   t.ok(await hidden(page, '#toast'));
-  await page.focus('#stage');
+  t.equal(await page.evaluate(() => document.activeElement.id), 'stage', 'the focus is not lost');
   await page.keyboard.press('Delete');
   await holds(page, 2);
   await page.keyboard.press('n');
   await page.keyboard.press('Delete');
   await holds(page, 1);
   await page.keyboard.press('Control+z');
+  t.ok(await hidden(page, '#toast'), 'nothing is left for its button to do');
   await page.keyboard.press('Control+z');
   await holds(page, 3);
   await page.keyboard.press('Control+z');

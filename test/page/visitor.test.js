@@ -1,7 +1,7 @@
 /* global CanvasRenderingContext2D, DataTransfer, DragEvent, Image, KeyboardEvent, MouseEvent,
    MutationObserver, PointerEvent, createImageBitmap, dispatchEvent, document, location, requestAnimationFrame, window */
 import { mkdirSync } from 'node:fs';
-import { truncate, writeFile } from 'node:fs/promises';
+import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
@@ -354,13 +354,23 @@ alone(
   }
 );
 
-t.test('a double click puts one away, and so do two taps', { skip }, async (t) => {
+t.test('a double click opens one large, and so do two taps and Enter', { skip }, async (t) => {
   const server = await serve();
   const page = await browser.visit(server.base);
   await resting(page);
   const [one] = (await look(page)).list;
+  const viewer = page.locator('#viewer');
   await page.mouse.dblclick(one.x, one.y);
+  await viewer.waitFor();
+  await page.keyboard.press('Escape');
+  await viewer.waitFor({ state: 'hidden' });
+  t.equal(await page.evaluate(() => document.activeElement.id), 'stage');
+  await page.keyboard.press('Enter');
+  await viewer.waitFor();
+  await holds(page, 1);
+  await page.getByRole('button', { name: 'Put away' }).click();
   await holds(page, 0);
+  t.notOk(await viewer.isVisible());
   await page.close();
 
   const phone = await browser.visit(server.base, {
@@ -368,18 +378,118 @@ t.test('a double click puts one away, and so do two taps', { skip }, async (t) =
     isMobile: true,
     hasTouch: true
   });
-  t.match(await phone.locator('.hint').textContent(), /two taps/i);
+  t.match(await phone.locator('.hint').textContent(), /two taps open one/i);
   t.ok(await phone.locator('.hint').isVisible(), 'a phone is told');
   await resting(phone);
   const [other] = (await look(phone)).list;
   await phone.touchscreen.tap(other.x, other.y);
   await phone.touchscreen.tap(other.x, other.y);
-  await holds(phone, 0);
+  await phone.locator('#viewer').waitFor();
   await end(server, phone);
 });
 
+alone('a drag to the tray puts one away; a flick over it throws', async (t, { page }) => {
+  const tray = await page.locator('#tray').boundingBox();
+  const to = { x: tray.x + tray.width / 2, y: tray.y + tray.height / 2 };
+  await resting(page);
+  await page.evaluate(() => {
+    const tray = document.getElementById('tray');
+    globalThis.said = [];
+    const observer = new MutationObserver(() => globalThis.said.push(tray.className));
+    observer.observe(tray, { attributeFilter: ['class'] });
+  });
+  const [one] = (await look(page)).list;
+  await drag(page, one, to, { still: 300 });
+  await holds(page, 0);
+  t.match(await page.textContent('#toast'), /You put away the /);
+  t.same(
+    await page.evaluate(() => globalThis.said),
+    ['tray taking', 'tray'],
+    'the tray said so before'
+  );
+  t.equal((await look(page)).thrown, 0);
+  await page.keyboard.press('Control+z');
+  await holds(page, 1);
+  await resting(page);
+  await drag(page, (await look(page)).list[0], to, { pace: 10 });
+  await until(page, 'thrown', 1);
+});
+
+/** A photograph, as a phone's camera makes it: a JPEG of 1600 by 1200. */
+async function photograph(page) {
+  const base64 = await page.evaluate(async () => {
+    const canvas = document.createElement('canvas');
+    [canvas.width, canvas.height] = [1600, 1200];
+    const context = canvas.getContext('2d');
+    for (let i = 0; i < 600; i += 1) {
+      context.fillStyle = `hsl(${(i * 47) % 360} 60% ${20 + ((i * 31) % 60)}%)`;
+      context.beginPath();
+      context.arc((i * 397) % 1600, (i * 251) % 1200, 20 + ((i * 17) % 120), 0, 7);
+      context.fill();
+    }
+    return canvas.toDataURL('image/jpeg', 0.9).split(',')[1];
+  });
+  return { name: 'Grandma.jpg', mimeType: 'image/jpeg', buffer: Buffer.from(base64, 'base64') };
+}
+
+/** What is open, and the file that it is saved as. */
+async function saved(t, page) {
+  await page.locator('#viewer-save').waitFor();
+  const download = page.waitForEvent('download');
+  await page.click('#viewer-save');
+  const file = join(t.testdir(), 'saved');
+  await (await download).saveAs(file);
+  return {
+    words: await page.textContent('#viewer-words'),
+    title: await page.textContent('#viewer-title'),
+    name: (await download).suggestedFilename(),
+    bytes: await readFile(file)
+  };
+}
+
+for (const [maxSprite, side, hasPhoto] of [
+  ['16384', 250, false],
+  ['65536', 800, true]
+]) {
+  t.test(`a photograph is as large as a sprite of ${maxSprite} bytes`, { skip }, async (t) => {
+    const server = await serve('--max-sprite', maxSprite);
+    const one = await browser.visit(server.base);
+    const two = await browser.visit(server.base);
+    await clients(server, 2);
+    const [there] = await edgeBetween(one, two);
+    await one.setInputFiles('#file', await photograph(one));
+    await holds(one, 2);
+    await one.focus('#stage');
+    await one.keyboard.press(there === 'right' ? 'Shift+ArrowRight' : 'Shift+ArrowDown');
+    await until(two, 'caught', 1);
+    await remembers(two, 2);
+    const { sprite } = (await memory(two, 'desktop')).sprites.find(({ stranger }) => stranger);
+    t.match(sprite, { name: 'Grandma', picture: /^data:image\/webp;/ });
+    t.ok(sprite.picture.length <= 12_000, 'a picture that every reader shows');
+    t.equal(sprite.photo !== undefined, hasPhoto);
+    t.ok(JSON.stringify(sprite).length > maxSprite / 2, 'there is room for no more');
+
+    await two.focus('#stage');
+    await two.keyboard.press('PageDown');
+    await two.keyboard.press('PageUp');
+    for (let i = 0; i < 2 && !(await two.locator('#viewer').isVisible()); i += 1) {
+      await two.keyboard.press('PageDown');
+      await two.keyboard.press('Enter');
+      if ((await two.textContent('#viewer-title')) !== 'Grandma')
+        await two.keyboard.press('Escape');
+    }
+    const { words, title, name, bytes } = await saved(t, two);
+    t.match([title, name], ['Grandma', 'Grandma.webp']);
+    const url = `data:image/webp;base64,${bytes.toString('base64')}`;
+    t.equal(url, sprite.photo ?? sprite.picture, 'saved as it came');
+    const [, width, height] = words.match(/^A picture from somebody · (\d+) × (\d+)$/).map(Number);
+    t.ok(width >= side && Math.abs(width / height - 4 / 3) < 0.02, words);
+    await end(server, one, two);
+  });
+}
+
 alone(
-  'a double click at what moves puts it away, aimed where it was',
+  'a double click at what moves opens it, aimed where it was',
   { visit: { deviceScaleFactor: 1 } }, // It reads from the canvas where a sprite is.
   async (t, { page }) => {
     await resting(page);
@@ -418,7 +528,7 @@ alone(
       requestAnimationFrame(watch);
     }, y);
     await drag(page, { x: 100, y }, { x: 160, y }, { pace: 10 });
-    await holds(page, 0);
+    await page.locator('#viewer').waitFor();
     t.equal((await look(page)).thrown, 0);
   }
 );
@@ -506,7 +616,7 @@ alone(
           under -= 1;
           return bitmap;
         };
-        const bitmaps = await Promise.all(urls.map(decodePicture));
+        const bitmaps = await Promise.all(urls.map((url) => decodePicture(url)));
         return { most, sides: bitmaps.map((bitmap) => bitmap && [bitmap.width, bitmap.height]) };
       },
       [url(512, 1), url(513, 1), url(1, 513), url(9, 9)]
@@ -557,7 +667,7 @@ alone(
     await resting(page);
     await page.evaluate(() => document.activeElement.blur());
     for (let i = 0; i < 12; i += 1) {
-      await page.keyboard.press('n');
+      await page.keyboard.press('PageDown');
       await page.keyboard.press('Delete');
     }
     await page.waitForFunction(() => {

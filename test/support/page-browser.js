@@ -1,6 +1,6 @@
-/* global document, KeyboardEvent, dispatchEvent */
+/* global axe, document, KeyboardEvent, dispatchEvent */
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { deflateSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
@@ -231,6 +231,7 @@ export function holds(page, count) {
 
 /** Takes new sprites, by key, until the desktop has so many. */
 export async function fill(page, count) {
+  await page.focus('#stage');
   await page.evaluate((number) => {
     const { dataset } = document.getElementById('stage');
     for (let i = Number(dataset.sprites); i < number; i += 1) {
@@ -238,6 +239,15 @@ export async function fill(page, count) {
     }
   }, count);
   await until(page, 'sprites', count);
+}
+
+const AXE = readFileSync(new URL(import.meta.resolve('axe-core')), 'utf8');
+
+/** @returns {Promise<string[]>} what axe-core finds wrong with a page as it is now: the rule, and where */
+export async function faults(page) {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => axe.run());
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
 }
 
 /** Waits until the page knows that it is not alone on the torus. */
