@@ -519,6 +519,18 @@ t.test('a look that fails makes the parked poll doubtful, and is no proof itself
   await client.leave();
 });
 
+for (const end of ['stop', 'leave']) {
+  t.test(`a look under way ends without an answer after "${end}"`, async (t) => {
+    const { client, clock } = start({ poll: [HANG], status: [HANG], place: [HANG] });
+    await clock.settle();
+    const looks = Promise.all([client.status(), client.place()]);
+    const before = clock.now();
+    await client[end]();
+    t.same(await looks, [null, null]);
+    t.equal(clock.now(), before);
+  });
+}
+
 t.test('a look that succeeds ends the wait after a failure', async (t) => {
   const { client, clock, fetch } = start({
     poll: [RESET, HANG],

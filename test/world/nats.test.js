@@ -17,7 +17,7 @@ import { certificate } from '../support/certificate.js';
 import { startHole } from '../support/hole.js';
 import { createCredentials } from '../support/nats-operator.js';
 import { skip, startNats } from '../support/nats.js';
-import { temporary } from '../support/processes.js';
+import { openSockets, temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -144,21 +144,19 @@ t.test('a NATS server that does not answer costs no descriptor', async (t) => {
     t.teardown(() => server.close());
     ports[name] = server.address().port;
   }
-  const sockets = () =>
-    process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
   for (const [name, port] of Object.entries(ports)) {
-    const before = sockets();
+    const before = openSockets();
     const [patient, other] = ['a', 'b'].map(
       (name) => new NatsLink({ servers: [`nats://127.0.0.1:${port}`], name })
     );
     const whole = t.rejects(patient.open(), { code: 'unreachable' }, `one that ${name}`);
     const tried = t.rejects(other.open(), { code: 'unreachable' });
-    await until(() => sockets() >= before + 2);
+    await until(() => openSockets() >= before + 2);
     await other.close();
     const first = Promise.race([tried.then(() => 'closed'), whole.then(() => 'not in time')]);
     t.equal(await first, 'closed', 'and one that is closed meanwhile');
     await whole;
-    await until(() => sockets() === before);
+    await until(() => openSockets() === before);
     await patient.close();
   }
 });

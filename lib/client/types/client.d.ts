@@ -69,7 +69,7 @@ export class Client {
     start(): void;
     /**
      * Stops polling, but keeps the place: the lease runs from here. Throws under way end as soon as
-     * they are answered or known to be unanswered.
+     * they are answered or known to be unanswered; `place` and `status` end without an answer.
      */
     stop(): void;
     /**
