@@ -375,7 +375,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // finishState() → {clients, sprites, bytes}: one whole state, no journal; throws as save does
   static void finishState(const Nan::FunctionCallbackInfo<Value>& info) {
-    report(info, "save", unwrap<PoolObject>(info)->turn_.store()->finish());
+    report(info, "save", unwrap<PoolObject>(info)->turn_.finish());
   }
 
   // closeState(): nothing is written from now on

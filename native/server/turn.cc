@@ -86,6 +86,12 @@ std::string Turn::rescue() {
   return problem;
 }
 
+SnapshotResult Turn::finish() {
+  // What the journal has not taken yet is in the snapshot; nobody hears of it in this run.
+  if (feeds_ != nullptr) feeds_->reveal();
+  return store_->finish();
+}
+
 void Turn::close() {
   if (feeds_ != nullptr) feeds_->keepJournal(nullptr);
   if (arena_ != nullptr) arena_->keepJournal(nullptr);

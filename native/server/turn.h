@@ -75,6 +75,9 @@ class Turn : private Keepers {
   /** Writes the whole state anew, from memory; returns what went wrong, or nothing. */
   std::string rescue();
 
+  /** Ends a run in order: see StateStore::finish. */
+  SnapshotResult finish();
+
   /** Nothing is written from now on. */
   void close();
 

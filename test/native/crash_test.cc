@@ -238,7 +238,7 @@ void run(const Folder& folder, uint64_t seed, bool orderly) {
   if (orderly) {
     life.pool().seeAllOff();
     endTurn(&life);
-    (void)life.store().finish();
+    (void)life.finish();
   }
   script.counts = false;
 }

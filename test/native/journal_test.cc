@@ -61,7 +61,7 @@ class Run {
       records_ += recovery.records;
       ++ends_;
       if (below(3) == 0) {
-        EXPECT(life.store().finish().ok());
+        EXPECT(life.finish().ok());
         EXPECT(journalsIn(folder) == 0);
         ++orderly_;
       }

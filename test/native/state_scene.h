@@ -166,6 +166,7 @@ class Life : private PollResponder {
   }
 
   int start() { return turn_.start({}); }
+  SnapshotResult finish() { return turn_.finish(); }
 
   /** The feeds as everybody knows them once the turn is written, and the notes. */
   std::string beside() const { return besideOf(told_, turn_.notes()); }

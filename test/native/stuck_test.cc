@@ -269,7 +269,7 @@ void randomLives(uint64_t seed) {
   }
   limitFiles(RLIM_INFINITY);
   EXPECT(stuck > 10);
-  EXPECT(life.store().finish().ok());
+  EXPECT(life.finish().ok());
   EXPECT(afterACrash(folder) == stateOf(life));
 }
 
