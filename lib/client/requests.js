@@ -21,10 +21,13 @@ export class Failure extends Error {
  * @property {() => number} now ms
  */
 
+/** The longest wait of a timer, ms: a longer one would be over at once. */
+const LONGEST_TIMER = 2 ** 31 - 1;
+
 /** @returns {Timers} the program's own */
 export function globalTimers() {
   return {
-    setTimeout: (callback, ms) => globalThis.setTimeout(callback, ms),
+    setTimeout: (callback, ms) => globalThis.setTimeout(callback, Math.min(ms, LONGEST_TIMER)),
     clearTimeout: (timer) => globalThis.clearTimeout(timer),
     now: () => performance.now()
   };

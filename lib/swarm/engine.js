@@ -13,6 +13,12 @@ const PROGRAM =
 /** The same inside a Node, for a server that speaks TLS. */
 const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));
 
+/** @throws {UsageError} when the program isn't built */
+export function needEngine() {
+  if (existsSync(PROGRAM)) return;
+  throw new UsageError('the swarm\'s engine is not built: run "npm install"');
+}
+
 /**
  * One engine process: native/swarm behind two pipes.
  */
@@ -32,9 +38,7 @@ export class Engine {
    * @throws {UsageError} when the program isn't built
    */
   constructor(options, events, believed = null) {
-    if (!existsSync(PROGRAM)) {
-      throw new UsageError('the swarm\'s engine is not built: run "npm install"');
-    }
+    needEngine();
     const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
     const [program, ...before] =
       believed === null ? [PROGRAM] : [process.execPath, TLS_PROGRAM, believed];
