@@ -10,6 +10,11 @@ export const PROGRAM = process.env.SPRITES_SWARM_ENGINE ?? builtFile(ENGINE, 'sw
 /** The same inside a Node, for a server that speaks TLS. */
 const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));
 
+/** @throws {UsageError} when the program can't be built */
+export function needEngine() {
+  buildWhenWanted(ENGINE);
+}
+
 /**
  * One engine process: native/swarm behind two pipes.
  */
@@ -29,7 +34,7 @@ export class Engine {
    * @throws {UsageError} when the program can't be built
    */
   constructor(options, events, believed = null) {
-    buildWhenWanted(ENGINE);
+    needEngine();
     const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
     const [program, ...before] =
       believed === null ? [PROGRAM] : [process.execPath, TLS_PROGRAM, believed];

@@ -6,6 +6,7 @@ import { help, parse } from './options.js';
 import { createProgress } from './progress.js';
 import { ReportFile } from './report-file.js';
 import { Run } from './run.js';
+import { onSignals } from './signals.js';
 import { badLines, textOf } from './text.js';
 
 /**
@@ -38,10 +39,13 @@ function tellOnStderr(line) {
 }
 
 async function swarm(options) {
-  const report = options.report ? new ReportFile(options.report) : null;
   const run = new Run(options, await createProgress(options.quiet));
-  const interrupt = () => run.interrupt();
-  process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
+  const report = options.report ? new ReportFile(options.report) : null;
+  const listenNoMore = onSignals(() => {
+    const isSeenTo = run.interrupt();
+    if (!isSeenTo) report?.close();
+    return isSeenTo;
+  });
   try {
     const result = await run.go();
     tell(result, options);
@@ -51,7 +55,7 @@ async function swarm(options) {
     }
     return exitCode(result);
   } finally {
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+    listenNoMore();
     report?.close();
   }
 }

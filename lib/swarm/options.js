@@ -82,8 +82,15 @@ const AGENT = {
   ]
 };
 
+const ARENA = '[a-z][a-z0-9-]{0,31}';
+
 /** The path of an arena's page, or of none. */
-const ARENA_PATH = /^\/(?:(?:play|field|control|arena)\/([a-z][a-z0-9-]{0,31})\/?)?$/;
+const ARENA_PATH = new RegExp(`^/(?:(?:play|field|control|arena)/(${ARENA})/?)?$`);
+
+/** @returns {boolean} whether an arena may be called so */
+export const isArenaName = (name) => typeof name === 'string' && ARENA_NAME.test(name);
+
+const ARENA_NAME = new RegExp(`^${ARENA}$`);
 
 /**
  * @typedef {object} Option

@@ -12,7 +12,9 @@ import {
   writeFileSync
 } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 
 import t from 'tap';
 
@@ -24,10 +26,12 @@ import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { help, parse, table } from '../../lib/swarm/options.js';
 import { resultOf } from '../../lib/swarm/result.js';
+import { StatusReader } from '../../lib/swarm/status.js';
 import { Interruptions, Tally } from '../../lib/swarm/tally.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start, swarm } from '../support/swarm.js';
 import { startProxy } from '../support/tampering-proxy.js';
+import { until } from '../support/until.js';
 
 // Most of the time they wait.
 t.jobs = 4;
@@ -310,7 +314,7 @@ t.test('every connection cut: the clients come back, and nothing is lost or doub
   const server = await startServer(t);
   let answers = 0;
   const proxy = await startProxy(t, server.port, () => {
-    if (++answers % 150 === 0) proxy.cut();
+    if (++answers % 60 === 0) proxy.cut();
   });
   const { code, result } = await swarm(t, proxy.port, 'throw 60 --rate 200 --time 3');
   t.equal(code, 0, result.faults.join());
@@ -473,9 +477,9 @@ t.test('a second signal ends it at once', async (t) => {
   await thrown(server, 20);
   server.child.kill('SIGSTOP');
   child.kill('SIGTERM');
-  const killed = setInterval(() => child.kill('SIGTERM'), 500);
+  await child.says(/^throwing: /m);
+  child.kill('SIGTERM');
   const { code, out } = await child.result();
-  clearInterval(killed);
   server.child.kill('SIGCONT');
   t.equal(code, 1);
   t.notOk(JSON.parse(out).account.complete);
@@ -540,6 +544,131 @@ function startEngine(t, options) {
       })
   };
 }
+
+/**
+ * A server of a stranger's, which gives every client an id.
+ *
+ * @param {(request: object, body: string, response: object) => void} answer to all but joins
+ * @param {string} [hold] that it says
+ * @returns {Promise<number>} its port
+ */
+async function startStranger(t, answer, hold = '120') {
+  let ids = 0;
+  const server = createServer(async (request, response) => {
+    const body = await text(request);
+    if (request.url !== '/join') return answer(request, body, response);
+    ids += 1;
+    response.statusCode = 201;
+    return response.end(`{"id":"c${ids}","hold":${hold}}`);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return server.address().port;
+}
+
+t.test('a hold that no clock can count is as good as the longest', async (t) => {
+  // Five fourths of it and 30 are some 2^54 s: in nanoseconds, of which 64 bits are left, a microsecond.
+  const port = await startStranger(t, () => {}, '3515373882033917');
+  const engine = startEngine(t, { port, clients: 3, tick: 50 });
+  engine.tell('open');
+  const { at } = await engine.until(({ parked }) => parked === 3);
+  const later = await engine.until((tick) => tick.at > at + 5e8);
+  t.match(later, { parked: 3, problems: {}, connections: 3 });
+  engine.tell('quit');
+});
+
+t.test('what an engine keeps of what a server sends is bounded', async (t) => {
+  let thrown;
+  const port = await startStranger(t, (request, body, response) => {
+    if (request.url.startsWith('/throw')) {
+      thrown ??= JSON.parse(body);
+      response.statusCode = 202;
+      return response.end('{"state":"delivered"}');
+    }
+    // Parked, until there is a sprite to be made others of.
+    if (thrown === undefined) return undefined;
+    if (request.url.startsWith('/poll/c1?ack=0')) {
+      // Each of a page of the account of its own, 8 KB.
+      const sprites = Array.from({ length: 1000 }, (_, n) => {
+        const id = thrown.id.replace(/[0-9]+$/, 65536 * n);
+        return { seq: n + 1, from: 'up', sprite: { ...thrown, id } };
+      });
+      return response.end(JSON.stringify({ seq: 1000, sprites }));
+    }
+    if (request.url.startsWith('/poll/c1?')) return undefined;
+    response.writeHead(200, { 'Content-Length': 2 ** 24 });
+    return response.write(Buffer.alloc(300_000, ' '));
+  });
+  const options = { port, clients: 11, lanes: 1, throwing: 'rate', rate: 20, tick: 50 };
+  const engine = startEngine(t, { ...options, held: 1e6 });
+  engine.tell('open');
+  await engine.until(({ parked }) => parked === 11);
+  engine.tell('throw 60000');
+  await until(() => thrown !== undefined);
+  engine.tell('drop');
+  engine.tell('back 0');
+  // In a million bytes there is room for 122 pages, and for what has come of three answers of ten.
+  const full = await engine.until(({ foreign, badAnswers }) => foreign > 0 && badAnswers >= 7);
+  t.equal(full.foreign, 1000 - 121, 'one page is of what was accepted');
+  engine.tell('quit');
+});
+
+t.test('whatever a stranger says of itself, what is taken of it are figures', async (t) => {
+  const figures =
+    '"thrown":"1","acked":{},"waiting":null,"lost":-1,"clients":"9","longestStallMs":[]';
+  const bad = `{${figures},"parked":1e999,"\\u001b]0;x":1,"__proto__":{"parked":1}}`;
+  let status;
+  const port = await startStranger(t, (request, body, response) => {
+    if (request.url === '/status') return status(response);
+    // Polls are parked, and nothing else is known.
+    if (request.url.startsWith('/poll')) return undefined;
+    response.statusCode = 404;
+    return response.end();
+  });
+  const reader = new StatusReader({ address: '127.0.0.1', host: '127.0.0.1', port });
+  t.teardown(() => reader.close());
+  for (const [says, read] of [
+    ...['null', '[]', '7', '<html>', '', '"x"'].map((says) => [says, null]),
+    [bad, {}],
+    ['{"parked":7,"uptime":"x"}', { parked: 7, uptime: 'x' }]
+  ]) {
+    status = (response) => response.end(says);
+    t.strictSame(await reader.read(), read, says);
+  }
+  const run = (args) => start(t, `throw 2 --rate 5 --time 0.3 --drain 0 --port ${port} ${args}`);
+  status = (response) => response.end(bad);
+  const { code, err, out } = await run('--server-status').result();
+  t.equal(code, 0, err);
+  t.notMatch(out, /NaN|undefined|\[object|the server's law/);
+  t.notOk(out.includes('\u001b'), 'nothing that steers a terminal');
+
+  status = (response) => response.end('x'.repeat(2 ** 21));
+  await t.rejects(reader.read());
+  let timer;
+  status = (response) => {
+    response.write('{');
+    timer = setInterval(() => response.write(' '), 100);
+  };
+  await t.rejects(reader.read(), 'one that drips has no end');
+  clearInterval(timer);
+});
+
+t.test('a signal while the server has not answered ends it, and leaves no report', async (t) => {
+  let asked = 0;
+  const port = await startStranger(t, () => {
+    asked += 1;
+  });
+  const report = join(t.testdir(), 'report.html');
+  const child = start(t, `park 5 --wait 600 --port ${port} --report ${report}`);
+  await until(() => asked > 0);
+  child.kill('SIGTERM');
+  t.match(await child.result(), { code: null, signal: 'SIGTERM', out: '' });
+  t.notOk(existsSync(report));
+});
 
 function setFiles(pid, files) {
   execFileSync('prlimit', ['--pid', String(pid), `--nofile=${files}:`]);
