@@ -25,8 +25,8 @@ export default [
       'lib/arena/games/*/{phone,field,panel}.js',
       'lib/football/page/*.js',
       'lib/client/**/*.js',
-      'lib/server/admin-page/*.js',
-      'lib/swarm/report-page/*.js'
+      'lib/operator/admin-page/*.js',
+      'lib/report/report-page/*.js'
     ],
     languageOptions: { globals: { ...globals.browser } }
   }

@@ -4,26 +4,26 @@ import { Arena } from './lib/arena/arena.js';
 import { arenaFiles } from './lib/arena/files.js';
 import { findGames, watchGames } from './lib/arena/games.js';
 import { openFeeds } from './lib/feeds/open.js';
-import { createClientRoutes } from './lib/server/admin-clients.js';
-import { openBans } from './lib/server/bans.js';
-import { openAdmin } from './lib/server/admin.js';
-import { createDoor } from './lib/server/door.js';
-import { urlsOf } from './lib/server/port-errors.js';
-import { createLog } from './lib/server/log.js';
-import { createMetrics } from './lib/server/metrics.js';
-import { createOverview } from './lib/server/overview.js';
-import { createNodeServer, openDoor } from './lib/server/node-server.js';
-import { openPages } from './lib/server/page-files.js';
-import { Pool } from './lib/server/pool.js';
-import { asInPrograms, takeOptions } from './lib/server/program-options.js';
-import { createRefusals } from './lib/server/refusals.js';
-import { createRoutes } from './lib/server/routes.js';
+import { createClientRoutes } from './lib/operator/admin-clients.js';
+import { openBans } from './lib/operator/bans.js';
+import { openAdmin } from './lib/operator/admin.js';
+import { createDoor } from './lib/http/door.js';
+import { urlsOf } from './lib/base/port-errors.js';
+import { createLog } from './lib/base/log.js';
+import { createMetrics } from './lib/operator/metrics.js';
+import { createOverview } from './lib/operator/overview.js';
+import { createNodeServer, openDoor } from './lib/http/node-server.js';
+import { openPages } from './lib/base/page-files.js';
+import { Pool } from './lib/torus/pool.js';
+import { asInPrograms, takeOptions } from './lib/operator/program-options.js';
+import { createRefusals } from './lib/http/refusals.js';
+import { createRoutes } from './lib/http/routes.js';
 import { takeState } from './lib/server/state.js';
-import { AddressLimits } from './lib/server/address-limits.js';
-import { createStatus } from './lib/server/status.js';
-import { ConnectionBudget } from './lib/server/connection-budget.js';
-import { openTls } from './lib/server/tls.js';
-import { version } from './lib/server/version.js';
+import { AddressLimits } from './lib/torus/address-limits.js';
+import { createStatus } from './lib/operator/status.js';
+import { ConnectionBudget } from './lib/http/connection-budget.js';
+import { openTls } from './lib/http/tls.js';
+import { version } from './lib/base/version.js';
 import { addUp, reservePort, startWorkers } from './lib/server/workers.js';
 import { Directory } from './lib/world/directory.js';
 import { openWorld } from './lib/world/open.js';
@@ -33,8 +33,8 @@ import { openWorld } from './lib/world/open.js';
  *
  *   options → pool, feeds, arena, world → routes → Node's server → front door → workers → ports
  *
- * A throw is decided in native/pool/pool_throwing.cc, whoever has read it; a route is added in
- * lib/server/routes.js. native/README.md has the way of a sprite through the code, file by file.
+ * A throw is decided in native/torus/pool_throwing.cc, whoever has read it; a route is added in
+ * lib/http/routes.js. native/README.md has the way of a sprite through the code, file by file.
  *
  * bin/sprites starts it, with the options and the signals of lib/server/command-line.js; another Node program that
  * wants a server beside its own calls `createServer`.
@@ -49,7 +49,7 @@ const PATIENCE = 5000;
 /**
  * Starts a server.
  *
- * @param {object} given options as lib/server/options.js reads them
+ * @param {object} given options as lib/operator/options.js reads them
  * @param {import('pino').Logger} [log]
  * @param {AbortSignal} [signal] ends a start that waits for the state of another server
  * @returns {Promise<{port: number, transientPort: number, tlsPort: number, adminPort: number,

@@ -1,13 +1,13 @@
 import { parse, stringify, validate } from 'uuid';
 
-import { loadAddon } from '../server/addon.js';
-import { ControlError, readCommand } from './control.js';
+import { loadAddon } from '../base/addon.js';
+import { CONTROL_BYTES, ControlError, readCommand } from './control.js';
 import { roleOf } from './keys.js';
 import { Room } from './room.js';
-import { tagOf } from '../world/tag.js';
+import { tagOf } from '../base/tag.js';
 
 /**
- * The arenas as the routes see them. Players and inputs are native (native/pool/arena.h), games are
+ * The arenas as the routes see them. Players and inputs are native (native/arena/arena.h), games are
  * reduced in threads (lib/arena/reducer.js), and each arena is a Room.
  */
 
@@ -31,9 +31,9 @@ export class Arena {
    * @param {object} parts
    * @param {object} parts.options arena, arenaPlayers, arenaRate, lease
    * @param {Map<string, import('./games.js').Game>} parts.games
-   * @param {import('../server/address-limits.js').AddressLimits} parts.limits
+   * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
    * @param {import('../feeds/feeds.js').Feeds} parts.feeds
-   * @param {import('../server/pool.js').Pool} parts.pool whose state keeps players and controls
+   * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps players and controls
    * @param {import('pino').Logger} parts.log
    */
   constructor({ options, games, limits, feeds, pool, log }) {
@@ -72,6 +72,11 @@ export class Arena {
   /** Opens: publishes what there is, and goes on with what was played. */
   async start() {
     await Promise.all([...this.#rooms.values()].map((room) => room.start()));
+  }
+
+  /** The largest command, in bytes. */
+  get commandBytes() {
+    return CONTROL_BYTES;
   }
 
   /** The native arenas, for the native front door; undefined where there is none. */

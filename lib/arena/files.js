@@ -1,10 +1,10 @@
 import { existsSync, readdirSync } from 'node:fs';
 
-import { template } from '../swarm/page.js';
-import { fileAt, fileOf } from '../server/page-files.js';
+import { template } from '../report/page.js';
+import { fileAt, fileOf } from '../base/page-files.js';
 
 /**
- * The pages of the arena and the files of its games, as lib/server/page-files.js serves them.
+ * The pages of the arena and the files of its games, as lib/base/page-files.js serves them.
  */
 
 const PAGES = new URL('pages/', import.meta.url);
@@ -18,8 +18,8 @@ const AT = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
 /** The plots' library, as others have made it. */
 const PLOTS = { '/uplot.js': 'uPlot.esm.js', '/uplot.css': 'uPlot.min.css' };
 
-/** What a panel makes a report with: lib/swarm's own modules, and the page that they fill. */
-const SWARM = new URL('../swarm/', import.meta.url);
+/** What a panel makes a report with: lib/report's modules, and the page that they fill. */
+const SWARM = new URL('../report/', import.meta.url);
 const REPORT = ['page-parts.js', 'report-body.js', 'report-charts.js', 'words.js'];
 
 /**

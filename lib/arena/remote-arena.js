@@ -1,3 +1,4 @@
+import { CONTROL_BYTES } from './control.js';
 import { roleOf } from './keys.js';
 
 /**
@@ -15,6 +16,11 @@ export class RemoteArena {
   constructor({ arena }, ask) {
     this.#names = arena;
     this.#ask = ask;
+  }
+
+  /** The largest command, in bytes. */
+  get commandBytes() {
+    return CONTROL_BYTES;
   }
 
   /** As Arena#owns. */

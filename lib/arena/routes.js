@@ -2,10 +2,10 @@ import { describeGames } from './games.js';
 
 /**
  * The arena over node:http: who joins, plays and leaves, and what there is to play. The native front
- * door answers inputs itself and alike (native/pool/arena.h).
+ * door answers inputs itself and alike (native/arena/arena.h).
  */
 
-/** The largest input, in bytes: as in native/pool/input_reader.h. */
+/** The largest input, in bytes: as in native/arena/input_reader.h. */
 const INPUT_BYTES = 512;
 
 /**
@@ -13,7 +13,7 @@ const INPUT_BYTES = 512;
  * @param {import('./arena.js').Arena} parts.arena
  * @param {Map<string, import('./games.js').Game>} parts.games
  * @param {() => object | Promise<object>} parts.whole what the admin port's GET /status answers
- * @param {object} parts.tools of lib/server/routes.js
+ * @param {object} parts.tools of lib/http/routes.js
  * @returns {[string, object][]} as the routes there: by how many segments, who answers by the method
  */
 export function arenaRoutes({ arena, games, whole, tools }) {

@@ -16,7 +16,7 @@ import { digestOf, pack, unpack } from './packing.js';
 /** Operations that a JSON Patch may have. */
 const OPERATIONS = 10000;
 
-/** Values of fewer bytes are not worth compressing: as in native/pool/feed.h. */
+/** Values of fewer bytes are not worth compressing: as in native/feeds/feed.h. */
 const COMPRESS_FROM = 1024;
 
 /**
@@ -92,7 +92,7 @@ function problemOf(error, kind) {
 }
 
 /**
- * The whole answer with a value, as native/pool/feed.h writes it.
+ * The whole answer with a value, as native/feeds/feed.h writes it.
  *
  * @param {string} key
  * @param {string} cursor

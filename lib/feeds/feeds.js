@@ -2,10 +2,10 @@ import { cursorText, newEpoch, nextCursor } from './names.js';
 import { digestOf } from './packing.js';
 import { FeedTable } from './table.js';
 import { JobTimeError } from './threads.js';
-import { Unanswerable } from '../server/pool.js';
+import { Unanswerable } from '../torus/pool.js';
 
 /**
- * The feeds as the routes see them: the table is native (native/pool/feeds.h), what takes time is
+ * The feeds as the routes see them: the table is native (native/feeds/feeds.h), what takes time is
  * done in worker threads (lib/feeds/change.js), and what is in between is here: one publication of
  * a feed at a time, in the order in which they came.
  *
@@ -42,7 +42,7 @@ export class Feeds extends FeedTable {
   /** The last publication of each key that has one under way. @type {Map<string, Promise>} */
   #queues = new Map();
   #underWay = 0;
-  /** What writes them. @type {import('../server/pool.js').Pool} */
+  /** What writes them. @type {import('../torus/pool.js').Pool} */
   #pool;
   /** Told of keys to fetch. */
   #onFetch = () => {};
@@ -52,11 +52,11 @@ export class Feeds extends FeedTable {
   /**
    * @param {object} parts
    * @param {object} parts.options hold, feeds, feedBytes, feedMemory, feedWatchers, upstream, world: see
-   *     lib/server/options.js
+   *     lib/operator/options.js
    * @param {import('./threads.js').Threads} parts.threads
-   * @param {import('../server/pool.js').Pool} parts.pool whose turn writes them, where a state is kept
+   * @param {import('../torus/pool.js').Pool} parts.pool whose turn writes them, where a state is kept
    * @param {import('pino').Logger} parts.log
-   * @param {import('../server/address-limits.js').AddressLimits} [parts.limits] what each source address
+   * @param {import('../torus/address-limits.js').AddressLimits} [parts.limits] what each source address
    *     may have
    */
   constructor({ options, threads, pool, log, limits }) {

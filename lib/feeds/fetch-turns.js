@@ -1,4 +1,4 @@
-import { FairQueue } from '../server/fair-queue.js';
+import { FairQueue } from '../base/fair-queue.js';
 
 /**
  * Decides which feed is fetched next. Addresses take turns, however many feeds each has asked for, and

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 
 /**
- * Keys and cursors, as native/pool/feed_names.h has them.
+ * Keys and cursors, as native/base/feed_names.h has them.
  */
 
 /** The largest epoch and 1: drawn at random, so that no two lives of a feed share one. */

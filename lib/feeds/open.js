@@ -7,9 +7,9 @@ import { openUpstream } from './upstream.js';
  * Everything that belongs to the feeds of a server, in one piece.
  *
  * @param {object} parts
- * @param {object} parts.options see lib/server/options.js
- * @param {import('../server/address-limits.js').AddressLimits} parts.limits
- * @param {import('../server/pool.js').Pool} parts.pool whose state keeps them
+ * @param {object} parts.options see lib/operator/options.js
+ * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
+ * @param {import('../torus/pool.js').Pool} parts.pool whose state keeps them
  * @param {import('../server/state.js').State} parts.state
  * @param {import('pino').Logger} parts.log
  * @returns {{feeds: Feeds, tokens: ReturnType<typeof openTokens>, ready: Promise<void>, status: () => object,

@@ -9,7 +9,7 @@ export class RemoteFeeds extends FeedTable {
   #flush = () => {};
 
   /**
-   * @param {object} options see lib/server/options.js
+   * @param {object} options see lib/operator/options.js
    * @param {(what: string, ...rest: unknown[]) => Promise<object>} ask calls a function of the main
    *     process's feeds
    */

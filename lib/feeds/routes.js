@@ -1,10 +1,9 @@
-import { CONTROL_BYTES } from '../arena/control.js';
 import { pour, SLICE } from './pour.js';
 import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wish.js';
 
 /**
  * The feeds over node:http: who watches, and who publishes. The native front door answers GET
- * /feed/{key} and POST /feeds itself and alike (native/door/feed_handler.h).
+ * /feed/{key} and POST /feeds itself and alike (native/http/feed_handler.h).
  */
 
 const KINDS = {
@@ -19,7 +18,7 @@ const EVENT_STREAM = 'text/event-stream';
  * @param {import('./feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
  * @param {object} parts.options feedBytes, hold, writeTime
- * @param {object} parts.tools of lib/server/routes.js: common, Refusal, authorize, readBody,
+ * @param {object} parts.tools of lib/http/routes.js: common, Refusal, authorize, readBody,
  *     sendProblem, sendJson, sendNothing, addressOf
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
@@ -164,7 +163,7 @@ export function feedRoutes({ feeds, arena, options, tools }) {
   }
 
   async function command(request, response, key) {
-    const body = await readBody(request, CONTROL_BYTES, 'feed-too-large');
+    const body = await readBody(request, arena.commandBytes, 'feed-too-large');
     const { problem, detail, cursor, watching } = await arena.command(key, body);
     if (problem !== undefined) throw new Refusal(problem, { detail });
     sendJson(response, 200, { cursor, watching });

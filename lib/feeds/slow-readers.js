@@ -1,6 +1,6 @@
 /**
  * The readers at Node's server who have not taken their answers yet, and what these hold: versions of
- * feeds, which may be old ones. The native front door has its own (native/door/answers.h).
+ * feeds, which may be old ones. The native front door has its own (native/http/answers.h).
  *
  *   has to read first ─▶ [ oldest │ … │ newest ] ─▶ has taken all, or is gone
  *                            └ above the bound: closed, from the oldest on

@@ -1,8 +1,8 @@
-import { loadAddon } from '../server/addon.js';
+import { loadAddon } from '../base/addon.js';
 import { SlowReaders } from './slow-readers.js';
 
 /**
- * The table of feeds as Node's server watches it: the table itself is native (native/pool/feeds.h).
+ * The table of feeds as Node's server watches it: the table itself is native (native/feeds/feeds.h).
  */
 export class FeedTable {
   /** The native table, for the native front door. */
@@ -20,10 +20,10 @@ export class FeedTable {
 
   /**
    * @param {object} options hold, feeds, feedMemory, feedWatchers, upstream, world: see
-   *     lib/server/options.js
+   *     lib/operator/options.js
    * @param {object} how
    * @param {boolean} how.replica the feeds are the main process's
-   * @param {import('../server/address-limits.js').AddressLimits} [how.limits] what each source address
+   * @param {import('../torus/address-limits.js').AddressLimits} [how.limits] what each source address
    *     may have; not of a replica
    * @param {number} [how.tokens] of watchers, which begin again behind so many
    * @param {() => void} onWants called when the table wants something

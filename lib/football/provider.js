@@ -7,9 +7,9 @@ import { extname } from 'node:path';
 import { setInterval as every } from 'node:timers';
 import { fileURLToPath } from 'node:url';
 
-import { readArguments } from '../server/arguments.js';
-import { text, whole } from '../server/options.js';
-import { explained } from '../server/port-errors.js';
+import { readArguments } from '../base/arguments.js';
+import { text, whole } from '../operator/options.js';
+import { explained } from '../base/port-errors.js';
 import { Match } from './match.js';
 
 /**

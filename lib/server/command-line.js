@@ -1,10 +1,10 @@
-import { loadAddon } from './addon.js';
-import { createLog, LineWriter, tellOfNoInspector } from './log.js';
-import { check, printCheck } from './host-check.js';
-import { helpText, OptionError, readOptions, unknownVariables } from './options.js';
-import { describeFileLimit, fileLimit } from './file-limit.js';
-import { urlsOf } from './port-errors.js';
-import { version } from './version.js';
+import { loadAddon } from '../base/addon.js';
+import { createLog, LineWriter, tellOfNoInspector } from '../base/log.js';
+import { check, printCheck } from '../operator/host-check.js';
+import { helpText, OptionError, readOptions, unknownVariables } from '../operator/options.js';
+import { describeFileLimit, fileLimit } from '../base/file-limit.js';
+import { urlsOf } from '../base/port-errors.js';
+import { version } from '../base/version.js';
 
 /**
  * The program as it is started from a command line: its options, its signals, and what it says. What it starts is

@@ -6,7 +6,7 @@ import { isKey } from '../feeds/names.js';
 
 /**
  * What version 0.1 has kept in files of its own beside FILE: feeds, arenas and bans. They are read once, by the first
- * start with this version; then they are in the state itself (native/pool/shelf.h), and are called FILE.….previous.
+ * start with this version; then they are in the state itself (native/store/shelf.h), and are called FILE.….previous.
  *
  *   FILE.feeds     sprites-feeds 2 RUN, heads and bytes, a checksum: after an end in order
  *   FILE.arena     sprites-arena 1 RUN SHA-256, JSON
@@ -18,7 +18,7 @@ import { isKey } from '../feeds/names.js';
 
 const NEWLINE = 0x0a;
 
-/** A player's note (native/pool/arena.h): newest, address, number, how many values; and the values. */
+/** A player's note (native/arena/arena.h): newest, address, number, how many values; and the values. */
 const PLAYER_NOTE = 32;
 
 const sumOf = (bytes) => createHash('sha256').update(bytes).digest('hex');
@@ -116,7 +116,7 @@ function noteArena(pool, name, { players, newest, ...control }) {
 /**
  * @param {object} parts
  * @param {string} parts.path of the state
- * @param {import('./pool.js').Pool} parts.pool whose state is open; arenas and bans are noted in it
+ * @param {import('../torus/pool.js').Pool} parts.pool whose state is open; arenas and bans are noted in it
  * @param {number} parts.most bytes a file may have
  * @param {number} parts.runBefore the run that has written the state
  * @param {import('pino').Logger} parts.log

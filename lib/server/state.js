@@ -3,11 +3,11 @@ import { dirname, resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { getSystemErrorName } from 'node:util';
 
-import { loadAddon } from './addon.js';
+import { loadAddon } from '../base/addon.js';
 import { takeOldState } from './old-state.js';
 
 /**
- * The state from one run to the next, however a run ends (native/pool/state_store.h).
+ * The state from one run to the next, however a run ends (native/store/state_store.h).
  *
  *   FILE.lock       held from before the state is taken until the end: one server at a time
  *   FILE            the newest snapshot
@@ -185,7 +185,7 @@ function leaveWorld(pool, log) {
  * every step is written.
  *
  * @param {object} parts
- * @param {import('./pool.js').Pool} parts.pool new
+ * @param {import('../torus/pool.js').Pool} parts.pool new
  * @param {{state: string, stateBytes: number, stateWait: number, journalBytes: number,
  *     snapshotEvery: number, sync: string}} parts.options
  * @param {import('pino').Logger} parts.log

@@ -1,16 +1,16 @@
 import process from 'node:process';
 
-import './no-inspector.js';
-import { createDoor } from './door.js';
-import { createLog, tellOfNoInspector } from './log.js';
-import { createNodeServer } from './node-server.js';
-import { openPages } from './page-files.js';
-import { RemotePool } from './remote-pool.js';
-import { createRefusals } from './refusals.js';
-import { createRoutes } from './routes.js';
-import { openTlsIn } from './tls.js';
-import { AddressLimits } from './address-limits.js';
-import { ConnectionBudget } from './connection-budget.js';
+import '../base/no-inspector.js';
+import { createDoor } from '../http/door.js';
+import { createLog, tellOfNoInspector } from '../base/log.js';
+import { createNodeServer } from '../http/node-server.js';
+import { openPages } from '../base/page-files.js';
+import { RemotePool } from '../torus/remote-pool.js';
+import { createRefusals } from '../http/refusals.js';
+import { createRoutes } from '../http/routes.js';
+import { openTlsIn } from '../http/tls.js';
+import { AddressLimits } from '../torus/address-limits.js';
+import { ConnectionBudget } from '../http/connection-budget.js';
 import { addUp } from './workers.js';
 import { arenaFiles } from '../arena/files.js';
 import { findGames } from '../arena/games.js';

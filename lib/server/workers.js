@@ -4,11 +4,11 @@ import { closeSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { loadAddon } from './addon.js';
+import { loadAddon } from '../base/addon.js';
 import { Heartbeats } from './heartbeats.js';
-import { BACKLOG } from './door.js';
-import { keepIdle } from './node-server.js';
-import { explained } from './port-errors.js';
+import { BACKLOG } from '../http/door.js';
+import { keepIdle } from '../http/node-server.js';
+import { explained } from '../base/port-errors.js';
 
 /**
  * Starts the workers, which hold the connections of the main port, of the TLS port and of the transient
@@ -99,8 +99,8 @@ function countersOf(counts = {}) {
  * Starts the workers.
  *
  * @param {object} parts
- * @param {ReturnType<import('./door.js').createDoor>} parts.door the main process's
- * @param {object} parts.options see lib/server/options.js, with the transientPort that was reserved
+ * @param {ReturnType<import('../http/door.js').createDoor>} parts.door the main process's
+ * @param {object} parts.options see lib/operator/options.js, with the transientPort that was reserved
  * @param {Record<string, (...rest: unknown[]) => unknown>} parts.asked what workers may ask for, by name
  * @param {number[]} parts.sockets of the main port, one a worker
  * @param {number[]} parts.transientSockets of the transient port; none, where there is none

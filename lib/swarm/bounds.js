@@ -1,5 +1,5 @@
 import { UsageError } from './errors.js';
-import { n, size, time } from './words.js';
+import { n, size, time } from '../report/words.js';
 
 /**
  * What a run has to keep to: bounds on its figures, which set the exit code. A figure that isn't known

@@ -1,8 +1,8 @@
-import { box, list } from './page-parts.js';
-import { page } from './page.js';
-import { percentileChart, timeChart } from './report-charts.js';
+import { box, list } from '../report/page-parts.js';
+import { page } from '../report/page.js';
+import { percentileChart, timeChart } from '../report/report-charts.js';
 import { titleOf } from './report.js';
-import { changeWords, escape } from './words.js';
+import { changeWords, escape } from '../report/words.js';
 
 /** The report of two runs, side by side: as one run's, in one file. */
 

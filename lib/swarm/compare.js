@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 
 import { UsageError } from './errors.js';
-import { dataOf } from './page.js';
+import { dataOf } from '../report/page.js';
 import { ReportFile } from './report-file.js';
-import { changeWords, digits, n, SAME, size, time } from './words.js';
+import { changeWords, digits, n, SAME, size, time } from '../report/words.js';
 
 /**
  * Two runs side by side: `sprites-swarm compare A B` of reports or of what --json printed.

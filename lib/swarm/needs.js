@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-import { fileLimit } from '../server/file-limit.js';
+import { fileLimit } from '../base/file-limit.js';
 import { NeedsError } from './errors.js';
 
 /**

@@ -1,4 +1,4 @@
-import { ArgumentError, readArguments } from '../server/arguments.js';
+import { ArgumentError, readArguments } from '../base/arguments.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
 import { PROCESSES } from './needs.js';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { interfacesHere } from '../server/interfaces.js';
+import { interfacesHere } from '../base/interfaces.js';
 
 /**
  * Processes of this host, as the kernel accounts for them in /proc: who listens on a port, and what CPU

@@ -1,7 +1,7 @@
-import { page } from './page.js';
-import { contentOf } from './report-body.js';
+import { page } from '../report/page.js';
+import { contentOf } from '../report/report-body.js';
 
-export { titleOf } from './report-body.js';
+export { titleOf } from '../report/report-body.js';
 
 /**
  * @param {import('./result.js').Result} result

@@ -1,7 +1,7 @@
 import { boundsIn, judge } from './bounds.js';
 import { coresBetween } from './server-watch.js';
 import { lawOf } from './status.js';
-import { commandLine, n } from './words.js';
+import { commandLine, n } from '../report/words.js';
 
 /**
  * The result of a run, as `--json` prints it and the report shows it.

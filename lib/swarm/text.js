@@ -1,4 +1,4 @@
-import { n, size, time } from './words.js';
+import { n, size, time } from '../report/words.js';
 
 /** The result as lines for a terminal. */
 

@@ -1,5 +1,5 @@
 import { isLiving, MOST_SERVERS } from './entry.js';
-import { tagOf } from './tag.js';
+import { tagOf } from '../base/tag.js';
 import { WorldError } from './world-error.js';
 
 /**

@@ -1,9 +1,9 @@
-import { loadAddon } from '../server/addon.js';
-import { Unanswerable } from '../server/pool.js';
+import { loadAddon } from '../base/addon.js';
+import { Unanswerable } from '../torus/pool.js';
 
 /**
  * The sprites that cross between this server and the others of its world. What crosses, and that nothing is lost or
- * comes twice, is native (native/pool/seams.h, crossings.h), and so is when something is to be sent; this is what calls it:
+ * comes twice, is native (native/torus/seams.h, crossings.h), and so is when something is to be sent; this is what calls it:
  * it says who the others are, and carries frames to whoever sends them.
  *
  *     membership ─view─▶ Crossing ─ring─▶ native
@@ -11,7 +11,7 @@ import { Unanswerable } from '../server/pool.js';
  *
  * The first time that this process is a member its epoch becomes its life, by which the others know it; it stays the same
  * when the process is taken out of the ring and joins again with a higher epoch, since it still knows what it has taken.
- * Its memory is what outlives it with a state: native/pool/outbox.h says what comes of both.
+ * Its memory is what outlives it with a state: native/torus/outbox.h says what comes of both.
  *
  * Nothing is sent before the turn that it comes of is written: a frame says that its sprites are here, and an answer that
  * those it acknowledges are. What could not be written is not sent, and the other server asks again.
@@ -53,7 +53,7 @@ export class Crossing {
 
   /**
    * @param {object} how
-   * @param {import('../server/pool.js').Pool} how.pool
+   * @param {import('../torus/pool.js').Pool} how.pool
    * @param {string} how.name this server's
    * @param {(to: string, frame: Buffer) => void} how.send takes a frame to a server; it may get lost
    * @param {import('pino').Logger} how.log

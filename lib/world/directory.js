@@ -1,4 +1,4 @@
-import { tagOf, tagOfId } from './tag.js';
+import { tagOf, tagOfId } from '../base/tag.js';
 
 /**
  * Where the clients of the other servers of a world belong, by the tags in their ids. What is here comes from what the

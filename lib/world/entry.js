@@ -12,7 +12,7 @@ export const VERSION = 2;
 export const MOST_SERVERS = 1024;
 
 /**
- * Names that are known, with those of servers that have left: as many as native/pool/seams.h has numbers for. Of one more
+ * Names that are known, with those of servers that have left: as many as native/torus/seams.h has numbers for. Of one more
  * the longest not renewed is forgotten.
  */
 export const MOST_NAMES = 4096;
@@ -23,7 +23,7 @@ const MOST_GRACE = 2 * 3600 * 1000;
 /** The longest lease, milliseconds; the options allow five minutes. */
 const MOST_LEASE = 3600 * 1000;
 
-/** Rows of the largest torus there can be, a square: kMaxCapacity of native/pool/torus.h. */
+/** Rows of the largest torus there can be, a square: kMaxCapacity of native/torus/torus.h. */
 const MOST_ROWS = 2 ** 15;
 
 /** Clients of that torus. */

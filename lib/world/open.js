@@ -28,8 +28,8 @@ const NONE = Object.freeze({
  * Opens a server's part in a world, if it is to have one. Else nothing of it is loaded.
  *
  * @param {object} parts
- * @param {object} parts.options as lib/server/options.js reads them
- * @param {import('../server/pool.js').Pool} parts.pool
+ * @param {object} parts.options as lib/operator/options.js reads them
+ * @param {import('../torus/pool.js').Pool} parts.pool
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('./directory.js').Directory} parts.directory is told where the clients of the others belong
  * @param {import('pino').Logger} parts.log

@@ -1,4 +1,4 @@
-import { lanAddresses } from '../server/lan-addresses.js';
+import { lanAddresses } from '../base/lan-addresses.js';
 
 /** The most a server's URL may have, in characters. */
 const LONGEST = 256;

@@ -7,12 +7,12 @@ import { NatsLink } from './nats-link.js';
 import { publicUrl } from './public-url.js';
 import { SIDES } from './ring.js';
 import { SharedFeeds } from './shared-feeds.js';
-import { tagOf, tagText } from './tag.js';
+import { tagOf, tagText } from '../base/tag.js';
 
 /**
  * A server's part in a world of many, joined together:
  *
- *     Broker ─entries─▶ Membership ─view─▶ Crossing ─ring─▶ native/pool
+ *     Broker ─entries─▶ Membership ─view─▶ Crossing ─ring─▶ native/torus
  *       ▲ └──────────────frames───────────────▲ │
  *       └────────────────frames─────────────────┘
  *     FeedStore ◀─▶ SharedFeeds ◀─▶ lib/feeds

@@ -1,9 +1,9 @@
 // AddressLimits as a JavaScript object, for the connections that Node serves. Conversion only.
 #include <uv.h>
 
+#include "base/address_limits.h"
 #include "convert.h"
-#include "door/forwarded.h"
-#include "pool/address_limits.h"
+#include "http/forwarded.h"
 #include "relay/frames.h"
 #include "wraps.h"
 

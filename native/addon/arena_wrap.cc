@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "arena/arena.h"
 #include "base/deadline_clock.h"
 #include "convert.h"
 #include "loop_scope.h"
-#include "pool/arena.h"
 #include "wraps.h"
 
 namespace server {

@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "pool/address.h"
-#include "pool/id.h"
-#include "pool/outcome.h"
-#include "pool/torus.h"
+#include "base/address.h"
+#include "base/id.h"
+#include "torus/outcome.h"
+#include "torus/torus.h"
 
 namespace server {
 

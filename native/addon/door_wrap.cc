@@ -11,13 +11,13 @@
 #include "base/deadline_clock.h"
 #include "callback_resource.h"
 #include "convert.h"
-#include "door/door.h"
+#include "http/door.h"
 #include "loop_scope.h"
-#include "pool/pool.h"
 #include "relay/links.h"
 #include "relay/relay.h"
 #include "relay/relay_server.h"
 #include "server/turn.h"
+#include "torus/pool.h"
 #include "wraps.h"
 
 namespace server {

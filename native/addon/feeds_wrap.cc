@@ -12,9 +12,9 @@
 
 #include "callback_resource.h"
 #include "convert.h"
+#include "feeds/feeds.h"
 #include "loop_scope.h"
-#include "pool/feeds.h"
-#include "pool/pool.h"
+#include "torus/pool.h"
 #include "wraps.h"
 
 namespace server {

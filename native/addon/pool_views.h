@@ -4,9 +4,9 @@
 #define SPRITES_POOL_VIEWS_H_
 
 #include "convert.h"
-#include "pool/pool.h"
-#include "pool/seams.h"
-#include "pool/state_store.h"
+#include "store/state_store.h"
+#include "torus/pool.h"
+#include "torus/seams.h"
 
 namespace server {
 

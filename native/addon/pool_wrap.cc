@@ -1,4 +1,4 @@
-// Pool as a JavaScript object. Conversion only: lib/server/pool.js has checked every argument.
+// Pool as a JavaScript object. Conversion only: lib/torus/pool.js has checked every argument.
 #include <uv.h>
 
 #include <memory>
@@ -8,10 +8,10 @@
 #include "callback_resource.h"
 #include "convert.h"
 #include "loop_scope.h"
-#include "pool/pool.h"
-#include "pool/seams.h"
 #include "pool_views.h"
 #include "server/turn.h"
+#include "torus/pool.h"
+#include "torus/seams.h"
 #include "wraps.h"
 
 namespace server {
@@ -239,7 +239,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     info.GetReturnValue().Set(countsOf(unwrap<PoolObject>(info)->pool_));
   }
 
-  // worldRows() → the rows that this server has in a world: see native/pool/seams.h
+  // worldRows() → the rows that this server has in a world: see native/torus/seams.h
   static void worldRows(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<PoolObject>(info)->pool_.torus().cycles());
   }

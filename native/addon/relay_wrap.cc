@@ -6,8 +6,8 @@
 
 #include "callback_resource.h"
 #include "convert.h"
-#include "door/door.h"
-#include "door/listener.h"
+#include "http/door.h"
+#include "http/listener.h"
 #include "relay/relay.h"
 #include "wraps.h"
 

@@ -10,7 +10,7 @@
 #include "callback_resource.h"
 #include "convert.h"
 #include "loop_scope.h"
-#include "pool/crossings.h"
+#include "world/crossings.h"
 #include "wraps.h"
 
 namespace server {

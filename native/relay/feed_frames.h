@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "pool/feed.h"
+#include "feeds/feed.h"
 
 namespace server {
 

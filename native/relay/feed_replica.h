@@ -20,8 +20,8 @@
 #include <string_view>
 
 #include "feed_frames.h"
+#include "feeds/feeds.h"
 #include "frames.h"
-#include "pool/feeds.h"
 
 namespace server {
 

@@ -40,8 +40,8 @@
 #include <string>
 #include <string_view>
 
-#include "door/request_handler.h"
-#include "pool/feeds.h"
+#include "feeds/feeds.h"
+#include "http/request_handler.h"
 
 namespace server {
 

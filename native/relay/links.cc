@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "door/pace.h"
+#include "http/pace.h"
 
 namespace server {
 

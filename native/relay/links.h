@@ -10,7 +10,7 @@
 //
 // What an end gathers is sent at the end of each turn, in one system call. With a pace, under load,
 // it is sent no more often than that: a batch is then large enough for its system calls to cost
-// little. What comes after a pause goes at once (door/pace.h).
+// little. What comes after a pause goes at once (http/pace.h).
 //
 // Cost: a handful of links, one for each worker, looked through at each turn's end. Rejected: a
 // stream of libuv's (a request object and a callback a write).
@@ -21,8 +21,8 @@
 #include <memory>
 #include <vector>
 
-#include "door/events.h"
 #include "frames.h"
+#include "http/events.h"
 
 namespace server {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "feed_frames.h"
-#include "pool/place_text.h"
+#include "torus/place_text.h"
 
 namespace server {
 

@@ -20,12 +20,12 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "arena/arena.h"
+#include "base/address_limits.h"
 #include "base/reserve.h"
+#include "feeds/feeds.h"
 #include "frames.h"
-#include "pool/address_limits.h"
-#include "pool/arena.h"
-#include "pool/feeds.h"
-#include "pool/pool.h"
+#include "torus/pool.h"
 
 namespace server {
 

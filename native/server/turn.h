@@ -21,11 +21,11 @@
 #include <utility>
 #include <vector>
 
-#include "pool/arena.h"
-#include "pool/feeds.h"
-#include "pool/pool.h"
-#include "pool/shelf.h"
-#include "pool/state_store.h"
+#include "arena/arena.h"
+#include "feeds/feeds.h"
+#include "store/shelf.h"
+#include "store/state_store.h"
+#include "torus/pool.h"
 
 namespace server {
 

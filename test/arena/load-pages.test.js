@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t from 'tap';
 
-import { dataOf } from '../../lib/swarm/page.js';
+import { dataOf } from '../../lib/report/page.js';
 
 import { arenaRig, says } from '../support/arena-pages.js';
 import { amissTo } from '../support/axe.js';

@@ -23,7 +23,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { fileLimit } from '../../lib/server/file-limit.js';
+import { fileLimit } from '../../lib/base/file-limit.js';
 import { loadTestAddon } from '../support/addon.js';
 import { freePort } from '../support/free-port.js';
 import { PROBED, portOf, spritesArgs } from './sprites.js';

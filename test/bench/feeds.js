@@ -35,7 +35,7 @@
 import { writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release } from 'node:os';
 
-import { fileLimit } from '../../lib/server/file-limit.js';
+import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, startLoad } from './contenders.js';
 import { buildWatchers, feedContenders, TOKEN } from './feed-contenders.js';
 import { CELLS, figuresOf, table, together, verdicts } from './feed-figures.js';

@@ -24,8 +24,8 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-import { readOptions } from '../../lib/server/options.js';
-import { Pool } from '../../lib/server/pool.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { Pool } from '../../lib/torus/pool.js';
 import { launch } from '../support/launch.js';
 import { answerHelp, takeOptions } from '../support/opening-comment.js';
 import { until } from '../support/until.js';

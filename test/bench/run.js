@@ -38,7 +38,7 @@
  */
 import { availableParallelism, cpus, release } from 'node:os';
 
-import { fileLimit } from '../../lib/server/file-limit.js';
+import { fileLimit } from '../../lib/base/file-limit.js';
 import { canPin, contenders, startLoad } from './contenders.js';
 import { summarize, table, verdicts } from './figures.js';
 import { ask, atRest, memoryOf } from './server-memory.js';

@@ -25,7 +25,7 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { fileLimit } from '../../lib/server/file-limit.js';
+import { fileLimit } from '../../lib/base/file-limit.js';
 import { spread } from './figures.js';
 import { childrenOf } from '../support/processes.js';
 import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';

@@ -2,9 +2,9 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import t from 'tap';
 
-import { AddressLimits } from '../../lib/server/address-limits.js';
-import { readOptions } from '../../lib/server/options.js';
-import { Pool } from '../../lib/server/pool.js';
+import { AddressLimits } from '../../lib/torus/address-limits.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launchToEnd } from '../support/launch.js';

@@ -2,9 +2,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { AddressLimits } from '../../lib/server/address-limits.js';
-import { readOptions } from '../../lib/server/options.js';
-import { Pool } from '../../lib/server/pool.js';
+import { AddressLimits } from '../../lib/torus/address-limits.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';

@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
-import { readOptions, table } from '../../lib/server/options.js';
-import { createMetrics } from '../../lib/server/metrics.js';
+import { readOptions, table } from '../../lib/operator/options.js';
+import { createMetrics } from '../../lib/operator/metrics.js';
 import { startServer } from '../support/server.js';
 import { certificate } from '../support/certificate.js';
 import { temporary } from '../support/processes.js';

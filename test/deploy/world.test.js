@@ -8,7 +8,7 @@ import t from 'tap';
 
 import { Client } from '../../lib/client/client.js';
 import { Feeds } from '../../lib/client/feeds.js';
-import { tagOf, tagText } from '../../lib/world/tag.js';
+import { tagOf, tagText } from '../../lib/base/tag.js';
 import { certificate } from '../support/certificate.js';
 import { freePort } from '../support/free-port.js';
 import { createCredentials } from '../support/nats-operator.js';

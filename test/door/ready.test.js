@@ -1,8 +1,8 @@
 import t from 'tap';
 
 import { start } from '../../server.js';
-import { readOptions } from '../../lib/server/options.js';
-import { openPages } from '../../lib/server/page-files.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { openPages } from '../../lib/base/page-files.js';
 import { Wire, request } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';
 

@@ -7,7 +7,7 @@ import t from 'tap';
 import { get, parkGet, put, remove, TOKEN, tryPut } from '../support/feeds.js';
 import { DOORS, startServer } from '../support/server.js';
 
-/** What a state keeps of the feeds, and that a publication is a promise: native/pool/shelf.h. */
+/** What a state keeps of the feeds, and that a publication is a promise: native/store/shelf.h. */
 
 /** Crashes in a row: some, or CRASHES of them. */
 const LIVES = Number(process.env.CRASHES ?? 6);

@@ -5,7 +5,7 @@ import t from 'tap';
 import { pour, SLICE } from '../../lib/feeds/pour.js';
 import { SlowReaders } from '../../lib/feeds/slow-readers.js';
 import { FeedTable } from '../../lib/feeds/table.js';
-import { readOptions } from '../../lib/server/options.js';
+import { readOptions } from '../../lib/operator/options.js';
 
 /**
  * What slow readers at Node's server hold: bounded, and what many hold counts once. And that whoever watches there for

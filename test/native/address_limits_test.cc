@@ -3,7 +3,7 @@
 // contract/shares.)
 //
 //   address_limits_test
-#include "pool/address_limits.h"
+#include "base/address_limits.h"
 
 #include <cstdio>
 #include <string>

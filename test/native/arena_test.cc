@@ -2,7 +2,7 @@
 // of game; and the reader of inputs against what JSON is.
 //
 //   arena_test [COUNT] [SEED]
-#include "pool/arena.h"
+#include "arena/arena.h"
 
 #include <cstdio>
 #include <map>

@@ -2,7 +2,7 @@
 // flown on for minutes is "longer than the last bound", whatever the stamp has done meanwhile.
 //
 //   delivery_times_test
-#include "pool/delivery_times.h"
+#include "torus/delivery_times.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -19,10 +19,10 @@
 #include <utility>
 #include <vector>
 
-#include "door/replies.h"
 #include "expect.h"
+#include "feeds/feeds.h"
+#include "http/replies.h"
 #include "peer.h"
-#include "pool/feeds.h"
 
 namespace server::test {
 

@@ -9,7 +9,7 @@
 // waiting when its receivers are gone; and after each wave nothing may be left: no client,
 // connection, byte or source. Then others come and watch feeds (door_feeds.h). It is there for the
 // sanitizers and for valgrind, which look on.
-#include "door/door.h"
+#include "http/door.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 // must be the newest value, or patches that lead to it from the version the watcher named, in
 // order. When all is done every watcher who kept asking has the newest value, nobody ever saw an
 // older one after a newer one, and no memory is left.
-#include "pool/feeds.h"
+#include "feeds/feeds.h"
 
 #include <cinttypes>
 #include <cstdio>

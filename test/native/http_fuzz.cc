@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "door/http_reader.h"
+#include "base/feed_names.h"
 #include "fuzz.h"
-#include "pool/feed_names.h"
+#include "http/http_reader.h"
 
 using server::HotRequest;
 using server::Route;

@@ -8,11 +8,11 @@
 // then used: clients leave, throw and poll, until everybody is gone.
 #include <cstring>
 
+#include "base/checksum.h"
 #include "fuzz.h"
-#include "pool/checksum.h"
-#include "pool/journal_replay.h"
 #include "state_fuzz.h"
 #include "state_scene.h"
+#include "store/journal_replay.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // it, so that nothing here waits but for the one alarm that is to ring.
 //
 //   pacer_test
-#include "door/pacer.h"
+#include "http/pacer.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "expect.h"
-#include "pool/pool.h"
 #include "relay/relay.h"
 #include "relay/relay_server.h"
 #include "sprite_text.h"
+#include "torus/pool.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 // The model keeps each mailbox as a plain list and believes the pool in nothing but the torus,
 // which has a model of its own. After every step it compares what was answered, to whom, and every
 // count; holds and leases must end within their time, and never before.
-#include "pool/pool.h"
+#include "torus/pool.h"
 
 #include <algorithm>
 #include <array>

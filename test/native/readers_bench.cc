@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/json_reader.h"
-#include "door/http_reader.h"
 #include "fuzz.h"
+#include "http/http_reader.h"
 #include "sprite_text.h"
 
 namespace {

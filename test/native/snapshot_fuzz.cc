@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "expect.h"
-#include "pool/snapshot.h"
 #include "state_fuzz.h"
 #include "state_scene.h"
+#include "store/snapshot.h"
 #include "world_steps.h"
 
 namespace {

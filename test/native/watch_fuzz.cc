@@ -5,8 +5,8 @@
 #include <set>
 #include <string_view>
 
-#include "door/watch_reader.h"
 #include "fuzz.h"
+#include "http/watch_reader.h"
 
 using server::WatchWish;
 using server::test::ExactCopy;

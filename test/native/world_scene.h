@@ -15,8 +15,8 @@
 
 #include "expect.h"
 #include "fuzz.h"
-#include "pool/crossings.h"
 #include "state_scene.h"
+#include "world/crossings.h"
 
 namespace server::test {
 

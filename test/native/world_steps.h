@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "pool/pool.h"
-#include "pool/seams.h"
-#include "pool/world_frames.h"
+#include "torus/pool.h"
+#include "torus/seams.h"
+#include "torus/world_frames.h"
 
 namespace server::test {
 

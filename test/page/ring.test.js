@@ -1,7 +1,7 @@
 import t from 'tap';
 
 import { longWords, readWorld, shortWords } from '../../lib/page/ring.js';
-import { worldForAnybody } from '../../lib/server/status.js';
+import { worldForAnybody } from '../../lib/operator/status.js';
 
 /** The ring of a world in words; its picture is in test/page/world.test.js. */
 

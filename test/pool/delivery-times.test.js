@@ -2,8 +2,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { readOptions } from '../../lib/server/options.js';
-import { Pool } from '../../lib/server/pool.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { Pool } from '../../lib/torus/pool.js';
 import { DOORS, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 

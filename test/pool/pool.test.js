@@ -6,11 +6,11 @@ import { runInNewContext } from 'node:vm';
 import t from 'tap';
 
 import { cursorText } from '../../lib/feeds/names.js';
-import { loadAddon } from '../../lib/server/addon.js';
-import { AddressLimits } from '../../lib/server/address-limits.js';
-import { createDoor } from '../../lib/server/door.js';
-import { readOptions } from '../../lib/server/options.js';
-import { EDGES, Pool } from '../../lib/server/pool.js';
+import { loadAddon } from '../../lib/base/addon.js';
+import { AddressLimits } from '../../lib/torus/address-limits.js';
+import { createDoor } from '../../lib/http/door.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { EDGES, Pool } from '../../lib/torus/pool.js';
 import { request, Wire } from '../support/http.js';
 import { until } from '../support/until.js';
 
@@ -300,7 +300,7 @@ t.test('a million in one mailbox after the other: all leave but one', async (t) 
   t.strictSame({ waiting, mailboxBytes, clients }, { waiting: 0, mailboxBytes: 0, clients: 0 });
 });
 
-/** Sprites that fly on between two ticks: see kFlyBudget in native/pool/pool.h. */
+/** Sprites that fly on between two ticks: see kFlyBudget in native/torus/pool.h. */
 const FLY_BUDGET = 8192;
 
 /** A pool of two, and so many sprites that wait for the second; all thrown by `edge`. */

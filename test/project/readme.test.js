@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
-import { table } from '../../lib/server/options.js';
-import { problems } from '../../lib/server/problems.js';
+import { table } from '../../lib/operator/options.js';
+import { problems } from '../../lib/http/problems.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt, shown } from '../support/readme.js';
 import { ROOT, startServer } from '../support/server.js';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { openBans } from '../../lib/server/bans.js';
+import { openBans } from '../../lib/operator/bans.js';
 import { problemOf } from '../support/contract.js';
 import { request as bytesOf, Wire } from '../support/http.js';
 import { DOORS, startServer } from '../support/server.js';

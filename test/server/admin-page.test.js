@@ -6,8 +6,8 @@ import t from 'tap';
 
 import { createServer } from 'sprites';
 
-import { alarms, bytes, headline, lawOf, span } from '../../lib/server/admin-page/admin-words.js';
-import { History } from '../../lib/server/history.js';
+import { alarms, bytes, headline, lawOf, span } from '../../lib/operator/admin-page/admin-words.js';
+import { History } from '../../lib/operator/history.js';
 import { tokenFile } from '../support/feeds.js';
 import { browserRig } from '../support/page-browser.js';
 import { temporary } from '../support/processes.js';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import t from 'tap';
 
-import { createAdmin } from '../../lib/server/admin.js';
+import { createAdmin } from '../../lib/operator/admin.js';
 import { until } from '../support/until.js';
 
 /** Starts an admin listener on a free port. */

@@ -7,8 +7,8 @@ import t from 'tap';
 
 import { createServer } from 'sprites';
 
-import { camel } from '../../lib/server/options.js';
-import { tableForPrograms } from '../../lib/server/program-options.js';
+import { camel } from '../../lib/operator/options.js';
+import { tableForPrograms } from '../../lib/operator/program-options.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { shown } from '../support/readme.js';
 import { ROOT } from '../support/server.js';
@@ -167,7 +167,7 @@ t.test(
   'the declarations are those of the options, and TypeScript holds a program to them',
   async (t) => {
     const declared = readFileSync(join(ROOT, 'lib/server/types/options.d.ts'), 'utf8');
-    const made = execFileSync(process.execPath, ['lib/server/option-types.js'], {
+    const made = execFileSync(process.execPath, ['lib/operator/option-types.js'], {
       cwd: ROOT,
       encoding: 'utf8',
       env: plainEnvironment()

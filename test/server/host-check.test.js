@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 
-import { check, hostReader, parseSysctl, printCheck } from '../../lib/server/host-check.js';
+import { check, hostReader, parseSysctl, printCheck } from '../../lib/operator/host-check.js';
 
 const CONF = readFileSync(new URL('../../deploy/sysctl.conf', import.meta.url), 'utf8');
 const LINES = parseSysctl(CONF);

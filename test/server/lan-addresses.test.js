@@ -1,5 +1,5 @@
 import t from 'tap';
-import { invitations, lanAddresses } from '../../lib/server/lan-addresses.js';
+import { invitations, lanAddresses } from '../../lib/base/lan-addresses.js';
 
 const v4 = (address, internal = false) => ({ address, family: 'IPv4', internal });
 const INTERFACES = {

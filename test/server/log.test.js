@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { createLog } from '../../lib/server/log.js';
+import { createLog } from '../../lib/base/log.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
 import { childrenOf, temporary } from '../support/processes.js';

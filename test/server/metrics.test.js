@@ -3,7 +3,7 @@ import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 
-import { createMetrics } from '../../lib/server/metrics.js';
+import { createMetrics } from '../../lib/operator/metrics.js';
 import { certificate } from '../support/certificate.js';
 import { startServer } from '../support/server.js';
 
@@ -145,7 +145,7 @@ t.test('tells of the process, without listing its descriptors', async (t) => {
       fs[name] = (path) => { listed.push(path); throw new Error('listed ' + path); };
     }
     syncBuiltinESMExports();
-    const { createMetrics } = await import('./lib/server/metrics.js');
+    const { createMetrics } = await import('./lib/operator/metrics.js');
     const metrics = createMetrics({ status: () => ({}) });
     await metrics.text();
     metrics.close();
@@ -183,7 +183,7 @@ t.test('a stall of the event loop is seen, in the histogram and as the longest',
 
 t.test('who has nothing to do is not woken to be measured', (t) => {
   const program = `
-    import { createMetrics } from './lib/server/metrics.js';
+    import { createMetrics } from './lib/operator/metrics.js';
     createMetrics({ status: () => ({}) });
     const switches = () => process.resourceUsage().voluntaryContextSwitches;
     setTimeout(() => {
@@ -240,7 +240,7 @@ t.test('the histogram loses no sample and makes up none', async (t) => {
 
 t.test('pauses of the garbage collector are a histogram', async (t) => {
   const program = `
-    import { createMetrics } from './lib/server/metrics.js';
+    import { createMetrics } from './lib/operator/metrics.js';
     const metrics = createMetrics({ status: () => ({}) });
     let text = '';
     for (let i = 0; i < 200 && !text.includes('_count{kind="major"}'); i++) {
@@ -277,7 +277,7 @@ t.test('a start does not load what only exemplars need', async (t) => {
 
 t.test('measuring keeps no process alive', async (t) => {
   const program =
-    'import { createMetrics } from "./lib/server/metrics.js";' +
+    'import { createMetrics } from "./lib/operator/metrics.js";' +
     'createMetrics({ status: () => ({}) });';
   const { status, signal } = spawnSync(
     process.execPath,

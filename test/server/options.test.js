@@ -1,7 +1,7 @@
 import t from 'tap';
 
-import { helpText, OptionError, readOptions, table } from '../../lib/server/options.js';
-import { GROUPS } from '../../lib/server/option-help.js';
+import { helpText, OptionError, readOptions, table } from '../../lib/operator/options.js';
+import { GROUPS } from '../../lib/base/option-help.js';
 
 /** Asserts that options are refused with one line for a person. */
 function refused(t, args, environment, pattern, name) {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import t from 'tap';
 import { arenaFiles } from '../../lib/arena/files.js';
 import { findGames } from '../../lib/arena/games.js';
-import { contentSecurityPolicy, openPages, pageFiles } from '../../lib/server/page-files.js';
+import { contentSecurityPolicy, openPages, pageFiles } from '../../lib/base/page-files.js';
 
 /** Where a file's way to another one leads, under a path of a proxy's: nothing leads out of that. */
 function under(path, name) {

@@ -3,7 +3,7 @@ import { setImmediate as immediate, setTimeout as pause } from 'node:timers/prom
 
 import t from 'tap';
 
-import { Pipeline } from '../../lib/server/pipelines.js';
+import { Pipeline } from '../../lib/http/pipelines.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';

@@ -4,9 +4,9 @@ import { crc32 } from 'node:zlib';
 
 import t from 'tap';
 
-import { AddressLimits } from '../../lib/server/address-limits.js';
-import { readOptions } from '../../lib/server/options.js';
-import { Pool } from '../../lib/server/pool.js';
+import { AddressLimits } from '../../lib/torus/address-limits.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { Pool } from '../../lib/torus/pool.js';
 
 /** What one source address may have is the same after a restart, however the run before has ended. */
 

@@ -20,8 +20,8 @@ import { crc32 } from 'node:zlib';
 
 import t from 'tap';
 
-import { readOptions } from '../../lib/server/options.js';
-import { EDGES, Pool } from '../../lib/server/pool.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { EDGES, Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launch } from '../support/launch.js';

@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { loadAddon } from '../../lib/server/addon.js';
+import { loadAddon } from '../../lib/base/addon.js';
 import { problemOf } from '../support/contract.js';
 import { limitFiles, noLimit as skip } from '../support/file-limit.js';
 import { request, Wire } from '../support/http.js';
@@ -13,7 +13,7 @@ import { until } from '../support/until.js';
 
 /**
  * A disk that takes nothing more, when it is too late to know it ahead: the server may not make any
- * file longer, and later may again (native/pool/state_store.h; test/native/stuck_test.cc has every
+ * file longer, and later may again (native/store/state_store.h; test/native/stuck_test.cc has every
  * case of the pool).
  */
 

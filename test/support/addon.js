@@ -10,8 +10,8 @@ const ADDON = {
     'native/flags.gypi',
     'native/addon',
     'native/base',
-    'native/door',
-    'native/pool',
+    'native/http',
+    'native/torus',
     'test/native/addon'
   ],
   command: 'npx tap test/pool/torus.test.js'

@@ -3,8 +3,8 @@
  *
  *     node --expose-gc test/support/million-joined.js 1000000
  */
-import { readOptions } from '../../lib/server/options.js';
-import { Pool } from '../../lib/server/pool.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { Pool } from '../../lib/torus/pool.js';
 
 const count = Number(process.argv[2]);
 

@@ -3,7 +3,7 @@ import { basename } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 
-import { readArguments } from '../../lib/server/arguments.js';
+import { readArguments } from '../../lib/base/arguments.js';
 
 /** A program's manual is the comment that opens its file: what it does, its options, its exit codes. */
 

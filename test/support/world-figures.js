@@ -14,7 +14,7 @@ const ENTRY = 300;
 /**
  * @param {number} clients of one server
  * @returns {{rows: number, columns: number}} of its torus when it is full: slots are opened in shells, a column and a row
- *     in turn (native/pool/torus.h)
+ *     in turn (native/torus/torus.h)
  */
 export function shapeOf(clients) {
   const side = Math.floor(Math.sqrt(clients));

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 
 import t from 'tap';
 
-import { dataOf } from '../../lib/swarm/page.js';
+import { dataOf } from '../../lib/report/page.js';
 import { reportOf } from '../../lib/swarm/report.js';
 import { amissTo } from '../support/axe.js';
 import { CHROMIUM, launchBrowser, noBrowser } from '../support/page-browser.js';

@@ -4,9 +4,9 @@ import t from 'tap';
 
 import { Crossing } from '../../lib/world/crossing.js';
 import { Ring } from '../../lib/world/ring.js';
-import { createLog } from '../../lib/server/log.js';
-import { readOptions } from '../../lib/server/options.js';
-import { Pool } from '../../lib/server/pool.js';
+import { createLog } from '../../lib/base/log.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { Pool } from '../../lib/torus/pool.js';
 import { until } from '../support/until.js';
 
 /**
@@ -259,9 +259,9 @@ t.test('a server that leaves hands over what waits', async (t) => {
 t.test('one that is closed is collected at any moment', async (t) => {
   // What V8 has compiled collects without a context: Node may not be called then.
   const program = `
-    import { loadAddon } from './lib/server/addon.js';
-    import { readOptions } from './lib/server/options.js';
-    import { Pool } from './lib/server/pool.js';
+    import { loadAddon } from './lib/base/addon.js';
+    import { readOptions } from './lib/operator/options.js';
+    import { Pool } from './lib/torus/pool.js';
     const { World } = loadAddon();
     const pool = new Pool({ ...readOptions([]), capacity: 10 });
     let last = null;

@@ -1,11 +1,11 @@
 import t from 'tap';
 
-import { Pool } from '../../lib/server/pool.js';
-import { readOptions } from '../../lib/server/options.js';
+import { Pool } from '../../lib/torus/pool.js';
+import { readOptions } from '../../lib/operator/options.js';
 import { Directory } from '../../lib/world/directory.js';
 import { readEntry, VERSION } from '../../lib/world/entry.js';
 import { publicUrl, readServerUrl } from '../../lib/world/public-url.js';
-import { tagOf, tagOfId, tagText } from '../../lib/world/tag.js';
+import { tagOf, tagOfId, tagText } from '../../lib/base/tag.js';
 
 /** Whose an id is, and where that server is: without any server. */
 

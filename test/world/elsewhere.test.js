@@ -5,7 +5,7 @@ import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { sewn } from '../support/world-servers.js';
-import { tagOf, tagText } from '../../lib/world/tag.js';
+import { tagOf, tagText } from '../../lib/base/tag.js';
 
 /** A client that asks another server of its world than its own, by each way in. */
 

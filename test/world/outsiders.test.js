@@ -35,7 +35,7 @@ function enterOther(t, nats, name) {
   return membership;
 }
 
-/** A frame with one sprite, by native/pool/world_frames.h: row 0, over the right edge. `life`: of the receiver. */
+/** A frame with one sprite, by native/torus/world_frames.h: row 0, over the right edge. `life`: of the receiver. */
 function frameOf(version, text, life = 0, own = 7n) {
   const head = Buffer.alloc(72);
   const sprite = Buffer.alloc(16);

@@ -1,4 +1,4 @@
-/** Made from lib/server/options.js by `npm run types`. */
+/** Made from lib/operator/options.js by `npm run types`. */
 export interface Options {
   /** TCP port to listen on; 0 takes a free one. By default 8080. */
   port?: number;

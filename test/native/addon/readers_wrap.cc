@@ -6,8 +6,8 @@
 #include "addon.h"
 #include "addon/convert.h"
 #include "base/json_reader.h"
-#include "door/http_reader.h"
-#include "door/watch_reader.h"
+#include "http/http_reader.h"
+#include "http/watch_reader.h"
 
 namespace server {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "addon.h"
 #include "addon/convert.h"
-#include "pool/torus.h"
+#include "torus/torus.h"
 
 namespace server {
 

@@ -2,8 +2,8 @@ import { make, put } from '../../arena-pages/elements.js';
 import { resultOf } from './report.js';
 
 /**
- * Saves a run as the swarm's self-contained report: lib/swarm/report-body.js makes it here, in the browser, of a
- * page that the server has ready (lib/swarm/page.js): nothing of the run leaves this machine.
+ * Saves a run as the swarm's self-contained report: lib/report/report-body.js makes it here, in the browser, of a
+ * page that the server has ready (lib/report/page.js): nothing of the run leaves this machine.
  */
 
 async function reportOf(run) {

@@ -1,0 +1,153 @@
+/**
+ * What a person is told of the options: the help text, in groups, and what a misspelt name may have
+ * been meant to be.
+ */
+
+/** Columns of the help text. */
+const WIDTH = 100;
+
+/** Columns of an option's name and unit; a longer one has a line of its own. */
+const NAMES = 28;
+
+/** The options by what they are about; each stands in one of these. */
+export const GROUPS = {
+  'Where it listens': ['port', 'host', 'workers', 'transient-port', 'cors', 'door'],
+  'Clients and sprites': [
+    'capacity',
+    'hold',
+    'lease',
+    'max-sprite',
+    'throw-rate',
+    'throw-burst',
+    'poll-rate',
+    'poll-burst'
+  ],
+  Feeds: [
+    ...[
+      'publish-token-file',
+      'feeds',
+      'feed-bytes',
+      'feed-memory',
+      'feed-watchers',
+      'feed-threads'
+    ],
+    ...['feed-idle', 'upstream', 'upstream-every', 'upstream-at-once', 'upstream-time']
+  ],
+  'The arena': ['arena', 'arena-players', 'arena-rate', 'games'],
+  Mailboxes: ['mailbox', 'mailbox-bytes', 'mailbox-memory', 'answer-bytes'],
+  'Who may have how much': [
+    ...[
+      'connections',
+      'address-connections',
+      'address-handed-over',
+      'address-held',
+      'address-joins',
+      'address-clients'
+    ],
+    ...['address-memory', 'address-feeds', 'handed-over', 'trust-proxy']
+  ],
+  'How long things may take': ['head-bytes', 'head-time', 'body-time', 'idle-time', 'write-time'],
+  'From one run to the next': [
+    'drain',
+    'state',
+    'state-bytes',
+    'sync',
+    'journal-bytes',
+    'snapshot-every',
+    'state-wait'
+  ],
+  'A world of many servers': [
+    ...['world', 'name', 'world-lease', 'world-grace', 'world-url'],
+    ...['world-credentials', 'world-ca', 'world-certificate', 'world-key']
+  ],
+  TLS: ['tls-cert', 'tls-key', 'tls-port'],
+  'For the operator': ['admin-port', 'admin-host', 'log-level', 'check']
+};
+
+/** Breaks words into lines of at most `width` columns. */
+function wrap(words, width) {
+  const lines = [''];
+  for (const word of words) {
+    const last = lines.length - 1;
+    if (lines[last] === '') lines[last] = word;
+    else if (lines[last].length + 1 + word.length <= width) lines[last] += ` ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** One option's lines. */
+function entry(left, help, usual) {
+  const words = [...help.split(' '), ...(usual === undefined ? [] : [`(default ${usual})`])];
+  const [first, ...rest] = wrap(words, WIDTH - NAMES - 2);
+  const indent = ' '.repeat(NAMES + 2);
+  const name = `  ${left}`;
+  const head =
+    name.length < NAMES + 2 ? [name.padEnd(NAMES + 2) + first] : [name, `${indent}${first}`];
+  return [...head, ...rest.map((line) => indent + line)];
+}
+
+/**
+ * @param {import('../operator/options.js').Option[]} table
+ * @param {{name: string, short: string[], help: string}[]} switches
+ * @returns {string} the help text: at most 100 columns, in groups; an option in none comes last
+ */
+export function formatHelp(table, switches) {
+  const byName = new Map(table.map((option) => [option.name, option]));
+  const grouped = new Set(Object.values(GROUPS).flat());
+  const others = table.map(({ name }) => name).filter((name) => !grouped.has(name));
+  const groups = Object.entries({ ...GROUPS, Others: others });
+  return [
+    'Usage: sprites [OPTION ...]',
+    '',
+    'A server for desktops that throw sprites at each other.',
+    ...groups
+      .map(([title, names]) => [title, names.filter((name) => byName.has(name))])
+      .filter(([, names]) => names.length > 0)
+      .flatMap(([title, names]) => [
+        '',
+        `${title}:`,
+        ...names.flatMap((name) => {
+          const { type, help, default: usual } = byName.get(name);
+          return entry(`--${name} ${type.unit.toUpperCase()}`, help, usual);
+        })
+      ]),
+    '',
+    ...switches.flatMap(({ name, short, help }) =>
+      entry([`--${name}`, ...short.map((letter) => `-${letter}`)].join(', '), help)
+    ),
+    '',
+    'Every option can be given by the environment as well: SPRITES_PORT, SPRITES_MAX_SPRITE …',
+    ''
+  ].join('\n');
+}
+
+/** How many letters must be put in, left out, changed or swapped to make one word of the other. */
+function distance(one, other) {
+  const rows = [Array.from({ length: other.length + 1 }, (_, j) => j)];
+  for (let i = 1; i <= one.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const same = one[i - 1] === other[j - 1] ? 0 : 1;
+      row[j] = Math.min(rows[i - 1][j] + 1, row[j - 1] + 1, rows[i - 1][j - 1] + same);
+      if (i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]) {
+        row[j] = Math.min(row[j], rows[i - 2][j - 2] + 1);
+      }
+    }
+    rows.push(row);
+  }
+  return rows[one.length][other.length];
+}
+
+/**
+ * @param {string} word what was given
+ * @param {string[]} names what there is
+ * @returns {string | undefined} the name that was probably meant
+ */
+export function suggest(word, names) {
+  const [best] = names
+    .map((name) => ({ name, far: distance(word, name) }))
+    .sort((a, b) => a.far - b.far);
+  const near = Math.max(1, Math.floor(word.length / 3));
+  return best !== undefined && best.far <= near ? best.name : undefined;
+}

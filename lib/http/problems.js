@@ -1,0 +1,373 @@
+/**
+ * Every problem the server can answer with: RFC 9457 documents of type `urn:sprites:NAME`.
+ *
+ * A problem's `detail` tells the caller what to do. `retryAfter`, in seconds, is there where doing
+ * the same again later can help (429 and 503). lib/http/problem-answers.js writes them.
+ */
+
+/**
+ * @typedef {object} Problem
+ * @property {number} status the HTTP status
+ * @property {string} title what is wrong, the same for every occurrence
+ * @property {string} detail what the caller can do about it
+ * @property {number} [retryAfter] seconds after which a retry makes sense
+ */
+
+/** @type {Record<string, Problem>} */
+export const problems = {
+  'bad-request': {
+    status: 400,
+    title: 'Not a readable HTTP request',
+    detail: 'Send a well-formed HTTP/1.1 request with one Host header.'
+  },
+  'bad-edge': {
+    status: 400,
+    title: 'No such edge',
+    detail: 'Throw over one of the edges left, right, up and down: POST /throw/{id}/left.'
+  },
+  'bad-ack': {
+    status: 400,
+    title: 'Not a sequence number',
+    detail: 'Give ack once, as the plain decimal "seq" of the last answer you have dealt with.'
+  },
+  'ack-ahead': {
+    status: 400,
+    title: 'Acknowledges what was never sent',
+    detail: 'Give as ack the "seq" of an answer you have received, or 0.'
+  },
+  'bad-hold': {
+    status: 400,
+    title: 'Not a hold this server grants',
+    detail: 'Give hold once, in whole seconds from 5 up to the "hold" that join answered.'
+  },
+  'bad-number': {
+    status: 400,
+    title: 'Not a throw number',
+    detail: 'Give n once, as a plain decimal number that grows by one with each throw.'
+  },
+  'stale-number': {
+    status: 400,
+    title: 'A throw number of long ago',
+    detail: 'Only the last 64 numbers are remembered: give a number above your newest throw.'
+  },
+  'bad-input': {
+    status: 400,
+    title: 'Not an input of the game',
+    detail:
+      'Send one flat JSON object of numbers: the names and ranges are those of the game that the' +
+      ' control feed names, in GET /games.'
+  },
+  'bad-control': {
+    status: 400,
+    title: 'Not a command to the arena',
+    detail: 'Send one JSON object of game, page, rate, pace, running and settings.'
+  },
+  'bad-key': {
+    status: 400,
+    title: 'Not the key of a feed',
+    detail:
+      'Give 1 to 200 of A-Z a-z 0-9 . _ ~ - and /, with no segment that is empty, "." or "..".'
+  },
+  'bad-cursor': {
+    status: 400,
+    title: 'Not a cursor',
+    detail: 'Give after once, as the "cursor" of the last answer, or leave it out.'
+  },
+  'bad-delta': {
+    status: 400,
+    title: 'Neither patches nor not',
+    detail: 'Give delta once: delta=1 in a query, "delta":true in a body, or leave it out.'
+  },
+  'bad-watch': {
+    status: 400,
+    title: 'Not a list of feeds',
+    detail: 'Send {"feeds":{"KEY":"CURSOR"}} with 1 to 32 keys, each once; "" is no cursor.'
+  },
+  'bad-value': {
+    status: 400,
+    title: 'Not a value',
+    detail: 'Publish one JSON text in UTF-8, nested at most 64 deep, and nothing else.'
+  },
+  'bad-patch': {
+    status: 400,
+    title: 'Not a patch',
+    detail: 'Send a JSON Patch (RFC 6902) or a JSON Merge Patch (RFC 7396), as Content-Type says.'
+  },
+  'bad-sprite': {
+    status: 400,
+    title: 'Not a sprite',
+    detail: 'Send one JSON object in UTF-8, nested at most 32 deep, and nothing else.'
+  },
+  'bad-token': {
+    status: 401,
+    title: 'Not a token that may publish',
+    detail: 'Send Authorization: Bearer with a token of the file in --publish-token-file.'
+  },
+  'reserved-feed': {
+    status: 403,
+    title: "A feed of the server's own",
+    detail:
+      'The arena publishes it: nobody else may, or delete it. Commands go to arena/{name}/control,' +
+      ' by PUT or as a merge patch.'
+  },
+  'publishing-closed': {
+    status: 403,
+    title: 'Nobody may publish here',
+    detail: 'The operator can open it: --publish-token-file FILE, with one token a line.'
+  },
+  'unknown-feed': {
+    status: 404,
+    title: 'No such feed',
+    detail: 'Nobody has published it, or it has been deleted: publish it, or ask later.'
+  },
+  'unknown-arena': {
+    status: 404,
+    title: 'No such arena',
+    detail: 'GET /arena lists those that there are.'
+  },
+  'unknown-player': {
+    status: 404,
+    title: 'No such player',
+    detail: 'The id is not known, or its lease has ended: POST /arena/{name} to play again.'
+  },
+  'unknown-client': {
+    status: 404,
+    title: 'No such client',
+    detail: 'The id is not known, or its lease has ended: POST /join for a new place.'
+  },
+  'not-found': {
+    status: 404,
+    title: 'No such resource',
+    detail:
+      'There are /join, /poll/{id}, /throw/{id}/{edge}, /leave/{id}, /place/{id}, /feed/{key}, ' +
+      '/feeds and /status; and with an arena /games, /arena and /arena/{name}.'
+  },
+  'method-not-allowed': {
+    status: 405,
+    title: 'Not by this method',
+    detail: 'Use a method that the Allow header names.'
+  },
+  'request-timeout': {
+    status: 408,
+    title: 'The request took too long to arrive',
+    detail: 'Send the whole request without pausing.'
+  },
+  'patch-conflict': {
+    status: 409,
+    title: 'The patch does not fit the value',
+    detail: "Get the feed's value and make the patch anew."
+  },
+  'feed-too-large': {
+    status: 413,
+    title: 'Value too large',
+    detail: 'Publish fewer bytes, or ask the operator for a larger --feed-bytes.'
+  },
+  'watch-too-large': {
+    status: 413,
+    title: 'List of feeds too large',
+    detail: 'Send at most 16384 bytes.'
+  },
+  'bad-media-type': {
+    status: 415,
+    title: 'Not a patch by its Content-Type',
+    detail: 'Send application/json-patch+json or application/merge-patch+json.'
+  },
+  'input-too-large': { status: 413, title: 'Input too large', detail: 'Send at most 512 bytes.' },
+  'sprite-too-large': {
+    status: 413,
+    title: 'Sprite too large',
+    detail: 'Throw a sprite of at most "maxSprite" bytes; join answers that number.'
+  },
+  'expectation-failed': {
+    status: 417,
+    title: 'Expectation not met',
+    detail: 'The only expectation this server meets is 100-continue.'
+  },
+  misdirected: {
+    status: 421,
+    title: 'Not here',
+    detail: 'This port takes joins, throws and leaves: poll, and all else, on the main port.'
+  },
+  'too-many-throws': {
+    status: 429,
+    title: 'Too many throws',
+    detail: 'Wait as long as Retry-After says, then throw the same sprite again.',
+    retryAfter: 1
+  },
+  'too-many-inputs': {
+    status: 429,
+    title: 'Too many inputs of one player',
+    detail: 'Send as many a second as the control feed\'s "rate" says: only the latest counts.',
+    retryAfter: 1
+  },
+  'too-many-joins': {
+    status: 429,
+    // Of an address that is banned as well: it is not told that it is.
+    title: 'No join from this address now',
+    detail:
+      'Wait at least as long as Retry-After says, then join again, and less often; keep the id you have.',
+    retryAfter: 1
+  },
+  'too-many-clients': {
+    status: 429,
+    title: 'Too many clients from one address',
+    detail: 'Let one from your address leave, or its lease end, then join; keep the id you have.',
+    retryAfter: 30
+  },
+  'too-many-sprites': {
+    status: 429,
+    title: 'Too many sprites from one address wait',
+    detail: 'The sprite is still yours: throw it again when some of those before have arrived.',
+    retryAfter: 5
+  },
+  'state-unwritable': {
+    status: 503,
+    title: 'The state cannot be written',
+    detail:
+      'The server can promise nothing now: the sprite is still yours. Wait as long as Retry-After' +
+      ' says, then ask the same again; polls go on.',
+    retryAfter: 2
+  },
+  'too-many-polls': {
+    status: 429,
+    title: 'Too many polls',
+    detail:
+      'Ack what you have received, and wait as long as Retry-After says before you ask again.',
+    retryAfter: 1
+  },
+  'head-too-large': {
+    status: 431,
+    title: 'Request head too large',
+    detail: 'Send fewer or shorter header fields.'
+  },
+  'internal-error': {
+    status: 500,
+    title: 'The server has made a mistake',
+    detail: 'Nothing was changed. Please tell the operator, and try something else.'
+  },
+  'upstream-failed': {
+    status: 502,
+    title: 'The source of the feed has failed',
+    detail:
+      'It gave no JSON value in time: it may be out of reach, refuse, or redirect, which is not' +
+      " followed. The server's log says which. Ask again as soon as Retry-After says.",
+    retryAfter: 5
+  },
+  'too-many-feeds': {
+    status: 503,
+    title: 'Too many feeds',
+    detail: 'Delete a feed, or ask the operator for more --feeds.',
+    retryAfter: 30
+  },
+  'feed-memory-full': {
+    status: 503,
+    title: 'No memory left for feeds',
+    detail: 'Delete a feed, or ask the operator for more --feed-memory.',
+    retryAfter: 30
+  },
+  'too-many-fetches': {
+    status: 429,
+    title: 'Too many feeds are fetched for one address',
+    detail:
+      'Watch fewer feeds, or ask again when those that nobody watches any more are forgotten.',
+    retryAfter: 30
+  },
+  'too-many-watchers': {
+    status: 503,
+    title: 'Too many watchers',
+    detail: 'Watch again later, or fewer feeds.',
+    retryAfter: 5
+  },
+  'publishing-busy': {
+    status: 503,
+    title: 'Too many publications at once',
+    detail: 'Wait for the answers of those under way, then publish again.',
+    retryAfter: 1
+  },
+  'publishing-slow': {
+    status: 503,
+    title: 'Working the publication out took too long',
+    detail:
+      'Publish a smaller value, or a patch of fewer operations; or later, if the server is busy.',
+    retryAfter: 30
+  },
+  'neighbor-busy': {
+    status: 503,
+    title: "The neighbor's mailbox is full",
+    detail: 'The sprite is still yours: keep it, and throw it again later.',
+    retryAfter: 1
+  },
+  'mailboxes-full': {
+    status: 503,
+    title: 'All mailboxes together are full',
+    detail: 'The sprite is still yours: keep it, and throw it again later.',
+    retryAfter: 5
+  },
+  'too-many-connections': {
+    status: 503,
+    // Whether the server is full, the address has its share or is banned: a stranger is not told which.
+    title: 'No further connection now',
+    detail: 'The server takes no further connection from this address now: connect again later.',
+    retryAfter: 5
+  },
+  'too-much-held': {
+    status: 503,
+    title: 'Too much held for one address',
+    detail: 'Read your answers, and send the next request when the one before is answered.',
+    retryAfter: 5
+  },
+  'arena-full': {
+    status: 503,
+    title: 'No place left in the arena',
+    detail: 'Every place is taken: join again when somebody has left.',
+    retryAfter: 10
+  },
+  'torus-full': {
+    status: 503,
+    title: 'No place left in the torus',
+    detail: 'Every place is taken: join again later.',
+    retryAfter: 30
+  },
+  'not-from-here': {
+    status: 403,
+    title: 'Only from this host',
+    detail:
+      'Ask the admin port from its own host, by its address, and from no page of another site.'
+  },
+  'bad-host': {
+    status: 421,
+    title: 'Not a name of this host',
+    detail:
+      'Ask by an address, such as 127.0.0.1, or by localhost; a proxy has to send one of these as Host.' +
+      ' Another name is taken where it is the one of --admin-host.'
+  },
+  'bad-ban': {
+    status: 400,
+    title: 'Not a ban',
+    detail: 'Give an IP address and ?seconds= from 1 to 31536000; there may be 1000 bans.'
+  },
+  'not-ready': {
+    status: 503,
+    title: 'A part of the server does not answer',
+    detail: 'Some of its workers hang: they are replaced within seconds.',
+    retryAfter: 5
+  },
+  joining: {
+    status: 503,
+    title: 'The server is joining its world',
+    detail: 'Send it clients when it is ready: within seconds, as a rule.',
+    retryAfter: 1
+  },
+  restarting: {
+    status: 503,
+    title: 'The server of this client restarts',
+    detail: 'Its place is kept: ask again, with the same id, as soon as Retry-After says.',
+    retryAfter: 5
+  },
+  draining: {
+    status: 503,
+    title: 'The server is about to restart',
+    detail: 'Join again as soon as Retry-After says.',
+    retryAfter: 5
+  }
+};

@@ -1,0 +1,88 @@
+/**
+ * What the log says at `debug` of those who join and those who are refused: who (by address), what
+ * and why, never an id. Bounded in rate: what is above it is only counted.
+ */
+
+/** Lines a second. */
+const MOST = 50;
+
+/** How often the front door is asked, and the count of lines begins anew, in milliseconds. */
+const LOOK = 1000;
+
+/** What the notes of native/http/notes.h say, by their number; of an outcome it is the problem. */
+const WHY = [
+  undefined,
+  'no PROXY header',
+  'too-many-connections',
+  'request-timeout',
+  'the answer is not read'
+];
+
+/** The routes of native/http/http_reader.h, by their number. */
+const ROUTES = [
+  'join',
+  'poll',
+  'throw',
+  'leave',
+  'feed',
+  'feeds',
+  'place',
+  'status',
+  'ready',
+  'arena'
+];
+
+/**
+ * @typedef {object} Refusals
+ * @property {(note: {from?: string, request?: string, why: string}) => void} refused says that
+ *     somebody was refused
+ * @property {(from: string) => void} joined says that a client has joined
+ * @property {(door: object, outcomes: string[]) => void} listenTo has a native door's notes told too
+ */
+
+/** Where nobody wants to know. @type {Refusals} */
+export const NOTHING_TOLD = { refused() {}, joined() {}, listenTo() {} };
+
+/**
+ * @param {import('pino').Logger} log
+ * @returns {Refusals}
+ */
+export function createRefusals(log) {
+  // A log of another program may have no levels.
+  if (log.isLevelEnabled?.('debug') === false) return NOTHING_TOLD;
+  const doors = [];
+  let lines = 0;
+  let omitted = 0;
+
+  function tell(fields, message) {
+    lines += 1;
+    if (lines <= MOST) log.debug(fields, message);
+    else omitted += 1;
+  }
+  const refused = (note) => tell(note, 'refused');
+  const joined = (from) => tell({ from }, 'joined');
+
+  setInterval(() => {
+    lines = 0;
+    for (const { door, outcomes } of doors) {
+      const { notes, omitted: more } = door.takeNotes();
+      omitted += more;
+      for (const { kind, route, outcome, from } of notes) {
+        if (kind > 0) refused({ from, why: WHY[kind] });
+        else if (outcomes[outcome] === 'ok') joined(from);
+        else refused({ from, request: ROUTES[route], why: outcomes[outcome] });
+      }
+    }
+    if (omitted > 0) log.debug({ omitted }, 'more were refused, or joined');
+    omitted = 0;
+  }, LOOK).unref();
+
+  return {
+    refused,
+    joined,
+    listenTo(door, outcomes) {
+      door.wantNotes();
+      doors.push({ door, outcomes });
+    }
+  };
+}

@@ -1,0 +1,157 @@
+import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
+import { sendProblem } from '../http/problem-answers.js';
+
+/**
+ * What an operator may do about one client, by the admin port:
+ *
+ *     GET    /clients/{id}                where it is, what waits for it, where it comes from
+ *     POST   /clients/{id}/leave          sends it away: its sprites fly on
+ *     POST   /clients/{id}/ban?seconds=   sends it away, and bans the address it has joined from
+ *     GET    /bans                        the bans there are
+ *     PUT    /bans/{address}?seconds=     refuses connections and joins from that address for a while
+ *     DELETE /bans/{address}
+ *
+ * The port may be open to others on purpose, for metrics (--admin-host). These requests are taken
+ * from this host alone, and from no page that another site has shown in a browser here.
+ */
+
+const COMMON = { 'Cache-Control': 'no-store' };
+
+/** How long a ban lasts at most, in seconds: a year. And where nothing is said: an hour. */
+const LONGEST_BAN = 31_536_000;
+const USUAL_BAN = 3600;
+
+/** Whether a request comes from this host, and from no other site's page. */
+function isFromHere(request) {
+  const { host, origin, 'sec-fetch-site': site = 'none' } = request.headers;
+  return (
+    isLoopback(request.socket.remoteAddress) &&
+    isByOwnName(request) &&
+    (origin === undefined || origin === `http://${host}`) &&
+    ['none', 'same-origin'].includes(site)
+  );
+}
+
+/** As much of an id as may be logged. */
+const short = (id) => `${id.slice(0, 8)}…`;
+
+/**
+ * @param {object} parts
+ * @param {import('../torus/pool.js').Pool} parts.pool
+ * @param {ReturnType<import('./bans.js').openBans>} parts.bans
+ * @param {import('pino').Logger} parts.log
+ * @returns {(request: import('node:http').IncomingMessage,
+ *     response: import('node:http').ServerResponse) => boolean} answers such a request, and says
+ *     whether it was one
+ */
+export function createClientRoutes({ pool, bans, log }) {
+  function sendJson(response, value) {
+    const body = `${JSON.stringify(value)}\n`;
+    response.writeHead(200, {
+      ...COMMON,
+      'Content-Type': 'application/json',
+      'Content-Length': Buffer.byteLength(body)
+    });
+    response.end(body);
+  }
+
+  function done(response) {
+    response.writeHead(204, COMMON);
+    response.end();
+  }
+
+  const fail = (response, name, detail) => sendProblem(response, name, { detail, headers: COMMON });
+
+  /** The ban's length that a query asks for; undefined when it is none. */
+  function secondsOf(query) {
+    const given = query.get('seconds') ?? String(USUAL_BAN);
+    const seconds = /^[0-9]{1,8}$/.test(given) ? Number(given) : 0;
+    return seconds >= 1 && seconds <= LONGEST_BAN ? seconds : undefined;
+  }
+
+  /** Bans an address; says whether it could. */
+  async function ban(response, address, query) {
+    const seconds = secondsOf(query);
+    if (seconds === undefined || (await bans.ban(address, seconds)) !== true) {
+      fail(response, 'bad-ban');
+      return false;
+    }
+    log.warn({ address, seconds }, 'an address is banned');
+    return true;
+  }
+
+  /** It is away at once; the answer waits until that is written, where a state is kept. */
+  async function sendAway(response, id) {
+    try {
+      const outcome = await pool.leave(id);
+      if (outcome !== 'ok') return fail(response, outcome);
+    } catch (error) {
+      return response.destroy(error);
+    }
+    log.warn({ client: short(id) }, 'a client is sent away');
+    return done(response);
+  }
+
+  /** By method and first segments; `{}` stands for any one. */
+  const routes = {
+    'GET clients/{}': (response, id) => {
+      const client = pool.look(id);
+      if (client === null) fail(response, 'unknown-client', 'There is no client with this id.');
+      else sendJson(response, client);
+    },
+    'POST clients/{}/leave': (response, id) => {
+      if (pool.look(id) === null) return done(response);
+      return sendAway(response, id);
+    },
+    'POST clients/{}/ban': async (response, id, query) => {
+      const client = pool.look(id);
+      if (client === null) {
+        fail(response, 'unknown-client', 'There is no client with this id.');
+      } else if (client.address === null) {
+        fail(response, 'bad-ban', 'Where it has joined from is not known since the restart.');
+      } else if (await ban(response, client.address, query)) {
+        await sendAway(response, id);
+      }
+    },
+    'GET bans': (response) => sendJson(response, bans.list()),
+    'PUT bans/{}': async (response, address, query) => {
+      if (await ban(response, address, query)) done(response);
+    },
+    'DELETE bans/{}': async (response, address) => {
+      if ((await bans.ban(address, 0)) === null) return fail(response, 'bad-ban');
+      log.warn({ address }, 'an address is banned no more');
+      return done(response);
+    }
+  };
+
+  return (request, response) => {
+    const [path, search = ''] = request.url.split('?');
+    const [, what, which = '', ...more] = path.split('/');
+    if (what !== 'clients' && what !== 'bans') return false;
+    const name = [what, ...(which === '' ? [] : ['{}']), ...more].join('/');
+    const route = routes[`${request.method} ${name}`];
+    if (!isFromHere(request)) {
+      fail(response, 'not-from-here');
+    } else if (route !== undefined) {
+      let value = which;
+      try {
+        value = decodeURIComponent(which);
+      } catch {
+        // No escape of ours: then it is no id and no address either.
+      }
+      route(response, value, new URLSearchParams(search));
+    } else {
+      const methods = Object.keys(routes)
+        .map((key) => key.split(' '))
+        .filter(([, known]) => known === name)
+        .map(([method]) => method);
+      if (methods.length === 0) fail(response, 'not-found');
+      else {
+        sendProblem(response, 'method-not-allowed', {
+          headers: { ...COMMON, Allow: methods.join(', ') }
+        });
+      }
+    }
+    return true;
+  };
+}

@@ -1,0 +1,268 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+
+import { History } from './history.js';
+import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
+import { contentSecurityPolicy, fileAt } from '../base/page-files.js';
+import { Pipeline } from '../http/pipelines.js';
+import { explained } from '../base/port-errors.js';
+import { parserProblem, sendProblem } from '../http/problem-answers.js';
+import { lookAfterSockets } from '../http/sockets.js';
+
+/**
+ * The admin listener: what operators and their machines ask, on a port of its own that strangers
+ * don't reach (loopback unless told otherwise).
+ *
+ *     GET /          a page for people: how the server fares, and has for an hour
+ *     GET /overview, /history    what that page shows, as JSON
+ *     GET /metrics   Prometheus' text format
+ *     GET /status    the live counts, all of them, as JSON
+ *     GET /healthz   200 "ok" while the process lives and its event loop turns
+ *     GET /readyz    200 "ready", or 503 while draining, while the state can't be
+ *                    written, while it joins a world or while a worker hangs: take
+ *                    it out of the balancer
+ *
+ * and what is about one client (lib/operator/admin-clients.js), from this host alone. On loopback a browser of
+ * this host is the one way in for strangers: all but /healthz and /readyz, which balancers ask by any name,
+ * is answered by an address, by localhost and by the name that --admin-host says.
+ */
+
+/** A scrape is one small request; nobody needs more of anything. */
+const LIMITS = {
+  maxHeaderSize: 8192,
+  headersTimeout: 5000,
+  requestTimeout: 5000,
+  keepAliveTimeout: 65_000,
+  connectionsCheckingInterval: 1000,
+  insecureHTTPParser: false
+};
+/** Milliseconds in which a peer that does not read its answer must read something. */
+const SILENCE = 10_000;
+const MAX_CONNECTIONS = 64;
+/** Those of them that one source address may have: the others' are left. */
+const MAX_OF_ONE_ADDRESS = 32;
+const MAX_REQUESTS_PER_CONNECTION = 1000;
+const METHODS = ['GET', 'HEAD'];
+const BY_ANY_NAME = ['/healthz', '/readyz'];
+
+/** The fields of every answer. */
+const COMMON = { 'Cache-Control': 'no-store' };
+
+/** Answers with a text; Node leaves it out where the request is a HEAD. */
+function sendText(response, text, { status = 200, type = 'text/plain; charset=utf-8' } = {}) {
+  const headers = { ...COMMON, 'Content-Type': type, 'Content-Length': Buffer.byteLength(text) };
+  response.writeHead(status, headers);
+  response.end(text);
+}
+
+const sendJson = (response, value) =>
+  sendText(response, JSON.stringify(value), { type: 'application/json' });
+
+/** The files of the page, by their paths: beside its own what it shares with the pages of clients and arenas. */
+const PAGE = new Map([
+  ['/', 'admin-page/admin.html'],
+  ...['admin.css', 'admin-view.js', 'admin-words.js', 'quantile.js'].map((name) => [
+    `/${name}`,
+    `admin-page/${name}`
+  ]),
+  ...['style.css', 'ring.js'].map((name) => [`/${name}`, `../page/${name}`]),
+  ...['plots.js', 'elements.js', 'units.js'].map((name) => [
+    `/arena-pages/${name}`,
+    `../arena/pages/${name}`
+  ]),
+  ['/swarm/words.js', '../report/words.js'],
+  ['/uplot.js', import.meta.resolve('uplot').replace(/[^/]*$/, 'uPlot.esm.js')],
+  ['/uplot.css', import.meta.resolve('uplot').replace(/[^/]*$/, 'uPlot.min.css')]
+]);
+
+/** Answers with a file of the page, read anew each time: people ask seldom. */
+function sendPage(response, path) {
+  const url = new URL(path, import.meta.url);
+  const { headers, body } = fileAt(url.pathname, url);
+  response.writeHead(200, { ...headers, 'Content-Security-Policy': contentSecurityPolicy() });
+  response.end(body);
+}
+
+/** Closes the connections of an address that has enough. */
+function boundEachAddress(server) {
+  const counts = new Map();
+  server.on('connection', (socket) => {
+    const { remoteAddress: address } = socket;
+    const count = (counts.get(address) ?? 0) + 1;
+    counts.set(address, count);
+    socket.on('close', () => {
+      const left = counts.get(address) - 1;
+      if (left === 0) counts.delete(address);
+      else counts.set(address, left);
+    });
+    if (count > MAX_OF_ONE_ADDRESS) socket.destroy();
+  });
+}
+
+/**
+ * Starts the admin listener. The server listens when its 'listening' event comes; a taken port is
+ * its 'error' event.
+ *
+ * @param {object} options
+ * @param {string} [options.host] loopback by default: nothing here is for strangers
+ * @param {number} options.port 0 for any
+ * @param {import('./metrics.js').Metrics} options.metrics
+ * @param {() => object} [options.status] what /status answers: all of the live counts
+ * @param {() => string | undefined} [options.unready] the problem that keeps it from being ready
+ * @param {() => number} [options.silentWorkers] how many hang
+ * @param {() => Promise<object>} [options.overview] what the page shows
+ * @param {History} [options.history] what it plots
+ * @param {(request: object, response: object) => boolean} [options.clients] answers what is about one
+ *     client, and says whether it did
+ * @param {(error: Error) => void} [options.onError] told when metrics could not be made
+ * @returns {import('node:http').Server & {closeEveryConnection: () => void}}
+ */
+export function createAdmin({
+  host = '127.0.0.1',
+  port,
+  metrics,
+  status = () => ({}),
+  unready = () => undefined,
+  silentWorkers = () => 0,
+  overview = async () => ({}),
+  history = { samples: [] },
+  clients = () => false,
+  onError = () => {}
+}) {
+  const routes = new Map([
+    ...[...PAGE].map(([path, file]) => [path, (response) => sendPage(response, file)]),
+    ['/healthz', (response) => sendText(response, 'ok\n')],
+    [
+      '/readyz',
+      (response) => {
+        const problem = unready() ?? (silentWorkers() > 0 ? 'not-ready' : undefined);
+        if (problem === undefined) sendText(response, 'ready\n');
+        else sendProblem(response, problem, { headers: COMMON });
+      }
+    ],
+    [
+      '/metrics',
+      async (response) => sendText(response, await metrics.text(), { type: metrics.contentType })
+    ],
+    ['/status', (response) => sendJson(response, status())],
+    ['/overview', async (response) => sendJson(response, await overview())],
+    ['/history', (response) => sendJson(response, history.samples)]
+  ]);
+
+  let isLocal = false;
+
+  async function answer(request, response) {
+    const [path] = request.url.split('?');
+    if (isLocal && !BY_ANY_NAME.includes(path) && !isByOwnName(request, host)) {
+      sendProblem(response, 'bad-host', { headers: COMMON });
+      return;
+    }
+    const route = routes.get(path);
+    if (!route && clients(request, response)) return;
+    if (!route) {
+      sendProblem(response, 'not-found', {
+        detail: `There are ${[...routes.keys()].filter((one) => !one.includes('.')).join(', ')}.`,
+        headers: COMMON
+      });
+    } else if (!METHODS.includes(request.method)) {
+      sendProblem(response, 'method-not-allowed', {
+        headers: { ...COMMON, Allow: METHODS.join(', ') }
+      });
+    } else {
+      try {
+        await route(response);
+      } catch (error) {
+        onError(error);
+        if (response.headersSent) response.destroy();
+        else sendText(response, 'no metrics\n', { status: 500 });
+      }
+    }
+  }
+
+  const pipelines = new WeakMap();
+  const server = createServer(LIMITS, (request, response) => {
+    pipelines.get(request.socket).add(request, response, () => answer(request, response));
+  });
+  server.timeout = SILENCE;
+  server.maxConnections = MAX_CONNECTIONS;
+  server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
+  server.closeEveryConnection = lookAfterSockets(server, ['connection']).destroyAll;
+  boundEachAddress(server);
+  server.on('connection', (socket) => {
+    pipelines.set(socket, new Pipeline(socket, socket.remoteAddress ?? ''));
+  });
+  server.on('clientError', (error, socket) => {
+    if (!socket.writable) socket.destroy();
+    else pipelines.get(socket).refuse(parserProblem(error), COMMON);
+  });
+  server.on('listening', () => {
+    isLocal = isLoopback(server.address().address);
+  });
+  server.listen({ host, port });
+  return server;
+}
+
+/**
+ * Opens the admin listener, if there is to be one.
+ *
+ * @param {object} parts
+ * @param {{adminHost: string, adminPort: number | 'none'}} parts.options
+ * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
+ * @param {() => object} parts.status what /status answers here
+ * @param {() => string | undefined} parts.unready as above
+ * @param {() => number} parts.silentWorkers how many hang
+ * @param {ReturnType<import('./overview.js').createOverview>} parts.overview
+ * @param {ReturnType<import('./admin-clients.js').createClientRoutes>} parts.clients
+ * @param {import('pino').Logger} parts.log
+ * @returns {Promise<{port: number, stopListening: () => void, closeIdle: () => void,
+ *     close: () => void}>} port 0 without one; it listens on while the server drains
+ * @throws {Error} when the port can't be had
+ */
+export async function openAdmin({
+  options,
+  metrics,
+  status,
+  unready,
+  silentWorkers,
+  overview,
+  clients,
+  log
+}) {
+  const nothing = () => {};
+  if (options.adminPort === 'none') {
+    return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
+  }
+  const history = new History(status);
+  const server = createAdmin({
+    host: options.adminHost,
+    port: options.adminPort,
+    metrics,
+    status,
+    unready,
+    silentWorkers,
+    overview,
+    history,
+    clients,
+    onError: (error) => log.error({ err: error }, 'admin listener')
+  });
+  try {
+    await explained(
+      { host: 'admin-host', port: 'admin-port' },
+      { host: options.adminHost, port: options.adminPort },
+      once(server, 'listening')
+    );
+  } catch (error) {
+    history.close();
+    throw error;
+  }
+  return {
+    port: server.address().port,
+    stopListening: nothing,
+    closeIdle: nothing,
+    close() {
+      history.close();
+      server.close();
+      server.closeEveryConnection();
+    }
+  };
+}

@@ -1,0 +1,494 @@
+import { readFileSync, statfsSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { OWN_FILES } from '../base/file-limit.js';
+
+/**
+ * `bin/sprites --check N`: what on this host stands in the way of N clients, line by line, each
+ * with the command that mends it.
+ *
+ *     deploy/sysctl.conf ──┐
+ *     /proc, cgroups ──────┴─▶ check(N) ─▶ findings ─▶ printCheck: lines, exit code
+ *
+ * deploy/sysctl.conf is written for a million clients. For fewer, each of its settings has a need
+ * of its own below (`SETTINGS`): a queue scales, a buffer bound matters from some number on. From a
+ * million on, every line is held to the file's own value.
+ */
+
+/** What a client takes in a snapshot of the state, without sprites, in bytes: snapshot.h. */
+const STATE_BYTES = 60;
+
+/** What an idle connection costs the kernel and the process, a second pool for snapshots too, in bytes. */
+const KERNEL_BYTES = 3400;
+const USER_BYTES = 512;
+
+/** The process without clients, with room for full mailboxes (--mailbox-memory), in bytes. */
+const BASE_BYTES = 350e6;
+
+const PAGE = 4096;
+const MILLION = 1e6;
+const CROWD = 100_000;
+const CONF = fileURLToPath(new URL('../../deploy/sysctl.conf', import.meta.url));
+
+const asIs = (value) => value;
+
+/**
+ * How the value of a setting is judged.
+ *
+ * - `least`: every number at least the wanted one
+ * - `most`: every number at most the wanted one
+ * - `buffer`: three numbers, the last at most, the middle one at least the wanted one
+ * - `range`: at least as wide
+ * - `set`: holds at least the wanted numbers
+ */
+const JUDGES = {
+  least: (have, want) => want.every((n, i) => have[i] >= n),
+  most: (have, want) => want.every((n, i) => have[i] <= n),
+  buffer: (have, want) => have[1] >= want[1] && have[2] <= want[2],
+  range: (have, want) => have[1] - have[0] >= want[1] - want[0],
+  set: (have, want) => want.every((n) => have.includes(n))
+};
+
+const scaled = (wanted, clients) => wanted.map((n) => Math.ceil((n * clients) / MILLION));
+const from = (least) => (wanted, clients) => (clients >= least ? wanted : null);
+
+/**
+ * The settings of deploy/sysctl.conf that need judgement: `why` they matter, how they are judged,
+ * and what fewer than a million clients `need` (null: nothing). Any other line of the file is wanted
+ * as it stands, number by number at least.
+ */
+const SETTINGS = {
+  'fs.nr_open': {
+    why: 'the most files one process may be allowed',
+    need: (_, clients) => [clients + OWN_FILES]
+  },
+  'fs.file-max': {
+    why: 'files of all processes together',
+    need: (_, clients, used) => [clients + OWN_FILES + used]
+  },
+  'fs.epoll.max_user_watches': {
+    why: 'descriptors a user may watch; one more fails with ENOSPC',
+    need: (_, clients) => [clients + OWN_FILES]
+  },
+  'net.core.somaxconn': {
+    why: 'connections waiting to be accepted when all come back at once',
+    need: scaled
+  },
+  'net.ipv4.tcp_max_syn_backlog': {
+    why: 'connections half open when all come back at once',
+    need: (_, clients) => [Math.ceil(clients / 32)]
+  },
+  'net.ipv4.tcp_syncookies': { why: 'a flood must not shut others out', need: asIs },
+  'net.core.netdev_max_backlog': {
+    why: 'packets dropped when a herd comes over loopback or RPS',
+    need: from(CROWD)
+  },
+  'net.ipv4.tcp_mem': {
+    why: 'pages for all socket buffers: one a client when all speak at once',
+    need: (wanted, clients) => [0, 0, Math.ceil((wanted[1] * clients) / MILLION)],
+    mend: scaled
+  },
+  'net.ipv4.tcp_rmem': {
+    why: 'what one peer can fill at will (the last number, at most)',
+    judge: 'buffer',
+    need: from(CROWD)
+  },
+  'net.ipv4.tcp_wmem': {
+    why: 'what one reader that stops can hold on to (the last number, at most)',
+    judge: 'buffer',
+    need: from(CROWD)
+  },
+  'net.ipv4.tcp_slow_start_after_idle': {
+    why: 'an answer after a long hold starts slowly',
+    judge: 'most',
+    need: from(CROWD)
+  },
+  'net.ipv4.tcp_max_tw_buckets': { why: 'records of connections just closed', need: scaled },
+  'net.ipv4.ip_local_port_range': {
+    why: 'ports for a proxy or a swarm on this host',
+    judge: 'range',
+    need: from(CROWD)
+  },
+  'net.ipv4.ip_local_reserved_ports': {
+    why: 'listening ports that an outgoing connection could take',
+    judge: 'set',
+    need: from(MILLION)
+  },
+  'vm.min_free_kbytes': { why: 'memory that packets can take without waiting', need: from(CROWD) },
+  'vm.swappiness': {
+    why: 'parked clients must not be swapped out for page cache',
+    judge: 'most',
+    need: from(CROWD)
+  }
+};
+
+/**
+ * @typedef {object} Reader
+ * @property {(path: string) => string | undefined} read a file's text; undefined if it is not there
+ * @property {(folder: string) => number | undefined} [free] bytes of its disk that this user may take;
+ *     undefined if it can't be seen
+ */
+
+/** Reads the real host. @type {Reader} */
+export const hostReader = {
+  read(path) {
+    try {
+      return readFileSync(path, 'utf8');
+    } catch (error) {
+      // Not there, or hidden from a container: the checks say so where it matters.
+      if (['ENOENT', 'ENOTDIR', 'EACCES', 'EPERM', 'EIO', 'EINVAL'].includes(error.code)) {
+        return undefined;
+      }
+      throw error;
+    }
+  },
+  free(folder) {
+    try {
+      const { bavail, bsize } = statfsSync(folder);
+      return bavail * bsize;
+    } catch {
+      // No such folder, or hidden: the finding says so.
+      return undefined;
+    }
+  }
+};
+
+/**
+ * @typedef {object} Finding
+ * @property {'ok' | 'no' | 'unseen'} state `no` stands in the way; `unseen` can't be told from here
+ * @property {string} name what was looked at: a setting's name, or words
+ * @property {string} have what there is
+ * @property {string} [need] what N clients need
+ * @property {string} [why] why it matters
+ * @property {string} [mend] the command that mends it
+ */
+
+/**
+ * @typedef {object} CheckResult
+ * @property {number} clients the N asked for
+ * @property {boolean} ok nothing stands in the way
+ * @property {number} room how many clients this host takes as it is: the least of the hard limits
+ * @property {string} roomBy the limit that says so
+ * @property {Finding[]} findings
+ */
+
+/**
+ * Reads a sysctl.conf.
+ *
+ * @param {string} text
+ * @returns {Map<string, string>} name → value, white space between numbers made one blank
+ */
+export function parseSysctl(text) {
+  const settings = new Map();
+  for (const line of text.split('\n')) {
+    const match = /^\s*-?\s*([\w./-]+?)\s*=\s*(.*?)\s*$/.exec(line);
+    if (match) settings.set(match[1].replaceAll('/', '.'), match[2].replace(/\s+/g, ' '));
+  }
+  return settings;
+}
+
+/** "8080-8082,9464 1" → [8080, 8081, 8082, 9464, 1]; text that is no number becomes NaN. */
+function numbers(text) {
+  return text
+    .trim()
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .flatMap((part) => {
+      const range = /^(\d+)-(\d+)$/.exec(part);
+      if (!range) return [Number(part)];
+      const [low, high] = [Number(range[1]), Number(range[2])];
+      return Array.from({ length: high - low + 1 }, (_, i) => low + i);
+    });
+}
+
+const grouped = (n) => Number(n).toLocaleString('en-US');
+const gigabytes = (bytes) => `${(bytes / 1e9).toFixed(1)} GB`;
+const squeezed = (text) => text.trim().replace(/\s+/g, ' ');
+
+/** @returns {Finding | null} null when N clients need nothing of this setting */
+function checkSetting(name, wantedText, clients, reader) {
+  const setting = SETTINGS[name] ?? {};
+  const wanted =
+    name === 'net.ipv4.tcp_mem' ? withinMemory(numbers(wantedText), reader) : numbers(wantedText);
+  const used = name === 'fs.file-max' ? filesInUse(reader) : 0;
+  const scaledNeed = (setting.need ?? asIs)(wanted, clients, used);
+  if (scaledNeed === null) return null;
+  const bounded = setting.judge === undefined || setting.judge === 'least';
+  const need = !bounded
+    ? scaledNeed
+    : wanted.map((n, i) =>
+        clients >= MILLION ? Math.max(n, scaledNeed[i]) : Math.min(n, scaledNeed[i])
+      );
+  const mendTo = setting.mend && clients < MILLION ? setting.mend(wanted, clients) : need;
+  const separator = setting.judge === 'set' ? ',' : ' ';
+  const common = { name, need: need.join(separator), why: setting.why };
+  const text = reader.read(`/proc/sys/${name.replaceAll('.', '/')}`);
+  if (text === undefined) return { ...common, state: 'unseen', have: 'not to be seen from here' };
+  const have = numbers(text);
+  const same = squeezed(text) === wantedText;
+  if (same || JUDGES[setting.judge ?? 'least'](have, need)) {
+    return { ...common, state: 'ok', have: squeezed(text) };
+  }
+  const value =
+    setting.judge === 'set'
+      ? squeezed([...new Set([...have, ...wanted])].join(','))
+      : mendTo.join(' ');
+  return {
+    ...common,
+    state: 'no',
+    have: squeezed(text) || 'none',
+    mend: `sudo sysctl -w ${name}=${/[ ,]/.test(value) ? `'${value}'` : value}`
+  };
+}
+
+/** Total memory of the host in bytes; Infinity when it can't be seen. */
+function totalMemory(reader) {
+  const match = /^MemTotal:\s+(\d+) kB/m.exec(reader.read('/proc/meminfo') ?? '');
+  return match ? Number(match[1]) * 1024 : Infinity;
+}
+
+/** Pages for tcp_mem, brought down in proportion to at most 40% of the host's memory. */
+function withinMemory(pages, reader) {
+  const most = (0.4 * totalMemory(reader)) / PAGE;
+  const share = Math.min(1, most / pages.at(-1));
+  return pages.map((n) => Math.floor(n * share));
+}
+
+/** Files open on the whole host now. */
+function filesInUse(reader) {
+  return numbers(reader.read('/proc/sys/fs/file-nr') ?? '0')[0] || 0;
+}
+
+/** @returns {{ soft: number, hard: number } | null} of open files; Infinity for unlimited */
+function fileLimits(reader) {
+  const match = /^Max open files\s+(\S+)\s+(\S+)/m.exec(reader.read('/proc/self/limits') ?? '');
+  if (!match) return null;
+  const [soft, hard] = match.slice(1).map((n) => (n === 'unlimited' ? Infinity : Number(n)));
+  return { soft, hard };
+}
+
+/** @returns {Finding & { room: number }} */
+function checkFiles(clients, reader) {
+  const limits = fileLimits(reader);
+  const need = clients + OWN_FILES;
+  const common = {
+    name: 'files of this process',
+    need: grouped(need),
+    why: 'a connection is a file, and a throw has one of its own while it lasts'
+  };
+  if (limits === null) {
+    return { ...common, state: 'unseen', have: 'not to be seen from here', room: Infinity };
+  }
+  // Node raises the soft limit to the hard one at its start, so the hard one decides.
+  const { hard } = limits;
+  const have = hard === Infinity ? 'unlimited' : grouped(hard);
+  const room = hard - OWN_FILES;
+  if (hard >= need) return { ...common, state: 'ok', have, room };
+  return {
+    ...common,
+    state: 'no',
+    have,
+    room,
+    mend:
+      `ulimit -n ${need}  (as root, in the shell that starts the server; ` +
+      'for good: deploy/sprites.service has LimitNOFILE, deploy/limits.conf is for logins)'
+  };
+}
+
+/** The tightest memory limit of the control groups this process is in, v1 or v2. */
+function cgroupMemory(reader) {
+  let tightest = { limit: Infinity, group: '' };
+  for (const line of (reader.read('/proc/self/cgroup') ?? '').split('\n')) {
+    const match = /^\d+:([^:]*):(\/.*)$/.exec(line);
+    if (!match) continue;
+    const [, controllers, path] = match;
+    const isV2 = controllers === '';
+    if (!isV2 && !controllers.split(',').includes('memory')) continue;
+    const [mount, file] = isV2
+      ? ['/sys/fs/cgroup', 'memory.max']
+      : ['/sys/fs/cgroup/memory', 'memory.limit_in_bytes'];
+    // Every group up to the root counts. In a container the path may be one of the host's, not seen
+    // from inside, and the root is the container's own.
+    for (let group = path === '/' ? '' : path; ; group = group.slice(0, group.lastIndexOf('/'))) {
+      const text = reader.read(`${mount}${group}/${file}`)?.trim();
+      const limit = text === undefined || text === 'max' ? Infinity : Number(text);
+      if (limit < tightest.limit) tightest = { limit, group: `${mount}${group}/${file}` };
+      if (group === '') break;
+    }
+  }
+  return tightest;
+}
+
+/** What of the memory fits: clients that `bytes` are enough for. */
+function roomIn(bytes) {
+  return Math.max(0, Math.floor((bytes - BASE_BYTES) / (KERNEL_BYTES + USER_BYTES)));
+}
+
+/** @returns {Array<Finding & { room: number }>} free memory, and the control group's limit */
+function checkMemory(clients, reader) {
+  const need = BASE_BYTES + clients * (KERNEL_BYTES + USER_BYTES);
+  const why = `${grouped(KERNEL_BYTES)} bytes of kernel and ${USER_BYTES} of user space a client`;
+  const findings = [];
+  const available = /^MemAvailable:\s+(\d+) kB/m.exec(reader.read('/proc/meminfo') ?? '');
+  if (available) {
+    const bytes = Number(available[1]) * 1024;
+    const room = roomIn(bytes);
+    findings.push({
+      state: bytes >= need ? 'ok' : 'no',
+      name: 'memory available',
+      have: gigabytes(bytes),
+      need: gigabytes(need),
+      why,
+      room,
+      mend:
+        bytes >= need ? undefined : `give the host more memory, or start with --capacity ${room}`
+    });
+  }
+  // A control group's limit counts the kernel's memory for sockets too.
+  const { limit, group } = cgroupMemory(reader);
+  if (limit < 2 ** 60) {
+    findings.push({
+      state: limit >= need ? 'ok' : 'no',
+      name: 'memory limit of the control group',
+      have: gigabytes(limit),
+      need: gigabytes(need),
+      why,
+      room: roomIn(limit),
+      mend:
+        limit >= need
+          ? undefined
+          : `echo ${Math.ceil(need)} | sudo tee ${group}  (for good: MemoryMax= of the unit, ` +
+            '--memory of the container)'
+    });
+  }
+  return findings;
+}
+
+/** @returns {Array<Finding & { room: number }>} nothing where no firewall tracks connections */
+function checkConntrack(clients, reader) {
+  const text = reader.read('/proc/sys/net/netfilter/nf_conntrack_max');
+  if (text === undefined) return [];
+  const have = numbers(text)[0];
+  const need = Math.ceil(clients * 1.25) + OWN_FILES;
+  return [
+    {
+      state: have >= need ? 'ok' : 'no',
+      name: 'net.netfilter.nf_conntrack_max',
+      have: String(have),
+      need: String(need),
+      why: 'a stateful firewall drops every connection above it',
+      room: Math.floor((have - OWN_FILES) / 1.25),
+      mend:
+        have >= need
+          ? undefined
+          : `sudo sysctl -w net.netfilter.nf_conntrack_max=${need}  (or don't track the server's port)`
+    }
+  ];
+}
+
+/** Room for a snapshot, the one that is being made, and two journals. @returns {Finding[]} */
+function checkState(clients, { state = 'none', journalBytes = 0 }, reader) {
+  if (state === 'none') return [];
+  const need = 2 * STATE_BYTES * clients + 2 * journalBytes;
+  const folder = dirname(resolve(state));
+  const have = reader.free?.(folder);
+  const common = {
+    name: 'room on the disk of --state',
+    need: gigabytes(need),
+    why: 'without it joins and throws are 503 state-unwritable; what waits for clients comes on top'
+  };
+  if (have === undefined) return [{ ...common, state: 'unseen', have: `${folder} can't be seen` }];
+  const found = { ...common, have: gigabytes(have) };
+  const mend = `df -h ${folder}  (make room there, or give --state a file on a larger disk)`;
+  return [have >= need ? { ...found, state: 'ok' } : { ...found, state: 'no', mend }];
+}
+
+/**
+ * Looks at this host.
+ *
+ * @param {number} clients N, a whole number from 1 on
+ * @param {object} [options]
+ * @param {Reader} [options.reader] reads /proc and /sys; tests plant hosts through it
+ * @param {string} [options.settings] the text of a sysctl.conf; by default deploy/sysctl.conf
+ * @param {string} [options.state] the server's --state
+ * @param {number} [options.journalBytes] its --journal-bytes
+ * @returns {CheckResult}
+ * @throws {RangeError} when `clients` is no whole number from 1 on
+ */
+export function check(clients, { reader = hostReader, settings, ...given } = {}) {
+  if (!Number.isSafeInteger(clients) || clients < 1) {
+    throw new RangeError(`--check takes a number of clients, not ${clients}`);
+  }
+  const limits = [
+    checkFiles(clients, reader),
+    ...checkMemory(clients, reader),
+    ...checkConntrack(clients, reader)
+  ];
+  const lines = [...parseSysctl(settings ?? readFileSync(CONF, 'utf8'))]
+    .map(([name, wanted]) => checkSetting(name, wanted, clients, reader))
+    .filter((finding) => finding !== null);
+  lines.push(...checkState(clients, given, reader));
+  for (const line of lines) {
+    if (line.state === 'unseen') continue;
+    const [have] = numbers(line.have);
+    if (line.name === 'fs.epoll.max_user_watches') {
+      limits.push({ ...line, room: have - OWN_FILES });
+    }
+    if (line.name === 'fs.file-max') {
+      limits.push({ ...line, room: have - OWN_FILES - filesInUse(reader) });
+    }
+  }
+  const tightest = limits.reduce((least, limit) => (limit.room < least.room ? limit : least));
+  const findings = [
+    ...new Map(
+      [...limits, ...lines].map((finding) => {
+        const rest = { ...finding };
+        delete rest.room;
+        return [finding.name, rest];
+      })
+    ).values()
+  ];
+  return {
+    clients,
+    ok: findings.every((finding) => finding.state !== 'no'),
+    room: Math.max(0, tightest.room),
+    roomBy: tightest.name,
+    findings
+  };
+}
+
+/**
+ * Prints a check for people.
+ *
+ * @param {CheckResult} result
+ * @param {(line: string) => void} [print] takes one line without its end
+ * @returns {number} the exit code: 0 if nothing stands in the way, else 1
+ */
+export function printCheck({ clients, ok, room, roomBy, findings }, print = console.log) {
+  const bad = findings.filter((finding) => finding.state === 'no');
+  const things = bad.length === 1 ? '1 thing stands' : `${bad.length} things stand`;
+  const who = clients === 1 ? '1 client' : `${grouped(clients)} clients`;
+  print(`${who} on this host: ${ok ? 'nothing stands' : things} in the way.`);
+  const order = ['no', 'unseen', 'ok'];
+  const width = Math.max(...findings.map((finding) => finding.name.length));
+  for (const state of order) {
+    for (const { name, have, need, why, mend } of findings.filter((f) => f.state === state)) {
+      const mark = { no: 'NO', unseen: '??', ok: 'ok' }[state];
+      print(`  ${mark}  ${name.padEnd(width)}  ${have}${state === 'ok' ? '' : `, needs ${need}`}`);
+      if (state !== 'no') continue;
+      if (why) print(`      ${' '.repeat(width)}  ${why}`);
+      print(`      ${' '.repeat(width)}  ${mend}`);
+    }
+  }
+  if (room < clients) {
+    print(`As it is, this host takes ${grouped(room)} clients: ${roomBy} says so.`);
+  }
+  if (clients >= MILLION && bad.some((finding) => finding.mend?.startsWith('sudo sysctl'))) {
+    print(
+      'All settings at once: sudo cp deploy/sysctl.conf /etc/sysctl.d/90-sprites.conf ' +
+        '&& sudo sysctl --system'
+    );
+  }
+  return ok ? 0 : 1;
+}

@@ -1,0 +1,51 @@
+import { inspect } from 'node:util';
+
+import { OptionError, camel, readEach, table } from './options.js';
+import { suggest } from '../base/option-help.js';
+
+/** The options as another program gives them to a server within it: names in camel case, no environment. */
+
+/** Options that say something of a whole process, or ask for something else than a server. */
+const OF_THE_PROGRAM = {
+  'log-level': 'give a log',
+  check: 'run bin/sprites --check',
+  workers: 'a server within another program has none; run bin/sprites',
+  'transient-port': 'a server within another program has no workers; run bin/sprites'
+};
+
+/** The others. */
+export const tableForPrograms = table.filter(({ name }) => !(name in OF_THE_PROGRAM));
+
+/**
+ * Reads options that a program gives.
+ *
+ * @param {Record<string, string | number | undefined>} given camel-case names to values: numbers, or what
+ *     one would type; undefined for the default
+ * @returns {object} all options, as from readOptions
+ * @throws {OptionError} saying in one line which option is wrong and what it expects
+ */
+export function takeOptions(given) {
+  const names = tableForPrograms.map(({ name }) => camel(name));
+  for (const [name, value] of Object.entries(given)) {
+    const [, instead] =
+      Object.entries(OF_THE_PROGRAM).find(([other]) => camel(other) === name) ?? [];
+    if (instead !== undefined) throw new OptionError(`${name} is no option here: ${instead}`);
+    if (!names.includes(name)) {
+      const meant = suggest(name, names);
+      throw new OptionError(`there is no option ${name}${meant ? `; did you mean ${meant}?` : ''}`);
+    }
+    if (!['string', 'number', 'undefined'].includes(typeof value)) {
+      const { type } = tableForPrograms.find((option) => camel(option.name) === name);
+      const shown = inspect(value, { depth: 0, breakLength: Infinity }).slice(0, 60);
+      throw new OptionError(`${name} takes ${type.expects}, not ${shown}`);
+    }
+  }
+  return readEach(({ name, default: usual }) => [String(given[camel(name)] ?? usual), camel(name)]);
+}
+
+/**
+ * @param {string} message that names options as on the command line
+ * @returns {string} the same with their names in a program: `--tls-cert` → `tlsCert`
+ */
+export const asInPrograms = (message) =>
+  message.replace(/(?<![\w-])--([a-z]+(?:-[a-z]+)*)/g, (_, name) => camel(name));

@@ -1,0 +1,209 @@
+// The arenas: rooms whose players send small inputs, of which the latest of each is kept.
+//
+//   input ─▶ player's record (by its id, no search) ─▶ rate ─▶ fields of the game ─▶ columns
+//                                                                                     │
+//   reducer ◀── take: dense columns of one room, 10 to 60 times a second ◀────────────┘
+//
+// A room has a game, and of that this table knows the fields alone: the names of the inputs and
+// their ranges. Values are kept in columns, a column a field, one place a player; a player's place
+// is its record's. Who plays in a room is a list, so that a reduction touches nobody else's.
+//
+// The law of inputs: inputs = reduced + superseded + waiting, at every moment.
+//
+// Cost of an input: its text read once (some 60 ns), one record, its values, one re-arm of the
+// wheel; no allocation. A player costs 64 bytes, 12 of the wheel and 8 a field. Rejected: the
+// values in the record (a reduction would read all of it for one number), a queue of inputs (a
+// phone that is shaken would fill it, and a game wants to know what is, not what was), the pool's
+// clients as players (a place in the torus and a mailbox that nobody needs).
+#ifndef SPRITES_ARENA_H_
+#define SPRITES_ARENA_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/address_limits.h"
+#include "base/id.h"
+#include "base/journal.h"
+#include "base/reserve.h"
+#include "base/wheel.h"
+#include "input_reader.h"
+#include "torus/pool.h"
+
+namespace server {
+
+struct ArenaOptions {
+  std::vector<std::string> rooms;  // their names
+  uint32_t players;                // in one room
+  uint32_t lease;                  // seconds without an input after which a player has left
+  uint32_t rate;                   // inputs a second and player; twice that at once
+  ServerTag tag = kNoServerTag;    // of the ids it makes
+};
+
+struct ArenaCounts {
+  uint64_t joined, left, expired;
+  uint64_t inputs, reduced, superseded, waiting;  // inputs = reduced + superseded + waiting
+  uint64_t repeated;                              // inputs that had come before: none of `inputs`
+  uint64_t refused[kOutcomes];
+  uint32_t players;
+};
+
+class Arena {
+ public:
+  static constexpr uint32_t kNoRoom = UINT32_MAX;
+
+  /**
+   * `limits`, which outlive it, count players as clients; nullptr: anything. `now`: milliseconds of
+   * the clock that tick will be given. Throws std::bad_alloc.
+   */
+  Arena(const ArenaOptions& options, AddressLimits* limits, uint64_t now);
+  ~Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  /** The room of that name; kNoRoom. */
+  uint32_t roomOf(std::string_view name) const;
+
+  /** Another game is played in a room: every player's inputs begin anew. */
+  void setFields(uint32_t room, std::vector<InputField> fields);
+
+  /**
+   * A player from `address`: kOk fills `id` and `number`, which no other player of this room has
+   * had. kTooManyJoins, kTooManyClients, kArenaFull, kUnknownArena, kDraining or kStateUnwritable.
+   * `now`: microseconds of any clock that never goes back.
+   */
+  Outcome join(std::string_view room, const Address& address, uint64_t now, Id* id,
+               uint32_t* number);
+
+  /**
+   * A player's input, JSON text. `number` is the player's own counter or kNoNumber. kOk;
+   * kUnknownArena, kUnknownPlayer, kTooManyInputs and kBadInput change nothing.
+   */
+  Outcome input(std::string_view room, const Id& id, uint64_t number, std::string_view text,
+                uint64_t now);
+
+  /** Takes a player out; does nothing where there is no such player. */
+  Outcome leave(std::string_view room, const Id& id);
+
+  /** Counts a request that somebody else has refused; returns its outcome. */
+  Outcome count(Outcome outcome);
+
+  /** Where a reduction's inputs go: arrays of `most` each, `values` one such array a field. */
+  struct Columns {
+    uint32_t most;
+    uint32_t* numbers;
+    uint8_t* fresh;
+    double* values;
+  };
+
+  /** How many play in a room. */
+  uint32_t players(uint32_t room) const {
+    return static_cast<uint32_t>(rooms_[room].members.size());
+  }
+
+  /**
+   * Gives a reducer the latest inputs of all who play in a room, `most` at most, and counts those
+   * that waited as reduced. Returns how many players were given.
+   */
+  uint32_t take(uint32_t room, const Columns& columns);
+
+  /** Ends the leases that are due at `now`, milliseconds; false: call again soon. */
+  bool tick(uint64_t now);
+
+  /** From now on nobody joins. */
+  void drain() { draining_ = true; }
+
+  /** From now on who plays, and what they play, is noted in `journal`, which outlives the arena. */
+  void keepJournal(Journal* journal) { journal_ = journal; }
+
+  /**
+   * Calls `see(name, bytes)` with a note (shelf.h) for each room and each player:
+   *
+   *   arena/{room}          the newest number of a player
+   *   player/{room}/{id}    a PlayerNote and its values; the id's 16 bytes
+   */
+  template <typename See>
+  void eachNote(See&& see) const {
+    for (uint32_t room = 0; room < rooms_.size(); ++room) {
+      const uint32_t& number = rooms_[room].newestNumber;
+      see(roomNote(room), std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
+      for (const uint32_t record : rooms_[room].members) see(playerNote(record), noteOf(record));
+    }
+  }
+
+  /**
+   * Takes over a note of the last run; false: it is none of this arena's, or there is no place for
+   * the player. Of a new arena, whose fields are set; call settled when all are there.
+   */
+  bool restore(std::string_view name, std::string_view bytes);
+
+  /** All notes of the last run are there. */
+  void settled();
+
+  const ArenaCounts& counts() const { return counts_; }
+
+ private:
+  struct Player {
+    Id id;
+    uint64_t nextInput;  // when the allowance is whole again, microseconds (GCRA)
+    uint64_t newest;     // the highest number and 1; 0: none
+    Source source;
+    uint32_t number;
+    uint32_t place;  // among the room's members; of a free record: the next free one + 1
+    uint8_t room;
+    bool live;
+    bool waits;  // its latest input has not been reduced
+  };
+  static_assert(sizeof(Player) <= 56, "the cost that is named above");
+
+  struct Room {
+    std::string name;
+    std::vector<InputField> fields;
+    std::vector<uint32_t> members;
+    uint32_t newestNumber = 0;
+  };
+
+  /** What stands of a player in a note; one double a field comes behind it. */
+  struct PlayerNote {
+    uint64_t newest;
+    Address address;
+    uint32_t number;
+    uint32_t fields;
+  };
+  static_assert(sizeof(PlayerNote) == 32, "a change of the format is a new version");
+
+  std::string roomNote(uint32_t room) const;
+  std::string playerNote(uint32_t record) const;
+  std::string_view noteOf(uint32_t record) const;
+  void note(uint32_t record);
+  Player* find(std::string_view room, const Id& id);
+  void admit(uint32_t record, const Id& id, uint32_t room, uint32_t number);
+  void remove(Player* player);
+  void forgetInput(Player* player);
+  void renew(uint32_t record);
+  double& valueOf(uint32_t record, size_t field) { return values_[field * capacity_ + record]; }
+  double valueOf(uint32_t record, size_t field) const {
+    return values_[field * capacity_ + record];
+  }
+
+  const ArenaOptions options_;
+  const uint32_t capacity_;
+  AddressLimits* const limits_;
+  std::vector<Room> rooms_;
+  base::Reserved<Player> players_;
+  base::Reserved<double> values_;
+  base::Wheel<kTickMilliseconds> wheel_;
+  IdMaker ids_;
+  ArenaCounts counts_ = {};
+  uint32_t used_ = 0;
+  uint32_t freeRecord_ = 0;  // the first free one + 1
+  uint64_t now_;             // milliseconds, of the last tick
+  bool draining_ = false;
+  Journal* journal_ = nullptr;
+  mutable std::string noted_;  // of noteOf
+};
+
+}  // namespace server
+
+#endif  // SPRITES_ARENA_H_

@@ -1,0 +1,516 @@
+// Feeds: JSON documents under keys, and who watches them.
+//
+//   "scores" ─▶ feed   [ epoch │ version │ value │ compressed │ patches … ]
+//                        │ parked: has the newest     ─publish─▶ due: to be answered, in shares
+//                        │ unready: waits for a first value, or for the compressed one
+//                        ▼
+//   watcher n          [ its list │ feed │ token │ sibling │ version it has │ what it can take ]
+//   wheel              [ the one timer of a poll: its hold; of an event stream: its next comment ]
+//
+// Lifecycle of a watcher: a poll that has something newer to hear is answered at once, or comes to
+// the due ones when the value is large; any other parks. A publication makes one list of another,
+// in constant time, and `step` answers the due ones, a bounded time in every turn of the loop, feed
+// by feed in turn. Every answer has the version that is newest when it is written: a watcher who is
+// still due when the next version is published skips one. A poll is over with its answer. An event
+// stream parks again, or is in no list while its reader is slow, and gets the newest version when
+// the reader has read on
+// (`ready`). A poll for many feeds has one watcher for each of them, linked in a circle: the first
+// feed with news ends the poll.
+//
+// Where a state is kept a publication is written to the journal first, and staged: nobody is
+// answered with it, and a request is answered with the version before, until the turn says that it
+// is written (`reveal`). So no cursor that a watcher has seen is lost with the process.
+//
+// Lifecycle of a feed: its first value, or a request for it where there is an upstream; then
+// versions, counted up within an epoch; then its end, which its watchers are told before it goes.
+//
+// Patches are kept one behind the other in one run of bytes, so that what leads from any remembered
+// version to the newest is the rest of that run: an answer names it, and copies nothing. They are
+// kept up to half the length of the value.
+//
+//   log   [ ,{"op":…},{"op":…} │ ,{"op":…} │ ,{"op":…} │ room ]
+//           ▲ from 39 to 40      ▲ 41        ▲ 42: the newest
+//
+// Cost: 32 bytes a watcher and 12 for its timer. An answer to a thousand watchers is one shared
+// value, and the JSON around it (the envelope). Publishing to a million watchers takes as long as a
+// million writes do, but no turn of the loop takes longer than its share. Rejected: a list of
+// watchers for each version (whoever parks has the newest: there is but one), a queue for each
+// watcher (that is how others stack up memory for who is slow), answering the due ones by a timer
+// (they would wait while the loop is idle), a ring of separate patches (an answer over many
+// versions would be a list of thousands of pieces).
+#ifndef SPRITES_FEEDS_H_
+#define SPRITES_FEEDS_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <memory>
+#include <random>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/journal.h"
+#include "base/reserve.h"
+#include "base/wheel.h"
+#include "feed.h"
+
+namespace server {
+
+/** What became of a request. The order is the order of `feedOutcomes` in JavaScript. */
+enum class FeedOutcome : uint8_t {
+  kOk,
+  kUnknownFeed,
+  kBadHold,
+  kTooManyWatchers,
+  kTooManyFeeds,
+  kFeedMemoryFull,
+  kUpstreamFailed,
+  kDraining,
+  kTooManyFetches,
+  kStateUnwritable,
+};
+constexpr size_t kFeedOutcomes = 10;
+constexpr std::string_view kFeedOutcomeNames[kFeedOutcomes] = {"ok",
+                                                               "unknown-feed",
+                                                               "bad-hold",
+                                                               "too-many-watchers",
+                                                               "too-many-feeds",
+                                                               "feed-memory-full",
+                                                               "upstream-failed",
+                                                               "draining",
+                                                               "too-many-fetches",
+                                                               "state-unwritable"};
+
+/** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
+constexpr uint32_t kFeedTick = 100;
+
+/** The most feeds one poll may ask for. */
+constexpr uint32_t kFeedsAtOnce = 32;
+
+/** Where the connection of a watcher is: at the front door, or at Node's server. */
+enum class WatchHolder : uint8_t { kDoor, kNode };
+constexpr size_t kWatchHolders = 2;
+
+/** One feed that a request asks for. */
+struct Wanted {
+  std::string_view key;    // isFeedKey
+  std::string_view after;  // isCursor, or empty
+};
+
+/** What a watcher asks for, and can read. */
+struct WatchHow {
+  uint32_t hold;      // seconds; kNoFeedHold: not given
+  bool delta;         // patches
+  bool gzip;          // compressed, but not in a stream, nor with many feeds
+  bool stream;        // events, without an end; of one feed
+  bool many;          // the answer is {"items":[…]}
+  Address from = {};  // a feed that is fetched for this request counts for this address
+};
+constexpr uint32_t kNoFeedHold = UINT32_MAX;
+
+/** A piece of an answer's body: some text, some shared bytes, some text. */
+struct FeedItem {
+  std::string_view before;
+  const base::Bytes* bytes;  // nullptr: none
+  uint32_t begin, end;
+  std::string_view after;
+};
+
+/** What is written to one watcher; everything in it lives for the call only. */
+struct FeedAnswer {
+  FeedOutcome outcome = FeedOutcome::kOk;  // any other: the problem; a stream has it as items too
+  const FeedItem* items = nullptr;         // the body; none: a comment in a stream
+  uint32_t count = 0;
+  bool gzip = false;        // the body is compressed
+  bool stream = false;      // an event
+  bool ends = false;        // the stream ends with it
+  std::string_view cursor;  // of an event; may be empty
+  uint32_t retry = 0;       // of a stream that ends: milliseconds to wait before coming back
+
+  uint64_t length() const {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      sum += items[i].before.size() + items[i].after.size();
+      if (items[i].bytes != nullptr) sum += items[i].end - items[i].begin;
+    }
+    return sum;
+  }
+};
+
+/** Writes the answers to watchers. */
+class FeedResponder {
+ public:
+  virtual ~FeedResponder() = default;
+
+  /** What became of an answer. */
+  enum class Taken : uint8_t {
+    kWhole,   // a stream can take more
+    kInPart,  // a stream can't take more now: Feeds::ready is called when it can
+    kLost,    // the connection is gone
+  };
+
+  /** Writes an answer. A poll is over then. Must not call Feeds. */
+  virtual Taken answer(uint32_t token, const FeedAnswer& answer) = 0;
+};
+
+struct FeedsOptions {
+  uint32_t hold;         // seconds
+  uint32_t feeds;        // at most
+  uint64_t memory;       // bytes of all values, their compressed forms and patches
+  uint32_t watchers;     // at most
+  bool upstream;         // feeds that nobody publishes are fetched
+  bool replica = false;  // every feed comes from the process that has them
+  bool shared = false;   // other servers publish the same feeds: a watcher may know a version first
+};
+
+struct FeedCounts {
+  uint64_t published, unchanged, deleted;
+  uint64_t polls, pings;        // of feeds; those that ended with nothing new
+  uint64_t documents, patches;  // values, and patches, that answers and events have taken
+  uint64_t skipped;             // versions that a watcher has not seen, because he was slow
+  uint64_t memory;              // bytes of all feeds
+  uint32_t feeds;
+  uint32_t watching;  // watchers now; one of many feeds counts for each
+  uint32_t streams;   // of them, event streams
+};
+
+/** A new version. */
+struct Publication {
+  std::string_view key;
+  Cursor cursor;           // of the feed's epoch, its next version; of a new one: any epoch, 1
+  std::string_view value;  // canonical JSON
+  std::string_view patch;  // operations from the version before, joined by commas; empty: none
+  std::string_view gzip;   // Feed::whole(cursor) compressed; empty: none
+  bool upstream;           // fetched, not published
+};
+
+/** Is told of every change of a feed, where other processes have replicas of it. */
+class FeedsWatcher {
+ public:
+  virtual ~FeedsWatcher() = default;
+  /** There is a new version. */
+  virtual void published(const Feed& feed) = 0;
+  /** The compressed form of the newest version has come; without one there will be none. */
+  virtual void compressed(const Feed& feed) = 0;
+  /** It is gone, or has no value, for `why`. */
+  virtual void ended(std::string_view key, FeedOutcome why) = 0;
+};
+
+class Feeds {
+ public:
+  /**
+   * `now` in milliseconds, as for tick; `clock` in microseconds, never goes back. `limits`, which
+   * outlive it, say what each source address may have; nullptr: anything.
+   */
+  Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(),
+        AddressLimits* limits = nullptr);
+  ~Feeds();
+  Feeds(const Feeds&) = delete;
+  Feeds& operator=(const Feeds&) = delete;
+
+  /** Registers who writes the answers of the watchers of `holder`; not owned. */
+  void setResponder(WatchHolder holder, FeedResponder* responder);
+
+  /** Has `busy` called when there is something for `step` or `takeWants` to do. */
+  void onBusy(std::function<void()> busy) { busy_ = std::move(busy); }
+
+  /**
+   * Answers at once, or parks. kOk: the responder has been or will be given an answer under
+   * `token`; `watcher` is what to drop it by, kNoWatcher when it has been answered already.
+   * Any other outcome has changed nothing.
+   */
+  FeedOutcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, WatchHolder holder,
+                    uint32_t token, uint32_t* watcher);
+  static constexpr uint32_t kNoWatcher = UINT32_MAX;
+
+  /** The connection of a watcher is gone. */
+  void drop(uint32_t watcher);
+
+  /** A stream whose `answer` returned false can take more. */
+  void ready(uint32_t watcher);
+
+  /**
+   * Takes a new version: kOk, kTooManyFeeds, kFeedMemoryFull or kStateUnwritable. `watching` is how
+   * many will be told. Where there is a journal it is the newest version only after `reveal`, as is
+   * the end of a feed.
+   */
+  FeedOutcome publish(const Publication& publication, uint32_t* watching);
+
+  /** From now on publications and ends are written to `journal`, which outlives the table. */
+  void keepJournal(Journal* journal) { journal_ = journal; }
+
+  /** What was published and removed so far is in the journal: now it holds. */
+  void reveal();
+
+  /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull.
+   */
+  FeedOutcome roomFor(std::string_view key, uint64_t value, uint64_t gzip) const;
+
+  /** Whether the feed has this value already. */
+  bool holds(std::string_view key, std::string_view value) const;
+
+  /** Counts a publication that changed nothing. */
+  void unchanged() { ++counts_.unchanged; }
+
+  /** The whole answer of `cursor`'s version, compressed, has come; empty: there will be none. */
+  void compressed(std::string_view key, Cursor cursor, std::string_view gzip);
+
+  /** Ends a feed: its watchers are told. kOk, kUnknownFeed or kStateUnwritable. */
+  FeedOutcome remove(std::string_view key);
+
+  /** Forgets a fetched feed that nobody watches. False when it is not fetched, or is watched. */
+  bool forget(std::string_view key);
+
+  /**
+   * A first value could not be fetched, for `why`: those who wait for it are told so, and those who
+   * ask before `until`.
+   */
+  void fail(std::string_view key, uint64_t until, FeedOutcome why = FeedOutcome::kUpstreamFailed);
+
+  // For a replica, and for the process that it has its feeds from.
+
+  /** Replaces a feed, with all patches that are remembered. Returns as publish does. */
+  FeedOutcome take(const Publication& newest, std::string_view log,
+                   const std::vector<uint32_t>& patches);
+
+  /** There is no such feed any more, or none to be had, for `why`: those who watch it or wait for
+   * it are told. */
+  void end(std::string_view key, FeedOutcome why);
+
+  /** Has `watcher`, which outlives it, told of what becomes of feeds. */
+  void watchFor(FeedsWatcher* watcher) { watcher_ = watcher; }
+
+  /**
+   * Somebody at `from` asks elsewhere for a feed that has no value here: kOk when one is being
+   * fetched, and FeedsWatcher will be told.
+   */
+  FeedOutcome askElsewhere(std::string_view key, const Address& from) {
+    Feed* feed;
+    return ask(key, from, &feed);
+  }
+
+  /** Other processes have so many watchers more, or fewer. */
+  void watchedElsewhere(std::string_view key, int64_t change);
+
+  /** A watcher of another process takes this version compressed: so the next one is compressed,
+   * too. */
+  void askCompressed(std::string_view key);
+
+  /** A watcher of another process waits for this version to be compressed: FeedsWatcher will be
+   * told, at once where that has failed. */
+  void wantCompressed(std::string_view key);
+
+  /** Calls `visit(feed)` for each feed whose watchers have changed, or that was asked for, since
+   * the last call. */
+  template <typename Visit>
+  void takeTouched(Visit&& visit) {
+    for (const uint32_t number : touched_) {
+      Feed* const feed = feeds_[number].get();
+      if (feed == nullptr || !feed->touched) continue;
+      feed->touched = false;
+      visit(*feed);
+    }
+    touched_.clear();
+  }
+
+  /** Forgets the feeds that nobody has asked for in `idle` milliseconds, and calls `gone(key)`. */
+  template <typename Gone>
+  void forgetIdle(uint64_t idle, Gone&& gone) {
+    for (size_t number = 0; number < feeds_.size(); ++number) {
+      Feed* const feed = feeds_[number].get();
+      if (feed == nullptr || feed->gone || feed->watching > 0 || feed->wanted) continue;
+      if (feed->askedAt + idle > now_) continue;
+      gone(std::string_view(feed->key));
+      erase(feed);
+    }
+  }
+
+  /** The feed, or nullptr. A feed without a value is in the table only while it is being fetched.
+   */
+  const Feed* find(std::string_view key) const;
+
+  /** Calls `visit(feed)` for every feed that has a value. */
+  template <typename Visit>
+  void forEach(Visit&& visit) const {
+    for (const auto& entry : byKey_) {
+      if (entry.second->value) visit(*entry.second);
+    }
+  }
+
+  /** Takes over a feed of the last run; the table must have no feed of this key. */
+  FeedOutcome restore(std::string_view key, const FeedValue& feed);
+
+  /** Something that JavaScript has to fetch or to compress. */
+  struct Want {
+    std::string key;
+    bool fetch;     // a first value; else the compressed form of `cursor`
+    Source source;  // of the client who asked first
+    Cursor cursor;
+    Address from = {};  // of the client who asks now
+  };
+  bool wants() const { return !wants_.empty(); }
+  std::vector<Want> takeWants() { return std::exchange(wants_, {}); }
+
+  /**
+   * Answers watchers that are due, for `budget` microseconds and one answer more. Returns whether
+   * some are left.
+   */
+  bool step(uint64_t budget);
+
+  /** Whether watchers are due, or something is wanted. */
+  bool busy() const { return !spreading_.empty() || !wants_.empty(); }
+
+  /** Ends the holds that are due at `now`; false: call again soon. */
+  bool tick(uint64_t now);
+
+  /**
+   * Begins the end: every watcher is answered within `window` milliseconds, each at a moment of its
+   * own, and told to come back after it. Those who come from now on are told so at once.
+   */
+  void drain(uint32_t window);
+
+  const FeedCounts& counts() const { return counts_; }
+  const FeedsOptions& options() const { return options_; }
+
+  /** Feeds that could not be fetched and may make room for others. */
+  size_t failed() const { return failed_.size(); }
+
+  /** All bytes that are in use, with those that only slow readers still hold. */
+  const base::Ledger& ledger() const { return ledger_; }
+
+ private:
+  /** The lists of a feed; each is a circle that begins at a watcher of its own, behind all others.
+   */
+  enum class List : uint8_t { kParked, kDue, kUnready };
+  static constexpr uint32_t kLists = 3;
+
+  struct Watcher {
+    uint32_t next;  // in its list; of a free one: the next free one + 1
+    uint32_t previous;
+    uint32_t feed;
+    uint32_t token;
+    uint32_t sibling;  // the next watcher of the same poll; itself when there is no other
+    WatchHolder holder;
+    bool live : 1;
+    bool listed : 1;  // in a list; only a stream whose reader is slow is in none
+    bool first : 1;   // of its poll: it has the timer
+    bool delta : 1;
+    bool gzip : 1;
+    bool stream : 1;
+    bool many : 1;
+    uint64_t seen;  // the version it has, 0 for none
+  };
+  static_assert(sizeof(Watcher) == 32, "the memory figures in README count on it");
+
+  struct Hash {
+    uint64_t key;
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const;
+  };
+  using ByKey = std::unordered_map<std::string, Feed*, Hash, std::equal_to<>>;
+
+  /** A publication, or the end of a feed, that is not known to be in the journal. */
+  struct Staged {
+    std::string key;
+    Cursor cursor;  // version 0: the end
+    base::Ref<base::Bytes> value;
+    base::Ref<base::Bytes> gzip;  // may be missing
+    std::string patch;
+    bool upstream;
+    bool isNew;  // a place is kept for it
+  };
+
+  Feed* lookUp(std::string_view key) const;
+  bool mayStage(std::string_view key) const;
+  void apply(const Staged& staged);
+  void end(Feed* feed);
+  bool isFull() const { return counts_.feeds + stagedFeeds_ >= options_.feeds; }
+  Feed* create(std::string_view key);
+  bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
+  bool makeRoom();
+  void needNotMakeRoom(Feed* feed);
+  void erase(Feed* feed, FeedOutcome why = FeedOutcome::kUnknownFeed);
+  void eraseIfOver(Feed* feed);
+  FeedOutcome ask(std::string_view key, const Address& from, Feed** found);
+  void giveBack(Feed* feed);
+  void touch(Feed* feed);
+  void arrive(Feed* feed);
+  bool awaitsValue(uint32_t first) const;
+  bool mayBeBehind() const { return options_.replica || options_.shared; }
+  uint32_t listOf(const Feed& feed, List list) const;
+  bool empty(uint32_t list) const;
+  void hang(uint32_t watcher, List which);
+  void unhang(uint32_t watcher);
+  void makeDue(Feed* feed, List which);
+  void spread(Feed* feed);
+  void want(Want want);
+  uint32_t newWatcher();
+  void release(uint32_t watcher);
+  uint64_t seenOf(const Feed& feed, Cursor after) const;
+  bool hasNews(const Watcher& watcher) const;
+  bool awaitsCompression(const Watcher& watcher);
+  bool knowsAll(uint32_t first) const;
+  void forgetSeen(const Feed& feed);
+  void park(uint32_t watcher);
+  void parkAll(uint32_t first);
+  uint32_t firstOf(uint32_t watcher) const;
+  void serve(uint32_t first);
+  void serveStream(uint32_t first);
+  void servePoll(uint32_t first);
+  void begin();
+  template <typename Write>
+  std::string_view envelope(Write&& write);
+  void addNews(const Watcher& watcher);
+  void addProblem(std::string_view key, FeedOutcome problem);
+  void addText(std::string_view text);
+  void joinItems();
+  void appendRetry(std::string* text);
+  FeedResponder::Taken deliver(WatchHolder holder, uint32_t token, FeedAnswer answer);
+  void fire(uint32_t watcher);
+  void arm(uint32_t watcher, uint64_t milliseconds);
+  uint32_t random(uint32_t below);
+  uint32_t retry();
+  void account(Feed* feed, uint64_t before);
+  bool draining() const { return drainEnd_ != 0; }
+
+  const FeedsOptions options_;
+  uint64_t (*const clock_)();
+  AddressLimits* const limits_;
+  base::Ledger ledger_;
+  std::minstd_rand random_;
+  ByKey byKey_;
+  std::vector<std::unique_ptr<Feed>> feeds_;  // by number
+  std::vector<uint32_t> freeFeeds_;
+  std::unordered_map<uint32_t, Cursor> afters_;  // of watchers that wait for a replica's value
+  std::vector<uint32_t> touched_;                // of a replica: numbers of feeds; some may be gone
+  base::Reserved<Watcher> watchers_;
+  base::Wheel<kFeedTick> wheel_;
+  FeedResponder* responders_[kWatchHolders] = {};
+  std::function<void()> busy_;
+  FeedsWatcher* watcher_ = nullptr;
+  Journal* journal_ = nullptr;
+  std::vector<Staged> staged_;   // in their order
+  uint64_t stagedBytes_ = 0;     // of their values
+  uint32_t stagedFeeds_ = 0;     // of them, new feeds
+  std::deque<Feed*> spreading_;  // feeds with watchers that are due
+  std::vector<Want> wants_;
+  std::list<Feed*> failed_;       // that could not be fetched and may make room, the oldest first
+  std::string envelope_;          // of the answer being composed
+  std::vector<FeedItem> items_;   // its pieces
+  std::vector<FeedItem> joined_;  // of joinItems
+  bool gzip_ = false;             // the body is compressed
+  FeedCounts counts_ = {};
+  uint64_t now_;              // milliseconds, of the last tick
+  uint32_t used_ = 0;         // watchers ever used
+  uint32_t freeWatcher_ = 0;  // the first free one among them + 1
+  uint64_t drainEnd_ = 0;     // milliseconds; 0: not draining
+  uint32_t drainWindow_ = 0;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_FEEDS_H_

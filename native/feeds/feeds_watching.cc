@@ -1,0 +1,403 @@
+// The watchers: from a request to its answer, the lists of watchers, and their timers.
+#include <algorithm>
+
+#include "base/sweeping.h"
+#include "feeds.h"
+
+namespace server {
+
+namespace {
+
+/** The shortest hold one may ask for, in seconds: as of a poll. */
+constexpr uint32_t kShortestFeedHold = 5;
+
+/** Milliseconds between two comments in an event stream. */
+constexpr uint32_t kCommentEvery = 25000;
+
+/** Watchers of one feed that are answered before the next feed has its turn. */
+constexpr uint32_t kShare = 64;
+
+/** A value as long as this is not written at once, but in the turn's share for what is due. */
+constexpr uint32_t kLargeAnswer = 16384;
+
+}  // namespace
+
+// ---- Watching -----------------------------------------------------------------------------------
+
+/**
+ * Finds a feed that is asked for. Where there is an upstream, a feed without a value is fetched,
+ * and counts for the address that asks.
+ */
+FeedOutcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
+  Feed* feed = lookUp(key);
+  if (feed == nullptr) {
+    if (!options_.upstream && !options_.replica) return FeedOutcome::kUnknownFeed;
+    if (draining()) return FeedOutcome::kDraining;
+    Source source = kNoSource;
+    if (limits_ != nullptr && (source = limits_->fetch(from)) == kNoSource) {
+      return FeedOutcome::kTooManyFetches;
+    }
+    feed = create(key);
+    if (feed == nullptr) {
+      if (limits_ != nullptr) limits_->forget(source);
+      return FeedOutcome::kTooManyFeeds;
+    }
+    feed->upstream = true;
+    feed->source = source;
+  }
+  *found = feed;
+  feed->askedAt = now_;
+  touch(feed);
+  if (feed->value || feed->wanted) return FeedOutcome::kOk;
+  if (feed->failedUntil > now_) return FeedOutcome{feed->failure};
+  feed->wanted = true;
+  feed->failedUntil = 0;
+  want({feed->key, true, feed->source, {}, from});
+  return FeedOutcome::kOk;
+}
+
+FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how,
+                         WatchHolder holder, uint32_t token, uint32_t* watcher) {
+  *watcher = kNoWatcher;
+  const uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
+  if (hold > options_.hold || hold < std::min(kShortestFeedHold, options_.hold)) {
+    return FeedOutcome::kBadHold;
+  }
+  if (counts_.watching + count > options_.watchers) return FeedOutcome::kTooManyWatchers;
+  Feed* feeds[kFeedsAtOnce];
+  FeedOutcome problems[kFeedsAtOnce];
+  bool unknown = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    problems[i] = ask(wanted[i].key, how.from, &feeds[i]);
+    if (problems[i] == FeedOutcome::kOk) continue;
+    if (!how.many) return problems[i];
+    unknown = true;
+  }
+  ++counts_.polls;
+
+  // A watcher for each feed, in a circle; and whether one of them has something to hear.
+  uint32_t first = kNoWatcher;
+  uint32_t last = kNoWatcher;
+  bool news = unknown || draining();
+  bool large = false;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (problems[i] != FeedOutcome::kOk) continue;
+    const uint32_t number = newWatcher();
+    Watcher& one = watchers_[number];
+    const Cursor after = Cursor::of(wanted[i].after);
+    one.feed = feeds[i]->number;
+    one.token = token;
+    one.holder = holder;
+    one.delta = how.delta;
+    one.gzip = how.gzip && !how.stream && !how.many;
+    one.stream = how.stream;
+    one.many = how.many;
+    one.seen = seenOf(*feeds[i], after);
+    if (options_.replica && !feeds[i]->value) afters_[number] = after;
+    one.sibling = number;
+    if (first == kNoWatcher) {
+      first = number;
+      one.first = true;
+    } else {
+      watchers_[last].sibling = number;
+      one.sibling = first;
+    }
+    last = number;
+    ++feeds[i]->watching;
+    if (how.delta) ++feeds[i]->patching;
+    ++counts_.watching;
+    if (how.stream) ++counts_.streams;
+    if (hasNews(one)) {
+      news = true;
+      large = large || feeds[i]->value->length() >= kLargeAnswer;
+    }
+  }
+  if (unknown) {
+    // That a feed is not there is said at once, together with the news of the others.
+    begin();
+    uint32_t at = first;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (problems[i] != FeedOutcome::kOk) {
+        addProblem(wanted[i].key, problems[i]);
+        continue;
+      }
+      if (hasNews(watchers_[at])) addNews(watchers_[at]);
+      at = watchers_[at].sibling;
+    }
+    joinItems();
+    deliver(holder, token, {});
+    if (first != kNoWatcher) release(first);
+    return FeedOutcome::kOk;
+  }
+  *watcher = first;
+  arm(first,
+      how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare));
+  const bool opens = how.stream && feeds[0]->value;  // its head goes out at once
+  const bool compression = awaitsCompression(watchers_[first]);
+  // A replica gets the values of feeds that exist within milliseconds: they are answered together.
+  const bool together = how.many && awaitsValue(first);
+  const bool waits = compression || together || (!news && !opens);
+  parkAll(first);
+  if (waits && !draining()) return FeedOutcome::kOk;
+  if (large && !draining()) {
+    // A turn of the loop may serve hundreds of requests: large answers are given their share.
+    Feed* const feed = feeds_[watchers_[first].feed].get();
+    unhang(first);
+    hang(first, List::kDue);
+    spread(feed);
+    return FeedOutcome::kOk;
+  }
+  // The answer ends a poll: what to drop it by is gone with it.
+  *watcher = how.stream ? first : kNoWatcher;
+  serve(first);
+  if (how.stream && !watchers_[first].live) *watcher = kNoWatcher;
+  return FeedOutcome::kOk;
+}
+
+void Feeds::drop(uint32_t watcher) {
+  if (watcher < used_ && watchers_[watcher].live) release(watcher);
+}
+
+void Feeds::ready(uint32_t watcher) {
+  Watcher& one = watchers_[watcher];
+  if (!one.live || one.listed) return;
+  Feed* const feed = feeds_[one.feed].get();
+  // While the server ends, the moment of a slow reader has come and gone.
+  if (hasNews(one) || feed->gone || draining()) {
+    hang(watcher, List::kDue);
+    spread(feed);
+  } else {
+    hang(watcher, List::kParked);
+  }
+}
+
+/**
+ * The version that a watcher with the cursor `after` has; 0 when it is none of this epoch, or one
+ * still to come. A watcher may be ahead of a replica, or of a server whose feeds are published at
+ * others, too: he had his version from there.
+ */
+uint64_t Feeds::seenOf(const Feed& feed, Cursor after) const {
+  const bool ours = feed.value && after.epoch == feed.cursor.epoch;
+  return ours && (mayBeBehind() || after.version <= feed.cursor.version) ? after.version : 0;
+}
+
+/** Whether the newest version is news to the watcher. */
+bool Feeds::hasNews(const Watcher& watcher) const {
+  const Feed& feed = *feeds_[watcher.feed];
+  return feed.value && watcher.seen < feed.cursor.version;
+}
+
+/** Whether the answer is to be compressed, and the compressed value still to come: asks for it. */
+bool Feeds::awaitsCompression(const Watcher& watcher) {
+  Feed& feed = *feeds_[watcher.feed];
+  if (!watcher.gzip || !feed.value || feed.value->length() < Feed::kCompressFrom) return false;
+  feed.gzipAsked = true;
+  if (feed.gzip || feed.gzipFailed || !hasNews(watcher)) return false;
+  if (watcher.delta && feed.remembers(watcher.seen)) return false;
+  if (!feed.gzipWanted) {
+    feed.gzipWanted = true;
+    want({feed.key, false, feed.source, feed.cursor});
+  }
+  return true;
+}
+
+void Feeds::want(Want want) {
+  wants_.push_back(std::move(want));
+  if (busy_) busy_();
+}
+
+/** Whether a feed of a poll is on its way here from the process that has it. */
+bool Feeds::awaitsValue(uint32_t first) const {
+  if (!options_.replica) return false;
+  for (uint32_t at = first;;) {
+    const Feed& feed = *feeds_[watchers_[at].feed];
+    if (feed.wanted && !feed.value && !feed.gone) return true;
+    at = watchers_[at].sibling;
+    if (at == first) return false;
+  }
+}
+
+/** Whether a poll has the newest versions that are here: what it waits for is still to come. */
+bool Feeds::knowsAll(uint32_t first) const {
+  for (uint32_t at = first;;) {
+    const Watcher& one = watchers_[at];
+    if (!feeds_[one.feed]->value || hasNews(one)) return false;
+    at = one.sibling;
+    if (at == first) return true;
+  }
+}
+
+/** Parks all watchers of a poll; those who wait elsewhere go from there. */
+void Feeds::parkAll(uint32_t first) {
+  for (uint32_t at = first;;) {
+    unhang(at);
+    park(at);
+    at = watchers_[at].sibling;
+    if (at == first) return;
+  }
+}
+
+void Feeds::park(uint32_t watcher) {
+  const Watcher& one = watchers_[watcher];
+  const Feed& feed = *feeds_[one.feed];
+  const bool waits = !feed.value || hasNews(one);
+  hang(watcher, waits ? List::kUnready : List::kParked);
+}
+
+// ---- The lists of watchers ----------------------------------------------------------------------
+
+uint32_t Feeds::newWatcher() {
+  uint32_t number;
+  if (freeWatcher_ != 0) {
+    number = freeWatcher_ - 1;
+    freeWatcher_ = watchers_[number].next;
+  } else {
+    number = used_++;
+  }
+  watchers_[number] = Watcher{};
+  watchers_[number].live = true;
+  return number;
+}
+
+/** Ends the poll, or the stream, that `watcher` is one of. */
+void Feeds::release(uint32_t watcher) {
+  for (uint32_t at = watcher;;) {
+    Watcher& one = watchers_[at];
+    const uint32_t sibling = one.sibling;
+    Feed* const feed = feeds_[one.feed].get();
+    unhang(at);
+    if (one.first) wheel_.disarm(at);
+    if (!afters_.empty()) afters_.erase(at);
+    --feed->watching;
+    if (one.delta) {
+      --feed->patching;
+      feed->patchesAt = now_;
+    }
+    touch(feed);
+    --counts_.watching;
+    if (one.stream) --counts_.streams;
+    feed->askedAt = now_;
+    one.live = false;
+    one.next = freeWatcher_;
+    freeWatcher_ = at + 1;
+    eraseIfOver(feed);
+    if (sibling == watcher) return;
+    at = sibling;
+  }
+}
+
+uint32_t Feeds::listOf(const Feed& feed, List list) const {
+  return options_.watchers + feed.number * kLists + static_cast<uint32_t>(list);
+}
+
+bool Feeds::empty(uint32_t list) const { return watchers_[list].next == list; }
+
+/** Puts a watcher at the end of a list of its feed. */
+void Feeds::hang(uint32_t watcher, List which) {
+  Watcher& one = watchers_[watcher];
+  const uint32_t list = listOf(*feeds_[one.feed], which);
+  const uint32_t last = watchers_[list].previous;
+  one.next = list;
+  one.previous = last;
+  one.listed = true;
+  watchers_[last].next = watcher;
+  watchers_[list].previous = watcher;
+}
+
+void Feeds::unhang(uint32_t watcher) {
+  Watcher& one = watchers_[watcher];
+  if (!one.listed) return;
+  watchers_[one.previous].next = one.next;
+  watchers_[one.next].previous = one.previous;
+  one.listed = false;
+}
+
+/** All who are in `which` are due, behind those who are. Constant time, however many they are. */
+void Feeds::makeDue(Feed* feed, List which) {
+  const uint32_t from = listOf(*feed, which);
+  if (empty(from)) return;
+  const uint32_t due = listOf(*feed, List::kDue);
+  const uint32_t first = watchers_[from].next;
+  const uint32_t last = watchers_[from].previous;
+  const uint32_t before = watchers_[due].previous;
+  watchers_[before].next = first;
+  watchers_[first].previous = before;
+  watchers_[last].next = due;
+  watchers_[due].previous = last;
+  watchers_[from].next = watchers_[from].previous = from;
+  spread(feed);
+}
+
+/** Has `step` answer the feed's due watchers. */
+void Feeds::spread(Feed* feed) {
+  if (feed->spreading) return;
+  feed->spreading = true;
+  spreading_.push_back(feed);
+  if (busy_) busy_();
+}
+
+bool Feeds::step(uint64_t budget) {
+  const uint64_t end = clock_() + budget;
+  while (!spreading_.empty()) {
+    Feed* const feed = spreading_.front();
+    spreading_.pop_front();
+    const uint32_t due = listOf(*feed, List::kDue);
+    bool late = false;
+    for (uint32_t share = kShare; share > 0 && !late && !empty(due); --share) {
+      const uint32_t watcher = watchers_[due].next;
+      serve(firstOf(watcher));
+      late = clock_() >= end;
+    }
+    if (!empty(due)) {
+      spreading_.push_back(feed);
+    } else {
+      feed->spreading = false;
+      eraseIfOver(feed);
+    }
+    if (late) break;
+  }
+  return !spreading_.empty();
+}
+
+// ---- Time ---------------------------------------------------------------------------------------
+
+void Feeds::arm(uint32_t watcher, uint64_t milliseconds) {
+  // Never early, however far now_ lags behind.
+  wheel_.arm(watcher, now_ + milliseconds + 2 * kFeedTick);
+}
+
+uint32_t Feeds::random(uint32_t below) {
+  return below == 0 ? 0 : std::uniform_int_distribution<uint32_t>(0, below - 1)(random_);
+}
+
+bool Feeds::tick(uint64_t now) {
+  now_ = now;
+  return wheel_.sweep(now, kTickBudget, [this](uint32_t watcher) { fire(watcher); });
+}
+
+void Feeds::fire(uint32_t watcher) {
+  Watcher& one = watchers_[watcher];
+  if (one.stream) {
+    arm(watcher, kCommentEvery);
+    // A slow reader has enough to read: no comment for him.
+    if (!one.listed) return;
+  }
+  serve(watcher);
+}
+
+void Feeds::drain(uint32_t window) {
+  drainWindow_ = window;
+  drainEnd_ = now_ + window + 1;
+  for (uint32_t watcher = 0; watcher < used_; ++watcher) {
+    if (watchers_[watcher].live && watchers_[watcher].first) arm(watcher, random(window));
+  }
+}
+
+/** Milliseconds after which a watcher is told to come back: after the window, within a second one.
+ */
+uint32_t Feeds::retry() {
+  return static_cast<uint32_t>((drainEnd_ > now_ ? drainEnd_ - now_ : 0) +
+                               random(drainWindow_ + 1));
+}
+
+}  // namespace server

@@ -1,0 +1,247 @@
+// The connections: a table of all that are open, with what each has sent, and until when it may.
+//
+//   connections   [ 64 bytes ][ 64 bytes ] …       one array, an index a connection
+//                    │ input ─▶ [ bytes of a request that is not whole, or sent ahead ]
+//                    │ output ▶ [ bytes of an answer the peer has not read (answers.h) ]
+//   wheel         [ 12 bytes ][ 12 bytes ] …       the one deadline of each
+//
+// Lifecycle of a connection:
+//
+//   open ─▶ reading ──poll──▶ parked ──answer──▶ reading …
+//             │ ├──feed──▶ watching ──answer──▶ reading …
+//             │ │             └──event──▶ streaming, until one of the two closes
+//             │ └──the main process decides──▶ pending ──its answer──▶ reading …
+//             ├──last answer──▶ closing, a second at most ──▶ closed
+//             ├──release: its descriptor is somebody else's from now on
+//             └──close: the peer is gone, or its time is up
+//
+// Reading has a deadline for the next request, its head, its body and its answer; streaming, while
+// the peer is slow. Parked, watching and pending have none: keepalive and the hold see to it. A
+// place is used again; the generation then tells an event, a deadline or an answer of the
+// connection before.
+//
+// What a peer sends ahead, behind a parked poll or an unread answer, is kept as input up to a
+// bound, and then stays in the kernel. So one connection holds at most one request, that bound, and
+// one answer.
+//
+// Cost: 64 bytes here and 12 in the wheel. Rejected: a uv_tcp_t per connection (248 bytes and a
+// callback with its buffer each); an object per connection (a pointer, the allocator's own word,
+// and no order in memory).
+#ifndef SPRITES_CONNECTIONS_H_
+#define SPRITES_CONNECTIONS_H_
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+
+#include "base/address.h"
+#include "base/address_limits.h"
+#include "base/reserve.h"
+#include "base/wheel.h"
+#include "events.h"
+#include "http_reader.h"
+#include "request_handler.h"
+
+namespace server {
+
+/** Input kept while a connection may not go on; what is more waits in the kernel. */
+constexpr size_t kPipelinedBytes = 16384;
+
+enum class ConnectionState : uint8_t {
+  kFree,
+  kReading,
+  kParked,
+  kWatching,   // feeds, by a poll or a stream whose head has not gone out
+  kStreaming,  // a feed, by an event stream
+  kPending,
+  kClosing,
+};
+
+/** What a connection's deadline is for. */
+enum class Deadline : uint8_t {
+  kIdle,   // the next request, or the peer's close
+  kHead,   // the rest of a head
+  kBody,   // the rest of a body
+  kWrite,  // the peer reads on in its answer
+};
+
+/** What epoll watches a connection for. */
+enum class Interest : uint8_t {
+  kRead,    // input
+  kWrite,   // that output can go on
+  kHangUp,  // that the peer has closed, or ended its half
+  kReset,   // that the peer has closed: it has ended its half already, and may still read
+};
+
+/** The bytes of an answer that the peer's kernel has not taken; see answers.h. */
+struct Output;
+
+struct Connection {
+  char* input;     // bytes read and not dealt with
+  Output* output;  // bytes not yet sent
+  int32_t fd;
+  uint32_t generation;
+  uint32_t
+      record;  // of the parked client, or the watcher; of a free connection: the next free one + 1
+  uint32_t inputLength;
+  uint32_t needed;  // bytes of input that make the request whole; 0 when not known
+  ConnectionState state;
+  Deadline deadline;
+  Interest interest;
+  Route route;       // of a pending request
+  bool greeted;      // the client's address is known; false until a proxy has told it
+  bool counted;      // by AddressLimits
+  bool decided : 1;  // an answer of it goes out at the end of the turn
+  bool resumes : 1;  // it goes on with what it has sent ahead in the next turn
+  bool full : 1;     // what it sent behind `decided` could not be kept: that one is its last answer
+  Address client;
+};
+static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");
+
+/** A connection's input, in its new owner's hands; gives the memory back. */
+struct FreeInput {
+  void operator()(char* input) const { ::free(input); }
+};
+using Input = std::unique_ptr<char, FreeInput>;
+
+class Connections {
+ public:
+  /** Told of a connection that is about to close. */
+  using Closing = std::function<void(const Connection& connection)>;
+
+  /**
+   * Room for `capacity` connections. `events` and `limits` outlive them; `now` in milliseconds.
+   * Throws std::bad_alloc.
+   */
+  Connections(uint32_t capacity, EventSet* events, AddressLimits* limits, Closing closing,
+              uint64_t now);
+
+  /** Closes all of them. */
+  ~Connections() { closeAll(); }
+  Connections(const Connections&) = delete;
+  Connections& operator=(const Connections&) = delete;
+
+  Connection& operator[](uint32_t index) { return connections_[index]; }
+
+  /** The connection of that index and generation, or nullptr when it is closed. */
+  Connection* find(const Ticket& ticket) {
+    Connection& connection = connections_[ticket.connection];
+    const bool open = connection.state != ConnectionState::kFree;
+    return open && connection.generation == ticket.generation ? &connection : nullptr;
+  }
+
+  uint32_t indexOf(const Connection& connection) const { return &connection - connections_.data(); }
+
+  Ticket ticketOf(const Connection& connection) const {
+    return {indexOf(connection), connection.generation};
+  }
+
+  /** How many are open. */
+  uint32_t count() const { return count_; }
+
+  /** How many are closing: a last answer is on its way to them. */
+  uint32_t closing() const { return closing_; }
+
+  /** Bytes of input and output held for all of them. */
+  uint64_t heldBytes() const { return heldBytes_; }
+
+  /**
+   * Counts a connection's output, which has been given to it. When too much is held for its address
+   * the output is dropped, and false returned.
+   */
+  bool countOutput(Connection& connection);
+
+  /** Takes a connection's output from it. */
+  void dropOutput(Connection& connection);
+
+  // ---- Lifecycle
+
+  /** Takes the socket `fd`: reading from now on. nullptr when it can't be watched, and is closed.
+   */
+  Connection* open(int fd);
+
+  /** The last answer is being written: nothing more is served. */
+  void beginClosing(Connection& connection);
+
+  /** Closes it; its index is free for another one. */
+  void close(Connection& connection);
+
+  /** Forgets it without closing: the descriptor, and its count in AddressLimits, are the caller's.
+   */
+  int release(Connection& connection);
+
+  void closeAll();
+
+  /** Calls `each(connection)` with every open one. */
+  template <typename Each>
+  void forEach(Each&& each) {
+    for (uint32_t index = 0; index < used_; ++index) {
+      if (connections_[index].state != ConnectionState::kFree) each(connections_[index]);
+    }
+  }
+
+  // ---- Input
+
+  /**
+   * Keeps `data` as the input of a connection that has none, in memory for the `needed` bytes of
+   * the whole request, or 0 where that is not known. Returns false, and keeps nothing, when there
+   * is no memory, or too much is held for its address.
+   */
+  bool keepInput(Connection& connection, const char* data, size_t length, size_t needed);
+
+  /** Takes the input out of a connection. */
+  Input takeInput(Connection& connection);
+
+  // ---- What epoll watches for
+
+  /**
+   * While output is pending, watches for writability only. Stops reading at kPipelinedBytes of
+   * input sent ahead: then it watches for the peer's end only.
+   */
+  void watch(Connection& connection);
+
+  /** The peer has ended its half and may still read its answer: watches for its close only. */
+  void watchEnded(Connection& connection) { watchFor(connection, Interest::kReset); }
+
+  // ---- Deadlines
+
+  /** The connection's one deadline: `deadline`, `milliseconds` from now. */
+  void arm(Connection& connection, Deadline deadline, uint32_t milliseconds);
+
+  /** The connection has no deadline. */
+  void disarm(Connection& connection) { wheel_.disarm(indexOf(connection)); }
+
+  /** Calls `fire(connection)` with those whose deadline is over at `now`, a bounded number. */
+  template <typename Fire>
+  void tick(uint64_t now, Fire&& fire) {
+    now_ = now;
+    // What is left over waits for the next tick: nobody minds a deadline that is late by one.
+    wheel_.sweep(now, kTickBudget, [&](uint32_t index) { fire(connections_[index]); });
+  }
+
+ private:
+  /** Deadlines one tick looks at before it lets Node's loop go on. */
+  static constexpr uint32_t kTickBudget = 8192;
+
+  void watchFor(Connection& connection, Interest interest);
+  void forget(Connection& connection);
+  bool hold(const Connection& connection, uint64_t bytes);
+  void release(const Connection& connection, uint64_t bytes);
+
+  EventSet* const events_;
+  AddressLimits* const limits_;
+  const Closing onClosing_;
+  base::Reserved<Connection> connections_;
+  base::Wheel<kTickMilliseconds> wheel_;
+  uint64_t now_;  // milliseconds, of the last tick
+  uint64_t heldBytes_ = 0;
+  uint32_t count_ = 0;
+  uint32_t closing_ = 0;
+  uint32_t used_ = 0;            // connections ever open at once
+  uint32_t freeConnection_ = 0;  // the first free one among them + 1
+};
+
+}  // namespace server
+
+#endif  // SPRITES_CONNECTIONS_H_

@@ -1,0 +1,260 @@
+// The front door: reads the hot requests of every connection, has them decided, and answers.
+//
+//   events ─▶ connections ─▶ reading ──hot request──▶ handler ──outcome──▶ answers ─▶ reading
+//                              │  ▲                      └─poll─▶ parked ──answer──▲
+//                              │  └─ input: only while a request is in pieces
+//                              └──anything unusual──▶ handed over, descriptor and bytes, to Node
+//
+// Its parts, each in a file of its own:
+//   events.h           what epoll says, in turns
+//   listener.h         new connections, even when no file is left for them
+//   connections.h      the table of those that are open: state, input, deadline
+//   http_reader.h      the grammar of a hot request
+//   door_serving.cc    what is done with one, and when its answer goes out
+//   request_handler.h  who decides: the pool, or a relay to it
+//   replies.h          what is answered, in words
+//   live_counts.h      what /status says
+//   answers.h          how it is sent
+//   feed_handler.h        who watches feeds
+//
+// A turn has three steps. Decide: events are taken; a readable connection is read once, and every
+// whole request in what it has sent is decided; connections that were answered outside their own
+// event go on with what they had sent ahead. Write: what was decided goes into the journal, where
+// there is one (whoever called `turn` does that). Send: `sendAnswers`; several answers of one
+// connection go out together.
+//
+// One request at a time: what a peer pipelines behind a parked poll or an unread answer waits in
+// its input, bounded, and then in the kernel. So an answer never waits behind another.
+//
+// Cost of a parked poll: a connection's and a client's record, nothing else. A throw is one read,
+// one write to the neighbor, one to the thrower: no allocation but the sprite's. Rejected: Node's
+// own sockets for the hot requests (some 10,000 bytes of JavaScript objects a parked poll).
+#ifndef SPRITES_DOOR_H_
+#define SPRITES_DOOR_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "answers.h"
+#include "base/address.h"
+#include "base/address_limits.h"
+#include "connections.h"
+#include "events.h"
+#include "feed_handler.h"
+#include "listener.h"
+#include "live_counts.h"
+#include "notes.h"
+#include "replies.h"
+#include "request_handler.h"
+
+namespace server {
+
+/** Whose word is taken for a client's address. */
+enum class Trust : uint8_t {
+  kNobody,        // it is the connection's own
+  kProxy,         // a proxy says it by the PROXY protocol, at the start of every connection
+  kForwarded,     // a proxy says it in every request, by Forwarded (RFC 7239)
+  kForwardedFor,  // the same by X-Forwarded-For
+};
+
+struct DoorOptions {
+  uint32_t connections;  // at most, those elsewhere counted; one more is answered 503
+  uint32_t maxSprite;    // bytes; a throw with more is Node's to refuse
+  // Milliseconds a head may take, from its first byte or the accept; one that has not sent a byte
+  // is closed without a word: browsers connect ahead, and would take a 408 for an answer.
+  uint32_t headTime;
+  uint32_t bodyTime;   // milliseconds a body may take, from the end of the head
+  uint32_t idleTime;   // milliseconds between requests
+  uint32_t writeTime;  // milliseconds in which a peer that does not read must read something
+  uint32_t keepIdle;   // seconds of silence after which a peer is probed: longer than any hold
+  Trust trust;
+};
+
+struct DoorCounts {
+  uint64_t accepted, refused, handedOver, requests;
+  uint64_t timedOut;     // heads and bodies that came too slowly
+  uint64_t slowReaders;  // closed because they did not read their answer
+  uint64_t outOfFiles;   // times accept found no file left
+  uint64_t heldBytes;    // input and output held for connections, now
+  uint32_t open;         // connections, now
+};
+
+/** What a front door works with; all of them outlive it. */
+struct DoorParts {
+  EventSet* events;
+  AddressLimits* limits;
+  RequestHandler* requests;
+  PollHandler* polls;  // nullptr: polls are handed over to Node
+  Feeds* feeds;        // nullptr: so are requests to watch
+  LiveCounts::Ask counts;
+  bool countsLater = false;  // `polls` has the live counts, and answers later
+};
+
+class Door : public PollResponder, public LateAnswers, private Watcher {
+ public:
+  /** Connections above the limit that are told so at the same time, each for a second at most. */
+  static constexpr uint32_t kBeyond = 32;
+
+  /**
+   * Takes a connection the front door does not serve: the descriptor is the callee's, and so is the
+   * connection's count in AddressLimits, which the callee closes unless every
+   * request tells its own.
+   */
+  using HandOver = std::function<void(int fd, std::string_view bytes, const Address& client)>;
+
+  /** `now` in milliseconds. Throws std::bad_alloc. */
+  Door(const DoorOptions& options, const DoorParts& parts, Replies replies, HandOver handOver,
+       uint64_t now);
+  ~Door() override;
+  Door(const Door&) = delete;
+  Door& operator=(const Door&) = delete;
+
+  /** Listens: see Listener::listen. */
+  int listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing);
+
+  /** Accepts from a socket that listens already, which is the front door's from now on. */
+  void adopt(int fd);
+  uint16_t port() const { return listener_.port(); }
+
+  /** Does what there is to do, a bounded share of it; to be called when the events are due. */
+  void turn();
+
+  /** Sends the answers that were decided since the last call. */
+  void sendAnswers();
+
+  /**
+   * Closes the connections whose answers can't be given, since what was decided could not be
+   * written: whether it holds nobody knows. Clients repeat their requests, throws with their
+   * numbers.
+   */
+  void dropAnswers();
+
+  /** Ends what is due at `now`, milliseconds. To be called every kTickMilliseconds. */
+  void tick(uint64_t now);
+
+  /** Accepts no more connections. */
+  void stopListening();
+
+  /** Connections that others of this process hold: they take places of the front door's. */
+  void elsewhere(uint32_t connections) { elsewhere_ = connections; }
+
+  /**
+   * The other servers of the world, by the tags of their ids, ascending, and this one's: what the
+   * others' clients ask here is Node's to answer, which says where to go.
+   */
+  void setOtherServers(ServerTag own, std::vector<ServerTag> tags) {
+    ownTag_ = own;
+    otherServers_ = std::move(tags);
+  }
+
+  /** Closes the connections that nothing is owed to; returns how many are left. */
+  uint32_t closeIdle();
+
+  /** Closes every connection. */
+  void closeAll();
+
+  /** A poll's answer, from the pool. */
+  void answer(uint32_t token, std::string_view body) override;
+
+  // Of requests that the handler left open.
+  void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) override;
+  void answer(Ticket ticket, std::string_view body) override;
+  void over(Ticket ticket) override;
+  void tooMany(Ticket ticket) override;
+
+  DoorCounts counts() const;
+
+  /** The live counts as JavaScript says them; valid until the next call. */
+  std::string_view liveCounts() { return liveCounts_.text(); }
+
+  /** What it has to say of those it refused; off unless it is wanted. */
+  Notes& notes() { return notes_; }
+
+ private:
+  /** An answer that waits for the end of the turn. */
+  struct Decided {
+    Ticket ticket;
+    Route route;
+    Outcome outcome;
+    Id id;  // of a join that was kOk
+  };
+
+  // Accepting.
+  void ready(uint32_t events) override;
+  void pauseListening();
+  void resumeListening();
+  bool mayRefuse() const;
+  bool refuseOnSpare();
+  void admit(Connection& connection, const sockaddr_storage& peer);
+  void refuse(Connection& connection);
+  bool count(Connection& connection, const Address& client);
+  bool greet(Connection& connection, const char** data, size_t* length);
+
+  // Reading.
+  void event(Connection& connection, uint32_t events);
+  void read(Connection& connection);
+  bool awaitsAnswer(const Connection& connection);
+  void process(Connection& connection, const char* data, size_t length);
+  uint32_t mostBody(const HotRequest& request) const;
+  bool keep(Connection& connection, const char* data, size_t length, size_t needed);
+  void awaitRest(Connection& connection, const char* data, size_t length, size_t needed);
+  void resume(Connection& connection);
+  void resumeLater(Connection& connection);
+  void awaitSending(Connection& connection, const char* data, size_t length);
+  void decide(Connection& connection, const Decided& answer);
+  std::string_view wordsOf(const Decided& answer);
+  void handOver(Connection& connection, const char* data, size_t length);
+  void handOverInput(Connection& connection);
+
+  // Serving.
+  Address clientOf(const Connection& connection, const HotRequest& request, const char* head) const;
+  bool serve(Connection& connection, const HotRequest& request, const char* head);
+  bool isOfOther(const Id& id) const;
+  bool servesHere(const HotRequest& request, const char* head);
+  bool servePoll(Connection& connection, const HotRequest& request);
+  bool servePlace(Connection& connection, const HotRequest& request);
+  bool serveReady(Connection& connection, std::string_view path);
+  bool serveCounts(Connection& connection);
+  bool serveCountsOf(Connection& connection, const Id& id);
+  bool serveUnknown(Connection& connection, Route route);
+  bool hasCounts();
+  bool asksForCounts() const { return parts_.polls != nullptr && parts_.countsLater; }
+  bool await(Connection& connection, Route route);
+  Connection* awaiting(Ticket ticket);
+  void note(const Connection& connection, NoteKind kind);
+  void noteOutcome(const Connection& connection, Route route, Outcome outcome);
+
+  // Closing.
+  void expire(Connection& connection);
+  void beforeClose(const Connection& connection);
+
+  const DoorOptions options_;
+  const DoorParts parts_;
+  const HandOver handOver_;
+  ReplyWriter replies_;
+  Listener listener_;
+  Connections connections_;
+  Answers answers_;
+  FeedHandler feeds_;
+  LiveCounts liveCounts_;
+  std::unique_ptr<char[]> buffer_;  // of one read
+  std::vector<Decided> decided_;
+  std::string answersOfOne_;   // of one connection, being put together; its capacity stays
+  std::vector<Ticket> ready_;  // answered outside their own event, with input left
+  DoorCounts counts_ = {};
+  Notes notes_;
+  uint32_t refusedThisTick_ = 0;
+  ServerTag ownTag_ = kNoServerTag;      // of the ids that this server makes
+  std::vector<ServerTag> otherServers_;  // empty: there is no world
+  uint32_t elsewhere_ = 0;               // connections that others hold
+  bool listening_ = false;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_DOOR_H_

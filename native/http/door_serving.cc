@@ -1,0 +1,287 @@
+// What the front door does with a hot request: who decides it, and when its answer goes out.
+#include <algorithm>
+#include <optional>
+
+#include "door.h"
+#include "forwarded.h"
+#include "torus/place_text.h"
+
+namespace server {
+
+namespace {
+
+/** Where the live counts are. */
+constexpr std::string_view kCountsPath = "/status";
+
+}  // namespace
+
+// ---- Requests -----------------------------------------------------------------------------------
+
+Address Door::clientOf(const Connection& connection, const HotRequest& request,
+                       const char* head) const {
+  Address client = connection.client;
+  const auto of = [head](HeadSpan span) {
+    return std::string_view(head + span.offset, span.length);
+  };
+  if (options_.trust == Trust::kForwarded) readForwarded(of(request.forwarded), &client);
+  if (options_.trust == Trust::kForwardedFor) readForwardedFor(of(request.forwardedFor), &client);
+  return client;
+}
+
+/** Whether an id may be that of another server's client. */
+bool Door::isOfOther(const Id& id) const {
+  const ServerTag tag = id.tag();
+  return ownTag_ != kNoServerTag && tag != ownTag_ &&
+         std::binary_search(otherServers_.begin(), otherServers_.end(), tag);
+}
+
+/** Whether there are live counts here; where JavaScript is not asked later, it has just said them.
+ */
+bool Door::hasCounts() { return asksForCounts() || !liveCounts_.text().empty(); }
+
+/** Whether a hot request is served here, or by Node after all. */
+bool Door::servesHere(const HotRequest& request, const char* head) {
+  switch (request.route) {
+    case Route::kPoll:
+    case Route::kPlace:
+      return parts_.polls != nullptr && !isOfOther(request.id);
+    case Route::kReady: {
+      const std::string_view path(head + request.path.offset, request.path.length);
+      return replies_.ready(path) != nullptr || (path == kCountsPath && hasCounts());
+    }
+    case Route::kStatus:
+      return parts_.polls != nullptr && !isOfOther(request.id) && hasCounts();
+    case Route::kInput:
+      return parts_.requests->takesInputs() && request.bodyLength <= mostBody(request) &&
+             !isOfOther(request.id);
+    case Route::kThrow:
+    case Route::kLeave:
+      return request.bodyLength <= mostBody(request) && !isOfOther(request.id);
+    default:
+      return request.bodyLength <= mostBody(request);
+  }
+}
+
+/**
+ * Serves the request whose head, and body behind it, are at `head`. Returns whether the next may be
+ * served: not while this one is open.
+ */
+bool Door::serve(Connection& connection, const HotRequest& request, const char* head) {
+  const Ticket ticket = connections_.ticketOf(connection);
+  Id id;
+  std::optional<Outcome> outcome;
+  switch (request.route) {
+    case Route::kPoll:
+      return servePoll(connection, request);
+    case Route::kJoin:
+      outcome = parts_.requests->join(ticket, clientOf(connection, request, head), &id);
+      break;
+    case Route::kThrow:
+      outcome = parts_.requests->throwSprite(ticket, request,
+                                             {head + request.headLength, request.bodyLength});
+      break;
+    case Route::kLeave:
+      outcome = parts_.requests->leave(ticket, request.id);
+      break;
+    case Route::kInput:
+      outcome =
+          parts_.requests->input(ticket, request, {head + request.key.offset, request.key.length},
+                                 {head + request.headLength, request.bodyLength});
+      break;
+    case Route::kFeed:
+    case Route::kFeeds:
+      return feeds_.serve(connection, request, head, clientOf(connection, request, head));
+    case Route::kPlace:
+      return servePlace(connection, request);
+    case Route::kStatus:
+      return serveCountsOf(connection, request.id);
+    case Route::kReady:
+      return serveReady(connection, {head + request.path.offset, request.path.length});
+  }
+  if (!outcome) return await(connection, request.route);
+  decide(connection, {ticket, request.route, *outcome, id});
+  return true;
+}
+
+/** The request is decided later; returns, as serve does, that the next may not be served. */
+bool Door::await(Connection& connection, Route route) {
+  connection.state = ConnectionState::kPending;
+  connection.route = route;
+  connections_.disarm(connection);
+  return false;
+}
+
+/** The answer of a request goes out at the end of the turn. */
+void Door::decide(Connection& connection, const Decided& answer) {
+  noteOutcome(connection, answer.route, answer.outcome);
+  connection.decided = true;
+  decided_.push_back(answer);
+}
+
+/** Serves a poll, as serve does. */
+bool Door::servePoll(Connection& connection, const HotRequest& request) {
+  const PollResult result = parts_.polls->poll(connections_.ticketOf(connection), request);
+  if (result.outcome != Outcome::kOk) {
+    decide(connection, {connections_.ticketOf(connection), Route::kPoll, result.outcome, {}});
+    return true;
+  }
+  if (!result.answer.empty()) return answers_.send(connection, replies_.json(result.answer));
+  connection.state = ConnectionState::kParked;
+  connection.route = Route::kPoll;
+  connection.record = result.record;
+  connections_.disarm(connection);
+  return false;
+}
+
+bool Door::servePlace(Connection& connection, const HotRequest& request) {
+  Place place;
+  switch (parts_.polls->place(connections_.ticketOf(connection), request.id, &place)) {
+    case Found::kLater:
+      return await(connection, Route::kPlace);
+    case Found::kNowhere:
+      return serveUnknown(connection, Route::kPlace);
+    case Found::kHere:
+      break;
+  }
+  return answers_.send(connection, replies_.json(PlaceText(place).view()));
+}
+
+/** Serves the live counts to a client of this server's. */
+bool Door::serveCountsOf(Connection& connection, const Id& id) {
+  const Ticket ticket = connections_.ticketOf(connection);
+  if (asksForCounts()) {
+    parts_.polls->countsOf(ticket, id);
+    return await(connection, Route::kStatus);
+  }
+  Place any;
+  const bool known = parts_.polls->place(ticket, id, &any) == Found::kHere;
+  return known ? serveCounts(connection) : serveUnknown(connection, Route::kStatus);
+}
+
+/** There is no such client. */
+bool Door::serveUnknown(Connection& connection, Route route) {
+  noteOutcome(connection, route, Outcome::kUnknownClient);
+  return answers_.send(connection, wordsOf({{}, route, Outcome::kUnknownClient, {}}));
+}
+
+/** Serves the live counts, that hasCounts has just had said. */
+bool Door::serveCounts(Connection& connection) {
+  if (!asksForCounts()) return answers_.send(connection, replies_.json(liveCounts_.last()));
+  parts_.polls->counts(connections_.ticketOf(connection));
+  return await(connection, Route::kReady);
+}
+
+/** Serves what is ready: a file, or the live counts. */
+bool Door::serveReady(Connection& connection, std::string_view path) {
+  const Reply* reply = replies_.ready(path);
+  if (reply == nullptr) return serveCounts(connection);
+  return answers_.send(connection, replies_.write(*reply));
+}
+
+void Door::note(const Connection& connection, NoteKind kind) {
+  notes_.add({kind, Route::kJoin, Outcome::kOk, connection.client});
+}
+
+void Door::noteOutcome(const Connection& connection, Route route, Outcome outcome) {
+  const bool joined = route == Route::kJoin && outcome == Outcome::kOk;
+  if (notes_.wanted() && (joined || outcome >= Outcome::kUnknownClient)) {
+    notes_.add({NoteKind::kOutcome, route, outcome, connection.client});
+  }
+}
+
+// ---- Answers ------------------------------------------------------------------------------------
+
+/** The words of an answer, valid until the next call. */
+std::string_view Door::wordsOf(const Decided& answer) {
+  const bool joined = answer.route == Route::kJoin && answer.outcome == Outcome::kOk;
+  const auto& reply = replies_.replies().outcomes[static_cast<size_t>(answer.outcome)];
+  return joined ? replies_.joined(answer.id) : replies_.write(reply);
+}
+
+void Door::sendAnswers() {
+  for (size_t i = 0; i < decided_.size();) {
+    const Ticket ticket = decided_[i].ticket;
+    Connection* connection = connections_.find(ticket);
+    std::string_view bytes = wordsOf(decided_[i++]);
+    const auto sameNext = [&] { return i < decided_.size() && decided_[i].ticket == ticket; };
+    const bool full = connection != nullptr && connection->full;
+    if (full || sameNext()) {
+      // Sent ahead: several answers with one system call.
+      answersOfOne_ = bytes;
+      while (sameNext()) answersOfOne_ += wordsOf(decided_[i++]);
+      if (full) answersOfOne_ += replies_.write(replies_.replies().tooMuchHeld);
+      bytes = answersOfOne_;
+    }
+    if (connection == nullptr) continue;
+    connection->decided = false;
+    if (full) {
+      answers_.sendLast(*connection, bytes);
+    } else if (answers_.send(*connection, bytes)) {
+      resumeLater(*connection);
+    } else if (connections_.find(ticket) != nullptr &&
+               connection->state == ConnectionState::kPending) {
+      // It does not read its answers and has the next request under way already: no place for that.
+      connections_.close(*connection);
+    }
+  }
+  decided_.clear();
+}
+
+void Door::dropAnswers() {
+  for (const Decided& answer : decided_) {
+    if (Connection* connection = connections_.find(answer.ticket)) connections_.close(*connection);
+  }
+  decided_.clear();
+}
+
+/** The connection of a request that was to be decided later; nullptr: nobody waits for it. */
+Connection* Door::awaiting(Ticket ticket) {
+  Connection* const connection = connections_.find(ticket);
+  const bool waits = connection != nullptr && (connection->state == ConnectionState::kPending ||
+                                               connection->state == ConnectionState::kParked);
+  return waits ? connection : nullptr;
+}
+
+void Door::complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) {
+  Connection* const connection = awaiting(ticket);
+  if (connection == nullptr) return;
+  if (!outcome) return connections_.close(*connection);
+  connection->state = ConnectionState::kReading;
+  noteOutcome(*connection, connection->route, *outcome);
+  const Decided answer = {ticket, connection->route, *outcome, id == nullptr ? Id{} : *id};
+  if (answers_.send(*connection, wordsOf(answer))) resumeLater(*connection);
+}
+
+void Door::answer(Ticket ticket, std::string_view body) {
+  if (awaiting(ticket) != nullptr) answer(ticket.connection, body);
+}
+
+void Door::over(Ticket ticket) {
+  Connection* const connection = connections_.find(ticket);
+  if (connection != nullptr && connection->state == ConnectionState::kParked) {
+    connections_.close(*connection);
+  }
+}
+
+void Door::tooMany(Ticket ticket) {
+  Connection* const connection = connections_.find(ticket);
+  if (connection == nullptr || connection->state == ConnectionState::kClosing) return;
+  // In the middle of an answer, or before one that is decided, there is no place for another.
+  if (connection->output != nullptr || connection->decided ||
+      connection->state == ConnectionState::kStreaming) {
+    ++counts_.refused;
+    return connections_.close(*connection);
+  }
+  beforeClose(*connection);
+  connection->state = ConnectionState::kReading;
+  connections_.takeInput(*connection);
+  refuse(*connection);
+}
+
+void Door::answer(uint32_t token, std::string_view body) {
+  Connection& connection = connections_[token];
+  connection.state = ConnectionState::kReading;
+  if (answers_.send(connection, replies_.json(body))) resumeLater(connection);
+}
+
+}  // namespace server

@@ -1,0 +1,172 @@
+#include "feed_grammar.h"
+
+#include <algorithm>
+
+#include "base/feed_names.h"
+#include "blanks.h"
+
+namespace server {
+
+namespace {
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
+
+bool isWord(std::string_view text, std::string_view word) {
+  return text.size() == word.size() && std::equal(text.begin(), text.end(), word.begin(),
+                                                  [](char a, char b) { return lower(a) == b; });
+}
+
+bool hasWord(std::string_view text, std::string_view word) {
+  return std::search(text.begin(), text.end(), word.begin(), word.end(),
+                     [](char a, char b) { return lower(a) == b; }) != text.end();
+}
+
+/** A target being read; each method reads on from `at` and says whether to go on. */
+struct Target {
+  const char* const begin;
+  const char* at;
+  const char* const end;
+  HotRequest* const out;
+
+  HeadSpan spanFrom(const char* first) const {
+    return {static_cast<uint16_t>(first - begin), static_cast<uint16_t>(at - first)};
+  }
+
+  Verdict literal(std::string_view word) {
+    const std::string_view left(at, end - at);
+    const size_t length = std::min(left.size(), word.size());
+    if (left.substr(0, length) != word.substr(0, length)) return Verdict::kHandOver;
+    if (length < word.size()) return Verdict::kIncomplete;
+    at += length;
+    return kGoOn;
+  }
+
+  /** A key, as isFeedKey has it; decided at the first byte that can't be part of one. */
+  Verdict key() {
+    const char* const first = at;
+    const char* segment = at;
+    const auto isSegment = [&] {
+      const std::string_view text(segment, at - segment);
+      return !text.empty() && text != "." && text != "..";
+    };
+    for (; at != end && *at != '?' && *at != ' '; ++at) {
+      if (static_cast<size_t>(at - first) == kKeyLength) return Verdict::kHandOver;
+      if (*at == '/') {
+        if (!isSegment()) return Verdict::kHandOver;
+        segment = at + 1;
+      } else if (!isKeyCharacter(*at)) {
+        return Verdict::kHandOver;
+      }
+    }
+    if (at == end) {
+      const bool full = static_cast<size_t>(at - first) == kKeyLength;
+      return full && !isSegment() ? Verdict::kHandOver : Verdict::kIncomplete;
+    }
+    if (!isSegment()) return Verdict::kHandOver;
+    out->key = spanFrom(first);
+    return kGoOn;
+  }
+
+  Verdict cursor() {
+    const char* const first = at;
+    while (at != end && isCursorCharacter(*at)) {
+      if (static_cast<size_t>(++at - first) > kCursorLength) return Verdict::kHandOver;
+    }
+    if (at == end) return Verdict::kIncomplete;
+    out->after = spanFrom(first);
+    return kGoOn;
+  }
+
+  /** Plain decimal digits, no zero in front of others. */
+  Verdict hold() {
+    const char* const first = at;
+    uint64_t value = 0;
+    for (; at != end && *at >= '0' && *at <= '9'; ++at) {
+      if (at != first && value == 0) return Verdict::kHandOver;
+      value = value * 10 + static_cast<uint64_t>(*at - '0');
+      if (value > UINT32_MAX) return Verdict::kHandOver;
+    }
+    if (at == end) return Verdict::kIncomplete;
+    out->hold = static_cast<uint32_t>(value);
+    return at == first ? Verdict::kHandOver : kGoOn;
+  }
+
+  Verdict delta() {
+    if (at == end) return Verdict::kIncomplete;
+    if (*at != '0' && *at != '1') return Verdict::kHandOver;
+    out->delta = *at++ == '1';
+    return at == end ? Verdict::kIncomplete : kGoOn;
+  }
+
+  /** `after`, `hold` and `delta`, each once at the most, in any order; or nothing. */
+  Verdict query() {
+    bool hasAfter = false;
+    bool hasDelta = false;
+    if (*at != '?') return kGoOn;
+    do {
+      ++at;
+      if (at == end) return Verdict::kIncomplete;
+      Verdict verdict;
+      if (*at == 'a' && !hasAfter) {
+        hasAfter = true;
+        verdict = literal("after=");
+        if (verdict == kGoOn) verdict = cursor();
+      } else if (*at == 'h' && !out->hasHold) {
+        out->hasHold = true;
+        verdict = literal("hold=");
+        if (verdict == kGoOn) verdict = hold();
+      } else if (*at == 'd' && !hasDelta) {
+        hasDelta = true;
+        verdict = literal("delta=");
+        if (verdict == kGoOn) verdict = delta();
+      } else {
+        verdict = Verdict::kHandOver;
+      }
+      if (verdict != kGoOn) return verdict;
+    } while (*at == '&' && !(hasAfter && hasDelta && out->hasHold));
+    return *at == ' ' ? kGoOn : Verdict::kHandOver;
+  }
+};
+
+}  // namespace
+
+Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotRequest* out) {
+  Target target = {begin, *at, end, out};
+  Verdict verdict = target.key();
+  if (verdict == kGoOn) verdict = target.query();
+  *at = target.at;
+  return verdict;
+}
+
+bool readAccept(std::string_view value, bool whole, HotRequest* out) {
+  value = trimmed(value);
+  // Alone, as an event source sends it; in a list it may have a weight.
+  if (isWord(value, "text/event-stream")) {
+    out->stream = whole;
+    return true;
+  }
+  return !hasWord(value, "text/event-stream");
+}
+
+bool readAcceptEncoding(std::string_view value, bool whole, HotRequest* out) {
+  while (true) {
+    const size_t comma = value.find(',');
+    const std::string_view member = trimmed(value.substr(0, comma));
+    const size_t parameters = member.find(';');
+    if (parameters != std::string_view::npos &&
+        isWord(trimmed(member.substr(0, parameters)), "gzip")) {
+      return false;
+    }
+    if (isWord(member, "gzip")) out->gzip = whole;
+    if (comma == std::string_view::npos) return true;
+    value.remove_prefix(comma + 1);
+  }
+}
+
+bool readLastEventId(std::string_view value) {
+  value = trimmed(value);
+  if (value.size() > kCursorLength) return false;
+  return std::all_of(value.begin(), value.end(), isCursorCharacter);
+}
+
+}  // namespace server

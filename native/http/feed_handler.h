@@ -1,0 +1,112 @@
+// The feeds at the front door: passes requests to watch to the table (Feeds), and writes its
+// answers.
+//
+//   GET /feed/scores ─▶ Feeds::watch ─┬─ news ───────────────────────▶ answer ─▶ message ─▶ readers
+//                                     └─ parked ──publication, hold──▶   ▲          │
+//                                                                        └─ ready ◀─┘ who is slow
+//
+// An answer is a message (message.h): a head, the JSON around the value, and pieces of the table's
+// bytes. All watchers of a feed with the same cursor get the same message. It is made once and kept
+// for the next watcher, who mostly needs the same. So a publication to a thousand watchers is a
+// thousand writes of one message; a slow reader holds a reference to it.
+//
+// An event stream is chunked (RFC 9112, section 7.1): an event is one chunk and one write. The head
+// of the answer is sent together with the first event or the first comment.
+//
+// Cost of a watcher: no memory here; the table has its record.
+// Rejected: Server-Sent Events without chunks (the connection would have to be closed at the end,
+// and the peer could not tell the end from a failure).
+#ifndef SPRITES_FEED_HANDLER_H_
+#define SPRITES_FEED_HANDLER_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "answers.h"
+#include "connections.h"
+#include "feeds/feeds.h"
+#include "http_reader.h"
+#include "replies.h"
+#include "watch_reader.h"
+
+namespace server {
+
+class FeedHandler : public FeedResponder {
+ public:
+  /** Told of a connection that may go on after an answer outside its own event. */
+  using Answered = std::function<void(Connection& connection)>;
+
+  /** All parameters must outlive it. `feeds` may be nullptr: then it takes no request. */
+  FeedHandler(Feeds* feeds, Connections* connections, Answers* answers, ReplyWriter* replies,
+              Answered answered);
+
+  /** Says whether it serves this request. Reads the `body` of POST /feeds for that. */
+  bool takes(const HotRequest& request, std::string_view body);
+
+  /**
+   * Serves a request for which `takes` has just returned true; its head begins at `head`.
+   *
+   * @return true when the request is answered and the connection's next one may be served; false
+   *     while the answer is still to come or to be written, or when the connection is closed
+   */
+  bool serve(Connection& connection, const HotRequest& request, const char* head,
+             const Address& client);
+
+  /** The last event of a stream has been written: sends a newer one if there is one. */
+  void flushed(Connection& connection);
+
+  /** Call before the connection of a watcher is closed: ends the watch. */
+  void drop(const Connection& connection);
+
+  /**
+   * Frees the kept message. Then closes connections, the slowest readers first, as long as the
+   * bytes that only slow readers here hold exceed FeedsOptions::memory. What Node's server was lent
+   * is not theirs: closing them would not free it.
+   *
+   * @return how many connections were closed
+   */
+  uint32_t tick();
+
+  Taken answer(uint32_t token, const FeedAnswer& answer) override;
+
+ private:
+  /** The message made last, and what it was made of. */
+  struct Last {
+    base::Ref<base::Message> message;
+    const base::Bytes* bytes = nullptr;  // alive: the message holds it
+    uint32_t begin = 0;
+    uint32_t end = 0;
+    std::string before;
+    bool gzip = false;
+    bool stream = false;
+
+    bool isOf(const FeedAnswer& answer) const;
+  };
+
+  base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens);
+  base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens);
+  void addBody(const FeedAnswer& answer);
+
+  Feeds* const feeds_;
+  Connections* const connections_;
+  Answers* const answers_;
+  ReplyWriter* const replies_;
+  const Answered answered_;
+  WatchWish wish_ = {};
+  Last last_;
+
+  // The message that is being composed: its own text, and where pieces of shared bytes go into it.
+  std::string text_;
+  struct Insertion {
+    size_t at;
+    base::Piece piece;
+  };
+  std::vector<Insertion> insertions_;
+  std::vector<base::Piece> pieces_;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_FEED_HANDLER_H_

@@ -1,0 +1,417 @@
+#include "journal_replay.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+#include "base/checksum.h"
+#include "torus/seams.h"
+
+namespace server {
+
+namespace {
+
+uint32_t checksumOf(BatchHead head, std::string_view records) {
+  head.checksum = 0;
+  Checksum checksum;
+  checksum.add(reinterpret_cast<const char*>(&head), sizeof head);
+  checksum.add(records.data(), records.size());
+  return checksum.value();
+}
+
+/** Reads the batch at the front of `bytes`; false when there is no whole one. */
+bool readBatch(std::string_view bytes, BatchHead* head, std::string_view* records) {
+  if (bytes.size() < sizeof *head) return false;
+  memcpy(head, bytes.data(), sizeof *head);
+  if (memcmp(head->magic, kBatchMagic, sizeof kBatchMagic) != 0) return false;
+  if (head->length > bytes.size() - sizeof *head) return false;
+  *records = bytes.substr(sizeof *head, head->length);
+  return checksumOf(*head, *records) == head->checksum;
+}
+
+/**
+ * Whether behind `at` there is a whole batch that was written when the bytes at `at` were known to
+ * be on the disk: then these were not torn by a crash, but damaged later.
+ */
+bool provenBehind(std::string_view bytes, size_t at) {
+  for (size_t from = at + 8; from + sizeof(BatchHead) <= bytes.size(); from += 8) {
+    // A look for the magic first: a batch's checksum would make this quadratic.
+    if (memcmp(bytes.data() + from, kBatchMagic, sizeof kBatchMagic) != 0) continue;
+    BatchHead head;
+    std::string_view records;
+    if (readBatch(bytes.substr(from), &head, &records) && head.synced > at) return true;
+  }
+  return false;
+}
+
+/** Takes the records of a batch apart, never reading past its end. */
+bool nextRecord(std::string_view* rest, JournalRecord* record, std::string_view* text) {
+  if (rest->size() < sizeof *record) return false;
+  memcpy(record, rest->data(), sizeof *record);
+  rest->remove_prefix(sizeof *record);
+  if (paddedLength(record->length) > rest->size()) return false;
+  *text = rest->substr(0, record->length);
+  rest->remove_prefix(paddedLength(record->length));
+  return true;
+}
+
+}  // namespace
+
+std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
+                              JournalOrigin* origin) {
+  if (bytes.size() < sizeof *header) return "it is cut off";
+  memcpy(header, bytes.data(), sizeof *header);
+  if (memcmp(header->magic, kJournalMagic, sizeof kJournalMagic) != 0) {
+    return "it is no journal of a Sprites server";
+  }
+  if (header->byteOrder != kJournalByteOrder) {
+    return "it is of a machine with another byte order";
+  }
+  if (header->version < 1 || header->version > kJournalVersion) {
+    return "it is of version " + std::to_string(header->version) +
+           ", and this program reads up to " + std::to_string(kJournalVersion);
+  }
+  Checksum checksum;
+  checksum.add(bytes.data(), offsetof(JournalHeader, checksum));
+  if (checksum.value() != header->checksum) return "its header is damaged";
+  JournalOrigin from = {};
+  if (header->version >= 4) {
+    if (bytes.size() < batchesBegin(*header)) return "it is cut off";
+    memcpy(&from, bytes.data() + sizeof *header, sizeof from);
+    Checksum sum;
+    sum.add(bytes.data() + sizeof *header, offsetof(JournalOrigin, checksum));
+    if (sum.value() != from.checksum) return "its header is damaged";
+  }
+  if (origin != nullptr) *origin = from;
+  return {};
+}
+
+/** A friend of Pool: does what a record says, by the pool's own steps. */
+class ReplayAccess {
+ public:
+  /** Returns whether the record makes sense for the pool as it is. */
+  static bool apply(Pool* pool, const JournalRecord& record, std::string_view text) {
+    switch (record.step) {
+      case JournalStep::kJoin:
+        return join(pool, record.record, text);
+      case JournalStep::kThrow:
+        return thrown(pool, record, text);
+      case JournalStep::kAck:
+        return ack(pool, record);
+      case JournalStep::kLeave:
+      case JournalStep::kExpire:
+        return leave(pool, record);
+      case JournalStep::kFly:
+      case JournalStep::kLose:
+        return fly(pool, record);
+      case JournalStep::kGone:
+        return gone(pool, record.record);
+      case JournalStep::kMoveUp:
+        return moveUp(pool, record.record);
+      default:
+        return applyWorld(pool, record, text);
+    }
+  }
+
+  /** The same for a step of a world. */
+  static bool applyWorld(Pool* pool, const JournalRecord& record, std::string_view text) {
+    if (record.step == JournalStep::kMemory) return remember(pool, record.number);
+    if (pool->memory_ == nullptr) return false;
+    if (record.step == JournalStep::kLife) return beginLife(pool->memory_.get(), record.number);
+    if (record.step == JournalStep::kPeer) return know(pool->memory_.get(), record, text);
+    if (record.other >= pool->memory_->size()) return false;
+    Peer& peer = pool->memory_->peer(static_cast<PeerNumber>(record.other));
+    switch (record.step) {
+      case JournalStep::kMeet:
+        return meet(&peer, record.number, text);
+      case JournalStep::kThrowOver:
+        return throwOver(pool, record, text);
+      case JournalStep::kFlyOver:
+        return flyOver(pool, record, text);
+      case JournalStep::kCrossIn:
+        return crossIn(pool, &peer, record, text);
+      case JournalStep::kCrossOut:
+        return crossOut(pool, &peer, record.number);
+      case JournalStep::kTurnBack:
+        return turnBack(pool, &peer, record, text);
+      case JournalStep::kGiveUp:
+        return giveUp(pool, &peer, record.number);
+      case JournalStep::kGoOn:
+        return goOn(&peer.outbox, record.number);
+      default:
+        return false;
+    }
+  }
+
+  static void finish(Pool* pool) {
+    pool->freeRecord_ = 0;
+    for (uint32_t record = pool->used_; record-- > 0;) {
+      Pool::Client& client = pool->clients_[record];
+      // What an answer carried is not in the journal: all of it may have been sent, and acked soon.
+      client.mailbox.unsent = 0;
+      if (client.live) {
+        pool->arm(record, pool->options_.lease * uint64_t{1000});
+      } else if (!pool->torus_.contains(record)) {
+        client.token = pool->freeRecord_;
+        pool->freeRecord_ = record + 1;
+      }
+    }
+  }
+
+ private:
+  static bool live(Pool* pool, uint32_t record) {
+    return record < pool->used_ && pool->clients_[record].live;
+  }
+
+  /** Whether `record` has left and its sprites are flying on, before those of others. */
+  static bool leavesFirst(Pool* pool, uint32_t record) {
+    return !pool->leaving_.empty() && pool->leaving_.front() == record;
+  }
+
+  static bool join(Pool* pool, uint32_t record, std::string_view text) {
+    JoinText joined;
+    // Version 1 knows no addresses: such a client is nobody's.
+    const bool known = text.size() == sizeof joined;
+    if (!known && text.size() != sizeof joined.id) return false;
+    if (record >= pool->options_.capacity) return false;
+    memcpy(&joined, text.data(), text.size());
+    const Id& id = joined.id;
+    if (id.record() != record || !id.isWellFormed() || pool->torus_.contains(record)) return false;
+    if (record >= pool->used_) pool->used_ = record + 1;
+    pool->admit(record, id);
+    if (!known) return true;
+    const Source source = pool->limits_->know(joined.address);
+    pool->limits_->settle(source);
+    pool->clients_[record].source = source;
+    return true;
+  }
+
+  static bool thrown(Pool* pool, const JournalRecord& record, std::string_view text) {
+    if (!live(pool, record.other) || !admitThrow(pool, record, text)) return false;
+    Pool::Client& thrower = pool->clients_[record.record];
+    pool->receive(&thrower, &pool->clients_[record.other], record.number, Edge{record.from}, text,
+                  pool->time());
+    return true;
+  }
+
+  /** Charges the thrower of a sprite, wherever that goes; false where the throw makes no sense. */
+  static bool admitThrow(Pool* pool, const JournalRecord& record, std::string_view text) {
+    // The thrower may have left in the meantime of the same turn, never before it has thrown.
+    if (!live(pool, record.record) || record.from > 3) return false;
+    // Its text goes to browsers: it is checked as when it was thrown.
+    if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
+    const Pool::Client& thrower = pool->clients_[record.record];
+    if (record.number != kNoNumber &&
+        (record.number > kMostCounted || record.number + kNumberWindow <= thrower.newestNumber ||
+         pool->seen(thrower, record.number))) {
+      return false;
+    }
+    pool->limits_->chargeAnyway(thrower.source, Sprite::charge(text.size()));
+    return true;
+  }
+
+  static bool ack(Pool* pool, const JournalRecord& record) {
+    if (!live(pool, record.record)) return false;
+    Pool::Client& client = pool->clients_[record.record];
+    if (record.number > client.mailbox.sequence) return false;
+    pool->acknowledge(&client, record.number);
+    return true;
+  }
+
+  static bool leave(Pool* pool, const JournalRecord& record) {
+    if (!live(pool, record.record)) return false;
+    ++(record.step == JournalStep::kLeave ? pool->counts_.left : pool->counts_.expired);
+    pool->startLeaving(&pool->clients_[record.record]);
+    pool->wheel_.disarm(record.record);
+    return true;
+  }
+
+  static bool fly(Pool* pool, const JournalRecord& record) {
+    if (!leavesFirst(pool, record.record)) return false;
+    Pool::Client& from = pool->clients_[record.record];
+    if (pool->oldest(from) == nullptr) return false;
+    if (record.step == JournalStep::kLose) {
+      pool->lose(&from);
+      return true;
+    }
+    if (record.other >= pool->used_ || record.other == record.record ||
+        !pool->torus_.contains(record.other)) {
+      return false;
+    }
+    // As it was, and not by the options of today: sequence numbers depend on it.
+    pool->fly(&from, &pool->clients_[record.other],
+              record.from == 0 ? Stay::kMailbox : Stay::kBacklog);
+    return true;
+  }
+
+  static bool moveUp(Pool* pool, uint32_t record) {
+    if (!live(pool, record) || !pool->clients_[record].behind) return false;
+    pool->moveUp(&pool->clients_[record]);
+    return true;
+  }
+
+  // ---- Of a world -----------------------------------------------------------------------------
+
+  static bool remember(Pool* pool, uint64_t memory) {
+    if (pool->memory_ != nullptr || memory == 0 || memory > kMostCounted) return false;
+    pool->memory_ = std::make_unique<Seams>(memory);
+    return true;
+  }
+
+  static bool beginLife(Seams* memory, uint64_t life) {
+    if (life <= memory->self().life || life > kMostCounted) return false;
+    memory->live(life);
+    return true;
+  }
+
+  static bool know(Seams* memory, const JournalRecord& record, std::string_view name) {
+    const bool isNext = record.other == memory->size() && record.other < kMostPeers;
+    if (!isNext || !isPeerName(name) || memory->find(name) != kNoPeer) return false;
+    memory->add(name);
+    return true;
+  }
+
+  static bool meet(Peer* peer, uint64_t life, std::string_view text) {
+    MeetText met;
+    if (text.size() != sizeof met) return false;
+    memcpy(&met, text.data(), sizeof met);
+    if (life < peer->sender.life || std::max({life, met.memory, met.taken}) >= kMostFrameNumber) {
+      return false;
+    }
+    peer->sender = {.life = life, .memory = met.memory};
+    peer->taken = met.taken;
+    return true;
+  }
+
+  /** Reads where a sprite goes, and takes it from the front; false when it can't go there. */
+  static bool readWay(const Pool* pool, const JournalRecord& record, std::string_view* text,
+                      CrossText* way) {
+    if (text->size() < sizeof *way) return false;
+    memcpy(way, text->data(), sizeof *way);
+    text->remove_prefix(sizeof *way);
+    if (way->over > static_cast<uint8_t>(Edge::kRight) || way->round > 1) return false;
+    switch (way->stay) {
+      case Stay::kMailbox:
+      case Stay::kBacklog:
+        return record.record < pool->used_ && pool->torus_.contains(record.record);
+      case Stay::kOutbox:
+        return way->peer < pool->memory_->size();
+      case Stay::kNowhere:
+        return true;
+    }
+    return false;
+  }
+
+  static bool throwOver(Pool* pool, const JournalRecord& record, std::string_view text) {
+    CrossText way;
+    if (!readWay(pool, record, &text, &way) || way.stay != Stay::kOutbox) return false;
+    if (!admitThrow(pool, record, text)) return false;
+    pool->takeThrown(&pool->clients_[record.record], record.number, Edge{record.from}, text,
+                     pool->time(), way);
+    return true;
+  }
+
+  static bool flyOver(Pool* pool, const JournalRecord& record, std::string_view text) {
+    CrossText way;
+    if (!leavesFirst(pool, record.record)) return false;
+    Pool::Client& from = pool->clients_[record.record];
+    if (pool->oldest(from) == nullptr || !readWay(pool, record, &text, &way)) return false;
+    if (way.stay != Stay::kOutbox) return false;
+    pool->flyOver(&from, way);
+    return true;
+  }
+
+  static bool crossIn(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
+    CrossText way;
+    if (!readWay(pool, record, &text, &way) || record.from > 3) return false;
+    if (record.number <= peer->taken || record.number >= kMostFrameNumber) return false;
+    if (checkSprite(text, kLongestSprite) != Outcome::kOk) return false;
+    pool->takeCrossed(peer, record.number, Edge{record.from}, text, way, record.record);
+    return true;
+  }
+
+  static bool crossOut(Pool* pool, Peer* peer, uint64_t upTo) {
+    Outbox& outbox = peer->outbox;
+    if (upTo < outbox.base() || upTo - outbox.base() >= outbox.size()) return false;
+    while (outbox.base() <= upTo) pool->crossOut(outbox.takeFirst());
+    return true;
+  }
+
+  static bool goOn(Outbox* outbox, uint64_t behind) {
+    if (behind + 1 < outbox->base() || behind >= kMostFrameNumber) return false;
+    outbox->number(behind + 1);
+    outbox->settle();
+    return true;
+  }
+
+  static bool turnBack(Pool* pool, Peer* peer, const JournalRecord& record, std::string_view text) {
+    CrossText way;
+    if (!readWay(pool, record, &text, &way) || record.number >= peer->outbox.size()) return false;
+    pool->put(peer->outbox.takeAt(record.number).sprite, way, record.record);
+    return true;
+  }
+
+  static bool giveUp(Pool* pool, Peer* peer, uint64_t count) {
+    Outbox& outbox = peer->outbox;
+    if (count > outbox.size() || outbox.base() + count >= kMostFrameNumber) return false;
+    pool->giveUp(0, count);
+    outbox.number(outbox.base() + count);
+    return true;
+  }
+
+  static bool gone(Pool* pool, uint32_t record) {
+    if (!leavesFirst(pool, record) || pool->oldest(pool->clients_[record]) != nullptr) return false;
+    pool->leaving_.pop_front();
+    pool->torus_.leave(record);
+    pool->limits_->leave(pool->clients_[record].source);
+    return true;
+  }
+};
+
+ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Shelf* shelf) {
+  ReplayResult result;
+  JournalHeader header = {};
+  result.problem = readJournalHeader(bytes, &header);
+  if (!result.problem.empty()) return result;
+  const bool last = upTo == UINT64_MAX;
+  if (!last && upTo > bytes.size()) {
+    result.problem =
+        "it is cut off: the journal after it goes on from byte " + std::to_string(upTo);
+    return result;
+  }
+  const size_t end = last ? bytes.size() : upTo;
+  size_t at = batchesBegin(header);
+  uint64_t sequence = 0;
+  while (at < end) {
+    BatchHead head;
+    std::string_view records;
+    if (!readBatch(bytes.substr(at, end - at), &head, &records) || head.sequence != sequence) {
+      if (last && !provenBehind(bytes, at)) break;
+      result.problem = "it is damaged at byte " + std::to_string(at);
+      return result;
+    }
+    while (!records.empty()) {
+      JournalRecord record;
+      std::string_view text;
+      if (!nextRecord(&records, &record, &text) ||
+          !(record.step >= JournalStep::kPublish ? shelf->apply(record, text)
+                                                 : ReplayAccess::apply(pool, record, text))) {
+        result.problem =
+            "a record in it makes no sense: in the batch at byte " + std::to_string(at);
+        return result;
+      }
+      ++result.records;
+    }
+    at += sizeof head + head.length;
+    ++sequence;
+  }
+  result.whole = at;
+  result.torn = end - at;
+  result.batches = sequence;
+  return result;
+}
+
+void finishReplay(Pool* pool) { ReplayAccess::finish(pool); }
+
+}  // namespace server

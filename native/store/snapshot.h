@@ -1,0 +1,75 @@
+// The snapshot: the whole state in one file, from one run of the server to the next.
+//
+//   ┌────────┬───────────┬───────────────────┬───────────┬────────┬───────────┬────────┬─────────┐
+//   │ header │ shape of  │ client: record,   │ those who │ world: │ addresses │ feeds  │ CRC-32  │
+//   │ and    │ the torus,│ seat, id, mailbox │ leave, in │ peers, │ and whose │ and    │ of all  │
+//   │ counts │ its holes │ and its sprites … │ order     │ outbox │ is what   │ notes  │ before  │
+//   └────────┴───────────┴───────────────────┴───────────┴────────┴───────────┴────────┴─────────┘
+//
+// The part of a world (snapshot_world.h) is there where the server was ever in one.
+//
+// Numbers are little-endian, as this machine's are (checked by the mark in the header). A save
+// writes FILE.new, syncs it, renames it to FILE and syncs the directory, so that FILE is whole at
+// every moment, whatever fails. Nothing is written over: a FILE that is there at the end is another
+// server's, and then this one's state is put beside it. No link is followed. A load trusts nobody,
+// and checks everything before it takes anything over: the checksum, every count against the file's
+// length, every record, every sprite as when it is thrown, the torus's own rules.
+//
+// Parked polls, holds and leases are not in it: connections do not outlive the process, and leases
+// start anew. The addresses are in it from which clients and sprites have come, so that each goes
+// on having its share (address_limits.h), and not what else counts them.
+//
+// Cost: 60 bytes a client, 12 and its text a sprite, 16 an address; two passes over the records.
+#ifndef SPRITES_SNAPSHOT_H_
+#define SPRITES_SNAPSHOT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "shelf.h"
+#include "torus/pool.h"
+
+namespace server {
+
+/** What a save or a load did, or why it did not. */
+struct SnapshotResult {
+  uint64_t clients = 0;
+  uint64_t sprites = 0;
+  uint64_t bytes = 0;
+  uint64_t generation = 0;  // the journal that goes on from it (state_store.h)
+  uint32_t run = 0;         // of the server that has written it; 0: not known
+  int error = 0;            // errno of what failed in the system, 0 when nothing did
+  std::string
+      problem;  // why a file is not taken, or not written, for a person; empty when all is well
+
+  bool ok() const { return error == 0 && problem.empty(); }
+};
+
+/** What a snapshot says of itself. */
+struct SnapshotMark {
+  uint64_t generation = 0;  // the journal that goes on from it
+  uint32_t run = 0;         // of the server that writes it
+};
+
+/** What may lie where a snapshot is to be. */
+enum class Replace : uint8_t {
+  kNothing,  // nothing: what is there belongs to somebody else
+  kOwn,      // an earlier snapshot of the same server
+};
+
+class Snapshot {
+ public:
+  /** Writes `pool` and what stands beside it to `path`, unless it is more than `most` bytes. */
+  static SnapshotResult save(const Pool& pool, const Keepers& beside, const std::string& path,
+                             uint64_t most, SnapshotMark mark, Replace replace);
+
+  /**
+   * Reads the state at `path`, of at most `most` bytes, into `pool` and `shelf`, which must be new.
+   * When the result is not ok, they may be half filled and must not be used.
+   */
+  static SnapshotResult load(Pool* pool, Shelf* shelf, const std::string& path, uint64_t most);
+};
+
+}  // namespace server
+
+#endif  // SPRITES_SNAPSHOT_H_

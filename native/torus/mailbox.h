@@ -1,0 +1,110 @@
+// A mailbox: the sprites that wait for one client, oldest first.
+//
+//   first ─▶ [seq 6][seq 7] ─▶ [seq 8][seq 9]  ◀─ last        sequence = 9
+//            └ written into an   └ not yet                     waiting = 4, unsent = 2
+//              answer, not acked
+//
+// A sprite enters at the end with the next sequence number, is written into as many answers as it
+// takes, and leaves from the front when its receiver acks it. Numbers in a mailbox are therefore
+// consecutive, and none is stored: the first is sequence - waiting + 1.
+//
+// Cost: one allocation a sprite, 16 bytes and its text. Rejected: a ring per client (memory for
+// sprites that never come), one shared log (one slow reader holds everybody's memory).
+#ifndef SPRITES_MAILBOX_H_
+#define SPRITES_MAILBOX_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <string_view>
+
+#include "base/address_limits.h"
+#include "delivery_times.h"
+#include "torus.h"
+
+namespace server {
+
+/** The largest --max-sprite there is: the longest text of any sprite, thrown or from a state. */
+constexpr uint32_t kLongestSprite = 1 << 20;
+
+/** One waiting sprite; its JSON text follows it in memory. */
+struct Sprite {
+  Sprite* next;
+  uint64_t source : 24;  // a Source, of who has thrown or left it: is charged while it waits
+  uint64_t stamp : 16;   // a DeliveryTimes::Stamp: when it was thrown
+  uint64_t length : 21;  // of the text
+  uint64_t flown : 1;    // it takes room of those that have flown into its mailbox
+  Edge from : 2;         // the edge it enters its receiver's desktop by
+
+  Sprite(Edge from, Source source, DeliveryTimes::Stamp stamp, size_t length)
+      : next(nullptr), source(source), stamp(stamp), length(length), flown(0), from(from) {}
+
+  std::string_view text() const { return {reinterpret_cast<const char*>(this + 1), length}; }
+
+  /** What it counts against the bounds in bytes: itself, its text and the allocator's own word. */
+  static uint32_t cost(size_t length) {
+    return static_cast<uint32_t>((sizeof(Sprite) + length + 8 + 15) & ~size_t{15});
+  }
+
+  /** What its source is charged: a small one as much as one of 1 KiB, since it fills a place. */
+  static uint32_t charge(size_t length) { return std::max(cost(length), 1024u); }
+
+  static Sprite* make(std::string_view text, Edge from, Source source, DeliveryTimes::Stamp stamp) {
+    void* memory = malloc(sizeof(Sprite) + text.size());
+    if (memory == nullptr) throw std::bad_alloc();
+    auto* sprite = new (memory) Sprite(from, source, stamp, text.size());
+    memcpy(sprite + 1, text.data(), text.size());
+    return sprite;
+  }
+
+  static void free(Sprite* sprite) { ::free(sprite); }
+};
+static_assert(sizeof(Sprite) == 16, "the cost that is named above");
+static_assert(kMostSources <= 1 << 24 && kLongestSprite < 1 << 21, "they fit into a Sprite");
+
+struct Mailbox {
+  Sprite* first;
+  Sprite* last;
+  uint64_t sequence;  // of the newest sprite that ever entered
+  uint32_t waiting;   // sprites in it
+  uint32_t unsent;    // those at its end that no answer has carried yet
+  uint32_t bytes;     // Sprite::cost of all of them
+  uint32_t flown;     // what those that have flown into it take of its room, in bytes: see Pool
+
+  /** The newest sequence number its client has acked. */
+  uint64_t acked() const { return sequence - waiting; }
+
+  /** The newest sequence number an answer has carried. */
+  uint64_t sent() const { return sequence - unsent; }
+
+  /** Whether an answer has carried sprites that its client has not acked. */
+  bool owesAck() const { return unsent < waiting; }
+
+  /** Takes `sprite`, and owns it until it is popped. */
+  void push(Sprite* sprite) {
+    sprite->next = nullptr;
+    (last == nullptr ? first : last->next) = sprite;
+    last = sprite;
+    ++sequence;
+    ++waiting;
+    ++unsent;
+    bytes += Sprite::cost(sprite->length);
+  }
+
+  /** Gives back the oldest sprite, now the caller's; there must be one. */
+  Sprite* pop() {
+    Sprite* sprite = first;
+    first = sprite->next;
+    if (first == nullptr) last = nullptr;
+    --waiting;
+    if (unsent > waiting) unsent = waiting;
+    bytes -= Sprite::cost(sprite->length);
+    return sprite;
+  }
+};
+
+}  // namespace server
+
+#endif  // SPRITES_MAILBOX_H_

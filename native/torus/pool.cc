@@ -1,0 +1,380 @@
+#include "pool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/digits.h"
+#include "base/journal.h"
+#include "base/sweeping.h"
+#include "seams.h"
+
+namespace server {
+
+namespace {
+
+constexpr std::string_view kFromNames[] = {"left", "right", "up", "down"};
+
+}  // namespace
+
+Pool::Pool(const PoolOptions& options, AddressLimits* limits, uint64_t now)
+    : options_(options),
+      unbounded_(limits == nullptr ? std::make_unique<AddressLimits>(AddressLimitsOptions{})
+                                   : nullptr),
+      limits_(limits == nullptr ? unbounded_.get() : limits),
+      clients_(options.capacity),
+      torus_(options.capacity),
+      wheel_(options.capacity, now),
+      ids_(options.tag),
+      random_(std::random_device{}()),
+      deliveryTimes_(options.lease),
+      flyBudget_(kFlyBudget),
+      now_(now) {
+  body_.reserve(2 * size_t{options.answerBytes});
+}
+
+Pool::~Pool() {
+  for (uint32_t record = 0; record < used_; ++record) {
+    Mailbox& mailbox = clients_[record].mailbox;
+    while (mailbox.first != nullptr) Sprite::free(mailbox.pop());
+  }
+}
+
+void Pool::setResponder(PollHolder holder, PollResponder* responder) {
+  responders_[static_cast<size_t>(holder)] = responder;
+}
+
+// ---- Finding and timing -------------------------------------------------------------------------
+
+Pool::Client* Pool::lookUp(const Id& id) {
+  const uint32_t record = find(id);
+  return record == kNoRecord ? nullptr : &clients_[record];
+}
+
+uint32_t Pool::find(const Id& id) const {
+  const uint32_t record = id.record();
+  if (record >= used_) return kNoRecord;
+  const Client& client = clients_[record];
+  return client.live && client.id == id ? record : kNoRecord;
+}
+
+void Pool::arm(uint32_t record, uint64_t milliseconds) {
+  // Never early: one tick for how far now_ lags behind the clock, and one for a tick that comes
+  // late itself.
+  wheel_.arm(record, now_ + milliseconds + 2 * kTickMilliseconds);
+}
+
+uint32_t Pool::random(uint32_t below) {
+  return below == 0 ? 0 : std::uniform_int_distribution<uint32_t>(0, below - 1)(random_);
+}
+
+// ---- Joining ------------------------------------------------------------------------------------
+
+Outcome Pool::count(Outcome outcome) {
+  ++counts_.outcomes[static_cast<size_t>(outcome)];
+  return outcome;
+}
+
+Outcome Pool::join(const Address& address, uint64_t now, Id* id) {
+  if (!limits_->mayJoin(address, now / 1000)) return count(Outcome::kTooManyJoins);
+  const Source source = limits_->enter(address);
+  if (source == kNoSource) return count(Outcome::kTooManyClients);
+  const Outcome outcome = enter(source, id);
+  if (outcome != Outcome::kOk) limits_->leave(source);
+  return outcome;
+}
+
+/** Gives a newcomer a place, who is counted by its source already. */
+Outcome Pool::enter(Source source, Id* id) {
+  if (draining()) return count(Outcome::kDraining);
+  if (!promising_) return count(Outcome::kStateUnwritable);
+  uint32_t record;
+  if (freeRecord_ != 0) {
+    record = freeRecord_ - 1;
+    freeRecord_ = clients_[record].token;
+  } else if (used_ < options_.capacity) {
+    record = used_++;
+  } else {
+    return count(Outcome::kTorusFull);
+  }
+  *id = ids_.make(record);
+  admit(record, *id);
+  clients_[record].source = source;
+  arm(record, options_.lease * uint64_t{1000});
+  if (journal_ != nullptr) journal_->join(record, *id, limits_->addressOf(source));
+  return Outcome::kOk;
+}
+
+/** Gives `record`, which nobody has, to a newcomer. */
+void Pool::admit(uint32_t record, const Id& id) {
+  Client& client = clients_[record];
+  client = Client{};
+  client.id = id;
+  client.nextPoll = static_cast<uint32_t>(now_);
+  client.live = true;
+  torus_.join(record);
+  ++counts_.clients;
+  ++counts_.joined;
+}
+
+// ---- Polling ------------------------------------------------------------------------------------
+
+PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder holder,
+                      uint32_t token) {
+  Client* client = lookUp(id);
+  if (client == nullptr) return {count(Outcome::kUnknownClient), kNoRecord, {}};
+  const uint32_t record = numberOf(client);
+  if (hold == kNoHold) hold = options_.hold;
+  if (hold > options_.hold || hold < std::min(kShortestHold, options_.hold)) {
+    return {count(Outcome::kBadHold), record, {}};
+  }
+  if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};
+  const bool frees = ack > client->mailbox.acked();
+  if (frees && !mayRecord()) return {count(Outcome::kStateUnwritable), record, {}};
+  if (!mayPoll(client, ack)) return {count(Outcome::kTooManyPolls), record, {}};
+  if (client->holder != PollHolder::kNobody) answer(client, Remark::kSuperseded);
+  if (journal_ != nullptr && frees) journal_->ack(record, ack);
+  acknowledge(client, ack);
+  if (client->behind && mayRecord()) catchUp(client);
+  // It catches up when all is written.
+  if (client->behind && !mayRecord()) holdBack(record);
+  ++counts_.polls;
+  // With a journal its answer waits for the end of the turn: the ack has to be written before.
+  const bool atOnce = client->mailbox.waiting > 0 || draining();
+  if (atOnce && journal_ == nullptr) {
+    renewLease(client);
+    return {Outcome::kOk, record, compose(client, Remark::kNone)};
+  }
+  client->holder = holder;
+  client->token = token;
+  ++counts_.parked;
+  if (atOnce) {
+    renewLease(client);
+    makeReady(client);
+  } else {
+    const uint32_t milliseconds = hold * 1000;
+    arm(record, milliseconds + random(milliseconds / kJitterShare));
+  }
+  return {Outcome::kOk, record, {}};
+}
+
+void Pool::drop(const Id& id, PollHolder holder, uint32_t token) {
+  const uint32_t record = find(id);
+  if (record != kNoRecord) drop(record, holder, token);
+}
+
+void Pool::drop(uint32_t record, PollHolder holder, uint32_t token) {
+  Client& client = clients_[record];
+  if (!client.live || client.holder != holder || client.token != token) return;
+  client.holder = PollHolder::kNobody;
+  --counts_.parked;
+  renewLease(&client);
+}
+
+/** The lease begins anew, unless sprites were carried to the client that it has not acked. */
+void Pool::renewLease(Client* client) {
+  const uint32_t record = numberOf(client);
+  if (client->mailbox.owesAck() && wheel_.armed(record)) return;
+  arm(record, options_.lease * uint64_t{1000});
+}
+
+/** The oldest sprite that waits for a client, or nullptr. */
+Sprite* Pool::oldest(const Client& client) const {
+  if (client.mailbox.first != nullptr || !client.behind) return client.mailbox.first;
+  return backlogs_.front(numberOf(&client));
+}
+
+/** Takes that one out. */
+Sprite* Pool::takeOldest(Client* client) {
+  if (client->mailbox.waiting > 0) {
+    Sprite* sprite = client->mailbox.pop();
+    if (sprite->flown) client->mailbox.flown -= roomOf(*sprite);
+    sprite->flown = 0;
+    return sprite;
+  }
+  const uint32_t record = numberOf(client);
+  Sprite* sprite = backlogs_.pop(record);
+  client->behind = backlogs_.front(record) != nullptr;
+  return sprite;
+}
+
+/** Ends a sprite that waits no more. */
+void Pool::forget(Sprite* sprite) {
+  counts_.mailboxBytes -= Sprite::cost(sprite->length);
+  --counts_.waiting;
+  limits_->discharge(sprite->source, Sprite::charge(sprite->length));
+  Sprite::free(sprite);
+}
+
+void Pool::acknowledge(Client* client, uint64_t ack) {
+  Mailbox& mailbox = client->mailbox;
+  while (mailbox.waiting > 0 && mailbox.acked() < ack) {
+    ++counts_.acked;
+    forget(takeOldest(client));
+  }
+}
+
+/**
+ * Whether a client may poll now. One that acks something new may always: it has as many polls as
+ * it gets sprites. Any other asks for the same again, and has an allowance, as for throws.
+ */
+bool Pool::mayPoll(Client* client, uint64_t ack) {
+  const auto now = static_cast<uint32_t>(now_);
+  // By difference: the milliseconds begin again after seven weeks, and a client polls more often.
+  if (static_cast<int32_t>(client->nextPoll - now) < 0) client->nextPoll = now;
+  if (options_.pollRate == 0 || ack > client->mailbox.acked()) return true;
+  const uint32_t interval = 1000 / options_.pollRate;
+  if (client->nextPoll - now > (options_.pollBurst - 1) * interval) return false;
+  client->nextPoll += interval;
+  return true;
+}
+
+/** Writes the answer to a poll: every sprite in the mailbox, up to the byte bound, or none. */
+std::string_view Pool::compose(Client* client, Remark remark) {
+  const Mailbox& mailbox = client->mailbox;
+  const uint64_t now = mailbox.unsent > 0 ? time() : 0;
+  uint64_t sequence = mailbox.acked();
+  const Sprite* end = mailbox.first;
+  // A superseded poll's sprites go to the one that took its place.
+  const bool carries = remark == Remark::kNone;
+  for (size_t bytes = 0; end != nullptr && carries; end = end->next) {
+    bytes += end->length;
+    if (bytes > options_.answerBytes && end != mailbox.first) break;
+    ++sequence;
+  }
+  body_ = "{\"seq\":";
+  base::appendDigits(&body_, sequence);
+  body_ += ",\"sprites\":[";
+  sequence = mailbox.acked();
+  for (const Sprite* sprite = mailbox.first; sprite != end && carries; sprite = sprite->next) {
+    if (sprite != mailbox.first) body_ += ',';
+    body_ += "{\"seq\":";
+    base::appendDigits(&body_, ++sequence);
+    if (sequence > mailbox.sent()) deliveryTimes_.count(sprite->stamp, now);
+    body_ += ",\"from\":\"";
+    body_ += kFromNames[static_cast<size_t>(sprite->from)];
+    body_ += "\",\"sprite\":";
+    body_ += sprite->text();
+    body_ += '}';
+  }
+  body_ += ']';
+  if (remark == Remark::kSuperseded) body_ += ",\"superseded\":true";
+  if (draining()) {
+    body_ += ",\"retry\":";
+    base::appendDigits(&body_,
+                       (drainEnd_ > now_ ? drainEnd_ - now_ : 0) + random(drainWindow_ + 1));
+  }
+  body_ += '}';
+  client->mailbox.unsent = std::min<uint64_t>(mailbox.unsent, mailbox.sequence - sequence);
+  return body_;
+}
+
+/** Answers the parked poll of `client`, which is away from now on. */
+void Pool::answer(Client* client, Remark remark) {
+  const PollHolder holder = client->holder;
+  client->holder = PollHolder::kNobody;
+  --counts_.parked;
+  renewLease(client);
+  responders_[static_cast<size_t>(holder)]->answer(client->token, compose(client, remark));
+}
+
+/** Has the parked poll of `client` answered at the end of the turn. */
+void Pool::makeReady(Client* client) {
+  if (client->ready) return;
+  client->ready = true;
+  ready_.push_back(numberOf(client));
+}
+
+void Pool::answerReady() {
+  if (!ready_.empty()) time_ = time();
+  // Nothing becomes ready while these are answered: responders must not call the pool.
+  for (const uint32_t record : ready_) {
+    Client& client = clients_[record];
+    client.ready = false;
+    // It may have been answered, dropped or taken by somebody else since.
+    const bool parked = client.live && client.holder != PollHolder::kNobody && !client.held;
+    if (parked && (client.mailbox.waiting > 0 || draining())) answer(&client, Remark::kNone);
+  }
+  ready_.clear();
+  forgetTime();
+}
+
+// ---- While the journal can't be written ---------------------------------------------------------
+
+/** Whether a step may be taken that has to be written. */
+bool Pool::mayRecord() const { return journal_ == nullptr || journal_->hasRoom(); }
+
+void Pool::holdBack(uint32_t record) {
+  if (clients_[record].held) return;
+  clients_[record].held = true;
+  held_.push_back(record);
+}
+
+void Pool::release() {
+  for (const uint32_t record : std::exchange(held_, {})) {
+    Client& client = clients_[record];
+    client.held = false;
+    if (!client.live) continue;
+    if (client.behind) catchUp(&client);
+    if (client.holder != PollHolder::kNobody && client.mailbox.waiting > 0) makeReady(&client);
+  }
+}
+
+// ---- Time ---------------------------------------------------------------------------------------
+
+bool Pool::tick(uint64_t now) {
+  now_ = now;
+  flyBudget_ = kFlyBudget;
+  seeOff();
+  const bool swept = wheel_.sweep(now, kTickBudget, [this](uint32_t record) { fire(record); });
+  return swept && leaving_.empty();
+}
+
+void Pool::fire(uint32_t record) {
+  Client& client = clients_[record];
+  // One that is parked and owes an ack waits for the disk, and its lease is over; but not while
+  // nothing can be written, which is not its fault.
+  const bool owes = client.mailbox.owesAck() && !client.held && promising_;
+  const bool pinged = client.holder != PollHolder::kNobody && !owes;
+  if (pinged || (client.holder != PollHolder::kNobody && draining())) {
+    ++counts_.pings;
+    answer(&client, Remark::kNothing);
+  } else if (!mayRecord()) {
+    arm(record, options_.lease * uint64_t{1000});
+  } else {
+    ++counts_.expired;
+    if (journal_ != nullptr) journal_->expire(record);
+    remove(&client);
+  }
+}
+
+void Pool::drain(uint32_t window) {
+  drainWindow_ = window;
+  drainEnd_ = now_ + window + 1;
+  for (uint32_t record = 0; record < used_; ++record) {
+    if (clients_[record].holder != PollHolder::kNobody) arm(record, random(window));
+  }
+}
+
+bool Pool::look(const Id& id, View* view) const {
+  const uint32_t record = find(id);
+  if (record == kNoRecord) return false;
+  const Client& client = clients_[record];
+  *view = {.place = torus_.place(record),
+           .parked = client.holder != PollHolder::kNobody,
+           .waiting = client.mailbox.waiting,
+           .unsent = client.mailbox.unsent,
+           .bytes = client.mailbox.bytes,
+           .sequence = client.mailbox.sequence,
+           .known = client.source != kNoSource,
+           .address = limits_->addressOf(client.source)};
+  return true;
+}
+
+bool Pool::place(const Id& id, Place* place) const {
+  const uint32_t record = find(id);
+  if (record == kNoRecord) return false;
+  *place = torus_.place(record);
+  return true;
+}
+
+}  // namespace server

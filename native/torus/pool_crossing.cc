@@ -1,0 +1,324 @@
+// Sprites that cross to another server of the world, and those that come from one: see seams.h.
+#include <sys/random.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/journal.h"
+#include "pool.h"
+#include "seams.h"
+
+namespace server {
+
+namespace {
+
+/** Leavers in a row that are passed by on the way to a row's end. */
+constexpr int kPassedToEnd = 64;
+
+/** A number that no other memory has: never 0, and one that JavaScript reads as it is. */
+uint64_t newMemory() {
+  uint64_t number;
+  do {
+    if (getrandom(&number, sizeof number, 0) != sizeof number) number = 0;
+    number &= kMostCounted;
+  } while (number == 0);
+  return number;
+}
+
+CrossText wayOf(const CrosserHead& head) {
+  return {.row = head.row,
+          .hops = head.hops,
+          .over = static_cast<uint8_t>(head.over),
+          .round = head.round,
+          .peer = kNoPeer,
+          .stay = Stay::kNowhere,
+          .unused = {}};
+}
+
+}  // namespace
+
+// ---- What outlives the process ------------------------------------------------------------------
+
+Seams* Pool::enterWorld() {
+  if (memory_ == nullptr) {
+    memory_ = std::make_unique<Seams>(newMemory());
+    if (journal_ != nullptr) journal_->memory(memory_->self().memory);
+  }
+  return memory_.get();
+}
+
+void Pool::openSeams(const SeamsOptions& options, std::function<void()> wake) {
+  seams_ = enterWorld();
+  seams_->open(options, std::move(wake));
+}
+
+void Pool::closeSeams() {
+  if (seams_ != nullptr) seams_->close();
+  seams_ = nullptr;
+}
+
+void Pool::live(uint64_t life) {
+  memory_->live(life);
+  if (journal_ != nullptr) journal_->life(life);
+}
+
+PeerNumber Pool::know(std::string_view name) {
+  const PeerNumber known = memory_->find(name);
+  if (known != kNoPeer || memory_->size() == kMostPeers) return known;
+  const PeerNumber peer = memory_->add(name);
+  if (journal_ != nullptr) journal_->peer(peer, name);
+  return peer;
+}
+
+void Pool::meet(PeerNumber number, const Identity& sender, uint64_t taken) {
+  Peer& peer = memory_->peer(number);
+  peer.sender = sender;
+  peer.taken = taken;
+  if (journal_ != nullptr) journal_->meet(number, sender.life, {sender.memory, taken});
+}
+
+// ---- Out ----------------------------------------------------------------------------------------
+
+/**
+ * Whether a sprite that `record` sends over an edge comes to the end of its row, past nobody but
+ * leavers, and another server's row goes on there.
+ */
+bool Pool::seamBeyond(uint32_t record, Edge edge, Seam* seam) const {
+  if (edge == Edge::kUp || edge == Edge::kDown) return false;
+  for (int passed = 0; passed <= kPassedToEnd; ++passed) {
+    if (torus_.closesRow(record, edge)) {
+      const uint32_t row = torus_.cycleOf(record);
+      *seam = {seams_->beyond(row, edge), row, edge};
+      return seam->peer != kNoPeer;
+    }
+    record = torus_.neighbor(record, edge);
+    if (clients_[record].live) break;
+  }
+  return false;
+}
+
+/** The same for one that flies on: it passes a closed seam by, unless there is nowhere else. */
+bool Pool::seamForFlight(uint32_t record, Edge edge, Seam* seam) const {
+  if (seams_ == nullptr || (!seams_->open() && counts_.clients > 0)) return false;
+  return seamBeyond(record, edge, seam);
+}
+
+/** A sprite that comes to `seam` sets out, with a whole round of the ring before it. */
+CrossText Pool::setOut(const Seam& seam) const {
+  return {.row = seam.row,
+          .hops = seams_->members(),
+          .over = static_cast<uint8_t>(seam.over),
+          .round = 0,
+          .peer = seam.peer,
+          .stay = Stay::kOutbox,
+          .unused = {}};
+}
+
+/** A throw of `client`, which may throw, over a seam. */
+Outcome Pool::throwOver(Client* client, const Seam& seam, uint64_t number, std::string_view text,
+                        uint64_t now) {
+  const uint32_t cost = Sprite::cost(text.size());
+  if (!seams_->takes(seam, cost)) return Outcome::kNeighborBusy;
+  if (counts_.mailboxBytes + cost > options_.mailboxMemory) return Outcome::kMailboxesFull;
+  if (!limits_->charge(client->source, Sprite::charge(text.size()))) {
+    return Outcome::kTooManySprites;
+  }
+  const CrossText way = setOut(seam);
+  const Edge from = opposite(seam.over);
+  takeThrown(client, number, from, text, now, way);
+  if (journal_ != nullptr) {
+    journal_->cross({.step = JournalStep::kThrowOver,
+                     .from = static_cast<uint8_t>(from),
+                     .record = numberOf(client),
+                     .other = seam.peer,
+                     .number = number},
+                    way, text);
+  }
+  return Outcome::kQueued;
+}
+
+/** A throw over a seam is taken. */
+void Pool::takeThrown(Client* thrower, uint64_t number, Edge from, std::string_view text,
+                      uint64_t now, const CrossText& way) {
+  if (number != kNoNumber) remember(thrower, number);
+  counts_.mailboxBytes += Sprite::cost(text.size());
+  ++counts_.waiting;
+  ++counts_.thrown;
+  put(Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(now)), way, kNoLanding);
+}
+
+/** The oldest sprite of `from`, which leaves, flies on over a seam. */
+void Pool::flyOver(Client* from, const CrossText& way) {
+  Sprite* sprite = takeOldest(from);
+  chargeTo(from->source, sprite);
+  ++counts_.flown;
+  put(sprite, way, kNoLanding);
+}
+
+void Pool::crossOut(Sprite* sprite) {
+  ++counts_.crossedOut;
+  forget(sprite);
+}
+
+void Pool::crossedUpTo(PeerNumber peer, uint64_t number) {
+  if (journal_ != nullptr) journal_->crossOut(peer, number);
+}
+
+void Pool::goOnBehind(PeerNumber peer, uint64_t number) {
+  if (journal_ != nullptr) journal_->goOn(peer, number);
+}
+
+void Pool::giveUp(PeerNumber peer, uint64_t count) {
+  counts_.doubted += count;
+  if (journal_ != nullptr) journal_->giveUp(peer, count);
+}
+
+// ---- In -----------------------------------------------------------------------------------------
+
+/**
+ * Whether there is memory for `cost` more bytes from another server. What waits in outboxes does
+ * not count: two servers full of what they have for each other would never take any of it. So what
+ * comes may take as much memory again, at most.
+ */
+bool Pool::hasRoomFor(uint32_t cost) const {
+  const uint64_t all = counts_.mailboxBytes + cost;
+  const uint64_t memory = options_.mailboxMemory;
+  return all <= memory || (all <= 2 * memory && all - seams_->bytes() <= memory);
+}
+
+bool Pool::crossIn(PeerNumber peer, uint64_t number, const CrosserHead& head,
+                   std::string_view text) {
+  const uint32_t cost = Sprite::cost(text.size());
+  if (!hasRoomFor(cost)) return false;
+  CrossText way = wayOf(head);
+  const uint32_t record = chart(&way, cost);
+  takeCrossed(&memory_->peer(peer), number, head.from, text, way, record);
+  if (journal_ != nullptr) {
+    journal_->cross({.step = JournalStep::kCrossIn,
+                     .from = static_cast<uint8_t>(head.from),
+                     .record = record,
+                     .other = peer,
+                     .number = number},
+                    way, text);
+  }
+  return true;
+}
+
+/** A sprite of another server is taken. */
+void Pool::takeCrossed(Peer* from, uint64_t number, Edge enters, std::string_view text,
+                       const CrossText& way, uint32_t record) {
+  from->taken = number;
+  counts_.mailboxBytes += Sprite::cost(text.size());
+  ++counts_.waiting;
+  ++counts_.crossedIn;
+  put(Sprite::make(text, enters, kNoSource, deliveryTimes_.stamp(time())), way, record);
+}
+
+void Pool::turnBack(PeerNumber peer, uint64_t place, const Crosser& crosser) {
+  const PeerNumber next = seams_ == nullptr ? kNoPeer : seams_->beyond(crosser.row, crosser.over);
+  CrossText way = next == kNoPeer
+                      ? wayOf({.length = 0,
+                               .row = crosser.row,
+                               .over = crosser.over,
+                               .round = crosser.round,
+                               .hops = crosser.hops})
+                      : setOut({.peer = next, .row = crosser.row, .over = crosser.over});
+  const uint32_t record =
+      next == kNoPeer ? chart(&way, Sprite::cost(crosser.sprite->length)) : kNoLanding;
+  put(crosser.sprite, way, record);
+  if (journal_ != nullptr) {
+    journal_->cross(
+        {.step = JournalStep::kTurnBack, .record = record, .other = peer, .number = place}, way,
+        {});
+  }
+}
+
+uint64_t Pool::endWorld() {
+  uint64_t sprites = 0;
+  if (memory_ != nullptr) memory_->begin();
+  for (size_t number = 0; memory_ != nullptr && number < memory_->size(); ++number) {
+    const auto peer = static_cast<PeerNumber>(number);
+    Outbox& outbox = memory_->peer(peer).outbox;
+    sprites += outbox.size();
+    if (const size_t doubted = outbox.giveUp()) giveUp(peer, doubted);
+    outbox.giveBack([&](const Crosser& crosser) { turnBack(peer, 0, crosser); });
+  }
+  return sprites;
+}
+
+/** Rows that somebody lives in. */
+uint32_t Pool::rowsToLand() const { return counts_.clients == 0 ? 0 : torus_.cycles(); }
+
+/**
+ * Where a sprite goes on that has come from another server, or found none: it lands in its row;
+ * without that row here it goes on around the ring; with no more hops it lands wherever somebody
+ * is; and with nobody in the whole ring it is lost. Fills in the rest of `way`; returns whose
+ * record it lands on, or kNoLanding.
+ */
+uint32_t Pool::chart(CrossText* way, uint32_t cost) const {
+  const uint32_t rows = rowsToLand();
+  const Edge over{way->over};
+  // Whatever a frame says, there are no more servers to pass.
+  way->hops = std::min<uint16_t>(way->hops, kMostPeers);
+  way->peer = seams_ == nullptr ? kNoPeer : seams_->next(over);
+  const bool anywhere = way->round > 0 || way->hops == 0 || way->peer == kNoPeer;
+  if (way->row < rows || (anywhere && rows > 0)) {
+    const uint32_t record = endOf(std::min(way->row, rows - 1), over);
+    way->stay = isFull(clients_[record], cost) ? Stay::kBacklog : Stay::kMailbox;
+    return record;
+  }
+  way->stay = Stay::kOutbox;
+  if (way->peer == kNoPeer || (way->round > 0 && way->hops == 0)) {
+    way->stay = Stay::kNowhere;
+  } else if (way->hops > 0) {
+    --way->hops;
+  } else {
+    way->round = 1;
+    way->hops = seams_->members();
+  }
+  return kNoLanding;
+}
+
+/**
+ * Puts a sprite where `way` says: into a mailbox, or where that is full behind it, as it is
+ * promised already.
+ */
+void Pool::put(Sprite* sprite, const CrossText& way, uint32_t record) {
+  switch (way.stay) {
+    case Stay::kNowhere:
+      ++counts_.lost;
+      return forget(sprite);
+    case Stay::kOutbox:
+      return memory_->push(way.peer, {sprite, way.row, Edge{way.over}, way.round, way.hops});
+    case Stay::kMailbox:
+    case Stay::kBacklog:
+      break;
+  }
+  Client& to = clients_[record];
+  if (way.stay == Stay::kMailbox) {
+    to.mailbox.push(sprite);
+  } else {
+    backlogs_.push(record, sprite);
+    to.behind = true;
+  }
+  if (to.holder != PollHolder::kNobody) makeReady(&to);
+}
+
+/** The record that a sprite lands on which crosses over `over` into `row`, one of this server's. */
+uint32_t Pool::endOf(uint32_t row, Edge over) const {
+  const uint32_t end = over == Edge::kRight ? torus_.firstOfCycle(row) : torus_.lastOfCycle(row);
+  if (clients_[end].live) return end;
+  const uint32_t next = nextLive(end, over);
+  return next == Torus::kNone ? end : next;
+}
+
+/** Whether a mailbox has no room for `cost` more bytes of a sprite that has crossed. */
+bool Pool::isFull(const Client& client, uint32_t cost) const {
+  return client.behind || (client.mailbox.waiting > 0 && !fits(client.mailbox, cost));
+}
+
+bool Pool::endBusy(uint32_t row, Edge over) const {
+  return row < rowsToLand() && isFull(clients_[endOf(row, over)], Sprite::cost(0));
+}
+
+}  // namespace server

@@ -1,0 +1,239 @@
+// Who leaves, and how the sprites that waited for him fly on.
+#include <algorithm>
+#include <optional>
+
+#include "base/journal.h"
+#include "pool.h"
+#include "seams.h"
+
+namespace server {
+
+struct Pool::Stop {
+  uint32_t record = Torus::kNone;
+  std::optional<Seam> seam;
+};
+
+namespace {
+
+/** What finding a sprite's next stop counts for, among the kFlyBudget of a tick. */
+constexpr uint32_t kFindBudget = 8;
+
+/** Why a sprite is lost, as the journal has it: nobody was left to fly to. */
+constexpr uint8_t kLostAlone = 0;
+
+/** Leavers in a row that a sprite passes by: one with more of them before it waits for their end.
+ */
+constexpr int kPassedBy = 64;
+
+/** The part of a mailbox that sprites may take which have flown into it: one half. */
+constexpr uint32_t kFlownPart = 2;
+
+}  // namespace
+
+// ---- Leaving ------------------------------------------------------------------------------------
+
+Outcome Pool::leave(const Id& id) {
+  Client* client = lookUp(id);
+  if (client == nullptr) return Outcome::kOk;
+  if (!mayRecord()) return count(Outcome::kStateUnwritable);
+  ++counts_.left;
+  if (journal_ != nullptr) journal_->leave(numberOf(client));
+  remove(client);
+  return Outcome::kOk;
+}
+
+void Pool::remove(Client* client) {
+  // First of all: from here on no request finds it, and no sprite is thrown to it.
+  startLeaving(client);
+  if (client->holder != PollHolder::kNobody) answer(client, Remark::kNothing);
+  wheel_.disarm(numberOf(client));
+  seeOff();
+}
+
+/** From now on `client` is unknown, and its sprites fly on. */
+void Pool::startLeaving(Client* client) {
+  client->live = false;
+  --counts_.clients;
+  leaving_.push_back(numberOf(client));
+}
+
+/**
+ * Empties the mailboxes of the clients that are leaving, as far as the budget reaches, and frees
+ * those that are empty; while too much waits to be written they wait, too. The oldest leaver comes
+ * first. Its sprites may fly into the mailbox of another leaver, whose turn comes later; none fly
+ * into the mailbox of the first. So this ends.
+ */
+void Pool::seeOff() {
+  while (!leaving_.empty() && mayRecord()) {
+    const uint32_t record = leaving_.front();
+    Client& client = clients_[record];
+    flyOn(&client);
+    if (client.mailbox.waiting > 0 || client.behind) return;
+    leaving_.pop_front();
+    torus_.leave(record);
+    limits_->leave(client.source);
+    if (journal_ != nullptr) journal_->gone(record);
+    client.token = freeRecord_;
+    freeRecord_ = record + 1;
+  }
+}
+
+void Pool::seeAllOff() {
+  while (!leaving_.empty()) {
+    flyBudget_ = kFlyBudget;
+    seeOff();
+  }
+}
+
+// ---- Where to -----------------------------------------------------------------------------------
+
+/**
+ * The first beyond an edge of `record` who is not leaving, perhaps itself; kNone when too many in a
+ * row are. When a crowd leaves together, its sprites so fly once, and not from each to the next.
+ */
+uint32_t Pool::nextLive(uint32_t record, Edge edge) const {
+  uint32_t next = record;
+  for (int passed = 0; passed <= kPassedBy; ++passed) {
+    next = torus_.neighbor(next, edge);
+    if (clients_[next].live) return next;
+    if (next == record) break;
+  }
+  return Torus::kNone;
+}
+
+/**
+ * Where a sprite that came into `record` by its edge `from` goes when `record` is no more: straight
+ * on; where its own row or column holds nobody else, aside; where all near it are leaving too, to
+ * one of them; nowhere when there is nobody at all.
+ */
+Pool::Stop Pool::nextStop(uint32_t record, Edge from) const {
+  if (counts_.clients == 0 && seams_ == nullptr) return {};
+  const Edge onward = opposite(from);
+  const Edge aside = onward == Edge::kLeft || onward == Edge::kRight ? Edge::kUp : Edge::kLeft;
+  for (const Edge edge : {onward, aside}) {
+    Seam seam;
+    if (seamForFlight(record, edge, &seam)) return {Torus::kNone, seam};
+    const uint32_t next = nextLive(record, edge);
+    if (next != Torus::kNone) return {next, {}};
+  }
+  for (const Edge edge : {onward, aside}) {
+    const uint32_t next = torus_.neighbor(record, edge);
+    if (next != record) return {next, {}};
+  }
+  return {};
+}
+
+// ---- Flying -------------------------------------------------------------------------------------
+
+/** What a sprite that has flown takes of a mailbox's room: a small one a whole place. */
+uint32_t Pool::roomOf(const Sprite& sprite) const {
+  return std::max(Sprite::cost(sprite.length), options_.mailboxBytes / options_.mailboxSprites);
+}
+
+/** Whether a sprite that flies may enter a mailbox now; into an empty one it always may. */
+bool Pool::hasRoom(const Mailbox& mailbox, const Sprite& sprite) const {
+  if (mailbox.waiting == 0) return true;
+  if (!fits(mailbox, Sprite::cost(sprite.length))) return false;
+  return mailbox.flown == 0 || mailbox.flown + roomOf(sprite) <= options_.mailboxBytes / kFlownPart;
+}
+
+/** Puts a sprite that has flown into `client`'s mailbox. */
+void Pool::putFlown(Client* client, Sprite* sprite) {
+  sprite->flown = 1;
+  client->mailbox.flown += roomOf(*sprite);
+  client->mailbox.push(sprite);
+}
+
+/** The oldest sprite of `client`'s backlog enters its mailbox. */
+void Pool::moveUp(Client* client) {
+  const uint32_t record = numberOf(client);
+  putFlown(client, backlogs_.pop(record));
+  client->behind = backlogs_.front(record) != nullptr;
+}
+
+/** Moves sprites from a client's backlog into its mailbox, as many as there is room for. */
+void Pool::catchUp(Client* client) {
+  const uint32_t record = numberOf(client);
+  while (client->behind && hasRoom(client->mailbox, *backlogs_.front(record))) {
+    moveUp(client);
+    if (journal_ != nullptr) journal_->moveUp(record);
+    if (!promising_) holdBack(record);
+  }
+}
+
+/**
+ * Sends what waits for a leaver on its way. None is refused: the server has answered for these
+ * sprites already, and has the memory for them. Those that find no room wait in a backlog.
+ */
+void Pool::flyOn(Client* client) {
+  const uint32_t record = numberOf(client);
+  // Found when the first sprite asks for it: most who leave have none.
+  std::optional<Stop> stops[4];
+  std::optional<uint64_t> now;
+  while (Sprite* sprite = oldest(*client)) {
+    if (flyBudget_ == 0) break;
+    std::optional<Stop>& next = stops[static_cast<size_t>(sprite->from)];
+    flyBudget_ -= std::min(flyBudget_, next ? 1u : kFindBudget);
+    if (!next) next = nextStop(record, sprite->from);
+    if (next->seam) {
+      const CrossText way = setOut(*next->seam);
+      flyOver(client, way);
+      if (journal_ != nullptr) {
+        journal_->cross({.step = JournalStep::kFlyOver, .record = record, .other = way.peer}, way,
+                        {});
+      }
+      continue;
+    }
+    if (next->record == Torus::kNone) {
+      lose(client);
+      if (journal_ != nullptr) journal_->lose(record, kLostAlone);
+      continue;
+    }
+    Client* to = &clients_[next->record];
+    const Stay stay =
+        !to->behind && hasRoom(to->mailbox, *sprite) ? Stay::kMailbox : Stay::kBacklog;
+    if (!now) now = time();
+    sprite->stamp = deliveryTimes_.flown(sprite->stamp, *now);
+    fly(client, to, stay);
+    if (!promising_) holdBack(next->record);
+    if (journal_ != nullptr) journal_->fly(record, next->record, stay == Stay::kBacklog);
+  }
+  for (const std::optional<Stop>& next : stops) {
+    if (!next || next->record == Torus::kNone) continue;
+    Client& neighbor = clients_[next->record];
+    if (neighbor.holder != PollHolder::kNobody && neighbor.mailbox.waiting > 0) {
+      makeReady(&neighbor);
+    }
+  }
+}
+
+/**
+ * The oldest sprite of `from` flies on to `to`, and waits there where `stay` says. It is charged to
+ * the address of `from`, who has left it: else hostile clients could use up the share of an honest
+ * address, by taking its sprites and passing them on to one another.
+ */
+void Pool::fly(Client* from, Client* to, Stay stay) {
+  Sprite* sprite = takeOldest(from);
+  chargeTo(from->source, sprite);
+  ++counts_.flown;
+  if (stay == Stay::kMailbox) return putFlown(to, sprite);
+  backlogs_.push(numberOf(to), sprite);
+  to->behind = true;
+}
+
+/** A sprite counts for `source` from now on, if that is known. */
+void Pool::chargeTo(Source source, Sprite* sprite) {
+  if (source == kNoSource || source == sprite->source) return;
+  const uint32_t charge = Sprite::charge(sprite->length);
+  limits_->discharge(sprite->source, charge);
+  limits_->chargeAnyway(source, charge);
+  sprite->source = source;
+}
+
+/** The oldest sprite of `from` has nowhere to fly to. */
+void Pool::lose(Client* from) {
+  ++counts_.lost;
+  forget(takeOldest(from));
+}
+
+}  // namespace server

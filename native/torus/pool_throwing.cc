@@ -1,0 +1,155 @@
+// Throws: where it is decided whether a sprite is taken, and to whom it goes.
+#include <algorithm>
+
+#include "base/journal.h"
+#include "base/json_reader.h"
+#include "pool.h"
+#include "seams.h"
+
+namespace server {
+
+namespace {
+
+/** How often its bounds a mailbox may be full, with the throws of several source addresses. */
+constexpr uint32_t kOverfull = 2;
+
+/** Sprites of a full mailbox that are looked at for whose they are: the oldest. */
+constexpr uint32_t kLookedAt = 256;
+
+}  // namespace
+
+// ---- A throw ------------------------------------------------------------------------------------
+
+Outcome checkSprite(std::string_view text, uint32_t maxSprite) {
+  if (text.size() > maxSprite) return Outcome::kSpriteTooLarge;
+  return base::isJsonObject(text.data(), text.size()) ? Outcome::kOk : Outcome::kBadSprite;
+}
+
+Outcome Pool::throwSprite(const Id& id, Edge edge, uint64_t number, std::string_view text,
+                          uint64_t now) {
+  Client* client = lookUp(id);
+  if (client == nullptr) return count(Outcome::kUnknownClient);
+  const Outcome check = checkSprite(text, options_.maxSprite);
+  return count(check == Outcome::kOk ? tryThrow(client, edge, number, text, now) : check);
+}
+
+Outcome Pool::throwChecked(const Id& id, Edge edge, uint64_t number, std::string_view text,
+                           uint64_t now) {
+  Client* client = lookUp(id);
+  if (client == nullptr) return count(Outcome::kUnknownClient);
+  return count(tryThrow(client, edge, number, text, now));
+}
+
+/** Whether a mailbox has room for a sprite that takes `cost` bytes. */
+bool Pool::fits(const Mailbox& mailbox, uint32_t cost) const {
+  return mailbox.waiting < options_.mailboxSprites &&
+         uint64_t{mailbox.bytes} + cost <= options_.mailboxBytes;
+}
+
+/**
+ * Whether a sprite of `source` that takes `cost` bytes may be thrown into a mailbox. One that is
+ * full has as much room again for the others: for a source that less than half of what waits there
+ * comes from. So nobody keeps the others' throws out by his own.
+ */
+bool Pool::mayEnter(const Mailbox& mailbox, Source source, uint32_t cost) const {
+  if (fits(mailbox, cost)) return true;
+  const uint64_t bytes = uint64_t{mailbox.bytes} + cost;
+  if (mailbox.waiting >= kOverfull * uint64_t{options_.mailboxSprites} ||
+      bytes > kOverfull * uint64_t{options_.mailboxBytes}) {
+    return false;
+  }
+  uint32_t all = 0;
+  uint32_t own = 0;
+  for (const Sprite* sprite = mailbox.first; sprite != nullptr && all < kLookedAt;
+       sprite = sprite->next) {
+    ++all;
+    own += sprite->source == source;
+  }
+  return own < all - own;
+}
+
+Outcome Pool::tryThrow(Client* client, Edge edge, uint64_t number, std::string_view text,
+                       uint64_t now) {
+  if (!promising_) return Outcome::kStateUnwritable;
+  if (number != kNoNumber) {
+    if (seen(*client, number)) return Outcome::kDuplicate;
+    if (number + kNumberWindow <= client->newestNumber) return Outcome::kStaleNumber;
+  }
+  if (!allowedToThrow(client, now)) return Outcome::kTooManyThrows;
+  // A throw at a busy neighbor spends its allowance too: it costs the server as much.
+  spendThrow(client, now);
+
+  Seam seam;
+  if (seams_ != nullptr && seamBeyond(numberOf(client), edge, &seam)) {
+    return throwOver(client, seam, number, text, now);
+  }
+  uint32_t target = torus_.neighbor(numberOf(client), edge);
+  // One that is leaving takes nothing new: what waits for it is just flying on.
+  if (!clients_[target].live) target = nextLive(target, edge);
+  if (target == Torus::kNone) return Outcome::kNeighborBusy;
+  Client& neighbor = clients_[target];
+  const uint32_t cost = Sprite::cost(text.size());
+  if (!mayEnter(neighbor.mailbox, client->source, cost)) return Outcome::kNeighborBusy;
+  if (counts_.mailboxBytes + cost > options_.mailboxMemory) return Outcome::kMailboxesFull;
+  if (!limits_->charge(client->source, Sprite::charge(text.size()))) {
+    return Outcome::kTooManySprites;
+  }
+
+  receive(client, &neighbor, number, opposite(edge), text, now);
+  time_ = now;
+  if (journal_ != nullptr) {
+    journal_->thrown(numberOf(client), numberOf(&neighbor), number,
+                     static_cast<uint8_t>(opposite(edge)), text);
+  }
+  if (neighbor.holder == PollHolder::kNobody) return Outcome::kQueued;
+  makeReady(&neighbor);
+  // What does not fit into the answer waits for the next poll.
+  const bool fits = neighbor.mailbox.waiting == 1 || neighbor.mailbox.bytes <= options_.answerBytes;
+  return fits ? Outcome::kDelivered : Outcome::kQueued;
+}
+
+/** A throw of `thrower` is taken: `receiver` has the sprite, entering by its edge `from`. */
+void Pool::receive(Client* thrower, Client* receiver, uint64_t number, Edge from,
+                   std::string_view text, uint64_t now) {
+  receiver->mailbox.push(Sprite::make(text, from, thrower->source, deliveryTimes_.stamp(now)));
+  if (number != kNoNumber) remember(thrower, number);
+  counts_.mailboxBytes += Sprite::cost(text.size());
+  ++counts_.waiting;
+  ++counts_.thrown;
+}
+
+// ---- Allowance and numbers ----------------------------------------------------------------------
+
+// The allowance is a token bucket kept as one number (GCRA: ITU-T I.371, annex A): the time at
+// which the bucket would be full again. A throw moves it by 1/rate, and is refused while it lies
+// further ahead than a burst.
+
+bool Pool::allowedToThrow(Client* client, uint64_t now) const {
+  if (options_.throwRate == 0) return true;
+  const uint64_t interval = 1000000 / options_.throwRate;
+  return client->nextThrow <= now + (options_.throwBurst - 1) * interval;
+}
+
+void Pool::spendThrow(Client* client, uint64_t now) {
+  if (options_.throwRate == 0) return;
+  client->nextThrow = std::max(client->nextThrow, now) + 1000000 / options_.throwRate;
+}
+
+// Throw numbers: the newest accepted one, and a bit for each of the 64 up to it.
+
+bool Pool::seen(const Client& client, uint64_t number) const {
+  if (number > client.newestNumber) return false;
+  const uint64_t age = client.newestNumber - number;
+  return age < kNumberWindow && (client.seenNumbers >> age & 1) != 0;
+}
+
+void Pool::remember(Client* client, uint64_t number) {
+  if (number > client->newestNumber) {
+    const uint64_t step = number - client->newestNumber;
+    client->seenNumbers = step < kNumberWindow ? client->seenNumbers << step : 0;
+    client->newestNumber = number;
+  }
+  client->seenNumbers |= uint64_t{1} << (client->newestNumber - number);
+}
+
+}  // namespace server
