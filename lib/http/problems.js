@@ -10,6 +10,7 @@
  * @property {number} status the HTTP status
  * @property {string} title what is wrong, the same for every occurrence
  * @property {string} detail what the caller can do about it
+ * @property {string} [at] where alone it is answered
  * @property {number} [retryAfter] seconds after which a retry makes sense
  */
 
@@ -331,12 +332,14 @@ export const problems = {
   'not-from-here': {
     status: 403,
     title: 'Only from this host',
+    at: 'at the admin port alone',
     detail:
       'Ask the admin port from its own host, by its address, and from no page of another site.'
   },
   'bad-host': {
     status: 421,
     title: 'Not a name of this host',
+    at: 'at the admin port alone',
     detail:
       'Ask by an address, such as 127.0.0.1, or by localhost; a proxy has to send one of these as Host.' +
       ' Another name is taken where it is the one of --admin-host.'
@@ -344,17 +347,20 @@ export const problems = {
   'bad-ban': {
     status: 400,
     title: 'Not a ban',
+    at: 'at the admin port alone',
     detail: 'Give an IP address and ?seconds= from 1 to 31536000; there may be 1000 bans.'
   },
   'not-ready': {
     status: 503,
     title: 'A part of the server does not answer',
+    at: 'at `/readyz` alone',
     detail: 'Some of its workers hang: they are replaced within seconds.',
     retryAfter: 5
   },
   joining: {
     status: 503,
     title: 'The server is joining its world',
+    at: 'at `/readyz` alone',
     detail: 'Send it clients when it is ready: within seconds, as a rule.',
     retryAfter: 1
   },

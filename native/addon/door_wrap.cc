@@ -31,18 +31,14 @@ constexpr uint32_t kBatchMicroseconds = 2000;
 constexpr uint32_t kTurnMicroseconds = 1000;
 
 /**
- * {outcomes: [text, …], feedOutcomes: [text, …], feed, feedGzip, feedStream, json,
- * joined: [text, text], timedOut, refused, tooMuchHeld, ready: [[path, text], …]}
+ * {outcomes: [text, …], feed, feedGzip, feedStream, json, joined: [text, text], timedOut, refused,
+ * tooMuchHeld, ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
   Local<Array> outcomes = get(given, "outcomes").As<Array>();
   for (uint32_t i = 0; i < kOutcomes; ++i) {
     replies.outcomes[i] = Reply(textOf(Nan::Get(outcomes, i).ToLocalChecked()));
-  }
-  Local<Array> feedOutcomes = get(given, "feedOutcomes").As<Array>();
-  for (uint32_t i = 0; i < kFeedOutcomes; ++i) {
-    replies.feedOutcomes[i] = Reply(textOf(Nan::Get(feedOutcomes, i).ToLocalChecked()));
   }
   replies.feed = Reply(textIn(given, "feed"));
   replies.feedGzip = Reply(textIn(given, "feedGzip"));
@@ -217,7 +213,7 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
     tellAll([&](RelayServer& server) { server.compressed(feed); });
   }
 
-  void ended(std::string_view key, FeedOutcome why) override {
+  void ended(std::string_view key, Outcome why) override {
     tellAll([&](RelayServer& server) { server.ended(key, why); });
   }
 

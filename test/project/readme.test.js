@@ -7,8 +7,9 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
+import { counts } from '../../lib/operator/counts.js';
 import { table } from '../../lib/operator/options.js';
-import { problems } from '../../lib/http/problems.js';
+import { madeFiles } from '../../lib/operator/tables.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt, shown } from '../support/readme.js';
 import { ROOT, startServer } from '../support/server.js';
@@ -30,31 +31,20 @@ t.test('every option is in the manual, with its default', async (t) => {
   }
 });
 
-t.test('every problem is in the manual, with its status', async (t) => {
-  for (const [name, { status }] of Object.entries(problems)) {
-    t.ok(manual.includes(`| \`${name}\` | ${status} |`), name);
-  }
+t.test('what is made of the tables of outcomes and counts is as they are', async (t) => {
+  for (const [path, text] of madeFiles(documentAt)) t.equal(documentAt(path), text, path);
 });
 
-t.test('the live counts are in the manual, every one, and nothing else is', async (t) => {
-  const [table] = /^## The live counts$[^]*?^## /m.exec(manual);
-  const rows = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)];
-  const namesIn = (text) => [...text.matchAll(/`(\w+)`/g)].map(([, name]) => name);
-  const documented = rows.flatMap(([, names]) => namesIn(names));
-  const native = rows
-    .filter(([, , text]) => text.startsWith('native door:'))
-    .flatMap(([, names]) => namesIn(names));
-  t.ok(documented.length > 30 && native.length > 3, 'there is a table');
-  t.equal(new Set(documented).size, documented.length, 'each is there once');
-  for (const name of ['rss', 'heapUsed', 'longestStallMs', 'refused', 'connectionsRefused']) {
-    t.match(table, `\`${name}\` ‡`, `${name} is the operator's`);
-  }
-
-  const all = documented.toSorted();
+t.test('the live counts are those of the table, every one, and nothing else is', async (t) => {
+  const namesOf = (some) => some.map(({ name }) => name).toSorted();
+  const all = namesOf(counts);
   const servers = {
     'without workers': [{}, all],
     'with workers': [{ options: { workers: 1, 'transient-port': 0 } }, all],
-    'by --door node': [{ door: 'node' }, all.filter((name) => !native.includes(name))]
+    'by --door node': [
+      { door: 'node' },
+      namesOf(counts.filter(({ marks }) => !marks.has('native')))
+    ]
   };
   for (const [name, [how, expected]] of Object.entries(servers)) {
     const server = await startServer(t, how);
@@ -66,10 +56,11 @@ t.test('the live counts are in the manual, every one, and nothing else is', asyn
     const status = await server.inside();
     t.strictSame(Object.keys(status).toSorted(), expected, name);
     const { body } = await server.ask('GET', '/status');
-    const told = expected.filter((member) => !manual.includes(`\`${member}\` ‡`));
+    const operators = namesOf(counts.filter(({ marks }) => marks.has('operators')));
+    const told = expected.filter((member) => !operators.includes(member));
     t.strictSame(Object.keys(body).toSorted(), told, `${name}, to anybody`);
-    const [, , reasons] = rows.find(([, names]) => names === '`lostReasons`');
-    t.strictSame(Object.keys(status.lostReasons), namesIn(reasons).slice(1), 'reasons of lost');
+    for (const member of ['rss', 'heapUsed', 'longestStallMs', 'refused']) t.notOk(member in body);
+    t.strictSame(Object.keys(status.lostReasons), ['alone'], 'reasons of lost');
     t.strictSame(status.refused, { 'unknown-client': 1 });
     const { joined, clients, left, expired } = status;
     t.equal(joined, clients + left + expired);
