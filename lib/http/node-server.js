@@ -113,7 +113,10 @@ export function createNodeServer({
 
   const sockets = lookAfterSockets(server, [...new Set(['connection', arrival])]);
   server.held = sockets.count;
-  server.closeEveryConnection = sockets.destroyAll;
+  server.closeEveryConnection = () => {
+    server.close();
+    sockets.destroyAll();
+  };
   server.closeSoon = (socket) => {
     server.keepAliveTimeout = Math.min(server.keepAliveTimeout, IDLE_HANDED_OVER);
     handedOver.add(socket);

@@ -11,7 +11,7 @@ import { createRoutes } from '../http/routes.js';
 import { openTlsIn } from '../http/tls.js';
 import { AddressLimits } from '../torus/address-limits.js';
 import { ConnectionBudget } from '../http/connection-budget.js';
-import { addUp } from './workers.js';
+import { addUp } from '../operator/live.js';
 import { arenaFiles } from '../arena/files.js';
 import { findGames } from '../arena/games.js';
 import { RemoteArena } from '../arena/remote-arena.js';
