@@ -87,11 +87,11 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const refusals = createRefusals(log);
     const pages = openPages(arenaFiles(options.arena, games));
     const routes = createRoutes({
-      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, limits, options, log, refusals },
+      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, options, log, refusals },
       ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory }
     });
     const budget = new ConnectionBudget(options);
-    const server = createNodeServer({ routes, limits, options, budget, refusals });
+    const server = createNodeServer({ routes, limits, options, budget, refusals, log });
     life.accepts({
       stopListening() {},
       closeIdle: () => server.closeIdleConnections(),
