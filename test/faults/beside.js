@@ -45,7 +45,8 @@ export class Beside {
   /** Publishes until `stop`, and asks for a ban and, once, for a player. */
   async begin({ port, adminPort }) {
     this.#over = false;
-    const address = `192.0.2.${this.#bans.length + 1}`;
+    const number = this.#bans.length;
+    const address = `198.18.${number >> 8}.${number & 255}`;
     const { status } = await this.#ask(adminPort, 'PUT', `/bans/${address}?seconds=36000`);
     assert.equal(status, 204);
     this.#bans.push(address);
