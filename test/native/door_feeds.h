@@ -95,8 +95,8 @@ class DoorFeeds {
     // Those of them that are streams, and nothing but the value's end, are told so.
     EXPECT(feeds_->counts().streams > 0);
     publish(kGone);
-    Peer poll(port_);
-    Peer stream(port_);
+    Wire poll(port_);
+    Wire stream(port_);
     poll.send(get(kGone, "?after=" + cursor(kGone)));
     stream.send(get(kGone, "", "Accept: text/event-stream\r\n"));
     until([&] { return stream.read().find("\"v\":1") != std::string::npos; });
@@ -113,13 +113,13 @@ class DoorFeeds {
 
   /** What the table refuses, and what the front door hands over. */
   void askOddly(uint16_t worker) {
-    Peer refused(port_);
+    Wire refused(port_);
     refused.send(get("nobody", ""));
     until([&] { return refused.read().find(problem(Outcome::kUnknownFeed)) != std::string::npos; });
     refused.read().clear();
     refused.send(get(kKeys[0], "?hold=99"));
     until([&] { return refused.read().find(problem(Outcome::kBadHold)) != std::string::npos; });
-    Peer many(port_);
+    Wire many(port_);
     many.send(post("{\"feeds\":{\"nobody\":\"\",\"" + std::string(kKeys[0]) + "\":\"\"}}"));
     until([&] { return many.read().find("unknown-feed\"},{") != std::string::npos; });
     const std::string odd[] = {
@@ -132,13 +132,13 @@ class DoorFeeds {
         post(std::string(20000, ' ')),
     };
     for (const std::string& text : odd) {
-      Peer peer(port_);
+      Wire peer(port_);
       peer.send(text);
       until([&] { return (peer.read(), peer.over()); });
       ++odd_;
     }
     // A worker has no feeds.
-    Peer elsewhere(worker);
+    Wire elsewhere(worker);
     elsewhere.send(get(kKeys[0], ""));
     until([&] { return (elsewhere.read(), elsewhere.over()); });
     ++odd_;
@@ -147,9 +147,9 @@ class DoorFeeds {
 
   /** A poll's hold ends; a stream is given a comment in every 25 seconds. */
   void comment() {
-    Peer stream(port_);
+    Wire stream(port_);
     stream.send(get(kKeys[0], "?after=" + cursor(kKeys[0]), "Accept: text/event-stream\r\n"));
-    Peer poll(port_);
+    Wire poll(port_);
     poll.send(get(kKeys[0], "?hold=20&after=" + cursor(kKeys[0])));
     until([&] { return feeds_->find(kKeys[0])->watching == 2; });
     constexpr std::string_view kComment = "3\r\n:\n\n\r\n";
@@ -180,9 +180,9 @@ class DoorFeeds {
   void readSlowly(uint32_t writeTime) {
     publish(kLarge, kLargeValue);
     const uint64_t skipped = feeds_->counts().skipped;
-    Peer poll(port_, 1);
-    Peer stream(port_, 1);
-    Peer reader(port_);
+    Wire poll(port_, 1);
+    Wire stream(port_, 1);
+    Wire reader(port_);
     poll.send(get(kLarge, ""));
     stream.send(get(kLarge, "", "Accept: text/event-stream\r\n"));
     reader.send(get(kLarge, "", "Accept: text/event-stream\r\n"));
@@ -212,7 +212,7 @@ class DoorFeeds {
   void lend() {
     publish(kLarge, kLargeValue);
     const uint64_t documents = feeds_->counts().documents;
-    Peer slow(port_, 1);
+    Wire slow(port_, 1);
     slow.send(get(kLarge, ""));
     until([&] { return feeds_->counts().documents > documents; });
     std::vector<const base::Bytes*> lent;
@@ -253,7 +253,7 @@ class DoorFeeds {
   /** One who watches, asks again when he is answered, and comes back when he was cut off. */
   struct Reader {
     Kind kind;
-    std::unique_ptr<Peer> peer;
+    std::unique_ptr<Wire> peer;
     std::string key;
     uint64_t seen = 0;  // the version he has
     bool headed = false;
@@ -309,7 +309,7 @@ class DoorFeeds {
   void ask(Reader* reader, bool anew = true) {
     if (reader->key.empty()) reader->key = kKeys[below(2)];
     if (anew) {
-      reader->peer = std::make_unique<Peer>(port_);
+      reader->peer = std::make_unique<Wire>(port_);
       reader->headed = false;
     }
     const std::string& key = reader->key;

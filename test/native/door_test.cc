@@ -36,8 +36,8 @@
 namespace {
 
 using namespace server;
-using test::Peer;
 using test::request;
+using test::Wire;
 
 constexpr uint32_t kWave = 400;
 constexpr uint32_t kConnections = 3 * kWave;
@@ -190,7 +190,7 @@ class Test {
 
  private:
   struct Member {
-    std::unique_ptr<Peer> polls;
+    std::unique_ptr<Wire> polls;
     std::string id;
     uint64_t ack = 0;
     bool parked = false;
@@ -234,7 +234,7 @@ class Test {
 #define UNTIL(condition) until([&] { return (condition); }, __LINE__)
 
   /** Sends and waits for the answer: its status. */
-  int ask(Peer* peer, const std::string& text, std::string* body = nullptr) {
+  int ask(Wire* peer, const std::string& text, std::string* body = nullptr) {
     peer->send(text);
     std::string head;
     std::string ignored;
@@ -254,9 +254,9 @@ class Test {
     const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     std::string requests;
     for (size_t i = 0; i < ahead; ++i) requests += one;
-    std::vector<std::unique_ptr<Peer>> peers;
+    std::vector<std::unique_ptr<Wire>> peers;
     for (size_t i = 0; i < count; ++i) {
-      peers.push_back(std::make_unique<Peer>(door_.port()));
+      peers.push_back(std::make_unique<Wire>(door_.port()));
       EXPECT(ask(peers.back().get(), one) == 204);
     }
     for (const auto& peer : peers) peer->send(requests);
@@ -286,7 +286,7 @@ class Test {
     for (size_t i = 0; i < kTimes; ++i) requests += two;
     const uint64_t served = door_.counts().requests;
     // A window as small as it gets: most of the answers stay with the server.
-    Peer peer(door_.port(), 1);
+    Wire peer(door_.port(), 1);
     peer.send(requests);
     // As many turns as would serve all of them: they wait for their reader.
     for (size_t i = 0; i < 2 * kTimes; ++i) turn();
@@ -307,11 +307,11 @@ class Test {
     members_.clear();
     members_.resize(count);
     for (Member& member : members_) {
-      member.polls = std::make_unique<Peer>(anyPort());
+      member.polls = std::make_unique<Wire>(anyPort());
       if (below(2) == 0) {
         EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
       } else {
-        Peer transient(worker_.port());
+        Wire transient(worker_.port());
         EXPECT(ask(&transient, request("POST", "/join"), &member.id) == 201);
       }
       EXPECT(member.id.size() == 36);
@@ -360,7 +360,7 @@ class Test {
   void throwAmongAll() {
     // A pipeline over each door, of many clients' throws, cut into pieces anywhere.
     for (int round = 0; round < 4; ++round) {
-      Peer thrower(anyPort());
+      Wire thrower(anyPort());
       std::string text;
       std::vector<uint64_t> keys;
       for (uint32_t i = 0; i < members_.size() / 4; ++i) {
@@ -389,7 +389,7 @@ class Test {
       UNTIL((takeAnswers(), answered == keys.size()));
     }
     // The same number again is the same throw.
-    Peer thrower(anyPort());
+    Wire thrower(anyPort());
     const std::string once = makeThrow(members_[0].id, 10);
     const uint64_t thrown = pool_.counts().thrown;
     EXPECT(ask(&thrower, once) == 202);
@@ -422,15 +422,15 @@ class Test {
   }
 
   void misbehave() {
-    std::vector<std::unique_ptr<Peer>> peers;
+    std::vector<std::unique_ptr<Wire>> peers;
     const uint64_t handedOver = door_.counts().handedOver + worker_.counts().handedOver;
     const uint64_t timedOut = door_.counts().timedOut + worker_.counts().timedOut;
     uint32_t odd = 0;
     uint32_t slow = 0;
     for (int i = 0; i < 120; ++i) {
       Member& member = members_[below(members_.size())];
-      peers.push_back(std::make_unique<Peer>(anyPort()));
-      Peer& peer = *peers.back();
+      peers.push_back(std::make_unique<Wire>(anyPort()));
+      Wire& peer = *peers.back();
       const std::string text = makeThrow(member.id, 200);
       switch (i % 8) {
         case 0:  // silence, until the door closes
@@ -461,7 +461,7 @@ class Test {
           if (!member.parked) break;
           below(2) == 0 ? member.polls->reset() : member.polls->close();
           if (below(2) == 0) turn();
-          member.polls = std::make_unique<Peer>(anyPort());
+          member.polls = std::make_unique<Wire>(anyPort());
           poll(&member);
           break;
         }
@@ -481,7 +481,7 @@ class Test {
     std::string body;
     for (int i = 0; i < 120; ++i) {
       if (i % 8 > 2) continue;
-      Peer& peer = *peers[i];
+      Wire& peer = *peers[i];
       UNTIL((peer.take(&head, &body), peer.over()));
     }
   }
@@ -500,15 +500,15 @@ class Test {
     for (const Member& other : members_) {
       if (idOfText(other.id).record() == beyond) neighbor = other.id;
     }
-    Peer thrower(door_.port());
+    Wire thrower(door_.port());
     for (int i = 0; i < 8; ++i) {
       EXPECT(ask(&thrower, makeThrow(neighbor, 12000, "right")) == 202);
       promise(keys_);
     }
     // A window as small as it gets: most of an answer stays with the server.
-    std::vector<std::unique_ptr<Peer>> peers;
+    std::vector<std::unique_ptr<Wire>> peers;
     for (int i = 0; i < 40; ++i) {
-      peers.push_back(std::make_unique<Peer>(door_.port(), 1));
+      peers.push_back(std::make_unique<Wire>(door_.port(), 1));
       // Pipelined, with the same ack: each asks for the same sprites again.
       std::string text;
       for (int n = 0; n < 80; ++n) {
@@ -525,7 +525,7 @@ class Test {
     EXPECT(door_.counts().slowReaders >= before + peers.size());
     peers.clear();
     // It may have been away for too long by now; then its sprites are others'.
-    member.polls = std::make_unique<Peer>(anyPort());
+    member.polls = std::make_unique<Wire>(anyPort());
     std::string body;
     if (pool_.find(idOfText(member.id)) == Pool::kNoRecord) {
       EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
@@ -566,7 +566,7 @@ class Test {
 
   void leave() {
     // Some throw once more, to nobody who still listens; their sprites fly until all are gone.
-    Peer other(worker_.port());
+    Wire other(worker_.port());
     for (Member& member : members_) {
       switch (below(4)) {
         case 0:
@@ -677,7 +677,7 @@ class Decided {
               makeReplies(), handOver(&limits_), now) {
     pool_.setResponder(PollHolder::kDoor, &door_);
     EXPECT(door_.listen("127.0.0.1", 0, 16, Listener::Sharing::kAlone) == 0);
-    Peer peer(door_.port());
+    Wire peer(door_.port());
     peer.send(request("POST", "/join"));
     std::string head;
     until([&] { return peer.take(&head, &id_); });
@@ -738,7 +738,7 @@ class Decided {
 
   /** The answers' statuses, up to the end; `later` is sent when there is one. */
   std::string answersTo(const std::string& text, const std::string& later = {}) {
-    Peer peer(door_.port());
+    Wire peer(door_.port());
     peer.send(text);
     std::string statuses;
     std::string head;
@@ -757,7 +757,7 @@ class Decided {
   void tooLate(const std::string& poll) {
     constexpr size_t kBegun = 10;
     const uint64_t thrown = pool_.counts().thrown;
-    Peer peer(door_.port());
+    Wire peer(door_.port());
     peer.send(makeThrow() + poll.substr(0, kBegun));
     untilThrown(thrown + 1);
     for (const uint64_t end = now + kHeadTime + 1000; now < end;) {
@@ -776,7 +776,7 @@ class Decided {
   /** It is one too many of its address: there is no place for an answer that says so. */
   void tooMany() {
     const uint64_t thrown = pool_.counts().thrown;
-    Peer peer(door_.port());
+    Wire peer(door_.port());
     peer.send(makeThrow());
     untilThrown(thrown + 1);
     door_.tooMany(handler_.ticket());

@@ -18,9 +18,9 @@
 namespace server::test {
 
 /** The client's end of a connection. */
-class Peer {
+class Wire {
  public:
-  explicit Peer(uint16_t port, int receiveBuffer = 0) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+  explicit Wire(uint16_t port, int receiveBuffer = 0) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
     EXPECT(fd_ >= 0);
     const int one = 1;
     setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
@@ -35,9 +35,9 @@ class Peer {
     EXPECT(connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
     fcntl(fd_, F_SETFL, O_NONBLOCK);
   }
-  ~Peer() { close(); }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
+  ~Wire() { close(); }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
 
   void send(std::string_view text) {
     // A server that has closed is noticed when it is read from.

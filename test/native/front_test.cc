@@ -1,0 +1,198 @@
+// The law of the turn, over sockets and without Node: no answer goes out before the journal has
+// what was decided, and by Sync::kTurn not before the disk has; what can't be written is not
+// answered at all.
+//
+//   front_test
+#include "server/front.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <string>
+
+#include "peer.h"
+#include "state_scene.h"
+
+namespace {
+
+using namespace scene;
+using server::test::request;
+using server::test::Wire;
+
+/** The disk takes nothing. */
+std::atomic<bool> failing = false;
+/** A sync lasts until this is over. */
+std::atomic<bool> slow = false;
+
+}  // namespace
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
+extern "C" {
+ssize_t __real_pwrite(int fd, const void* bytes, size_t length, off_t at);
+int __real_fdatasync(int fd);
+
+ssize_t __wrap_pwrite(int fd, const void* bytes, size_t length, off_t at) {
+  if (!failing) return __real_pwrite(fd, bytes, length, at);
+  errno = EIO;
+  return -1;
+}
+int __wrap_fdatasync(int fd) {
+  while (slow) usleep(100);
+  return __real_fdatasync(fd);
+}
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+namespace {
+
+uint64_t microseconds() { return 1'000'000; }
+
+Replies makeReplies() {
+  Replies replies;
+  for (size_t i = 0; i < kOutcomes; ++i) {
+    const char* status = i <= static_cast<size_t>(Outcome::kDuplicate) ? "202" : "400";
+    replies.outcomes[i] = Reply(std::string("HTTP/1.1 ") + status + " " + kOutcomeNames[i] +
+                                "\r\nContent-Length: 0\r\n\r\n");
+  }
+  replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
+  return replies;
+}
+
+/** A front with a state, as the main process has it. */
+class Stage {
+ public:
+  explicit Stage(const Folder& folder, Sync sync)
+      : folder_(folder),
+        pool_(poolOptions(100), &limits_, 0),
+        turn_(&pool_),
+        front_(options(), parts(), makeReplies(), {}, 0) {
+    EXPECT(turn_.open(storeOptions(folder, sync)).ok());
+    EXPECT(turn_.start([this] { synced_ = true; }) == 0);
+    front_.onWaits([this](bool whether) { waits_ = whether; });
+    EXPECT(front_.door().listen("127.0.0.1", 0, 16, Listener::Sharing::kAlone) == 0);
+  }
+  ~Stage() { turn_.store()->stopSyncing(); }
+
+  uint16_t port() { return front_.door().port(); }
+  const Counts& counts() { return pool_.counts(); }
+  bool waits() const { return waits_; }
+
+  /** Turns of the loop, until `holds`. */
+  void until(const std::function<bool()>& holds) {
+    for (int turns = 0; !holds(); ++turns) {
+      EXPECT(turns < 20000);
+      if (turns > 100) usleep(100);
+      if (!waits_) front_.turn();
+      if (synced_.exchange(false)) turn_.caughtUp();
+    }
+  }
+
+  /** The clients and sprites that a process would find that starts now. */
+  std::pair<uint64_t, uint64_t> afterACrash() const {
+    const Folder copy;
+    std::filesystem::copy(folder_.path(), copy.path(), std::filesystem::copy_options::recursive);
+    Pool pool(poolOptions(100), nullptr, 0);
+    Shelf shelf;
+    StateStore store(storeOptions(copy), &pool, &shelf);
+    EXPECT(store.recover(&shelf).ok());
+    return {pool.counts().clients, pool.counts().thrown};
+  }
+
+ private:
+  static DoorOptions options() {
+    return {.connections = 16,
+            .maxSprite = 1000,
+            .headTime = 10000,
+            .bodyTime = 10000,
+            .idleTime = 10000,
+            .writeTime = 10000,
+            .keepIdle = 60,
+            .trust = Trust::kNobody};
+  }
+
+  FrontParts parts() {
+    return {.limits = &limits_,
+            .feeds = nullptr,
+            .clock = microseconds,
+            .counts = [] { return std::string("{}"); },
+            .turn = &turn_,
+            .pool = &pool_};
+  }
+
+  const Folder& folder_;
+  AddressLimits limits_{AddressLimitsOptions{}};
+  Pool pool_;
+  Turn turn_;
+  Front front_;
+  std::atomic<bool> synced_ = false;
+  bool waits_ = false;
+};
+
+/** The status of the next answer, and its body. */
+std::string answerTo(Stage* stage, Wire* peer, const std::string& text, std::string* body) {
+  peer->send(text);
+  std::string head;
+  stage->until([&] { return peer->take(&head, body); });
+  return head.substr(9, 3);
+}
+
+void anAnswerIsInTheJournal(Sync sync) {
+  const Folder folder;
+  Stage stage(folder, sync);
+  Wire peer(stage.port());
+  std::string id;
+  EXPECT(answerTo(&stage, &peer, request("POST", "/join"), &id) == "201");
+  EXPECT((stage.afterACrash() == std::pair(1ul, 0ul)));
+  std::string body;
+  for (uint64_t thrown = 1; thrown <= 3; ++thrown) {
+    EXPECT(answerTo(&stage, &peer, request("POST", "/throw/" + id + "/left", "{}"), &body) ==
+           "202");
+    EXPECT((stage.afterACrash() == std::pair(1ul, thrown)));
+  }
+}
+
+void theDiskIsWaitedFor() {
+  const Folder folder;
+  Stage stage(folder, Sync::kTurn);
+  Wire peer(stage.port());
+  std::string id;
+  EXPECT(answerTo(&stage, &peer, request("POST", "/join"), &id) == "201");
+  slow = true;
+  peer.send(request("POST", "/join"));
+  stage.until([&] { return stage.waits(); });
+  EXPECT(stage.counts().clients == 2);
+  EXPECT(peer.read().empty());
+  slow = false;
+  stage.until([&] { return peer.read().starts_with("HTTP/1.1 201"); });
+}
+
+void whatIsNotWrittenIsNotAnswered() {
+  const Folder folder;
+  Stage stage(folder, Sync::kNever);
+  Wire first(stage.port());
+  std::string id;
+  EXPECT(answerTo(&stage, &first, request("POST", "/join"), &id) == "201");
+  failing = true;
+  Wire second(stage.port());
+  second.send(request("POST", "/join"));
+  stage.until([&] { return (second.read(), second.over()); });
+  EXPECT(second.read().empty());
+  // From now on it is said.
+  std::string body;
+  EXPECT(answerTo(&stage, &first, request("POST", "/throw/" + id + "/left", "{}"), &body) == "400");
+  failing = false;
+  EXPECT(stage.afterACrash().first == 1);
+}
+
+}  // namespace
+
+int main() {
+  anAnswerIsInTheJournal(Sync::kNever);
+  anAnswerIsInTheJournal(Sync::kTurn);
+  theDiskIsWaitedFor();
+  whatIsNotWrittenIsNotAnswered();
+  puts("front_test: each answer was in the journal before it went out");
+}
