@@ -16,24 +16,61 @@ import { until } from '../support/until.js';
 
 const readme = documentAt('README.md');
 
-/** Contract, options, bounds and live counts. */
+/** Options, bounds and live counts. */
 const manual = documentAt('lib/server/README.md');
+
+/** What a client sends and gets, with every problem. */
+const contract = documentAt('lib/http/README.md');
 
 /** Every document, by its path. */
 const DOCUMENTS = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' })
   .trim()
   .split('\n');
 
-t.test('every option is in the manual, with its default', async (t) => {
-  for (const { name, default: usual } of table) {
-    t.ok(manual.includes(`| \`--${name}\` | ${usual} |`), `--${name}`);
+/** The anchors of a document's headings, as GitHub makes them. */
+const anchorsOf = (path) =>
+  [...documentAt(path).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
+    title
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-')
+  );
+
+/** An option's row in the manual, but for its last column: what happens at the bound. */
+function optionRow({ name, default: usual, help, type: { unit } }) {
+  const after = unit === 'seconds' ? ' s' : unit === 'bytes' && /^\d+$/.test(usual) ? ' bytes' : '';
+  const choices = unit.includes('|') ? ` (${unit.replaceAll('|', ', ')})` : '';
+  return `| \`--${name}\` | ${usual}${after} | ${help}${choices} |`;
+}
+
+t.test(
+  'the options of the manual are those of the table, with its defaults and words',
+  async (t) => {
+    const rows = [...manual.matchAll(/^(\| `--.*\|)[^|]*\|$/gm)].map(([, row]) => row);
+    t.strictSame(rows, table.map(optionRow));
   }
+);
+
+t.test('every problem is in the contract, once, with its status', async (t) => {
+  const [chapter] = /^## Problems$[^]*?^## /m.exec(contract);
+  const documented = [...chapter.matchAll(/^\| (\d+) \| (.*?) \|/gm)].flatMap(([, status, names]) =>
+    names.split(', ').map((name) => `${status} ${name}`)
+  );
+  const known = Object.entries(problems).map(([name, { status }]) => `${status} \`${name}\``);
+  t.strictSame(documented.toSorted(), known.toSorted());
 });
 
-t.test('every problem is in the manual, with its status', async (t) => {
-  for (const [name, { status }] of Object.entries(problems)) {
-    t.ok(manual.includes(`| \`${name}\` | ${status} |`), name);
+t.test('a problem that a document names has the status that it says', async (t) => {
+  let seen = 0;
+  for (const path of DOCUMENTS) {
+    for (const [text, status, name] of documentAt(path).matchAll(
+      /\b([45]\d\d)\s`([a-z]+(?:-[a-z]+)*)`/g
+    )) {
+      t.equal(problems[name]?.status, Number(status), `${path}: ${text}`);
+      seen += 1;
+    }
   }
+  t.ok(seen > 50, `${seen} were seen`);
 });
 
 t.test('the live counts are in the manual, every one, and nothing else is', async (t) => {
@@ -100,6 +137,21 @@ t.test('the session with curl ends on a server where others are, too', async (t)
   t.equal((await server.status()).clients, 1);
 });
 
+t.test('what the README publishes can be asked for', async (t) => {
+  const [write, start] = shown('README.md', 'Publish a document').trim().split('\n');
+  t.equal(start, 'npm start -- --publish-token-file tokens');
+  const folder = t.testdir();
+  await promisify(execFile)('bash', ['-c', write], { cwd: folder });
+  const options = { 'publish-token-file': join(folder, 'tokens') };
+  const server = await startServer(t, { options });
+  const [publish, ask] = shown('README.md', `${start}\n`)
+    .replaceAll('localhost:8080', `127.0.0.1:${server.port}`)
+    .trim()
+    .split('\n');
+  t.match((await promisify(execFile)('bash', ['-c', publish])).stdout, '"cursor"');
+  t.match((await promisify(execFile)('bash', ['-c', ask])).stdout, '"value":{"first":"Ada"}');
+});
+
 t.test('the module of the protocol throws a sprite and catches it', async (t) => {
   const server = await startServer(t);
   const script = shown('lib/client/README.md', 'Save this in the checkout as `hello.mjs`');
@@ -161,12 +213,19 @@ t.test('every file a document names is there, by code and by link', async (t) =>
       if (name.includes('build/')) continue;
       t.ok(existsSync(join(ROOT, name)), `${path}: ${name}`);
     }
-    for (const [, name] of text.matchAll(/\]\(([\w./-]+)(?:#[\w-]+)?\)/g)) {
-      t.ok(existsSync(join(ROOT, dirname(path), name)), `${path} links to ${name}`);
+    for (const [, name, anchor] of text.matchAll(/\]\(([\w./-]*)(?:#([\w-]+))?\)/g)) {
+      const target = name === '' ? path : join(dirname(path), name);
+      t.ok(existsSync(join(ROOT, target)), `${path} links to ${name}`);
+      if (anchor) t.ok(anchorsOf(target).includes(anchor), `${path} links to ${name}#${anchor}`);
     }
   }
 });
 
-t.test('the README stays a page that one reads', async (t) => {
-  t.ok(readme.split('\n').length <= 160, 'some 150 lines');
+t.test('the README is a page, and its figures are those of test/README.md', async (t) => {
+  t.ok(readme.split('\n').length <= 121, 'at most 120 lines');
+  const figures = documentAt('test/README.md');
+  const [chapter] = /^## Figures$[^]*?^## /m.exec(readme);
+  const numbers = chapter.match(/\b\d[\d,]*(\.\d+)?\b/g);
+  t.ok(numbers.length > 10, 'there is a table');
+  for (const number of new Set(numbers)) t.ok(figures.includes(number), number);
 });
