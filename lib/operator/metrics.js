@@ -27,7 +27,7 @@ const COUNTERS = {
     'Sprites accepted: thrown = acked + waiting + lost; in a world, thrown + crossed_in = acked + waiting +' +
     ' lost + crossed_out',
   acked: 'Sprites their receivers have acknowledged',
-  lost: 'Sprites accepted that had nobody left to fly to',
+  lost: 'Sprites accepted that had no client left to fly to',
   delivered: 'Throws answered 202 delivered: written to a parked poll at once',
   queued: 'Throws answered 202 queued: their receiver had no poll parked',
   duplicates: 'Throws answered 202 duplicate: repeated with the same n, and not delivered again',
@@ -35,7 +35,7 @@ const COUNTERS = {
   crossedIn: 'Sprites that came from other servers of the world',
   crossedOut: 'Sprites that other servers of the world have taken',
   crossedInDoubt:
-    'Sprites sent elsewhere since the server they were sent to has not said in time whether it has them: each may arrive twice',
+    'Sprites sent to another server because the first did not say in time whether it has them: each may arrive twice',
   worldFeedsIn: 'Versions of feeds taken from other servers of the world',
   worldFeedsOut: 'Versions of feeds written for other servers of the world',
   worldFeedsOverruled:
@@ -43,23 +43,23 @@ const COUNTERS = {
   worldFeedsRefused: 'Versions of other servers that this one could not take, each try counted',
   joined: 'Clients that joined',
   left: 'Clients that left by themselves',
-  expired: 'Clients that came back too late: no poll was parked for --lease seconds',
+  expired: 'Clients removed because they parked no poll for --lease seconds',
   polls: 'Polls taken, those answered at once among them',
-  pings: 'Polls answered with nothing when their hold ended',
+  pings: 'Polls answered empty when their hold ended',
   published: 'Versions of feeds taken, published or fetched',
   unchanged: 'Publications and fetches that changed nothing',
   deleted: 'Feeds deleted by publishers',
   feedPolls: 'Requests to watch feeds',
-  feedPings: 'Those answered with nothing new when their hold ended',
-  documents: 'Values that answers and events took to watchers',
-  patches: 'Patches that they took instead',
-  skipped: 'Versions that a watcher was too slow for',
+  feedPings: 'Requests to watch feeds answered empty when their hold ended',
+  documents: 'Whole values sent to watchers',
+  patches: 'Patches sent instead of values',
+  skipped: 'Versions that slow watchers skipped',
   playersJoined: 'Players that joined an arena',
   playersLeft: 'Players that left by themselves',
-  playersExpired: 'Players that sent no input for --lease seconds',
+  playersExpired: 'Players removed because they sent no input for --lease seconds',
   inputs: 'Inputs of players taken: inputs = inputs_reduced + inputs_superseded + inputs_waiting',
   inputsReduced: 'Inputs that a reducer was given',
-  inputsSuperseded: 'Inputs that a newer one of the same player, or his leaving, came before',
+  inputsSuperseded: 'Inputs replaced by a newer input or the leave of the same player',
   inputsRepeated: 'Inputs that had come before, by their n, and changed nothing',
   reductions: 'Reductions of games begun (--arena)',
   gamesStopped: 'Games that were stopped because they failed',
@@ -75,7 +75,7 @@ const GAUGES = {
   clients: 'Clients with a place in the torus',
   parked: 'Polls parked now',
   waiting: 'Sprites in mailboxes and outboxes, not yet acknowledged',
-  capacity: 'Clients there is room for',
+  capacity: 'Most clients in the torus (--capacity)',
   rows: 'Rows of the torus',
   columns: 'Columns of the torus',
   feeds: 'Feeds there are now',
@@ -84,11 +84,11 @@ const GAUGES = {
   players: 'Players in all arenas now',
   inputsWaiting: 'Inputs that no reducer was given yet',
   streams: 'Event streams open now',
-  publishing: 'Publications under way',
+  publishing: 'Publications in progress',
   stateBlocked: "1 while the state can't be written: joins and throws are 503 (--state)",
   journalBytes: 'Bytes of the journal that is being written; a snapshot begins a new one',
   journalUnsynced: 'Bytes of it that are not known to be on the disk',
-  journalUnsyncedSeconds: 'How long ago all that was written was on the disk',
+  journalUnsyncedSeconds: 'Seconds since everything written was on the disk',
   journalBacklog: "Bytes in memory because they can't be written",
   journalLongestWriteSeconds: 'The longest write of one turn since the start',
   worldMember: '1 while this server is one of its world (--world)',
@@ -97,12 +97,12 @@ const GAUGES = {
   outboxSprites: 'Sprites that wait to be taken by another server of the world',
   outboxBytes: 'Memory of those',
   worldFeedsReachable:
-    '1 while what is published goes to the feeds of the world; else it counts here alone',
+    '1 while publications reach the world; 0 while they count only here',
   worldFeedsBehind: 'Feeds of which another server of the world has a newer version',
   worldFeedsUnshared: 'Feeds whose newest version the world does not have yet',
   feedMemory: 'Bytes of all feeds',
-  feedHeld: 'Bytes of feeds that only answers under way hold',
-  fetching: 'Fetches under way',
+  feedHeld: 'Memory of old versions that unsent answers still use',
+  fetching: 'Fetches in progress',
   fetchesWaiting: 'Feeds whose fetch waits for its turn'
 };
 
@@ -115,7 +115,7 @@ const FRONT_GAUGES = {
     "Connections by TLS, which Node's HTTPS servers hold, at some 43 kB each, in workers as well",
   workers: 'Workers that listen now (--workers)',
   workerConnections: 'Connections of all workers now, as of a second ago',
-  heldBytes: 'Input and output in user space for connections of the native door, now',
+  heldBytes: 'Buffered input and output of the native door, bytes',
   workerHeldBytes: 'The same of all workers, as of a second ago'
 };
 
@@ -123,11 +123,11 @@ const FRONT_GAUGES = {
 const FRONT_COUNTERS = {
   accepted: 'Connections that the native doors have accepted',
   connectionsRefused:
-    'Connections that were one too many, by a bound or the file limit: 503 or closed',
+    'Connections over a bound or the file limit: 503 or closed',
   handedOver: "Connections that the native doors handed over to Node's server, as too unusual",
   requests: 'Joins, polls, throws and leaves that the native doors have served themselves',
   timedOut: 'Requests that came too slowly: 408 (--head-time, --body-time)',
-  slowReaders: 'Connections closed because nobody read the answer (--write-time)',
+  slowReaders: 'Connections closed because the client did not read the answer (--write-time)',
   outOfFiles: 'Times no file descriptor was left to accept a connection with (ulimit -n)',
   workerDeaths: 'Workers that have died, hung ones that were ended among them; each was replaced'
 };
@@ -287,7 +287,7 @@ export function createMetrics({
   }).set({ version, node: process.version }, 1);
   const stall = new Gauge({
     name: 'sprites_event_loop_longest_stall_seconds',
-    help: 'Longest turn of the event loop since it was last forgotten',
+    help: 'Longest turn of the event loop',
     registers
   });
   const loop = new (loadAddon().LoopDelays)();
@@ -296,14 +296,14 @@ export function createMetrics({
     register.registerMetric(createNativeHistogram(name, help, read));
   histogram(
     'sprites_event_loop_delay_seconds',
-    'How late the event loop was, for one who asks every 10 ms',
+    'How late the event loop was, measured every 10 ms',
     () => loop.read()
   );
   histogram(
     'sprites_delivery_seconds',
-    'How long sprites waited: from the moment a throw was accepted to the answer that first carried the' +
-      ' sprite. Who has a poll parked gets it at once (the lowest bucket); who is away waits for himself, up to' +
-      ' --lease, after which it flies on',
+    'How long sprites waited, from accepting the throw to the first answer with the sprite. A parked poll' +
+      ' gets its sprite at once (the lowest bucket); a client that is away gets it later, or after --lease the' +
+      ' sprite flies on',
     () => inSeconds(deliveryTimes())
   );
   const lags = Object.entries(LAGS).map(([name, help]) => [
