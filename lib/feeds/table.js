@@ -31,7 +31,7 @@ export class FeedTable {
   constructor(options, { replica, limits, tokens = 2 ** 32 }, onWants) {
     const addon = loadAddon();
     this.#tokens = tokens;
-    this.outcomes = addon.feedOutcomes;
+    this.outcomes = addon.outcomes;
     this.inWorld = (options.world ?? 'none') !== 'none';
     this.slowReaders = new SlowReaders(options.feedMemory);
     this.native = new addon.Feeds(

@@ -22,12 +22,11 @@ export const BACKLOG = 65535;
  * The ready-made answers, in the same words as lib/http/routes.js. The front door fills in the Date.
  *
  * @param {string[]} outcomes the native names, in their order
- * @param {string[]} feedOutcomes those of the feeds
  * @param {object} options hold, lease, maxSprite, idleTime
  * @param {Record<string, string>} common the fields every answer carries
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['ready']>} files of the page
  */
-function replies(outcomes, feedOutcomes, options, common, files) {
+function replies(outcomes, options, common, files) {
   const { idleTime } = options;
   const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
   const closing = { Connection: 'close' };
@@ -62,8 +61,6 @@ function replies(outcomes, feedOutcomes, options, common, files) {
     outcomes: outcomes.map(outcome),
     joined: json(201, welcome).split(nobody),
     json: open(),
-    // The first is "ok", whose words are those that follow.
-    feedOutcomes: feedOutcomes.map((name) => (name === 'ok' ? '\r\n' : problem(name, staying))),
     feed: open(),
     feedGzip: open({ 'Content-Encoding': 'gzip' }),
     feedStream: text(200, { 'Content-Type': 'text/event-stream', 'Transfer-Encoding': 'chunked' }),
@@ -129,7 +126,7 @@ export function createDoor({
       trust: TRUST[options.trustProxy]
     },
     {
-      replies: replies(addon.outcomes, addon.feedOutcomes, options, routes.headers, files),
+      replies: replies(addon.outcomes, options, routes.headers, files),
       limits: limits.native,
       [relayFd === undefined ? 'pool' : 'relay']: pool.native,
       feeds: feeds?.native,

@@ -10,6 +10,7 @@
  * @property {number} status the HTTP status
  * @property {string} title what is wrong, the same for every occurrence
  * @property {string} detail what the caller can do about it
+ * @property {string} [at] where alone it is answered
  * @property {number} [retryAfter] seconds after which a retry makes sense
  */
 
@@ -327,12 +328,14 @@ export const problems = {
   'not-from-here': {
     status: 403,
     title: 'Only from this host',
+    at: 'admin port',
     detail:
       'Send requests to the admin port from its own host, by address, and not from a page of another site.'
   },
   'bad-host': {
     status: 421,
     title: 'Not a name of this host',
+    at: 'admin port',
     detail:
       'Use an address such as 127.0.0.1, or localhost, as Host; a proxy must send one of these. Another' +
       ' name is accepted if it is the one in --admin-host.'
@@ -340,17 +343,20 @@ export const problems = {
   'bad-ban': {
     status: 400,
     title: 'Not a ban',
+    at: 'admin port',
     detail: 'Give an IP address and ?seconds= from 1 to 31536000; there may be 1000 bans.'
   },
   'not-ready': {
     status: 503,
     title: 'A part of the server does not answer',
+    at: '`/readyz`',
     detail: 'Some workers hang: the server replaces them within seconds.',
     retryAfter: 5
   },
   joining: {
     status: 503,
     title: 'The server is joining its world',
+    at: '`/readyz`',
     detail: 'Send clients to this server when it is ready, usually within seconds.',
     retryAfter: 1
   },

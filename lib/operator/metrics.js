@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 
 import { loadAddon } from '../base/addon.js';
+import { counts } from './counts.js';
 import { createNativeHistogram } from './native-histogram.js';
 import { LAGS, processMetrics } from './process-metrics.js';
 import { Counter, Gauge, Registry } from './prometheus.js';
@@ -20,117 +21,6 @@ const RECENT_PARTS = 12;
 
 /** How often somebody would ask the event loop who is told its delay, in seconds. */
 const ASKED_EVERY = 0.01;
-
-/** Members of /status that only grow. */
-const COUNTERS = {
-  thrown:
-    'Sprites accepted: thrown = acked + waiting + lost; in a world, thrown + crossed_in = acked + waiting +' +
-    ' lost + crossed_out',
-  acked: 'Sprites their receivers have acknowledged',
-  lost: 'Sprites accepted that had no client left to fly to',
-  delivered: 'Throws answered 202 delivered: written to a parked poll at once',
-  queued: 'Throws answered 202 queued: their receiver had no poll parked',
-  duplicates: 'Throws answered 202 duplicate: repeated with the same n, and not delivered again',
-  flown: 'Times a sprite flew on to the next neighbor because its receiver had left',
-  crossedIn: 'Sprites that came from other servers of the world',
-  crossedOut: 'Sprites that other servers of the world have taken',
-  crossedInDoubt:
-    'Sprites sent to another server because the first did not say in time whether it has them: each may arrive twice',
-  worldFeedsIn: 'Versions of feeds taken from other servers of the world',
-  worldFeedsOut: 'Versions of feeds written for other servers of the world',
-  worldFeedsOverruled:
-    'Versions published while this server was cut off that a newer one of another server has replaced',
-  worldFeedsRefused: 'Versions of other servers that this one could not take, each try counted',
-  joined: 'Clients that joined',
-  left: 'Clients that left by themselves',
-  expired: 'Clients removed because they parked no poll for --lease seconds',
-  polls: 'Polls taken, those answered at once among them',
-  pings: 'Polls answered empty when their hold ended',
-  published: 'Versions of feeds taken, published or fetched',
-  unchanged: 'Publications and fetches that changed nothing',
-  deleted: 'Feeds deleted by publishers',
-  feedPolls: 'Requests to watch feeds',
-  feedPings: 'Requests to watch feeds answered empty when their hold ended',
-  documents: 'Whole values sent to watchers',
-  patches: 'Patches sent instead of values',
-  skipped: 'Versions that slow watchers skipped',
-  playersJoined: 'Players that joined an arena',
-  playersLeft: 'Players that left by themselves',
-  playersExpired: 'Players removed because they sent no input for --lease seconds',
-  inputs: 'Inputs of players taken: inputs = inputs_reduced + inputs_superseded + inputs_waiting',
-  inputsReduced: 'Inputs that a reducer was given',
-  inputsSuperseded: 'Inputs replaced by a newer input or the leave of the same player',
-  inputsRepeated: 'Inputs that had come before, by their n, and changed nothing',
-  reductions: 'Reductions of games begun (--arena)',
-  gamesStopped: 'Games that were stopped because they failed',
-  snapshots: 'Snapshots of the state made while the server runs (--state)',
-  snapshotsFailed: 'Snapshots of the state that could not be made',
-  fetches: 'Fetches from the upstream',
-  fetchesUnchanged: 'Fetches that found nothing new',
-  fetchesFailed: 'Fetches from the upstream that failed'
-};
-
-/** Members of /status that go up and down. */
-const GAUGES = {
-  clients: 'Clients with a place in the torus',
-  parked: 'Polls parked now',
-  waiting: 'Sprites in mailboxes and outboxes, not yet acknowledged',
-  capacity: 'Most clients in the torus (--capacity)',
-  rows: 'Rows of the torus',
-  columns: 'Columns of the torus',
-  feeds: 'Feeds there are now',
-  watching: 'Watchers of feeds, one of many feeds counted for each',
-  arenas: 'Arenas there are (--arena)',
-  players: 'Players in all arenas now',
-  inputsWaiting: 'Inputs that no reducer was given yet',
-  streams: 'Event streams open now',
-  publishing: 'Publications in progress',
-  stateBlocked: "1 while the state can't be written: joins and throws are 503 (--state)",
-  journalBytes: 'Bytes of the journal that is being written; a snapshot begins a new one',
-  journalUnsynced: 'Bytes of it that are not known to be on the disk',
-  journalUnsyncedSeconds: 'Seconds since everything written was on the disk',
-  journalBacklog: "Bytes in memory because they can't be written",
-  journalLongestWriteSeconds: 'The longest write of one turn since the start',
-  worldMember: '1 while this server is one of its world (--world)',
-  worldServers: 'Servers in the ring, as this one sees it; 1 while it is alone',
-  worldSeams: 'Ends of rows that lead to another server',
-  outboxSprites: 'Sprites that wait to be taken by another server of the world',
-  outboxBytes: 'Memory of those',
-  worldFeedsReachable:
-    '1 while publications reach the world; 0 while they count only here',
-  worldFeedsBehind: 'Feeds of which another server of the world has a newer version',
-  worldFeedsUnshared: 'Feeds whose newest version the world does not have yet',
-  feedMemory: 'Bytes of all feeds',
-  feedHeld: 'Memory of old versions that unsent answers still use',
-  fetching: 'Fetches in progress',
-  fetchesWaiting: 'Feeds whose fetch waits for its turn'
-};
-
-/** The counts of connections and workers: those that go up and down … */
-const FRONT_GAUGES = {
-  connections: 'Connections of the main process now, by every way in',
-  nodeConnections:
-    "Those of them that Node's HTTP server holds, at some 18 kB each (--handed-over)",
-  tlsConnections:
-    "Connections by TLS, which Node's HTTPS servers hold, at some 43 kB each, in workers as well",
-  workers: 'Workers that listen now (--workers)',
-  workerConnections: 'Connections of all workers now, as of a second ago',
-  heldBytes: 'Buffered input and output of the native door, bytes',
-  workerHeldBytes: 'The same of all workers, as of a second ago'
-};
-
-/** … and those that only grow. One that is in neither gets a text that says its name. */
-const FRONT_COUNTERS = {
-  accepted: 'Connections that the native doors have accepted',
-  connectionsRefused:
-    'Connections over a bound or the file limit: 503 or closed',
-  handedOver: "Connections that the native doors handed over to Node's server, as too unusual",
-  requests: 'Joins, polls, throws and leaves that the native doors have served themselves',
-  timedOut: 'Requests that came too slowly: 408 (--head-time, --body-time)',
-  slowReaders: 'Connections closed because the client did not read the answer (--write-time)',
-  outOfFiles: 'Times no file descriptor was left to accept a connection with (ulimit -n)',
-  workerDeaths: 'Workers that have died, hung ones that were ended among them; each was replaced'
-};
 
 /** handedOver → handed_over */
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -232,19 +122,19 @@ export function createMetrics({
 
   const ofProcess = processMetrics();
 
-  const counters = Object.entries(COUNTERS).map(([name, help]) => [
-    name,
-    new Counter({ name: `sprites_${snake(name)}_total`, help, registers })
-  ]);
-  const gauges = Object.entries(GAUGES).map(([name, help]) => [
-    name,
-    new Gauge({ name: `sprites_${snake(name)}`, help, registers })
-  ]);
-  const mailboxBytes = new Gauge({
-    name: 'sprites_mailbox_bytes',
-    help: 'Memory of all sprites in mailboxes now, in bytes',
-    registers
-  });
+  const metricOf = ({ name, kind, marks, help }) => {
+    const full = `sprites_${marks.has('front') ? 'front_' : ''}${snake(name)}`;
+    return kind === 'gauge'
+      ? new Gauge({ name: full, help, registers })
+      : new Counter({ name: `${full}_total`, help, registers });
+  };
+  const measured = counts.filter(({ kind }) => kind !== 'member');
+  const metrics = measured
+    .filter(({ marks }) => !marks.has('front'))
+    .map((count) => [count.name, metricOf(count)]);
+  const ofFront = new Map(
+    measured.filter(({ marks }) => marks.has('front')).map((count) => [count.name, count])
+  );
   new Gauge({
     name: 'sprites_mailbox_bytes_limit',
     help: 'What sprites_mailbox_bytes may be (--mailbox-memory): at it, every throw is 503',
@@ -310,28 +200,17 @@ export function createMetrics({
     name,
     new Gauge({ name: `nodejs_eventloop_lag_${name}_seconds`, help, registers })
   ]);
-  /** The front door's, made as they are first seen. @type {Map<string, Counter | Gauge>} */
+  /** Those of the doors, made as they are first seen: some have none. @type {Map<string, Counter | Gauge>} */
   const fronts = new Map();
 
-  /** @returns {Counter | Gauge} */
-  function frontMetric(name) {
-    let metric = fronts.get(name);
-    if (!metric) {
-      const help = FRONT_GAUGES[name] ?? FRONT_COUNTERS[name] ?? `Count of ${name} at the doors`;
-      metric =
-        name in FRONT_GAUGES
-          ? new Gauge({ name: `sprites_front_${snake(name)}`, help, registers })
-          : new Counter({ name: `sprites_front_${snake(name)}_total`, help, registers });
-      fronts.set(name, metric);
-    }
-    return metric;
+  function setMetric(metric, value) {
+    if (metric instanceof Gauge) metric.set(value);
+    else setCounter(metric, {}, value);
   }
 
   function copyStatus() {
     const now = status();
-    for (const [name, counter] of counters) setCounter(counter, {}, now[name] ?? 0);
-    for (const [name, gauge] of gauges) gauge.set(now[name] ?? 0);
-    mailboxBytes.set(now.mailboxBytes ?? 0);
+    for (const [name, metric] of metrics) setMetric(metric, now[name] ?? 0);
     for (const [reason, value] of Object.entries(now.lostReasons ?? {})) {
       setCounter(lostReasons, { reason }, value);
     }
@@ -339,10 +218,9 @@ export function createMetrics({
       setCounter(refused, { problem }, value);
     }
     for (const [name, value] of Object.entries(door())) {
-      if (typeof value !== 'number') continue;
-      const metric = frontMetric(name);
-      if (metric instanceof Gauge) metric.set(value);
-      else setCounter(metric, {}, value);
+      if (!ofFront.has(name)) continue;
+      if (!fronts.has(name)) fronts.set(name, metricOf(ofFront.get(name)));
+      setMetric(fronts.get(name), value);
     }
     const end = certificateEnd();
     if (end !== undefined) certificate.set({ port: 'tls' }, end);

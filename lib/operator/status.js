@@ -1,22 +1,8 @@
+import { counts as table } from './counts.js';
 import { quantile } from './admin-page/quantile.js';
 
-/**
- * What anybody may know: how many clients, sprites, connections and feeds there are. All else says how the
- * server fares, and with that how far an attack has come: it is the operator's, at the admin port.
- */
-const PUBLIC = [
-  ...['clients', 'capacity', 'rows', 'columns', 'joined', 'left', 'expired'],
-  ...['parked', 'polls', 'pings'],
-  ...['thrown', 'acked', 'waiting', 'lost', 'lostReasons'],
-  ...['delivered', 'queued', 'duplicates', 'flown'],
-  ...['crossedIn', 'crossedOut', 'worldServers'],
-  ...['connections', 'nodeConnections', 'tlsConnections', 'workerConnections'],
-  ...['accepted', 'handedOver', 'requests'],
-  ...['feeds', 'watching', 'streams', 'published', 'unchanged', 'deleted'],
-  ...['feedPolls', 'feedPings', 'documents', 'patches', 'skipped'],
-  ...['arenas', 'players', 'playersJoined', 'playersLeft', 'playersExpired', 'reductions'],
-  ...['inputs', 'inputsReduced', 'inputsSuperseded', 'inputsWaiting', 'inputsRepeated']
-];
+/** What anybody may know: how many clients, sprites, connections and feeds there are. */
+const PUBLIC = table.filter(({ marks }) => !marks.has('operators')).map(({ name }) => name);
 
 /** Servers of the ring, and seams by each side, that anybody is told of: for a picture that is enough. */
 const SHOWN = 64;
@@ -77,7 +63,10 @@ export function createStatus({ status, metrics, counts, deliveryTimes }) {
   function forAnybody() {
     const all = { ...status(), ...counts() };
     // Without the native door some are not there.
-    const shown = PUBLIC.filter((name) => name in all).map((name) => [name, all[name]]);
+    const shown = PUBLIC.filter((name) => name !== 'world' && name in all).map((name) => [
+      name,
+      all[name]
+    ]);
     return { ...Object.fromEntries(shown), world: worldForAnybody(all.world ?? null) };
   }
 

@@ -11,7 +11,7 @@
 
 #include "base/address.h"
 #include "base/id.h"
-#include "torus/outcome.h"
+#include "base/outcome.h"
 #include "torus/torus.h"
 
 namespace server {

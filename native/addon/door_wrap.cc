@@ -1,9 +1,7 @@
 // Door: the front door as a JavaScript object, on Node's own loop. Conversion only.
-#include <sys/socket.h>
 #include <uv.h>
 
-#include <algorithm>
-#include <cstring>
+#include <cerrno>
 #include <memory>
 #include <system_error>
 #include <vector>
@@ -11,38 +9,23 @@
 #include "base/deadline_clock.h"
 #include "callback_resource.h"
 #include "convert.h"
-#include "http/door.h"
 #include "loop_scope.h"
-#include "relay/links.h"
-#include "relay/relay.h"
-#include "relay/relay_server.h"
-#include "server/turn.h"
-#include "torus/pool.h"
+#include "server/front.h"
 #include "wraps.h"
 
 namespace server {
 
 namespace {
 
-/** How often a worker sends a batch at the most: 500 times a second, if it has more than one. */
-constexpr uint32_t kBatchMicroseconds = 2000;
-
-/** How often the main process, once it has workers, takes a turn at the most. */
-constexpr uint32_t kTurnMicroseconds = 1000;
-
 /**
- * {outcomes: [text, …], feedOutcomes: [text, …], feed, feedGzip, feedStream, json,
- * joined: [text, text], timedOut, refused, tooMuchHeld, ready: [[path, text], …]}
+ * {outcomes: [text, …], feed, feedGzip, feedStream, json, joined: [text, text], timedOut, refused,
+ * tooMuchHeld, ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
   Local<Array> outcomes = get(given, "outcomes").As<Array>();
   for (uint32_t i = 0; i < kOutcomes; ++i) {
     replies.outcomes[i] = Reply(textOf(Nan::Get(outcomes, i).ToLocalChecked()));
-  }
-  Local<Array> feedOutcomes = get(given, "feedOutcomes").As<Array>();
-  for (uint32_t i = 0; i < kFeedOutcomes; ++i) {
-    replies.feedOutcomes[i] = Reply(textOf(Nan::Get(feedOutcomes, i).ToLocalChecked()));
   }
   replies.feed = Reply(textIn(given, "feed"));
   replies.feedGzip = Reply(textIn(given, "feedGzip"));
@@ -65,7 +48,7 @@ Replies repliesOf(Local<Value> given) {
 
 }  // namespace
 
-class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
+class DoorObject : public Nan::ObjectWrap {
  public:
   static void init(Local<Object> target) {
     defineClass(target, "Door", create,
@@ -90,51 +73,30 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
   /** `parts`: see create. */
   DoorObject(const DoorOptions& options, Local<Object> parts)
       : parts_(parts),
-        poolHandler_(poolHandlerOf(parts)),
-        relay_(poolHandler_ ? nullptr : relayOf(get(parts, "relay"))),
-        relayed_({.pool = poolHandler_ ? poolOf(get(parts, "pool")) : nullptr,
-                  .limits = addressLimitsOf(get(parts, "limits")),
-                  .feeds = poolHandler_ && hasFeeds(parts) ? feedsOf(get(parts, "feeds")) : nullptr,
-                  .clock = microseconds,
-                  .counts = [this] { return door_.liveCounts(); },
-                  .arena = poolHandler_ ? arenaIn(parts) : nullptr}),
         onHandOver_(get(parts, "onHandOver").As<Function>()),
         onCounts_(get(parts, "onCounts").As<Function>()),
         resource_("sprites:hand-over"),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
-        links_(&events_),
-        door_(
-            options, doorParts(parts), repliesOf(get(parts, "replies")),
+        front_(
+            options, frontParts(parts), repliesOf(get(parts, "replies")),
             [this](int fd, std::string_view bytes, const Address& client) {
               handOver(fd, bytes, client);
             },
             uv_now(Nan::GetCurrentEventLoop())) {
-    if (poolHandler_) {
-      poolOf(get(parts, "pool"))->setResponder(PollHolder::kDoor, &door_);
-      turn_ = turnOf(get(parts, "pool"));
-      turn_->onReleased([this](TurnEnd end) {
-        if (poll_ == nullptr) return;
-        finishTurn(end);
-        startPolling();
-      });
-      turn_->onEnded([this] { links_.send(); });
-      if (relayed_.feeds != nullptr) relayed_.feeds->watchFor(this);
-    } else {
-      answerTo(get(parts, "relay"), &door_);
-      addressLimitsOf(get(parts, "limits"))->watch(relay_);
-      if (Nan::To<bool>(get(parts, "inputs")).FromJust()) relay_->takeInputs();
-      if (hasFeeds(parts)) {
-        relay_->replicate(feedsOf(get(parts, "feeds")));
-        onStepped(get(parts, "feeds"), [this] { tellOfFeeds(); });
-      }
-      links_.attach(static_cast<int>(uint32In(parts, "relayFd")), relay_,
-                    {.pace = kBatchMicroseconds, .mostKept = 0});
+    if (!get(parts, "relay")->IsUndefined()) {
+      answerTo(get(parts, "relay"), &front_.door());
+      if (Nan::To<bool>(get(parts, "inputs")).FromJust())
+        relayOf(get(parts, "relay"))->takeInputs();
+      if (!get(parts, "feeds")->IsUndefined())
+        onStepped(get(parts, "feeds"), [this] { front_.flush(); });
+      front_.link(static_cast<int>(uint32In(parts, "relayFd")));
     }
+    front_.onWaits([this](bool whether) { whether ? (void)uv_poll_stop(poll_) : startPolling(); });
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
     // The handles outlive the object: the loop gives them back when it has closed them.
     poll_ = new uv_poll_t;
     poll_->data = this;
-    uv_poll_init(loop, poll_, events_.fd());
+    uv_poll_init(loop, poll_, front_.fd());
     startPolling();
     timer_ = new uv_timer_t;
     timer_->data = this;
@@ -144,9 +106,8 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
         [](uv_timer_t* timer) {
           LoopScope scope;
           auto* self = static_cast<DoorObject*>(timer->data);
-          self->door_.tick(self->clock_.advance(uv_now(timer->loop)));
-          self->clearLost();
-          self->tickReplica();
+          const uint64_t now = uv_now(timer->loop);
+          self->front_.tick(self->clock_.advance(now), now);
         },
         kTickMilliseconds, kTickMilliseconds);
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
@@ -156,10 +117,8 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
 
   void stop() {
     if (poll_ == nullptr) return;
-    if (relayed_.feeds != nullptr) relayed_.feeds->watchFor(nullptr);
     Unref();
-    links_.closeAll();
-    door_.closeAll();
+    front_.close();
     uv_close(reinterpret_cast<uv_handle_t*>(poll_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_poll_t*>(handle); });
     uv_close(reinterpret_cast<uv_handle_t*>(timer_),
@@ -167,78 +126,10 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
     poll_ = nullptr;
   }
 
-  /** One turn of Node's loop: what has come is served, then what goes to other processes is sent.
-   */
-  void turn() {
-    if (!events_.due()) return;
-    door_.turn();
-    // A worker promises nothing: its main process does.
-    finishTurn(turn_ != nullptr ? turn_->end() : TurnEnd::kSend);
-  }
-
-  /** Answers what the turn has decided, or has it unanswered, or waits. */
-  void finishTurn(TurnEnd end) {
-    if (end == TurnEnd::kWait) {
-      uv_poll_stop(poll_);
-      return;
-    }
-    const Settled settled = end == TurnEnd::kSend ? Settled::kHolds : Settled::kUnknown;
-    for (const auto& server : servers_) server->settle(settled);
-    if (end == TurnEnd::kSend) {
-      door_.sendAnswers();
-    } else {
-      door_.dropAnswers();
-    }
-    if (relay_ != nullptr && relay_->feeds() != nullptr) relay_->feeds()->turn();
-    links_.send();
-    links_.giveUpTheDeaf();
-    clearLost();
-  }
-
-  void tickReplica() {
-    if (relay_ == nullptr || relay_->feeds() == nullptr) return;
-    relay_->feeds()->tick(uv_now(Nan::GetCurrentEventLoop()));
-    tellOfFeeds();
-  }
-
-  /** Sends what the main process is to know of the feeds here. */
-  void tellOfFeeds() {
-    relay_->feeds()->turn();
-    links_.send();
-  }
-
-  // What becomes of feeds is sent before whoever has published is answered.
-
-  void published(const Feed& feed) override {
-    tellAll([&](RelayServer& server) { server.published(feed); });
-  }
-
-  void compressed(const Feed& feed) override {
-    tellAll([&](RelayServer& server) { server.compressed(feed); });
-  }
-
-  void ended(std::string_view key, FeedOutcome why) override {
-    tellAll([&](RelayServer& server) { server.ended(key, why); });
-  }
-
-  template <typename Tell>
-  void tellAll(Tell&& tell) {
-    if (servers_.empty()) return;
-    for (const auto& server : servers_) tell(*server);
-    links_.send();
-  }
-
-  /** Drops the polls of workers that are gone, a share of them a turn. */
-  void clearLost() {
-    bool all = true;
-    for (const auto& server : servers_) all = server->clear() && all;
-    if (!all) events_.wake();
-  }
-
   void startPolling() {
     uv_poll_start(poll_, UV_READABLE, [](uv_poll_t* poll, int, int) {
       LoopScope scope;
-      static_cast<DoorObject*>(poll->data)->turn();
+      static_cast<DoorObject*>(poll->data)->front_.turn();
     });
   }
 
@@ -287,7 +178,7 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
 
   // listen(address, port, backlog, shared) → the port; throws with code and syscall
   static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
-    Door& door = unwrap<DoorObject>(info)->door_;
+    Door& door = unwrap<DoorObject>(info)->front_.door();
     const int error = door.listen(
         textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
         static_cast<int>(uint32Of(info[2])),
@@ -298,61 +189,30 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
 
   // adopt(fd): accepts from a socket that listens already
   static void adopt(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->door_.adopt(static_cast<int>(uint32Of(info[0])));
+    unwrap<DoorObject>(info)->front_.door().adopt(static_cast<int>(uint32Of(info[0])));
   }
 
   static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->door_.stopListening();
-  }
-
-  /** A place among the holders of polls that no worker has; kNobody: there is none. */
-  PollHolder freeHolder() const {
-    for (auto i = static_cast<size_t>(PollHolder::kFirstWorker); i < kPollHolders; ++i) {
-      const PollHolder holder{static_cast<uint8_t>(i)};
-      const bool taken =
-          std::any_of(servers_.begin(), servers_.end(),
-                      [holder](const auto& server) { return server->holder() == holder; });
-      if (!taken) return holder;
-    }
-    return PollHolder::kNobody;
+    unwrap<DoorObject>(info)->front_.door().stopListening();
   }
 
   // addWorker(connections) → the descriptor of the worker's end of a new relay, which the caller
   //     closes; `connections`: the most that the worker has
   static void addWorker(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* door = unwrap<DoorObject>(info);
-    // Frees the ends of relays whose workers have died, and have no poll any more.
-    std::erase_if(door->servers_, [door](const auto& server) {
-      if (server->over()) door->tallied_.add(server->tally());
-      return server->over();
-    });
-    const PollHolder holder = door->freeHolder();
-    if (holder == PollHolder::kNobody) return Nan::ThrowError("too many workers at once");
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-      return Nan::ThrowError(Nan::ErrnoException(errno, "socketpair"));
-    }
-    door->servers_.push_back(
-        std::make_unique<RelayServer>(door->relayed_, holder, uint32Of(info[0]) + Door::kBeyond));
-    door->links_.attach(
-        ends[0], door->servers_.back().get(),
-        {.pace = 0, .mostKept = kMostSaid, .mostEver = kMostEver, .patience = kPatience});
-    door->events_.pace(kTurnMicroseconds);
-    info.GetReturnValue().Set(ends[1]);
+    const int fd = unwrap<DoorObject>(info)->front_.addWorker(uint32Of(info[0]));
+    if (fd >= 0) return info.GetReturnValue().Set(fd);
+    if (errno == EUSERS) return Nan::ThrowError("too many workers at once");
+    Nan::ThrowError(Nan::ErrnoException(errno, "socketpair"));
   }
 
   // flush(): sends what JavaScript has put into the relay
   static void flush(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* door = unwrap<DoorObject>(info);
-    if (door->relay_->feeds() != nullptr) door->relay_->feeds()->turn();
-    door->links_.send();
+    unwrap<DoorObject>(info)->front_.flush();
   }
 
   // feedStatus() → what the feeds of the workers have counted
   static void feedStatus(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* door = unwrap<DoorObject>(info);
-    FeedTally sum = door->tallied_;
-    for (const auto& server : door->servers_) sum.add(server->tally());
+    const FeedTally sum = unwrap<DoorObject>(info)->front_.workersFeeds();
     Local<Object> result = Nan::New<Object>();
     set(result, "feedPolls", sum.polls);
     set(result, "feedPings", sum.pings);
@@ -367,25 +227,25 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
 
   // elsewhere(connections): how many others of this process hold
   static void elsewhere(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->door_.elsewhere(uint32Of(info[0]));
+    unwrap<DoorObject>(info)->front_.door().elsewhere(uint32Of(info[0]));
   }
 
   // setOtherServers(own tag, tags: Uint32Array, ascending): whose clients' requests go to Node's
   // server
   static void setOtherServers(const Nan::FunctionCallbackInfo<Value>& info) {
     Nan::TypedArrayContents<uint32_t> tags(info[1]);
-    unwrap<DoorObject>(info)->door_.setOtherServers(uint32Of(info[0]),
-                                                    {*tags, *tags + tags.length()});
+    unwrap<DoorObject>(info)->front_.door().setOtherServers(uint32Of(info[0]),
+                                                            {*tags, *tags + tags.length()});
   }
 
   // wantNotes(): there will be notes from now on
   static void wantNotes(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->door_.notes().want();
+    unwrap<DoorObject>(info)->front_.door().notes().want();
   }
 
   // takeNotes() → {notes: [{kind, route, outcome, from}], omitted}
   static void takeNotes(const Nan::FunctionCallbackInfo<Value>& info) {
-    const auto [notes, omitted] = unwrap<DoorObject>(info)->door_.notes().take();
+    const auto [notes, omitted] = unwrap<DoorObject>(info)->front_.door().notes().take();
     Local<Array> list = Nan::New<Array>(static_cast<int>(notes.size()));
     for (uint32_t i = 0; i < notes.size(); ++i) {
       Local<Object> note = Nan::New<Object>();
@@ -403,12 +263,12 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
 
   // closeIdle() → connections left
   static void closeIdle(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<DoorObject>(info)->door_.closeIdle());
+    info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.door().closeIdle());
   }
 
   // status() → the counts
   static void status(const Nan::FunctionCallbackInfo<Value>& info) {
-    const DoorCounts counts = unwrap<DoorObject>(info)->door_.counts();
+    const DoorCounts counts = unwrap<DoorObject>(info)->front_.door().counts();
     Local<Object> result = Nan::New<Object>();
     set(result, "connections", counts.open);
     set(result, "accepted", counts.accepted);
@@ -427,50 +287,30 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
     unwrap<DoorObject>(info)->stop();
   }
 
-  static std::unique_ptr<PoolHandler> poolHandlerOf(Local<Object> parts) {
-    Local<Value> pool = get(parts, "pool");
-    if (pool->IsUndefined()) return nullptr;
-    return std::make_unique<PoolHandler>(poolOf(pool), microseconds, arenaIn(parts));
-  }
-
-  /** nullptr where there are none. */
-  static Arena* arenaIn(Local<Object> parts) {
-    Local<Value> arena = get(parts, "arena");
-    return arena->IsUndefined() ? nullptr : arenaOf(arena);
-  }
-
-  static bool hasFeeds(Local<Object> parts) { return !get(parts, "feeds")->IsUndefined(); }
-
-  DoorParts doorParts(Local<Object> parts) {
-    RequestHandler* requests = relay_;
-    PollHandler* polls = Nan::To<bool>(get(parts, "transient")).FromJust() ? nullptr : relay_;
-    if (poolHandler_) {
-      requests = poolHandler_.get();
-      polls = poolHandler_.get();
+  /** Those of a worker where there is a relay. */
+  FrontParts frontParts(Local<Object> given) {
+    const auto is = [&](const char* name) { return !get(given, name)->IsUndefined(); };
+    FrontParts parts = {.limits = addressLimitsOf(get(given, "limits")),
+                        .feeds = is("feeds") ? feedsOf(get(given, "feeds")) : nullptr,
+                        .clock = microseconds,
+                        .counts = [this] { return askCounts(); }};
+    if (is("relay")) {
+      parts.relay = relayOf(get(given, "relay"));
+      parts.transient = Nan::To<bool>(get(given, "transient")).FromJust();
+    } else {
+      parts.turn = turnOf(get(given, "pool"));
+      parts.pool = poolOf(get(given, "pool"));
+      parts.arena = is("arena") ? arenaOf(get(given, "arena")) : nullptr;
     }
-    return {.events = &events_,
-            .limits = addressLimitsOf(get(parts, "limits")),
-            .requests = requests,
-            .polls = polls,
-            .feeds = hasFeeds(parts) ? feedsOf(get(parts, "feeds")) : nullptr,
-            .counts = [this] { return askCounts(); },
-            .countsLater = relay_ != nullptr};
+    return parts;
   }
 
-  Nan::Persistent<Object> parts_;                      // outlive the front door
-  const std::unique_ptr<PoolHandler> poolHandler_;     // in the main process
-  std::vector<std::unique_ptr<RelayServer>> servers_;  // the relays' ends to workers
-  Turn* turn_ = nullptr;                               // the same
-  RelayHandler* const relay_;                          // in a worker
-  const RelayParts relayed_;                           // of `servers_`
-  FeedTally tallied_;                                  // of those that are gone
+  Nan::Persistent<Object> parts_;  // outlive the front
   Nan::Callback onHandOver_;
   Nan::Callback onCounts_;
   CallbackResource resource_;
   base::DeadlineClock clock_;
-  EventSet events_;
-  RelayLinks links_;
-  Door door_;
+  Front front_;
   uv_poll_t* poll_ = nullptr;  // nullptr: closed
   uv_timer_t* timer_ = nullptr;
 };

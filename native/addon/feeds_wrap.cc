@@ -70,7 +70,6 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                     {"most", most},           {"drain", drain},
                     {"close", close},
                 });
-    setNames(target, "feedOutcomes", kFeedOutcomeNames);
   }
 
  private:
@@ -244,7 +243,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
         .from = addressOf(get(info[0], "from")),
     };
     uint32_t watcher;
-    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.watch(
+    const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.watch(
         wanted.data(), static_cast<uint32_t>(wanted.size()), how, WatchHolder::kNode,
         uint32Of(info[1]), &watcher);
     pair(info, static_cast<uint32_t>(outcome), watcher);
@@ -271,7 +270,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
   static void publish(const Nan::FunctionCallbackInfo<Value>& info) {
     const std::string key = textIn(info[0], "key");
     uint32_t watching = 0;
-    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.publish(
+    const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.publish(
         {
             .key = key,
             .cursor = cursorIn(info[0]),
@@ -286,7 +285,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
   // roomFor(key, value: bytes, gzip: bytes) → outcome
   static void roomFor(const Nan::FunctionCallbackInfo<Value>& info) {
-    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.roomFor(
+    const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.roomFor(
         textOf(info[0]), uint32Of(info[1]), uint32Of(info[2]));
     info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
@@ -380,8 +379,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     feed.restore(cursorIn(info[0]), bytesIn(info[0], "value"), bytesIn(info[0], "log"), patches,
                  nullptr);
     feed.upstream = flagIn(info[0], "upstream");
-    const FeedOutcome outcome =
-        unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed);
+    const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed);
     info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
 

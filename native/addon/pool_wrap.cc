@@ -328,9 +328,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     auto* self = unwrap<PoolObject>(info);
     self->feeds_.Reset(info[0]);
     std::string key;
-    const FeedOutcome outcome = self->turn_.attach(feedsOf(info[0]), &key);
-    if (outcome == FeedOutcome::kOk) return;
-    const auto name = std::string(kFeedOutcomeNames[static_cast<size_t>(outcome)]);
+    const Outcome outcome = self->turn_.attach(feedsOf(info[0]), &key);
+    if (outcome == Outcome::kOk) return;
+    const std::string name(kOutcomeNames[static_cast<size_t>(outcome)]);
     Nan::ThrowError((name + " at " + key).c_str());
   }
 

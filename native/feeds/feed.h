@@ -117,7 +117,7 @@ struct Feed : FeedValue {
   bool gzipAsked = false;       // somebody took this version, or waits for it, compressed
   bool mayMakeRoom = false;     // could not be fetched: among those that make room for others
   bool touched = false;         // somebody has asked for it, come or gone, since that was told
-  uint8_t failure = 0;          // why there is no value: a FeedOutcome
+  uint8_t failure = 0;          // why there is no value: a Outcome
   std::list<Feed*>::iterator among;  // where among those, while mayMakeRoom
 
   /** Answers shorter than this are not worth compressing. */

@@ -104,7 +104,7 @@ void Feeds::needNotMakeRoom(Feed* feed) {
 }
 
 /** Takes a feed out of the table; it stays in memory until its watchers know, and know why. */
-void Feeds::erase(Feed* feed, FeedOutcome why) {
+void Feeds::erase(Feed* feed, Outcome why) {
   if (!feed->gone) {
     byKey_.erase(byKey_.find(std::string_view(feed->key)));
     const uint64_t before = feed->cost();
@@ -146,11 +146,11 @@ bool Feeds::fits(uint64_t before, uint64_t value, uint64_t gzip) const {
   return counts_.memory + stagedBytes_ - before + most <= options_.memory;
 }
 
-FeedOutcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) const {
+Outcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) const {
   const Feed* const feed = lookUp(key);
-  if (!fits(feed == nullptr ? 0 : feed->cost(), value, gzip)) return FeedOutcome::kFeedMemoryFull;
+  if (!fits(feed == nullptr ? 0 : feed->cost(), value, gzip)) return Outcome::kFeedMemoryFull;
   const bool full = feed == nullptr && isFull() && failed_.empty();
-  return full ? FeedOutcome::kTooManyFeeds : FeedOutcome::kOk;
+  return full ? Outcome::kTooManyFeeds : Outcome::kOk;
 }
 
 /** Whether a change of the feed can be promised: one at a time, as the next is made of it. */
@@ -160,14 +160,14 @@ bool Feeds::mayStage(std::string_view key) const {
   return journal_->promising() && std::none_of(staged_.begin(), staged_.end(), isOfIt);
 }
 
-FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
+Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   const auto& [key, cursor, value, patch, gzip, upstream] = publication;
-  if (!mayStage(key)) return FeedOutcome::kStateUnwritable;
+  if (!mayStage(key)) return Outcome::kStateUnwritable;
   const Feed* const feed = lookUp(key);
   if (!fits(feed == nullptr ? 0 : feed->cost(), value.size(), gzip.size())) {
-    return FeedOutcome::kFeedMemoryFull;
+    return Outcome::kFeedMemoryFull;
   }
-  if (feed == nullptr && isFull() && !makeRoom()) return FeedOutcome::kTooManyFeeds;
+  if (feed == nullptr && isFull() && !makeRoom()) return Outcome::kTooManyFeeds;
   *watching = feed == nullptr ? 0 : feed->watching + feed->elsewhere;
   Staged staged = {.key = std::string(key),
                    .cursor = cursor,
@@ -179,13 +179,13 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   if (!gzip.empty()) staged.gzip = base::Bytes::copyOf(gzip, &ledger_);
   if (journal_ == nullptr) {
     apply(staged);
-    return FeedOutcome::kOk;
+    return Outcome::kOk;
   }
   journal_->publish(key, cursor, value, patch, upstream);
   stagedBytes_ += value.size();
   stagedFeeds_ += staged.isNew;
   staged_.push_back(std::move(staged));
-  return FeedOutcome::kOk;
+  return Outcome::kOk;
 }
 
 void Feeds::reveal() {
@@ -255,23 +255,23 @@ void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzi
   if (watcher_ != nullptr) watcher_->compressed(*feed);
 }
 
-FeedOutcome Feeds::remove(std::string_view key) {
+Outcome Feeds::remove(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->value) return FeedOutcome::kUnknownFeed;
+  if (feed == nullptr || !feed->value) return Outcome::kUnknownFeed;
   if (journal_ == nullptr) {
     end(feed);
-    return FeedOutcome::kOk;
+    return Outcome::kOk;
   }
-  if (!mayStage(key)) return FeedOutcome::kStateUnwritable;
+  if (!mayStage(key)) return Outcome::kStateUnwritable;
   journal_->unpublish(key);
   staged_.push_back({std::string(key), {}, {}, {}, {}, false, false});
-  return FeedOutcome::kOk;
+  return Outcome::kOk;
 }
 
 /** Ends a feed that has a value: its watchers are told. */
 void Feeds::end(Feed* feed) {
   ++counts_.deleted;
-  if (watcher_ != nullptr) watcher_->ended(feed->key, FeedOutcome::kUnknownFeed);
+  if (watcher_ != nullptr) watcher_->ended(feed->key, Outcome::kUnknownFeed);
   makeDue(feed, List::kParked);
   makeDue(feed, List::kUnready);
   erase(feed);
@@ -285,12 +285,12 @@ bool Feeds::forget(std::string_view key) {
     if (!staged_.empty() || !journal_->hasRoom()) return false;
     journal_->unpublish(key);
   }
-  if (watcher_ != nullptr) watcher_->ended(key, FeedOutcome::kUnknownFeed);
+  if (watcher_ != nullptr) watcher_->ended(key, Outcome::kUnknownFeed);
   erase(feed);
   return true;
 }
 
-void Feeds::fail(std::string_view key, uint64_t until, FeedOutcome why) {
+void Feeds::fail(std::string_view key, uint64_t until, Outcome why) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || feed->value) return;
   feed->wanted = false;
@@ -302,26 +302,26 @@ void Feeds::fail(std::string_view key, uint64_t until, FeedOutcome why) {
   if (watcher_ != nullptr) watcher_->ended(key, why);
 }
 
-FeedOutcome Feeds::restore(std::string_view key, const FeedValue& kept) {
+Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
   const std::string_view log = kept.log ? kept.log->text() : std::string_view();
   if (counts_.memory + kept.value->length() + log.size() > options_.memory) {
-    return FeedOutcome::kFeedMemoryFull;
+    return Outcome::kFeedMemoryFull;
   }
   Feed* const feed = create(key);
-  if (feed == nullptr) return FeedOutcome::kTooManyFeeds;
+  if (feed == nullptr) return Outcome::kTooManyFeeds;
   feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &ledger_);
   feed->upstream = kept.upstream;
   account(feed, 0);
-  return FeedOutcome::kOk;
+  return Outcome::kOk;
 }
 
 // ---- A replica ----------------------------------------------------------------------------------
 
-FeedOutcome Feeds::take(const Publication& newest, std::string_view log,
-                        const std::vector<uint32_t>& patches) {
+Outcome Feeds::take(const Publication& newest, std::string_view log,
+                    const std::vector<uint32_t>& patches) {
   uint32_t watching;
-  const FeedOutcome outcome = publish(newest, &watching);
-  if (outcome != FeedOutcome::kOk || patches.empty()) return outcome;
+  const Outcome outcome = publish(newest, &watching);
+  if (outcome != Outcome::kOk || patches.empty()) return outcome;
   Feed* const feed = lookUp(newest.key);
   const uint64_t before = feed->cost();
   feed->restore(newest.cursor, newest.value, log, patches, &ledger_);
@@ -353,7 +353,7 @@ void Feeds::arrive(Feed* feed) {
   for (const uint32_t watcher : waiting) park(watcher);
 }
 
-void Feeds::end(std::string_view key, FeedOutcome why) {
+void Feeds::end(std::string_view key, Outcome why) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr) return;
   makeDue(feed, List::kParked);

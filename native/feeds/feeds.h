@@ -54,36 +54,12 @@
 #include <vector>
 
 #include "base/journal.h"
+#include "base/outcome.h"
 #include "base/reserve.h"
 #include "base/wheel.h"
 #include "feed.h"
 
 namespace server {
-
-/** What became of a request. The order is the order of `feedOutcomes` in JavaScript. */
-enum class FeedOutcome : uint8_t {
-  kOk,
-  kUnknownFeed,
-  kBadHold,
-  kTooManyWatchers,
-  kTooManyFeeds,
-  kFeedMemoryFull,
-  kUpstreamFailed,
-  kDraining,
-  kTooManyFetches,
-  kStateUnwritable,
-};
-constexpr size_t kFeedOutcomes = 10;
-constexpr std::string_view kFeedOutcomeNames[kFeedOutcomes] = {"ok",
-                                                               "unknown-feed",
-                                                               "bad-hold",
-                                                               "too-many-watchers",
-                                                               "too-many-feeds",
-                                                               "feed-memory-full",
-                                                               "upstream-failed",
-                                                               "draining",
-                                                               "too-many-fetches",
-                                                               "state-unwritable"};
 
 /** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
 constexpr uint32_t kFeedTick = 100;
@@ -122,8 +98,8 @@ struct FeedItem {
 
 /** What is written to one watcher; everything in it lives for the call only. */
 struct FeedAnswer {
-  FeedOutcome outcome = FeedOutcome::kOk;  // any other: the problem; a stream has it as items too
-  const FeedItem* items = nullptr;         // the body; none: a comment in a stream
+  Outcome outcome = Outcome::kOk;   // any other: the problem; a stream has it as items too
+  const FeedItem* items = nullptr;  // the body; none: a comment in a stream
   uint32_t count = 0;
   bool gzip = false;        // the body is compressed
   bool stream = false;      // an event
@@ -197,7 +173,7 @@ class FeedsWatcher {
   /** The compressed form of the newest version has come; without one there will be none. */
   virtual void compressed(const Feed& feed) = 0;
   /** It is gone, or has no value, for `why`. */
-  virtual void ended(std::string_view key, FeedOutcome why) = 0;
+  virtual void ended(std::string_view key, Outcome why) = 0;
 };
 
 class Feeds {
@@ -223,8 +199,8 @@ class Feeds {
    * `token`; `watcher` is what to drop it by, kNoWatcher when it has been answered already.
    * Any other outcome has changed nothing.
    */
-  FeedOutcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, WatchHolder holder,
-                    uint32_t token, uint32_t* watcher);
+  Outcome watch(const Wanted* wanted, uint32_t count, const WatchHow& how, WatchHolder holder,
+                uint32_t token, uint32_t* watcher);
   static constexpr uint32_t kNoWatcher = UINT32_MAX;
 
   /** The connection of a watcher is gone. */
@@ -238,7 +214,7 @@ class Feeds {
    * many will be told. Where there is a journal it is the newest version only after `reveal`, as is
    * the end of a feed.
    */
-  FeedOutcome publish(const Publication& publication, uint32_t* watching);
+  Outcome publish(const Publication& publication, uint32_t* watching);
 
   /** From now on publications and ends are written to `journal`, which outlives the table. */
   void keepJournal(Journal* journal) { journal_ = journal; }
@@ -248,7 +224,7 @@ class Feeds {
 
   /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull.
    */
-  FeedOutcome roomFor(std::string_view key, uint64_t value, uint64_t gzip) const;
+  Outcome roomFor(std::string_view key, uint64_t value, uint64_t gzip) const;
 
   /** Whether the feed has this value already. */
   bool holds(std::string_view key, std::string_view value) const;
@@ -260,7 +236,7 @@ class Feeds {
   void compressed(std::string_view key, Cursor cursor, std::string_view gzip);
 
   /** Ends a feed: its watchers are told. kOk, kUnknownFeed or kStateUnwritable. */
-  FeedOutcome remove(std::string_view key);
+  Outcome remove(std::string_view key);
 
   /** Forgets a fetched feed that nobody watches. False when it is not fetched, or is watched. */
   bool forget(std::string_view key);
@@ -269,17 +245,17 @@ class Feeds {
    * A first value could not be fetched, for `why`: those who wait for it are told so, and those who
    * ask before `until`.
    */
-  void fail(std::string_view key, uint64_t until, FeedOutcome why = FeedOutcome::kUpstreamFailed);
+  void fail(std::string_view key, uint64_t until, Outcome why = Outcome::kUpstreamFailed);
 
   // For a replica, and for the process that it has its feeds from.
 
   /** Replaces a feed, with all patches that are remembered. Returns as publish does. */
-  FeedOutcome take(const Publication& newest, std::string_view log,
-                   const std::vector<uint32_t>& patches);
+  Outcome take(const Publication& newest, std::string_view log,
+               const std::vector<uint32_t>& patches);
 
   /** There is no such feed any more, or none to be had, for `why`: those who watch it or wait for
    * it are told. */
-  void end(std::string_view key, FeedOutcome why);
+  void end(std::string_view key, Outcome why);
 
   /** Has `watcher`, which outlives it, told of what becomes of feeds. */
   void watchFor(FeedsWatcher* watcher) { watcher_ = watcher; }
@@ -288,7 +264,7 @@ class Feeds {
    * Somebody at `from` asks elsewhere for a feed that has no value here: kOk when one is being
    * fetched, and FeedsWatcher will be told.
    */
-  FeedOutcome askElsewhere(std::string_view key, const Address& from) {
+  Outcome askElsewhere(std::string_view key, const Address& from) {
     Feed* feed;
     return ask(key, from, &feed);
   }
@@ -342,7 +318,7 @@ class Feeds {
   }
 
   /** Takes over a feed of the last run; the table must have no feed of this key. */
-  FeedOutcome restore(std::string_view key, const FeedValue& feed);
+  Outcome restore(std::string_view key, const FeedValue& feed);
 
   /** Something that JavaScript has to fetch or to compress. */
   struct Want {
@@ -433,9 +409,9 @@ class Feeds {
   bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
   bool makeRoom();
   void needNotMakeRoom(Feed* feed);
-  void erase(Feed* feed, FeedOutcome why = FeedOutcome::kUnknownFeed);
+  void erase(Feed* feed, Outcome why = Outcome::kUnknownFeed);
   void eraseIfOver(Feed* feed);
-  FeedOutcome ask(std::string_view key, const Address& from, Feed** found);
+  Outcome ask(std::string_view key, const Address& from, Feed** found);
   void giveBack(Feed* feed);
   void touch(Feed* feed);
   void arrive(Feed* feed);
@@ -465,7 +441,7 @@ class Feeds {
   template <typename Write>
   std::string_view envelope(Write&& write);
   void addNews(const Watcher& watcher);
-  void addProblem(std::string_view key, FeedOutcome problem);
+  void addProblem(std::string_view key, Outcome problem);
   void addText(std::string_view text);
   void joinItems();
   void appendRetry(std::string* text);

@@ -75,11 +75,11 @@ void Feeds::addNews(const Watcher& watcher) {
   items_.push_back({before, feed.value.get(), 0, feed.value->length(), "}"});
 }
 
-void Feeds::addProblem(std::string_view key, FeedOutcome problem) {
+void Feeds::addProblem(std::string_view key, Outcome problem) {
   addText(envelope([&](std::string* text) {
     appendFeed(text, key);
     *text += ",\"problem\":\"";
-    *text += kFeedOutcomeNames[static_cast<size_t>(problem)];
+    *text += kOutcomeNames[static_cast<size_t>(problem)];
     *text += "\"}";
   }));
 }
@@ -136,7 +136,7 @@ void Feeds::servePoll(uint32_t first) {
       const Watcher& each = watchers_[at];
       const Feed& its = *feeds_[each.feed];
       if (its.gone || (!its.value && its.failedUntil > 0)) {
-        addProblem(its.key, FeedOutcome{its.failure});
+        addProblem(its.key, Outcome{its.failure});
       } else if (hasNews(each)) {
         addNews(each);
       }
@@ -146,12 +146,11 @@ void Feeds::servePoll(uint32_t first) {
     if (items_.empty()) ++counts_.pings;
     joinItems();
   } else if (feed.gone) {
-    answer.outcome = FeedOutcome{feed.failure};
+    answer.outcome = Outcome{feed.failure};
   } else if (!feed.value) {
     // Its hold is over before the first fetch has ended: for this watcher the fetch has failed.
-    const FeedOutcome why =
-        feed.failedUntil > 0 ? FeedOutcome{feed.failure} : FeedOutcome::kUpstreamFailed;
-    answer.outcome = draining() ? FeedOutcome::kDraining : why;
+    const Outcome why = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
+    answer.outcome = draining() ? Outcome::kDraining : why;
   } else if (hasNews(one)) {
     addNews(one);
   } else {
@@ -177,10 +176,9 @@ void Feeds::serveStream(uint32_t first) {
   FeedAnswer answer;
   answer.stream = true;
   if (feed.gone) {
-    answer.outcome = FeedOutcome{feed.failure};
+    answer.outcome = Outcome{feed.failure};
   } else if (!feed.value) {
-    answer.outcome =
-        feed.failedUntil > 0 ? FeedOutcome{feed.failure} : FeedOutcome::kUpstreamFailed;
+    answer.outcome = feed.failedUntil > 0 ? Outcome{feed.failure} : Outcome::kUpstreamFailed;
   } else if (draining()) {
     answer.ends = true;
     answer.retry = retry();
@@ -189,7 +187,7 @@ void Feeds::serveStream(uint32_t first) {
     addNews(one);
     one.seen = feed.cursor.version;
   }
-  if (answer.outcome != FeedOutcome::kOk) {
+  if (answer.outcome != Outcome::kOk) {
     addProblem(feed.key, answer.outcome);
     answer.ends = true;
   }

@@ -28,19 +28,19 @@ constexpr uint32_t kLargeAnswer = 16384;
  * Finds a feed that is asked for. Where there is an upstream, a feed without a value is fetched,
  * and counts for the address that asks.
  */
-FeedOutcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
+Outcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
   Feed* feed = lookUp(key);
   if (feed == nullptr) {
-    if (!options_.upstream && !options_.replica) return FeedOutcome::kUnknownFeed;
-    if (draining()) return FeedOutcome::kDraining;
+    if (!options_.upstream && !options_.replica) return Outcome::kUnknownFeed;
+    if (draining()) return Outcome::kDraining;
     Source source = kNoSource;
     if (limits_ != nullptr && (source = limits_->fetch(from)) == kNoSource) {
-      return FeedOutcome::kTooManyFetches;
+      return Outcome::kTooManyFetches;
     }
     feed = create(key);
     if (feed == nullptr) {
       if (limits_ != nullptr) limits_->forget(source);
-      return FeedOutcome::kTooManyFeeds;
+      return Outcome::kTooManyFeeds;
     }
     feed->upstream = true;
     feed->source = source;
@@ -48,28 +48,28 @@ FeedOutcome Feeds::ask(std::string_view key, const Address& from, Feed** found) 
   *found = feed;
   feed->askedAt = now_;
   touch(feed);
-  if (feed->value || feed->wanted) return FeedOutcome::kOk;
-  if (feed->failedUntil > now_) return FeedOutcome{feed->failure};
+  if (feed->value || feed->wanted) return Outcome::kOk;
+  if (feed->failedUntil > now_) return Outcome{feed->failure};
   feed->wanted = true;
   feed->failedUntil = 0;
   want({feed->key, true, feed->source, {}, from});
-  return FeedOutcome::kOk;
+  return Outcome::kOk;
 }
 
-FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how,
-                         WatchHolder holder, uint32_t token, uint32_t* watcher) {
+Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, WatchHolder holder,
+                     uint32_t token, uint32_t* watcher) {
   *watcher = kNoWatcher;
   const uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
   if (hold > options_.hold || hold < std::min(kShortestFeedHold, options_.hold)) {
-    return FeedOutcome::kBadHold;
+    return Outcome::kBadHold;
   }
-  if (counts_.watching + count > options_.watchers) return FeedOutcome::kTooManyWatchers;
+  if (counts_.watching + count > options_.watchers) return Outcome::kTooManyWatchers;
   Feed* feeds[kFeedsAtOnce];
-  FeedOutcome problems[kFeedsAtOnce];
+  Outcome problems[kFeedsAtOnce];
   bool unknown = false;
   for (uint32_t i = 0; i < count; ++i) {
     problems[i] = ask(wanted[i].key, how.from, &feeds[i]);
-    if (problems[i] == FeedOutcome::kOk) continue;
+    if (problems[i] == Outcome::kOk) continue;
     if (!how.many) return problems[i];
     unknown = true;
   }
@@ -81,7 +81,7 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
   bool news = unknown || draining();
   bool large = false;
   for (uint32_t i = 0; i < count; ++i) {
-    if (problems[i] != FeedOutcome::kOk) continue;
+    if (problems[i] != Outcome::kOk) continue;
     const uint32_t number = newWatcher();
     Watcher& one = watchers_[number];
     const Cursor after = Cursor::of(wanted[i].after);
@@ -117,7 +117,7 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
     begin();
     uint32_t at = first;
     for (uint32_t i = 0; i < count; ++i) {
-      if (problems[i] != FeedOutcome::kOk) {
+      if (problems[i] != Outcome::kOk) {
         addProblem(wanted[i].key, problems[i]);
         continue;
       }
@@ -127,7 +127,7 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
     joinItems();
     deliver(holder, token, {});
     if (first != kNoWatcher) release(first);
-    return FeedOutcome::kOk;
+    return Outcome::kOk;
   }
   *watcher = first;
   arm(first,
@@ -138,20 +138,20 @@ FeedOutcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& h
   const bool together = how.many && awaitsValue(first);
   const bool waits = compression || together || (!news && !opens);
   parkAll(first);
-  if (waits && !draining()) return FeedOutcome::kOk;
+  if (waits && !draining()) return Outcome::kOk;
   if (large && !draining()) {
     // A turn of the loop may serve hundreds of requests: large answers are given their share.
     Feed* const feed = feeds_[watchers_[first].feed].get();
     unhang(first);
     hang(first, List::kDue);
     spread(feed);
-    return FeedOutcome::kOk;
+    return Outcome::kOk;
   }
   // The answer ends a poll: what to drop it by is gone with it.
   *watcher = how.stream ? first : kNoWatcher;
   serve(first);
   if (how.stream && !watchers_[first].live) *watcher = kNoWatcher;
-  return FeedOutcome::kOk;
+  return Outcome::kOk;
 }
 
 void Feeds::drop(uint32_t watcher) {

@@ -47,11 +47,11 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
   connection.record = Feeds::kNoWatcher;
   connections_->disarm(connection);
   uint32_t watcher;
-  const FeedOutcome outcome = feeds_->watch(wish_.wanted, wish_.count, how, WatchHolder::kDoor,
-                                            ticket.connection, &watcher);
-  if (outcome != FeedOutcome::kOk) {
+  const Outcome outcome = feeds_->watch(wish_.wanted, wish_.count, how, WatchHolder::kDoor,
+                                        ticket.connection, &watcher);
+  if (outcome != Outcome::kOk) {
     connection.state = ConnectionState::kReading;
-    const auto& reply = replies_->replies().feedOutcomes[static_cast<size_t>(outcome)];
+    const auto& reply = replies_->replies().outcomes[static_cast<size_t>(outcome)];
     return answers_->send(connection, replies_->write(reply));
   }
   if (connections_->find(ticket) == nullptr) return false;
@@ -84,7 +84,7 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   Connection& connection = (*connections_)[token];
   const Ticket ticket = connections_->ticketOf(connection);
   const bool opens = connection.state == ConnectionState::kWatching;
-  const bool problem = answer.outcome != FeedOutcome::kOk && (!answer.stream || opens);
+  const bool problem = answer.outcome != Outcome::kOk && (!answer.stream || opens);
   const bool goesOn = answer.stream && !answer.ends && !problem;
   // Whose connection is lost while it is written to is nobody's watcher any more: the table is told
   // by what is returned.
@@ -92,7 +92,7 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   const uint32_t watcher = std::exchange(connection.record, Feeds::kNoWatcher);
   bool whole;
   if (problem) {
-    const auto& reply = replies_->replies().feedOutcomes[static_cast<size_t>(answer.outcome)];
+    const auto& reply = replies_->replies().outcomes[static_cast<size_t>(answer.outcome)];
     whole = answers_->send(connection, replies_->write(reply));
   } else {
     whole = answers_->send(connection, messageOf(answer, opens));

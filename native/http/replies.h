@@ -42,16 +42,15 @@ using ReadyReplies = std::unordered_map<std::string, Reply, TextHash, std::equal
 /** Every answer the front door gives by itself. */
 struct Replies {
   Reply outcomes[kOutcomes];  // of a throw; kOk: of a leave
-  Reply feedOutcomes[kFeedOutcomes];
-  Reply feed;             // ends with "Content-Length: "
-  Reply feedGzip;         // the same, compressed
-  Reply feedStream;       // the head of an event stream
-  Reply json;             // of a poll, a place, the counts: ends with "Content-Length: "
-  Reply joined;           // ends where the id begins
-  std::string joinedEnd;  // begins where the id ends
-  Reply timedOut;         // 408
-  Reply refused;          // 503: no room for another connection
-  Reply tooMuchHeld;      // 503: too much memory is held for the client's address
+  Reply feed;                 // ends with "Content-Length: "
+  Reply feedGzip;             // the same, compressed
+  Reply feedStream;           // the head of an event stream
+  Reply json;                 // of a poll, a place, the counts: ends with "Content-Length: "
+  Reply joined;               // ends where the id begins
+  std::string joinedEnd;      // begins where the id ends
+  Reply timedOut;             // 408
+  Reply refused;              // 503: no room for another connection
+  Reply tooMuchHeld;          // 503: too much memory is held for the client's address
   ReadyReplies ready;
 };
 

@@ -42,8 +42,8 @@ bool FeedReplica::take(const SayHead& head, std::string_view text) {
     feeds_->compressed(feed.key, feed.cursor(), feed.gzip);
     return true;
   }
-  if (!isFeedKey(text) || head.feedOutcome == FeedOutcome::kOk ||
-      head.feedOutcome >= FeedOutcome{kFeedOutcomes}) {
+  if (!isFeedKey(text) || head.feedOutcome == Outcome::kOk ||
+      head.feedOutcome >= Outcome{kOutcomes}) {
     return false;
   }
   // Who asks next asks the main process anew.
@@ -67,9 +67,9 @@ bool FeedReplica::takeFeed(std::string_view text) {
                                    .patch = next ? feed.patches : std::string_view(),
                                    .gzip = feed.gzip,
                                    .upstream = true};
-  const FeedOutcome outcome =
+  const Outcome outcome =
       feeds_->take(publication, next ? std::string_view() : feed.patches, feed.begins);
-  if (outcome == FeedOutcome::kOk) return true;
+  if (outcome == Outcome::kOk) return true;
   // There is no room for it here, and the version before is not the newest any more.
   feeds_->end(feed.key, outcome);
   send_({.ask = Ask::kFeedLeft}, feed.key);

@@ -121,7 +121,7 @@ struct SayHead {
   uint32_t length = 0;  // of the text behind it
   Say say = Say::kOutcome;
   Outcome outcome = Outcome::kOk;
-  FeedOutcome feedOutcome = FeedOutcome::kOk;  // of kFeedEnd
+  Outcome feedOutcome = Outcome::kOk;  // of kFeedEnd
   uint8_t unused = 0;
   Ticket ticket = {};
 };

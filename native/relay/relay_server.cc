@@ -274,8 +274,8 @@ void RelayServer::want(std::string_view key, const Address& from) {
   Replica& replica = feeds_[std::string(key)];
   const Feed* const feed = parts_.feeds->find(key);
   if (feed != nullptr && feed->value) return owe(&replica, key, Say::kFeed);
-  const FeedOutcome outcome = parts_.feeds->askElsewhere(key, from);
-  if (outcome != FeedOutcome::kOk) ended(key, outcome);
+  const Outcome outcome = parts_.feeds->askElsewhere(key, from);
+  if (outcome != Outcome::kOk) ended(key, outcome);
 }
 
 /** The number of the worker's watchers of a feed, now. */
@@ -338,7 +338,7 @@ void RelayServer::sayCompressed(const Feed& feed) {
   say(Say::kFeedGzip, {}, Outcome::kOk, text_);
 }
 
-void RelayServer::ended(std::string_view key, FeedOutcome why) {
+void RelayServer::ended(std::string_view key, Outcome why) {
   const auto found = feeds_.find(std::string(key));
   if (lost_ || found == feeds_.end()) return;
   const SayHead head = {

@@ -84,7 +84,7 @@ class RelayServer : public RelayEnd, public PollResponder {
   // Of FeedsWatcher.
   void published(const Feed& feed);
   void compressed(const Feed& feed);
-  void ended(std::string_view key, FeedOutcome why);
+  void ended(std::string_view key, Outcome why);
 
   /** What its feeds have counted; once its worker is lost, only the counts that never fall. */
   const FeedTally& tally() const { return tally_; }

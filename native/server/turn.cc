@@ -29,17 +29,17 @@ int Turn::start(std::function<void()> caughtUp) {
   return store_->start();
 }
 
-FeedOutcome Turn::attach(Feeds* feeds, std::string* key) {
+Outcome Turn::attach(Feeds* feeds, std::string* key) {
   for (const auto& [name, feed] : left_.feeds()) {
-    const FeedOutcome outcome = feeds->restore(name, feed);
-    if (outcome == FeedOutcome::kOk) continue;
+    const Outcome outcome = feeds->restore(name, feed);
+    if (outcome == Outcome::kOk) continue;
     *key = name;
     return outcome;
   }
   left_ = {};
   feeds_ = feeds;
   if (store_) feeds->keepJournal(store_->journal());
-  return FeedOutcome::kOk;
+  return Outcome::kOk;
 }
 
 void Turn::attach(Arena* arena) {

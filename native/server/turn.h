@@ -56,7 +56,7 @@ class Turn : private Keepers {
    * Takes in the feeds, which must be new and outlive it, and gives them what the last run has
    * left. Any other outcome than kOk: the feed of `key` does not fit.
    */
-  FeedOutcome attach(Feeds* feeds, std::string* key);
+  Outcome attach(Feeds* feeds, std::string* key);
 
   /** The same for the arenas, whose games are chosen; nullptr: there are none in this run. */
   void attach(Arena* arena);

@@ -50,11 +50,11 @@
 #include "backlog.h"
 #include "base/address_limits.h"
 #include "base/id.h"
+#include "base/outcome.h"
 #include "base/reserve.h"
 #include "base/wheel.h"
 #include "delivery_times.h"
 #include "mailbox.h"
-#include "outcome.h"
 #include "torus.h"
 
 namespace server {

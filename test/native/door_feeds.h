@@ -40,15 +40,16 @@ inline void stepFeeds(Feeds* feeds) {
   }
 }
 
-/** The words of the table's answers: a problem names its outcome. */
+/** The words of the table's answers. */
 inline void addFeedReplies(Replies* replies) {
-  for (size_t i = 0; i < kFeedOutcomes; ++i) {
-    replies->feedOutcomes[i] = Reply("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nOutcome: " +
-                                     std::string(kFeedOutcomeNames[i]) + "\r\n\r\n");
-  }
   replies->feed = Reply("HTTP/1.1 200 OK\r\nContent-Length: ");
   replies->feedGzip = Reply("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ");
   replies->feedStream = Reply("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+}
+
+/** How an answer names its outcome. */
+inline std::string problem(Outcome outcome) {
+  return "Outcome: " + std::to_string(static_cast<int>(outcome)) + "\r\n";
 }
 
 class DoorFeeds {
@@ -102,7 +103,7 @@ class DoorFeeds {
     until([&] { return feeds_->find(kGone)->watching == 2; });
     feeds_->remove(kGone);
     version_.erase(kGone);
-    until([&] { return poll.read().find("Outcome: unknown-feed") != std::string::npos; });
+    until([&] { return poll.read().find(problem(Outcome::kUnknownFeed)) != std::string::npos; });
     until([&] {
       return stream.read().find("unknown-feed\"}\n\n\r\n0\r\n\r\n") != std::string::npos;
     });
@@ -114,10 +115,10 @@ class DoorFeeds {
   void askOddly(uint16_t worker) {
     Peer refused(port_);
     refused.send(get("nobody", ""));
-    until([&] { return refused.read().find("Outcome: unknown-feed") != std::string::npos; });
+    until([&] { return refused.read().find(problem(Outcome::kUnknownFeed)) != std::string::npos; });
     refused.read().clear();
     refused.send(get(kKeys[0], "?hold=99"));
-    until([&] { return refused.read().find("Outcome: bad-hold") != std::string::npos; });
+    until([&] { return refused.read().find(problem(Outcome::kBadHold)) != std::string::npos; });
     Peer many(port_);
     many.send(post("{\"feeds\":{\"nobody\":\"\",\"" + std::string(kKeys[0]) + "\":\"\"}}"));
     until([&] { return many.read().find("unknown-feed\"},{") != std::string::npos; });
@@ -233,7 +234,7 @@ class DoorFeeds {
 
   /** All feeds end, and with them whatever is left. */
   void end() {
-    for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key) == FeedOutcome::kOk);
+    for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key) == Outcome::kOk);
     version_.clear();
     until([&] { return feeds_->counts().watching == 0 && !feeds_->busy(); });
   }
@@ -294,14 +295,14 @@ class DoorFeeds {
     const Feed* feed = feeds_->find(key);
     const uint64_t epoch = feed == nullptr ? 1 + below(1000) : feed->cursor.epoch;
     uint32_t watching;
-    const FeedOutcome outcome = feeds_->publish({.key = key,
-                                                 .cursor = {epoch, version},
-                                                 .value = value,
-                                                 .patch = patch,
-                                                 .gzip = gzip,
-                                                 .upstream = false},
-                                                &watching);
-    EXPECT(outcome == FeedOutcome::kOk);
+    const Outcome outcome = feeds_->publish({.key = key,
+                                             .cursor = {epoch, version},
+                                             .value = value,
+                                             .patch = patch,
+                                             .gzip = gzip,
+                                             .upstream = false},
+                                            &watching);
+    EXPECT(outcome == Outcome::kOk);
   }
 
   /** Watches from what he has on, over a new connection where there is none. */

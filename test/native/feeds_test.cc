@@ -124,15 +124,15 @@ class Test : FeedResponder {
     const std::string value = "{\"at\":" + std::to_string(cursor.version) + ",\"p\":\"" +
                               std::string(below(400), 'x') + "\"}";
     uint32_t watching = 0;
-    const FeedOutcome outcome = feeds_.publish({.key = key,
-                                                .cursor = cursor,
-                                                .value = value,
-                                                .patch = below(10) == 0 ? "" : patch,
-                                                .gzip = {},
-                                                .upstream = false},
-                                               &watching);
-    if (outcome != FeedOutcome::kOk) {
-      EXPECT(outcome == FeedOutcome::kTooManyFeeds && fresh);
+    const Outcome outcome = feeds_.publish({.key = key,
+                                            .cursor = cursor,
+                                            .value = value,
+                                            .patch = below(10) == 0 ? "" : patch,
+                                            .gzip = {},
+                                            .upstream = false},
+                                           &watching);
+    if (outcome != Outcome::kOk) {
+      EXPECT(outcome == Outcome::kTooManyFeeds && fresh);
       models_.erase(key);
       ++refused_;
       return;
@@ -143,7 +143,7 @@ class Test : FeedResponder {
 
   void end(const std::string& key) {
     const bool there = models_.erase(key) > 0;
-    EXPECT((feeds_.remove(key) == FeedOutcome::kOk) == there);
+    EXPECT((feeds_.remove(key) == Outcome::kOk) == there);
   }
 
   void ask(uint32_t number) {
@@ -165,21 +165,21 @@ class Test : FeedResponder {
     one.slow = false;
     one.watcher = Feeds::kNoWatcher;
     uint32_t watcher;
-    const FeedOutcome outcome = feeds_.watch(wanted.data(), count,
-                                             {.hold = below(5) == 0 ? kNoFeedHold : 5 + below(16),
-                                              .delta = one.delta,
-                                              .gzip = false,
-                                              .stream = one.stream,
-                                              .many = many},
-                                             WatchHolder::kDoor, number, &watcher);
-    if (outcome != FeedOutcome::kOk) {
+    const Outcome outcome = feeds_.watch(wanted.data(), count,
+                                         {.hold = below(5) == 0 ? kNoFeedHold : 5 + below(16),
+                                          .delta = one.delta,
+                                          .gzip = false,
+                                          .stream = one.stream,
+                                          .many = many},
+                                         WatchHolder::kDoor, number, &watcher);
+    if (outcome != Outcome::kOk) {
       one.busy = false;
       ++refused_;
-      if (outcome == FeedOutcome::kUnknownFeed) {
+      if (outcome == Outcome::kUnknownFeed) {
         EXPECT(models_.count(one.keys[0]) == 0);
         forget(&one, one.keys[0]);
       } else {
-        EXPECT(outcome == FeedOutcome::kTooManyWatchers || outcome == FeedOutcome::kBadHold);
+        EXPECT(outcome == Outcome::kTooManyWatchers || outcome == Outcome::kBadHold);
       }
       return;
     }
@@ -200,8 +200,8 @@ class Test : FeedResponder {
     Person& one = people_[token];
     EXPECT(one.busy);
     if (!answer.stream || answer.ends) one.busy = false;
-    if (answer.outcome != FeedOutcome::kOk) {
-      EXPECT(answer.outcome == FeedOutcome::kUnknownFeed);
+    if (answer.outcome != Outcome::kOk) {
+      EXPECT(answer.outcome == Outcome::kUnknownFeed);
       forget(&one, one.keys[0]);
       return Taken::kWhole;
     }
@@ -287,7 +287,7 @@ class Test : FeedResponder {
         uint32_t watcher;
         one.busy = true;
         EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, one.delta, false, false, false},
-                            WatchHolder::kDoor, number, &watcher) == FeedOutcome::kOk);
+                            WatchHolder::kDoor, number, &watcher) == Outcome::kOk);
         if (one.busy) feeds_.drop(watcher);
         one.busy = false;
         EXPECT(one.values[key] == model.values.rbegin()->second);
@@ -365,7 +365,7 @@ class Behind : FeedResponder {
                            .patch = {},
                            .gzip = {},
                            .upstream = true},
-                          &watching) == FeedOutcome::kOk);
+                          &watching) == Outcome::kOk);
     while (feeds_.step(1000)) clockNow += 10;
   }
 
@@ -374,7 +374,7 @@ class Behind : FeedResponder {
     const Wanted wanted = {"a", after};
     uint32_t watcher;
     EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, many_}, WatchHolder::kDoor,
-                        0, &watcher) == FeedOutcome::kOk);
+                        0, &watcher) == Outcome::kOk);
   }
 
   Taken answer(uint32_t, const FeedAnswer& answer) override {
@@ -435,7 +435,7 @@ class Times : FeedResponder {
                            .patch = patch,
                            .gzip = {},
                            .upstream = false},
-                          &watching) == FeedOutcome::kOk);
+                          &watching) == Outcome::kOk);
   }
 
   /** A watcher of `key`, with what is newest; `token` says to whom its answers count. */
@@ -443,7 +443,7 @@ class Times : FeedResponder {
     const Wanted wanted = {key, after};
     uint32_t watcher;
     EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, stream, false}, WatchHolder::kDoor,
-                        token, &watcher) == FeedOutcome::kOk);
+                        token, &watcher) == Outcome::kOk);
     return watcher;
   }
 
@@ -511,7 +511,7 @@ class Times : FeedResponder {
     const Wanted wanted = {"b", after};
     uint32_t watcher;
     EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, false, true, false, false}, WatchHolder::kDoor, 0,
-                        &watcher) == FeedOutcome::kOk);
+                        &watcher) == Outcome::kOk);
   }
 
   /** A version is compressed once, however many wait for that. */
@@ -566,7 +566,7 @@ class Times : FeedResponder {
         const Wanted wanted = {"a", after};
         uint32_t watcher;
         EXPECT(feeds_.watch(&wanted, 1, {kNoFeedHold, delta, false, false, false},
-                            WatchHolder::kDoor, 0, &watcher) == FeedOutcome::kOk);
+                            WatchHolder::kDoor, 0, &watcher) == Outcome::kOk);
       }
       while (feeds_.step(kShare)) {
       }
@@ -624,7 +624,7 @@ class Times : FeedResponder {
   struct Told : FeedsWatcher {
     void published(const Feed&) override {}
     void compressed(const Feed& feed) override { failed += feed.gzip ? 0 : 1; }
-    void ended(std::string_view, FeedOutcome) override {}
+    void ended(std::string_view, Outcome) override {}
     uint32_t failed = 0;
   };
 
@@ -657,10 +657,10 @@ class Unfetched : FeedResponder {
   }
 
  private:
-  FeedOutcome ask(const std::string& key, uint32_t* watcher) {
+  Outcome ask(const std::string& key, uint32_t* watcher) {
     const Wanted wanted = {key, ""};
-    const FeedOutcome outcome = feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, false},
-                                             WatchHolder::kDoor, 0, watcher);
+    const Outcome outcome = feeds_.watch(&wanted, 1, {kNoFeedHold, false, false, false, false},
+                                         WatchHolder::kDoor, 0, watcher);
     feeds_.takeWants();
     return outcome;
   }
@@ -668,7 +668,7 @@ class Unfetched : FeedResponder {
   /** Somebody asks, and is told that it can't be had. */
   void failToFetch(const std::string& key) {
     uint32_t watcher;
-    EXPECT(ask(key, &watcher) == FeedOutcome::kOk);
+    EXPECT(ask(key, &watcher) == Outcome::kOk);
     feeds_.fail(key, kLater);
     feeds_.step(1000);
     EXPECT(feeds_.find(key)->watching == 0);
@@ -691,8 +691,8 @@ class Unfetched : FeedResponder {
                            .patch = {},
                            .gzip = {},
                            .upstream = false},
-                          &watching) == FeedOutcome::kOk);
-    EXPECT(feeds_.failed() == 0 && feeds_.remove("a") == FeedOutcome::kOk);
+                          &watching) == Outcome::kOk);
+    EXPECT(feeds_.failed() == 0 && feeds_.remove("a") == Outcome::kOk);
   }
 
   /** The oldest goes first, but for one that is waited for. */
@@ -702,7 +702,7 @@ class Unfetched : FeedResponder {
     EXPECT(feeds_.find("a") == nullptr && feeds_.find("b") != nullptr);
     EXPECT(feeds_.counts().feeds == 2 && feeds_.failed() == 2);
     feeds_.tick(kLater);
-    EXPECT(ask("b", &watcher) == FeedOutcome::kOk);
+    EXPECT(ask("b", &watcher) == Outcome::kOk);
     failToFetch("d");
     EXPECT(feeds_.find("b") != nullptr && feeds_.find("c") == nullptr);
     feeds_.fail("b", 2 * kLater);
@@ -714,15 +714,15 @@ class Unfetched : FeedResponder {
   /** One whose watchers go before they are answered has its place until the next step. */
   void keepToPlaces() {
     uint32_t watchers[2];
-    EXPECT(ask("a", &watchers[0]) == FeedOutcome::kOk);
-    EXPECT(ask("b", &watchers[1]) == FeedOutcome::kOk);
+    EXPECT(ask("a", &watchers[0]) == Outcome::kOk);
+    EXPECT(ask("b", &watchers[1]) == Outcome::kOk);
     for (const char* key : {"a", "b"}) feeds_.fail(key, 3 * kLater);
     for (const uint32_t watcher : watchers) feeds_.drop(watcher);
     uint32_t watcher;
-    EXPECT(ask("c", &watcher) == FeedOutcome::kTooManyFeeds);
+    EXPECT(ask("c", &watcher) == Outcome::kTooManyFeeds);
     EXPECT(feeds_.counts().feeds == 2);
     feeds_.step(1000);
-    EXPECT(ask("c", &watcher) == FeedOutcome::kOk);
+    EXPECT(ask("c", &watcher) == Outcome::kOk);
     EXPECT(feeds_.counts().feeds == 1);
     feeds_.drop(watcher);
     EXPECT(feeds_.forget("c") && feeds_.counts().feeds == 0);

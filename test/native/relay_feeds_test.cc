@@ -50,7 +50,7 @@ class Main : public FeedsWatcher {
 
   void published(const Feed& feed) override { server.published(feed); }
   void compressed(const Feed& feed) override { server.compressed(feed); }
-  void ended(std::string_view key, FeedOutcome why) override { server.ended(key, why); }
+  void ended(std::string_view key, Outcome why) override { server.ended(key, why); }
 
   /** Publishes a value of about `length` bytes, as e1-`version`; how many watch it. */
   uint32_t publish(std::string_view key, uint64_t version, size_t length = 10) {
@@ -61,11 +61,11 @@ class Main : public FeedsWatcher {
                            .patch = {},
                            .gzip = {},
                            .upstream = false},
-                          &watching) == FeedOutcome::kOk);
+                          &watching) == Outcome::kOk);
     return watching;
   }
 
-  void remove(std::string_view key) { EXPECT(feeds_.remove(key) == FeedOutcome::kOk); }
+  void remove(std::string_view key) { EXPECT(feeds_.remove(key) == Outcome::kOk); }
 
  private:
   AddressLimits limits_{AddressLimitsOptions{}};
@@ -99,7 +99,7 @@ class Worker : public FeedResponder {
     EXPECT(feeds_.watch(
                &wanted, 1,
                {.hold = kNoFeedHold, .delta = false, .gzip = false, .stream = false, .many = false},
-               WatchHolder::kDoor, 0, &watcher) == FeedOutcome::kOk);
+               WatchHolder::kDoor, 0, &watcher) == Outcome::kOk);
     return watcher;
   }
 
@@ -117,8 +117,8 @@ class Worker : public FeedResponder {
 
   Taken answer(uint32_t, const FeedAnswer& answer) override {
     said.emplace_back();
-    if (answer.outcome != FeedOutcome::kOk) {
-      said.back() = kFeedOutcomeNames[static_cast<size_t>(answer.outcome)];
+    if (answer.outcome != Outcome::kOk) {
+      said.back() = kOutcomeNames[static_cast<size_t>(answer.outcome)];
     } else if (answer.count > 0) {
       // The cursor is in there.
       said.back() = answer.items[0].before;

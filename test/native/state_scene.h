@@ -160,7 +160,7 @@ class Life : private PollResponder {
     Recovery recovery = turn_.open(options_);
     if (!recovery.ok()) return recovery;
     std::string key;
-    EXPECT(turn_.attach(&feeds_, &key) == FeedOutcome::kOk);
+    EXPECT(turn_.attach(&feeds_, &key) == Outcome::kOk);
     feeds_.forEach([this](const Feed& feed) { told_[feed.key] = feed; });
     return recovery;
   }
@@ -274,13 +274,13 @@ class Life : private PollResponder {
           "\"" + std::string(below(60), 'v') + std::to_string(cursor.version) + "\"";
       const std::string patch = below(3) == 0 ? "" : "{" + std::to_string(cursor.version) + "}";
       uint32_t watching;
-      if (feeds_.publish({key, cursor, value, patch, {}, false}, &watching) == FeedOutcome::kOk) {
+      if (feeds_.publish({key, cursor, value, patch, {}, false}, &watching) == Outcome::kOk) {
         feed.take(cursor, base::Bytes::copyOf(value, nullptr), patch, nullptr);
       } else if (!feed.value) {
         told_.erase(key);
       }
     } else if (what == 23) {
-      if (feeds_.remove(key) == FeedOutcome::kOk) told_.erase(key);
+      if (feeds_.remove(key) == Outcome::kOk) told_.erase(key);
     } else if (what == 24) {
       (void)turn_.note(name, std::to_string(below(100)));
     } else {

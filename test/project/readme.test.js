@@ -7,20 +7,15 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
-import { table } from '../../lib/operator/options.js';
 import { problems } from '../../lib/http/problems.js';
+import { counts } from '../../lib/operator/counts.js';
+import { madeFiles } from '../../lib/operator/tables.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt, shown } from '../support/readme.js';
 import { ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 const readme = documentAt('README.md');
-
-/** Options, bounds and live counts. */
-const manual = documentAt('lib/server/README.md');
-
-/** What a client sends and gets, with every problem. */
-const contract = documentAt('lib/http/README.md');
 
 /** Every document, by its path. */
 const DOCUMENTS = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' })
@@ -36,28 +31,8 @@ const anchorsOf = (path) =>
       .replaceAll(' ', '-')
   );
 
-/** An option's row in the manual, but for its last column: what happens at the bound. */
-function optionRow({ name, default: usual, help, type: { unit } }) {
-  const after = unit === 'seconds' ? ' s' : unit === 'bytes' && /^\d+$/.test(usual) ? ' bytes' : '';
-  const choices = unit.includes('|') ? ` (${unit.replaceAll('|', ', ')})` : '';
-  return `| \`--${name}\` | ${usual}${after} | ${help}${choices} |`;
-}
-
-t.test(
-  'the options of the manual are those of the table, with its defaults and words',
-  async (t) => {
-    const rows = [...manual.matchAll(/^(\| `--.*\|)[^|]*\|$/gm)].map(([, row]) => row);
-    t.strictSame(rows, table.map(optionRow));
-  }
-);
-
-t.test('every problem is in the contract, once, with its status', async (t) => {
-  const [chapter] = /^## Problems$[^]*?^## /m.exec(contract);
-  const documented = [...chapter.matchAll(/^\| (\d+) \| (.*?) \|/gm)].flatMap(([, status, names]) =>
-    names.split(', ').map((name) => `${status} ${name}`)
-  );
-  const known = Object.entries(problems).map(([name, { status }]) => `${status} \`${name}\``);
-  t.strictSame(documented.toSorted(), known.toSorted());
+t.test('what is made of a table of the code is as the table is', async (t) => {
+  for (const [path, text] of madeFiles(documentAt)) t.equal(documentAt(path), text, path);
 });
 
 t.test('a problem that a document names has the status that it says', async (t) => {
@@ -73,25 +48,16 @@ t.test('a problem that a document names has the status that it says', async (t) 
   t.ok(seen > 50, `${seen} were seen`);
 });
 
-t.test('the live counts are in the manual, every one, and nothing else is', async (t) => {
-  const [table] = /^## The live counts$[^]*?^## /m.exec(manual);
-  const rows = [...table.matchAll(/^\| (`.*?) \| (.*) \|$/gm)];
-  const namesIn = (text) => [...text.matchAll(/`(\w+)`/g)].map(([, name]) => name);
-  const documented = rows.flatMap(([, names]) => namesIn(names));
-  const native = rows
-    .filter(([, , text]) => text.startsWith('native door:'))
-    .flatMap(([, names]) => namesIn(names));
-  t.ok(documented.length > 30 && native.length > 3, 'there is a table');
-  t.equal(new Set(documented).size, documented.length, 'each is there once');
-  for (const name of ['rss', 'heapUsed', 'longestStallMs', 'refused', 'connectionsRefused']) {
-    t.match(table, `\`${name}\` ‡`, `${name} is the operator's`);
-  }
-
-  const all = documented.toSorted();
+t.test('the live counts are those of the table, every one, and nothing else is', async (t) => {
+  const namesOf = (some) => some.map(({ name }) => name).toSorted();
+  const all = namesOf(counts);
   const servers = {
     'without workers': [{}, all],
     'with workers': [{ options: { workers: 1, 'transient-port': 0 } }, all],
-    'by --door node': [{ door: 'node' }, all.filter((name) => !native.includes(name))]
+    'by --door node': [
+      { door: 'node' },
+      namesOf(counts.filter(({ marks }) => !marks.has('native')))
+    ]
   };
   for (const [name, [how, expected]] of Object.entries(servers)) {
     const server = await startServer(t, how);
@@ -103,10 +69,11 @@ t.test('the live counts are in the manual, every one, and nothing else is', asyn
     const status = await server.inside();
     t.strictSame(Object.keys(status).toSorted(), expected, name);
     const { body } = await server.ask('GET', '/status');
-    const told = expected.filter((member) => !manual.includes(`\`${member}\` ‡`));
+    const operators = namesOf(counts.filter(({ marks }) => marks.has('operators')));
+    const told = expected.filter((member) => !operators.includes(member));
     t.strictSame(Object.keys(body).toSorted(), told, `${name}, to anybody`);
-    const [, , reasons] = rows.find(([, names]) => names === '`lostReasons`');
-    t.strictSame(Object.keys(status.lostReasons), namesIn(reasons).slice(1), 'reasons of lost');
+    for (const member of ['rss', 'heapUsed', 'longestStallMs', 'refused']) t.notOk(member in body);
+    t.strictSame(Object.keys(status.lostReasons), ['alone'], 'reasons of lost');
     t.strictSame(status.refused, { 'unknown-client': 1 });
     const { joined, clients, left, expired } = status;
     t.equal(joined, clients + left + expired);
