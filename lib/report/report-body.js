@@ -300,7 +300,7 @@ function account({ account }) {
     [account.repeated, 'repeated', 'received twice, under different sequence numbers'],
     [account.duplicates, 'duplicate', 'throws repeated after a broken connection, and known'],
     [account.mangled, 'changed', 'or in by the wrong side'],
-    [account.foreign, 'from others', "thrown by other clients"]
+    [account.foreign, 'from others', 'thrown by other clients']
   ].filter(([count, name]) => count > 0 || name === 'repeated');
   const row = (count, name, why, className) => `<tr><td class="number">${n(count)}</td>
 <td>${className ? `<i class="${className} key"></i>` : ''}${escape(name)}
