@@ -204,9 +204,8 @@ export const table = [
     default: '256M',
     type: bytes(64, 2 ** 36),
     help:
-      'memory of all feeds: values, patches, compressed values; as much again, at the' +
-      ' native door and at the Node server each, for old versions that unsent answers' +
-      ' still use'
+      'memory of all feeds; as much again, at the native door and at the Node server' +
+      ' each, for old versions that unsent answers still use'
   },
   {
     name: 'feed-watchers',
@@ -224,9 +223,7 @@ export const table = [
     name: 'upstream',
     default: 'none',
     type: upstream,
-    help:
-      'URL from which the server fetches feeds that no publisher has published; {key} is' +
-      ' the key'
+    help: 'URL from which the server fetches feeds that were never published; {key} is the' + ' key'
   },
   {
     name: 'upstream-every',
@@ -286,16 +283,14 @@ export const table = [
     default: '16000000',
     type: whole(1, 16000000),
     help:
-      'most connections of the main process, and as many of all workers together; the' +
-      ' file limit may allow fewer'
+      'most connections of the main process, and of all workers together; the file limit' +
+      ' may allow fewer'
   },
   {
     name: 'address-connections',
     default: '10000',
     type: whole(0, 16000000),
-    help:
-      'connections from one source address (IPv6: /64), to the main process and all' +
-      ' workers together; 0 is no limit'
+    help: 'connections from one source address (IPv6: /64), workers included; 0 is no limit'
   },
   {
     name: 'address-joins',
@@ -314,17 +309,14 @@ export const table = [
     default: '32M',
     type: bytes(0, 2 ** 36),
     help:
-      'memory of the waiting sprites from one source address, each counted as at least' +
-      ' 1K; a sprite that flew on counts for the address of the client that left; 0 is no' +
-      ' limit'
+      'memory of the waiting sprites from one source address, each at least 1K; a sprite' +
+      ' that flew on counts for the client that left; 0 is no limit'
   },
   {
     name: 'address-handed-over',
     default: '2000',
     type: whole(0, 16000000),
-    help:
-      'connections from one source address at the Node servers of the main process, and' +
-      ' as many at the workers; 0 is no limit'
+    help: 'connections from one source address at the Node servers; 0 is no limit'
   },
   {
     name: 'address-held',
@@ -343,17 +335,15 @@ export const table = [
     name: 'handed-over',
     default: '10000',
     type: whole(1, 16000000),
-    help:
-      'connections at the Node servers of the main process, with those by TLS, and as' +
-      ' many at the workers'
+    help: 'connections at the Node servers, with those by TLS'
   },
   {
     name: 'trust-proxy',
     default: 'none',
     type: oneOf('none', 'proxy', 'forwarded', 'x-forwarded-for'),
     help:
-      "where the client's address comes from: the connection (none), the PROXY protocol," +
-      ' the header Forwarded (RFC 7239), or the header X-Forwarded-For'
+      "source of the client's address: the connection (none), the PROXY protocol, or one" +
+      ' header'
   },
   { name: 'head-bytes', default: '16K', type: bytes(4096, 262144), help: 'largest request head' },
   {
@@ -390,9 +380,7 @@ export const table = [
     name: 'workers',
     default: '0',
     type: whole(0, 100),
-    help:
-      'processes that hold the connections of the main port; the main process keeps the' +
-      ' torus and decides'
+    help: 'processes that hold the connections of the main port; the main process decides'
   },
   {
     name: 'transient-port',
@@ -469,9 +457,7 @@ export const table = [
     name: 'world-lease',
     default: '10',
     type: seconds(2, 300),
-    help:
-      'the other servers take this server out of the ring when they hear nothing of it' +
-      ' for this long'
+    help: 'the others take this server out of the ring when it is silent for this long'
   },
   {
     name: 'world-grace',
@@ -489,9 +475,7 @@ export const table = [
       read: readServerUrl,
       expects: 'http:// or https:// with a host, and perhaps a port, such as http://a.example:8080'
     }),
-    help:
-      'URL of this server for clients of other servers, in 421 answers; none: its own' +
-      ' address and port'
+    help: 'URL of this server in 421 answers of the others; none: its own address and port'
   },
   {
     name: 'world-credentials',

@@ -34,13 +34,13 @@ export interface Options {
   feedBytes?: number | string;
   /** Most feeds. By default 10000. */
   feeds?: number;
-  /** Memory of all feeds: values, patches, compressed values; as much again, at the native door and at the Node server each, for old versions that unsent answers still use; bytes. By default 256M. */
+  /** Memory of all feeds; as much again, at the native door and at the Node server each, for old versions that unsent answers still use; bytes. By default 256M. */
   feedMemory?: number | string;
   /** Most watchers; a client counts once for each feed that it watches. By default 4000000. */
   feedWatchers?: number;
   /** Worker threads that parse, compare, compress and fetch feeds. By default 2. */
   feedThreads?: number;
-  /** URL from which the server fetches feeds that no publisher has published; {key} is the key. By default none. */
+  /** URL from which the server fetches feeds that were never published; {key} is the key. By default none. */
   upstream?: string;
   /** How often a watched feed is fetched; seconds. By default 5. */
   upstreamEvery?: number;
@@ -60,25 +60,25 @@ export interface Options {
   games?: string;
   /** Access-Control-Allow-Origin of every answer. By default *. */
   cors?: string;
-  /** Most connections of the main process, and as many of all workers together; the file limit may allow fewer. By default 16000000. */
+  /** Most connections of the main process, and of all workers together; the file limit may allow fewer. By default 16000000. */
   connections?: number;
-  /** Connections from one source address (IPv6: /64), to the main process and all workers together; 0 is no limit. By default 10000. */
+  /** Connections from one source address (IPv6: /64), workers included; 0 is no limit. By default 10000. */
   addressConnections?: number;
   /** Joins per second from one source address, ten times as many at once; 0 is no limit. By default 1000. */
   addressJoins?: number;
   /** Clients from one source address; 0 is no limit. By default 10000. */
   addressClients?: number;
-  /** Memory of the waiting sprites from one source address, each counted as at least 1K; a sprite that flew on counts for the address of the client that left; 0 is no limit; bytes. By default 32M. */
+  /** Memory of the waiting sprites from one source address, each at least 1K; a sprite that flew on counts for the client that left; 0 is no limit; bytes. By default 32M. */
   addressMemory?: number | string;
-  /** Connections from one source address at the Node servers of the main process, and as many at the workers; 0 is no limit. By default 2000. */
+  /** Connections from one source address at the Node servers; 0 is no limit. By default 2000. */
   addressHandedOver?: number;
-  /** Memory of unread input and unsent output for one source address; 0 is no limit; bytes. By default 32M. */
+  /** Memory of buffered input and output for one source address; 0 is no limit; bytes. By default 32M. */
   addressHeld?: number | string;
   /** Feeds fetched from --upstream that one source address requested first; 0 is no limit. By default 1000. */
   addressFeeds?: number;
-  /** Connections at the Node servers of the main process, with those by TLS, and as many at the workers. By default 10000. */
+  /** Connections at the Node servers, with those by TLS. By default 10000. */
   handedOver?: number;
-  /** Where the client's address comes from: the connection (none), the PROXY protocol, the header Forwarded (RFC 7239), or the header X-Forwarded-For. By default none. */
+  /** Source of the client's address: the connection (none), the PROXY protocol, or one header. By default none. */
   trustProxy?: 'none' | 'proxy' | 'forwarded' | 'x-forwarded-for';
   /** Largest request head; bytes. By default 16K. */
   headBytes?: number | string;
@@ -114,11 +114,11 @@ export interface Options {
   world?: string;
   /** This server's name in the world, unique there; the ring is in the order of the names. By default none. */
   name?: string;
-  /** The other servers take this server out of the ring when they hear nothing of it for this long; seconds. By default 10. */
+  /** The others take this server out of the ring when it is silent for this long; seconds. By default 10. */
   worldLease?: number;
   /** With --state, how long after SIGTERM and --drain the other servers keep the places of its clients; seconds. By default 60. */
   worldGrace?: number;
-  /** URL of this server for clients of other servers, in 421 answers; none: its own address and port. By default none. */
+  /** URL of this server in 421 answers of the others; none: its own address and port. By default none. */
   worldUrl?: string;
   /** User and key for the NATS server, in a .creds file of the NATS tools. By default none. */
   worldCredentials?: string;
