@@ -1,50 +1,53 @@
-import { setTimeout as pause } from 'node:timers/promises';
-
 import { Arena } from './lib/arena/arena.js';
 import { arenaFiles } from './lib/arena/files.js';
 import { findGames, watchGames } from './lib/arena/games.js';
-import { openFeeds } from './lib/feeds/open.js';
-import { createClientRoutes } from './lib/operator/admin-clients.js';
-import { openBans } from './lib/operator/bans.js';
-import { openAdmin } from './lib/operator/admin.js';
-import { createDoor } from './lib/http/door.js';
-import { urlsOf } from './lib/base/port-errors.js';
 import { createLog } from './lib/base/log.js';
-import { createMetrics } from './lib/operator/metrics.js';
-import { createOverview } from './lib/operator/overview.js';
-import { createNodeServer, openDoor } from './lib/http/node-server.js';
 import { openPages } from './lib/base/page-files.js';
-import { Pool } from './lib/torus/pool.js';
-import { asInPrograms, takeOptions } from './lib/operator/program-options.js';
+import { urlsOf } from './lib/base/port-errors.js';
+import { openFeeds } from './lib/feeds/open.js';
+import { ConnectionBudget } from './lib/http/connection-budget.js';
+import { createDoor } from './lib/http/door.js';
+import { createNodeServer, openDoor } from './lib/http/node-server.js';
 import { createRefusals } from './lib/http/refusals.js';
 import { createRoutes } from './lib/http/routes.js';
-import { takeState } from './lib/server/state.js';
-import { AddressLimits } from './lib/torus/address-limits.js';
-import { createStatus } from './lib/operator/status.js';
-import { ConnectionBudget } from './lib/http/connection-budget.js';
 import { openTls } from './lib/http/tls.js';
-import { version } from './lib/base/version.js';
-import { addUp, reservePort, startWorkers } from './lib/server/workers.js';
+import { createClientRoutes } from './lib/operator/admin-clients.js';
+import { openAdmin } from './lib/operator/admin.js';
+import { openBans } from './lib/operator/bans.js';
+import { openLive } from './lib/operator/live.js';
+import { createOverview } from './lib/operator/overview.js';
+import { asInPrograms, takeOptions } from './lib/operator/program-options.js';
+import { Life } from './lib/server/life.js';
+import { takeState } from './lib/server/state.js';
+import { reservePorts, startWorkers } from './lib/server/workers.js';
+import { AddressLimits } from './lib/torus/address-limits.js';
+import { Pool } from './lib/torus/pool.js';
 import { Directory } from './lib/world/directory.js';
 import { openWorld } from './lib/world/open.js';
 
 /**
- * The whole program on one page:
+ * The whole program on one page, its parts in the order in which they are made:
  *
- *   options → pool, feeds, arena, world → routes → Node's server → front door → workers → ports
+ *   options ─▶ pool ─▶ state ─▶ feeds, arena, world ─▶ live counts ─▶ routes ─▶ doors ─▶ workers ─▶ admin port ─▶ ports
  *
- * A throw is decided in native/torus/pool_throwing.cc, whoever has read it; a route is added in
- * lib/http/routes.js. native/README.md has the way of a sprite through the code, file by file.
+ * native/README.md has the way of a sprite through the code, file by file. A route is added in lib/http/routes.js.
  *
  * bin/sprites starts it, with the options and the signals of lib/server/command-line.js; another Node program that
  * wants a server beside its own calls `createServer`.
  */
 
-/** How often a stopping server looks whether everybody has been answered, in milliseconds. */
-const LOOK = 50;
-
-/** Milliseconds that event streams whose readers are slow have beyond the drain window. */
-const PATIENCE = 5000;
+/** What workers may ask of the main process. */
+function askedBy({ feeds, arena, live }) {
+  const calls = {
+    publish: (...rest) => feeds.feeds.publish(...rest),
+    remove: (key) => feeds.feeds.remove(key),
+    whole: live.whole
+  };
+  for (const what of ['join', 'input', 'leave', 'command', 'list']) {
+    calls[`arena.${what}`] = (...rest) => arena[what](...rest);
+  }
+  return calls;
+}
 
 /**
  * Starts a server.
@@ -65,261 +68,106 @@ export async function start(given, log = createLog('silent'), signal = undefined
   const pool = new Pool(given, limits);
   const directory = new Directory(given.name);
   const state = await takeState({ pool, options: given, log, signal });
-  let bans;
-  let feeds;
-  let arena;
-  let world;
-  let shared;
-  let transient;
-  let sharedTls;
+  const life = new Life({ options: given, pool, state });
   try {
-    bans = openBans({ limits, pool, log });
-    feeds = openFeeds({ options: given, limits, pool, state, log });
-    arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, pool, log });
+    const bans = openBans({ limits, pool, log });
+    const feeds = life.closes(openFeeds({ options: given, limits, pool, state, log }));
+    const arena = life.closes(
+      new Arena({ options: given, games, limits, feeds: feeds.feeds, pool, log })
+    );
     state.taken();
-    world = await openWorld({ options: given, pool, feeds: feeds.feeds, directory, log });
-    shared = await reservePort(given, 'port', given.port);
-    transient = await reservePort(given, 'transient-port', given.transientPort);
-    const tlsPort = given.tlsCert === 'none' ? 'none' : given.tlsPort;
-    sharedTls = await reservePort(given, 'tls-port', tlsPort);
-  } catch (error) {
-    arena?.close();
-    feeds?.close();
-    shared?.close();
-    transient?.close();
-    state.release();
-    throw error;
-  }
-  const options = { ...given, transientPort: transient.port };
+    life.closes(pool);
+    const world = life.closes(
+      await openWorld({ options: given, pool, feeds: feeds.feeds, directory, log })
+    );
+    const ports = life.accepts(await reservePorts(given));
+    const options = { ...given, transientPort: ports.transient.port };
 
-  const metrics = createMetrics({
-    status,
-    door: counts,
-    deliveryTimes: () => pool.deliveryTimes(),
-    mailboxMemory: options.mailboxMemory,
-    feedMemory: options.feedMemory,
-    certificateEnd: () => certificateEnd(),
-    version: version()
-  });
-  /** The TLS port's own, once that is open: metrics may be asked for before. */
-  let certificateEnd = () => undefined;
-  const liveCounts = createStatus({
-    status,
-    metrics,
-    counts,
-    deliveryTimes: () => pool.deliveryTimes()
-  });
-  const refusals = createRefusals(log);
-  const pages = openPages(arenaFiles(options.arena, games));
-  const routes = createRoutes({
-    pool,
-    feeds: feeds.feeds,
-    tokens: feeds.tokens,
-    limits,
-    options,
-    log,
-    refusals,
-    status: liveCounts.forAnybody,
-    pages,
-    games,
-    arena,
-    whole: liveCounts.whole,
-    directory
-  });
-  const budget = new ConnectionBudget(options);
-  const server = createNodeServer({ routes, limits, options, budget, refusals });
-  const door =
-    options.door === 'native'
-      ? createDoor({
-          pool,
-          feeds: feeds.feeds,
-          arena,
-          limits,
-          options,
-          routes,
-          server,
-          budget,
-          status: liveCounts.forAnybody,
-          files: pages.ready(options),
-          log,
-          refusals
-        })
-      : openDoor(server);
-  const workers = startWorkers({
-    door,
-    asked: asked(),
-    options,
-    sockets: shared.descriptors,
-    transientSockets: transient.descriptors,
-    tlsSockets: sharedTls.descriptors,
-    log
-  });
-  const watch = watchGames({
-    ...{ options, games, log },
-    isPlayed: (name) => arena.isPlayed(name),
-    changed(names) {
-      pages.replace(arenaFiles(options.arena, games));
-      workers.renewGames(names);
-      arena.renew();
-    }
-  });
-  directory.onChange(() => {
-    door.locate(directory);
-    workers.locate(directory);
-  });
-  const open = [door];
-  let draining = false;
-
-  function status() {
-    const own = pool.status();
-    const { refused: ofArena, ...played } = arena.status();
-    const refused = addUp([own.refused, ofArena, workers.counts().refused]);
-    // Those of the workers' feeds, where the native door has workers.
-    const theirs = door.feedStatus?.() ?? {};
-    const kept = { ...played, ...state.figures(), ...world.figures() };
-    return { ...own, ...addUp([feeds.status(), theirs]), ...kept, refused };
-  }
-
-  function counts() {
-    const { connections = 0, heldBytes = 0, ...counters } = door.status();
-    return {
-      connections: connections + budget.held,
-      nodeConnections: server.held(),
-      tlsConnections: budget.held - server.held() + workers.tlsConnections(),
-      heldBytes,
-      ...addUp([counters, { connectionsRefused: budget.refused }, workers.counts().doors]),
-      ...workers.status()
-    };
-  }
-
-  /** What workers may ask for. */
-  function asked() {
-    const arenas = ['join', 'input', 'leave', 'command', 'list'];
-    return {
-      publish: (...rest) => feeds.feeds.publish(...rest),
-      remove: (key) => feeds.feeds.remove(key),
-      whole: liveCounts.whole,
-      ...Object.fromEntries(
-        arenas.map((what) => [`arena.${what}`, (...rest) => arena[what](...rest)])
-      )
-    };
-  }
-
-  /** The problem that keeps the server from being one to send clients to, if any. */
-  function unready() {
-    if (draining) return 'draining';
-    return state.status()?.blocked > 0 ? 'state-unwritable' : world.unready();
-  }
-
-  async function stop() {
-    draining = true;
-    for (const one of open) one.stopListening();
-    stopSharing();
-    const drained = workers.drain(options.drain * 1000);
-    const left = world.leave(options.drain * 1000);
-    pool.drain(options.drain * 1000);
-    arena.drain();
-    feeds.feeds.drain(options.drain * 1000);
-    await everybodyAnswered();
-    await drained;
-    await left;
-    for (const one of open) one.closeIdle();
-    server.closeIdleConnections();
-    await workers.stop();
-    await arena.rest();
-    await pause(LOOK);
-    close();
-    try {
-      state.keep();
-    } finally {
-      state.release();
-    }
-  }
-
-  /** Polls are answered by themselves; an event stream waits for its reader, who may never read on. */
-  async function everybodyAnswered() {
-    const end = performance.now() + options.drain * 1000 + PATIENCE;
-    const left = () => {
-      const { watching, streams } = feeds.status();
-      return pool.status().parked + (performance.now() < end ? watching : watching - streams);
-    };
-    while (left() > 0) await pause(LOOK);
-  }
-
-  /** The ports that workers share take nobody any more. */
-  function stopSharing() {
-    shared.close();
-    transient.close();
-    sharedTls.close();
-  }
-
-  /** Opens the ports, now that everything is there. */
-  async function listen() {
-    if (options.workers === 0) return door.listen(options.host, options.port);
-    await shared.listen();
-    await transient.listen();
-    await sharedTls.listen();
-    workers.accept(tls.identity());
-    return shared.port;
-  }
-
-  function close() {
-    watch.close();
-    for (const one of open) one.close();
-    server.close();
-    server.closeEveryConnection();
-    metrics.close();
-    world.close();
-    pool.close();
-    arena.close();
-    feeds.close();
-  }
-
-  let tls;
-  try {
-    tls = await openTls({ routes, limits, budget, refusals, options, shared: sharedTls, log });
-    open.push(tls);
-    certificateEnd = tls.certificateEnd;
-    const admin = await openAdmin({
-      options,
-      metrics,
-      status: liveCounts.whole,
-      unready,
-      silentWorkers: workers.silent,
-      overview: createOverview({
-        ...{ options, status: liveCounts.whole, unready },
-        ...{ workers, feeds: feeds.feeds, arena }
-      }),
-      clients: createClientRoutes({ pool, bans, log }),
-      log
+    const live = life.closes(openLive({ options, pool, feeds, arena, state, world }));
+    const refusals = createRefusals(log);
+    const pages = openPages(arenaFiles(options.arena, games));
+    const routes = createRoutes({
+      ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, options, log, refusals },
+      ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory }
     });
-    open.push(admin);
+    const budget = new ConnectionBudget(options);
+    const server = createNodeServer({ routes, limits, options, budget, refusals, log });
+    life.accepts({
+      stopListening() {},
+      closeIdle: () => server.closeIdleConnections(),
+      close: () => server.closeEveryConnection()
+    });
+    const door = life.accepts(
+      options.door === 'native'
+        ? createDoor({
+            ...{ pool, feeds: feeds.feeds, arena, limits, options, routes, server, budget },
+            ...{ status: live.forAnybody, files: pages.ready(options), log, refusals }
+          })
+        : openDoor(server)
+    );
+    const tls = life.accepts(
+      await openTls({ routes, limits, budget, refusals, options, shared: ports.tls, log })
+    );
+    const workers = startWorkers({
+      ...{ door, options, ports, log },
+      asked: askedBy({ feeds, arena, live })
+    });
+    life.closes({ close: () => workers.stop() });
+    live.connect({ door, server, budget, workers, tls });
+    directory.onChange(() => {
+      door.locate(directory);
+      workers.locate(directory);
+    });
+    life.closes(
+      watchGames({
+        ...{ options, games, log },
+        isPlayed: (name) => arena.isPlayed(name),
+        changed(names) {
+          pages.replace(arenaFiles(options.arena, games));
+          workers.renewGames(names);
+          arena.renew();
+        }
+      })
+    );
+
+    /** The problem that keeps the server from being one to send clients to, if any. */
+    function unready() {
+      if (life.draining) return 'draining';
+      return state.status()?.blocked > 0 ? 'state-unwritable' : world.unready();
+    }
+    const shown = { options, status: live.whole, unready };
+    const admin = life.accepts(
+      await openAdmin({
+        ...{ ...shown, metrics: live.metrics, silentWorkers: workers.silent, log },
+        overview: createOverview({ ...shown, workers, feeds: feeds.feeds, arena }),
+        clients: createClientRoutes({ pool, bans, log })
+      })
+    );
+
     await workers.ready;
     await feeds.ready;
     await arena.start();
-    const port = await listen();
+    if (options.workers > 0) {
+      await ports.listen();
+      workers.accept(tls.identity());
+    }
+    const port =
+      options.workers > 0 ? ports.main.port : await door.listen(options.host, options.port);
     // The start has kept the loop busy, but nobody was waiting yet.
-    metrics.forgetStalls();
+    live.metrics.forgetStalls();
     world.start(port);
     return {
-      port,
-      transientPort: transient.port,
-      tlsPort: tls.port,
-      adminPort: admin.port,
-      pool,
-      status: liveCounts.whole,
+      ...{ port, transientPort: options.transientPort, tlsPort: tls.port, adminPort: admin.port },
+      ...{ pool, status: live.whole },
       reload() {
         tls.reload();
         feeds.reload();
         workers.reload(tls.identity());
       },
-      stop
+      stop: () => life.stop({ feeds, arena, world, workers })
     };
   } catch (error) {
-    close();
-    stopSharing();
-    await workers.stop();
-    state.release();
+    await life.fail();
     throw error;
   }
 }

@@ -1,7 +1,7 @@
 import { describeGames } from './games.js';
 
 /**
- * The arena over node:http: who joins, plays and leaves, and what there is to play. The native front
+ * The arena's routes: joining, playing and leaving, and what there is to play. The native front
  * door answers inputs itself and alike (native/arena/arena.h).
  */
 
@@ -17,46 +17,42 @@ const INPUT_BYTES = 512;
  * @returns {[string, object][]} as the routes there: by how many segments, who answers by the method
  */
 export function arenaRoutes({ arena, games, whole, tools }) {
-  const { Refusal, authorize, readBody, readNumber, sendJson, sendNothing, addressOf } = tools;
+  const { Refusal, authorize, readBody, readNumber, json, nothing } = tools;
 
-  function settle(outcome, response) {
+  function settle(outcome) {
     if (outcome !== 'ok') throw new Refusal(outcome);
-    sendNothing(response);
+    return nothing();
   }
 
-  async function join(request, response, [, name]) {
-    const { outcome, player } = await arena.join(name, addressOf(request));
+  async function join({ path: [, name], address }) {
+    const { outcome, player } = await arena.join(name, address);
     if (outcome !== 'ok') throw new Refusal(outcome);
-    sendJson(response, 201, player);
+    return json(201, player);
   }
 
-  async function input(request, response, [, name, player], query) {
-    const number = readNumber(query, 'n', 'bad-number') ?? -1;
+  async function input(request) {
+    const [, name, player] = request.path;
+    const number = readNumber(request.query, 'n', 'bad-number') ?? -1;
     const body = await readBody(request, INPUT_BYTES, 'input-too-large');
-    settle(await arena.input(name, player, number, body), response);
+    return settle(await arena.input(name, player, number, body));
   }
 
-  async function leave(request, response, [, name, player, what]) {
+  async function leave({ path: [, name, player, what] }) {
     if (what !== 'leave') throw new Refusal('not-found');
-    settle(await arena.leave(name, player), response);
+    return settle(await arena.leave(name, player));
   }
 
-  async function status(request, response, [, name, what]) {
+  async function status(request) {
+    const [, name, what] = request.path;
     if (what !== 'status') throw new Refusal('not-found');
     authorize(request);
     if (arena.owns(`arena/${name}`) === undefined) throw new Refusal('unknown-arena');
-    sendJson(response, 200, await whole());
+    return json(200, await whole());
   }
 
   return [
-    [
-      'games/1',
-      { GET: (request, response) => sendJson(response, 200, { games: describeGames(games) }) }
-    ],
-    [
-      'arena/1',
-      { GET: async (request, response) => sendJson(response, 200, { arenas: await arena.list() }) }
-    ],
+    ['games/1', { GET: () => json(200, { games: describeGames(games) }) }],
+    ['arena/1', { GET: async () => json(200, { arenas: await arena.list() }) }],
     ['arena/2', { POST: join }],
     ['arena/3', { POST: input, GET: status }],
     ['arena/4', { POST: leave }]

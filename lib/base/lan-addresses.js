@@ -64,19 +64,19 @@ export function lanAddresses(host, interfaces = interfacesHere()) {
  * opened the page by the machine's own name, learns its addresses: no stranger behind a proxy, and no
  * other site in the same browser.
  *
- * @param {import('node:http').IncomingMessage} request
+ * @param {{headers: Record<string, string>, address: string, secure: boolean, port: number}} request `address`: the
+ *     client's; `port`: the one it has come to
  * @param {string} host what the server listens on
  * @param {ReturnType<typeof interfacesHere>} [interfaces]
  * @returns {string[]} URLs of the page
  */
 export function invitations(request, host, interfaces) {
-  const { socket, headers } = request;
+  const { headers, address, secure, port } = request;
   const site = headers['sec-fetch-site'] ?? 'same-origin';
-  const own = isLoopback(hostOf(request)) && isLoopback(socket.remoteAddress);
+  const own = isLoopback(hostOf(request)) && isLoopback(address);
   if (!own || site !== 'same-origin') return [];
-  const scheme = socket.encrypted ? 'https' : 'http';
-  return lanAddresses(host, interfaces).map((address) => {
-    const authority = address.includes(':') ? `[${address}]` : address;
-    return `${scheme}://${authority}:${socket.localPort}/`;
+  return lanAddresses(host, interfaces).map((one) => {
+    const authority = one.includes(':') ? `[${one}]` : one;
+    return `${secure ? 'https' : 'http'}://${authority}:${port}/`;
   });
 }

@@ -132,32 +132,31 @@ export function openPages(more = new Map()) {
   /**
    * Answers what belongs to the page.
    *
-   * @param {import('node:http').IncomingMessage} request
-   * @param {import('node:http').ServerResponse} response
+   * @param {{method: string, headers: Record<string, string>}} request
    * @param {string} path
    * @param {object} [options]
    * @param {number} [options.transientPort] where the page may throw to besides; 0 for none
    * @param {number} [options.workers] how many there are on that port; with none it is not named
-   * @returns {boolean} false, and nothing answered, when the path is none of the page's or the method
-   *     is neither GET nor HEAD
+   * @returns {{status: number, headers: object, body: Buffer | undefined} | undefined} undefined when the path is none of
+   *     the page's or the method is neither GET nor HEAD
    */
-  function serve(request, response, path, options = {}) {
+  function answer({ method, headers }, path, options = {}) {
     const file = all.get(path);
-    if (file === undefined || !['GET', 'HEAD'].includes(request.method)) return false;
-    response.writeHead(200, {
-      ...file.headers,
-      'Content-Security-Policy': dependsOnHost(path, options)
-        ? contentSecurityPolicy(request.headers.host, options.transientPort)
-        : contentSecurityPolicy()
-    });
-    response.end(request.method === 'HEAD' ? undefined : file.body);
-    return true;
+    if (file === undefined || !['GET', 'HEAD'].includes(method)) return undefined;
+    const policy = dependsOnHost(path, options)
+      ? contentSecurityPolicy(headers.host, options.transientPort)
+      : contentSecurityPolicy();
+    return {
+      status: 200,
+      headers: { ...file.headers, 'Content-Security-Policy': policy },
+      body: method === 'HEAD' ? undefined : file.body
+    };
   }
 
   /**
    * The files that are text, and are answered with the same words to everybody at any time.
    *
-   * @param {object} [options] see serve
+   * @param {object} [options] see answer
    * @returns {{path: string, headers: object, body: string}[]}
    */
   function ready(options = {}) {
@@ -174,7 +173,7 @@ export function openPages(more = new Map()) {
   }
 
   return {
-    serve,
+    answer,
     ready,
     /** Serves others besides the page: of those that `ready` has given none may be another. */
     replace(others) {

@@ -2,7 +2,7 @@ import { pour, SLICE } from './pour.js';
 import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wish.js';
 
 /**
- * The feeds over node:http: who watches, and who publishes. The native front door answers GET
+ * The feeds' routes: watching and publishing. The native front door answers GET
  * /feed/{key} and POST /feeds itself and alike (native/http/feed_handler.h).
  */
 
@@ -18,13 +18,12 @@ const EVENT_STREAM = 'text/event-stream';
  * @param {import('./feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
  * @param {object} parts.options feedBytes, hold, writeTime
- * @param {object} parts.tools of lib/http/routes.js: common, Refusal, authorize, readBody,
- *     sendProblem, sendJson, sendNothing, addressOf
+ * @param {object} parts.tools of lib/http/routes.js
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */
 export function feedRoutes({ feeds, arena, options, tools }) {
-  const { common, Refusal, authorize, readBody, sendJson, sendNothing, addressOf } = tools;
+  const { common, Refusal, authorize, readBody, json, nothing } = tools;
 
   /** Does what reads a wish; what is wrong with it is refused. */
   function reading(read) {
@@ -41,10 +40,16 @@ export function feedRoutes({ feeds, arena, options, tools }) {
 
   // ---- Watching
 
+  function sendProblem(response, name) {
+    const { status, headers, body } = tools.problem(name);
+    response.writeHead(status, headers);
+    response.end(body);
+  }
+
   /** Writes a poll's answer. */
   function answerPoll(response, { outcome, pieces, length, gzip }) {
     if (outcome !== 'ok') {
-      tools.sendProblem(response, outcome);
+      sendProblem(response, outcome);
       return true;
     }
     response.writeHead(200, {
@@ -72,7 +77,7 @@ export function feedRoutes({ feeds, arena, options, tools }) {
   function answerStream(response, { outcome, pieces, ends, cursor, retry }, ready) {
     if (!response.headersSent) {
       if (outcome !== 'ok') {
-        tools.sendProblem(response, outcome);
+        sendProblem(response, outcome);
         return true;
       }
       response.writeHead(200, { ...common, 'Content-Type': EVENT_STREAM });
@@ -120,35 +125,29 @@ export function feedRoutes({ feeds, arena, options, tools }) {
   }
 
   /** Has a wish answered, now or later. */
-  function watch(request, response, wish) {
+  function watch({ address, park, response }, wish) {
     // 2^32 and more is no hold of anybody's, and no number of the table's.
     if (wish.hold > options.hold) throw new Refusal('bad-hold');
-    const { outcome, cancel, ready } = feeds.watch(
-      { ...wish, from: addressOf(request) },
-      (answer) =>
-        answer.stream ? answerStream(response, answer, () => ready()) : answerPoll(response, answer)
+    const { outcome, cancel, ready } = feeds.watch({ ...wish, from: address }, (answer) =>
+      answer.stream ? answerStream(response, answer, () => ready()) : answerPoll(response, answer)
     );
     if (outcome !== 'ok') throw new Refusal(outcome);
-    tools.park(response);
-    response.on('close', () => {
+    park(() => {
       cancel();
       feeds.slowReaders.done(response);
     });
   }
 
-  function get(request, response, path, query) {
+  const get = (request) =>
     watch(
       request,
-      response,
-      reading(() => readWish(keyOf(path), query, request.headers))
+      reading(() => readWish(keyOf(request.path), request.query, request.headers))
     );
-  }
 
-  async function post(request, response) {
+  async function post(request) {
     const bytes = await readBody(request, WATCH_BYTES, 'watch-too-large');
-    watch(
+    return watch(
       request,
-      response,
       reading(() => readManyWishes(bytes))
     );
   }
@@ -162,30 +161,30 @@ export function feedRoutes({ feeds, arena, options, tools }) {
     return role;
   }
 
-  async function command(request, response, key) {
+  async function command(request, key) {
     const body = await readBody(request, arena.commandBytes, 'feed-too-large');
     const { problem, detail, cursor, watching } = await arena.command(key, body);
     if (problem !== undefined) throw new Refusal(problem, { detail });
-    sendJson(response, 200, { cursor, watching });
+    return json(200, { cursor, watching });
   }
 
-  async function publish(request, response, key, kind) {
+  async function publish(request, key, kind) {
     const body = await readBody(request, options.feedBytes, 'feed-too-large');
     const { problem, detail, created, cursor, watching } = await feeds.publish(key, kind, body);
     if (problem !== undefined) throw new Refusal(problem, { detail });
-    sendJson(response, created ? 201 : 200, { cursor, watching });
+    return json(created ? 201 : 200, { cursor, watching });
   }
 
-  function put(request, response, path) {
+  function put(request) {
     authorize(request);
-    const key = publishedKey(path);
-    if (roleOf(key) === 'control') return command(request, response, key);
-    return publish(request, response, key, 'value');
+    const key = publishedKey(request.path);
+    if (roleOf(key) === 'control') return command(request, key);
+    return publish(request, key, 'value');
   }
 
-  function patch(request, response, path) {
+  function patch(request) {
     authorize(request);
-    const key = publishedKey(path);
+    const key = publishedKey(request.path);
     const [type] = (request.headers['content-type'] ?? '').split(';');
     const kind = KINDS[type.trim().toLowerCase()];
     const controls = roleOf(key) === 'control';
@@ -193,17 +192,17 @@ export function feedRoutes({ feeds, arena, options, tools }) {
       const types = Object.keys(KINDS).join(', ');
       throw new Refusal('bad-media-type', { headers: { 'Accept-Patch': types } });
     }
-    if (controls) return command(request, response, key);
-    return publish(request, response, key, kind);
+    if (controls) return command(request, key);
+    return publish(request, key, kind);
   }
 
-  async function remove(request, response, path) {
+  async function remove(request) {
     authorize(request);
-    const key = publishedKey(path);
+    const key = publishedKey(request.path);
     if (roleOf(key) !== undefined) throw new Refusal('reserved-feed');
     const { problem } = await feeds.remove(key);
     if (problem !== undefined) throw new Refusal(problem);
-    sendNothing(response);
+    return nothing();
   }
 
   return { feed: { GET: get, PUT: put, PATCH: patch, DELETE: remove }, feeds: { POST: post } };

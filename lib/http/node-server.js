@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 
+import { exchange } from './exchange.js';
 import { Pipeline } from './pipelines.js';
 import { explained } from '../base/port-errors.js';
 import { parserProblem, sendProblem } from './problem-answers.js';
@@ -49,6 +50,7 @@ export function keepIdle({ hold }) {
  *     writeTime
  * @param {import('./connection-budget.js').ConnectionBudget} parts.budget counts its connections with those of others
  * @param {import('./refusals.js').Refusals} [parts.refusals]
+ * @param {import('pino').Logger} parts.log
  * @param {() => boolean} [parts.fits] whether the connection counted last may stay; else it is
  *     answered 503, or closed where no answer can be written yet
  * @param {(options: object, handle: Function) => import('node:http').Server} [parts.create] what
@@ -67,6 +69,7 @@ export function createNodeServer({
   options,
   budget,
   refusals = NOTHING_TOLD,
+  log,
   fits = () => budget.fits(),
   create = createServer,
   arrival = 'connection'
@@ -105,7 +108,10 @@ export function createNodeServer({
       keepAlive: true,
       keepAliveInitialDelay: keepIdle(options) * 1000
     },
-    (request, response) => inTurn(request, response, () => routes.handle(request, response))
+    (request, response) =>
+      inTurn(request, response, () =>
+        exchange(request, response, { routes, limits, refusals, log })
+      )
   );
   // The size of a head bounds them; Node would drop those behind the two thousandth, and what a
   // proxy has added last among them.
@@ -113,7 +119,10 @@ export function createNodeServer({
 
   const sockets = lookAfterSockets(server, [...new Set(['connection', arrival])]);
   server.held = sockets.count;
-  server.closeEveryConnection = sockets.destroyAll;
+  server.closeEveryConnection = () => {
+    server.close();
+    sockets.destroyAll();
+  };
   server.closeSoon = (socket) => {
     server.keepAliveTimeout = Math.min(server.keepAliveTimeout, IDLE_HANDED_OVER);
     handedOver.add(socket);

@@ -1,21 +1,41 @@
-import { sendProblem } from './problem-answers.js';
+import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { invitations } from '../base/lan-addresses.js';
-import { park } from './pipelines.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';
 import { NOTHING_TOLD } from './refusals.js';
-import { lingerAtClose } from './sockets.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { feedRoutes } from '../feeds/routes.js';
 import { Directory } from '../world/directory.js';
 
 /**
- * The wire contract over node:http: what each request means and what it is answered.
+ * The wire contract: what each request means and what it is answered. No socket is touched here.
  *
- *   request ─▶ target ─▶ route ─▶ pool ─▶ answer, or a problem
+ *   request ─▶ route ─▶ pool, feeds, arena ─▶ answer, or a problem
  *
- * The native front door answers the four hot requests itself and alike; it hands everything unusual
- * over to this file, which therefore speaks the whole contract.
+ * The native front door answers the hot requests itself and alike; everything unusual comes here, which therefore speaks
+ * the whole contract. lib/http/exchange.js brings the requests.
+ */
+
+/**
+ * @typedef {object} Request
+ * @property {string} method
+ * @property {string[]} path its segments, undecoded: ids and edges have no escapes
+ * @property {URLSearchParams} query
+ * @property {Record<string, string>} headers by their names in lower case
+ * @property {(most: number) => Promise<Buffer | null>} body reads it; null where it has more than `most` bytes
+ * @property {string} address the client's
+ * @property {boolean} secure it has come by TLS
+ * @property {(cancel: () => void) => void} park says that the answer waits for something that may never come; `cancel`
+ *     is called when the connection is gone before
+ * @property {number} port that it has come to
+ * @property {import('node:http').ServerResponse} response of Node's server, which watchers of feeds are answered by
+ */
+
+/**
+ * @typedef {object} Answer
+ * @property {number} status
+ * @property {Record<string, string | number>} headers
+ * @property {string | Buffer} [body]
  */
 
 const JSON_TYPE = 'application/json';
@@ -59,23 +79,6 @@ function readNumber(query, name, problem) {
 }
 
 /**
- * Splits a request target, in origin or absolute form (RFC 9112, section 3.2).
- *
- * @param {string} target
- * @returns {{path: string[], query: URLSearchParams}} the path's segments, undecoded: ids and
- *     edges have no escapes
- */
-function readTarget(target) {
-  const origin = target.replace(/^https?:\/\/[^/?#]*/i, '');
-  const mark = origin.indexOf('?');
-  const path = mark < 0 ? origin : origin.slice(0, mark);
-  const query = new URLSearchParams(mark < 0 ? '' : origin.slice(mark + 1));
-  // An absolute form may have no path; "*" and the like are no path of ours.
-  const segments = path.startsWith('/') ? path.split('/').slice(1) : [path];
-  return { path: segments, query };
-}
-
-/**
  * What a join answers.
  *
  * @param {string} id
@@ -88,13 +91,12 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
 }
 
 /**
- * Makes the listener of a node:http server.
+ * Makes what answers requests.
  *
  * @param {object} parts
  * @param {import('../torus/pool.js').Pool | import('../torus/remote-pool.js').RemotePool} parts.pool
  * @param {import('../feeds/feeds.js').Feeds} [parts.feeds] not in a worker
  * @param {ReturnType<import('../feeds/tokens.js').openTokens>} [parts.tokens] who may publish
- * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
  * @param {object} parts.options see lib/operator/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
  * @param {() => object | Promise<object>} parts.status what GET /status answers
@@ -105,15 +107,14 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {Directory} [parts.directory] where the clients of the other servers of a world belong
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
- * @returns {{handle: (request: object, response: object) => Promise<void>,
- *     headers: Record<string, string>}} `handle` answers a request and never rejects; `headers` are the
- *     fields that every answer carries
+ * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, headers: Record<string, string>}} `handle`
+ *     never rejects; null: the request may not be answered, and its connection is to be closed; undefined: it is
+ *     answered by `response`. `headers` are the fields that every answer carries
  */
 export function createRoutes({
   pool,
   feeds,
   tokens,
-  limits,
   options,
   log,
   status,
@@ -132,97 +133,73 @@ export function createRoutes({
     if (options.cors !== '*') common.Vary = 'Origin';
   }
 
-  function send(response, code, type, body, headers) {
-    response.writeHead(code, {
-      ...common,
-      'Content-Type': type,
-      'Content-Length': Buffer.byteLength(body),
-      ...headers
-    });
-    response.end(body);
-  }
+  const text = (status, type, body) => ({
+    status,
+    headers: { ...common, 'Content-Type': type, 'Content-Length': Buffer.byteLength(body) },
+    body
+  });
 
-  const sendJson = (response, code, value) =>
-    send(response, code, JSON_TYPE, JSON.stringify(value));
+  const json = (status, value) => text(status, JSON_TYPE, JSON.stringify(value));
 
   // 204 has no content, and by RFC 9110 (section 8.6) no Content-Length either.
-  function sendNothing(response, headers) {
-    response.writeHead(204, { ...common, ...headers });
-    response.end();
-  }
+  const nothing = (headers) => ({ status: 204, headers: { ...common, ...headers } });
 
   /** Reads a body of at most `most` bytes; one with more is refused with `problem`. */
   async function readBody(request, most, problem) {
-    const tooLarge = () =>
-      new Refusal(problem, {
-        detail: `Send at most ${most} bytes.`,
-        // The rest of the body is not read.
-        headers: { Connection: 'close' }
-      });
-    if (Number(request.headers['content-length']) > most) throw tooLarge();
-    const chunks = [];
-    let length = 0;
-    return new Promise((resolve, reject) => {
-      request.on('data', (chunk) => {
-        length += chunk.length;
-        if (length <= most) {
-          chunks.push(chunk);
-        } else {
-          request.removeAllListeners('data').removeAllListeners('end').resume();
-          reject(tooLarge());
-        }
-      });
-      request.on('end', () => resolve(Buffer.concat(chunks)));
+    const bytes = await request.body(most);
+    if (bytes !== null) return bytes;
+    throw new Refusal(problem, {
+      detail: `Send at most ${most} bytes.`,
+      // The rest of the body is not read.
+      headers: { Connection: 'close' }
     });
   }
 
-  async function join(request, response) {
-    const { outcome, id } = await pool.join(limits.addressOf(request));
+  async function join({ address }) {
+    const { outcome, id } = await pool.join(address);
     if (outcome !== 'ok') throw new Refusal(outcome);
-    refusals.joined(limits.addressOf(request));
-    sendJson(response, 201, welcomeOf(id, options));
+    refusals.joined(address);
+    return json(201, welcomeOf(id, options));
   }
 
-  function poll(request, response, [, id], query) {
+  function poll({ path: [, id], query, park }) {
     const ack = readNumber(query, 'ack', 'bad-ack');
     const hold = readNumber(query, 'hold', 'bad-hold');
     // To the pool 0 is "no hold given"; from a client it is a hold too short.
     if (hold === 0 || hold > options.hold) throw new Refusal('bad-hold');
-    const answer = (body) => send(response, 200, JSON_TYPE, body);
-    const { outcome, body, cancel } = pool.poll(id, { ack, hold }, answer, (why) => {
-      if (why instanceof Unanswerable) request.socket.destroy();
-      else refuse(request, response, new Refusal(why));
+    return new Promise((resolve, reject) => {
+      const { outcome, body, cancel } = pool.poll(
+        id,
+        { ack, hold },
+        (later) => resolve(text(200, JSON_TYPE, later)),
+        (why) => reject(why instanceof Unanswerable ? why : new Refusal(why))
+      );
+      if (outcome !== 'ok') reject(new Refusal(outcome));
+      else if (body !== undefined) resolve(text(200, JSON_TYPE, body));
+      else park(cancel);
     });
-    if (outcome !== 'ok') throw new Refusal(outcome);
-    if (body !== undefined) return answer(body);
-    park(response);
-    response.on('close', cancel);
-    return undefined;
   }
 
-  async function throwSprite(request, response, [, id, edge], query) {
+  async function throwSprite(request) {
+    const [, id, edge] = request.path;
     if (!EDGES.includes(edge)) throw new Refusal('bad-edge');
-    const number = readNumber(query, 'n', 'bad-number') ?? -1;
-    const outcome = await pool.throw(
-      id,
-      edge,
-      number,
-      await readBody(request, options.maxSprite, 'sprite-too-large')
-    );
+    const number = readNumber(request.query, 'n', 'bad-number') ?? -1;
+    const body = await readBody(request, options.maxSprite, 'sprite-too-large');
+    const outcome = await pool.throw(id, edge, number, body);
     if (outcome in problems) throw new Refusal(outcome);
-    sendJson(response, 202, { state: outcome });
+    return json(202, { state: outcome });
   }
 
-  async function leave(request, response, [, id]) {
+  async function leave({ path: [, id] }) {
     const outcome = await pool.leave(id);
     if (outcome !== 'ok') throw new Refusal(outcome);
-    sendNothing(response);
+    return nothing();
   }
 
-  async function place(request, response, [, id]) {
+  async function place({ path: [, id] }) {
     const found = await pool.place(id);
     if (found === null) throw new Refusal('unknown-client');
-    sendJson(response, 200, found);
+    return json(200, found);
   }
 
   /** Refuses who may not publish. */
@@ -233,27 +210,18 @@ export function createRoutes({
     }
   }
 
-  const tools = {
-    common,
-    Refusal,
-    authorize,
-    readBody,
-    readNumber,
-    sendProblem: (response, name) => sendProblem(response, name, { headers: common }),
-    sendJson,
-    sendNothing,
-    addressOf: (request) => limits.addressOf(request),
-    park
-  };
+  const problem = (name, how) =>
+    problemAnswer(name, { ...how, headers: { ...common, ...how?.headers } });
+
+  const tools = { common, Refusal, authorize, readBody, readNumber, json, nothing, problem };
   const { feed, feeds: manyFeeds } = feedRoutes({ feeds, arena, options, tools });
 
-  const sendAddresses = (request, response) =>
-    sendJson(response, 200, { addresses: invitations(request, options.host) });
-  const sendStatus = async (request, response) => sendJson(response, 200, await status());
+  const addresses = (request) => json(200, { addresses: invitations(request, options.host) });
+  const counts = async () => json(200, await status());
   /** The same, of the server that has this client. */
-  async function sendStatusOf(request, response, [, id]) {
+  async function countsOf({ path: [, id] }) {
     if ((await pool.place(id)) === null) throw new Refusal('unknown-client');
-    return sendStatus(request, response);
+    return counts();
   }
 
   /**
@@ -266,9 +234,9 @@ export function createRoutes({
     ['throw/3', { POST: throwSprite }],
     ['leave/2', { POST: leave }],
     ['place/2', { GET: place }],
-    ['status/1', { GET: sendStatus, HEAD: sendStatus }],
-    ['status/2', { GET: sendStatusOf }],
-    ['addresses/1', { GET: sendAddresses }],
+    ['status/1', { GET: counts, HEAD: counts }],
+    ['status/2', { GET: countsOf }],
+    ['addresses/1', { GET: addresses }],
     ['feed', feed],
     ['feeds/1', manyFeeds],
     ...(options.arena.length > 0 && arena !== undefined
@@ -277,7 +245,7 @@ export function createRoutes({
   ]);
 
   /** Refuses a request for a client of another server of the world, and says where that is, or that it comes back. */
-  async function sendElsewhere(path, query) {
+  async function sendElsewhere({ path, query }) {
     const id = path[ID_AT[path[0]]];
     const url = id === undefined ? undefined : directory.urlOf(id);
     // An id that is older than the world may look like anybody's.
@@ -291,69 +259,42 @@ export function createRoutes({
     });
   }
 
-  async function route(request, response) {
-    const { method } = request;
-    // RFC 9112, sections 3.2 and 6.1: one Host, or none in HTTP/1.0; chunked and no other coding.
-    // Node's parser also takes HTTP/0.9 with a head, and 2.0.
-    const hosts = request.headersDistinct.host?.length ?? 0;
-    const codings = request.headers['transfer-encoding'] ?? 'chunked';
-    if (
-      !['1.0', '1.1'].includes(request.httpVersion) ||
-      codings.toLowerCase() !== 'chunked' ||
-      hosts > 1 ||
-      (hosts === 0 && request.httpVersion !== '1.0')
-    ) {
-      throw new Refusal('bad-request', { headers: { Connection: 'close' } });
-    }
-    if (method === 'OPTIONS') return sendNothing(response, PREFLIGHT);
-    const { path, query } = readTarget(request.url);
+  async function route(request) {
+    const { method, path } = request;
+    if (method === 'OPTIONS') return nothing(PREFLIGHT);
     if (here !== undefined && !here.includes(path[0])) throw new Refusal('misdirected');
     const found =
       routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
     if (!found) {
-      for (const [name, value] of Object.entries(common)) response.setHeader(name, value);
-      const file = `/${path.join('/')}`;
-      if (pages.serve(request, response, file, options)) return undefined;
-      if (pages.has(file)) {
-        throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });
-      }
-      throw new Refusal('not-found');
+      const name = `/${path.join('/')}`;
+      const file = pages.answer(request, name, options);
+      if (file !== undefined) return { ...file, headers: { ...common, ...file.headers } };
+      if (!pages.has(name)) throw new Refusal('not-found');
+      throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, HEAD, OPTIONS' } });
     }
     const answer = found[method];
     if (answer === undefined) {
       const allow = [...Object.keys(found), 'OPTIONS'].join(', ');
       throw new Refusal('method-not-allowed', { headers: { Allow: allow } });
     }
-    await sendElsewhere(path, query);
-    return answer(request, response, path, query);
+    await sendElsewhere(request);
+    return answer(request);
   }
 
-  function refuse(request, response, { problem, detail, headers }) {
-    refusals.refused({
-      from: limits.addressOf(request),
-      request: `${request.method} ${readTarget(request.url).path[0]}`.slice(0, 40),
-      why: problem
-    });
-    if (!request.complete) lingerAtClose(request.socket);
-    sendProblem(response, problem, { detail, headers: { ...common, ...headers } });
-  }
-
-  async function handle(request, response) {
-    // What is written behind an end is a defect, too: without a listener it would end the process.
-    response.on('error', (error) => log.error({ err: error }, 'an answer failed'));
+  async function handle(request) {
     try {
-      await route(request, response);
+      return await route(request);
     } catch (error) {
+      if (error instanceof Unanswerable) return null;
       if (error instanceof Refusal) {
-        refuse(request, response, error);
-      } else if (error instanceof Unanswerable) {
-        request.socket.destroy();
-      } else {
-        // A defect in a route must not end the process, and with it a million parked polls.
-        log.error({ err: error }, 'a request failed');
-        if (response.headersSent) response.destroy();
-        else sendProblem(response, 'internal-error', { headers: common });
+        const { problem: why, detail, headers } = error;
+        const what = `${request.method} ${request.path[0]}`.slice(0, 40);
+        refusals.refused({ from: request.address, request: what, why });
+        return problem(why, { detail, headers });
       }
+      // A defect in a route must not end the process, and with it a million parked polls.
+      log.error({ err: error }, 'a request failed');
+      return problem('internal-error');
     }
   }
 

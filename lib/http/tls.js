@@ -88,7 +88,7 @@ export async function openTls({ options, shared, log, ...parts }) {
   const served =
     shared.port > 0
       ? { ...nowhere(), port: shared.port, take: nothing }
-      : await openTlsIn({ options, ...parts, identity });
+      : await openTlsIn({ options, log, ...parts, identity });
   return {
     ...served,
     identity: () => identity,
@@ -114,13 +114,11 @@ export async function openTls({ options, shared, log, ...parts }) {
  *     closeIdle: () => void, close: () => void}>} `take` serves with another certificate and key
  * @throws {Error} when the port can't be had
  */
-export async function openTlsIn({ routes, limits, budget, refusals, options, identity, socket }) {
+export async function openTlsIn({ options, identity, socket, ...parts }) {
+  const { budget } = parts;
   const server = createNodeServer({
-    routes,
-    limits,
+    ...parts,
     options,
-    budget,
-    refusals,
     fits: () => budget.fits() && budget.fitsInAll(),
     create: (settings, handle) =>
       createServer(

@@ -11,7 +11,7 @@ import { createRoutes } from '../http/routes.js';
 import { openTlsIn } from '../http/tls.js';
 import { AddressLimits } from '../torus/address-limits.js';
 import { ConnectionBudget } from '../http/connection-budget.js';
-import { addUp } from './workers.js';
+import { addUp } from '../operator/live.js';
 import { arenaFiles } from '../arena/files.js';
 import { findGames } from '../arena/games.js';
 import { RemoteArena } from '../arena/remote-arena.js';
@@ -89,7 +89,6 @@ function openPort({ relay, socket }, here) {
     pool,
     feeds,
     tokens,
-    limits,
     options,
     log,
     refusals,
@@ -102,7 +101,7 @@ function openPort({ relay, socket }, here) {
     directory
   });
   const budget = new ConnectionBudget(options);
-  const server = createNodeServer({ routes, limits, options, budget, refusals });
+  const server = createNodeServer({ routes, limits, options, budget, refusals, log });
   const door = createDoor({
     pool,
     feeds: transient ? undefined : feeds,
@@ -126,7 +125,16 @@ function openPort({ relay, socket }, here) {
     locate: () => door.locate(directory),
     async acceptTls(identity) {
       const fd = options.transientPort > 0 ? TLS.behindTransient : TLS.alone;
-      tls = await openTlsIn({ routes, limits, budget, refusals, options, identity, socket: fd });
+      tls = await openTlsIn({
+        routes,
+        limits,
+        budget,
+        refusals,
+        options,
+        log,
+        identity,
+        socket: fd
+      });
     },
     takeTls: (identity) => tls.take(identity),
     stopListening() {

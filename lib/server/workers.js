@@ -5,6 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { loadAddon } from '../base/addon.js';
+import { addUp } from '../operator/live.js';
 import { Heartbeats } from './heartbeats.js';
 import { BACKLOG } from '../http/door.js';
 import { keepIdle } from '../http/node-server.js';
@@ -40,21 +41,6 @@ const WELL = 500;
 /** Counts that end with the worker. The others only grow, and are added up over all workers ever. */
 const GAUGES = ['connections', 'tlsConnections', 'heldBytes'];
 
-/**
- * Adds counts up.
- *
- * @param {object[]} all numbers by name, and such objects by name
- * @returns {object} the sums, of every name that one of them has
- */
-export function addUp(all) {
-  const sums = {};
-  for (const [name, value] of all.flatMap(Object.entries)) {
-    sums[name] =
-      typeof value === 'object' ? addUp([sums[name] ?? {}, value]) : (sums[name] ?? 0) + value;
-  }
-  return sums;
-}
-
 /** How often it is looked whether the workers have answered, in milliseconds. */
 const LOOK = 50;
 
@@ -73,7 +59,7 @@ const PATIENCE = 5000;
  *     and none of them where there are no workers, or no port is wanted
  * @throws {Error} when it can't be had (EADDRINUSE …)
  */
-export async function reservePort({ workers, host, hold }, option, port) {
+async function reservePort({ workers, host, hold }, option, port) {
   if (workers === 0 || port === 'none') {
     return { port: 0, descriptors: [], listen() {}, close() {} };
   }
@@ -91,6 +77,38 @@ export async function reservePort({ workers, host, hold }, option, port) {
   };
 }
 
+/**
+ * Takes all ports that workers share.
+ *
+ * @param {object} options port, transientPort, tlsPort, tlsCert
+ * @returns {Promise<{main: object, transient: object, tls: object, listen: () => Promise<void>, stopListening: () => void,
+ *     close: () => void}>} each as reservePort's
+ * @throws {Error} when one can't be had; none is kept then
+ */
+export async function reservePorts(options) {
+  const taken = [];
+  const close = () => taken.forEach((one) => one.close());
+  const { port, transientPort, tlsCert, tlsPort } = options;
+  const wanted = [
+    ['port', port],
+    ['transient-port', transientPort],
+    ['tls-port', tlsCert === 'none' ? 'none' : tlsPort]
+  ];
+  try {
+    for (const [option, number] of wanted) taken.push(await reservePort(options, option, number));
+  } catch (error) {
+    close();
+    throw error;
+  }
+  const [main, transient, tls] = taken;
+  return {
+    ...{ main, transient, tls, close, stopListening: close, closeIdle() {} },
+    async listen() {
+      for (const one of taken) await one.listen();
+    }
+  };
+}
+
 function countersOf(counts = {}) {
   return Object.fromEntries(Object.entries(counts).filter(([name]) => !GAUGES.includes(name)));
 }
@@ -102,9 +120,7 @@ function countersOf(counts = {}) {
  * @param {ReturnType<import('../http/door.js').createDoor>} parts.door the main process's
  * @param {object} parts.options see lib/operator/options.js, with the transientPort that was reserved
  * @param {Record<string, (...rest: unknown[]) => unknown>} parts.asked what workers may ask for, by name
- * @param {number[]} parts.sockets of the main port, one a worker
- * @param {number[]} parts.transientSockets of the transient port; none, where there is none
- * @param {number[]} parts.tlsSockets of the TLS port; none, where there is none
+ * @param {Awaited<ReturnType<typeof reservePorts>>} parts.ports whose sockets they share, one a worker of each
  * @param {import('pino').Logger} parts.log
  * @returns {{ready: Promise<void>, accept: (identity?: object) => void, drain: (window: number) => Promise<void>,
  *     reload: (identity?: object) => void, renewGames: (names: string[]) => void,
@@ -118,7 +134,10 @@ function countersOf(counts = {}) {
  *     second ago; `silent` says how many of
  *     them do not answer; `stop` lets them answer what they have and ends them
  */
-export function startWorkers({ door, asked, options, sockets, transientSockets, tlsSockets, log }) {
+export function startWorkers({ door, asked, options, ports, log }) {
+  const [sockets, transientSockets, tlsSockets] = [ports.main, ports.transient, ports.tls].map(
+    ({ descriptors }) => descriptors
+  );
   let workerDeaths = 0;
   const living = new Set();
   /** Those who listen, and since when. @type {Map<object, number>} */

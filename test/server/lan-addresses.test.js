@@ -23,8 +23,8 @@ t.test('the addresses of this machine, a phone’s network first', async (t) => 
 });
 
 t.test('only who sits at this machine learns them', async (t) => {
-  const request = (host, remoteAddress, headers = {}) => ({
-    socket: { remoteAddress, localPort: 8080 },
+  const request = (host, address, headers = {}) => ({
+    ...{ address, port: 8080, secure: false },
     headers: { host, ...headers }
   });
   const urls = ['http://192.168.1.20:8080/', 'http://203.0.113.7:8080/', 'http://172.17.0.1:8080/'];
@@ -48,8 +48,7 @@ t.test('only who sits at this machine learns them', async (t) => {
   const site = (name) => ({ 'sec-fetch-site': name });
   t.same(asked('localhost:8080', '127.0.0.1', site('cross-site')), [], 'another site');
   t.same(asked('localhost:8080', '127.0.0.1', site('same-origin')), urls);
-  const tls = request('localhost:8443', '127.0.0.1');
-  tls.socket.encrypted = true;
+  const tls = { ...request('localhost:8443', '127.0.0.1'), secure: true };
   t.same(invitations(tls, '10.0.0.5', INTERFACES), ['https://10.0.0.5:8080/']);
   t.same(invitations(request('localhost', '::1'), 'fd00::5', {}), ['http://[fd00::5]:8080/']);
 });

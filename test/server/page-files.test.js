@@ -74,13 +74,10 @@ t.test('a Host that is none does not get into the policy', async (t) => {
 t.test('served over HTTP', async (t) => {
   const pages = openPages();
   const server = createServer((request, response) => {
-    const done = pages.serve(request, response, new URL(request.url, 'http://x').pathname, {
-      transientPort: 9090
-    });
-    if (!done) {
-      response.statusCode = 404;
-      response.end();
-    }
+    const { pathname } = new URL(request.url, 'http://x');
+    const file = pages.answer(request, pathname, { transientPort: 9090 });
+    response.writeHead(file?.status ?? 404, file?.headers);
+    response.end(file?.body);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

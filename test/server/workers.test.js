@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import t from 'tap';
 
-import { addUp } from '../../lib/server/workers.js';
+import { addUp } from '../../lib/operator/live.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { launchToEnd } from '../support/launch.js';

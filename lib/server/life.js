@@ -1,0 +1,108 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+/**
+ * How a server ends: in order, answering everybody within the drain window, or at once where a start fails.
+ *
+ *   draining ─▶ every parked poll answered ─▶ connections closed ─▶ workers ended ─▶ closed, the last opened first
+ *            ─▶ the state kept, and its lock given back
+ */
+
+/** How often a stopping server looks whether every client has been answered, in milliseconds. */
+const LOOK = 50;
+
+/** Milliseconds that event streams with slow readers have beyond the drain window. */
+const PATIENCE = 5000;
+
+export class Life {
+  #options;
+  #pool;
+  #state;
+  /** @type {{close: () => unknown}[]} */
+  #open = [];
+  /** Those that accept connections. @type {{stopListening: () => void, closeIdle: () => void}[]} */
+  #doors = [];
+
+  /** Whether new clients are to go elsewhere. */
+  draining = false;
+
+  /**
+   * @param {object} parts
+   * @param {{drain: number}} parts.options seconds
+   * @param {import('../torus/pool.js').Pool} parts.pool
+   * @param {import('./state.js').State} parts.state
+   */
+  constructor({ options, pool, state }) {
+    this.#options = options;
+    this.#pool = pool;
+    this.#state = state;
+  }
+
+  /**
+   * @template {{close: () => unknown}} Part
+   * @param {Part} part what is closed at the end, before what was given here earlier
+   * @returns {Part}
+   */
+  closes(part) {
+    this.#open.unshift(part);
+    return part;
+  }
+
+  /**
+   * @template {{close: () => unknown, stopListening: () => void, closeIdle: () => void}} Door
+   * @param {Door} door what accepts connections until the server ends
+   * @returns {Door}
+   */
+  accepts(door) {
+    this.#doors.push(door);
+    return this.closes(door);
+  }
+
+  /** Ends a start that has failed. */
+  async fail() {
+    await this.#close();
+    this.#state.release();
+  }
+
+  /**
+   * Ends a server.
+   *
+   * @param {object} parts what takes part in it: feeds, arena, world and workers
+   */
+  async stop({ feeds, arena, world, workers }) {
+    const window = this.#options.drain * 1000;
+    this.draining = true;
+    for (const door of this.#doors) door.stopListening();
+    const drained = workers.drain(window);
+    const left = world.leave(window);
+    this.#pool.drain(window);
+    arena.drain();
+    feeds.feeds.drain(window);
+    await this.#everyoneAnswered(feeds, window);
+    await drained;
+    await left;
+    for (const door of this.#doors) door.closeIdle();
+    await workers.stop();
+    await arena.rest();
+    await pause(LOOK);
+    await this.#close();
+    try {
+      this.#state.keep();
+    } finally {
+      this.#state.release();
+    }
+  }
+
+  /** Polls are answered by themselves; an event stream waits for its reader, which may never read on. */
+  async #everyoneAnswered(feeds, window) {
+    const end = performance.now() + window + PATIENCE;
+    const left = () => {
+      const { watching, streams } = feeds.status();
+      return this.#pool.status().parked + (performance.now() < end ? watching : watching - streams);
+    };
+    while (left() > 0) await pause(LOOK);
+  }
+
+  async #close() {
+    for (const part of this.#open.splice(0)) await part.close();
+  }
+}
