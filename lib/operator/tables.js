@@ -78,13 +78,13 @@ function countLines() {
   return [`- **Public:** ${namesOf(false)}\n`, `- **Admin port only:** ${namesOf(true)}\n`];
 }
 
-/** The rows of a table. The last cell of each is written by hand: it stays as it was in the row that begins alike. */
+/** The rows of a table. The last cell of each is written by hand: it stays as it was in the row that begins alike, and may be absent. */
 const withLastCells = (rows) => (old) =>
   rows.map((row) => {
     const begin = `| ${row[0]} |`;
-    const before = old.find((line) => line.startsWith(begin)) ?? '| |';
-    const last = before.split('|').at(-2).trim();
-    return `| ${row.join(' | ')} |${last === '' ? '' : ` ${last}`} |\n`;
+    const before = old.find((line) => line.startsWith(begin)) ?? '';
+    const last = (before.split('|')[row.length + 1] ?? '').trim();
+    return `| ${row.join(' | ')} |${last === '' ? '' : ` ${last} |`}\n`;
   });
 
 /**
