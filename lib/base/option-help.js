@@ -35,7 +35,7 @@ export const GROUPS = {
   ],
   'The arena': ['arena', 'arena-players', 'arena-rate', 'games'],
   Mailboxes: ['mailbox', 'mailbox-bytes', 'mailbox-memory', 'answer-bytes'],
-  'Who may have how much': [
+  Limits: [
     ...[
       'connections',
       'address-connections',
@@ -46,8 +46,8 @@ export const GROUPS = {
     ],
     ...['address-memory', 'address-feeds', 'handed-over', 'trust-proxy']
   ],
-  'How long things may take': ['head-bytes', 'head-time', 'body-time', 'idle-time', 'write-time'],
-  'From one run to the next': [
+  Timeouts: ['head-bytes', 'head-time', 'body-time', 'idle-time', 'write-time'],
+  'Restarts and state': [
     'drain',
     'state',
     'state-bytes',

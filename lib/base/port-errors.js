@@ -14,8 +14,8 @@ const CURES = {
   EACCES: ({ port }) =>
     `takes a privilege: choose a port from 1024 up by --${port}, or give the` +
     ' program CAP_NET_BIND_SERVICE',
-  ENOTFOUND: ({ host }) => `is a name nobody knows: give an address by --${host}`,
-  EAI_AGAIN: ({ host }) => `is a name nobody can be asked about now: give an address by --${host}`
+  ENOTFOUND: ({ host }) => `is an unknown name: give an address by --${host}`,
+  EAI_AGAIN: ({ host }) => `is a name that cannot be looked up now: give an address by --${host}`
 };
 
 /** The system calls whose errors these are. EACCES of a file, for instance, is not meant. */

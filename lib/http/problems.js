@@ -29,7 +29,7 @@ export const problems = {
   'bad-ack': {
     status: 400,
     title: 'Not a sequence number',
-    detail: 'Give ack once, as the plain decimal "seq" of the last answer you have dealt with.'
+    detail: 'Give ack once, as the plain decimal "seq" of the last answer that you have handled.'
   },
   'ack-ahead': {
     status: 400,
@@ -38,7 +38,7 @@ export const problems = {
   },
   'bad-hold': {
     status: 400,
-    title: 'Not a hold this server grants',
+    title: 'Not a hold of this server',
     detail: 'Give hold once, in whole seconds from 5 up to the "hold" that join answered.'
   },
   'bad-number': {
@@ -48,15 +48,15 @@ export const problems = {
   },
   'stale-number': {
     status: 400,
-    title: 'A throw number of long ago',
+    title: 'Stale throw number',
     detail: 'Only the last 64 numbers are remembered: give a number above your newest throw.'
   },
   'bad-input': {
     status: 400,
     title: 'Not an input of the game',
     detail:
-      'Send one flat JSON object of numbers: the names and ranges are those of the game that the' +
-      ' control feed names, in GET /games.'
+      'Send one flat JSON object of numbers. GET /games has the names and ranges, for the game in the' +
+      ' control feed.'
   },
   'bad-control': {
     status: 400,
@@ -76,7 +76,7 @@ export const problems = {
   },
   'bad-delta': {
     status: 400,
-    title: 'Neither patches nor not',
+    title: 'Not a choice of patches',
     detail: 'Give delta once: delta=1 in a query, "delta":true in a body, or leave it out.'
   },
   'bad-watch': {
@@ -108,24 +108,20 @@ export const problems = {
     status: 403,
     title: "A feed of the server's own",
     detail:
-      'The arena publishes it: nobody else may, or delete it. Commands go to arena/{name}/control,' +
+      'Only the arena publishes and deletes this feed. Send commands to arena/{name}/control,' +
       ' by PUT or as a merge patch.'
   },
   'publishing-closed': {
     status: 403,
-    title: 'Nobody may publish here',
+    title: 'Publishing is closed',
     detail: 'The operator can open it: --publish-token-file FILE, with one token a line.'
   },
   'unknown-feed': {
     status: 404,
     title: 'No such feed',
-    detail: 'Nobody has published it, or it has been deleted: publish it, or ask later.'
+    detail: 'The feed was never published, or it was deleted: publish it, or ask later.'
   },
-  'unknown-arena': {
-    status: 404,
-    title: 'No such arena',
-    detail: 'GET /arena lists those that there are.'
-  },
+  'unknown-arena': { status: 404, title: 'No such arena', detail: 'GET /arena lists the arenas.' },
   'unknown-player': {
     status: 404,
     title: 'No such player',
@@ -186,8 +182,8 @@ export const problems = {
   },
   misdirected: {
     status: 421,
-    title: 'Not here',
-    detail: 'This port takes joins, throws and leaves: poll, and all else, on the main port.'
+    title: 'Wrong port or server',
+    detail: 'This port takes only joins, throws and leaves: send other requests to the main port.'
   },
   'too-many-throws': {
     status: 429,
@@ -212,21 +208,22 @@ export const problems = {
   'too-many-clients': {
     status: 429,
     title: 'Too many clients from one address',
-    detail: 'Let one from your address leave, or its lease end, then join; keep the id you have.',
+    detail:
+      'Wait until a client of your address leaves, or its lease ends, then join; keep the id you have.',
     retryAfter: 30
   },
   'too-many-sprites': {
     status: 429,
     title: 'Too many sprites from one address wait',
-    detail: 'The sprite is still yours: throw it again when some of those before have arrived.',
+    detail: 'The sprite is still yours: throw it again when earlier sprites have arrived.',
     retryAfter: 5
   },
   'state-unwritable': {
     status: 503,
     title: 'The state cannot be written',
     detail:
-      'The server can promise nothing now: the sprite is still yours. Wait as long as Retry-After' +
-      ' says, then ask the same again; polls go on.',
+      'The server cannot promise anything now: the sprite is still yours. Wait as long as' +
+      ' Retry-After says, then send the same request again; polls continue.',
     retryAfter: 2
   },
   'too-many-polls': {
@@ -243,15 +240,15 @@ export const problems = {
   },
   'internal-error': {
     status: 500,
-    title: 'The server has made a mistake',
-    detail: 'Nothing was changed. Please tell the operator, and try something else.'
+    title: 'Internal error',
+    detail: 'Nothing was changed. Please report it to the operator.'
   },
   'upstream-failed': {
     status: 502,
     title: 'The source of the feed has failed',
     detail:
-      'It gave no JSON value in time: it may be out of reach, refuse, or redirect, which is not' +
-      " followed. The server's log says which. Ask again as soon as Retry-After says.",
+      'The source sent no JSON value in time: it is unreachable, refuses, or redirects, which is' +
+      " not followed. The server's log says which. Ask again when Retry-After is over.",
     retryAfter: 5
   },
   'too-many-feeds': {
@@ -269,8 +266,7 @@ export const problems = {
   'too-many-fetches': {
     status: 429,
     title: 'Too many feeds are fetched for one address',
-    detail:
-      'Watch fewer feeds, or ask again when those that nobody watches any more are forgotten.',
+    detail: 'Watch fewer feeds, or ask again when unwatched feeds are forgotten.',
     retryAfter: 30
   },
   'too-many-watchers': {
@@ -282,12 +278,12 @@ export const problems = {
   'publishing-busy': {
     status: 503,
     title: 'Too many publications at once',
-    detail: 'Wait for the answers of those under way, then publish again.',
+    detail: 'Wait for the answers to your publications, then publish again.',
     retryAfter: 1
   },
   'publishing-slow': {
     status: 503,
-    title: 'Working the publication out took too long',
+    title: 'The publication took too long',
     detail:
       'Publish a smaller value, or a patch of fewer operations; or later, if the server is busy.',
     retryAfter: 30
@@ -313,14 +309,14 @@ export const problems = {
   },
   'too-much-held': {
     status: 503,
-    title: 'Too much held for one address',
+    title: 'Too much memory buffered for one address',
     detail: 'Read your answers, and send the next request when the one before is answered.',
     retryAfter: 5
   },
   'arena-full': {
     status: 503,
     title: 'No place left in the arena',
-    detail: 'Every place is taken: join again when somebody has left.',
+    detail: 'Every place is taken: join again when a player has left.',
     retryAfter: 10
   },
   'torus-full': {
@@ -332,48 +328,48 @@ export const problems = {
   'not-from-here': {
     status: 403,
     title: 'Only from this host',
-    at: 'at the admin port alone',
+    at: 'admin port',
     detail:
-      'Ask the admin port from its own host, by its address, and from no page of another site.'
+      'Send requests to the admin port from its own host, by address, and not from a page of another site.'
   },
   'bad-host': {
     status: 421,
     title: 'Not a name of this host',
-    at: 'at the admin port alone',
+    at: 'admin port',
     detail:
-      'Ask by an address, such as 127.0.0.1, or by localhost; a proxy has to send one of these as Host.' +
-      ' Another name is taken where it is the one of --admin-host.'
+      'Use an address such as 127.0.0.1, or localhost, as Host; a proxy must send one of these. Another' +
+      ' name is accepted if it is the one in --admin-host.'
   },
   'bad-ban': {
     status: 400,
     title: 'Not a ban',
-    at: 'at the admin port alone',
+    at: 'admin port',
     detail: 'Give an IP address and ?seconds= from 1 to 31536000; there may be 1000 bans.'
   },
   'not-ready': {
     status: 503,
     title: 'A part of the server does not answer',
-    at: 'at `/readyz` alone',
-    detail: 'Some of its workers hang: they are replaced within seconds.',
+    at: '`/readyz`',
+    detail: 'Some workers hang: the server replaces them within seconds.',
     retryAfter: 5
   },
   joining: {
     status: 503,
     title: 'The server is joining its world',
-    at: 'at `/readyz` alone',
-    detail: 'Send it clients when it is ready: within seconds, as a rule.',
+    at: '`/readyz`',
+    detail: 'Send clients to this server when it is ready, usually within seconds.',
     retryAfter: 1
   },
   restarting: {
     status: 503,
     title: 'The server of this client restarts',
-    detail: 'Its place is kept: ask again, with the same id, as soon as Retry-After says.',
+    detail: 'Its place is kept: ask again with the same id when Retry-After is over.',
     retryAfter: 5
   },
   draining: {
     status: 503,
     title: 'The server is about to restart',
-    detail: 'Join again as soon as Retry-After says.',
+    detail: 'Join again when Retry-After is over.',
     retryAfter: 5
   }
 };

@@ -6,122 +6,119 @@
  * NAME   its member of /status
  * KIND   a counter only grows, a gauge goes up and down; a member of /status alone is no metric by this name
  * MARKS  kept       with --state it goes on over a restart, so that the law of sprites does
- *        operators  says how the server fares, and with that how far an attack has come: the admin port's alone
+ *        operators  the admin port's alone: it says how the server fares, and how far an attack has come
  *        front      counts connections: its metric begins with sprites_front_
  *        native     only the native front door has it
  */
 const TABLE = `
-clients gauge: Clients with a place in the torus
-capacity gauge: Clients there is room for
+clients gauge: Clients in the torus
+capacity gauge: Most clients in the torus (--capacity)
 rows gauge: Rows of the torus
 columns gauge: Columns of the torus
-joined counter kept: Clients that joined
+joined counter kept: Clients that joined: joined = clients + left + expired
 left counter kept: Clients that left by themselves
-expired counter kept: Clients that came back too late: no poll was parked for --lease seconds
+expired counter kept: Clients removed because they parked no poll for --lease seconds
 parked gauge: Polls parked now
-polls counter: Polls taken, those answered at once among them
-pings counter: Polls answered with nothing when their hold ended
-thrown counter kept: Sprites accepted: thrown = acked + waiting + lost; in a world, thrown + crossed_in = acked +
-    waiting + lost + crossed_out
-acked counter kept: Sprites their receivers have acknowledged
+polls counter: Polls accepted, those answered at once too
+pings counter: Polls answered empty when their hold ended
+thrown counter kept: Accepted sprites: thrown = acked + waiting + lost; in a world, thrown + crossed_in =
+    acked + waiting + lost + crossed_out
+acked counter kept: Sprites acknowledged by their receivers
 waiting gauge: Sprites in mailboxes and outboxes, not yet acknowledged
-lost counter kept: Sprites accepted that had nobody left to fly to
-lostReasons member: Sprites lost, by the reason: \`alone\`, the receiver left and no other client was there to fly to
-delivered counter: Throws answered 202 delivered: written to a parked poll at once
-queued counter: Throws answered 202 queued: their receiver had no poll parked
-duplicates counter: Throws answered 202 duplicate: repeated with the same n, and not delivered again
-flown counter kept: Times a sprite flew on to the next neighbor because its receiver had left
+lost counter kept: Accepted sprites without a client left to fly to
+lostReasons member: \`lost\` by reason: \`alone\`, the receiver left and no other client was there
+delivered counter: Throws answered 202 delivered: written to a parked poll
+queued counter: Throws answered 202 queued: the receiver had no poll parked
+duplicates counter: Throws answered 202 duplicate: repeated with the same n
+flown counter kept: Times that a sprite flew on because its receiver had left
 crossedIn counter kept: Sprites that came from other servers of the world
 crossedOut counter kept: Sprites that other servers of the world have taken
-crossedInDoubt counter kept operators: Sprites sent elsewhere since the server they were sent to has not said in
-    time whether it has them: each may arrive twice
-world member: null without \`--world\`; else its name, state, servers and seams ([lib/world](../world/README.md));
-    anybody is told \`name\`, \`state\`, \`clients\`, up to 64 \`servers\` with their \`rows\`, and \`seams\`
-worldMember gauge operators: 1 while this server is one of its world (--world)
-worldServers gauge: Servers in the ring, as this one sees it; 1 while it is alone
+crossedInDoubt counter kept operators: Sprites sent to another server because the first did not say in time
+    whether it has them: each may arrive twice
+world member: null without \`--world\`. Public: \`name\`, \`state\`, \`clients\` of all servers, up to 64
+    \`servers\` with their \`rows\`, and \`seams\`, the ranges of rows (\`from\`, to before \`to\`) that lead
+    to \`peer\`. The admin port adds \`problem\`, \`epoch\`, \`tag\`, \`url\`, \`restarting\`, \`outboxes\`
+    and \`refused\` frames
+worldMember gauge operators: 1 while this server is a member of its world
+worldServers gauge: Servers in the ring as this server sees it; alone 1, without --world 0
 worldSeams gauge operators: Ends of rows that lead to another server
-outboxSprites gauge operators: Sprites that wait to be taken by another server of the world
-outboxBytes gauge operators: Memory of those
-worldFeedsIn counter operators: Versions of feeds taken from other servers of the world
-worldFeedsOut counter operators: Versions of feeds written for other servers of the world
-worldFeedsOverruled counter operators: Versions published while this server was cut off that a newer one of another
-    server has replaced
-worldFeedsRefused counter operators: Versions of other servers that this one could not take, each try counted
-worldFeedsReachable gauge operators: 1 while what is published goes to the feeds of the world; else it counts here
-    alone
-worldFeedsBehind gauge operators: Feeds of which another server of the world has a newer version
+outboxSprites gauge operators: Waiting sprites for other servers of the world
+outboxBytes gauge operators: Memory of the sprites in outboxes, bytes
+worldFeedsIn counter operators: Versions of feeds taken from other servers
+worldFeedsOut counter operators: Versions of feeds written for other servers
+worldFeedsOverruled counter operators: Versions published while cut off, and replaced by another server's
+worldFeedsRefused counter operators: Versions of other servers that this server could not take, each try
+worldFeedsReachable gauge operators: 1 while publications reach the world; 0 while they count only here
+worldFeedsBehind gauge operators: Feeds with a newer version at another server
 worldFeedsUnshared gauge operators: Feeds whose newest version the world does not have yet
-deliveryTimes member operators: How long sprites waited, from the throw's acceptance to the answer that first
-    carried them: \`bounds\` in milliseconds, \`counts\` up to each bound and beyond the last, and the \`sum\`
-deliveryMsP50 member operators: Half of the sprites waited no longer than these milliseconds since the start; null
-    before the first
-deliveryMsP99 member operators: 99 of 100 sprites waited no longer than these milliseconds
-feeds gauge: Feeds there are now
-watching gauge: Watchers of feeds, one of many feeds counted for each
-streams gauge: Event streams open now
-published counter: Versions of feeds taken, published or fetched
-unchanged counter: Publications and fetches that changed nothing
+deliveryTimes member operators: Time from accepting a throw to the first answer with the sprite: \`bounds\` in
+    milliseconds, \`counts\` up to each bound and above the last, \`sum\`
+deliveryMsP50 member operators: Median of the delivery times, milliseconds; null before the first
+deliveryMsP99 member operators: 99th percentile of the delivery times, milliseconds
+feeds gauge: Feeds on this server
+watching gauge: Watchers, counted once for each feed
+streams gauge: Open event streams
+published counter: Versions of feeds, published or fetched
+unchanged counter: Publications and fetches without a change
 deleted counter: Feeds deleted by publishers
-publishing gauge operators: Publications under way
-feedPolls counter: Requests to watch feeds
-feedPings counter: Those answered with nothing new when their hold ended
-documents counter: Values that answers and events took to watchers
-patches counter: Patches that they took instead
-skipped counter: Versions that a watcher was too slow for
+publishing gauge operators: Publications in progress
+feedPolls counter: Accepted requests to watch feeds
+feedPings counter: Requests to watch feeds answered empty when their hold ended
+documents counter: Whole values sent to watchers
+patches counter: Patches sent to watchers
+skipped counter: Versions skipped by slow watchers
 feedMemory gauge operators: Bytes of all feeds
-feedHeld gauge operators: Bytes of feeds that only answers under way hold
+feedHeld gauge operators: Memory of old versions that unsent answers still use, bytes
 fetches counter operators: Fetches from the upstream
-fetchesUnchanged counter operators: Fetches that found nothing new
-fetchesFailed counter operators: Fetches from the upstream that failed
-fetching gauge operators: Fetches under way
+fetchesUnchanged counter operators: Fetches without a new value
+fetchesFailed counter operators: Fetches that failed
+fetching gauge operators: Fetches in progress
 fetchesWaiting gauge operators: Feeds whose fetch waits for its turn
-arenas gauge: Arenas there are (--arena)
-players gauge: Players in all arenas now
-playersJoined counter: Players that joined an arena
-playersLeft counter: Players that left by themselves
-playersExpired counter: Players that sent no input for --lease seconds
-inputs counter: Inputs of players taken: inputs = inputs_reduced + inputs_superseded + inputs_waiting
-inputsReduced counter: Inputs that a reducer was given
-inputsSuperseded counter: Inputs that a newer one of the same player, or his leaving, came before
-inputsWaiting gauge: Inputs that no reducer was given yet
-inputsRepeated counter: Inputs that had come before, by their n, and changed nothing
-reductions counter: Reductions of games begun (--arena)
-gamesStopped counter operators: Games that were stopped because they failed
-mailboxBytes gauge operators: Memory of all sprites in mailboxes now, in bytes
-stateBlocked gauge operators: 1 while the state can't be written: joins and throws are 503 (--state)
-journalBytes gauge operators: Bytes of the journal that is being written; a snapshot begins a new one
-journalUnsynced gauge operators: Bytes of it that are not known to be on the disk
-journalUnsyncedSeconds gauge operators: How long ago all that was written was on the disk
-journalBacklog gauge operators: Bytes in memory because they can't be written
-journalLongestWriteSeconds gauge operators: The longest write of one turn since the start
-snapshots counter operators: Snapshots of the state made while the server runs (--state)
-snapshotsFailed counter operators: Snapshots of the state that could not be made
-refused member operators: Requests that were refused, by the problem; what is refused for its form alone is not
-    counted
-connections gauge front: Connections of the main process now, by every way in
-nodeConnections gauge front: Those of them that Node's HTTP server holds, at some 18 kB each (--handed-over)
-tlsConnections gauge front: Connections by TLS, which Node's HTTPS servers hold, at some 43 kB each, in workers as
-    well
-connectionsRefused counter operators front: Connections that were one too many, by a bound or the file limit: 503 or
-    closed
-accepted counter front native: Connections that the native doors have accepted
-handedOver counter front native: Connections that the native doors handed over to Node's server, as too unusual
-requests counter front native: Joins, polls, throws and leaves that the native doors have served themselves
-timedOut counter operators front native: Requests that came too slowly: 408 (--head-time, --body-time)
-slowReaders counter operators front native: Connections closed because nobody read the answer (--write-time)
-outOfFiles counter operators front native: Times no file descriptor was left to accept a connection with (ulimit -n)
-heldBytes gauge operators front: Input and output in user space for connections of the native door, now
-workers gauge operators front: Workers that listen now (--workers)
-workerDeaths counter operators front: Workers that have died, hung ones that were ended among them; each was
-    replaced
-workerConnections gauge front: Connections of all workers now, as of a second ago
-workerHeldBytes gauge operators front: The same of all workers, as of a second ago
-uptime member operators: Seconds that the main process runs
-cpuSeconds member operators: Seconds of processor time that it has used
-longestStallMs member operators: The longest turn of its event loop since the start, in milliseconds
-recentStallMs member operators: The same, of the last minute
-heapUsed member operators: Bytes of its V8 heap in use
-rss member operators: Its resident bytes
+arenas gauge: Arenas on this server (--arena)
+players gauge: Players in all arenas
+playersJoined counter: Players that joined
+playersLeft counter: Players that left
+playersExpired counter: Players removed because they sent no input for --lease seconds
+inputs counter: Accepted inputs: inputs = inputs_reduced + inputs_superseded + inputs_waiting
+inputsReduced counter: Inputs given to a reducer
+inputsSuperseded counter: Inputs replaced by a newer input, a leave, another round or game
+inputsWaiting gauge: Inputs not yet given to a reducer
+inputsRepeated counter: Inputs with an old n: ignored
+reductions counter: Reductions of games
+gamesStopped counter operators: Games stopped because they failed
+mailboxBytes gauge operators: Memory of the sprites in mailboxes, bytes
+stateBlocked gauge operators: 1 while the state cannot be written: joins and throws are 503 (--state)
+journalBytes gauge operators: Bytes of the journal; a snapshot begins a new one
+journalUnsynced gauge operators: Bytes of the journal that are not known to be on the disk
+journalUnsyncedSeconds gauge operators: Seconds since everything written was on the disk
+journalBacklog gauge operators: Bytes in memory because they cannot be written
+journalLongestWriteSeconds gauge operators: Longest write of one turn
+snapshots counter operators: Snapshots made while the server runs (--state)
+snapshotsFailed counter operators: Snapshots that failed
+refused member operators: Refused requests by problem, without malformed ones
+connections gauge front: Connections of the main process
+nodeConnections gauge front: Connections at the Node servers, some 18 kB each (--handed-over)
+tlsConnections gauge front: Connections by TLS, some 43 kB each, with the workers'
+connectionsRefused counter operators front: Connections over a bound or the file limit: 503 or closed
+accepted counter front native: Connections accepted by the native doors
+handedOver counter front native: Connections handed over to the Node server because of unusual requests
+requests counter front native: Requests served by the native doors
+timedOut counter operators front native: Requests that arrived too slowly: 408 (--head-time, --body-time)
+slowReaders counter operators front native: Connections closed because the client did not read the answer
+    (--write-time)
+outOfFiles counter operators front native: Times without a free file descriptor to accept a connection (ulimit
+    -n)
+heldBytes gauge operators front: Buffered input and output of the native door, bytes
+workers gauge operators front: Workers that listen (--workers)
+workerDeaths counter operators front: Workers that died, or were ended because they hung; each was replaced
+workerConnections gauge front: Connections of all workers, a second ago
+workerHeldBytes gauge operators front: Buffered input and output of all workers, a second ago, bytes
+uptime member operators: Seconds since the main process started
+cpuSeconds member operators: CPU seconds of the main process
+longestStallMs member operators: Longest turn of the event loop, milliseconds
+recentStallMs member operators: Longest turn of the last minute, milliseconds
+heapUsed member operators: Bytes of the V8 heap in use
+rss member operators: Resident bytes of the main process
 `;
 
 /**

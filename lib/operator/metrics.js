@@ -177,7 +177,7 @@ export function createMetrics({
   }).set({ version, node: process.version }, 1);
   const stall = new Gauge({
     name: 'sprites_event_loop_longest_stall_seconds',
-    help: 'Longest turn of the event loop since it was last forgotten',
+    help: 'Longest turn of the event loop',
     registers
   });
   const loop = new (loadAddon().LoopDelays)();
@@ -186,14 +186,14 @@ export function createMetrics({
     register.registerMetric(createNativeHistogram(name, help, read));
   histogram(
     'sprites_event_loop_delay_seconds',
-    'How late the event loop was, for one who asks every 10 ms',
+    'How late the event loop was, measured every 10 ms',
     () => loop.read()
   );
   histogram(
     'sprites_delivery_seconds',
-    'How long sprites waited: from the moment a throw was accepted to the answer that first carried the' +
-      ' sprite. Who has a poll parked gets it at once (the lowest bucket); who is away waits for himself, up to' +
-      ' --lease, after which it flies on',
+    'How long sprites waited, from accepting the throw to the first answer with the sprite. A parked poll' +
+      ' gets its sprite at once (the lowest bucket); a client that is away gets it later, or after --lease the' +
+      ' sprite flies on',
     () => inSeconds(deliveryTimes())
   );
   const lags = Object.entries(LAGS).map(([name, help]) => [

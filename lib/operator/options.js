@@ -126,90 +126,92 @@ export const table = [
     name: 'capacity',
     default: '1000000',
     type: whole(1, 16000000),
-    help: 'clients there is room for'
+    help: 'most clients in the torus'
   },
   {
     name: 'hold',
     default: '120',
     type: seconds(1, 3600),
-    help: 'how long a poll is parked at most'
+    help: 'longest time that a poll stays parked'
   },
   {
     name: 'lease',
     default: '30',
     type: seconds(1, 3600),
-    help: 'a client with no poll parked for this long has left'
+    help:
+      'a client or player is removed when it has no poll parked, or sends no input, for' +
+      ' this long'
   },
   { name: 'max-sprite', default: '16384', type: bytes(2, 1048576), help: 'largest sprite' },
   {
     name: 'mailbox',
     default: '64',
     type: whole(1, 65536),
-    help: 'sprites that may wait for one client'
+    help: 'most sprites that wait for one client'
   },
   {
     name: 'mailbox-bytes',
     default: '256K',
     type: bytes(64, 2 ** 30),
-    help: 'memory of the sprites that may wait for one client'
+    help: 'memory of the sprites that wait for one client'
   },
   {
     name: 'mailbox-memory',
     default: '256M',
     type: bytes(64, 2 ** 36),
-    help: 'memory of the sprites that may wait in all'
+    help: 'memory of all sprites that wait'
   },
   {
     name: 'answer-bytes',
     default: '64K',
     type: bytes(64, 2 ** 24),
-    help: 'sprites in one answer; one always goes'
+    help: 'most bytes of sprites in one answer; the first sprite is always sent'
   },
   {
     name: 'throw-rate',
     default: '20',
     type: whole(0, 1000000),
-    help: 'throws a second each client may make; 0 for any number'
+    help: 'throws per second of each client; 0 is no limit'
   },
   {
     name: 'throw-burst',
     default: '40',
     type: whole(1, 1000000),
-    help: 'throws a rested client may make at once'
+    help: 'throws that a client may send at once after a pause'
   },
   {
     name: 'poll-rate',
     default: '5',
     type: whole(0, 1000),
-    help: 'polls a second each client may make that ack nothing new; 0 for any number'
+    help: 'polls per second of each client that acknowledge nothing new; 0 is no limit'
   },
   {
     name: 'poll-burst',
     default: '40',
     type: whole(1, 1000000),
-    help: 'such polls a rested client may make at once'
+    help: 'such polls that a client may send at once after a pause'
   },
   {
     name: 'publish-token-file',
     default: 'none',
     type: file,
-    help: 'tokens that may publish feeds, one a line; read anew on SIGUSR2'
+    help: 'tokens that may publish feeds, one per line; SIGUSR2 reads the file again'
   },
   { name: 'feed-bytes', default: '1M', type: bytes(2, 2 ** 26), help: 'largest value of a feed' },
-  { name: 'feeds', default: '10000', type: whole(1, 1000000), help: 'feeds there may be' },
+  { name: 'feeds', default: '10000', type: whole(1, 1000000), help: 'most feeds' },
   {
     name: 'feed-memory',
     default: '256M',
     type: bytes(64, 2 ** 36),
     help:
-      'memory of all feeds: values, patches, compressed; as much again for what slow readers' +
-      " still hold at the native door, and at Node's server"
+      'memory of all feeds; as much again, at the native door and at the Node server' +
+      ' each, for old versions that unsent answers still use'
   },
   {
     name: 'feed-watchers',
     default: '4000000',
     type: whole(1, 64000000),
-    help: 'feeds being watched, each counted for everyone who does'
+    help: 'most watchers; a client counts once for each feed that it watches'
   },
   {
     name: 'feed-threads',
@@ -221,55 +223,50 @@ export const table = [
     name: 'upstream',
     default: 'none',
     type: upstream,
-    help: 'where feeds come from that nobody publishes'
+    help: 'URL from which the server fetches feeds that were never published; {key} is the' + ' key'
   },
   {
     name: 'upstream-every',
     default: '5',
     type: seconds(1, 86400),
-    help: 'how often a feed that is watched is fetched'
+    help: 'how often a watched feed is fetched'
   },
   {
     name: 'upstream-at-once',
     default: '8',
     type: whole(1, 256),
-    help: 'fetches there may be at once; half of them for what one source address has asked for'
+    help: 'most fetches at the same time; one source address gets at most half of them'
   },
-  {
-    name: 'upstream-time',
-    default: '10',
-    type: seconds(1, 3600),
-    help: 'how long a fetch may take'
-  },
+  { name: 'upstream-time', default: '10', type: seconds(1, 3600), help: 'time limit of a fetch' },
   {
     name: 'feed-idle',
     default: '60',
     type: seconds(1, 86400),
-    help: 'a fetched feed that nobody has watched for this long is forgotten'
+    help: 'a fetched feed is forgotten after this long without watchers'
   },
   {
     name: 'arena',
     default: 'none',
     type: names(16),
-    help: 'arenas that there are, by their names, such as hall or hall,yard'
+    help: 'names of the arenas, such as hall or hall,yard'
   },
   {
     name: 'arena-players',
     default: '10000',
     type: whole(1, 1000000),
-    help: 'players there may be in one arena'
+    help: 'most players in one arena'
   },
   {
     name: 'arena-rate',
     default: '20',
     type: whole(1, 1000),
-    help: 'inputs a second each player may send, twice that at once'
+    help: 'inputs per second of each player; twice as many at once'
   },
   {
     name: 'games',
     default: 'none',
     type: text('folder', /^[^\s\0]/, 'a folder'),
-    help: 'games of your own: a folder of their folders, besides those that come with the server'
+    help: 'folder of your own games, one folder each, beside the games of the server'
   },
   {
     name: 'cors',
@@ -286,125 +283,116 @@ export const table = [
     default: '16000000',
     type: whole(1, 16000000),
     help:
-      'connections there may be, and as many again at the workers; the file limit may allow' +
-      ' fewer'
+      'most connections of the main process, and of all workers together; the file limit' +
+      ' may allow fewer'
   },
   {
     name: 'address-connections',
     default: '10000',
     type: whole(0, 16000000),
-    help:
-      'connections there may be from one source address (IPv6: /64), to the main process and all' +
-      ' workers together; 0 for any number'
+    help: 'connections from one source address (IPv6: /64), workers included; 0 is no limit'
   },
   {
     name: 'address-joins',
     default: '1000',
     type: whole(0, 1000000),
-    help: 'joins a second from one source address, ten times that at once; 0 for any number'
+    help: 'joins per second from one source address, ten times as many at once; 0 is no limit'
   },
   {
     name: 'address-clients',
     default: '10000',
     type: whole(0, 16000000),
-    help: 'clients there may be from one source address; 0 for any number'
+    help: 'clients from one source address; 0 is no limit'
   },
   {
     name: 'address-memory',
     default: '32M',
     type: bytes(0, 2 ** 36),
     help:
-      'memory of the sprites from one source address that may wait in all, one counted as 1K at' +
-      ' least, and one that has flown on for the address that left it; 0 for any'
+      'memory of the waiting sprites from one source address, each at least 1K; a sprite' +
+      ' that flew on counts for the client that left; 0 is no limit'
   },
   {
     name: 'address-handed-over',
     default: '2000',
     type: whole(0, 16000000),
-    help:
-      "connections from one source address that Node's own servers may hold, and as many again at" +
-      ' the workers; 0 for any number'
+    help: 'connections from one source address at the Node servers; 0 is no limit'
   },
   {
     name: 'address-held',
     default: '32M',
     type: bytes(0, 2 ** 36),
-    help:
-      'memory of the input and output that is held for the connections from one source address;' +
-      ' 0 for any'
+    help: 'memory of buffered input and output for one source address; 0 is no limit'
   },
   {
     name: 'address-feeds',
     default: '1000',
     type: whole(0, 1000000),
     help:
-      'feeds that are fetched from --upstream because somebody at one source address has asked for' +
-      ' them first; 0 for any number'
+      'feeds fetched from --upstream that one source address requested first; 0 is no' + ' limit'
   },
   {
     name: 'handed-over',
     default: '10000',
     type: whole(1, 16000000),
-    help:
-      "connections that Node's own servers may hold, those by TLS among them; as many again" +
-      ' at the workers'
+    help: 'connections at the Node servers, with those by TLS'
   },
   {
     name: 'trust-proxy',
     default: 'none',
     type: oneOf('none', 'proxy', 'forwarded', 'x-forwarded-for'),
     help:
-      "whose word to take for a client's address: a proxy's by the PROXY protocol, by" +
-      ' Forwarded (RFC 7239) alone, or by X-Forwarded-For alone'
+      "source of the client's address: the connection (none), the PROXY protocol, or one" +
+      ' header'
   },
   { name: 'head-bytes', default: '16K', type: bytes(4096, 262144), help: 'largest request head' },
   {
     name: 'head-time',
     default: '10',
     type: seconds(1, 3600),
-    help: "how long a request's head may take to arrive"
+    help: "time limit for a request's head to arrive"
   },
   {
     name: 'body-time',
     default: '20',
     type: seconds(1, 3600),
-    help: "how long a request's body may take to arrive"
+    help: "time limit for a request's body to arrive"
   },
   {
     name: 'idle-time',
     default: '75',
     type: seconds(1, 3600),
-    help: 'how long a connection may stay open between requests'
+    help: 'time that a connection may stay open between requests'
   },
   {
     name: 'write-time',
     default: '20',
     type: seconds(1, 3600),
-    help: 'how long a peer may take to read on in its answer'
+    help: 'time that a client may stop reading in the middle of an answer'
   },
   {
     name: 'drain',
     default: '2',
     type: seconds(0, 3600),
-    help: 'on SIGTERM, the time within which parked polls are answered'
+    help: 'on SIGTERM, the time in which all parked polls are answered'
   },
   {
     name: 'workers',
     default: '0',
     type: whole(0, 100),
-    help: 'processes that hold the connections of the main port; the main process then only decides'
+    help: 'processes that hold the connections of the main port; the main process decides'
   },
   {
     name: 'transient-port',
     default: 'none',
     type: orNone(whole(0, 65535)),
-    help: 'one more port of the workers, for joins, throws and leaves alone; 0 takes a free one'
+    help: 'one more port of the workers, for joins, throws and leaves only; 0 takes a free' + ' one'
   },
   {
     name: 'state',
     default: 'none',
     type: file,
-    help: 'where the whole state is kept from one run to the next'
+    help: 'file that keeps the whole state over a restart'
   },
   {
     name: 'state-bytes',
@@ -416,31 +404,33 @@ export const table = [
     name: 'sync',
     default: 'second',
     type: oneOf('never', 'second', 'turn'),
-    help: 'when the journal of --state must be on the disk: never, within a second, before answers'
+    help:
+      'when the journal of --state is synced to the disk: never, within a second, or' +
+      ' before answers'
   },
   {
     name: 'journal-bytes',
     default: '256M',
     type: bytes(65536, 2 ** 50),
-    help: 'a journal of this size makes a new snapshot of the state'
+    help: 'the server makes a new snapshot when the journal reaches this size'
   },
   {
     name: 'snapshot-every',
     default: '60',
     type: seconds(1, 86400),
-    help: 'so does one of this age'
+    help: 'the server makes a new snapshot when the journal reaches this age'
   },
   {
     name: 'state-wait',
     default: '60',
     type: seconds(0, 3600),
-    help: 'how long a start waits for another server to end that has the same state'
+    help: 'how long a start waits for another server with the same state to end'
   },
   {
     name: 'tls-cert',
     default: 'none',
     type: file,
-    help: 'certificate chain (PEM); with it, the same is served over TLS'
+    help: 'certificate chain (PEM); with it the server also serves TLS'
   },
   { name: 'tls-key', default: 'none', type: file, help: 'private key (PEM) of --tls-cert' },
   {
@@ -453,25 +443,29 @@ export const table = [
     name: 'world',
     default: 'none',
     type: natsServers,
-    help: 'NATS server of a world of many servers, which are one torus, such as nats://host:4222'
+    help:
+      'NATS servers of a world: several servers that are one torus; such as' + ' nats://host:4222'
   },
   {
     name: 'name',
     default: 'none',
     type: text('name', NAME, 'a-z, 0-9 and -, a letter first, 32 at most'),
-    help: "this server's name in the world, which no other has; by their names they form the ring"
+    help:
+      "this server's name in the world, unique there; the ring is in the order of the" + ' names'
   },
   {
     name: 'world-lease',
     default: '10',
     type: seconds(2, 300),
-    help: 'how long this server stays in the ring when nothing is heard of it'
+    help: 'the others take this server out of the ring when it is silent for this long'
   },
   {
     name: 'world-grace',
     default: '60',
     type: seconds(0, 3600),
-    help: 'with --state: how long after SIGTERM and --drain the others keep the places of its clients for it'
+    help:
+      'with --state, how long after SIGTERM and --drain the other servers keep the places' +
+      ' of its clients'
   },
   {
     name: 'world-url',
@@ -481,19 +475,19 @@ export const table = [
       read: readServerUrl,
       expects: 'http:// or https:// with a host, and perhaps a port, such as http://a.example:8080'
     }),
-    help: 'where clients reach this server alone, for 421 at the others; none: by its own address and port'
+    help: 'URL of this server in 421 answers of the others; none: its own address and port'
   },
   {
     name: 'world-credentials',
     default: 'none',
     type: file,
-    help: "user and key for the NATS server, as NATS's own tools write them (.creds)"
+    help: 'user and key for the NATS server, in a .creds file of the NATS tools'
   },
   {
     name: 'world-ca',
     default: 'none',
     type: file,
-    help: "certificates (PEM) that the NATS server's must be signed by; then TLS is a must"
+    help: "certificates (PEM) that must have signed the NATS server's; requires TLS"
   },
   {
     name: 'world-certificate',
@@ -517,25 +511,26 @@ export const table = [
     name: 'admin-host',
     default: '127.0.0.1',
     type: text('address', /^[^\s]+$/, 'an address or a host name'),
-    help: 'address of the admin port; on loopback a name in its place is one it may be asked by'
+    help:
+      'address of the admin port; a name that resolves to loopback is also accepted as' + ' Host'
   },
   {
     name: 'check',
     default: '0',
     type: whole(0, 16000000),
-    help: 'say what stands in the way of this many clients on this host, and exit'
+    help: 'print what this host lacks for so many clients, and exit'
   },
   {
     name: 'log-level',
     default: 'info',
     type: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
-    help: 'how much is logged on stderr, as JSON lines'
+    help: 'what is logged on stderr, as JSON lines'
   },
   {
     name: 'door',
     default: 'native',
     type: oneOf('native', 'node'),
-    help: 'who reads the hot requests: the native front door, or node:http alone'
+    help: 'HTTP server for the main port: the native front door, or only node:http'
   }
 ];
 
@@ -579,11 +574,11 @@ const together = [
   },
   {
     holds: ({ state, drain, lease }) => state === 'none' || 2 * drain < lease,
-    says: '--lease must be more than twice --drain: who is told to come back must still be known'
+    says: '--lease must be more than twice --drain, so that clients that reconnect still have their places'
   },
   {
     holds: ({ workers, door }) => workers === 0 || door === 'native',
-    says: '--workers needs --door native, which watches the relays to them'
+    says: '--workers needs --door native: node:http does not speak with workers'
   },
   {
     holds: ({ tlsCert, tlsKey }) => (tlsCert === 'none') === (tlsKey === 'none'),
@@ -591,7 +586,7 @@ const together = [
   },
   {
     holds: ({ world, name }) => world === 'none' || name !== 'none',
-    says: '--world needs --name, which no other server of the world has'
+    says: '--world needs --name, a name that is unique in the world'
   },
   {
     holds: ({ world, name, worldUrl, worldCredentials, worldCa, worldCertificate, worldKey }) =>

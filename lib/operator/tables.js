@@ -4,15 +4,17 @@ import { fileURLToPath } from 'node:url';
 import { outcomes } from '../http/outcomes.js';
 import { problems } from '../http/problems.js';
 import { counts } from './counts.js';
+import { table as options } from './options.js';
 
 /**
  * Makes what is said twice of the one table that says it:
  *
- *     npm run tables        the C++ enum of outcomes, and the rows of problems and live counts in the manual
+ *     npm run tables        the C++ enum of outcomes; problems, options and live counts in the manuals
  *
  * A test compares what is committed with what this makes.
  */
 
+const CONTRACT = 'lib/http/README.md';
 const MANUAL = 'lib/server/README.md';
 
 /** unknown-client → kUnknownClient */
@@ -43,48 +45,71 @@ ${outcomes.map((name) => `    "${name}",\n`).join('')}};
 `;
 }
 
-/** Whether a problem is one of the admin port alone, for the manual. */
-const placed = ({ title, at }) => (at === undefined ? title : `${title} (${at})`);
+/** A problem's name, with the one place that answers it where not every request can get it. */
+const placed = ([name, { at }]) => (at === undefined ? `\`${name}\`` : `\`${name}\` (${at})`);
 
-const problemRows = Object.entries(problems)
-  .map(([name, problem]) => `| \`${name}\` | ${problem.status} | ${placed(problem)} |\n`)
-  .join('');
+/** The problems of each status, in a row. */
+function problemRows() {
+  const all = Object.entries(problems);
+  const statuses = [...new Set(all.map(([, { status }]) => status))].sort();
+  return statuses.map((status) => {
+    const some = all.filter(([, problem]) => problem.status === status);
+    return [String(status), some.map(placed).join(', ')];
+  });
+}
 
-/** A metric's name of a member in a text: /status has it in camel case. */
-const asMember = (text) =>
-  text.replace(/\b[a-z]+(?:_[a-z]+)+\b/g, (name) => {
-    const member = name.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
-    return counts.some((count) => count.name === member) ? member : name;
+/** An option's default with its unit, and its help with the values there are. */
+const optionRows = () =>
+  options.map(({ name, default: usual, help, type: { unit } }) => {
+    const plain = unit === 'bytes' && /^[0-9]+$/.test(usual);
+    const choices = unit.includes('|') ? ` (${unit.replaceAll('|', ', ')})` : '';
+    const after = unit === 'seconds' ? ' s' : plain ? ' bytes' : '';
+    return [`\`--${name}\``, usual + after, help + choices];
   });
 
-const countRows = counts
-  .map(({ name, marks, help }) => {
-    const kept = marks.has('kept') ? ' †' : '';
-    const operators = marks.has('operators') ? ' ‡' : '';
-    return `| \`${name}\`${operators}${kept} | ${asMember(help)} |\n`;
-  })
-  .join('');
+/** The names of all counts: those that anybody may know, and those of the admin port alone. */
+function countLines() {
+  const nameOf = ({ name, marks }) => `\`${name}\`${marks.has('kept') ? ' †' : ''}`;
+  const namesOf = (operators) =>
+    counts
+      .filter(({ marks }) => marks.has('operators') === operators)
+      .map(nameOf)
+      .join(', ');
+  return [`- **Public:** ${namesOf(false)}\n`, `- **Admin port only:** ${namesOf(true)}\n`];
+}
+
+/** The rows of a table. The last cell of each is written by hand: it stays as it was in the row that begins alike, and may be absent. */
+const withLastCells = (rows) => (old) =>
+  rows.map((row) => {
+    const begin = `| ${row[0]} |`;
+    const before = old.find((line) => line.startsWith(begin)) ?? '';
+    const last = (before.split('|')[row.length + 1] ?? '').trim();
+    return `| ${row.join(' | ')} |${last === '' ? '' : ` ${last} |`}\n`;
+  });
 
 /**
- * @param {string} manual as it is
- * @returns {string} with the rows of both tables made anew, each after its marker and its head
+ * @param {string} text a document as it is
+ * @param {string} name of the table or list in it, which stands after a marker
+ * @param {(old: string[]) => string[]} make its lines, of those that there were
+ * @returns {string} with these lines
  */
-export function withTables(manual) {
-  const rows = { problems: problemRows, counts: countRows };
-  return Object.entries(rows).reduce((text, [name, made]) => {
-    const table = new RegExp(
-      `(<!-- npm run tables: ${name} -->\\n\\n\\|.*\\n\\|.*\\n)(?:\\|.*\\n)*`
-    );
-    if (!table.test(text)) throw new Error(`${MANUAL} has no table "${name}"`);
-    return text.replace(table, (_, head) => head + made);
-  }, manual);
+function withMade(text, name, make) {
+  const made = new RegExp(
+    `(<!-- npm run tables: ${name} -->\\n\\n(?:\\|.*\\n\\| ---.*\\n)?)((?:[|-] .*\\n)*)`
+  );
+  if (!made.test(text)) throw new Error(`there is no marker "npm run tables: ${name}"`);
+  return text.replace(made, (_, head, old) => head + make(old.split('\n')).join(''));
 }
 
 /** Path and content of each file that is made, from the root of the repository. */
 export function madeFiles(read) {
   return [
     ['native/base/outcome.h', outcomeHeader()],
-    [MANUAL, withTables(read(MANUAL))]
+    [CONTRACT, withMade(read(CONTRACT), 'problems', withLastCells(problemRows()))],
+    [
+      MANUAL,
+      withMade(withMade(read(MANUAL), 'options', withLastCells(optionRows())), 'counts', countLines)
+    ]
   ];
 }
 

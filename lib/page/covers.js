@@ -43,7 +43,7 @@ export class Covers {
   offer(body) {
     if (!this.isStrangers(body)) return;
     const action = this.isCovered(body) ? 'Show it' : 'Hide it';
-    this.#announcer.offer(`${body.sprite.by ?? 'Somebody'} sent this picture.`, action, OFFER, {
+    this.#announcer.offer(`${body.sprite.by ?? 'A neighbor'} sent this picture.`, action, OFFER, {
       act: () => this.toggle(body),
       key: 'h'
     });

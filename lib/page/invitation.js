@@ -34,7 +34,7 @@ export async function invite() {
 /** @returns {Promise<{url: string, words: string, others: boolean}>} `others`: it is of use to them */
 async function reachable() {
   const here = location.href.replace(/[?#].*/, '');
-  const words = 'Whoever opens this address has a desktop on the same torus.';
+  const words = 'A person who opens this address has a desktop on the same torus.';
   if (!isAtHome()) return { url: here, words, others: true };
   const addresses = await addressesOf(here);
   if (addresses.length > 0) {

@@ -64,7 +64,7 @@ export class Viewer {
     const isStrangers = this.#covers.isStrangers(body);
     const isCovered = this.#covers.isCovered(body);
     const kind = what({ ...sprite, name: '' }, 'a');
-    const whose = body.stranger ? from(sprite) || ' from somebody' : '';
+    const whose = body.stranger ? from(sprite) || ' from a stranger' : '';
     $('viewer-title').textContent = sprite.name || sentence(kind);
     const words = sentence(`${sprite.name ? kind : ''}${whose}`.trim());
     $('viewer-words').textContent = words;

@@ -275,7 +275,7 @@ function account({ account }) {
       className: 'missing',
       name: 'missing',
       count: account.missing,
-      why: 'accepted by the server, received by nobody'
+      why: 'accepted by the server, never received'
     },
     {
       className: 'probe',
@@ -293,14 +293,14 @@ function account({ account }) {
       className: 'calm',
       name: 'unanswered',
       count: account.unanswered - account.unconfirmed,
-      why: 'nobody knows whether the server took them'
+      why: 'sent without an answer: the server may have them'
     }
   ].filter(({ name, count }) => count > 0 || name === 'missing' || name === 'arrived');
   const other = [
     [account.repeated, 'repeated', 'received twice, under different sequence numbers'],
     [account.duplicates, 'duplicate', 'throws repeated after a broken connection, and known'],
     [account.mangled, 'changed', 'or in by the wrong side'],
-    [account.foreign, 'from others', "thrown by somebody else's clients"]
+    [account.foreign, 'from others', 'thrown by other clients']
   ].filter(([count, name]) => count > 0 || name === 'repeated');
   const row = (count, name, why, className) => `<tr><td class="number">${n(count)}</td>
 <td>${className ? `<i class="${className} key"></i>` : ''}${escape(name)}

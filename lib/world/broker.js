@@ -138,7 +138,7 @@ export class Broker {
         maxValueSize: ENTRY_BYTES,
         allow_direct: false,
         republish: { src: '>', dest: `${ENTRIES}.>` },
-        description: 'Who is in the ring of Sprites servers'
+        description: 'The ring of Sprites servers'
       });
       const { streamInfo } = await kv.status();
       if (streamInfo.config.republish?.dest !== `${ENTRIES}.>`) throw this.#badBucket();

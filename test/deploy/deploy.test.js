@@ -742,8 +742,8 @@ t.test('the compose file runs the container file, as its service unit would', as
   const options = JSON.parse(one(/command: (.*)/).replaceAll("'", '"'));
   t.equal(readOptions(options).adminHost, '0.0.0.0');
   const readme = readFileSync(path.join(ROOT, 'README.md'), 'utf8');
-  t.ok(readme.includes('docker build -t sprites -f deploy/Containerfile .'), 'the README has both');
-  t.ok(readme.includes(/docker compose [^\n]*--detach/.exec(text)[0]), 'the README has both');
+  t.ok(readme.includes(/docker compose [^\n]*--detach/.exec(text)[0]), 'the README has it');
+  t.ok(deployed('README.md').includes('docker build -t sprites -f deploy/Containerfile .'));
 });
 
 t.test('the dashboard and the alerts ask only for metrics there are', async (t) => {

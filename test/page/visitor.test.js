@@ -482,7 +482,9 @@ for (const [maxSprite, side, hasPhoto] of [
     t.match([title, name], ['Grandma', 'Grandma.webp']);
     const url = `data:image/webp;base64,${bytes.toString('base64')}`;
     t.equal(url, sprite.photo ?? sprite.picture, 'saved as it came');
-    const [, width, height] = words.match(/^A picture from somebody · (\d+) × (\d+)$/).map(Number);
+    const [, width, height] = words
+      .match(/^A picture from a stranger · (\d+) × (\d+)$/)
+      .map(Number);
     t.ok(width >= side && Math.abs(width / height - 4 / 3) < 0.02, words);
     await end(server, one, two);
   });

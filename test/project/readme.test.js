@@ -7,8 +7,8 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
+import { problems } from '../../lib/http/problems.js';
 import { counts } from '../../lib/operator/counts.js';
-import { table } from '../../lib/operator/options.js';
 import { madeFiles } from '../../lib/operator/tables.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { documentAt, shown } from '../support/readme.js';
@@ -17,22 +17,35 @@ import { until } from '../support/until.js';
 
 const readme = documentAt('README.md');
 
-/** Contract, options, bounds and live counts. */
-const manual = documentAt('lib/server/README.md');
-
 /** Every document, by its path. */
 const DOCUMENTS = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' })
   .trim()
   .split('\n');
 
-t.test('every option is in the manual, with its default', async (t) => {
-  for (const { name, default: usual } of table) {
-    t.ok(manual.includes(`| \`--${name}\` | ${usual} |`), `--${name}`);
-  }
+/** The anchors of a document's headings, as GitHub makes them. */
+const anchorsOf = (path) =>
+  [...documentAt(path).matchAll(/^#+ (.*)$/gm)].map(([, title]) =>
+    title
+      .toLowerCase()
+      .replace(/[^\w -]/g, '')
+      .replaceAll(' ', '-')
+  );
+
+t.test('what is made of a table of the code is as the table is', async (t) => {
+  for (const [path, text] of madeFiles(documentAt)) t.equal(documentAt(path), text, path);
 });
 
-t.test('what is made of the tables of outcomes and counts is as they are', async (t) => {
-  for (const [path, text] of madeFiles(documentAt)) t.equal(documentAt(path), text, path);
+t.test('a problem that a document names has the status that it says', async (t) => {
+  let seen = 0;
+  for (const path of DOCUMENTS) {
+    for (const [text, status, name] of documentAt(path).matchAll(
+      /\b([45]\d\d)\s`([a-z]+(?:-[a-z]+)*)`/g
+    )) {
+      t.equal(problems[name]?.status, Number(status), `${path}: ${text}`);
+      seen += 1;
+    }
+  }
+  t.ok(seen > 50, `${seen} were seen`);
 });
 
 t.test('the live counts are those of the table, every one, and nothing else is', async (t) => {
@@ -89,6 +102,21 @@ t.test('the session with curl ends on a server where others are, too', async (t)
   const { stdout } = await promisify(execFile)('timeout', ['30', 'bash', '-c', script]);
   t.match(stdout, /"state":"(delivered|queued)"/);
   t.equal((await server.status()).clients, 1);
+});
+
+t.test('what the README publishes can be asked for', async (t) => {
+  const [write, start] = shown('README.md', 'Publish a document').trim().split('\n');
+  t.equal(start, 'npm start -- --publish-token-file tokens');
+  const folder = t.testdir();
+  await promisify(execFile)('bash', ['-c', write], { cwd: folder });
+  const options = { 'publish-token-file': join(folder, 'tokens') };
+  const server = await startServer(t, { options });
+  const [publish, ask] = shown('README.md', `${start}\n`)
+    .replaceAll('localhost:8080', `127.0.0.1:${server.port}`)
+    .trim()
+    .split('\n');
+  t.match((await promisify(execFile)('bash', ['-c', publish])).stdout, '"cursor"');
+  t.match((await promisify(execFile)('bash', ['-c', ask])).stdout, '"value":{"first":"Ada"}');
 });
 
 t.test('the module of the protocol throws a sprite and catches it', async (t) => {
@@ -152,12 +180,19 @@ t.test('every file a document names is there, by code and by link', async (t) =>
       if (name.includes('build/')) continue;
       t.ok(existsSync(join(ROOT, name)), `${path}: ${name}`);
     }
-    for (const [, name] of text.matchAll(/\]\(([\w./-]+)(?:#[\w-]+)?\)/g)) {
-      t.ok(existsSync(join(ROOT, dirname(path), name)), `${path} links to ${name}`);
+    for (const [, name, anchor] of text.matchAll(/\]\(([\w./-]*)(?:#([\w-]+))?\)/g)) {
+      const target = name === '' ? path : join(dirname(path), name);
+      t.ok(existsSync(join(ROOT, target)), `${path} links to ${name}`);
+      if (anchor) t.ok(anchorsOf(target).includes(anchor), `${path} links to ${name}#${anchor}`);
     }
   }
 });
 
-t.test('the README stays a page that one reads', async (t) => {
-  t.ok(readme.split('\n').length <= 160, 'some 150 lines');
+t.test('the README is a page, and its figures are those of test/README.md', async (t) => {
+  t.ok(readme.split('\n').length <= 121, 'at most 120 lines');
+  const figures = documentAt('test/README.md');
+  const [chapter] = /^## Figures$[^]*?^## /m.exec(readme);
+  const numbers = chapter.match(/\b\d[\d,]*(\.\d+)?\b/g);
+  t.ok(numbers.length > 10, 'there is a table');
+  for (const number of new Set(numbers)) t.ok(figures.includes(number), number);
 });

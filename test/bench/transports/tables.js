@@ -127,7 +127,7 @@ export function limitText({ limit, bareBreak, most }) {
 }
 
 /**
- * One line a contender, over the cells in which nobody is stalled or cut off: the README's. Empty where
+ * One line a contender, over the cells without stalled or cut off clients: the table of test/README.md. Empty where
  * none of these was measured.
  */
 export function summaryTable({ cells, breaks, most }) {
@@ -135,14 +135,14 @@ export function summaryTable({ cells, breaks, most }) {
   if (plain.length === 0) return '';
   const searched = Object.keys(breaks).length > 0;
   const lines = [
-    '\n## All in one: server CPU a document, and p99\n',
+    '\n## All in one: server CPU a document in µs; p99 in ms\n',
     line(['server', ...plain.map(({ name }) => name), ...(searched ? ['breaks at'] : [])]),
     line(['---', ...plain.map(() => '---'), ...(searched ? ['---'] : [])])
   ];
   for (const name of Object.keys(plain[0].rows)) {
     const figures = plain.map(({ rows }) => {
       const row = rows[name];
-      return row.failed === undefined ? `${number(row.cpu)} µs, ${number(row.p99)} ms` : row.failed;
+      return row.failed === undefined ? `${number(row.cpu)}; ${number(row.p99)}` : row.failed;
     });
     const broken = searched ? [breaksAt(breaks[name], most)] : [];
     lines.push(line([contenders[name].title, ...figures, ...broken]));
