@@ -23,7 +23,6 @@ export default [
       'lib/page/**/*.js',
       'lib/arena/pages/*.js',
       'lib/arena/games/*/{phone,field,panel}.js',
-      'lib/football/page/*.js',
       'lib/client/**/*.js',
       'lib/operator/admin-page/*.js',
       'lib/report/report-page/*.js'
