@@ -1,6 +1,19 @@
 import js from '@eslint/js';
 import globals from 'globals';
 
+/**
+ * The programs on the server, and what each may import by `../`: the published client and what is no part of the server. A
+ * page's path is that of its address.
+ */
+const PROGRAMS = {
+  page: ['client/'],
+  'arena/pages': ['client/', 'page/', 'swarm/', 'uplot.js'],
+  'arena/games': ['client/', 'page/', 'arena-pages/'],
+  swarm: ['client/', 'report/', 'base/', 'arena/games/'],
+  report: ['words.js'],
+  examples: []
+};
+
 export default [
   { ignores: ['node_modules/', '**/build/', '.tap/', 'coverage/'] },
   js.configs.recommended,
@@ -23,11 +36,26 @@ export default [
       'lib/page/**/*.js',
       'lib/arena/pages/*.js',
       'lib/arena/games/*/{phone,field,panel}.js',
-      'lib/football/page/*.js',
       'lib/client/**/*.js',
       'lib/operator/admin-page/*.js',
       'lib/report/report-page/*.js'
     ],
     languageOptions: { globals: { ...globals.browser } }
-  }
+  },
+  ...Object.entries(PROGRAMS).map(([folder, uses]) => ({
+    files: [`lib/${folder}/**/*.js`],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              regex: `^(\\.\\./)+(?!${['\\.', ...uses].join('|')})`,
+              message: `This is a program: of other folders it may import ${uses.join(', ') || 'nothing'} alone.`
+            }
+          ]
+        }
+      ]
+    }
+  }))
 ];

@@ -9,9 +9,6 @@ import { fileAt, fileOf } from '../base/page-files.js';
 
 const PAGES = new URL('pages/', import.meta.url);
 
-/** What plays: the phone's page, and lib/swarm's agents. It is here, where its way to lib/client is a page's, too. */
-const PLAYER = new URL('player.js', import.meta.url);
-
 /** The page at a path, by what the path begins with. */
 const AT = { play: 'phone.html', field: 'field.html', control: 'panel.html' };
 
@@ -34,7 +31,6 @@ export function arenaFiles(arenas, games) {
   for (const name of existsSync(PAGES) ? readdirSync(PAGES) : []) {
     add(`/arena-pages/${name}`, fileAt(name, new URL(name, PAGES)));
   }
-  add('/arena-pages/player.js', fileAt('player.js', PLAYER));
   for (const [place, name] of Object.entries(AT)) {
     const page = files.get(`/arena-pages/${name}`);
     files.delete(`/arena-pages/${name}`);

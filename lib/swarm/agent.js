@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { SETTLED } from '../arena/games/load/batches.js';
-import { Player } from '../arena/player.js';
+import { Player } from '../client/player.js';
 import { Feeds } from '../client/feeds.js';
 import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
 import { AgentEngine } from './agent-engine.js';

@@ -40,7 +40,6 @@ export const ENGINE = {
   sources: [
     'native/units.js',
     'native/flags.gypi',
-    'native/addon/convert.h',
     'native/base',
     'native/client/src',
     'native/swarm',

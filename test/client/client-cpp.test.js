@@ -8,6 +8,7 @@ import { Probe } from '../support/cpp-probe.js';
 import { FaultProxy } from '../support/cpp-proxy.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import { problem, Stub } from '../support/cpp-stub.js';
+import { until } from '../support/until.js';
 
 /**
  * The C++ client against the running server, with faults in between: as g++ builds it, with a thread of the
@@ -365,6 +366,22 @@ async function everything(t, { preset, mode, only }) {
       problem: 'urn:sprites:sprite-too-large'
     });
     await one.leave();
+  });
+
+  scenario('of a server with few clients waits are short, as it has said how many', async (t) => {
+    const stub = await Stub.start(t);
+    const one = probe(t, stub.url);
+    one.say('status');
+    const counts = { clients: 3, thrown: 0, acked: 0, waiting: 0, lost: 0 };
+    (await stub.next(/^\/status/)).answer(200, counts);
+    await one.until(({ event }) => event === 'status');
+    for (let failures = 1; failures <= 12; failures += 1) {
+      (await stub.next(/^\/join/)).answer(500, {});
+      await until(async () => (await one.counts()).failures >= failures);
+      const { retry } = await one.throw(String(failures), 'left', '{}');
+      t.ok(retry <= 1000, `${retry} ms after ${failures} failures`);
+      one.say('try-now');
+    }
   });
 
   scenario('a refusal that says nothing of the sprite is no last word', async (t) => {

@@ -41,3 +41,22 @@ for (const [top, { rooms, files, uses, roomOf }] of Object.entries(ROOMS)) {
     t.ok(seen > 100, `${seen} uses were seen`);
   });
 }
+
+/** The programs in C++: each room, and those it may use besides itself. */
+const PROGRAMS = { client: '', desktop: 'sprites', swarm: 'base' };
+
+t.test('no program in C++ uses a room of the server above base', async (t) => {
+  for (const [room, rooms] of Object.entries(PROGRAMS)) {
+    const allowed = [room, 'sprites', ...rooms.split(' ')];
+    const home = join(ROOT, 'native', room);
+    const names = readdirSync(home, { recursive: true });
+    for (const name of names.filter((one) => /\.(h|cc)$/.test(one) && !one.startsWith('tests/'))) {
+      const code = readFileSync(join(home, name), 'utf8');
+      for (const [, used] of code.matchAll(ROOMS.native.uses)) {
+        const [first, ...rest] = used.split('/');
+        const isOwn = rest.length === 0 || used === '../client/src/json.h';
+        t.ok(isOwn || allowed.includes(first), `${room}/${name} uses ${used}`);
+      }
+    }
+  }
+});

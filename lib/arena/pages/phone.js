@@ -1,5 +1,5 @@
 import { put } from './elements.js';
-import { Player } from './player.js';
+import { Player } from '../client/player.js';
 import { arenaName, base, GameStage, Room } from './room.js';
 import { describeGame } from './games-list.js';
 

@@ -7,71 +7,26 @@
 
 namespace sprites {
 
-const char* toString(Edge edge) {
-  switch (edge) {
-    case Edge::kLeft:
-      return "left";
-    case Edge::kRight:
-      return "right";
-    case Edge::kUp:
-      return "up";
-    case Edge::kDown:
-      return "down";
-  }
-  return "";
-}
+namespace {
+
+/** Of an enumeration, in the order of its values. */
+constexpr const char* kEdges[] = {"left", "right", "up", "down"};
+constexpr const char* kStates[] = {"left", "joining", "online", "offline", "superseded"};
+constexpr const char* kOutcomes[] = {"delivered", "queued",  "duplicate",  "busy",
+                                     "refused",   "offline", "unanswered", "forgotten"};
+
+}  // namespace
+
+const char* toString(Edge edge) { return kEdges[static_cast<size_t>(edge)]; }
 
 Edge opposite(Edge edge) {
-  switch (edge) {
-    case Edge::kLeft:
-      return Edge::kRight;
-    case Edge::kRight:
-      return Edge::kLeft;
-    case Edge::kUp:
-      return Edge::kDown;
-    case Edge::kDown:
-      break;
-  }
-  return Edge::kUp;
+  constexpr Edge kOpposites[] = {Edge::kRight, Edge::kLeft, Edge::kDown, Edge::kUp};
+  return kOpposites[static_cast<size_t>(edge)];
 }
 
-const char* toString(State state) {
-  switch (state) {
-    case State::kJoining:
-      return "joining";
-    case State::kOnline:
-      return "online";
-    case State::kOffline:
-      return "offline";
-    case State::kSuperseded:
-      return "superseded";
-    case State::kLeft:
-      return "left";
-  }
-  return "";
-}
+const char* toString(State state) { return kStates[static_cast<size_t>(state)]; }
 
-const char* toString(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kDelivered:
-      return "delivered";
-    case Outcome::kQueued:
-      return "queued";
-    case Outcome::kBusy:
-      return "busy";
-    case Outcome::kRefused:
-      return "refused";
-    case Outcome::kDuplicate:
-      return "duplicate";
-    case Outcome::kOffline:
-      return "offline";
-    case Outcome::kUnanswered:
-      return "unanswered";
-    case Outcome::kForgotten:
-      return "forgotten";
-  }
-  return "";
-}
+const char* toString(Outcome outcome) { return kOutcomes[static_cast<size_t>(outcome)]; }
 
 const char* version() { return SPRITES_VERSION; }
 

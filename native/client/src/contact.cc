@@ -9,15 +9,9 @@ namespace sprites {
 
 namespace {
 
-constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
-constexpr unsigned kUsualHold = 120;   // seconds, where the server did not tell
-constexpr Millis kPollSlack{15000};
 constexpr Millis kProofTimeout{5000};
-constexpr Millis kQuick{1000};  // an empty poll answered sooner than this counts as a failure
-constexpr Millis kLong{10000};  // a poll parked so long has proven something
 constexpr unsigned kPollFailuresMost = 3;
 constexpr unsigned kStraysMost = 3;
-constexpr unsigned kCutsMost = 2;
 
 }  // namespace
 
@@ -69,8 +63,7 @@ RequestId Engine::startPoll(unsigned hold) {
   request.path = "/poll/" + place_.id + "?ack=" + std::to_string(place_.ack);
   request.ofPlace = true;
   if (hold > 0) request.path += "&hold=" + std::to_string(hold);
-  const std::chrono::seconds held(hold > 0 ? hold : std::max(place_.hold, kUsualHold));
-  request.timeout = Millis(held) + Millis(held) / 4 + kPollSlack;
+  request.timeout = pollTimeout(hold > 0 ? hold : std::max(place_.hold, kUsualHold));
   return transport_.start(request);
 }
 
@@ -193,10 +186,7 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
   const auto parked = now - pollStarted_;
   if (parked >= kLong) {
     failures_ = 0;
-    if (!reply.answered && ++cuts_ >= kCutsMost) {
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parked).count();
-      cutHold_ = std::max(kShortestHold, static_cast<unsigned>(seconds * 3 / 4));
-    }
+    if (!reply.answered && ++cuts_ >= kCutsMost) cutHold_ = shorterHold(parked);
   }
   pollFailures_++;
   wait(reply, now);

@@ -34,17 +34,9 @@ Options checked(Options options) {
   return options;
 }
 
-TransportOptions transportOptions(const Options& options) {
-  return {options.server,         options.caFile, options.connectTimeout,
-          options.maxAnswerBytes, options.proxy,  options.headers};
-}
-
 }  // namespace
 
-Engine::Engine(Options options)
-    : options_(checked(std::move(options))),
-      transport_(transportOptions(options_)),
-      random_(std::random_device{}()) {
+Engine::Engine(Options options) : EngineBase(options), options_(checked(std::move(options))) {
   if (!options_.resume) return;
   place_ = *options_.resume;
   resume_ = options_.resume;
@@ -73,16 +65,6 @@ void Engine::leave() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     leaveAsked_ = true;
-  }
-  wake();
-}
-
-void Engine::wake() { transport_.wake(); }
-
-void Engine::tryNow() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    tryNow_ = true;
   }
   wake();
 }
@@ -173,7 +155,7 @@ void Engine::takeInbox(Time now) {
     settleWaiting("the client is leaving", Millis(0));
   } else if (tryNow && leaving_ == Leaving::kNo) {
     if (!firm_) nextContact_ = now;
-    if (poll_ != 0 && now - pollStarted_ > Millis(1000)) {
+    if (poll_ != 0 && now - pollStarted_ > kQuick) {
       transport_.cancel(std::exchange(poll_, 0));
     }
     if (poll_ == 0) doubt_ = !onlyPoll_;
@@ -193,8 +175,7 @@ void Engine::startDue(Time now) {
 
 void Engine::readReplies(Time now) {
   for (const Reply& reply : transport_.takeReplies()) {
-    if (options_.onLog)
-      say(reply.line + ": " + (reply.answered ? std::to_string(reply.status) : reply.error));
+    say(reply);
     if (reply.id == join_) {
       join_ = 0;
       onJoin(reply, now);
@@ -234,15 +215,11 @@ void Engine::setState(State state, const Why& why, Millis retry, bool newPlace) 
     if (state_ == state && !newPlace && !again) return;
     state_ = state;
   }
-  if (options_.onLog) say(std::string(toString(state)) + (why.line.empty() ? "" : ": " + why.line));
+  say(toString(state), why);
   if (!options_.onState) return;
   events_.emplace_back([this, told = StateChange{state, newPlace, why.name, why.line, retry}] {
     options_.onState(told);
   });
-}
-
-void Engine::say(const std::string& line) {
-  events_.emplace_back([this, line] { options_.onLog(line); });
 }
 
 void Engine::tellResume() {
@@ -256,26 +233,7 @@ void Engine::tellResume() {
   if (options_.onResume) options_.onResume(told);
 }
 
-/** noexcept is the promise of client.h: an exception out of a callback ends the program. */
-void Engine::callBack() noexcept {
-  std::vector<std::function<void()>> events;
-  events.swap(events_);
-  for (const auto& event : events) event();
-}
-
 // ---- waits
-
-/** Full jitter under a ceiling that doubles, so that a crowd that lost contact at once spreads. */
-Millis Engine::backoff(uint64_t failures) {
-  const Millis most = longestWait(failures, people_, std::min(kWaitMost, options_.maxBackoff));
-  return Millis(std::uniform_int_distribution<Millis::rep>(0, most.count())(random_));
-}
-
-/** What the server asked for and up to half of it on top, at least as long as the wait above. */
-Millis Engine::serverWait(Millis asked, uint64_t failures) {
-  std::uniform_int_distribution<Millis::rep> spread(0, asked.count() / 2);
-  return std::min(kWaitServer, std::max(backoff(failures), asked + Millis(spread(random_))));
-}
 
 Millis Engine::untilNext(Time now) const {
   if (finished()) return Millis(0);

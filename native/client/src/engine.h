@@ -34,23 +34,18 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <list>
-#include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "answers.h"
+#include "engine_base.h"
 #include "sprites/client.h"
-#include "transport.h"
 
 namespace sprites {
 
-class Engine {
+class Engine : public EngineBase {
  public:
   /** Throws as Client's constructor does. */
   explicit Engine(Options options);
@@ -60,8 +55,6 @@ class Engine {
   bool place(PlaceCallback result);
   bool status(StatusCallback result);
   void leave();
-  void wake();
-  void tryNow();
   State state() const;
   Counts counts() const;
   std::optional<Resume> resume() const;
@@ -71,13 +64,9 @@ class Engine {
   bool turn(Millis timeout);
 
   // For the thread that takes the turns: see Client.
-  int fd() { return transport_.fd(); }
   Millis timeout();
 
  private:
-  using Clock = std::chrono::steady_clock;
-  using Time = Clock::time_point;
-
   /** One throw from its acceptance to its result. */
   struct Throw {
     Edge edge = Edge::kLeft;
@@ -109,7 +98,6 @@ class Engine {
   void startDue(Time now);
   void readReplies(Time now);
   void setState(State state, const Why& why = {}, Millis retry = Millis(0), bool newPlace = false);
-  void say(const std::string& line);
   void tellResume();
   bool leaveAsked() const;
   template <typename Change>
@@ -117,9 +105,6 @@ class Engine {
     const std::lock_guard<std::mutex> lock(mutex_);
     change(&counts_);
   }
-  void callBack() noexcept;
-  Millis backoff(uint64_t failures);
-  Millis serverWait(Millis asked, uint64_t failures);
   Millis untilNext(Time now) const;
 
   // contact.cc
@@ -165,14 +150,10 @@ class Engine {
   void finish();
 
   const Options options_;
-  Transport transport_;
-
-  mutable std::mutex mutex_;
   std::vector<Throw> inbox_;      // under mutex_
   std::vector<Look> lookInbox_;   // under mutex_
   size_t looking_ = 0;            // under mutex_: looks accepted and not answered
   bool leaveAsked_ = false;       // under mutex_
-  bool tryNow_ = false;           // under mutex_
   size_t pending_ = 0;            // under mutex_: throws accepted and not settled
   State state_ = State::kLeft;    // under mutex_
   bool finished_ = false;         // under mutex_
@@ -180,8 +161,6 @@ class Engine {
   std::optional<Resume> resume_;  // under mutex_: as last told
 
   // The engine's thread only.
-  std::vector<std::function<void()>> events_;
-  std::mt19937 random_;
   bool begun_ = false;
   Resume place_;               // id: empty without a place; ack: handed over; n: last number given
   uint64_t placeNumber_ = 0;   // tells one place's events from another's
@@ -194,7 +173,6 @@ class Engine {
   unsigned pollFailures_ = 0;  // in a row
   unsigned strays_ = 0;        // answers of 404 in a row that no Sprites server wrote
   uint64_t failures_ = 0;      // of contact, in a row
-  std::optional<uint64_t> people_;  // how many clients there are, as far as known
   Time nextContact_;
   bool firm_ = false;               // the server asked for that wait
   Time pollOpen_;                   // "retry" of a poll: no poll before

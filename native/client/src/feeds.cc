@@ -8,17 +8,8 @@
 namespace sprites {
 
 const char* toString(FeedsState state) {
-  switch (state) {
-    case FeedsState::kIdle:
-      return "idle";
-    case FeedsState::kAsking:
-      return "asking";
-    case FeedsState::kOnline:
-      return "online";
-    case FeedsState::kOffline:
-      break;
-  }
-  return "offline";
+  constexpr const char* kStates[] = {"idle", "asking", "online", "offline"};
+  return kStates[static_cast<size_t>(state)];
 }
 
 class Feeds::Impl {

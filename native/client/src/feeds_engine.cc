@@ -11,13 +11,7 @@ namespace sprites {
 
 namespace {
 
-constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
-constexpr unsigned kUsualHold = 120;   // seconds, where the server chooses
-constexpr unsigned kFeedHold = 55;     // seconds: many a proxy cuts off what is silent for a minute
-constexpr Millis kPollSlack{15000};
-constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
-constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
-constexpr unsigned kCutsMost = 2;
+constexpr unsigned kFeedHold = 55;  // seconds: many a proxy cuts off what is silent for a minute
 
 FeedsOptions checked(FeedsOptions options) {
   if (options.maxBackoff < Millis(100)) {
@@ -42,10 +36,8 @@ std::string wishOf(const std::map<std::string, std::string>& feeds, unsigned hol
 }  // namespace
 
 FeedsEngine::FeedsEngine(FeedsOptions options)
-    : options_(checked(std::move(options))),
-      transport_({options_.server, options_.caFile, options_.connectTimeout,
-                  options_.maxAnswerBytes, options_.proxy, options_.headers}),
-      random_(std::random_device{}()),
+    : EngineBase(options),
+      options_(checked(std::move(options))),
       table_([this](uint64_t failures) { return backoff(failures); }),
       holdMost_(kFeedHold) {}
 
@@ -77,14 +69,6 @@ void FeedsEngine::close() {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [watch, onChange] : watches_) inbox_.push_back({watch, {}, {}, true});
     watches_.clear();
-  }
-  wake();
-}
-
-void FeedsEngine::tryNow() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    tryNow_ = true;
   }
   wake();
 }
@@ -175,8 +159,7 @@ void FeedsEngine::startDue(Time now) {
   request.method = Method::kPost;
   request.path = "/feeds";
   request.body = wishOf(wish.feeds, pollHold_, options_.patches);
-  const std::chrono::seconds held(pollHold_ > 0 ? pollHold_ : kUsualHold);
-  request.timeout = Millis(held) + Millis(held) / 4 + kPollSlack;
+  request.timeout = pollTimeout(pollHold_ > 0 ? pollHold_ : kUsualHold);
   asked_ = std::move(wish.feeds);
   pollStarted_ = now;
   poll_ = transport_.start(request);
@@ -195,19 +178,14 @@ unsigned FeedsEngine::holdUntil(Time next, Time now) const {
 
 void FeedsEngine::readReplies(Time now) {
   for (const Reply& reply : transport_.takeReplies()) {
-    if (options_.onLog) {
-      say(reply.line + ": " + (reply.answered ? std::to_string(reply.status) : reply.error));
-    }
+    say(reply);
     if (reply.id != poll_) continue;
     poll_ = 0;
     const auto parked = now - pollStarted_;
     if (parked >= kLong) {
       failures_ = 0;  // the network did let it park
-      if (reply.answered) {
-        cuts_ = 0;
-      } else {
-        onCut(parked);
-      }
+      cuts_ = reply.answered ? 0 : cuts_ + 1;
+      if (cuts_ >= kCutsMost) holdMost_ = std::min(holdMost_, shorterHold(parked));
     }
     std::optional<FeedsAnswer> answer;
     if (reply.answered && reply.status == 200) answer = readFeeds(reply.body);
@@ -239,8 +217,7 @@ void FeedsEngine::onFailure(const Reply& reply, Time now) {
   const Problem problem = readProblem(reply.body);
   const Why why = whyOf(reply, problem);
   failures_++;
-  const Millis wait = backoff(failures_);
-  next_ = now + wait;
+  next_ = now + backoff(failures_);
   if (reply.answered && isProblem(problem, "bad-hold") && pollHold_ > 0) {
     holdRefused_ = pollHold_;  // it has answered at once: there is contact
     return;
@@ -251,17 +228,7 @@ void FeedsEngine::onFailure(const Reply& reply, Time now) {
   if (!isCut || doubt_ || state() != FeedsState::kOnline) setState(FeedsState::kOffline, why);
   doubt_ = true;
   if (!reply.answered || reply.retryAfter == Millis(0)) return;
-  std::uniform_int_distribution<Millis::rep> spread(0, reply.retryAfter.count() / 2);
-  const Millis asked = reply.retryAfter + Millis(spread(random_));
-  open_ = now + std::min(kWaitServer, std::max(wait, asked));
-}
-
-/** Something between cuts off what is idle: after two in a row, ask for a shorter hold. */
-void FeedsEngine::onCut(Clock::duration parked) {
-  if (++cuts_ < kCutsMost) return;
-  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parked).count();
-  const auto shorter = static_cast<unsigned>(seconds * 3 / 4);
-  holdMost_ = std::max(kShortestHold, std::min(holdMost_, shorter));
+  open_ = now + serverWait(reply.retryAfter, failures_);
 }
 
 // ---- telling
@@ -287,28 +254,13 @@ void FeedsEngine::setState(FeedsState state, const Why& why) {
     if (state_ == state) return;
     state_ = state;
   }
-  if (options_.onLog) say(std::string(toString(state)) + (why.line.empty() ? "" : ": " + why.line));
+  say(toString(state), why);
   if (!options_.onState) return;
   events_.emplace_back(
       [this, told = FeedsStateChange{state, why.name, why.line}] { options_.onState(told); });
 }
 
-void FeedsEngine::say(const std::string& line) {
-  events_.emplace_back([this, line] { options_.onLog(line); });
-}
-
-/** noexcept is the promise of client.h: an exception out of a callback ends the program. */
-void FeedsEngine::callBack() noexcept {
-  for (const auto& event : std::exchange(events_, {})) event();
-}
-
 // ---- waits
-
-/** Full jitter under a ceiling that doubles, so that a crowd that lost contact at once spreads. */
-Millis FeedsEngine::backoff(uint64_t failures) {
-  const Millis most = longestWait(failures, std::nullopt, std::min(kWaitMost, options_.maxBackoff));
-  return Millis(std::uniform_int_distribution<Millis::rep>(0, most.count())(random_));
-}
 
 Millis FeedsEngine::untilNext(Time now) const {
   constexpr std::chrono::minutes kMost(1);

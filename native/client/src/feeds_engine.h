@@ -11,23 +11,18 @@
 #ifndef SPRITES_CLIENT_FEEDS_ENGINE_H_
 #define SPRITES_CLIENT_FEEDS_ENGINE_H_
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
-#include <mutex>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "answers.h"
+#include "engine_base.h"
 #include "feed_table.h"
 #include "sprites/feeds.h"
-#include "transport.h"
 
 namespace sprites {
 
-class FeedsEngine {
+class FeedsEngine : public EngineBase {
  public:
   /** Throws as Feeds' constructor does. */
   explicit FeedsEngine(FeedsOptions options);
@@ -36,21 +31,15 @@ class FeedsEngine {
   Feeds::WatchId watch(std::string key, FeedCallback onChange, FeedHeld held);
   void unwatch(Feeds::WatchId watch);
   void close();
-  void wake() { transport_.wake(); }
-  void tryNow();
   FeedsState state() const;
 
   /** One turn of at most `timeout`; always true: there may be more to watch. For one thread. */
   bool turn(Millis timeout);
 
   // For the thread that takes the turns: see Feeds.
-  int fd() { return transport_.fd(); }
   Millis timeout();
 
  private:
-  using Clock = FeedTable::Clock;
-  using Time = FeedTable::Time;
-
   /** What the program wants of the table: a watch, or the end of one (without a key). */
   struct Wanted {
     Feeds::WatchId watch = 0;
@@ -66,27 +55,17 @@ class FeedsEngine {
   void readReplies(Time now);
   void onAnswer(FeedsAnswer answer, Time now);
   void onFailure(const Reply& reply, Time now);
-  void onCut(Clock::duration parked);
   void tellNews();
   void setState(FeedsState state, const Why& why = {});
-  void say(const std::string& line);
-  void callBack() noexcept;
-  Millis backoff(uint64_t failures);
   Millis untilNext(Time now) const;
 
   const FeedsOptions options_;
-  Transport transport_;
-
-  mutable std::mutex mutex_;
   std::vector<Wanted> inbox_;                       // under mutex_
   std::map<Feeds::WatchId, FeedCallback> watches_;  // under mutex_: those that are open
   Feeds::WatchId lastWatch_ = 0;                    // under mutex_
-  bool tryNow_ = false;                             // under mutex_
   FeedsState state_ = FeedsState::kIdle;            // under mutex_
 
   // The engine's thread only.
-  std::vector<std::function<void()>> events_;
-  std::mt19937 random_;
   FeedTable table_;
   RequestId poll_ = 0;
   Time pollStarted_;

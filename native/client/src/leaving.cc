@@ -8,7 +8,6 @@ namespace sprites {
 
 namespace {
 
-constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
 constexpr Millis kLeaveReserve{1500};  // of the time to leave this is kept for telling the server
 constexpr Millis kLeaveRetry{200};
 

@@ -60,8 +60,9 @@ void Engine::onLook(Look look, const Reply& reply) {
     events_.emplace_back([call = std::move(look.place),
                           place = good ? readPlace(reply.body) : std::nullopt] { call(place); });
   } else if (look.status) {
-    events_.emplace_back([call = std::move(look.status),
-                          status = good ? readStatus(reply.body) : std::nullopt] { call(status); });
+    const std::optional<Status> status = good ? readStatus(reply.body) : std::nullopt;
+    if (status && status->clients > 0) people_ = status->clients;
+    events_.emplace_back([call = std::move(look.status), status] { call(status); });
   }
 }
 

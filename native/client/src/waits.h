@@ -10,6 +10,12 @@
 
 namespace sprites {
 
+constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
+constexpr unsigned kUsualHold = 120;   // seconds, where the server does not tell
+constexpr Millis kQuick{1000};         // an empty answer sooner than this counts as a failure
+constexpr Millis kLong{10000};     // a poll parked so long tells whether the network lets it park
+constexpr unsigned kCutsMost = 2;  // polls in a row that were cut off: then the hold is shortened
+
 constexpr Millis kWaitFirst{500};        // the longest wait after the first failure
 constexpr Millis kWaitMost{15000};       // of any: below a lease, to be back in time for the place
 constexpr Millis kWaitServer{600000};    // of what a server may ask for
@@ -27,6 +33,19 @@ inline Millis longestWait(uint64_t failures, std::optional<uint64_t> clients, Mi
     most = std::min(most, std::max(each, kWaitSmallTorus));
   }
   return std::min(kWaitFirst * (1U << doublings), most);
+}
+
+/** How long the answer to a poll of so many seconds may take. */
+inline Millis pollTimeout(unsigned hold) {
+  const Millis held = std::chrono::seconds(hold);
+  return held + held / 4 + Millis(15000);
+}
+
+/** The hold to ask for, in seconds, where polls are cut off that were parked for so long. */
+template <typename Duration>
+unsigned shorterHold(Duration parked) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(parked).count();
+  return std::max(kShortestHold, static_cast<unsigned>(seconds * 3 / 4));
 }
 
 }  // namespace sprites

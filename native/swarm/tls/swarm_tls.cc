@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "addon/convert.h"
 #include "swarm/run.h"
 
 #if __has_include(<openssl/ssl.h>)
@@ -34,10 +33,10 @@ std::unique_ptr<swarm::Tls> openTls([[maybe_unused]] const std::string& serverNa
 // run(args: string[], authorities: string) → the exit code; no authorities believe any certificate
 void runCall(const Nan::FunctionCallbackInfo<Value>& info) {
   const Local<v8::Array> args = info[0].As<v8::Array>();
-  const std::string authorities = server::textOf(info[1]);
+  const std::string authorities = *Nan::Utf8String(info[1]);
   std::vector<std::string> texts = {"swarm"};
   for (uint32_t i = 0; i < args->Length(); i++) {
-    texts.push_back(server::textOf(Nan::Get(args, i).ToLocalChecked()));
+    texts.emplace_back(*Nan::Utf8String(Nan::Get(args, i).ToLocalChecked()));
   }
   std::vector<char*> pointers;
   pointers.reserve(texts.size());

@@ -1,7 +1,7 @@
-import { ignoreFailure, globalTimers, Requests } from '../client/requests.js';
-import { positive, problemOf } from '../client/answers.js';
-import { DEFAULTS } from '../client/limits.js';
-import { Waits } from '../client/waits.js';
+import { ignoreFailure, globalTimers, Requests } from './requests.js';
+import { positive, problemOf } from './answers.js';
+import { DEFAULTS } from './limits.js';
+import { Waits } from './waits.js';
 
 /**
  * A player of an arena: joins, sends the newest input as often as it shall, and joins again when the
@@ -70,7 +70,7 @@ export class Player {
    * @param {(kept: KeptPlayer|null) => void} [parts.keep]
    * @param {KeptPlayer|null} [parts.kept] by an earlier run
    * @param {typeof globalThis.fetch} [parts.fetch]
-   * @param {import('../client/requests.js').Timers} [parts.timers]
+   * @param {import('./requests.js').Timers} [parts.timers]
    * @param {() => number} [parts.random] in [0, 1)
    */
   constructor({

@@ -1,6 +1,6 @@
 import t from 'tap';
 
-import { Player } from '../../lib/arena/player.js';
+import { Player } from '../../lib/client/player.js';
 import { Clock, HANG, RESET, answer, problem, scripted } from '../support/page-fakes.js';
 import { failWhenStuck } from '../support/stuck.js';
 

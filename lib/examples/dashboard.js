@@ -1,0 +1,31 @@
+import { freemem, hostname, loadavg, totalmem } from 'node:os';
+
+import { openSite } from './site.js';
+
+/**
+ * A dashboard: the figures of this machine, once a second, and the last minute of each.
+ *
+ *     node lib/examples/dashboard.js
+ */
+
+const KEPT = 60;
+
+const share = (part, whole) => Math.round((1000 * part) / whole) / 10;
+
+/** What is shown: a title, and how its figure is read. */
+const FIGURES = {
+  'Load of the last minute': () => Math.round(loadavg()[0] * 100) / 100,
+  'Memory in use, %': () => share(totalmem() - freemem(), totalmem()),
+  'Memory of this program, MB': () => Math.round(process.memoryUsage.rss() / 1e6)
+};
+
+const publish = await openSite(new URL('dashboard.html', import.meta.url));
+const figures = Object.keys(FIGURES).map((title) => ({ title, values: [] }));
+setInterval(async () => {
+  for (const { title, values } of figures) {
+    values.push(FIGURES[title]());
+    values.splice(0, values.length - KEPT);
+  }
+  // Each page is sent the patch alone: of each figure the oldest value less, the newest more.
+  await publish('dashboard', { host: hostname(), figures });
+}, 1000);

@@ -1,0 +1,73 @@
+import { openSite } from './site.js';
+
+/**
+ * A football match, live. This program is a provider as many are: an API that answers with the whole match. Sprites
+ * fetches the match once a second while a page watches it, compares it, and sends each page the patch.
+ *
+ *     node lib/examples/football.js
+ */
+
+const STEPS = 300; // of a match, each 18 s of play
+const HOME = 'Aas Bianchi Castel Dube Eriksen Farkas Gallo Haddad Ibarra Jansen Kovač Lund';
+const AWAY = 'Suzuki Tavares Ueda Varga Weiss Ximenes Yilmaz Zidek Amadi Brandt Costa Drummond';
+const NUMBERS = 'passes arrived duels won shots goals fouls fouled';
+
+/** A whole number from 0 to `bound` - 1, by chance. */
+const below = (bound) => Math.floor(Math.random() * bound);
+
+function newMatch() {
+  const numbers = () => Object.fromEntries(NUMBERS.split(' ').map((number) => [number, 0]));
+  const player = (name) => ({ name, rating: 6.4, numbers: numbers() });
+  const team = (name, players) => ({ name, players: players.split(' ').map(player) });
+  const teams = { home: team('Harbour Athletic', HOME), away: team('Union Falls', AWAY) };
+  return { step: 0, clock: '0:00', score: { home: 0, away: 0 }, teams, events: [] };
+}
+
+/** Plays on for 18 seconds, by chance. */
+function play(match) {
+  match.step += 1;
+  const seconds = match.step * 18;
+  match.clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  const [side, other] = below(2) ? ['home', 'away'] : ['away', 'home'];
+  const someone = (of) => match.teams[of].players[below(11)];
+  const count = (player, worth, ...names) => {
+    for (const name of names) player.numbers[name] += 1;
+    player.rating = Math.min(10, Math.max(3, Math.round(10 * (player.rating + worth)) / 10));
+  };
+  const tell = (text) => match.events.unshift({ clock: match.clock, side, text });
+
+  for (let n = below(5); n >= 0; n -= 1) count(someone(side), 0, 'passes', 'arrived');
+  count(someone(side), -0.1, 'passes');
+  count(someone(side), 0.1, 'duels', 'won');
+  count(someone(other), 0, 'duels');
+  const player = someone(side);
+  if (below(70) === 0) {
+    match.score[side] += 1;
+    count(player, 1.1, 'shots', 'goals');
+    tell(`Goal! ${player.name}. ${match.score.home}–${match.score.away}.`);
+  } else if (below(8) === 0) {
+    count(player, 0, 'shots');
+    tell(`${player.name} shoots ${['wide', 'over the bar', 'into the wall'][below(3)]}.`);
+  } else if (below(14) === 0) {
+    const by = someone(other);
+    count(player, 0, 'fouled');
+    count(by, -0.1, 'fouls');
+    tell(`${by.name} fouls ${player.name}.`);
+  }
+}
+
+let match = newMatch();
+
+function answer(request, response) {
+  response.setHeader('Content-Type', 'application/json');
+  response.end(JSON.stringify(match));
+}
+
+await openSite(new URL('football.html', import.meta.url), {
+  routes: { 'GET /match': answer },
+  options: (site) => ({ upstream: `${site}{key}`, upstreamEvery: 1 })
+});
+setInterval(() => {
+  if (match.step === STEPS) match = newMatch();
+  else play(match);
+}, 1000);

@@ -1,0 +1,94 @@
+/* global document */
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { promisify } from 'node:util';
+
+import t from 'tap';
+
+import { measure } from '../bench/deltas.js';
+import { amissTo } from '../support/axe.js';
+import { plainEnvironment } from '../support/cpp-build.js';
+import { launchBrowser, noBrowser } from '../support/page-browser.js';
+import { documentAt } from '../support/readme.js';
+import { ROOT } from '../support/server.js';
+
+/** The examples, each by the command of lib/examples/README.md. */
+
+t.setTimeout(300_000);
+
+const COMMANDS = [
+  ...documentAt('lib/examples/README.md').matchAll(/`node (lib\/examples\/\w+\.js)`/g)
+].map(([, file]) => file);
+
+/** Runs an example with a page. @returns {Promise<string>} its address */
+async function run(t, file) {
+  const child = spawn(process.execPath, [file, '0'], { cwd: ROOT, env: plainEnvironment() });
+  const ended = once(child, 'close');
+  t.teardown(async () => {
+    child.kill('SIGKILL');
+    await ended;
+  });
+  child.stderr.pipe(process.stderr);
+  const [line] = await once(createInterface({ input: child.stdout }), 'line');
+  return /^Open (http:\S+\/),/.exec(line)[1];
+}
+
+/** What is done on each page, and what must be seen there then. */
+const SEEN = {
+  football: ['#traffic', /^The last answer: a patch, [\d,]+ bytes of [\d,]+ bytes$/],
+  chat: ['#messages', /^Ann: hello <b>$/],
+  dashboard: ['#figures', /^Load of the last minute: [\d.]+.*Memory of this program, MB: \d+/s]
+};
+
+t.test('the examples with a page', { skip: noBrowser() }, async (t) => {
+  const browser = await launchBrowser();
+  t.teardown(() => browser.close());
+  for (const [name, [selector, pattern]] of Object.entries(SEEN)) {
+    const page = await browser.newPage({ viewport: { width: 390, height: 844 } });
+    const faults = [];
+    page.on('pageerror', (error) => faults.push(error.message));
+    const base = await run(
+      t,
+      COMMANDS.find((file) => file.includes(name))
+    );
+    await page.goto(base);
+    if (name === 'chat') {
+      await page.fill('#name', 'Ann');
+      await page.fill('#text', 'hello <b>');
+      await page.click('button');
+      for (const body of ['{}', '{"name":"","text":"x"}', 'none', 'x'.repeat(3000)]) {
+        t.equal(
+          (await fetch(`${base}say`, { method: 'POST', body })).status,
+          400,
+          body.slice(0, 30)
+        );
+      }
+    }
+    await page.waitForFunction(
+      ([where, source, flags]) =>
+        new RegExp(source, flags).test(document.querySelector(where).textContent),
+      [selector, pattern.source, pattern.flags],
+      { timeout: 60_000 }
+    );
+    t.strictSame(faults, [], `${name} runs`);
+    t.strictSame(await amissTo(page), [], `${name} is accessible`);
+    t.equal((await fetch(`${base}client/..%2fpackage.json`)).status, 404);
+    await page.close();
+  }
+});
+
+t.test('the embedded server', async (t) => {
+  const file = COMMANDS.find((one) => one.includes('embedded'));
+  const { stdout } = await promisify(execFile)(process.execPath, [file], {
+    cwd: ROOT,
+    env: plainEnvironment()
+  });
+  t.match(stdout, /\nthrown 10, acknowledged 10, lost 0\n$/);
+});
+
+t.test('patches of a football match are at most a tenth of whole values', async (t) => {
+  const { versions, whole, patches } = measure(1);
+  t.equal(versions, 300);
+  t.ok(patches * 10 <= whole, `${patches} of ${whole} bytes`);
+});
