@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-const LINES = readFileSync(new URL('seeds.jsonl', import.meta.url), 'utf8').trimEnd().split('\n');
+const LINES = readFileSync(new URL('seeds.jsonl', import.meta.url), 'utf8')
+  .trimEnd()
+  .split('\n');
 
 /**
  * What the fuzzers begin with, also those in C++ (test/native/fuzz.h): real requests and bodies, as they came over the
