@@ -245,7 +245,8 @@ for (const door of DOORS) {
         }
       }
       t.comment(did, { flown: end.flown, expired: end.expired, looks });
-      for (const [name, times] of Object.entries(did)) t.ok(times > CLIENTS / 30, `${name}: ${times}`);
+      for (const [name, times] of Object.entries(did))
+        t.ok(times > CLIENTS / 30, `${name}: ${times}`);
       t.ok(end.expired >= CLIENTS / 10, 'a tenth vanished');
       t.ok(end.flown > 0, 'sprites flew on');
     });

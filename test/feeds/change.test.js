@@ -205,7 +205,8 @@ t.test('any patch makes JSON or is refused at random', async (t) => {
     }
   }
   t.equal(wrong, 0);
-  for (const [problem, times] of Object.entries(seen)) t.ok(times > PAIRS / 40, `${problem}: ${times}`);
+  for (const [problem, times] of Object.entries(seen))
+    t.ok(times > PAIRS / 40, `${problem}: ${times}`);
   t.strictSame(Object.keys(Object.prototype), [], 'and no prototype has anything of it');
 });
 

@@ -12,9 +12,24 @@ import * as watch from './watch.js';
 
 /** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
 const fuzzers = {
-  http: { ...http, count: lengthOf({ short: 8000, long: 30000 }), taken: ({ hot }) => hot, share: 0.15 },
-  json: { ...json, count: lengthOf({ short: 15000, long: 60000 }), taken: ({ good }) => good, share: 0.08 },
-  watch: { ...watch, count: lengthOf({ short: 8000, long: 30000 }), taken: ({ good }) => good, share: 0.15 }
+  http: {
+    ...http,
+    count: lengthOf({ short: 8000, long: 30000 }),
+    taken: ({ hot }) => hot,
+    share: 0.15
+  },
+  json: {
+    ...json,
+    count: lengthOf({ short: 15000, long: 60000 }),
+    taken: ({ good }) => good,
+    share: 0.08
+  },
+  watch: {
+    ...watch,
+    count: lengthOf({ short: 8000, long: 30000 }),
+    taken: ({ good }) => good,
+    share: 0.15
+  }
 };
 
 /** Within so many inputs every planted bug must be found. */
