@@ -64,6 +64,9 @@ for (const door of DOORS) {
     return server;
   };
 
+  /** Tests of the fetches themselves, which know no way in. */
+  const fetching = (...test) => door === DOORS[0] && t.test(...test);
+
   t.test(
     `what somebody asks for is fetched, and again while it is watched, "${door}"`,
     async (t) => {
@@ -119,7 +122,7 @@ for (const door of DOORS) {
     t.equal(upstream.most, 4);
   });
 
-  t.test(`a redirect is not followed, wherever it leads, "${door}"`, async (t) => {
+  fetching(`a redirect is not followed, wherever it leads, "${door}"`, async (t) => {
     const secret = await startUpstream(t, json('secret'));
     const upstream = await startUpstream(t, (request, response) => {
       const [, status, where] = /([0-9]{3})-(own|other)\.json$/.exec(request.url) ?? [];
@@ -139,7 +142,7 @@ for (const door of DOORS) {
     await until(() => reason.test(Buffer.concat(server.errors)));
   });
 
-  t.test(`conditional requests, "${door}"`, async (t) => {
+  fetching(`conditional requests, "${door}"`, async (t) => {
     let conditional = 0;
     const upstream = await startUpstream(t, (request, response) => {
       response.setHeader('ETag', '"one"');
@@ -203,7 +206,7 @@ for (const door of DOORS) {
     t.equal(problemOf(await get(server, 'f0s', '', { headers })), 'upstream-failed');
   });
 
-  t.test(`a source that fails later leaves the last value standing, "${door}"`, async (t) => {
+  fetching(`a source that fails later leaves the last value standing, "${door}"`, async (t) => {
     const upstream = await startUpstream(t, json([1]));
     const server = await start(t, upstream);
     const stream = await EventStream.open(server, 'a');
@@ -216,7 +219,7 @@ for (const door of DOORS) {
     await stream.wire.destroy();
   });
 
-  t.test(`who publishes a feed that is fetched has it from then on, "${door}"`, async (t) => {
+  fetching(`who publishes a feed that is fetched has it from then on, "${door}"`, async (t) => {
     const upstream = await startUpstream(t, json('fetched'));
     const server = await start(t, upstream, { 'publish-token-file': tokenFile(t) });
     const { cursor } = (await get(server, 'a')).body;
@@ -230,7 +233,7 @@ for (const door of DOORS) {
     t.ok((await server.status()).fetches <= fetches + 2, 'it is not fetched any more');
   });
 
-  t.test(`what is published while it is being fetched stands, "${door}"`, async (t) => {
+  fetching(`what is published while it is being fetched stands, "${door}"`, async (t) => {
     let finish;
     const upstream = await startUpstream(t, (request, response) => {
       finish = () => response.end('"fetched"');
@@ -290,7 +293,7 @@ for (const door of DOORS) {
     t.equal((await hostile('f')).body.value, 1, 'nor what was forgotten');
   });
 
-  t.test(`strangers cannot fill the table with keys that are none, "${door}"`, async (t) => {
+  fetching(`strangers cannot fill the table with keys that are none, "${door}"`, async (t) => {
     const upstream = await startUpstream(t, (request, response) => response.writeHead(404).end());
     const server = await start(t, upstream, { feeds: 4, 'publish-token-file': tokenFile(t) });
     for (let i = 0; i < 12; i += 1) {

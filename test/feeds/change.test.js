@@ -9,6 +9,7 @@ import { canonical } from '../../lib/feeds/canonical.js';
 import { change } from '../../lib/feeds/change.js';
 import { compare } from '../../lib/feeds/compare.js';
 import { freshSeed, Random } from '../fuzz/random.js';
+import { lengthOf } from '../support/long.js';
 import { randomlyChanged, randomPatch, randomValue } from '../support/random-json.js';
 
 /**
@@ -18,6 +19,9 @@ import { randomlyChanged, randomPatch, randomValue } from '../support/random-jso
 const require = createRequire(import.meta.url);
 const bytes = (value) => Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
 const MOST = 100000;
+
+/** What is tried at random, of each kind. */
+const PAIRS = lengthOf({ short: 5000, long: 20_000 });
 
 const apply = (before, kind, body) =>
   change({
@@ -133,7 +137,7 @@ t.test('canonical JSON: members in order at every level, whatever they are calle
     return `{${members.map((name) => `${JSON.stringify(name)}:${plainly(value[name])}`).join()}}`;
   };
   let wrong = 0;
-  for (let i = 0; i < 20000; i += 1) {
+  for (let i = 0; i < PAIRS; i += 1) {
     const value = JSON.parse(plainly(make(0)));
     // Most objects of it have the same names; or hardly any two have one.
     const many = random.oneIn(2) ? Array(20).fill(value) : { z: value, ...make(0), b: [value] };
@@ -165,10 +169,10 @@ t.test('a patch is made where one is asked for', async (t) => {
   t.equal(whole.patch.length, 0);
 });
 
-t.test('what compare finds leads from one value to the other, 20,000 random pairs', async (t) => {
+t.test('what compare finds leads from one value to the other at random', async (t) => {
   const random = new Random(Number(process.env.SEED ?? freshSeed()));
   let wrong = 0;
-  for (let i = 0; i < 20000; i += 1) {
+  for (let i = 0; i < PAIRS; i += 1) {
     const before = freeze(randomValue(random));
     const after = random.oneIn(3) ? randomValue(random) : randomlyChanged(random, before);
     const patch = compare(before, after);
@@ -183,12 +187,12 @@ t.test('what compare finds leads from one value to the other, 20,000 random pair
   t.equal(wrong, 0);
 });
 
-t.test('any patch makes JSON or is refused, 20,000 random ones', async (t) => {
+t.test('any patch makes JSON or is refused at random', async (t) => {
   const random = new Random(Number(process.env.SEED ?? freshSeed()));
   const known = ['add', 'remove', 'replace', 'move', 'copy', 'test'];
   const seen = { 'bad-patch': 0, 'patch-conflict': 0, undefined: 0 };
   let wrong = 0;
-  for (let i = 0; i < 20000; i += 1) {
+  for (let i = 0; i < PAIRS; i += 1) {
     const before = randomValue(random);
     const patch = randomPatch(random, before, known);
     const outcome = apply(before, 'json-patch', patch);
@@ -201,7 +205,8 @@ t.test('any patch makes JSON or is refused, 20,000 random ones', async (t) => {
     }
   }
   t.equal(wrong, 0);
-  for (const [problem, times] of Object.entries(seen)) t.ok(times > 500, `${problem}: ${times}`);
+  for (const [problem, times] of Object.entries(seen))
+    t.ok(times > PAIRS / 40, `${problem}: ${times}`);
   t.strictSame(Object.keys(Object.prototype), [], 'and no prototype has anything of it');
 });
 

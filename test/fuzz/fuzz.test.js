@@ -5,15 +5,31 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
 import * as http from './http.js';
+import { lengthOf } from '../support/long.js';
 import * as json from './json.js';
 import { freshSeed } from './random.js';
 import * as watch from './watch.js';
 
 /** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
 const fuzzers = {
-  http: { ...http, count: 30000, taken: ({ hot }) => hot, share: 0.15 },
-  json: { ...json, count: 60000, taken: ({ good }) => good, share: 0.08 },
-  watch: { ...watch, count: 30000, taken: ({ good }) => good, share: 0.15 }
+  http: {
+    ...http,
+    count: lengthOf({ short: 8000, long: 30000 }),
+    taken: ({ hot }) => hot,
+    share: 0.15
+  },
+  json: {
+    ...json,
+    count: lengthOf({ short: 15000, long: 60000 }),
+    taken: ({ good }) => good,
+    share: 0.08
+  },
+  watch: {
+    ...watch,
+    count: lengthOf({ short: 8000, long: 30000 }),
+    taken: ({ good }) => good,
+    share: 0.15
+  }
 };
 
 /** Within so many inputs every planted bug must be found. */

@@ -4,22 +4,17 @@
  *
  *   node test/fuzz/json.js --seconds 600 --seed 7
  */
-import { readdirSync, readFileSync } from 'node:fs';
-
 import { loadTestAddon } from '../support/addon.js';
 import { jsonCases } from '../support/json-cases.js';
 import { isSprite } from '../support/json-oracle.js';
 import { mutateBytes, Random } from './random.js';
 import { main, tryInputs } from './run.js';
+import { seedsOf } from './seeds.js';
 
-const CORPUS = new URL('./corpus/json/', import.meta.url);
 const LONGEST = 4096;
 
 const seeds = [
-  ...readdirSync(CORPUS)
-    .filter((name) => name.endsWith('.json'))
-    .sort()
-    .map((name) => readFileSync(new URL(name, CORPUS))),
+  ...seedsOf('json').map(({ bytes }) => bytes),
   ...jsonCases.map(({ bytes }) => bytes).filter(({ length }) => length < LONGEST)
 ];
 

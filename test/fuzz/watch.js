@@ -8,23 +8,20 @@
  * and left alone more is asked: the front door must take it, or a reader that takes nothing would
  * pass.
  */
-import { readdirSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 
 import { readManyWishes, readWish } from '../../lib/feeds/wish.js';
 import { loadTestAddon } from '../support/addon.js';
 import { mutateBytes, Random } from './random.js';
 import { main, tryInputs } from './run.js';
+import { seedsOf } from './seeds.js';
 
-const CORPUS = new URL('./corpus/watch/', import.meta.url);
 const LONGEST = 6000;
 const FEEDS_AT_ONCE = 32;
 
 const bytesOf = (text) => Buffer.from(text, 'latin1');
 
-const seeds = readdirSync(CORPUS)
-  .sort()
-  .map((name) => readFileSync(new URL(name, CORPUS)));
+const seeds = seedsOf('watch').map(({ bytes }) => bytes);
 
 const words = [
   ...'{}[]":,\\ \t\n\r0019-+.?&=/%#',

@@ -7,13 +7,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <random>
-#include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace server::test {
@@ -102,21 +103,37 @@ inline std::string readFile(const std::string& path) {
   return text.str();
 }
 
-/** The contents of a folder's files, in the order of their names; ends the program without any. */
-inline std::vector<std::string> readFolder(const std::string& folder) {
-  std::set<std::string> paths;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    paths.insert(entry.path().string());
+/** The seeds of a kind by name, of test/fuzz/seeds.jsonl: a line is ["kind","name","text"]. Ends
+ * the program without any, and where a text has an escape that is none of \n, \r, \t, \" and \\. */
+inline std::map<std::string, std::string> readSeeds(const std::string& path,
+                                                    const std::string& kind) {
+  std::map<std::string, std::string> seeds;
+  std::istringstream lines(readFile(path));
+  const std::string begin = "[\"" + kind + "\",\"";
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(begin)) continue;
+    const size_t nameEnd = line.find('"', begin.size());
+    std::string& text = seeds[line.substr(begin.size(), nameEnd - begin.size())];
+    for (size_t at = nameEnd + 3; at + 2 < line.size(); ++at) {
+      static constexpr std::string_view kEscapes = "nrt\"\\";
+      const size_t escape = line[at] == '\\' ? kEscapes.find(line[++at]) : kEscapes.size();
+      if (escape == std::string_view::npos) seeds.clear();
+      text += escape < kEscapes.size() ? "\n\r\t\"\\"[escape] : line[at];
+    }
   }
-  std::vector<std::string> contents;
-  contents.reserve(paths.size());
-  for (const auto& path : paths) contents.push_back(readFile(path));
-  if (contents.empty()) {
-    fprintf(stderr, "%s: no seeds there\n", folder.c_str());
+  if (seeds.empty()) {
+    fprintf(stderr, "%s: no seeds of %s, or an unknown escape in one\n", path.c_str(),
+            kind.c_str());
     exit(2);
   }
-  return contents;
+  return seeds;
+}
+
+/** Their texts alone, in the order of their names. */
+inline std::vector<std::string> readTexts(const std::string& path, const std::string& kind) {
+  std::vector<std::string> texts;
+  for (auto& [name, text] : readSeeds(path, kind)) texts.push_back(std::move(text));
+  return texts;
 }
 
 /** Prints bytes so that they can be pasted into a test. */
@@ -140,15 +157,15 @@ inline void printEscaped(const std::string& text) {
 }
 
 struct Options {
-  std::string folder;  // of seeds
-  uint64_t count;      // of inputs
+  std::string seeds;  // the path of their file
+  uint64_t count;     // of inputs
   uint64_t seed;
 };
 
-/** Reads `FOLDER [COUNT [SEED]]`; a fresh seed, which is printed, without one. */
+/** Reads `SEEDS [COUNT [SEED]]`; a fresh seed, which is printed, without one. */
 inline Options optionsOf(int argc, char** argv, uint64_t count) {
   if (argc < 2 || argc > 4) {
-    fprintf(stderr, "usage: %s FOLDER-OF-SEEDS [COUNT [SEED]]\n", argv[0]);
+    fprintf(stderr, "usage: %s FILE-OF-SEEDS [COUNT [SEED]]\n", argv[0]);
     exit(2);
   }
   Options options{argv[1], count, std::random_device{}()};

@@ -158,7 +158,7 @@ const std::vector<std::string> kWords = {
 
 int main(int argc, char** argv) {
   const auto options = server::test::optionsOf(argc, argv, kCount);
-  const auto seeds = server::test::readFolder(options.folder);
+  const auto seeds = server::test::readTexts(options.seeds, "http");
   for (const auto& seed : seeds) {
     if (check(seed) != Verdict::kHot) server::test::fail("a real request handed over", seed);
   }

@@ -209,7 +209,7 @@ std::string nest(server::test::Random& random) {
 
 int main(int argc, char** argv) {
   const auto options = server::test::optionsOf(argc, argv, kCount);
-  const auto seeds = server::test::readFolder(options.folder);
+  const auto seeds = server::test::readTexts(options.seeds, "json");
   for (const auto& seed : seeds) {
     if (!check(seed, base::kSpriteDepth)) server::test::fail("a real sprite refused", seed);
     for (size_t length = 0; length < seed.size(); ++length) {

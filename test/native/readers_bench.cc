@@ -37,16 +37,16 @@ void report(const std::string& name, size_t bytes, double took) {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    fprintf(stderr, "usage: %s CORPUS\n", argv[0]);
+    fprintf(stderr, "usage: %s SEEDS\n", argv[0]);
     return 2;
   }
-  const std::string corpus = argv[1];
+  const auto heads = server::test::readSeeds(argv[1], "http");
+  const auto texts = server::test::readSeeds(argv[1], "json");
   volatile unsigned sink = 0;  // so that no call is left out
   for (const std::string name :
        {"libcurl-poll", "curl-poll", "curl-throw", "python-http-client-throw", "undici-fetch-throw",
         "firefox-fetch-poll", "chromium-same-origin-poll", "chromium-same-origin-throw"}) {
-    const std::string head =
-        server::test::readFile(std::string(corpus).append("/http/").append(name).append(".http"));
+    const std::string& head = heads.at(name);
     server::HotRequest request;
     if (server::readHead(head.data(), head.size(), &request) != server::Verdict::kHot) return 1;
     report("head: " + name, request.headLength, nanoseconds([&] {
@@ -55,10 +55,10 @@ int main(int argc, char** argv) {
            }));
   }
   const std::vector<std::pair<std::string, std::string>> sprites = {
-      {"sprite: ball.json", server::test::readFile(corpus + "/json/ball.json")},
+      {"sprite: ball.json", texts.at("ball")},
       {"sprite: a longer ball", kSprite},
-      {"sprite: picture.json", server::test::readFile(corpus + "/json/picture.json")},
-      {"sprite: path.json", server::test::readFile(corpus + "/json/path.json")},
+      {"sprite: picture.json", texts.at("picture")},
+      {"sprite: path.json", texts.at("path")},
       {"sprite: one string of 16 KB", "{\"a\":\"" + std::string(16000, 'x') + "\"}"},
   };
   for (const auto& [name, text] : sprites) {

@@ -73,7 +73,7 @@ const std::vector<std::string> kWords = {
 
 int main(int argc, char** argv) {
   const auto options = server::test::optionsOf(argc, argv, kCount);
-  const auto seeds = server::test::readFolder(options.folder);
+  const auto seeds = server::test::readTexts(options.seeds, "watch");
   for (const auto& seed : seeds) {
     if (!check(seed)) fail("a plain body handed over", seed);
     // Whatever is left of it when the rest is missing.

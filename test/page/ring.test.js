@@ -3,7 +3,7 @@ import t from 'tap';
 import { longWords, readWorld, shortWords } from '../../lib/page/ring.js';
 import { worldForAnybody } from '../../lib/operator/status.js';
 
-/** The ring of a world in words; its picture is in test/page/world.test.js. */
+/** The ring of a world in words; its picture is in test/page/world.browser.test.js. */
 
 const seam = (peer, from, to) => ({ peer, from, to });
 const world = (name, names, left, right, more = {}) => ({

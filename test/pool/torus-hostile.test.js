@@ -1,4 +1,5 @@
 import t from 'tap';
+import { lengthOf } from '../support/long.js';
 import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
 
 // A fixed amount of work, with nothing to wait for: only a crowded machine makes it long.
@@ -105,7 +106,7 @@ for (const [name, history] of Object.entries(HISTORIES)) {
     for (const n of [9, 10, 12, 15, 16, 17, 20, 25, 30, 36, 47, 64, 81, 100]) {
       play(new Rig(n, { every: 1, seed: n }), history, n);
     }
-    const n = 2500;
+    const n = lengthOf({ short: 900, long: 2500 });
     const rig = new Rig(n, { every: 1000, seed: n });
     const share = play(rig, history, n);
     const { mean, most } = rig.account();
@@ -117,9 +118,9 @@ for (const [name, history] of Object.entries(HISTORIES)) {
   });
 }
 
-t.test('a hundred thousand fall to ten and grow back', async (t) => {
-  const n = 100_000;
-  const rig = new Rig(n, { every: 30_000, seed: 7 });
+t.test('very many fall to ten and grow back', async (t) => {
+  const n = lengthOf({ short: 20_000, long: 100_000 });
+  const rig = new Rig(n, { every: 0.3 * n, seed: 7 });
   rig.resize(n);
   rig.account();
   rig.resize(10);

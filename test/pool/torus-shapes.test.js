@@ -1,6 +1,7 @@
 import t from 'tap';
 import assert from 'node:assert/strict';
 import { loadTestAddon } from '../support/addon.js';
+import { lengthOf } from '../support/long.js';
 import { MOST_TOUCHED, seeded } from '../support/torus-rig.js';
 import { TorusModel, cellOf } from '../model/torus.js';
 import { checkLaw1, checkLaw4 } from '../model/laws.js';
@@ -103,7 +104,7 @@ function checkShape(shape, links) {
  * Slots of the exhaustive test: all of the lines that are short enough for a step to reach from one
  * into the one before it, as torus.h says. Later ones only repeat what the longest of these do.
  */
-const SLOTS = 32;
+const SLOTS = lengthOf({ short: 27, long: 32 });
 
 t.test(`laws 1, 2 and 4 hold in every shape within ${SLOTS} slots, at every step`, async (t) => {
   const shaper = new Shaper(SLOTS);
@@ -214,7 +215,7 @@ t.test("random shapes up to 240 slots, and steps from them, are the model's", as
   const shaper = new Shaper(slots);
   const random = seeded(11);
   let most = 0;
-  for (let i = 0; i < 1500; i++) {
+  for (let i = 0; i < lengthOf({ short: 500, long: 1500 }); i++) {
     const shape = randomShape(shaper, random, slots);
     shaper.set(shape);
     const [, before] = shaper.get();

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { loadTestAddon } from '../support/addon.js';
+import { lengthOf } from '../support/long.js';
 import { MOST_TOUCHED, Rig } from '../support/torus-rig.js';
 
 const { Torus } = loadTestAddon();
@@ -122,7 +123,7 @@ t.test("random joins and leaves at small sizes are the model's, step by step", a
   let steps = 0;
   for (const size of [1, 2, 3, 4, 5, 6, 8, 9, 10, 12, 16, 17, 20, 25, 30, 36, 49, 64]) {
     const rig = new Rig(size, { every: 1, seed: size });
-    wander(rig, size, 10_000);
+    wander(rig, size, lengthOf({ short: 2000, long: 10_000 }));
     steps += rig.allSteps;
   }
   t.comment(`${steps} steps`);
@@ -131,8 +132,8 @@ t.test("random joins and leaves at small sizes are the model's, step by step", a
 for (const [size, steps, every] of [
   [200, 100_000, 400],
   [1000, 100_000, 2000],
-  [10_000, 200_000, 25_000],
-  [100_000, 350_000, 50_000]
+  [10_000, lengthOf({ short: 50_000, long: 200_000 }), 25_000],
+  [lengthOf({ short: 20_000, long: 100_000 }), lengthOf({ short: 70_000, long: 350_000 }), 50_000]
 ]) {
   t.test(`random joins and leaves up to ${size} nodes are the model's`, async (t) => {
     const rig = new Rig(size, { every, seed: size });
@@ -155,7 +156,8 @@ const KINDS = {
 
 for (const [kind, step] of Object.entries(KINDS)) {
   t.test(`steady churn ${kind} touches fewer than five a step, and keeps law 5`, async (t) => {
-    for (const size of [9, 16, 25, 36, 49, 64, 100, 400, 1000, 10_000]) {
+    const largest = lengthOf({ short: 4000, long: 10_000 });
+    for (const size of [9, 16, 25, 36, 49, 64, 100, 400, 1000, largest]) {
       const rig = new Rig(3 * size, { seed: size });
       rig.resize(size);
       for (let i = 0; i < size; i++) step(rig, size, i);

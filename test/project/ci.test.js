@@ -20,24 +20,35 @@ import { ROOT } from '../support/server.js';
  * What .ci/run makes of the outcome of its steps; npm is played by a script.
  */
 
+const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
+
+/** The commands of npm that run tests, and the others. */
+const suites = [...script.matchAll(/^step suite (.*)$/gm)].map(([, name]) => name);
+const steps = [...script.matchAll(/^ *step npm (.*)$/gm)].map(([, step]) => step);
+
+/** What tap prints where all is well. */
+const WELL = '# { total: 3, pass: 3 }';
+
 /**
  * Runs .ci/run with every tool installed and an npm that ends as told.
  *
  * @param {import('tap').Test} t
- * @param {{log?: string, failing?: string[]}} how what `npm test` prints, and the commands of npm
- *     that fail
+ * @param {object} [how]
+ * @param {Record<string, string>} [how.logs] what commands of tests print
+ * @param {string[]} [how.failing] the commands of npm that fail, without `run --silent`
+ * @param {string[]} [how.args] of .ci/run
  * @returns {Promise<{code: number, out: string, last: string}>}
  */
-function ci(t, { log = '# { total: 3, pass: 3 }', failing = [] }) {
+function ci(t, { logs = {}, failing = [], args = [] } = {}) {
   const tree = mkdtempSync(join(tmpdir(), 'sprites-ci-'));
   t.teardown(() => rmSync(tree, { recursive: true }));
   const programs = join(tree, 'programs');
   mkdirSync(programs);
   cpSync(join(ROOT, '.ci'), join(tree, '.ci'), { recursive: true });
-  writeFileSync(join(tree, 'log'), `${log}\n`);
-  const cases = failing.map((command) => `'${command}') exit 1;;`).join(' ');
+  for (const name of suites) writeFileSync(join(tree, name), `${logs[name] ?? WELL}\n`);
+  const cases = failing.map((command) => `'${command}'|'run --silent ${command}') exit 1;;`);
   const scripts = {
-    npm: `[ "$1" = test ] && cat '${tree}/log'\ncase "$*" in ${cases} esac\nexit 0`,
+    npm: `[ -f "${tree}/$3" ] && cat "${tree}/$3"\ncase "$*" in ${cases.join(' ')} esac\nexit 0`,
     'dpkg-query': 'echo install ok installed'
   };
   for (const [name, text] of Object.entries(scripts)) {
@@ -46,68 +57,65 @@ function ci(t, { log = '# { total: 3, pass: 3 }', failing = [] }) {
   }
   const env = { ...process.env, PATH: `${programs}:${process.env.PATH}` };
   return new Promise((resolve) => {
-    execFile(join(tree, '.ci/run'), { env }, (error, out) => {
+    execFile(join(tree, '.ci/run'), args, { env }, (error, out) => {
       resolve({ code: error?.code ?? 0, out, last: out.trimEnd().split('\n').at(-1) });
     });
   });
 }
 
-t.test('all is well', async (t) => {
-  const { code, out, last } = await ci(t, {});
-  t.strictSame({ code, last }, { code: 0, last: '3 passed, 0 failed' });
-  const steps = [...out.matchAll(/^== (?!how long)(.*)$/gm)].map(([, step]) => step);
+const all = 3 * suites.length;
+
+t.test('it runs every command of tests that there is', async (t) => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+  const named = [...suites, ...steps].join(' ');
+  for (const name of Object.keys(scripts).filter((one) => /^test|^lint$/.test(one))) {
+    const apart = ['test:all', 'test:leaks', 'test:nodes', 'test:quick'].includes(name);
+    t.equal(named.split(' ').includes(name), !apart, name);
+  }
+});
+
+t.test('all is well: the tests of all steps are counted', async (t) => {
+  const { code, out, last } = await ci(t);
+  t.strictSame({ code, last }, { code: 0, last: `${all} passed, 0 failed` });
+  const ran = [...out.matchAll(/^== (?!how long)(.*)$/gm)].map(([, step]) => step);
   const seconds = '\\n +\\d+ s  ';
-  const table = steps.map((step) => `${seconds}${step}`).join('');
+  const table = ran.map((step) => `${seconds}${step}`).join('');
   t.match(out, new RegExp(`== how long the steps took${table}${seconds}all\\n`));
-  for (const step of steps)
-    t.match(out, new RegExp(`== ${step}\n((?!==).*\n)*? +\\d+ s  ${step}\n`));
+  for (const step of ran) t.match(out, new RegExp(`== ${step}\n((?!==).*\n)*? +\\d+ s  ${step}\n`));
+  const installed = await ci(t, { args: ['--installed'], failing: ['install'] });
+  t.strictSame([installed.code, installed.last], [0, last]);
+  t.notMatch(installed.out, /== (tools|npm install)/);
 });
 
-t.test('a failing test counts once, and is shown again', async (t) => {
-  const { code, out, last } = await ci(t, {
-    log: '    not ok 1 - one\nnot ok 2 - two\n# { total: 9, pass: 7, fail: 2 }',
-    failing: ['test']
-  });
-  t.strictSame({ code, last }, { code: 1, last: '7 passed, 2 failed' });
-  t.match(out, /== what failed in the tests\n +not ok 1 - one\n/);
+t.test('a failing test of any step counts once, and is shown again', async (t) => {
+  for (const name of suites) {
+    const log = '    not ok 1 - one\nnot ok 2 - two\n# { total: 9, pass: 7, fail: 2 }';
+    const { code, out, last } = await ci(t, { logs: { [name]: log }, failing: [name] });
+    t.strictSame({ code, last }, { code: 1, last: `${all + 4} passed, 2 failed` }, name);
+    t.match(out, /== what failed in the tests\n +not ok 1 - one\n/);
+  }
 });
 
-t.test('a test run that fails without a failing test counts once', async (t) => {
-  const { code, last } = await ci(t, { failing: ['test'] });
-  t.strictSame({ code, last }, { code: 1, last: '3 passed, 1 failed' });
-});
-
-t.test('a test run that says nothing has failed', async (t) => {
-  const { code, last } = await ci(t, { log: '' });
-  t.strictSame({ code, last }, { code: 1, last: '0 passed, 1 failed' });
+t.test('tests that fail without a failing one, or say nothing, count once', async (t) => {
+  const failed = await ci(t, { failing: ['test'] });
+  t.strictSame([failed.code, failed.last], [1, `${all} passed, 1 failed`]);
+  const silent = await ci(t, { logs: { 'test:world': '' } });
+  t.strictSame([silent.code, silent.last], [1, `${all - 3} passed, 1 failed`]);
 });
 
 t.test('every other step that fails counts once', async (t) => {
-  const script = readFileSync(join(ROOT, '.ci/run'), 'utf8');
-  const steps = [...script.matchAll(/^step npm (.*)$/gm)].map(([, step]) => step);
-  for (const what of ['install', 'lint', 'test:sanitize', 'test:faults']) {
-    t.ok(
-      steps.some((step) => step.includes(what)),
-      what
-    );
-  }
   for (const step of steps) {
-    const { code, out, last } = await ci(t, { failing: [step] });
-    t.strictSame({ code, last }, { code: 1, last: '3 passed, 1 failed' }, step);
+    const command = step.replace('run --silent ', '');
+    const { code, out, last } = await ci(t, { failing: [command] });
+    t.strictSame({ code, last }, { code: 1, last: `${all} passed, 1 failed` }, step);
     t.match(out, `FAILED: npm ${step}\n`);
   }
-  const { last } = await ci(t, {
-    log: 'not ok 1 - one\n# { total: 3, pass: 2, fail: 1 }',
-    failing: ['test', ...steps]
-  });
-  t.equal(last, `2 passed, ${1 + steps.length} failed`);
 });
 
 t.test('a skipped test is shown, and fails', async (t) => {
-  const { code, out, last } = await ci(t, {
-    log: '    ok 2 - in the browser # SKIP no chromium\n# { total: 3, pass: 2, skip: 1 }'
-  });
-  t.strictSame({ code, last }, { code: 1, last: '2 passed, 1 failed' });
+  const log = '    ok 2 - in the browser # SKIP no chromium\n# { total: 3, pass: 2, skip: 1 }';
+  const { code, out, last } = await ci(t, { logs: { 'test:browsers': log } });
+  t.strictSame({ code, last }, { code: 1, last: `${all - 1} passed, 1 failed` });
   t.match(out, /== nothing_skipped\n +ok 2 - in the browser # SKIP no chromium\nFAILED/);
 });
 

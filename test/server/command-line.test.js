@@ -172,26 +172,8 @@ t.test('--version prints the version and exits 0', async (t) => {
 t.test('a wrong option is one line and exit code 2', async (t) => {
   const wrong = [
     [['--prot', '1'], /--prot.*did you mean --port\?/],
-    [['--leaase', '1'], /--leaase.*did you mean --lease\?/],
-    [['--nonsense', '1'], /--nonsense.*see --help/],
-    [['--port'], /--port takes a whole number .*, and nothing follows it/],
-    [['--workers', '--lease', '5'], /--workers takes a whole .*, not the option --lease/],
-    [['--state', '--lease=5'], /--state takes a file, not the option --lease=5/],
-    [['-x'], /there is no option -x; see --help/],
     [['--port', '65536'], /--port.*0 to 65535.*65536/],
-    [['--port', '-1'], /--port takes a whole number from 0 to 65535, not "-1"/],
-    [['--port=eighty'], /eighty/],
-    [['--capacity', '0'], /--capacity/],
-    [['--capacity', '1e6'], /--capacity/],
-    [['--hold', '1.5'], /--hold/],
-    [['--lease', ''], /--lease/],
-    [['--mailbox-memory', '1T'], /--mailbox-memory.*256M/],
-    [['--max-sprite', '1G'], /--max-sprite/],
-    [['--cors', 'example.org'], /--cors/],
-    [['--door', 'back'], /--door.*native, node/],
-    [['--max-sprite', '64K', '--mailbox-bytes', '1K'], /--mailbox-bytes/],
-    [['8080'], /"8080" belongs to no option/],
-    [['--help=yes'], /--help takes no value, not "yes"/]
+    [['--max-sprite', '64K', '--mailbox-bytes', '1K'], /--mailbox-bytes/]
   ];
   for (const [args, pattern] of wrong) {
     t.test(args.join(' '), async (t) => {
@@ -337,7 +319,8 @@ t.test('a missing or broken addon is one line that says what to do', async (t) =
 });
 
 for (const door of DOORS) {
-  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
+  // What a signal means knows no way in; how it ends does.
+  for (const signal of door === DOORS[0] ? ['SIGTERM', 'SIGINT', 'SIGHUP'] : ['SIGTERM']) {
     t.test(`${signal} answers every parked poll and exits 0 (${door})`, async (t) => {
       const server = await startServer(t, { door, options: { drain: 1, 'log-level': 'warn' } });
       const parked = [];

@@ -234,6 +234,33 @@ t.test('messages are one line each, and name the option', async (t) => {
   }
 });
 
+t.test('what is no option, or no value of one, is told with what to do', async (t) => {
+  const wrong = [
+    [['--prot', '1'], /--prot.*did you mean --port\?/],
+    [['--leaase', '1'], /--leaase.*did you mean --lease\?/],
+    [['--nonsense', '1'], /--nonsense.*see --help/],
+    [['--port'], /--port takes a whole number .*, and nothing follows it/],
+    [['--workers', '--lease', '5'], /--workers takes a whole .*, not the option --lease/],
+    [['--state', '--lease=5'], /--state takes a file, not the option --lease=5/],
+    [['-x'], /there is no option -x; see --help/],
+    [['--port', '65536'], /--port.*0 to 65535.*65536/],
+    [['--port', '-1'], /--port takes a whole number from 0 to 65535, not "-1"/],
+    [['--port=eighty'], /eighty/],
+    [['--capacity', '0'], /--capacity/],
+    [['--capacity', '1e6'], /--capacity/],
+    [['--hold', '1.5'], /--hold/],
+    [['--lease', ''], /--lease/],
+    [['--mailbox-memory', '1T'], /--mailbox-memory.*256M/],
+    [['--max-sprite', '1G'], /--max-sprite/],
+    [['--cors', 'example.org'], /--cors/],
+    [['--door', 'back'], /--door.*native, node/],
+    [['--max-sprite', '64K', '--mailbox-bytes', '1K'], /--mailbox-bytes/],
+    [['8080'], /"8080" belongs to no option/],
+    [['--help=yes'], /--help takes no value, not "yes"/]
+  ];
+  for (const [args, pattern] of wrong) refused(t, args, {}, pattern, args.join(' '));
+});
+
 t.test('switches, long and short, whatever else is wrong', async (t) => {
   for (const help of ['--help', '-h']) t.strictSame(readOptions([help]), { help: true }, help);
   for (const version of ['--version', '-v', '-V']) {

@@ -7,6 +7,7 @@ import t from 'tap';
 import { each } from '../support/each.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
+import { lengthOf } from '../support/long.js';
 import { resetSocket } from '../support/reset-socket.js';
 import { DOORS, startServer } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
@@ -66,6 +67,10 @@ t.test("a test's own reset closes its socket, whatever has begun", async (t) => 
 });
 
 const long = (length) => 'x'.repeat(length);
+
+/** How often each kind is reset at each moment, and how many bytes lie between two cuts. */
+const TIMES = lengthOf({ short: 2, long: 4 });
+const STEP = lengthOf({ short: 23, long: 9 });
 
 /** Every kind of answer that there is, by what asks for it. */
 const KINDS = {
@@ -220,7 +225,7 @@ for (const door of DOORS) {
         await each(Object.entries(KINDS), atOnce, async ([kind, bytes]) => {
           await Promise.all(
             Object.values(MOMENTS).flatMap((moment) =>
-              Array.from({ length: 4 }, () => reset(port, bytes, moment, server))
+              Array.from({ length: TIMES }, () => reset(port, bytes, moment, server))
             )
           );
           await server.status();
@@ -231,7 +236,7 @@ for (const door of DOORS) {
 
       t.test(`by ${way}, in the middle of what is sent`, async (t) => {
         for (const bytes of [KINDS.connect, KINDS.chunked, KINDS.expected, KINDS.page]) {
-          for (let cut = 1; cut < bytes.length; cut += 9) {
+          for (let cut = 1; cut < bytes.length; cut += STEP) {
             await reset(port, bytes.slice(0, cut), () => server.status(), server);
           }
         }

@@ -25,6 +25,7 @@ import { EDGES, Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launch } from '../support/launch.js';
+import { lengthOf } from '../support/long.js';
 import { pick } from '../support/pick.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
 
@@ -251,10 +252,18 @@ t.test('no part of a state that is cut off or damaged is taken', async (t) => {
     }
     assert.ok(readFileSync(bad).equals(bytes), `${why}: the file is as it was`);
   };
-  for (let length = 0; length < whole.length; length += length < 400 ? 1 : 13) {
+  for (
+    let length = 0;
+    length < whole.length;
+    length += length < 400 ? 1 : lengthOf({ short: 53, long: 13 })
+  ) {
     refuse(whole.subarray(0, length), `cut off after ${length} bytes`);
   }
-  for (let bit = 0; bit < whole.length * 8; bit += bit < 1000 ? 1 : 41) {
+  for (
+    let bit = 0;
+    bit < whole.length * 8;
+    bit += bit < 1000 ? 1 : lengthOf({ short: 163, long: 41 })
+  ) {
     const bytes = Buffer.from(whole);
     bytes[bit >> 3] ^= 1 << (bit & 7);
     refuse(bytes, `bit ${bit} is flipped`);
@@ -283,7 +292,8 @@ t.test(
     const random = randomly(7);
     const odd = [0, 1, 3, 4, 255, ROOM, ROOM + 1, 0x7fffffff, 0x80000000, 0xffffffff];
     const seen = new Map();
-    for (let i = 0; i < 3000; i += 1) {
+    const files = lengthOf({ short: 1000, long: 3000 });
+    for (let i = 0; i < files; i += 1) {
       let bytes = Buffer.from(whole);
       for (let n = random(3); n >= 0; n -= 1) {
         const at =

@@ -2,10 +2,9 @@
  * Request heads and what the strict reader must say of each: a table for the unit tests, and seeds
  * for the fuzzers. The real ones were captured from the clients they are named after.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { seedsOf } from '../fuzz/seeds.js';
 
 export const ID = '5f0c1a2b-3c4d-4e5f-8a9b-0c1d2e3f4a5b';
-const CORPUS = new URL('../fuzz/corpus/http/', import.meta.url);
 const HOST = 'Host: a.example\r\n';
 
 /**
@@ -25,13 +24,7 @@ const throwLeft = (...headers) => head(`POST /throw/${ID}/left`, ...headers);
 const join = (...headers) => head('POST /join', ...headers);
 
 /** Real requests, body included: @type {{name: string, bytes: Buffer}[]} */
-export const realRequests = readdirSync(CORPUS)
-  .filter((name) => name.endsWith('.http'))
-  .sort()
-  .map((name) => ({
-    name: name.replace(/\.http$/, '').replaceAll('-', ' '),
-    bytes: readFileSync(new URL(name, CORPUS))
-  }));
+export const realRequests = seedsOf('http');
 
 /** Heads that are hot, and members their reading must have. */
 export const hotHeads = {

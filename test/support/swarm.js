@@ -58,3 +58,12 @@ export async function swarm(t, port, args, how) {
   const { code, out, err } = await start(t, all, how).result();
   return { code, err, result: out ? JSON.parse(out) : null };
 }
+
+/** @returns {Promise<string>} the file of the report of a run against `server` that went well */
+export async function reportFrom(t, server, args) {
+  const cwd = t.testdir();
+  const all = [...args, '--port', server.port, '--report', 'report.html'];
+  const { code, out, err } = await start(t, all, { cwd }).result();
+  t.equal(code, 0, `${out} ${err}`);
+  return join(cwd, 'report.html');
+}

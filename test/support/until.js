@@ -4,7 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
  * Milliseconds between two looks: at first, and at the most. In between a tenth of the wait so far: a look costs CPU
  * time, the server's too, and who has waited for seconds does not wait for milliseconds.
  */
-const LOOK = { first: 10, most: 50 };
+const LOOK = { first: 10, most: 150 };
 
 /**
  * Looks at a server's counts until something holds of them.

@@ -1,42 +1,95 @@
-/* global document, window */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 
 import t from 'tap';
 
 import { dataOf } from '../../lib/report/page.js';
+import { compare } from '../../lib/swarm/compare.js';
+import { parse } from '../../lib/swarm/options.js';
 import { reportOf } from '../../lib/swarm/report.js';
-import { amissTo } from '../support/axe.js';
-import { CHROMIUM, launchBrowser, noBrowser } from '../support/page-browser.js';
-import { ROOT, startServer } from '../support/server.js';
-import { start } from '../support/swarm.js';
+import { startServer } from '../support/server.js';
+import { reportFrom, start } from '../support/swarm.js';
 
-const PHONE = {
-  viewport: { width: 390, height: 800 },
-  deviceScaleFactor: 2,
-  hasTouch: true,
-  isMobile: true
-};
-
-// Most of the time they wait.
-t.jobs = 4;
-
-async function launch(t) {
-  // In the one without windows no chart notices a tap.
-  const browser = await launchBrowser(CHROMIUM);
-  t.teardown(() => browser.close());
-  return browser;
+/** A result with the figures that matter here. */
+function result({ p99 = 5, perSecond = 100, missing = 0, clients = 10 } = {}) {
+  return {
+    command: 'throw',
+    clients,
+    target: { host: 'a', port: 1 },
+    engines: { processes: 1 },
+    throwing: { mode: 'open loop', rate: 100, throwers: 4, size: 256, perSecond },
+    latency: { arrival: { p99 }, probe: {} },
+    account: { missing, refused: 0 },
+    connections: { closed: 0 },
+    faults: missing > 0 ? ['a sprite is missing'] : []
+  };
 }
 
-/** @returns {Promise<string>} the file of the report of a run that went well */
-async function reportFrom(t, server, args) {
-  const cwd = t.testdir();
-  const all = [...args, '--port', server.port, '--report', 'report.html'];
-  const { code, out, err } = await start(t, all, { cwd }).result();
-  t.equal(code, 0, `${out} ${err}`);
-  return join(cwd, 'report.html');
-}
+const verdicts = ({ rows }) => Object.fromEntries(rows.map(({ name, verdict }) => [name, verdict]));
+
+t.test('what is better and what is worse depends on the figure', async (t) => {
+  const more = compare(result(), result({ p99: 6, perSecond: 120 }));
+  t.same(verdicts(more), { 'sprites a second': 'better', 'in flight, p99': 'worse' });
+  t.match(more.rows[1], { a: 5, b: 6, words: ['5 ms', '6 ms'], change: 20 });
+  const none = compare(result(), result({ p99: 5.01 }));
+  t.same(verdicts(none), { 'sprites a second': 'same', 'in flight, p99': 'same' });
+  t.same(verdicts(compare(result(), result({ missing: 1 })))['sprites missing'], 'worse');
+});
+
+t.test('--worse is a bound on the figures of many, and on what is missing', async (t) => {
+  const faults = (after, worse) => compare(result(), result(after), worse).faults.length;
+  t.equal(faults({ p99: 6 }, 20), 0);
+  t.equal(faults({ p99: 6 }, 19), 1);
+  t.equal(faults({ p99: 6 }), 0, 'where none is asked for');
+  t.equal(faults({ p99: 1, perSecond: 1000 }, 0), 0, 'better by any much');
+  t.equal(faults({ perSecond: 70 }, 20), 1);
+  t.equal(faults({ missing: 1 }, 1000), 1);
+});
+
+t.test('it says where two loads are compared instead of two servers', async (t) => {
+  const { remarks } = compare(result(), result({ clients: 20, missing: 1 }));
+  t.match(remarks, ['clients differs: 10 in A, 20 in B', 'B has a fault: a sprite is missing']);
+  t.equal(compare(result(), result()).remarks.length, 1);
+});
+
+t.test('two files, a report and a JSON, are read and compared', async (t) => {
+  const server = await startServer(t);
+  const dir = t.testdir();
+  const report = join(dir, 'a.html');
+  const json = join(dir, 'b.json');
+  const run = ['throw', 20, '--rate', 100, '--time', 0.5, '--port', server.port];
+  const { code, out } = await start(t, [...run, '--json', '--report', report]).result();
+  t.equal(code, 0);
+  const after = JSON.parse(out);
+  after.latency.arrival.p99 *= 3;
+  writeFileSync(json, JSON.stringify(after));
+  const both = join(dir, 'both.html');
+  const told = await start(t, ['compare', report, json, '--report', both]).result();
+  t.match(told, { code: 0, out: /^in flight, p99 .* 3 times {2}worse$/m });
+  t.match(told.out, /^in flight, p50 .* the same$/m);
+  const html = readFileSync(both, 'utf8');
+  t.match(html, /<td class="number bad">3 times<small>worse<\/small>/);
+  const charts = JSON.parse(/id="charts">(.*)<\/script>/.exec(html)[1]);
+  t.same(Object.keys(charts).slice(0, 3), ['percentiles', 'rates', 'times']);
+  t.equal(charts.percentiles.data.length, 3, 'both curves');
+  const bounded = await start(t, ['compare', report, json, '--worse', 50, '--json']).result();
+  t.equal(bounded.code, 3);
+  t.match(JSON.parse(bounded.out).faults, [/^in flight, p99: .*, more than 50% worse$/]);
+  t.equal((await start(t, ['compare', json, json, '--worse', 0]).result()).code, 0);
+});
+
+t.test('what is no result is told', async (t) => {
+  const dir = t.testdir({ 'a.html': '<html></html>', 'b.json': '{"latency":{}}', 'c.json': '{' });
+  for (const name of ['a.html', 'b.json', 'c.json', 'none']) {
+    const file = join(dir, name);
+    const { code, err } = await start(t, ['compare', file, file]).result();
+    t.equal(code, 2, name);
+    t.match(err, name === 'none' ? /can't be read/ : /is no result of a run/);
+  }
+  t.throws(() => parse(['compare', 'a']), /compare A B: two files/);
+  t.throws(() => parse(['compare', 'a', 'b', '--rate', '5']), /--rate is not of compare/);
+  t.throws(() => parse(['park', '5', '--worse', '5']), /--worse is of compare/);
+});
 
 const chartsIn = (html) =>
   JSON.parse(/<script type="application\/json" id="charts">(.*)<\/script>/.exec(html)[1]);
@@ -83,60 +136,6 @@ t.test("the storm's charts show the drop", async (t) => {
   }
 });
 
-t.test(
-  'in a browser: it fetches nothing, and values stand under the pointer',
-  { skip: noBrowser(CHROMIUM) },
-  async (t) => {
-    const server = await startServer(t);
-    const file = await reportFrom(t, server, ['throw', 50, '--rate', 200, '--time', 1.5]);
-    const browser = await launch(t);
-    const pages = {
-      'on a desktop': { viewport: { width: 1200, height: 900 } },
-      'on a phone': PHONE
-    };
-    for (const [name, how] of Object.entries(pages)) {
-      for (const colorScheme of ['light', 'dark']) {
-        await t.test(`${name}, ${colorScheme}`, async (t) => {
-          const context = await browser.newContext({ ...how, colorScheme });
-          const page = await context.newPage();
-          const fetched = [];
-          page.on('request', (request) => fetched.push(request.url()));
-          page.on('pageerror', (error) => t.fail(error.message));
-          page.on('console', (message) => t.not(message.type(), 'error', message.text()));
-          await page.goto(pathToFileURL(file).href);
-          const over = page.locator('#percentiles .u-over');
-          await over.waitFor();
-          const { width, height } = await over.boundingBox();
-          const position = { x: width / 2, y: height / 2 };
-          await (how.hasTouch ? over.tap({ position }) : over.hover({ position }));
-          await page
-            .locator('#percentiles .u-legend .u-value', { hasText: /^[0-9.]+ (µs|ms|s)$/ })
-            .first()
-            .waitFor();
-          t.same(fetched, [pathToFileURL(file).href]);
-          const { wide, fonts, small } = await page.evaluate(() => ({
-            wide: document.documentElement.scrollWidth - window.innerWidth,
-            // What a chart's text is as the reader sees it: its canvas may be shown smaller than it is.
-            fonts: [...document.querySelectorAll('canvas')].map((canvas) => {
-              const [, size] = /([0-9.]+)px/.exec(canvas.getContext('2d').font);
-              return (Number(size) * canvas.clientWidth) / canvas.width;
-            }),
-            small: [...document.querySelectorAll('main *, svg text')]
-              .map((one) => Number.parseFloat(window.getComputedStyle(one).fontSize))
-              .filter((size) => size < 12)
-          }));
-          t.ok(wide <= 0, 'as wide as the screen');
-          t.equal(fonts.length, 6);
-          t.ok(Math.min(...fonts) >= 12, `${fonts} pixels`);
-          t.same(small, []);
-          t.strictSame(await amissTo(page), []);
-          await context.close();
-        });
-      }
-    }
-  }
-);
-
 t.test('the report shows a fault as one, and trusts no text', async (t) => {
   const latency = { count: 0, p50: null, p90: null, p99: null, 'p99.9': null, max: null };
   const html = reportOf({
@@ -172,19 +171,3 @@ t.test('the report shows a fault as one, and trusts no text', async (t) => {
   t.equal(html.match(/<script/g).length, 3, 'its own');
   t.equal(dataOf(html).bounds[0].words, '</script><script>', 'the data come out as they went in');
 });
-
-/** Keeps what is to be seen for lib/swarm/README.md, when asked to. */
-if (process.env.PICTURES) {
-  t.test('a picture for the README', async (t) => {
-    const server = await startServer(t);
-    const args = ['throw', 500, '--rate', 1000, '--time', 12, '--status-port', server.adminPort];
-    const file = await reportFrom(t, server, [...args, '--p99', '500ms', '--missing', 0]);
-    const browser = await launch(t);
-    const page = await browser.newPage({ viewport: { width: 1000, height: 1600 } });
-    await page.goto(pathToFileURL(file).href);
-    const over = page.locator('#percentiles .u-over');
-    const { width, height } = await over.boundingBox();
-    await over.hover({ position: { x: width * 0.8, y: height / 2 } });
-    await page.screenshot({ path: join(ROOT, 'test/pictures/swarm-report.png') });
-  });
-}
