@@ -194,7 +194,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
 
   /** What workers may ask for. */
   function asked() {
-    const arenas = ['join', 'input', 'leave', 'command', 'list'];
+    const arenas = [
+      ...['join', 'input', 'leave', 'name', 'command', 'list'],
+      ...['names', 'putName', 'content', 'putContent']
+    ];
     return {
       publish: (...rest) => feeds.feeds.publish(...rest),
       remove: (key) => feeds.feeds.remove(key),

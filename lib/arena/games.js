@@ -4,6 +4,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
+import { CONTENT_BYTES, readContent } from './content.js';
 import { readFormat } from './format.js';
 
 /**
@@ -18,6 +19,9 @@ const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
 /** What each of them must have. */
 const NEEDED = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
+
+/** What none of a browser may have: the reducer, and what the game is about. */
+const PRIVATE = ['reduce.js', 'content.json'];
 
 /** The files that a browser may have, by their ending. */
 const TYPES = new Map([
@@ -42,6 +46,7 @@ const LOOK = 500;
  * @property {string} reduce the URL of its reducer
  * @property {Map<string, {type: string, body: Buffer}>} files what a browser may have, by name
  * @property {ReturnType<typeof readFormat>} format its inputs.json
+ * @property {string} content its content.json, as JSON; `null` where it has none
  * @property {string|null} version of its files, which may change; null of a game that comes with the server
  */
 
@@ -65,6 +70,19 @@ function versionOf(parts) {
   return hash.digest('hex').slice(0, 12);
 }
 
+/** @returns {string} what a game is about, as JSON */
+function contentOf(folder) {
+  const path = join(folder, 'content.json');
+  if (!existsSync(path)) return 'null';
+  try {
+    return readContent(read(path, CONTENT_BYTES));
+  } catch (error) {
+    throw error.message.startsWith(path)
+      ? error
+      : new Error(`${path}: ${error.message}`, { cause: error });
+  }
+}
+
 /** @returns {Game} */
 function readGame(name, folder) {
   for (const file of NEEDED) {
@@ -74,16 +92,17 @@ function readGame(name, folder) {
   for (const file of namesIn(folder)) {
     const type = TYPES.get(extname(file));
     const path = join(folder, file);
-    if (type === undefined || file === 'reduce.js' || !statSync(path).isFile()) continue;
+    if (type === undefined || PRIVATE.includes(file) || !statSync(path).isFile()) continue;
     files.set(file, { type, body: read(path, FILE_BYTES) });
   }
   if (files.size > FILES) throw new Error(`${folder}: it has more than ${FILES} files to serve`);
+  const content = contentOf(folder);
   const path = join(folder, 'inputs.json');
   const reduce = join(folder, 'reduce.js');
   try {
     const format = readFormat(read(path, FORMAT_BYTES).toString());
-    const version = versionOf([...[...files].flat(), { body: readFileSync(reduce) }]);
-    return { name, reduce: pathToFileURL(reduce).href, files, format, version };
+    const version = versionOf([...[...files].flat(), content, { body: readFileSync(reduce) }]);
+    return { name, reduce: pathToFileURL(reduce).href, files, format, content, version };
   } catch (error) {
     throw new Error(`${path}: ${error.message}`, { cause: error });
   }

@@ -1,7 +1,9 @@
+import { CONTENT_BYTES } from './content.js';
 import { describeGames } from './games.js';
+import { NAME_BYTES } from './names.js';
 
 /**
- * The arena over node:http: who joins, plays and leaves, and what there is to play. The native front
+ * The arena over node:http: who joins, plays and leaves, what they are called, and what there is to play. The native front
  * door answers inputs itself and alike (native/pool/arena.h).
  */
 
@@ -36,16 +38,51 @@ export function arenaRoutes({ arena, games, whole, tools }) {
     settle(await arena.input(name, player, number, body), response);
   }
 
-  async function leave(request, response, [, name, player, what]) {
-    if (what !== 'leave') throw new Refusal('not-found');
-    settle(await arena.leave(name, player), response);
+  /** Answers what a change has become. */
+  function conclude({ problem, detail }, response) {
+    if (problem !== undefined) throw new Refusal(problem, { detail });
+    sendNothing(response);
   }
 
-  async function status(request, response, [, name, what]) {
-    if (what !== 'status') throw new Refusal('not-found');
+  async function leaveOrName(request, response, [, name, player, what]) {
+    if (what === 'leave') return settle(await arena.leave(name, player), response);
+    if (what !== 'name') throw new Refusal('not-found');
+    const body = await readBody(request, NAME_BYTES, 'input-too-large');
+    return conclude(await arena.name(name, player, body), response);
+  }
+
+  /** `names/7`, whether a name is put away, and `content/quiz`, what a game is about. */
+  async function put(request, response, [, name, what, which]) {
+    if (what !== 'names' && what !== 'content') throw new Refusal('not-found');
     authorize(request);
+    if (what === 'content') {
+      const content = await readBody(request, CONTENT_BYTES, 'content-too-large');
+      return conclude(await arena.putContent(name, which, content), response);
+    }
+    if (!/^[1-9][0-9]{0,9}$/.test(which)) throw new Refusal('unknown-player');
+    const body = await readBody(request, NAME_BYTES, 'input-too-large');
+    return conclude(await arena.putName(name, Number(which), body), response);
+  }
+
+  async function content(request, response, [, name, what, game]) {
+    if (what !== 'content') throw new Refusal('not-found');
+    authorize(request);
+    show(await arena.content(name, game), response);
+  }
+
+  function show({ problem, ...found }, response) {
+    if (problem !== undefined) throw new Refusal(problem);
+    sendJson(response, 200, found);
+  }
+
+  async function statusOrNames(request, response, [, name, what], query) {
+    if (what !== 'status' && what !== 'names') throw new Refusal('not-found');
+    authorize(request);
+    if (what === 'names') {
+      return show(await arena.names(name, readNumber(query, 'after', 'bad-number')), response);
+    }
     if (arena.owns(`arena/${name}`) === undefined) throw new Refusal('unknown-arena');
-    sendJson(response, 200, await whole());
+    return sendJson(response, 200, await whole());
   }
 
   return [
@@ -58,7 +95,7 @@ export function arenaRoutes({ arena, games, whole, tools }) {
       { GET: async (request, response) => sendJson(response, 200, { arenas: await arena.list() }) }
     ],
     ['arena/2', { POST: join }],
-    ['arena/3', { POST: input, GET: status }],
-    ['arena/4', { POST: leave }]
+    ['arena/3', { POST: input, GET: statusOrNames }],
+    ['arena/4', { POST: leaveOrName, GET: content, PUT: put }]
   ];
 }

@@ -57,6 +57,16 @@ export const problems = {
       'Send one flat JSON object of numbers: the names and ranges are those of the game that the' +
       ' control feed names, in GET /games.'
   },
+  'bad-name': {
+    status: 400,
+    title: 'Not a name',
+    detail: 'Send one JSON object in UTF-8, {"name":"Ada"}, with a name of 1 to 24 characters.'
+  },
+  'bad-content': {
+    status: 400,
+    title: 'Not the content of a game',
+    detail: 'Send one JSON value in UTF-8, nested at most 64 deep, or null for the game’s own.'
+  },
   'bad-control': {
     status: 400,
     title: 'Not a command to the arena',
@@ -125,6 +135,11 @@ export const problems = {
     title: 'No such arena',
     detail: 'GET /arena lists those that there are.'
   },
+  'unknown-game': {
+    status: 404,
+    title: 'No such game',
+    detail: 'GET /games lists those that there are.'
+  },
   'unknown-player': {
     status: 404,
     title: 'No such player',
@@ -173,6 +188,11 @@ export const problems = {
     detail: 'Send application/json-patch+json or application/merge-patch+json.'
   },
   'input-too-large': { status: 413, title: 'Input too large', detail: 'Send at most 512 bytes.' },
+  'content-too-large': {
+    status: 413,
+    title: 'Content too large',
+    detail: 'Send at most 32768 bytes.'
+  },
   'sprite-too-large': {
     status: 413,
     title: 'Sprite too large',
