@@ -110,7 +110,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     deliveryTimes: () => pool.deliveryTimes()
   });
   const refusals = createRefusals(log);
-  const pages = openPages(arenaFiles(options.arena, games));
+  const pages = openPages(arenaFiles(options, games), options.play !== undefined);
   const routes = createRoutes({
     pool,
     feeds: feeds.feeds,
@@ -156,9 +156,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
   });
   const watch = watchGames({
     ...{ options, games, log },
-    isPlayed: (name) => arena.isPlayed(name),
+    // A game that is tried begins anew with each change.
+    isPlayed: (name) => options.play === undefined && arena.isPlayed(name),
     changed(names) {
-      pages.replace(arenaFiles(options.arena, games));
+      pages.replace(arenaFiles(options, games));
       workers.renewGames(names);
       arena.renew();
     }

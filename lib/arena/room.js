@@ -152,10 +152,13 @@ export class Room {
     return this.#control.running && this.#control.game === game;
   }
 
-  /** The games' files have changed, but for the one that is played. */
+  /** The games' files have changed. A round that runs, of a game that is tried, begins anew. */
   renew() {
     if (this.#game === undefined || this.#game.version === this.#control.version) return;
-    this.#change(renewed(this.#control, this.#game, this.#parts.mostRate));
+    const { running } = this.#control;
+    const { games, mostRate } = this.#parts;
+    const next = renewed(this.#control, this.#game, mostRate);
+    this.#change(running ? command(next, { running }, games, mostRate) : next);
   }
 
   // ---- Names, and what a game is about

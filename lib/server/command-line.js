@@ -2,6 +2,7 @@ import { loadAddon } from './addon.js';
 import { createLog, LineWriter, tellOfNoInspector } from './log.js';
 import { check, printCheck } from './host-check.js';
 import { helpText, OptionError, readOptions, unknownVariables } from './options.js';
+import { readTrial, tryGame } from '../arena/try.js';
 import { describeFileLimit, fileLimit } from './file-limit.js';
 import { urlsOf } from './port-errors.js';
 import { version } from './version.js';
@@ -32,7 +33,9 @@ export async function main(start, args, environment) {
   });
   process.stderr.on('error', () => {});
   try {
-    const options = readOptions(args, environment);
+    const [first, ...rest] = args;
+    const options =
+      first === 'play' ? readTrial(rest, environment) : readOptions(args, environment);
     if (options.help) print(helpText());
     else if (options.version) print(version());
     else if (options.check > 0) process.exitCode = printCheck(check(options.check, options));
@@ -61,14 +64,18 @@ async function run(start, options, unknown) {
   const starting = start(options, log, end.signal);
   const server = await starting;
   const say = createSpeaker(log);
+  let trial;
   try {
+    if (options.play) trial = await tryGame(server, options, log);
     sayWhere(server, options, say);
+    if (trial) say(`Try ${trial.name}: ${trial.url}`, {}, 'a game is tried');
   } catch (error) {
     // With its ports open it would go on, and nobody would hear its signals.
     await server.stop();
     throw error;
   }
   await end.asked;
+  trial?.stop();
   say(
     'Answering every parked poll.',
     { drain: options.drain },

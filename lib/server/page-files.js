@@ -40,9 +40,10 @@ const HOST = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
  *
  * @param {string} [host] the request's Host
  * @param {number} [transientPort] 0 for none
+ * @param {boolean} [framed] a page may show others of the same server in frames
  * @returns {string} a Content-Security-Policy
  */
-export function contentSecurityPolicy(host = '', transientPort = 0) {
+export function contentSecurityPolicy(host = '', transientPort = 0, framed = false) {
   const name = HOST.exec(host)?.[1];
   const transient = transientPort && name ? ` http://${name}:${transientPort}` : '';
   return [
@@ -53,7 +54,7 @@ export function contentSecurityPolicy(host = '', transientPort = 0) {
     `connect-src 'self'${transient}`,
     "base-uri 'none'",
     "form-action 'none'",
-    "frame-ancestors 'none'"
+    ...(framed ? ["frame-src 'self'", "frame-ancestors 'self'"] : ["frame-ancestors 'none'"])
   ].join('; ');
 }
 
@@ -125,8 +126,10 @@ function dependsOnHost(path, { transientPort = 0, workers = 1 }) {
  *
  * @param {Map<string, ReturnType<typeof fileOf> & {changes?: boolean}>} [more] by path, besides the page; `changes`: it
  *     may be another one later
+ * @param {boolean} [framed] whether pages may show others in frames
  */
-export function openPages(more = new Map()) {
+export function openPages(more = new Map(), framed = false) {
+  const policy = contentSecurityPolicy('', 0, framed);
   let all = new Map([...files, ...more]);
 
   /**
@@ -148,7 +151,7 @@ export function openPages(more = new Map()) {
       ...file.headers,
       'Content-Security-Policy': dependsOnHost(path, options)
         ? contentSecurityPolicy(request.headers.host, options.transientPort)
-        : contentSecurityPolicy()
+        : policy
     });
     response.end(request.method === 'HEAD' ? undefined : file.body);
     return true;
@@ -168,7 +171,7 @@ export function openPages(more = new Map()) {
       )
       .map(([path, { headers, body }]) => ({
         path,
-        headers: { ...headers, 'Content-Security-Policy': contentSecurityPolicy() },
+        headers: { ...headers, 'Content-Security-Policy': policy },
         body: body.toString()
       }));
   }

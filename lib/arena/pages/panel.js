@@ -364,6 +364,8 @@ put($('heading'), upper(name));
 document.title = `Panel · ${name}`;
 $('to-field').href = new URL(`field/${name}`, base).href;
 $('to-play').href = new URL(`play/${name}`, base).href;
+// In the window of a game that is tried the panel stays where it is.
+if (self !== top) for (const id of ['to-field', 'to-play']) $(id).target = '_blank';
 
 show();
 if (token === '') askToken();
