@@ -5,14 +5,21 @@ import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
 
-import { arenaRig, says, shows, SIZES } from '../support/arena-pages.js';
+import {
+  arenaRig,
+  call,
+  clapOfTheReadme,
+  PAGES,
+  says,
+  shows,
+  SIZES,
+  unlock
+} from '../support/arena-pages.js';
 import { amissTo } from '../support/axe.js';
 import { tool } from '../support/cpp-build.js';
-import { TOKEN } from '../support/feeds.js';
 import { drag, online } from '../support/page-browser.js';
 import { MIRROR } from '../support/arena.js';
 import { temporary } from '../support/processes.js';
-import { shown } from '../support/readme.js';
 
 /** The arena's pages in a browser: the phone, the field and the panel. */
 
@@ -21,13 +28,6 @@ const { browser, nothingElse, room, skip } = arenaRig(t);
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
 const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
-
-const PAGES = { phone: 'play/hall', field: 'field/hall', panel: 'control/hall' };
-
-async function unlock(panel, token = TOKEN) {
-  await panel.fill('#token', token);
-  await panel.click('#token-form button');
-}
 
 /** A paddle's middle, as the field was drawn last. */
 const ballOf = (field) => field.evaluate(() => document.getElementById('root').dataset.ball);
@@ -122,20 +122,13 @@ function quizWith(questions) {
   };
 }
 
-/** Gives a phone a name, as a person does. */
-async function call(phone, name) {
-  await phone.fill('#name', name);
-  await phone.click('#naming button');
-  await says(phone, '#named', `You are ${name}`);
-}
-
 t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   const quiz = quizWith([
     { question: 'Which one?', answers: ['This', 'That', 'Neither'], right: 1 },
     { question: 'And now?', answers: ['Yes', 'No'], right: 0 }
   ]);
   const { command, visit } = await room(t, { games: { quiz } });
-  await command({ game: 'quiz', settings: { pause: 60 } });
+  await command({ game: 'quiz', settings: { seconds: 120, pause: 60 } });
   const field = await visit(PAGES.field, 'big');
   const panel = await visit(PAGES.panel, 'desk');
   await unlock(panel);
@@ -197,7 +190,7 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
 t.test('the panel edits the questions, and loads a file', { skip }, async (t) => {
   const quiz = quizWith([{ question: 'Which one?', answers: ['This', 'That'], right: 1 }]);
   const { command, visit } = await room(t, { games: { quiz } });
-  await command({ game: 'quiz' });
+  await command({ game: 'quiz', settings: { seconds: 120 } });
   const panel = await visit(PAGES.panel, 'desk');
   await unlock(panel);
   await panel.click('summary');
@@ -263,11 +256,9 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
 });
 
 t.test('the game of the README is played', { skip }, async (t) => {
-  const files = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
-  const texts = files.map((name) => [name, shown('lib/arena/README.md', `\nIn \`${name}\``)]);
-  const lines = texts.map(([, text]) => text.trim().split('\n').length);
-  t.ok(lines.reduce((sum, one) => sum + one, 0) <= 30);
-  const { command, visit } = await room(t, { games: { clap: Object.fromEntries(texts) } });
+  const { clap, lines } = clapOfTheReadme();
+  t.ok(lines <= 30);
+  const { command, visit } = await room(t, { games: { clap } });
   const field = await visit(PAGES.field, 'big');
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
   await command({ game: 'clap', running: true });
