@@ -124,7 +124,7 @@ function quizWith(questions) {
 
 t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   const quiz = quizWith([
-    { question: 'Which one?', answers: ['This', 'That', 'Neither'], right: 1 },
+    { question: 'Which one?', answers: ['This', 'That', 'Neither', 'Both', 'All'], right: 1 },
     { question: 'And now?', answers: ['Yes', 'No'], right: 0 }
   ]);
   const { command, visit } = await room(t, { games: { quiz } });
@@ -148,7 +148,14 @@ t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   for (const page of [field, phones[0]]) {
     t.match(await page.locator('[role=timer]').getAttribute('aria-label'), /^\d+ seconds left$/);
   }
-  await phones[0].click('.choice[data-at="0"]');
+  await phones[0].setViewportSize({ width: 180, height: 320 }); // At 200%.
+  const under = await phones[0].evaluate(() => {
+    const at = (selector) => document.querySelector(selector).getBoundingClientRect();
+    return at('.choice:last-child').bottom - at('.verdict').top;
+  });
+  t.ok(under <= 0, `the verdict lies on ${under} px of an answer`);
+  await phones[0].click('.choice[data-at="4"]');
+  await phones[0].setViewportSize(SIZES.tall);
   await phones[0].click('.choice[data-at="1"]');
   await says(field, '.top', '1 of 2 have answered');
   t.equal(await field.textContent('.count'), '', 'nobody sees what others choose');

@@ -7,8 +7,7 @@ import { many, ordinal, readStandings } from './standings.js';
 const PODIUM = 3;
 const LISTED = 8; // players on podium and list
 
-/** Questions at a time, and milliseconds until the next ones. */
-const PAGE = 6;
+/** Milliseconds that as many questions stay as there is room for. */
 const STAY = 9000;
 
 /** A player's entry, on the podium or in the list. */
@@ -41,19 +40,28 @@ export function showResult(root) {
   });
   let shown = '';
   let asked = [];
-  let page = 0;
+  let from = 0; // the first question that is shown,
+  let end = 0; // and the one behind the last
   let due = 0;
 
-  function showAsked() {
-    const from = page * PAGE;
+  const isFull = () => table.scrollHeight > table.clientHeight;
+
+  function showAsked(first) {
+    from = first;
+    end = first;
     table.replaceChildren();
     table.start = from + 1;
-    for (const { question, answer, share } of asked.slice(from, from + PAGE)) {
+    while (end < asked.length && !isFull()) {
+      const { question, answer, share } = asked[end];
       const one = make('li', { into: table });
       make('span', { className: 'question', text: question, into: one });
       make('b', { className: 'answer', text: answer, into: one });
       make('span', { className: 'share', text: `${share} % knew it`, into: one });
+      end += 1;
     }
+    if (!isFull() || end === from + 1) return;
+    table.lastElementChild.remove();
+    end -= 1;
   }
 
   return {
@@ -78,15 +86,12 @@ export function showResult(root) {
       rest.replaceChildren();
       for (const one of list.slice(PODIUM, LISTED)) entryOf(rest, reduced, one);
       asked = value.asked ?? [];
-      page = 0;
-      showAsked();
+      showAsked(0);
     },
     turn(now) {
-      if (asked.length <= PAGE || now < due) return;
-      if (due > 0) {
-        page = (page + 1) % Math.ceil(asked.length / PAGE);
-        showAsked();
-      }
+      if (now < due) return;
+      const isAll = from === 0 && end === asked.length && !isFull();
+      if (due > 0 && !isAll) showAsked(end < asked.length ? end : 0);
       due = now + STAY;
     }
   };
