@@ -8,6 +8,7 @@ import { MIRROR } from '../support/arena.js';
 import { amissTo } from '../support/axe.js';
 import { launch, SPRITES } from '../support/launch.js';
 import { browserRig } from '../support/page-browser.js';
+import { until } from '../support/until.js';
 
 /** `sprites play FOLDER`: a game is tried alone. */
 
@@ -29,23 +30,17 @@ const COUNT = {
   });`
 };
 
-/** Starts it. @returns {Promise<{url: string, child: object, errors: Buffer[]}>} where its window is */
+/** Starts it. @returns {Promise<{url: string}>} where its window is, and what `launch` gives */
 async function play(t, folder) {
   const started = launch({ 'log-level': 'warn' }, { command: [...SPRITES, 'play', folder] });
   t.teardown(() => started.child.kill('SIGKILL'));
   await started.listening;
-  const [, url] =
-    /^Try count: (http:\S+)$/m.exec(started.lines.join('\n')) ?? (await nextLine(started));
-  return { ...started, url };
-}
-
-/** The line behind those that every server says. */
-async function nextLine({ child, lines }) {
-  for await (const chunk of child.stdout) {
-    const found = /^Try count: (http:\S+)$/m.exec(`${lines.join('\n')}\n${chunk}`);
-    if (found) return found;
-  }
-  throw new Error('it does not say where its window is');
+  const said = () => /^Try count: (http:\S+)$/m.exec(started.lines.join('\n'));
+  await until(
+    () => said() !== null,
+    () => started.lines.join('\n')
+  );
+  return { ...started, url: said()[1] };
 }
 
 t.test('field, phone and panel in one window, bots, and what changes', { skip }, async (t) => {
