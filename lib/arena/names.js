@@ -51,12 +51,12 @@ export function readName(body) {
   const name = readOne(body, 'name', 'Send one JSON object in UTF-8: {"name":"Ada"}.');
   check(typeof name === 'string', '"name" must be a text.');
   const trimmed = name.trim();
-  check(!FORBIDDEN.test(trimmed), '"name" may have no control characters.');
+  check(!FORBIDDEN.test(trimmed), 'A name may have no control characters.');
   const text = trimmed.normalize('NFC').replace(/\s+/g, ' ');
   const { length } = [...text];
   check(
     length >= 1 && length <= MOST && VISIBLE.test(text),
-    `"name" must have 1 to ${MOST} characters, and one at least that can be seen.`
+    `A name has 1 to ${MOST} characters, and at least one that can be seen.`
   );
   return text;
 }
