@@ -43,7 +43,10 @@ function askedBy({ feeds, arena, live }) {
     remove: (key) => feeds.feeds.remove(key),
     whole: live.whole
   };
-  for (const what of ['join', 'input', 'leave', 'command', 'list']) {
+  for (const what of [
+    ...['join', 'input', 'leave', 'name', 'command', 'list'],
+    ...['names', 'putName', 'content', 'putContent']
+  ]) {
     calls[`arena.${what}`] = (...rest) => arena[what](...rest);
   }
   return calls;
@@ -85,7 +88,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
 
     const live = life.closes(openLive({ options, pool, feeds, arena, state, world }));
     const refusals = createRefusals(log);
-    const pages = openPages(arenaFiles(options.arena, games));
+    const pages = openPages(arenaFiles(options, games), options.play !== undefined);
     const routes = createRoutes({
       ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, options, log, refusals },
       ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory }
@@ -121,9 +124,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
     life.closes(
       watchGames({
         ...{ options, games, log },
-        isPlayed: (name) => arena.isPlayed(name),
+        // A game that is tried begins anew with each change.
+        isPlayed: (name) => options.play === undefined && arena.isPlayed(name),
         changed(names) {
-          pages.replace(arenaFiles(options.arena, games));
+          pages.replace(arenaFiles(options, games));
           workers.renewGames(names);
           arena.renew();
         }

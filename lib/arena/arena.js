@@ -1,10 +1,13 @@
 import { parse, stringify, validate } from 'uuid';
 
 import { loadAddon } from '../base/addon.js';
+import { ContentError, readContent } from './content.js';
 import { CONTROL_BYTES, ControlError, readCommand } from './control.js';
 import { roleOf } from './keys.js';
+import { NAME, NameError, Names, readAway, readName } from './names.js';
 import { Room } from './room.js';
 import { tagOf } from '../base/tag.js';
+import { Unanswerable } from '../torus/pool.js';
 
 /**
  * The arenas as the routes see them. Players and inputs are native (native/arena/arena.h), games are
@@ -20,12 +23,31 @@ const NOBODY = {
 /** Names of the notes of what is played in each arena: the control, and where its game is. */
 const CONTROL = 'control/';
 
+/** Names of the notes of what games are about, by arena and game: the host's own content. */
+const CONTENT = 'content/';
+
+/** What a player sends who says no more than that it is there. */
+const HERE = Buffer.from('{}');
+
+/** What is wrong with a request of a player's or the panel's, as a problem; else the error goes on. */
+function problemIn(error) {
+  if (error instanceof ControlError) return { problem: 'bad-control', detail: error.message };
+  if (error instanceof NameError) return { problem: 'bad-name', detail: error.message };
+  if (error instanceof ContentError) return { problem: 'bad-content', detail: error.message };
+  if (error instanceof Unanswerable) return { problem: 'state-unwritable' };
+  throw error;
+}
+
 export class Arena {
   #native;
   #outcomes;
   #options;
+  #games;
+  #pool;
   /** @type {Map<string, Room>} */
   #rooms = new Map();
+  /** What games are about where the host has said so, as JSON, by arena and game. @type {Map<string, string>} */
+  #contents = new Map();
 
   /**
    * @param {object} parts
@@ -38,8 +60,14 @@ export class Arena {
    */
   constructor({ options, games, limits, feeds, pool, log }) {
     this.#options = options;
+    this.#games = games;
+    this.#pool = pool;
+    for (const prefix of [CONTROL, CONTENT, NAME]) {
+      for (const [key] of pool.notes(prefix)) {
+        if (!options.arena.includes(key.split('/')[0])) pool.unnote(prefix + key);
+      }
+    }
     const kept = new Map(pool.notes(CONTROL));
-    for (const name of kept.keys()) if (!options.arena.includes(name)) pool.unnote(CONTROL + name);
     if (options.arena.length === 0) {
       pool.attachArena();
       return;
@@ -60,11 +88,17 @@ export class Arena {
     for (const [number, name] of options.arena.entries()) {
       const room = new Room({
         ...{ name, number, native: this.#native, games, mostRate: options.arenaRate },
-        ...{ publish, log, keep: (what) => pool.note(CONTROL + name, JSON.stringify(what)) }
+        ...{ publish, log, keep: (what) => pool.note(CONTROL + name, JSON.stringify(what)) },
+        names: new Names({
+          ...{ arena: name, most: options.arenaPlayers, pool },
+          numberOf: (player) => this.#native.playerNumber(name, parse(player))
+        }),
+        contentOf: (game) => this.#contents.get(`${name}/${game}`)
       });
       this.#rooms.set(name, room);
       if (kept.has(name)) room.restore(JSON.parse(kept.get(name).toString()));
     }
+    for (const [key, text] of pool.notes(CONTENT)) this.#contents.set(key, text.toString());
     pool.attachArena(this.#native);
     for (const room of this.#rooms.values()) room.settled();
   }
@@ -140,7 +174,104 @@ export class Arena {
     return this.#outcomes[this.#native.leave(name, parse(player))];
   }
 
+  /**
+   * Gives a player a name. For the rate of inputs, and the lease, that is an input.
+   *
+   * @param {string} name the arena's
+   * @param {string} player
+   * @param {Uint8Array} body such as `{"name":"Ada"}`
+   * @returns {Promise<{problem?: string, detail?: string}>}
+   */
+  async name(name, player, body) {
+    return this.#change(() => {
+      const text = readName(body);
+      const outcome = this.input(name, player, -1, HERE);
+      return outcome === 'ok' ? this.#rooms.get(name).nameIt(player, text) : outcome;
+    });
+  }
+
   // ---- The panel
+
+  /**
+   * Changes something that is kept with the state, and answers when it is.
+   *
+   * @param {() => string} change gives `ok`, or the name of a problem
+   * @returns {Promise<{problem?: string, detail?: string}>}
+   */
+  async #change(change) {
+    try {
+      const outcome = change();
+      if (outcome !== 'ok') return { problem: outcome };
+      await this.#pool.endTurn();
+      return {};
+    } catch (error) {
+      return problemIn(error);
+    }
+  }
+
+  /**
+   * What the players call themselves: see Names#list.
+   *
+   * @param {string} name the arena's
+   * @param {number} [after]
+   * @returns {{problem: string} | {version: number, names?: object[]}}
+   */
+  names(name, after) {
+    return this.#rooms.get(name)?.names.list(after) ?? { problem: 'unknown-arena' };
+  }
+
+  /**
+   * Puts a name away, or brings it back.
+   *
+   * @param {string} name the arena's
+   * @param {number} number the player's
+   * @param {Uint8Array} body such as `{"away":true}`
+   * @returns {Promise<{problem?: string, detail?: string}>}
+   */
+  async putName(name, number, body) {
+    return this.#change(() => {
+      const away = readAway(body);
+      return this.#rooms.get(name)?.putName(number, away) ?? 'unknown-arena';
+    });
+  }
+
+  /**
+   * What a game is about.
+   *
+   * @param {string} name the arena's
+   * @param {string} game
+   * @returns {{problem: string} | {content: unknown}}
+   */
+  content(name, game) {
+    const room = this.#rooms.get(name);
+    if (room === undefined) return { problem: 'unknown-arena' };
+    if (!this.#games.has(game)) return { problem: 'unknown-game' };
+    return { content: JSON.parse(room.content(game)) };
+  }
+
+  /**
+   * Says what a game is about from now on, in a round of it that runs as well.
+   *
+   * @param {string} name the arena's
+   * @param {string} game
+   * @param {Uint8Array} body any JSON; null: what the game's own content.json says
+   * @returns {Promise<{problem?: string, detail?: string}>}
+   */
+  async putContent(name, game, body) {
+    return this.#change(() => {
+      const { problem } = this.content(name, game);
+      if (problem !== undefined) return problem;
+      const text = readContent(body);
+      const key = `${name}/${game}`;
+      const isKept =
+        text === 'null' ? this.#pool.unnote(CONTENT + key) : this.#pool.note(CONTENT + key, text);
+      if (!isKept) return 'state-unwritable';
+      if (text === 'null') this.#contents.delete(key);
+      else this.#contents.set(key, text);
+      this.#rooms.get(name).contentChanged(game);
+      return 'ok';
+    });
+  }
 
   /**
    * Does what a panel says.
@@ -154,8 +285,7 @@ export class Arena {
     try {
       return await this.#rooms.get(name).command(readCommand(body));
     } catch (error) {
-      if (error instanceof ControlError) return { problem: 'bad-control', detail: error.message };
-      throw error;
+      return problemIn(error);
     }
   }
 

@@ -20,17 +20,20 @@ const SWARM = new URL('../report/', import.meta.url);
 const REPORT = ['page-parts.js', 'report-body.js', 'report-charts.js', 'words.js'];
 
 /**
- * @param {string[]} arenas their names
+ * @param {{arena: string[], play?: object}} options the arenas' names; `play` where a game is tried
  * @param {Map<string, import('./games.js').Game>} games
  * @returns {Map<string, ReturnType<typeof fileOf>>} by path; empty where there is no arena
  */
-export function arenaFiles(arenas, games) {
+export function arenaFiles({ arena: arenas, play }, games) {
   const files = new Map();
   const add = (path, file) => file !== undefined && files.set(path, file);
   if (arenas.length === 0) return files;
   for (const name of existsSync(PAGES) ? readdirSync(PAGES) : []) {
     add(`/arena-pages/${name}`, fileAt(name, new URL(name, PAGES)));
   }
+  const tried = files.get('/arena-pages/try.html');
+  files.delete('/arena-pages/try.html');
+  for (const arena of play ? arenas : []) add(`/try/${arena}`, tried);
   for (const [place, name] of Object.entries(AT)) {
     const page = files.get(`/arena-pages/${name}`);
     files.delete(`/arena-pages/${name}`);

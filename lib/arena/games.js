@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
-import { extname, join, resolve } from 'node:path';
+import { basename, extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
+import { CONTENT_BYTES, readContent } from './content.js';
 import { readFormat } from './format.js';
 
 /**
@@ -18,6 +19,9 @@ const NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
 /** What each of them must have. */
 const NEEDED = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
+
+/** What no browser may have: the reducer, what the game is about, and what bots do. */
+const PRIVATE = ['reduce.js', 'content.json', 'bot.js'];
 
 /** The files that a browser may have, by their ending. */
 const TYPES = new Map([
@@ -42,6 +46,7 @@ const LOOK = 500;
  * @property {string} reduce the URL of its reducer
  * @property {Map<string, {type: string, body: Buffer}>} files what a browser may have, by name
  * @property {ReturnType<typeof readFormat>} format its inputs.json
+ * @property {string} content its content.json, as JSON; `null` where it has none
  * @property {string|null} version of its files, which may change; null of a game that comes with the server
  */
 
@@ -65,6 +70,24 @@ function versionOf(parts) {
   return hash.digest('hex').slice(0, 12);
 }
 
+/** @returns {string} what a game is about, as JSON */
+function contentOf(folder) {
+  const path = join(folder, 'content.json');
+  if (!existsSync(path)) return 'null';
+  try {
+    return readContent(read(path, CONTENT_BYTES));
+  } catch (error) {
+    throw error.message.startsWith(path)
+      ? error
+      : new Error(`${path}: ${error.message}`, { cause: error });
+  }
+}
+
+function checkName(name, path) {
+  if (NAME.test(name)) return;
+  throw new Error(`${path}: a game's name is a-z, 0-9 and -, a letter first, 32 at most`);
+}
+
 /** @returns {Game} */
 function readGame(name, folder) {
   for (const file of NEEDED) {
@@ -74,31 +97,52 @@ function readGame(name, folder) {
   for (const file of namesIn(folder)) {
     const type = TYPES.get(extname(file));
     const path = join(folder, file);
-    if (type === undefined || file === 'reduce.js' || !statSync(path).isFile()) continue;
+    if (type === undefined || PRIVATE.includes(file) || !statSync(path).isFile()) continue;
     files.set(file, { type, body: read(path, FILE_BYTES) });
   }
   if (files.size > FILES) throw new Error(`${folder}: it has more than ${FILES} files to serve`);
+  const content = contentOf(folder);
   const path = join(folder, 'inputs.json');
   const reduce = join(folder, 'reduce.js');
   try {
     const format = readFormat(read(path, FORMAT_BYTES).toString());
-    const version = versionOf([...[...files].flat(), { body: readFileSync(reduce) }]);
-    return { name, reduce: pathToFileURL(reduce).href, files, format, version };
+    const version = versionOf([...[...files].flat(), content, { body: readFileSync(reduce) }]);
+    return { name, reduce: pathToFileURL(reduce).href, files, format, content, version };
   } catch (error) {
     throw new Error(`${path}: ${error.message}`, { cause: error });
   }
 }
 
 /**
+ * One game, where it is tried alone.
+ *
+ * @param {string} folder
+ * @returns {Game}
+ * @throws {Error} in one line, saying what the folder must have
+ */
+export function findGame(folder) {
+  const path = resolve(folder);
+  const name = basename(path);
+  if (!existsSync(path) || !statSync(path).isDirectory())
+    throw new Error(`${path}: it is no folder`);
+  checkName(name, path);
+  return readGame(name, path);
+}
+
+/**
  * Finds the games.
  *
- * @param {{arena: string[], games: string}} options
+ * @param {{arena: string[], games: string, play?: {folder: string}}} options `play`: there is that one alone
  * @returns {Map<string, Game>} by name, in order; none where there is no arena
  * @throws {Error} in one line, saying which folder or file is not as it must be
  */
-export function findGames({ arena, games: more }) {
+export function findGames({ arena, games: more, play }) {
   const found = new Map();
   if (arena.length === 0) return found;
+  if (play) {
+    const game = findGame(play.folder);
+    return found.set(game.name, game);
+  }
   for (const folder of more === 'none' ? [OWN] : [OWN, resolve(more)]) {
     let names;
     try {
@@ -109,9 +153,7 @@ export function findGames({ arena, games: more }) {
     for (const name of names) {
       const path = join(folder, name);
       if (!statSync(path).isDirectory() || name.startsWith('.')) continue;
-      if (!NAME.test(name)) {
-        throw new Error(`${path}: a game's name is a-z, 0-9 and -, a letter first, 32 at most`);
-      }
+      checkName(name, path);
       const game = readGame(name, path);
       found.set(name, folder === OWN ? { ...game, version: null } : game);
     }
@@ -121,13 +163,19 @@ export function findGames({ arena, games: more }) {
 
 const inOrder = (games) => new Map([...games].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 
-/** @returns {Promise<string>} another one whenever a file of a folder of folders is another one */
-async function lookOf(folder) {
+/** @returns {Promise<string[]>} the folders of games that may change */
+async function foldersOf({ games, play }) {
+  if (play) return [resolve(play.folder)];
+  const entries = await readdir(resolve(games), { withFileTypes: true });
+  return entries.filter((one) => one.isDirectory()).map(({ name }) => join(resolve(games), name));
+}
+
+/** @returns {Promise<string>} another one whenever a file of a game that may change is another one */
+async function lookOf(options) {
   const parts = [];
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (!entry.isDirectory()) continue;
-    for (const file of await readdir(join(folder, entry.name))) {
-      const path = join(folder, entry.name, file);
+  for (const folder of await foldersOf(options)) {
+    for (const file of await readdir(folder)) {
+      const path = join(folder, file);
       const { mtimeMs, size, ino } = await stat(path);
       parts.push(`${path} ${mtimeMs} ${size} ${ino}`);
     }
@@ -151,7 +199,8 @@ async function lookOf(folder) {
  * @returns {{close: () => void}}
  */
 export function watchGames({ options, games, isPlayed, changed, log }) {
-  if (options.arena.length === 0 || options.games === 'none') return { close() {} };
+  const canChange = options.play !== undefined || options.games !== 'none';
+  if (options.arena.length === 0 || !canChange) return { close() {} };
   /** What the last look has seen, and the last that was read; what was read then, of which some may wait for the end of a round. */
   let seen;
   let taken;
@@ -174,7 +223,7 @@ export function watchGames({ options, games, isPlayed, changed, log }) {
 
   async function look() {
     const before = seen;
-    seen = await lookOf(resolve(options.games));
+    seen = await lookOf(options);
     // At first what `findGames` has found may be older.
     if (before === undefined || (taken !== seen && before === seen)) {
       taken = seen;

@@ -54,6 +54,7 @@ function columnsOf(values, most, players) {
 
 function serve(reduce) {
   let memory = JSON.parse(workerData.memory);
+  let content = JSON.parse(workerData.content);
   let columns;
 
   function step({ players, time, step: since, page, round, settings, remember }) {
@@ -63,7 +64,7 @@ function serve(reduce) {
       numbers: numbers.subarray(0, players),
       fresh: fresh.subarray(0, players),
       inputs: columnsOf(values, most, players),
-      ...{ time, step: since, page, round, settings }
+      ...{ time, step: since, page, round, settings, content }
     };
     let value;
     try {
@@ -74,8 +75,12 @@ function serve(reduce) {
     try {
       const text = textOf(value, 'the value');
       const kept = remember ? textOf(memory, 'the memory') : undefined;
-      const { page: wanted, over } = typeof value === 'object' && value !== null ? value : {};
-      parentPort.postMessage({ text, memory: kept, page: wanted, over: over === true });
+      const {
+        page: wanted,
+        over,
+        named
+      } = typeof value === 'object' && value !== null ? value : {};
+      parentPort.postMessage({ text, memory: kept, page: wanted, over: over === true, named });
     } catch (error) {
       return fail('bad-value', error);
     }
@@ -84,6 +89,7 @@ function serve(reduce) {
 
   parentPort.on('message', (message) => {
     columns = message.columns ?? columns;
+    if (message.content !== undefined) content = JSON.parse(message.content);
     step(message);
   });
   parentPort.postMessage({ ready: true });

@@ -27,6 +27,11 @@ const FRAMES = 8;
 
 const isText = (text) => typeof text === 'string' && text.length <= TEXT;
 
+/** Players whose names are to be told with a value; what is no list of so many is none. */
+const NAMED = 100;
+const namedIn = (named) =>
+  Array.isArray(named) && named.length <= NAMED && named.every(Number.isSafeInteger) ? named : [];
+
 /** What a thread says that has made a value. */
 const isResult = ({ text, memory }) => isText(text) && (memory === undefined || isText(memory));
 
@@ -73,6 +78,7 @@ export class Reducer {
   #folder;
   #fields;
   #columns;
+  #content;
   #told;
   #failed;
   #limit;
@@ -84,7 +90,7 @@ export class Reducer {
    * @param {import('./games.js').Game} game
    * @param {string} memory the game's, as JSON
    * @param {object} told
-   * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean}) => void} told.value
+   * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean, named: number[]}) => void} told.value
    * @param {(failed: {why: string, message: string, at?: string, stack?: string[]}) => void} told.failed
    *     once; it has ended by then. `at`: the file and line of its own where that was, `stack`: how it came there
    */
@@ -96,7 +102,7 @@ export class Reducer {
     this.#told = value;
     this.#failed = failed;
     this.#worker = new Worker(PROGRAM, {
-      workerData: { reduce: game.reduce, names, memory, most: TEXT },
+      workerData: { reduce: game.reduce, content: game.content, names, memory, most: TEXT },
       resourceLimits: MEMORY,
       // Of the environment and the command line nothing is a game's.
       env: {},
@@ -120,6 +126,11 @@ export class Reducer {
     return this.#ready && !this.#busy;
   }
 
+  /** What the game is about is other content now: the next reduction has it. @param {string} content as JSON */
+  renew(content) {
+    this.#content = content;
+  }
+
   #bound(milliseconds, why, message) {
     clearTimeout(this.#limit);
     this.#limit = setTimeout(() => this.#fail(why, message), milliseconds).unref();
@@ -127,14 +138,14 @@ export class Reducer {
 
   #hear(message) {
     if (this.#closed) return;
-    const { failed, ready, text, memory, page, over } = message ?? {};
+    const { failed, ready, text, memory, page, over, named } = message ?? {};
     const begins = ready === true && !this.#ready;
     if (WHY.includes(failed?.why)) this.#fail(failed.why, wordsOf(failed), failed.stack);
     else if (begins || (this.#busy && isResult({ text, memory }))) {
       clearTimeout(this.#limit);
       this.#ready = true;
       this.#busy = false;
-      if (!begins) this.#told({ text, memory, page, over: over === true });
+      if (!begins) this.#told({ text, memory, page, over: over === true, named: namedIn(named) });
     } else this.#fail('bad-value', 'it has sent a message that is none of a reducer’s');
   }
 
@@ -167,7 +178,8 @@ export class Reducer {
     this.#sendColumns = false;
     this.#busy = true;
     this.#bound(STEP_TIME, 'too-slow', `a reduction takes more than ${STEP_TIME} ms`);
-    this.#worker.postMessage({ ...now, players: count, columns });
+    this.#worker.postMessage({ ...now, players: count, columns, content: this.#content });
+    this.#content = undefined;
   }
 
   /** Ends the thread; nothing is told any more. */

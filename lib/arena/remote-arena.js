@@ -40,6 +40,26 @@ export class RemoteArena {
     return this.#ask('arena.leave', name, player);
   }
 
+  name(name, player, body) {
+    return this.#ask('arena.name', name, player, body);
+  }
+
+  names(name, after) {
+    return this.#ask('arena.names', name, after);
+  }
+
+  putName(name, number, body) {
+    return this.#ask('arena.putName', name, number, body);
+  }
+
+  content(name, game) {
+    return this.#ask('arena.content', name, game);
+  }
+
+  putContent(name, game, body) {
+    return this.#ask('arena.putContent', name, game, body);
+  }
+
   command(key, body) {
     return this.#ask('arena.command', key, body);
   }

@@ -32,8 +32,12 @@ export class Room {
   /** The page that the reduction was given which is under way. */
   #asked;
   #memory = '{}';
-  /** What was reduced last, as JSON, and when in the round; and what is published, without its time. */
+  /**
+   * What was reduced last, as JSON, whose names are told with it, and when in the round; and what is published, without
+   * its time.
+   */
   #value = 'null';
+  #named = [];
   #time = 0;
   #published = '';
   #publishing = false;
@@ -56,6 +60,9 @@ export class Room {
    * @param {number} parts.mostRate --arena-rate
    * @param {(key: string, text: string) => Promise<object>} parts.publish
    * @param {(what: object) => boolean} parts.keep notes what the next run needs
+   * @param {import('./names.js').Names} parts.names of its players
+   * @param {(game: string) => string | undefined} parts.contentOf what a game is about here, as JSON; undefined: what
+   *     its own content.json says
    * @param {import('pino').Logger} parts.log
    */
   constructor({ name, number, ...parts }) {
@@ -120,6 +127,7 @@ export class Room {
     if (isOther) {
       this.#end();
       this.#value = 'null';
+      this.#named = [];
       this.#time = 0;
       this.#memory = '{}';
     }
@@ -144,10 +152,44 @@ export class Room {
     return this.#control.running && this.#control.game === game;
   }
 
-  /** The games' files have changed, but for the one that is played. */
+  /** The games' files have changed. A round that runs, of a game that is tried, begins anew. */
   renew() {
     if (this.#game === undefined || this.#game.version === this.#control.version) return;
-    this.#change(renewed(this.#control, this.#game, this.#parts.mostRate));
+    const { running } = this.#control;
+    const { games, mostRate } = this.#parts;
+    const next = renewed(this.#control, this.#game, mostRate);
+    this.#change(running ? command(next, { running }, games, mostRate) : next);
+  }
+
+  // ---- Names, and what a game is about
+
+  /** What the players call themselves. */
+  get names() {
+    return this.#parts.names;
+  }
+
+  /** Gives a player a name; returns as Names#give. */
+  nameIt(player, name) {
+    const outcome = this.names.give(player, name);
+    this.#tell();
+    return outcome;
+  }
+
+  /** Puts a name away, or brings it back; returns as Names#put. */
+  putName(number, away) {
+    const outcome = this.names.put(number, away);
+    this.#tell();
+    return outcome;
+  }
+
+  /** @param {string} game one that there is @returns {string} what it is about, as JSON */
+  content(game) {
+    return this.#parts.contentOf(game) ?? this.#parts.games.get(game).content;
+  }
+
+  /** Other content of a game: a round of it goes on with that. */
+  contentChanged(game) {
+    if (this.plays(game)) this.#reducer?.renew(this.content(game));
   }
 
   // ---- Reducing
@@ -156,14 +198,18 @@ export class Room {
   #begin(time = 0, memory = '{}') {
     this.#end();
     this.#memory = memory;
-    if (time === 0) this.#value = 'null';
+    if (time === 0) {
+      this.#value = 'null';
+      this.#named = [];
+    }
     this.#time = time;
     const now = performance.now();
     this.#began = now - time;
     this.#last = now;
     this.#due = now;
     const { game } = this.#control;
-    this.#reducer = new Reducer(this.#game, memory, {
+    const content = this.content(game);
+    this.#reducer = new Reducer({ ...this.#game, content }, memory, {
       value: (result) => this.#take(result),
       failed: (failed) => this.#fail(game, failed)
     });
@@ -214,8 +260,9 @@ export class Room {
   }
 
   /** A reducer has given back a value. */
-  #take({ text, memory, page, over }) {
+  #take({ text, memory, page, over, named }) {
     this.#value = text;
+    this.#named = named;
     if (memory !== undefined) {
       this.#memory = memory;
       this.#keep();
@@ -242,12 +289,16 @@ export class Room {
     const { game, round, page } = this.#control;
     const value = page === 'lobby' ? 'null' : this.#value;
     const head = `{"game":${JSON.stringify(game)},"round":${round},"players":${this.players}`;
-    const what = `${head},"value":${value}}`;
+    const names =
+      this.#named.length === 0 || page === 'lobby'
+        ? ''
+        : `,"names":${JSON.stringify(this.#parts.names.of(this.#named))}`;
+    const what = `${head}${names},"value":${value}}`;
     if (what === this.#published) return;
     this.#publishing = true;
     this.#telling = this.#parts.publish(
       `arena/${this.#name}`,
-      `${head},"time":${this.#time},"value":${value}}`
+      `${head},"time":${this.#time}${names},"value":${value}}`
     );
     const { problem, detail } = await this.#telling;
     this.#publishing = false;
@@ -293,6 +344,7 @@ export class Room {
       inputs: this.#game?.format.inputs ?? {},
       memory: this.#memory,
       value: this.#value,
+      named: this.#named,
       time: this.#time
     });
   }
@@ -302,7 +354,7 @@ export class Room {
    *
    * @param {object} kept
    */
-  restore({ control, inputs, memory, value, time }) {
+  restore({ control, inputs, memory, value, named = [], time }) {
     const { games, mostRate } = this.#parts;
     const game = games.get(control.game);
     // A game that has been taken away, or that takes other inputs now, begins anew.
@@ -313,6 +365,7 @@ export class Room {
       const version = game?.version ?? null;
       this.#control = { ...control, version, rate: Math.min(control.rate, mostRate) };
       this.#value = value;
+      this.#named = named;
       this.#time = time;
       this.#memory = memory;
     }
@@ -322,6 +375,7 @@ export class Room {
 
   /** The players of the last run are there. */
   settled() {
+    this.names.restore();
     if (this.#inputsAnew) this.#setFields();
   }
 

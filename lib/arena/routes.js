@@ -1,7 +1,9 @@
+import { CONTENT_BYTES } from './content.js';
 import { describeGames } from './games.js';
+import { NAME_BYTES } from './names.js';
 
 /**
- * The arena's routes: joining, playing and leaving, and what there is to play. The native front
+ * The arena's routes: joining, playing and leaving, names, and what there is to play. The native front
  * door answers inputs itself and alike (native/arena/arena.h).
  */
 
@@ -37,15 +39,53 @@ export function arenaRoutes({ arena, games, whole, tools }) {
     return settle(await arena.input(name, player, number, body));
   }
 
-  async function leave({ path: [, name, player, what] }) {
-    if (what !== 'leave') throw new Refusal('not-found');
-    return settle(await arena.leave(name, player));
+  /** Answers what a change has become. */
+  function conclude({ problem, detail }) {
+    if (problem !== undefined) throw new Refusal(problem, { detail });
+    return nothing();
   }
 
-  async function status(request) {
-    const [, name, what] = request.path;
-    if (what !== 'status') throw new Refusal('not-found');
+  function show({ problem, ...found }) {
+    if (problem !== undefined) throw new Refusal(problem);
+    return json(200, found);
+  }
+
+  async function leaveOrName(request) {
+    const [, name, player, what] = request.path;
+    if (what === 'leave') return settle(await arena.leave(name, player));
+    if (what !== 'name') throw new Refusal('not-found');
+    const body = await readBody(request, NAME_BYTES, 'input-too-large');
+    return conclude(await arena.name(name, player, body));
+  }
+
+  /** `names/7`, whether a name is put away, and `content/quiz`, what a game is about. */
+  async function put(request) {
+    const [, name, what, which] = request.path;
+    if (what !== 'names' && what !== 'content') throw new Refusal('not-found');
     authorize(request);
+    if (what === 'content') {
+      const content = await readBody(request, CONTENT_BYTES, 'content-too-large');
+      return conclude(await arena.putContent(name, which, content));
+    }
+    if (!/^[1-9][0-9]{0,9}$/.test(which)) throw new Refusal('unknown-player');
+    const body = await readBody(request, NAME_BYTES, 'input-too-large');
+    return conclude(await arena.putName(name, Number(which), body));
+  }
+
+  async function content(request) {
+    const [, name, what, game] = request.path;
+    if (what !== 'content') throw new Refusal('not-found');
+    authorize(request);
+    return show(await arena.content(name, game));
+  }
+
+  async function statusOrNames(request) {
+    const [, name, what] = request.path;
+    if (what !== 'status' && what !== 'names') throw new Refusal('not-found');
+    authorize(request);
+    if (what === 'names') {
+      return show(await arena.names(name, readNumber(request.query, 'after', 'bad-number')));
+    }
     if (arena.owns(`arena/${name}`) === undefined) throw new Refusal('unknown-arena');
     return json(200, await whole());
   }
@@ -54,7 +94,7 @@ export function arenaRoutes({ arena, games, whole, tools }) {
     ['games/1', { GET: () => json(200, { games: describeGames(games) }) }],
     ['arena/1', { GET: async () => json(200, { arenas: await arena.list() }) }],
     ['arena/2', { POST: join }],
-    ['arena/3', { POST: input, GET: status }],
-    ['arena/4', { POST: leave }]
+    ['arena/3', { POST: input, GET: statusOrNames }],
+    ['arena/4', { POST: leaveOrName, GET: content, PUT: put }]
   ];
 }

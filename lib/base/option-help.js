@@ -99,8 +99,11 @@ export function formatHelp(table, switches) {
   const groups = Object.entries({ ...GROUPS, Others: others });
   return [
     'Usage: sprites [OPTION ...]',
+    '       sprites play FOLDER [--bots COUNT] [OPTION ...]',
     '',
-    'A server for desktops that throw sprites at each other.',
+    'A server for desktops that throw sprites at each other. With play it tries one game of the arena:',
+    'field, phone and panel in one window, bots that play (default 5), and a new round whenever a file',
+    'of the folder changes.',
     ...groups
       .map(([title, names]) => [title, names.filter((name) => byName.has(name))])
       .filter(([, names]) => names.length > 0)

@@ -40,9 +40,10 @@ const HOST = /^([a-z0-9.-]{1,253}|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/i;
  *
  * @param {string} [host] the request's Host
  * @param {number} [transientPort] 0 for none
+ * @param {boolean} [framed] a page may show others of the same server in frames
  * @returns {string} a Content-Security-Policy
  */
-export function contentSecurityPolicy(host = '', transientPort = 0) {
+export function contentSecurityPolicy(host = '', transientPort = 0, framed = false) {
   const name = HOST.exec(host)?.[1];
   const transient = transientPort && name ? ` http://${name}:${transientPort}` : '';
   return [
@@ -53,7 +54,7 @@ export function contentSecurityPolicy(host = '', transientPort = 0) {
     `connect-src 'self'${transient}`,
     "base-uri 'none'",
     "form-action 'none'",
-    "frame-ancestors 'none'"
+    ...(framed ? ["frame-src 'self'", "frame-ancestors 'self'"] : ["frame-ancestors 'none'"])
   ].join('; ');
 }
 
@@ -125,8 +126,10 @@ function dependsOnHost(path, { transientPort = 0, workers = 1 }) {
  *
  * @param {Map<string, ReturnType<typeof fileOf> & {changes?: boolean}>} [more] by path, besides the page; `changes`: it
  *     may be another one later
+ * @param {boolean} [framed] whether pages may show others in frames
  */
-export function openPages(more = new Map()) {
+export function openPages(more = new Map(), framed = false) {
+  const policy = contentSecurityPolicy('', 0, framed);
   let all = new Map([...files, ...more]);
 
   /**
@@ -143,12 +146,14 @@ export function openPages(more = new Map()) {
   function answer({ method, headers }, path, options = {}) {
     const file = all.get(path);
     if (file === undefined || !['GET', 'HEAD'].includes(method)) return undefined;
-    const policy = dependsOnHost(path, options)
-      ? contentSecurityPolicy(headers.host, options.transientPort)
-      : contentSecurityPolicy();
     return {
       status: 200,
-      headers: { ...file.headers, 'Content-Security-Policy': policy },
+      headers: {
+        ...file.headers,
+        'Content-Security-Policy': dependsOnHost(path, options)
+          ? contentSecurityPolicy(headers.host, options.transientPort)
+          : policy
+      },
       body: method === 'HEAD' ? undefined : file.body
     };
   }
@@ -167,7 +172,7 @@ export function openPages(more = new Map()) {
       )
       .map(([path, { headers, body }]) => ({
         path,
-        headers: { ...headers, 'Content-Security-Policy': contentSecurityPolicy() },
+        headers: { ...headers, 'Content-Security-Policy': policy },
         body: body.toString()
       }));
   }

@@ -109,6 +109,11 @@ export class Player {
     return this.#self ? `${this.#base}/${this.#self.player}/leave` : undefined;
   }
 
+  /** @returns {string|undefined} where to POST what it is called */
+  get nameUrl() {
+    return this.#self ? `${this.#base}/${this.#self.player}/name` : undefined;
+  }
+
   /** Begins, or goes on after a stop. */
   start() {
     this.#go(++this.#run);

@@ -58,6 +58,16 @@ export const problems = {
       'Send one flat JSON object of numbers. GET /games has the names and ranges, for the game in the' +
       ' control feed.'
   },
+  'bad-name': {
+    status: 400,
+    title: 'Not a name',
+    detail: 'Send one JSON object in UTF-8, {"name":"Ada"}, with a name of 1 to 24 characters.'
+  },
+  'bad-content': {
+    status: 400,
+    title: 'Not the content of a game',
+    detail: 'Send one JSON value in UTF-8, nested at most 64 deep, or null for the game’s own.'
+  },
   'bad-control': {
     status: 400,
     title: 'Not a command to the arena',
@@ -122,6 +132,7 @@ export const problems = {
     detail: 'The feed was never published, or it was deleted: publish it, or ask later.'
   },
   'unknown-arena': { status: 404, title: 'No such arena', detail: 'GET /arena lists the arenas.' },
+  'unknown-game': { status: 404, title: 'No such game', detail: 'GET /games lists the games.' },
   'unknown-player': {
     status: 404,
     title: 'No such player',
@@ -170,6 +181,11 @@ export const problems = {
     detail: 'Send application/json-patch+json or application/merge-patch+json.'
   },
   'input-too-large': { status: 413, title: 'Input too large', detail: 'Send at most 512 bytes.' },
+  'content-too-large': {
+    status: 413,
+    title: 'Content too large',
+    detail: 'Send at most 32768 bytes.'
+  },
   'sprite-too-large': {
     status: 413,
     title: 'Sprite too large',

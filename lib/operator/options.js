@@ -616,21 +616,22 @@ const together = [
  *
  * @param {string[]} args the command line, without node and program
  * @param {Record<string, string | undefined>} [environment]
+ * @param {Option[]} [more] options of a command besides
  * @returns {object} camel-case names to values; only `help` or `version` when asked for that,
  *     whatever else is wrong
  * @throws {OptionError} saying in one line which option is wrong and what it expects
  */
-export function readOptions(args, environment = {}) {
+export function readOptions(args, environment = {}, more = []) {
   for (const { name, short } of SWITCHES) {
     const spellings = [`--${name}`, ...short.map((letter) => `-${letter}`)];
     if (args.some((arg) => spellings.includes(arg))) return { [name]: true };
   }
-  const given = parse(args);
+  const given = parse(args, more);
   return readEach(({ name, default: usual }) => {
     if (given[name] !== undefined) return [given[name], `--${name}`];
     const set = environment[variable(name)];
     return isGiven(name, set) ? [set, variable(name)] : [usual, `--${name}`];
-  });
+  }, more);
 }
 
 /**
@@ -638,12 +639,13 @@ export function readOptions(args, environment = {}) {
  *
  * @param {(option: Option) => [value: string, where: string]} find an option's value as one would type
  *     it, and where it comes from
+ * @param {Option[]} [more] options of a command besides
  * @returns {object} camel-case names to values
  * @throws {OptionError}
  */
-export function readEach(find) {
+export function readEach(find, more = []) {
   const options = {};
-  for (const option of table) {
+  for (const option of [...table, ...more]) {
     const [value, where] = find(option);
     const { type, name } = option;
     const read = type.read(value);
@@ -656,10 +658,10 @@ export function readEach(find) {
   return options;
 }
 
-function parse(args) {
+function parse(args, more) {
+  const switches = SWITCHES.map(({ name }) => name);
   try {
-    return readArguments(args, { options: table, switches: SWITCHES.map(({ name }) => name) })
-      .values;
+    return readArguments(args, { options: [...table, ...more], switches }).values;
   } catch (error) {
     throw error instanceof ArgumentError ? new OptionError(error.message) : error;
   }

@@ -5,6 +5,7 @@ import { helpText, OptionError, readOptions, unknownVariables } from '../operato
 import { describeFileLimit, fileLimit } from '../base/file-limit.js';
 import { urlsOf } from '../base/port-errors.js';
 import { version } from '../base/version.js';
+import { readTrial, tryGame } from './try.js';
 
 /**
  * The program as it is started from a command line: its options, its signals, and what it says. What it starts is
@@ -32,7 +33,9 @@ export async function main(start, args, environment) {
   });
   process.stderr.on('error', () => {});
   try {
-    const options = readOptions(args, environment);
+    const [first, ...rest] = args;
+    const options =
+      first === 'play' ? readTrial(rest, environment) : readOptions(args, environment);
     if (options.help) print(helpText());
     else if (options.version) print(version());
     else if (options.check > 0) process.exitCode = printCheck(check(options.check, options));
@@ -61,14 +64,18 @@ async function run(start, options, unknown) {
   const starting = start(options, log, end.signal);
   const server = await starting;
   const say = createSpeaker(log);
+  let trial;
   try {
+    if (options.play) trial = await tryGame(server, options, log);
     sayWhere(server, options, say);
+    if (trial) say(`Try ${trial.name}: ${trial.url}`, {}, 'a game is tried');
   } catch (error) {
     // With its ports open it would go on, and nobody would hear its signals.
     await server.stop();
     throw error;
   }
   await end.asked;
+  trial?.stop();
   say(
     'Answering every parked poll.',
     { drain: options.drain },

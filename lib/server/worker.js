@@ -65,7 +65,7 @@ function ask(what, ...rest) {
 }
 
 const games = findGames(options);
-const pages = openPages(arenaFiles(options.arena, games));
+const pages = openPages(arenaFiles(options, games), options.play !== undefined);
 const feeds = new RemoteFeeds(options, ask);
 const arena = new RemoteArena(options, ask);
 const tokens = openTokens(options);
@@ -219,7 +219,7 @@ function renewGames(names) {
   try {
     const found = findGames(options);
     for (const name of names) if (found.has(name)) games.set(name, found.get(name));
-    pages.replace(arenaFiles(options.arena, games));
+    pages.replace(arenaFiles(options, games));
   } catch (error) {
     log.warn({ why: error.message }, 'games stay as they were');
   }

@@ -28,6 +28,7 @@ class ArenaObject : public Nan::ObjectWrap {
                     {"input", input},
                     {"leave", leave},
                     {"players", players},
+                    {"playerNumber", playerNumber},
                     {"take", take},
                     {"drain", drain},
                     {"status", status},
@@ -142,6 +143,12 @@ class ArenaObject : public Nan::ObjectWrap {
   // players(room) → how many
   static void players(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.players(roomIn(info)));
+  }
+
+  // playerNumber(name, id) → what a reducer knows that player by, or 0
+  static void playerNumber(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(
+        unwrap<ArenaObject>(info)->arena_.playerNumber(textOf(info[0]), idOf(info[1])));
   }
 
   // take(room, numbers: Uint32Array(most), fresh: Uint8Array(most), values: Float64Array(16 ·

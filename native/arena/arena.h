@@ -102,6 +102,12 @@ class Arena {
     return static_cast<uint32_t>(rooms_[room].members.size());
   }
 
+  /** What a reducer knows a player by; 0: there is no such player. */
+  uint32_t playerNumber(std::string_view room, const Id& id) {
+    const Player* const player = find(room, id);
+    return player == nullptr ? 0 : player->number;
+  }
+
   /**
    * Gives a reducer the latest inputs of all who play in a room, `most` at most, and counts those
    * that waited as reduced. Returns how many players were given.

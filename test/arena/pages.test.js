@@ -1,18 +1,25 @@
 /* global dispatchEvent, document, innerHeight, innerWidth, location */
-import { readFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import t from 'tap';
 
-import { arenaRig, says, shows, SIZES } from '../support/arena-pages.js';
+import {
+  arenaRig,
+  call,
+  clapOfTheReadme,
+  PAGES,
+  says,
+  shows,
+  SIZES,
+  unlock
+} from '../support/arena-pages.js';
 import { amissTo } from '../support/axe.js';
 import { tool } from '../support/cpp-build.js';
-import { TOKEN } from '../support/feeds.js';
 import { drag, online } from '../support/page-browser.js';
 import { MIRROR } from '../support/arena.js';
 import { temporary } from '../support/processes.js';
-import { shown } from '../support/readme.js';
 
 /** The arena's pages in a browser: the phone, the field and the panel. */
 
@@ -21,13 +28,6 @@ const { browser, nothingElse, room, skip } = arenaRig(t);
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
 const PICTURES = fileURLToPath(new URL('../pictures/', import.meta.url));
-
-const PAGES = { phone: 'play/hall', field: 'field/hall', panel: 'control/hall' };
-
-async function unlock(panel, token = TOKEN) {
-  await panel.fill('#token', token);
-  await panel.click('#token-form button');
-}
 
 /** A paddle's middle, as the field was drawn last. */
 const ballOf = (field) => field.evaluate(() => document.getElementById('root').dataset.ball);
@@ -114,48 +114,130 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
 /** The quiz with questions of one's own: a copy of its folder, as lib/arena/README.md says. */
 function quizWith(questions) {
   const folder = new URL('../../lib/arena/games/quiz/', import.meta.url);
-  const files = ['inputs.json', 'reduce.js', 'phone.js', 'field.js', 'style.css'];
   return {
-    ...Object.fromEntries(files.map((name) => [name, readFileSync(new URL(name, folder), 'utf8')])),
-    questions: { 'questions.json': JSON.stringify(questions) }
+    ...Object.fromEntries(
+      readdirSync(folder).map((name) => [name, readFileSync(new URL(name, folder), 'utf8')])
+    ),
+    'content.json': JSON.stringify(questions)
   };
 }
 
-t.test('the quiz, from join to end: the chart grows while people answer', { skip }, async (t) => {
+t.test('the quiz, from the names to the podium', { skip }, async (t) => {
   const quiz = quizWith([
-    { question: 'Which one?', answers: ['This', 'That', 'Neither'], right: 1 },
+    { question: 'Which one?', answers: ['This', 'That', 'Neither', 'Both', 'All'], right: 1 },
     { question: 'And now?', answers: ['Yes', 'No'], right: 0 }
   ]);
   const { command, visit } = await room(t, { games: { quiz } });
-  await command({ game: 'quiz', settings: { pause: 2 }, running: true });
+  await command({ game: 'quiz', settings: { seconds: 120, pause: 60 } });
   const field = await visit(PAGES.field, 'big');
+  const panel = await visit(PAGES.panel, 'desk');
+  await unlock(panel);
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
+  await phones[0].fill('#name', ' ');
+  await phones[0].click('#naming button');
+  await says(phones[0], '#name-wrong', 'Write a name');
+  await call(phones[0], '<b>Ada</b>');
+  await call(phones[1], 'Rude');
+  t.strictSame(await amissTo(phones[0]), []);
+  await phones[0].reload();
+  await says(phones[0], '#named', 'You are <b>Ada</b>');
+
+  await panel.click('#go');
   await says(field, '.top', '0 of 2 have answered');
-  const question = await field.textContent('.big');
-  for (const phone of phones) await says(phone, '.ask', question);
-  await phones[0].click('.choice[data-at="0"]');
-  await says(field, '.bar[data-at="0"] .count', '1');
-  await says(field, '.top', '1 of 2 have answered');
+  for (const phone of phones) await says(phone, '.ask', 'Which one?');
+  for (const page of [field, phones[0]]) {
+    t.match(await page.locator('[role=timer]').getAttribute('aria-label'), /^\d+ seconds left$/);
+  }
+  await phones[0].setViewportSize({ width: 180, height: 320 }); // At 200%.
+  const under = await phones[0].evaluate(() => {
+    const at = (selector) => document.querySelector(selector).getBoundingClientRect();
+    return at('.choice:last-child').bottom - at('.verdict').top;
+  });
+  t.ok(under <= 0, `the verdict lies on ${under} px of an answer`);
+  await phones[0].click('.choice[data-at="4"]');
+  await phones[0].setViewportSize(SIZES.tall);
   await phones[0].click('.choice[data-at="1"]');
-  await says(field, '.bar[data-at="1"] .count', '1');
-  for (const page of [field, ...phones]) t.strictSame(await amissTo(page), []);
+  await says(field, '.top', '1 of 2 have answered');
+  t.equal(await field.textContent('.count'), '', 'nobody sees what others choose');
+  for (const page of [field, panel, ...phones]) t.strictSame(await amissTo(page), []);
   await phones[1].click('.choice[data-at="2"]');
-  await says(phones[0], '.verdict', 'Right! 1 so far');
-  await says(phones[1], '.verdict', 'Not this time. 0 so far');
+  await says(phones[0], '.verdict', /^Right! \d+ points\. You are 1st of 2\.$/);
+  await says(phones[1], '.verdict', 'Not this time. You are 2nd of 2.');
+  await says(field, '.bar[data-at="1"][data-right] .count', '1');
+  await says(field, '.front', 'In front: <b>Ada</b>');
   await phones[1].focus('.choice[data-at="2"]');
-  await field.waitForSelector('.bar[data-at="1"][data-right]');
-  await says(field, '.top', 'Question 2 of');
-  await says(field, '.top', '0 of 2 have answered');
+  await panel.click('text=Next question');
+  await says(field, '.top', 'Question 2 of 2');
   await phones[1].locator('.choice[data-at="0"]:focus').waitFor(); // Who plays by key is not lost.
-  for (const phone of phones) await phone.click('.choice[data-at="0"]');
+  await phones[0].click('.choice[data-at="0"]');
+  await panel.click('text=Show the answer');
+  await says(phones[0], '.verdict', 'Right!');
+  await says(phones[1], '.verdict', 'Not answered. You are 2nd of 2.');
+  await panel.click('text=To the result');
   await shows(field, 'result');
-  await says(field, '.big', 'The room was right 75 times of a hundred');
-  await says(field, '#state', 'The round is over');
-  await says(phones[0], '#over-title', '2 of 2 right');
-  await says(phones[1], '#over-title', '1 of 2 right');
+  await says(field, '.big', '<b>Ada</b> has won');
+  await says(field, '.podium', 'Rude');
+  await says(field, '.asked', 'Which one?That50 % knew it');
+  await says(phones[0], '#over-title', 'You are 1st of 2');
+  await says(phones[0], '#over-text', '2 of 2 right');
+  await says(phones[1], '#over-title', 'You are 2nd of 2');
+  for (const page of [field, panel, ...phones]) t.strictSame(await amissTo(page), []);
+
+  await t.test('a click puts a name away, on the podium as well', async () => {
+    await panel.click('#names >> text=Rude');
+    await says(field, '.podium', 'Player 2');
+    await panel.locator('#names [aria-pressed=true]').filter({ hasText: 'Rude' }).click();
+    await says(field, '.podium', 'Rude');
+  });
   await command({ page: 'lobby' });
   await shows(field, 'lobby');
   t.equal(await field.locator('.quiz').count(), 0, 'nothing is left of it');
+});
+
+t.test('the panel edits the questions, and loads a file', { skip }, async (t) => {
+  const quiz = quizWith([{ question: 'Which one?', answers: ['This', 'That'], right: 1 }]);
+  const { command, visit } = await room(t, { games: { quiz } });
+  await command({ game: 'quiz', settings: { seconds: 120 } });
+  const panel = await visit(PAGES.panel, 'desk');
+  await unlock(panel);
+  await panel.click('summary');
+  const first = panel.locator('fieldset').first();
+  await first.getByLabel('Question', { exact: true }).fill('Who?');
+  await first.getByLabel('A is right').check();
+  await panel.click('text=One more question');
+  await panel.click('text=Use these questions');
+  await says(panel, '.edit .wrong', 'Question 2 needs a question of 1 to 200 characters.');
+  await panel.locator('fieldset').nth(1).getByText('Remove').click();
+  await first.getByText('One more answer').click();
+  await first.getByLabel('Answer C').fill('Both');
+  await panel.click('text=Use these questions');
+  await says(panel, '.edit .wrong', 'These are the questions now.');
+  t.strictSame(await amissTo(panel), []);
+  const phone = await visit(PAGES.phone);
+  await panel.click('#go');
+  await says(phone, '.ask', 'Who?');
+  await says(phone, '.choices', 'AThisBThatCBoth');
+
+  const load = (name, text) =>
+    panel.setInputFiles('.edit [type=file]', {
+      ...{ name, mimeType: 'application/json', buffer: Buffer.from(text) }
+    });
+  await load('bad.json', '[');
+  await says(panel, '.edit .wrong', 'Bad.json is no JSON.');
+  await load('short.json', '[{"question":"Why?","answers":["So"],"right":0}]');
+  await says(panel, '.edit .wrong', 'Question 1 needs 2 to 6 answers');
+  await load('good.json', '[{"question":"Why?","answers":["So","Not"],"right":1}]');
+  await says(panel, '.edit .wrong', '1 questions from good.json');
+  const [saved] = await Promise.all([
+    panel.waitForEvent('download'),
+    panel.click('text=Save to a file')
+  ]);
+  const text = readFileSync(await saved.path(), 'utf8');
+  t.strictSame(JSON.parse(text), [{ question: 'Why?', answers: ['So', 'Not'], right: 1 }]);
+  await panel.click('text=Use these questions');
+  await says(phone, '.ask', 'Why?');
+  await panel.click('text=Those that came with the quiz');
+  await says(phone, '.ask', 'Which one?');
 });
 
 t.test('the worm follows the mood of the room', { skip }, async (t) => {
@@ -181,11 +263,9 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
 });
 
 t.test('the game of the README is played', { skip }, async (t) => {
-  const files = ['inputs.json', 'reduce.js', 'phone.js', 'field.js'];
-  const texts = files.map((name) => [name, shown('lib/arena/README.md', `\nIn \`${name}\``)]);
-  const lines = texts.map(([, text]) => text.trim().split('\n').length);
-  t.ok(lines.reduce((sum, one) => sum + one, 0) <= 30);
-  const { command, visit } = await room(t, { games: { clap: Object.fromEntries(texts) } });
+  const { clap, lines } = clapOfTheReadme();
+  t.ok(lines <= 30);
+  const { command, visit } = await room(t, { games: { clap } });
   const field = await visit(PAGES.field, 'big');
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
   await command({ game: 'clap', running: true });

@@ -14,7 +14,10 @@ t.teardown(() => mock.timers.reset());
 function begin(t, text, memory = '{}') {
   const told = { values: [], failed: [] };
   const reducer = new Reducer(
-    { reduce: `data:text/javascript,${encodeURIComponent(text)}`, format: { inputs: { y: {} } } },
+    {
+      reduce: `data:text/javascript,${encodeURIComponent(text)}`,
+      ...{ format: { inputs: { y: {} } }, content: 'null' }
+    },
     memory,
     { value: (value) => told.values.push(value), failed: (why) => told.failed.push(why) }
   );
@@ -111,4 +114,22 @@ t.test('columns grow with the players, and values are theirs', async (t) => {
     t.strictSame(JSON.parse(text), { n: players, y, times: 41 + i });
     t.equal(memory, `{"times":${41 + i}}`);
   }
+});
+
+t.test('names are asked for by a list of numbers, 100 at most, and by nothing else', async (t) => {
+  const game = begin(
+    t,
+    `const tries = [[1, 2], 'x', [1.5], Array(101).fill(1), { length: 1 }];
+    export const reduce = (now, memory) => ({ named: tries[(memory.at = (memory.at ?? -1) + 1)] });`
+  );
+  for (let times = 1; times <= 5; times += 1) {
+    await game.ready();
+    game.step();
+    await until(
+      () => game.told.values.length === times,
+      () => JSON.stringify(game.told)
+    );
+  }
+  const given = game.told.values.map(({ named }) => named);
+  t.strictSame(given, [[1, 2], [], [], [], []]);
 });

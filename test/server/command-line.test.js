@@ -219,7 +219,7 @@ for (const door of DOORS) {
     const hosts = {
       '203.0.113.7': /^sprites: 203\.0\.113\.7:0 is no address of this host: .* --host/,
       '2001:db8::7': /^sprites: \[2001:db8::7\]:0 is .*--host/,
-      'nowhere.invalid': /^sprites: nowhere\.invalid:0 is a name .*--host/
+      'nowhere.invalid': /^sprites: nowhere\.invalid:0 is an unknown name: .*--host/
     };
     for (const [host, pattern] of Object.entries(hosts)) {
       refusedWith(

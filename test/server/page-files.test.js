@@ -15,8 +15,9 @@ t.test('the pages and everything they import is there, with its type', async (t)
   const arena = ['hall'];
   const files = new Map([
     ...pageFiles(),
-    ...arenaFiles(arena, findGames({ arena, games: 'none' }))
+    ...arenaFiles({ arena }, findGames({ arena, games: 'none' }))
   ]);
+  t.notOk(files.has('/try/hall') || files.has('/arena-pages/try.html'), 'of a trial alone');
   t.match(files.get('/').type, 'text/html');
   t.equal(files.get('/page/style.css').type, 'text/css; charset=utf-8');
   t.equal(files.get('/client/sprite.schema.json').type, 'application/schema+json');
@@ -47,6 +48,11 @@ t.test('the policy lets in nothing but the server itself', async (t) => {
   t.match(policy, "connect-src 'self';");
   t.match(policy, "frame-ancestors 'none'");
   t.notMatch(policy, /unsafe|\*|http/);
+  t.match(
+    contentSecurityPolicy('', 0, true),
+    "frame-src 'self'; frame-ancestors 'self'",
+    'where a game is tried'
+  );
   t.match(
     contentSecurityPolicy('torus.example:8080', 9090),
     "connect-src 'self' http://torus.example:9090;"

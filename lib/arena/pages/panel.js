@@ -1,6 +1,7 @@
 import { make, put } from './elements.js';
 import { listGames } from './games-list.js';
 import { Figures } from './figures.js';
+import { NamesList } from './names-list.js';
 import { arenaName, base, GameStage, Room } from './room.js';
 
 /** The panel: says what is played, with the publisher's token. What it shows is what the control feed says. */
@@ -11,6 +12,7 @@ const KEY = 'sprites.token';
 const LOOK = 1000; // ms between two looks at the server's counts
 const name = arenaName();
 const controlUrl = new URL(`feed/arena/${name}/control`, base);
+const arenaUrl = (path) => new URL(`arena/${name}/${path}`, base);
 
 /** What the control feed says, and what commands say that it does not say yet. */
 let control = null;
@@ -25,7 +27,7 @@ let hasPanel = () => false;
 const stage = new GameStage({
   file: 'panel.js',
   root: $('own'),
-  parts: () => ({ command }),
+  parts: () => ({ command, content: contentOf(control.game), slider }),
   nameOf: ({ game }) => (hasPanel(game) ? game : null),
   onChange: (game, why = '') => put($('own-failed'), why)
 });
@@ -38,6 +40,7 @@ const room = new Room({
   },
   reduced(reduced) {
     players = reduced.players;
+    names.onScreen(reduced.names);
     stage.reduced(reduced);
   },
   state(state) {
@@ -91,7 +94,7 @@ async function look() {
   if (token === '') return false;
   const used = token;
   try {
-    const response = await fetch(new URL(`arena/${name}/status`, base), { headers: bearer() });
+    const response = await fetch(arenaUrl('status'), { headers: bearer() });
     const json = await response.json();
     if (used !== token) return false;
     if (response.status === 401) forget('This token is not one of the server’s.');
@@ -112,11 +115,52 @@ function showLook(status, now) {
 
 async function keepLooking() {
   if (!$('main').hidden) {
-    await look();
+    if (await look()) await lookAtNames();
     if ($('games').childElementCount === 0) show(); // The list of them has not come yet.
   }
   setTimeout(keepLooking, LOOK);
 }
+
+// ---- what the players call themselves, and what a game is about
+
+const names = new NamesList($('names'), async (number, away) => {
+  refuse(await change(`names/${number}`, JSON.stringify({ away })));
+  await lookAtNames();
+});
+
+async function lookAtNames() {
+  try {
+    const response = await fetch(arenaUrl(`names?after=${names.version}`), { headers: bearer() });
+    if (response.ok) names.show(await response.json());
+  } catch {
+    // No contact: what is shown stays.
+  }
+}
+
+/** Changes something of the arena. @returns {Promise<string>} what is wrong, in words; empty: it is changed */
+async function change(path, body) {
+  try {
+    const headers = { ...bearer(), 'Content-Type': 'application/json' };
+    const response = await fetch(arenaUrl(path), { method: 'PUT', headers, body });
+    if (response.ok) return '';
+    const { detail, title } = await response.json();
+    return detail ?? title;
+  } catch {
+    return 'No contact with the server: nothing has changed.';
+  }
+}
+
+const contentOf = (game) => ({
+  async read() {
+    try {
+      const response = await fetch(arenaUrl(`content/${game}`), { headers: bearer() });
+      return response.ok ? (await response.json()).content : undefined;
+    } catch {
+      return undefined;
+    }
+  },
+  write: (value) => change(`content/${game}`, JSON.stringify(value))
+});
 
 // ---- commands
 
@@ -155,8 +199,7 @@ async function command(members) {
 }
 
 async function send(members) {
-  put($('refused'), '');
-  $('refused').hidden = true;
+  refuse('');
   let wrong = 'No contact with the server: nothing has changed.';
   try {
     const response = await fetch(controlUrl, {
@@ -171,10 +214,14 @@ async function send(members) {
   } catch {
     // No answer, or none of this server's: said below.
   }
-  put($('refused'), wrong);
-  $('refused').hidden = false;
+  refuse(wrong);
   ahead = {};
   show(); // What the control feed says holds.
+}
+
+function refuse(wrong) {
+  put($('refused'), wrong);
+  $('refused').hidden = wrong === '';
 }
 
 $('go').addEventListener('click', () => command({ running: !control?.running }));
@@ -211,29 +258,43 @@ function place(input, output, value) {
 slide($('pace'), $('pace-value'), (pace) => command({ pace }));
 slide($('rate'), $('rate-value'), (rate) => command({ rate }));
 
+/** What the settings of the game that is chosen may be. */
+let settings = {};
+let sliders = [];
+
+/**
+ * A slider for a setting of the game.
+ *
+ * @param {HTMLElement} into
+ * @param {string} key
+ * @returns {{place: (settings: Record<string, number>) => void}} shows what it is
+ */
+function slider(into, key) {
+  const { min, max, integer, title = key } = settings[key];
+  // Without `for` a label is that of its output.
+  const id = `setting-${key}`;
+  const how = { className: 'slide', text: title, attributes: { for: id } };
+  const label = make('label', { ...how, into });
+  const output = make('output', { into: label });
+  const step = integer ? 1 : (max - min) / 100;
+  const attributes = { type: 'range', id, min, max, step, name: key, 'aria-label': title };
+  const input = make('input', { attributes, into: label });
+  slide(input, output, (value) => command({ settings: { [key]: value } }));
+  return { place: (now) => place(input, output, now?.[key]) };
+}
+
 function showSettings(game) {
-  const settings = Object.entries(game?.settings ?? {});
+  settings = game?.settings ?? {};
   const root = $('settings');
-  $('settings-sheet').hidden = settings.length === 0 || game.panel;
+  const has = !game?.panel && Object.keys(settings).length > 0;
+  $('settings-sheet').hidden = !has;
   const shown = game === undefined ? '' : `${game.name} ${control?.version}`;
   if (root.dataset.game !== shown) {
     root.dataset.game = shown;
     root.replaceChildren();
-    for (const [key, { min, max, integer, title = key }] of settings) {
-      // Without `for` a label is that of its output.
-      const id = `setting-${key}`;
-      const how = { className: 'slide', text: title, attributes: { for: id } };
-      const label = make('label', { ...how, into: root });
-      const output = make('output', { into: label });
-      const step = integer ? 1 : (max - min) / 100;
-      const attributes = { type: 'range', id, min, max, step, name: key, 'aria-label': title };
-      const input = make('input', { attributes, into: label });
-      slide(input, output, (value) => command({ settings: { [key]: value } }));
-    }
+    sliders = has ? Object.keys(settings).map((key) => slider(root, key)) : [];
   }
-  for (const input of root.querySelectorAll('input')) {
-    place(input, input.previousElementSibling, expected()?.settings?.[input.name]);
-  }
+  for (const one of sliders) one.place(expected()?.settings);
 }
 
 // ---- what holds
@@ -303,6 +364,8 @@ put($('heading'), upper(name));
 document.title = `Panel · ${name}`;
 $('to-field').href = new URL(`field/${name}`, base).href;
 $('to-play').href = new URL(`play/${name}`, base).href;
+// In the window of a game that is tried the panel stays where it is.
+if (self !== top) for (const id of ['to-field', 'to-play']) $(id).target = '_blank';
 
 show();
 if (token === '') askToken();

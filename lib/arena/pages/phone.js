@@ -1,4 +1,5 @@
 import { put } from './elements.js';
+import { Naming } from './naming.js';
 import { Player } from '../client/player.js';
 import { arenaName, base, GameStage, Room } from './room.js';
 import { describeGame } from './games-list.js';
@@ -42,11 +43,14 @@ const player = new Player({
   keep,
   onState(state, about) {
     left = about;
+    if (state === 'online') naming.tell(player.nameUrl);
     if (about.again) say(`You were out of the game, and are in it again.`);
     if (player.number !== undefined && player.number !== shownNumber) showControl();
     words();
   }
 });
+
+const naming = new Naming($);
 
 const stage = new GameStage({
   file: 'phone.js',
@@ -138,6 +142,7 @@ function showOver() {
   const over = isOver();
   const hadFocus = $('root').contains(document.activeElement);
   $('root').hidden = over || isLobby();
+  if (over || isLobby()) naming.moveTo($(over ? 'over' : 'lobby'));
   $('over').hidden = !over;
   if (!over) return;
   const usual = control.failed

@@ -1,88 +1,106 @@
 import { make, put, style } from '../../arena-pages/elements.js';
+import { nameOf } from '../../arena-pages/names.js';
+import { showResult } from './result.js';
+import { many, readStandings } from './standings.js';
 
-/** The quiz on the big screen: the question, and a bar for each answer that grows while people answer. */
+/** The quiz on the big screen: the question and its time, then how many chose which answer; in the end the result. */
 
-export function start({ root }) {
+/** Of how many is told who is in front, between two questions. */
+const FRONT = 3;
+
+function questionOf(root) {
+  const top = make('p', { className: 'top', into: root });
+  const parts = {
+    place: make('span', { into: top }),
+    answered: make('span', { into: top }),
+    question: make('h2', {
+      className: 'big',
+      into: make('div', { attributes: { role: 'status' }, into: root })
+    }),
+    bars: make('div', { className: 'bars', into: root }),
+    front: make('p', { className: 'front', into: root }),
+    time: make('p', { className: 'time', attributes: { role: 'timer' }, into: root }),
+    clock: make('div', { className: 'clock', attributes: { 'aria-hidden': true }, into: root })
+  };
+  make('i', { into: parts.clock });
+  return parts;
+}
+
+export function start({ root, control: { page: begun } }) {
   const sheet = style(import.meta.url);
   const quiz = make('div', { className: 'quiz field-quiz', into: root });
-  const top = make('p', { className: 'top', into: quiz });
-  const [place, answered] = [make('span', { into: top }), make('span', { into: top })];
-  const head = make('div', { attributes: { role: 'status' }, into: quiz });
-  const question = make('h2', { className: 'big', into: head });
-  const bars = make('div', { className: 'bars', into: quiz });
-  const clock = make('div', {
-    className: 'clock',
-    attributes: { 'aria-hidden': true },
-    into: quiz
-  });
-  make('i', { into: clock });
-  let shown = '';
+  const { place, answered, question, bars, front, time, clock } = questionOf(quiz);
+  const result = make('div', { className: 'quiz result-quiz', into: root });
+  const results = showResult(result);
+  let page = begun; // of the game
   let last = null;
-  let began = 0; // of the round, by this page's clock
+  let texts = '';
 
-  function build(name, texts) {
-    if (name === shown) return;
-    shown = name;
+  function build({ index, question: asked, answers }) {
+    const words = JSON.stringify([index, asked, answers]);
+    if (words === texts) return;
+    texts = words;
     bars.replaceChildren();
-    for (const [at, text] of texts.entries()) {
-      const bar = make('div', { className: 'bar', attributes: { 'data-at': at % 6 }, into: bars });
+    for (const [at, text] of answers.entries()) {
+      const bar = make('div', { className: 'bar', attributes: { 'data-at': at }, into: bars });
       make('i', { into: bar });
-      make('b', { text: texts.length > 6 ? at + 1 : String.fromCharCode(65 + at), into: bar });
+      make('b', { text: String.fromCharCode(65 + at), into: bar });
       make('span', { text, into: bar });
       make('b', { className: 'count', into: bar });
     }
   }
 
-  function fill(shares, texts) {
+  /** Only with the answer: who sees what the others choose chooses the same. */
+  function fill({ right, counts = [] }) {
+    quiz.dataset.open = right === undefined;
+    const most = Math.max(1, ...counts);
     for (const [at, bar] of [...bars.children].entries()) {
-      bar.style.setProperty('--share', shares[at]);
-      put(bar.lastChild, texts[at]);
+      bar.toggleAttribute('data-right', at === right);
+      bar.style.setProperty('--share', (counts[at] ?? 0) / most);
+      put(bar.lastChild, counts[at] ?? '');
     }
   }
 
-  function showResult(round, { shares }) {
-    quiz.dataset.open = true;
-    const mean = Math.round(shares.reduce((sum, one) => sum + one, 0) / shares.length);
-    put(place, 'Result');
-    put(answered, '');
-    put(question, `The room was right ${mean} times of a hundred`);
-    build(
-      `${round} end`,
-      shares.map((_, at) => `Question ${at + 1}`)
-    );
-    fill(
-      shares.map((one) => one / 100),
-      shares.map((one) => `${one} %`)
-    );
+  function showQuestion(reduced) {
+    const { players, value } = reduced;
+    const { index, of, right, left, seconds, standings } = value;
+    put(place, `Question ${index + 1} of ${of}`);
+    put(answered, `${value.answered} of ${players} have answered`);
+    put(question, value.question);
+    build(value);
+    fill(value);
+    const isOpen = right === undefined;
+    put(time, left);
+    time.hidden = !isOpen;
+    time.setAttribute('aria-label', `${left} seconds left`);
+    clock.style.setProperty('--left', Math.min(1, left / seconds));
+    const first = readStandings(standings)
+      .slice(0, FRONT)
+      .filter(({ points }) => points > 0);
+    const words = first.map((one) => `${nameOf(reduced, one.number)} ${many(one.points)}`);
+    put(front, isOpen || words.length === 0 ? '' : `In front: ${words.join(' · ')}`);
+  }
+
+  function show() {
+    const value = last?.value;
+    if (!value) return;
+    const isResult = page === 'result' || value.asked !== undefined;
+    quiz.hidden = isResult;
+    result.hidden = !isResult;
+    if (isResult) results.show(last);
+    else showQuestion(last);
   }
 
   return {
-    value({ round, time, players, value }) {
-      last = value;
-      if (!value) return;
-      began = performance.now() - time;
-      if (value.shares) return showResult(round, value);
-      const { index, of, answers, counts, right } = value;
-      put(place, `Question ${index + 1} of ${of}`);
-      put(answered, `${value.answered} of ${players} have answered`);
-      put(question, value.question);
-      build(`${round} ${index}`, answers);
-      const most = Math.max(1, ...counts, players / 2);
-      fill(
-        counts.map((one) => one / most),
-        counts
-      );
-      quiz.dataset.open = right === undefined;
-      for (const [at, bar] of [...bars.children].entries()) {
-        if (at === right) bar.dataset.right = '';
-      }
-      root.dataset.counts = counts.join(' ');
+    control(control) {
+      ({ page } = control);
+      show();
     },
-    frame(now) {
-      const open = last && !last.shares && last.right === undefined;
-      const left = open ? (last.until - (now - began)) / (last.until - last.since) : 0;
-      clock.style.setProperty('--left', Math.min(1, Math.max(0, left)));
+    value(reduced) {
+      last = reduced;
+      show();
     },
+    frame: (now) => results.turn(now),
     stop: () => sheet.remove()
   };
 }

@@ -1,18 +1,25 @@
 import { make, put, style } from '../../arena-pages/elements.js';
+import { many, ordinal, readStandings } from './standings.js';
 
 /** The quiz on the phone: a button for each answer. The last tap before the time is over counts. */
 
-export function start({ root, send }) {
+/** Seconds before the end at which a screen reader says how many are left. */
+const SAID = [10, 5];
+
+export function start({ root, send, number }) {
   const sheet = style(import.meta.url);
   const quiz = make('div', { className: 'quiz phone-quiz', into: root });
-  const ask = make('p', { className: 'ask', attributes: { role: 'status' }, into: quiz });
+  const head = make('div', { className: 'head', into: quiz });
+  const ask = make('p', { className: 'ask', attributes: { role: 'status' }, into: head });
+  const clock = make('p', { className: 'time', attributes: { role: 'timer' }, into: head });
   const choices = make('div', { className: 'choices', attributes: { role: 'group' }, into: quiz });
   const verdict = make('p', { className: 'verdict', attributes: { role: 'status' }, into: quiz });
+  const soon = make('p', { className: 'unseen', attributes: { role: 'status' }, into: quiz });
   let shown = ''; // round and question that there are buttons for
+  let texts = ''; // and their words
   let index = -1;
   let chosen = -1;
-  let counted = ''; // the question whose verdict is in the points
-  let points = 0;
+  let pointsBefore = 0;
 
   function choose(at) {
     if (quiz.dataset.open === 'false') return; // The time is over.
@@ -44,39 +51,68 @@ export function start({ root, send }) {
     if (focused) choices.firstElementChild?.focus(); // Who plays by key goes on there.
   }
 
-  function showAnswer({ right }) {
+  /** How this phone stands. */
+  function ownOf(standings) {
+    const list = readStandings(standings);
+    return { of: list.length, own: list.find((one) => one.number === number) };
+  }
+
+  function verdictOf({ right, standings }) {
+    const { own, of } = ownOf(standings);
+    const words = chosen < 0 ? 'Not answered.' : chosen === right ? 'Right!' : 'Not this time.';
+    if (own === undefined) return words;
+    const won = own.points - pointsBefore;
+    const gain = won > 0 ? ` ${many(won)} points.` : '';
+    return `${words}${gain} You are ${ordinal(own.place)} of ${of}.`;
+  }
+
+  function showTime({ left, right }) {
+    const isOpen = right === undefined;
+    clock.hidden = !isOpen;
+    put(clock, left);
+    clock.setAttribute('aria-label', `${left} seconds left`);
+    clock.dataset.soon = left <= SAID.at(-1);
+    put(soon, isOpen && SAID.includes(left) ? `${left} seconds left` : '');
+  }
+
+  function showAnswer(value) {
+    const { right, standings } = value;
     quiz.dataset.open = right === undefined;
     for (const [at, one] of [...choices.children].entries()) {
       // Not `disabled`: that would take the focus away.
       one.setAttribute('aria-disabled', right !== undefined);
       if (at === right) one.dataset.right = '';
     }
-    if (right === undefined)
-      return put(verdict, chosen < 0 ? 'Tap an answer' : 'You may change your mind');
-    if (counted !== shown) points += chosen === right ? 1 : 0;
-    counted = shown;
-    const words = chosen < 0 ? 'Not answered.' : chosen === right ? 'Right!' : 'Not this time.';
-    return put(verdict, `${words} ${points} so far`);
+    if (right !== undefined) return put(verdict, verdictOf(value));
+    pointsBefore = ownOf(standings).own?.points ?? 0;
+    return put(verdict, chosen < 0 ? 'Tap an answer' : 'You may change your mind');
   }
 
   return {
     value({ round, value }) {
-      if (!value) return;
-      if (value.shares) return;
+      if (!value || value.asked) return;
       const now = `${round} ${value.index}`;
-      if (now !== shown) {
-        if (shown.split(' ')[0] !== String(round)) points = 0;
-        shown = now;
+      if (now !== shown) chosen = -1;
+      const words = JSON.stringify([now, value.question, value.answers]);
+      if (words !== texts) {
         index = value.index;
-        chosen = -1;
         build(value);
         mark();
       }
+      shown = now;
+      texts = words;
+      showTime(value);
       showAnswer(value);
     },
     result({ value }) {
-      if (!value?.shares) return undefined;
-      return { title: `${points} of ${value.shares.length} right`, text: '' };
+      if (!value) return undefined;
+      const { own, of } = ownOf(value.standings);
+      if (own === undefined) return { title: 'The quiz is over' };
+      const rights = value.asked ? `${own.right} of ${value.asked.length} right, ` : '';
+      return {
+        title: `You are ${ordinal(own.place)} of ${of}`,
+        text: `${rights}${many(own.points)} points`
+      };
     },
     stop: () => sheet.remove()
   };

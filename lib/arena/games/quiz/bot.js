@@ -1,0 +1,9 @@
+/** A bot in the quiz: it thinks for a while, and guesses. */
+
+const SOON = 0.06; // of its moves
+
+export function play({ value, random }) {
+  const isOpen = value?.answers && value.right === undefined;
+  if (!isOpen || random() > SOON) return undefined;
+  return { question: value.index, choice: Math.floor(random() * value.answers.length) };
+}

@@ -1,0 +1,162 @@
+import { make, put } from '../../arena-pages/elements.js';
+import { ANSWERS, CHARACTERS, readQuestions } from './questions.js';
+
+/** The questions on the panel: to be written, loaded from a file and saved to one. */
+
+const EMPTY = { question: '', answers: ['', '', '', ''], right: 0 };
+
+function button(into, text, act) {
+  const one = make('button', { className: 'chip', text, attributes: { type: 'button' }, into });
+  one.addEventListener('click', act);
+  return one;
+}
+
+function textIn(into, label, value) {
+  const attributes = { type: 'text', maxlength: CHARACTERS, 'aria-label': label };
+  const input = make('input', { attributes, into });
+  input.value = value;
+  return input;
+}
+
+/** One answer: its words, and whether it is the right one. */
+function answerIn(into, name, { text = '', right = false } = {}) {
+  const at = into.children.length;
+  const letter = String.fromCharCode(65 + at);
+  const row = make('div', { className: 'answer', into });
+  const attributes = { type: 'radio', name, 'aria-label': `${letter} is right` };
+  const radio = make('input', { attributes, into: row });
+  radio.checked = right;
+  textIn(row, `Answer ${letter}`, text);
+}
+
+let fields = 0; // made so far: a name of radio buttons each
+
+/** One question, as the form has it. */
+function fieldOf(form, { question, answers, right }) {
+  const field = make('fieldset', { into: form });
+  make('legend', { into: field });
+  textIn(field, 'Question', question).className = 'asked-text';
+  const list = make('div', { className: 'answers', into: field });
+  const name = `right-${(fields += 1)}`;
+  for (const [at, text] of answers.entries()) answerIn(list, name, { text, right: at === right });
+  const buttons = make('div', { className: 'chips buttons', into: field });
+  const more = button(buttons, 'One more answer', () => {
+    answerIn(list, name);
+    more.hidden = list.children.length >= ANSWERS;
+    list.lastElementChild.querySelector('[type=text]').focus();
+  });
+  more.hidden = answers.length >= ANSWERS;
+  button(buttons, 'Remove this question', () => {
+    const next = field.nextElementSibling ?? field.previousElementSibling;
+    field.remove();
+    count(form);
+    next?.querySelector('.asked-text').focus();
+  });
+  count(form);
+  return field;
+}
+
+function count(form) {
+  for (const [at, { firstElementChild }] of [...form.children].entries()) {
+    put(firstElementChild, `Question ${at + 1}`);
+  }
+}
+
+/** The questions that the form has; an answer without words is none. */
+function questionsIn(form) {
+  return [...form.children].map((field) => {
+    const answers = [...field.querySelectorAll('.answer')].map((row) => ({
+      text: row.lastElementChild.value.trim(),
+      right: row.firstElementChild.checked
+    }));
+    const written = answers.filter(({ text }) => text !== '');
+    return {
+      question: field.querySelector('.asked-text').value.trim(),
+      answers: written.map(({ text }) => text),
+      right: written.findIndex(({ right }) => right)
+    };
+  });
+}
+
+/** Has the browser save the questions. */
+function download(questions) {
+  const text = `${JSON.stringify(questions, null, 2)}\n`;
+  const url = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
+  make('a', { attributes: { href: url, download: 'questions.json' } }).click();
+  URL.revokeObjectURL(url);
+}
+
+/**
+ * @param {HTMLElement} root
+ * @param {{read: () => Promise<unknown>, write: (value: unknown) => Promise<string>}} content as a panel.js is given it
+ */
+export function editor(root, content) {
+  const edit = make('details', { className: 'edit', into: root });
+  make('summary', { text: 'Questions', into: edit });
+  const form = make('div', { into: edit });
+  const buttons = make('div', { className: 'chips buttons', into: edit });
+  const said = make('p', { className: 'wrong', attributes: { role: 'status' }, into: edit });
+  const file = make('input', {
+    attributes: { type: 'file', accept: '.json,application/json', hidden: '' },
+    into: edit
+  });
+
+  function show(questions) {
+    form.replaceChildren();
+    for (const one of questions) fieldOf(form, one);
+  }
+
+  /** Does something with questions, and says what is wrong with them. */
+  async function attempt(act) {
+    try {
+      put(said, (await act()) ?? '');
+    } catch (error) {
+      const { message } = error;
+      put(said, `${message[0].toUpperCase()}${message.slice(1)}.`);
+    }
+  }
+
+  const load = () =>
+    attempt(async () => {
+      const questions = await content.read();
+      if (!Array.isArray(questions)) return 'The questions can’t be read just now.';
+      return show(questions);
+    });
+  edit.addEventListener('toggle', () => edit.open && form.children.length === 0 && load());
+  file.addEventListener('change', () =>
+    attempt(async () => {
+      const [chosen] = file.files;
+      file.value = '';
+      if (chosen === undefined) return undefined;
+      let value;
+      try {
+        value = JSON.parse(await chosen.text());
+      } catch {
+        throw new Error(`${chosen.name} is no JSON`);
+      }
+      show(readQuestions(value));
+      return `${value.length} questions from ${chosen.name}. Use them, and they are asked.`;
+    })
+  );
+  button(buttons, 'One more question', () => {
+    fieldOf(form, EMPTY).querySelector('.asked-text').focus();
+  });
+  button(buttons, 'Use these questions', () =>
+    attempt(async () => {
+      const wrong = await content.write(readQuestions(questionsIn(form)));
+      return wrong || 'These are the questions now.';
+    })
+  );
+  button(buttons, 'Load a file', () => file.click());
+  button(buttons, 'Save to a file', () =>
+    attempt(() => download(readQuestions(questionsIn(form))))
+  );
+  button(buttons, 'Those that came with the quiz', () =>
+    attempt(async () => {
+      const wrong = await content.write(null);
+      if (wrong) return wrong;
+      await load();
+      return 'These are the questions now.';
+    })
+  );
+}

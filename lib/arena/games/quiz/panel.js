@@ -1,0 +1,65 @@
+import { make, put, style } from '../../arena-pages/elements.js';
+import { editor } from './editor.js';
+
+/** The quiz on the panel: which question is open, to end it, leave it out or go to the result; and the questions. */
+
+/** What the quiz does just now, in words. */
+function wordsOf({ players, value }) {
+  const { index, of, question, answered, left, right } = value;
+  const state =
+    right === undefined
+      ? `${answered} of ${players} have answered, ${left} s left`
+      : `the answer is shown, ${left} s left`;
+  return `Question ${index + 1} of ${of}, “${question}”: ${state}`;
+}
+
+export function start({ root, control: begun, command, content, slider }) {
+  const sheet = style(import.meta.url);
+  const quiz = make('div', { className: 'panel-quiz', into: root });
+  const now = make('p', { into: quiz });
+  const buttons = make('div', { className: 'chips', into: quiz });
+  const settings = make('div', { className: 'sliders', into: quiz });
+  const sliders = ['seconds', 'pause'].map((name) => slider(settings, name));
+  editor(quiz, content);
+  let control = begun;
+  let value = null;
+
+  function button(text, act) {
+    const one = make('button', {
+      className: 'chip',
+      text,
+      attributes: { type: 'button' },
+      into: buttons
+    });
+    one.addEventListener('click', act);
+    return one;
+  }
+  // By the step's number: a click that comes too late ends nothing else.
+  const end = button('Show the answer', () => command({ settings: { end: value.step } }));
+  const skip = button('Leave this question out', () => command({ settings: { skip: value.step } }));
+  const result = button('To the result', () => command({ page: 'result' }));
+
+  function show() {
+    const isAsking = control.running && value?.step !== undefined;
+    const isOpen = isAsking && value.right === undefined;
+    end.disabled = !isAsking;
+    skip.disabled = !isOpen;
+    result.disabled = !control.running;
+    put(end, isAsking && !isOpen ? 'Next question' : 'Show the answer');
+    for (const one of sliders) one.place(control.settings);
+  }
+
+  return {
+    control(next) {
+      control = next;
+      if (!control.running) put(now, 'Start asks the first question.');
+      show();
+    },
+    value(reduced) {
+      ({ value } = reduced);
+      if (control.running && value?.step !== undefined) put(now, wordsOf(reduced));
+      show();
+    },
+    stop: () => sheet.remove()
+  };
+}

@@ -1,0 +1,37 @@
+/** The questions, as they are written in content.json and in the panel. */
+
+/** As many answers as inputs.json lets a phone choose from. */
+export const ANSWERS = 6;
+export const CHARACTERS = 200;
+const QUESTIONS = 1000;
+
+const isText = (text) =>
+  typeof text === 'string' && text.trim() !== '' && text.length <= CHARACTERS;
+
+/** What is wrong with a question, in words; undefined: nothing. */
+function amiss({ question, answers, right } = {}) {
+  if (!isText(question)) return `needs a question of 1 to ${CHARACTERS} characters`;
+  const good =
+    Array.isArray(answers) &&
+    answers.length >= 2 &&
+    answers.length <= ANSWERS &&
+    answers.every(isText);
+  if (!good) return `needs 2 to ${ANSWERS} answers of 1 to ${CHARACTERS} characters`;
+  const isOne = Number.isInteger(right) && right >= 0 && right < answers.length;
+  return isOne ? undefined : 'must say which answer is right: the first is 0';
+}
+
+/**
+ * @param {unknown} value such as `[{"question":"…","answers":["…","…"],"right":1}]`
+ * @returns {{question: string, answers: string[], right: number}[]}
+ * @throws {Error} saying in one line which question is not as it must be
+ */
+export function readQuestions(value) {
+  const isList = Array.isArray(value) && value.length > 0 && value.length <= QUESTIONS;
+  if (!isList) throw new Error(`the questions must be a list of 1 to ${QUESTIONS}`);
+  for (const [at, one] of value.entries()) {
+    const words = amiss(one ?? {});
+    if (words !== undefined) throw new Error(`question ${at + 1} ${words}`);
+  }
+  return value;
+}

@@ -1,0 +1,98 @@
+import { make, put } from '../../arena-pages/elements.js';
+import { nameOf } from '../../arena-pages/names.js';
+import { many, ordinal, readStandings } from './standings.js';
+
+/** The result on the big screen: the podium, who comes next, and what was asked with the right answers in words. */
+
+const PODIUM = 3;
+const LISTED = 8; // players on podium and list
+
+/** Milliseconds that as many questions stay as there is room for. */
+const STAY = 9000;
+
+/** A player's entry, on the podium or in the list. */
+function entryOf(into, reduced, { number, points, place }) {
+  const entry = make('li', { attributes: { 'data-place': place }, into });
+  make('b', { className: 'place', text: ordinal(place), into: entry });
+  make('span', { className: 'who', text: nameOf(reduced, number), into: entry });
+  make('span', { className: 'points', text: many(points), into: entry });
+}
+
+/**
+ * @param {HTMLElement} root
+ * @returns {{show: (reduced: object) => void, turn: (now: number) => void}} `turn` shows the next questions when it is time
+ */
+export function showResult(root) {
+  const title = make('h2', {
+    className: 'big',
+    into: make('div', { attributes: { role: 'status' }, into: root })
+  });
+  const podium = make('ol', {
+    className: 'podium',
+    attributes: { 'aria-label': 'Podium' },
+    into: root
+  });
+  const rest = make('ol', { className: 'rest', attributes: { 'aria-label': 'Then' }, into: root });
+  const table = make('ol', {
+    className: 'asked',
+    attributes: { 'aria-label': 'What was asked' },
+    into: root
+  });
+  let shown = '';
+  let asked = [];
+  let from = 0; // the first question that is shown,
+  let end = 0; // and the one behind the last
+  let due = 0;
+
+  const isFull = () => table.scrollHeight > table.clientHeight;
+
+  function showAsked(first) {
+    from = first;
+    end = first;
+    table.replaceChildren();
+    table.start = from + 1;
+    while (end < asked.length && !isFull()) {
+      const { question, answer, share } = asked[end];
+      const one = make('li', { into: table });
+      make('span', { className: 'question', text: question, into: one });
+      make('b', { className: 'answer', text: answer, into: one });
+      make('span', { className: 'share', text: `${share} % knew it`, into: one });
+      end += 1;
+    }
+    if (!isFull() || end === from + 1) return;
+    table.lastElementChild.remove();
+    end -= 1;
+  }
+
+  return {
+    show(reduced) {
+      const { value, names } = reduced;
+      const list = readStandings(value.standings);
+      const words = JSON.stringify([value.standings, value.asked, names]);
+      if (words === shown) return;
+      shown = words;
+      const [winner] = list;
+      const first = list.filter(({ place }) => place === 1).length;
+      put(
+        title,
+        winner === undefined || winner.points === 0
+          ? 'The quiz is over'
+          : first > 1
+            ? `${first} have won`
+            : `${nameOf(reduced, winner.number)} has won`
+      );
+      podium.replaceChildren();
+      for (const one of list.slice(0, PODIUM)) entryOf(podium, reduced, one);
+      rest.replaceChildren();
+      for (const one of list.slice(PODIUM, LISTED)) entryOf(rest, reduced, one);
+      asked = value.asked ?? [];
+      showAsked(0);
+    },
+    turn(now) {
+      if (now < due) return;
+      const isAll = from === 0 && end === asked.length && !isFull();
+      if (due > 0 && !isAll) showAsked(end < asked.length ? end : 0);
+      due = now + STAY;
+    }
+  };
+}

@@ -1,0 +1,25 @@
+/** The standings, on phone and field: `[number, points, right, number, points, right, …]`, the best first. */
+
+/**
+ * @param {number[]} standings
+ * @returns {{number: number, points: number, right: number, place: number}[]} who has as many points shares the place
+ */
+export function readStandings(standings = []) {
+  const list = [];
+  for (let i = 0; i + 2 < standings.length; i += 3) {
+    const [number, points, right] = standings.slice(i, i + 3);
+    const before = list.at(-1);
+    const place = before?.points === points ? before.place : list.length + 1;
+    list.push({ number, points, right, place });
+  }
+  return list;
+}
+
+const ENDINGS = new Intl.PluralRules('en', { type: 'ordinal' });
+const LETTERS = { one: 'st', two: 'nd', few: 'rd', other: 'th' };
+
+/** @returns {string} such as `1st`, `22nd`, `113th` */
+export const ordinal = (place) => `${place}${LETTERS[ENDINGS.select(place)]}`;
+
+/** @returns {string} such as `2,340` */
+export const many = (points) => points.toLocaleString('en');

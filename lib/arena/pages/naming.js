@@ -1,0 +1,122 @@
+import { put } from './elements.js';
+
+/** The name that a phone has on the big screen: asked once, kept by the browser, told to the server for each player. */
+
+const KEY = 'sprites.name';
+
+/** Milliseconds until a name is told again that the server did not take just then: once more as long each time. */
+const AGAIN = 2000;
+const TIMES = 5;
+
+function readKept() {
+  try {
+    return localStorage.getItem(KEY) ?? '';
+  } catch {
+    return ''; // Storage is switched off.
+  }
+}
+
+function keep(name) {
+  try {
+    localStorage.setItem(KEY, name);
+  } catch {
+    // Storage is switched off: it is asked for again in the next tab.
+  }
+}
+
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+export class Naming {
+  #at;
+  #name = readKept();
+  #isAsked = this.#name === '';
+  /** Where it was told last, and what. */
+  #url;
+  #told = '';
+  #turn = 0;
+
+  /** @param {(id: string) => HTMLElement} at the page's elements */
+  constructor(at) {
+    this.#at = at;
+    at('naming').addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.#take(at('name').value.trim().replace(/\s+/g, ' '));
+    });
+    at('name-change').addEventListener('click', () => {
+      this.#isAsked = true;
+      this.#show();
+      at('name').select();
+      at('name').focus();
+    });
+    at('name').value = this.#name;
+    this.#show();
+  }
+
+  /** Shows the question where it is wanted: in the lobby, or with the result. @param {HTMLElement} section */
+  moveTo(section) {
+    if (this.#at('who').parentElement !== section) section.append(this.#at('who'));
+  }
+
+  /** There is a player, who may be another one than before. @param {string} url where to POST its name */
+  tell(url) {
+    const isSame = url === this.#url;
+    this.#url = url;
+    if (!isSame) this.#told = '';
+    this.#show();
+    if (this.#name !== '' && this.#told !== this.#name) this.#send(this.#name);
+  }
+
+  #take(name) {
+    if (name === '') return put(this.#at('name-wrong'), 'Write a name, of up to 24 characters.');
+    return this.#send(name);
+  }
+
+  /** Tells the server; a name that it takes is kept, one that it refuses is said. */
+  async #send(name) {
+    const turn = ++this.#turn;
+    const headers = { 'Content-Type': 'text/plain;charset=UTF-8' }; // needs no preflight
+    const request = { method: 'POST', headers, body: JSON.stringify({ name }) };
+    for (let times = 1; times <= TIMES; times += 1) {
+      const answer = await this.#ask(request);
+      if (turn !== this.#turn) return;
+      if (answer.status === 204) return this.#be(name);
+      if (answer.status === 400) return this.#refused(answer.detail);
+      put(this.#at('name-wrong'), 'Trying again…');
+      await pause(times * AGAIN);
+      if (turn !== this.#turn) return;
+    }
+    this.#refused('The server did not take it. Try again.');
+  }
+
+  async #ask(request) {
+    try {
+      const response = await fetch(this.#url, request);
+      const { detail } = response.ok ? {} : await response.json();
+      return { status: response.status, detail };
+    } catch {
+      return { status: 0 }; // No contact.
+    }
+  }
+
+  #be(name) {
+    this.#name = name;
+    this.#told = name;
+    this.#isAsked = false;
+    put(this.#at('name-wrong'), '');
+    keep(name);
+    this.#show();
+  }
+
+  #refused(words) {
+    this.#isAsked = true;
+    this.#show();
+    put(this.#at('name-wrong'), words);
+  }
+
+  #show() {
+    const isIn = this.#url !== undefined;
+    this.#at('naming').hidden = !isIn || !this.#isAsked;
+    this.#at('named').hidden = !isIn || this.#isAsked;
+    put(this.#at('named-words'), `You are ${this.#name}`);
+  }
+}

@@ -1,0 +1,18 @@
+import { make } from './elements.js';
+import { arenaName } from './room.js';
+
+/** A game that is tried: its field, a phone and the panel, each in a frame, which all share this tab's storage. */
+
+const FRAMES = { field: 'The field', play: 'A phone', control: 'The panel' };
+
+const token = location.hash.slice(1);
+if (token !== '') {
+  sessionStorage.setItem('sprites.token', token); // Where the panel has it.
+  history.replaceState(null, '', location.pathname);
+}
+for (const [path, title] of Object.entries(FRAMES)) {
+  const src = new URL(`../${path}/${arenaName()}`, location.href).href;
+  const attributes = { src, title, allow: 'fullscreen; screen-wake-lock' };
+  make('iframe', { className: path, attributes, into: document.getElementById('frames') });
+}
+document.body.dataset.state = 'online';

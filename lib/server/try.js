@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+
+import { startBots } from '../arena/bots.js';
+import { findGame } from '../arena/games.js';
+import { OptionError, readOptions, whole } from '../operator/options.js';
+import { urlsOf } from '../base/port-errors.js';
+
+/**
+ * `sprites play FOLDER`: a game is tried alone, by who writes it. A server with an arena of its own and that one game,
+ * which runs at once, a window with field, phone and panel (pages/try.html), and bots that play.
+ */
+
+const ARENA = 'try';
+
+const BOTS = { name: 'bots', default: '5', type: whole(0, 100), help: 'players that are none' };
+
+/**
+ * @param {string[]} args the folder, and options
+ * @param {Record<string, string | undefined>} environment
+ * @returns {object} the server's options, with `play`: the folder and the token of this run
+ * @throws {Error} in one line: an option is wrong (OptionError), or the folder is no game
+ */
+export function readTrial(args, environment) {
+  const hasFolder = args.length > 0 && args[0] !== '' && !args[0].startsWith('-');
+  const [folder] = args;
+  const options = readOptions(args.slice(hasFolder || args[0] === '' ? 1 : 0), environment, [BOTS]);
+  if (options.help || options.version) return options;
+  if (!hasFolder) throw new OptionError('play takes the folder of a game: sprites play games/clap');
+  const { arena, games, publishTokenFile } = options;
+  if (arena.length > 0 || games !== 'none' || publishTokenFile !== 'none') {
+    throw new OptionError(
+      'play has an arena and a token of its own: leave out --arena, --games and --publish-token-file'
+    );
+  }
+  try {
+    findGame(folder);
+  } catch (error) {
+    throw new Error(`play ${folder}: this is no game: ${error.message}`, { cause: error });
+  }
+  const token = randomBytes(16).toString('hex');
+  return { ...options, arena: [ARENA], play: { folder, token } };
+}
+
+/**
+ * Begins the game, and has bots play it.
+ *
+ * @param {{port: number}} server
+ * @param {object} options as readTrial gives them
+ * @param {import('pino').Logger} log
+ * @returns {Promise<{name: string, url: string, stop: () => void}>} where its window is
+ */
+export async function tryGame({ port }, { host, bots, play: { folder, token } }, log) {
+  const { name, format } = findGame(folder);
+  const [base] = urlsOf('http', host, port);
+  const answer = await fetch(new URL(`feed/arena/${ARENA}/control`, base), {
+    method: 'PATCH',
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/merge-patch+json' },
+    body: JSON.stringify({ running: true })
+  });
+  if (!answer.ok) throw new Error(`${folder}: ${(await answer.json()).detail}`);
+  const playing = startBots({ base, arena: ARENA, count: bots, folder, format, log });
+  // Behind the #: it is in no request, and in no log.
+  return { name, url: new URL(`try/${ARENA}#${token}`, base).href, stop: playing.stop };
+}

@@ -1,0 +1,221 @@
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { CONTENT_BYTES } from '../../lib/arena/content.js';
+import { arenaOptions, authorized, enter, MIRROR, tell, valueOf } from '../support/arena.js';
+import { problemOf } from '../support/contract.js';
+import { temporary } from '../support/processes.js';
+import { contract, DOORS, startServer } from '../support/server.js';
+
+/** What players call themselves, and what a game is about: from the requests to the reduced feed. */
+
+const NAMED = {
+  ...MIRROR,
+  'content.json': '[ "the game’s own" ]',
+  'reduce.js': `export const reduce = ({ numbers, content }) => ({ content, named: [...numbers] });`
+};
+
+const options = (t, more = {}) => ({
+  ...arenaOptions(t, { named: NAMED, other: MIRROR }),
+  ...more
+});
+
+const call = (server, { path }, name) =>
+  server.ask('POST', `${path}/name`, {
+    body: typeof name === 'object' ? JSON.stringify(name) : name
+  });
+
+/** The reduced feed, when these are the names in it. */
+const named = (server, names) =>
+  valueOf(server, (now) => JSON.stringify(now.names) === JSON.stringify(names));
+
+const put = (server, path, body) =>
+  authorized(server, 'PUT', `/arena/hall/${path}`, { body: JSON.stringify(body) });
+
+const listOf = async (server, query = '') => {
+  const { status, body } = await authorized(server, 'GET', `/arena/hall/names${query}`);
+  return status === 200 ? body : problemOf({ status, body });
+};
+
+/** Names, by every way in. */
+function names(t, server) {
+  t.test('a name is told with the value that names its player', async (t) => {
+    await tell(server, { game: 'named', running: true });
+    const [ada, other] = [await enter(server), await enter(server)];
+    t.equal((await call(server, ada, { name: '  Ada   Lovelace ' })).status, 204);
+    await named(server, { [ada.number]: 'Ada Lovelace' });
+    t.equal((await call(server, ada, { name: 'Ada' })).status, 204, 'another one');
+    t.equal((await call(server, other, { name: '👩‍🚀 Eve' })).status, 204);
+    await named(server, { [ada.number]: 'Ada', [other.number]: '👩‍🚀 Eve' });
+
+    const { version, names } = await listOf(server);
+    t.strictSame(names.slice(-2), [
+      { number: ada.number, name: 'Ada', away: false },
+      { number: other.number, name: '👩‍🚀 Eve', away: false }
+    ]);
+    t.strictSame(await listOf(server, `?after=${version}`), { version }, 'nothing new');
+
+    t.equal((await put(server, `names/${ada.number}`, { away: true })).status, 204);
+    await named(server, { [other.number]: '👩‍🚀 Eve' });
+    t.equal((await call(server, ada, { name: 'Adah' })).status, 204, 'who is put away stays so');
+    await tell(server, { running: false });
+    t.equal((await put(server, `names/${other.number}`, { away: true })).status, 204);
+    await named(server, {});
+    t.equal((await put(server, `names/${ada.number}`, { away: false })).status, 204, 'or not');
+    await named(server, { [ada.number]: 'Adah' });
+    await ada.leave();
+    t.equal((await listOf(server)).names.length, 2, 'the podium still has it');
+    t.equal(await problemOf(await call(server, ada, { name: 'Ada' })), 'unknown-player');
+  });
+
+  t.test('what is no name is refused in words, and changes nothing', async (t) => {
+    const one = await enter(server);
+    const { version } = await listOf(server);
+    for (const body of [
+      ...['', '{', 'null', '[]', '"Ada"', '{}', '{"name":"Ada","away":true}', '{"name":7}'],
+      ...[
+        '',
+        '   ',
+        'x'.repeat(25),
+        'a\tb',
+        'a\u0000',
+        'a\u202Eb',
+        'a\u2028b',
+        '\u200B',
+        '\uD800'
+      ].map((name) => ({ name }))
+    ]) {
+      t.equal(
+        problemOf(await call(server, one, body)),
+        'bad-name',
+        encodeURIComponent(JSON.stringify(body))
+      );
+    }
+    t.equal(problemOf(await call(server, one, { name: 'x'.repeat(600) })), 'input-too-large');
+    t.equal((await listOf(server)).version, version);
+    t.equal((await call(server, one, { name: 'é'.repeat(24) })).status, 204, '24 characters');
+    const nobody = { path: one.path.slice(0, -1) };
+    t.equal(problemOf(await call(server, nobody, { name: 'A' })), 'unknown-player');
+    const nowhere = { path: one.path.replace('hall', 'yard') };
+    t.equal(problemOf(await call(server, nowhere, { name: 'A' })), 'unknown-arena');
+  });
+
+  t.test('a name counts as an input: too many are too many', async (t) => {
+    const one = await enter(server);
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, (_, at) => call(server, one, { name: `Name ${at}` }))
+    );
+    t.ok(
+      answers.some((answer) => answer.status === 429 && problemOf(answer) === 'too-many-inputs')
+    );
+  });
+
+  t.test('the host alone reads the names, and puts them away', async (t) => {
+    for (const [method, path] of [
+      ['GET', 'names'],
+      ['PUT', 'names/1'],
+      ['GET', 'content/named'],
+      ['PUT', 'content/named']
+    ]) {
+      const answer = await server.ask(method, `/arena/hall/${path}`, { body: '{}' });
+      t.equal(problemOf(answer), 'bad-token', path);
+    }
+    for (const path of ['names/0', 'names/x', 'names/4000000000']) {
+      t.equal(problemOf(await put(server, path, { away: true })), 'unknown-player', path);
+    }
+    for (const body of [{}, { away: 1 }, [true], null]) {
+      t.equal(problemOf(await put(server, 'names/1', body)), 'bad-name');
+    }
+    t.equal(await listOf(server, '?after=x'), 'bad-number');
+    const nowhere = await authorized(server, 'GET', '/arena/yard/names');
+    t.equal(problemOf(nowhere), 'unknown-arena');
+    t.equal(problemOf(await put(server, 'what/1', {})), 'not-found');
+  });
+
+  t.test(
+    'what a game is about: its own, or the host’s, in a round that runs as well',
+    async (t) => {
+      const content = async () =>
+        (await authorized(server, 'GET', '/arena/hall/content/named')).body;
+      const shown = (value) =>
+        valueOf(server, (now) => JSON.stringify(now.value?.content) === JSON.stringify(value));
+      t.equal(
+        (await server.ask('GET', '/games/named/content.json')).status,
+        404,
+        'no phone has it'
+      );
+      t.strictSame(await content(), { content: ['the game’s own'] });
+      await tell(server, { game: 'named', running: true });
+      await shown(['the game’s own']);
+      t.equal((await put(server, 'content/named', { other: [1] })).status, 204);
+      await shown({ other: [1] });
+      t.strictSame(await content(), { content: { other: [1] } });
+      t.equal((await put(server, 'content/named', null)).status, 204);
+      await shown(['the game’s own']);
+      const answer = await authorized(server, 'GET', '/arena/hall/content/other');
+      t.strictSame(answer.body, { content: null }, 'a game without');
+      t.equal(problemOf(await put(server, 'content/nothing', [])), 'unknown-game');
+      const deep = '['.repeat(66) + ']'.repeat(66);
+      for (const body of ['', '{', '\xff', deep, `"${'é'.repeat(CONTENT_BYTES / 2)}"`]) {
+        const answer = await authorized(server, 'PUT', '/arena/hall/content/named', { body });
+        t.match(
+          problemOf(answer),
+          body.length > 100 && body !== deep ? 'content-too-large' : 'bad-content'
+        );
+      }
+      t.strictSame(await content(), { content: ['the game’s own'] });
+      await tell(server, { running: false });
+    }
+  );
+}
+
+contract(t, { options: options(t) }, names);
+
+t.test('through workers', { skip: !DOORS.includes('native') }, async (t) => {
+  const server = await startServer(t, { door: 'workers', options: options(t, { drain: 0 }) });
+  names(t, server);
+  t.teardown(() => server.stop());
+});
+
+t.test('names and content outlive a crash; those of players who are gone do not', async (t) => {
+  const how = { options: options(t, { state: join(temporary(t), 'state'), drain: 0 }) };
+  const first = await startServer(t, how);
+  await tell(first, { game: 'named', running: true });
+  const [ada, bob, eve] = [await enter(first), await enter(first), await enter(first)];
+  await call(first, ada, { name: 'Ada' });
+  await call(first, bob, { name: 'Bob' });
+  await call(first, eve, { name: 'Eve' });
+  await put(first, `names/${bob.number}`, { away: true });
+  await eve.leave();
+  await put(first, 'content/named', ['kept']);
+  await named(first, { [ada.number]: 'Ada' });
+  await tell(first, { running: false });
+  first.child.kill('SIGKILL');
+  await first.ended();
+
+  const second = await startServer(t, how);
+  const { value } = await named(second, { [ada.number]: 'Ada' });
+  t.strictSame(value.content, ['kept']);
+  t.strictSame((await listOf(second)).names, [
+    { number: ada.number, name: 'Ada', away: false },
+    { number: bob.number, name: 'Bob', away: true }
+  ]);
+  t.strictSame((await authorized(second, 'GET', '/arena/hall/content/named')).body.content, [
+    'kept'
+  ]);
+  await second.stop();
+});
+
+t.test('there is room for the names of all who play', async (t) => {
+  const server = await startServer(t, { options: options(t, { 'arena-players': 2, drain: 0 }) });
+  for (let i = 0; i < 6; i += 1) {
+    const one = await enter(server);
+    t.equal((await call(server, one, { name: `Player of round ${i}` })).status, 204);
+    await one.leave();
+  }
+  const { names } = await listOf(server);
+  t.ok(names.length <= 4, 'of those who have left not all stay');
+  t.equal(names.at(-1).name, 'Player of round 5');
+  await server.stop();
+});

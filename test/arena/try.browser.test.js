@@ -1,0 +1,98 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { says } from '../support/arena-pages.js';
+import { MIRROR } from '../support/arena.js';
+import { amissTo } from '../support/axe.js';
+import { launch, SPRITES } from '../support/launch.js';
+import { browserRig } from '../support/page-browser.js';
+import { until } from '../support/until.js';
+
+/** `sprites play FOLDER`: a game is tried alone. */
+
+const { browser, nothingElse, skip } = browserRig(t);
+
+const COUNT = {
+  ...MIRROR,
+  'inputs.json': JSON.stringify({
+    title: 'Count',
+    inputs: { taps: { min: 0, max: 1e6, integer: true }, y: { min: 0, max: 1 } }
+  }),
+  'reduce.js':
+    'export const reduce = ({ inputs }) => ({ sum: inputs.taps.reduce((a, b) => a + b, 0), named: [1] });',
+  'phone.js':
+    'export const start = ({ root }) => { root.textContent = "The first phone"; return { stop() {} }; };',
+  'field.js': `export const start = ({ root }) => ({
+    value({ value, names }) { if (value?.sum > 0) root.textContent = 'Bots count, ' + names[1]; },
+    stop() {}
+  });`
+};
+
+/** Starts it. @returns {Promise<{url: string}>} where its window is, and what `launch` gives */
+async function play(t, folder) {
+  const started = launch({ 'log-level': 'warn' }, { command: [...SPRITES, 'play', folder] });
+  t.teardown(() => started.child.kill('SIGKILL'));
+  await started.listening;
+  const said = () => /^Try count: (http:\S+)$/m.exec(started.lines.join('\n'));
+  await until(
+    () => said() !== null,
+    () => started.lines.join('\n')
+  );
+  return { ...started, url: said()[1] };
+}
+
+t.test('field, phone and panel in one window, bots, and what changes', { skip }, async (t) => {
+  const folder = join(t.testdir({ count: COUNT }), 'count');
+  const { url, child, ended, errors } = await play(t, folder);
+  const page = await browser.open(url, { viewport: { width: 1440, height: 900 } });
+  const [field, phone, panel] = ['field', 'play', 'control'].map((name) =>
+    page.frameLocator(`iframe.${name}`)
+  );
+  await says(field, '#root', 'Bots count, Bot');
+  await says(field, '#count', '6');
+  await says(phone, '#root', 'The first phone');
+  await says(panel, '#go', 'Stop');
+  t.notMatch(page.url(), '#', 'the token is in no history');
+  t.strictSame(await amissTo(page), []);
+
+  const path = join(folder, 'phone.js');
+  writeFileSync(path, readFileSync(path, 'utf8').replace('first', 'second'));
+  await says(phone, '#root', 'The second phone');
+  await says(panel, '#round', 'Round 2, running');
+  writeFileSync(
+    join(folder, 'bot.js'),
+    'export const play = () => { throw new Error("no bot"); };'
+  );
+  writeFileSync(
+    join(folder, 'reduce.js'),
+    'export const reduce = () => {\n  throw Error("oh"); };'
+  );
+  await says(panel, '#failed-words', 'Count was stopped: its reducer threw. oh (reduce.js:2)');
+  await page.context().close();
+  child.kill('SIGTERM');
+  t.strictSame(await ended, [0, null]);
+  t.match(Buffer.concat(errors).toString(), '"why":"no bot"');
+});
+
+t.test('what is no game, or not how it is called, is told in one line', async (t) => {
+  const folder = t.testdir({ half: { 'inputs.json': '{}' }, count: COUNT, 'A B': { ...COUNT } });
+  for (const [args, code, says] of [
+    [[], 2, 'play takes the folder of a game'],
+    [['--port', '0'], 2, 'play takes the folder of a game'],
+    [[join(folder, 'none')], 1, /none: this is no game: .*none: it is no folder/],
+    [[join(folder, 'half')], 1, /this is no game: .*half: it has no reduce\.js/],
+    [[join(folder, 'A B')], 1, /this is no game: .*a game's name is a-z/],
+    [[join(folder, 'count'), '--arena', 'hall'], 2, 'leave out --arena'],
+    [[join(folder, 'count'), '--bots', '101'], 2, '--bots takes a whole number from 0 to 100']
+  ]) {
+    const { ended, errors, listening } = launch({}, { command: [...SPRITES, 'play', ...args] });
+    listening.catch(() => {});
+    t.strictSame(await ended, [code, null], args.join(' '));
+    t.match(Buffer.concat(errors).toString(), says);
+    t.match(Buffer.concat(errors).toString(), /^sprites: [^\n]+\n$/);
+  }
+});
+
+t.test('they have asked nobody else', { skip }, async (t) => nothingElse(t));
