@@ -87,6 +87,13 @@ const Body* Desktop::find(BodyId id) const {
 
 Body* Desktop::body(BodyId id) { return const_cast<Body*>(find(id)); }
 
+void Desktop::setPictures(BodyId id, const std::string& picture, const std::string& photo) {
+  Body* body = this->body(id);
+  if (body == nullptr) return;
+  body->sprite.picture = picture;
+  body->sprite.photo = photo;
+}
+
 void Desktop::remove(BodyId id) {
   bodies_.erase(std::remove_if(bodies_.begin(), bodies_.end(),
                                [id](const Body& body) { return body.id == id; }),

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
@@ -6,6 +6,7 @@ import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import { temporary } from '../support/processes.js';
+import { until } from '../support/until.js';
 
 /**
  * The desktop program as people use it: windows on a screen, a real pointer, real keys. With
@@ -34,7 +35,9 @@ const at = ({ x, y, width, height }) => `${width}x${height}+${x}+${y}`;
 /** Takes what lies in the middle of the left window to its right edge, and throws it over. */
 const throwRight = (screen, from = middle(LEFT)) =>
   screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
-const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
+/** Pixels of a window below the desktop, for the words. */
+const FOOTER = 66;
+const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + (height - FOOTER) / 2 });
 
 t.test('the desktop', { skip: noDesktop }, async (t) => {
   const build = await buildDesktop();
@@ -72,7 +75,13 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   t.test(
     'photographs become pictures that can be decoded, and what is none says why',
     async (t) => {
-      t.match(await tool(join(build, 'desktop_images'), [t.testdir()]), /^[0-9]+ checks, 0 failed/);
+      for (const images of ['desktop_images', 'desktop_images_plain']) {
+        t.match(
+          await tool(join(build, images), [temporary(t)]),
+          /^[0-9]+ checks, 0 failed/,
+          images
+        );
+      }
     }
   );
 
@@ -127,10 +136,13 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const back = await screen.until(GLASS, LEFT, 20);
     t.ok(back.x > LEFT.x + LEFT.width / 2, 'by the right edge');
 
-    t.comment('a double click puts one away');
+    t.comment('a double click opens one large, and a click beside it closes it');
     const fish = await screen.until(GILL, RIGHT, 20);
     await screen.hand('mousemove', fish.x, fish.y, 'click', '--repeat', 2, '--delay', 60, 1);
-    await screen.until(GILL, RIGHT, 0);
+    await screen.until(GILL, RIGHT, 10 * fish.count);
+    await screen.hand('mousemove', RIGHT.x + 5, RIGHT.y + 60, 'click', 1);
+    const again = await screen.until(GILL, RIGHT, 20);
+    t.equal(again.count, fish.count);
 
     await one.close();
     await two.close();
@@ -146,8 +158,19 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await one.focus();
     await screen.hand('key', 'shift+Right');
     await server.until(({ acked }) => acked === 1);
-    await screen.until(GLASS, RIGHT, 20);
+    const rocket = await screen.until(GLASS, RIGHT, 20);
     await screen.until(GLASS, LEFT, 0);
+
+    t.comment('it says from whom it is as it comes, and later when it is pointed at');
+    const sender = () =>
+      screen.find(INK, { x: rocket.x - 40, y: rocket.y + 20, width: 80, height: 60 });
+    const says = (most) => until(async () => (await sender()).count > 300 === most, 'a label');
+    await says(true);
+    await says(false);
+    await screen.hand('mousemove', rocket.x, rocket.y);
+    await says(true);
+    await screen.hand('mousemove', RIGHT.x + 30, RIGHT.y + 30);
+    await says(false);
 
     t.comment('the flower came last and is selected; next are the rocket, then the fish');
     await two.focus();
@@ -175,7 +198,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const one = await open(LEFT, '--sprite', 'rocket');
     const top = { ...LEFT, height: 4 };
     await screen.until(ALONG, top, LEFT.width * 2);
-    const map = { ...LEFT, x: LEFT.x + LEFT.width - 170, y: LEFT.y + LEFT.height - 170 };
+    const map = { ...LEFT, x: LEFT.x + LEFT.width - 170, y: LEFT.y + LEFT.height - FOOTER - 170 };
     await screen.until(SELF, { ...map, width: 170, height: 170 }, 20);
     const words = { ...LEFT, height: 110 };
     const { count: alone } = await screen.until(INK, words, 100);
@@ -207,9 +230,9 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     ]);
     const one = await open(LEFT, image, join(dir, 'no-image.png'), join(dir, 'nowhere.png'));
     t.comment('why the others are none is said, until something is pressed');
-    const toast = { x: LEFT.x + 20, y: LEFT.y + 260, width: LEFT.width - 40, height: 40 };
+    const toast = { x: LEFT.x + 20, y: LEFT.y + 212, width: LEFT.width - 40, height: 40 };
     await screen.until(INK, toast, 2000);
-    const two = await open(RIGHT, '--sprite', 'flower');
+    const two = await open(RIGHT, '--sprite', 'flower', '--folder', dir);
     await one.titled('Sprites - online - Gro.+e Sache');
     t.equal(
       (await screen.hand('getwindowname', one.window)).trim(),
@@ -218,7 +241,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const seen = await screen.until(MAGENTA, LEFT, 300);
     await screen.hand('mousemove', LEFT.x + 60, LEFT.y + 60, 'click', 1);
     t.comment('its name stands under it, where the words were');
-    const label = ({ x, y }) => ({ x: x - 30, y: y + 40, width: 60, height: 14 });
+    const label = ({ x, y }) => ({ x: x - 30, y: y + 61, width: 60, height: 14 });
     await screen.until(WHITE, label(seen), 200);
     await throwRight(screen);
     await server.until(({ acked }) => acked === 1);
@@ -226,6 +249,18 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const came = await screen.until(MAGENTA, RIGHT, 300);
     await screen.until(WHITE, label(came), 200);
     await screen.until(MAGENTA, LEFT, 0);
+    t.comment('it opens large, from whom and how large it is, and is saved by its name');
+    await screen.hand('mousemove', came.x, came.y, 'click', '--repeat', 2, '--delay', 60, 1);
+    await screen.until(MAGENTA, RIGHT, 10 * came.count);
+    await two.focus();
+    await screen.hand('key', 's');
+    const saved = join(dir, 'Große Sache.webp');
+    await until(() => existsSync(saved), 'a file of it');
+    const [width] = (await tool('identify', ['-format', '%w %h', saved])).split(' ').map(Number);
+    t.ok(width >= 250, `${width} pixels wide`);
+    t.comment('Delete puts it away from there, too');
+    await screen.hand('key', 'Delete');
+    await screen.until(MAGENTA, RIGHT, 0);
     t.match(one.errors, /no-image\.png: it is no image that can be read here/);
     t.match(one.errors, /nowhere\.png: it can't be opened \(No such file or directory\)/);
     t.equal(one.errors.trim().split('\n').length, 2);
@@ -312,7 +347,9 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
 
     t.comment('the pointer goes through where there is nothing');
     await screen.hand('mousemove', flower.x, flower.y, 'click', '--repeat', 2, '--delay', 60, 1);
-    await screen.until(PETAL, LEFT, 0);
+    await screen.until(PETAL, LEFT, 10 * flower.count);
+    await screen.hand('mousemove', LEFT.x + 5, LEFT.y + 60, 'click', 1);
+    await screen.until(PETAL, LEFT, 20);
     t.comment('and takes what is there');
     await screen.fling(glass, { x: glass.x, y: LEFT.y + 40 }, { dy: -24 });
     await server.until(({ thrown }) => thrown >= 1);
