@@ -16,8 +16,9 @@ constexpr double kTurn = 6.283185307179586;
 constexpr int kMapWidth = 150;
 constexpr int kMapHeight = 130;
 constexpr int kSmall = 360;  // pixels: a window with less is too small for a map
-constexpr int kFooter = 66;  // pixels down, for the words
+constexpr int kFooter = 70;  // pixels down, for the words
 constexpr int kSmallFooter = 28;
+constexpr double kWordsShare = 0.46;  // of its width; the rest is for the keys
 constexpr char kKeys[] =
     "Drag over an edge to throw. Arrows walk, space hops, Shift with an arrow throws, n next one, "
     "1 to 6 take one, Enter or a double click opens one, Delete puts it away.";
@@ -86,12 +87,12 @@ void drawFooter(Drawing* drawing, const View& view, double top) {
   cairo_fill(drawing->cairo());
   const bool keys = height >= kFooter && width >= kSmall;
   TextStyle words;
-  words.size = height >= kFooter ? 14 : 12;
+  words.size = height >= kFooter ? 13 : 12;
   words.bold = true;
   words.left = true;
   words.wrap = true;
-  words.lines = height >= kFooter ? 3 : 1;
-  words.most = std::max(40, static_cast<int>(width * (keys ? 0.4 : 1)) - 50);
+  words.lines = height >= kFooter ? 4 : 1;
+  words.most = std::max(40, static_cast<int>(width * (keys ? kWordsShare : 1)) - 50);
   const double middle = top + height / 2;
   drawing->color(colorOf(view.state));
   cairo_arc(drawing->cairo(), 22, middle, 5, 0, kTurn);
@@ -104,8 +105,9 @@ void drawFooter(Drawing* drawing, const View& view, double top) {
   note.left = true;
   note.wrap = true;
   note.lines = 4;
-  note.most = static_cast<int>(width * 0.6) - 16;
-  drawing->text(kKeys, note, width * 0.4, middle - drawing->measure(kKeys, note).height / 2.0);
+  note.most = static_cast<int>(width * (1 - kWordsShare)) - 16;
+  drawing->text(kKeys, note, width * kWordsShare,
+                middle - drawing->measure(kKeys, note).height / 2.0);
 }
 
 }  // namespace

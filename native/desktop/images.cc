@@ -348,15 +348,20 @@ std::string writeNew(const std::string& folder, const std::string& name, const S
   };
   std::unique_ptr<std::FILE, Close> out;
   for (int i = 1; i <= kTries && !out; i++) {
-    *path = folder + "/" + name + (i > 1 ? " " + std::to_string(i) : "") + "." + file.ending;
+    *path = folder + "/" + name;
+    if (i > 1) *path += " " + std::to_string(i);
+    *path += "." + file.ending;
     out.reset(std::fopen(path->c_str(), "wbx"));
     if (!out && errno != EEXIST) break;
   }
   const bool written =
       out && std::fwrite(file.bytes.data(), 1, file.bytes.size(), out.get()) == file.bytes.size();
-  const bool closed = out && std::fclose(out.release()) == 0;
+  const bool opened = out != nullptr;
+  const bool closed = opened && std::fclose(out.release()) == 0;
   if (written && closed) return "";
-  return "it can't be written (" + std::generic_category().message(errno) + ")";
+  const std::string why = std::generic_category().message(errno);
+  if (opened) std::remove(path->c_str());  // the half of it
+  return "it can't be written (" + why + ")";
 }
 
 }  // namespace sprites::desktop

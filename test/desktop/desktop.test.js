@@ -2,10 +2,13 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
+import { imageSize } from '../../lib/client/image-size.js';
+import { decodeDataUrl, readSprite } from '../../lib/client/sprite.js';
 import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import { temporary } from '../support/processes.js';
+import { Catcher } from '../support/sprite-gate.js';
 import { until } from '../support/until.js';
 
 /**
@@ -36,7 +39,7 @@ const at = ({ x, y, width, height }) => `${width}x${height}+${x}+${y}`;
 const throwRight = (screen, from = middle(LEFT)) =>
   screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
 /** Pixels of a window below the desktop, for the words. */
-const FOOTER = 66;
+const FOOTER = 70;
 const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + (height - FOOTER) / 2 });
 
 t.test('the desktop', { skip: noDesktop }, async (t) => {
@@ -110,7 +113,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
 
   t.test('a sprite thrown from one window is seen in the other', async (t) => {
     const { server, screen, open } = await scene(t);
-    const one = await open(LEFT, '--sprite', 'rocket');
+    const one = await open(LEFT, '--name', 'Ada', '--sprite', 'rocket');
     const two = await open(RIGHT, '--sprite', 'fish');
     await screen.until(GLASS, LEFT, 20);
     await screen.until(GILL, RIGHT, 20);
@@ -267,6 +270,30 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await one.close();
     await two.close();
     t.equal(two.errors, '');
+  });
+
+  t.test('a photo is as large as the server takes it', async (t) => {
+    const { server, screen, open } = await scene(t, { 'max-sprite': 65536 });
+    const photo = join(temporary(t), 'Grandma.jpg');
+    const draw = ['-fill', '#FF00FF', '-draw', 'rectangle 400,300 1200,900'];
+    await tool('convert', ['-size', '1600x1200', 'gradient:red-blue', ...draw, photo]);
+    const one = await open(LEFT, photo);
+    const neighbor = await Catcher.join(server.url);
+    await screen.until(MAGENTA, LEFT, 300);
+    await server.until(({ clients }) => clients === 2);
+    await throwRight(screen);
+    const [sprite] = await neighbor.until(({ length }) => length === 1);
+    t.match(sprite, {
+      name: 'Grandma',
+      picture: /^data:image\/webp;/,
+      photo: /^data:image\/webp;/
+    });
+    readSprite(sprite);
+    const size = (url) => imageSize(decodeDataUrl(url).bytes);
+    t.match(size(sprite.picture), { width: 512 }, 'for those who know no photo');
+    t.match(size(sprite.photo), { width: 1600, height: 1200 });
+    await neighbor.leave();
+    await one.close();
   });
 
   t.test('without a server the edges are walls, and the title says so', async (t) => {
