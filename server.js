@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { Arena } from './lib/arena/arena.js';
 import { arenaFiles } from './lib/arena/files.js';
-import { findGames } from './lib/arena/games.js';
+import { findGames, watchGames } from './lib/arena/games.js';
 import { openFeeds } from './lib/feeds/open.js';
 import { createClientRoutes } from './lib/server/admin-clients.js';
 import { openBans } from './lib/server/bans.js';
@@ -11,6 +11,7 @@ import { createDoor } from './lib/server/door.js';
 import { urlsOf } from './lib/server/port-errors.js';
 import { createLog } from './lib/server/log.js';
 import { createMetrics } from './lib/server/metrics.js';
+import { createOverview } from './lib/server/overview.js';
 import { createNodeServer, openDoor } from './lib/server/node-server.js';
 import { openPages } from './lib/server/page-files.js';
 import { Pool } from './lib/server/pool.js';
@@ -72,9 +73,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
   let transient;
   let sharedTls;
   try {
-    bans = openBans({ limits, options: given, log });
-    feeds = openFeeds(given, limits, log, state);
-    arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, runs: state, log });
+    bans = openBans({ limits, pool, log });
+    feeds = openFeeds({ options: given, limits, pool, state, log });
+    arena = new Arena({ options: given, games, limits, feeds: feeds.feeds, pool, log });
+    state.taken();
     world = await openWorld({ options: given, pool, feeds: feeds.feeds, directory, log });
     shared = await reservePort(given, 'port', given.port);
     transient = await reservePort(given, 'transient-port', given.transientPort);
@@ -95,6 +97,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
     door: counts,
     deliveryTimes: () => pool.deliveryTimes(),
     mailboxMemory: options.mailboxMemory,
+    feedMemory: options.feedMemory,
     certificateEnd: () => certificateEnd(),
     version: version()
   });
@@ -150,6 +153,15 @@ export async function start(given, log = createLog('silent'), signal = undefined
     transientSockets: transient.descriptors,
     tlsSockets: sharedTls.descriptors,
     log
+  });
+  const watch = watchGames({
+    ...{ options, games, log },
+    isPlayed: (name) => arena.isPlayed(name),
+    changed(names) {
+      pages.replace(arenaFiles(options.arena, games));
+      workers.renewGames(names);
+      arena.renew();
+    }
   });
   directory.onChange(() => {
     door.locate(directory);
@@ -219,8 +231,6 @@ export async function start(given, log = createLog('silent'), signal = undefined
     close();
     try {
       state.keep();
-      arena.keep();
-      feeds.keep();
     } finally {
       state.release();
     }
@@ -254,6 +264,7 @@ export async function start(given, log = createLog('silent'), signal = undefined
   }
 
   function close() {
+    watch.close();
     for (const one of open) one.close();
     server.close();
     server.closeEveryConnection();
@@ -275,6 +286,10 @@ export async function start(given, log = createLog('silent'), signal = undefined
       status: liveCounts.whole,
       unready,
       silentWorkers: workers.silent,
+      overview: createOverview({
+        ...{ options, status: liveCounts.whole, unready },
+        ...{ workers, feeds: feeds.feeds, arena }
+      }),
       clients: createClientRoutes({ pool, bans, log }),
       log
     });
@@ -285,8 +300,6 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const port = await listen();
     // The start has kept the loop busy, but nobody was waiting yet.
     metrics.forgetStalls();
-    feeds.taken();
-    arena.taken();
     world.start(port);
     return {
       port,

@@ -4,7 +4,6 @@ import { loadAddon } from '../server/addon.js';
 import { ControlError, readCommand } from './control.js';
 import { roleOf } from './keys.js';
 import { Room } from './room.js';
-import { openArenaState } from './state.js';
 import { tagOf } from '../world/tag.js';
 
 /**
@@ -18,8 +17,8 @@ const NOBODY = {
   ...{ inputs: 0, inputsReduced: 0, inputsSuperseded: 0, inputsWaiting: 0, inputsRepeated: 0 }
 };
 
-/** Milliseconds after which it is looked whether players have come or gone. */
-const LOOK = 500;
+/** Names of the notes of what is played in each arena: the control, and where its game is. */
+const CONTROL = 'control/';
 
 export class Arena {
   #native;
@@ -27,23 +26,22 @@ export class Arena {
   #options;
   /** @type {Map<string, Room>} */
   #rooms = new Map();
-  #state;
-  #look;
 
   /**
    * @param {object} parts
-   * @param {object} parts.options arena, arenaPlayers, arenaRate, lease, state, stateBytes
+   * @param {object} parts.options arena, arenaPlayers, arenaRate, lease
    * @param {Map<string, import('./games.js').Game>} parts.games
    * @param {import('../server/address-limits.js').AddressLimits} parts.limits
    * @param {import('../feeds/feeds.js').Feeds} parts.feeds
-   * @param {{run: number, runBefore: number}} parts.runs see lib/server/state.js
+   * @param {import('../server/pool.js').Pool} parts.pool whose state keeps players and controls
    * @param {import('pino').Logger} parts.log
-   * @throws {Error} when the state of the last run can't be used
    */
-  constructor({ options, games, limits, feeds, runs, log }) {
+  constructor({ options, games, limits, feeds, pool, log }) {
     this.#options = options;
+    const kept = new Map(pool.notes(CONTROL));
+    for (const name of kept.keys()) if (!options.arena.includes(name)) pool.unnote(CONTROL + name);
     if (options.arena.length === 0) {
-      this.#openState({ runs, log });
+      pool.attachArena();
       return;
     }
     const addon = loadAddon();
@@ -62,51 +60,18 @@ export class Arena {
     for (const [number, name] of options.arena.entries()) {
       const room = new Room({
         ...{ name, number, native: this.#native, games, mostRate: options.arenaRate },
-        ...{ publish, log, changed: () => this.#state.changed() }
+        ...{ publish, log, keep: (what) => pool.note(CONTROL + name, JSON.stringify(what)) }
       });
       this.#rooms.set(name, room);
+      if (kept.has(name)) room.restore(JSON.parse(kept.get(name).toString()));
     }
-    try {
-      this.#openState({ runs, log });
-    } catch (error) {
-      this.close();
-      throw error;
-    }
-  }
-
-  #openState({ runs, log }) {
-    const rooms = [...this.#rooms.values()];
-    this.#state = openArenaState({
-      options: this.#options,
-      runs,
-      all: () => Object.fromEntries(rooms.map((room) => [room.name, room.keep()])),
-      players: () => this.#native.status().players,
-      log
-    });
-    const { kept = {} } = this.#state;
-    for (const room of rooms) {
-      if (Object.hasOwn(kept, room.name)) room.restore(kept[room.name], ({ id }) => parse(id));
-    }
-    this.#native?.settled(rooms.map(({ name }) => kept[name]?.newest ?? 0));
+    pool.attachArena(this.#native);
+    for (const room of this.#rooms.values()) room.settled();
   }
 
   /** Opens: publishes what there is, and goes on with what was played. */
   async start() {
-    const { kept = {} } = this.#state;
-    await Promise.all([...this.#rooms].map(([name, room]) => room.start(kept[name])));
-    if (this.#rooms.size === 0) return;
-    let before = '';
-    this.#look = setInterval(() => {
-      const { playersJoined, playersLeft, playersExpired } = this.#native.status();
-      const now = `${playersJoined} ${playersLeft} ${playersExpired}`;
-      if (now !== before) this.#state.changed();
-      before = now;
-    }, LOOK).unref();
-  }
-
-  /** The server has really started with what the last run has left. */
-  taken() {
-    this.#state.taken();
+    await Promise.all([...this.#rooms.values()].map((room) => room.start()));
   }
 
   /** The native arenas, for the native front door; undefined where there is none. */
@@ -189,6 +154,16 @@ export class Arena {
     }
   }
 
+  /** @returns {boolean} whether a round of this game runs in any of them */
+  isPlayed(game) {
+    return [...this.#rooms.values()].some((room) => room.plays(game));
+  }
+
+  /** The games' files have changed: to be called while none of those that have is played. */
+  renew() {
+    for (const room of this.#rooms.values()) room.renew();
+  }
+
   /** @returns {{name: string, game: string | null, players: number}[]} what GET /arena lists */
   list() {
     return [...this.#rooms.values()].map(({ name, players, control: { game } }) => ({
@@ -198,26 +173,26 @@ export class Arena {
     }));
   }
 
+  /** @returns {object[]} the same for the admin port's page: `failed` is why its game was stopped, or null */
+  overview() {
+    return [...this.#rooms.values()].map(({ name, players, reductions, control }) => {
+      const { game, running, failed } = control;
+      return { name, game, running, players, reductions, failed };
+    });
+  }
+
   /** @returns {object} the live counts: see /status in lib/server/README.md */
   status() {
     const rooms = [...this.#rooms.values()];
     const counts = this.#native?.status() ?? { ...NOBODY, refused: {} };
-    const reductions = rooms.reduce((sum, room) => sum + room.reductions, 0);
-    return { arenas: rooms.length, ...counts, reductions };
+    const sum = (name) => rooms.reduce((all, room) => all + room[name], 0);
+    const played = { reductions: sum('reductions'), gamesStopped: sum('stopped') };
+    return { arenas: rooms.length, ...counts, ...played };
   }
 
   /** Nobody joins any more. */
   drain() {
     this.#native?.drain();
-  }
-
-  /**
-   * Keeps what the next run needs, at the end of this one.
-   *
-   * @throws {Error} when it can't be written
-   */
-  keep() {
-    this.#state.keep();
   }
 
   /** Ends what is played, and resolves when nothing of it is being published any more. */
@@ -226,8 +201,6 @@ export class Arena {
   }
 
   close() {
-    clearInterval(this.#look);
-    this.#state?.close();
     for (const room of this.#rooms.values()) room.close();
     this.#native?.close();
   }

@@ -34,6 +34,7 @@ export function lobby(game, mostRate, round = 0) {
   const { rate = 4, pace = 20, settings = {} } = game?.format ?? {};
   return {
     game: game?.name ?? null,
+    version: game?.version ?? null,
     page: 'lobby',
     rate: Math.min(rate, mostRate),
     pace,
@@ -94,6 +95,25 @@ export function readCommand(body) {
     check(COMMANDS.includes(name), `${JSON.stringify(name)} is no command: there are ${list}.`);
   }
   return command;
+}
+
+/**
+ * The control when its game's files are others: in the lobby, with what of its settings still fits.
+ *
+ * @param {object} now
+ * @param {import('./games.js').Game} game
+ * @param {number} mostRate --arena-rate
+ */
+export function renewed(now, game, mostRate) {
+  const next = lobby(game, mostRate, now.round);
+  for (const [name, value] of Object.entries(now.settings)) {
+    try {
+      next.settings = readSettings({ [name]: value }, next.settings, game.format);
+    } catch (error) {
+      if (!(error instanceof ControlError)) throw error; // Else it is what it is at the start.
+    }
+  }
+  return next;
 }
 
 /**

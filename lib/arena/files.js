@@ -49,7 +49,13 @@ export function arenaFiles(arenas, games) {
   add('/swarm/report.txt', fileOf('report.txt', Buffer.from(template()), type));
   for (const game of games.values()) {
     for (const [name, { type, body }] of game.files) {
-      add(`/games/${game.name}/${name}`, fileOf(name, body, type));
+      const file = fileOf(name, body, type);
+      if (game.version === null) add(`/games/${game.name}/${name}`, file);
+      else {
+        // By its version as well: a browser asks for a module once, by its address.
+        add(`/games/${game.name}/${name}`, { ...file, changes: true });
+        add(`/games/${game.name}~${game.version}/${name}`, { ...file, changes: true });
+      }
     }
   }
   return files;

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
@@ -6,7 +8,7 @@ import { readFormat } from './format.js';
 
 /**
  * The games, found at the start: each is a folder with `inputs.json`, `reduce.js`, `phone.js` and
- * `field.js`. README.md says what is in them.
+ * `field.js`. README.md says what is in them. Those of `--games` are looked at again all the time.
  */
 
 /** Those that come with the server. */
@@ -31,12 +33,16 @@ const FILES = 64;
 const FILE_BYTES = 2 ** 20;
 const FORMAT_BYTES = 2 ** 14;
 
+/** Milliseconds between two looks at the folder of `--games`. */
+const LOOK = 500;
+
 /**
  * @typedef {object} Game
  * @property {string} name
  * @property {string} reduce the URL of its reducer
  * @property {Map<string, {type: string, body: Buffer}>} files what a browser may have, by name
  * @property {ReturnType<typeof readFormat>} format its inputs.json
+ * @property {string|null} version of its files, which may change; null of a game that comes with the server
  */
 
 /** @returns {string[]} the names in a folder, in order */
@@ -50,6 +56,13 @@ function read(path, most) {
   if (!info.isFile()) throw new Error(`${path}: it is no file`);
   if (info.size > most) throw new Error(`${path}: it has more than ${most} bytes`);
   return readFileSync(path);
+}
+
+/** @param {Array<string|{body: Buffer}>} parts names and files @returns {string} */
+function versionOf(parts) {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(part.body ?? `\0${part}\0`);
+  return hash.digest('hex').slice(0, 12);
 }
 
 /** @returns {Game} */
@@ -66,9 +79,11 @@ function readGame(name, folder) {
   }
   if (files.size > FILES) throw new Error(`${folder}: it has more than ${FILES} files to serve`);
   const path = join(folder, 'inputs.json');
+  const reduce = join(folder, 'reduce.js');
   try {
     const format = readFormat(read(path, FORMAT_BYTES).toString());
-    return { name, reduce: pathToFileURL(join(folder, 'reduce.js')).href, files, format };
+    const version = versionOf([...[...files].flat(), { body: readFileSync(reduce) }]);
+    return { name, reduce: pathToFileURL(reduce).href, files, format, version };
   } catch (error) {
     throw new Error(`${path}: ${error.message}`, { cause: error });
   }
@@ -97,10 +112,94 @@ export function findGames({ arena, games: more }) {
       if (!NAME.test(name)) {
         throw new Error(`${path}: a game's name is a-z, 0-9 and -, a letter first, 32 at most`);
       }
-      found.set(name, readGame(name, path));
+      const game = readGame(name, path);
+      found.set(name, folder === OWN ? { ...game, version: null } : game);
     }
   }
-  return new Map([...found].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+  return inOrder(found);
+}
+
+const inOrder = (games) => new Map([...games].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+
+/** @returns {Promise<string>} another one whenever a file of a folder of folders is another one */
+async function lookOf(folder) {
+  const parts = [];
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    if (!entry.isDirectory()) continue;
+    for (const file of await readdir(join(folder, entry.name))) {
+      const path = join(folder, entry.name, file);
+      const { mtimeMs, size, ino } = await stat(path);
+      parts.push(`${path} ${mtimeMs} ${size} ${ino}`);
+    }
+  }
+  return parts.join('\n');
+}
+
+/**
+ * Takes what changes in the folder of `--games`, as soon as it has stood still for a look, but of no game that is
+ * played just then. A folder that is no game any more stays what it was, and that is logged.
+ *
+ * Looked at, not told of by the system: a folder of folders, over a network as well, has no watch that holds
+ * everywhere, and a look is some dozen calls of another thread's.
+ *
+ * @param {object} parts
+ * @param {{arena: string[], games: string}} parts.options
+ * @param {Map<string, Game>} parts.games what `findGames` has found; it is changed
+ * @param {(name: string) => boolean} parts.isPlayed
+ * @param {(names: string[]) => void} parts.changed
+ * @param {import('pino').Logger} parts.log
+ * @returns {{close: () => void}}
+ */
+export function watchGames({ options, games, isPlayed, changed, log }) {
+  if (options.arena.length === 0 || options.games === 'none') return { close() {} };
+  /** What the last look has seen, and the last that was read; what was read then, of which some may wait for the end of a round. */
+  let seen;
+  let taken;
+  let found;
+  let timer;
+  let closed = false;
+
+  function take() {
+    const others = [...found].filter(([name, { version }]) => games.get(name)?.version !== version);
+    const due = others.filter(([name]) => !isPlayed(name));
+    if (due.length === others.length) found = undefined;
+    if (due.length === 0) return;
+    const all = inOrder([...games, ...due]);
+    games.clear();
+    for (const [name, game] of all) games.set(name, game);
+    const names = due.map(([name]) => name);
+    log.info({ games: names }, 'games have changed');
+    changed(names);
+  }
+
+  async function look() {
+    const before = seen;
+    seen = await lookOf(resolve(options.games));
+    // At first what `findGames` has found may be older.
+    if (before === undefined || (taken !== seen && before === seen)) {
+      taken = seen;
+      found = findGames(options);
+    }
+    if (found !== undefined) take();
+  }
+
+  async function keepLooking() {
+    try {
+      await look();
+    } catch (error) {
+      const { message } = error;
+      // A file that goes away while it is looked at is none to speak of: the next look is of what is there then.
+      if (error.code !== 'ENOENT') log.warn({ why: message }, 'games stay as they were');
+    }
+    if (!closed) timer = setTimeout(keepLooking, LOOK).unref();
+  }
+  keepLooking();
+  return {
+    close() {
+      closed = true;
+      clearTimeout(timer);
+    }
+  };
 }
 
 /**

@@ -13,12 +13,28 @@ import { Waits } from '../client/waits.js';
 const ALIVE = 3; // times a lease: how often a player says that it is there, who has no news
 const SAVED = 64; // numbers between two that are kept
 const LEASE = 30; // seconds, where the server does not say
+const LONGEST_LEASE = 3600; // seconds, whatever it says; the shortest is 1
+const MOST_RATE = 1000; // inputs a second, whatever it says
+
+/** Why there is no answer that was not waited for. */
+const STOPPED = 'stopped';
+
+/** What an answer says of a player, or an earlier run has kept. @returns {object|null} null for what is none */
+function readSelf({ player, number, lease }) {
+  const isId = typeof player === 'string' && /^[\w-]{1,64}$/.test(player);
+  if (!isId || !Number.isSafeInteger(number) || number < 0) return null;
+  const seconds = Math.min(Math.max(positive(lease) ?? LEASE, 1), LONGEST_LEASE);
+  return { player, number, lease: seconds };
+}
 
 /**
  * @typedef {'joining'|'online'|'offline'} PlayerState
  * @typedef {{player: string, number: number, n: number, lease: number}} KeptPlayer what is needed to
  *     be the same player after a reload
  */
+
+/** Milliseconds between two inputs. */
+const intervalOf = (rate) => 1000 / Math.min(positive(rate) ?? 4, MOST_RATE);
 
 export class Player {
   #base;
@@ -37,6 +53,7 @@ export class Player {
   #failures = 0;
   #nap = null;
   #run = 0;
+  #asking = null; // AbortController of the request under way
   #game = 0; // counts `forget`: an answer for an earlier game says nothing of this one
 
   #wasLost = false; // the server has forgotten it
@@ -75,11 +92,10 @@ export class Player {
   }
 
   #resume(kept) {
-    const { player, number, n, lease } = kept ?? {};
-    if (typeof player !== 'string' || !Number.isSafeInteger(n) || !Number.isSafeInteger(number)) {
-      return;
-    }
-    this.#self = { player, number, lease: positive(lease) ?? LEASE };
+    const self = readSelf(kept ?? {});
+    const { n } = kept ?? {};
+    if (self === null || !Number.isSafeInteger(n)) return;
+    this.#self = self;
     this.#n = n + 2 * SAVED; // Some numbers after the kept one have been used.
   }
 
@@ -98,15 +114,17 @@ export class Player {
     this.#go(++this.#run);
   }
 
-  /** Sends nothing more. */
+  /** Sends nothing more, and waits for nothing. */
   stop() {
     this.#run += 1;
     this.#nap?.end();
+    this.#asking?.abort();
+    this.#asking = null;
   }
 
   /** @param {number} perSecond how many inputs to send at most */
   setRate(perSecond) {
-    this.#interval = 1000 / (positive(perSecond) ?? 4);
+    this.#interval = intervalOf(perSecond);
     this.#endNap();
   }
 
@@ -193,20 +211,20 @@ export class Player {
 
   async #join() {
     const answer = await this.#ask('', '');
-    const { player, number, lease, rate } = answer.json ?? {};
-    if (answer.status !== 201 || typeof player !== 'string') {
+    const self = answer.status === 201 ? readSelf(answer.json ?? {}) : null;
+    if (self === null) {
       return this.#failed(answer.failure ?? problemOf(answer) ?? 'garbage', answer);
     }
     const again = this.#wasLost;
     this.#wasLost = false;
-    this.#self = { player, number, lease: positive(lease) ?? LEASE };
+    this.#self = self;
     this.#n = 0;
     this.#failures = 0;
     this.#last = this.#waits.now();
-    this.#interval = 1000 / (positive(rate) ?? 4);
+    this.#interval = intervalOf(answer.json.rate);
     this.#news = { ...this.#newest };
     this.save();
-    this.#become('online', { number, again });
+    this.#become('online', { number: self.number, again });
     return undefined;
   }
 
@@ -217,6 +235,7 @@ export class Player {
   }
 
   #failed(why, { retryAfter }) {
+    if (why === STOPPED) return undefined;
     this.#failures += 1;
     const ms = Math.max(this.#waits.backoff(this.#failures), this.#interval);
     // Too many inputs is no loss of contact: the newest goes out a little later.
@@ -227,10 +246,16 @@ export class Player {
 
   async #ask(path, body) {
     const headers = { 'content-type': 'text/plain;charset=UTF-8' }; // needs no preflight
+    const init = { method: 'POST', headers, body };
+    const asking = new AbortController();
+    this.#asking = asking;
     try {
-      return await this.#requests.ask(`${this.#base}${path}`, { method: 'POST', headers, body });
+      return await this.#requests.ask(`${this.#base}${path}`, init, undefined, asking);
     } catch (error) {
-      return { status: 0, failure: ignoreFailure(error).reason };
+      const { reason } = ignoreFailure(error);
+      return { status: 0, failure: this.#asking === asking ? reason : STOPPED };
+    } finally {
+      if (this.#asking === asking) this.#asking = null;
     }
   }
 

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 
 /**
@@ -5,20 +7,36 @@ import { parentPort, workerData } from 'node:worker_threads';
  * What goes wrong is told; what takes too long the main thread sees by itself.
  */
 
-/** The longest text of a value, and of a game's memory. */
-const MOST = 65536;
+/** Tells that the game has failed, and of what; the thread is ended then. */
+const fail = (why, error) =>
+  parentPort.postMessage({ failed: { why, message: wordsOf(error), stack: stackOf(error) } });
 
-/** Tells that the game has failed; the thread is ended then. */
-const fail = (why, message) => parentPort.postMessage({ failed: { why, message } });
+/** As process.abort and chdir in every thread: what would end the server is not to be had. */
+process.kill = () => {
+  throw new Error('process.kill() is not supported in games');
+};
 
 const wordsOf = (error) => String(error?.message ?? error);
+const stackOf = (error) => String(error?.stack ?? '');
 
 /** A value as JSON text of a bounded length. */
 function textOf(value, what) {
   const text = JSON.stringify(value);
   if (text === undefined) throw new RangeError(`${what} is no JSON value`);
-  if (Buffer.byteLength(text) > MOST) throw new RangeError(`${what} has more than ${MOST} bytes`);
+  const { most } = workerData;
+  if (Buffer.byteLength(text) > most) throw new RangeError(`${what} has more than ${most} bytes`);
   return text;
+}
+
+/**
+ * Where reduce.js is no JavaScript, as a frame of a stack. An import does not say; `node --check` does, of a text that it
+ * runs nothing of.
+ */
+function frameOfSyntax(url) {
+  const args = ['--input-type=module', '--check', '-'];
+  const { stderr } = spawnSync(process.execPath, args, { input: readFileSync(new URL(url)) });
+  const line = /^\[stdin\]:(\d+)$/m.exec(stderr)?.[1];
+  return line && `    at ${url}:${line}`;
 }
 
 async function load() {
@@ -51,7 +69,7 @@ function serve(reduce) {
     try {
       value = reduce(now, memory);
     } catch (error) {
-      return fail('threw', wordsOf(error));
+      return fail('threw', error);
     }
     try {
       const text = textOf(value, 'the value');
@@ -59,7 +77,7 @@ function serve(reduce) {
       const { page: wanted, over } = typeof value === 'object' && value !== null ? value : {};
       parentPort.postMessage({ text, memory: kept, page: wanted, over: over === true });
     } catch (error) {
-      return fail('bad-value', wordsOf(error));
+      return fail('bad-value', error);
     }
     return undefined;
   }
@@ -74,5 +92,6 @@ function serve(reduce) {
 try {
   serve(await load());
 } catch (error) {
-  fail('not-loaded', wordsOf(error));
+  if (error instanceof SyntaxError) error.stack = frameOfSyntax(workerData.reduce) ?? error.stack;
+  fail('not-loaded', error);
 }

@@ -1,7 +1,9 @@
+import { inspect } from 'node:util';
 import { Worker } from 'node:worker_threads';
 
 /**
  * A game's reducer in a thread of its own, so that a game that throws or runs for ever stops alone.
+ * A game can send messages by itself: nothing that comes from its thread is taken unchecked.
  */
 
 const PROGRAM = new URL('reducer-thread.js', import.meta.url);
@@ -13,11 +15,44 @@ const MEMORY = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
 const LOAD_TIME = 10_000;
 const STEP_TIME = 1000;
 
-/** Characters of a message that is told. */
+/** The longest text of a value, and of a game's memory, in bytes. */
+const TEXT = 65536;
+
+/** Why a thread says that its game has failed. */
+const WHY = ['threw', 'bad-value', 'not-loaded'];
+
+/** Characters of a message that is told, and of a frame of the stack; frames. */
 const MESSAGE = 200;
+const FRAMES = 8;
+
+const isText = (text) => typeof text === 'string' && text.length <= TEXT;
+
+/** What a thread says that has made a value. */
+const isResult = ({ text, memory }) => isText(text) && (memory === undefined || isText(memory));
+
+/** What was thrown in words, which may be anything: null, a number, an object without a prototype. */
+const wordsOf = (thrown) =>
+  typeof thrown?.message === 'string' ? thrown.message : inspect(thrown);
 
 /** The columns' first size, in players; it doubles. */
 const PLAYERS = 64;
+
+/**
+ * The frames of a stack that are in the game's own files, by their names in its folder:
+ * `reduce (reduce.js:12:9)`. Where the server lies on its disk is nobody's business.
+ *
+ * @param {unknown} stack
+ * @param {string} folder its URL
+ * @returns {string[]} the innermost first
+ */
+function framesOf(stack, folder) {
+  if (typeof stack !== 'string') return [];
+  return stack
+    .split('\n', 100)
+    .filter((line) => line.includes(folder) && /:\d+\)?$/.test(line))
+    .slice(0, FRAMES)
+    .map((line) => line.replaceAll(folder, '').trim().replace(/^at /, '').slice(0, MESSAGE));
+}
 
 /** Columns in memory that both threads see. */
 function makeColumns(most, fields) {
@@ -35,6 +70,7 @@ function makeColumns(most, fields) {
 
 export class Reducer {
   #worker;
+  #folder;
   #fields;
   #columns;
   #told;
@@ -49,16 +85,18 @@ export class Reducer {
    * @param {string} memory the game's, as JSON
    * @param {object} told
    * @param {(result: {text: string, memory?: string, page?: unknown, over: boolean}) => void} told.value
-   * @param {(failed: {why: string, message: string}) => void} told.failed once; it has ended by then
+   * @param {(failed: {why: string, message: string, at?: string, stack?: string[]}) => void} told.failed
+   *     once; it has ended by then. `at`: the file and line of its own where that was, `stack`: how it came there
    */
   constructor(game, memory, { value, failed }) {
     const names = Object.keys(game.format.inputs);
     this.#fields = names.length;
     this.#columns = makeColumns(PLAYERS, names.length);
+    this.#folder = game.reduce.slice(0, game.reduce.lastIndexOf('/') + 1);
     this.#told = value;
     this.#failed = failed;
     this.#worker = new Worker(PROGRAM, {
-      workerData: { reduce: game.reduce, names, memory },
+      workerData: { reduce: game.reduce, names, memory, most: TEXT },
       resourceLimits: MEMORY,
       // Of the environment and the command line nothing is a game's.
       env: {},
@@ -67,7 +105,8 @@ export class Reducer {
     });
     this.#worker.unref();
     this.#worker.on('message', (message) => this.#hear(message));
-    this.#worker.on('error', (error) => this.#fail('threw', error.message));
+    this.#worker.on('messageerror', () => this.#hear(undefined));
+    this.#worker.on('error', (thrown) => this.#fail('threw', wordsOf(thrown), thrown?.stack));
     this.#worker.on('exit', () => this.#fail('threw', 'it has ended its thread'));
     this.#bound(LOAD_TIME, 'not-loaded', 'it takes too long to load');
     this.#sendColumns = true;
@@ -88,20 +127,24 @@ export class Reducer {
 
   #hear(message) {
     if (this.#closed) return;
-    clearTimeout(this.#limit);
-    const { ready, failed, ...result } = message;
-    if (failed !== undefined) this.#fail(failed.why, failed.message);
-    else if (ready) this.#ready = true;
-    else {
+    const { failed, ready, text, memory, page, over } = message ?? {};
+    const begins = ready === true && !this.#ready;
+    if (WHY.includes(failed?.why)) this.#fail(failed.why, wordsOf(failed), failed.stack);
+    else if (begins || (this.#busy && isResult({ text, memory }))) {
+      clearTimeout(this.#limit);
+      this.#ready = true;
       this.#busy = false;
-      this.#told(result);
-    }
+      if (!begins) this.#told({ text, memory, page, over: over === true });
+    } else this.#fail('bad-value', 'it has sent a message that is none of a reducer’s');
   }
 
-  #fail(why, message) {
+  #fail(why, message, thrown) {
     if (this.#closed) return;
     this.close();
-    this.#failed({ why, message: message.split('\n')[0].slice(0, MESSAGE) });
+    const stack = framesOf(thrown, this.#folder);
+    const at = stack[0]?.match(/([^\s(:]+:\d+)(?::\d+)?\)?$/)?.[1];
+    const where = at === undefined ? {} : { at, stack };
+    this.#failed({ why, message: message.split('\n')[0].slice(0, MESSAGE), ...where });
   }
 
   /**

@@ -1,4 +1,4 @@
-import { command, lobby } from './control.js';
+import { command, lobby, renewed } from './control.js';
 import { firstGame } from './games.js';
 import { Reducer } from './reducer.js';
 
@@ -12,6 +12,9 @@ import { Reducer } from './reducer.js';
 /** How often players are told while no game runs, and a running game's memory is asked for, in milliseconds. */
 const LOOK = 500;
 const REMEMBER = 1000;
+
+/** Problems of a publication that are the value's own: nested too deep, no JSON, larger than `--feed-bytes`. */
+const UNFIT = ['bad-value', 'feed-too-large'];
 
 export class Room {
   #parts;
@@ -34,10 +37,15 @@ export class Room {
   #time = 0;
   #published = '';
   #publishing = false;
+  /** For what a reduced feed was not published last. */
+  #unpublished;
   #telling = Promise.resolve();
   #stale = false;
   #reductions = 0;
+  #stopped = 0;
   #closed = false;
+  /** The last run's inputs are of another game. */
+  #inputsAnew = false;
 
   /**
    * @param {object} parts
@@ -47,7 +55,7 @@ export class Room {
    * @param {Map<string, import('./games.js').Game>} parts.games
    * @param {number} parts.mostRate --arena-rate
    * @param {(key: string, text: string) => Promise<object>} parts.publish
-   * @param {() => void} parts.changed told when there is something new to keep
+   * @param {(what: object) => boolean} parts.keep notes what the next run needs
    * @param {import('pino').Logger} parts.log
    */
   constructor({ name, number, ...parts }) {
@@ -74,10 +82,16 @@ export class Room {
     return this.#reductions;
   }
 
+  /** How often a game was stopped since it failed. */
+  get stopped() {
+    return this.#stopped;
+  }
+
   get #game() {
     return this.#parts.games.get(this.#control.game);
   }
 
+  /** Every player's inputs begin at their `start`; those that wait are of what was before. */
   #setFields() {
     const inputs = Object.entries(this.#game?.format.inputs ?? {});
     this.#parts.native.setFields(
@@ -102,16 +116,18 @@ export class Room {
   #become(next) {
     const before = this.#control;
     this.#control = next;
-    if (next.game !== before.game) {
+    const isOther = next.game !== before.game || next.version !== before.version;
+    if (isOther) {
       this.#end();
       this.#value = 'null';
       this.#time = 0;
       this.#memory = '{}';
-      this.#setFields();
     }
-    if (next.round !== before.round) this.#begin();
+    const begins = next.round !== before.round;
+    if (begins || isOther) this.#setFields();
+    if (begins) this.#begin();
     else if (!next.running) this.#end();
-    this.#parts.changed();
+    this.#keep();
     this.#tell();
     return this.#parts.publish(`arena/${this.#name}/control`, JSON.stringify(next));
   }
@@ -121,6 +137,17 @@ export class Room {
     const { problem } = await this.#become({ ...this.#control, ...change });
     if (problem !== undefined)
       this.#parts.log.error({ arena: this.#name, problem }, 'a control is not published');
+  }
+
+  /** Whether a round of this game runs. */
+  plays(game) {
+    return this.#control.running && this.#control.game === game;
+  }
+
+  /** The games' files have changed, but for the one that is played. */
+  renew() {
+    if (this.#game === undefined || this.#game.version === this.#control.version) return;
+    this.#change(renewed(this.#control, this.#game, this.#parts.mostRate));
   }
 
   // ---- Reducing
@@ -138,13 +165,19 @@ export class Room {
     const { game } = this.#control;
     this.#reducer = new Reducer(this.#game, memory, {
       value: (result) => this.#take(result),
-      failed: (failed) => {
-        this.#reducer = undefined;
-        this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
-        this.#change({ running: false, failed: { game, ...failed } });
-      }
+      failed: (failed) => this.#fail(game, failed)
     });
     this.#wait();
+  }
+
+  /** A game is stopped that does what none should. */
+  #fail(game, failed) {
+    // It may have come to be known in two ways: by a value that no feed takes, and by the next one.
+    if (this.#control.failed !== null) return;
+    this.#end();
+    this.#stopped += 1;
+    this.#parts.log.warn({ arena: this.#name, game, ...failed }, 'a game was stopped');
+    this.#change({ running: false, failed: { game, ...failed } });
   }
 
   #end() {
@@ -185,7 +218,7 @@ export class Room {
     this.#value = text;
     if (memory !== undefined) {
       this.#memory = memory;
-      this.#parts.changed();
+      this.#keep();
     }
     this.#tell();
     // Where the panel has turned the page meanwhile, the game has not seen that yet.
@@ -216,24 +249,32 @@ export class Room {
       `arena/${this.#name}`,
       `${head},"time":${this.#time},"value":${value}}`
     );
-    const { problem } = await this.#telling;
+    const { problem, detail } = await this.#telling;
     this.#publishing = false;
     if (problem === undefined) this.#published = what;
-    else if (!this.#closed)
-      this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
+    else if (!this.#closed) this.#unpublishable({ game, round, value }, problem, detail);
+    this.#unpublished = problem;
     if (this.#stale) this.#tell();
+  }
+
+  /** What no feed takes was the game's to see to; what the server can't do is said once, and tried again. */
+  #unpublishable({ game, round, value }, problem, detail) {
+    if (UNFIT.includes(problem)) {
+      if (this.#value === value) this.#value = 'null';
+      if (round === this.#control.round)
+        this.#fail(game, { why: 'bad-value', message: detail ?? problem });
+    } else if (problem !== this.#unpublished)
+      this.#parts.log.error({ arena: this.#name, problem }, 'a reduced feed is not published');
   }
 
   /**
    * Publishes what there is, and goes on with what the last run has left.
-   *
-   * @param {object} [kept] as `keep` gives it
    */
-  async start(kept) {
+  async start() {
     this.#look = setInterval(() => {
       if (!this.#control.running) this.#tell();
     }, LOOK).unref();
-    if (this.#control.running) this.#begin(kept.time, kept.memory);
+    if (this.#control.running) this.#begin(this.#time, this.#memory);
     this.#tell();
     const { problem } = await this.#parts.publish(
       `arena/${this.#name}/control`,
@@ -245,43 +286,43 @@ export class Room {
 
   // ---- From one run to the next
 
-  /** @returns {object} what the next run needs */
-  keep() {
-    const { native } = this.#parts;
-    return {
+  /** Notes what the next run needs; it is written with the turn in which it is published. */
+  #keep() {
+    this.#parts.keep({
       control: this.#control,
       inputs: this.#game?.format.inputs ?? {},
       memory: this.#memory,
       value: this.#value,
-      time: this.#time,
-      newest: native.newestNumber(this.#number),
-      players: native.save(this.#number)
-    };
+      time: this.#time
+    });
   }
 
   /**
-   * Takes over what the last run has kept; before `start`.
+   * Takes over what the last run has noted; before its players are there.
    *
    * @param {object} kept
-   * @param {(player: object) => Uint8Array} idOf a player's id, as bytes
    */
-  restore({ control, inputs, players, value, time }, idOf) {
-    const { games, native, mostRate } = this.#parts;
+  restore({ control, inputs, memory, value, time }) {
+    const { games, mostRate } = this.#parts;
     const game = games.get(control.game);
     // A game that has been taken away, or that takes other inputs now, begins anew.
     const same = JSON.stringify(game?.format.inputs ?? {}) === JSON.stringify(inputs);
     if (control.game !== null && (game === undefined || !same)) {
       this.#control = lobby(game ?? firstGame(games), mostRate, control.round);
     } else {
-      this.#control = { ...control, rate: Math.min(control.rate, mostRate) };
+      const version = game?.version ?? null;
+      this.#control = { ...control, version, rate: Math.min(control.rate, mostRate) };
       this.#value = value;
       this.#time = time;
+      this.#memory = memory;
     }
+    this.#inputsAnew = !same;
     this.#setFields();
-    for (const player of players) {
-      const values = same ? player.values : [];
-      native.restore(this.#number, idOf(player), { ...player, values });
-    }
+  }
+
+  /** The players of the last run are there. */
+  settled() {
+    if (this.#inputsAnew) this.#setFields();
   }
 
   /** @returns {Promise<void>} when nothing of it is under way any more */

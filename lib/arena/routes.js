@@ -18,7 +18,6 @@ const INPUT_BYTES = 512;
  */
 export function arenaRoutes({ arena, games, whole, tools }) {
   const { Refusal, authorize, readBody, readNumber, sendJson, sendNothing, addressOf } = tools;
-  const description = { games: describeGames(games) };
 
   function settle(outcome, response) {
     if (outcome !== 'ok') throw new Refusal(outcome);
@@ -50,7 +49,10 @@ export function arenaRoutes({ arena, games, whole, tools }) {
   }
 
   return [
-    ['games/1', { GET: (request, response) => sendJson(response, 200, description) }],
+    [
+      'games/1',
+      { GET: (request, response) => sendJson(response, 200, { games: describeGames(games) }) }
+    ],
     [
       'arena/1',
       { GET: async (request, response) => sendJson(response, 200, { arenas: await arena.list() }) }

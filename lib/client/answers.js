@@ -92,6 +92,9 @@ export function readPlace({ status, json }) {
     : null;
 }
 
+/** The most that a kept count may be: it goes on from there. */
+const KEPT_MOST = 2 ** 52;
+
 function isCount(value) {
-  return Number.isSafeInteger(value) && value >= 0;
+  return Number.isSafeInteger(value) && value >= 0 && value <= KEPT_MOST;
 }

@@ -66,6 +66,7 @@ export class Client {
   #throws;
   #loop;
   #leaving = null; // Promise of the leave under way
+  #looks = new Set(); // AbortController of each look under way
 
   /**
    * @param {object} options
@@ -159,10 +160,11 @@ export class Client {
 
   /**
    * Stops polling, but keeps the place: the lease runs from here. Throws under way end as soon as
-   * they are answered or known to be unanswered.
+   * they are answered or known to be unanswered; `place` and `status` end without an answer.
    */
   stop() {
     this.#loop.halt();
+    for (const look of this.#looks) look.abort();
     this.#loop.become('left');
   }
 
@@ -199,9 +201,8 @@ export class Client {
         isOver
       }));
     if (isOver()) return told;
-    this.#loop.halt();
     if (this.id) this.#loop.lose();
-    this.#loop.become('left');
+    this.stop();
     return told;
   }
 
@@ -239,12 +240,13 @@ export class Client {
   }
 
   /**
-   * The server's live counts.
+   * The live counts of this client's server: in a world the answer's `world` has what is true of all of them. Before it
+   * has a place: of any server.
    *
    * @returns {Promise<Record<string, any>|null>} null when there is no answer
    */
   async status() {
-    const answer = await this.#look('status');
+    const answer = await this.#look(this.id ? `status/${this.id}` : 'status');
     if (answer?.status !== 200 || !isObject(answer.json)) return null;
     this.#waits.clients = positive(answer.json.clients) ?? null;
     return answer.json;
@@ -253,12 +255,15 @@ export class Client {
   /** A look at something beside the loop, which hears what it tells about the network. */
   async #look(path) {
     const { run } = this.#loop;
+    const look = new AbortController();
+    this.#looks.add(look);
     let answer = null;
     try {
-      answer = await this.#requests.ask(this.#place.url(path), { method: 'GET' });
+      answer = await this.#requests.ask(this.#place.url(path), { method: 'GET' }, undefined, look);
     } catch (error) {
       ignoreFailure(error);
     }
+    this.#looks.delete(look);
     const isNews = (answer === null) === (this.state === 'online');
     if (run === this.#loop.run && isNews) this.wake();
     return answer;

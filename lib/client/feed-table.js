@@ -170,8 +170,14 @@ export class FeedTable {
 
 function readKept(kept) {
   const { cursor, value } = /** @type {any} */ (kept ?? {});
-  if (!isCursor(cursor) || value === undefined) return { cursor: '', value: undefined };
-  return { cursor, value: freeze(value, Infinity) };
+  const nothing = { cursor: '', value: undefined };
+  if (!isCursor(cursor) || value === undefined) return nothing;
+  try {
+    return { cursor, value: freeze(value) };
+  } catch (error) {
+    if (!(error instanceof ValueError)) throw error;
+    return nothing;
+  }
 }
 
 function patched(entry, { from, patch }) {

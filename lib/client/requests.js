@@ -21,10 +21,13 @@ export class Failure extends Error {
  * @property {() => number} now ms
  */
 
+/** The longest time of a timer, ms: one of more would fire at once. */
+const TIMER_MOST = 2 ** 31 - 1;
+
 /** @returns {Timers} the program's own */
 export function globalTimers() {
   return {
-    setTimeout: (callback, ms) => globalThis.setTimeout(callback, ms),
+    setTimeout: (callback, ms) => globalThis.setTimeout(callback, Math.min(ms, TIMER_MOST)),
     clearTimeout: (timer) => globalThis.clearTimeout(timer),
     now: () => performance.now()
   };
@@ -69,7 +72,7 @@ export class Requests {
         ...init,
         signal: controller.signal
       });
-      const text = await readText(response, this.#limits.answerMost);
+      const text = await readText(response, this.#limits.answerMost, controller.signal);
       if (text === undefined) {
         reason = 'garbage';
         throw new RangeError('the answer is too long');
@@ -98,18 +101,24 @@ export class Requests {
  *
  * @param {Response} response
  * @param {number} most bytes
+ * @param {AbortSignal} signal gives it up. The fetch has it too, but where redirects are errors Node 20 and 22
+ *     forget it when they collect garbage (nodejs/undici#4627): an answer that stalls would be waited for for minutes
  * @returns {Promise<string|undefined>} undefined when there are more; then the rest is still to be
  *     given up
+ * @throws the signal's reason
  */
-async function readText(response, most) {
-  if (Number(response.headers.get('content-length')) > most) return undefined;
+async function readText(response, most, signal) {
   if (response.body === null) return '';
   const reader = response.body.getReader();
+  // A body that has failed can't be cancelled any more, and says so to `read`.
+  signal.addEventListener('abort', () => reader.cancel().catch(() => {}));
+  if (Number(response.headers.get('content-length')) > most) return undefined;
   const decoder = new TextDecoder();
   let length = 0;
   let text = '';
   for (;;) {
     const { done, value } = await reader.read();
+    signal.throwIfAborted(); // What was cancelled ends as if it were whole.
     if (done) return text + decoder.decode();
     length += value.length;
     if (length > most) return undefined;

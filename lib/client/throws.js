@@ -169,7 +169,7 @@ export class Throws {
     const problem = answer && problemOf(answer);
     if (answer?.status === 202 && ACCEPTED.has(answer.json?.state)) {
       const retry = positive(answer.json.retry);
-      if (retry) this.#restFor('all', retry);
+      if (retry) this.#restFor('all', Math.min(retry, this.#limits.pauseMost));
       return { thrown: true, state: answer.json.state };
     }
     if (problem === 'unknown-client') {

@@ -1,16 +1,14 @@
+import { DEPTH, ValueError } from '../client/patch.js';
+
 /**
  * Canonical JSON (RFC 8785): members sorted by their names' UTF-16 code units, no white space,
  * numbers and strings as JavaScript writes them. Two values are the same when their texts are.
  */
 
-/** How deep a value may nest: an object or array in nothing is depth 1. */
-export const DEPTH = 64;
-
 /** Names in the list for V8, for each member there is: a longer list takes longer than it saves. */
 const DENSE = 4;
 
-/** A text that is no value of a feed; `message` says why, for the one who sent it. */
-export class ValueError extends Error {}
+const NO_JSON = 'no JSON has such a value';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -36,14 +34,13 @@ export function parse(bytes) {
   }
 }
 
-/** Refuses what no value may have. */
-function check(value, depth) {
-  if (typeof value === 'number' && !Number.isFinite(value)) {
+/** Refuses a number that no double holds, and what JSON.parse never gives, which is the server's own fault. */
+function checkPlain(value) {
+  if (typeof value === 'number') {
+    if (Number.isFinite(value)) return;
     throw new ValueError('Send numbers that a double can hold, up to 1.8e308.');
   }
-  if (typeof value === 'object' && value !== null && depth === 0) {
-    throw new ValueError(`Nest objects and arrays at most ${DEPTH} deep.`);
-  }
+  if (typeof value !== 'string' && typeof value !== 'boolean') throw new TypeError(NO_JSON);
 }
 
 /** What canonical writing has to know of a value. */
@@ -60,12 +57,17 @@ class Survey {
   }
 
   #look(value, depth) {
-    check(value, depth);
-    if (typeof value !== 'object' || value === null) return;
+    if (value === null) return;
+    if (typeof value !== 'object') {
+      checkPlain(value);
+      return;
+    }
+    if (depth === 0) throw new ValueError(`Nest objects and arrays at most ${DEPTH} deep.`);
     if (Array.isArray(value)) {
       for (const one of value) this.#look(one, depth - 1);
       return;
     }
+    if (Object.getPrototypeOf(value) !== Object.prototype) throw new TypeError(NO_JSON);
     this.objects += 1;
     let last = '';
     for (const name of Object.keys(value)) {
@@ -111,6 +113,7 @@ function written(value) {
  * @param {number} [depth] how many levels it may have
  * @returns {string}
  * @throws {ValueError} when it nests too deep, or has a number that JSON.parse could not hold
+ * @throws {TypeError} when JSON.parse gives no such thing: undefined, a function, a Date, a hole
  */
 export function canonical(value, depth = DEPTH) {
   const survey = new Survey(value, depth);
@@ -118,4 +121,17 @@ export function canonical(value, depth = DEPTH) {
   // and again, and what it is given a list of names for, which then is the order.
   if (survey.inOrder) return JSON.stringify(value);
   return survey.isDense ? JSON.stringify(value, [...survey.names].sort()) : written(value);
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @returns {boolean} whether they are what `canonical` writes of a value
+ */
+export function isCanonical(bytes) {
+  try {
+    return Buffer.compare(Buffer.from(canonical(parse(bytes))), bytes) === 0;
+  } catch (error) {
+    if (error instanceof ValueError) return false;
+    throw error;
+  }
 }

@@ -1,12 +1,10 @@
 import { gzipSync } from 'node:zlib';
 
-import jsonpatch from 'fast-json-patch';
-
-import { canonical, DEPTH, parse, ValueError } from './canonical.js';
+import { applyOperations, ConflictError, DEPTH, RoomError, ValueError } from '../client/patch.js';
+import { canonical, parse } from './canonical.js';
 import { compare } from './compare.js';
-import { digestOf } from './epochs.js';
 import { merge } from './merge.js';
-import { pack, unpack } from './packing.js';
+import { digestOf, pack, unpack } from './packing.js';
 
 /**
  * What a publication makes of a feed: the part that takes time, done in a worker thread. Nothing is
@@ -21,15 +19,6 @@ const OPERATIONS = 10000;
 /** Values of fewer bytes are not worth compressing: as in native/pool/feed.h. */
 const COMPRESS_FROM = 1024;
 
-/** Errors of fast-json-patch that are not the patch's own: it does not fit the value. */
-const CONFLICTS = [
-  'TEST_OPERATION_FAILED',
-  'OPERATION_PATH_UNRESOLVABLE',
-  'OPERATION_FROM_UNRESOLVABLE',
-  'OPERATION_VALUE_OUT_OF_BOUNDS',
-  'OPERATION_PATH_CANNOT_ADD'
-];
-
 /**
  * @typedef {object} Job
  * @property {string} key
@@ -42,7 +31,6 @@ const CONFLICTS = [
  * @property {number} most bytes of canonical text a value may have
  * @property {boolean} gzip whether the answer is to be compressed as well
  * @property {boolean} [digested] whether the value's digest is asked for
- * @property {{digest: string, cursor: string}} [lost] of the value that a crash has taken
  * @property {boolean} [packed] whether the value is asked for as other servers are sent it
  * @property {'plain' | 'deflate'} [form] of `body`, where another server has sent it: see packing.js
  * @property {boolean} [always] a value that is what it was is a version as well
@@ -56,96 +44,51 @@ const CONFLICTS = [
  * @property {Uint8Array} [value] canonical text
  * @property {Uint8Array} [patch] operations joined by commas; empty: none worth having
  * @property {Uint8Array} [gzip] the answer compressed; empty: not asked for
- * @property {string} [digest] of the value: see lib/feeds/epochs.js
+ * @property {string} [digest] of the value: see packing.js
  * @property {Uint8Array} [body] the value packed
  * @property {string} [form] how that is packed
- * @property {boolean} [again] the value is the one that a crash has taken: so is its cursor
  */
-
-/** What RFC 6902 has: the library has one more, of its own. */
-const KNOWN = ['add', 'remove', 'replace', 'move', 'copy', 'test'];
 
 const NONE = new Uint8Array(0);
 const encoder = new TextEncoder();
-
-class PatchError extends Error {
-  constructor(problem, detail, cause) {
-    super(detail, { cause });
-    this.problem = problem;
-  }
-}
-
-const pathOf = (error) => (error.operation?.path === undefined ? '' : ` ${error.operation.path}`);
-
-/** Whether a pointer leads to a value. */
-function leads(document, pointer) {
-  try {
-    return jsonpatch.getValueByPointer(document, pointer) !== undefined;
-  } catch {
-    // A member of something that has no members.
-    return false;
-  }
-}
-
-/**
- * Checks an operation as the library does, which would clone the whole document for every `move`
- * and `copy`: ten thousand of them would take a thread minutes.
- */
-function check(operation, index, document, existing) {
-  const from = ['move', 'copy'].includes(operation?.op);
-  jsonpatch.validator(operation, index, from ? undefined : document, existing);
-  if (from && document !== undefined && !leads(document, operation.from)) {
-    const name = 'OPERATION_FROM_UNRESOLVABLE';
-    throw new jsonpatch.JsonPatchError('there is nothing', name, index, operation);
-  }
-}
-
-/** Applies a JSON Patch to a value, which is used up; what `copy` copies is bounded by `most`. */
-function applyPatch(value, patch, most) {
-  if (!Array.isArray(patch) || patch.length > OPERATIONS) {
-    throw new PatchError('bad-patch', `Send an array of at most ${OPERATIONS} operations.`);
-  }
-  let document = value;
-  let copied = 0;
-  for (const [index, operation] of patch.entries()) {
-    try {
-      if (!KNOWN.includes(operation?.op)) throw new TypeError('no operation');
-      // Each copy could double the value.
-      if (operation.op === 'copy' && leads(document, operation.from)) {
-        copied += canonical(jsonpatch.getValueByPointer(document, operation.from)).length;
-      }
-      if (copied > most) throw new PatchError('feed-too-large', 'Copy less.');
-      document = jsonpatch.applyOperation(
-        document,
-        operation,
-        check,
-        true,
-        true,
-        index
-      ).newDocument;
-    } catch (error) {
-      if (error instanceof PatchError || error instanceof ValueError) throw error;
-      // The library takes a document without members for a mistake of its caller's.
-      const noMembers = (typeof document !== 'object' || document === null) && operation?.path;
-      const problem = CONFLICTS.includes(error.name) || noMembers ? 'patch-conflict' : 'bad-patch';
-      const what = `operation ${index}${pathOf(error)}`;
-      const detail =
-        problem === 'bad-patch'
-          ? `Send operations as RFC 6902 has them: ${what} is none.`
-          : `Get the feed's value and make the patch anew: ${what} does not fit it.`;
-      throw new PatchError(problem, detail, error);
-    }
-  }
-  return document;
-}
 
 /** The new value, as the body says. */
 function valueOf({ kind, body, form, most }, before) {
   const given = parse(form === undefined ? body : unpack(body, form, most));
   if (kind === 'value') return given;
-  // Applying changes the value, which is still needed for the comparison.
-  const copy = structuredClone(before);
-  return kind === 'merge-patch' ? merge(copy, given) : applyPatch(copy, given, most);
+  if (kind === 'merge-patch') return merge(before, given);
+  if (!Array.isArray(given) || given.length > OPERATIONS) {
+    throw new ValueError(`Send an array of at most ${OPERATIONS} operations.`);
+  }
+  return applyOperations(before, given, { room: most });
+}
+
+/** The operations as text, joined by commas; nothing when they are longer than the value they save. */
+function textOf(operations, most) {
+  const texts = [];
+  let length = 0;
+  for (const operation of operations) {
+    // An operation is one level around a value.
+    const text = canonical(operation, DEPTH + 1);
+    length += text.length;
+    if (length > most) return NONE;
+    texts.push(text);
+  }
+  return encoder.encode(texts.join(','));
+}
+
+/** What is wrong with a publication. */
+function problemOf(error, kind) {
+  const { message, operation } = error;
+  const where = operation === undefined ? message : `Operation ${operation}: ${message}.`;
+  if (error instanceof ConflictError) {
+    const detail = `Get the feed's value and make the patch anew. ${where}`;
+    return { problem: 'patch-conflict', detail };
+  }
+  if (error instanceof RoomError) {
+    return { problem: 'feed-too-large', detail: `Copy less, or publish the whole value. ${where}` };
+  }
+  return { problem: kind === 'value' ? 'bad-value' : 'bad-patch', detail: where };
 }
 
 /**
@@ -176,8 +119,8 @@ export const compress = (key, cursor, value) => gzipSync(wholeAnswer(key, cursor
  * @returns {Change}
  */
 export function change(job) {
+  const before = job.before && parse(job.before);
   try {
-    const before = job.before && parse(job.before);
     const value = valueOf(job, before);
     const text = canonical(value);
     const bytes = encoder.encode(text);
@@ -188,23 +131,14 @@ export function change(job) {
       return { unchanged: true };
     }
     const operations = job.patched !== false && job.before && compare(before, value);
-    const patch = operations?.length
-      ? // An operation is one level around a value.
-        encoder.encode(operations.map((one) => canonical(one, DEPTH + 1)).join(','))
-      : NONE;
+    const patch = operations ? textOf(operations, bytes.length) : NONE;
     const digest = job.digested ? digestOf(bytes) : undefined;
-    const again = digest !== undefined && digest === job.lost?.digest;
-    const cursor = again ? job.lost.cursor : job.cursor;
     const gzip =
-      job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, cursor, bytes) : NONE;
+      job.gzip && bytes.length >= COMPRESS_FROM ? compress(job.key, job.cursor, bytes) : NONE;
     const packed = job.packed ? pack(bytes) : {};
-    return { value: bytes, patch, gzip, digest, again, ...packed };
+    return { value: bytes, patch, gzip, digest, ...packed };
   } catch (error) {
-    if (error instanceof ValueError) {
-      const problem = job.kind === 'value' ? 'bad-value' : 'bad-patch';
-      return { problem, detail: error.message };
-    }
-    if (error instanceof PatchError) return { problem: error.problem, detail: error.message };
+    if (error instanceof ValueError) return problemOf(error, job.kind);
     throw error;
   }
 }

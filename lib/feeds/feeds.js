@@ -1,7 +1,8 @@
-import { NO_EPOCHS } from './epochs.js';
-import { cursorText, newEpoch } from './names.js';
+import { cursorText, newEpoch, nextCursor } from './names.js';
+import { digestOf } from './packing.js';
 import { FeedTable } from './table.js';
 import { JobTimeError } from './threads.js';
+import { Unanswerable } from '../server/pool.js';
 
 /**
  * The feeds as the routes see them: the table is native (native/pool/feeds.h), what takes time is
@@ -18,6 +19,9 @@ import { JobTimeError } from './threads.js';
 const PUBLICATIONS = 256;
 
 const NOTHING = new Uint8Array(0);
+
+/** Names of the notes of deleted feeds. */
+const DELETED = 'deleted/';
 
 /** Milliseconds after the last watcher who takes patches until none are made for him. */
 const PATCHES_KEPT = 5000;
@@ -38,38 +42,52 @@ export class Feeds extends FeedTable {
   /** The last publication of each key that has one under way. @type {Map<string, Promise>} */
   #queues = new Map();
   #underWay = 0;
-  /** Where feeds were whose values a crash has taken. @type {import('./epochs.js').Epochs} */
-  #epochs = NO_EPOCHS;
+  /** What writes them. @type {import('../server/pool.js').Pool} */
+  #pool;
   /** Told of keys to fetch. */
   #onFetch = () => {};
   /** Where publications go that other servers get, too. @type {import('../world/shared-feeds.js').SharedFeeds} */
   #shared;
-  /** The versions of the last run, for a world. @type {Map<string, {epoch: number, version: number, digest?: string}>} */
-  #restored = new Map();
 
   /**
-   * @param {object} options hold, feeds, feedBytes, feedMemory, feedWatchers, upstream, world: see
+   * @param {object} parts
+   * @param {object} parts.options hold, feeds, feedBytes, feedMemory, feedWatchers, upstream, world: see
    *     lib/server/options.js
-   * @param {import('./threads.js').Threads} threads
-   * @param {import('pino').Logger} log
-   * @param {import('../server/address-limits.js').AddressLimits} [limits] what each source address
+   * @param {import('./threads.js').Threads} parts.threads
+   * @param {import('../server/pool.js').Pool} parts.pool whose turn writes them, where a state is kept
+   * @param {import('pino').Logger} parts.log
+   * @param {import('../server/address-limits.js').AddressLimits} [parts.limits] what each source address
    *     may have
    */
-  constructor(options, threads, log, limits = undefined) {
+  constructor({ options, threads, pool, log, limits }) {
     super(options, { replica: false, limits }, () => this.#seeToWants());
     this.#threads = threads;
+    this.#pool = pool;
     this.#log = log;
     this.#most = options.feedBytes;
   }
 
-  /** @param {import('./epochs.js').Epochs} epochs told of every version from now on */
-  keepEpochs(epochs) {
-    this.#epochs = epochs;
+  /**
+   * Takes over what the last run has left.
+   *
+   * @param {object[]} before feeds of the version before, from a file of their own: see lib/server/old-state.js
+   * @throws {Error} naming a feed that there is no room for
+   */
+  restore(before = []) {
+    for (const feed of before) {
+      const outcome = this.outcomes[this.native.restore(feed)];
+      if (outcome !== 'ok') throw new Error(`${outcome} at ${feed.key}`);
+    }
+    this.#pool.attachFeeds(this.native);
   }
 
-  /** @returns {object | undefined} see Epochs#lost */
-  lost(key) {
-    return this.#epochs.lost(key);
+  /** Gives every feed a new epoch: versions may have been told that are not known here. */
+  async renew() {
+    for (const key of this.native.keys()) {
+      const { version, value, upstream } = this.native.find(key, true);
+      const whole = { value, patch: NOTHING, gzip: NOTHING };
+      await this.take(key, { epoch: newEpoch(), version: version + 1 }, whole, upstream);
+    }
   }
 
   /**
@@ -79,9 +97,26 @@ export class Feeds extends FeedTable {
    */
   shareBy(shared) {
     this.#shared = shared;
-    const restored = this.#restored;
-    this.#restored = new Map();
-    return restored;
+    const heads = new Map(
+      this.#pool.notes(DELETED).map(([key, head]) => [key, JSON.parse(head.toString())])
+    );
+    for (const key of this.native.keys()) {
+      const { epoch, version, value, upstream } = this.native.find(key, true);
+      if (!upstream) heads.set(key, { epoch, version, digest: digestOf(value) });
+    }
+    return heads;
+  }
+
+  /**
+   * Notes of a feed of a world that it was deleted, so that it stays so.
+   *
+   * @param {string} key
+   * @param {{epoch: number, version: number}} [head] the version of its end; undefined: it need not be known any more
+   */
+  noteDeleted(key, head) {
+    if (head === undefined) this.#pool.unnote(DELETED + key);
+    else
+      this.#pool.note(DELETED + key, JSON.stringify({ epoch: head.epoch, version: head.version }));
   }
 
   /**
@@ -163,27 +198,17 @@ export class Feeds extends FeedTable {
   #next(key) {
     const now = this.native.find(key, false);
     if (now !== null && now.length > 0) {
-      return { created: false, cursor: { epoch: now.epoch, version: now.version + 1 }, now };
+      return { created: false, cursor: nextCursor(now), now };
     }
-    const lost = this.#epochs.lost(key);
-    const cursor = lost
-      ? { epoch: lost.epoch, version: lost.version + 1 }
-      : { epoch: newEpoch(), version: 1 };
-    return { created: true, cursor, lost };
+    return { created: true, cursor: { epoch: newEpoch(), version: 1 } };
   }
 
-  #takeNext(key, { created, cursor, now, lost }, change, upstream) {
-    const { unchanged, again, ...version } = change;
+  async #takeNext(key, { created, cursor, now }, change, upstream) {
+    const { unchanged, ...version } = change;
     if (unchanged || (!created && this.native.holds(key, change.value))) {
       return { created, ...this.unchanged(key, now), unchanged: true };
     }
-    if (again) cursor = { epoch: lost.epoch, version: lost.version };
-    if (lost && !this.#epochs.lost(key)) {
-      // Somebody has gone on from there meanwhile: his version may not mean two values.
-      cursor = { epoch: newEpoch(), version: 1 };
-      version.gzip = NOTHING;
-    }
-    return { created, ...this.take(key, cursor, version, upstream) };
+    return { created, ...(await this.take(key, cursor, version, upstream)) };
   }
 
   /** What a publication is answered that changes nothing. */
@@ -193,20 +218,30 @@ export class Feeds extends FeedTable {
   }
 
   /**
-   * Takes a version.
+   * Takes a version. It is the newest, and its watchers hear of it, when it is in the journal.
    *
    * @param {string} key
    * @param {{epoch: number, version: number}} cursor
    * @param {import('./change.js').Change} change
    * @param {boolean} [upstream] it was fetched
-   * @returns {{cursor: string, watching: number} | {problem: string}}
+   * @returns {Promise<{cursor: string, watching: number} | {problem: string}>}
    */
-  take(key, cursor, { value, patch, gzip, digest }, upstream = false) {
-    if (!this.#epochs.note(key, { ...cursor, digest })) return { problem: 'state-unwritable' };
+  async take(key, cursor, { value, patch, gzip }, upstream = false) {
     const version = { key, ...cursor, value, patch, gzip, upstream };
     const [outcome, watching] = this.native.publish(version);
     if (outcome !== 0) return { problem: this.outcomes[outcome] };
-    return { cursor: cursorText(cursor), watching };
+    return (await this.#written()) ?? { cursor: cursorText(cursor), watching };
+  }
+
+  /** Ends the turn; resolves with a problem where it can't be written: then nobody knows whether it holds. */
+  async #written() {
+    try {
+      await this.#pool.endTurn();
+      return undefined;
+    } catch (error) {
+      if (error instanceof Unanswerable) return { problem: 'state-unwritable' };
+      throw error;
+    }
   }
 
   /** @returns {string} `ok`, or the problem for which a version would not be taken now */
@@ -224,19 +259,18 @@ export class Feeds extends FeedTable {
     return this.native.find(key, true).value;
   }
 
-  /** @returns {boolean} whether there was a feed to end, at once */
-  takeAway(key) {
-    return this.native.remove(key);
+  /** @returns {Promise<{problem?: string}>} when a feed is ended, or why it can't be */
+  async takeAway(key) {
+    const outcome = this.outcomes[this.native.remove(key)];
+    return outcome === 'ok' ? ((await this.#written()) ?? {}) : { problem: outcome };
   }
 
   /** The parts of a job that are the same for a publication and a fetch. */
-  #job(key, { cursor, now, lost }, kind) {
+  #job(key, { cursor, now }, kind) {
     const patched = now !== undefined && takesPatches(now);
     return {
       key,
       cursor: cursorText(cursor),
-      digested: this.#epochs.kept,
-      lost,
       before: patched || kind !== 'value' ? this.native.find(key, true)?.value : undefined,
       patched,
       most: this.#most,
@@ -267,7 +301,7 @@ export class Feeds extends FeedTable {
    * Has a thread work out what a publication makes of a feed.
    *
    * @param {string} key
-   * @param {{cursor: object, now?: object, lost?: object}} next the version it will be, and what it comes from: the
+   * @param {{cursor: object, now?: object}} next the version it will be, and what it comes from: the
    *     feed, as `find` gives it
    * @param {{kind: string, body: Uint8Array}} what and more parts of a Job
    * @returns {Promise<import('./change.js').Change>}
@@ -326,7 +360,7 @@ export class Feeds extends FeedTable {
   remove(key) {
     return this.#inTurn(key, () => {
       if (this.#shared?.shares(key)) return this.#shared.remove(key);
-      return this.takeAway(key) ? {} : { problem: 'unknown-feed' };
+      return this.takeAway(key);
     });
   }
 
@@ -351,30 +385,13 @@ export class Feeds extends FeedTable {
     this.native.fail(key, milliseconds);
   }
 
-  /** Whether there are deleted feeds to be kept, of a world. */
-  get hasDeleted() {
-    return (this.#shared?.deleted().length ?? 0) > 0;
-  }
-
-  /** @param {(feed: object) => void} each see lib/feeds/state.js */
-  save(each) {
-    this.native.save(each);
-    for (const [key, { epoch, version }] of this.#shared?.deleted() ?? []) {
-      each({ key, epoch, version, deleted: true, value: NOTHING, log: NOTHING });
-    }
-  }
-
   /**
-   * @param {object} feed as `save` gives it
-   * @param {string} digest of its value
-   * @returns {string} `ok` or the name of a problem
+   * @param {number} count how many at most
+   * @returns {{key: string, watching: number, bytes: number, version: number, upstream: boolean}[]} the feeds that the
+   *     most watch, the largest first of as many
    */
-  restore(feed, digest) {
-    const { key, epoch, version, upstream, deleted } = feed;
-    if (this.inWorld && !upstream) {
-      this.#restored.set(key, { epoch, version, digest: deleted ? undefined : digest });
-    }
-    return deleted ? 'ok' : this.outcomes[this.native.restore(feed)];
+  most(count) {
+    return this.native.most(count);
   }
 
   /** @returns {object} the live counts: see /status in README */

@@ -1,7 +1,10 @@
 import { FairQueue } from '../server/fair-queue.js';
 
 /**
- * Decides which feed is fetched next. Addresses take turns, however many feeds each has asked for.
+ * Decides which feed is fetched next. Addresses take turns, however many feeds each has asked for, and
+ * one address has at most half of the fetches under way: what an address asks for may never end, and
+ * the other half is free for the others at once. (Rejected: all of them for an address that is alone,
+ * since then the next one waits until a fetch of the first has ended.)
  * Feeds that already have a value are fetched three times as often as new ones, when both wait.
  *
  *   again   address 7 ─▶ a, b       address 9 ─▶ c       a, c, b, of four fetches three
@@ -15,9 +18,24 @@ export class FetchTurns {
   #again = new FairQueue();
   #first = new FairQueue();
   #sinceFirst = 0;
+  #most;
+  /** Fetches under way, of each asker that has any. @type {Map<number, number>} */
+  #shares = new Map();
+
+  /** Fetches that have begun and not ended. */
+  underWay = 0;
+
+  /** @param {number} atOnce fetches that there may be at once */
+  constructor(atOnce) {
+    this.#most = atOnce;
+  }
 
   #linesOf({ first }) {
     return first ? this.#first : this.#again;
+  }
+
+  #shareOf(asker) {
+    return this.#shares.get(asker) ?? 0;
   }
 
   /** @returns {number} how many wait */
@@ -39,11 +57,35 @@ export class FetchTurns {
     this.#linesOf(source).delete(source.asker, source);
   }
 
-  /** @returns {object | undefined} the next one, which waits no more; undefined when none does */
+  /**
+   * @returns {object | undefined} the next one, which waits no more and is under way until `end`;
+   *     undefined when none may begin
+   */
   take() {
-    if (this.size === 0) return undefined;
-    const first = this.#again.size === 0 || (this.#first.size > 0 && this.#sinceFirst >= AGAIN);
-    this.#sinceFirst = first ? 0 : this.#sinceFirst + 1;
-    return (first ? this.#first : this.#again).take();
+    if (this.underWay >= this.#most) return undefined;
+    const most = Math.max(1, Math.floor(this.#most / 2));
+    const mayBegin = (asker) => this.#shareOf(asker) < most;
+    const lines = [this.#again, this.#first];
+    if (this.#sinceFirst >= AGAIN) lines.reverse();
+    const source = lines[0].take(mayBegin) ?? lines[1].take(mayBegin);
+    if (source === undefined) return undefined;
+    this.#sinceFirst = source.first ? 0 : this.#sinceFirst + 1;
+    this.#shares.set(source.asker, this.#shareOf(source.asker) + 1);
+    this.underWay += 1;
+    return source;
+  }
+
+  /** A fetch has ended. @param {number} asker as it was when the fetch began */
+  end(asker) {
+    const left = this.#shareOf(asker) - 1;
+    if (left === 0) this.#shares.delete(asker);
+    else this.#shares.set(asker, left);
+    this.underWay -= 1;
+  }
+
+  /** None waits any more. */
+  clear() {
+    this.#again = new FairQueue();
+    this.#first = new FairQueue();
   }
 }

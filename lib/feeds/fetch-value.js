@@ -2,7 +2,8 @@ import { change } from './change.js';
 
 /**
  * Fetches a value from the upstream, in a worker thread: bounded in time and in size, and not at all
- * when it has not changed since.
+ * when it has not changed since. A redirect is not followed: it could lead to any address that this
+ * host reaches, and what is there would be handed to anybody who asks for the feed.
  */
 
 /** Why a fetch failed, in words for a log and for a problem's detail. */
@@ -18,6 +19,20 @@ async function readBody(response, most) {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
+}
+
+/** As much of a Location as a log may show. */
+const LONGEST_LOCATION = 200;
+
+/** An answer that is no value, in words. */
+function wordsForStatus({ status, headers }) {
+  const location = headers.get('location');
+  if (status < 300 || status > 399 || location === null) return `it answered ${status}`;
+  const shown = location.slice(0, LONGEST_LOCATION);
+  return (
+    `it answered ${status}, a redirect to ${shown}, and redirects are not followed:` +
+    ' give --upstream the address that the source itself has'
+  );
 }
 
 function wordsFor(error, time) {
@@ -41,13 +56,14 @@ export async function fetchValue({ url, time, etag, ...job }, work = change) {
   try {
     const headers = { Accept: 'application/json', 'User-Agent': 'sprites' };
     if (etag !== undefined) headers['If-None-Match'] = etag;
-    const response = await fetch(url, { headers, signal });
+    // Not 'error': that does not tell a redirect from any other failure of the network.
+    const response = await fetch(url, { headers, signal, redirect: 'manual' });
     if (response.status === 304 && headers['If-None-Match'] !== undefined) {
       return { unchanged: true, etag };
     }
     if (response.status !== 200) {
       await response.body?.cancel();
-      throw new FetchError(`it answered ${response.status}`);
+      throw new FetchError(wordsForStatus(response));
     }
     const body = await readBody(response, job.most);
     const outcome = work({ ...job, kind: 'value', body });

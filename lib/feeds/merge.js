@@ -1,28 +1,27 @@
+import { DEPTH, setMember, ValueError } from '../client/patch.js';
+
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
  * Applies a merge patch (RFC 7396).
  *
- * @param {unknown} target a value as JSON.parse gives it, which may be changed
+ * @param {unknown} target a value as JSON.parse gives it, which stays as it is
  * @param {unknown} patch another one
- * @returns {unknown} the value with the patch in it
+ * @param {number} [depth] how many levels it may have
+ * @returns {unknown} the value with the patch in it; what the patch leaves as it was is shared
+ * @throws {ValueError} when the objects of the patch nest deeper than a value may
  */
-export function merge(target, patch) {
+export function merge(target, patch, depth = DEPTH) {
   if (!isObject(patch)) return patch;
-  const result = isObject(target) ? target : {};
+  if (depth === 0) throw new ValueError(`Nest objects and arrays at most ${DEPTH} deep.`);
+  const result = isObject(target) ? { ...target } : {};
   for (const [name, value] of Object.entries(patch)) {
     if (value === null) {
       delete result[name];
       continue;
     }
     const before = Object.hasOwn(result, name) ? result[name] : undefined;
-    // Assigning to a member named "__proto__" would set the object's prototype instead.
-    Object.defineProperty(result, name, {
-      value: merge(before, value),
-      enumerable: true,
-      writable: true,
-      configurable: true
-    });
+    setMember(result, name, merge(before, value, depth - 1));
   }
   return result;
 }

@@ -10,6 +10,17 @@ const EPOCHS = 2 ** 48 - 1;
 /** @returns {number} the epoch of a feed's new life */
 export const newEpoch = () => randomInt(1, EPOCHS);
 
+/** The last version there is. A feed comes there only by a number that no server has counted to. */
+export const LAST_VERSION = Number.MAX_SAFE_INTEGER;
+
+/**
+ * @param {{epoch: number, version: number}} cursor
+ * @returns {{epoch: number, version: number}} of the version that follows; at the last one of an epoch of its own, so that
+ *     no cursor means two values
+ */
+export const nextCursor = ({ epoch, version }) =>
+  version < LAST_VERSION ? { epoch, version: version + 1 } : { epoch: newEpoch(), version };
+
 const KEY = /^[A-Za-z0-9._~/-]{1,200}$/;
 const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
 

@@ -1,5 +1,4 @@
 import { Feeds } from './feeds.js';
-import { openFeedState } from './state.js';
 import { Threads } from './threads.js';
 import { openTokens } from './tokens.js';
 import { openUpstream } from './upstream.js';
@@ -7,24 +6,31 @@ import { openUpstream } from './upstream.js';
 /**
  * Everything that belongs to the feeds of a server, in one piece.
  *
- * @param {object} options see lib/server/options.js
- * @param {import('../server/address-limits.js').AddressLimits} limits
- * @param {import('pino').Logger} log
- * @param {{run: number, runBefore: number, ended: boolean}} runs see lib/server/state.js
+ * @param {object} parts
+ * @param {object} parts.options see lib/server/options.js
+ * @param {import('../server/address-limits.js').AddressLimits} parts.limits
+ * @param {import('../server/pool.js').Pool} parts.pool whose state keeps them
+ * @param {import('../server/state.js').State} parts.state
+ * @param {import('pino').Logger} parts.log
  * @returns {{feeds: Feeds, tokens: ReturnType<typeof openTokens>, ready: Promise<void>, status: () => object,
- *     taken: () => void, keep: () => void, reload: () => void, close: () => Promise<void>}}
- *     `ready`: when its threads are there; `taken`, `keep`: see lib/feeds/state.js; `reload` reads the tokens anew
- * @throws {Error} in one line: a file of tokens or a state that can't be used
+ *     reload: () => void, close: () => Promise<void>}}
+ *     `ready`: when its threads are there; `reload` reads the tokens anew
+ * @throws {Error} in one line: a file of tokens that can't be used, or feeds of the last run that there is no room for
  */
-export function openFeeds(options, limits, log, runs) {
+export function openFeeds({ options, limits, pool, state, log }) {
   const tokens = openTokens(options);
   const threads = new Threads(options.feedThreads);
-  const feeds = new Feeds(options, threads, log, limits);
-  const state = openFeedState({ feeds, options, runs, log });
+  const feeds = new Feeds({ options, threads, log, limits, pool });
+  try {
+    feeds.restore(state.before.feeds);
+  } catch (error) {
+    feeds.close();
+    throw new Error(`the feeds of the last run are not used (${error.message})`, { cause: error });
+  }
   // Where nobody can publish, here or elsewhere, and nothing is fetched there is nothing for them to do.
   const fetched = options.upstream !== 'none';
   const needed = tokens.open || fetched || options.arena.length > 0 || options.world !== 'none';
-  const ready = needed ? threads.start() : Promise.resolve();
+  const ready = Promise.all([needed && threads.start(), state.doubtful && feeds.renew()]);
   // It may fail before anybody waits for it.
   ready.catch(() => {});
   const upstream = openUpstream({ feeds, options, log });
@@ -33,8 +39,6 @@ export function openFeeds(options, limits, log, runs) {
     tokens,
     ready,
     status: () => ({ ...feeds.status(), ...upstream.status() }),
-    taken: () => state.taken(),
-    keep: () => state.keep(),
     reload() {
       try {
         tokens.reload();
@@ -46,7 +50,6 @@ export function openFeeds(options, limits, log, runs) {
       upstream.close();
       feeds.close();
       await threads.close();
-      state.close();
     }
   };
 }

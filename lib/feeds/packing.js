@@ -1,11 +1,15 @@
+import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 
-import { ValueError } from './canonical.js';
+import { ValueError } from '../client/patch.js';
 
 /**
  * Values as one server sends them to another (lib/world/feed-store.js): compressed, where that is worth it. In
  * worker threads.
  */
+
+/** @param {Uint8Array} value @returns {string} what tells values apart */
+export const digestOf = (value) => createHash('sha256').update(value).digest('base64url');
 
 /** Shorter ones go as they are. */
 const PACK_FROM = 1024;

@@ -14,6 +14,7 @@ export class FeedTable {
   /** Those of Node's servers. @type {SlowReaders} */
   slowReaders;
   #lastToken = 0;
+  #tokens;
   /** Watchers of Node's server: token → the function that takes the answer. */
   #watchers = new Map();
 
@@ -24,10 +25,12 @@ export class FeedTable {
    * @param {boolean} how.replica the feeds are the main process's
    * @param {import('../server/address-limits.js').AddressLimits} [how.limits] what each source address
    *     may have; not of a replica
+   * @param {number} [how.tokens] of watchers, which begin again behind so many
    * @param {() => void} onWants called when the table wants something
    */
-  constructor(options, { replica, limits }, onWants) {
+  constructor(options, { replica, limits, tokens = 2 ** 32 }, onWants) {
     const addon = loadAddon();
+    this.#tokens = tokens;
     this.outcomes = addon.feedOutcomes;
     this.inWorld = (options.world ?? 'none') !== 'none';
     this.slowReaders = new SlowReaders(options.feedMemory);
@@ -85,7 +88,10 @@ export class FeedTable {
     },
     answer
   ) {
-    const token = (this.#lastToken = (this.#lastToken + 1) >>> 0);
+    // An event stream may keep its token for longer than all others last.
+    do this.#lastToken = (this.#lastToken + 1) % this.#tokens;
+    while (this.#watchers.has(this.#lastToken));
+    const token = this.#lastToken;
     this.#watchers.set(token, answer);
     const [outcome, watcher] = this.native.watch(
       { keys, afters, hold, delta, gzip, stream, many, from },

@@ -30,9 +30,8 @@ export function openUpstream({ feeds, options, log }) {
   const idle = options.feedIdle * 1000;
   /** What is known of a key that is fetched. @type {Map<string, object>} */
   const sources = new Map();
-  /** Those that are to be fetched. */
-  const turns = new FetchTurns();
-  let underWay = 0;
+  /** Those that are to be fetched, and are not being fetched. */
+  const turns = new FetchTurns(options.upstreamAtOnce);
   const counts = { fetches: 0, fetchesUnchanged: 0, fetchesFailed: 0 };
 
   function after(source, milliseconds) {
@@ -64,21 +63,16 @@ export function openUpstream({ feeds, options, log }) {
   }
 
   function work() {
-    while (underWay < options.upstreamAtOnce) {
-      const source = turns.take();
-      if (source === undefined) return;
-      if (!source.busy) run(source);
-    }
+    for (let source = turns.take(); source !== undefined; source = turns.take()) run(source);
   }
 
   async function run(source) {
-    const { key } = source;
+    const { key, asker } = source;
     source.busy = true;
-    underWay += 1;
     counts.fetches += 1;
     const url = options.upstream.replaceAll('{key}', key);
     const outcome = await feeds.fetch(key, { url, time: options.upstreamTime, etag: source.etag });
-    underWay -= 1;
+    turns.end(asker);
     source.busy = false;
     if (outcome.failed !== undefined) failed(source, outcome.failed);
     else succeeded(source, outcome);
@@ -89,7 +83,6 @@ export function openUpstream({ feeds, options, log }) {
     if (source.failures > 0) log.info({ feed: source.key }, 'the upstream answers again');
     if (unchanged) counts.fetchesUnchanged += 1;
     source.failures = 0;
-    turns.delete(source);
     source.first = false;
     source.etag = etag;
     after(source, every);
@@ -117,16 +110,17 @@ export function openUpstream({ feeds, options, log }) {
       clearTimeout(source.timer);
       turns.delete(source);
       Object.assign(source, { asker, first: true });
-      turns.add(source);
+      // The fetch under way is for whoever asks now as well.
+      if (!source.busy) turns.add(source);
       work();
     });
   }
 
   return {
-    status: () => ({ ...counts, fetching: underWay, fetchesWaiting: turns.size }),
+    status: () => ({ ...counts, fetching: turns.underWay, fetchesWaiting: turns.size }),
     close() {
       for (const source of sources.values()) clearTimeout(source.timer);
-      while (turns.size > 0) turns.take();
+      turns.clear();
     }
   };
 }

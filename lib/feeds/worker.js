@@ -1,9 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
 
 import { change, compress } from './change.js';
-import { digestOf } from './epochs.js';
 import { fetchValue } from './fetch-value.js';
-import { pack } from './packing.js';
+import { digestOf, pack } from './packing.js';
 
 /**
  * A worker thread of the feeds: parses, compares, compresses and fetches, one message a job

@@ -6,8 +6,10 @@ import http from 'node:http';
 import { extname } from 'node:path';
 import { setInterval as every } from 'node:timers';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 
+import { readArguments } from '../server/arguments.js';
+import { text, whole } from '../server/options.js';
+import { explained } from '../server/port-errors.js';
 import { Match } from './match.js';
 
 /**
@@ -103,7 +105,7 @@ export async function startProvider({
   publish();
 
   const server = http.createServer((request, response) => {
-    const { pathname } = new URL(request.url, 'http://provider');
+    const [pathname] = request.url.split('?');
     const { origin } = new URL(sprites());
     const headers = headersFor(origin);
     if (!['GET', 'HEAD'].includes(request.method)) {
@@ -122,7 +124,7 @@ export async function startProvider({
     }
   });
   server.listen(port, host);
-  await once(server, 'listening');
+  await explained({ host: 'host', port: 'port' }, { host, port }, once(server, 'listening'));
   const timer = pace > 0 ? every(step, pace) : undefined;
   return {
     port: server.address().port,
@@ -135,24 +137,49 @@ export async function startProvider({
   };
 }
 
-async function main() {
-  const { values } = parseArgs({
-    options: {
-      port: { type: 'string', default: '8090' },
-      host: { type: 'string', default: '0.0.0.0' },
-      sprites: { type: 'string', default: 'http://localhost:8080' },
-      pace: { type: 'string', default: '1000' },
-      seed: { type: 'string', default: '1' }
-    }
+/** A server's address. */
+const origin = {
+  read(value) {
+    const isOrigin = /^https?:\/\/[^\s/?#@]+\/?$/.test(value) && URL.canParse(value);
+    return isOrigin ? new URL(value).origin : undefined;
+  },
+  expects: 'the address of a server, such as http://192.168.1.20:8080'
+};
+
+/** The options: see README.md. */
+const OPTIONS = [
+  { name: 'port', default: '8090', type: whole(0, 65535) },
+  { name: 'host', default: '0.0.0.0', type: text('address', /^\S+$/, 'an address or a host name') },
+  { name: 'sprites', default: 'http://localhost:8080', type: origin },
+  { name: 'pace', default: '1000', type: whole(0, 86_400_000) },
+  { name: 'seed', default: '1', type: whole(0, 2 ** 32 - 1) }
+];
+
+/**
+ * @param {string[]} args
+ * @returns {object} the options by their names; `help` alone when that is asked for
+ * @throws {Error} in one line
+ */
+export function readOptions(args) {
+  const { values } = readArguments(args, { options: OPTIONS, switches: ['help'] });
+  if (values.help) return { help: true };
+  const read = OPTIONS.map(({ name, default: usual, type }) => {
+    const value = type.read(values[name] ?? usual);
+    if (value !== undefined) return [name, value];
+    throw new TypeError(`--${name} takes ${type.expects}, not "${values[name]}"`);
   });
-  const { host } = values;
-  const numbers = [values.port, values.pace, values.seed].map(Number);
-  if (!numbers.every((number) => Number.isSafeInteger(number) && number >= 0)) {
-    throw new TypeError('--port, --pace and --seed are whole numbers');
+  return Object.fromEntries(read);
+}
+
+async function main() {
+  const { help, sprites, ...options } = readOptions(process.argv.slice(2));
+  if (help) {
+    for (const { name, type, default: usual } of OPTIONS) {
+      console.log(`--${name}  ${type.expects} (default ${usual})`);
+    }
+    return;
   }
-  const [port, pace, seed] = numbers;
-  const { origin } = new URL(values.sprites);
-  const provider = await startProvider({ port, host, sprites: () => origin, pace, seed });
+  const provider = await startProvider({ ...options, sprites: () => sprites });
   const here = `http://localhost:${provider.port}`;
   console.log(
     `The match is on ${here}/ and its data on ${here}/${KEY}. Sprites brings it to all who watch:`

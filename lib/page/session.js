@@ -183,11 +183,12 @@ export class Session {
     if (!document.hidden && Date.now() - this.#lookDue > SLEPT) client.wake();
     this.#lookDue = document.hidden ? Infinity : Date.now() + wait;
     if (document.hidden || client.state === 'left') return;
+    const { id } = client;
     const [status, place] = await Promise.all([client.status(), client.place()]);
-    if (status && Number.isSafeInteger(status.clients) && status.clients >= 0) {
-      this.#setPeople(status.clients);
-    }
-    if (status) this.#world.show(status);
+    const people = status?.world?.clients ?? status?.clients;
+    if (Number.isSafeInteger(people) && people >= 0) this.#setPeople(people);
+    // Without a place it may have been another server that answered.
+    if (status && id !== null && id === client.id) this.#world.show(status);
     if (place && client.state === 'online') this.#showPlace(place);
   }
 

@@ -12,8 +12,8 @@ const FILE = '../../native/build/Release/sprites.node';
  * Loads the addon.
  *
  * @returns {object} its exports: the classes Pool, AddressLimits, Relay, Reservation, Door and
- *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock and releaseFileLock; the
- *     list outcomes
+ *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock, releaseFileLock and
+ *     endNow; the list outcomes
  * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when it is missing or
  *     was built for another Node, or in another thread than the main one
  */

@@ -1,5 +1,4 @@
-import { isIP } from 'node:net';
-
+import { isByOwnName, isLoopback } from './lan-addresses.js';
 import { sendProblem } from './problem-answers.js';
 
 /**
@@ -23,14 +22,11 @@ const LONGEST_BAN = 31_536_000;
 const USUAL_BAN = 3600;
 
 /** Whether a request comes from this host, and from no other site's page. */
-function isFromHere({ socket, headers }) {
-  const address = (socket.remoteAddress ?? '').replace(/^::ffff:/, '');
-  const { host = '', origin, 'sec-fetch-site': site = 'none' } = headers;
-  // A name could be anybody's, and be made to lead here: only an address says what is meant.
-  const name = host.replace(/:[0-9]+$/, '').replace(/^\[(.*)\]$/, '$1');
+function isFromHere(request) {
+  const { host, origin, 'sec-fetch-site': site = 'none' } = request.headers;
   return (
-    (address === '::1' || address.startsWith('127.')) &&
-    (name === 'localhost' || isIP(name) > 0) &&
+    isLoopback(request.socket.remoteAddress) &&
+    isByOwnName(request) &&
     (origin === undefined || origin === `http://${host}`) &&
     ['none', 'same-origin'].includes(site)
   );
@@ -74,9 +70,9 @@ export function createClientRoutes({ pool, bans, log }) {
   }
 
   /** Bans an address; says whether it could. */
-  function ban(response, address, query) {
+  async function ban(response, address, query) {
     const seconds = secondsOf(query);
-    if (seconds === undefined || bans.ban(address, seconds) !== true) {
+    if (seconds === undefined || (await bans.ban(address, seconds)) !== true) {
       fail(response, 'bad-ban');
       return false;
     }
@@ -107,23 +103,22 @@ export function createClientRoutes({ pool, bans, log }) {
       if (pool.look(id) === null) return done(response);
       return sendAway(response, id);
     },
-    'POST clients/{}/ban': (response, id, query) => {
+    'POST clients/{}/ban': async (response, id, query) => {
       const client = pool.look(id);
       if (client === null) {
         fail(response, 'unknown-client', 'There is no client with this id.');
       } else if (client.address === null) {
         fail(response, 'bad-ban', 'Where it has joined from is not known since the restart.');
-      } else if (ban(response, client.address, query)) {
-        return sendAway(response, id);
+      } else if (await ban(response, client.address, query)) {
+        await sendAway(response, id);
       }
-      return undefined;
     },
     'GET bans': (response) => sendJson(response, bans.list()),
-    'PUT bans/{}': (response, address, query) => {
-      if (ban(response, address, query)) done(response);
+    'PUT bans/{}': async (response, address, query) => {
+      if (await ban(response, address, query)) done(response);
     },
-    'DELETE bans/{}': (response, address) => {
-      if (bans.ban(address, 0) === null) return fail(response, 'bad-ban');
+    'DELETE bans/{}': async (response, address) => {
+      if ((await bans.ban(address, 0)) === null) return fail(response, 'bad-ban');
       log.warn({ address }, 'an address is banned no more');
       return done(response);
     }

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
+import { History } from './history.js';
+import { isByOwnName, isLoopback } from './lan-addresses.js';
+import { contentSecurityPolicy, fileAt } from './page-files.js';
 import { Pipeline } from './pipelines.js';
 import { explained } from './port-errors.js';
 import { parserProblem, sendProblem } from './problem-answers.js';
@@ -11,7 +13,8 @@ import { lookAfterSockets } from './sockets.js';
  * The admin listener: what operators and their machines ask, on a port of its own that strangers
  * don't reach (loopback unless told otherwise).
  *
- *     GET /          a page for people: counts, rates, the torus
+ *     GET /          a page for people: how the server fares, and has for an hour
+ *     GET /overview, /history    what that page shows, as JSON
  *     GET /metrics   Prometheus' text format
  *     GET /status    the live counts, all of them, as JSON
  *     GET /healthz   200 "ok" while the process lives and its event loop turns
@@ -19,7 +22,9 @@ import { lookAfterSockets } from './sockets.js';
  *                    written, while it joins a world or while a worker hangs: take
  *                    it out of the balancer
  *
- * and what is about one client (lib/server/admin-clients.js), from this host alone.
+ * and what is about one client (lib/server/admin-clients.js), from this host alone. On loopback a browser of
+ * this host is the one way in for strangers: all but /healthz and /readyz, which balancers ask by any name,
+ * is answered by an address, by localhost and by the name that --admin-host says.
  */
 
 /** A scrape is one small request; nobody needs more of anything. */
@@ -38,6 +43,7 @@ const MAX_CONNECTIONS = 64;
 const MAX_OF_ONE_ADDRESS = 32;
 const MAX_REQUESTS_PER_CONNECTION = 1000;
 const METHODS = ['GET', 'HEAD'];
+const BY_ANY_NAME = ['/healthz', '/readyz'];
 
 /** The fields of every answer. */
 const COMMON = { 'Cache-Control': 'no-store' };
@@ -49,16 +55,32 @@ function sendText(response, text, { status = 200, type = 'text/plain; charset=ut
   response.end(text);
 }
 
-/** The page may load what is here and nothing else, and nobody may frame it. */
-const POLICY =
-  "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'unsafe-inline';" +
-  " frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+const sendJson = (response, value) =>
+  sendText(response, JSON.stringify(value), { type: 'application/json' });
+
+/** The files of the page, by their paths: beside its own what it shares with the pages of clients and arenas. */
+const PAGE = new Map([
+  ['/', 'admin-page/admin.html'],
+  ...['admin.css', 'admin-view.js', 'admin-words.js', 'quantile.js'].map((name) => [
+    `/${name}`,
+    `admin-page/${name}`
+  ]),
+  ...['style.css', 'ring.js'].map((name) => [`/${name}`, `../page/${name}`]),
+  ...['plots.js', 'elements.js', 'units.js'].map((name) => [
+    `/arena-pages/${name}`,
+    `../arena/pages/${name}`
+  ]),
+  ['/swarm/words.js', '../swarm/words.js'],
+  ['/uplot.js', import.meta.resolve('uplot').replace(/[^/]*$/, 'uPlot.esm.js')],
+  ['/uplot.css', import.meta.resolve('uplot').replace(/[^/]*$/, 'uPlot.min.css')]
+]);
 
 /** Answers with a file of the page, read anew each time: people ask seldom. */
-function sendPage(response, path, type) {
-  response.setHeader('Content-Security-Policy', POLICY);
-  response.setHeader('X-Content-Type-Options', 'nosniff');
-  sendText(response, readFileSync(new URL(path, import.meta.url), 'utf8'), { type });
+function sendPage(response, path) {
+  const url = new URL(path, import.meta.url);
+  const { headers, body } = fileAt(url.pathname, url);
+  response.writeHead(200, { ...headers, 'Content-Security-Policy': contentSecurityPolicy() });
+  response.end(body);
 }
 
 /** Closes the connections of an address that has enough. */
@@ -88,6 +110,8 @@ function boundEachAddress(server) {
  * @param {() => object} [options.status] what /status answers: all of the live counts
  * @param {() => string | undefined} [options.unready] the problem that keeps it from being ready
  * @param {() => number} [options.silentWorkers] how many hang
+ * @param {() => Promise<object>} [options.overview] what the page shows
+ * @param {History} [options.history] what it plots
  * @param {(request: object, response: object) => boolean} [options.clients] answers what is about one
  *     client, and says whether it did
  * @param {(error: Error) => void} [options.onError] told when metrics could not be made
@@ -100,15 +124,13 @@ export function createAdmin({
   status = () => ({}),
   unready = () => undefined,
   silentWorkers = () => 0,
+  overview = async () => ({}),
+  history = { samples: [] },
   clients = () => false,
   onError = () => {}
 }) {
   const routes = new Map([
-    ['/', (response) => sendPage(response, 'admin-page/admin.html', 'text/html; charset=utf-8')],
-    ...['admin-page/admin-view.js', 'admin-page/quantile.js', '../page/ring.js'].map((path) => [
-      path.slice(path.lastIndexOf('/')),
-      (response) => sendPage(response, path, 'text/javascript')
-    ]),
+    ...[...PAGE].map(([path, file]) => [path, (response) => sendPage(response, file)]),
     ['/healthz', (response) => sendText(response, 'ok\n')],
     [
       '/readyz',
@@ -122,19 +144,24 @@ export function createAdmin({
       '/metrics',
       async (response) => sendText(response, await metrics.text(), { type: metrics.contentType })
     ],
-    [
-      '/status',
-      (response) => sendText(response, JSON.stringify(status()), { type: 'application/json' })
-    ]
+    ['/status', (response) => sendJson(response, status())],
+    ['/overview', async (response) => sendJson(response, await overview())],
+    ['/history', (response) => sendJson(response, history.samples)]
   ]);
+
+  let isLocal = false;
 
   async function answer(request, response) {
     const [path] = request.url.split('?');
+    if (isLocal && !BY_ANY_NAME.includes(path) && !isByOwnName(request, host)) {
+      sendProblem(response, 'bad-host', { headers: COMMON });
+      return;
+    }
     const route = routes.get(path);
     if (!route && clients(request, response)) return;
     if (!route) {
       sendProblem(response, 'not-found', {
-        detail: `There are ${[...routes.keys()].join(', ')}.`,
+        detail: `There are ${[...routes.keys()].filter((one) => !one.includes('.')).join(', ')}.`,
         headers: COMMON
       });
     } else if (!METHODS.includes(request.method)) {
@@ -168,6 +195,9 @@ export function createAdmin({
     if (!socket.writable) socket.destroy();
     else pipelines.get(socket).refuse(parserProblem(error), COMMON);
   });
+  server.on('listening', () => {
+    isLocal = isLoopback(server.address().address);
+  });
   server.listen({ host, port });
   return server;
 }
@@ -181,6 +211,7 @@ export function createAdmin({
  * @param {() => object} parts.status what /status answers here
  * @param {() => string | undefined} parts.unready as above
  * @param {() => number} parts.silentWorkers how many hang
+ * @param {ReturnType<import('./overview.js').createOverview>} parts.overview
  * @param {ReturnType<import('./admin-clients.js').createClientRoutes>} parts.clients
  * @param {import('pino').Logger} parts.log
  * @returns {Promise<{port: number, stopListening: () => void, closeIdle: () => void,
@@ -193,6 +224,7 @@ export async function openAdmin({
   status,
   unready,
   silentWorkers,
+  overview,
   clients,
   log
 }) {
@@ -200,6 +232,7 @@ export async function openAdmin({
   if (options.adminPort === 'none') {
     return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
   }
+  const history = new History(status);
   const server = createAdmin({
     host: options.adminHost,
     port: options.adminPort,
@@ -207,19 +240,27 @@ export async function openAdmin({
     status,
     unready,
     silentWorkers,
+    overview,
+    history,
     clients,
     onError: (error) => log.error({ err: error }, 'admin listener')
   });
-  await explained(
-    { host: 'admin-host', port: 'admin-port' },
-    { host: options.adminHost, port: options.adminPort },
-    once(server, 'listening')
-  );
+  try {
+    await explained(
+      { host: 'admin-host', port: 'admin-port' },
+      { host: options.adminHost, port: options.adminPort },
+      once(server, 'listening')
+    );
+  } catch (error) {
+    history.close();
+    throw error;
+  }
   return {
     port: server.address().port,
     stopListening: nothing,
     closeIdle: nothing,
     close() {
+      history.close();
       server.close();
       server.closeEveryConnection();
     }

@@ -1,3 +1,4 @@
+import { loadAddon } from './addon.js';
 import { createLog, LineWriter, tellOfNoInspector } from './log.js';
 import { check, printCheck } from './host-check.js';
 import { helpText, OptionError, readOptions, unknownVariables } from './options.js';
@@ -11,6 +12,9 @@ import { version } from './version.js';
  */
 
 /** @typedef {typeof import('../../server.js').start} Start */
+
+/** How long the process may live on when its server has stopped, in milliseconds. */
+const AFTERLIFE = 500;
 
 /**
  * Runs the program until a signal ends it.
@@ -71,6 +75,16 @@ async function run(start, options, unknown) {
     'answers every parked poll, and ends'
   );
   await server.stop();
+  endSoon();
+}
+
+/**
+ * Ends the process, if it does not end by itself. What still keeps it is a name that Node looks up, of the upstream or of
+ * the NATS server: that can't be given up, takes as long as the resolver does, and `process.exit` waits for it.
+ */
+function endSoon() {
+  const end = () => loadAddon().endNow(process.exitCode ?? 0);
+  setTimeout(end, AFTERLIFE).unref();
 }
 
 /**

@@ -25,12 +25,18 @@ export class FairQueue {
     if (line.size === 0) this.#lines.delete(name);
   }
 
-  /** @returns {object} the next item, which waits no more; there must be one */
-  take() {
-    const [name, line] = this.#lines.entries().next().value;
-    const [item] = line;
-    this.delete(name, item);
-    if (this.#lines.delete(name)) this.#lines.set(name, line);
-    return item;
+  /**
+   * @param {(name: string | number) => boolean} [mayGo] whether an item of this name may be the next one
+   * @returns {object | undefined} the next item, which waits no more; undefined when there is none
+   */
+  take(mayGo = () => true) {
+    for (const [name, line] of this.#lines) {
+      if (!mayGo(name)) continue;
+      const [item] = line;
+      this.delete(name, item);
+      if (this.#lines.delete(name)) this.#lines.set(name, line);
+      return item;
+    }
+    return undefined;
   }
 }

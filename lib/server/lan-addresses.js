@@ -1,8 +1,10 @@
+import { isIP } from 'node:net';
+
 import { interfacesHere } from './interfaces.js';
 
 /**
  * The addresses by which others reach this machine, for who sits at it: to click, to send, to scan
- * with a phone.
+ * with a phone. And the names by which it is asked itself.
  */
 
 const WILDCARD = new Set(['0.0.0.0', '::']);
@@ -12,6 +14,32 @@ const LINK_LOCAL = /^169\.254\./;
 /** Networks inside this machine, of containers and virtual ones: a phone is in none of them. */
 const VIRTUAL = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|tun|tap|wg|cni|flannel)/;
 
+/** @returns {boolean} whether a host, an address or a name, is this machine and reached from nowhere else */
+export const isLoopback = (host = '') => LOOPBACK.test(host);
+
+/** The host that a request is for, without its port; '' where it names none, and as it is where it is none. */
+function hostOf({ headers: { host = '' } }) {
+  const [, v6, name = v6] = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host) ?? [
+    undefined,
+    host
+  ];
+  return name.toLowerCase();
+}
+
+/**
+ * Whether a request is for this machine by a name that nobody else can have given it. Any other name may
+ * be a stranger's, who has made it lead here (DNS rebinding): for a browser what is here is then a part of his
+ * page, which may read it.
+ *
+ * @param {import('node:http').IncomingMessage} request
+ * @param {string} [name] that the operator has given it
+ * @returns {boolean} true as well where it names no host: no browser does that
+ */
+export function isByOwnName(request, name = 'localhost') {
+  const host = hostOf(request);
+  return ['', 'localhost', name.toLowerCase()].includes(host) || isIP(host) > 0;
+}
+
 /**
  * @param {string} host what the server listens on
  * @param {ReturnType<typeof interfacesHere>} [interfaces]
@@ -19,7 +47,7 @@ const VIRTUAL = /^(?:docker|br-|veth|virbr|vmnet|vboxnet|tun|tap|wg|cni|flannel)
  *     address is itself, unless it is this machine's own (localhost)
  */
 export function lanAddresses(host, interfaces = interfacesHere()) {
-  if (!WILDCARD.has(host)) return LOOPBACK.test(host) ? [] : [host];
+  if (!WILDCARD.has(host)) return isLoopback(host) ? [] : [host];
   const found = [];
   for (const [name, list] of Object.entries(interfaces)) {
     for (const { address, family, internal } of list) {
@@ -41,10 +69,10 @@ export function lanAddresses(host, interfaces = interfacesHere()) {
  * @param {ReturnType<typeof interfacesHere>} [interfaces]
  * @returns {string[]} URLs of the page
  */
-export function invitations({ socket, headers }, host, interfaces) {
-  const [, name = ''] = /^\[?([^\]]*?)\]?(?::\d+)?$/.exec(headers.host ?? '') ?? [];
+export function invitations(request, host, interfaces) {
+  const { socket, headers } = request;
   const site = headers['sec-fetch-site'] ?? 'same-origin';
-  const own = LOOPBACK.test(name) && LOOPBACK.test(socket.remoteAddress ?? '');
+  const own = isLoopback(hostOf(request)) && isLoopback(socket.remoteAddress);
   if (!own || site !== 'same-origin') return [];
   const scheme = socket.encrypted ? 'https' : 'http';
   return lanAddresses(host, interfaces).map((address) => {

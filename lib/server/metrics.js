@@ -14,6 +14,10 @@ import { Counter, Gauge, Registry } from './prometheus.js';
  * turns (native/base/loop_delays.h), and the pauses of the garbage collector.
  */
 
+/** Milliseconds of which the recent stalls are told, and how many parts of them go one by one. */
+const RECENT = 60_000;
+const RECENT_PARTS = 12;
+
 /** How often somebody would ask the event loop who is told its delay, in seconds. */
 const ASKED_EVERY = 0.01;
 
@@ -58,6 +62,7 @@ const COUNTERS = {
   inputsSuperseded: 'Inputs that a newer one of the same player, or his leaving, came before',
   inputsRepeated: 'Inputs that had come before, by their n, and changed nothing',
   reductions: 'Reductions of games begun (--arena)',
+  gamesStopped: 'Games that were stopped because they failed',
   snapshots: 'Snapshots of the state made while the server runs (--state)',
   snapshotsFailed: 'Snapshots of the state that could not be made',
   fetches: 'Fetches from the upstream',
@@ -83,6 +88,7 @@ const GAUGES = {
   stateBlocked: "1 while the state can't be written: joins and throws are 503 (--state)",
   journalBytes: 'Bytes of the journal that is being written; a snapshot begins a new one',
   journalUnsynced: 'Bytes of it that are not known to be on the disk',
+  journalUnsyncedSeconds: 'How long ago all that was written was on the disk',
   journalBacklog: "Bytes in memory because they can't be written",
   journalLongestWriteSeconds: 'The longest write of one turn since the start',
   worldMember: '1 while this server is one of its world (--world)',
@@ -158,9 +164,47 @@ function openFiles() {
  * @property {() => Promise<string>} text everything in Prometheus' text format
  * @property {() => number} longestStallMs the longest turn of the event loop since the last
  *     `forgetStalls`, in milliseconds
+ * @property {() => number} recentStallMs the longest of the last minute, or since it was last asked for
+ *     where that is longer
  * @property {() => void} forgetStalls starts `longestStallMs` anew, as after a slow start
  * @property {() => void} close stops measuring
  */
+
+/**
+ * The longest turn of the loop ever, and of the last minute: what was long ago says nothing of now. No timer wakes the
+ * loop for it: what has come since it was last asked for counts as of now.
+ */
+function keepStalls(loop) {
+  let ever = 0;
+  let parts = []; // {began, longest}, the newest first
+
+  function look() {
+    const { longest } = loop.read();
+    loop.forgetLongest();
+    ever = Math.max(ever, longest);
+    const now = performance.now();
+    if (parts.length === 0 || now - parts[0].began >= RECENT / RECENT_PARTS) {
+      parts.unshift({ began: now, longest });
+      parts = parts.filter(({ began }) => now - began < RECENT);
+    } else parts[0].longest = Math.max(parts[0].longest, longest);
+  }
+
+  return {
+    longest() {
+      look();
+      return ever;
+    },
+    recent() {
+      look();
+      return Math.max(...parts.map(({ longest }) => longest));
+    },
+    forget() {
+      loop.forgetLongest();
+      ever = 0;
+      parts = [];
+    }
+  };
+}
 
 /**
  * @param {object} sources
@@ -168,6 +212,7 @@ function openFiles() {
  * @param {() => Record<string, number>} [sources.door] the front door's counters
  * @param {() => {bounds: number[], counts: number[], sum: number}} [sources.deliveryTimes] the pool's
  * @param {number} [sources.mailboxMemory] bytes, of --mailbox-memory
+ * @param {number} [sources.feedMemory] bytes, of --feed-memory
  * @param {() => number | undefined} [sources.certificateEnd] when the certificate in use ends, in
  *     seconds since 1970; undefined without TLS
  * @param {string} [sources.version] of the program
@@ -178,6 +223,7 @@ export function createMetrics({
   door = () => ({}),
   deliveryTimes = () => ({ bounds: [], counts: [0], sum: 0 }),
   mailboxMemory = 0,
+  feedMemory = 0,
   certificateEnd = () => undefined,
   version = 'unknown'
 }) {
@@ -204,6 +250,11 @@ export function createMetrics({
     help: 'What sprites_mailbox_bytes may be (--mailbox-memory): at it, every throw is 503',
     registers
   }).set(mailboxMemory);
+  new Gauge({
+    name: 'sprites_feed_memory_limit',
+    help: 'What sprites_feed_memory may be (--feed-memory): at it, publications are 503',
+    registers
+  }).set(feedMemory);
   // With a label, so that without TLS there is no value at all, and no 1970.
   const certificate = new Gauge({
     name: 'sprites_tls_certificate_end_seconds',
@@ -240,6 +291,7 @@ export function createMetrics({
     registers
   });
   const loop = new (loadAddon().LoopDelays)();
+  const stalls = keepStalls(loop);
   const histogram = (name, help, read) =>
     register.registerMetric(createNativeHistogram(name, help, read));
   histogram(
@@ -295,7 +347,7 @@ export function createMetrics({
     const end = certificateEnd();
     if (end !== undefined) certificate.set({ port: 'tls' }, end);
     openFds.set(openFiles());
-    stall.set(loop.read().longest);
+    stall.set(stalls.longest());
     const { count, ...interval } = loop.takeInterval();
     for (const [name, gauge] of count > 0 ? lags : []) {
       // As Node's own measure has it: with the time between two questions.
@@ -309,8 +361,9 @@ export function createMetrics({
       copyStatus();
       return (await ofProcess.metrics()) + (await register.metrics());
     },
-    longestStallMs: () => loop.read().longest * 1000,
-    forgetStalls: () => loop.forgetLongest(),
+    longestStallMs: () => stalls.longest() * 1000,
+    recentStallMs: () => stalls.recent() * 1000,
+    forgetStalls: () => stalls.forget(),
     close() {
       loop.close();
       register.clear();

@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util';
-
+import { ArgumentError, readArguments } from './arguments.js';
 import { formatHelp, suggest } from './option-help.js';
 import { NAME } from '../world/entry.js';
 import { readServerUrl } from '../world/public-url.js';
@@ -15,7 +14,8 @@ export class OptionError extends Error {
   code = 'ERR_SPRITES_OPTION';
 }
 
-const whole = (low, high) => ({
+/** A type of option: a whole number. */
+export const whole = (low, high) => ({
   unit: 'number',
   read(text) {
     const value = /^[0-9]+$/.test(text) ? Number(text) : NaN;
@@ -70,20 +70,34 @@ const natsServers = {
   read(value) {
     if (value === 'none') return value;
     const all = value.split(',');
-    return all.every((url) => /^nats:\/\/[^\s,/@]+$/.test(url)) ? all : undefined;
+    const isOne = (url) => /^nats:\/\/[^\s,/@]+$/.test(url) && URL.canParse(url);
+    return all.every(isOne) ? all : undefined;
   },
   expects:
     'none, or nats://HOST:PORT, several of one cluster with commas between; user and password' +
     ' are for --world-credentials'
 };
 
-const text = (unit, pattern, expects) => ({
+/** A type of option: what a pattern takes. */
+export const text = (unit, pattern, expects) => ({
   unit,
   read: (value) => (pattern.test(value) ? value : undefined),
   expects
 });
 
 const file = text('file', /./, 'a file');
+
+/** Where feeds are fetched, or none. A key may not become a part of the host, and `fetch` takes no user and password. */
+const upstream = {
+  unit: 'url',
+  read(value) {
+    const isTemplate = /^https?:\/\/[^\s{}/?#@\\]+[/?][^\s{}#]*\{key\}[^\s{}#]*$/.test(value);
+    return value === 'none' || (isTemplate && URL.canParse(value)) ? value : undefined;
+  },
+  expects:
+    'none, or a URL with {key} once in its path or query, and without user and password, such as' +
+    ' https://api.example/{key}'
+};
 
 /**
  * @typedef {object} Option
@@ -206,11 +220,7 @@ export const table = [
   {
     name: 'upstream',
     default: 'none',
-    type: text(
-      'url',
-      /^(none|https?:\/\/[^\s{}]+\{key\}[^\s{}]*)$/,
-      'none, or a URL with {key} in it, such as https://api.example/{key}'
-    ),
+    type: upstream,
     help: 'where feeds come from that nobody publishes'
   },
   {
@@ -223,7 +233,7 @@ export const table = [
     name: 'upstream-at-once',
     default: '8',
     type: whole(1, 256),
-    help: 'fetches there may be at once'
+    help: 'fetches there may be at once; half of them for what one source address has asked for'
   },
   {
     name: 'upstream-time',
@@ -507,7 +517,7 @@ export const table = [
     name: 'admin-host',
     default: '127.0.0.1',
     type: text('address', /^[^\s]+$/, 'an address or a host name'),
-    help: 'address of the admin port'
+    help: 'address of the admin port; on loopback a name in its place is one it may be asked by'
   },
   {
     name: 'check',
@@ -652,17 +662,11 @@ export function readEach(find) {
 }
 
 function parse(args) {
-  const types = {};
-  for (const { name } of table) types[name] = { type: 'string' };
-  for (const { name } of SWITCHES) types[name] = { type: 'boolean' };
   try {
-    return parseArgs({ args, options: types, strict: true, allowPositionals: false }).values;
+    return readArguments(args, { options: table, switches: SWITCHES.map(({ name }) => name) })
+      .values;
   } catch (error) {
-    const [line] = error.message.split('\n');
-    const [, unknown] = /^Unknown option '--([^']*)'/.exec(line) ?? [];
-    const meant = unknown && suggest(unknown, Object.keys(types));
-    const advice = meant ? `did you mean --${meant}?` : 'see --help';
-    throw new OptionError(`${line.replace(/\. To specify.*$/, '')}; ${advice}`);
+    throw error instanceof ArgumentError ? new OptionError(error.message) : error;
   }
 }
 

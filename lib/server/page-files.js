@@ -123,10 +123,11 @@ function dependsOnHost(path, { transientPort = 0, workers = 1 }) {
 /**
  * Everything that is served as it is.
  *
- * @param {Map<string, ReturnType<typeof fileOf>>} [more] by path, besides the page
+ * @param {Map<string, ReturnType<typeof fileOf> & {changes?: boolean}>} [more] by path, besides the page; `changes`: it
+ *     may be another one later
  */
 export function openPages(more = new Map()) {
-  const all = new Map([...files, ...more]);
+  let all = new Map([...files, ...more]);
 
   /**
    * Answers what belongs to the page.
@@ -154,14 +155,17 @@ export function openPages(more = new Map()) {
   }
 
   /**
-   * The files that are text, and are answered with the same words to everybody.
+   * The files that are text, and are answered with the same words to everybody at any time.
    *
    * @param {object} [options] see serve
    * @returns {{path: string, headers: object, body: string}[]}
    */
   function ready(options = {}) {
     return [...all]
-      .filter(([path, { type }]) => type !== 'image/png' && !dependsOnHost(path, options))
+      .filter(
+        ([path, { type, changes }]) =>
+          type !== 'image/png' && !changes && !dependsOnHost(path, options)
+      )
       .map(([path, { headers, body }]) => ({
         path,
         headers: { ...headers, 'Content-Security-Policy': contentSecurityPolicy() },
@@ -172,6 +176,10 @@ export function openPages(more = new Map()) {
   return {
     serve,
     ready,
+    /** Serves others besides the page: of those that `ready` has given none may be another. */
+    replace(others) {
+      all = new Map([...files, ...others]);
+    },
     /** Whether there is something by this path. */
     has: (path) => all.has(path)
   };

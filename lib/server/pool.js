@@ -14,7 +14,7 @@ export const EDGES = ['left', 'right', 'up', 'down'];
 /** The `cancel` of a poll that is not parked. */
 const NOTHING_TO_CANCEL = () => {};
 
-/** What `commit` of the native pool gives: TurnEnd of native/addon/wraps.h. */
+/** What `commit` of the native pool gives: TurnEnd of native/server/turn.h. */
 const TURN_END = { send: 0, wait: 1, drop: 2 };
 
 /**
@@ -261,16 +261,16 @@ export class Pool {
    * from now on written: see native/pool/state_store.h.
    *
    * @param {{path: string, stateBytes: number, journalBytes: number, snapshotEvery: number,
-   *     sync: string, world?: boolean}} options `world`: whether it is to be in a world
+   *     sync: string}} options
    * @returns {{clients: number, sprites: number, bytes: number, journals: number, records: number,
-   *     torn: number, run: number, runBefore: number}} what was found; `torn`: bytes cut from the end
-   *     of a journal that was being written; `run`: the number of this run of the server,
-   *     `runBefore`: of the one that has written the last of what was found, 0 if that is not known
+   *     torn: number, runBefore: number, doubtful: boolean}} what was found; `torn`: bytes cut from the end
+   *     of a journal that was being written; `runBefore`: the number of the run that has written the last of
+   *     it, 0 if that is not known; `doubtful`: versions of feeds may have been told that are not in it
    * @throws {Error} saying of which file it is and what is wrong with it; the files are as they were
    */
   openState(options) {
     const sync = SYNC.indexOf(options.sync);
-    const found = this.#native.openState({ world: false, ...options, sync }, (end) => {
+    const found = this.#native.openState({ ...options, sync }, (end) => {
       for (const settle of this.#waiting.splice(0)) settle(end);
     });
     this.#native.startState();
@@ -311,6 +311,52 @@ export class Pool {
    */
   stateStatus() {
     return this.#native.stateStatus();
+  }
+
+  // ---- Beside the pool: what is written with it
+
+  /**
+   * Gives a table of feeds, which must be new, what the last run has left, and has what becomes of them written.
+   *
+   * @param {object} feeds native
+   * @throws {Error} naming the first feed that there is no room for
+   */
+  attachFeeds(feeds) {
+    this.#native.attachFeeds(feeds);
+  }
+
+  /**
+   * The same for the arenas, whose games are chosen.
+   *
+   * @param {object} [arena] native; undefined: there are none in this run, and their players have left
+   */
+  attachArena(arena) {
+    this.#native.attachArena(arena);
+  }
+
+  /**
+   * Notes something that is to outlive the process, in place of what was noted under that name; it is written with the
+   * turn, which is to be ended. Where no state is kept it is known until the end.
+   *
+   * @param {string | Buffer} name at most 256 bytes
+   * @param {string | Uint8Array} content at most 4 MiB
+   * @returns {boolean} false: it can't be written, and nothing has changed
+   */
+  note(name, content) {
+    return this.#native.note(name, Buffer.from(content));
+  }
+
+  /** Forgets what is noted under a name; returns as `note`. */
+  unnote(name) {
+    return this.#native.unnote(name);
+  }
+
+  /**
+   * @param {string} prefix
+   * @returns {[string, Buffer][]} what is noted under the names that begin so: the rest of the name, and the content
+   */
+  notes(prefix) {
+    return this.#native.notes(prefix);
   }
 
   /**

@@ -202,8 +202,10 @@ export const problems = {
   },
   'too-many-joins': {
     status: 429,
-    title: 'Too many joins from one address',
-    detail: 'Wait as long as Retry-After says, then join again; keep the id you have.',
+    // Of an address that is banned as well: it is not told that it is.
+    title: 'No join from this address now',
+    detail:
+      'Wait at least as long as Retry-After says, then join again, and less often; keep the id you have.',
     retryAfter: 1
   },
   'too-many-clients': {
@@ -246,7 +248,9 @@ export const problems = {
   'upstream-failed': {
     status: 502,
     title: 'The source of the feed has failed',
-    detail: 'Ask again as soon as Retry-After says.',
+    detail:
+      'It gave no JSON value in time: it may be out of reach, refuse, or redirect, which is not' +
+      " followed. The server's log says which. Ask again as soon as Retry-After says.",
     retryAfter: 5
   },
   'too-many-feeds': {
@@ -301,8 +305,9 @@ export const problems = {
   },
   'too-many-connections': {
     status: 503,
-    title: 'Too many connections',
-    detail: 'The server holds as many connections as it can: connect again later.',
+    // Whether the server is full, the address has its share or is banned: a stranger is not told which.
+    title: 'No further connection now',
+    detail: 'The server takes no further connection from this address now: connect again later.',
     retryAfter: 5
   },
   'too-much-held': {
@@ -328,6 +333,13 @@ export const problems = {
     title: 'Only from this host',
     detail:
       'Ask the admin port from its own host, by its address, and from no page of another site.'
+  },
+  'bad-host': {
+    status: 421,
+    title: 'Not a name of this host',
+    detail:
+      'Ask by an address, such as 127.0.0.1, or by localhost; a proxy has to send one of these as Host.' +
+      ' Another name is taken where it is the one of --admin-host.'
   },
   'bad-ban': {
     status: 400,

@@ -19,7 +19,18 @@ const WHY = [
 ];
 
 /** The routes of native/door/http_reader.h, by their number. */
-const ROUTES = ['join', 'poll', 'throw', 'leave', 'feed', 'feeds', 'place', 'ready', 'arena'];
+const ROUTES = [
+  'join',
+  'poll',
+  'throw',
+  'leave',
+  'feed',
+  'feeds',
+  'place',
+  'status',
+  'ready',
+  'arena'
+];
 
 /**
  * @typedef {object} Refusals

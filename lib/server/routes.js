@@ -23,7 +23,7 @@ const JSON_TYPE = 'application/json';
 const DECIMAL = /^[0-9]{1,16}$/;
 
 /** Which segment of a path is the id of a client, or of a player. */
-const ID_AT = { poll: 1, throw: 1, leave: 1, place: 1, arena: 2 };
+const ID_AT = { poll: 1, throw: 1, leave: 1, place: 1, status: 1, arena: 2 };
 
 /** How a preflight is answered, and for how long a browser may remember it (seconds). */
 const PREFLIGHT = {
@@ -250,6 +250,11 @@ export function createRoutes({
   const sendAddresses = (request, response) =>
     sendJson(response, 200, { addresses: invitations(request, options.host) });
   const sendStatus = async (request, response) => sendJson(response, 200, await status());
+  /** The same, of the server that has this client. */
+  async function sendStatusOf(request, response, [, id]) {
+    if ((await pool.place(id)) === null) throw new Refusal('unknown-client');
+    return sendStatus(request, response);
+  }
 
   /**
    * What there is: the first segment and how many there are, or the first alone; and who answers,
@@ -262,6 +267,7 @@ export function createRoutes({
     ['leave/2', { POST: leave }],
     ['place/2', { GET: place }],
     ['status/1', { GET: sendStatus, HEAD: sendStatus }],
+    ['status/2', { GET: sendStatusOf }],
     ['addresses/1', { GET: sendAddresses }],
     ['feed', feed],
     ['feeds/1', manyFeeds],

@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { getSystemErrorName } from 'node:util';
 
 import { loadAddon } from './addon.js';
+import { takeOldState } from './old-state.js';
 
 /**
  * The state from one run to the next, however a run ends (native/pool/state_store.h).
@@ -25,6 +26,7 @@ function figuresOf(now) {
     stateBlocked: now === null || now.blocked === 0 ? 0 : 1,
     journalBytes: now?.journalBytes ?? 0,
     journalUnsynced: now?.unsyncedBytes ?? 0,
+    journalUnsyncedSeconds: (now?.unsafe ?? 0) / 1000,
     journalBacklog: now?.backlogBytes ?? 0,
     journalLongestWriteSeconds: (now?.longestWrite ?? 0) / 1e6,
     snapshots: now?.snapshots ?? 0,
@@ -33,9 +35,9 @@ function figuresOf(now) {
 }
 
 const NOTHING = {
-  run: 0,
-  runBefore: 0,
-  ended: true,
+  before: {},
+  doubtful: false,
+  taken() {},
   keep() {},
   release() {},
   status: () => null,
@@ -167,6 +169,18 @@ function leaveWorld(pool, log) {
 }
 
 /**
+ * @typedef {object} State
+ * @property {{feeds?: object[]}} before what the version before has kept in files of its own: see old-state.js
+ * @property {boolean} doubtful versions of feeds may have been told that are not in it, so that they need new epochs
+ * @property {() => void} taken to be called when the parts of the server have taken over what was theirs
+ * @property {() => void} keep makes one whole state for the next run, when nothing changes the pool any more; throws in
+ *     one line when it can't
+ * @property {() => void} release lets the next server have it, after `keep` or when the start has failed
+ * @property {() => object | null} status how the writing fares: see Pool#stateStatus
+ * @property {() => Record<string, number>} figures what /status and /metrics say of that
+ */
+
+/**
  * Takes over the state of the last run, if there is one, once no other server has it; from then on
  * every step is written.
  *
@@ -176,13 +190,7 @@ function leaveWorld(pool, log) {
  *     snapshotEvery: number, sync: string}} parts.options
  * @param {import('pino').Logger} parts.log
  * @param {AbortSignal} [parts.signal] ends the waiting
- * @returns {Promise<{run: number, runBefore: number, ended: boolean, keep: () => void,
- *     release: () => void, status: () => object | null, figures: () => Record<string, number>}>} `run`
- *     and `runBefore` number this run of the server and the last, 0 if that is not known; `ended`:
- *     that one has ended in order, or there was none; `keep` makes one whole state for the next run, when nothing changes the pool any more, and throws in
- *     one line when it can't; `release` lets the next server have it, after `keep` or when the start
- *     has failed; `status` is how the writing fares: see Pool#stateStatus; `figures` is of it what
- *     /status and /metrics say
+ * @returns {Promise<State>}
  * @throws {Error} in one line, when the state can't be used, its directory can't be written to or
  *     another server keeps it for too long; the file is left as it is
  */
@@ -200,17 +208,16 @@ export async function takeState({ pool, options, log, signal }) {
   }
   const lock = await takeLock({ path, options, log, signal });
   const started = performance.now();
-  let runs;
+  let doubtful;
+  let before;
   try {
-    const { run, runBefore, ...found } = pool.openState({
-      path,
-      stateBytes,
-      journalBytes,
-      snapshotEvery,
-      sync,
-      world
-    });
-    runs = { run, runBefore, ended: found.journals === 0 };
+    const {
+      runBefore,
+      doubtful: mayLack,
+      ...found
+    } = pool.openState({ path, stateBytes, journalBytes, snapshotEvery, sync });
+    doubtful = mayLack;
+    before = takeOldState({ path, pool, most: stateBytes, runBefore, log });
     const milliseconds = Math.round(performance.now() - started);
     if (found.bytes > 0 || found.journals > 0) log.info({ ...found, milliseconds }, 'state taken');
     if (found.torn > 0) {
@@ -218,6 +225,7 @@ export async function takeState({ pool, options, log, signal }) {
     }
     if (!world) leaveWorld(pool, log);
   } catch (error) {
+    pool.closeState();
     lock.release();
     throw new Error(`--state ${state} is not used, and left as it is: ${error.message}`, {
       cause: error
@@ -245,6 +253,14 @@ export async function takeState({ pool, options, log, signal }) {
     lock.release();
   }
 
+  /** What was in the files of the version before is in the state now. */
+  function taken() {
+    if (before.files.length === 0) return;
+    pool.rescueState();
+    before.leave();
+  }
+
   const status = () => pool.stateStatus();
-  return { ...runs, keep, release, status, figures: () => figuresOf(status()) };
+  const figures = () => figuresOf(status());
+  return { before, doubtful, taken, keep, release, status, figures };
 }

@@ -28,14 +28,14 @@ const SHOWN = 64;
  */
 export function worldForAnybody(world) {
   if (world === null) return null;
-  const { name, state, servers, seams } = world;
+  const { name, state, clients, servers, seams } = world;
   const own = servers.findIndex((one) => one.name === name);
   // Around this one, in the ring's order.
   const begin = Math.max(0, Math.min(own - SHOWN / 2, servers.length - SHOWN));
   const shown = servers.slice(begin, begin + SHOWN);
   const few = (side) => seams[side].slice(0, SHOWN);
   return {
-    ...{ name, state },
+    ...{ name, state, clients },
     servers: shown.map(({ name: its, rows }) => ({ name: its, rows })),
     seams: { left: few('left'), right: few('right') }
   };
@@ -94,7 +94,8 @@ export function createStatus({ status, metrics, counts, deliveryTimes }) {
       uptime: Math.floor(process.uptime()),
       heapUsed,
       rss,
-      longestStallMs: rounded(metrics.longestStallMs())
+      longestStallMs: rounded(metrics.longestStallMs()),
+      recentStallMs: rounded(metrics.recentStallMs())
     };
   }
 

@@ -206,6 +206,17 @@ function reload(identity) {
   }
 }
 
+/** The main process has taken what has changed of these in `--games`. */
+function renewGames(names) {
+  try {
+    const found = findGames(options);
+    for (const name of names) if (found.has(name)) games.set(name, found.get(name));
+    pages.replace(arenaFiles(options.arena, games));
+  } catch (error) {
+    log.warn({ why: error.message }, 'games stay as they were');
+  }
+}
+
 /** What the main process says, by the name of the message's one member. */
 const told = {
   accept(identity) {
@@ -218,6 +229,7 @@ const told = {
   },
   stop,
   reload,
+  renewGames,
   elsewhere: (entries) => directory.take(entries),
   answered([number, result]) {
     asked.get(number)(result);

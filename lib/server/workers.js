@@ -107,7 +107,7 @@ function countersOf(counts = {}) {
  * @param {number[]} parts.tlsSockets of the TLS port; none, where there is none
  * @param {import('pino').Logger} parts.log
  * @returns {{ready: Promise<void>, accept: (identity?: object) => void, drain: (window: number) => Promise<void>,
- *     reload: (identity?: object) => void,
+ *     reload: (identity?: object) => void, renewGames: (names: string[]) => void,
  *     locate: (directory: import('../world/directory.js').Directory) => void, status: () => object,
  *     counts: () => {doors: object, refused: object}, silent: () => number, tlsConnections: () => number, stop: () => Promise<void>}} `ready` when all of
  *     them are there, rejected when one cannot start; `accept` has them take newcomers from then on, by TLS
@@ -279,6 +279,10 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
     for (const worker of listening.keys()) tell(worker, { reload: identity });
   }
 
+  function renewGames(names) {
+    for (const worker of listening.keys()) tell(worker, { renewGames: names });
+  }
+
   function locate({ entries }) {
     elsewhere = entries;
     for (const worker of listening.keys()) tell(worker, { elsewhere });
@@ -311,6 +315,14 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
     };
   }
 
+  /** What each worker that listens has last said. */
+  function each() {
+    return [...listening.keys()].map((worker) => {
+      const { connections = 0, requests = 0, heldBytes = 0 } = said.get(worker) ?? {};
+      return { pid: worker.pid, connections, requests, heldBytes };
+    });
+  }
+
   function counts() {
     const { refused = {}, ...doors } = addUp([ofTheDead, ...[...said.values()].map(countersOf)]);
     return { doors, refused };
@@ -318,5 +330,8 @@ export function startWorkers({ door, asked, options, sockets, transientSockets, 
 
   const silent = () => heartbeats.silent;
   const tlsConnections = () => addUp([...said.values()]).tlsConnections ?? 0;
-  return { ready, accept, drain, reload, locate, status, counts, silent, tlsConnections, stop };
+  return {
+    ...{ ready, accept, drain, reload, renewGames, locate, stop },
+    ...{ status, each, counts, silent, tlsConnections }
+  };
 }

@@ -1,8 +1,12 @@
+import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
 import { LANES } from './agent-engine.js';
 import { Agent } from './agent.js';
+import { needEngine } from './engine.js';
 import { UsageError } from './errors.js';
 import { fetchBy } from './fetch.js';
 import { lookAtHost, plan } from './needs.js';
+import { isArenaName } from './options.js';
+import { onSignals } from './signals.js';
 import { targetOf } from './target.js';
 import { hopeless } from './tls.js';
 
@@ -12,29 +16,45 @@ const CLIENTS = 10_000;
 /** Connections of this process's own, besides those of clients and throws. */
 const SPARE = 128;
 
-const signals = ['SIGINT', 'SIGTERM'];
+/** Arenas there may be at a server, and bytes of the list of them. */
+const ARENAS = 16;
+const LIST_BYTES = 2 ** 16;
 
-/** @returns {Promise<object>} a JSON answer */
-async function ask(fetch, url, { host, wait }) {
-  let response;
+/** Why there is no whole answer, besides what the network says. */
+const FAILURES = { slow: 'not in time', garbage: 'what does is no list of arenas' };
+
+/**
+ * @returns {Promise<string[]>} the names of a server's arenas
+ * @throws {UsageError} when there are none, or no such server
+ */
+async function arenasOf(fetch, base, { host, wait }) {
+  const url = `${base}arena`;
+  const requestTimeout = Math.max(1000, wait * 1000);
+  const requests = new Requests(fetch, globalTimers(), { requestTimeout, answerMost: LIST_BYTES });
+  let answer;
   try {
-    response = await fetch(url, { signal: AbortSignal.timeout(Math.max(1000, wait * 1000)) });
+    answer = await requests.ask(url, { redirect: 'manual' });
   } catch (error) {
-    const cause = error.cause ?? error;
-    const why =
-      hopeless(cause, host) ?? `nothing answers at ${url} (${cause.code ?? cause.message})`;
-    throw new UsageError(why);
+    const { cause, reason } = ignoreFailure(error);
+    const origin = cause.cause ?? cause;
+    const words = FAILURES[reason] ?? origin.code ?? origin.message;
+    throw new UsageError(hopeless(origin, host) ?? `nothing answers at ${url} (${words})`);
   }
-  if (!response.ok) return undefined;
-  return response.json().catch(() => undefined);
+  const { status, json } = answer;
+  if (status >= 300 && status < 400) {
+    throw new UsageError(
+      `${url} answers ${status}, a redirect, which is not followed: give the URL that it leads to`
+    );
+  }
+  const arenas = status === 200 && Array.isArray(json?.arenas) ? json.arenas : [];
+  const names = arenas.slice(0, ARENAS).map((one) => one?.name);
+  if (names.length > 0 && names.every(isArenaName)) return names;
+  throw new UsageError(`${base} has no arena (bin/sprites --arena hall)`);
 }
 
 /** @returns {Promise<string>} the arena's name: that of the URL, or the only one that the server has */
 async function findArena(fetch, base, options) {
-  const { arenas } = (await ask(fetch, `${base}arena`, options)) ?? {};
-  if (!Array.isArray(arenas))
-    throw new UsageError(`${base} has no arena (bin/sprites --arena hall)`);
-  const names = arenas.map(({ name }) => name);
+  const names = await arenasOf(fetch, base, options);
   const { arena = names.length === 1 ? names[0] : undefined } = options;
   if (names.includes(arena)) return arena;
   const all = names.map((name) => `${base}play/${name}`).join(', ');
@@ -49,6 +69,7 @@ async function findArena(fetch, base, options) {
  * @throws {UsageError} when it can't begin
  */
 export async function runAgent(options) {
+  needEngine();
   const fetch = fetchBy(options);
   const { address, host } = await targetOf(options.host);
   const base = `${options.tls ? 'https' : 'http'}://${host}:${options.port}/`;
@@ -71,15 +92,18 @@ export async function runAgent(options) {
 /** Resolves when a signal has come, and the agent has left. */
 function until(agent) {
   return new Promise((ended, failed) => {
-    let leaving;
-    const leave = () => {
-      const done = leaving === undefined ? agent.end() : agent.kill();
-      leaving ??= done;
-      done.then(() => {
-        for (const signal of signals) process.off(signal, leave);
+    let isLeaving = false;
+    const listenNoMore = onSignals(() => {
+      if (isLeaving) {
+        agent.kill();
+        return false;
+      }
+      isLeaving = true;
+      agent.end().then(() => {
+        listenNoMore();
         ended();
       }, failed);
-    };
-    for (const signal of signals) process.on(signal, leave);
+      return true;
+    });
   });
 }

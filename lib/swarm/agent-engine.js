@@ -30,6 +30,7 @@ export class AgentEngine {
   #told = {};
   #batch = 0;
   #ended = false;
+  #isKilled = false;
 
   /**
    * @param {object} round
@@ -120,14 +121,16 @@ export class AgentEngine {
     this.steer({ clients: 0, rate: 0, batch: this.#batch });
     this.#ended = true;
     const late = performance.now() + LEAVE_MS;
-    while (!this.isAtRest && performance.now() < late) await sleep(TICK_MS);
-    this.#engine.tell('quit');
+    const isOver = () => this.#isKilled || this.isAtRest || performance.now() > late;
+    while (!isOver()) await sleep(TICK_MS);
+    if (!this.#isKilled) this.#engine.tell('quit');
     await Promise.race([this.#engine.ended, sleep(LEAVE_MS, undefined, { ref: false })]);
-    this.#engine.kill();
+    this.kill();
   }
 
   kill() {
     this.#ended = true;
+    this.#isKilled = true;
     this.#engine.kill();
   }
 }

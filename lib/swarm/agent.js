@@ -3,13 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SETTLED } from '../arena/games/load/batches.js';
 import { Player } from '../arena/player.js';
 import { Feeds } from '../client/feeds.js';
+import { globalTimers, ignoreFailure, Requests } from '../client/requests.js';
 import { AgentEngine } from './agent-engine.js';
 
 /**
  * An agent: a machine that swarms by the hand of whoever has the panel of an arena. It watches the arena's
  * control feed; while the game is `load` it is one of the players, and what it reports once a second are its
- * inputs (lib/arena/games/load/inputs.json). It knows one server, that of the URL it was given: what the
- * feed has for it is two numbers, and of these it does never more than --clients-max and --rate-max.
+ * inputs (lib/arena/games/load/inputs.json). It knows one server, that of the URL it was given, and believes
+ * nothing that it says: of the feed it takes numbers, of which it does never more than --clients-max and
+ * --rate-max, and what is none counts as 0.
  *
  *     control feed ─▶ Agent ─▶ AgentEngine   clients, sprites a second
  *     reduced feed ─▶   │         │          the batch that is on: lib/arena/games/load/batches.js
@@ -19,12 +21,38 @@ import { AgentEngine } from './agent-engine.js';
 /** The one game that an agent plays. */
 const GAME = 'load';
 
-/** Milliseconds between two reports, and after an engine has died. */
+/** Milliseconds between two reports and between two engines, and after an engine has died. */
 const EVERY = 1000;
 const AGAIN = 5000;
 
 /** How long one that ends goes on reporting at the most, so that all it threw is counted: milliseconds. */
 const FAREWELL = 20_000;
+
+/** Engines of earlier rounds that may still be leaving: however fast rounds come, there are no more processes. */
+const LEAVING = 3;
+
+/** Of a round, a batch and whatever the panel sets; of a player; and bytes of an answer with both feeds. */
+const MOST = 1e9;
+const MOST_PLAYERS = 1e6;
+const ANSWER_BYTES = 2 ** 20;
+
+const isCount = (value, most = MOST) => Number.isSafeInteger(value) && value >= 0 && value <= most;
+const countOf = (value) => (isCount(value) ? value : 0);
+
+/**
+ * @param {any} value of the control feed
+ * @returns {?{isRunning: boolean, round: number, clients: number, throws: number}} what the panel says; null
+ *     where another game is played, or what a server sends is no control feed
+ */
+function readControl(value) {
+  const { game, running, round, settings } = value ?? {};
+  if (game !== GAME || !isCount(round)) return null;
+  const { clients, throws } = settings ?? {};
+  return {
+    isRunning: running === true,
+    ...{ round, clients: countOf(clients), throws: countOf(throws) }
+  };
+}
 
 export class Agent {
   #host;
@@ -36,6 +64,8 @@ export class Agent {
   #control = null;
   #batch = 0;
   #engine = null;
+  /** Those of earlier rounds. @type {Set<AgentEngine>} */
+  #leaving = new Set();
   /** Which round the engine is of, and as whom it throws. */
   #of = '';
   #notBefore = 0;
@@ -66,9 +96,10 @@ export class Agent {
     this.#feeds = new Feeds({
       base,
       fetch: this.#fetch,
+      limits: { feedAnswerMost: ANSWER_BYTES },
       onState: (state, { why }) => state === 'offline' && this.#tell(`no contact (${why})`)
     });
-    this.#feeds.watch(`arena/${arena}/control`, (control) => this.#obey(control ?? null));
+    this.#feeds.watch(`arena/${arena}/control`, (control) => this.#obey(control));
     this.#timer = setInterval(() => this.#report(), EVERY);
   }
 
@@ -80,9 +111,9 @@ export class Agent {
 
   #obey(control) {
     if (this.#isEnding) return;
-    this.#control = control;
-    if (control?.game === GAME) this.#enter();
-    else this.#depart(control === null ? 'there is no such arena' : 'another game is played');
+    this.#control = readControl(control);
+    if (this.#control !== null) this.#enter();
+    else this.#depart(control === undefined ? 'there is no such arena' : 'another game is played');
     this.#step();
   }
 
@@ -106,7 +137,7 @@ export class Agent {
     this.#reduced = this.#feeds.watch(`arena/${arena}`, (reduced) => {
       const { game, round, value } = reduced ?? {};
       // What was reduced for the round before says nothing of this one.
-      if (game !== GAME || round !== this.#control?.round || !(value?.batch > 0)) return;
+      if (game !== GAME || round !== this.#control?.round || !isCount(value?.batch)) return;
       this.#batch = value.batch;
       this.#step();
     });
@@ -121,17 +152,16 @@ export class Agent {
     this.#reduced.close();
     [this.#player, this.#reduced] = [null, null];
     if (leaveUrl === undefined) return;
-    try {
-      await this.#fetch(leaveUrl, { method: 'POST', signal: AbortSignal.timeout(EVERY) });
-    } catch {
-      // Its lease says the same, later.
-    }
+    const bounds = { requestTimeout: EVERY, answerMost: ANSWER_BYTES };
+    const requests = new Requests(this.#fetch, globalTimers(), bounds);
+    // Where there is no answer its lease says the same, later.
+    await requests.ask(leaveUrl, { method: 'POST' }).catch(ignoreFailure);
   }
 
   /** What there shall be now: never more than this host's own bounds. */
   get #wish() {
     const { clientsMax, rateMax } = this.#host.options;
-    const { clients = 0, throws = 0 } = this.#control?.settings ?? {};
+    const { clients = 0, throws = 0 } = this.#control ?? {};
     return {
       clients: this.#isEnding ? 0 : Math.min(clients, clientsMax),
       rate: this.#isEnding ? 0 : Math.min(throws, rateMax),
@@ -141,10 +171,10 @@ export class Agent {
 
   /** Makes what there is what there shall be. */
   #step() {
-    const { game, running, round } = this.#control ?? {};
+    const { isRunning, round } = this.#control ?? {};
     const number = this.#player?.number;
-    const of = game === GAME && running && number !== undefined ? `${round} ${number}` : '';
-    if (of !== this.#of) this.#begin(of, { round, number });
+    const of = isRunning && isCount(number, MOST_PLAYERS) ? `${round} ${number}` : '';
+    if (of !== this.#of) this.#turn(of, { round, number });
     if (this.#engine === null || this.#batch === 0) return;
     const { clients, rate, isBounded } = this.#wish;
     const most = isBounded ? ', bounded by --clients-max and --rate-max' : '';
@@ -152,22 +182,32 @@ export class Agent {
     this.#engine.steer({ clients, rate, batch: this.#batch });
   }
 
-  #begin(of, { round, number }) {
-    if (performance.now() < this.#notBefore) return;
+  /** Ends the round that was, and begins the one that is, if any. */
+  #turn(of, { round, number }) {
     // The one before takes its time to leave; its sprites have another name.
-    this.#engine?.end();
-    this.#engine = null;
+    if (this.#engine !== null) this.#dismiss(this.#engine);
+    [this.#engine, this.#of, this.#batch] = [null, '', 0];
+    if (of === '') this.#tell('waiting for the panel');
+    // The next report tries again.
+    if (of === '' || performance.now() < this.#notBefore) return;
     this.#of = of;
-    this.#batch = 0;
-    if (of === '') return this.#tell('waiting for the panel');
+    this.#notBefore = performance.now() + EVERY;
     const name = `${this.#host.arena}.${round}`;
-    this.#engine = new AgentEngine({ name, number }, this.#host, (why) => {
+    const engine = new AgentEngine({ name, number }, this.#host, (why) => {
       this.#say(why);
-      this.#engine = null;
-      this.#of = '';
+      if (this.#engine !== engine) return;
+      [this.#engine, this.#of] = [null, ''];
       this.#notBefore = performance.now() + AGAIN;
     });
-    return undefined;
+    this.#engine = engine;
+  }
+
+  async #dismiss(engine) {
+    this.#leaving.add(engine);
+    const [oldest] = this.#leaving;
+    if (this.#leaving.size > LEAVING) oldest.kill();
+    await engine.end();
+    this.#leaving.delete(engine);
   }
 
   #report() {
@@ -194,15 +234,15 @@ export class Agent {
       const isCounted = () => this.#engine?.isAtRest !== false && this.#batch > last;
       while (!isCounted() && this.#of !== '' && performance.now() < late) await sleep(100);
     }
-    await this.kill();
+    this.kill();
+    await this.#depart('has left');
   }
 
-  /** Ends at once. */
-  async kill() {
+  /** Ends at once: no process and no request of its own goes on. */
+  kill() {
     clearInterval(this.#timer);
     this.#isEnding = true;
-    this.#engine?.kill();
-    await this.#depart('has left');
-    this.#feeds.close?.();
+    for (const engine of [this.#engine, ...this.#leaving]) engine?.kill();
+    this.#feeds.close();
   }
 }

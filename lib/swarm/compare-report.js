@@ -49,7 +49,7 @@ function figures(rows) {
 <td class="number ${CLASS[verdict]}">${escape(changeWords(change))}${verdict === 'same' ? '' : `<small>${verdict}</small>`}</td></tr>`
   );
   return `<section><h2>The figures</h2>
-<table class="figures even"><tr><th></th><th class="number">A</th><th class="number">B</th>
+<table class="figures even"><tr><th scope="col">What</th><th class="number">A</th><th class="number">B</th>
 <th class="number">B to A</th></tr>${lines.join('')}</table></section>`;
 }
 

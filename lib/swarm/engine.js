@@ -1,17 +1,19 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-import { UsageError } from './errors.js';
+import { builtFile, buildWhenWanted, ENGINE } from './build.js';
 import { FrameReader } from './frames.js';
 
 /** SPRITES_SWARM_ENGINE names another build, as one under a sanitizer. */
-const PROGRAM =
-  process.env.SPRITES_SWARM_ENGINE ??
-  fileURLToPath(new URL('../../native/build/Release/swarm', import.meta.url));
+export const PROGRAM = process.env.SPRITES_SWARM_ENGINE ?? builtFile(ENGINE, 'swarm');
 
 /** The same inside a Node, for a server that speaks TLS. */
 const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));
+
+/** @throws {UsageError} when the program can't be built */
+export function needEngine() {
+  buildWhenWanted(ENGINE);
+}
 
 /**
  * One engine process: native/swarm behind two pipes.
@@ -29,12 +31,10 @@ export class Engine {
    * @param {() => void} events.account all pages have come
    * @param {(why: string) => void} events.died it ended without being told to
    * @param {?string} [believed] whom to believe, where the server speaks TLS: see tls-engine.js
-   * @throws {UsageError} when the program isn't built
+   * @throws {UsageError} when the program can't be built
    */
   constructor(options, events, believed = null) {
-    if (!existsSync(PROGRAM)) {
-      throw new UsageError('the swarm\'s engine is not built: run "npm install"');
-    }
+    needEngine();
     const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
     const [program, ...before] =
       believed === null ? [PROGRAM] : [process.execPath, TLS_PROGRAM, believed];

@@ -1,10 +1,12 @@
 import { runAgent } from './agent-command.js';
 import { compareFiles } from './compare.js';
+import { buildWhenWanted, ENGINE } from './build.js';
 import { UsageError } from './errors.js';
 import { help, parse } from './options.js';
 import { createProgress } from './progress.js';
 import { ReportFile } from './report-file.js';
 import { Run } from './run.js';
+import { onSignals } from './signals.js';
 import { badLines, textOf } from './text.js';
 
 /**
@@ -21,20 +23,29 @@ export async function main(args) {
       process.stdout.write(`${help()}\n`);
       return 0;
     }
+    // Now, not when the first engine starts: nothing waits yet for what this process does.
+    if (options.command !== 'compare') buildWhenWanted(ENGINE, tellOnStderr);
     const run = { agent: runAgent, compare: compareFiles }[options.command] ?? swarm;
     return await run(options);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    for (const line of error.message.split('\n')) process.stderr.write(`sprites-swarm: ${line}\n`);
+    error.message.split('\n').forEach(tellOnStderr);
     return 2;
   }
 }
 
+function tellOnStderr(line) {
+  process.stderr.write(`sprites-swarm: ${line}\n`);
+}
+
 async function swarm(options) {
-  const report = options.report ? new ReportFile(options.report) : null;
   const run = new Run(options, await createProgress(options.quiet));
-  const interrupt = () => run.interrupt();
-  process.on('SIGINT', interrupt).on('SIGTERM', interrupt);
+  const report = options.report ? new ReportFile(options.report) : null;
+  const listenNoMore = onSignals(() => {
+    const isSeenTo = run.interrupt();
+    if (!isSeenTo) report?.close();
+    return isSeenTo;
+  });
   try {
     const result = await run.go();
     tell(result, options);
@@ -44,7 +55,7 @@ async function swarm(options) {
     }
     return exitCode(result);
   } finally {
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+    listenNoMore();
     report?.close();
   }
 }

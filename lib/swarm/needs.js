@@ -21,6 +21,9 @@ const PARENT_FILES = 40;
 /** More engines than this only stand in each other's way. */
 const MOST_PROCESSES = 64;
 
+/** The most there may be at all: --processes, and what --per-process makes. */
+export const PROCESSES = 512;
+
 /** At the least, of one end of a connection: what the kernel takes, and the engine. */
 const KERNEL_BYTES = 2850;
 const ENGINE_BYTES = 90;
@@ -116,7 +119,12 @@ function countProcesses({ clients, lanes, processes, perProcess, tls }, host, li
   if (processes === undefined && perProcess === undefined) {
     while (count < MOST_PROCESSES && filesEach(count) > host.files) count++;
   }
-  if (filesEach(count) > host.files) {
+  if (count > PROCESSES) {
+    lines.push(
+      `processes: --per-process ${perProcess} makes ${count} engines, and there may be ${PROCESSES}: ` +
+        `--per-process ${Math.ceil(clients / PROCESSES)}`
+    );
+  } else if (filesEach(count) > host.files) {
     const enough = holds > 1 ? Math.ceil((clients + lanes) / (holds - 1)) : Infinity;
     const spread = enough <= MOST_PROCESSES ? `, or spread them: --processes ${enough}` : '';
     lines.push(

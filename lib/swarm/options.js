@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util';
-
+import { ArgumentError, readArguments } from '../server/arguments.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
+import { PROCESSES } from './needs.js';
 
 /**
  * The commands and the options: one table each, from which the command line, the checks and the
@@ -19,7 +19,11 @@ const number = (low, high, whole = true) => ({
 
 const seconds = (low, high) => ({ ...number(low, high, false), unit: 'SECONDS' });
 
-const text = (unit) => ({ unit, read: (value) => value || undefined, expects: 'a value' });
+const text = (unit) => ({
+  unit,
+  read: (value) => value || undefined,
+  expects: `a ${unit.toLowerCase()}`
+});
 
 const flag = { unit: '', read: () => true, expects: 'no value' };
 
@@ -78,8 +82,15 @@ const AGENT = {
   ]
 };
 
+const ARENA = '[a-z][a-z0-9-]{0,31}';
+
 /** The path of an arena's page, or of none. */
-const ARENA_PATH = /^\/(?:(?:play|field|control|arena)\/([a-z][a-z0-9-]{0,31})\/?)?$/;
+const ARENA_PATH = new RegExp(`^/(?:(?:play|field|control|arena)/(${ARENA})/?)?$`);
+
+/** @returns {boolean} whether an arena may be called so */
+export const isArenaName = (name) => typeof name === 'string' && ARENA_NAME.test(name);
+
+const ARENA_NAME = new RegExp(`^${ARENA}$`);
 
 /**
  * @typedef {object} Option
@@ -246,7 +257,7 @@ export const table = [
   {
     group: 'This host',
     name: 'processes',
-    type: number(1, 512),
+    type: number(1, PROCESSES),
     shown: 'as the file limit needs',
     help: 'engine processes'
   },
@@ -321,7 +332,7 @@ const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase(
  * @throws {UsageError} with one line for a person
  */
 export function parse(args) {
-  const { values, positionals } = split(args);
+  const { values, words } = split(args);
   if (values.help) return { help: true };
   if (values.url !== undefined && (values.host ?? values.port) !== undefined) {
     throw new UsageError('--url has host and port in it: not --host, --port besides');
@@ -331,9 +342,9 @@ export function parse(args) {
       .map((option) => [camel(option.name), value(option, values[option.name])])
       .filter(([, read]) => read !== undefined)
   );
-  const [command, count, ...more] = positionals;
-  if (command === 'compare') return comparison(values, options, positionals.slice(1));
-  if (command === 'agent') return agent(values, options, positionals.slice(1));
+  const [command, count, ...more] = words;
+  if (command === 'compare') return comparison(values, options, words.slice(1));
+  if (command === 'agent') return agent(values, options, words.slice(1));
   for (const name of ['clients-max', 'rate-max']) {
     if (values[name] !== undefined) throw new UsageError(`--${name} is of agent`);
   }
@@ -381,13 +392,15 @@ function comparison(given, options, files) {
 }
 
 function split(args) {
-  const options = Object.fromEntries(
-    table.map(({ name, type }) => [name, { type: type === flag ? 'boolean' : 'string' }])
-  );
+  const isSwitch = ({ type }) => type === flag;
   try {
-    return parseArgs({ args, options, allowPositionals: true });
+    return readArguments(args, {
+      options: table.filter((option) => !isSwitch(option)),
+      switches: table.filter(isSwitch).map(({ name }) => name),
+      words: true
+    });
   } catch (error) {
-    throw new UsageError(error.message.split('\n')[0]);
+    throw error instanceof ArgumentError ? new UsageError(error.message) : error;
   }
 }
 

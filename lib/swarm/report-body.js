@@ -144,7 +144,7 @@ function latency({ latency, curves, command, throwing }, charts) {
 <p class="soft">Both axes are logarithmic: as much room for the slowest in ten thousand as for the
 fastest half. ${from}</p>
 ${box('percentiles', 'Latency by percentile: the table below has the figures')}
-<table class="figures even"><tr><th></th>${names
+<table class="figures even"><tr><th scope="col">Of all sprites</th>${names
     .map((name) => cell(CURVES[name], 'th'))
     .join('')}</tr>${rows.join('')}</table>
 </section>`;

@@ -11,7 +11,7 @@ import { coresBetween, ServerWatch } from './server-watch.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
 import { Interruptions, Tally } from './tally.js';
-import { targetOf } from './target.js';
+import { inUrl, targetOf } from './target.js';
 import { believedBy, hopeless, tlsOf } from './tls.js';
 
 /**
@@ -21,7 +21,8 @@ import { believedBy, hopeless, tlsOf } from './tls.js';
  *                        park, throw, latency, storm
  *
  * Every phase has an end of its own, whatever the server does. A signal ends the phase that is on
- * and goes on with the drain; a second one ends everything.
+ * and goes on with the drain; a second one ends everything, with the account so far. While it looks there is
+ * nothing to end in order, and a third one is not waited for: these end the program.
  */
 
 /** Between two lines of an engine, in milliseconds. */
@@ -56,12 +57,15 @@ export class Run {
     this.#progress = progress;
   }
 
-  /** Ends the phase that is on; a second time, the run. */
+  /** Ends the phase that is on; a second time, the run. @returns {boolean} whether there is anything to end so */
   interrupt() {
+    if (this.#engines.length === 0 || this.#interrupts > 1) return false;
     this.#interrupts++;
-    if (this.#interrupts < 2) return;
-    for (const engine of this.#engines) engine.kill();
-    this.status?.close();
+    if (this.#interrupts > 1) {
+      for (const engine of this.#engines) engine.kill();
+      this.status.close();
+    }
+    return true;
   }
 
   /**
@@ -116,10 +120,9 @@ export class Run {
     this.#facts.probes = probes;
     const target = { address, host, port: options.port };
     const tls = tlsOf(options);
-    // A port of its own for /status is the admin port's, which speaks no TLS.
-    this.status = new StatusReader(
-      options.statusPort ? { ...target, port: options.statusPort } : { ...target, tls }
-    );
+    // A port of its own for /status is the admin port's, which speaks no TLS and is asked by an address.
+    const admin = { address, host: inUrl(address), port: options.statusPort };
+    this.status = new StatusReader(options.statusPort ? admin : { ...target, tls });
     this.#facts.before = await this.#knock(options);
     this.#watch = new ServerWatch({ ...options, address }, this.status);
     return { options, target };
@@ -132,7 +135,7 @@ export class Run {
         return await this.status.read();
       } catch (error) {
         const why = hopeless(error, host);
-        if (why || performance.now() >= end || this.#interrupts > 0) {
+        if (why || performance.now() >= end) {
           this.status.close();
           throw new UsageError(
             why ??

@@ -1,14 +1,25 @@
 import http from 'node:http';
 import https from 'node:https';
 
+/** In which an answer has to be there whole: one that drips has no end. */
 const TIMEOUT_MS = 10_000;
 const LONGEST = 1 << 20;
+
+/** Names of figures that may be shown on a terminal. */
+const NAME = /^[A-Za-z]\w{0,63}$/;
+
+/** The figures that a run reckons with. */
+const FIGURES = new Set([
+  ...['clients', 'parked', 'longestStallMs'],
+  ...['thrown', 'acked', 'waiting', 'lost', 'crossedIn', 'crossedOut']
+]);
 
 /** Reads GET /status of the server under load, and /metrics where there are any, over one connection. */
 export class StatusReader {
   #options;
   #protocol;
   #agent;
+  #isClosed = false;
 
   /**
    * @param {object} target
@@ -24,14 +35,14 @@ export class StatusReader {
       host: address,
       port,
       agent: this.#agent,
-      timeout: TIMEOUT_MS,
       headers: { Host: `${host}:${port}` },
       ...tls
     };
   }
 
   /**
-   * @returns {Promise<?object>} the document; null when the server answers otherwise
+   * @returns {Promise<?object>} the document, of whose figures none is anything but a number from 0 up; null when
+   *     the server answers otherwise
    * @throws {Error} when nothing answers
    */
   async read() {
@@ -40,7 +51,9 @@ export class StatusReader {
 
   #get(path) {
     return new Promise((resolve, reject) => {
-      const request = this.#protocol.get({ ...this.#options, path }, (response) => {
+      if (this.#isClosed) throw new Error('it is closed');
+      const signal = AbortSignal.timeout(TIMEOUT_MS);
+      const request = this.#protocol.get({ ...this.#options, path, signal }, (response) => {
         let text = '';
         response.setEncoding('utf8');
         response.on('data', (piece) => {
@@ -50,8 +63,11 @@ export class StatusReader {
         response.on('end', () => resolve({ status: response.statusCode, text }));
         response.on('error', reject);
       });
-      request.on('timeout', () => request.destroy(new Error('no answer in time')));
-      request.on('error', reject);
+      request.on('error', (error) =>
+        reject(error.name === 'AbortError' ? new Error('no answer in time') : error)
+      );
+      // A server that ends in mid-answer has Node's client say neither 'end' nor 'error' here.
+      request.on('close', () => reject(new Error('the connection was closed')));
     });
   }
 
@@ -73,7 +89,7 @@ export class StatusReader {
     const cpu = value('process_cpu_seconds_total');
     const memory = value('process_resident_memory_bytes');
     return {
-      version: /^sprites_build_info\{version="([^"]+)"/m.exec(answer.text)?.[1] ?? null,
+      version: /^sprites_build_info\{version="([\w.+-]{1,40})"/m.exec(answer.text)?.[1] ?? null,
       use: Number.isNaN(cpu + memory) ? null : { cpu, memory }
     };
   }
@@ -87,19 +103,25 @@ export class StatusReader {
     }
   }
 
+  /** Whatever is asked, or was, has no answer. */
   close() {
+    this.#isClosed = true;
     this.#agent.destroy();
   }
 }
 
 function parse({ status, text }) {
   if (status !== 200) return null;
+  let document;
   try {
-    const document = JSON.parse(text);
-    return typeof document === 'object' ? document : null;
+    document = JSON.parse(text);
   } catch {
     return null;
   }
+  if (typeof document !== 'object' || document === null || Array.isArray(document)) return null;
+  const isTaken = ([name, value]) =>
+    NAME.test(name) && (!FIGURES.has(name) || (Number.isFinite(value) && value >= 0));
+  return Object.fromEntries(Object.entries(document).filter(isTaken));
 }
 
 /**

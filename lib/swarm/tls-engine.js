@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 
+import { builtFile, ENGINE } from './build.js';
 import { authoritiesIn } from './tls.js';
 
 /**
@@ -8,9 +9,7 @@ import { authoritiesIn } from './tls.js';
  * believe is a file of PEM certificates, `known` for the authorities that Node knows, or `anybody`.
  */
 
-const ADDON = '../../native/build/Release/swarm_tls.node';
-
 const [whom, ...options] = process.argv.slice(2);
-const { run } = createRequire(import.meta.url)(ADDON);
+const { run } = createRequire(import.meta.url)(builtFile(ENGINE, 'swarm_tls.node'));
 const authorities = whom === 'anybody' ? '' : authoritiesIn(whom === 'known' ? undefined : whom);
 process.exit(run(options, authorities));

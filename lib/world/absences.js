@@ -1,3 +1,5 @@
+import { MOST_NAMES } from './entry.js';
+
 /**
  * The servers that have left in order and said that they come back: with a state, and with it their clients' places. Until
  * their grace is over the ids that they have made stay their own. Pure: it is told the time.
@@ -21,7 +23,8 @@ export class Absences {
     }
     const { run, epoch, grace } = entry;
     const known = this.#absent.get(name);
-    if (known?.run === run && known.epoch === epoch) return;
+    if (known && known.run === run && known.epoch === epoch) return;
+    if (!known && this.#absent.size >= MOST_NAMES) return;
     this.#absent.set(name, { run, epoch, end: now + grace });
   }
 

@@ -1,5 +1,5 @@
-import { ENTRY_BYTES, NAME, readEntry } from './entry.js';
-import { NatsLink, NO_STREAM, PATIENCE } from './nats-link.js';
+import { ENTRY_BYTES, MOST_NAMES, NAME, readEntry } from './entry.js';
+import { NatsLink, NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -123,9 +123,9 @@ export class Broker {
   }
 
   #hear({ subject, data, headers }) {
-    const revision = Number(headers?.get('Nats-Sequence'));
+    const revision = revisionOf(headers);
     const name = subject.slice(subject.lastIndexOf('.') + 1);
-    if (!NAME.test(name) || !(revision > 0)) return;
+    if (!NAME.test(name) || revision === 0) return;
     const isDeleted = Boolean(headers.get('KV-Operation'));
     const entry = isDeleted ? undefined : readEntry(decode(data));
     this.#watcher.seen(name, { entry, revision });
@@ -158,8 +158,10 @@ export class Broker {
   /** @returns {Promise<Map<string, {entry: import('./entry.js').Entry | undefined, revision: number}>>} */
   all() {
     return this.#do(async (kv) => {
-      const names = [];
+      let names = [];
       for await (const name of await kv.keys()) if (NAME.test(name)) names.push(name);
+      // Those written last come last.
+      names = names.slice(-MOST_NAMES);
       const found = await Promise.all(names.map((name) => kv.get(name)));
       return new Map(names.map((name, at) => [name, whatIs(found[at])]));
     });

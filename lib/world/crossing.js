@@ -26,6 +26,9 @@ export const DOUBT = 60_000;
 /** How often it looks whether all is handed over, milliseconds. */
 const LOOK = 50;
 
+/** Servers and refusals that are logged at the most: anybody may publish frames under any name. */
+const SAID = 1000;
+
 /** How long a server that leaves waits for what is in its outboxes to be taken, milliseconds. */
 const PATIENCE = 2000;
 
@@ -41,9 +44,9 @@ export class Crossing {
   #before;
   /** The native numbers of servers, by their names. @type {Map<string, number>} */
   #numbers = new Map();
-  /** Servers and refusals that the log has already. @type {Set<string>} */
+  /** Servers and refusals that the log has already, SAID at the most. @type {Set<string>} */
   #said = new Set();
-  #ring = { left: new Int32Array(), right: new Int32Array(), next: [-1, -1], peers: [] };
+  #ring = { left: [], right: [], next: [-1, -1], peers: [] };
   /** Whether it will send in this turn. */
   #pumps = false;
   #closed = false;
@@ -77,9 +80,9 @@ export class Crossing {
     return this.#before.life;
   }
 
-  /** @returns {{rows: number}} what the others have to know of this server */
+  /** @returns {{rows: number, clients: number}} what the others have to know of this server */
   describe() {
-    return { rows: this.#pool.worldRows() };
+    return { rows: this.#pool.worldRows(), clients: this.#pool.status().clients };
   }
 
   /**
@@ -87,27 +90,27 @@ export class Crossing {
    *
    * @param {import('./view.js').View} view
    */
-  update({ state, epoch, ring, peers }) {
+  update({ state, epoch, ring, peers, epochs }) {
     if (!this.#native) {
       if (state !== 'member' || this.#closed) return;
       this.#begin(epoch);
     }
     if (state === 'leaving' || state === 'gone') {
       // The way out stays as it was, so that what waits can be handed over; nothing comes in.
-      this.#sew({ ...this.#ring, accepted: [], open: false });
+      this.#sew({ ...this.#ring, accepted: [], epochs, open: false });
       return;
     }
     const others = ring.members.filter(({ name }) => name !== this.#name);
     const numbers = others.map(({ name }) => this.#numberOf(name));
-    const rows = Math.max(0, ...others.map((other) => other.rows));
+    const seams = ring.seams(this.#name, Math.max(0, ...others.map((other) => other.rows)));
     this.#ring = {
       peers: numbers,
-      left: this.#seams(rows, (row) => ring.left(this.#name, row)),
-      right: this.#seams(rows, (row) => ring.right(this.#name, row)),
+      left: this.#pairs(seams.left),
+      right: this.#pairs(seams.right),
       next: this.#neighbors(ring.members)
     };
     const accepted = [...peers.keys()].map((name) => this.#numberOf(name));
-    this.#sew({ ...this.#ring, accepted, open: state === 'member' });
+    this.#sew({ ...this.#ring, accepted, epochs, open: state === 'member' });
   }
 
   /**
@@ -117,8 +120,9 @@ export class Crossing {
    * @param {Uint8Array} frame
    */
   received(from, frame) {
-    const number = this.#native ? this.#numberOf(from) : -1;
-    if (number < 0) return;
+    if (!this.#native) return;
+    // Nobody becomes known by a frame: there are only so many numbers.
+    const number = this.#numbers.get(from) ?? -1;
     const refusal = this.#native.receive(number, frame);
     if (refusal > 0) this.#refused(from, this.#refusals[refusal]);
     if (this.#pumps) return;
@@ -172,25 +176,30 @@ export class Crossing {
   #begin(life) {
     const addon = loadAddon();
     this.#refusals = addon.refusals;
+    // By those of the process before, too.
+    const { servers } = this.#pool.outboxes();
+    this.#numbers = new Map(servers.map(({ name }, number) => [name, number]));
     this.#native = new addon.World(this.#pool.native, { ...this.#options, life }, () =>
       this.#pump()
     );
   }
 
-  #sew({ peers, accepted, left, right, next, open }) {
+  #sew({ peers, accepted, epochs, left, right, next, open }) {
     const numbers = (list) => Int32Array.from(list.filter((number) => number >= 0));
+    const told = [...epochs].filter(([name]) => this.#numbers.has(name));
     this.#native.set({
-      ...{ left, right, next: Int32Array.from(next), open },
-      ...{ peers: numbers(peers), accepted: numbers(accepted) }
+      ...{ left: Int32Array.from(left), right: Int32Array.from(right) },
+      ...{ next: Int32Array.from(next), open },
+      ...{ peers: numbers(peers), accepted: numbers(accepted) },
+      told: Int32Array.from(told.map(([name]) => this.#numbers.get(name))),
+      epochs: Float64Array.from(told.map(([, epoch]) => epoch))
     });
     this.#pump();
   }
 
-  #seams(rows, seam) {
-    return Int32Array.from({ length: rows }, (_, row) => {
-      const name = seam(row);
-      return name === this.#name ? -1 : this.#numberOf(name);
-    });
+  /** Seams as numbers: of each the row behind its last, and the server that it leads to, or -1 for this one. */
+  #pairs(seams) {
+    return seams.flatMap(({ to, peer }) => [to, peer === this.#name ? -1 : this.#numberOf(peer)]);
   }
 
   /** The numbers of the servers before and after this one in the ring. */
@@ -243,7 +252,7 @@ export class Crossing {
   /** Logs a refusal, once for each server and reason. */
   #refused(server, refusal) {
     const key = `${server} ${refusal}`;
-    if (this.#said.has(key)) return;
+    if (this.#said.has(key) || this.#said.size >= SAID) return;
     this.#said.add(key);
     const usual = ['not-in-ring', 'other-epoch'].includes(refusal);
     this.#log[usual ? 'debug' : 'warn']({ server, refusal }, 'a frame of the world is refused');

@@ -11,11 +11,35 @@ export const VERSION = 2;
 /** Servers there may be in one world. What one more is told: `world-full`. */
 export const MOST_SERVERS = 1024;
 
+/**
+ * Names that are known, with those of servers that have left: as many as native/pool/seams.h has numbers for. Of one more
+ * the longest not renewed is forgotten.
+ */
+export const MOST_NAMES = 4096;
+
 /** The longest grace that is granted, milliseconds; the options allow an hour, and as much for the drain. */
 const MOST_GRACE = 2 * 3600 * 1000;
 
+/** The longest lease, milliseconds; the options allow five minutes. */
+const MOST_LEASE = 3600 * 1000;
+
+/** Rows of the largest torus there can be, a square: kMaxCapacity of native/pool/torus.h. */
+const MOST_ROWS = 2 ** 15;
+
+/** Clients of that torus. */
+const MOST_CLIENTS = MOST_ROWS ** 2;
+
+/**
+ * How far ahead of the clock an epoch may be, seconds: 136 years, for a machine whose clock has begun at 1970. Each begins as
+ * the clock's seconds and grows more slowly than these, so above that it is nobody's, and there is always a next one.
+ */
+const AHEAD = 2 ** 32;
+
 /** The most an entry may have, in bytes. */
 export const ENTRY_BYTES = 4096;
+
+/** The longest text in an entry but the URL, in characters: a UUID has 36. */
+const MOST_TEXT = 64;
 
 /** A server's name: it is a key in the store and a token in subjects. */
 export const NAME = /^[a-z][a-z0-9-]{0,31}$/;
@@ -35,6 +59,7 @@ const OVER = ['gone', 'lost'];
  * @property {string} instance whose state it is: the same after a restart with --state
  * @property {string} run the process
  * @property {number} rows rows it has now
+ * @property {number} [clients] clients it had when it wrote this: one that is no count is not taken
  * @property {string} [url] where clients reach it: one that is none is not taken
  * @property {number} [grace] only of one that leaves in order and comes back with its state: how long its clients' ids stay
  *     its own from then on, milliseconds
@@ -46,27 +71,56 @@ export const isLiving = (entry) => entry !== undefined && LIVING.includes(entry.
 /** @returns {boolean} whether an entry's server is one of the ring, for who speaks that version */
 export const isMember = (entry, version) => entry?.state === 'member' && entry.version === version;
 
+const isFrom = (low, high) => (value) =>
+  Number.isSafeInteger(value) && value >= low && value <= high;
+
+const seconds = () => Math.floor(Date.now() / 1000);
+
+const isText = (value) => typeof value === 'string' && value.length <= MOST_TEXT;
+
+/** What an entry of this version must have. */
+const NEEDED = {
+  version: isFrom(1, Number.MAX_SAFE_INTEGER),
+  epoch: (value) => isFrom(1, seconds() + AHEAD)(value),
+  state: (value) => [...LIVING, ...OVER].includes(value),
+  lease: isFrom(1, MOST_LEASE),
+  rows: isFrom(0, MOST_ROWS)
+};
+
+/** What it may have: whatever is none of these counts as missing. */
+const OPTIONAL = {
+  instance: isText,
+  run: isText,
+  since: isFrom(1, Number.MAX_SAFE_INTEGER),
+  clients: isFrom(0, MOST_CLIENTS),
+  url: (value) => readServerUrl(value) !== undefined,
+  grace: isFrom(1, MOST_GRACE)
+};
+
+/** Those that keep their meaning in every version: all that an entry of another one must have. */
+const EVER = ['version', 'epoch', 'state', 'lease'];
+
 /**
+ * Whoever may publish may have written it, so every member is held to its bounds, and what has no meaning is left out: an
+ * entry that is written again, as lost, is not larger than it was.
+ *
  * @param {string} text as it is in the store
  * @returns {Entry | undefined} undefined for what is none: a name with such a value is free
  */
 export function readEntry(text) {
+  if (Buffer.byteLength(text) > ENTRY_BYTES) return undefined;
   let value;
   try {
     value = JSON.parse(text);
   } catch {
     return undefined;
   }
-  const { version, epoch, state, lease } = value ?? {};
-  const whole = [version, epoch, lease].every((one) => Number.isSafeInteger(one) && one > 0);
-  if (!whole || ![...LIVING, ...OVER].includes(state)) return undefined;
-  if (version === VERSION && !(Number.isSafeInteger(value.rows) && value.rows >= 0)) {
-    return undefined;
-  }
-  const { url, grace, ...rest } = value;
-  const read = readServerUrl(url);
-  const isGrace = Number.isSafeInteger(grace) && grace > 0 && grace <= MOST_GRACE;
-  return { ...rest, ...(read !== undefined && { url: read }), ...(isGrace && { grace }) };
+  const isOurs = value?.version === VERSION;
+  const needed = isOurs ? Object.keys(NEEDED) : EVER;
+  if (!needed.every((name) => NEEDED[name](value?.[name]))) return undefined;
+  const optional = Object.keys(OPTIONAL).filter((name) => OPTIONAL[name](value[name]));
+  const read = Object.fromEntries([...needed, ...optional].map((name) => [name, value[name]]));
+  return read.url === undefined ? read : { ...read, url: readServerUrl(read.url) };
 }
 
 /**
@@ -78,5 +132,5 @@ export function readEntry(text) {
  * @returns {number}
  */
 export function nextEpoch(known) {
-  return Math.max(Math.floor(Date.now() / 1000), ...known.map((epoch) => epoch + 1));
+  return Math.max(seconds(), ...known.map((epoch) => epoch + 1));
 }

@@ -21,10 +21,16 @@ export class FeedMarks {
   #deleted = new Map();
   /** Keys of versions that the store does not have. */
   #unstored = new Set();
+  #noteDeleted;
 
-  /** @param {number} most deleted feeds that are remembered */
-  constructor(most) {
+  /**
+   * @param {number} most deleted feeds that are remembered
+   * @param {(key: string, head?: {epoch: number, version: number}) => void} [noteDeleted] told of each that is to be
+   *     remembered, and without a head of each that is not any more
+   */
+  constructor(most, noteDeleted = () => {}) {
     this.#most = most;
+    this.#noteDeleted = noteDeleted;
   }
 
   /** @returns {Mark | undefined} */
@@ -47,11 +53,6 @@ export class FeedMarks {
     return [...this.#live.keys(), ...this.#deleted.keys()];
   }
 
-  /** @returns {[string, Mark][]} of those that were deleted, the longest ago first */
-  deleted() {
-    return [...this.#deleted];
-  }
-
   /**
    * @param {string} key
    * @param {Mark} mark
@@ -59,6 +60,9 @@ export class FeedMarks {
    */
   set(key, { epoch, version, digest, revision, stored, exposed, from, run }) {
     const isDeleted = digest === undefined;
+    const known = this.#deleted.get(key);
+    if (isDeleted && known?.version !== version) this.#noteDeleted(key, { epoch, version });
+    if (!isDeleted && known !== undefined) this.#noteDeleted(key);
     (isDeleted ? this.#live : this.#deleted).delete(key);
     (isDeleted ? this.#deleted : this.#live).set(key, {
       ...{ epoch, version, digest, revision, stored, exposed, from, run }
@@ -73,7 +77,7 @@ export class FeedMarks {
 
   forget(key) {
     this.#live.delete(key);
-    this.#deleted.delete(key);
+    if (this.#deleted.delete(key)) this.#noteDeleted(key);
     this.#unstored.delete(key);
   }
 

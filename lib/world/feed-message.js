@@ -1,4 +1,4 @@
-import { cursorText, isKey } from '../feeds/names.js';
+import { cursorText, isKey, LAST_VERSION } from '../feeds/names.js';
 
 /**
  * A feed's newest version as the world's store has it: one message under the feed's key, its head in headers and
@@ -24,6 +24,7 @@ export const HEAD_BYTES = 1024;
 
 const CURSOR = /^e([0-9a-z]{1,11})-([1-9][0-9]{0,15})$/;
 const DIGEST = /^[A-Za-z0-9_-]{43}$/;
+const WORD = /^[A-Za-z0-9]{1,64}$/;
 
 /**
  * @typedef {object} Head what is known of a version
@@ -37,14 +38,18 @@ const DIGEST = /^[A-Za-z0-9_-]{43}$/;
 
 /**
  * Which of two versions of a feed is the newer one, whatever clocks say: that with the higher version; where both have
- * come to the same, apart from each other, that with the higher epoch.
+ * come to the same, apart from each other, that with the higher epoch. Behind the last version there is none: of those
+ * that have come there the one that the store has taken later.
  *
  * @param {Head} a
  * @param {Head} b
  * @returns {boolean} whether it is `a`
  */
-export const isNewer = (a, b) =>
-  a.version > b.version || (a.version === b.version && a.epoch > b.epoch);
+export function isNewer(a, b) {
+  if (a.version !== b.version) return a.version > b.version;
+  if (a.version < LAST_VERSION) return a.epoch > b.epoch;
+  return a.epoch !== b.epoch && a.revision > b.revision;
+}
 
 /** @returns {string} the last part of a subject */
 export const tokenOf = (key) => Buffer.from(key).toString('base64url');
@@ -85,6 +90,8 @@ export function readHead(header, revision) {
     header('Sprites-Feed') === FORM &&
     [epoch, version, revision].every(Number.isSafeInteger) &&
     (digest === undefined || DIGEST.test(digest));
-  const [form, run] = ['Sprites-Form', 'Sprites-Run'].map((name) => header(name) || undefined);
+  const [form, run] = ['Sprites-Form', 'Sprites-Run']
+    .map(header)
+    .map((word) => (WORD.test(word) ? word : undefined));
   return sound ? { epoch, version, digest, form, run, revision } : undefined;
 }

@@ -41,7 +41,11 @@ export class FeedSettling {
   /** Keys that are being settled, and how many may be. */
   #busy = new Set();
   #atOnce = AT_ONCE;
-  /** Keys whose newest version this server could not take, and since when. @type {Map<string, number>} */
+  /**
+   * Keys whose newest version this server could not take: that, and since when.
+   *
+   * @type {Map<string, {since: number, head?: import('./feed-message.js').Head}>}
+   */
   #refused = new Map();
   /** Keys that have to be settled before all is here that there was when heads were last read. */
   #owed = new Set();
@@ -136,17 +140,22 @@ export class FeedSettling {
     this.#said = code;
   }
 
-  /** The newest version of a key can't be taken here. */
-  refuse(key, problem) {
+  /** The newest version of a key, of that head, can't be taken here. */
+  refuse(key, problem, head) {
     this.#refusals += 1;
     if (!this.#refused.has(key)) {
       this.#log.error({ feed: key, problem }, 'a feed of another server is not taken');
     }
-    this.#refused.set(key, this.#clock.now());
+    this.#refused.set(key, { since: this.#clock.now(), head });
   }
 
   accept(key) {
     this.#refused.delete(key);
+  }
+
+  /** @returns {import('./feed-message.js').Head | undefined} of the version of a key that was refused, as long as it is */
+  refused(key) {
+    return this.#refused.get(key)?.head;
   }
 
   /** There is a newer version of a key. */
@@ -300,9 +309,9 @@ export class FeedSettling {
 
   #tryRefused() {
     const now = this.#clock.now();
-    for (const [key, since] of this.#refused) {
-      if (now - since < REFUSED) continue;
-      this.#refused.set(key, now);
+    for (const [key, refused] of this.#refused) {
+      if (now - refused.since < REFUSED) continue;
+      refused.since = now;
       this.see(key, 0);
     }
   }

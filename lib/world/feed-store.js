@@ -1,5 +1,5 @@
 import { HEAD_BYTES, keyOf, readHead, SUBJECTS, tokenOf, writeHead } from './feed-message.js';
-import { NO_STREAM, PATIENCE } from './nats-link.js';
+import { NO_STREAM, PATIENCE, revisionOf } from './nats-link.js';
 import { WorldError } from './world-error.js';
 
 /**
@@ -97,7 +97,7 @@ export class FeedStore {
 
   #hear({ subject, headers }) {
     const key = keyOf(subject);
-    const revision = Number(headers?.get('Nats-Sequence'));
+    const revision = revisionOf(headers);
     if (key !== undefined && revision > 0) this.#watcher.news(key, revision);
   }
 
@@ -123,7 +123,9 @@ export class FeedStore {
         config.republish?.dest === CONFIG.republish.dest &&
         config.republish.headers_only === true &&
         config.allow_direct === true &&
-        config.max_msgs_per_subject === 1;
+        config.max_msgs_per_subject === 1 &&
+        // Somebody may have purged it up to any number.
+        Number.isSafeInteger(state.last_seq);
       if (isOurs) return { identity: `${created} ${this.run}`, last: state.last_seq };
       throw new WorldError('bad-bucket', `the stream ${STREAM} was not made by Sprites: delete it`);
     });

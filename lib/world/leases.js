@@ -1,5 +1,5 @@
 import { Absences } from './absences.js';
-import { isLiving } from './entry.js';
+import { isLiving, MOST_NAMES } from './entry.js';
 
 /**
  * What one server has seen of the others' leases. Pure: it is told the time.
@@ -28,7 +28,7 @@ export const marginOf = (lease) => Math.min(lease / 8, 1000);
  */
 
 export class Leases {
-  /** @type {Map<string, Seen>} */
+  /** The longest not renewed first: where there are too many names that one is forgotten. @type {Map<string, Seen>} */
   #seen = new Map();
   /** Until then nobody is overdue: to look at a thousand leases at every tick would be most of what a server does for them. */
   #calmUntil = -Infinity;
@@ -59,7 +59,9 @@ export class Leases {
     const same = before?.entry?.run === entry?.run && before?.entry?.epoch === entry?.epoch;
     const renewals = before && same ? before.renewals + 1 : 0;
     const seen = { entry, revision, at: now, renewals };
+    this.#seen.delete(name);
     this.#seen.set(name, seen);
+    if (this.#seen.size > MOST_NAMES) this.#seen.delete(this.#seen.keys().next().value);
     this.absences.see(name, entry, now);
     this.#calmUntil = Math.min(this.#calmUntil, endOf(seen));
     return !(before && same && before.entry?.state === entry?.state && sameShape(before, entry));
@@ -78,6 +80,17 @@ export class Leases {
       at < asked && !(all.get(name)?.revision >= revision);
     for (const [name] of [...this.#seen].filter(outdated)) this.#seen.delete(name);
     for (const [name, what] of all) this.see(name, what, now);
+  }
+
+  /**
+   * The same for one name.
+   *
+   * @returns {boolean} as `see`
+   */
+  correct(name, what, asked, now) {
+    const before = this.#seen.get(name);
+    if (before && before.at < asked && before.revision > what.revision) this.#seen.delete(name);
+    return this.see(name, what, now);
   }
 
   /** Nobody's time counts that was before now. */

@@ -97,7 +97,7 @@ export class Membership {
    * @param {string} how.name
    * @param {number} how.lease milliseconds
    * @param {Store} how.store
-   * @param {() => {rows: number}} how.describe what the others must know of this server, now
+   * @param {() => {rows: number, clients?: number}} how.describe what the others must know of this server, now
    * @param {() => Promise<void>} [how.prepare] what must be done before it is one of the ring; done anew at every join
    * @param {(membership: Membership) => void} [how.changed] told whenever `view` is another one
    * @param {import('pino').Logger} how.log
@@ -134,7 +134,7 @@ export class Membership {
     this.#grace = grace;
     this.#clock = clock;
     this.#version = version;
-    store.watch({ seen: (of, what) => this.#see(of, what), missed: () => this.#missed() });
+    store.watch({ seen: (of, what) => this.#hear(of, what), missed: () => this.#missed() });
   }
 
   /** Begins; nobody has to wait for it. */
@@ -158,6 +158,11 @@ export class Membership {
     return viewOf(this.#self(), self, this.#describe, this.#clock.now());
   }
 
+  /** @returns {number} clients that another server had when it last wrote its entry; 0 where that does not say */
+  clientsOf(name) {
+    return this.#leases.get(name)?.entry?.clients ?? 0;
+  }
+
   /**
    * Leaves in order: the neighbors sew themselves together, then what waits is handed over, then the name is free. The
    * lease is renewed meanwhile. Without the store it ends all the same.
@@ -179,9 +184,9 @@ export class Membership {
   async close() {
     this.#target = 'closed';
     this.#wake();
-    await this.#loop;
+    // What the loop still asks the store for fails at once: nothing waits for an answer any more.
+    await Promise.all([this.#store.close(), this.#loop]);
     this.#expiry();
-    await this.#store.close();
   }
 
   /**
@@ -252,7 +257,7 @@ export class Membership {
   /** Takes the name, where it is free. */
   async #claim() {
     if (this.#clock.now() - this.#contact >= this.#lease / RENEWALS) {
-      this.#see(this.#name, await this.#store.get(this.#name));
+      await this.#look(this.#name);
       this.#touch();
     }
     const seen = this.#leases.get(this.#name);
@@ -371,7 +376,7 @@ export class Membership {
     try {
       return await this.#store.put(name, entry, revision);
     } catch (error) {
-      if (error instanceof Conflict) this.#see(name, await this.#store.get(name));
+      if (error instanceof Conflict) await this.#look(name);
       throw error;
     }
   }
@@ -401,12 +406,34 @@ export class Membership {
     return { leases: this.#leases, name: this.#name, version: this.#version, lease: this.#lease };
   }
 
+  /**
+   * News have come. Anybody may have published them: where they say that the entry of this server is another's by now, or
+   * are older than what was heard before, the store is asked.
+   */
+  #hear(name, what) {
+    const known = this.#leases.get(name);
+    const isDenied = this.#isOurs(known?.entry) && !this.#isOurs(what.entry);
+    if (what.revision < known?.revision) this.#mustReload = true;
+    else if (name === this.#name && isDenied) this.#missed();
+    else this.#see(name, what);
+  }
+
   #see(name, what) {
-    if (this.#leases.see(name, what, this.#clock.now())) {
-      this.#told = undefined;
-      if (name === this.#name) this.#wake();
-      this.#tell();
-    }
+    this.#changedIf(name, this.#leases.see(name, what, this.#clock.now()));
+  }
+
+  /** Asks the store for an entry. */
+  async #look(name) {
+    const asked = this.#clock.now();
+    const what = await this.#store.get(name);
+    this.#changedIf(name, this.#leases.correct(name, what, asked, this.#clock.now()));
+  }
+
+  #changedIf(name, isOther) {
+    if (!isOther) return;
+    this.#told = undefined;
+    if (name === this.#name) this.#wake();
+    this.#tell();
   }
 
   #missed() {

@@ -23,6 +23,16 @@ export const NO_STREAM = 10059;
 /** The error codes of JetStream that have a meaning here. Where it is off, the client's error has a name alone. */
 const CODE = { wrongRevision: 10071, wrongRevisionToo: 10164, notEnabled: 10039 };
 
+/**
+ * @param {{get: (name: string) => string} | undefined} headers of a message that the store publishes again
+ * @returns {number} its revision; 0: it says none, as one that somebody else has published may
+ */
+export function revisionOf(headers) {
+  const text = headers?.get('Nats-Sequence') ?? '';
+  const revision = /^[0-9]{1,16}$/.test(text) ? Number(text) : 0;
+  return Number.isSafeInteger(revision) ? revision : 0;
+}
+
 export class NatsLink {
   #servers;
   #name;
@@ -31,7 +41,7 @@ export class NatsLink {
   #client;
   #connection;
   #connected = false;
-  #closed = false;
+  #closing = new AbortController();
   #nextTry = -Infinity;
   #follower = { opened() {}, again() {}, ended() {} };
   /** The largest message that the NATS server takes, bytes; by default what its own default is. */
@@ -116,7 +126,7 @@ export class NatsLink {
     const { credentials, ca, cert, key } = this.#files;
     let connection;
     try {
-      connection = await connect({
+      const how = {
         servers: this.#servers,
         name: this.#name,
         maxReconnectAttempts: -1,
@@ -128,12 +138,13 @@ export class NatsLink {
         maxPingOut: this.#silence / PING,
         ...(credentials && { authenticator: credsAuthenticator(credentials) }),
         ...((ca || cert) && { tls: { ca: text(ca), cert: text(cert), key: text(key) } })
-      });
+      };
+      connection = await connect(how, this.#closing.signal);
     } catch (error) {
       this.#lastError = this.failure(error);
       throw this.#lastError;
     }
-    if (this.#closed) {
+    if (this.#closing.signal.aborted) {
       await connection.close();
       throw this.unreachable('the connection is closed');
     }
@@ -209,7 +220,7 @@ export class NatsLink {
   }
 
   async close() {
-    this.#closed = true;
+    this.#closing.abort();
     const connection = this.#connection;
     this.#connection = undefined;
     this.#connected = false;
@@ -258,12 +269,13 @@ export class NatsLink {
 
 /** @returns {Promise<object>} the client's parts */
 async function loadClient() {
-  const [transport, jetstream, kv] = await Promise.all([
+  const [{ connect }, client, jetstream, kv] = await Promise.all([
+    import('./nats-transport.js'),
     import('@nats-io/transport-node'),
     import('@nats-io/jetstream'),
     import('@nats-io/kv')
   ]);
-  const { connect, credsAuthenticator, errors, headers } = transport;
+  const { credsAuthenticator, errors, headers } = client;
   function headersOf(all) {
     const made = headers();
     for (const [name, value] of Object.entries(all)) made.set(name, value);

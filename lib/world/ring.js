@@ -81,15 +81,16 @@ export class Ring {
   }
 
   /**
-   * All seams of a server: its rows, in ranges, with where each leads. They are few, at most one for each
+   * The seams of a server: rows in ranges, with where each leads. They are few, at most one for each
    * height that there is in the ring.
    *
    * @param {string} name
-   * @returns {{left: Seam[], right: Seam[]}} each in order of rows, without a gap from 0 to the server's rows
+   * @param {number} [rows] how many; by default those of the server
+   * @returns {{left: Seam[], right: Seam[]}} each in order of rows, without a gap from 0 to `rows`
    * @throws {RangeError} when the server is not in the ring
    */
-  seams(name) {
-    const [left, right] = [-1, 1].map((step) => this.#seamsTo(name, step));
+  seams(name, rows = this.#members[this.#place(name)].rows) {
+    const [left, right] = [-1, 1].map((step) => this.#seamsTo(name, rows, step));
     return { left, right };
   }
 
@@ -113,8 +114,7 @@ export class Ring {
     return name;
   }
 
-  #seamsTo(name, step) {
-    const { rows } = this.#members[this.#place(name)];
+  #seamsTo(name, rows, step) {
     const seams = [];
     let from = 0;
     for (const other of this.#around(name, step)) {

@@ -1,4 +1,4 @@
-import { newEpoch } from '../feeds/names.js';
+import { newEpoch, nextCursor } from '../feeds/names.js';
 import { clock as systemClock } from './clock.js';
 import { FeedMarks } from './feed-marks.js';
 import { isNewer } from './feed-message.js';
@@ -43,6 +43,13 @@ const LOCAL = 'arena/';
 
 const NOTHING = new Uint8Array(0);
 
+/** What a patch is told where the newest value is none that this server can take. */
+const UNREAD = {
+  problem: 'patch-conflict',
+  detail:
+    'Publish a whole value: the newest one in this world can not be taken here, so that no patch fits it.'
+};
+
 export class SharedFeeds {
   #feeds;
   #store;
@@ -71,7 +78,7 @@ export class SharedFeeds {
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
-    this.#marks = new FeedMarks(most);
+    this.#marks = new FeedMarks(most, (key, head) => feeds.noteDeleted(key, head));
     for (const [key, head] of feeds.shareBy(this)) {
       if (!this.shares(key)) continue;
       this.#marks.set(key, { ...head, revision: 0, stored: false, exposed: true });
@@ -144,11 +151,6 @@ export class SharedFeeds {
     };
   }
 
-  /** @returns {[string, import('./feed-marks.js').Mark][]} deleted feeds that a state must keep */
-  deleted() {
-    return this.#marks.deleted();
-  }
-
   // ---- Publishing. Always in the key's turn: Feeds#inOrder
 
   /** As Feeds#publish. */
@@ -178,31 +180,31 @@ export class SharedFeeds {
 
   async #tryPublish(key, kind, body) {
     const next = this.#next(key);
-    const { created, cursor, now } = next;
+    const { created, cursor, now, over } = next;
+    if (over && kind !== 'value') return this.#ifNewest(key, () => UNREAD);
     if (created && kind !== 'value')
       return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
+    // What was fetched is no version of the world, nor is what it has a newer one of, whatever the value is.
+    const always = next.fetched || over !== undefined;
     const change = await this.#feeds.workOut(key, next, {
-      ...{ kind, body, packed: true, digested: true },
-      // What was fetched is no version of the world, whatever its value is.
-      always: next.fetched,
+      ...{ kind, body, packed: true, digested: true, always },
       ...(now?.epoch !== cursor.epoch && { patched: false })
     });
     if (change.problem !== undefined) {
       return kind === 'value' ? change : this.#ifNewest(key, () => change);
     }
-    if (change.unchanged || (now && !next.fetched && this.#feeds.holds(key, change.value))) {
+    if (change.unchanged || (now && !always && this.#feeds.holds(key, change.value))) {
       return this.#ifNewest(key, () => ({ created, ...this.#feeds.unchanged(key, now) }));
     }
     const problem = this.#feeds.roomFor(key, change);
     if (problem !== 'ok') return { problem };
     if (change.body.length > this.#store.room) return this.#refuseLarge();
-    const { epoch, version } = change.again ? next.lost : cursor;
-    const head = { epoch, version, digest: change.digest, form: change.form };
+    const head = { ...cursor, digest: change.digest, form: change.form };
     const place = await this.#write(key, next, head, change.body);
     if (place === undefined) return undefined;
-    const taken = this.#feeds.take(key, head, change);
+    const taken = await this.#feeds.take(key, head, change);
     if (taken.problem === undefined) {
-      this.#marks.set(key, { ...head, ...place, exposed: place.stored || change.again === true });
+      this.#marks.set(key, { ...head, ...place, exposed: place.stored });
     } else if (place.stored) {
       this.#settling.see(key, place.revision);
     }
@@ -211,16 +213,12 @@ export class SharedFeeds {
 
   async #tryRemove(key) {
     const next = this.#next(key);
-    if (!next.now) return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
-    if (next.fetched) {
-      this.#feeds.takeAway(key);
-      return {};
-    }
+    if (!next.now && !next.over) return this.#ifNewest(key, () => ({ problem: 'unknown-feed' }));
+    if (next.fetched) return this.#feeds.takeAway(key);
     const place = await this.#write(key, next, next.cursor, NOTHING);
     if (place === undefined) return undefined;
-    this.#feeds.takeAway(key);
     this.#bury(key, { ...next.cursor, ...place, exposed: place.stored });
-    return {};
+    return next.now ? this.#feeds.takeAway(key) : {};
   }
 
   /** A feed's next version, and what it comes from. */
@@ -229,16 +227,20 @@ export class SharedFeeds {
     const mark = this.#marks.get(key);
     const found = this.#feeds.find(key);
     const now = found !== null && found.length > 0 ? found : undefined;
-    if (now && !now.upstream && mark) {
+    const refused = this.#settling.refused(key);
+    // What the store has, and could not be taken here: a whole value, or a deletion, is written over it.
+    const over = refused && !(mark && isNewer(mark, refused)) ? refused : undefined;
+    if (now && !now.upstream && mark && !over) {
       // Others may give this version to another value, or have given it: then it must be of another epoch.
       const forks = mark.exposed && (alone || mark.run !== this.#store.run);
-      const epoch = forks ? newEpoch() : mark.epoch;
-      return { created: false, cursor: { epoch, version: mark.version + 1 }, now, alone };
+      const { epoch, version } = nextCursor(mark);
+      const cursor = { epoch: forks ? newEpoch() : epoch, version };
+      return { created: false, cursor, now, alone };
     }
-    const lost = mark ? undefined : this.#feeds.lost(key);
-    const version = (mark ?? lost ?? { version: 0 }).version + 1;
+    const { version } = nextCursor(over ?? mark ?? { epoch: 0, version: 0 });
     const cursor = { epoch: newEpoch(), version };
-    return { created: !now, cursor, now, lost, alone, fetched: now !== undefined };
+    const fetched = now !== undefined && !over;
+    return { created: !now, cursor, now, alone, over, fetched };
   }
 
   /**
@@ -249,10 +251,10 @@ export class SharedFeeds {
    *     newer, or the store has gone or come back, so the version has to be worked out anew
    * @throws {WorldError} when it may have been written or not
    */
-  async #write(key, { alone }, head, body) {
+  async #write(key, { alone, over }, head, body) {
     if (alone === this.#settling.isReachable) return undefined;
     const mark = this.#marks.get(key);
-    const revision = mark?.revision ?? 0;
+    const revision = (over ?? mark)?.revision ?? 0;
     if (alone) {
       const goesOn = mark?.epoch === head.epoch;
       return { revision, stored: false, from: goesOn ? mark.from : head.version };
@@ -263,6 +265,7 @@ export class SharedFeeds {
     try {
       const written = await this.#store.put(key, { ...head, run }, body, revision);
       this.#counts.out += 1;
+      this.#settling.accept(key);
       return { revision: written, stored: true, run };
     } catch (error) {
       if (!(error instanceof Conflict)) throw error;
@@ -277,10 +280,11 @@ export class SharedFeeds {
     const found = this.#settling.isReachable ? await this.#store.get(key) : undefined;
     const mark = this.#marks.get(key);
     if (!found || (mark && !isNewer(found, mark))) return answer();
-    const known = mark?.version;
+    const refused = this.#settling.refused(key)?.revision;
     await this.#meet(key, found);
-    // Where it could not be taken it is not here.
-    return this.#marks.get(key)?.version === known ? answer() : undefined;
+    // Where it can't be taken, and that was known, nothing is another.
+    const isSame = this.#marks.get(key) === mark;
+    return isSame && this.#settling.refused(key)?.revision === refused ? answer() : undefined;
   }
 
   #refuseLarge() {
@@ -305,6 +309,8 @@ export class SharedFeeds {
   /** Takes what the store has, or writes what is here, whichever is newer. */
   async #meet(key, found) {
     const mark = this.#marks.get(key);
+    const refused = this.#settling.refused(key);
+    if (refused && refused.revision !== found?.revision) this.#settling.accept(key);
     if (found && (!mark || isNewer(found, mark))) return this.#take(key, found);
     if (!mark) return undefined;
     // The store remembers only so many deleted feeds.
@@ -331,7 +337,11 @@ export class SharedFeeds {
     const now = this.#feeds.find(key);
     const place = { revision: found.revision, stored: true, exposed: true };
     if (found.digest === undefined) {
-      if (now !== null && !now.upstream && this.#feeds.takeAway(key)) this.#counts.in += 1;
+      if (now !== null && now.length > 0 && !now.upstream) {
+        const { problem } = await this.#feeds.takeAway(key);
+        if (problem !== undefined) return this.#refuse(key, problem, found);
+        this.#counts.in += 1;
+      }
     } else {
       const follows =
         now?.length > 0 && now.epoch === found.epoch && now.version + 1 === found.version;
@@ -343,16 +353,20 @@ export class SharedFeeds {
           ...(!follows && { patched: false, before: undefined })
         }
       );
-      if (change.problem !== undefined) return this.#settling.refuse(key, change.problem);
-      if (change.digest !== found.digest) return this.#settling.refuse(key, 'bad-value');
-      const { problem } = this.#feeds.take(key, found, change);
-      if (problem !== undefined) return this.#settling.refuse(key, problem);
+      if (change.problem !== undefined) return this.#refuse(key, change.problem, found);
+      if (change.digest !== found.digest) return this.#refuse(key, 'bad-value', found);
+      const { problem } = await this.#feeds.take(key, found, change);
+      if (problem !== undefined) return this.#refuse(key, problem, found);
       this.#counts.in += 1;
     }
     if (mark && !mark.stored) this.#counts.overruled += 1;
     this.#settling.accept(key);
     this.#marks.set(key, { ...found, ...place });
     return undefined;
+  }
+
+  #refuse(key, problem, { epoch, version, revision }) {
+    this.#settling.refuse(key, problem, { epoch, version, revision });
   }
 
   /** Writes the version that is here to the store, over `revision`; nothing where no message has room for it. */
@@ -383,11 +397,11 @@ export class SharedFeeds {
 
   /** Gives what is here a version that nobody else has. */
   async #fork(key, mark, revision) {
-    const fork = { ...mark, epoch: newEpoch(), version: mark.version + 1 };
+    const fork = { ...mark, ...nextCursor(mark), epoch: newEpoch() };
     if (mark.digest !== undefined) {
       const value = this.#feeds.valueOf(key);
       const whole = { value, patch: NOTHING, gzip: NOTHING, digest: mark.digest };
-      const { problem } = this.#feeds.take(key, fork, whole);
+      const { problem } = await this.#feeds.take(key, fork, whole);
       if (problem !== undefined) return this.#settling.refuse(key, problem);
     }
     this.#marks.set(key, { ...fork, revision, stored: false, exposed: false });

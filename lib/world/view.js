@@ -12,6 +12,8 @@ import { Ring } from './ring.js';
  * @property {Ring} ring with the server itself alone in it where it is no member
  * @property {Map<string, import('./entry.js').Entry>} peers the others that hold their names, of this version: a frame of
  *     one is good when it has the epoch that is here
+ * @property {Map<string, number>} epochs the last ones of all others, also of those who have left or were lost: no process
+ *     of one has gone further
  * @property {{name: string, url?: string}[]} places the others whose clients have their places there: those of the ring,
  *     and those that are about to be of it
  * @property {string[]} restarting the others that have left in order, and come back with their clients' places
@@ -36,7 +38,7 @@ export function viewOf({ leases, name, version }, self, describe, now) {
   const others =
     state === 'alone' ? { places: [], restarting: [] } : { places: placesOf(peers), restarting };
   const members = inRing ? membersOf(leases, version) : [{ name, epoch, ...describe() }];
-  return { ...self, ring: new Ring(members), peers, ...others };
+  return { ...self, ring: new Ring(members), peers, epochs: epochsOf(leases, name), ...others };
 }
 
 function membersOf(leases, version) {
@@ -55,6 +57,14 @@ function peersOf(leases, own, version) {
     peers.set(name, entry);
   }
   return peers;
+}
+
+function epochsOf(leases, own) {
+  const epochs = new Map();
+  for (const [name, { entry }] of leases.entries()) {
+    if (name !== own && entry !== undefined) epochs.set(name, entry.epoch);
+  }
+  return epochs;
 }
 
 /** Where the clients of these are to ask: who leaves has no places any more, or says that it comes back. */

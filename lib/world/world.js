@@ -113,15 +113,22 @@ export class World {
     const { waiting, bytes, servers, refused } = this.#crossing.status();
     const inRing = state === 'member' || state === 'cut-off';
     const seams = inRing ? seamsOf(ring, this.#name) : { left: [], right: [] };
+    const own = { name: this.#name, ...this.#crossing.describe(), url: this.#url };
+    // Renewals say it anew, and the ring is not another one for that.
+    const populated = (one) => ({ ...one, clients: this.#membership.clientsOf(one.name) });
+    const members = inRing
+      ? ring.members.map((one) =>
+          one.name === own.name ? { ...one, clients: own.clients } : populated(one)
+        )
+      : [own];
     return {
       world: {
         name: this.#name,
         state,
         problem: problem?.code ?? null,
         epoch: epoch ?? null,
-        servers: inRing
-          ? ring.members.map(inStatus)
-          : [inStatus({ name: this.#name, ...this.#crossing.describe(), url: this.#url })],
+        clients: members.reduce((sum, { clients }) => sum + clients, 0),
+        servers: members.map(inStatus),
         seams,
         restarting,
         outboxes: servers.filter((outbox) => outbox.waiting > 0),
@@ -183,9 +190,10 @@ export class World {
 }
 
 /** What /status says of a server. */
-const inStatus = ({ name, rows, url }) => ({
+const inStatus = ({ name, rows, clients, url }) => ({
   name,
   rows,
+  clients,
   tag: tagText(tagOf(name)),
   url: url ?? null
 });

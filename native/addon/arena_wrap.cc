@@ -29,10 +29,6 @@ class ArenaObject : public Nan::ObjectWrap {
                     {"leave", leave},
                     {"players", players},
                     {"take", take},
-                    {"save", save},
-                    {"restore", restore},
-                    {"settled", settled},
-                    {"newestNumber", newestNumber},
                     {"drain", drain},
                     {"status", status},
                     {"close", close},
@@ -160,54 +156,6 @@ class ArenaObject : public Nan::ObjectWrap {
         .values = reinterpret_cast<double*>(bytes(3)),
     };
     info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.take(roomIn(info), columns));
-  }
-
-  // save(room) → [{id: Buffer, number, newest, address, values: [number, …]}, …]
-  static void save(const Nan::FunctionCallbackInfo<Value>& info) {
-    const auto all = unwrap<ArenaObject>(info)->arena_.save(roomIn(info));
-    Local<Array> list = Nan::New<Array>(static_cast<int>(all.size()));
-    for (uint32_t i = 0; i < all.size(); ++i) {
-      const Arena::Saved& one = all[i];
-      Local<Object> player = Nan::New<Object>();
-      char text[36];
-      one.id.format(text);
-      set(player, "id", Nan::New(text, static_cast<int>(sizeof text)).ToLocalChecked());
-      set(player, "number", one.number);
-      set(player, "newest", static_cast<double>(one.newest));
-      set(player, "address", Nan::New(one.address.text()).ToLocalChecked());
-      setList(player, "values", one.values);
-      Nan::Set(list, i, player).Check();
-    }
-    info.GetReturnValue().Set(list);
-  }
-
-  // restore(room, id, {number, newest, address, values}) → whether there was a place
-  static void restore(const Nan::FunctionCallbackInfo<Value>& info) {
-    Arena::Saved saved = {idOf(info[1]),
-                          uint32In(info[2], "number"),
-                          static_cast<uint64_t>(numberOf(get(info[2], "newest"))),
-                          addressOf(get(info[2], "address")),
-                          {}};
-    Local<Array> values = get(info[2], "values").As<Array>();
-    for (uint32_t i = 0; i < values->Length(); ++i) {
-      saved.values.push_back(numberOf(Nan::Get(values, i).ToLocalChecked()));
-    }
-    info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.restore(roomIn(info), saved));
-  }
-
-  // settled([newest number of each room]): all players of the last run are there
-  static void settled(const Nan::FunctionCallbackInfo<Value>& info) {
-    Arena& arena = unwrap<ArenaObject>(info)->arena_;
-    Local<Array> newest = info[0].As<Array>();
-    for (uint32_t i = 0; i < newest->Length(); ++i) {
-      arena.setNewestNumber(i, uint32Of(Nan::Get(newest, i).ToLocalChecked()));
-    }
-    arena.settled();
-  }
-
-  // newestNumber(room)
-  static void newestNumber(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<ArenaObject>(info)->arena_.newestNumber(roomIn(info)));
   }
 
   // drain(): nobody joins any more

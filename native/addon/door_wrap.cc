@@ -17,6 +17,7 @@
 #include "relay/links.h"
 #include "relay/relay.h"
 #include "relay/relay_server.h"
+#include "server/turn.h"
 #include "wraps.h"
 
 namespace server {
@@ -28,8 +29,6 @@ constexpr uint32_t kBatchMicroseconds = 2000;
 
 /** How often the main process, once it has workers, takes a turn at the most. */
 constexpr uint32_t kTurnMicroseconds = 1000;
-
-uint64_t microseconds() { return uv_hrtime() / 1000; }
 
 /**
  * {outcomes: [text, …], feedOutcomes: [text, …], feed, feedGzip, feedStream, json,
@@ -112,12 +111,13 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
             uv_now(Nan::GetCurrentEventLoop())) {
     if (poolHandler_) {
       poolOf(get(parts, "pool"))->setResponder(PollHolder::kDoor, &door_);
-      onReleased(get(parts, "pool"), [this](TurnEnd end) {
+      turn_ = turnOf(get(parts, "pool"));
+      turn_->onReleased([this](TurnEnd end) {
         if (poll_ == nullptr) return;
         finishTurn(end);
         startPolling();
       });
-      onEnded(get(parts, "pool"), [this] { links_.send(); });
+      turn_->onEnded([this] { links_.send(); });
       if (relayed_.feeds != nullptr) relayed_.feeds->watchFor(this);
     } else {
       answerTo(get(parts, "relay"), &door_);
@@ -173,7 +173,7 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
     if (!events_.due()) return;
     door_.turn();
     // A worker promises nothing: its main process does.
-    finishTurn(poolHandler_ ? endTurn(get(Nan::New(parts_), "pool")) : TurnEnd::kSend);
+    finishTurn(turn_ != nullptr ? turn_->end() : TurnEnd::kSend);
   }
 
   /** Answers what the turn has decided, or has it unanswered, or waits. */
@@ -460,6 +460,7 @@ class DoorObject : public Nan::ObjectWrap, private FeedsWatcher {
   Nan::Persistent<Object> parts_;                      // outlive the front door
   const std::unique_ptr<PoolHandler> poolHandler_;     // in the main process
   std::vector<std::unique_ptr<RelayServer>> servers_;  // the relays' ends to workers
+  Turn* turn_ = nullptr;                               // the same
   RelayHandler* const relay_;                          // in a worker
   const RelayParts relayed_;                           // of `servers_`
   FeedTally tallied_;                                  // of those that are gone

@@ -1,10 +1,13 @@
 // Feeds: the table of feeds as a JavaScript object. It converts and trusts; lib/feeds has checked.
 #include <uv.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "callback_resource.h"
@@ -23,8 +26,6 @@ constexpr uint64_t kTurnShare = 2500;
 
 /** Bytes of an answer from which on Node's server is given them where they are, not copied. */
 constexpr uint64_t kShared = 4096;
-
-uint64_t microseconds() { return uv_hrtime() / 1000; }
 
 Cursor cursorIn(Local<Value> object) {
   return {static_cast<uint64_t>(numberOf(get(object, "epoch"))),
@@ -58,23 +59,15 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
   static void init(Local<Object> target) {
     defineClass(target, "Feeds", create,
                 {
-                    {"watch", watch},
-                    {"drop", drop},
-                    {"ready", ready},
-                    {"publish", publish},
-                    {"roomFor", roomFor},
-                    {"holds", holds},
-                    {"unchanged", unchanged},
-                    {"compressed", compressed},
-                    {"remove", remove},
-                    {"forget", forget},
-                    {"fail", fail},
-                    {"find", find},
-                    {"takeWants", takeWants},
-                    {"save", save},
-                    {"restore", restore},
-                    {"status", status},
-                    {"drain", drain},
+                    {"watch", watch},         {"drop", drop},
+                    {"ready", ready},         {"publish", publish},
+                    {"roomFor", roomFor},     {"holds", holds},
+                    {"unchanged", unchanged}, {"compressed", compressed},
+                    {"remove", remove},       {"forget", forget},
+                    {"fail", fail},           {"find", find},
+                    {"takeWants", takeWants}, {"keys", keys},
+                    {"restore", restore},     {"status", status},
+                    {"most", most},           {"drain", drain},
                     {"close", close},
                 });
     setNames(target, "feedOutcomes", kFeedOutcomeNames);
@@ -315,9 +308,10 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
                                                  bytesIn(info[0], "gzip"));
   }
 
-  // remove(key) → whether there was one
+  // remove(key) → outcome
   static void remove(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0])));
+    info.GetReturnValue().Set(
+        static_cast<uint32_t>(unwrap<FeedsObject>(info)->feeds_.remove(textOf(info[0]))));
   }
 
   // forget(key) → whether it was one to be forgotten
@@ -366,45 +360,28 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     info.GetReturnValue().Set(result);
   }
 
-  // save(each({key, epoch, version, value, log, patches: Uint32Array, upstream}))
-  static void save(const Nan::FunctionCallbackInfo<Value>& info) {
-    Local<Function> each = info[0].As<Function>();
+  // keys() → of the feeds that have a value
+  static void keys(const Nan::FunctionCallbackInfo<Value>& info) {
+    Local<Array> list = Nan::New<Array>();
     unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) {
-      Nan::HandleScope scope;
-      Local<Object> one = Nan::New<Object>();
-      set(one, "key", Nan::New(feed.key).ToLocalChecked());
-      setCursor(one, feed.cursor);
-      set(one, "value", bufferOf(feed.value->text()));
-      set(one, "log", bufferOf(feed.log ? feed.log->text() : std::string_view()));
-      set(one, "upstream", Nan::New(feed.upstream));
-      Local<Array> patches = Nan::New<Array>(static_cast<int>(feed.patches.size()));
-      for (size_t i = 0; i < feed.patches.size(); ++i) {
-        Nan::Set(patches, static_cast<uint32_t>(i), Nan::New(feed.patches[i])).Check();
-      }
-      set(one, "patches", patches);
-      Local<Value> arguments[] = {one};
-      Nan::Call(each, Nan::GetCurrentContext()->Global(), 1, arguments);
+      Nan::Set(list, list->Length(), Nan::New(feed.key).ToLocalChecked()).Check();
     });
+    info.GetReturnValue().Set(list);
   }
 
   // restore({key, epoch, version, value, log, patches, upstream}) → outcome
   static void restore(const Nan::FunctionCallbackInfo<Value>& info) {
-    const std::string key = textIn(info[0], "key");
     std::vector<uint32_t> patches;
     Local<Array> given = get(info[0], "patches").As<Array>();
     for (uint32_t i = 0; i < given->Length(); ++i) {
       patches.push_back(uint32Of(Nan::Get(given, i).ToLocalChecked()));
     }
-    const FeedOutcome outcome = unwrap<FeedsObject>(info)->feeds_.restore(
-        {
-            .key = key,
-            .cursor = cursorIn(info[0]),
-            .value = bytesIn(info[0], "value"),
-            .patch = {},
-            .gzip = {},
-            .upstream = flagIn(info[0], "upstream"),
-        },
-        bytesIn(info[0], "log"), patches);
+    FeedValue feed;
+    feed.restore(cursorIn(info[0]), bytesIn(info[0], "value"), bytesIn(info[0], "log"), patches,
+                 nullptr);
+    feed.upstream = flagIn(info[0], "upstream");
+    const FeedOutcome outcome =
+        unwrap<FeedsObject>(info)->feeds_.restore(textIn(info[0], "key"), feed);
     info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
   }
 
@@ -426,6 +403,30 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     set(result, "skipped", counts.skipped);
     set(result, "feedMemory", counts.memory);
     set(result, "feedHeld", feeds.ledger().bytes - counts.memory);
+    info.GetReturnValue().Set(result);
+  }
+
+  // most(count) → [{key, watching, bytes, version, upstream}]: those with the most watchers, of as
+  // many the largest
+  static void most(const Nan::FunctionCallbackInfo<Value>& info) {
+    std::vector<const Feed*> all;
+    unwrap<FeedsObject>(info)->feeds_.forEach([&](const Feed& feed) { all.push_back(&feed); });
+    const auto isBefore = [](const Feed* one, const Feed* other) {
+      return std::tuple(other->watching, other->cost()) < std::tuple(one->watching, one->cost());
+    };
+    const size_t count = std::min<size_t>(all.size(), uint32Of(info[0]));
+    std::partial_sort(all.begin(), all.begin() + static_cast<ptrdiff_t>(count), all.end(),
+                      isBefore);
+    Local<Array> result = Nan::New<Array>(static_cast<int>(count));
+    for (uint32_t i = 0; i < count; ++i) {
+      Local<Object> one = Nan::New<Object>();
+      set(one, "key", Nan::New(all[i]->key).ToLocalChecked());
+      set(one, "watching", all[i]->watching);
+      set(one, "bytes", all[i]->cost());
+      set(one, "version", all[i]->cursor.version);
+      set(one, "upstream", Nan::New(all[i]->upstream));
+      Nan::Set(result, i, one).Check();
+    }
     info.GetReturnValue().Set(result);
   }
 

@@ -3,6 +3,7 @@
 
 #include "base/loop_delays.h"
 #include "convert.h"
+#include "loop_scope.h"
 #include "wraps.h"
 
 namespace server {
@@ -16,8 +17,6 @@ constexpr uint64_t kBeat = 100;
 constexpr uint64_t kSlack = 2000;
 
 constexpr double kMicroseconds = 1e6;  // a second
-
-uint64_t now() { return uv_hrtime() / 1000; }
 
 uint64_t slept(uv_loop_t* loop) { return uv_metrics_idle_time(loop) / 1000; }
 
@@ -37,17 +36,17 @@ class LoopDelaysObject : public Nan::ObjectWrap {
 
  private:
   explicit LoopDelaysObject(uv_loop_t* loop)
-      : delays_(now(), slept(loop)), beat_(new uv_timer_t), end_(new uv_prepare_t) {
+      : delays_(microseconds(), slept(loop)), beat_(new uv_timer_t), end_(new uv_prepare_t) {
     // The handles outlive the object: the loop gives them back when it has closed them.
     beat_->data = end_->data = this;
     uv_timer_init(loop, beat_);
-    beatAt_ = now() + kBeat * 1000;
+    beatAt_ = microseconds() + kBeat * 1000;
     uv_timer_start(beat_, beat, kBeat, kBeat);
     uv_unref(reinterpret_cast<uv_handle_t*>(beat_));
     // Called at the end of every turn, before the loop sleeps.
     uv_prepare_init(loop, end_);
     uv_prepare_start(end_, [](uv_prepare_t* end) {
-      static_cast<LoopDelaysObject*>(end->data)->delays_.turn(now(), slept(end->loop));
+      static_cast<LoopDelaysObject*>(end->data)->delays_.turn(microseconds(), slept(end->loop));
     });
     uv_unref(reinterpret_cast<uv_handle_t*>(end_));
   }
@@ -66,7 +65,7 @@ class LoopDelaysObject : public Nan::ObjectWrap {
 
   static void beat(uv_timer_t* timer) {
     auto* self = static_cast<LoopDelaysObject*>(timer->data);
-    const uint64_t time = now();
+    const uint64_t time = microseconds();
     if (time > self->beatAt_ + kSlack) self->delays_.late(self->beatAt_);
     self->beatAt_ = time + kBeat * 1000;
   }

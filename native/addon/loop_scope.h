@@ -9,8 +9,14 @@
 #define SPRITES_LOOP_SCOPE_H_
 
 #include <nan.h>
+#include <uv.h>
+
+#include <cstdint>
 
 namespace server {
+
+/** Microseconds of a clock that never goes back. */
+inline uint64_t microseconds() { return uv_hrtime() / 1000; }
 
 /** To be made on the stack of each callback of the loop; opens the handles its calls need. */
 class LoopScope {

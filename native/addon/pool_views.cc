@@ -83,6 +83,7 @@ Local<Object> countsOf(const StateStore& store) {
   set(result, "journalBytes", counts.journalBytes);
   set(result, "unsyncedBytes", counts.unsyncedBytes);
   set(result, "backlogBytes", counts.backlogBytes);
+  set(result, "unsafe", counts.unsafe);
   set(result, "snapshots", counts.snapshots);
   set(result, "snapshotsFailed", counts.snapshotsFailed);
   set(result, "longestWrite", counts.longestWrite);

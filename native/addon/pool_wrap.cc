@@ -10,9 +10,8 @@
 #include "loop_scope.h"
 #include "pool/pool.h"
 #include "pool/seams.h"
-#include "pool/snapshot.h"
-#include "pool/state_store.h"
 #include "pool_views.h"
+#include "server/turn.h"
 #include "wraps.h"
 
 namespace server {
@@ -46,6 +45,11 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
                     {"stateStatus", stateStatus},
                     {"save", save},
                     {"load", load},
+                    {"attachFeeds", attachFeeds},
+                    {"attachArena", attachArena},
+                    {"note", note},
+                    {"unnote", unnote},
+                    {"notes", notes},
                     {"drain", drain},
                     {"close", close},
                 });
@@ -54,15 +58,14 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
  private:
   friend Pool* poolOf(Local<Value> pool);
-  friend TurnEnd endTurn(Local<Value> pool);
-  friend void onReleased(Local<Value> pool, std::function<void(TurnEnd)> released);
-  friend void onEnded(Local<Value> pool, std::function<void()> ended);
+  friend Turn* turnOf(Local<Value> pool);
 
   PoolObject(const PoolOptions& options, Local<Value> limits, Local<Function> onAnswer)
       : kept_(limits),
         limits_(limits->IsUndefined() ? nullptr : addressLimitsOf(limits)),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         pool_(options, limits_, uv_now(Nan::GetCurrentEventLoop())),
+        turn_(&pool_),
         onAnswer_(onAnswer),
         resource_("sprites:poll") {
     pool_.setResponder(PollHolder::kNode, this);
@@ -78,6 +81,8 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   ~PoolObject() override {
     stop();
     kept_.Reset();
+    feeds_.Reset();
+    arena_.Reset();
   }
 
   void stop() {
@@ -88,7 +93,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_timer_t*>(handle); });
     timer_ = nullptr;
     // The thread that syncs ends before what it calls.
-    if (store_) store_->stopSyncing();
+    if (turn_.store() != nullptr) turn_.store()->stopSyncing();
     if (async_ == nullptr) return;
     uv_close(reinterpret_cast<uv_handle_t*>(async_),
              [](uv_handle_t* handle) { delete reinterpret_cast<uv_async_t*>(handle); });
@@ -102,64 +107,33 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     onAnswer_.Call(2, arguments, resource_.get());
   }
 
-  /** Ends a turn: what it has decided is written, then the parked polls are answered. */
-  TurnEnd end() {
-    const Commit commit = store_ ? store_->commit() : Commit::kDone;
-    // Writing takes its time.
-    if (store_) pool_.forgetTime();
-    switch (commit) {
-      case Commit::kDone:
-        pool_.answerReady();
-        return TurnEnd::kSend;
-      case Commit::kHoldsBack:
-        return TurnEnd::kSend;
-      case Commit::kAwaitsDisk:
-        awaits_ = true;
-        // The front door is not watched meanwhile: nothing else may keep the process alive.
-        if (async_ != nullptr) uv_ref(reinterpret_cast<uv_handle_t*>(async_));
-        return TurnEnd::kWait;
-      case Commit::kNotWritten:
-        break;
-    }
-    return TurnEnd::kDrop;
-  }
-
-  /** The same for a turn that is none of the front door's, which then sends what there is. */
-  TurnEnd endOwn() {
-    const TurnEnd how = end();
-    if (how == TurnEnd::kSend && ended_) ended_();
-    return how;
-  }
-
   /** The disk has caught up, perhaps: the thread that syncs says so. */
   static void caughtUp(uv_async_t* async) {
     LoopScope scope;
     auto* self = static_cast<PoolObject*>(async->data);
-    if (!self->store_ || self->store_->awaitsDisk()) return;
-    self->pool_.answerReady();
-    self->endWait(TurnEnd::kSend);
+    self->turn_.caughtUp();
   }
 
-  /** Those who wait for the disk need not any more. */
-  void endWait(TurnEnd end) {
-    if (!std::exchange(awaits_, false)) return;
-    if (async_ != nullptr) uv_unref(reinterpret_cast<uv_handle_t*>(async_));
-    if (released_) released_(end);
+  /** While a turn waits for the disk no door is watched, and nothing else keeps the process alive.
+   */
+  void stayAwake(bool whether) {
+    if (async_ == nullptr) return;
+    auto* const handle = reinterpret_cast<uv_handle_t*>(async_);
+    whether ? uv_ref(handle) : uv_unref(handle);
+  }
+
+  void released(TurnEnd end) {
     Nan::HandleScope scope;
     Local<Value> arguments[] = {Nan::New(static_cast<uint32_t>(end))};
-    if (!onDurable_.IsEmpty()) onDurable_.Call(1, arguments, resource_.get());
+    onDurable_.Call(1, arguments, resource_.get());
   }
 
   static void tick(uv_timer_t* timer) {
-    LoopScope turn;
+    LoopScope scope;
     auto* self = static_cast<PoolObject*>(timer->data);
     const uint64_t now = uv_now(timer->loop);
     if (self->limits_ != nullptr) self->limits_->tick(now);
-    const bool done = self->pool_.tick(self->clock_.advance(now));
-    if (self->store_) self->store_->tick(now);
-    self->endOwn();
-    // A disk that takes too long, or fails: the loop goes on without it.
-    if (self->awaits_ && self->store_->blocked() != 0) self->endWait(TurnEnd::kDrop);
+    const bool done = self->turn_.tick(now, self->clock_.advance(now));
     // What is left over waits for one turn of the loop, not for a whole tick.
     if (!done) uv_timer_start(timer, tick, 1, kTickMilliseconds);
   }
@@ -297,28 +271,23 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
 
   // commit() → 0: what was decided may be answered; 1: when onDurable has said so; 2: nothing may
   static void commit(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->endOwn()));
+    info.GetReturnValue().Set(static_cast<uint32_t>(unwrap<PoolObject>(info)->turn_.endOwn()));
   }
 
-  // openState({path, stateBytes, journalBytes, snapshotEvery, sync, world}, onDurable(0 or 2)) →
-  //     {clients, sprites, bytes, journals, records, torn, runBefore, run}; throws, with code, or
-  //     saying of which file
+  // openState({path, stateBytes, journalBytes, snapshotEvery, sync}, onDurable(0 or 2)) →
+  //     {clients, sprites, bytes, journals, records, torn, runBefore, doubtful}; throws, with code,
+  //     or saying of which file
   static void openState(const Nan::FunctionCallbackInfo<Value>& info) {
     auto* self = unwrap<PoolObject>(info);
-    self->store_ = std::make_unique<StateStore>(
-        StateStoreOptions{
-            .path = textIn(info[0], "path"),
-            .stateBytes = static_cast<uint64_t>(numberOf(get(info[0], "stateBytes"))),
-            .journalBytes = static_cast<uint64_t>(numberOf(get(info[0], "journalBytes"))),
-            .snapshotSeconds = uint32In(info[0], "snapshotEvery"),
-            .sync = Sync{static_cast<uint8_t>(uint32In(info[0], "sync"))},
-            .world = Nan::To<bool>(get(info[0], "world")).FromJust(),
-        },
-        &self->pool_);
     self->onDurable_.Reset(info[1].As<Function>());
-    const Recovery recovery = self->store_->recover();
+    const Recovery recovery = self->turn_.open(StateStoreOptions{
+        .path = textIn(info[0], "path"),
+        .stateBytes = static_cast<uint64_t>(numberOf(get(info[0], "stateBytes"))),
+        .journalBytes = static_cast<uint64_t>(numberOf(get(info[0], "journalBytes"))),
+        .snapshotSeconds = uint32In(info[0], "snapshotEvery"),
+        .sync = Sync{static_cast<uint8_t>(uint32In(info[0], "sync"))},
+    });
     if (!recovery.ok()) {
-      self->store_.reset();
       if (recovery.error != 0) {
         return Nan::ThrowError(
             Nan::ErrnoException(recovery.error, "open", "", recovery.file.c_str()));
@@ -326,6 +295,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
       const bool snapshot = recovery.file == textIn(info[0], "path");
       return Nan::ThrowError(((snapshot ? "" : recovery.file + ": ") + recovery.problem).c_str());
     }
+    self->turn_.onReleased([self](TurnEnd end) { self->released(end); });
     Local<Object> object = Nan::New<Object>();
     const Counts& counts = self->pool_.counts();
     set(object, "clients", counts.clients);
@@ -335,7 +305,7 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     set(object, "records", recovery.records);
     set(object, "torn", recovery.torn);
     set(object, "runBefore", recovery.run);
-    set(object, "run", self->store_->run());
+    set(object, "doubtful", Nan::New(recovery.doubtful));
     info.GetReturnValue().Set(object);
   }
 
@@ -346,52 +316,98 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
     self->async_->data = self;
     uv_async_init(Nan::GetCurrentEventLoop(), self->async_, caughtUp);
     uv_unref(reinterpret_cast<uv_handle_t*>(self->async_));
-    self->store_->onSynced([async = self->async_] { uv_async_send(async); });
-    if (const int error = self->store_->start()) {
+    self->turn_.onWaits([self](bool whether) { self->stayAwake(whether); });
+    if (const int error = self->turn_.start([async = self->async_] { uv_async_send(async); })) {
       Nan::ThrowError(Nan::ErrnoException(error, "open"));
     }
   }
 
+  // attachFeeds(feeds: Feeds): gives them what the last run has left; throws where that does not
+  // fit
+  static void attachFeeds(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* self = unwrap<PoolObject>(info);
+    self->feeds_.Reset(info[0]);
+    std::string key;
+    const FeedOutcome outcome = self->turn_.attach(feedsOf(info[0]), &key);
+    if (outcome == FeedOutcome::kOk) return;
+    const auto name = std::string(kFeedOutcomeNames[static_cast<size_t>(outcome)]);
+    Nan::ThrowError((name + " at " + key).c_str());
+  }
+
+  // attachArena(arena: Arena or undefined)
+  static void attachArena(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* self = unwrap<PoolObject>(info);
+    self->arena_.Reset(info[0]);
+    self->turn_.attach(info[0]->IsUndefined() ? nullptr : arenaOf(info[0]));
+  }
+
+  /** The name of a note: text, or bytes where it has an id in it. */
+  static std::string nameIn(Local<Value> name) {
+    return name->IsString() ? textOf(name) : std::string(bytesOf(name));
+  }
+
+  // note(name, bytes) → whether it could be; the turn is to be ended
+  static void note(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(
+        unwrap<PoolObject>(info)->turn_.note(nameIn(info[0]), bytesOf(info[1])));
+  }
+
+  // unnote(name) → whether it could be; the turn is to be ended
+  static void unnote(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(unwrap<PoolObject>(info)->turn_.unnote(textOf(info[0])));
+  }
+
+  // notes(prefix) → [[the rest of the name, bytes], …]
+  static void notes(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::string prefix = textOf(info[0]);
+    const Shelf::NoteMap& all = unwrap<PoolObject>(info)->turn_.notes();
+    Local<Array> list = Nan::New<Array>();
+    for (auto at = all.lower_bound(prefix); at != all.end() && at->first.starts_with(prefix);
+         ++at) {
+      Local<Array> one = Nan::New<Array>(2);
+      Nan::Set(one, 0, Nan::New(at->first.substr(prefix.size())).ToLocalChecked()).Check();
+      Nan::Set(one, 1, Nan::CopyBuffer(at->second.data(), at->second.size()).ToLocalChecked())
+          .Check();
+      Nan::Set(list, list->Length(), one).Check();
+    }
+    info.GetReturnValue().Set(list);
+  }
+
   // finishState() → {clients, sprites, bytes}: one whole state, no journal; throws as save does
   static void finishState(const Nan::FunctionCallbackInfo<Value>& info) {
-    report(info, "save", unwrap<PoolObject>(info)->store_->finish());
+    report(info, "save", unwrap<PoolObject>(info)->turn_.finish());
   }
 
   // closeState(): nothing is written from now on
   static void closeState(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<PoolObject>(info)->store_.reset();
+    unwrap<PoolObject>(info)->turn_.close();
   }
 
   // rescueState(): the whole state anew, from memory; throws as save does
   static void rescueState(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* self = unwrap<PoolObject>(info);
-    const std::string problem = self->store_->rescue();
-    if (!problem.empty()) return Nan::ThrowError(problem.c_str());
-    self->endOwn();
+    const std::string problem = unwrap<PoolObject>(info)->turn_.rescue();
+    if (!problem.empty()) Nan::ThrowError(problem.c_str());
   }
 
   // stateStatus() → {blocked, journalBytes, …} or null where no state is kept
   static void stateStatus(const Nan::FunctionCallbackInfo<Value>& info) {
-    const auto* self = unwrap<PoolObject>(info);
-    if (!self->store_) return info.GetReturnValue().SetNull();
-    info.GetReturnValue().Set(countsOf(*self->store_));
+    const StateStore* store = unwrap<PoolObject>(info)->turn_.store();
+    if (store == nullptr) return info.GetReturnValue().SetNull();
+    info.GetReturnValue().Set(countsOf(*store));
   }
 
   // save(path, most bytes) → {clients, sprites, bytes}; throws with code
   static void save(const Nan::FunctionCallbackInfo<Value>& info) {
-    Pool& pool = unwrap<PoolObject>(info)->pool_;
-    // Nothing may still be flying: the next run begins with everybody at rest.
-    pool.seeAllOff();
     report(info, "save",
-           Snapshot::save(pool, textOf(info[0]), static_cast<uint64_t>(numberOf(info[1])), {},
-                          Replace::kNothing));
+           unwrap<PoolObject>(info)->turn_.save(textOf(info[0]),
+                                                static_cast<uint64_t>(numberOf(info[1]))));
   }
 
   // load(path, most bytes) → {clients, sprites, bytes}; throws with code
   static void load(const Nan::FunctionCallbackInfo<Value>& info) {
     report(info, "load",
-           Snapshot::load(&unwrap<PoolObject>(info)->pool_, textOf(info[0]),
-                          static_cast<uint64_t>(numberOf(info[1]))));
+           unwrap<PoolObject>(info)->turn_.load(textOf(info[0]),
+                                                static_cast<uint64_t>(numberOf(info[1]))));
   }
 
   static void report(const Nan::FunctionCallbackInfo<Value>& info, const char* what,
@@ -419,10 +435,9 @@ class PoolObject : public Nan::ObjectWrap, private PollResponder {
   AddressLimits* const limits_;  // nullptr: none are given
   base::DeadlineClock clock_;
   Pool pool_;
-  std::unique_ptr<StateStore> store_;  // nullptr: no state is kept
-  bool awaits_ = false;                // a turn waits for the disk
-  std::function<void(TurnEnd)> released_;
-  std::function<void()> ended_;
+  Turn turn_;
+  Nan::Persistent<Value> feeds_;  // what is attached lives as long
+  Nan::Persistent<Value> arena_;
   Nan::Callback onDurable_;
   uv_async_t* async_ = nullptr;
   Nan::Callback onAnswer_;
@@ -436,16 +451,8 @@ Pool* poolOf(Local<Value> pool) {
 
 void initPool(Local<Object> target) { PoolObject::init(target); }
 
-TurnEnd endTurn(Local<Value> pool) {
-  return Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->end();
-}
-
-void onEnded(Local<Value> pool, std::function<void()> ended) {
-  Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->ended_ = std::move(ended);
-}
-
-void onReleased(Local<Value> pool, std::function<void(TurnEnd)> released) {
-  Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->released_ = std::move(released);
+Turn* turnOf(Local<Value> pool) {
+  return &Nan::ObjectWrap::Unwrap<PoolObject>(pool.As<Object>())->turn_;
 }
 
 }  // namespace server

@@ -29,8 +29,21 @@ std::vector<PeerNumber> peersIn(Local<Value> object, const char* name) {
   return peers;
 }
 
+/** Sets where rows lead to by an edge, seam by seam; both edges have the same rows. */
+void sew(Local<Value> object, const char* name, Edge edge, std::vector<Sides>* rows) {
+  Nan::TypedArrayContents<int32_t> seams(get(object, name));
+  size_t row = 0;
+  for (size_t i = 0; i < seams.length(); i += 2) {
+    const auto to = static_cast<size_t>((*seams)[i]);
+    if (to > rows->size()) rows->resize(to);
+    for (; row < to; ++row) {
+      (*rows)[row].at[static_cast<uint8_t>(edge)] = peerOf((*seams)[i + 1]);
+    }
+  }
+}
+
 /** Milliseconds of a clock that never goes back: the loop's. */
-uint64_t now() { return uv_hrtime() / 1'000'000; }
+uint64_t milliseconds() { return microseconds() / 1000; }
 
 /** Milliseconds after which what is due, and could not be sent, is tried again. */
 constexpr uint64_t kTryAgain = 50;
@@ -71,7 +84,7 @@ class WorldObject : public Nan::ObjectWrap {
     timer_->data = this;
     uv_timer_init(Nan::GetCurrentEventLoop(), timer_);
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
-    pool_->openSeams(options, [this] { callAt(now()); });
+    pool_->openSeams(options, [this] { callAt(milliseconds()); });
   }
 
   ~WorldObject() override {
@@ -125,27 +138,31 @@ class WorldObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(peer == kNoPeer ? -1 : int32_t{peer});
   }
 
-  // set({peers, accepted, left, right, next: Int32Array each, open}): next is [left, right], -1 for
-  // nobody
+  // set({peers, accepted, told, left, right, next: Int32Array each, epochs: Float64Array, open}):
+  // `epochs` are of those in `told`; `left` and `right` have two numbers a seam, the row behind its
+  // last and the server; next is [left, right]; -1 for nobody
   static void setRing(const Info& info) {
     Ring ring;
     ring.peers = peersIn(info[0], "peers");
     ring.accepted = peersIn(info[0], "accepted");
-    const std::vector<PeerNumber> left = peersIn(info[0], "left");
-    const std::vector<PeerNumber> right = peersIn(info[0], "right");
+    const std::vector<PeerNumber> told = peersIn(info[0], "told");
+    Nan::TypedArrayContents<double> epochs(get(info[0], "epochs"));
+    for (size_t i = 0; i < told.size(); ++i) {
+      ring.told.push_back({told[i], static_cast<uint64_t>((*epochs)[i])});
+    }
+    sew(info[0], "left", Edge::kLeft, &ring.rows);
+    sew(info[0], "right", Edge::kRight, &ring.rows);
     const std::vector<PeerNumber> next = peersIn(info[0], "next");
-    ring.rows.resize(left.size());
-    for (size_t row = 0; row < left.size(); ++row) ring.rows[row] = {{left[row], right[row]}};
     ring.next = {{next[0], next[1]}};
     ring.open = Nan::To<bool>(get(info[0], "open")).FromJust();
-    unwrap<WorldObject>(info)->seams().set(std::move(ring), now());
+    unwrap<WorldObject>(info)->seams().set(std::move(ring), milliseconds());
   }
 
   // take() → [name, Buffer, name, Buffer, …]: all messages that are due, each with whom it is for;
   // the pool's turn is to be ended
   static void take(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
-    info.GetReturnValue().Set(self->takeAll(now()));
+    info.GetReturnValue().Set(self->takeAll(milliseconds()));
   }
 
   Local<Array> takeAll(uint64_t time) {
@@ -172,14 +189,17 @@ class WorldObject : public Nan::ObjectWrap {
     return messages;
   }
 
-  // receive(peer, message) → why it is refused, a number; what it is to be answered is among what
-  // take() gives, which is to be called in the same turn
+  // receive(peer or -1, message) → why it is refused, a number; what it is to be answered is among
+  // what take() gives, which is to be called in the same turn
   static void receive(const Info& info) {
     auto* self = unwrap<WorldObject>(info);
     const PeerNumber peer = peerOf(numberOf(info[0]));
+    if (peer == kNoPeer) {
+      return info.GetReturnValue().Set(static_cast<uint32_t>(self->crossings_.strange()));
+    }
     self->message_.clear();
     const Refusal refusal =
-        self->crossings_.receive(peer, bytesOf(info[1]), now(), &self->message_);
+        self->crossings_.receive(peer, bytesOf(info[1]), milliseconds(), &self->message_);
     if (!self->message_.empty()) self->answers_.emplace_back(peer, self->message_);
     info.GetReturnValue().Set(static_cast<uint32_t>(refusal));
   }

@@ -14,6 +14,7 @@ class AddressLimits;
 class RelayHandler;
 class Door;
 class Feeds;
+class Turn;
 
 void initArena(v8::Local<v8::Object> target);
 void initPool(v8::Local<v8::Object> target);
@@ -25,24 +26,8 @@ void initSystem(v8::Local<v8::Object> target);
 void initFeeds(v8::Local<v8::Object> target);
 void initWorld(v8::Local<v8::Object> target);
 
-/** What became of a turn that was to be written to the journal. */
-enum class TurnEnd {
-  kSend,  // its answers may go out; those of parked polls have, or wait for the disk
-  kWait,  // not before the disk has it: the listener is told
-  kDrop   // it could not be written: nothing of it may be answered, whether it holds nobody knows
-};
-
-/** Ends a turn of the pool inside a Pool: writes the journal, answers the parked polls. */
-TurnEnd endTurn(v8::Local<v8::Value> pool);
-
-/**
- * Has `released(end)` called when a turn that was kWait has ended: kSend, and its polls are
- * answered by then; or kDrop.
- */
-void onReleased(v8::Local<v8::Value> pool, std::function<void(TurnEnd)> released);
-
-/** Has `ended` called after every turn that was none of the front door's: a tick, JavaScript's. */
-void onEnded(v8::Local<v8::Value> pool, std::function<void()> ended);
+/** The turn that writes what a Pool, and what is attached to it, has decided. */
+Turn* turnOf(v8::Local<v8::Value> pool);
 
 /** The pool inside a Pool. */
 Pool* poolOf(v8::Local<v8::Value> pool);

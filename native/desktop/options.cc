@@ -67,7 +67,14 @@ Settings readSettings(const std::vector<std::string>& arguments) {
     const auto take = [&]() -> std::string {
       if (value) return *value;
       if (i + 1 == arguments.size()) throw std::invalid_argument(name + " needs a value");
+      if (arguments[i + 1].rfind("--", 0) == 0) {
+        throw std::invalid_argument(name + " needs a value, not the option " + arguments[i + 1]);
+      }
       return arguments[++i];
+    };
+    const auto isThere = [&] {
+      if (value) throw std::invalid_argument(name + " takes no value, not \"" + *value + "\"");
+      return true;
     };
     if (name == "--") {
       onlyFiles = true;
@@ -88,11 +95,11 @@ Settings readSettings(const std::vector<std::string>& arguments) {
     } else if (name == "--folder") {
       settings.folder = take();
     } else if (name == "--transparent") {
-      settings.transparent = true;
+      settings.transparent = isThere();
     } else if (name == "--help") {
-      settings.help = true;
+      settings.help = isThere();
     } else if (name == "--version") {
-      settings.version = true;
+      settings.version = isThere();
     } else {
       throw std::invalid_argument("there is no option " + name + "; --help shows them");
     }

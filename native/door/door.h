@@ -219,6 +219,10 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   bool servePoll(Connection& connection, const HotRequest& request);
   bool servePlace(Connection& connection, const HotRequest& request);
   bool serveReady(Connection& connection, std::string_view path);
+  bool serveCounts(Connection& connection);
+  bool serveCountsOf(Connection& connection, const Id& id);
+  bool serveUnknown(Connection& connection, Route route);
+  bool hasCounts();
   bool asksForCounts() const { return parts_.polls != nullptr && parts_.countsLater; }
   bool await(Connection& connection, Route route);
   Connection* awaiting(Ticket ticket);

@@ -35,6 +35,10 @@ bool Door::isOfOther(const Id& id) const {
          std::binary_search(otherServers_.begin(), otherServers_.end(), tag);
 }
 
+/** Whether there are live counts here; where JavaScript is not asked later, it has just said them.
+ */
+bool Door::hasCounts() { return asksForCounts() || !liveCounts_.text().empty(); }
+
 /** Whether a hot request is served here, or by Node after all. */
 bool Door::servesHere(const HotRequest& request, const char* head) {
   switch (request.route) {
@@ -43,9 +47,10 @@ bool Door::servesHere(const HotRequest& request, const char* head) {
       return parts_.polls != nullptr && !isOfOther(request.id);
     case Route::kReady: {
       const std::string_view path(head + request.path.offset, request.path.length);
-      return replies_.ready(path) != nullptr ||
-             (path == kCountsPath && (asksForCounts() || !liveCounts_.text().empty()));
+      return replies_.ready(path) != nullptr || (path == kCountsPath && hasCounts());
     }
+    case Route::kStatus:
+      return parts_.polls != nullptr && !isOfOther(request.id) && hasCounts();
     case Route::kInput:
       return parts_.requests->takesInputs() && request.bodyLength <= mostBody(request) &&
              !isOfOther(request.id);
@@ -88,6 +93,8 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
       return feeds_.serve(connection, request, head, clientOf(connection, request, head));
     case Route::kPlace:
       return servePlace(connection, request);
+    case Route::kStatus:
+      return serveCountsOf(connection, request.id);
     case Route::kReady:
       return serveReady(connection, {head + request.path.offset, request.path.length});
   }
@@ -131,26 +138,44 @@ bool Door::servePlace(Connection& connection, const HotRequest& request) {
   switch (parts_.polls->place(connections_.ticketOf(connection), request.id, &place)) {
     case Found::kLater:
       return await(connection, Route::kPlace);
-    case Found::kNowhere: {
-      noteOutcome(connection, Route::kPlace, Outcome::kUnknownClient);
-      const Decided unknown = {{}, Route::kPlace, Outcome::kUnknownClient, {}};
-      return answers_.send(connection, wordsOf(unknown));
-    }
+    case Found::kNowhere:
+      return serveUnknown(connection, Route::kPlace);
     case Found::kHere:
       break;
   }
   return answers_.send(connection, replies_.json(PlaceText(place).view()));
 }
 
-/** Serves what is ready: a file, or the live counts, that servesHere has just had said. */
+/** Serves the live counts to a client of this server's. */
+bool Door::serveCountsOf(Connection& connection, const Id& id) {
+  const Ticket ticket = connections_.ticketOf(connection);
+  if (asksForCounts()) {
+    parts_.polls->countsOf(ticket, id);
+    return await(connection, Route::kStatus);
+  }
+  Place any;
+  const bool known = parts_.polls->place(ticket, id, &any) == Found::kHere;
+  return known ? serveCounts(connection) : serveUnknown(connection, Route::kStatus);
+}
+
+/** There is no such client. */
+bool Door::serveUnknown(Connection& connection, Route route) {
+  noteOutcome(connection, route, Outcome::kUnknownClient);
+  return answers_.send(connection, wordsOf({{}, route, Outcome::kUnknownClient, {}}));
+}
+
+/** Serves the live counts, that hasCounts has just had said. */
+bool Door::serveCounts(Connection& connection) {
+  if (!asksForCounts()) return answers_.send(connection, replies_.json(liveCounts_.last()));
+  parts_.polls->counts(connections_.ticketOf(connection));
+  return await(connection, Route::kReady);
+}
+
+/** Serves what is ready: a file, or the live counts. */
 bool Door::serveReady(Connection& connection, std::string_view path) {
   const Reply* reply = replies_.ready(path);
-  if (reply == nullptr && asksForCounts()) {
-    parts_.polls->counts(connections_.ticketOf(connection));
-    return await(connection, Route::kReady);
-  }
-  return answers_.send(
-      connection, reply != nullptr ? replies_.write(*reply) : replies_.json(liveCounts_.last()));
+  if (reply == nullptr) return serveCounts(connection);
+  return answers_.send(connection, replies_.write(*reply));
 }
 
 void Door::note(const Connection& connection, NoteKind kind) {

@@ -2,23 +2,14 @@
 
 #include <algorithm>
 
+#include "blanks.h"
 #include "pool/feed_names.h"
 
 namespace server {
 
 namespace {
 
-constexpr Verdict kGoOn = Verdict::kHot;
-
-bool isBlank(char c) { return c == ' ' || c == '\t'; }
-
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && isBlank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && isBlank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 bool isWord(std::string_view text, std::string_view word) {
   return text.size() == word.size() && std::equal(text.begin(), text.end(), word.begin(),

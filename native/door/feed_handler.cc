@@ -1,19 +1,10 @@
 #include "feed_handler.h"
 
-#include <charconv>
 #include <utility>
 
+#include "base/digits.h"
+
 namespace server {
-
-namespace {
-
-void append(std::string* to, uint64_t number, int base) {
-  char digits[20];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;
-  to->append(digits, end - digits);
-}
-
-}  // namespace
 
 FeedHandler::FeedHandler(Feeds* feeds, Connections* connections, Answers* answers,
                          ReplyWriter* replies, Answered answered)
@@ -138,7 +129,7 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
   const Replies& replies = replies_->replies();
   if (!answer.stream) {
     text_ += replies_->write(answer.gzip ? replies.feedGzip : replies.feed);
-    append(&text_, answer.length(), 10);
+    base::appendDigits(&text_, answer.length());
     text_ += "\r\n\r\n";
     addBody(answer);
   } else {
@@ -148,12 +139,12 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
     if (!answer.cursor.empty()) fields.append("id: ").append(answer.cursor).append("\n");
     if (answer.retry > 0) {
       fields += "retry: ";
-      append(&fields, answer.retry, 10);
+      base::appendDigits(&fields, answer.retry);
       fields += '\n';
     }
     if (answer.count > 0) fields += "data: ";
     const std::string_view end = answer.count > 0 ? "\n\n" : answer.retry > 0 ? "\n" : ":\n\n";
-    append(&text_, fields.size() + answer.length() + end.size(), 16);
+    base::appendDigits(&text_, fields.size() + answer.length() + end.size(), 16);
     text_ += "\r\n";
     text_ += fields;
     addBody(answer);

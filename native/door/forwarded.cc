@@ -6,23 +6,17 @@
 #include <cstdint>
 #include <string>
 
+#include "blanks.h"
+
 namespace server {
 
 namespace {
-
-bool isBlank(char c) { return c == ' ' || c == '\t'; }
 
 /** RFC 9110, section 5.6.2. */
 bool isTokenChar(char c) {
   constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          kOthers.find(c) != kOthers.npos;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && isBlank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && isBlank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 /** An address with or without a port, which stands behind the bracket or behind the only colon. */

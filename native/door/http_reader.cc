@@ -35,12 +35,11 @@
 #include <bit>
 #include <cstring>
 
+#include "blanks.h"
 #include "feed_grammar.h"
 
 namespace server {
 namespace {
-
-constexpr Verdict kGoOn = Verdict::kHot;
 
 constexpr uint64_t kOnes = 0x0101010101010101;
 constexpr uint64_t kHighs = 0x8080808080808080;
@@ -77,7 +76,6 @@ inline bool isPathChar(char c) {
   return isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ||
          c == '/' || c == '_';
 }
-inline bool isBlank(char c) { return c == ' ' || c == '\t'; }
 
 /** Whether the hyphens of a uuid stand before its character `i`. */
 constexpr bool isHyphenPlace(size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
@@ -239,6 +237,10 @@ class HeadReader {
     }
     if (const Verdict v = literal("place/"); v != Verdict::kHandOver) {
       out_->route = Route::kPlace;
+      return v == kGoOn ? uuid() : v;
+    }
+    if (const Verdict v = literal("status/"); v != Verdict::kHandOver) {
+      out_->route = Route::kStatus;
       return v == kGoOn ? uuid() : v;
     }
     if (const Verdict v = literal("feed/"); v != Verdict::kHandOver) {

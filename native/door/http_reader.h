@@ -1,6 +1,7 @@
-// The strict reader of the hot requests: join, poll, throw, leave, place, the two that watch feeds,
-// a player's input, and what is ready to be read, the page's files and the live counts. It either
-// reads a request head exactly as Node's own parser would, or says that Node is to judge it.
+// The strict reader of the hot requests: join, poll, throw, leave, place, the counts by an id, the
+// two that watch feeds, a player's input, and what is ready to be read, the page's files and the
+// live counts. It either reads a request head exactly as Node's own parser would, or says that Node
+// is to judge it.
 #ifndef SPRITES_HTTP_H_
 #define SPRITES_HTTP_H_
 
@@ -32,6 +33,7 @@ enum class Route : uint8_t {
   kFeed,
   kFeeds,
   kPlace,
+  kStatus,
   kReady,
   kInput,
 };
@@ -42,6 +44,9 @@ enum class Verdict : uint8_t {
   kHot,         // a whole head, all of it understood: HotRequest is filled
   kHandOver,    // unusual, malformed or not hot: hand the connection and these bytes to Node
 };
+
+/** What each step of the reading says while nothing speaks against the request. */
+constexpr Verdict kGoOn = Verdict::kHot;
 
 /** A piece of the head: where it begins in the bytes given, and its bytes; 0 long when absent. */
 struct HeadSpan {
@@ -55,7 +60,7 @@ struct HotRequest {
   Edge edge;        // of a throw
   bool hasHold;     // hold was given
   bool hasNumber;   // n was given
-  Id id;            // of poll, throw, leave and place; of an input: the player
+  Id id;            // of poll, throw, leave, place and status; of an input: the player
   uint64_t ack;     // of a poll; 0 when not given. Up to 2^53 - 1
   uint64_t number;  // of a throw or an input: its n. Up to 2^53 - 1
   uint32_t

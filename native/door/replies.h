@@ -3,7 +3,6 @@
 #ifndef SPRITES_REPLIES_H_
 #define SPRITES_REPLIES_H_
 
-#include <charconv>
 #include <ctime>
 #include <functional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/digits.h"
 #include "pool/feeds.h"
 #include "pool/pool.h"
 
@@ -99,9 +99,7 @@ class ReplyWriter {
 
   std::string_view json(std::string_view body) {
     write(replies_.json);
-    char digits[20];
-    const auto end = std::to_chars(digits, digits + sizeof digits, body.size()).ptr;
-    text_.append(digits, end - digits);
+    base::appendDigits(&text_, body.size());
     text_ += "\r\n\r\n";
     text_ += body;
     return text_;

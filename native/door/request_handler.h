@@ -103,6 +103,9 @@ class PollHandler {
 
   /** Asks for the live counts, where they are told later: LateAnswers are told. */
   virtual void counts(Ticket) {}
+
+  /** The same, where this client is one; else LateAnswers are told that. */
+  virtual void countsOf(Ticket, const Id&) {}
 };
 
 /** The pool, in its own process. */

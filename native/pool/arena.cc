@@ -1,6 +1,7 @@
 #include "arena.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace server {
@@ -52,6 +53,7 @@ void Arena::setFields(uint32_t room, std::vector<InputField> fields) {
   for (const uint32_t record : rooms_[room].members) {
     forgetInput(&players_[record]);
     for (size_t i = 0; i < now.size(); ++i) valueOf(record, i) = now[i].start;
+    note(record);
   }
 }
 
@@ -87,6 +89,7 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
   const uint32_t room = roomOf(name);
   if (room == kNoRoom) return count(Outcome::kUnknownArena);
   if (draining_) return count(Outcome::kDraining);
+  if (journal_ != nullptr && !journal_->promising()) return count(Outcome::kStateUnwritable);
   if (limits_ != nullptr && !limits_->mayJoin(address, now / 1000)) {
     return count(Outcome::kTooManyJoins);
   }
@@ -105,6 +108,10 @@ Outcome Arena::join(std::string_view name, const Address& address, uint64_t now,
   *number = ++rooms_[room].newestNumber;
   admit(record, *id, room, *number);
   players_[record].source = source;
+  if (journal_ != nullptr) {
+    note(record);
+    journal_->note(roomNote(room), {reinterpret_cast<const char*>(number), sizeof *number});
+  }
   ++counts_.joined;
   return Outcome::kOk;
 }
@@ -164,6 +171,7 @@ Outcome Arena::input(std::string_view room, const Id& id, uint64_t number, std::
     ++counts_.waiting;
   }
   renew(record);
+  note(record);
   return Outcome::kOk;
 }
 
@@ -177,6 +185,8 @@ Outcome Arena::leave(std::string_view room, const Id& id) {
 
 void Arena::remove(Player* player) {
   const auto record = static_cast<uint32_t>(player - players_.data());
+  // Where the disk takes nothing for long the player comes back after a crash, for one lease.
+  if (journal_ != nullptr && journal_->hasRoom()) journal_->unnote(playerNote(record));
   forgetInput(player);
   auto& members = rooms_[player->room].members;
   members[player->place] = members.back();
@@ -200,36 +210,89 @@ bool Arena::tick(uint64_t now) {
 
 // ---- From one run to the next -------------------------------------------------------------------
 
-std::vector<Arena::Saved> Arena::save(uint32_t room) const {
-  std::vector<Saved> all;
-  const Room& from = rooms_[room];
-  for (const uint32_t record : from.members) {
-    const Player& player = players_[record];
-    Saved saved = {player.id, player.number, player.newest, {}, {}};
-    if (limits_ != nullptr) saved.address = limits_->addressOf(player.source);
-    for (size_t i = 0; i < from.fields.size(); ++i) saved.values.push_back(valueOf(record, i));
-    all.push_back(std::move(saved));
-  }
-  return all;
+std::string Arena::roomNote(uint32_t room) const { return "arena/" + rooms_[room].name; }
+
+std::string Arena::playerNote(uint32_t record) const {
+  const Id& id = players_[record].id;
+  std::string name = "player/" + rooms_[players_[record].room].name + "/";
+  name.append(reinterpret_cast<const char*>(id.bytes), sizeof id.bytes);
+  return name;
 }
 
-bool Arena::restore(uint32_t room, const Saved& saved) {
-  const uint32_t record = saved.id.record();
-  if (record >= capacity_ || players_[record].live) return false;
-  if (rooms_[room].members.size() >= options_.players) return false;
+/** What is noted of a player, until the next call. */
+std::string_view Arena::noteOf(uint32_t record) const {
+  const Player& player = players_[record];
+  const size_t fields = rooms_[player.room].fields.size();
+  const PlayerNote head = {
+      .newest = player.newest,
+      .address = limits_ == nullptr ? Address{} : limits_->addressOf(player.source),
+      .number = player.number,
+      .fields = static_cast<uint32_t>(fields)};
+  noted_.assign(reinterpret_cast<const char*>(&head), sizeof head);
+  for (size_t i = 0; i < fields; ++i) {
+    const double value = valueOf(record, i);
+    noted_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
+  return noted_;
+}
+
+void Arena::note(uint32_t record) {
+  if (journal_ != nullptr && journal_->hasRoom()) {
+    journal_->note(playerNote(record), noteOf(record));
+  }
+}
+
+bool Arena::restore(std::string_view name, std::string_view bytes) {
+  const bool isPlayer = name.starts_with("player/");
+  const std::string_view rest = name.substr(name.find('/') + 1);
+  Id id;
+  if (isPlayer && rest.size() <= sizeof id.bytes) return false;
+  const size_t length = isPlayer ? rest.size() - sizeof id.bytes - 1 : rest.size();
+  const uint32_t room = roomOf(rest.substr(0, length));
+  if (room == kNoRoom) return false;
+  Room& in = rooms_[room];
+  if (!isPlayer) {
+    if (bytes.size() != sizeof in.newestNumber) return false;
+    memcpy(&in.newestNumber, bytes.data(), sizeof in.newestNumber);
+    return true;
+  }
+  memcpy(id.bytes, rest.data() + length + 1, sizeof id.bytes);
+  PlayerNote head;
+  if (!id.isWellFormed() || bytes.size() < sizeof head) return false;
+  memcpy(&head, bytes.data(), sizeof head);
+  bytes.remove_prefix(sizeof head);
+  const uint32_t record = id.record();
+  if (bytes.size() != head.fields * sizeof(double) || record >= capacity_ ||
+      players_[record].live || in.members.size() >= options_.players) {
+    return false;
+  }
   used_ = std::max(used_, record + 1);
-  admit(record, saved.id, room, saved.number);
-  players_[record].newest = saved.newest;
+  admit(record, id, room, head.number);
+  players_[record].newest = head.newest;
   if (limits_ != nullptr) {
-    players_[record].source = limits_->know(saved.address);
+    players_[record].source = limits_->know(head.address);
     limits_->settle(players_[record].source);
   }
-  const size_t fields = std::min(rooms_[room].fields.size(), saved.values.size());
-  for (size_t i = 0; i < fields; ++i) valueOf(record, i) = saved.values[i];
+  // Of a game that takes other inputs now: each has what it starts with.
+  if (head.fields != in.fields.size()) return true;
+  for (size_t i = 0; i < head.fields; ++i) {
+    double value;
+    memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
+    if (value >= in.fields[i].min && value <= in.fields[i].max) valueOf(record, i) = value;
+  }
   return true;
 }
 
 void Arena::settled() {
+  // In the order in which they joined.
+  for (Room& room : rooms_) {
+    std::sort(room.members.begin(), room.members.end(), [this](uint32_t one, uint32_t other) {
+      return players_[one].number < players_[other].number;
+    });
+    for (uint32_t place = 0; place < room.members.size(); ++place) {
+      players_[room.members[place]].place = place;
+    }
+  }
   for (uint32_t record = used_; record-- > 0;) {
     if (players_[record].live) continue;
     players_[record].place = freeRecord_;

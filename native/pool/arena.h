@@ -28,6 +28,7 @@
 #include "base/wheel.h"
 #include "id.h"
 #include "input_reader.h"
+#include "journal.h"
 #include "pool.h"
 
 namespace server {
@@ -69,8 +70,8 @@ class Arena {
 
   /**
    * A player from `address`: kOk fills `id` and `number`, which no other player of this room has
-   * had. kTooManyJoins, kTooManyClients, kArenaFull, kUnknownArena or kDraining. `now`:
-   * microseconds of any clock that never goes back.
+   * had. kTooManyJoins, kTooManyClients, kArenaFull, kUnknownArena, kDraining or kStateUnwritable.
+   * `now`: microseconds of any clock that never goes back.
    */
   Outcome join(std::string_view room, const Address& address, uint64_t now, Id* id,
                uint32_t* number);
@@ -113,28 +114,32 @@ class Arena {
   /** From now on nobody joins. */
   void drain() { draining_ = true; }
 
-  /** What a restart needs of a player. */
-  struct Saved {
-    Id id;
-    uint32_t number;
-    uint64_t newest;  // 0: none
-    Address address;
-    std::vector<double> values;
-  };
-
-  std::vector<Saved> save(uint32_t room) const;
+  /** From now on who plays, and what they play, is noted in `journal`, which outlives the arena. */
+  void keepJournal(Journal* journal) { journal_ = journal; }
 
   /**
-   * Brings a player of the last run; false: there is no place for it. Of a new arena, whose fields
-   * are set; call settled when all are there.
+   * Calls `see(name, bytes)` with a note (shelf.h) for each room and each player:
+   *
+   *   arena/{room}          the newest number of a player
+   *   player/{room}/{id}    a PlayerNote and its values; the id's 16 bytes
    */
-  bool restore(uint32_t room, const Saved& player);
+  template <typename See>
+  void eachNote(See&& see) const {
+    for (uint32_t room = 0; room < rooms_.size(); ++room) {
+      const uint32_t& number = rooms_[room].newestNumber;
+      see(roomNote(room), std::string_view(reinterpret_cast<const char*>(&number), sizeof number));
+      for (const uint32_t record : rooms_[room].members) see(playerNote(record), noteOf(record));
+    }
+  }
 
-  /** `next`: the numbers of players that join a room from now on are above it. */
+  /**
+   * Takes over a note of the last run; false: it is none of this arena's, or there is no place for
+   * the player. Of a new arena, whose fields are set; call settled when all are there.
+   */
+  bool restore(std::string_view name, std::string_view bytes);
+
+  /** All notes of the last run are there. */
   void settled();
-
-  uint32_t newestNumber(uint32_t room) const { return rooms_[room].newestNumber; }
-  void setNewestNumber(uint32_t room, uint32_t number) { rooms_[room].newestNumber = number; }
 
   const ArenaCounts& counts() const { return counts_; }
 
@@ -159,6 +164,19 @@ class Arena {
     uint32_t newestNumber = 0;
   };
 
+  /** What stands of a player in a note; one double a field comes behind it. */
+  struct PlayerNote {
+    uint64_t newest;
+    Address address;
+    uint32_t number;
+    uint32_t fields;
+  };
+  static_assert(sizeof(PlayerNote) == 32, "a change of the format is a new version");
+
+  std::string roomNote(uint32_t room) const;
+  std::string playerNote(uint32_t record) const;
+  std::string_view noteOf(uint32_t record) const;
+  void note(uint32_t record);
   Player* find(std::string_view room, const Id& id);
   void admit(uint32_t record, const Id& id, uint32_t room, uint32_t number);
   void remove(Player* player);
@@ -182,6 +200,8 @@ class Arena {
   uint32_t freeRecord_ = 0;  // the first free one + 1
   uint64_t now_;             // milliseconds, of the last tick
   bool draining_ = false;
+  Journal* journal_ = nullptr;
+  mutable std::string noted_;  // of noteOf
 };
 
 }  // namespace server

@@ -9,6 +9,12 @@ namespace {
 /** When an ack waits no more. Who is in no ring with this server waits for it, or has no time. */
 uint64_t owedAt(const Peer& peer) { return peer.accepted ? peer.owedAt : 0; }
 
+/** Whether the store has told of a process of the peer's, or of one behind it: anybody may publish
+ * frames. */
+bool isToldOf(uint64_t life, uint64_t heard, const Peer& peer) {
+  return life <= std::max(heard, peer.epoch);
+}
+
 }  // namespace
 
 bool Crossings::next(PeerNumber number, uint64_t now, std::string* message) {
@@ -69,6 +75,8 @@ Refusal Crossings::sprites(PeerNumber from, Refusal refusal, const Frame& frame,
                    .memory = seams_->self().memory};
   ends_.clear();
   if (refusal == Refusal::kNone) {
+    // No answer: it would say that nothing was taken.
+    if (!isToldOf(head.life, peer.sender.life, peer)) return count(Refusal::kNotInRing);
     refusal = judge(from, head);
     if (refusal == Refusal::kNone && head.serial >= peer.fence && !take(from, head, body)) {
       refusal = Refusal::kFull;
@@ -109,8 +117,9 @@ Refusal Crossings::judge(PeerNumber from, const FrameHead& head) {
   }
   if (head.peerLife != life_) return Refusal::kOtherLife;
   if (head.fence <= head.serial) peer.fence = std::max(peer.fence, head.fence);
-  // What is below has been acked to it, or it has given it up.
-  if (head.serial >= peer.fence && head.base > peer.taken + 1) {
+  // What is below has been acked to it, or it has given it up; what is so far ahead it never sent.
+  const bool ahead = peer.taken >= head.base + kNumbersAhead;
+  if (head.serial >= peer.fence && head.base > 0 && (head.base > peer.taken + 1 || ahead)) {
     pool_->meet(from, peer.sender, head.base - 1);
   }
   return peer.accepted ? Refusal::kNone : Refusal::kNotInRing;
@@ -136,7 +145,9 @@ bool Crossings::take(PeerNumber from, const FrameHead& head, std::string_view bo
 Refusal Crossings::acked(PeerNumber from, const FrameHead& head, std::string_view body,
                          uint64_t now) {
   if (head.peerLife != life_) return Refusal::kNone;
-  Outbox& outbox = seams_->peer(from).outbox;
+  Peer& peer = seams_->peer(from);
+  Outbox& outbox = peer.outbox;
+  if (!isToldOf(head.life, outbox.peerLife(), peer)) return count(Refusal::kNotInRing);
   const uint64_t before = outbox.base();
   const bool asks = !outbox.settled();
   uint64_t crossed = before;

@@ -8,9 +8,10 @@
 // costs where a server dies). Nothing in a frame is trusted: one that makes no sense changes
 // nothing.
 //
-// A frame is taken if it is for this very process, of the newest process of its sender, from a
-// server of the ring, and not voided by a fence. Its sprites are taken in the order of their
-// numbers, up to the first one that is missing or finds no memory; the ack says how far.
+// A frame is taken if it is for this very process, of the newest process of its sender, of which
+// the store has told, from a server of the ring, and not voided by a fence. Its sprites are taken
+// in the order of their numbers, up to the first one that is missing or finds no memory; the ack
+// says how far.
 //
 // An ack goes at once where the frame wants it (outbox.h says when), where it refuses, and where it
 // says that a row's end is busy. Any other waits up to kAckDelay for sprites that go the same way,
@@ -55,6 +56,9 @@ class Crossings {
    * or an ack says that ours was.
    */
   Refusal receive(PeerNumber peer, std::string_view message, uint64_t now, std::string* answer);
+
+  /** A message of somebody who is not known has come. */
+  Refusal strange() { return count(Refusal::kNotInRing); }
 
   /** Takes what waits for peers that are in the ring no more to where it is to go now. To be called
    * as often as `next`. */

@@ -1,4 +1,6 @@
 // One feed: its newest value, the same compressed, and the patches that lead to it.
+//
+// FeedValue is what outlives the process (shelf.h); Feed is that and what the table knows of it.
 #ifndef SPRITES_FEED_H_
 #define SPRITES_FEED_H_
 
@@ -8,6 +10,7 @@
 #include <list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "address_limits.h"
 #include "base/message.h"
@@ -15,50 +18,13 @@
 
 namespace server {
 
-/** A feed as it is now. Who watches it, the table knows (feeds.h). */
-struct Feed {
-  std::string key;
-  uint32_t number;               // its place in the table
+/** A feed's newest version, and the patches that lead to it. */
+struct FeedValue {
   Cursor cursor;                 // of the newest version; version 0: there is no value yet
   base::Ref<base::Bytes> value;  // canonical JSON
-  base::Ref<base::Bytes> gzip;   // the whole answer with it, compressed; may be missing
   base::Ref<base::Bytes> log;    // patches, a comma before each
   std::deque<uint32_t> patches;  // where in the log each begins; the last leads to the newest
-  uint32_t watching = 0;         // watchers
-  uint32_t patching = 0;         // of them, who take patches
-  uint32_t elsewhere = 0;        // watchers of other processes, which get the feed from here
-  uint64_t askedAt = 0;          // milliseconds: when somebody last asked for it
-  uint64_t patchesAt = 0;     // milliseconds: when it was new, or a watcher left who took patches
-  uint64_t failedUntil = 0;   // milliseconds: its first fetch failed; no other before that
-  Source source = kNoSource;  // the address it counts for: that asked first
-  bool upstream = false;      // fetched, not published
-  bool spreading = false;     // among those with watchers that are due
-  bool gone = false;          // deleted: here until its watchers know
-  bool wanted = false;        // its first value has been asked for
-  bool gzipWanted = false;    // the compressed form of this version has been asked for
-  bool gzipFailed = false;    // it has been, and there is none of this version
-  bool gzipAsked = false;     // somebody took this version, or waits for it, compressed
-  bool mayMakeRoom = false;   // could not be fetched: among those that make room for others
-  bool touched = false;       // somebody has asked for it, come or gone, since that was told
-  uint8_t failure = 0;        // why there is no value: a FeedOutcome
-  std::list<Feed*>::iterator among;  // where among those, while mayMakeRoom
-
-  /** Answers shorter than this are not worth compressing. */
-  static constexpr uint32_t kCompressFrom = 1024;
-
-  /** The text that an answer with the value begins with; it ends with a brace. */
-  void appendHead(std::string* text) const {
-    *text += "{\"feed\":\"";
-    *text += key;
-    *text += "\",\"cursor\":\"";
-    cursor.appendTo(text);
-    *text += "\",\"value\":";
-  }
-
-  /** Bytes of memory that it takes. */
-  uint64_t cost() const {
-    return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0);
-  }
+  bool upstream = false;         // fetched, not published
 
   /** Where in the log the patches from `version` to the newest begin; -1 when not remembered. */
   int64_t patchesFrom(uint64_t version) const {
@@ -74,6 +40,36 @@ struct Feed {
     return begin >= 0 && log->length() - begin < value->length();
   }
 
+  /**
+   * Takes a new version. `patch`: the operations that lead to it from the version before; empty
+   * where there are none, and then no earlier version is remembered.
+   */
+  void take(Cursor next, base::Ref<base::Bytes> text, std::string_view patch,
+            base::Ledger* ledger) {
+    const bool goesOn = value && next.epoch == cursor.epoch;
+    cursor = next;
+    value = std::move(text);
+    remember(goesOn ? patch : std::string_view(), ledger);
+  }
+
+  /** Takes over a version of the last run, with what is remembered of those before it. */
+  template <typename Places>
+  void restore(Cursor newest, std::string_view text, std::string_view remembered,
+               const Places& places, base::Ledger* ledger) {
+    cursor = newest;
+    value = base::Bytes::copyOf(text, ledger);
+    forget();
+    if (places.empty()) return;
+    log = base::Bytes::copyOf(remembered, ledger);
+    patches.assign(places.begin(), places.end());
+  }
+
+  void forget() {
+    patches.clear();
+    log.reset();
+  }
+
+ private:
   /** Puts the patch of the version that `cursor` names now, and forgets the oldest; empty: all. */
   void remember(std::string_view patch, base::Ledger* ledger) {
     const uint32_t most = value->length() / 2;
@@ -99,10 +95,46 @@ struct Feed {
     log->append(",");
     log->append(patch);
   }
+};
 
-  void forget() {
-    patches.clear();
-    log.reset();
+/** A feed as it is now. Who watches it, the table knows (feeds.h). */
+struct Feed : FeedValue {
+  std::string key;
+  uint32_t number;              // its place in the table
+  base::Ref<base::Bytes> gzip;  // the whole answer with it, compressed; may be missing
+  uint32_t watching = 0;        // watchers
+  uint32_t patching = 0;        // of them, who take patches
+  uint32_t elsewhere = 0;       // watchers of other processes, which get the feed from here
+  uint64_t askedAt = 0;         // milliseconds: when somebody last asked for it
+  uint64_t patchesAt = 0;       // milliseconds: when it was new, or a watcher left who took patches
+  uint64_t failedUntil = 0;     // milliseconds: its first fetch failed; no other before that
+  Source source = kNoSource;    // the address it counts for: that asked first
+  bool spreading = false;       // among those with watchers that are due
+  bool gone = false;            // deleted: here until its watchers know
+  bool wanted = false;          // its first value has been asked for
+  bool gzipWanted = false;      // the compressed form of this version has been asked for
+  bool gzipFailed = false;      // it has been, and there is none of this version
+  bool gzipAsked = false;       // somebody took this version, or waits for it, compressed
+  bool mayMakeRoom = false;     // could not be fetched: among those that make room for others
+  bool touched = false;         // somebody has asked for it, come or gone, since that was told
+  uint8_t failure = 0;          // why there is no value: a FeedOutcome
+  std::list<Feed*>::iterator among;  // where among those, while mayMakeRoom
+
+  /** Answers shorter than this are not worth compressing. */
+  static constexpr uint32_t kCompressFrom = 1024;
+
+  /** The text that an answer with the value begins with; it ends with a brace. */
+  void appendHead(std::string* text) const {
+    *text += "{\"feed\":\"";
+    *text += key;
+    *text += "\",\"cursor\":\"";
+    cursor.appendTo(text);
+    *text += "\",\"value\":";
+  }
+
+  /** Bytes of memory that it takes. */
+  uint64_t cost() const {
+    return (value ? value->cost() : 0) + (gzip ? gzip->cost() : 0) + (log ? log->cost() : 0);
   }
 };
 

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/digits.h"
+
 namespace server {
 
 constexpr size_t kKeyLength = 200;
@@ -72,16 +74,9 @@ struct Cursor {
 
   void appendTo(std::string* text) const {
     *text += 'e';
-    appendDigits(text, epoch, 36);
+    base::appendDigits(text, epoch, 36);
     *text += '-';
-    appendDigits(text, version, 10);
-  }
-
- private:
-  static void appendDigits(std::string* text, uint64_t number, int base) {
-    char digits[20];
-    const auto end = std::to_chars(digits, digits + sizeof digits, number, base).ptr;
-    text->append(digits, end - digits);
+    base::appendDigits(text, version);
   }
 };
 

@@ -61,7 +61,7 @@ Feed* Feeds::lookUp(std::string_view key) const {
 const Feed* Feeds::find(std::string_view key) const { return lookUp(key); }
 
 Feed* Feeds::create(std::string_view key) {
-  if (counts_.feeds >= options_.feeds && !makeRoom()) return nullptr;
+  if (isFull() && !makeRoom()) return nullptr;
   uint32_t number;
   if (freeFeeds_.empty()) {
     number = static_cast<uint32_t>(feeds_.size());
@@ -92,7 +92,7 @@ bool Feeds::makeRoom() {
     if (feed->watching > 0 || feed->failedUntil == 0) continue;
     erase(feed);
     // The place of one whose watchers have just gone is free when the next step has seen that.
-    if (counts_.feeds < options_.feeds) return true;
+    if (!isFull()) return true;
   }
   return false;
 }
@@ -143,37 +143,71 @@ void Feeds::account(Feed* feed, uint64_t before) { counts_.memory += feed->cost(
 bool Feeds::fits(uint64_t before, uint64_t value, uint64_t gzip) const {
   // The patches may take as much as the value again.
   const uint64_t most = 2 * value + gzip + sizeof(base::Bytes) * 3;
-  return counts_.memory - before + most <= options_.memory;
+  return counts_.memory + stagedBytes_ - before + most <= options_.memory;
 }
 
 FeedOutcome Feeds::roomFor(std::string_view key, uint64_t value, uint64_t gzip) const {
   const Feed* const feed = lookUp(key);
   if (!fits(feed == nullptr ? 0 : feed->cost(), value, gzip)) return FeedOutcome::kFeedMemoryFull;
-  const bool full = feed == nullptr && counts_.feeds >= options_.feeds && failed_.empty();
+  const bool full = feed == nullptr && isFull() && failed_.empty();
   return full ? FeedOutcome::kTooManyFeeds : FeedOutcome::kOk;
 }
 
+/** Whether a change of the feed can be promised: one at a time, as the next is made of it. */
+bool Feeds::mayStage(std::string_view key) const {
+  if (journal_ == nullptr) return true;
+  const auto isOfIt = [key](const Staged& staged) { return staged.key == key; };
+  return journal_->promising() && std::none_of(staged_.begin(), staged_.end(), isOfIt);
+}
+
 FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
-  Feed* feed = lookUp(publication.key);
-  const uint64_t before = feed == nullptr ? 0 : feed->cost();
-  if (!fits(before, publication.value.size(), publication.gzip.size())) {
+  const auto& [key, cursor, value, patch, gzip, upstream] = publication;
+  if (!mayStage(key)) return FeedOutcome::kStateUnwritable;
+  const Feed* const feed = lookUp(key);
+  if (!fits(feed == nullptr ? 0 : feed->cost(), value.size(), gzip.size())) {
     return FeedOutcome::kFeedMemoryFull;
   }
-  if (feed == nullptr) feed = create(publication.key);
-  if (feed == nullptr) return FeedOutcome::kTooManyFeeds;
-
-  const bool next = feed->value && publication.cursor.epoch == feed->cursor.epoch;
-  if (feed->value && !next) forgetSeen(*feed);
-  feed->cursor = publication.cursor;
-  feed->value = base::Bytes::copyOf(publication.value, &ledger_);
-  feed->gzip.reset();
-  if (!publication.gzip.empty()) feed->gzip = base::Bytes::copyOf(publication.gzip, &ledger_);
-  if (next) {
-    feed->remember(publication.patch, &ledger_);
-  } else {
-    feed->forget();
+  if (feed == nullptr && isFull() && !makeRoom()) return FeedOutcome::kTooManyFeeds;
+  *watching = feed == nullptr ? 0 : feed->watching + feed->elsewhere;
+  Staged staged = {.key = std::string(key),
+                   .cursor = cursor,
+                   .value = base::Bytes::copyOf(value, &ledger_),
+                   .gzip = {},
+                   .patch = std::string(patch),
+                   .upstream = upstream,
+                   .isNew = feed == nullptr};
+  if (!gzip.empty()) staged.gzip = base::Bytes::copyOf(gzip, &ledger_);
+  if (journal_ == nullptr) {
+    apply(staged);
+    return FeedOutcome::kOk;
   }
-  feed->upstream = publication.upstream;
+  journal_->publish(key, cursor, value, patch, upstream);
+  stagedBytes_ += value.size();
+  stagedFeeds_ += staged.isNew;
+  staged_.push_back(std::move(staged));
+  return FeedOutcome::kOk;
+}
+
+void Feeds::reveal() {
+  stagedBytes_ = 0;
+  stagedFeeds_ = 0;
+  for (const Staged& staged : std::exchange(staged_, {})) apply(staged);
+}
+
+/** Does what was published or removed: it can't be refused any more. */
+void Feeds::apply(const Staged& staged) {
+  Feed* feed = lookUp(staged.key);
+  if (staged.cursor.version == 0) {
+    if (feed != nullptr) end(feed);
+    return;
+  }
+  // There is a place for it.
+  if (feed == nullptr) feed = create(staged.key);
+  const uint64_t before = feed->cost();
+  if (feed->value && staged.cursor.epoch != feed->cursor.epoch) forgetSeen(*feed);
+  feed->take(staged.cursor, staged.value, staged.patch, &ledger_);
+  feed->gzip = staged.gzip;
+  feed->upstream = staged.upstream;
   if (!feed->upstream) giveBack(feed);
   needNotMakeRoom(feed);
   feed->failedUntil = 0;
@@ -182,7 +216,6 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   feed->gzipAsked = false;
   account(feed, before);
   ++counts_.published;
-  *watching = feed->watching + feed->elsewhere;
   makeDue(feed, List::kParked);
   if (afters_.empty()) {
     makeDue(feed, List::kUnready);
@@ -190,7 +223,6 @@ FeedOutcome Feeds::publish(const Publication& publication, uint32_t* watching) {
     arrive(feed);
   }
   if (watcher_ != nullptr) watcher_->published(*feed);
-  return FeedOutcome::kOk;
 }
 
 /** The watchers' versions are of an epoch that is over. Seldom: it looks at all watchers.
@@ -223,20 +255,36 @@ void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzi
   if (watcher_ != nullptr) watcher_->compressed(*feed);
 }
 
-bool Feeds::remove(std::string_view key) {
+FeedOutcome Feeds::remove(std::string_view key) {
   Feed* const feed = lookUp(key);
-  if (feed == nullptr || !feed->value) return false;
+  if (feed == nullptr || !feed->value) return FeedOutcome::kUnknownFeed;
+  if (journal_ == nullptr) {
+    end(feed);
+    return FeedOutcome::kOk;
+  }
+  if (!mayStage(key)) return FeedOutcome::kStateUnwritable;
+  journal_->unpublish(key);
+  staged_.push_back({std::string(key), {}, {}, {}, {}, false, false});
+  return FeedOutcome::kOk;
+}
+
+/** Ends a feed that has a value: its watchers are told. */
+void Feeds::end(Feed* feed) {
   ++counts_.deleted;
-  if (watcher_ != nullptr) watcher_->ended(key, FeedOutcome::kUnknownFeed);
+  if (watcher_ != nullptr) watcher_->ended(feed->key, FeedOutcome::kUnknownFeed);
   makeDue(feed, List::kParked);
   makeDue(feed, List::kUnready);
   erase(feed);
-  return true;
 }
 
 bool Feeds::forget(std::string_view key) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || !feed->upstream || feed->watching + feed->elsewhere > 0) return false;
+  if (journal_ != nullptr && feed->value) {
+    // What is staged may be this feed's next version, and the disk may take no more.
+    if (!staged_.empty() || !journal_->hasRoom()) return false;
+    journal_->unpublish(key);
+  }
   if (watcher_ != nullptr) watcher_->ended(key, FeedOutcome::kUnknownFeed);
   erase(feed);
   return true;
@@ -254,20 +302,15 @@ void Feeds::fail(std::string_view key, uint64_t until, FeedOutcome why) {
   if (watcher_ != nullptr) watcher_->ended(key, why);
 }
 
-FeedOutcome Feeds::restore(const Publication& newest, std::string_view log,
-                           const std::vector<uint32_t>& patches) {
-  if (counts_.memory + newest.value.size() + log.size() > options_.memory) {
+FeedOutcome Feeds::restore(std::string_view key, const FeedValue& kept) {
+  const std::string_view log = kept.log ? kept.log->text() : std::string_view();
+  if (counts_.memory + kept.value->length() + log.size() > options_.memory) {
     return FeedOutcome::kFeedMemoryFull;
   }
-  Feed* const feed = create(newest.key);
+  Feed* const feed = create(key);
   if (feed == nullptr) return FeedOutcome::kTooManyFeeds;
-  feed->cursor = newest.cursor;
-  feed->value = base::Bytes::copyOf(newest.value, &ledger_);
-  feed->upstream = newest.upstream;
-  if (!patches.empty()) {
-    feed->log = base::Bytes::copyOf(log, &ledger_);
-    feed->patches.assign(patches.begin(), patches.end());
-  }
+  feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &ledger_);
+  feed->upstream = kept.upstream;
   account(feed, 0);
   return FeedOutcome::kOk;
 }
@@ -281,8 +324,7 @@ FeedOutcome Feeds::take(const Publication& newest, std::string_view log,
   if (outcome != FeedOutcome::kOk || patches.empty()) return outcome;
   Feed* const feed = lookUp(newest.key);
   const uint64_t before = feed->cost();
-  feed->log = base::Bytes::copyOf(log, &ledger_);
-  feed->patches.assign(patches.begin(), patches.end());
+  feed->restore(newest.cursor, newest.value, log, patches, &ledger_);
   account(feed, before);
   return outcome;
 }

@@ -17,6 +17,10 @@
 // (`ready`). A poll for many feeds has one watcher for each of them, linked in a circle: the first
 // feed with news ends the poll.
 //
+// Where a state is kept a publication is written to the journal first, and staged: nobody is
+// answered with it, and a request is answered with the version before, until the turn says that it
+// is written (`reveal`). So no cursor that a watcher has seen is lost with the process.
+//
 // Lifecycle of a feed: its first value, or a request for it where there is an upstream; then
 // versions, counted up within an epoch; then its end, which its watchers are told before it goes.
 //
@@ -52,6 +56,7 @@
 #include "base/reserve.h"
 #include "base/wheel.h"
 #include "feed.h"
+#include "journal.h"
 
 namespace server {
 
@@ -66,8 +71,9 @@ enum class FeedOutcome : uint8_t {
   kUpstreamFailed,
   kDraining,
   kTooManyFetches,
+  kStateUnwritable,
 };
-constexpr size_t kFeedOutcomes = 9;
+constexpr size_t kFeedOutcomes = 10;
 constexpr std::string_view kFeedOutcomeNames[kFeedOutcomes] = {"ok",
                                                                "unknown-feed",
                                                                "bad-hold",
@@ -76,7 +82,8 @@ constexpr std::string_view kFeedOutcomeNames[kFeedOutcomes] = {"ok",
                                                                "feed-memory-full",
                                                                "upstream-failed",
                                                                "draining",
-                                                               "too-many-fetches"};
+                                                               "too-many-fetches",
+                                                               "state-unwritable"};
 
 /** Milliseconds of one tick of the wheel: a hold ends up to three of them late. */
 constexpr uint32_t kFeedTick = 100;
@@ -227,10 +234,17 @@ class Feeds {
   void ready(uint32_t watcher);
 
   /**
-   * Takes a new version: kOk, kTooManyFeeds or kFeedMemoryFull. `watching` is how many will be
-   * told.
+   * Takes a new version: kOk, kTooManyFeeds, kFeedMemoryFull or kStateUnwritable. `watching` is how
+   * many will be told. Where there is a journal it is the newest version only after `reveal`, as is
+   * the end of a feed.
    */
   FeedOutcome publish(const Publication& publication, uint32_t* watching);
+
+  /** From now on publications and ends are written to `journal`, which outlives the table. */
+  void keepJournal(Journal* journal) { journal_ = journal; }
+
+  /** What was published and removed so far is in the journal: now it holds. */
+  void reveal();
 
   /** Whether a version of these lengths could be taken now: kOk, kTooManyFeeds or kFeedMemoryFull.
    */
@@ -245,8 +259,8 @@ class Feeds {
   /** The whole answer of `cursor`'s version, compressed, has come; empty: there will be none. */
   void compressed(std::string_view key, Cursor cursor, std::string_view gzip);
 
-  /** Ends a feed: its watchers are told. False when there is none. */
-  bool remove(std::string_view key);
+  /** Ends a feed: its watchers are told. kOk, kUnknownFeed or kStateUnwritable. */
+  FeedOutcome remove(std::string_view key);
 
   /** Forgets a fetched feed that nobody watches. False when it is not fetched, or is watched. */
   bool forget(std::string_view key);
@@ -328,8 +342,7 @@ class Feeds {
   }
 
   /** Takes over a feed of the last run; the table must have no feed of this key. */
-  FeedOutcome restore(const Publication& newest, std::string_view log,
-                      const std::vector<uint32_t>& patches);
+  FeedOutcome restore(std::string_view key, const FeedValue& feed);
 
   /** Something that JavaScript has to fetch or to compress. */
   struct Want {
@@ -400,7 +413,22 @@ class Feeds {
   };
   using ByKey = std::unordered_map<std::string, Feed*, Hash, std::equal_to<>>;
 
+  /** A publication, or the end of a feed, that is not known to be in the journal. */
+  struct Staged {
+    std::string key;
+    Cursor cursor;  // version 0: the end
+    base::Ref<base::Bytes> value;
+    base::Ref<base::Bytes> gzip;  // may be missing
+    std::string patch;
+    bool upstream;
+    bool isNew;  // a place is kept for it
+  };
+
   Feed* lookUp(std::string_view key) const;
+  bool mayStage(std::string_view key) const;
+  void apply(const Staged& staged);
+  void end(Feed* feed);
+  bool isFull() const { return counts_.feeds + stagedFeeds_ >= options_.feeds; }
   Feed* create(std::string_view key);
   bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
   bool makeRoom();
@@ -464,6 +492,10 @@ class Feeds {
   FeedResponder* responders_[kWatchHolders] = {};
   std::function<void()> busy_;
   FeedsWatcher* watcher_ = nullptr;
+  Journal* journal_ = nullptr;
+  std::vector<Staged> staged_;   // in their order
+  uint64_t stagedBytes_ = 0;     // of their values
+  uint32_t stagedFeeds_ = 0;     // of them, new feeds
   std::deque<Feed*> spreading_;  // feeds with watchers that are due
   std::vector<Want> wants_;
   std::list<Feed*> failed_;       // that could not be fetched and may make room, the oldest first

@@ -1,18 +1,12 @@
 // The answers: the pieces of a body, for a poll, for a poll of many feeds, and for a stream.
 #include <algorithm>
-#include <charconv>
 
+#include "base/digits.h"
 #include "feeds.h"
 
 namespace server {
 
 namespace {
-
-void append(std::string* to, uint64_t number) {
-  char digits[20];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  to->append(digits, end - digits);
-}
 
 void appendFeed(std::string* to, std::string_view key) {
   *to += "{\"feed\":\"";
@@ -111,7 +105,7 @@ void Feeds::joinItems() {
 void Feeds::appendRetry(std::string* text) {
   if (!draining()) return;
   *text += ",\"retry\":";
-  append(text, retry());
+  base::appendDigits(text, retry());
 }
 
 FeedResponder::Taken Feeds::deliver(WatchHolder holder, uint32_t token, FeedAnswer answer) {

@@ -2,16 +2,11 @@
 #include <algorithm>
 
 #include "feeds.h"
+#include "sweeping.h"
 
 namespace server {
 
 namespace {
-
-/** Timers one tick looks at before it lets the loop turn. */
-constexpr uint32_t kTickBudget = 8192;
-
-/** A hold is lengthened by up to a sixteenth, so that polls that came together part. */
-constexpr uint32_t kJitterShare = 16;
 
 /** The shortest hold one may ask for, in seconds: as of a poll. */
 constexpr uint32_t kShortestFeedHold = 5;

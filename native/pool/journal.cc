@@ -16,34 +16,49 @@ namespace {
 /** A batch larger than this gives its memory back. */
 constexpr size_t kKeptBatch = 1 << 20;
 
+/** The checksum of the fields of `head` that stand before `end`. */
+template <typename Head>
+uint32_t checksumBefore(const uint32_t* end, const Head* head) {
+  Checksum checksum;
+  const auto* const begin = reinterpret_cast<const char*>(head);
+  checksum.add(begin, reinterpret_cast<const char*>(end) - begin);
+  return checksum.value();
+}
+
+/** Removes a file that could not be begun; returns errno. */
+int abandon(int fd, const std::string& path) {
+  const int error = errno == 0 ? ENOSPC : errno;
+  ::close(fd);
+  unlink(path.c_str());
+  return error;
+}
+
 }  // namespace
 
 int Journal::open(const std::string& path, uint64_t generation, uint64_t previous,
-                  uint32_t version) {
+                  JournalOrigin origin) {
   const int fd =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
   if (fd < 0) return errno;
   JournalHeader header = {.magic = {},
-                          .version = version,
+                          .version = kJournalVersion,
                           .byteOrder = kJournalByteOrder,
                           .generation = generation,
                           .previous = previous,
                           .run = run_,
                           .checksum = 0};
   memcpy(header.magic, kJournalMagic, sizeof kJournalMagic);
-  Checksum checksum;
-  checksum.add(reinterpret_cast<const char*>(&header), offsetof(JournalHeader, checksum));
-  header.checksum = checksum.value();
+  header.checksum = checksumBefore(&header.checksum, &header);
+  struct stat info;
   errno = 0;
-  if (::write(fd, &header, sizeof header) != sizeof header) {
-    const int error = errno == 0 ? ENOSPC : errno;
-    ::close(fd);
-    unlink(path.c_str());
-    return error;
-  }
+  if (fstat(fd, &info) != 0) return abandon(fd, path);
+  origin.inode = info.st_ino;
+  origin.checksum = checksumBefore(&origin.checksum, &origin);
+  const JournalBegin begin = {header, origin};
+  if (::write(fd, &begin, sizeof begin) != sizeof begin) return abandon(fd, path);
   close();
   fd_ = fd;
-  written_ = sizeof header;
+  written_ = sizeof begin;
   room_ = 0;
   sequence_ = 0;
   // A batch that the old file has not taken whole goes whole into this one.
@@ -82,14 +97,26 @@ void Journal::thrown(uint32_t thrower, uint32_t receiver, uint64_t number, uint8
       text);
 }
 
-void Journal::add(JournalRecord record, std::string_view text, std::string_view more) {
+void Journal::publish(std::string_view key, Cursor cursor, std::string_view value,
+                      std::string_view patch, bool upstream) {
+  const PublishText head = {.epoch = cursor.epoch,
+                            .key = static_cast<uint32_t>(key.size()),
+                            .value = static_cast<uint32_t>(value.size()),
+                            .upstream = upstream};
+  add({.step = JournalStep::kPublish, .number = cursor.version}, bytesOf(head), key, value, patch);
+}
+
+void Journal::add(JournalRecord record, std::string_view text, std::string_view more,
+                  std::string_view evenMore, std::string_view last) {
   std::string& to = sealed_ ? next_ : batch_;
   if (!sealed_ && batch_.empty()) batch_.resize(sizeof(BatchHead));
-  const size_t length = text.size() + more.size();
+  const size_t length = text.size() + more.size() + evenMore.size() + last.size();
   record.length = static_cast<uint32_t>(length);
   to.append(reinterpret_cast<const char*>(&record), sizeof record);
   to.append(text);
   to.append(more);
+  to.append(evenMore);
+  to.append(last);
   to.append(paddedLength(length) - length, '\0');
 }
 

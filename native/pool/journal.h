@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "address.h"
+#include "feed_names.h"
 #include "id.h"
 #include "journal_format.h"
 
@@ -46,11 +47,11 @@ class Journal {
   /**
    * Makes the file `path`, which must not be there, for a journal that goes on from the snapshot of
    * `generation` and, where it follows another journal, from the first `previous` bytes of that
-   * one. What is in memory and not written goes into it. `version`: kJournalVersion where there may
-   * be steps of a world. Returns 0 or errno, and then the journal is as before.
+   * one. What is in memory and not written goes into it. `origin`: what is known of it beside the
+   * file's inode. Returns 0 or errno, and then the journal is as before.
    */
   int open(const std::string& path, uint64_t generation, uint64_t previous,
-           uint32_t version = kPlainJournal);
+           JournalOrigin origin = {});
   void close();
 
   bool isOpen() const { return fd_ >= 0; }
@@ -73,7 +74,16 @@ class Journal {
   }
   void gone(uint32_t record) { add({.step = JournalStep::kGone, .record = record}, {}); }
 
-  // Of a world: see JournalStep. The journal must be of version 3.
+  // Beside the pool: see shelf.h.
+  void publish(std::string_view key, Cursor cursor, std::string_view value, std::string_view patch,
+               bool upstream);
+  void unpublish(std::string_view key) { add({.step = JournalStep::kUnpublish}, key); }
+  void note(std::string_view name, std::string_view bytes) {
+    add({.step = JournalStep::kNote, .other = static_cast<uint32_t>(name.size())}, name, bytes);
+  }
+  void unnote(std::string_view name) { add({.step = JournalStep::kUnnote}, name); }
+
+  // Of a world: see JournalStep.
   void memory(uint64_t memory) { add({.step = JournalStep::kMemory, .number = memory}, {}); }
   void life(uint64_t life) { add({.step = JournalStep::kLife, .number = life}, {}); }
   void peer(uint32_t peer, std::string_view name) {
@@ -112,6 +122,10 @@ class Journal {
   /** errno of the failure for which the journal takes no promises; 0: it takes them. */
   int blocked() const { return blocked_; }
 
+  /** Whether what is added now is sure to be written: then it may be promised. */
+  void takePromises(bool taken) { promising_ = taken; }
+  bool promising() const { return promising_; }
+
   /** Whether a batch could not be written, or not whole: it waits for the next `write`. */
   bool stuck() const { return sealed_; }
 
@@ -144,7 +158,8 @@ class Journal {
   static std::string_view bytesOf(const Text& text) {
     return {reinterpret_cast<const char*>(&text), sizeof text};
   }
-  void add(JournalRecord record, std::string_view text, std::string_view more = {});
+  void add(JournalRecord record, std::string_view text, std::string_view more = {},
+           std::string_view evenMore = {}, std::string_view last = {});
   int takeRoom(uint64_t upTo);
 
   const uint32_t run_;
@@ -158,6 +173,7 @@ class Journal {
   uint64_t room_ = 0;        // bytes of the disk taken for it
   uint64_t sequence_ = 0;
   int blocked_ = 0;
+  bool promising_ = true;
 };
 
 }  // namespace server

@@ -1,8 +1,8 @@
 // The form of a journal on disk: what happened to the pool since a snapshot, in order.
 //
 //   ┌────────┬───────────────────────┬───────────────────────┬──
-//   │ file   │ batch: head, records  │ batch: head, records  │ …
-//   │ header │ of one turn           │ of the next turn      │
+//   │ header │ batch: head, records  │ batch: head, records  │ …
+//   │ origin │ of one turn           │ of the next turn      │
 //   └────────┴───────────────────────┴───────────────────────┴──
 //
 //   record   [ step, from │ record │ other │ length │ number ][ length bytes, filled up to 8 ]
@@ -26,8 +26,8 @@
 namespace server {
 
 constexpr char kJournalMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'J', '\n'};
-constexpr uint32_t kJournalVersion = 3;  // 1: without the addresses of those who join
-constexpr uint32_t kPlainJournal = 2;    // without what crosses: of a server that is in no world
+constexpr uint32_t kJournalVersion = 4;  // 1: without the addresses of those who join; 2: without
+                                         // what crosses; 3: without feeds, notes and the origin
 constexpr uint32_t kJournalByteOrder = 0x01020304;
 constexpr char kBatchMagic[4] = {'S', 'P', 'B', '\n'};
 
@@ -42,6 +42,30 @@ struct JournalHeader {
   uint32_t checksum;    // of the fields before
 };
 static_assert(sizeof(JournalHeader) == 40, "a change of the format is a new version");
+
+/**
+ * What stands behind the header since version 4: by it a start tells whether the file may have lost
+ * its end, or is a copy and perhaps an old one. Then versions of feeds may have been used that it
+ * does not know.
+ */
+struct JournalOrigin {
+  char boot[40];      // of the machine: the text of its boot id, filled up with zeros
+  uint64_t inode;     // of the file itself
+  uint32_t synced;    // 1: nothing was answered before the disk had it
+  uint32_t checksum;  // of the fields before
+};
+static_assert(sizeof(JournalOrigin) == 56, "a change of the format is a new version");
+
+/** What a journal begins with. */
+struct JournalBegin {
+  JournalHeader header;
+  JournalOrigin origin;
+};
+
+/** Where the batches of a journal begin. */
+constexpr uint64_t batchesBegin(const JournalHeader& header) {
+  return sizeof header + (header.version < 4 ? 0 : sizeof(JournalOrigin));
+}
 
 /** The head of what one turn has written. */
 struct BatchHead {
@@ -83,6 +107,12 @@ enum class JournalStep : uint8_t {
                  // its any more
   kGoOn = 20,    // `other` has told this process what it has taken: what waits for it has the
                  // numbers behind `number`
+
+  // Beside the pool (shelf.h).
+  kPublish = 21,  // a feed has the version `number`; a PublishText, its key, value and patch follow
+  kUnpublish = 22,  // there is no feed of the key that follows
+  kNote = 23,       // a name of `other` bytes follows, and what is noted under it
+  kUnnote = 24,     // nothing is noted under the name that follows
 };
 
 /** In JournalRecord::record: the sprite has not landed on anybody. */
@@ -127,6 +157,15 @@ struct MeetText {
   uint64_t memory;
   uint64_t taken;  // the last number from it
 };
+
+/** What follows a kPublish. */
+struct PublishText {
+  uint64_t epoch;
+  uint32_t key;    // bytes of it
+  uint32_t value;  // bytes of it; the rest is the patch from the version before
+  uint64_t upstream;
+};
+static_assert(sizeof(PublishText) == 24, "a change of the format is a new version");
 
 /** Bytes that `length` bytes take behind a record: filled up, so that records stay aligned. */
 constexpr uint64_t paddedLength(uint64_t length) { return (length + 7) & ~uint64_t{7}; }

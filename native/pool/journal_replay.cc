@@ -58,7 +58,8 @@ bool nextRecord(std::string_view* rest, JournalRecord* record, std::string_view*
 
 }  // namespace
 
-std::string readJournalHeader(std::string_view bytes, JournalHeader* header) {
+std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
+                              JournalOrigin* origin) {
   if (bytes.size() < sizeof *header) return "it is cut off";
   memcpy(header, bytes.data(), sizeof *header);
   if (memcmp(header->magic, kJournalMagic, sizeof kJournalMagic) != 0) {
@@ -74,6 +75,15 @@ std::string readJournalHeader(std::string_view bytes, JournalHeader* header) {
   Checksum checksum;
   checksum.add(bytes.data(), offsetof(JournalHeader, checksum));
   if (checksum.value() != header->checksum) return "its header is damaged";
+  JournalOrigin from = {};
+  if (header->version >= 4) {
+    if (bytes.size() < batchesBegin(*header)) return "it is cut off";
+    memcpy(&from, bytes.data() + sizeof *header, sizeof from);
+    Checksum sum;
+    sum.add(bytes.data() + sizeof *header, offsetof(JournalOrigin, checksum));
+    if (sum.value() != from.checksum) return "its header is damaged";
+  }
+  if (origin != nullptr) *origin = from;
   return {};
 }
 
@@ -359,9 +369,9 @@ class ReplayAccess {
   }
 };
 
-ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool) {
+ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Shelf* shelf) {
   ReplayResult result;
-  JournalHeader header;
+  JournalHeader header = {};
   result.problem = readJournalHeader(bytes, &header);
   if (!result.problem.empty()) return result;
   const bool last = upTo == UINT64_MAX;
@@ -371,7 +381,7 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool) {
     return result;
   }
   const size_t end = last ? bytes.size() : upTo;
-  size_t at = sizeof header;
+  size_t at = batchesBegin(header);
   uint64_t sequence = 0;
   while (at < end) {
     BatchHead head;
@@ -384,7 +394,9 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool) {
     while (!records.empty()) {
       JournalRecord record;
       std::string_view text;
-      if (!nextRecord(&records, &record, &text) || !ReplayAccess::apply(pool, record, text)) {
+      if (!nextRecord(&records, &record, &text) ||
+          !(record.step >= JournalStep::kPublish ? shelf->apply(record, text)
+                                                 : ReplayAccess::apply(pool, record, text))) {
         result.problem =
             "a record in it makes no sense: in the batch at byte " + std::to_string(at);
         return result;
@@ -396,6 +408,7 @@ ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool) {
   }
   result.whole = at;
   result.torn = end - at;
+  result.batches = sequence;
   return result;
 }
 

@@ -13,26 +13,32 @@
 
 #include "journal_format.h"
 #include "pool.h"
+#include "shelf.h"
 
 namespace server {
 
 /** What the reading of one journal gave. */
 struct ReplayResult {
   uint64_t records = 0;
+  uint64_t batches = 0;
   uint64_t whole = 0;   // bytes of the file that count
   uint64_t torn = 0;    // bytes of its torn end
   std::string problem;  // why it is refused, for a person; empty when all is well
 };
 
-/** Reads the header; returns what is wrong with it, or nothing. */
-std::string readJournalHeader(std::string_view bytes, JournalHeader* header);
+/**
+ * Reads the header, and what is known of where the file is from (of none before version 4); returns
+ * what is wrong with it, or nothing.
+ */
+std::string readJournalHeader(std::string_view bytes, JournalHeader* header,
+                              JournalOrigin* origin = nullptr);
 
 /**
- * Does to `pool` what the journal in `bytes` says. `upTo`: bytes of it that count, as the journal
- * after it says; UINT64_MAX where there is none, and the end may be torn. When the result has a
- * problem, `pool` is good for nothing.
+ * Does to `pool`, and to `shelf`, what the journal in `bytes` says. `upTo`: bytes of it that count,
+ * as the journal after it says; UINT64_MAX where there is none, and the end may be torn. When the
+ * result has a problem, both are good for nothing.
  */
-ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool);
+ReplayResult replayJournal(std::string_view bytes, uint64_t upTo, Pool* pool, Shelf* shelf);
 
 /** Ends the reading: frees the records nobody has, and starts everybody's lease. */
 void finishReplay(Pool* pool);

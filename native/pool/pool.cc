@@ -1,29 +1,18 @@
 #include "pool.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
+#include "base/digits.h"
 #include "journal.h"
 #include "seams.h"
+#include "sweeping.h"
 
 namespace server {
 
 namespace {
 
-/** Timers one tick looks at before Node's loop goes on: some 5 ms of work at the most. */
-constexpr uint32_t kTickBudget = 8192;
-
-/** A hold is lengthened by up to a sixteenth: polls that came together do not end together. */
-constexpr uint32_t kJitterShare = 16;
-
 constexpr std::string_view kFromNames[] = {"left", "right", "up", "down"};
-
-void append(std::string* to, uint64_t number) {
-  char digits[20];
-  const auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
-  to->append(digits, end - digits);
-}
 
 }  // namespace
 
@@ -253,13 +242,13 @@ std::string_view Pool::compose(Client* client, Remark remark) {
     ++sequence;
   }
   body_ = "{\"seq\":";
-  append(&body_, sequence);
+  base::appendDigits(&body_, sequence);
   body_ += ",\"sprites\":[";
   sequence = mailbox.acked();
   for (const Sprite* sprite = mailbox.first; sprite != end && carries; sprite = sprite->next) {
     if (sprite != mailbox.first) body_ += ',';
     body_ += "{\"seq\":";
-    append(&body_, ++sequence);
+    base::appendDigits(&body_, ++sequence);
     if (sequence > mailbox.sent()) deliveryTimes_.count(sprite->stamp, now);
     body_ += ",\"from\":\"";
     body_ += kFromNames[static_cast<size_t>(sprite->from)];
@@ -271,7 +260,8 @@ std::string_view Pool::compose(Client* client, Remark remark) {
   if (remark == Remark::kSuperseded) body_ += ",\"superseded\":true";
   if (draining()) {
     body_ += ",\"retry\":";
-    append(&body_, (drainEnd_ > now_ ? drainEnd_ - now_ : 0) + random(drainWindow_ + 1));
+    base::appendDigits(&body_,
+                       (drainEnd_ > now_ ? drainEnd_ - now_ : 0) + random(drainWindow_ + 1));
   }
   body_ += '}';
   client->mailbox.unsent = std::min<uint64_t>(mailbox.unsent, mailbox.sequence - sequence);

@@ -258,6 +258,8 @@ uint32_t Pool::rowsToLand() const { return counts_.clients == 0 ? 0 : torus_.cyc
 uint32_t Pool::chart(CrossText* way, uint32_t cost) const {
   const uint32_t rows = rowsToLand();
   const Edge over{way->over};
+  // Whatever a frame says, there are no more servers to pass.
+  way->hops = std::min<uint16_t>(way->hops, kMostPeers);
   way->peer = seams_ == nullptr ? kNoPeer : seams_->next(over);
   const bool anywhere = way->round > 0 || way->hops == 0 || way->peer == kNoPeer;
   if (way->row < rows || (anywhere && rows > 0)) {

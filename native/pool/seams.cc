@@ -54,6 +54,7 @@ void Seams::set(Ring ring, uint64_t now) {
     peer.inRing = inRing;
     peer.accepted = std::ranges::find(ring_.accepted, number) != ring_.accepted.end();
   }
+  for (const auto& [number, epoch] : ring_.told) peers_[number].epoch = epoch;
   wake_();
 }
 

@@ -71,10 +71,17 @@ struct Sides {
   PeerNumber at[2] = {kNoPeer, kNoPeer};
 };
 
+/** The last epoch of a server that the store tells: no process of it has a higher life. */
+struct Told {
+  PeerNumber peer;
+  uint64_t epoch;
+};
+
 /** The ring as this server is to see it. */
 struct Ring {
   std::vector<PeerNumber> peers;     // the others, to whom sprites are sent
   std::vector<PeerNumber> accepted;  // from whom they are taken: also who is leaving
+  std::vector<Told> told;            // of them, and of those who are in no ring
   std::vector<Sides> rows;           // of each row that another server has
   Sides next;                        // the neighbors in the ring, whatever rows they have
   bool open = false;                 // whether throws may cross
@@ -99,6 +106,7 @@ struct Peer {
   bool placed = false;  // a ring has said since whether it is in it
   bool inRing = false;
   bool accepted = false;
+  uint64_t epoch = 0;  // the last one that the store has told
   // What was taken from it:
   Identity sender;      // the process that sends, and its memory; 0: nobody has yet
   uint64_t taken = 0;   // the last number from that memory

@@ -82,7 +82,7 @@ class SnapshotAccess {
     return sources;
   }
 
-  static uint64_t size(const Pool& clients, const SnapshotSources& sources) {
+  static uint64_t size(const Pool& clients, const Keepers& beside, const SnapshotSources& sources) {
     const Counts& counts = clients.counts_;
     uint64_t text = 0;
     eachClient(clients, [&](const Pool::Client& client) {
@@ -92,19 +92,19 @@ class SnapshotAccess {
     const uint64_t leaving = clients.leaving_.size();
     const Seams* const memory = clients.memory_.get();
     const uint64_t crossing = memory == nullptr ? 0 : memory->sprites();
-    return sizeof(Header) + sizeof(MoreHeader) + sources.bytes() +
-           (memory == nullptr ? 0 : worldBytes(*memory)) +
+    return sizeof(Header) + sizeof(MoreHeader) + sources.bytes() + beside.size() +
+           (memory == nullptr ? 0 : worldBytes(*memory)) + sizeof(uint32_t) +
            (clients.torus_.holeCount() + leaving + 1) * sizeof(uint32_t) +
            (counts.clients + leaving) * sizeof(ClientEntry) +
            (counts.waiting - crossing) * sizeof(SpriteEntry) + text;
   }
 
-  static void write(const Pool& clients, const SnapshotSources& sources, SnapshotMark mark,
-                    SnapshotWriter* writer) {
+  static void write(const Pool& clients, const Keepers& beside, const SnapshotSources& sources,
+                    SnapshotMark mark, SnapshotWriter* writer) {
     const Counts& counts = clients.counts_;
     const Torus& torus = clients.torus_;
     Header header = {.magic = {},
-                     .version = clients.memory_ == nullptr ? kPlainVersion : kVersion,
+                     .version = kVersion,
                      .byteOrder = kByteOrder,
                      .clients = counts.clients + clients.leaving_.size(),
                      .sprites = counts.waiting,
@@ -146,14 +146,16 @@ class SnapshotAccess {
       });
     });
     for (const uint32_t record : clients.leaving_) writer->put(record);
+    writer->put(clients.memory_ == nullptr ? 0 : kInWorld);
     if (clients.memory_ != nullptr) writeWorld(*clients.memory_, counts, writer);
     writer->put(static_cast<uint32_t>(sources.table().size()));
     for (const Address& address : sources.table()) writer->put(address);
     for (const uint32_t number : sources.numbers()) writer->put(number);
+    beside.write(writer);
   }
 
   /** Returns what is wrong, or nothing. */
-  static std::string read(Pool* clients, const Header& header, const MoreHeader& more,
+  static std::string read(Pool* clients, Shelf* shelf, const Header& header, const MoreHeader& more,
                           SnapshotReader* reader) {
     if (header.clients > clients->options_.capacity) {
       return "it has " + std::to_string(header.clients) + " clients: give a --capacity of as many";
@@ -161,7 +163,7 @@ class SnapshotAccess {
     std::vector<uint32_t> holes;
     for (uint32_t i = 0; i < more.holes; ++i) {
       uint32_t slot;
-      if (!reader->get(&slot)) return "it ends too early";
+      if (!reader->get(&slot)) return kTooEarly;
       holes.push_back(slot);
     }
     std::vector<Seat> seats;
@@ -169,7 +171,7 @@ class SnapshotAccess {
     uint64_t sprites = 0;
     for (uint64_t i = 0; i < header.clients; ++i) {
       ClientEntry entry;
-      if (!reader->get(&entry)) return "it ends too early";
+      if (!reader->get(&entry)) return kTooEarly;
       if (entry.record >= clients->options_.capacity) {
         return "it needs a --capacity above " + std::to_string(entry.record);
       }
@@ -188,7 +190,7 @@ class SnapshotAccess {
         SpriteEntry sprite;
         std::string_view text;
         if (!reader->get(&sprite) || !reader->get(sprite.length, &text)) {
-          return "it ends too early";
+          return kTooEarly;
         }
         // Its text goes to browsers: it is checked as when it was thrown.
         const uint32_t where = sprite.from & (kFlown | kBehind);
@@ -220,7 +222,7 @@ class SnapshotAccess {
     if (more.leaving > header.clients) return "its counts do not add up";
     for (uint32_t i = 0; i < more.leaving; ++i) {
       uint32_t record;
-      if (!reader->get(&record)) return "it ends too early";
+      if (!reader->get(&record)) return kTooEarly;
       if (record >= clients->used_ || !clients->clients_[record].live) {
         return "a client in it makes no sense";
       }
@@ -228,7 +230,10 @@ class SnapshotAccess {
       clients->wheel_.disarm(record);
     }
     Counts& counts = clients->counts_;
-    if (header.version >= 4) {
+    uint32_t inWorld = header.version == 4 ? kInWorld : 0;
+    if (header.version >= 5 && !reader->get(&inWorld)) return kTooEarly;
+    if (inWorld > kInWorld) return "its world makes no sense";
+    if (inWorld == kInWorld) {
       const auto make = [clients](std::string_view text, Edge from) {
         return Sprite::make(text, from, kNoSource, clients->deliveryTimes_.stamp(clients->time()));
       };
@@ -238,6 +243,10 @@ class SnapshotAccess {
     }
     if (header.version >= 3) {
       std::string problem = readSources(clients, seats, reader);
+      if (!problem.empty()) return problem;
+    }
+    if (header.version >= 5) {
+      std::string problem = shelf->read(reader);
       if (!problem.empty()) return problem;
     }
     const uint64_t counted[] = {header.joined, header.left, header.expired, header.thrown,
@@ -302,11 +311,11 @@ class SnapshotAccess {
   static std::string readSources(Pool* clients, const std::vector<Seat>& seats,
                                  SnapshotReader* reader) {
     uint32_t count;
-    if (!reader->get(&count)) return "it ends too early";
+    if (!reader->get(&count)) return kTooEarly;
     std::vector<Address> table;
     for (uint32_t i = 0; i < count; ++i) {
       Address address;
-      if (!reader->get(&address)) return "it ends too early";
+      if (!reader->get(&address)) return kTooEarly;
       table.push_back(address);
     }
     AddressLimits& limits = *clients->limits_;
@@ -350,10 +359,10 @@ class SnapshotAccess {
   }
 };
 
-SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_t most,
-                              SnapshotMark mark, Replace replace) {
+SnapshotResult Snapshot::save(const Pool& pool, const Keepers& beside, const std::string& path,
+                              uint64_t most, SnapshotMark mark, Replace replace) {
   const SnapshotSources sources = SnapshotAccess::sourcesOf(pool);
-  const uint64_t size = SnapshotAccess::size(pool, sources);
+  const uint64_t size = SnapshotAccess::size(pool, beside, sources);
   if (size > most) {
     return refused("the state has " + std::to_string(size) + " bytes, and --state-bytes allows " +
                    std::to_string(most));
@@ -367,7 +376,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_
                          S_IRUSR | S_IWUSR));
     if (file.fd() < 0) return failed(errno);
     SnapshotWriter writer(file.fd());
-    SnapshotAccess::write(pool, sources, mark, &writer);
+    SnapshotAccess::write(pool, beside, sources, mark, &writer);
     result.error = writer.finish();
     result.bytes = writer.bytes();
   }
@@ -395,7 +404,7 @@ SnapshotResult Snapshot::save(const Pool& pool, const std::string& path, uint64_
   return result;
 }
 
-SnapshotResult Snapshot::load(Pool* pool, const std::string& path, uint64_t most) {
+SnapshotResult Snapshot::load(Pool* pool, Shelf* shelf, const std::string& path, uint64_t most) {
   base::MappedFile file;
   const int error = file.open(path, most);
   if (error == ELOOP) return refused("it is a link, and no link is followed");
@@ -432,7 +441,7 @@ SnapshotResult Snapshot::load(Pool* pool, const std::string& path, uint64_t most
   SnapshotResult result;
   result.generation = more.generation;
   result.run = header.run;
-  result.problem = SnapshotAccess::read(pool, header, more, &reader);
+  result.problem = SnapshotAccess::read(pool, shelf, header, more, &reader);
   result.clients = header.clients;
   result.sprites = header.sprites;
   result.bytes = size;

@@ -1,13 +1,12 @@
 // The snapshot: the whole state in one file, from one run of the server to the next.
 //
-//   ┌────────┬───────────────┬────────────────────────┬───────────┬────────┬───────────┬─────────┐
-//   │ header │ shape of the  │ client: record, seat,  │ those who │ world: │ addresses │ CRC-32  │
-//   │ and    │ torus, its    │ id, numbers, mailbox;  │ leave, in │ peers, │ and whose │ of all  │
-//   │ counts │ holes         │ its sprites …          │ order     │ outbox │ is what   │ before  │
-//   └────────┴───────────────┴────────────────────────┴───────────┴────────┴───────────┴─────────┘
+//   ┌────────┬───────────┬───────────────────┬───────────┬────────┬───────────┬────────┬─────────┐
+//   │ header │ shape of  │ client: record,   │ those who │ world: │ addresses │ feeds  │ CRC-32  │
+//   │ and    │ the torus,│ seat, id, mailbox │ leave, in │ peers, │ and whose │ and    │ of all  │
+//   │ counts │ its holes │ and its sprites … │ order     │ outbox │ is what   │ notes  │ before  │
+//   └────────┴───────────┴───────────────────┴───────────┴────────┴───────────┴────────┴─────────┘
 //
-// The part of a world (snapshot_world.h) is there, and makes it version 4, where the server was
-// ever in one.
+// The part of a world (snapshot_world.h) is there where the server was ever in one.
 //
 // Numbers are little-endian, as this machine's are (checked by the mark in the header). A save
 // writes FILE.new, syncs it, renames it to FILE and syncs the directory, so that FILE is whole at
@@ -28,6 +27,7 @@
 #include <string>
 
 #include "pool.h"
+#include "shelf.h"
 
 namespace server {
 
@@ -59,15 +59,15 @@ enum class Replace : uint8_t {
 
 class Snapshot {
  public:
-  /** Writes the state of `pool` to `path`, unless it is more than `most` bytes. */
-  static SnapshotResult save(const Pool& pool, const std::string& path, uint64_t most,
-                             SnapshotMark mark, Replace replace);
+  /** Writes `pool` and what stands beside it to `path`, unless it is more than `most` bytes. */
+  static SnapshotResult save(const Pool& pool, const Keepers& beside, const std::string& path,
+                             uint64_t most, SnapshotMark mark, Replace replace);
 
   /**
-   * Reads the state at `path`, of at most `most` bytes, into `pool`, which must be new. When the
-   * result is not ok, `pool` may be half filled and must not be used.
+   * Reads the state at `path`, of at most `most` bytes, into `pool` and `shelf`, which must be new.
+   * When the result is not ok, they may be half filled and must not be used.
    */
-  static SnapshotResult load(Pool* pool, const std::string& path, uint64_t most);
+  static SnapshotResult load(Pool* pool, Shelf* shelf, const std::string& path, uint64_t most);
 };
 
 }  // namespace server

@@ -9,8 +9,7 @@
 namespace server::snapshot_format {
 
 constexpr char kMagic[8] = {'S', 'P', 'R', 'I', 'T', 'E', 'S', '\n'};
-constexpr uint32_t kVersion = 4;
-constexpr uint32_t kPlainVersion = 3;  // without a world: of a server that was never in one
+constexpr uint32_t kVersion = 5;  // 4: without feeds and notes; 3: and without a world
 constexpr uint32_t kByteOrder = 0x01020304;
 
 struct Header {
@@ -56,7 +55,10 @@ constexpr uint32_t kFlown = 4;
 /** In SpriteEntry::from: it waits in the backlog. */
 constexpr uint32_t kBehind = 8;
 
-/** What comes behind those who leave, since version 4; then come the peers. */
+/** What comes behind those who leave: since version 5 where kInWorld comes first. */
+constexpr uint32_t kInWorld = 1;
+
+/** What a world begins with, since version 4; then come the peers. */
 struct WorldHeader {
   uint64_t memory;
   uint64_t life;  // of the process, or of the last one that had one; 0: none had

@@ -8,6 +8,9 @@
 
 namespace server {
 
+/** What is wrong with a file in which something is missing at its end. */
+constexpr char kTooEarly[] = "it ends too early";
+
 /** Never reads past the end of the file. */
 class SnapshotReader {
  public:

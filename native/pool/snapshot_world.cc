@@ -13,8 +13,7 @@ using namespace snapshot_format;
 
 namespace {
 
-constexpr char kTooEarly[] = "it ends too early";
-constexpr char kNonsense[] = "what it says of a world makes no sense";
+constexpr char kNonsense[] = "its world makes no sense";
 
 PeerEntry entryOf(const Peer& peer) {
   PeerEntry entry = {

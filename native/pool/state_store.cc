@@ -74,14 +74,40 @@ struct JournalFile {
   std::string path;
   base::MappedFile file;
   JournalHeader header;
+  JournalOrigin origin;
 };
+
+/** What the machine calls its time since the last start; empty where it does not tell. */
+std::string readBoot() {
+  char text[sizeof(JournalOrigin::boot)] = {};
+  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return {};
+  const ssize_t length = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  return {text, length > 0 ? static_cast<size_t>(length) : 0};
+}
+
+/**
+ * Whether the run that has written a journal may have told of more than is in it: the machine has
+ * lost what was not on the disk, or the file is a copy. (A copy that is written over the very file
+ * is not noticed.)
+ */
+bool mayLack(const JournalFile& journal) {
+  if (journal.header.version < 4) return true;
+  struct stat info;
+  if (stat(journal.path.c_str(), &info) != 0 || info.st_ino != journal.origin.inode) return true;
+  if (journal.origin.synced == 1) return false;
+  const std::string boot = readBoot();
+  return boot.empty() || memcmp(boot.c_str(), journal.origin.boot, boot.size() + 1) != 0;
+}
 
 }  // namespace
 
-StateStore::StateStore(StateStoreOptions options, Pool* pool)
+StateStore::StateStore(StateStoreOptions options, Pool* pool, const Keepers* beside)
     : options_(std::move(options)),
       run_(newRun()),
       pool_(pool),
+      beside_(beside),
       journal_(run_, options_.backlogBytes) {}
 
 StateStore::~StateStore() {
@@ -120,10 +146,10 @@ std::vector<uint64_t> StateStore::journalsOnDisk(int* error) const {
 // ---- Reading ------------------------------------------------------------------------------------
 
 /**
- * Brings `pool` to the end of the journals below `upTo`. `count`: bytes of the last one that count;
- * UINT64_MAX: it may have a torn end, which is cut from the file.
+ * Brings `pool` and `shelf` to the end of the journals below `upTo`. `count`: bytes of the last one
+ * that count; UINT64_MAX: it may have a torn end, which is cut from the file.
  */
-Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
+Recovery StateStore::read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t count) const {
   const bool mayCut = count == UINT64_MAX;
   Recovery recovery;
   const auto fail = [&](const std::string& file, int error, std::string problem) {
@@ -132,7 +158,7 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
     recovery.problem = std::move(problem);
     return recovery;
   };
-  recovery.snapshot = Snapshot::load(pool, options_.path, options_.stateBytes);
+  recovery.snapshot = Snapshot::load(pool, shelf, options_.path, options_.stateBytes);
   const bool fresh = recovery.snapshot.error == ENOENT;
   if (fresh) recovery.snapshot = {};
   if (!recovery.snapshot.ok()) {
@@ -145,7 +171,7 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
   std::vector<JournalFile> journals;
   for (const uint64_t generation : journalsOnDisk(&error)) {
     if (generation < recovery.snapshot.generation || generation >= upTo) continue;
-    JournalFile one = {generation, journalPath(generation), {}, {}};
+    JournalFile one = {generation, journalPath(generation), {}, {}, {}};
     if (const int failed = one.file.open(one.path, options_.stateBytes)) {
       recovery.large = failed == EFBIG;
       return fail(one.path, failed == EFBIG || failed == EINVAL ? 0 : failed,
@@ -157,13 +183,13 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
   }
   if (error != 0) return fail(options_.path, error, "");
   // A crash between making a file and writing its header leaves one that says nothing.
-  if (mayCut && !journals.empty() && journals.back().file.bytes().size() < sizeof(JournalHeader)) {
+  if (mayCut && !journals.empty() && journals.back().file.bytes().size() < sizeof(JournalBegin)) {
     recovery.torn += journals.back().file.bytes().size();
     if (unlink(journals.back().path.c_str()) != 0) return fail(journals.back().path, errno, "");
     journals.pop_back();
   }
   for (JournalFile& one : journals) {
-    std::string problem = readJournalHeader(one.file.bytes(), &one.header);
+    std::string problem = readJournalHeader(one.file.bytes(), &one.header, &one.origin);
     if (problem.empty() && one.header.generation != one.generation) {
       problem = "it is the journal of generation " + std::to_string(one.header.generation);
     }
@@ -172,14 +198,16 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
     }
     if (!problem.empty()) return fail(one.path, 0, problem);
     ++recovery.next;
-    recovery.run = one.header.run;
   }
   for (size_t i = 0; i < journals.size(); ++i) {
     const bool last = i + 1 == journals.size();
     const uint64_t counts = last ? count : journals[i + 1].header.previous;
-    const ReplayResult result = replayJournal(journals[i].file.bytes(), counts, pool);
+    const ReplayResult result = replayJournal(journals[i].file.bytes(), counts, pool, shelf);
     if (!result.problem.empty()) return fail(journals[i].path, 0, result.problem);
     ++recovery.journals;
+    // A run that has written nothing was none: it has taken nothing over.
+    if (result.batches > 0) recovery.run = journals[i].header.run;
+    recovery.doubtful = recovery.doubtful || mayLack(journals[i]);
     recovery.records += result.records;
     recovery.torn += result.torn;
     recovery.whole = result.whole;
@@ -192,8 +220,8 @@ Recovery StateStore::read(Pool* pool, uint64_t upTo, uint64_t count) const {
   return recovery;
 }
 
-Recovery StateStore::recover() {
-  Recovery recovery = read(pool_, UINT64_MAX, UINT64_MAX);
+Recovery StateStore::recover(Shelf* shelf) {
+  Recovery recovery = read(pool_, shelf, UINT64_MAX, UINT64_MAX);
   generation_ = recovery.next;
   lastWhole_ = recovery.whole;
   snapshotGeneration_ = recovery.snapshot.generation;
@@ -218,12 +246,19 @@ void StateStore::removeJournalsBelow(uint64_t generation) const {
   }
 }
 
-/** Begins a file of the journal. Where no step of a world can come an older program reads it, too.
- */
 int StateStore::openJournal(uint64_t generation, uint64_t previous) {
-  const bool world = options_.world || pool_->memory() != nullptr;
-  return journal_.open(journalPath(generation), generation, previous,
-                       world ? kJournalVersion : kPlainJournal);
+  JournalOrigin origin = {
+      .boot = {}, .inode = 0, .synced = options_.sync == Sync::kTurn ? 1U : 0U, .checksum = 0};
+  const std::string boot = readBoot();
+  memcpy(origin.boot, boot.data(), std::min(boot.size(), sizeof origin.boot));
+  return journal_.open(journalPath(generation), generation, previous, origin);
+}
+
+/** Promises are made as long as what is promised can be written. */
+void StateStore::takePromises() {
+  const bool taken = blocked() == 0;
+  journal_.takePromises(taken);
+  pool_->takePromises(taken);
 }
 
 int StateStore::start() {
@@ -231,13 +266,11 @@ int StateStore::start() {
   // on the disk.
   if (const int error = syncDirectory()) return error;
   removeJournalsBelow(snapshotGeneration_);
-  if (const int error = openJournal(generation_, lastWhole_)) {
-    return error;
-  }
+  if (const int error = openJournal(generation_, lastWhole_)) return error;
   if (const int error = syncDirectory()) return error;
   pool_->keepJournal(&journal_);
   // That the disk has no room for one turn is noticed at once.
-  pool_->takePromises(blocked() == 0);
+  takePromises();
   if (options_.sync != Sync::kNever) {
     sync_.start();
     requestSync();
@@ -274,7 +307,7 @@ int StateStore::flush() {
     }
   });
   if (options_.sync == Sync::kTurn && committed() > bytes) requestSync();
-  pool_->takePromises(blocked() == 0);
+  takePromises();
   return error;
 }
 
@@ -282,7 +315,7 @@ int StateStore::flush() {
 void StateStore::requestSync() {
   const uint64_t upTo = committed();
   syncedAt_ = now_;
-  sync_.request(generation_, journal_.fd(), [this, upTo, file = generation_](int error) {
+  sync_.request(generation_, journal_.fd(), [this, upTo, at = now_, file = generation_](int error) {
     // After a failed sync the system may have dropped the pages, and the next sync says that all is
     // well: nothing counts as synced until a snapshot has it. Files are synced in their order.
     if (error != 0) {
@@ -290,6 +323,7 @@ void StateStore::requestSync() {
       syncError_ = error;
     } else if (syncError_ == 0) {
       synced_ = upTo;
+      safeAt_ = at;
     }
     if (notify_) notify_();
   });
@@ -314,8 +348,9 @@ void StateStore::tick(uint64_t now) {
   now_ = now;
   if (!journal_.isOpen()) return;
   if (begunAt_ == 0) begunAt_ = now;
+  if (committed() <= synced_) safeAt_ = now;
   if (journal_.pending() || journal_.blocked() != 0 || pool_->holdsBack()) (void)flush();
-  pool_->takePromises(blocked() == 0);
+  takePromises();
   if (options_.sync != Sync::kNever && committed() > synced_ && now >= syncedAt_ + kSyncEvery &&
       sync_.busySince() == 0) {
     requestSync();
@@ -325,7 +360,7 @@ void StateStore::tick(uint64_t now) {
     lookedAt_ = now;
     lost_ = lost_ || !isThere();
   }
-  if (lost_) return pool_->takePromises(false);
+  if (lost_) return takePromises();
   const bool due = journal_.bytes() >= options_.journalBytes ||
                    (journal_.bytes() >= kWorthASnapshot &&
                     now >= begunAt_ + options_.snapshotSeconds * uint64_t{1000});
@@ -368,7 +403,8 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
   // The new journal has to be found after a crash, before what it goes on from is removed.
   if (const int error = syncDirectory()) return strerror(error);
   Pool pool(pool_->options(), nullptr, 0);
-  const Recovery recovery = read(&pool, upTo, whole);
+  Shelf shelf;
+  const Recovery recovery = read(&pool, &shelf, upTo, whole);
   if (!recovery.ok()) {
     const bool damaged = recovery.error == 0 && !recovery.large;
     unreadable_ = damaged || recovery.error == ENOENT || recovery.error == EIO;
@@ -380,7 +416,7 @@ std::string StateStore::compact(uint64_t upTo, uint64_t whole) {
     return journalPath(recovery.next) + ": it is not there";
   }
   const SnapshotResult saved =
-      Snapshot::save(pool, options_.path, options_.stateBytes, {upTo, run_}, replace_);
+      Snapshot::save(pool, shelf, options_.path, options_.stateBytes, {upTo, run_}, replace_);
   if (!saved.ok()) {
     return options_.path + ": " + (saved.problem.empty() ? strerror(saved.error) : saved.problem);
   }
@@ -422,8 +458,8 @@ std::string StateStore::rescue() {
   const uint64_t next = generation_ + 1;
   // What lies there is nobody's: the state below goes on from a file of its own.
   if (unlink(journalPath(next).c_str()) != 0 && errno != ENOENT) return strerror(errno);
-  const SnapshotResult saved =
-      Snapshot::save(*pool_, options_.path, options_.stateBytes, {next, run_}, Replace::kOwn);
+  const SnapshotResult saved = Snapshot::save(*pool_, *beside_, options_.path, options_.stateBytes,
+                                              {next, run_}, Replace::kOwn);
   if (!saved.ok()) {
     return options_.path + ": " + (saved.problem.empty() ? strerror(saved.error) : saved.problem);
   }
@@ -445,7 +481,7 @@ std::string StateStore::rescue() {
   ++snapshots_;
   snapshotProblem_.clear();
   pool_->release();
-  pool_->takePromises(blocked() == 0);
+  takePromises();
   return {};
 }
 
@@ -455,7 +491,7 @@ std::string StateStore::compactNow() {
   compacted_ = compact(generation_, lastWhole_);
   if (compacted_.empty()) replace_ = Replace::kOwn;
   lost_ = lost_ || unreadable_;
-  pool_->takePromises(blocked() == 0);
+  takePromises();
   return compacted_;
 }
 
@@ -465,8 +501,8 @@ SnapshotResult StateStore::finish() {
   if (flush() != 0) pool_->keepJournal(nullptr);
   pool_->seeAllOff();
   (void)flush();
-  SnapshotResult result =
-      Snapshot::save(*pool_, options_.path, options_.stateBytes, {generation_ + 1, run_}, replace_);
+  SnapshotResult result = Snapshot::save(*pool_, *beside_, options_.path, options_.stateBytes,
+                                         {generation_ + 1, run_}, replace_);
   if (result.ok()) {
     pool_->keepJournal(nullptr);
     journal_.close();
@@ -476,14 +512,16 @@ SnapshotResult StateStore::finish() {
 }
 
 StateStoreCounts StateStore::counts() const {
+  const uint64_t unsynced = committed() - std::min(committed(), synced_.load());
   return {.generation = generation_,
           .journalBytes = journal_.bytes(),
           .batches = journal_.batches(),
           .snapshots = snapshots_,
           .snapshotsFailed = snapshotsFailed_,
           .longestWrite = longestWrite_,
-          .unsyncedBytes = committed() - std::min(committed(), synced_.load()),
-          .backlogBytes = journal_.waiting()};
+          .unsyncedBytes = unsynced,
+          .backlogBytes = journal_.waiting(),
+          .unsafe = unsynced == 0 ? 0 : now_ - std::min(now_, safeAt_.load())};
 }
 
 }  // namespace server

@@ -56,7 +56,6 @@ struct StateStoreOptions {
   uint32_t snapshotSeconds;  // so is one of this age, if anything is in it
   Sync sync;
   uint64_t backlogBytes = kJournalBacklog;  // may wait in memory while the disk takes none
-  bool world = false;                       // whether the server is to be in a world
 };
 
 /** What became of a turn. */
@@ -72,14 +71,16 @@ struct Recovery {
   SnapshotResult snapshot;
   uint64_t journals = 0;
   uint64_t records = 0;
-  uint64_t torn = 0;    // bytes cut from the end of the last journal
-  uint64_t whole = 0;   // bytes of the last journal that count
-  uint32_t run = 0;     // of the server that has written the last of it; 0: not known
-  uint64_t next = 0;    // the generation of the journal to begin
-  std::string file;     // the one that `problem` or `error` is about
-  std::string problem;  // why the state is not used, for a person; empty when all is well
-  int error = 0;        // errno of what failed in the system
-  bool large = false;   // a file has more bytes than are read: it is as it should be
+  uint64_t torn = 0;      // bytes cut from the end of the last journal
+  uint64_t whole = 0;     // bytes of the last journal that count
+  uint32_t run = 0;       // of the server that has written the last of it; 0: not known
+  uint64_t next = 0;      // the generation of the journal to begin
+  std::string file;       // the one that `problem` or `error` is about
+  std::string problem;    // why the state is not used, for a person; empty when all is well
+  int error = 0;          // errno of what failed in the system
+  bool large = false;     // a file has more bytes than are read: it is as it should be
+  bool doubtful = false;  // the last of it may be lost, or it is a copy: versions of feeds may have
+                          // been used that are not in it
 
   bool ok() const { return error == 0 && problem.empty(); }
 };
@@ -93,22 +94,26 @@ struct StateStoreCounts {
   uint64_t longestWrite;     // microseconds one write took
   uint64_t unsyncedBytes;    // written and not known to be on the disk
   uint64_t backlogBytes;     // in memory, because they could not be written
+  uint64_t unsafe;           // milliseconds since all that was written before was on the disk
 };
 
 class StateStore {
  public:
-  /** Touches nothing yet. `pool` outlives the store. */
-  StateStore(StateStoreOptions options, Pool* pool);
+  /**
+   * Touches nothing yet. `pool` outlives the store, and so does `beside`: what is to be written
+   * with the pool from memory.
+   */
+  StateStore(StateStoreOptions options, Pool* pool, const Keepers* beside);
   ~StateStore();
   StateStore(const StateStore&) = delete;
   StateStore& operator=(const StateStore&) = delete;
 
   /**
-   * Brings the pool, which must be new, to where the last run has promised to be. A torn end is cut
-   * from the file. When the result is not ok the pool is good for nothing, and the files are as
-   * they were.
+   * Brings the pool, which must be new, and `shelf` to where the last run has promised to be. A
+   * torn end is cut from the file. When the result is not ok both are good for nothing, and the
+   * files are as they were.
    */
-  Recovery recover();
+  Recovery recover(Shelf* shelf);
 
   /** Begins the journal of this run: from now on the pool's steps go there. Returns 0 or errno. */
   int start();
@@ -151,7 +156,8 @@ class StateStore {
 
   Journal* journal() { return &journal_; }
 
-  /** The number of this run: what is kept beside the state tells by it whether it belongs to it. */
+  /** The number of this run: what versions before kept beside the state tells by it whether it
+   * belongs to it. */
   uint32_t run() const { return run_; }
 
   /** Makes a snapshot now and waits for it: for tests. Returns what went wrong, or nothing. */
@@ -160,7 +166,7 @@ class StateStore {
  private:
   std::string journalPath(uint64_t generation) const;
   std::vector<uint64_t> journalsOnDisk(int* error) const;
-  Recovery read(Pool* pool, uint64_t upTo, uint64_t count) const;
+  Recovery read(Pool* pool, Shelf* shelf, uint64_t upTo, uint64_t count) const;
   void removeJournalsBelow(uint64_t generation) const;
   int openJournal(uint64_t generation, uint64_t previous);
   int syncDirectory() const;
@@ -171,6 +177,7 @@ class StateStore {
   void endCompaction();
   void requestSync();
   bool isThere() const;
+  void takePromises();
 
   /** Whether a file has failed so that a new file and a snapshot of what was before are needed. */
   bool failed() const { return journal_.blocked() == EIO || syncError_ != 0; }
@@ -186,6 +193,7 @@ class StateStore {
   const StateStoreOptions options_;
   const uint32_t run_;
   Pool* const pool_;
+  const Keepers* const beside_;
   Journal journal_;
   uint64_t generation_ = 0;              // of the journal that is being written
   uint64_t lastWhole_ = 0;               // bytes that count of the journal before it
@@ -211,6 +219,7 @@ class StateStore {
   std::function<void()> notify_;
   uint64_t earlier_ = 0;              // bytes of the journals of this run before the open one
   std::atomic<uint64_t> synced_ = 0;  // of all bytes of this run, those on the disk
+  std::atomic<uint64_t> safeAt_ = 0;  // milliseconds: all of before is on the disk
   std::atomic<int> syncError_ = 0;    // errno of a sync that failed, until a snapshot has it all
   std::atomic<uint64_t> unsafeFile_ = 0;  // the newest journal that a sync has failed for
   DiskSync sync_;                         // last: its thread ends before anything it uses

@@ -14,6 +14,7 @@
 //   kPoll     id       ack     its               kAnswer, now or later; kOutcome, if it is refused
 //   kPlace    id               its               kAnswer or kOutcome
 //   kCounts                    its               kAnswer
+//   kCountsOf id               its               kAnswer or kOutcome
 //   kDrop                      the poll's        nothing
 //   kEnded                     the poll's        kOver, behind an answer if there was one
 //   kOpened   address          its               kTooMany, if that is one too many
@@ -51,6 +52,7 @@ enum class Ask : uint8_t {
   kPoll,
   kPlace,
   kCounts,
+  kCountsOf,
   kDrop,
   kEnded,
   kOpened,

@@ -87,6 +87,8 @@ Found RelayHandler::place(Ticket ticket, const Id& id, Place*) {
 
 void RelayHandler::counts(Ticket ticket) { ask(Ask::kCounts, ticket, kNobody); }
 
+void RelayHandler::countsOf(Ticket ticket, const Id& id) { ask(Ask::kCountsOf, ticket, id); }
+
 void RelayHandler::opened(const Address& address, uint64_t tag) {
   ask(Ask::kOpened, {static_cast<uint32_t>(tag), static_cast<uint32_t>(tag >> 32)}, address);
 }

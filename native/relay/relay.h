@@ -97,6 +97,7 @@ class RelayHandler : public RequestHandler,
   bool ended(Ticket ticket) override;
   Found place(Ticket ticket, const Id& id, Place* place) override;
   void counts(Ticket ticket) override;
+  void countsOf(Ticket ticket, const Id& id) override;
 
   // Of ConnectionWatcher.
   void opened(const Address& address, uint64_t tag) override;

@@ -84,6 +84,12 @@ bool RelayServer::serve(const AskHead& head, std::string_view text) {
     case Ask::kPlace:
       place(head);
       return true;
+    case Ask::kCountsOf:
+      if (Place any; !pool.place(whoOf<Id>(head), &any)) {
+        say(Say::kOutcome, head.ticket, Outcome::kUnknownClient, {});
+        return true;
+      }
+      [[fallthrough]];
     case Ask::kCounts:
       say(Say::kAnswer, head.ticket, Outcome::kOk, parts_.counts());
       return true;

@@ -10,13 +10,12 @@ namespace swarm {
 namespace {
 
 void writePages(const BitPages& pages, const char* set, uint32_t process, int fd) {
-  for (size_t i = 0; i < pages.pages(); i++) {
-    const BitPages::Page* page = pages.page(i);
-    if (page == nullptr) continue;
+  for (const auto& [index, page] : pages.pages()) {
     const bool full =
         std::all_of(page->begin(), page->end(), [](uint64_t word) { return word == UINT64_MAX; });
     std::string frame = "{\"type\":\"page\",\"set\":\"" + std::string(set) +
-                        "\",\"of\":" + std::to_string(process) + ",\"page\":" + std::to_string(i) +
+                        "\",\"of\":" + std::to_string(process) +
+                        ",\"page\":" + std::to_string(index) +
                         ",\"bytes\":" + std::to_string(full ? 0 : sizeof(*page)) + "}\n";
     if (!full) frame.append(reinterpret_cast<const char*>(page->data()), sizeof(*page));
     writeAll(fd, frame);
@@ -25,22 +24,25 @@ void writePages(const BitPages& pages, const char* set, uint32_t process, int fd
 
 }  // namespace
 
-bool BitPages::set(uint64_t bit) {
-  if (bit >= kMostBits) return false;
-  const size_t index = bit / kPageBits;
-  if (index >= pages_.size()) pages_.resize(index + 1);
-  if (!pages_[index]) pages_[index] = std::make_unique<Page>();
-  uint64_t& word = (*pages_[index])[bit % kPageBits / 64];
+Receipt BitPages::set(uint64_t bit, size_t* room) {
+  if (bit >= kMostBits) return Receipt::kUnknown;
+  auto found = pages_.find(bit / kPageBits);
+  if (found == pages_.end()) {
+    if (*room == 0) return Receipt::kUnknown;
+    (*room)--;
+    found = pages_.emplace(bit / kPageBits, std::make_unique<Page>()).first;
+  }
+  uint64_t& word = (*found->second)[bit % kPageBits / 64];
   const uint64_t mask = uint64_t{1} << (bit % 64);
   const bool before = (word & mask) != 0;
   word |= mask;
-  return before;
+  return before ? Receipt::kDouble : Receipt::kNew;
 }
 
-bool Account::received(uint32_t process, uint64_t sprite) {
-  if (process >= kMostProcesses) return false;
+Receipt Account::received(uint32_t process, uint64_t sprite) {
+  if (process >= kMostProcesses) return Receipt::kUnknown;
   if (process >= received_.size()) received_.resize(process + 1);
-  return received_[process].set(sprite);
+  return received_[process].set(sprite, &room_);
 }
 
 void Account::write(uint32_t process, int fd) const {

@@ -19,10 +19,15 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
 namespace swarm {
+
+/** What a sprite that has come is: kUnknown for what no swarm can have thrown, or more than can be
+ * told apart. */
+enum class Receipt : uint8_t { kNew, kDouble, kUnknown };
 
 class BitPages {
  public:
@@ -32,31 +37,34 @@ class BitPages {
   /** No run throws more (it would take a day at a hundred thousand a second). */
   static constexpr uint64_t kMostBits = uint64_t{1} << 33;
 
-  /** @return whether the bit was set before; a bit from kMostBits on is ignored and false */
-  bool set(uint64_t bit);
+  /** @param room how many more pages there may be; a page that is made takes one of them */
+  Receipt set(uint64_t bit, size_t* room);
 
-  /** @return the page, or nullptr where nothing was ever set */
-  const Page* page(size_t index) const { return pages_[index].get(); }
-  size_t pages() const { return pages_.size(); }
+  const std::map<size_t, std::unique_ptr<Page>>& pages() const { return pages_; }
 
  private:
-  std::vector<std::unique_ptr<Page>> pages_;
+  std::map<size_t, std::unique_ptr<Page>> pages_;  // those of which anything was ever set
 };
 
 class Account {
  public:
   static constexpr uint32_t kMostProcesses = 1024;
 
-  void accepted(uint64_t sprite) { accepted_.set(sprite); }
+  /** @param bytes that pages may take: 512 MB are two thousand million sprites accepted and
+   * received */
+  explicit Account(uint64_t bytes) : room_(bytes / sizeof(BitPages::Page)) {}
 
-  /** @return whether this engine has received the sprite before */
-  bool received(uint32_t process, uint64_t sprite);
+  void accepted(uint64_t sprite) { accepted_.set(sprite, &room_); }
+
+  /** @return kDouble where this engine has received the sprite before */
+  Receipt received(uint32_t process, uint64_t sprite);
 
   /** Writes all pages to the parent: a JSON line for each, then its bytes. */
   void write(uint32_t process, int fd) const;
 
  private:
   BitPages accepted_;
+  size_t room_;                     // pages that there may be
   std::vector<BitPages> received_;  // by the engine that threw
 };
 

@@ -49,7 +49,7 @@ Batches::Batch* Batches::find(uint64_t number) {
 
 void Batches::accepted(uint64_t sprite) { find(sprite >> kBits)->accepted++; }
 
-Batches::Receipt Batches::received(uint32_t process, uint64_t sprite) {
+Receipt Batches::received(uint32_t process, uint64_t sprite) {
   if (sprite >> kBits > now_ + kAhead) return Receipt::kUnknown;
   Batch* batch = find(sprite >> kBits);
   if (batch != &older_) {

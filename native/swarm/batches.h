@@ -41,9 +41,7 @@ class Batches {
 
   void accepted(uint64_t sprite);
 
-  enum class Receipt : uint8_t { kNew, kDouble, kUnknown };
-
-  /** @return kUnknown for what no swarm can have thrown yet, or more than can be told apart */
+  /** @return kUnknown for what no swarm can have thrown yet, too */
   Receipt received(uint32_t process, uint64_t sprite);
 
   /** Appends `[[batch,accepted,received],…]`, the first of them the sum of all older ones. */

@@ -14,14 +14,16 @@ namespace swarm {
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kJoinNs = 30 * kSecond;
 constexpr uint32_t kReturnsATurn = 512;
 constexpr uint64_t kLongestRetryMs = 3600'000;
-constexpr uint32_t kNoHold = 120;  // what a server holds that does not say
+constexpr uint32_t kNoHold = 120;         // what a server holds that does not say
+constexpr uint64_t kLongestHold = 86400;  // whatever it says
 
 /** A poll unanswered for so long has lost its server. */
-uint64_t overdueAfter(uint64_t hold) { return (hold * 5 / 4 + 30) * kSecond; }
+uint64_t overdueAfter(uint64_t hold) {
+  return (std::min(hold, kLongestHold) * 5 / 4 + 30) * kSecond;
+}
 
 /** With a port of its own for joins, a client connects only when it has an id. */
 bool joinsByLane(const Options& options) { return options.transientPort != options.port; }
@@ -178,33 +180,34 @@ void Clients::read(uint32_t index, uint32_t events) {
       lost(index);
       return;
     }
-    std::string_view bytes(core_->buffer.data(), got);
-    const auto kept = pieces_.empty() ? pieces_.end() : pieces_.find(index);
-    if (kept != pieces_.end()) {
-      kept->second.append(bytes);
-      bytes = kept->second;
-    }
-    Response response;
-    const ReadState state = readResponse(bytes, &response);
-    if (state == ReadState::kMore && bytes.size() <= kLongestResponse) {
-      if (kept == pieces_.end()) pieces_.emplace(index, bytes);
-    } else if (state == ReadState::kDone) {
-      const bool whole = kept == pieces_.end();
-      std::string held;
-      if (!whole) {
-        // The answer's views point into these bytes; a reconnect on the way may drop the entry.
-        held = std::move(kept->second);
-        pieces_.erase(kept);
-        readResponse(held, &response);
-      }
-      answered(index, response);
-    } else {
+    if (!readPiece(index, {core_->buffer.data(), static_cast<size_t>(got)})) {
       broken(index);
       return;
     }
     if (client.fd < 0 || client.generation != generation) return;
     if (static_cast<size_t>(got) < core_->buffer.size() && !ending) return;
   }
+}
+
+/** @return false for what is no answer, or too much of one */
+bool Clients::readPiece(uint32_t index, std::string_view bytes) {
+  const auto kept = pieces_.empty() ? pieces_.end() : pieces_.find(index);
+  const bool first = kept == pieces_.end();
+  if (!first) {
+    if (!core_->keep(&kept->second, bytes)) return false;
+    bytes = kept->second;
+  }
+  Response response;
+  const ReadState state = readResponse(bytes, &response);
+  if (state == ReadState::kMore && bytes.size() <= kLongestResponse) {
+    return !first || core_->keep(&pieces_[index], bytes);
+  }
+  if (state != ReadState::kDone) return false;
+  // The answer's views point into what is kept; a reconnect on the way may drop the entry.
+  auto held = first ? decltype(pieces_)::node_type() : pieces_.extract(kept);
+  answered(index, response);
+  if (!held.empty()) core_->release(&held.mapped());
+  return true;
 }
 
 void Clients::broken(uint32_t index) {
@@ -248,7 +251,9 @@ bool Clients::keepId(uint32_t index, std::string_view body) {
   members_ += client.idLength > 0 ? 1 : 0;
   client.taken = 0;
   core_->count.joined++;
-  if (core_->options.hold == 0 && join.hold > 0) overdue_ = overdueAfter(join.hold);
+  if (core_->options.hold == 0 && join.hold > 0) {
+    overdue_ = overdueAfter(join.hold);
+  }
   return true;
 }
 
@@ -378,7 +383,7 @@ void Clients::disconnect(uint32_t index) {
   Client& client = clients_[index];
   if (client.fd >= 0) core_->close(client.fd);
   client.fd = -1;
-  if (!pieces_.empty()) pieces_.erase(index);
+  if (auto held = pieces_.extract(index)) core_->release(&held.mapped());
 }
 
 void Clients::lost(uint32_t index) {

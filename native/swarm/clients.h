@@ -146,6 +146,7 @@ class Clients {
   void poll(uint32_t index);
   bool write(uint32_t index, std::string_view request);
   void read(uint32_t index, uint32_t events);
+  bool readPiece(uint32_t index, std::string_view bytes);
   void answered(uint32_t index, const Response& response);
   void pollAnswered(uint32_t index, const Response& response);
   void take(uint32_t index);

@@ -16,7 +16,6 @@ namespace swarm {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
-constexpr uint64_t kMs = 1'000'000;
 constexpr uint64_t kConnectNs = 15'000 * kMs;
 constexpr uint64_t kHandshakeNs = 60'000 * kMs;
 
@@ -63,6 +62,7 @@ Core::Core(const Options& options, Tls* tls)
       now(clockNow()),
       wheel(options.clients + options.lanes, now),
       random(options.seed + uint64_t{options.process} * 7919),
+      account(options.held),
       buffer(kReadBytes) {
   if (epoll < 0) throw std::system_error(errno, std::generic_category(), "epoll_create1");
 }
@@ -112,6 +112,18 @@ ssize_t Core::receive(int fd) {
 void Core::close(int fd) {
   if (tls != nullptr) tls->end(fd);
   ::close(fd);
+}
+
+bool Core::keep(std::string* answer, std::string_view piece) {
+  answer->append(piece);
+  held_ += piece.size();
+  return held_ <= options.held;
+}
+
+void Core::release(std::string* answer) {
+  held_ -= answer->size();
+  answer->clear();
+  answer->shrink_to_fit();
 }
 
 uint64_t Core::openTime() const { return tls == nullptr ? kConnectNs : kHandshakeNs; }

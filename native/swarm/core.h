@@ -23,6 +23,10 @@ namespace swarm {
 /** @return nanoseconds of CLOCK_MONOTONIC, the same clock in every process of a host */
 uint64_t clockNow();
 
+/** In that clock's nanoseconds. */
+constexpr uint64_t kSecond = 1'000'000'000;
+constexpr uint64_t kMs = 1'000'000;
+
 /** Counts by name, for the few things that have names: problems, errors. Not for the hot path. */
 class Tally {
  public:
@@ -133,6 +137,16 @@ class Core {
 
   void close(int fd);
 
+  /**
+   * Keeps a piece of an answer that is not whole yet, until `release`.
+   * @return false when all connections together keep more than they may: the answer has to be given
+   * up
+   */
+  bool keep(std::string* answer, std::string_view piece);
+
+  /** What was kept is needed no more. */
+  void release(std::string* answer);
+
   /** Nanoseconds in which a connection must be open: handshakes are work for both ends. */
   uint64_t openTime() const;
 
@@ -152,6 +166,9 @@ class Core {
   Histogram answer;   ///< from throw to its answer
   Histogram probe;    ///< of the probe's sprites, or of those that crossed
   std::vector<char> buffer;
+
+ private:
+  uint64_t held_ = 0;  // bytes of all that is kept
 };
 
 }  // namespace swarm

@@ -12,8 +12,6 @@ namespace swarm {
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
-constexpr uint64_t kMs = 1'000'000;
 constexpr int kEvents = 256;
 
 struct Name {

@@ -15,7 +15,6 @@ namespace swarm {
 
 namespace {
 
-constexpr uint64_t kSecond = 1'000'000'000;
 constexpr uint64_t kAnswerNs = 30 * kSecond;
 constexpr uint64_t kMomentNs = 10'000'000;
 constexpr size_t kHeadRoom = 512;  // before the sprite in a lane's buffer
@@ -275,16 +274,7 @@ void Lanes::read(uint32_t index, uint32_t events) {
       lost(index);
       return;
     }
-    std::string_view bytes(core_->buffer.data(), got);
-    if (!lane.answer.empty()) bytes = lane.answer.append(bytes);
-    Response response;
-    const ReadState state = readResponse(bytes, &response);
-    if (state == ReadState::kMore && bytes.size() <= kLongestResponse) {
-      if (lane.answer.empty()) lane.answer = bytes;
-    } else if (state == ReadState::kDone && lane.state == State::kBusy) {
-      answered(index, response);
-      lane.answer.clear();
-    } else {
+    if (!readPiece(index, {core_->buffer.data(), static_cast<size_t>(got)})) {
       core_->count.badAnswers++;
       lost(index);
       return;
@@ -292,6 +282,25 @@ void Lanes::read(uint32_t index, uint32_t events) {
     if (static_cast<size_t>(got) < core_->buffer.size() && !ending) return;
     if (lane.fd < 0 || lane.generation != generation) return;
   }
+}
+
+/** @return false for what is no answer, too much of one, or one that nobody has asked for */
+bool Lanes::readPiece(uint32_t index, std::string_view bytes) {
+  Lane& lane = lanes_[index];
+  const bool first = lane.answer.empty();
+  if (!first) {
+    if (!core_->keep(&lane.answer, bytes)) return false;
+    bytes = lane.answer;
+  }
+  Response response;
+  const ReadState state = readResponse(bytes, &response);
+  if (state == ReadState::kMore && bytes.size() <= kLongestResponse) {
+    return !first || core_->keep(&lane.answer, bytes);
+  }
+  if (state != ReadState::kDone || lane.state != State::kBusy) return false;
+  answered(index, response);
+  if (!lane.answer.empty()) core_->release(&lane.answer);
+  return true;
 }
 
 void Lanes::answered(uint32_t index, const Response& response) {
@@ -421,7 +430,7 @@ void Lanes::lost(uint32_t index) {
   Lane& lane = lanes_[index];
   const bool started = lane.state == State::kBusy && lane.written > lane.begin;
   disconnect(&lane);
-  lane.answer.clear();
+  core_->release(&lane.answer);
   if (lane.errand == Errand::kNone) return;
   if (started) {
     lane.repeats++;

@@ -93,6 +93,7 @@ class Lanes {
   void go(uint32_t index);
   void write(uint32_t index);
   void read(uint32_t index, uint32_t events);
+  bool readPiece(uint32_t index, std::string_view bytes);
   void answered(uint32_t index, const Response& response);
   void throwAnswered(uint32_t index, const Response& response);
   bool refused(uint32_t index, const Response& response);

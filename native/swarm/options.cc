@@ -69,6 +69,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"ramp", number(&options->ramp)},
       {"in-flight", number(&options->inFlight)},
       {"hold", number(&options->hold)},
+      {"held", number(&options->held)},
       {"tick", number(&options->tick)},
       {"limit", number(&options->limit)},
       {"seed", number(&options->seed)},

@@ -36,8 +36,11 @@ struct Options {
   double ramp = 5000;        ///< clients opened a second
   uint32_t inFlight = 128;   ///< clients that may be connecting or joining at once while opening
   uint32_t hold = 0;         ///< seconds asked for in each poll; 0 leaves it to the server
-  uint32_t tick = 250;       ///< milliseconds between two lines to the parent
-  uint32_t limit = 3600;     ///< seconds after which the engine ends by itself, whatever happens
+  /// Bytes of answers that are not whole yet, of all connections together, and as many of the
+  /// account: a server may send what it will.
+  uint64_t held = 512u << 20;
+  uint32_t tick = 250;    ///< milliseconds between two lines to the parent
+  uint32_t limit = 3600;  ///< seconds after which the engine ends by itself, whatever happens
   uint64_t seed = 1;
 };
 

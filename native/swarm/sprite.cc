@@ -1,5 +1,6 @@
 #include "sprite.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -34,7 +35,7 @@ bool readId(std::string_view id, std::string_view swarm, Sprite* sprite) {
   id.remove_prefix(swarm.size());
   uint64_t process, client;
   if (!takeNumber(&id, &process) || !takeNumber(&id, &client) ||
-      !takeNumber(&id, &sprite->number)) {
+      !takeNumber(&id, &sprite->number) || std::max(process, client) > UINT32_MAX) {
     return false;
   }
   sprite->process = static_cast<uint32_t>(process);

@@ -9,15 +9,12 @@ namespace {
 /** Keeps account of a sprite that has come. @return false where it is not to be counted again, or
  * at all */
 bool isNew(Core* core, const Sprite& sprite) {
-  if (!core->options.batched) {
-    const bool before = core->account.received(sprite.process, sprite.number);
-    if (before) core->count.doubles++;
-    return !before;
-  }
-  const Batches::Receipt receipt = core->batches.received(sprite.process, sprite.number);
-  if (receipt == Batches::Receipt::kDouble) core->count.doubles++;
-  if (receipt == Batches::Receipt::kUnknown) core->count.foreign++;
-  return receipt == Batches::Receipt::kNew;
+  const Receipt receipt = core->options.batched
+                              ? core->batches.received(sprite.process, sprite.number)
+                              : core->account.received(sprite.process, sprite.number);
+  if (receipt == Receipt::kDouble) core->count.doubles++;
+  if (receipt == Receipt::kUnknown) core->count.foreign++;
+  return receipt == Receipt::kNew;
 }
 
 }  // namespace

@@ -1,9 +1,15 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+
 import t from 'tap';
 
 import { parse } from '../../lib/swarm/options.js';
 import { arenaOptions, tell, valueOf } from '../support/arena.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
+import { until } from '../support/until.js';
 
 /** bin/sprites-swarm agent: machines that swarm by one hand. */
 
@@ -71,7 +77,12 @@ t.test('what it can not begin with, in a line', async (t) => {
     [`agent ${at}/play/hall --rate 5`, /--rate is not of agent/],
     [`agent ${at}/play/hall --rate-max x`, /--rate-max x: must be/],
     [`agent ${at}/play/hall --insecure`, /about TLS/],
-    ['throw 5 --clients-max 3', /--clients-max is of agent/]
+    ['throw 5 --clients-max 3', /--clients-max is of agent/],
+    ['throw 5 --rate', /^--rate takes a number from .*, and nothing follows it$/],
+    ['throw 5 --rate --json', /^--rate takes a number from .*, not the option --json$/],
+    ['throw 5 --rate -1', /^--rate -1: must be a number/],
+    ['throw 5 --json=1', /^--json takes no value, not "1"$/],
+    ['throw 5 --raet 5', /^there is no option --raet; did you mean --rate\?$/]
   ];
   for (const [args, says] of cases) t.throws(() => parse(args.split(' ')), { message: says }, args);
   t.match(parse(['agent', 'https://[::1]:8443/control/hall', '--ca', 'x.pem']), {
@@ -92,3 +103,162 @@ t.test('no server, or no such arena there', async (t) => {
     t.match(await ends[i], { code: 2, out: '', err }, url);
   }
 });
+
+/** The processes below one. */
+const childrenOf = (pid) =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+
+t.test('a second signal ends it at once, and its engines, whatever the server does', async (t) => {
+  const server = await startServer(t, { options: arenaOptions(t, {}) });
+  const one = agent(t, server);
+  await tell(server, { game: 'load', running: true, settings: { clients: 5, throws: 20 } });
+  await load(server, ({ counted }) => counted > 0);
+  const engines = childrenOf(one.pid);
+  t.equal(engines.length, 1);
+  server.child.kill('SIGSTOP');
+  t.teardown(() => server.child.kill('SIGCONT'));
+  one.kill('SIGTERM');
+  await one.says(/leaving: what is under way has to arrive/);
+  one.kill('SIGTERM');
+  t.match(await one.result(), { code: null, signal: 'SIGTERM' }, 'not by its own end, later');
+  await until(() => !existsSync(`/proc/${engines[0]}`));
+});
+
+/** A server of a stranger's: `answers[METHOD PATH]` is what it says, a text or a function. */
+async function startStranger(t, answers) {
+  const asked = [];
+  const server = createServer((request, response) => {
+    request.resume();
+    const what = `${request.method} ${request.url}`;
+    asked.push(what);
+    const answer = answers[what] ?? answers.else;
+    if (typeof answer === 'function') answer(response, request);
+    else response.end(answer);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { asked, base: `http://127.0.0.1:${server.address().port}` };
+}
+
+const redirect = (response) => response.writeHead(302, { Location: '/elsewhere' }).end();
+
+t.test('what a server says that has no arena is one line, whatever it is', async (t) => {
+  const endless = (response) => {
+    const more = () => {
+      while (!response.destroyed && response.write(`{"arenas":[${'x'.repeat(65536)}`));
+    };
+    response.on('drain', more);
+    more();
+  };
+  const lists = ['null', '7', '{"arenas":[null]}', '{"arenas":[{"name":7}]}', '{"arenas":"x"}'];
+  const cases = [
+    ...lists.map((list) => [list, /has no arena/]),
+    ['{"arenas":[{"name":"\\u001b]0;x"}]}', /has no arena/],
+    ['<html>', /nothing answers at .* \(what does is no list of arenas\)/],
+    [endless, /nothing answers at .* \(what does is no list of arenas\)/],
+    [redirect, /answers 302, a redirect, which is not followed: give the URL/],
+    [(response) => response.writeHead(500).end(), /has no arena/],
+    [(response) => response.write('{"arenas":'), /nothing answers at .* \(not in time\)/, 1]
+  ];
+  const ends = cases.map(async ([answer, says, wait = 60]) => {
+    const { base, asked } = await startStranger(t, { else: answer });
+    const { code, signal, out, err } = await start(t, `agent ${base} --wait ${wait}`).result();
+    t.strictSame({ code, signal, out }, { code: 2, signal: null, out: '' }, err);
+    t.match(err, says);
+    t.match(err, /^sprites-swarm: [ -~]+\n$/, 'one line');
+    t.strictSame(asked, ['GET /arena']);
+  });
+  await Promise.all(ends);
+});
+
+t.test('a signal while the server does not answer ends it', async (t) => {
+  const { base, asked } = await startStranger(t, { else: () => {} });
+  const child = start(t, `agent ${base} --wait 600`);
+  await until(() => asked.length > 0);
+  child.kill('SIGTERM');
+  t.match(await child.result(), { code: null, signal: 'SIGTERM' });
+});
+
+t.test(
+  'nothing that the feeds of a stranger hold ends it, or has it do more than it shall',
+  async (t) => {
+    const hall = { feed: 'arena/hall/control', cursor: 'a-1' };
+    const good = { game: 'load', running: true, round: 1, settings: { clients: 1, throws: 1 } };
+    const controls = [
+      good,
+      null,
+      7,
+      [],
+      { ...good, round: '1\0' },
+      { ...good, round: 'x'.repeat(300_000) },
+      ...[-1, 1.5, 2 ** 53, 1e300, null, [], '1'].map((round) => ({ ...good, round })),
+      { ...good, settings: null, running: 'yes' },
+      { ...good, round: 2, settings: { clients: '5\nquit', throws: -1 } },
+      { ...good, round: 3, settings: { clients: 1e300, throws: [] } },
+      // More rounds than there may be engines.
+      ...Array.from({ length: 14 }, (_, n) => ({ ...good, round: 100 + n })),
+      { ...good, game: 'over' }
+    ];
+    const joins = [
+      { player: '../x', number: 0 },
+      { player: 'x', number: '7' },
+      { player: 'me', number: 1, lease: 1e300, rate: 1e300 }
+    ];
+    let version = 0;
+    let players = 0;
+    const json = (value) => (response) => {
+      response.setHeader('Content-Type', 'application/json');
+      response.end(JSON.stringify(value));
+    };
+    const { base, asked } = await startStranger(t, {
+      'GET /arena': '{"arenas":[{"name":"hall"}]}',
+      'POST /feeds': async (response) => {
+        const value = controls[version];
+        version += 1;
+        if (version > controls.length) return;
+        // It is in before the next one comes; and there is time for engines to begin.
+        if (version > 1) await until(() => players >= joins.length);
+        if (version > 15) await pause(400);
+        const reduced = { game: 'load', round: value?.round, value: { batch: 7 } };
+        const items = [
+          { ...hall, cursor: `a-${version}`, value },
+          { feed: 'arena/hall', cursor: `b-${version}`, value: reduced }
+        ];
+        json({ items })(response);
+      },
+      'POST /arena/hall': (response) => {
+        response.statusCode = 201;
+        json(joins[Math.min(players, joins.length - 1)])(response);
+        players += 1;
+      },
+      'POST /arena/hall/me/leave': redirect,
+      'POST /join': (response) => {
+        response.statusCode = 201;
+        json({ id: 'c', hold: 120 })(response);
+      },
+      // Inputs are taken; polls are parked, and no client of an engine's gets away.
+      else: (response, { method, url }) => {
+        if (method === 'POST' && url.startsWith('/arena')) response.writeHead(204).end();
+      }
+    });
+    const child = start(t, `agent ${base}/play/hall --clients-max 2 --rate-max 2`);
+    let most = 0;
+    await until(() => {
+      most = Math.max(most, childrenOf(child.pid).length);
+      return asked.includes('POST /arena/hall/me/leave') && version > controls.length;
+    });
+    t.ok(most <= 5, `${most} engines at once`);
+    child.kill('SIGTERM');
+    const { code, err } = await child.result();
+    t.equal(code, 0, err.slice(0, 2000));
+    t.notMatch(err, /Error|node:|\.js:/, 'no stack');
+    t.notOk(
+      asked.some((what) => what.includes('elsewhere')),
+      'its leave follows no redirect either'
+    );
+  }
+);

@@ -62,8 +62,16 @@ contract(t, { options }, (t, server, door) => {
     const started = await tell(server, { running: true });
     t.equal(started.status, 200);
     t.match(started.body, { cursor: String, watching: Number });
-    const first = await valueOf(server, ({ value }) => value?.players === 1);
-    t.strictSame(first.value.taps, [7]);
+    const begun = await valueOf(server, ({ value }) => value?.players === 1);
+    t.strictSame([begun.value.taps, begun.value.y], [[0], [0.5]], 'a round begins at the start');
+    const counts = await server.status();
+    t.strictSame(
+      [counts.inputsSuperseded, counts.inputsWaiting],
+      [1, 0],
+      'what waited is of before'
+    );
+    t.equal((await player.send({ taps: 7, y: 0.25 })).status, 204);
+    const first = await valueOf(server, ({ value }) => value?.taps[0] === 7);
     t.strictSame(first.value.y, [0.25]);
     t.strictSame(first.value.numbers, [player.number]);
     t.equal(first.value.came, 1, 'an input is fresh once');
@@ -73,7 +81,12 @@ contract(t, { options }, (t, server, door) => {
     t.strictSame(next.value.y, [0.25], 'what is not named stays');
     t.ok(next.time >= first.time);
     const { inputs, inputsWaiting } = await server.status();
-    t.strictSame([inputs, inputsWaiting], [2, 0]);
+    t.strictSame([inputs, inputsWaiting], [3, 0]);
+
+    await tell(server, { running: false });
+    await tell(server, { running: true });
+    const again = await valueOf(server, ({ round, value }) => round === 2 && value !== null);
+    t.strictSame([again.value.taps, again.value.y], [[0], [0.5]], 'and so does each one after it');
 
     t.equal((await player.leave()).status, 204);
     t.equal((await player.leave()).status, 204, 'also when repeated');
@@ -84,6 +97,7 @@ contract(t, { options }, (t, server, door) => {
 
   t.test('inputs by number: one that comes twice, or too late, changes nothing', async (t) => {
     const player = await enter(server);
+    await tell(server, { running: true });
     const before = await server.status();
     for (const [n, taps] of [
       [5, 50],
@@ -96,7 +110,6 @@ contract(t, { options }, (t, server, door) => {
     const after = await server.status();
     t.equal(after.inputs - before.inputs, 1);
     t.equal(after.inputsRepeated - before.inputsRepeated, 3);
-    await tell(server, { running: true });
     await valueOf(server, ({ value }) => value?.taps[0] === 50);
     t.equal((await player.send({ taps: 60 }, '?n=6')).status, 204);
     await valueOf(server, ({ value }) => value.taps[0] === 60);
@@ -186,8 +199,9 @@ contract(t, { options }, (t, server, door) => {
   t.test('the panel: what it may say', async (t) => {
     const began = await controlOf(server);
     t.strictSame(
-      { ...began, round: 0 },
+      { ...began, round: 0, version: '' },
       {
+        version: '',
         ...{ game: 'a-mirror', page: 'lobby', rate: 4, pace: 60, running: false, round: 0 },
         ...{ settings: { seconds: 60 }, failed: null }
       }

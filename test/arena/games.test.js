@@ -1,9 +1,13 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
 import t from 'tap';
 
 import { findGames, firstGame } from '../../lib/arena/games.js';
 import { readFormat } from '../../lib/arena/format.js';
-import { MIRROR } from '../support/arena.js';
+import { arenaOptions, controlOf, MIRROR, tell } from '../support/arena.js';
 import { contract } from '../support/server.js';
+import { until } from '../support/until.js';
 
 const format = JSON.parse(MIRROR['inputs.json']);
 const withFormat = (change) => ({
@@ -14,48 +18,106 @@ const withFormat = (change) => ({
 /** Games of one's own in a folder, as options. */
 const inFolder = (t, games) => ({ arena: ['hall'], games: t.testdir(games) });
 
-contract(
-  t,
-  {
-    options: {
-      arena: 'hall,yard',
-      games: t.testdir({ mirror: { ...MIRROR, 'a.svg': '<svg/>', more: { 'x.json': '1' } } })
+/** The one folder of this file's servers. */
+const watched = arenaOptions(t, {
+  mirror: { ...MIRROR, 'a.svg': '<svg/>', more: { 'x.json': '1' } },
+  other: { ...MIRROR }
+});
+
+contract(t, { options: { ...watched, arena: 'hall,yard' } }, (t, server) => {
+  t.test('the list of games', async (t) => {
+    const { status, body } = await server.ask('GET', '/games');
+    t.equal(status, 200);
+    const { name, title, pace, rate, inputs } = body.games.find(({ name }) => name === 'mirror');
+    t.strictSame([name, title, pace, rate], ['mirror', 'Mirror', 60, 4]);
+    t.strictSame(inputs.y, { min: 0, max: 1, start: 0.5, integer: false });
+    t.strictSame(inputs.taps, { min: 0, max: 1000, start: 0, integer: true });
+  });
+
+  t.test('their files, but not the reducer, nor what is in folders', async (t) => {
+    for (const [name, type] of [
+      ['phone.js', 'text/javascript; charset=utf-8'],
+      ['field.js', 'text/javascript; charset=utf-8'],
+      ['inputs.json', 'application/json'],
+      ['a.svg', 'image/svg+xml']
+    ]) {
+      const { status, headers } = await server.ask('GET', `/games/mirror/${name}`);
+      t.strictSame([status, headers['content-type']], [200, type], name);
+      t.match(headers['content-security-policy'], "default-src 'none'; script-src 'self'");
     }
-  },
-  (t, server) => {
-    t.test('the list of games', async (t) => {
-      const { status, body } = await server.ask('GET', '/games');
-      t.equal(status, 200);
-      const { name, title, pace, rate, inputs } = body.games.find(({ name }) => name === 'mirror');
-      t.strictSame([name, title, pace, rate], ['mirror', 'Mirror', 60, 4]);
-      t.strictSame(inputs.y, { min: 0, max: 1, start: 0.5, integer: false });
-      t.strictSame(inputs.taps, { min: 0, max: 1000, start: 0, integer: true });
-    });
+    for (const name of ['reduce.js', 'more/x.json', 'x.json', '../mirror/phone.js']) {
+      t.equal((await server.ask('GET', `/games/mirror/${name}`)).status, 404, name);
+    }
+    t.equal((await server.ask('POST', '/games/mirror/phone.js')).status, 405);
+  });
 
-    t.test('their files, but not the reducer, nor what is in folders', async (t) => {
-      for (const [name, type] of [
-        ['phone.js', 'text/javascript; charset=utf-8'],
-        ['field.js', 'text/javascript; charset=utf-8'],
-        ['inputs.json', 'application/json'],
-        ['a.svg', 'image/svg+xml']
-      ]) {
-        const { status, headers } = await server.ask('GET', `/games/mirror/${name}`);
-        t.strictSame([status, headers['content-type']], [200, type], name);
-        t.match(headers['content-security-policy'], "default-src 'none'; script-src 'self'");
-      }
-      for (const name of ['reduce.js', 'more/x.json', 'x.json', '../mirror/phone.js']) {
-        t.equal((await server.ask('GET', `/games/mirror/${name}`)).status, 404, name);
-      }
-      t.equal((await server.ask('POST', '/games/mirror/phone.js')).status, 405);
-    });
+  t.test('what the plots need', async (t) => {
+    for (const name of ['/uplot.js', '/uplot.css']) {
+      t.equal((await server.ask('GET', name)).status, 200, name);
+    }
+  });
+});
 
-    t.test('what the plots need', async (t) => {
-      for (const name of ['/uplot.js', '/uplot.css']) {
-        t.equal((await server.ask('GET', name)).status, 200, name);
-      }
-    });
-  }
-);
+contract(t, { options: watched }, (t, server) => {
+  const put = (file, text) => {
+    const path = join(watched.games, file);
+    writeFileSync(`${path}.part`, text);
+    renameSync(`${path}.part`, path);
+  };
+  const textAt = async (path) => (await server.ask('GET', path)).bytes.toString();
+  const served = (version) => textAt(`/games/mirror~${version}/phone.js`);
+
+  t.test('what changes in --games is taken, but of no game that is played', async (t) => {
+    await tell(server, { game: 'mirror' });
+    await tell(server, { settings: { seconds: 77 } });
+    const first = await controlOf(server, ({ settings }) => settings.seconds === 77);
+    t.match(first.version, /^[0-9a-f]{12}$/);
+    t.equal(await served(first.version), MIRROR['phone.js']);
+
+    put('mirror/phone.js', '// another\n');
+    const second = await controlOf(server, ({ version }) => version !== first.version);
+    t.strictSame({ ...second, version: '' }, { ...first, version: '' }, 'the settings stay');
+    t.equal(await served(second.version), '// another\n');
+    t.equal(await textAt('/games/mirror/phone.js'), '// another\n');
+    t.equal((await server.ask('GET', `/games/mirror~${first.version}/phone.js`)).status, 404);
+
+    await tell(server, { running: true });
+    put('mirror/inputs.json', JSON.stringify({ ...format, title: 'New', settings: {} }));
+    put('other/phone.js', `// while another is played, ${first.version}\n`);
+    const titles = async () => {
+      const { body } = await server.ask('GET', '/games');
+      return Object.fromEntries(body.games.map(({ name, title }) => [name, title]));
+    };
+    await until(async () => /while/.test(await textAt('/games/other/phone.js')));
+    t.match(await titles(), { mirror: 'Mirror', other: 'Mirror' });
+    await tell(server, { running: false });
+    const third = await controlOf(server, ({ version }) => version !== second.version);
+    t.match(third, { page: 'lobby', round: second.round + 1, settings: {} });
+    t.strictSame(third.settings, {}, 'a setting that there is not any more');
+    t.match(await titles(), { mirror: 'New', other: 'Mirror' });
+  });
+
+  t.test('what is no game any more stays what it was, until it is one again', async (t) => {
+    const before = await controlOf(server);
+    put('mirror/inputs.json', '{');
+    put('mirror/phone.js', '// with it\n');
+    put('other/field.js', MIRROR['field.js']);
+    rmSync(join(watched.games, 'other/phone.js'));
+    put('mirror/inputs.json', MIRROR['inputs.json']);
+    put('other/phone.js', MIRROR['phone.js']);
+    const after = await controlOf(server, ({ version }) => version !== before.version);
+    t.equal(await served(after.version), '// with it\n');
+    put('mirror/phone.js', MIRROR['phone.js']);
+  });
+
+  t.test('a game that comes with the server has no version', async (t) => {
+    await tell(server, { game: 'pong' });
+    t.equal((await controlOf(server)).version, null);
+    t.equal((await server.ask('GET', '/games/pong/phone.js')).status, 200);
+    await tell(server, { game: null });
+    t.equal((await controlOf(server)).version, null);
+  });
+});
 
 contract(t, {}, (t, server) => {
   t.test('without an arena there is nothing of it', async (t) => {

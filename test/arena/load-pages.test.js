@@ -7,6 +7,7 @@ import t from 'tap';
 import { dataOf } from '../../lib/swarm/page.js';
 
 import { arenaRig, says } from '../support/arena-pages.js';
+import { amissTo } from '../support/axe.js';
 import { TOKEN } from '../support/feeds.js';
 import { noBrowser } from '../support/page-browser.js';
 import { start } from '../support/swarm.js';
@@ -90,6 +91,7 @@ t.test('load', { skip: noBrowser() }, async (t) => {
     }
     t.match(after.connections.label, /^Connections over time: of the load 86, at most 86/);
     t.match(await panel.textContent('#load-who'), /machine, at its bound.*phone/);
+    for (const page of [panel, phones[0]]) t.strictSame(await amissTo(page), []);
   });
 
   await t.test('nothing is missing', async (t) => {

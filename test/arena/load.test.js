@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 
-import { batchAt, through } from '../../lib/arena/games/load/batches.js';
+import { batchAt, batchOf, through } from '../../lib/arena/games/load/batches.js';
 import { account } from '../../lib/arena/games/load/account.js';
 import { reduce } from '../../lib/arena/games/load/reduce.js';
 import { lawOf } from '../../lib/arena/games/load/report.js';
@@ -40,6 +40,11 @@ t.test('batches: two seconds each; all up to one of them is a sum', async (t) =>
   ];
   t.strictSame(through(rows, 4), { accepted: 15, received: 14 });
   t.strictSame(through(rows, 2), { accepted: 0, received: 0 });
+  t.strictSame(
+    [0, 10.5, 14, 15, 2 ** 33, 1e30].map((batch) => batchOf(batch * 2 ** 20, 10)),
+    [0, 10, 14, undefined, undefined, undefined],
+    'of sprites whose numbers anybody may have written'
+  );
 });
 
 t.test('sums of all, the median by weight, the slowest p99; phones apart', async (t) => {

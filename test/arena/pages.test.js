@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import t from 'tap';
 
 import { arenaRig, says, shows, SIZES } from '../support/arena-pages.js';
+import { amissTo } from '../support/axe.js';
 import { tool } from '../support/cpp-build.js';
 import { TOKEN } from '../support/feeds.js';
 import { drag, online } from '../support/page-browser.js';
@@ -91,12 +92,22 @@ t.test('pong, from join to end, by the panel', { skip }, async (t) => {
   );
 
   await t.test('it ends, and says who has won', async () => {
+    await phones[0].press('[role=slider]', 'End');
     await panel.locator('input[name=points]').fill('1');
     await panel.locator('input[name=speed]').fill('200');
     await shows(field, 'result');
     await says(field, '.pong-words', 'wins');
     await says(panel, '#go', 'Start');
-    await says(phones[0], '#state', 'Stopped');
+    const { winner } = await field.evaluate(() => document.querySelector('.pong-words').dataset);
+    await says(phones[0], '#over-title', winner === 'left' ? 'Your half has won!' : 'The other');
+    await says(phones[0], '#over-text', / to /);
+    t.equal(await phones[0].locator('[role=slider]').isVisible(), false);
+  });
+
+  await t.test('another round begins in the middle, on the phone as well', async () => {
+    await phones[0].waitForSelector('[role=slider][aria-valuenow="100"]', { state: 'attached' });
+    await panel.click('#go');
+    await phones[0].waitForSelector('[role=slider][aria-valuenow="50"]');
   });
 });
 
@@ -127,6 +138,7 @@ t.test('the quiz, from join to end: the chart grows while people answer', { skip
   await says(field, '.top', '1 of 2 have answered');
   await phones[0].click('.choice[data-at="1"]');
   await says(field, '.bar[data-at="1"] .count', '1');
+  for (const page of [field, ...phones]) t.strictSame(await amissTo(page), []);
   await phones[1].click('.choice[data-at="2"]');
   await says(phones[0], '.verdict', 'Right! 1 so far');
   await says(phones[1], '.verdict', 'Not this time. 0 so far');
@@ -138,8 +150,9 @@ t.test('the quiz, from join to end: the chart grows while people answer', { skip
   for (const phone of phones) await phone.click('.choice[data-at="0"]');
   await shows(field, 'result');
   await says(field, '.big', 'The room was right 75 times of a hundred');
-  await says(field, '#state', 'Stopped');
-  for (const phone of phones) await says(phone, '#state', 'Stopped');
+  await says(field, '#state', 'The round is over');
+  await says(phones[0], '#over-title', '2 of 2 right');
+  await says(phones[1], '#over-title', '1 of 2 right');
   await command({ page: 'lobby' });
   await shows(field, 'lobby');
   t.equal(await field.locator('.quiz').count(), 0, 'nothing is left of it');
@@ -152,6 +165,7 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
   const phones = [await visit(PAGES.phone, 'tall'), await visit(PAGES.phone, 'wide')];
   await phones[0].press('[role=slider]', 'End');
   await says(field, '.worm-mood b', '+50');
+  for (const page of [field, phones[0]]) t.strictSame(await amissTo(page), []);
   await phones[1].press('[role=slider]', 'Home');
   await field.waitForFunction(() => document.querySelector('.worm-mood b').textContent === '0');
   await phones[0].close();
@@ -161,8 +175,8 @@ t.test('the worm follows the mood of the room', { skip }, async (t) => {
   t.match(await field.textContent('#root [role=status]'), /The mood is [+-]?\d+/);
   t.equal(await field.locator('.worm-mood [role=status]').count(), 0, 'not ten times a second');
   await command({ running: false });
-  await says(field, '#state', 'Stopped');
-  await says(phones[1], '#state', 'Stopped');
+  await says(field, '#state', 'The round is over');
+  await says(phones[1], '#over-text', 'the room was');
   await says(field, '.worm-mood b', '-100');
 });
 
@@ -179,6 +193,11 @@ t.test('the game of the README is played', { skip }, async (t) => {
   await phones[0].tap('.whole');
   await phones[1].tap('.whole');
   await says(field, '.whole', '3');
+  await command({ running: false });
+  for (const phone of phones) await says(phone, '#over-title', 'The round is over');
+  await command({ running: true });
+  await phones[0].tap('.whole');
+  await field.waitForFunction(() => document.querySelector('.whole').textContent === '1');
 });
 
 t.test(
@@ -243,7 +262,7 @@ t.test('the server restarts mid-game, and the game goes on', { skip }, async (t)
   t.ok(inputs >= 1, 'they are the same players, and play on');
   await says(panel, '#go', 'Stop');
   await panel.click('#go');
-  await says(field, '#state', 'Stopped');
+  await says(field, '#state', 'The round is over');
 });
 
 t.test(
@@ -301,12 +320,82 @@ t.test(
   }
 );
 
+/** What of a page is outside its window, and what of the address is broken elsewhere than between its parts. */
+const amissNow = (page) =>
+  page.evaluate(() => {
+    const isOut = ({ top, left, bottom, right }) =>
+      top < -1 || left < -1 || bottom > innerHeight + 1 || right > innerWidth + 1;
+    const shown = [...document.querySelectorAll('body *')].filter(
+      (element) => element.checkVisibility() && !element.matches('.unseen, canvas.sticker')
+    );
+    const outside = shown.filter((one) => isOut(one.getBoundingClientRect()));
+    const broken = [...document.querySelectorAll('#address span')]
+      .flatMap(({ childNodes }) => [...childNodes])
+      .filter((node) => {
+        const range = document.createRange();
+        range.selectNodeContents(node);
+        return range.getClientRects().length > 1;
+      });
+    return [...outside.map((one) => one.outerHTML), ...broken.map((one) => one.textContent)];
+  });
+
+/** The same, once the page has had its frames to settle. */
+async function amiss(page) {
+  let found = await amissNow(page);
+  for (let i = 0; i < 40 && found.length > 0; i += 1) {
+    await page.waitForTimeout(50);
+    found = await amissNow(page);
+  }
+  return found;
+}
+
+t.test('each state of the field, on each screen', { skip }, async (t) => {
+  const broken = {
+    ...MIRROR,
+    'reduce.js': 'export const reduce = () => { throw new Error("no more"); };'
+  };
+  const { command, visit } = await room(t, { games: { broken } });
+  const field = await visit(PAGES.field, 'big');
+  const play = { game: 'pong', running: true };
+  const states = [
+    ['lobby', { game: 'pong', page: 'lobby', running: false }, '#title', 'Pong'],
+    ['nobody', play, '#toast', 'Nobody plays yet: scan to join'],
+    ['play', play, '#state', 'Round'],
+    ['paused', { running: false }, '#toast', 'The round is over'],
+    ['failed', { game: 'broken', running: true }, '#over-title', 'Mirror has stopped'],
+    ['result', { game: 'pong', page: 'result', running: false }, '#state', 'The round is over']
+  ];
+  let phone;
+  for (const [state, members, selector, text] of states) {
+    if (state === 'play') phone = await visit(PAGES.phone);
+    await command(members);
+    await says(field, selector, text);
+    await field.waitForSelector(`body[data-players="${phone ? 1 : 0}"]`);
+    const { failed } = await field.evaluate(() => ({ ...document.body.dataset }));
+    t.equal(failed !== undefined, state === 'failed');
+    if (['play', 'result'].includes(state)) {
+      await field.locator('#toast').waitFor({ state: 'hidden' });
+    }
+    for (const size of ['desk', '1600 900', 'big', '3840 2160']) {
+      const [width, height] = size.split(' ').map(Number);
+      await field.setViewportSize(SIZES[size] ?? { width, height });
+      t.strictSame(await amiss(field), [], `${state} ${size}`);
+      t.equal(await field.locator('#full').isVisible(), true);
+    }
+    t.strictSame(await amissTo(field), [], state);
+    if (phone) t.strictSame(await amissTo(phone), [], `${state}, phone`);
+  }
+});
+
 t.test('every page fits every screen, light and dark, and can be heard', { skip }, async (t) => {
   const { base, command, visit } = await room(t);
   await command({ game: 'pong' });
   for (const path of Object.values(PAGES)) {
     const page = await visit(path, 'tall');
-    if (path === PAGES.panel) await unlock(page);
+    if (path === PAGES.panel) {
+      t.strictSame(await amissTo(page), [], 'the panel, locked');
+      await unlock(page);
+    }
     for (const running of [false, true]) {
       await command({ running, page: running ? 'play' : 'lobby' });
       if (path !== PAGES.panel) await shows(page, running ? 'play' : 'lobby');
@@ -316,19 +405,10 @@ t.test('every page fits every screen, light and dark, and can be heard', { skip 
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         t.ok(wide <= 0, `${path} ${size}: ${wide} px too wide`);
         if (path === PAGES.panel) continue;
-        const outside = await page.evaluate(() => {
-          const shown = [...document.querySelectorAll('body *')].filter(
-            (element) => element.checkVisibility() && !element.matches('.unseen, canvas.sticker')
-          );
-          const isOut = ({ top, left, bottom, right }) =>
-            top < -1 || left < -1 || bottom > innerHeight + 1 || right > innerWidth + 1;
-          return shown
-            .filter((one) => isOut(one.getBoundingClientRect()))
-            .map((one) => one.outerHTML);
-        });
-        t.strictSame(outside, [], `${path} ${size} ${running}`);
+        t.strictSame(await amiss(page), [], `${path} ${size} ${running}`);
       }
     }
+    t.strictSame(await amissTo(page), [], path);
     // Chromium's own tree, as a screen reader gets it: what can be used has a name.
     const tree = await page.locator('body').ariaSnapshot();
     t.match(tree, /- (button|slider) "/, path);
@@ -352,7 +432,7 @@ t.test('a game that breaks is said on its page, and on the panel', { skip }, asy
   await unlock(panel);
   const phone = await visit(PAGES.phone);
   await command({ game: 'broken', running: true });
-  await says(panel, '#failed', 'Mirror was stopped: its reducer threw. no more');
+  await says(panel, '#failed', 'Mirror was stopped: its reducer threw. no more (reduce.js:1)');
   await says(phone, '#about', "broken can't be shown here");
   const [complaint, ...others] = browser.complaints.splice(0);
   t.match(complaint, 'null');

@@ -195,12 +195,44 @@ t.test('a number that the server does not want is left behind', async (t) => {
 t.test('an answer that is none of ours is no answer', async (t) => {
   const { clock, states } = start([
     answer(200, '<html>'),
-    answer(201, { player: 7 }),
+    answer(201, 'null'),
+    ...[7, null, '../x', 'p'.repeat(65)].map((player) => answer(201, { player, number: 1 })),
+    ...['7', -1, 1.5, 2 ** 60, null].map((number) => answer(201, { player: 'p', number })),
     joins(1),
     TAKEN
   ]);
-  await clock.pass(20_000);
+  await clock.pass(300_000);
   t.strictSame(states, ['offline: garbage', 'online']);
+});
+
+t.test('whatever a server says of times, it is not hammered', async (t) => {
+  for (const times of [
+    { lease: 1e-300, rate: 1e300 },
+    { lease: 1e300, rate: 1e-300 },
+    { lease: '', rate: [] }
+  ]) {
+    const { player, clock, fetch } = start([joins(1, times), ...Array(200).fill(TAKEN)]);
+    await clock.pass(10_000);
+    t.ok(fetch.calls.length <= 33, `${fetch.calls.length} in ten seconds`);
+    player.offer({ y: 1 });
+    await clock.pass(1);
+    player.stop();
+  }
+});
+
+t.test('a stop gives up the request under way, and is no loss of contact', async (t) => {
+  const { player, clock, states, fetch } = start([joins(1), HANG, TAKEN]);
+  await clock.settle();
+  player.offer({ y: 1 });
+  await clock.pass(250);
+  t.equal(fetch.calls.length, 2);
+  player.stop();
+  await clock.settle();
+  t.equal(clock.pending, 0, 'nothing is waited for');
+  t.strictSame(states, ['online']);
+  player.start();
+  await clock.pass(250);
+  t.match(JSON.parse(fetch.calls.at(-1).body), { y: 1 }, 'what was not answered is sent again');
 });
 
 t.test('after a stop nothing is sent any more', async (t) => {

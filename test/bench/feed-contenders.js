@@ -1,14 +1,12 @@
 /**
  * Who is measured by npm run bench:feeds, by which protocol, and the load generator's program.
  */
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-import { nodeHeaders } from '../support/addon.js';
+import { buildWhenWanted, builtFile } from '../../lib/swarm/build.js';
 import { nchanMissing, startBare, startNchan, startNode } from './contenders.js';
 import { PROBED, spritesArgs } from './sprites.js';
 
@@ -18,20 +16,21 @@ const TRANSPORTS = join(HERE, 'transports');
 /** The publisher's token of the server that is measured. */
 export const TOKEN = 'bench-token-0123456789';
 
+const WATCHERS = {
+  name: "the watchers' load generator",
+  home: 'test/bench/watchers',
+  sources: ['native/flags.gypi', 'native/base', 'native/swarm', 'test/bench/watchers'],
+  command: 'npm run bench:feeds'
+};
+
 /**
  * Builds the load generator, where it is older than its sources.
  *
  * @returns {string} its path
  */
 export function buildWatchers() {
-  const home = join(HERE, 'watchers');
-  const gyp = createRequire(import.meta.url).resolve('node-gyp/bin/node-gyp.js');
-  const how = ['configure', 'build', '-C', home, `--nodedir=${nodeHeaders()}`, '--loglevel=error'];
-  // Two test files may want it at the same time: the second one waits.
-  execFileSync('flock', [home, process.execPath, gyp, ...how], {
-    stdio: ['ignore', 'ignore', 'inherit']
-  });
-  return join(home, 'build', 'Release', 'watchers');
+  buildWhenWanted(WATCHERS);
+  return builtFile(WATCHERS, 'watchers');
 }
 
 /**

@@ -16,8 +16,8 @@ import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 
+import { valuesOf } from '../support/opening-comment.js';
 import { verdictOf } from './million-verdict.js';
 import { portOf, spritesArgs } from './sprites.js';
 
@@ -43,18 +43,16 @@ function readOptions() {
   const string = (value) => ({ type: 'string', default: value });
   let values;
   try {
-    ({ values } = parseArgs({
-      options: {
-        clients: string('1000000'),
-        rate: string('10000'),
-        time: string('60'),
-        hold: string('120'),
-        ramp: string('20000'),
-        processes: { type: 'string' },
-        'most-resident': { type: 'string' },
-        json: { type: 'boolean', default: false }
-      }
-    }));
+    values = valuesOf({
+      clients: string('1000000'),
+      rate: string('10000'),
+      time: string('60'),
+      hold: string('120'),
+      ramp: string('20000'),
+      processes: { type: 'string' },
+      'most-resident': { type: 'string' },
+      json: { type: 'boolean', default: false }
+    });
   } catch (error) {
     throw new UsageError(error.message);
   }

@@ -6,6 +6,8 @@ import { gunzipSync } from 'node:zlib';
 
 import t from 'tap';
 
+import { amissTo } from '../support/axe.js';
+import { launchBrowser, noBrowser } from '../support/page-browser.js';
 import { documentAt } from '../support/readme.js';
 import { startLoad } from './contenders.js';
 import { buildWatchers, TOKEN } from './feed-contenders.js';
@@ -132,7 +134,7 @@ for (const [name, again] of Object.entries(LIVE)) {
     t.equal(cutAll + cutNewest + cutNext, readers, 'all were cut off, and came again');
     if (again !== 'any') t.equal(cutNext, 0, 'what was missed came');
     if (again === 'all') t.strictSame([cutAll, skipped], [readers, 0]);
-    t.ok(result.cpu > 0 && result.residentPeak >= result.residentWarm);
+    t.ok(result.cpu > 0 && result.loadCpu >= 0 && result.residentPeak >= result.residentWarm);
   });
 }
 
@@ -309,8 +311,18 @@ t.test('the report says first where another one wins', async (t) => {
   t.match(html, /it &lt;ended&gt;/);
   t.match(html, /no &lt;bun&gt;/);
   t.notMatch(html, /NaN|undefined|(src|href)="(?!https:)/, 'it needs nothing else');
+  t.match(html, /<main>\n<h1>/);
   const [verdictAt, firstAt] = [html.indexOf('class="verdict"'), html.indexOf('<section>')];
   t.ok(verdictAt > 0 && verdictAt < firstAt);
+});
+
+t.test('the report can be read by everybody', { skip: noBrowser() }, async (t) => {
+  const browser = await launchBrowser();
+  t.teardown(() => browser.close());
+  const sheet = await browser.newPage();
+  await sheet.setContent(page(study({ theirs: { failed: 'it ended' } })));
+  await sheet.locator('summary').first().click();
+  t.strictSame(await amissTo(sheet), []);
 });
 
 t.test('the tables', async (t) => {
@@ -323,7 +335,27 @@ t.test('the tables', async (t) => {
   const twice = study({ rounds: [{ cpu: 9, p99: 7 }, { cpu: 8 }] });
   t.match(cellTable(twice.cells[0]), /\| ws \| 8.0–9.0 µs \| .* \| 0.0–7.0 ms \|/);
   t.match(breakTable(done), /\| ws \| 900 \| more than 18,000 \|/);
-  t.match(limitText(done), /5.0 µs of its own a document, 0.1% of its core: at most 200,000/);
+  const full = { load: 0.1, loadCpu: 5 };
+  const limit = Object.entries(done.limit).map(([name, row]) => [name, { ...row, ...full }]);
+  t.match(
+    limitText({ ...done, limit: Object.fromEntries(limit) }),
+    /5.0 µs of its own a document, 10.0% of its core: at most 200,000/
+  );
+  const [[name, row]] = limit;
+  for (const less of [
+    { loadCpu: -113.9, load: -0.014 },
+    { loadCpu: null, load: 0 },
+    { load: 0.004 }
+  ]) {
+    const text = limitText({ ...done, limit: { [name]: { ...row, loadCpu: 5, ...less } } });
+    t.match(
+      text,
+      /own work is within the noise, less than 0.5% of its core, so that says no limit; p99/
+    );
+    t.notMatch(text, /-\d|documents a second/);
+  }
+  const idle = { ...done.cells[0], rows: { ws: { ...twice.cells[0].rows.ws, load: -0.014 } } };
+  t.match(cellTable(idle), /\| < 0.5% \|/);
   t.equal(summaryTable(done), '', 'its one cell is of a cut or stalled');
   done.cells = [{ ...done.cells[0], cut: 0, stalled: 0 }];
   t.match(summaryTable(done), /\| Sprites, long poll \| 10.0 µs, 0.0 ms \| more than 18,000 \|/);

@@ -1,10 +1,15 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { gzipSync } from 'node:zlib';
 import t from 'tap';
 import { Client } from '../../lib/client/client.js';
+import { globalTimers, Requests } from '../../lib/client/requests.js';
+import { resetSocket } from '../support/reset-socket.js';
 import { DOORS, startServer } from '../support/server.js';
+import { until } from '../support/until.js';
 
 /** Failures are waited out quickly here: the waits themselves are tested by a clock by hand. */
 const LIMITS = { backoffFirst: 20, backoffMost: 100, busyLeast: 20 };
@@ -72,8 +77,8 @@ async function badNetwork(t, port, { share = 0.2, seed = 1 } = {}) {
     };
     const reset = () => {
       network.resets += 1;
-      near.resetAndDestroy();
-      far.resetAndDestroy();
+      resetSocket(near);
+      resetSocket(far);
     };
     for (const [from, to] of [
       [near, far],
@@ -270,6 +275,28 @@ for (const door of DOORS) {
     });
   });
 }
+
+t.test('an answer that stalls is given up in time, whatever garbage is collected', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc');
+  let open = 0;
+  const server = createServer((socket) => {
+    open += 1;
+    socket.on('error', () => {}).on('close', () => (open -= 1));
+    socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => server.close());
+  const requests = new Requests(fetch, globalTimers(), { requestTimeout: 500, answerMost: 100 });
+  const collecting = setInterval(collect, 20);
+  await t.rejects(requests.ask(`http://127.0.0.1:${server.address().port}/`, {}), {
+    reason: 'slow'
+  });
+  await until(() => open === 0);
+  t.pass('its connection is closed');
+  clearInterval(collecting);
+});
 
 t.test('an answer that is small as it is sent and huge as it is read is refused', async (t) => {
   // A whole answer, of 64 MB; sent, it is a thousandth of that.

@@ -1,5 +1,6 @@
 import t from 'tap';
 import { Client, EDGES, opposite } from '../../lib/client/client.js';
+import { globalTimers } from '../../lib/client/requests.js';
 import {
   CUT,
   Clock,
@@ -518,6 +519,18 @@ t.test('a look that fails makes the parked poll doubtful, and is no proof itself
   await client.leave();
 });
 
+for (const end of ['stop', 'leave']) {
+  t.test(`a look under way ends without an answer after "${end}"`, async (t) => {
+    const { client, clock } = start({ poll: [HANG], status: [HANG], place: [HANG] });
+    await clock.settle();
+    const looks = Promise.all([client.status(), client.place()]);
+    const before = clock.now();
+    await client[end]();
+    t.same(await looks, [null, null]);
+    t.equal(clock.now(), before);
+  });
+}
+
 t.test('a look that succeeds ends the wait after a failure', async (t) => {
   const { client, clock, fetch } = start({
     poll: [RESET, HANG],
@@ -677,6 +690,27 @@ t.test('a neighbor that is busy: the sprite is still yours, and that edge rests'
   t.match(outcome, { thrown: true });
   t.equal(clock.now(), 2500, 'with patience it waits its turn');
   await client.leave();
+});
+
+t.test('whatever time the server asks for, edges rest ten minutes at the most', async (t) => {
+  const { client, clock } = start({
+    poll: [HANG],
+    throw: [answer(202, { state: 'queued', retry: 1e300 })]
+  });
+  await clock.settle();
+  t.match(await client.throw('left', {}), { thrown: true });
+  const { state, retryAfter } = await client.throw('up', {}, { patience: 0 });
+  t.strictSame([state, retryAfter], ['busy', 600_000]);
+  await client.leave();
+});
+
+t.test('a time that is too long for a timer is not over at once', async (t) => {
+  const { setTimeout } = globalThis;
+  t.teardown(() => (globalThis.setTimeout = setTimeout));
+  const times = [];
+  globalThis.setTimeout = (_, ms) => times.push(ms);
+  for (const ms of [5, 2 ** 31, 1e300, Infinity]) globalTimers().setTimeout(() => {}, ms);
+  t.strictSame(times, [5, ...Array.from({ length: 3 }, () => 2 ** 31 - 1)]);
 });
 
 t.test('too many throws: every edge rests', async (t) => {

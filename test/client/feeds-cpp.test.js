@@ -5,13 +5,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import t from 'tap';
 
+import { ValueError, applyPatch, freeze } from '../../lib/client/patch.js';
 import { canonical } from '../../lib/feeds/canonical.js';
+import { compare } from '../../lib/feeds/compare.js';
+import { Random, freshSeed } from '../fuzz/random.js';
 import { buildClient, noClient, plainEnvironment, tool } from '../support/cpp-build.js';
 import { Probe } from '../support/cpp-probe.js';
 import { playScenarios } from '../support/cpp-scenarios.js';
 import { Script } from '../support/cpp-script.js';
 import { playUntilHeard } from '../support/feeds-history.js';
 import { patch, put, tokenFile } from '../support/feeds.js';
+import { randomlyChanged, randomPatch, randomValue } from '../support/random-json.js';
 import { shown } from '../support/readme.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
@@ -39,7 +43,7 @@ async function play(t, program, args, { watches, kept = {}, server, does = [], s
   const options = [...args];
   for (const key of watches) {
     const { cursor = '', value } = kept[key] ?? {};
-    if (kept[key]) options.push('--held', cursor, value === undefined ? '' : canonical(value));
+    if (kept[key]) options.push('--held', cursor, value === undefined ? '' : JSON.stringify(value));
     options.push('--watch', key);
   }
   const client = new Probe(t, program, script.url, options);
@@ -72,12 +76,38 @@ async function play(t, program, args, { watches, kept = {}, server, does = [], s
   };
 }
 
+/** A value, a patch to it or another, and what the JavaScript client makes of it, as the vectors have it. */
+function randomCase(random, why) {
+  const value = freeze(randomValue(random));
+  const patch = random.oneIn(2)
+    ? compare(value, randomlyChanged(random, value))
+    : randomPatch(random, value, ['add', 'remove', 'replace']);
+  let result = '';
+  try {
+    result = `,"result":${canonical(applyPatch(value, patch))}`;
+  } catch (error) {
+    if (!(error instanceof ValueError)) throw error;
+  }
+  return `{"why":"${why}","value":${canonical(value)},"patch":${canonical(patch)}${result}}`;
+}
+
 t.test('the C++ client of feeds', { skip: noClient }, async (t) => {
   const build = await buildClient();
   const program = join(build, 'sprites_feeds_probe');
 
   await t.test('behaves as every client does', async (t) => {
     playScenarios(t, scenarios, (t, args, scenario) => play(t, program, args, scenario));
+  });
+
+  await t.test('takes and refuses the patches that the JavaScript client does', async (t) => {
+    const seed = Number(process.env.SEED ?? freshSeed());
+    t.comment(`seed ${seed}`);
+    const random = new Random(seed);
+    const patches = Array.from({ length: 5000 }, (_, n) => randomCase(random, `${seed} ${n}`));
+    const vectors = join(t.testdir(), 'feeds.json');
+    writeFileSync(vectors, `{"patches":[${patches.join(',\n')}]}`);
+    const others = ['sprites', 'client'].map((name) => join(ROOT, `test/vectors/${name}.json`));
+    await tool(join(build, 'sprites_unit'), [...others, vectors]);
   });
 
   for (const door of DOORS) {

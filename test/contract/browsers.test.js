@@ -190,7 +190,6 @@ contract(t, {}, (t, server) => {
       '/throw/x/left/z',
       '/leave',
       '/place',
-      '/status/',
       '/favicon.ico',
       '/../../etc/passwd',
       '/%2e%2e/%2e%2e/etc/passwd',

@@ -36,6 +36,15 @@ async function startUpstream(t, answer) {
   return upstream;
 }
 
+/** Asks from another address. */
+async function askFrom(server, address, ...asking) {
+  const wire = await Wire.open(server.port, server.host, address);
+  wire.send(request(...asking));
+  const answer = checkAnswer(await wire.read());
+  await wire.destroy();
+  return answer;
+}
+
 const json = (value) => (request, response) => response.end(JSON.stringify(value));
 
 for (const door of DOORS) {
@@ -78,7 +87,7 @@ for (const door of DOORS) {
   t.test(`one fetch at a time a key, so many in all, "${door}"`, async (t) => {
     const waiting = [];
     const upstream = await startUpstream(t, (request, response) => waiting.push(response));
-    const server = await start(t, upstream, { 'upstream-at-once': 2, 'upstream-time': 60 });
+    const server = await start(t, upstream, { 'upstream-at-once': 4, 'upstream-time': 60 });
     const one = await Promise.all([
       parkGet(server, 'a', ''),
       parkGet(server, 'a', ''),
@@ -87,8 +96,13 @@ for (const door of DOORS) {
     const others = [];
     for (const key of ['b', 'c', 'd']) others.push(await parkGet(server, key, ''));
     await server.until(({ fetching, fetchesWaiting }) => fetching === 2 && fetchesWaiting === 2);
-    while (upstream.fetches < 2) await server.status();
-    t.equal(upstream.fetches, 2);
+    await until(() => upstream.fetches === 2);
+    t.pass('one address has half of them');
+    const away = (address, key) => askFrom(server, address, 'GET', `/feed/${key}`);
+    const two = [away('127.0.1.1', 'e'), away('127.0.1.2', 'f'), away('127.0.1.3', 'g')];
+    await until(() => upstream.fetches === 4);
+    await server.until(({ fetching, fetchesWaiting }) => fetching === 4 && fetchesWaiting === 3);
+    t.pass('and others the rest, at once');
     let answered = 0;
     const timer = setInterval(() => {
       for (const response of waiting.splice(0)) {
@@ -97,12 +111,32 @@ for (const door of DOORS) {
       }
     }, 5);
     t.teardown(() => clearInterval(timer));
-    for (const { answer } of [...one, ...others]) {
+    for (const answer of [...[...one, ...others].map((parked) => parked.answer), ...two]) {
       const { body } = await answer;
       t.equal(body.value ?? body.items[0].value, 7);
     }
-    t.ok(answered >= 4);
-    t.equal(upstream.most, 2);
+    t.ok(answered >= 7);
+    t.equal(upstream.most, 4);
+  });
+
+  t.test(`a redirect is not followed, wherever it leads, "${door}"`, async (t) => {
+    const secret = await startUpstream(t, json('secret'));
+    const upstream = await startUpstream(t, (request, response) => {
+      const [, status, where] = /([0-9]{3})-(own|other)\.json$/.exec(request.url) ?? [];
+      const Location = where === 'own' ? '/own' : secret.url.replace('{key}', 'key');
+      if (status === undefined) json('own')(request, response);
+      else response.writeHead(Number(status), { Location }).end();
+    });
+    const server = await start(t, upstream);
+    for (const key of ['301-other', '302-own', '303-other', '307-own', '308-other']) {
+      const answer = await get(server, key);
+      t.equal(problemOf(answer), 'upstream-failed', key);
+      t.match(answer.body.detail, /redirect/);
+    }
+    t.equal(secret.fetches, 0);
+    t.equal(upstream.fetches, 5);
+    const reason = /"302-own","reason":"it answered 302, a redirect to \/own, .* --upstream [^"]*"/;
+    await until(() => reason.test(Buffer.concat(server.errors)));
   });
 
   t.test(`conditional requests, "${door}"`, async (t) => {
@@ -220,13 +254,7 @@ for (const door of DOORS) {
     const server = await start(t, upstream, {
       ...{ 'address-feeds': 2, 'publish-token-file': tokenFile(t), hold: 120 }
     });
-    const at = async (address, ...asking) => {
-      const wire = await Wire.open(server.port, server.host, address);
-      wire.send(request(...asking));
-      const answer = checkAnswer(await wire.read());
-      await wire.destroy();
-      return answer;
-    };
+    const at = (...asking) => askFrom(server, ...asking);
     const hostile = (key) => at('127.0.6.6', 'GET', `/feed/${key}`);
     /** Has a feed watched, so that it is not forgotten meanwhile. */
     const watch = async (key) => {

@@ -389,7 +389,8 @@ t.test("the swarm's setup, with a repository and a Node of the test's", async (t
     t.equal(readFileSync(path.join(home, 'what'), 'utf8'), 'first');
     const made = calls();
     t.match(made[0], /^npm ci --omit=dev/);
-    t.match(made[1], /^sysctl .*90-sprites-swarm\.conf/);
+    t.match(made[1], /^npm run build:swarm/, 'what its unit may not write');
+    t.match(made[2], /^sysctl .*90-sprites-swarm\.conf/);
     const settings = readFileSync(path.join(sysctls, '90-sprites-swarm.conf'), 'utf8');
     t.match(settings, /^net\.ipv4\.ip_local_port_range = 1024 65535$/m);
     t.match(settings, /^fs\.nr_open = \d+$/m);
@@ -694,7 +695,7 @@ t.test('the container file', async (t) => {
     ])
       t.ok(copied.includes(needed), needed);
     // The first stage builds before it has lib: the install script must do without.
-    t.equal(scripts.install, 'node-gyp rebuild -C native');
+    t.match(scripts.install, /^node-gyp rebuild -C native /);
   });
   t.test('is built on a Node that the program takes, the same in both stages', async (t) => {
     const given = new Map(all('ARG').map((arg) => arg.split('=')));
@@ -757,6 +758,10 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
     slowReaders: 0,
     outOfFiles: 0,
     heldBytes: 0,
+    tlsConnections: 0,
+    workers: 0,
+    workerConnections: 0,
+    workerHeldBytes: 0,
     workerDeaths: 0
   };
   const metrics = createMetrics({ status: () => counts, door: () => front });
@@ -768,7 +773,7 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
   }
   const dashboard = JSON.parse(deployed('grafana.json'));
   const asked = [
-    ...dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+    ...dashboard.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr)),
     ...dashboard.annotations.list.map(({ expr }) => expr),
     ...[...deployed('prometheus-rules.yml').matchAll(/expr: (?:>-\n)?(.*)$/gm)].map(([, e]) => e)
   ];
@@ -784,11 +789,17 @@ t.test('the dashboard is laid out', async (t) => {
   t.equal(uid, 'sprites');
   t.equal(new Set(panels.map(({ id }) => id)).size, panels.length, 'every id once');
   const taken = new Set();
+  const rows = panels.filter(({ type }) => type === 'row').map(({ title }) => title);
+  const subjects = ['Feeds', 'Upstream', 'Arena', 'World', 'Workers', 'Store', 'TLS'];
+  t.same(rows, ['Now', 'Sprites', 'Clients', 'Main process', ...subjects]);
   for (const {
+    type,
     title,
+    description,
     gridPos: { x, y, w, h }
   } of panels) {
     t.ok(x + w <= 24, title);
+    t.ok(type === 'row' || /\.$/.test(description), `${title} says what it shows`);
     for (let i = x; i < x + w; i++) {
       for (let j = y; j < y + h; j++) {
         if (taken.has(`${i},${j}`)) t.fail(`${title} lies over another`);
@@ -806,20 +817,57 @@ t.test('promtool accepts the scrape example and the alerts', async (t) => {
   contented(t, 'promtool', ['check', 'config', path.join(ROOT, 'deploy/prometheus.yml')]);
 });
 
-t.test('the alert of the law is silent alone and in a world, and speaks when a sprite is gone', async (t) => {
-  const series = (job, counts) =>
-    Object.entries(counts).map(([name, value]) => ({
-      series: `sprites_${name}{job="${job}"}`,
-      values: `${value}+0x10`
-    }));
-  const alone = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
-  const world = { ...alone, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
-  const missing = { ...world, crossed_in_total: 7 };
-  const alerts = ['alone-missing', 'world-missing'].map((job) => ({
-    exp_labels: { severity: 'critical', job },
-    exp_annotations: { summary: 'Sprites are not conserved, which is a defect of the server' }
+t.test('the manual has a chapter for each thing to do, and names every file', async (t) => {
+  const manual = deployed('README.md');
+  const chapters = [...manual.matchAll(/^## (.*)$/gm)].map(([, title]) => title);
+  for (const title of ['Installing', 'Upgrading', 'TLS', 'Proxies', 'A world of three servers']) {
+    t.ok(chapters.includes(title), title);
+  }
+  t.equal(chapters.at(-1), 'When something is wrong');
+  const links = [...manual.matchAll(/\(#([a-z-]+)\)/g)].map(([, anchor]) => anchor);
+  const anchors = chapters.map((title) => title.toLowerCase().replaceAll(' ', '-'));
+  t.same(links, anchors, 'all are at its head, in their order');
+  const files = readdirSync(path.join(ROOT, 'deploy')).filter((name) => name !== 'README.md');
+  for (const name of files) t.ok(manual.includes(name), name);
+});
+
+t.test('each alert says where to read on, and there it is', async (t) => {
+  const rules = deployed('prometheus-rules.yml').split('- alert: ').slice(1);
+  const chapters = deployed('alerts.md').split('\n## ').slice(1);
+  t.same(
+    rules.map((rule) => /^\w+/.exec(rule)[0]),
+    chapters.map((chapter) => /^\w+/.exec(chapter)[0])
+  );
+  for (const [at, rule] of rules.entries()) {
+    const [name] = /^\w+/.exec(rule);
+    t.match(rule, `runbook: deploy/alerts.md#${name.toLowerCase()}\n`);
+    t.match(chapters[at], /^\w+\n\n- \*\*Means:\*\* .*\n- \*\*Look at:\*\* .*\n- \*\*Do:\*\* /s);
+  }
+});
+
+/** Series of a job, by the metrics' names: each stays as it is, or grows by so much a minute. */
+const series = (job, counts) =>
+  Object.entries(counts).map(([name, value]) => ({
+    series: `sprites_${name}{job="${job}"}`,
+    values: Array.isArray(value) ? `${value[0]}+${value[1]}x40` : `${value}+0x40`
   }));
-  const file = path.join(t.testdir(), 'law.json');
+
+/**
+ * Has promtool see to it that after half an hour an alert speaks for these jobs, and not for those.
+ *
+ * @param {string} alertname
+ * @param {Record<string, object>} silent
+ * @param {Record<string, object>} loud
+ */
+function speaks(t, alertname, silent, loud) {
+  const rule = deployed('prometheus-rules.yml').split('- alert: ').find((one) => one.startsWith(alertname));
+  const said = (name) => new RegExp(` ${name}: (.*)`).exec(rule)[1];
+  const alerts = Object.keys(loud).map((job) => ({
+    exp_labels: { severity: said('severity'), job },
+    exp_annotations: { summary: said('summary'), runbook: said('runbook') }
+  }));
+  const file = path.join(t.testdir(), `${alertname}.json`);
+  const given = Object.entries({ ...silent, ...loud });
   // JSON is YAML.
   writeFileSync(
     file,
@@ -828,20 +876,48 @@ t.test('the alert of the law is silent alone and in a world, and speaks when a s
       tests: [
         {
           interval: '1m',
-          input_series: [
-            ...series('alone', alone),
-            ...series('world', world),
-            ...series('alone-missing', { ...alone, acked_total: 6 }),
-            ...series('world-missing', missing)
-          ],
-          alert_rule_test: [
-            { eval_time: '5m', alertname: 'SpritesNotConserved', exp_alerts: alerts }
-          ]
+          input_series: given.flatMap(([job, counts]) => series(job, counts)),
+          alert_rule_test: [{ eval_time: '30m', alertname, exp_alerts: alerts }]
         }
       ]
     })
   );
   contented(t, 'promtool', ['test', 'rules', file]);
+}
+
+t.test('alerts are silent when all is well, and speak when it is not', async (t) => {
+  const alone = { thrown_total: 10, acked_total: 7, waiting: 2, lost_total: 1 };
+  const world = { ...alone, acked_total: 8, crossed_in_total: 6, crossed_out_total: 5 };
+  speaks(
+    t,
+    'SpritesNotConserved',
+    { alone, world },
+    {
+      'alone-missing': { ...alone, acked_total: 6 },
+      'world-missing': { ...world, crossed_in_total: 7 }
+    }
+  );
+  const feeds = (memory) => ({ feed_memory: memory, feed_memory_limit: 1000 });
+  speaks(t, 'SpritesFeedMemoryFull', { room: feeds(899) }, { full: feeds(901) });
+  const fetches = (failed) => ({ fetches_total: [0, 10], fetches_failed_total: [0, failed] });
+  const none = { fetches_total: 0, fetches_failed_total: 0 };
+  speaks(t, 'SpritesFetchesFail', { few: fetches(1), none }, { many: fetches(5) });
+  const games = { games_stopped_total: 3 };
+  speaks(t, 'SpritesGameStopped', { games }, { failing: { games_stopped_total: [0, 1] } });
+  const world0 = (member, servers) => ({ world_member: member, world_servers: servers });
+  speaks(
+    t,
+    'SpritesWorldLeft',
+    { member: world0(1, 3), alone: world0(0, 0) },
+    { left: world0(0, 1) }
+  );
+  const reach = (is, servers) => ({ world_feeds_reachable: is, world_servers: servers });
+  speaks(
+    t,
+    'SpritesWorldFeedsAlone',
+    { reached: reach(1, 3), alone: reach(0, 0) },
+    { cut: reach(0, 1) }
+  );
 });
 
 t.test('the journal advice is a list of settings', async (t) => {
@@ -854,6 +930,7 @@ t.test('no file of deploy/ is forgotten here', async (t) => {
   t.same(readdirSync(path.join(ROOT, 'deploy')).sort(), [
     'Containerfile',
     'README.md',
+    'alerts.md',
     'cloud-init.yaml',
     'compose.yaml',
     'grafana.json',

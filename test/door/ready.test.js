@@ -28,7 +28,9 @@ t.test(
     const paths = openPages()
       .ready()
       .map(({ path }) => path);
-    t.ok(paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js'));
+    t.ok(
+      paths.includes('/') && paths.includes('/page/page.js') && paths.includes('/client/client.js')
+    );
     const wires = [await native.wire(), await node.wire()];
     const both = async (of) => {
       const answers = [];
@@ -46,8 +48,16 @@ t.test(
     const [one, other] = await both(() => `/place/${NOBODY}`);
     t.equal(one.status, 404);
     t.strictSame(one, other);
-    const [counts] = await both(() => '/status');
-    t.match(counts, { status: 200, body: { clients: 1, handedOver: 0, nodeConnections: 0 } });
+    for (const of of [() => '/status', (id) => `/status/${id}`]) {
+      const [counts, others] = await both(of);
+      t.match(counts, { status: 200, body: { clients: 1, handedOver: 0, nodeConnections: 0 } });
+      t.equal(others.status, 200);
+    }
+    for (const id of [NOBODY, 'nobody']) {
+      const [none, neither] = await both(() => `/status/${id}`);
+      t.equal(none.body.type, 'urn:sprites:unknown-client');
+      t.strictSame(none, neither);
+    }
     await native.leaveNothing();
     await node.leaveNothing();
   }

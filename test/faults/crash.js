@@ -10,6 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
+import { Beside } from './beside.js';
 
 /** The server killed under load, again and again, and started again as its unit does. */
 
@@ -35,8 +36,11 @@ const JOURNAL = { 'journal-bytes': 1 << 20, 'snapshot-every': 2 };
 
 const portIn = (line) => Number(/:(\d+)\//.exec(line)?.[1]);
 
-/** Starts a server; gives it as soon as it listens. */
-async function start(scene, options) {
+/**
+ * Starts a server; gives it as soon as it listens. With a signal it is sent that so many milliseconds after its start,
+ * and its end is waited for.
+ */
+export async function start(scene, options, { signal, after } = {}) {
   const child = spawn(
     process.execPath,
     [
@@ -51,6 +55,14 @@ async function start(scene, options) {
     await ended;
   });
   const errors = text(child.stderr);
+  if (signal !== undefined) {
+    child.stdout.resume();
+    await pause(after);
+    child.kill(signal);
+    await ended;
+    assert.doesNotMatch(await errors, /is not used|are not used|Error/, 'the start is not refused');
+    return undefined;
+  }
   const lines = [];
   const listens = await new Promise((resolve, reject) => {
     let at;
@@ -66,6 +78,7 @@ async function start(scene, options) {
     ended,
     listens,
     port: portIn(lines[0]),
+    adminPort: portIn(lines.find((line) => line.startsWith('Metrics are on')) ?? ''),
     transientPort: portIn(lines.find((line) => line.startsWith('Workers take')) ?? '')
   };
 }
@@ -98,8 +111,10 @@ async function parkedAgain(server) {
 /** @param {{workers: number, sync: string}} how options of the server */
 async function killAgainAndAgain(scene, { workers, sync }) {
   const kills = scene.short ? 4 : 30;
+  const folder = await scene.folder();
+  const beside = new Beside(folder);
   const options = {
-    ...{ host: '127.0.0.1', port: 0, state: join(await scene.folder(), 'state') },
+    ...{ host: '127.0.0.1', port: 0, state: join(folder, 'state'), ...beside.options },
     ...{ 'throw-rate': 0, 'log-level': 'fatal' },
     ...{ 'address-connections': 0, 'address-joins': 0, 'address-clients': 0, 'address-memory': 0 },
     ...{ ...JOURNAL, sync },
@@ -127,12 +142,15 @@ async function killAgainAndAgain(scene, { workers, sync }) {
       'the swarm throws',
       60
     );
+    await beside.begin(server);
     await pause(Math.random() * 1000);
     server.child.kill('SIGKILL');
     await server.ended;
+    await beside.stop();
     await pause(BACKOFF * 1000);
     server = await start(scene, options);
     seconds.push(await parkedAgain(server));
+    await beside.check(server);
   }
   await pause(1000);
   const { account, connections, faults } = await swarm.end();
@@ -145,7 +163,7 @@ async function killAgainAndAgain(scene, { workers, sync }) {
   seconds.sort((a, b) => a - b);
   const inTime = seconds.filter((one) => one <= IN_TIME).length;
   return (
-    `${kills} times; ${account.accepted} sprites promised, ${account.missing} missing, ` +
+    `${kills} times; ${beside.published} publications promised, none missing; ${account.accepted} sprites promised, ${account.missing} missing, ` +
     `${account.repeated} twice, ${account.duplicates} known again by their numbers; parked again ` +
     `after ${seconds[kills >> 1].toFixed(2)} s at the median, ${seconds.at(-1).toFixed(2)} s at the ` +
     `most, ${inTime} times within ${IN_TIME} s; thrown ${thrown} = acked ${acked} + waiting ${waiting}`
@@ -153,8 +171,8 @@ async function killAgainAndAgain(scene, { workers, sync }) {
 }
 
 const promise =
-  'every sprite with a 202 is received, none twice; everybody has his place, and is parked within ' +
-  'two seconds of listening';
+  'every sprite with a 202 is received, none twice; each client has its place, and is parked within ' +
+  'two seconds of listening; every version of a feed, player and ban that was promised is there';
 
 const ways = [
   { name: '', workers: 0, sync: 'second' },

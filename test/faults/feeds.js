@@ -7,6 +7,7 @@ import { join } from 'node:path';
 
 import { EventStream, get, parkGet, put, TOKEN } from '../support/feeds.js';
 import { request } from '../support/http.js';
+import { resetSocket } from '../support/reset-socket.js';
 import { stopwatch } from './scene.js';
 
 /** Feeds whose sources fail: upstreams and publishers. */
@@ -58,7 +59,7 @@ const misdeeds = {
     socket.on('drain', more);
     more();
   },
-  resets: ({ socket }) => socket.resetAndDestroy()
+  resets: ({ socket }) => resetSocket(socket)
 };
 
 /** An upstream that does as `upstream.answer` says. */

@@ -5,6 +5,7 @@ import { connect as secure } from 'node:tls';
 import { parseArgs } from 'node:util';
 
 import { request } from '../support/http.js';
+import { resetSocket } from '../support/reset-socket.js';
 
 /**
  * One hostile address, which does at once all that one address can: it has the most clients, who
@@ -312,7 +313,7 @@ const attacks = {
       for (const to of new Set([port, transient])) {
         const socket = open(to);
         send(socket, kinds[Math.floor(Math.random() * kinds.length)]);
-        setTimeout(() => socket?.raw.resetAndDestroy(), Math.random() * 20);
+        setTimeout(() => socket && resetSocket(socket.raw), Math.random() * 20);
       }
     }),
 

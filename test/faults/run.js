@@ -1,5 +1,3 @@
-import { parseArgs } from 'node:util';
-
 import { killed, stopped } from './clients.js';
 import { clock } from './clock.js';
 import { crashes } from './crash.js';
@@ -9,11 +7,12 @@ import { publisher, upstream } from './feeds.js';
 import { hostile } from './hostile.js';
 import { mailboxes } from './memory.js';
 import { Scene, Skip, stopwatch } from './scene.js';
+import { signals } from './signals.js';
 import { silent, slow } from './slow.js';
 import { storm } from './storm.js';
 import { workers } from './workers.js';
 import { world } from './world.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/opening-comment.js';
 
 /**
  * The fault suite: what happens when things go wrong, what was promised for it, and what was seen.
@@ -30,19 +29,15 @@ answerHelp(import.meta.url);
 /** The long waits come first: cases run a few at a time. */
 const cases = [
   ...[workers, ...world, cut, stopped, storm, ...crashes, ...hostile],
-  ...[killed, clock, slow, silent, full, damaged, mailboxes],
+  ...[signals, killed, clock, slow, silent, full, damaged, mailboxes],
   ...[upstream, publisher]
 ];
 
-const {
-  values: { short, only, jobs, strict }
-} = parseArgs({
-  options: {
-    short: { type: 'boolean', default: false },
-    only: { type: 'string', default: '' },
-    strict: { type: 'boolean', default: false },
-    jobs: { type: 'string', default: '3' }
-  }
+const { short, only, jobs, strict } = takeOptions(import.meta.url, {
+  short: { type: 'boolean', default: false },
+  only: { type: 'string', default: '' },
+  strict: { type: 'boolean', default: false },
+  jobs: { type: 'string', default: '3' }
 });
 
 /** No case may take longer, whatever happens: seconds; one that is long says so itself. */

@@ -1,10 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 
 import { request } from '../support/http.js';
-import { answerHelp } from '../support/opening-comment.js';
+import { answerHelp, takeOptions } from '../support/opening-comment.js';
 import { ROOT, startServer } from '../support/server.js';
 import { chart, COLLECTS, residentOf, slackOf, trend } from './trend.js';
 
@@ -22,14 +21,12 @@ import { chart, COLLECTS, residentOf, slackOf, trend } from './trend.js';
 
 answerHelp(import.meta.url);
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string', default: '10' },
-    clients: { type: 'string', default: '10000' },
-    churn: { type: 'string', default: '1' },
-    rate: { type: 'string', default: '300' },
-    every: { type: 'string', default: '5' }
-  }
+const values = takeOptions(import.meta.url, {
+  minutes: { type: 'string', default: '10' },
+  clients: { type: 'string', default: '10000' },
+  churn: { type: 'string', default: '1' },
+  rate: { type: 'string', default: '300' },
+  every: { type: 'string', default: '5' }
 });
 const [minutes, clients, churn, rate, every] = ['minutes', 'clients', 'churn', 'rate', 'every'].map(
   (name) => Number(values[name])

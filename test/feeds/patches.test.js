@@ -4,6 +4,7 @@ import pino from 'pino';
 import t from 'tap';
 
 import { Feeds } from '../../lib/feeds/feeds.js';
+import { NO_STATE } from '../support/feeds.js';
 
 /**
  * Patches are made for those who take them, and for nobody else: the threads are spared.
@@ -30,7 +31,12 @@ function makeFeeds(t) {
       return { value: job.body, patch: new Uint8Array(0), gzip: new Uint8Array(0) };
     }
   };
-  const feeds = new Feeds(OPTIONS, threads, pino({ level: 'silent' }));
+  const feeds = new Feeds({
+    options: OPTIONS,
+    threads,
+    pool: NO_STATE,
+    log: pino({ level: 'silent' })
+  });
   const awake = setInterval(() => {}, 1000);
   t.teardown(() => {
     clearInterval(awake);

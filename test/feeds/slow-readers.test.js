@@ -4,9 +4,12 @@ import t from 'tap';
 
 import { pour, SLICE } from '../../lib/feeds/pour.js';
 import { SlowReaders } from '../../lib/feeds/slow-readers.js';
+import { FeedTable } from '../../lib/feeds/table.js';
+import { readOptions } from '../../lib/server/options.js';
 
 /**
- * What slow readers at Node's server hold: bounded, and what many hold counts once.
+ * What slow readers at Node's server hold: bounded, and what many hold counts once. And that whoever watches there for
+ * long gets what is its own.
  */
 
 /** What of a ServerResponse is used; it takes `room` slices before it has to be drained. */
@@ -102,4 +105,32 @@ t.test('an answer is written slice by slice, and lets go what has been taken', (
   const whole = response.taken.filter(({ buffer }) => buffer === pieces[1].buffer);
   t.equal(whole.length, 3, 'of the end there are copies, which hold nothing');
   t.end();
+});
+
+t.test('an event stream outlives the tokens of all polls', async (t) => {
+  const table = new FeedTable(readOptions([]), { replica: false, tokens: 3 }, () => {});
+  t.teardown(() => table.close());
+  const publish = (version) => {
+    const none = Buffer.alloc(0);
+    const value = Buffer.from(`${version}`);
+    const what = { key: 'x', epoch: 1, version, value, patch: none, gzip: none, upstream: false };
+    table.native.publish(what);
+  };
+  publish(1);
+  const heard = { stream: [], poll: [] };
+  const watch = (who, wish) =>
+    table.watch({ keys: ['x'], afters: [''], ...wish }, ({ pieces }) => {
+      heard[who].push(Buffer.concat(pieces).toString());
+      return true;
+    });
+  watch('stream', { stream: true });
+  for (let n = 0; n < 7; n++) watch('poll', {});
+  publish(2);
+  await new Promise((then) => setImmediate(() => setImmediate(then)));
+  const events = [1, 2].map((n) => `{"feed":"x","cursor":"e1-${n}","value":${n}}`);
+  t.strictSame(heard.stream, events);
+  t.strictSame(
+    heard.poll,
+    Array.from({ length: 7 }, () => events[0])
+  );
 });

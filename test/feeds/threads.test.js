@@ -6,6 +6,7 @@ import t from 'tap';
 import { Feeds } from '../../lib/feeds/feeds.js';
 import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
+import { NO_STATE } from '../support/feeds.js';
 import { until } from '../support/until.js';
 
 /**
@@ -42,7 +43,12 @@ const OPTIONS = {
 function mortalFeeds(t) {
   const file = `${t.testdir({ 'mortal.mjs': MORTAL })}/mortal.mjs`;
   const threads = new Threads(2, pathToFileURL(file));
-  const feeds = new Feeds(OPTIONS, threads, pino({ level: 'silent' }));
+  const feeds = new Feeds({
+    options: OPTIONS,
+    threads,
+    pool: NO_STATE,
+    log: pino({ level: 'silent' })
+  });
   t.teardown(async () => {
     feeds.close();
     await threads.close();
@@ -113,7 +119,12 @@ t.test('a job that takes too long is ended, and what waits behind it is done', a
 t.test('a publication that takes too long changes nothing, and the next is taken', async (t) => {
   const file = `${t.testdir({ 'endless.mjs': ENDLESS })}/endless.mjs`;
   const threads = new Threads(1, pathToFileURL(file), 0.4);
-  const feeds = new Feeds({ ...OPTIONS, feedBytes: 5000 }, threads, pino({ level: 'silent' }));
+  const feeds = new Feeds({
+    options: { ...OPTIONS, feedBytes: 5000 },
+    threads,
+    pool: NO_STATE,
+    log: pino({ level: 'silent' })
+  });
   const awake = setInterval(() => {}, 1000);
   t.teardown(async () => {
     clearInterval(awake);

@@ -4,6 +4,7 @@ import pino from 'pino';
 import t from 'tap';
 
 import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
+import { isKey } from '../../lib/feeds/names.js';
 import { openUpstream } from '../../lib/feeds/upstream.js';
 
 /**
@@ -110,10 +111,67 @@ t.test('a source that fails is asked later and later, five minutes at the most',
   t.ok(scene.fetches >= back + 11, 'and as before when it answers again');
 });
 
+const source = (name, asker, first) => ({ name, asker, first });
+
+t.test('one address has at most half of what may be fetched at once', (t) => {
+  for (const [atOnce, share] of [
+    [8, 4],
+    [5, 2],
+    [1, 1]
+  ]) {
+    const turns = new FetchTurns(atOnce);
+    // Half of them are of feeds that have a value: these count as well.
+    for (let n = 0; n < 20; n += 1) turns.add(source(n, 1, n % 2 === 0));
+    let begun = 0;
+    while (turns.take() !== undefined) begun += 1;
+    t.equal(begun, share, `${atOnce} at once, nobody else asks`);
+    if (atOnce > 1) {
+      turns.add(source('other', 2, true));
+      t.equal(turns.take().name, 'other', 'the next address need not wait for an end');
+      turns.end(2);
+    }
+    t.equal(turns.take(), undefined);
+    turns.end(1);
+    t.equal(turns.take().asker, 1, 'one that has ended makes room for the next');
+    t.equal(turns.take(), undefined);
+    t.equal(turns.underWay, share);
+  }
+  const turns = new FetchTurns(4);
+  for (let n = 0; n < 12; n += 1) turns.add(source(n, n % 3, true));
+  while (turns.take() !== undefined);
+  t.equal(turns.underWay, 4, 'and all together have no more than there may be');
+  t.end();
+});
+
+t.test("no key leads out of the template's path, or to another host", (t) => {
+  const tries = ['..', '.', 'a/../..', 'a/./b', '/a', 'a//b', 'a/', '//evil.example', 'a\\..\\b'];
+  for (const key of [...tries, '%2e%2e/a', 'a?b', 'a#b', '@evil.example', ' a', 'ä', '']) {
+    t.notOk(isKey(key), key);
+  }
+  for (const key of [
+    '...',
+    '.../..a/b..',
+    '~',
+    '-/_',
+    '.well-known/x',
+    'evil.example',
+    '8/score'
+  ]) {
+    t.ok(isKey(key));
+    const { host, pathname } = new URL('https://api.example/of/{key}'.replaceAll('{key}', key));
+    t.strictSame([host, pathname], ['api.example', `/of/${key}`]);
+  }
+  t.end();
+});
+
 t.test('addresses take turns, and what is watched goes before what is new', (t) => {
-  const turns = new FetchTurns();
-  const source = (name, asker, first) => ({ name, asker, first });
-  const drawn = (count) => Array.from({ length: count }, () => turns.take()?.name);
+  const turns = new FetchTurns(4);
+  const drawn = (count) =>
+    Array.from({ length: count }, () => {
+      const { name, asker } = turns.take();
+      turns.end(asker);
+      return name;
+    });
   const many = Array.from({ length: 5 }, (_, n) => source(`new${n}`, 1, true));
   for (const one of many) turns.add(one);
   turns.add(many[0]);

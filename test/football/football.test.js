@@ -6,8 +6,9 @@ import { createInterface } from 'node:readline';
 import t from 'tap';
 
 import { Match, STEPS } from '../../lib/football/match.js';
-import { KEY, startProvider } from '../../lib/football/provider.js';
+import { KEY, readOptions, startProvider } from '../../lib/football/provider.js';
 import { measure } from '../bench/deltas.js';
+import { amissTo } from '../support/axe.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { launchBrowser, noBrowser } from '../support/page-browser.js';
 import { documentAt, shown } from '../support/readme.js';
@@ -49,6 +50,23 @@ t.test('patches are at most a tenth of whole values, and as the README says', as
   for (const bytes of [whole, patches]) t.match(readme, ` ${bytes.toLocaleString('en')} `);
 });
 
+t.test("the provider's options, in plain words where they are wrong", (t) => {
+  t.match(readOptions(['--port', '0', '--sprites=https://a.example:8443']), {
+    ...{ port: 0, host: '0.0.0.0', sprites: 'https://a.example:8443', pace: 1000, seed: 1 }
+  });
+  t.strictSame(readOptions(['--help']), { help: true });
+  for (const [args, message] of [
+    [['--port', '-1'], '--port takes a whole number from 0 to 65535, not "-1"'],
+    [['--pace'], /^--pace takes a whole number .*, and nothing follows it$/],
+    [['--sprites', 'localhost'], /^--sprites takes the address of a server, .*not "localhost"$/],
+    [['--sprites', 'http://a:99999'], /^--sprites takes/],
+    [['--spritse', 'x'], /^there is no option --spritse; did you mean --sprites\?$/]
+  ]) {
+    t.throws(() => readOptions(args), { message }, args.join(' '));
+  }
+  t.end();
+});
+
 t.test('the provider answers as an API does', async (t) => {
   const provider = await startProvider({ pace: 0 });
   t.teardown(() => provider.close());
@@ -58,6 +76,8 @@ t.test('the provider answers as an API does', async (t) => {
   t.match(await first.json(), { period: 'first half' });
   const known = () => fetch(`${base}/${KEY}`, { headers: { 'If-None-Match': etag } });
   t.equal((await known()).status, 304);
+  // What is no path ends nothing.
+  for (const path of ['//', '//[', '/%']) t.equal((await fetch(base + path)).status, 404, path);
   provider.step();
   t.equal((await known()).status, 200);
   t.equal((await fetch(`${base}/nothing`)).status, 404);
@@ -174,6 +194,7 @@ t.test(
     const after = await follow(1);
     t.same((await see()).score, [after.score.home, after.score.away], 'it goes on by itself');
     t.same(faults, []);
+    t.strictSame(await amissTo(page), []);
     await page.close();
     await server.stop();
   }

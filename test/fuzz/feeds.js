@@ -1,6 +1,5 @@
-import { parseArgs } from 'node:util';
-
 import { playHistory } from '../support/feeds-history.js';
+import { takeOptions } from '../support/opening-comment.js';
 import { DOORS } from '../support/server.js';
 import { Random, freshSeed } from './random.js';
 
@@ -14,14 +13,15 @@ import { Random, freshSeed } from './random.js';
  */
 
 const {
-  values: { seconds, seed: first, steps, program }
-} = parseArgs({
-  options: {
-    seconds: { type: 'string', default: '60' },
-    seed: { type: 'string', default: String(freshSeed()) },
-    steps: { type: 'string', default: '120' },
-    program: { type: 'string' }
-  }
+  seconds,
+  seed: first,
+  steps,
+  program
+} = takeOptions(import.meta.url, {
+  seconds: { type: 'string', default: '60' },
+  seed: { type: 'string', default: String(freshSeed()) },
+  steps: { type: 'string', default: '120' },
+  program: { type: 'string' }
 });
 
 /** What a test has at its end. */

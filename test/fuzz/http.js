@@ -228,7 +228,7 @@ function bodyOf(bytes, { headLength, bodyLength }) {
   return body;
 }
 
-const READY = /^\/(?!poll\/|place\/|feed\/)[A-Za-z0-9._/-]{0,47}$/;
+const READY = /^\/(?!poll\/|place\/|status\/|feed\/)[A-Za-z0-9._/-]{0,47}$/;
 
 /** The target Node saw, as numbers; read by the URL class, not as the reader reads. */
 function numbersOf({ method, url }) {
@@ -243,7 +243,7 @@ function numbersOf({ method, url }) {
   const [id = null, edge = null, ...rest] = pathname.split('/').slice(inArena ? 3 : 2);
   const number = (name) => (searchParams.has(name) ? Number(searchParams.get(name)) : null);
   const known =
-    { join: 2, feeds: 2, poll: 3, throw: 4, leave: 3, place: 3, arena: 4 }[route] ===
+    { join: 2, feeds: 2, poll: 3, throw: 4, leave: 3, place: 3, status: 3, arena: 4 }[route] ===
     pathname.split('/').length;
   return {
     method,
@@ -342,6 +342,7 @@ const ends = (() => {
       head('GET /feed/a', line)
     ),
     head(`GET /place/${ID}`),
+    head(`GET /status/${ID}`),
     head(`POST /leave/${ID}`),
     head(`POST /arena/hall/${ID}?n=7`, 'Content-Length: 0'),
     ...['left', 'right', 'up', 'down'].map((edge) =>

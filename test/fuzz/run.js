@@ -6,8 +6,8 @@ import { performance } from 'node:perf_hooks';
 import process from 'node:process';
 import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 
+import { valuesOf } from '../support/opening-comment.js';
 import { freshSeed } from './random.js';
 
 /** How often the clock is read and the rest of the process gets a turn, in inputs. */
@@ -68,15 +68,13 @@ export async function main(url, fuzz, plants) {
 bugs to plant: ${plants.join(', ')}`;
   let values;
   try {
-    ({ values } = parseArgs({
-      options: {
-        seconds: { type: 'string' },
-        count: { type: 'string' },
-        seed: { type: 'string' },
-        plant: { type: 'string' },
-        help: { type: 'boolean' }
-      }
-    }));
+    values = valuesOf({
+      seconds: { type: 'string' },
+      count: { type: 'string' },
+      seed: { type: 'string' },
+      plant: { type: 'string' },
+      help: { type: 'boolean' }
+    });
     for (const key of ['seconds', 'count', 'seed']) {
       if (values[key] !== undefined && !/^\d{1,10}$/.test(values[key])) {
         throw new TypeError(`--${key} wants a number`);

@@ -191,10 +191,11 @@ class Model {
     uint32_t numbers[20];
     uint8_t fresh[20];
     double values[20 * 16];
-    const std::vector<Arena::Saved> left = arena_.save(0);
+    const uint32_t left = arena_.take(0, {20, numbers, fresh, values});
     for (auto at = players_.begin(); at != players_.end();) {
       bool there = false;
-      for (const auto& one : left) there = there || one.number == at->first;
+      for (uint32_t i = 0; i < left; ++i) there = there || numbers[i] == at->first;
+      at->second.waits = false;
       const uint64_t since = now_ - at->second.last;
       if (since < 2000) EXPECT(there);
       if (since > 2000 + 4 * kTickMilliseconds) EXPECT(!there);
@@ -265,8 +266,14 @@ void testRestore() {
   for (const int i : {0, 2, 5}) before.leave("hall", ids[i]);
   Arena after(options, nullptr, 0);
   after.setFields(0, kFields);
-  for (const auto& saved : before.save(0)) EXPECT(after.restore(0, saved));
-  after.setNewestNumber(0, before.newestNumber(0));
+  const auto give = [&after](const std::string& name, std::string_view bytes) {
+    EXPECT(after.restore(name, bytes));
+    // Neither another room's, nor one that is cut off or there already.
+    EXPECT(!after.restore("player/yard" + name.substr(name.rfind('/')), bytes));
+    EXPECT(!after.restore(name, bytes.substr(1)));
+    EXPECT(!name.starts_with("player/") || !after.restore(name, bytes));
+  };
+  before.eachNote(give);
   after.settled();
   EXPECT(after.players(0) == 3);
   uint32_t numbers[8];

@@ -37,7 +37,7 @@ enum class Fate { kEnds, kTears, kFails };
 constexpr size_t kMostMoments = 4096;
 
 /** What a life tells its watcher, without a system call. */
-struct Told {
+struct Tale {
   uint64_t calls;     // made
   uint64_t promised;  // the newest moment that was promised
   uint64_t moments;   // how many there are
@@ -46,7 +46,7 @@ struct Told {
 
 /** What the calls below go by: they have no other way to know. */
 struct Script {
-  Told* told = nullptr;
+  Tale* told = nullptr;
   uint64_t at = 0;  // the call at which it happens; 0: never
   Fate fate = Fate::kEnds;
   bool counts = false;
@@ -85,7 +85,7 @@ struct Unsynced {
     struct stat info;
     const bool counts = script.counts && strstr(path, ".journal-") != nullptr &&
                         stat(path, &info) == 0 &&
-                        info.st_size > static_cast<off_t>(sizeof(JournalHeader));
+                        info.st_size > static_cast<off_t>(sizeof(JournalBegin));
     EXPECT(!counts || !names);
   }
 };
@@ -191,18 +191,19 @@ constexpr uint32_t kCapacity = 25;
 constexpr int kTurns = 8;
 
 /** The state of a pool as one number; what is done for that is no call of the life's. */
-size_t hashOf(const Pool& pool) {
+template <typename... Parts>
+size_t hashOf(const Parts&... parts) {
   const bool counted = std::exchange(script.counts, false);
-  const size_t hash = std::hash<std::string>()(stateOf(pool));
+  const size_t hash = std::hash<std::string>()(stateOf(parts...));
   script.counts = counted;
   return hash;
 }
 
 /** There is one more state that may be found. */
 void tellMoment(const Life& life) {
-  Told& told = *script.told;
+  Tale& told = *script.told;
   EXPECT(told.moments < kMostMoments);
-  told.states[told.moments++] = hashOf(life.pool());
+  told.states[told.moments++] = hashOf(life);
 }
 
 /** What has been decided is written, or not; whoever was answered relies on it from now on. */
@@ -218,11 +219,11 @@ void endTurn(Life* life) {
 /** One run of a life, in its own process. */
 void run(const Folder& folder, uint64_t seed, bool orderly) {
   const StateStoreOptions options = storeOptions(folder);
-  Life life(seed, kCapacity, seed % 3 == 0 ? options : inWorld(options));
+  Life life(seed, kCapacity, options, seed % 3 == 0 ? Where::kAlone : Where::kInWorld);
   unsynced = {};
   script.counts = true;
-  if (!life.store().recover().ok()) _exit(kRefused);
-  if (life.store().start() != 0) _exit(kRefused);
+  if (!life.recover().ok()) _exit(kRefused);
+  if (life.start() != 0) _exit(kRefused);
   for (int turn = 0; turn < kTurns; ++turn) {
     life.steps();
     endTurn(&life);
@@ -237,7 +238,7 @@ void run(const Folder& folder, uint64_t seed, bool orderly) {
   if (orderly) {
     life.pool().seeAllOff();
     endTurn(&life);
-    (void)life.store().finish();
+    (void)life.finish();
   }
   script.counts = false;
 }
@@ -264,17 +265,18 @@ int play(const Folder& folder, uint64_t seed, uint64_t at, Fate fate) {
 
 /** Holds what is found to what was promised; twice, since a start repairs what it finds. */
 void check(const Folder& folder) {
-  const Told& told = *script.told;
+  const Tale& told = *script.told;
   for (int starts = 0; starts < 2; ++starts) {
     Pool pool(poolOptions(kCapacity), nullptr, 0);
-    StateStore store(storeOptions(folder), &pool);
-    const Recovery recovery = store.recover();
+    Shelf shelf;
+    StateStore store(storeOptions(folder), &pool, &shelf);
+    const Recovery recovery = store.recover(&shelf);
     if (!recovery.ok()) {
       fprintf(stderr, "%s: %s (%d), after call %" PRIu64 "\n", recovery.file.c_str(),
               recovery.problem.c_str(), recovery.error, script.told->calls);
     }
     EXPECT(recovery.ok() && (starts == 0 || recovery.torn == 0));
-    const size_t found = hashOf(pool);
+    const size_t found = hashOf(pool, shelf);
     bool known = false;
     for (uint64_t i = told.promised; i < told.moments; ++i) known |= told.states[i] == found;
     EXPECT(known);
@@ -308,9 +310,10 @@ uint64_t inARow(uint64_t seed, uint64_t calls) {
   for (int i = 0; i < 30; ++i) {
     // One state is there, and is promised; only the next life adds to it.
     Pool pool(poolOptions(kCapacity), nullptr, 0);
-    StateStore store(storeOptions(folder), &pool);
-    EXPECT(store.recover().ok());
-    const size_t found = hashOf(pool);
+    Shelf shelf;
+    StateStore store(storeOptions(folder), &pool, &shelf);
+    EXPECT(store.recover(&shelf).ok());
+    const size_t found = hashOf(pool, shelf);
     *script.told = {};
     script.told->states[script.told->moments++] = found;
     play(folder, random(), random() % calls + 1, random() % 2 ? Fate::kEnds : Fate::kTears);
@@ -328,9 +331,9 @@ int main(int argc, char** argv) {
   // The page cache is what a killed process leaves: a file system in memory shows as much, sooner.
   if (access("/dev/shm", W_OK) == 0) setenv("TMPDIR", "/dev/shm", 0);
   void* const memory =
-      mmap(nullptr, sizeof(Told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      mmap(nullptr, sizeof(Tale), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   EXPECT(memory != MAP_FAILED);
-  script.told = new (memory) Told{};
+  script.told = new (memory) Tale{};
   uint64_t ended = 0;
   uint64_t torn = 0;
   uint64_t failed = 0;

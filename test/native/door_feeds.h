@@ -233,7 +233,7 @@ class DoorFeeds {
 
   /** All feeds end, and with them whatever is left. */
   void end() {
-    for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key));
+    for (const auto& [key, version] : version_) EXPECT(feeds_->remove(key) == FeedOutcome::kOk);
     version_.clear();
     until([&] { return feeds_->counts().watching == 0 && !feeds_->busy(); });
   }

@@ -55,8 +55,8 @@ namespace {
 class Stage {
  public:
   explicit Stage(const StateStoreOptions& options)
-      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_) {
-    EXPECT(store_.recover().ok());
+      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_, &shelf_) {
+    EXPECT(store_.recover(&shelf_).ok());
     EXPECT(store_.start() == 0);
   }
 
@@ -89,6 +89,7 @@ class Stage {
 
  private:
   Pool pool_;
+  Shelf shelf_;
   StateStore store_;
   uint64_t now_ = 0;
 };
@@ -102,9 +103,10 @@ std::string afterACrash(const Folder& folder) {
   const Folder copy;
   std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
   Pool pool(poolOptions(100), nullptr, 0);
-  StateStore store(storeOptions(copy), &pool);
-  EXPECT(store.recover().ok());
-  return stateOf(pool);
+  Shelf shelf;
+  StateStore store(storeOptions(copy), &pool, &shelf);
+  EXPECT(store.recover(&shelf).ok());
+  return stateOf(pool, shelf);
 }
 
 /** A file that takes nothing more is left for another one. */

@@ -143,7 +143,7 @@ class Test : FeedResponder {
 
   void end(const std::string& key) {
     const bool there = models_.erase(key) > 0;
-    EXPECT(feeds_.remove(key) == there);
+    EXPECT((feeds_.remove(key) == FeedOutcome::kOk) == there);
   }
 
   void ask(uint32_t number) {
@@ -692,7 +692,7 @@ class Unfetched : FeedResponder {
                            .gzip = {},
                            .upstream = false},
                           &watching) == FeedOutcome::kOk);
-    EXPECT(feeds_.failed() == 0 && feeds_.remove("a"));
+    EXPECT(feeds_.failed() == 0 && feeds_.remove("a") == FeedOutcome::kOk);
   }
 
   /** The oldest goes first, but for one that is waited for. */

@@ -28,7 +28,7 @@ struct Batch {
 
 std::vector<Batch> batchesOf(const std::string& bytes) {
   std::vector<Batch> batches;
-  for (size_t at = sizeof(JournalHeader); at < bytes.size();) {
+  for (size_t at = sizeof(JournalBegin); at < bytes.size();) {
     Batch batch;
     memcpy(&batch.head, &bytes[at], sizeof batch.head);
     at += sizeof batch.head;
@@ -70,14 +70,15 @@ class Run : private PollResponder {
   void prepare() {
     const Folder folder;
     const StateStoreOptions options = storeOptions(folder);
-    Life life(random_.below(SIZE_MAX), kCapacity, random_.oneIn(3) ? options : inWorld(options));
-    EXPECT(life.store().recover().ok() && life.store().start() == 0);
+    Life life(random_.below(SIZE_MAX), kCapacity, options,
+              random_.oneIn(3) ? Where::kAlone : Where::kInWorld);
+    EXPECT(life.recover().ok() && life.start() == 0);
     for (size_t turns = random_.below(40) + 3; turns > 0; --turns) {
       life.turn();
       EXPECT(life.end());
     }
     whole_ = test::readFile(folder.file() + ".journal-0");
-    header_ = whole_.substr(0, sizeof(JournalHeader));
+    header_ = whole_.substr(0, sizeof(JournalBegin));
     batches_ = batchesOf(whole_);
     EXPECT(fileOf(header_, batches_) == whole_);
     EXPECT(replay(whole_, UINT64_MAX).empty());
@@ -122,7 +123,7 @@ class Run : private PollResponder {
     memcpy(&record, one.data(), sizeof record);
     switch (random_.below(9)) {
       case 0:
-        record.step = JournalStep{static_cast<uint8_t>(random_.below(22))};
+        record.step = JournalStep{static_cast<uint8_t>(random_.below(26))};
         break;
       case 1:
         record.from = static_cast<uint8_t>(odd());
@@ -164,14 +165,15 @@ class Run : private PollResponder {
     AddressLimits limits{AddressLimitsOptions{}};
     Pool pool(poolOptions(kCapacity), &limits, 0);
     pool.setResponder(PollHolder::kNode, this);
-    const ReplayResult result = replayJournal({exact.data(), exact.length()}, upTo, &pool);
+    Shelf shelf;
+    const ReplayResult result = replayJournal({exact.data(), exact.length()}, upTo, &pool, &shelf);
     EXPECT(result.whole + result.torn <= bytes.size());
     if (!result.problem.empty()) return result.problem;
     finishReplay(&pool);
     const Counts& counts = pool.counts();
     expectLaw(pool);
     // What was read is a state like any other: it is kept, and taken again.
-    EXPECT(!stateOf(pool).empty());
+    EXPECT(!stateOf(pool, shelf).empty());
     pool.seeAllOff();
     expectLaw(pool);
     EXPECT(counts.clients == pool.torus().size());

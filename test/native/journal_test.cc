@@ -43,16 +43,16 @@ class Run {
     for (uint32_t run = below(4) + 1; run > 0; --run) {
       // In a world, or not any more, or not yet.
       const StateStoreOptions options = storeOptions(folder);
-      Life life(random_(), kCapacity, below(2) == 0 ? options : inWorld(options));
-      const Recovery recovery = life.store().recover();
+      Life life(random_(), kCapacity, options, below(2) == 0 ? Where::kAlone : Where::kInWorld);
+      const Recovery recovery = life.recover();
       if (!recovery.ok()) {
         fprintf(stderr, "%s: %s (%d)\n", recovery.file.c_str(), recovery.problem.c_str(),
                 recovery.error);
       }
       EXPECT(recovery.ok() && recovery.torn == 0);
-      if (!state.empty()) EXPECT(stateOf(life.pool()) == state);
+      if (!state.empty()) EXPECT(stateOf(life) == state);
       expectLaw(life.pool());
-      EXPECT(life.store().start() == 0);
+      EXPECT(life.start() == 0);
       for (uint32_t turns = below(60); turns > 0; --turns) {
         life.turn();
         EXPECT(life.end());
@@ -61,12 +61,12 @@ class Run {
       records_ += recovery.records;
       ++ends_;
       if (below(3) == 0) {
-        EXPECT(life.store().finish().ok());
+        EXPECT(life.finish().ok());
         EXPECT(journalsIn(folder) == 0);
         ++orderly_;
       }
       // What is promised by now; a torn turn was never promised.
-      state = stateOf(life.pool());
+      state = stateOf(life);
       if (below(2) == 0 && journalsIn(folder) > 0) tear(folder, &life);
     }
   }
@@ -85,7 +85,7 @@ class Run {
 
   /** A last turn that is written, but not whole: the next start cuts it, and says so. */
   void tear(const Folder& folder, Life* life) {
-    const std::string promised = stateOf(life->pool());
+    const std::string promised = stateOf(*life);
     const uint64_t before = life->store().counts().journalBytes;
     life->turn();
     EXPECT(life->end());
@@ -94,9 +94,9 @@ class Run {
     const uint64_t cut = below(batch) + 1;
     tearEnd(folder, cut);
     Life next(1, kCapacity, storeOptions(folder));
-    const Recovery recovery = next.store().recover();
+    const Recovery recovery = next.recover();
     EXPECT(recovery.ok() && recovery.torn == batch - cut);
-    EXPECT(stateOf(next.pool()) == promised);
+    EXPECT(stateOf(next) == promised);
     ++tornEnds_;
   }
 
@@ -114,7 +114,7 @@ void noLinkIsFollowed() {
   // A whole journal, which one who follows a link to it would take, and cut.
   const auto liveIn = [](const Folder& place, auto&& then) {
     Life life(1, 10, storeOptions(place));
-    EXPECT(life.store().recover().ok() && life.store().start() == 0);
+    EXPECT(life.recover().ok() && life.start() == 0);
     life.turn();
     EXPECT(life.end());
     then(life.store());
@@ -126,7 +126,7 @@ void noLinkIsFollowed() {
   std::filesystem::create_symlink(victim, first);
   {
     Life life(1, 10, storeOptions(folder));
-    EXPECT(life.store().recover().error == ELOOP);
+    EXPECT(life.recover().error == ELOOP);
   }
   EXPECT(std::filesystem::remove(first));
 
@@ -196,14 +196,14 @@ void whatDoesNotFitIsRefused() {
        },
        ".journal-1", "it is damaged at byte"},
       {"the last is damaged before what was on the disk",
-       [&](const std::string& state) { damage(journal(state, 3), 80); }, ".journal-3",
-       "it is damaged at byte 40"},
+       [&](const std::string& state) { damage(journal(state, 3), 136); }, ".journal-3",
+       "it is damaged at byte 96"},
   };
   for (const Case& one : cases) {
     const Folder folder;
     for (int run = 0; run < 3; ++run) {
       Life life(1, 10, storeOptions(folder, Sync::kTurn));
-      EXPECT(life.store().recover().ok() && life.store().start() == 0);
+      EXPECT(life.recover().ok() && life.start() == 0);
       if (run == 0) EXPECT(life.store().compactNow().empty());
       for (int turn = 0; turn < 3; ++turn) {
         life.turn();
@@ -214,7 +214,7 @@ void whatDoesNotFitIsRefused() {
     one.spoil(folder.file());
     const auto before = filesIn(folder);
     Life life(1, 10, storeOptions(folder));
-    const Recovery recovery = life.store().recover();
+    const Recovery recovery = life.recover();
     const bool named = recovery.file.ends_with(one.refused);
     if (recovery.ok() || !named || recovery.problem.find(one.why) == std::string::npos) {
       fprintf(stderr, "%s: %s: %s\n", one.what, recovery.file.c_str(), recovery.problem.c_str());

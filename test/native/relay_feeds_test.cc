@@ -65,7 +65,7 @@ class Main : public FeedsWatcher {
     return watching;
   }
 
-  void remove(std::string_view key) { EXPECT(feeds_.remove(key)); }
+  void remove(std::string_view key) { EXPECT(feeds_.remove(key) == FeedOutcome::kOk); }
 
  private:
   AddressLimits limits_{AddressLimitsOptions{}};

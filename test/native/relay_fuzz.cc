@@ -151,8 +151,11 @@ class Main {
     const ArenaCounts& inputs = arena_.counts();
     EXPECT(inputs.inputs == inputs.reduced + inputs.superseded + inputs.waiting);
     EXPECT(inputs.players == kPlayers);
-    const auto first = arena_.save(0).front();
-    EXPECT(first.newest == 0 && first.values[0] == 0.5);
+    uint32_t numbers[kPlayers];
+    uint8_t fresh[kPlayers];
+    double values[kPlayers * kInputFields];
+    EXPECT(arena_.take(0, {kPlayers, numbers, fresh, values}) == kPlayers);
+    EXPECT(values[0] == 0.5);
     Pool::View view;
     for (const Id& id : own) {
       // Nobody has acked for him, or made him leave.

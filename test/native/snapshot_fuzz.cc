@@ -24,6 +24,7 @@
 namespace {
 
 using namespace server;
+using scene::besideOf;
 
 constexpr uint32_t kCapacity = 64;
 constexpr size_t kHeader = 104;  // bytes, as in snapshot.cc
@@ -116,11 +117,15 @@ class Run {
         }
       }
     }
+    beside_ = {};
+    for (uint32_t i = below(4); i > 0; --i) publish(i);
     // A save writes over nothing.
     unlink(path_.c_str());
-    EXPECT(Snapshot::save(clients, path_, scene::kAnySize, {}, Replace::kNothing).ok());
+    EXPECT(Snapshot::save(clients, beside_, path_, scene::kAnySize, {}, Replace::kNothing).ok());
     whole_ = readAll(path_);
     EXPECT(load(whole_).empty());
+    EXPECT(besideOf(loaded_.feeds(), loaded_.takeNotes()) ==
+           besideOf(beside_.feeds(), Shelf(beside_).takeNotes()));
     EXPECT(!load({whole_.begin(), whole_.end() - 1}).empty());
   }
 
@@ -151,6 +156,24 @@ class Run {
   void report() const { verdicts_.print(); }
 
  private:
+  /** Puts a feed of two versions and a note beside the pool. */
+  void publish(uint32_t number) {
+    const std::string key = "feed" + std::to_string(number);
+    const std::string value(20 + below(20), '1');
+    for (const uint64_t version : {4, 5}) {
+      const PublishText head = {.epoch = 7,
+                                .key = static_cast<uint32_t>(key.size()),
+                                .value = static_cast<uint32_t>(value.size()),
+                                .upstream = 0};
+      std::string text(reinterpret_cast<const char*>(&head), sizeof head);
+      text += key;
+      text += value;
+      text += "{}";
+      EXPECT(beside_.apply({.step = JournalStep::kPublish, .number = version}, text));
+    }
+    EXPECT(beside_.apply({.step = JournalStep::kNote, .other = 5}, key + " is noted"));
+  }
+
   uint32_t below(uint32_t most) { return most == 0 ? 0 : random_() % most; }
 
   /** Loads `bytes`, and uses what is taken; what was wrong with it. */
@@ -159,7 +182,8 @@ class Run {
     AddressLimits limits{AddressLimitsOptions{}};
     Pool clients(options(), &limits, 0);
     clients.setResponder(PollHolder::kNode, &nobody_);
-    const SnapshotResult result = Snapshot::load(&clients, path_, scene::kAnySize);
+    loaded_ = {};
+    const SnapshotResult result = Snapshot::load(&clients, &loaded_, path_, scene::kAnySize);
     EXPECT(result.error == 0);
     if (!result.ok()) return result.problem;
     // Those who are leaving are in the torus and no clients any more.
@@ -194,6 +218,8 @@ class Run {
   std::string path_;
   std::vector<Id> ids_;
   std::vector<uint8_t> whole_;
+  Shelf beside_;
+  Shelf loaded_;
   test::Verdicts verdicts_;
 };
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "expect.h"
-#include "pool/state_store.h"
+#include "server/turn.h"
 #include "world_steps.h"
 
 namespace scene {
@@ -106,12 +106,6 @@ inline PoolOptions poolOptions(uint32_t capacity) {
           .pollBurst = 1};
 }
 
-/** As `options`, for a server that is in a world. */
-inline StateStoreOptions inWorld(StateStoreOptions options) {
-  options.world = true;
-  return options;
-}
-
 inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kNever) {
   return {.path = folder.file(),
           .stateBytes = kAnySize,
@@ -120,20 +114,62 @@ inline StateStoreOptions storeOptions(const Folder& folder, Sync sync = Sync::kN
           .sync = sync};
 }
 
-/** A pool whose clients do what comes, with every delivery kept in mind. */
+/** Whether a life is one in a world. */
+enum class Where { kAlone, kInWorld };
+
+/** Feeds and notes as text. */
+template <typename FeedMap, typename NoteMap>
+std::string besideOf(const FeedMap& feeds, const NoteMap& notes) {
+  std::string text;
+  for (const auto& [key, feed] : feeds) {
+    text += "\nfeed " + key + " ";
+    feed.cursor.appendTo(&text);
+    text += " ";
+    text += feed.value->text();
+    if (!feed.patches.empty()) text += feed.log->text().substr(feed.patches.front());
+    text += " " + std::to_string(feed.patches.size());
+  }
+  for (const auto& [name, bytes] : notes) {
+    for (const std::string_view part : {std::string_view("\nnote "), std::string_view(name),
+                                        std::string_view(" "), std::string_view(bytes)}) {
+      text += part;
+    }
+  }
+  return text;
+}
+
+/** A server whose clients and publishers do what comes, with every delivery kept in mind. */
 class Life : private PollResponder {
  public:
-  Life(uint64_t seed, uint32_t capacity, StateStoreOptions options)
+  Life(uint64_t seed, uint32_t capacity, StateStoreOptions options, Where where = Where::kAlone)
       : random_(seed),
-        inWorld_(options.world),
+        inWorld_(where == Where::kInWorld),
+        options_(std::move(options)),
         pool_(poolOptions(capacity), nullptr, 0),
-        store_(std::move(options), &pool_) {
+        feeds_({.hold = 60, .feeds = 4, .memory = 1 << 20, .watchers = 10, .upstream = false}, 0,
+               [] { return uint64_t{0}; }),
+        turn_(&pool_) {
     pool_.setResponder(PollHolder::kNode, this);
   }
 
   Pool& pool() { return pool_; }
   const Pool& pool() const { return pool_; }
-  StateStore& store() { return store_; }
+  StateStore& store() { return *turn_.store(); }
+
+  Recovery recover() {
+    Recovery recovery = turn_.open(options_);
+    if (!recovery.ok()) return recovery;
+    std::string key;
+    EXPECT(turn_.attach(&feeds_, &key) == FeedOutcome::kOk);
+    feeds_.forEach([this](const Feed& feed) { told_[feed.key] = feed; });
+    return recovery;
+  }
+
+  int start() { return turn_.start({}); }
+  SnapshotResult finish() { return turn_.finish(); }
+
+  /** The feeds as everybody knows them once the turn is written, and the notes. */
+  std::string beside() const { return besideOf(told_, turn_.notes()); }
 
   /** One turn: some steps, not committed yet. */
   void turn() {
@@ -157,13 +193,22 @@ class Life : private PollResponder {
     pool_.tick(now_);
   }
 
-  void tryAgain() { store_.tick(now_); }
+  void tryAgain() { turn_.store()->tick(now_); }
 
   /** Ends a turn as the addon does; whether it is written. */
   bool end() {
-    const Commit commit = store_.commit();
-    if (commit == Commit::kDone) pool_.answerReady();
-    return commit == Commit::kDone;
+    const bool sent = turn_.end() == TurnEnd::kSend;
+    if (sent && !turn_.store()->journal()->pending()) expectRevealed();
+    return sent;
+  }
+
+  /** What is told of feeds is what was published. */
+  void expectRevealed() const {
+    for (const auto& [key, feed] : told_) {
+      const Feed* const found = feeds_.find(key);
+      EXPECT(found != nullptr && found->value->text() == feed.value->text());
+    }
+    EXPECT(feeds_.counts().feeds == told_.size());
   }
 
   /** What clients were given is known to a process that starts now. */
@@ -189,8 +234,10 @@ class Life : private PollResponder {
       world_->step([this](uint64_t most) { return uint64_t{below(static_cast<uint32_t>(most))}; });
       return;
     }
-    const uint32_t what = below(20);
-    if (what < 3 || ids_.empty()) {
+    const uint32_t what = below(26);
+    if (what >= 20) {
+      besides(what);
+    } else if (what < 3 || ids_.empty()) {
       Id id;
       const Address address = {.host = below(5)};
       if (pool_.join(address, 0, &id) == Outcome::kOk) ids_.push_back(id);
@@ -216,10 +263,40 @@ class Life : private PollResponder {
     }
   }
 
+  void besides(uint32_t what) {
+    const std::string key = std::string("feed/") + static_cast<char>('a' + below(5));
+    const std::string name = "note/" + std::to_string(below(3));
+    if (what < 23) {
+      FeedValue& feed = told_[key];
+      const Cursor cursor = {feed.value ? feed.cursor.epoch : below(1000) + 1,
+                             feed.cursor.version + 1};
+      const std::string value =
+          "\"" + std::string(below(60), 'v') + std::to_string(cursor.version) + "\"";
+      const std::string patch = below(3) == 0 ? "" : "{" + std::to_string(cursor.version) + "}";
+      uint32_t watching;
+      if (feeds_.publish({key, cursor, value, patch, {}, false}, &watching) == FeedOutcome::kOk) {
+        feed.take(cursor, base::Bytes::copyOf(value, nullptr), patch, nullptr);
+      } else if (!feed.value) {
+        told_.erase(key);
+      }
+    } else if (what == 23) {
+      if (feeds_.remove(key) == FeedOutcome::kOk) told_.erase(key);
+    } else if (what == 24) {
+      (void)turn_.note(name, std::to_string(below(100)));
+    } else {
+      (void)turn_.unnote(name);
+    }
+    // Nobody watches: what has ended is gone with the next step.
+    (void)feeds_.step(1000);
+  }
+
   std::mt19937_64 random_;
   const bool inWorld_;
+  const StateStoreOptions options_;
   Pool pool_;
-  StateStore store_;
+  Feeds feeds_;
+  Turn turn_;
+  std::map<std::string, FeedValue> told_;
   std::optional<test::WorldSteps> world_;
   uint64_t now_ = 0;
   uint64_t thrown_ = 0;
@@ -269,7 +346,7 @@ inline std::string worldOf(const Pool& pool) {
  */
 inline std::string stateOf(const Pool& pool) {
   const Folder folder;
-  EXPECT(Snapshot::save(pool, folder.file(), kAnySize, {}, Replace::kNothing).ok());
+  EXPECT(Snapshot::save(pool, Shelf(), folder.file(), kAnySize, {}, Replace::kNothing).ok());
   FILE* file = fopen(folder.file().c_str(), "rb");
   EXPECT(file != nullptr);
   std::string bytes(std::filesystem::file_size(folder.file()), '\0');
@@ -294,6 +371,12 @@ inline std::string stateOf(const Pool& pool) {
   bytes.resize(bytes.size() - 4);
   EXPECT(bytes.size() > at + 4 * size_t{number(104 + 12)});
   return bytes + worldOf(pool);
+}
+
+/** The same with what stands beside the pool. */
+inline std::string stateOf(const Life& life) { return stateOf(life.pool()) + life.beside(); }
+inline std::string stateOf(const Pool& pool, Shelf shelf) {
+  return stateOf(pool) + besideOf(shelf.feeds(), shelf.takeNotes());
 }
 
 }  // namespace scene

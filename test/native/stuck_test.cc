@@ -35,9 +35,9 @@ struct Recorder : PollResponder {
 class Stage {
  public:
   explicit Stage(const StateStoreOptions& options)
-      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_) {
+      : pool_(poolOptions(100), nullptr, 0), store_(options, &pool_, &shelf_) {
     pool_.setResponder(PollHolder::kNode, &recorder);
-    EXPECT(store_.recover().ok());
+    EXPECT(store_.recover(&shelf_).ok());
     EXPECT(store_.start() == 0);
   }
 
@@ -76,6 +76,7 @@ class Stage {
 
  private:
   Pool pool_;
+  Shelf shelf_;
   StateStore store_;
   uint64_t now_ = 0;
 };
@@ -86,10 +87,11 @@ std::string afterACrash(const Folder& folder, const Life* life = nullptr) {
   const Folder copy;
   std::filesystem::copy(folder.path(), copy.path(), std::filesystem::copy_options::recursive);
   Pool pool(poolOptions(100), nullptr, 0);
-  StateStore store(storeOptions(copy), &pool);
-  EXPECT(store.recover().ok());
+  Shelf shelf;
+  StateStore store(storeOptions(copy), &pool, &shelf);
+  EXPECT(store.recover(&shelf).ok());
   if (life != nullptr) life->expectDeliveredIn(pool);
-  return stateOf(pool);
+  return stateOf(pool, shelf);
 }
 
 bool has(const std::optional<std::string>& answer, const char* text) {
@@ -235,11 +237,11 @@ void randomLives(uint64_t seed) {
   const Folder folder;
   StateStoreOptions options = storeOptions(folder);
   options.backlogBytes = 2000;
-  Life life(random(), 40, seed % 2 == 0 ? options : inWorld(options));
-  EXPECT(life.store().recover().ok());
-  EXPECT(life.store().start() == 0);
+  Life life(random(), 40, options, seed % 2 == 0 ? Where::kAlone : Where::kInWorld);
+  EXPECT(life.recover().ok());
+  EXPECT(life.start() == 0);
   // What may be in the files, oldest first: every moment since the one that was last found there.
-  std::deque<std::string> moments = {stateOf(life.pool())};
+  std::deque<std::string> moments = {stateOf(life)};
   uint64_t stuck = 0;
   for (int turns = 0; turns < 150; ++turns) {
     if (random() % 10 == 0) limitFiles(life.store().counts().journalBytes + random() % 400);
@@ -248,7 +250,7 @@ void randomLives(uint64_t seed) {
       rlimit limit;
       getrlimit(RLIMIT_FSIZE, &limit);
       limitFiles(RLIM_INFINITY);
-      moments.push_back(stateOf(life.pool()));
+      moments.push_back(stateOf(life));
       limitFiles(limit.rlim_cur);
       step();
     };
@@ -259,7 +261,7 @@ void randomLives(uint64_t seed) {
     rlimit limit;
     getrlimit(RLIMIT_FSIZE, &limit);
     const std::string found = afterACrash(folder, &life);
-    moments.push_back(stateOf(life.pool()));
+    moments.push_back(stateOf(life));
     EXPECT(!whole || found == moments.back());
     while (!moments.empty() && moments.front() != found) moments.pop_front();
     EXPECT(!moments.empty());
@@ -267,8 +269,8 @@ void randomLives(uint64_t seed) {
   }
   limitFiles(RLIM_INFINITY);
   EXPECT(stuck > 10);
-  EXPECT(life.store().finish().ok());
-  EXPECT(afterACrash(folder) == stateOf(life.pool()));
+  EXPECT(life.finish().ok());
+  EXPECT(afterACrash(folder) == stateOf(life));
 }
 
 }  // namespace

@@ -70,7 +70,10 @@ class Server : private PollResponder {
         seams(*pool.enterWorld()),
         crossings(&pool, life) {
     pool.setResponder(PollHolder::kDoor, this);
-    for (size_t i = 0; i < count; ++i) pool.know(std::to_string(i));
+    for (size_t i = 0; i < count; ++i) {
+      // Where a ring does not say more, the store has told of every process.
+      seams.peer(pool.know(std::to_string(i))).epoch = kMostFrameNumber;
+    }
     pool.openSeams(options, [this] { woken = true; });
   }
 
@@ -145,6 +148,7 @@ class Server : private PollResponder {
   std::vector<Guest> guests;
   Pool pool;
   std::string found;  // the state it has begun with
+  Shelf shelf;
   const std::unique_ptr<StateStore> store;
   Seams& seams;
   Crossings crossings;
@@ -154,10 +158,8 @@ class Server : private PollResponder {
  private:
   std::unique_ptr<StateStore> open(const scene::Folder* state) {
     if (state == nullptr) return nullptr;
-    StateStoreOptions options = scene::storeOptions(*state);
-    options.world = true;
-    auto opened = std::make_unique<StateStore>(options, &pool);
-    const Recovery recovery = opened->recover();
+    auto opened = std::make_unique<StateStore>(scene::storeOptions(*state), &pool, &shelf);
+    const Recovery recovery = opened->recover(&shelf);
     if (!recovery.ok()) {
       fprintf(stderr, "%s: %s\n", recovery.file.c_str(), recovery.problem.c_str());
     }

@@ -65,8 +65,9 @@ class Town {
     const scene::Folder copy;
     scene::OldFiles(folder(number)).putBack(copy);
     Pool pool(worldOptions(60000), nullptr, 0);
-    StateStore store(scene::storeOptions(copy), &pool);
-    EXPECT(store.recover().ok());
+    Shelf shelf;
+    StateStore store(scene::storeOptions(copy), &pool, &shelf);
+    EXPECT(store.recover(&shelf).ok());
     return pool.counts().crossedIn - begun_[number].crossedIn;
   }
 
@@ -486,6 +487,26 @@ void anOlderProcessStaysRefused(bool inOrder) {
   EXPECT(town.once({1, 2}));
 }
 
+/** Whatever number an ack says: who goes on behind it can be begun again. */
+void whatIsAckedKeepsNobodyFromStarting(bool inOrder) {
+  Town town(2, {0});
+  town.restart(0);
+  std::string ack, none;
+  FrameWriter({.kind = FrameKind::kAck,
+               .life = town.at(1).life,
+               .peerLife = town.at(0).life,
+               .number = kMostFrameNumber - 1},
+              &ack)
+      .finish();
+  (void)town.at(0).crossings.receive(1, ack, town.now(), &none);
+  town.at(0).settle();
+  inOrder ? town.restartInOrder(0) : town.restart(0);
+  town.throwFrom(0, {1});
+  town.carry();
+  town.takeAll();
+  EXPECT(town.once({1}));
+}
+
 /** Whoever is restarted, and how: what the other one has taken is known to be. */
 void whatWasTakenStaysTaken(bool inOrder) {
   Town town(2, {0, 1});
@@ -615,6 +636,7 @@ int main() {
     aPowerCutAtTheReceiver(one);
     aPowerCutAtBoth(one);
     whatWasTakenStaysTaken(one);
+    whatIsAckedKeepsNobodyFromStarting(one);
     onlyWhatWasSentIsInDoubt(one);
     whatPassesThroughIsKept(one);
     anOlderProcessStaysRefused(one);

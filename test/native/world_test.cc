@@ -868,6 +868,7 @@ void checkDoubt() {
   }
   Server& from = *servers[0];
   from.seams.set(ringOf({{0, 1}, {1, 1}, {2, 1}}, 0, true), 0);
+  servers[1]->seams.set(ringOf({{0, 1}, {1, 1}, {2, 1}}, 1, true), 0);
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
   std::string hello, ack, none, first;
   // What asks whom it has to do with has no sprites, and is never in doubt.
@@ -937,16 +938,24 @@ void checkRefusals() {
   to.join();
   from.seams.set(ringOf({{0, 1}, {1, 1}}, 0, true), 0);
   EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
-  const auto frame = [&](uint64_t life) {
+  const auto frame = [&](uint64_t life, uint64_t peerLife = 9) {
     std::string text;
-    FrameWriter writer({.life = life, .peerLife = 9, .serial = 1, .number = 1, .base = 1}, &text);
+    FrameWriter writer({.life = life, .peerLife = peerLife, .serial = 1, .number = 1, .base = 1},
+                       &text);
     writer.add({.length = 2}, "{}");
     writer.finish();
     return text;
   };
   std::string answer;
   EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNotInRing);
-  to.seams.set(ringOf({{0, 1}, {1, 1}}, 1, true), 0);
+  Ring ring = ringOf({{0, 1}, {1, 1}}, 1, true);
+  ring.told = {{0, 5}};
+  to.seams.set(ring, 0);
+  // Nobody has told of such a process, and it is not told what was taken.
+  answer.clear();
+  EXPECT(to.crossings.receive(0, frame(kMostFrameNumber - 1), 0, &answer) == Refusal::kNotInRing);
+  EXPECT(answer.empty());
+  EXPECT(to.crossings.receive(0, frame(5, 8), 0, &answer) == Refusal::kOtherLife);
   EXPECT(to.crossings.receive(0, frame(4), 0, &answer) == Refusal::kOlderLife);
   std::string other = frame(5);
   other[4] = kFrameVersion + 1;
@@ -964,6 +973,54 @@ void checkRefusals() {
   EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNone);
   EXPECT(to.crossings.receive(0, frame(5), 0, &answer) == Refusal::kNone);
   EXPECT(to.pool.counts().crossedIn == 1);
+}
+
+/** Numbers that nobody can have reached: what goes on behind them is none that frames have no room
+ * for, and who goes on as before is heard again. */
+void checkLeaps() {
+  constexpr uint64_t kLast = kMostFrameNumber - 1;
+  const SeamsOptions options = {.outboxBytes = 1 << 20, .doubt = kNever};
+  Server from(0, 2, 5, options, 0);
+  Server to(1, 2, 9, options, 0);
+  from.join();
+  to.join();
+  for (Server* one : {&from, &to}) {
+    Ring ring = ringOf({{0, 1}, {1, 1}}, one->number, true);
+    ring.told = {{static_cast<PeerNumber>(1 - one->number), 9}};
+    one->seams.set(ring, 0);
+  }
+  std::string none;
+  const auto ack = [&](uint64_t life, uint64_t number) {
+    std::string text;
+    FrameWriter({.kind = FrameKind::kAck, .life = life, .peerLife = 5, .number = number}, &text)
+        .finish();
+    return from.crossings.receive(1, text, 0, &none);
+  };
+  EXPECT(from.throwOne(0, Edge::kRight, 1, 0) == Outcome::kQueued);
+  Outbox& outbox = from.seams.peer(1).outbox;
+  EXPECT(ack(kLast, 0) == Refusal::kNotInRing && outbox.peerLife() == 0);
+  EXPECT(ack(9, kLast) == Refusal::kMalformed);
+  EXPECT(ack(9, kNumbersAhead + 1) == Refusal::kMalformed && !outbox.settled() &&
+         outbox.base() == 1);
+  EXPECT(ack(9, 41) == Refusal::kNone && outbox.base() == 42 && outbox.size() == 1);
+
+  uint64_t serial = 0;
+  const auto send = [&](uint64_t base, uint16_t hops) {
+    std::string text;
+    FrameWriter writer(
+        {.life = 5, .peerLife = 9, .serial = ++serial, .number = base, .base = base, .memory = 3},
+        &text);
+    writer.add({.length = 2, .row = 7, .hops = hops}, "{}");
+    writer.finish();
+    return to.crossings.receive(0, text, 0, &none);
+  };
+  const uint64_t& taken = to.seams.peer(0).taken;
+  EXPECT(send(kLast, 0) == Refusal::kNone && taken == kLast);
+  EXPECT(send(42, UINT16_MAX) == Refusal::kNone && taken == 42);
+  // It goes on around the ring, as nobody has the row here, and not for ever.
+  EXPECT(to.seams.peer(0).outbox.size() == 1);
+  to.seams.peer(0).outbox.each([](const Crosser& one) { EXPECT(one.hops < kMostPeers); });
+  EXPECT(send(43 + kNumbersAhead / 2, 0) == Refusal::kNone && taken == 43 + kNumbersAhead / 2);
 }
 
 }  // namespace
@@ -991,6 +1048,7 @@ int main(int argc, char** argv) {
   checkDoubt();
   checkFence();
   checkRefusals();
+  checkLeaps();
   uint64_t crossed = 0;
   uint64_t full = 0;
   uint64_t restarts = 0;

@@ -1,5 +1,6 @@
 /* global document, getComputedStyle */
 import t from 'tap';
+import { amissTo } from '../support/axe.js';
 import { contrast } from '../support/contrast.js';
 import {
   among,
@@ -140,11 +141,14 @@ alone(
   }
 );
 
+/** The counts, with a client's id or without. */
+const STATUS = /\/status(\/[^/]*)?$/;
+
 for (const colorScheme of ['light', 'dark']) {
   const visit = { colorScheme, deviceScaleFactor: 1 };
   alone(`axe finds nothing wrong: ${colorScheme}`, { visit }, async (t, { server, page }) => {
     const fine = async (what) => t.same(await faults(page), [], what);
-    await page.route('**/status', (route) => route.abort());
+    await page.route(STATUS, (route) => route.abort());
     await page.reload();
     await online(page);
     t.equal(
@@ -153,7 +157,7 @@ for (const colorScheme of ['light', 'dark']) {
       'before the count is known nothing is in its place'
     );
     await fine('counting');
-    await page.unroute('**/status');
+    await page.unroute(STATUS);
     await page.waitForFunction(() => document.body.dataset.people === '1');
     await fine('alone');
     await page.focus('#stage');
@@ -278,6 +282,10 @@ alone(
     }
   }
 );
+
+alone('nothing is amiss to axe-core', async (t, { page }) => {
+  t.strictSame(await amissTo(page), []);
+});
 
 t.test('nothing outside was asked for, and no page complained', { skip }, async (t) => {
   nothingElse(t);

@@ -97,7 +97,7 @@ for (const name of Object.keys(PROXIES)) {
     const control = {
       method: 'PUT',
       headers,
-      body: '{"game":"load","page":"play","running":false}'
+      body: '{"game":"load","page":"play","running":true}'
     };
     t.equal((await fetch(`${proxy}/s/feed/arena/hall/control`, control)).status, 200);
     for (const path of ['play/hall', 'field/hall', 'control/hall']) {

@@ -62,7 +62,7 @@ t.test('of a large world anybody is told of those around this server', async (t)
     ...{ tag: '123456', url: 'http://secret' }
   }));
   const whole = (name) => ({
-    ...{ name, state: 'member', problem: null, epoch: 7, outboxes: [], refused: {} },
+    ...{ name, state: 'member', clients: 5, problem: null, epoch: 7, outboxes: [], refused: {} },
     ...{ servers, seams: { left: Array(100).fill(seam('x', 0, 1)), right: [seam('y', 0, 9)] } }
   });
   for (const [name, first] of [
@@ -75,7 +75,7 @@ t.test('of a large world anybody is told of those around this server', async (t)
     t.equal(told.servers[0].name, first);
     t.ok(told.servers.some((one) => one.name === name));
     t.ok(readWorld(told));
-    t.strictSame(Object.keys(told), ['name', 'state', 'servers', 'seams']);
+    t.strictSame(Object.keys(told), ['name', 'state', 'clients', 'servers', 'seams']);
     t.notMatch(JSON.stringify(told), /secret|123456/);
     t.ok(JSON.stringify(told).length < 8192);
   }

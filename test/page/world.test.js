@@ -44,6 +44,7 @@ t.test('the ring of a world', { skip }, async (t) => {
   await described('This is server b, one of 2 that are one torus');
   await described('Off the right end of a row it goes on at a, off the left end at a.');
   t.equal(await page.locator('#world p').textContent(), 'server b, one of 2');
+  await page.waitForFunction(() => globalThis.document.body.dataset.people === '6');
   t.equal(await ring.getAttribute('role'), 'img');
   t.equal(await page.getByRole('img', { name: 'This is server b, one of 2' }).count(), 1);
   t.equal(await ring.locator('.arc').count(), 2);
@@ -73,12 +74,15 @@ t.test('the ring of a world', { skip }, async (t) => {
 
   const admin = await page.context().newPage();
   await admin.goto(b.adminAddresses[0]);
-  const words = admin.locator('#world-words', { hasText: 'It is member' });
+  const words = admin.locator('#world-words', { hasText: '7 clients together' });
   await words.waitFor({ timeout: 30_000 });
-  t.match(await words.textContent(), /one of 3 .* in epoch \d+\.$/);
+  t.match(
+    await words.textContent(),
+    /one of 3 .* It is member, in epoch \d+\. All have 7 clients together\.$/
+  );
   const cells = await admin.locator('#servers tr').allTextContents();
   t.equal(cells.length, 3);
-  t.match(cells[0], /^aca9781http:\/\/127\.0\.0\.1:\d+02$/);
+  t.match(cells[0], /^aca9781http:\/\/127\.0\.0\.1:\d+025$/);
   t.match(cells[1], /^b \(this one\)3e23e8/);
   t.equal(await admin.locator('#ring .arc').count(), 3);
   t.equal(await admin.locator('#world-problem').isVisible(), false);

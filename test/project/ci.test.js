@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
@@ -6,6 +6,7 @@ import {
   mkdtempSync,
   readFileSync,
   rmSync,
+  symlinkSync,
   writeFileSync
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -52,8 +53,14 @@ function ci(t, { log = '# { total: 3, pass: 3 }', failing = [] }) {
 }
 
 t.test('all is well', async (t) => {
-  const { code, last } = await ci(t, {});
+  const { code, out, last } = await ci(t, {});
   t.strictSame({ code, last }, { code: 0, last: '3 passed, 0 failed' });
+  const steps = [...out.matchAll(/^== (?!how long)(.*)$/gm)].map(([, step]) => step);
+  const seconds = '\\n +\\d+ s  ';
+  const table = steps.map((step) => `${seconds}${step}`).join('');
+  t.match(out, new RegExp(`== how long the steps took${table}${seconds}all\\n`));
+  for (const step of steps)
+    t.match(out, new RegExp(`== ${step}\n((?!==).*\n)*? +\\d+ s  ${step}\n`));
 });
 
 t.test('a failing test counts once, and is shown again', async (t) => {
@@ -102,4 +109,36 @@ t.test('a skipped test is shown, and fails', async (t) => {
   });
   t.strictSame({ code, last }, { code: 1, last: '2 passed, 1 failed' });
   t.match(out, /== nothing_skipped\n +ok 2 - in the browser # SKIP no chromium\nFAILED/);
+});
+
+t.test('the linter of C++ names what is not installed', async (t) => {
+  const tree = mkdtempSync(join(tmpdir(), 'sprites-lint-'));
+  t.teardown(() => rmSync(tree, { recursive: true }));
+  for (const folder of ['programs', 'test']) mkdirSync(join(tree, folder));
+  cpSync(join(ROOT, 'test/lint-native'), join(tree, 'test/lint-native'));
+  const play = (name, text) => {
+    writeFileSync(join(tree, 'programs', name), `#!/bin/bash\n${text}\n`, { mode: 0o755 });
+  };
+  for (const name of ['bash', 'dirname']) {
+    const real = execFileSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).trim();
+    symlinkSync(real, join(tree, 'programs', name));
+  }
+  const lint = () =>
+    new Promise((resolve) => {
+      const env = { ...process.env, PATH: join(tree, 'programs') };
+      const args = [join(tree, 'test/lint-native')];
+      execFile('/bin/bash', args, { env }, ({ code }, out, err) => resolve(`${code} ${err}`));
+    });
+  const libraries = 'libcurl4-openssl-dev libsdl2-dev libsdl2-image-dev libpango1.0-dev';
+  const all = `clang-format clang-tidy pkg-config ${libraries}`;
+  t.equal(await lint(), `1 not installed: ${all}. On Debian: apt-get install ${all}\n`);
+  play('clang-format', 'exit 0');
+  play('clang-tidy', 'exit 0');
+  const some = `pkg-config ${libraries}`;
+  t.equal(await lint(), `1 not installed: ${some}. On Debian: apt-get install ${some}\n`);
+  play('pkg-config', '[[ $2 != sdl2 ]]');
+  const one = 'libsdl2-dev';
+  t.equal(await lint(), `1 not installed: ${one}. On Debian: apt-get install ${one}\n`);
+  play('pkg-config', 'exit 0');
+  t.match(await lint(), /^1 the addon is not built.*: npm install\n$/);
 });

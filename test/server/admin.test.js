@@ -76,6 +76,46 @@ t.test('GET /readyz is 503 while draining', async (t) => {
   t.match(await response.json(), { type: 'urn:sprites:draining', status: 503 });
 });
 
+t.test('on loopback it is asked by an address, localhost or its own name alone', async (t) => {
+  const asked = async ({ server }, path, ...lines) => {
+    const head = [`GET ${path} HTTP/1.${lines.length > 0 ? 1 : 0}`, ...lines, 'Connection: close'];
+    return (await raw(server, `${head.join('\r\n')}\r\n\r\n`)).slice(9, 12);
+  };
+  const usual = await start(t);
+  const named = await start(t, { host: 'LocalHost' });
+  const { port } = usual.server.address();
+  const own = ['127.0.0.1', `127.0.0.1:${port}`, `localhost:${port}`, 'LOCALHOST', '192.0.2.7:1'];
+  for (const host of [...own, '[::1]', `[::1]:${port}`, '']) {
+    t.equal(await asked(usual, '/metrics', `Host: ${host}`), '200', host);
+  }
+  t.equal(await asked(usual, '/metrics'), '200', 'HTTP/1.0 without a Host');
+  const strange = [
+    'evil.example',
+    `evil.example:${port}`,
+    'localhost.evil.example',
+    '127.0.0.1.evil'
+  ];
+  for (const host of [
+    ...strange,
+    'a:1:2',
+    '[localhost',
+    'xlocalhost',
+    '[::1].evil',
+    'localhost@e'
+  ]) {
+    for (const path of ['/', '/status', '/metrics', '/admin-view.js', '/clients', '/nothing']) {
+      t.equal(await asked(usual, path, `Host: ${host}`), '421', `${host}${path}`);
+    }
+    t.equal(await asked(usual, '/readyz', `Host: ${host}`), '200', 'balancers ask by any');
+    t.equal(await asked(usual, '/healthz', `Host: ${host}`), '200');
+  }
+  const answer = await raw(usual.server, 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+  t.match(answer, /urn:sprites:bad-host.*an address.*localhost.*--admin-host/s);
+  t.equal(await asked(named, '/metrics', 'Host: LOCALHOST:1'), '200');
+  const open = await start(t, { host: '0.0.0.0' });
+  t.equal(await asked(open, '/metrics', 'Host: sprites.example'), '200', 'elsewhere by any');
+});
+
 t.test('a query changes nothing, and HEAD answers no body', async (t) => {
   const { url } = await start(t);
   t.equal((await fetch(`${url}/healthz?verbose`)).status, 200);

@@ -174,9 +174,12 @@ t.test('a wrong option is one line and exit code 2', async (t) => {
     [['--prot', '1'], /--prot.*did you mean --port\?/],
     [['--leaase', '1'], /--leaase.*did you mean --lease\?/],
     [['--nonsense', '1'], /--nonsense.*see --help/],
-    [['--port'], /--port/],
+    [['--port'], /--port takes a whole number .*, and nothing follows it/],
+    [['--workers', '--lease', '5'], /--workers takes a whole .*, not the option --lease/],
+    [['--state', '--lease=5'], /--state takes a file, not the option --lease=5/],
+    [['-x'], /there is no option -x; see --help/],
     [['--port', '65536'], /--port.*0 to 65535.*65536/],
-    [['--port', '-1'], /--port/],
+    [['--port', '-1'], /--port takes a whole number from 0 to 65535, not "-1"/],
     [['--port=eighty'], /eighty/],
     [['--capacity', '0'], /--capacity/],
     [['--capacity', '1e6'], /--capacity/],
@@ -187,8 +190,8 @@ t.test('a wrong option is one line and exit code 2', async (t) => {
     [['--cors', 'example.org'], /--cors/],
     [['--door', 'back'], /--door.*native, node/],
     [['--max-sprite', '64K', '--mailbox-bytes', '1K'], /--mailbox-bytes/],
-    [['8080'], /8080/],
-    [['--help=yes'], /--help/]
+    [['8080'], /"8080" belongs to no option/],
+    [['--help=yes'], /--help takes no value, not "yes"/]
   ];
   for (const [args, pattern] of wrong) {
     t.test(args.join(' '), async (t) => {
@@ -355,6 +358,19 @@ for (const door of DOORS) {
     });
   }
 }
+
+t.test('a signal ends it, whatever Node still waits for in a thread of its own', async (t) => {
+  // As a name does that is looked up: a FIFO whose other end nobody opens.
+  const folder = temporary(t);
+  const fifo = join(folder, 'fifo');
+  execFileSync('mkfifo', [fifo]);
+  const waiting = join(folder, 'waiting.cjs');
+  writeFileSync(waiting, `require('node:fs').open(${JSON.stringify(fifo)}, () => {});`);
+  const command = [process.execPath, '--require', waiting, SPRITES];
+  const server = await startServer(t, { command, options: { drain: 0 } });
+  server.child.kill('SIGTERM');
+  t.strictSame(await server.ended(), { code: 0, signal: null });
+});
 
 t.test('it outlives its reader: a closed stdout is no reason to fall', async (t) => {
   const server = await startServer(t);

@@ -171,6 +171,12 @@ t.test('a stall of the event loop is seen, in the histogram and as the longest',
   t.ok(bucket('+Inf') >= bucket('0.01'), 'cumulative');
   t.equal(bucket('+Inf'), samples.get('sprites_event_loop_delay_seconds_count'));
   t.ok(samples.get('sprites_event_loop_longest_stall_seconds') >= 0.1);
+  t.ok(metrics.recentStallMs() >= 100);
+  const { now } = performance;
+  t.teardown(() => Object.assign(performance, { now }));
+  performance.now = () => now.call(performance) + 70_000;
+  t.ok(metrics.recentStallMs() < 100, 'it was more than a minute ago');
+  t.ok(metrics.longestStallMs() >= 100, 'and stays the longest');
   metrics.forgetStalls();
   t.equal(metrics.longestStallMs() < 100, true, 'forgotten');
 });

@@ -115,6 +115,28 @@ t.test('names of arenas', async (t) => {
   }
 });
 
+t.test('an upstream: the key is a part of its path or query', async (t) => {
+  for (const good of [
+    ...['http://a/{key}', 'https://api.example:8443/of/{key}.json', 'http://[::1]/x?feed={key}'],
+    ...['https://a?{key}', 'none']
+  ]) {
+    t.equal(readOptions(['--upstream', good]).upstream, good);
+  }
+  for (const bad of [
+    ...[
+      'https://api.example/',
+      'ftp://a/{key}',
+      '/{key}',
+      'https://a/{key}/{key}',
+      'http:///{key}'
+    ],
+    ...['https://{key}/', 'https://a.{key}', 'http://a:80{key}', 'https://{key}@a/{key}'],
+    ...['https://me:secret@a/{key}', 'https://a/#{key}', 'http://a:99999/{key}', 'http://a\\{key}']
+  ]) {
+    refused(t, [`--upstream=${bad}`], {}, /--upstream takes none, or a URL with \{key\}/, bad);
+  }
+});
+
 t.test('a world', async (t) => {
   const urls = ['nats://one:4222', 'nats://[::1]:4222'];
   const given = ['--world', urls.join(), '--name', 'rack1-a'];
@@ -130,7 +152,8 @@ t.test('a world', async (t) => {
     'http://one',
     'nats://',
     'nats://me:secret@one',
-    'nats://a,'
+    'nats://a,',
+    'nats://a:65536'
   ]) {
     refused(t, [`--world=${bad}`, '--name=a'], {}, /--world takes none, or nats:/, `"${bad}"`);
   }

@@ -24,7 +24,7 @@ const chunkedThrow = (id, body = '{}') =>
   );
 
 /** The shortest request that Node's server answers with a page of words. */
-const ODD = Buffer.from('GET /a HTTP/1.1\r\nHost:x\r\n\r\n');
+const ODD = Buffer.from('GET /a HTTP/1.1\r\nHost:localhost\r\n\r\n');
 
 const read = async (wire) => checkAnswer(await wire.read());
 

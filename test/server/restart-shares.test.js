@@ -102,9 +102,11 @@ function signed(bytes) {
   return bytes;
 }
 
-/** A snapshot of version 3 whose clients come from `addresses` addresses, as `version` wrote it. */
+/** A snapshot of version 5, without a world and anything beside the pool, whose clients come from `addresses` addresses, as `version` wrote it. */
 function asVersion(version, bytes, addresses) {
-  const tail = 4 + 16 * addresses + 4 * (bytes.readUInt32LE(16) + bytes.readUInt32LE(24));
+  const beside = 4 + 16;
+  const sources = 4 + 16 * addresses + 4 * (bytes.readUInt32LE(16) + bytes.readUInt32LE(24));
+  const tail = sources + beside;
   const old = Buffer.concat([
     bytes.subarray(0, version === 1 ? HEADER : HEADER + MORE),
     bytes.subarray(HEADER + MORE, bytes.length - tail)

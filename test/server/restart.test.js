@@ -36,8 +36,10 @@ const VERSION = 8;
 const BYTE_ORDER = 12;
 const HEADER = 120; // with what version 2 has added
 const CLIENT = 56;
+/** That there is no world, no feed and no note. */
+const BESIDE = 4 + 16;
 /** Of one client: an address in the table of one, the client's number in it, and the checksum. */
-const TAIL = 4 + 16 + 4 + 4;
+const TAIL = 4 + 16 + 4 + BESIDE + 4;
 
 const ANY_SIZE = 2 ** 40;
 const ROOM = 400;
@@ -224,7 +226,7 @@ t.test('leases start anew, and then they run', async (t) => {
 
 t.test('an empty pool is saved and loaded as well', async (t) => {
   const path = saved(t, newPool(t));
-  t.equal(readFileSync(path).length, HEADER + 4 + 4, 'without addresses');
+  t.equal(readFileSync(path).length, HEADER + 4 + BESIDE + 4, 'without addresses');
   const pool = loaded(t, path);
   t.equal(pool.status().clients, 0);
   t.equal(pool.join().outcome, 'ok');
@@ -330,11 +332,11 @@ t.test('a state larger than allowed is not written, and what was there stays', a
   const pool = newPool(t);
   pool.join();
   const path = join(t.testdir({ state: 'old' }), 'state');
-  t.throws(() => pool.save(path, HEADER + CLIENT + TAIL - 1), /has 204 bytes, .* allows 203/);
+  t.throws(() => pool.save(path, HEADER + CLIENT + TAIL - 1), /has 224 bytes, .* allows 223/);
   t.equal(readFileSync(path, 'utf8'), 'old');
   rmSync(path);
-  t.strictSame(pool.save(path, HEADER + CLIENT + TAIL), { clients: 1, sprites: 0, bytes: 204 });
-  t.equal(readFileSync(path).length, 204);
+  t.strictSame(pool.save(path, HEADER + CLIENT + TAIL), { clients: 1, sprites: 0, bytes: 224 });
+  t.equal(readFileSync(path).length, 224);
 });
 
 // ---- The server, restarted ----------------------------------------------------------------------
@@ -687,10 +689,10 @@ t.test("a state that can't be used is refused in one line, and left as it is", a
     'a file cut off in its header': [whole.subarray(0, 60), /is cut off/],
     'a file cut off later': [whole.subarray(0, whole.length - 1), /damaged or cut off/],
     'a file with a bit flipped': [Buffer.from(whole).fill(whole[500] ^ 4, 500, 501), /is damaged/],
-    'a newer version': [change(VERSION, 5), /version 5, and this program reads up to 4: start the/],
+    'a newer version': [change(VERSION, 6), /version 6, and this program reads up to 5: start the/],
     'a newer version with a checksum of its own': [
-      Buffer.concat([change(VERSION, 5), Buffer.alloc(4)]),
-      /version 5, and this program reads up to 4/
+      Buffer.concat([change(VERSION, 6), Buffer.alloc(4)]),
+      /version 6, and this program reads up to 5/
     ],
     'a version before the first': [change(VERSION, 0), /unknown version/],
     'another byte order': [swapped, /another byte order/],

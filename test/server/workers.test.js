@@ -223,7 +223,14 @@ t.test('throws, joins and leaves are answered as on the main port', async (t) =>
     async (t) => {
       const id = await server.join();
       for (const way of ['whole', 'byteByByte', 'chunked']) {
-        for (const target of [`/poll/${id}`, `/place/${id}`, '/status', '/', '/page/page.js', '/x']) {
+        for (const target of [
+          `/poll/${id}`,
+          `/place/${id}`,
+          '/status',
+          '/',
+          '/page/page.js',
+          '/x'
+        ]) {
           const answer = await ask(server.transient, way, 'GET', target);
           t.equal(problemOf(answer), 'misdirected', target);
           t.equal(answer.status, 421);

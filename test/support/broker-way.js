@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import net from 'node:net';
 
+import { resetSocket } from './reset-socket.js';
+
 /**
  * The way from a server to its broker, which can be cut, hang, take its time and be narrow.
  */
@@ -106,7 +108,7 @@ class Way {
   }
 
   #connect(client) {
-    if (this.#isCut) return client.resetAndDestroy();
+    if (this.#isCut) return resetSocket(client);
     const broker = net.connect({ port: this.#port(), host: '127.0.0.1', noDelay: true });
     for (const [side, from, to] of [
       ['out', client, broker],
@@ -148,7 +150,7 @@ class Direction {
 
   reset() {
     clearTimeout(this.#timer);
-    this.#from.resetAndDestroy();
+    resetSocket(this.#from);
   }
 
   #take(piece) {

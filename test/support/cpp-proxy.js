@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import net from 'node:net';
 
+import { resetSocket } from './reset-socket.js';
+
 /**
  * A proxy for bytes that does to connections what networks do: cuts, delays, swallows, refuses.
  *
@@ -35,7 +37,7 @@ export class FaultProxy {
   /** Resets every connection there is. */
   cut() {
     for (const pair of this.#pairs) {
-      for (const socket of pair) socket.resetAndDestroy();
+      for (const socket of pair) resetSocket(socket);
     }
   }
 
@@ -54,7 +56,7 @@ export class FaultProxy {
   #accept(client) {
     client.on('error', () => {}); // cut by either side: the close below follows
     if (this.refusing) {
-      client.resetAndDestroy();
+      resetSocket(client);
       return;
     }
     const server = net.connect(this.target, '127.0.0.1');
@@ -74,7 +76,7 @@ export class FaultProxy {
       const at = this.#swallow.findIndex(({ request }) => request.test(line));
       if (at >= 0) {
         const [{ resolve }] = this.#swallow.splice(at, 1);
-        for (const socket of pair) socket.resetAndDestroy();
+        for (const socket of pair) resetSocket(socket);
         resolve(line);
       } else if (this.delay > 0) {
         setTimeout(() => client.write(chunk), this.delay);

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import http from 'node:http';
 
+import { resetSocket } from './reset-socket.js';
+
 /** Another server of the world, which is the same: by this name of the host. */
 const OTHER = 'localhost';
 
@@ -59,7 +61,7 @@ export class Script {
     if (answer === 'reset') {
       // Only once it was read whole: of a throw whose body was not sent, a client knows that the
       // server has not taken it.
-      request.on('end', () => request.socket.resetAndDestroy());
+      request.on('end', () => resetSocket(request.socket));
       return;
     }
     const { status, body } = answer;

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import net from 'node:net';
 
+import { resetSocket } from './reset-socket.js';
+
 /**
  * A proxy of bytes in front of a server, which breaks what a network breaks: it loses answers, cuts
  * them in their middle, resets, and lets a reader stall. The server behind may change.
@@ -31,7 +33,7 @@ export async function startFaultyProxy(t, { random, port }) {
     passed: (client, bytes) => client.write(bytes),
     lost: (client) => client.destroy(),
     cut: (client, bytes) => client.end(bytes.subarray(0, random.below(bytes.length))),
-    reset: (client) => client.resetAndDestroy(),
+    reset: resetSocket,
     stalled: (client, bytes, behind) => {
       behind.pause();
       setTimeout(() => {

@@ -1,7 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 
-import jsonpatch from 'fast-json-patch';
-
+import { applyPatch } from '../../lib/client/patch.js';
 import { canonical } from '../../lib/feeds/canonical.js';
 import { EventStream, tryPut } from './feeds.js';
 import { request } from './http.js';
@@ -50,10 +49,7 @@ export class Watcher {
     const before = this.held.get(feed);
     if (value === undefined && patch === undefined) return;
     if (patch !== undefined) this.t.equal(from, before.cursor, 'a patch of the version held');
-    const now =
-      value === undefined
-        ? jsonpatch.applyPatch(structuredClone(before.value), patch, true).newDocument
-        : value;
+    const now = value === undefined ? applyPatch(before.value, patch) : value;
     const expected = this.publisher.values.get(`${feed} ${cursor}`);
     if (expected !== undefined) {
       this.t.equal(canonical(now), expected, 'byte for byte');

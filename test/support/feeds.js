@@ -130,3 +130,6 @@ export class EventStream {
     return event;
   }
 }
+
+/** What Feeds need of a pool that keeps no state. */
+export const NO_STATE = { endTurn() {}, notes: () => [], note: () => true, unnote: () => true };

@@ -101,6 +101,10 @@ export const hotHeads = {
   'no white space before a value': [throwLeft('content-length:12'), { bodyLength: 12 }],
   'a name in capitals': [throwLeft('CONTENT-LENGTH: 12'), { bodyLength: 12 }],
   'a place': [head(`GET /place/${ID}`), { route: 'place', method: 'GET', id: ID, path: null }],
+  'the counts by an id': [
+    head(`GET /status/${ID}`),
+    { route: 'status', method: 'GET', id: ID, path: null }
+  ],
   'the page': [head('GET /'), { route: 'ready', method: 'GET', id: null, path: '/' }],
   'the status': [head('GET /status'), { route: 'ready', path: '/status' }],
   'a file of the page': [
@@ -176,6 +180,7 @@ export const coldHeads = {
   'a path too long': head(`GET /${'x'.repeat(48)}`),
   'a place with a query': head(`GET /place/${ID}?a=1`),
   'a place without an id': head('GET /place/'),
+  'the counts by no id': head('GET /status/page.js'),
   'a place of no id': head('GET /place/page.js'),
   'a page with a body': head('GET /', 'Content-Length: 1'),
   OPTIONS: head('OPTIONS /join', 'Origin: http://a.example'),

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 import { Received } from './received.js';
+import { resetSocket } from './reset-socket.js';
 
 /**
  * A client of sockets and bytes: it sends whatever it is told to, and reads answers by the letter.
@@ -127,7 +128,7 @@ export class Wire {
 
   /** Closes it by a reset. */
   reset() {
-    this.#socket.resetAndDestroy();
+    resetSocket(this.#socket);
     return this.#closed;
   }
 
@@ -258,7 +259,7 @@ export class Wire {
 export function request(method, target, { headers = {}, body } = {}) {
   const bytes = body === undefined ? null : Buffer.from(body);
   const fields = {
-    Host: 'sprites.test',
+    Host: 'localhost',
     ...(bytes ? { 'Content-Type': 'application/json', 'Content-Length': bytes.length } : {}),
     ...(bytes === null && method === 'POST' ? { 'Content-Length': 0 } : {}),
     ...headers

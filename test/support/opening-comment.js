@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+
+import { readArguments } from '../../lib/server/arguments.js';
 
 /** A program's manual is the comment that opens its file: what it does, its options, its exit codes. */
 
@@ -40,6 +41,26 @@ export function refuseUsage(url, message) {
 }
 
 /**
+ * Reads the options of the program that runs.
+ *
+ * @param {import('node:util').ParseArgsConfig['options']} options
+ * @returns {Record<string, string | boolean | undefined>} the values by name
+ * @throws {Error} in one line, where one is unknown or lacks its value
+ */
+export function valuesOf(options) {
+  const names = Object.keys(options);
+  const isSwitch = (name) => options[name].type === 'boolean';
+  const { values } = readArguments(process.argv.slice(2), {
+    options: names
+      .filter((name) => !isSwitch(name))
+      .map((name) => ({ name, type: { expects: 'a value' } })),
+    switches: names.filter(isSwitch)
+  });
+  const defaults = names.map((name) => [name, options[name].default]);
+  return { ...Object.fromEntries(defaults), ...values };
+}
+
+/**
  * Reads a program's options; ends it as `refuseUsage` does where one is unknown or lacks its value.
  *
  * @param {string} url the program's own `import.meta.url`
@@ -48,7 +69,7 @@ export function refuseUsage(url, message) {
  */
 export function takeOptions(url, options) {
   try {
-    return parseArgs({ options }).values;
+    return valuesOf(options);
   } catch (error) {
     return refuseUsage(url, error.message);
   }

@@ -22,3 +22,8 @@ export function temporary(t) {
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
+
+/** @returns {number} the TCP connections of this process, those that are being made among them */
+export function openSockets() {
+  return process.getActiveResourcesInfo().filter((name) => name === 'TCPSocketWrap').length;
+}

@@ -89,11 +89,13 @@ export class VirtualBroker {
    * @param {object} how
    * @param {VirtualTime} how.time
    * @param {() => number} [how.delay] milliseconds of one way
+   * @param {() => number | undefined} [how.echo] after which news are told once more, if at all, milliseconds
    * @param {number} [how.patience] after which a request has failed, milliseconds
    */
-  constructor({ time, delay = () => 1, patience = 1000 }) {
+  constructor({ time, delay = () => 1, echo = () => {}, patience = 1000 }) {
     this.time = time;
     this.delay = delay;
+    this.echo = echo;
     this.patience = patience;
     this.entries = new Map();
     this.revision = 0;
@@ -141,9 +143,12 @@ export class VirtualBroker {
     this.counts.writes++;
     const what = { entry: structuredClone(entry), revision: this.revision };
     this.entries.set(name, what);
-    this.time.after(this.delay(), () => {
+    const tell = () => {
       for (const process of this.processes) if (process.hear(name, what)) this.counts.told++;
-    });
+    };
+    this.time.after(this.delay(), tell);
+    const again = this.echo();
+    if (again !== undefined) this.time.after(again, tell);
     return this.revision;
   }
 }

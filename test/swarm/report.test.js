@@ -7,6 +7,7 @@ import t from 'tap';
 
 import { dataOf } from '../../lib/swarm/page.js';
 import { reportOf } from '../../lib/swarm/report.js';
+import { amissTo } from '../support/axe.js';
 import { CHROMIUM, launchBrowser, noBrowser } from '../support/page-browser.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
@@ -128,6 +129,7 @@ t.test(
           t.equal(fonts.length, 6);
           t.ok(Math.min(...fonts) >= 12, `${fonts} pixels`);
           t.same(small, []);
+          t.strictSame(await amissTo(page), []);
           await context.close();
         });
       }

@@ -3,12 +3,17 @@ import { once } from 'node:events';
 
 import t from 'tap';
 
+import { globalTimers, Requests } from '../../lib/client/requests.js';
+import { fetchBy } from '../../lib/swarm/fetch.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
-import { temporary } from '../support/processes.js';
+import { startHole } from '../support/hole.js';
+import { openSockets, temporary } from '../support/processes.js';
+import { resetSocket } from '../support/reset-socket.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
+import { until } from '../support/until.js';
 
 /** Https targets: the engine inside Node, by Node's OpenSSL. */
 
@@ -92,7 +97,7 @@ t.test('TLS connections that are cut come back, and nothing is lost', async (t) 
   const args = ['throw', 40, '--rate', 100, '--time', 3, '--ca', ca];
   const running = run(args, `https://localhost:${proxy.address().port}`);
   await server.until(({ thrown }) => thrown >= 50);
-  for (const [socket] of pairs) socket.resetAndDestroy();
+  for (const [socket] of pairs) resetSocket(socket);
   const { code, result, err } = await running;
   t.equal(code, 0, err || result.faults.join());
   t.ok(result.connections.closed >= 40, `${result.connections.closed} broke`);
@@ -129,4 +134,35 @@ t.test('the engine checks the certificate itself, and its name', async (t) => {
     t.match(result.faults, [/^0 of 3 clients got parked/]);
   }
   t.equal((await server.status()).joined, 0);
+});
+
+// It counts the sockets of this process: so no other test goes on beside it.
+const alone = { buffered: false };
+
+t.test("an agent's request ends in time, and its connection with it", alone, async (t) => {
+  const answers = {
+    'nothing at all': '',
+    'another protocol': 'HTTP/1.1 101 -\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
+    'a status that is none': 'HTTP/1.1 999 -\r\nContent-Length: 2\r\n\r\n{}',
+    'half a head': 'HTTP/1.1 200',
+    'half a body': 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{'
+  };
+  const ports = { 'no connection': await startHole(t) };
+  for (const [name, answer] of Object.entries(answers)) {
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.write(answer));
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => server.close());
+    ports[name] = server.address().port;
+  }
+  const fetch = fetchBy(parse(['agent', 'http://127.0.0.1/play/hall']));
+  const requests = new Requests(fetch, globalTimers(), { requestTimeout: 500, answerMost: 100 });
+  for (const [name, port] of Object.entries(ports)) {
+    const before = openSockets();
+    const asked = requests.ask(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' });
+    await t.rejects(asked, { reason: /^(slow|network)$/ }, name);
+    await until(() => openSockets() === before, 'its connection is closed', 8);
+  }
 });

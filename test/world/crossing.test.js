@@ -30,8 +30,10 @@ function makeWorld(t, sizes, given = {}) {
         const inRing = names.includes(name) ? names : [name];
         const rows = (one) => servers.get(one).crossing.describe().rows;
         const ring = new Ring(inRing.map((one) => ({ name: one, rows: rows(one) })));
-        const peers = new Map(names.filter((one) => one !== name).map((one) => [one, {}]));
-        crossing.update({ state, epoch, ring, peers });
+        const others = names.filter((one) => one !== name);
+        const peers = new Map(others.map((one) => [one, {}]));
+        const epochs = new Map([...servers].map(([one, its]) => [one, its.epoch]));
+        crossing.update({ state, epoch, ring, peers, epochs });
       }
     },
     /** The counts of all, added up. */
@@ -203,6 +205,28 @@ t.test('what waits for a server that has left the ring goes where its row goes o
   t.equal(world.sums().crossedIn, 2, 'once');
 });
 
+t.test('each row leads where its seam does, however many rows others have', async (t) => {
+  const world = makeWorld(t, { a: 9, b: 1, c: 9 });
+  const [a, b, c] = ['a', 'b', 'c'].map((name) => world.servers.get(name));
+  const heights = { a: a.crossing.describe().rows, b: 1, c: 2 ** 15 };
+  t.equal(heights.a, 3);
+  for (const [name, { crossing, epoch }] of world.servers) {
+    const ring = new Ring(Object.entries(heights).map(([one, rows]) => ({ name: one, rows })));
+    const peers = new Map(Object.keys(heights).flatMap((one) => (one === name ? [] : [[one, {}]])));
+    const epochs = new Map([...world.servers].map(([one, its]) => [one, its.epoch]));
+    crossing.update({ state: 'member', epoch, ring, peers, epochs });
+  }
+  const first = (row) =>
+    a.ids.find((id) => {
+      const place = a.pool.place(id);
+      return place.row === row && place.column === place.columns - 1;
+    });
+  for (const row of [0, 1, 2]) t.equal(throwOne(a, first(row), 'right', { row }), 'queued');
+  await until(() => world.sums().crossedOut === 3);
+  t.equal(b.pool.status().crossedIn, 1, 'the first row goes on at b');
+  t.equal(c.pool.status().crossedIn, 2, 'the others, which b has not, at c');
+});
+
 t.test('a server without clients is passed over, and one alone keeps its own', async (t) => {
   const world = makeWorld(t, { a: 1, b: 0, c: 0 });
   const a = world.servers.get('a');
@@ -224,7 +248,7 @@ t.test('a server that leaves hands over what waits', async (t) => {
   const [a, b] = [world.servers.get('a'), world.servers.get('b')];
   for (let x = 0; x < 5; x++) throwOne(a, a.ids[0], 'right', { x });
   const gone = { state: 'leaving', epoch: a.epoch, ring: new Ring([{ name: 'a', rows: 1 }]) };
-  a.crossing.update({ ...gone, peers: new Map() });
+  a.crossing.update({ ...gone, peers: new Map(), epochs: new Map() });
   t.equal(throwOne(a, a.ids[0], 'right', { x: 6 }), 'neighbor-busy');
   t.equal(await a.crossing.handOver(), 0);
   t.equal(b.pool.status().crossedIn, 5);

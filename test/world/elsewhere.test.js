@@ -19,7 +19,7 @@ async function enter(t, nats, name, { door = 'native', more = {} } = {}) {
 
 /** Every target that has an id in it. */
 const targets = (id) => [
-  ...[`/poll/${id}`, `/poll/${id}?ack=3&hold=5`, `/place/${id}`],
+  ...[`/poll/${id}`, `/poll/${id}?ack=3&hold=5`, `/place/${id}`, `/status/${id}`],
   ...[`/throw/${id}/left`, `/throw/${id}/up?n=7`, `/leave/${id}`],
   ...[`/arena/hall/${id}`, `/arena/hall/${id}?n=2`, `/arena/hall/${id}/leave`]
 ];

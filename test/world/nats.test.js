@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -11,10 +12,12 @@ import t from 'tap';
 import { Broker, BUCKET } from '../../lib/world/broker.js';
 import { VERSION } from '../../lib/world/entry.js';
 import { Membership } from '../../lib/world/membership.js';
+import { NatsLink } from '../../lib/world/nats-link.js';
 import { certificate } from '../support/certificate.js';
+import { startHole } from '../support/hole.js';
 import { createCredentials } from '../support/nats-operator.js';
 import { skip, startNats } from '../support/nats.js';
-import { temporary } from '../support/processes.js';
+import { openSockets, temporary } from '../support/processes.js';
 import { ROOT } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -126,6 +129,36 @@ t.test('a broker that hangs and goes on', { skip }, async (t) => {
   await until(() => members.every(({ membership }) => membership.state === 'cut-off'));
   nats.signal('SIGCONT');
   await until(whole);
+});
+
+t.test('a NATS server that does not answer costs no descriptor', async (t) => {
+  const greetings = { 'says nothing': '', 'says half a word': 'INFO {"server_id":' };
+  const ports = { 'is not even reached': await startHole(t) };
+  for (const [name, greeting] of Object.entries(greetings)) {
+    const server = createServer((socket) => {
+      socket.on('error', () => {}).resume();
+      socket.write(greeting);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    t.teardown(() => server.close());
+    ports[name] = server.address().port;
+  }
+  for (const [name, port] of Object.entries(ports)) {
+    const before = openSockets();
+    const [patient, other] = ['a', 'b'].map(
+      (name) => new NatsLink({ servers: [`nats://127.0.0.1:${port}`], name })
+    );
+    const whole = t.rejects(patient.open(), { code: 'unreachable' }, `one that ${name}`);
+    const tried = t.rejects(other.open(), { code: 'unreachable' });
+    await until(() => openSockets() >= before + 2);
+    await other.close();
+    const first = Promise.race([tried.then(() => 'closed'), whole.then(() => 'not in time')]);
+    t.equal(await first, 'closed', 'and one that is closed meanwhile');
+    await whole;
+    await until(() => openSockets() === before);
+    await patient.close();
+  }
 });
 
 t.test('a name taken twice', { skip }, async (t) => {

@@ -2,10 +2,11 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { digestOf } from '../../lib/feeds/epochs.js';
+import { digestOf } from '../../lib/feeds/packing.js';
 import { Feeds } from '../../lib/feeds/feeds.js';
-import { cursorText } from '../../lib/feeds/names.js';
-import { openFeedState } from '../../lib/feeds/state.js';
+import { cursorText, LAST_VERSION } from '../../lib/feeds/names.js';
+import { readOptions } from '../../lib/server/options.js';
+import { Pool } from '../../lib/server/pool.js';
 import { Random } from '../fuzz/random.js';
 import { PlayedStore, Servers } from '../support/world-feeds.js';
 import { VirtualTime } from '../support/world-virtual.js';
@@ -18,6 +19,7 @@ import { VirtualTime } from '../support/world-virtual.js';
 const HISTORIES = Number(process.env.FEED_HISTORIES ?? 40);
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9));
 const KEYS = ['a', 'b/c', 'd'];
+const NONE = Buffer.alloc(0);
 
 function world(t, { seed = SEED, drops = 0, names = ['a', 'b', 'c'] } = {}) {
   const time = new VirtualTime();
@@ -249,6 +251,50 @@ t.test('a value that is not what its head says is refused', async (t) => {
     t.equal(cursorText(feeds.table.get('x')), cursor, `${body} changes nothing`);
   }
   t.match(shared.status(), { refused: 2, behind: 1 });
+  // It stays what nobody can take, until a value is put in its place.
+  const patch = await answered(time, servers.publish('b', 'x', 'merge-patch', { n: 1 }));
+  t.match(patch, { problem: 'patch-conflict', detail: /^Publish a whole value/ });
+  const put = await answered(time, servers.publish('b', 'x', 'value', 1));
+  t.match(put, { created: false, cursor: /-4$/ }, 'also one that is what it was');
+  store.write('y', { ...store.messages.get('x'), digest: digestOf(Buffer.from('0')) }, NONE, 0);
+  t.match(await answered(time, servers.publish('a', 'y', 'value', 2)), { cursor: /-5$/ });
+  store.write('z', { ...store.messages.get('y') }, NONE, 0);
+  t.strictSame(await answered(time, servers.remove('a', 'z')), {}, 'or it is deleted');
+  t.equal(store.messages.get('z').digest, undefined);
+  // Or an operator cleans it.
+  store.write('v', { ...store.messages.get('y') }, NONE, 0);
+  await time.run(100);
+  store.messages.delete('v');
+  t.match(await answered(time, servers.publish('a', 'v', 'value', 3)), { cursor: /-1$/ });
+  await answered(time, servers.remove('b', 'v'));
+  await quiet(time, servers);
+  t.match(shared.status(), { behind: 0, unstored: 0 });
+  t.equal(servers.tables()[1], servers.tables()[0]);
+  t.equal(JSON.parse(servers.tables()[1]).length, 2);
+});
+
+t.test('behind the last version there is none, and each value has a cursor', async (t) => {
+  const { time, servers, store } = world(t, { names: ['a', 'b'] });
+  await time.run(100);
+  const value = Buffer.from('0');
+  for (const [key, version] of [
+    ['x', LAST_VERSION],
+    ['y', LAST_VERSION - 1]
+  ]) {
+    const head = { epoch: LAST_VERSION, version, digest: digestOf(value), form: 'plain' };
+    store.write(key, head, value, 0);
+    await quiet(time, servers);
+    const cursors = [];
+    for (const [n, name] of [...'abba'].entries()) {
+      const { cursor } = await answered(time, servers.publish(name, key, 'value', { n }));
+      cursors.push(cursor);
+      await quiet(time, servers);
+      t.equal(servers.tables()[1], servers.tables()[0]);
+      t.match(servers.tables()[1], `"${cursor}","{\\"n\\":${n}}"`);
+    }
+    t.equal(new Set(cursors).size, 4);
+    for (const cursor of cursors) t.match(cursor, /-9007199254740991$/);
+  }
 });
 
 t.test(
@@ -354,11 +400,17 @@ t.test(`random histories, from seed ${SEED}`, async (t) => {
   t.pass(`${HISTORIES} histories`);
 });
 
+/** Versions that a head may have which no server has written. */
+const LEAPS = [1, 2 ** 31, 2 ** 32, LAST_VERSION - 1, LAST_VERSION, LAST_VERSION];
+
 /** A history of everything that may happen; in the end all have the same. */
 async function history(t, seed) {
   const { time, random, store, servers } = world(t, { seed, drops: random10(seed) });
   const kept = new Map();
+  const isHostile = seed % 3 === 0;
+  store.doubles = isHostile;
   const acts = [
+    ...(isHostile ? [intrude, intrude] : []),
     ...Array.from({ length: 8 }, () => publish),
     () => store.stop(),
     () => store.hang(),
@@ -389,6 +441,25 @@ async function history(t, seed) {
     made.catch((error) => t.fail(error));
   }
 
+  /** Somebody else writes a head, or says that there is news. */
+  function intrude() {
+    const key = random.pick(KEYS);
+    if (random.oneIn(4)) return store.tell(key, random.pick(LEAPS));
+    const before = store.messages.get(key);
+    // A cursor of its own.
+    const epoch = LAST_VERSION - store.last;
+    const version = random.pick([...LEAPS, Math.min(LAST_VERSION, (before?.version ?? 0) + 1)]);
+    const value = Buffer.from(JSON.stringify({ epoch, version }));
+    const head = {
+      epoch,
+      version,
+      form: 'plain',
+      ...(random.below(4) && { digest: digestOf(value) })
+    };
+    const body = random.oneIn(2) ? value : Buffer.from('no JSON');
+    return store.write(key, head, body, before?.revision ?? 0);
+  }
+
   function mend() {
     for (const { end } of servers.all.values()) if (end.isCut && random.oneIn(2)) end.mend();
   }
@@ -414,6 +485,15 @@ async function history(t, seed) {
   store.start();
   for (const { end } of servers.all.values()) end.mend();
   await time.run(8000);
+  if (isHostile) {
+    for (const key of KEYS) {
+      const answer = await answered(
+        time,
+        servers.publish(someone().name, key, 'value', { end: 1 })
+      );
+      if (answer.problem) t.fail(`seed ${seed}: ${key} can't be written over: ${answer.problem}`);
+    }
+  }
   await quiet(time, servers);
   const all = servers.tables();
   if (!servers.isQuiet()) {
@@ -429,24 +509,37 @@ async function history(t, seed) {
 const random10 = (seed) => (seed % 2 === 0 ? 0 : 10);
 
 t.test('a state keeps what was deleted in a world', async (t) => {
-  const state = join(t.testdir(), 'state');
-  const bounds = { hold: 60, feeds: 10, feedBytes: 1e6, feedMemory: 1e6, feedWatchers: 10 };
-  const options = { ...bounds, upstream: 'none', world: ['nats://a'], state, stateBytes: 1e6 };
+  const path = join(t.testdir(), 'state');
+  const options = { ...readOptions([]), capacity: 10, world: ['nats://a'] };
   const log = { info() {}, warn() {}, error() {} };
-  function open(runs) {
-    const feeds = new Feeds(options, {}, log);
-    const kept = openFeedState({ feeds, options, runs, log });
+  const state = { path, stateBytes: 1e6, journalBytes: 1e6, snapshotEvery: 600, sync: 'never' };
+  function open() {
+    const pool = new Pool(options);
+    t.teardown(() => pool.close());
+    pool.openState(state);
+    const feeds = new Feeds({ options, threads: {}, pool, log });
     t.teardown(() => feeds.close());
-    return { kept, feeds };
+    feeds.restore();
+    return { pool, feeds };
   }
-  const one = open({ run: 1, runBefore: 0, ended: true });
-  one.feeds.shareBy({ deleted: () => [['gone', { epoch: 5, version: 3 }]] });
-  const whole = { value: Buffer.from('1'), patch: Buffer.of(), gzip: Buffer.of(), digest: 'd' };
-  one.feeds.take('here', { epoch: 6, version: 2 }, whole);
-  one.kept.keep();
-  const two = open({ run: 2, runBefore: 1, ended: true });
-  const restored = Object.fromEntries(two.feeds.shareBy({ deleted: () => [] }));
-  t.match(restored, { gone: { epoch: 5, version: 3 }, here: { epoch: 6, version: 2 } });
+  const whole = { value: Buffer.from('1'), patch: Buffer.of(), gzip: Buffer.of() };
+  for (const end of ['closeState', 'finishState']) {
+    const { pool, feeds } = open();
+    feeds.shareBy({});
+    feeds.noteDeleted('gone', { epoch: 5, version: 3 });
+    feeds.noteDeleted('back', { epoch: 5, version: 3 });
+    feeds.noteDeleted('back');
+    await feeds.take(end, { epoch: 6, version: 2 }, whole);
+    pool[end]();
+    pool.closeState();
+  }
+  const { feeds } = open();
+  const restored = Object.fromEntries(feeds.shareBy({}));
+  t.match(restored, {
+    ...{ gone: { epoch: 5, version: 3 }, closeState: { epoch: 6, version: 2 } },
+    finishState: { epoch: 6, version: 2, digest: digestOf(whole.value) }
+  });
   t.equal(restored.gone.digest, undefined);
-  t.equal(two.feeds.status().feeds, 1);
+  t.equal(restored.back, undefined);
+  t.equal(feeds.status().feeds, 2);
 });

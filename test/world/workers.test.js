@@ -88,7 +88,8 @@ t.test('servers with workers in one world', { skip, timeout: 240_000 }, async (t
   });
 
   t.test('a worker knows of the world what the main process does', async (t) => {
-    const targets = [`/poll/${after.id}?ack=0`, `/throw/${after.id}/left`, `/place/${after.id}`];
+    const targets = [`/poll/${after.id}?ack=0`, `/throw/${after.id}/left`];
+    targets.push(...[`/place/${after.id}`, `/status/${after.id}`]);
     for (const target of targets) {
       const method = target.startsWith('/throw') ? 'POST' : 'GET';
       const answer = await a.ask(method, target);
@@ -97,6 +98,13 @@ t.test('servers with workers in one world', { skip, timeout: 240_000 }, async (t
     }
     const { body } = await a.ask('GET', '/status');
     t.match(body.world, { name: 'a', state: 'member', servers: [{ name: 'a' }, { name: 'b' }] });
+    const counts = await until(async () => {
+      const answer = await a.ask('GET', `/status/${before.id}`);
+      return answer.body.world.clients === clients.length && answer.body;
+    });
+    t.match(counts, { clients: 4, world: { name: 'a', clients: 8 } });
+    const [{ world }] = await lookAt([a]);
+    t.match(world.servers, [{ clients: 4 }, { clients: 4 }]);
     const ready = await fetch(`http://127.0.0.1:${a.adminPort}/readyz`);
     t.equal(ready.status, 200);
   });

@@ -9,7 +9,11 @@ import { addressesOf } from '../page/reachable.js';
 
 const $ = (id) => document.getElementById(id);
 
+/** What stands below the number of players, where it is not `play`. */
+const WORDS = { 0: 'Nobody yet', 1: 'plays' };
+
 let control = null;
+let players; // not known yet
 let contact = 'asking';
 let trouble = '';
 
@@ -41,11 +45,12 @@ const room = new Room({
 });
 room.watchReduced(true);
 
-function count(players) {
-  const text = String(players);
+function count(now) {
+  const text = String(now);
   if ($('count').textContent === text) return;
+  players = now;
+  words();
   put($('count'), text);
-  put($('count-words'), players === 1 ? 'plays' : 'play');
   $('count').classList.toggle('long', text.length > 3);
   $('count').classList.remove('bump');
   void $('count').offsetWidth; // So that the animation begins anew.
@@ -56,22 +61,46 @@ function stateWords() {
   if (contact === 'offline') return 'No contact, trying again';
   if (contact !== 'online') return 'Connecting…';
   if (!control) return 'There is no such arena';
-  if (control.failed) return 'The game has stopped: see the panel';
+  if (control.failed) return 'The game has stopped';
   if (control.page === 'lobby') return 'Lobby';
-  return control.running ? `Round ${control.round}` : 'Stopped';
+  return control.running ? `Round ${control.round}` : 'The round is over';
+}
+
+/** What lies over a game that shows nothing of it itself. */
+function ribbonWords({ pages = [] }) {
+  if (isLobby() || control.failed) return '';
+  if (control.running) return players === 0 ? 'Nobody plays yet: scan to join' : '';
+  return control.page === pages[0] ? 'The round is over' : '';
+}
+
+function isLobby() {
+  return !control?.game || control.page === 'lobby' || trouble !== '';
 }
 
 async function words() {
-  const lobby = control === null || control.page === 'lobby' || control.game === null || trouble;
-  document.body.dataset.state = { asking: 'joining' }[contact] ?? contact;
-  document.body.dataset.page = lobby ? 'lobby' : control.page;
-  document.body.dataset.running = Boolean(control?.running);
+  const lobby = isLobby();
+  const failed = !lobby && control.failed !== null;
+  const { dataset } = document.body;
+  dataset.state = { asking: 'joining' }[contact] ?? contact;
+  dataset.page = lobby ? 'lobby' : control.page;
+  dataset.running = Boolean(control?.running);
+  dataset.players = players;
+  if (control?.failed) dataset.failed = '';
+  else delete dataset.failed;
   $('lobby').hidden = !lobby;
-  $('root').hidden = Boolean(lobby);
+  $('over').hidden = !failed;
+  $('root').hidden = lobby || failed;
   put($('state'), stateWords());
-  const { title, about } = await describeGame(control?.game);
+  put($('count-words'), WORDS[players] ?? 'play');
+  const game = await describeGame(control);
+  const { title, about } = game;
+  put($('heading'), title || arenaName());
   put($('title'), title || arenaName());
-  put($('about'), trouble || about || 'No game yet.');
+  put($('about'), trouble || about || (title ? '' : 'No game yet.'));
+  put($('over-title'), `${title} has stopped`);
+  put($('over-text'), 'Something in it went wrong. The host sees what, and can begin again.');
+  put($('toast'), ribbonWords(game));
+  $('toast').hidden = ribbonWords(game) === '';
   document.title = `${title || 'Field'} · ${arenaName()}`;
 }
 
@@ -80,10 +109,35 @@ async function words() {
 async function invite() {
   const [address = base] = await addressesOf(base);
   const { href, host, pathname } = new URL(`play/${arenaName()}`, address);
-  put($('address'), `${host}${pathname}`);
+  $('address').replaceChildren(...addressLines(host, pathname));
+  fitAddress();
   await drawQr(href, $('code'));
   $('code').dataset.url = href;
 }
+
+/** An address breaks before its path, before a dot, or nowhere. */
+function addressLines(host, pathname) {
+  return [host.split(/(?=\.)/), [pathname]].map((parts) => {
+    const line = document.createElement('span');
+    for (const [i, part] of parts.entries()) {
+      if (i > 0) line.append(document.createElement('wbr'));
+      line.append(part);
+    }
+    return line;
+  });
+}
+
+/** Where a name is too long for the line all the same, its letters are smaller. */
+function fitAddress() {
+  const address = $('address');
+  address.style.fontSize = '';
+  const { clientWidth, scrollWidth } = address;
+  if (scrollWidth <= clientWidth) return;
+  const { fontSize } = getComputedStyle(address);
+  address.style.fontSize = `${(parseFloat(fontSize) * clientWidth) / scrollWidth}px`;
+}
+
+new ResizeObserver(fitAddress).observe($('address'));
 
 // ---- the screen
 

@@ -13,7 +13,7 @@ const SHOWN = [
   ['Reductions a second', ({ each }) => whole(each('reductions'))],
   ['CPU of one core', ({ each }) => `${whole(each('cpuSeconds') * 100)} %`],
   ['Memory', ({ status }) => `${whole(status.rss / MEGABYTE)} MB`],
-  ['Longest stall', ({ status }) => `${Number(status.longestStallMs).toFixed(1)} ms`]
+  ['Longest stall, last minute', ({ status }) => `${Number(status.recentStallMs).toFixed(1)} ms`]
 ];
 
 export class Figures {

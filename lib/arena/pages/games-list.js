@@ -1,8 +1,9 @@
 import { base } from './room.js';
 
-/** What there is to play, as GET /games says: asked until it has answered, then never again. */
+/** What there is to play, as GET /games says: asked until it has answered, then when a game has another version. */
 
 let asked = null;
+let askedFor;
 
 async function ask() {
   try {
@@ -15,18 +16,24 @@ async function ask() {
   return [];
 }
 
-/** @returns {Promise<object[]>} */
-export function listGames() {
+/**
+ * @param {string|null} [version] of the game that is played
+ * @returns {Promise<object[]>}
+ */
+export function listGames(version = null) {
+  if (version !== null && version !== askedFor) asked = null;
+  askedFor = version ?? askedFor;
   asked ??= ask();
   return asked;
 }
 
 /**
- * @param {string|null|undefined} name
+ * @param {{game: string|null, version: string|null}|null} control
  * @returns {Promise<{title: string, about: string}>} empty where there is no game
  */
-export async function describeGame(name) {
+export async function describeGame(control) {
+  const name = control?.game;
   if (!name) return { title: '', about: '' };
-  const games = await listGames();
+  const games = await listGames(control.version);
   return games.find((game) => game.name === name) ?? { title: name, about: '' };
 }

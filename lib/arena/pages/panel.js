@@ -215,8 +215,9 @@ function showSettings(game) {
   const settings = Object.entries(game?.settings ?? {});
   const root = $('settings');
   $('settings-sheet').hidden = settings.length === 0 || game.panel;
-  if (root.dataset.game !== (game?.name ?? '')) {
-    root.dataset.game = game?.name ?? '';
+  const shown = game === undefined ? '' : `${game.name} ${control?.version}`;
+  if (root.dataset.game !== shown) {
+    root.dataset.game = shown;
     root.replaceChildren();
     for (const [key, { min, max, integer, title = key }] of settings) {
       // Without `for` a label is that of its output.
@@ -248,9 +249,11 @@ function showFailed(games) {
   const { failed = null } = control ?? {};
   $('failed').hidden = failed === null;
   if (failed === null) return;
-  const { game, why, message } = failed;
+  const { game, why, message, at, stack = [] } = failed;
   const title = games.find((one) => one.name === game)?.title ?? game;
-  put($('failed'), `${title} was stopped: ${WHY[why] ?? why}. ${message ?? ''}`);
+  const where = at ? ` (${at})` : '';
+  put($('failed-words'), `${title} was stopped: ${WHY[why] ?? why}. ${message ?? ''}${where}`);
+  put($('failed-stack'), stack.length > 1 ? stack.map((line) => `at ${line}`).join('\n') : '');
 }
 
 function stateWords() {
@@ -270,7 +273,7 @@ const upper = (text) => `${text[0].toUpperCase()}${text.slice(1)}`;
 async function show() {
   document.body.dataset.state = { asking: 'joining' }[contact] ?? contact;
   put($('state'), stateWords());
-  const games = await listGames();
+  const games = await listGames(control?.version);
   const game = games.find((one) => one.name === control?.game);
   const running = control?.running === true;
   document.body.dataset.running = running;

@@ -32,6 +32,7 @@ function keep(kept) {
 let control = null;
 let shownNumber; // that the game was begun with
 let contact = 'asking';
+let shown = null; // the game
 let trouble = ''; // of the game, in words
 let left = null; // what the player's last state was about
 
@@ -51,22 +52,34 @@ const stage = new GameStage({
   file: 'phone.js',
   root: $('root'),
   parts: () => ({ send: (input) => player.offer(input), number: player.number }),
+  isNew: isNewRound,
   onChange(game, why = '') {
     trouble = why;
-    room.watchReduced(typeof game?.value === 'function');
+    shown = game;
+    watchReduced();
     words();
   }
 });
 
+/** In each round the server begins with every input at its start, and so does the phone. */
+function isNewRound(control, before) {
+  const differs = (member) => control?.[member] !== before?.[member];
+  return differs('game') || differs('version') || differs('round');
+}
+
 const room = new Room({
   control(value) {
-    if (value?.game !== control?.game) player.forget();
+    if (isNewRound(value, control)) player.forget();
     control = value ?? null;
     if (control) player.setRate(control.rate);
     showControl();
+    watchReduced();
     words();
   },
-  reduced: (reduced) => stage.reduced(reduced),
+  reduced(reduced) {
+    stage.reduced(reduced);
+    if (isOver()) words();
+  },
   state(state) {
     contact = state;
     words();
@@ -104,27 +117,57 @@ function stateWords() {
   if (left?.why === 'bad-input') return 'The server did not take what the game sent';
   if (!control?.game) return 'Waiting for a game';
   if (control.page === 'lobby') return 'It begins soon';
-  return control.running ? 'You play' : 'Stopped';
+  return control.running ? 'You play' : 'The round is over';
+}
+
+function isLobby() {
+  return !control?.game || control.page === 'lobby' || trouble !== '';
+}
+
+function isOver() {
+  return !isLobby() && !control.running;
+}
+
+/** The result is in the reduced feed; a phone that shows nothing of it while it plays needn't be woken. */
+function watchReduced() {
+  room.watchReduced(isOver() || typeof shown?.value === 'function');
+}
+
+/** How the round has ended, in place of what it was played with. */
+function showOver() {
+  const over = isOver();
+  const hadFocus = $('root').contains(document.activeElement);
+  $('root').hidden = over || isLobby();
+  $('over').hidden = !over;
+  if (!over) return;
+  const usual = control.failed
+    ? { title: 'The game has stopped', text: 'Something in it went wrong. It is not your phone.' }
+    : { title: 'The round is over', text: 'The big screen shows how it went.' };
+  const { title, text } = { ...usual, ...(control.failed ? null : stage.result()) };
+  put($('over-title'), title);
+  put($('over-text'), text);
+  if (hadFocus) $('over').focus();
 }
 
 async function words() {
   const out = player.state === 'offline';
   const { number } = player;
-  const lobby = control === null || control.page === 'lobby' || control.game === null || trouble;
+  const lobby = isLobby();
   document.body.dataset.state = contact === 'offline' && !out ? 'offline' : player.state;
   document.body.dataset.page = lobby ? 'lobby' : control.page;
   document.body.dataset.running = Boolean(control?.running);
   document.title = control?.game ? `${number ?? '–'} · ${control.game}` : 'Play';
   $('lobby').hidden = !lobby;
-  $('root').hidden = Boolean(lobby);
-  $('number').hidden = Boolean(lobby) || number === undefined;
+  showOver();
+  $('number').hidden = lobby || number === undefined;
   put($('big'), number ?? '–');
   $('big').classList.toggle('long', String(number).length > 3);
   put($('small'), number ?? '');
   put($('state'), stateWords());
   $('out').hidden = !out;
   if (out) put($('out-words'), whyOut());
-  const { title, about } = await describeGame(control?.game);
+  const { title, about } = await describeGame(control);
+  put($('heading'), title || arenaName());
   put($('title'), title);
   put($('about'), trouble || about || 'The next game begins soon.');
 }
@@ -168,10 +211,10 @@ for (const event of ['online', 'offline']) {
     words();
   });
 }
-// Two fingers shall not zoom what one thumb plays with, also where the browser asks no style sheet.
-for (const event of ['gesturestart', 'dblclick']) {
-  document.addEventListener(event, (happened) => happened.preventDefault());
-}
+// Two fingers shall not zoom what one thumb plays with, also where the browser asks no style sheet: all else they may.
+document.addEventListener('gesturestart', (event) => {
+  if (event.target.closest('.thumb')) event.preventDefault();
+});
 globalThis.navigation?.addEventListener('navigate', (event) => {
   reloading = event.navigationType === 'reload';
 });

@@ -23,6 +23,9 @@ const MEGABYTES = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].map(
   (one) => one * 2 ** 20
 );
 
+/** Labels of an axis: two values that are written alike have one, at the first. */
+const distinct = (labels) => labels.map((label, i) => (label === labels[i - 1] ? '' : label));
+
 const clock = (seconds) =>
   `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 
@@ -95,6 +98,8 @@ export class Track {
  * @property {Array<{name: string, words: string, color: string, dashed?: boolean}>} series by the track's
  *     names; a color by its custom property
  * @property {number} [most] what the axis reaches at the least
+ * @property {object} [time] how the time is written below, as an axis of uPlot's; by default as minutes and seconds
+ * @property {number} [span] seconds that are shown, to the newest point; by default all there are
  */
 
 /** One plot: a figure with its title, the newest values as text, and the lines. */
@@ -151,7 +156,7 @@ export class Plot {
     this.#width = this.#box.clientWidth;
     if (this.#width === 0) return;
     const color = palette();
-    const { unit, series, most = 1 } = this.#kind;
+    const { unit, series, most = 1, time = {}, span } = this.#kind;
     const axis = { font: FONT, stroke: color('soft'), ticks: { show: false } };
     const grid = { stroke: color('line'), width: 1 };
     const range = (u, low, high) => [0, Math.max(most, isNumber(high) ? high : 0) * 1.08];
@@ -161,7 +166,10 @@ export class Plot {
         width: this.#width,
         height: this.#height,
         padding: [8, 12, 0, 0],
-        scales: { x: { time: false }, y: { range } },
+        scales: {
+          x: { time: false, ...(span && { range: (u, low, high) => [high - span, high] }) },
+          y: { range }
+        },
         axes: [
           {
             ...axis,
@@ -169,7 +177,8 @@ export class Plot {
             size: 24,
             gap: 4,
             grid: { show: false },
-            values: (u, all) => all.map(clock)
+            values: (u, all) => distinct(all.map(clock)),
+            ...time
           },
           {
             ...axis,
@@ -178,7 +187,7 @@ export class Plot {
             size: LEFT,
             gap: 6,
             space: 34,
-            values: (u, all) => all.map((one) => short(unit, one))
+            values: (u, all) => distinct(all.map((one) => short(unit, one)))
           }
         ],
         series: [

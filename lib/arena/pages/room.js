@@ -51,6 +51,7 @@ export class GameStage {
   #parts;
   #onChange;
   #nameOf;
+  #isNew;
   #name = null;
   #turn = 0;
   #game = null;
@@ -64,21 +65,25 @@ export class GameStage {
    * @param {() => object} how.parts what its `start` gets, besides root and control
    * @param {(game: object|null, trouble?: string) => void} how.onChange another one is shown, or none
    * @param {(control: object) => string|null} [how.nameOf] of the game to show: none in the lobby
+   * @param {(control: object, before: object|null) => boolean} [how.isNew] whether the same game begins anew
    */
-  constructor({ file, root, parts, onChange, nameOf = nameOutsideLobby }) {
+  constructor({ file, root, parts, onChange, nameOf = nameOutsideLobby, isNew = () => false }) {
     this.#file = file;
     this.#root = root;
     this.#parts = parts;
     this.#onChange = onChange;
     this.#nameOf = nameOf;
+    this.#isNew = isNew;
   }
 
   /** @param {object} control in the lobby no game is shown */
   control(control) {
+    const before = this.#control;
+    const isNew = this.#isNew(control, before) || control.version !== before?.version;
     this.#control = control;
     const name = this.#nameOf(control);
-    if (name === this.#name) this.#call('control', control);
-    else this.#change(name);
+    if (name !== this.#name || (isNew && name !== null)) this.#change(name);
+    else this.#call('control', control);
   }
 
   /** @param {object} reduced kept for a game that is still being loaded */
@@ -97,6 +102,12 @@ export class GameStage {
     this.#call('status', ...look);
   }
 
+  /** @returns {{title?: string, text?: string}|undefined} how the round ended, as the game says it */
+  result() {
+    const { game } = this.#reduced ?? {};
+    return game === this.#name ? this.#call('result', this.#reduced) : undefined;
+  }
+
   /** Begins again: who plays is somebody else. */
   again() {
     if (this.#name !== null) this.#change(this.#name);
@@ -108,7 +119,9 @@ export class GameStage {
     this.#name = name;
     this.#root.dataset.game = name ?? '';
     if (name === null) return this.#onChange(null);
-    const module = await this.#import(new URL(`games/${name}/${this.#file}`, base).href, turn);
+    const { version } = this.#control;
+    const folder = `games/${name}${version ? `~${version}` : ''}`;
+    const module = await this.#import(new URL(`${folder}/${this.#file}`, base).href, turn);
     if (module === undefined || turn !== this.#turn) return undefined;
     try {
       this.#game = module.start({ root: this.#root, control: this.#control, ...this.#parts() });
@@ -138,12 +151,13 @@ export class GameStage {
 
   /** A game that throws is ended on this page, and on this page alone. */
   #call(what, ...given) {
-    if (this.#game === null) return;
+    if (this.#game === null) return undefined;
     try {
-      this.#game[what]?.(...given);
+      return this.#game[what]?.(...given);
     } catch (error) {
       this.#end();
       this.#trouble(error);
+      return undefined;
     }
   }
 

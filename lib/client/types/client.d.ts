@@ -69,7 +69,7 @@ export class Client {
     start(): void;
     /**
      * Stops polling, but keeps the place: the lease runs from here. Throws under way end as soon as
-     * they are answered or known to be unanswered.
+     * they are answered or known to be unanswered; `place` and `status` end without an answer.
      */
     stop(): void;
     /**
@@ -106,7 +106,8 @@ export class Client {
         columns: number;
     } | null>;
     /**
-     * The server's live counts.
+     * The live counts of this client's server: in a world the answer's `world` has what is true of all of them. Before it
+     * has a place: of any server.
      *
      * @returns {Promise<Record<string, any>|null>} null when there is no answer
      */

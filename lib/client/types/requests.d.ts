@@ -1,11 +1,3 @@
-/**
- * What a client needs of the timers, so that a test can give it a clock of its own.
- *
- * @typedef {object} Timers
- * @property {(callback: () => void, ms: number) => any} setTimeout
- * @property {(timer: any) => void} clearTimeout
- * @property {() => number} now ms
- */
 /** @returns {Timers} the program's own */
 export function globalTimers(): Timers;
 /**

@@ -44,7 +44,7 @@ export interface Options {
   upstream?: string;
   /** How often a feed that is watched is fetched; seconds. By default 5. */
   upstreamEvery?: number;
-  /** Fetches there may be at once. By default 8. */
+  /** Fetches there may be at once; half of them for what one source address has asked for. By default 8. */
   upstreamAtOnce?: number;
   /** How long a fetch may take; seconds. By default 10. */
   upstreamTime?: number;
@@ -130,7 +130,7 @@ export interface Options {
   worldKey?: string;
   /** TCP port of /metrics, /status, /healthz and /readyz; 0 takes a free one. By default none. */
   adminPort?: number | 'none';
-  /** Address of the admin port. By default 127.0.0.1. */
+  /** Address of the admin port; on loopback a name in its place is one it may be asked by. By default 127.0.0.1. */
   adminHost?: string;
   /** Who reads the hot requests: the native front door, or node:http alone. By default native. */
   door?: 'native' | 'node';

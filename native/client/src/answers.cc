@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kIdMost = 64;         // bytes of an id; a uuid has 36
 constexpr uint64_t kHoldMost = 86400;  // seconds
-constexpr uint64_t kRetryMost = 3600000;
+constexpr uint64_t kRetryMost = 600000;
+constexpr uint64_t kKeptMost = uint64_t{1} << 52;  // of what is counted on from there
 
 bool isMadeOf(std::string_view text, const char* characters, size_t most) {
   return !text.empty() && text.size() <= most &&
@@ -156,6 +157,7 @@ std::optional<Resume> readResume(std::string_view text) {
     return true;
   });
   if (!read || found != 3 || !isId(resume.id)) return std::nullopt;
+  if (std::max(resume.ack, resume.n) > kKeptMost) return std::nullopt;
   return resume;
 }
 
@@ -269,6 +271,16 @@ std::optional<Place> readPlace(std::string_view body) {
   return place;
 }
 
+/** How many clients all servers of a world have together; nothing where there is no world. */
+static std::optional<uint64_t> clientsIn(std::string_view world) {
+  std::optional<uint64_t> clients;
+  json::members(world, [&](const std::string& name, std::string_view slice) {
+    if (name == "clients") clients = json::count(slice);
+    return true;
+  });
+  return clients;
+}
+
 std::optional<Status> readStatus(std::string_view body) {
   const std::optional<std::string_view> value = json::value(body);
   if (!value || !json::isUtf8(body)) return std::nullopt;
@@ -280,7 +292,9 @@ std::optional<Status> readStatus(std::string_view body) {
                                                        {"waiting", &status.waiting},
                                                        {"lost", &status.lost}};
   unsigned found = 0;
+  std::optional<uint64_t> worldClients;
   json::members(*value, [&](const std::string& name, std::string_view slice) {
+    if (name == "world") worldClients = clientsIn(slice);
     for (const auto& [known, member] : members) {
       const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
       if (!number) continue;
@@ -290,6 +304,7 @@ std::optional<Status> readStatus(std::string_view body) {
     return true;
   });
   if (found != 5) return std::nullopt;
+  status.clients = worldClients.value_or(status.clients);
   return status;
 }
 

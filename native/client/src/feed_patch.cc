@@ -81,15 +81,18 @@ std::u16string unitsOf(std::string_view raw) {
   return units;
 }
 
-/** The names on the way that a pointer shows, as they are written in JSON. */
+/** The names on the way that a pointer shows, as they are written in JSON; nothing for no pointer.
+ */
 std::optional<std::vector<std::string>> namesOf(std::string_view path) {
   std::vector<std::string> names;
   if (!path.empty() && path[0] != '/') return std::nullopt;
   for (size_t at = 0; at < path.size(); at++) {
     if (path[at] == '/') {
       names.emplace_back();
-    } else if (path.substr(at, 2) == "~0" || path.substr(at, 2) == "~1") {
-      names.back().push_back(path[++at] == '1' ? '/' : '~');
+    } else if (path[at] == '~') {
+      const char which = ++at < path.size() ? path[at] : ' ';
+      if (which != '0' && which != '1') return std::nullopt;
+      names.back().push_back(which == '1' ? '/' : '~');
     } else {
       names.back().push_back(path[at]);
     }
@@ -111,7 +114,7 @@ class Text {
   bool apply(const Operation& operation) {
     const bool removes = operation.op == "remove";
     if (!removes && operation.op != "add" && operation.op != "replace") return false;
-    if (!operation.hasPath || removes != operation.value.empty()) return false;
+    if (!operation.hasPath || (!removes && operation.value.empty())) return false;
     const auto names = namesOf(operation.path);
     if (!names || names->size() > kFeedDepth) return false;
     const auto depth = static_cast<unsigned>(names->size());
@@ -129,8 +132,6 @@ class Text {
     }
     const size_t begin = offset(at);
     const std::string& last = names->back();
-    // No program can tell such a member from the prototype of its objects.
-    if (last == "__proto__") return false;
     const std::optional<Spot> spot = find(at, last);
     if (operation.op == "add" && (!spot || text_[begin] == '[')) {
       return text_[begin] == '[' ? insert(at, spot, last, operation.value)

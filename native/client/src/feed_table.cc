@@ -31,7 +31,8 @@ bool FeedTable::add(Feeds::WatchId watch, const std::string& key, FeedHeld held)
   }
   Entry& entry = entries_[key];
   entry.watches.push_back(watch);
-  if (isFeedCursor(held.cursor) && json::value(held.value) && json::isUtf8(held.value)) {
+  if (isFeedCursor(held.cursor) && json::value(held.value, kFeedDepth) &&
+      json::isUtf8(held.value)) {
     entry.cursor = std::move(held.cursor);
     entry.value = std::move(held.value);
   }

@@ -37,7 +37,9 @@ void Engine::startLooks() {
     }
     if (each.request == 0) {
       Request request;
-      request.path = each.place ? "/place/" + place_.id : "/status";
+      // By its id: of several servers behind one address its own is to answer.
+      const bool any = !each.place && place_.id.empty();
+      request.path = any ? "/status" : (each.place ? "/place/" : "/status/") + place_.id;
       request.ofPlace = each.place != nullptr;
       request.timeout = options_.answerTimeout;
       each.request = transport_.start(request);

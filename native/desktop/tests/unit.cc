@@ -375,6 +375,8 @@ void checkCommandLine(Checks& check) {
                                                        {"--window", "300x200 +1+2"},
                                                        {"--window", "999999x200"},
                                                        {"--window"},
+                                                       {"--server", "--transparent"},
+                                                       {"--transparent=no"},
                                                        {"--sprite", "cat"},
                                                        {"--nothing"}};
   for (const auto& line : wrong) {

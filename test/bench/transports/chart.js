@@ -15,24 +15,29 @@ const LEAST = 0.1;
 const MOST = 10000;
 
 export const STYLE = `
-:root { color-scheme: light dark; --mine: #d9480f; --delta: #f2a65a; --other: #5c7c99; --line: #8884; --late: #c92a2a }
+:root { color-scheme: light dark; --paper: #fff; --ink: #1d2326; --link: #0b5cad; --shade: #f1f2f3;
+  --mine: #d9480f; --delta: #b8690f; --other: #5c7c99; --line: #8884; --late: #c92a2a }
+@media (prefers-color-scheme: dark) { :root { --paper: #121618; --ink: #e8ebe9; --link: #8ec5ff; --shade: #1e2427;
+  --mine: #ff8a50; --delta: #f2c078; --other: #8fb0cc; --late: #ff7b72 } }
+html { background: var(--paper); color: var(--ink) }
+a { color: var(--link) }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 2.2rem; margin-bottom: .5rem }
 h2 { margin: 2.5rem 0 .5rem; font-size: 1.25rem }
 .verdict { font-size: 1.15rem; border-left: 4px solid var(--mine); padding-left: 1rem }
-.key { opacity: .8; font-size: .9rem }
+.key { font-size: .9rem }
 .key i { display: inline-block; width: .8em; height: .8em; border-radius: 2px }
 i.mine { background: var(--mine) } i.delta { background: var(--delta) } i.other { background: var(--other) }
 svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: currentColor }
 svg .mine { fill: var(--mine) } svg .delta { fill: var(--delta) } svg .other { fill: var(--other) }
 svg line { stroke: var(--line) } svg line.late { stroke: var(--late); stroke-dasharray: 3 3 }
-svg .dim { opacity: .6 }
+svg .dim { opacity: .8 }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; white-space: nowrap }
 th, td { text-align: right; padding: .2rem .6rem; border-bottom: 1px solid var(--line) }
 th:first-child, td:first-child { text-align: left } tr.ours td:first-child { font-weight: 600 }
-summary { cursor: pointer; opacity: .8 }
-pre { overflow-x: auto; padding: 1rem; background: #8881; border-radius: 6px }
+summary { cursor: pointer }
+pre { overflow-x: auto; padding: 1rem; background: var(--shade); border-radius: 6px }
 `;
 
 const ENTITIES = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };

@@ -47,7 +47,7 @@ function table(headings, rows) {
         `<tr${ours ? ' class="ours"' : ''}>${cells.map((cell) => `<td>${escape(cell)}</td>`).join('')}</tr>`
     )
     .join('\n');
-  return `<div class="wide"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+  return `<div class="wide" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
 }
 
 function cellSection(cell) {
@@ -104,6 +104,7 @@ export function page(study) {
 <style>${STYLE}</style>
 </head>
 <body>
+<main>
 <h1>One document to many</h1>
 <p class="verdict">${escape(verdict(study))}</p>
 <p class="key"><i class="mine"></i> Sprites, whole documents <i class="delta"></i> Sprites, deltas
@@ -133,6 +134,7 @@ after. ${study.minutes.toFixed(0)} minutes; rounds: ${study.rounds}, ${study.sec
 <pre>npm install &amp;&amp; npm install --prefix test/bench/transports
 ${escape(study.command)}</pre>
 </section>
+</main>
 </body>
 </html>
 `;

@@ -1,14 +1,11 @@
 {
+  'includes': ['../../../native/flags.gypi'],
   'targets': [
     {
       # The load generator of npm run bench:feeds and bench:transports: a plain program, built when it is first wanted.
       # A protocol is a file of its own, which protocol.h names.
       'target_name': 'watchers',
       'type': 'executable',
-      'cflags': ['-Wall', '-Wextra', '-Werror', '-O2'],
-      'cflags_cc': ['-std=gnu++20'],
-      'cflags_cc!': ['-std=gnu++17', '-fno-rtti'],
-      'include_dirs': ['../../../native'],
       'sources': [
         '../../../native/swarm/histogram.cc',
         'crowd.cc',

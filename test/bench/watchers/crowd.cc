@@ -140,9 +140,7 @@ void Crowd::run() {
   report(static_cast<double>(microseconds() - before) / 1e6);
 }
 
-double Crowd::ownWorkSeconds() const {
-  return ownCpuSeconds() - static_cast<double>(awakeForNothing_) / 1e6;
-}
+double Crowd::ownWorkSeconds() const { return ownCpuSeconds() - awakeForNothing_; }
 
 // ---- Connections --------------------------------------------------------------------------------
 
@@ -424,11 +422,14 @@ void Crowd::turn(int wait) {
   epoll_event events[kEvents];
   const uint64_t before = microseconds();
   const bool awake = options_.awake > 0 && before - lastEvent_ < kAwake;
+  // By the clock that it is subtracted from: by the wall's, which goes on while others have the
+  // core, less than nothing would be left of it.
+  const double cpu = awake ? ownCpuSeconds() : 0;
   const int ready = epoll_wait(epoll_, events, kEvents, awake ? 0 : wait);
   if (ready > 0) {
     lastEvent_ = microseconds();
   } else if (awake) {
-    awakeForNothing_ += microseconds() - before;
+    awakeForNothing_ += ownCpuSeconds() - cpu;
   }
   for (int i = 0; i < ready; ++i) {
     const uint64_t tag = events[i].data.u64;

@@ -144,8 +144,8 @@ class Crowd : private Listener {
   uint64_t residentWarm_ = 0;
   uint64_t residentBefore_ = 0, residentPeak_ = 0, socketsBefore_ = 0, socketsPeak_ = 0;
   uint64_t looked_ = 0;
-  uint64_t lastEvent_ = 0;        // when something last came
-  uint64_t awakeForNothing_ = 0;  // microseconds in which it looked, and nothing had come
+  uint64_t lastEvent_ = 0;      // when something last came
+  double awakeForNothing_ = 0;  // seconds of CPU in which it looked, and nothing had come
 };
 
 }  // namespace watchers

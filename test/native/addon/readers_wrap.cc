@@ -41,15 +41,15 @@ Local<Value> uuidOf(const Id& id) {
 }
 
 Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
-  constexpr std::array<const char*, 9> kRoutes = {"join",  "poll",  "throw", "leave", "feed",
-                                                  "feeds", "place", "ready", "arena"};
+  constexpr std::array<const char*, 10> kRoutes = {"join",  "poll",  "throw",  "leave", "feed",
+                                                   "feeds", "place", "status", "ready", "arena"};
   constexpr std::array<const char*, 4> kEdges = {"left", "right", "up", "down"};
   const bool isPoll = request.route == Route::kPoll;
   const bool isReady = request.route == Route::kReady;
 
   Local<Value> id = Nan::Null();
   const bool isFeed = request.route == Route::kFeed;
-  const bool isPlace = request.route == Route::kPlace;
+  const bool isPlace = request.route == Route::kPlace || request.route == Route::kStatus;
   const bool isInput = request.route == Route::kInput;
   const bool hasId = isPoll || isPlace || isInput || request.route == Route::kThrow ||
                      request.route == Route::kLeave;

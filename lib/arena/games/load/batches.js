@@ -16,11 +16,24 @@ export const SETTLED = 5;
 /** Batches kept apart; older ones are one sum. */
 export const KEPT = 32;
 
+/** So many batches another one's count may be ahead: as in native/swarm/batches.cc. */
+const AHEAD = 4;
+
 /** Sprites of a batch. */
 export const OF_A_BATCH = 2 ** 20;
 
 /** @param {number} time ms since the round began @returns {number} the batch that is on, from 1 */
 export const batchAt = (time) => Math.floor(time / BATCH) + 1;
+
+/**
+ * @param {number} sprite its number
+ * @param {number} now the batch that is on
+ * @returns {number|undefined} its batch; undefined: nobody who takes part has thrown it
+ */
+export function batchOf(sprite, now) {
+  const batch = Math.floor(sprite / OF_A_BATCH);
+  return batch <= now + AHEAD ? batch : undefined;
+}
 
 /**
  * @param {Array<[number, number, number]>} rows batch, accepted, received; of what is older, one row

@@ -59,7 +59,7 @@ const PLOTS = [
     title: 'Longest stall',
     unit: 'time',
     most: 10,
-    series: [{ name: 'stall', words: 'since its start', color: 'across' }]
+    series: [{ name: 'stall', words: 'in the last minute', color: 'across' }]
   },
   {
     id: 'missing',
@@ -77,7 +77,10 @@ const SERIES = PLOTS.flatMap(({ unit, title, series }) =>
 /** What is told in a row for each machine and phone. */
 const COLUMNS = [
   ['Number', ({ number }) => number],
-  ['', ({ machine, bounded }) => (machine ? `machine${bounded ? ', at its bound' : ''}` : 'phone')],
+  [
+    'What',
+    ({ machine, bounded }) => (machine ? `machine${bounded ? ', at its bound' : ''}` : 'phone')
+  ],
   ['Connections', ({ connections }) => say('count', connections)],
   ['Sprites a second', ({ perSecond }) => say('count', perSecond)],
   ['Half', ({ p50 }) => say('time', p50 < 0 ? null : p50)],
@@ -148,7 +151,7 @@ export function start({ root, control, command }) {
   const showFigures = table(tables, {
     id: 'load-figures',
     title: 'In figures',
-    heads: ['', 'Now', 'Least', 'Most']
+    heads: ['Figure', 'Now', 'Least', 'Most']
   });
   const showWho = table(tables, {
     id: 'load-who',
@@ -200,7 +203,7 @@ export function start({ root, control, command }) {
       phone99: value?.phone99,
       cpu: each('cpuSeconds'),
       memory: now.rss,
-      stall: now.longestStallMs,
+      stall: now.recentStallMs,
       missing: missing.count
     };
     last = { now, at };

@@ -1,5 +1,5 @@
 import { Client, EDGES } from '../../client/client.js';
-import { KEPT, OF_A_BATCH, SETTLED, through } from './batches.js';
+import { batchOf, KEPT, OF_A_BATCH, SETTLED, through } from './batches.js';
 
 /**
  * What a phone carries of the load: a few clients of the torus, whose sprites are counted by batches, as
@@ -113,10 +113,11 @@ export class Polls {
 
   #take({ id }) {
     const [, name, number] = /^(.+)-\d+-\d+-(\d+)$/.exec(id ?? '') ?? [];
-    if (name !== this.#name || this.#seen.has(id)) return;
+    const batch = batchOf(Number(number), this.#batch);
+    if (name !== this.#name || batch === undefined || this.#seen.has(id)) return;
     if (this.#seen.size >= 4096) this.#seen.clear();
     this.#seen.add(id);
-    this.#row(Math.floor(Number(number) / OF_A_BATCH))[2] += 1;
+    this.#row(batch)[2] += 1;
   }
 
   async #throw() {

@@ -53,7 +53,7 @@ export function start({ root, control }) {
     ctx.setLineDash([0.32, 0.28]);
     ctx.lineWidth = 0.05;
     ctx.strokeStyle = color;
-    ctx.globalAlpha = 0.55;
+    ctx.globalAlpha = 0.8;
     ctx.beginPath();
     ctx.roundRect(0, 0, WIDTH, HEIGHT, 0.3);
     ctx.moveTo(WIDTH / 2, 0.15);
@@ -124,24 +124,18 @@ export function start({ root, control }) {
   }
 
   function say(value) {
-    const won = value.winner !== undefined;
     words.dataset.winner = value.winner ?? '';
-    if (won) return put(words, `${NAMES[value.winner]} wins`);
-    return put(words, now.running ? '' : 'Stopped');
+    put(words, value.winner ? `${NAMES[value.winner]} wins` : '');
   }
-
-  let last = null;
 
   return {
     control(control) {
       now = control;
-      if (last) say(last);
     },
     value({ round: of, time, value }) {
       if (value === null) return;
       if (of !== round) smooth.reset();
       round = of;
-      last = value;
       smooth.push(time, value, performance.now(), 1000 / now.pace);
       showPoints(value);
       say(value);

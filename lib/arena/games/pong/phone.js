@@ -24,5 +24,13 @@ export function start({ root, send, number }) {
     onMove: (value) => send({ y: 1 - value }),
     words: (value) => `${Math.round(value * 100)} of 100 up`
   });
-  return { stop: () => sheet.remove() };
+  return {
+    result({ value }) {
+      if (!value?.winner) return undefined;
+      const [mine, theirs] = side === 'left' ? value.score : value.score.toReversed();
+      const title = value.winner === side ? 'Your half has won!' : 'The other half has won';
+      return { title, text: `${mine} to ${theirs}` };
+    },
+    stop: () => sheet.remove()
+  };
 }

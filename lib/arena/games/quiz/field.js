@@ -7,8 +7,8 @@ export function start({ root }) {
   const quiz = make('div', { className: 'quiz field-quiz', into: root });
   const top = make('p', { className: 'top', into: quiz });
   const [place, answered] = [make('span', { into: top }), make('span', { into: top })];
-  const head = make('div', { into: quiz });
-  const question = make('h1', { className: 'big', attributes: { role: 'status' }, into: head });
+  const head = make('div', { attributes: { role: 'status' }, into: quiz });
+  const question = make('h2', { className: 'big', into: head });
   const bars = make('div', { className: 'bars', into: quiz });
   const clock = make('div', {
     className: 'clock',

@@ -19,6 +19,7 @@ export function start({ root, send }) {
     chosen = at;
     send({ question: index, choice: at });
     mark();
+    put(verdict, 'You may change your mind');
   }
 
   function mark() {
@@ -61,16 +62,7 @@ export function start({ root, send }) {
   return {
     value({ round, value }) {
       if (!value) return;
-      if (value.shares) {
-        put(ask, `The end: ${points} of ${value.shares.length} right`);
-        if (choices.contains(document.activeElement)) {
-          ask.tabIndex = -1;
-          ask.focus();
-        }
-        choices.replaceChildren();
-        put(verdict, '');
-        return;
-      }
+      if (value.shares) return;
       const now = `${round} ${value.index}`;
       if (now !== shown) {
         if (shown.split(' ')[0] !== String(round)) points = 0;
@@ -81,6 +73,10 @@ export function start({ root, send }) {
         mark();
       }
       showAnswer(value);
+    },
+    result({ value }) {
+      if (!value?.shares) return undefined;
+      return { title: `${points} of ${value.shares.length} right`, text: '' };
     },
     stop: () => sheet.remove()
   };

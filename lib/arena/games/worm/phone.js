@@ -35,6 +35,14 @@ export function start({ root, send }) {
   watch.observe(grip);
 
   return {
+    result({ value }) {
+      if (!value) return undefined;
+      const mood = value.line.reduce((sum, one) => sum + one, 0) / (value.line.length || 1);
+      return {
+        title: 'Thank you',
+        text: `All the time together, the room was ${words(mood / 100)}.`
+      };
+    },
     stop() {
       watch.disconnect();
       sheet.remove();

@@ -145,7 +145,7 @@ using PlaceCallback = std::function<void(const std::optional<Place>&)>;
 
 /** The server's live counts. */
 struct Status {
-  uint64_t clients = 0;  ///< in the torus
+  uint64_t clients = 0;  ///< in the torus: where several servers are one world, of all of them
   uint64_t thrown = 0;   ///< sprites taken: acked + waiting + lost
   uint64_t acked = 0;
   uint64_t waiting = 0;

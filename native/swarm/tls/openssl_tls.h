@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tls.h"
+#include "swarm/tls.h"
 
 struct ssl_st;
 struct ssl_ctx_st;

@@ -1,7 +1,7 @@
 // The swarm's engine: thousands of clients of the wire contract in one process, on plain epoll. It
 // is started by bin/sprites-swarm, which tells it what to do on stdin and adds up what it says on
 // stdout. Against a server that speaks TLS the same engine runs inside Node, whose OpenSSL it uses:
-// native/addon/swarm_tls.cc.
+// native/swarm/tls/swarm_tls.cc.
 //
 //   lib/swarm ── commands ─▶ Engine ──▶ Clients   joins and parked polls, one connection each
 //             ◀── ticks ───    │   └──▶ Lanes     throws, leaves: a few connections
@@ -12,6 +12,6 @@
 // besides its socket. Not a thread per core: the server under test shares the machine, and a
 // process per core does the same without a lock. Not io_uring: many hosts forbid it.
 
-#include "run.h"
+#include "swarm/run.h"
 
 int main(int argc, char** argv) { return swarm::run(argc, argv, {}); }

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "convert.h"
+#include "addon/convert.h"
 #include "swarm/run.h"
 
 #if __has_include(<openssl/ssl.h>)
-#include "swarm/openssl_tls.h"
+#include "openssl_tls.h"
 #else
 #include <stdexcept>
 #endif

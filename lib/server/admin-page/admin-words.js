@@ -1,0 +1,134 @@
+/**
+ * What the status page says in words, by what /overview says: pure, for the page and for its tests.
+ */
+
+const whole = new Intl.NumberFormat('en', { maximumFractionDigits: 0 });
+const tenth = new Intl.NumberFormat('en', { maximumFractionDigits: 1 });
+
+/** @returns {string} such as `1 client`, `12,410 clients` */
+export const count = (many, what) => `${whole.format(many)} ${what}${many === 1 ? '' : 's'}`;
+
+export const number = (value) => whole.format(value);
+
+/** @returns {string} such as `0.4 s`, `12 min`, `3 d 4 h` */
+export function span(seconds) {
+  if (seconds < 10) return `${tenth.format(seconds)} s`;
+  if (seconds < 60) return `${whole.format(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** @returns {string} such as `812 B`, `1.5 MB` */
+export function bytes(value) {
+  const power = Math.min(4, Math.floor(Math.log2(Math.max(1, value)) / 10));
+  return `${tenth.format(value / 2 ** (10 * power))} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`;
+}
+
+/** What a crash would cost. */
+function safety({ state, status }) {
+  if (state === null) return 'nothing is kept (--state)';
+  if (status.stateBlocked) return 'the state can’t be written';
+  if (state.sync === 'never') return 'the disk is not waited for (--sync never)';
+  const age = status.journalUnsyncedSeconds;
+  return age === 0 ? 'everything is on the disk' : `last crash-safe point ${span(age)} ago`;
+}
+
+/** @returns {string} the page's first sentence */
+export function headline(overview) {
+  const { unready, status } = overview;
+  const { clients, watching = 0, players = 0 } = status;
+  const served = [
+    count(clients, 'client'),
+    ...(watching > 0 ? [count(watching, 'watcher')] : []),
+    ...(players > 0 ? [count(players, 'player')] : [])
+  ];
+  const all =
+    served.length === 1 ? served[0] : `${served.slice(0, -1).join(', ')} and ${served.at(-1)}`;
+  const doing = unready === null ? `Serving ${all}` : `Not ready: ${unready}. There are ${all}`;
+  return `${doing}; ${safety(overview)}.`;
+}
+
+/** @returns {string} which program this is */
+export function program({ version, node, pid, status: { uptime, world } }) {
+  const where = world ? `Server ${world.name}, ` : '';
+  return `${where}Sprites ${version} on Node ${node}, process ${pid}, up ${span(uptime)}.`;
+}
+
+/**
+ * The law of sprites.
+ *
+ * @returns {{promised: [string, number][], accounted: [string, number][], holds: boolean}}
+ */
+export function lawOf({ thrown, acked, waiting, lost, crossedIn = 0, crossedOut = 0, world }) {
+  const crosses = world !== null || crossedIn + crossedOut > 0;
+  const promised = [['thrown', thrown], ...(crosses ? [['from other servers', crossedIn]] : [])];
+  const accounted = [
+    ['acknowledged', acked],
+    ['waiting', waiting],
+    ['lost', lost],
+    ...(crosses ? [['to other servers', crossedOut]] : [])
+  ];
+  const sum = (terms) => terms.reduce((all, [, value]) => all + value, 0);
+  return { promised, accounted, holds: sum(promised) === sum(accounted) };
+}
+
+/** Of what has a bound, how full it may be before that is said. */
+const FULL = 0.85;
+
+/** Free bytes of a disk below which that is said: a journal, and the snapshot that replaces it. */
+const LITTLE = 2 ** 30;
+
+/**
+ * What wants somebody's attention, the worst first.
+ *
+ * @param {object} overview
+ * @param {object} [latest] the newest sample of the history
+ * @returns {string[]} empty: nothing does
+ */
+export function alarms({ status, bounds, arenas, disk, unready, state }, latest = {}) {
+  const { world, feedMemory = 0, mailboxBytes, outOfFiles = 0 } = status;
+  const share = (value, most) => Math.round((100 * value) / most);
+  const all = [
+    [unready !== null, `${unready}: no newcomers are sent here while /readyz says so.`],
+    [
+      !lawOf(status).holds,
+      'The law of sprites does not hold: sprites are missing, or counted twice. Report it.'
+    ],
+    [
+      state !== null && status.stateBlocked,
+      `${state?.file} can’t be written: joins and throws are refused. Look at its disk and the log.`
+    ],
+    [disk !== null && disk.free < LITTLE, `${disk?.folder} has ${bytes(disk?.free)} left.`],
+    [
+      mailboxBytes > FULL * bounds.mailboxMemory,
+      `Mailboxes are ${share(mailboxBytes, bounds.mailboxMemory)} % full (--mailbox-memory): at 100 % every throw is refused.`
+    ],
+    [
+      feedMemory > FULL * bounds.feedMemory,
+      `Feeds take ${share(feedMemory, bounds.feedMemory)} % of --feed-memory: at 100 % publications are refused.`
+    ],
+    [
+      latest.fetchesFailed > 0,
+      'Fetches from --upstream fail: watchers have the last value that came.'
+    ],
+    ...arenas
+      .filter(({ failed }) => failed !== null)
+      .map(({ name, failed }) => [
+        true,
+        `In arena ${name} the game ${failed.game} was stopped (${failed.why}): ${failed.message}`
+      ]),
+    [Boolean(world?.problem), `No member of its world: ${world?.problem}. The log says more.`],
+    [
+      world?.state === 'cut-off',
+      'Cut off from the other servers of its world: throws over seams are refused.'
+    ],
+    [
+      outOfFiles > 0,
+      `No file descriptor was left ${count(outOfFiles, 'time')} since the start (ulimit -n).`
+    ]
+  ];
+  return all.filter(([is]) => is).map(([, words]) => words);
+}

@@ -1,0 +1,79 @@
+import { quantile } from './admin-page/quantile.js';
+
+/**
+ * An hour of what the admin port's page plots, from before anybody has opened it.
+ *
+ * Costs one look at the live counts in ten seconds and some 60 kB. Rejected: to have the page keep it, which knows nothing
+ * of the night; a file, which is Prometheus's to have.
+ */
+
+/** Milliseconds between two looks, and how many are kept: an hour. */
+const EVERY = 10_000;
+const KEPT = 360;
+
+/** Counters, of which the growth a second is kept; several under one name are added up. */
+const RATES = {
+  throws: ['thrown'],
+  inputs: ['inputs'],
+  documents: ['documents', 'patches'],
+  fetchesFailed: ['fetchesFailed'],
+  cpu: ['cpuSeconds']
+};
+
+const GAUGES = ['clients', 'watching', 'players', 'rss', 'heapUsed', 'feedMemory', 'mailboxBytes'];
+
+const sumOf = (all, names) => names.reduce((sum, name) => sum + (all[name] ?? 0), 0);
+
+/**
+ * @typedef {object} Sample
+ * @property {number} at seconds since 1970
+ * @property {number | null} p99 milliseconds that 99 of 100 sprites since the sample before have waited at most
+ * @property {number | null} refused a second, as `throws`, `inputs`, `documents`, `fetchesFailed` and `cpu` are; null in
+ *     the first
+ */
+
+export class History {
+  #status;
+  #timer;
+  #before;
+  #since = 0;
+  /** @type {Sample[]} */
+  samples = [];
+
+  /** @param {() => object} status all of the live counts */
+  constructor(status) {
+    this.#status = status;
+    this.look();
+    this.#timer = setInterval(() => this.look(), EVERY).unref();
+  }
+
+  /** Takes a sample. */
+  look() {
+    const now = this.#status();
+    const before = this.#before;
+    const at = performance.now();
+    const seconds = (at - this.#since) / 1000;
+    const rate = (sum) => (before === undefined ? null : (sum(now) - sum(before)) / seconds);
+    const refusedOf = ({ refused = {} }) => sumOf(refused, Object.keys(refused));
+    const sample = { at: Math.round(Date.now() / 1000), refused: rate(refusedOf), p99: null };
+    for (const name of GAUGES) sample[name] = now[name] ?? 0;
+    for (const [name, counters] of Object.entries(RATES)) {
+      sample[name] = rate((all) => sumOf(all, counters));
+    }
+    if (before !== undefined) sample.p99 = quantile(between(before, now), 0.99);
+    this.samples.push(sample);
+    if (this.samples.length > KEPT) this.samples.shift();
+    this.#before = now;
+    this.#since = at;
+  }
+
+  close() {
+    clearInterval(this.#timer);
+  }
+}
+
+/** The delivery times that were counted between two looks. */
+const between = ({ deliveryTimes: before }, { deliveryTimes: { bounds, counts } }) => ({
+  bounds,
+  counts: counts.map((count, i) => count - before.counts[i])
+});

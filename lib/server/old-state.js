@@ -1,0 +1,173 @@
+import { createHash } from 'node:crypto';
+import { closeSync, constants, fstatSync, openSync, readFileSync, renameSync } from 'node:fs';
+
+import { isCanonical } from '../feeds/canonical.js';
+import { isKey } from '../feeds/names.js';
+
+/**
+ * What version 0.1 has kept in files of its own beside FILE: feeds, arenas and bans. They are read once, by the first
+ * start with this version; then they are in the state itself (native/pool/shelf.h), and are called FILE.….previous.
+ *
+ *   FILE.feeds     sprites-feeds 2 RUN, heads and bytes, a checksum: after an end in order
+ *   FILE.arena     sprites-arena 1 RUN SHA-256, JSON
+ *   FILE.bans      {"bans":[{"address":"192.0.2.1","end":1763785200000}]}
+ *   FILE.epochs    cursors without values: nothing is left of them to go on with
+ *
+ * A file that is not of the run that has written the state is set aside as well: it belongs to another one.
+ */
+
+const NEWLINE = 0x0a;
+
+/** A player's note (native/pool/arena.h): newest, address, number, how many values; and the values. */
+const PLAYER_NOTE = 32;
+
+const sumOf = (bytes) => createHash('sha256').update(bytes).digest('hex');
+
+class OldStateError extends Error {}
+
+/** @returns {Buffer | undefined} what is in a file of at most `most` bytes; undefined when there is none. No link is followed */
+function readWhole(path, most) {
+  let fd;
+  try {
+    // Not to wait for the other end of a pipe, which is refused anyway.
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    const info = fstatSync(fd);
+    check(info.isFile(), 'it is no regular file');
+    check(info.size <= most, `it has more than ${most} bytes`);
+    return readFileSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function check(holds, why = 'it is damaged') {
+  if (!holds) throw new OldStateError(why);
+}
+
+const isCount = (number) => Number.isSafeInteger(number) && number >= 0;
+
+/** Whether the head of a feed has what it must have. */
+function isHead({ key, epoch, version, patches = [], value, log }) {
+  return (
+    typeof key === 'string' &&
+    isKey(key) &&
+    [epoch, version, value, log].every(isCount) &&
+    Array.isArray(patches) &&
+    patches.every((at, i) => isCount(at) && at < log && (i === 0 || at > patches[i - 1]))
+  );
+}
+
+/** @returns {object[]} feeds as Feeds#restore takes them; undefined: of another run */
+function readFeeds(bytes, run) {
+  let at = bytes.indexOf(NEWLINE) + 1;
+  const head = bytes.toString('latin1', 0, at);
+  check(/^sprites-feeds (1|2 [0-9]+)\n$/.test(head), 'it is no state of feeds');
+  if (head !== 'sprites-feeds 1\n' && head !== `sprites-feeds 2 ${run}\n`) return undefined;
+  const feeds = [];
+  for (;;) {
+    const end = bytes.indexOf(NEWLINE, at);
+    check(end >= 0);
+    const one = JSON.parse(bytes.toString('utf8', at, end)) ?? {};
+    if (one.end !== undefined) {
+      check(one.end === feeds.length && one.sha256 === sumOf(bytes.subarray(0, at)));
+      return feeds;
+    }
+    check(isHead(one));
+    const value = bytes.subarray(end + 1, end + 1 + one.value);
+    const log = bytes.subarray(end + 1 + one.value, end + 1 + one.value + one.log);
+    check(value.length === one.value && log.length === one.log);
+    feeds.push({ ...one, value, log });
+    at = end + 1 + one.value + one.log;
+  }
+}
+
+/** @returns {object | undefined} by arena; undefined: of another run */
+function readArenas(bytes, run) {
+  const end = bytes.indexOf(NEWLINE);
+  const [, of, sum] =
+    /^sprites-arena 1 ([0-9]+) ([0-9a-f]+)$/.exec(bytes.toString('latin1', 0, end)) ?? [];
+  check(of !== undefined, 'it is no state of arenas');
+  check(sum === sumOf(bytes.subarray(end + 1)));
+  return of === String(run) ? JSON.parse(bytes.toString('utf8', end + 1)) : undefined;
+}
+
+/** Notes an arena and its players, whose addresses are not known any more. */
+function noteArena(pool, name, { players, newest, ...control }) {
+  pool.note(`control/${name}`, JSON.stringify(control));
+  pool.note(`arena/${name}`, new Uint8Array(Uint32Array.of(newest).buffer));
+  for (const player of players) {
+    const content = Buffer.alloc(PLAYER_NOTE + 8 * player.values.length);
+    content.writeBigUInt64LE(BigInt(player.newest), 0);
+    content.writeUInt32LE(player.number, 24);
+    content.writeUInt32LE(player.values.length, 28);
+    for (const [i, value] of player.values.entries()) {
+      content.writeDoubleLE(value, PLAYER_NOTE + 8 * i);
+    }
+    const id = Buffer.from(player.id.replaceAll('-', ''), 'hex');
+    pool.note(Buffer.concat([Buffer.from(`player/${name}/`), id]), content);
+  }
+}
+
+/**
+ * @param {object} parts
+ * @param {string} parts.path of the state
+ * @param {import('./pool.js').Pool} parts.pool whose state is open; arenas and bans are noted in it
+ * @param {number} parts.most bytes a file may have
+ * @param {number} parts.runBefore the run that has written the state
+ * @param {import('pino').Logger} parts.log
+ * @returns {{feeds?: object[], files: string[], leave: () => void}} `feeds`: to be restored; `leave` is to be called
+ *     when all of it is in the state
+ * @throws {Error} in one line: a file that can't be used; it is left as it is
+ */
+export function takeOldState({ path, pool, most, runBefore, log }) {
+  const files = [];
+  const before = {};
+  const take = (ending, use) => {
+    const file = `${path}.${ending}`;
+    try {
+      const bytes = readWhole(file, most);
+      if (bytes === undefined) return;
+      files.push(file);
+      const used = use(bytes) !== undefined;
+      log.warn({ file, used }, 'a file of the version before is taken over');
+    } catch (error) {
+      throw new Error(`${file}: ${error.message}`, { cause: error });
+    }
+  };
+  take('feeds', (bytes) => {
+    before.feeds = readFeeds(bytes, runBefore);
+    for (const { key, epoch, version, deleted } of before.feeds ?? []) {
+      if (deleted) pool.note(`deleted/${key}`, JSON.stringify({ epoch, version }));
+    }
+    before.feeds = before.feeds?.filter(({ key, value, deleted }) => {
+      // That version has let patches in that made a value no JSON: it is not served, and may be published anew.
+      const fits = isCanonical(value);
+      if (!deleted && !fits)
+        log.error({ feed: key }, 'a feed of the last run is no JSON, and is left out');
+      return !deleted && fits;
+    });
+    return before.feeds;
+  });
+  take('arena', (bytes) => {
+    const arenas = readArenas(bytes, runBefore);
+    for (const [name, arena] of Object.entries(arenas ?? {})) noteArena(pool, name, arena);
+    return arenas;
+  });
+  take('bans', (bytes) => {
+    for (const { address, end } of JSON.parse(bytes).bans) pool.note(`ban/${address}`, String(end));
+    return true;
+  });
+  take('epochs', () => undefined);
+  return {
+    ...before,
+    files,
+    leave() {
+      for (const file of files) renameSync(file, `${file}.previous`);
+    }
+  };
+}

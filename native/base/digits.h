@@ -1,0 +1,20 @@
+// Numbers in the texts that are sent.
+#ifndef BASE_DIGITS_H_
+#define BASE_DIGITS_H_
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+
+namespace base {
+
+/** Appends `number`; `radix` is from 8 to 36: the room is for as many digits. */
+inline void appendDigits(std::string* to, uint64_t number, int radix = 10) {
+  char digits[22];
+  const auto end = std::to_chars(digits, digits + sizeof digits, number, radix).ptr;
+  to->append(digits, end - digits);
+}
+
+}  // namespace base
+
+#endif  // BASE_DIGITS_H_

@@ -1,0 +1,203 @@
+#include "shelf.h"
+
+#include <cstring>
+
+namespace server {
+
+namespace {
+
+/** The head of it all in a snapshot. */
+struct ShelfHeader {
+  uint64_t feeds;
+  uint64_t notes;
+};
+
+/** The head of a feed; its key, its value, its patches and where each begins are behind it. */
+struct FeedEntry {
+  uint64_t epoch, version;
+  uint32_t key, value, log, patches;
+  uint64_t upstream;
+};
+static_assert(sizeof(FeedEntry) == 40, "a change of the format is a new version");
+
+/** The head of a note; its name and its bytes are behind it. */
+struct NoteEntry {
+  uint32_t name, bytes;
+};
+
+constexpr char kNoFeed[] = "a feed in it makes no sense";
+constexpr char kNoNote[] = "a note in it makes no sense";
+
+std::string_view logOf(const FeedValue& feed) {
+  return feed.log ? feed.log->text() : std::string_view();
+}
+
+bool isNote(std::string_view name, std::string_view bytes) {
+  return !name.empty() && name.size() <= kNoteName && bytes.size() <= kNoteBytes;
+}
+
+/** Whether patches begin where they are said to: each with its comma, one behind the other. */
+bool areBegins(const std::vector<uint32_t>& begins, std::string_view log) {
+  for (size_t i = 0; i < begins.size(); ++i) {
+    if (begins[i] >= log.size() || log[begins[i]] != ',') return false;
+    if (i > 0 && begins[i] <= begins[i - 1]) return false;
+  }
+  return true;
+}
+
+/** Counts, so that the counts can stand in front. */
+class Counter : public Keepers::Taker {
+ public:
+  void feed(std::string_view key, const FeedValue& feed) override {
+    ++header.feeds;
+    bytes += sizeof(FeedEntry) + key.size() + feed.value->length() + logOf(feed).size() +
+             feed.patches.size() * sizeof(uint32_t);
+  }
+  void note(std::string_view name, std::string_view text) override {
+    ++header.notes;
+    bytes += sizeof(NoteEntry) + name.size() + text.size();
+  }
+
+  ShelfHeader header = {};
+  uint64_t bytes = sizeof(ShelfHeader);
+};
+
+class Writer : public Keepers::Taker {
+ public:
+  explicit Writer(SnapshotWriter* to) : to_(to) {}
+  void feed(std::string_view key, const FeedValue& feed) override {
+    const std::string_view log = logOf(feed);
+    to_->put(FeedEntry{.epoch = feed.cursor.epoch,
+                       .version = feed.cursor.version,
+                       .key = static_cast<uint32_t>(key.size()),
+                       .value = feed.value->length(),
+                       .log = static_cast<uint32_t>(log.size()),
+                       .patches = static_cast<uint32_t>(feed.patches.size()),
+                       .upstream = feed.upstream});
+    to_->put(key.data(), key.size());
+    to_->put(feed.value->data(), feed.value->length());
+    to_->put(log.data(), log.size());
+    for (const uint32_t begin : feed.patches) to_->put(begin);
+  }
+  void note(std::string_view name, std::string_view bytes) override {
+    to_->put(NoteEntry{static_cast<uint32_t>(name.size()), static_cast<uint32_t>(bytes.size())});
+    to_->put(name.data(), name.size());
+    to_->put(bytes.data(), bytes.size());
+  }
+
+ private:
+  SnapshotWriter* const to_;
+};
+
+}  // namespace
+
+uint64_t Keepers::size() const {
+  Counter counter;
+  each(&counter);
+  return counter.bytes;
+}
+
+void Keepers::write(SnapshotWriter* writer) const {
+  Counter counter;
+  each(&counter);
+  writer->put(counter.header);
+  Writer all(writer);
+  each(&all);
+}
+
+void Shelf::each(Taker* taker) const {
+  for (const auto& [key, feed] : feeds_) taker->feed(key, feed);
+  for (const auto& [name, bytes] : notes_) taker->note(name, bytes);
+}
+
+bool Shelf::apply(const JournalRecord& record, std::string_view text) {
+  switch (record.step) {
+    case JournalStep::kPublish:
+      return publish(record.number, text);
+    case JournalStep::kUnpublish: {
+      const auto found = feeds_.find(text);
+      if (found == feeds_.end()) return false;
+      feeds_.erase(found);
+      return true;
+    }
+    case JournalStep::kNote: {
+      if (record.other > text.size()) return false;
+      const std::string_view name = text.substr(0, record.other);
+      const std::string_view bytes = text.substr(record.other);
+      if (!isNote(name, bytes)) return false;
+      notes_.insert_or_assign(std::string(name), bytes);
+      return true;
+    }
+    case JournalStep::kUnnote: {
+      const auto found = notes_.find(text);
+      if (found != notes_.end()) notes_.erase(found);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+bool Shelf::publish(uint64_t version, std::string_view text) {
+  PublishText head;
+  if (text.size() < sizeof head) return false;
+  memcpy(&head, text.data(), sizeof head);
+  text.remove_prefix(sizeof head);
+  if (uint64_t{head.key} + head.value > text.size()) return false;
+  const std::string_view key = text.substr(0, head.key);
+  const std::string_view value = text.substr(head.key, head.value);
+  if (!isFeedKey(key) || value.empty() || version == 0 || version > kMostCursor ||
+      head.epoch > kMostCursor) {
+    return false;
+  }
+  FeedValue& feed = feeds_.try_emplace(std::string(key)).first->second;
+  feed.upstream = head.upstream != 0;
+  feed.take({head.epoch, version}, base::Bytes::copyOf(value, nullptr),
+            text.substr(uint64_t{head.key} + head.value), nullptr);
+  return true;
+}
+
+std::string Shelf::read(SnapshotReader* reader) {
+  ShelfHeader header;
+  if (!reader->get(&header)) return kTooEarly;
+  for (uint64_t i = 0; i < header.feeds; ++i) {
+    FeedEntry entry;
+    std::string_view key;
+    std::string_view value;
+    std::string_view log;
+    if (!reader->get(&entry) || !reader->get(entry.key, &key) ||
+        !reader->get(entry.value, &value) || !reader->get(entry.log, &log)) {
+      return kTooEarly;
+    }
+    std::vector<uint32_t> begins;
+    for (uint32_t n = 0; n < entry.patches; ++n) {
+      uint32_t begin;
+      if (!reader->get(&begin)) return kTooEarly;
+      begins.push_back(begin);
+    }
+    if (!isFeedKey(key) || value.empty() || entry.version == 0 || entry.version > kMostCursor ||
+        entry.epoch > kMostCursor || entry.upstream > 1 || entry.patches >= entry.version ||
+        log.size() > value.size() || !areBegins(begins, log)) {
+      return kNoFeed;
+    }
+    const auto [place, isNew] = feeds_.try_emplace(std::string(key));
+    if (!isNew) return kNoFeed;
+    place->second.restore({entry.epoch, entry.version}, value, log, begins, nullptr);
+    place->second.upstream = entry.upstream == 1;
+  }
+  for (uint64_t i = 0; i < header.notes; ++i) {
+    NoteEntry entry;
+    std::string_view name;
+    std::string_view bytes;
+    if (!reader->get(&entry) || !reader->get(entry.name, &name) ||
+        !reader->get(entry.bytes, &bytes)) {
+      return kTooEarly;
+    }
+    if (!isNote(name, bytes) || !notes_.try_emplace(std::string(name), bytes).second) {
+      return kNoNote;
+    }
+  }
+  return {};
+}
+
+}  // namespace server

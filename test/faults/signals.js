@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+
+import { Beside } from './beside.js';
+import { start } from './crash.js';
+
+/** A signal in every few milliseconds of a start, and of a stop: each next start serves, with all that was promised. */
+
+const SIGNALS = ['SIGKILL', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
+
+/** Milliseconds between two moments, and the last moment of a start, of a stop. */
+const STEP = 5;
+const START = 600;
+const STOP = 300;
+
+/** Every so many signals a server is let through, and held to what was promised. */
+const CHECKED = 5;
+
+async function post(port, path, body) {
+  const answer = await fetch(`http://127.0.0.1:${port}${path}`, { method: 'POST', body });
+  return answer.json();
+}
+
+async function run(scene) {
+  const times = scene.short ? 60 : 2000;
+  const folder = await scene.folder();
+  const beside = new Beside(folder);
+  const options = {
+    ...{ host: '127.0.0.1', port: 0, state: join(folder, 'state'), lease: 300, drain: 0 },
+    ...{ 'log-level': 'warn', 'journal-bytes': 1 << 16, ...beside.options }
+  };
+  let id;
+  let thrown = 0;
+  let moments = 0;
+  for (let i = 0; i < times; i += 1) {
+    const moment = ((i * STEP * 7) % START) + Math.random() * STEP;
+    await start(scene, options, { signal: SIGNALS[i % SIGNALS.length], after: moment });
+    moments += 1;
+    if (i % CHECKED !== 0) continue;
+
+    const server = await start(scene, options);
+    await beside.check(server);
+    id ??= (await post(server.port, '/join')).id;
+    const poll = await fetch(`http://127.0.0.1:${server.port}/poll/${id}?ack=0&hold=5`);
+    const { sprites = [] } = thrown > 0 ? await poll.json() : { sprites: [] };
+    assert.equal(sprites.length, thrown, 'each sprite that was promised is there, once');
+    if (thrown < 20) {
+      // Alone it catches what it throws.
+      await post(server.port, `/throw/${id}/left?n=${thrown + 1}`, `{"u":${thrown}}`);
+      thrown += 1;
+    }
+    await beside.begin(server);
+    await pause(20);
+    server.child.kill(i % 2 === 0 ? 'SIGTERM' : 'SIGHUP');
+    await pause(((i * STEP) % STOP) + Math.random() * STEP);
+    server.child.kill(SIGNALS[(i / CHECKED) % 2 === 0 ? 0 : 3]);
+    await server.ended;
+    await beside.stop();
+    moments += 1;
+  }
+  const server = await start(scene, options);
+  await beside.check(server);
+  return `${moments} signals; ${beside.published} publications and ${thrown} sprites promised, none missing`;
+}
+
+export const signals = {
+  name: 'a signal at any moment of a start and of a stop',
+  promise:
+    'each next start serves, with every client, sprite, feed, player and ban that was promised',
+  longest: 3600,
+  run
+};

@@ -1,0 +1,167 @@
+import { copyFileSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+
+import t from 'tap';
+
+import { get, parkGet, put, remove, TOKEN, tryPut } from '../support/feeds.js';
+import { DOORS, startServer } from '../support/server.js';
+
+/** What a state keeps of the feeds, and that a publication is a promise: native/pool/shelf.h. */
+
+/** Crashes in a row: some, or CRASHES of them. */
+const LIVES = Number(process.env.CRASHES ?? 6);
+
+/** Long enough for a patch to be shorter. */
+const value = (score) => ({ score, padding: 'x'.repeat(400) });
+
+const numberOf = (cursor) => Number(cursor.split('-')[1]);
+const epochOf = (cursor) => cursor.split('-')[0];
+
+/** Options of a server with a state, and how it ends as by a crash. */
+function kept(t, more = {}) {
+  const folder = t.testdir({ tokens: `${TOKEN}\n` });
+  const options = {
+    ...{ drain: 0, 'log-level': 'warn', 'publish-token-file': join(folder, 'tokens') },
+    ...{ state: join(folder, 'state'), ...more }
+  };
+  const begin = (door) => startServer(t, { door, options });
+  return { options, folder, begin };
+}
+
+async function crash(server) {
+  server.child.kill('SIGKILL');
+  await server.ended();
+}
+
+for (const door of DOORS) {
+  t.test(`killed, by "${door}": values are there, and cursors go on with patches`, async (t) => {
+    const { begin } = kept(t);
+    const one = await begin(door);
+    const { body: first } = await put(one, 'a', value(1));
+    const { body: second } = await put(one, 'a', value(2));
+    await put(one, 'ended', 1);
+    await remove(one, 'ended');
+    await crash(one);
+
+    const two = await begin(door);
+    t.strictSame((await get(two, 'a')).body, { feed: 'a', cursor: second.cursor, value: value(2) });
+    t.equal((await get(two, 'a', `after=${first.cursor}&delta=1`)).body.from, first.cursor);
+    t.equal((await get(two, 'ended')).status, 404);
+    // A client that was parked before the crash is told of the next version by a patch.
+    const watcher = await parkGet(two, 'a', `after=${second.cursor}&delta=1`);
+    await put(two, 'a', value(3));
+    const { body: third } = await watcher.answer;
+    t.equal(third.from, second.cursor);
+    t.strictSame(
+      [epochOf(third.cursor), numberOf(third.cursor)],
+      [epochOf(first.cursor), 3],
+      'versions go on'
+    );
+    await two.stop();
+    const three = await begin(door);
+    t.equal((await get(three, 'a', `after=${first.cursor}&delta=1`)).body.patch.length, 2);
+    await crash(three);
+  });
+}
+
+for (const sync of ['second', 'turn']) {
+  t.test(`crashes under publications lose none, with --sync ${sync}`, async (t) => {
+    const { begin } = kept(t, { sync, 'journal-bytes': 1 << 16 });
+    const keys = ['a', 'b/c', 'd'];
+    /** What each key was promised last, and what may have been published since. */
+    const promised = new Map();
+    let score = 0;
+    for (let life = 0; life < LIVES; life += 1) {
+      const server = await begin();
+      for (const [key, { cursor, atLeast }] of promised) {
+        const { body: now } = await get(server, key);
+        t.ok(now.cursor === cursor || now.value?.score >= atLeast, `${key}: ${now.cursor}`);
+        t.equal(epochOf(now.cursor), epochOf(cursor));
+        if (now.cursor === cursor) continue;
+        const { body } = await get(server, key, `after=${cursor}&delta=1`);
+        t.equal(body.from, cursor, 'by patches');
+      }
+      let over = false;
+      const publishing = keys.map(async (key) => {
+        while (!over) {
+          const next = (score += 1);
+          try {
+            const answer = await tryPut(server, key, JSON.stringify(value(next)));
+            if (answer.status < 300) {
+              promised.set(key, { cursor: answer.body.cursor, atLeast: next });
+            }
+          } catch {
+            // The server is gone: whether it holds nobody knows.
+            return;
+          }
+        }
+      });
+      await server.until(({ published }) => published > 3 + (life % 7));
+      server.child.kill('SIGKILL');
+      over = true;
+      await Promise.all(publishing);
+      await server.ended();
+    }
+    t.ok(score > 3 * LIVES, `${score} publications`);
+  });
+}
+
+t.test(
+  'a journal that was copied back may be an old one: values stay, epochs are new',
+  async (t) => {
+    const { begin, folder } = kept(t);
+    const one = await begin();
+    const { body: first } = await put(one, 'a', value(1));
+    await crash(one);
+    const journal = join(folder, 'state.journal-0');
+    copyFileSync(journal, `${journal}.copy`);
+    renameSync(`${journal}.copy`, journal);
+    const two = await begin();
+    const { body } = await get(two, 'a', `after=${first.cursor}&delta=1`);
+    t.strictSame(body.value, value(1), 'whole');
+    t.not(epochOf(body.cursor), epochOf(first.cursor));
+    await two.stop();
+  }
+);
+
+t.test('what version 0.1 kept in files of its own is taken over once', async (t) => {
+  const { begin, folder, options } = kept(t);
+  const one = await begin();
+  await one.join();
+  await one.stop();
+  const state = options.state;
+  // The number of the run, as that version's header and ours have it.
+  const run = readFileSync(state).readUInt32LE(44);
+  const text = JSON.stringify({ padding: 'x'.repeat(400), score: 2 });
+  const log = ',{"op":"replace","path":"/score","value":2}';
+  const head = { key: 'a', epoch: 77, version: 5, patches: [0], upstream: false };
+  const broken = '{"a":undefined}';
+  const body =
+    `sprites-feeds 2 ${run}\n` +
+    `${JSON.stringify({ ...head, value: text.length, log: log.length })}\n${text}${log}` +
+    `${JSON.stringify({ ...head, key: 'b', patches: [], value: broken.length, log: 0 })}\n${broken}`;
+  const sha256 = createHash('sha256').update(body).digest('hex');
+  const feeds = `${body}${JSON.stringify({ end: 2, sha256 })}\n`;
+  const bans = JSON.stringify({ bans: [{ address: '192.0.2.7', end: Date.now() + 1e6 }] });
+  writeFileSync(`${state}.feeds`, feeds.replace(sha256, '0'.repeat(64)));
+  await t.rejects(begin(), /state\.feeds: it is damaged/);
+  writeFileSync(`${state}.feeds`, feeds);
+  writeFileSync(`${state}.bans`, bans);
+  const two = await begin();
+  const { body: patch } = await get(two, 'a', 'after=e25-4&delta=1');
+  t.equal(patch.cursor, 'e25-5');
+  t.equal(patch.patch.length, 1);
+  t.equal((await get(two, 'b')).status, 404, 'what is no JSON is left out');
+  await crash(two);
+  t.strictSame(
+    readdirSync(folder).filter((name) => /feeds|bans/.test(name)),
+    ['state.bans.previous', 'state.feeds.previous']
+  );
+  // Put back later it is of another run, and not taken.
+  writeFileSync(`${state}.feeds`, feeds);
+  const three = await begin();
+  t.equal((await get(three, 'a')).body.cursor, 'e25-5', 'it is in the state');
+  await put(three, 'a', value(3));
+  await three.stop();
+});
