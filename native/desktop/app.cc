@@ -280,6 +280,7 @@ void App::say(const std::string& words, std::chrono::seconds time) {
 }
 
 std::string App::words() const {
+  if (dropping_) return "Let go here to put it away.";
   switch (view_.state) {
     case State::kOnline:
       if (view_.people == uint64_t{1}) {
@@ -294,7 +295,7 @@ std::string App::words() const {
     case State::kJoining:
       return "Joining...";
     case State::kOffline:
-      return "No contact (" + reason_ + "). Trying again. Until then the edges are walls.";
+      return "No contact: trying again. Until then the edges are walls. (" + reason_ + ")";
     case State::kLeft:
       break;
   }
@@ -398,7 +399,8 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
   changed_ = true;
   if (window_.isTransparent()) window_.takeFocus();
   if (opened_ != 0) return act(window_.actionAt(button.x, button.y));
-  const BodyId id = desktop_.hit(button.x, button.y, kNear);
+  const BodyId id =
+      window_.isFooter(button.x, button.y) ? 0 : desktop_.hit(button.x, button.y, kNear);
   desktop_.select(id);
   if (id == 0) return;
   if (button.clicks == 2) return open(id);
@@ -406,6 +408,7 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
   held_ = id;
   gripX_ = button.x - body->x;
   gripY_ = button.y - body->y;
+  home_ = {body->x, body->y};
   desktop_.hold(id);
   trail_.clear();
   trail_.push_back({Clock::now(), body->x, body->y});
@@ -423,6 +426,7 @@ void App::onMove(double x, double y) {
   trail_.push_back({now, x - gripX_, y - gripY_});
   while (trail_.size() > 2 && now - trail_.front().at > kTrail) trail_.pop_front();
   desktop_.drag(held_, x - gripX_, y - gripY_);
+  dropping_ = window_.isFooter(x, y);
   changed_ = true;
 }
 
@@ -435,9 +439,16 @@ void App::onRelease() {
   const double seconds =
       std::max(kQuickest, std::chrono::duration<double>(last.at - first.at).count());
   const bool stood = Clock::now() - last.at > kStandstill;
-  desktop_.release(held_, stood ? 0 : (last.x - first.x) / seconds,
-                   stood ? 0 : (last.y - first.y) / seconds);
+  const double vx = stood ? 0 : (last.x - first.x) / seconds;
+  const double vy = stood ? 0 : (last.y - first.y) / seconds;
+  if (dropping_ && desktop_.isDrop(vy)) {
+    desktop_.drag(held_, home_.first, home_.second);  // there it is had back
+    putAway(held_);
+  } else {
+    desktop_.release(held_, vx, vy);
+  }
   held_ = 0;
+  dropping_ = false;
   changed_ = true;
 }
 

@@ -139,6 +139,8 @@ class App {
   std::vector<std::pair<BodyId, std::string>> unsized_;     // files, made small for any server
   double gripX_ = 0;  // from the held one's middle to the pointer
   double gripY_ = 0;
+  std::pair<double, double> home_;  // of the held one, before it was taken
+  bool dropping_ = false;           // it is held over the words below the desktop
   std::deque<Trail> trail_;
   unsigned unreadable_ = 0;
   unsigned dropped_ = 0;

@@ -113,6 +113,9 @@ class Desktop {
   void drag(BodyId id, double x, double y);
   void release(BodyId id, double vx, double vy);
 
+  /** Whether one that is let go below the desktop is put down there; a quicker one is thrown. */
+  bool isDrop(double vy) const;
+
   /** Lets time pass; long times are cut, so that a desktop that slept does not jump. */
   void step(double seconds);
 

@@ -21,7 +21,7 @@ constexpr int kSmallFooter = 28;
 constexpr double kWordsShare = 0.46;  // of its width; the rest is for the keys
 constexpr char kKeys[] =
     "Drag over an edge to throw. Arrows walk, space hops, Shift with an arrow throws, n next one, "
-    "1 to 6 take one, Enter or a double click opens one, Delete puts it away.";
+    "1 to 6 take one, Enter or a double click opens one, Delete or a drag to here puts it away.";
 
 bool samePlace(const std::optional<Place>& a, const std::optional<Place>& b) {
   if (!a || !b) return !a && !b;

@@ -348,7 +348,8 @@ std::string writeNew(const std::string& folder, const std::string& name, const S
   };
   std::unique_ptr<std::FILE, Close> out;
   for (int i = 1; i <= kTries && !out; i++) {
-    *path = folder + "/" + name;
+    *path = folder;
+    path->append("/").append(name);
     if (i > 1) *path += " " + std::to_string(i);
     *path += "." + file.ending;
     out.reset(std::fopen(path->c_str(), "wbx"));

@@ -126,8 +126,9 @@ std::string helpText() {
          "\n"
          "Keys: 1 to 6 make a drawn one; arrows walk the selected one, with Shift they throw it;\n"
          "space lets it hop; n selects the next one, p the one before; Enter or a double click\n"
-         "opens one large, and then s saves it; Delete puts one away, and Ctrl+Z has it back for\n"
-         "eight seconds.\n";
+         "opens one large, and then s saves it; Delete, or a drag to the words below, puts one "
+         "away,\n"
+         "and Ctrl+Z has it back for eight seconds.\n";
 }
 
 }  // namespace sprites::desktop

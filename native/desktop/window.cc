@@ -123,6 +123,10 @@ bool Window::openTransparent(const Settings& settings) {
 
 int Window::height() const { return transparent_ ? height_ : height_ - footerOf(height_); }
 
+bool Window::isFooter(double x, double y) const {
+  return x >= 0 && x < width_ && y >= height() && y < height_;
+}
+
 void Window::takeSize() {
   SDL_GetWindowSize(window_.get(), &width_, &height_);
   frame_.reset(SDL_CreateRGBSurfaceWithFormat(0, width_, height_, 32, SDL_PIXELFORMAT_ARGB8888));

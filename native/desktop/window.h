@@ -46,6 +46,9 @@ class Window {
   int width() const { return width_; }
   int height() const;
 
+  /** Whether a point is on the words below the desktop: what is let go there is put away. */
+  bool isFooter(double x, double y) const;
+
   /** Whether it has no frame and no ground; false where the system could not do that. */
   bool isTransparent() const { return transparent_; }
 
