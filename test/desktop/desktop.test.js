@@ -201,7 +201,8 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await screen.hand('mousemove', footer.x, footer.y - 20, 'mousemove', footer.x, footer.y);
     const isAsked = async () => (await screen.find(INK, words)).count !== told.count;
     await until(isAsked, 'words that say so');
-    await screen.hand('mouseup', 1);
+    // A hand that has not stood still has thrown it.
+    await screen.hand('sleep', '0.2', 'mouseup', 1);
     await screen.until(GILL, RIGHT, 0);
     await screen.hand('key', 'ctrl+z');
     t.match(await screen.until(GILL, RIGHT, 20), { x: fish.x, y: fish.y });
