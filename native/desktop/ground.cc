@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "canvas.h"
 #include "drawing.h"
 #include "map.h"
 
@@ -12,7 +13,6 @@ namespace {
 constexpr int kDots = 32;  // pixels between the dots
 constexpr double kSeam = 4;
 constexpr double kWall = 5;
-constexpr double kTurn = 6.283185307179586;
 constexpr int kMapWidth = 150;
 constexpr int kMapHeight = 130;
 constexpr int kSmall = 360;  // pixels: a window with less is too small for a map

@@ -33,7 +33,7 @@ constexpr int kTries = 1000;   // of names that are there already
 constexpr int kGood = 85;      // quality, for what fits as it is
 constexpr int kFair = 60;      // and for what is made smaller: more pixels are worth more
 constexpr double kStep = 0.4;  // power of what it is too long by
-constexpr double kNear =
+constexpr double kNearEnough =
     1.08;  // times the longer side: nearer to the largest that fits none is sought
 constexpr int kDrawn = 512;                     // pixels a side of a drawn one, large
 constexpr std::streamoff kFileMost = 32 << 20;  // bytes; as on the web page
@@ -165,7 +165,7 @@ std::string fit(const Given& given, size_t most) {
     url = encode(given, side, kFair);
     const double less =
         side *
-        std::min(1 / kNear,
+        std::min(1 / kNearEnough,
                  std::pow(static_cast<double>(most) / static_cast<double>(url.size()), kStep));
     if (url.size() <= most) {
       found = std::move(url);
@@ -174,7 +174,7 @@ std::string fit(const Given& given, size_t most) {
       over = side;
     }
     side = static_cast<int>(found.empty() ? less : std::sqrt(fits * over));
-    if (!found.empty() && side < fits * std::sqrt(kNear)) break;
+    if (!found.empty() && side < fits * std::sqrt(kNearEnough)) break;
   }
   return found;
 }

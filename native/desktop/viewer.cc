@@ -8,11 +8,11 @@ namespace sprites::desktop {
 
 namespace {
 
-constexpr int kMargin = 12;  // around the card
-constexpr int kRim = 18;     // within it
-constexpr int kTitle = 30;   // pixels down, each
-constexpr int kWords = 26;
-constexpr int kButton = 34;
+constexpr int kMargin = 12;     // around the card
+constexpr int kRim = 18;        // within it
+constexpr int kTitleHigh = 30;  // pixels down, each
+constexpr int kWordsHigh = 26;
+constexpr int kButtonHigh = 34;
 constexpr int kGap = 10;
 constexpr double kMore =
     3;  // pixels that one of the image has at most: there is no more to be seen
@@ -40,7 +40,7 @@ Viewer::Viewer(const Opened& opened, int width, int height) {
   }
   across -= kGap;
 
-  const int rest = kTitle + kWords + kButton + 2 * kRim + 2 * kGap;
+  const int rest = kTitleHigh + kWordsHigh + kButtonHigh + 2 * kRim + 2 * kGap;
   const double room = std::max(40, width - 2 * kMargin - 2 * kRim);
   const double down = std::max(40, height - 2 * kMargin - rest);
   const double scale = std::min({kMore, room / opened.image.width, down / opened.image.height});
@@ -56,7 +56,7 @@ Viewer::Viewer(const Opened& opened, int width, int height) {
   TextStyle title = bold(18);
   title.most = cardWidth - 2 * kRim;
   drawing.text(opened.title, title, middle, kRim - 6);
-  double y = kRim + kTitle;
+  double y = kRim + kTitleHigh;
   drawing.picture(opened.image, middle - seenWidth / 2, y, scale);
   y += seenHeight + kGap;
   TextStyle words;
@@ -64,13 +64,13 @@ Viewer::Viewer(const Opened& opened, int width, int height) {
   words.color = colors::kSoft;
   words.most = title.most;
   drawing.text(opened.words, words, middle, y);
-  buttonsTop_ = y + kWords;
+  buttonsTop_ = y + kWordsHigh;
   for (Button& button : buttons_) {
     button.x += middle - across / 2;
     drawing.color(colors::kInk);
-    drawing.pill(button.x, buttonsTop_, button.width, kButton);
+    drawing.pill(button.x, buttonsTop_, button.width, kButtonHigh);
     drawing.color(colors::kCard);
-    drawing.pill(button.x + 2, buttonsTop_ + 2, button.width - 4, kButton - 4);
+    drawing.pill(button.x + 2, buttonsTop_ + 2, button.width - 4, kButtonHigh - 4);
   }
   for (size_t i = 0; i < buttons_.size(); i++) {
     drawing.text(kButtons[i].second, label, buttons_[i].x + buttons_[i].width / 2, buttonsTop_ + 8);
@@ -84,7 +84,7 @@ Action Viewer::actionAt(int x, int y) const {
   const int onX = x - left_;
   const int onY = y - top_;
   if (onX < 0 || onY < 0 || onX >= card_.width || onY >= card_.height) return Action::kClose;
-  if (onY < buttonsTop_ || onY >= buttonsTop_ + kButton) return Action::kNone;
+  if (onY < buttonsTop_ || onY >= buttonsTop_ + kButtonHigh) return Action::kNone;
   for (const Button& button : buttons_) {
     if (onX >= button.x && onX < button.x + button.width) return button.action;
   }

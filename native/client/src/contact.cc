@@ -9,15 +9,9 @@ namespace sprites {
 
 namespace {
 
-constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
-constexpr unsigned kUsualHold = 120;   // seconds, where the server did not tell
-constexpr Millis kPollSlack{15000};
 constexpr Millis kProofTimeout{5000};
-constexpr Millis kQuick{1000};  // an empty poll answered sooner than this counts as a failure
-constexpr Millis kLong{10000};  // a poll parked so long has proven something
 constexpr unsigned kPollFailuresMost = 3;
 constexpr unsigned kStraysMost = 3;
-constexpr unsigned kCutsMost = 2;
 
 }  // namespace
 

@@ -11,13 +11,7 @@ namespace sprites {
 
 namespace {
 
-constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
-constexpr unsigned kUsualHold = 120;   // seconds, where the server chooses
-constexpr unsigned kFeedHold = 55;     // seconds: many a proxy cuts off what is silent for a minute
-constexpr Millis kPollSlack{15000};
-constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
-constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
-constexpr unsigned kCutsMost = 2;
+constexpr unsigned kFeedHold = 55;  // seconds: many a proxy cuts off what is silent for a minute
 
 FeedsOptions checked(FeedsOptions options) {
   if (options.maxBackoff < Millis(100)) {
