@@ -17,28 +17,44 @@ function missing({ name, type }, next) {
  *
  * @param {string[]} args without node and program
  * @param {object} known
- * @param {{name: string, type: {expects: string}}[]} known.options that take a value; one that begins with a
- *     dash is a value, as long as it is not written like an option: then it has to be given as --name=value
+ * @param {{name: string, type: {expects: string}, many?: boolean}[]} known.options that take a value; one that begins
+ *     with a dash is a value, as long as it is not written like an option: then it has to be given as --name=value. Of
+ *     one that may be there many times the values are a list
  * @param {string[]} known.switches that take none
  * @param {boolean} [known.words] whether there may be words besides
- * @returns {{values: Record<string, string | true>, words: string[]}}
+ * @param {Record<string, string>} [known.aliases] other names of options, of one letter too (-d), and whose they are
+ * @param {Record<string, string>} [known.elsewhere] names of other programs' options, and what to do here instead
+ * @returns {{values: Record<string, string | string[] | true>, words: string[]}}
  * @throws {ArgumentError} on an option that is unknown, lacks its value or has one too many, and on a word too many
  */
-export function readArguments(args, { options, switches, words: mayHaveWords = false }) {
+export function readArguments(
+  args,
+  { options, switches, words: mayHaveWords = false, aliases = {}, elsewhere = {} }
+) {
   const byName = new Map(options.map((option) => [option.name, option]));
   const names = [...byName.keys(), ...switches];
-  const types = names.map((name) => [name, { type: byName.has(name) ? 'string' : 'boolean' }]);
+  const types = [...names, ...Object.keys(aliases)].map((name) => [
+    name,
+    { type: byName.has(aliases[name] ?? name) ? 'string' : 'boolean' }
+  ]);
   const { tokens } = parseArgs({
     ...{ args, options: Object.fromEntries(types), tokens: true },
     ...{ strict: false, allowPositionals: true }
   });
   const values = {};
   const words = [];
-  for (const { kind, name, rawName, value, inlineValue } of tokens) {
+  for (const { kind, name: given, rawName, value, inlineValue } of tokens) {
     if (kind === 'positional') words.push(value);
     if (kind !== 'option') continue;
+    const name = Object.hasOwn(aliases, given) ? aliases[given] : given;
     if (!names.includes(name)) {
-      const meant = suggest(name, names);
+      if (Object.hasOwn(elsewhere, name)) {
+        throw new ArgumentError(`there is no option ${rawName}: ${elsewhere[name]}`);
+      }
+      const meant = suggest(name, [
+        ...names,
+        ...Object.keys(aliases).filter(({ length }) => length > 1)
+      ]);
       const advice = meant ? `did you mean --${meant}?` : 'see --help';
       throw new ArgumentError(`there is no option ${rawName}; ${advice}`);
     }
@@ -48,7 +64,7 @@ export function readArguments(args, { options, switches, words: mayHaveWords = f
     } else if (value === undefined || (!inlineValue && value.startsWith('--'))) {
       throw missing(option, value);
     }
-    values[name] = value ?? true;
+    values[name] = option?.many ? [...(values[name] ?? []), value] : (value ?? true);
   }
   if (words.length > 0 && !mayHaveWords) {
     throw new ArgumentError(`"${words[0]}" belongs to no option; see --help`);

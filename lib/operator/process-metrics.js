@@ -9,7 +9,7 @@ import {
   collectMostDescriptors,
   collectStartTime,
   collectVersion
-} from './prometheus.js';
+} from '../base/prometheus.js';
 
 /** Pauses of the garbage collector, in seconds. */
 const GC_BUCKETS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1];

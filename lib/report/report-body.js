@@ -20,6 +20,7 @@ export function contentOf(result) {
     tiles(result),
     notes(result),
     bounds(result),
+    stages(result),
     latency(result, charts),
     storm(result, charts),
     overTime(result, charts),
@@ -32,14 +33,16 @@ export function contentOf(result) {
 }
 
 /** @param {import('../swarm/result.js').Result} result @returns {string} what was done, in a line */
-export function titleOf({ command, clients, throwing, storm }) {
+export function titleOf({ command, clients, throwing, storm, stages }) {
+  const upTo = stages ? 'up to ' : '';
+  if (stages && !throwing) return `Up to ${n(clients)} clients parked`;
   const who = `${n(clients)} client${clients === 1 ? '' : 's'}`;
   if (storm) return `A storm of ${who}`;
   if (command === 'latency') return `One quiet desktop beside ${who}`;
   if (!throwing) return `${who} parked`;
   return throwing.rate === null
     ? `${who}, ${n(throwing.throwers)} throwing as fast as they are answered`
-    : `${who}, ${n(throwing.rate)} sprites a second`;
+    : `${who}, ${upTo}${n(throwing.rate)} sprites a second`;
 }
 
 function header(result, title) {
@@ -60,13 +63,14 @@ function header(result, title) {
 
 const urlOf = ({ tls, host, port }) => `${tls ? 'https' : 'http'}://${host}:${port}`;
 
-function tiles({ command, opened, throwing, latency, account, storm, use }) {
+function tiles({ command, opened, throwing, latency, account, storm, stages, use }) {
   const felt = command === 'latency' ? latency.probe : latency.arrival;
   const whose = command === 'latency' ? "of the probe's " : '';
   const limited = account.refusals?.['too-many-throws'] > 0 ? ', as --throw-rate lets' : '';
   const list = [];
   if (opened) {
-    list.push(tile(n(opened.clients), 'clients parked', opened.clients < opened.wanted && 'bad'));
+    const label = `clients parked${stages && !throwing ? ' at first' : ''}`;
+    list.push(tile(n(opened.clients), label, opened.clients < opened.wanted && 'bad'));
   }
   if (throwing?.perSecond !== undefined) {
     list.push(tile(n(throwing.perSecond), `sprites a second${limited}`));
@@ -150,6 +154,30 @@ ${box('percentiles', 'Latency by percentile: the table below has the figures')}
 </section>`;
 }
 
+function stages({ stages = [], throwing }) {
+  if (stages.length === 0) return '';
+  const timeOf = (value) => (value === null ? '–' : time(value));
+  const columns = throwing
+    ? {
+        'a second': ({ perSecond }) => (perSecond === null ? '–' : n(perSecond)),
+        p50: ({ p50 }) => timeOf(p50),
+        p99: ({ p99 }) => timeOf(p99),
+        max: ({ max }) => timeOf(max)
+      }
+    : { 'parked at its end': ({ parked }) => n(parked) };
+  const head = Object.keys(columns).map((name) => `<td class="number">${name}</td>`);
+  const rows = stages.map(
+    (stage) =>
+      `<tr><th>${n(stage.from)} to ${n(stage.target)} in ${time(stage.seconds * 1000)}</th>` +
+      `${Object.values(columns)
+        .map((tell) => `<td class="number">${tell(stage)}</td>`)
+        .join('')}</tr>`
+  );
+  return `<section><h2>Stage by stage</h2>
+<table class="figures even"><tr><th scope="col">${throwing ? 'Sprites a second' : 'Clients'}</th>${head.join('')}</tr>
+${rows.join('')}</table></section>`;
+}
+
 function storm({ storm, clients, phases }, charts) {
   if (!storm) return '';
   const noticed =
@@ -189,10 +217,13 @@ function fromDrop(track, from) {
 }
 
 function overTime({ series, phases, throwing, interruptions, storm }, charts) {
-  const pick = (name) => series.map((point) => [point.at, point[name]]);
+  const pick = (name) => series.map((point) => [point.at, point[name] ?? null]);
   const [phase] = Object.values(phases);
   const more = { shared: 'time', ...(phase && { phase }) };
   const sections = [];
+  const asked = series.some((point) => point.asked !== undefined)
+    ? [{ name: 'asked', color: 'slow', dashed: true, points: pick('asked') }]
+    : [];
   const add = (id, title, chart, words = '') => {
     if (!chart) return;
     charts[id] = chart;
@@ -202,7 +233,8 @@ function overTime({ series, phases, throwing, interruptions, storm }, charts) {
   if (throwing) {
     const rates = [
       { name: 'arrived', color: 'arrival', filled: true, points: pick('received') },
-      { name: 'accepted', color: 'answer', points: pick('accepted') }
+      { name: 'accepted', color: 'answer', points: pick('accepted') },
+      ...asked
     ];
     add('rates', 'Sprites a second', timeChart('count', rates, more));
     const times = [
@@ -220,7 +252,8 @@ function overTime({ series, phases, throwing, interruptions, storm }, charts) {
   // A storm is over between two points of the series: its own looks are among them.
   const drop = (storm?.track ?? []).map(([at, parked]) => [at, Math.max(0, parked)]);
   const parked = [
-    { name: 'parked', color: 'calm', filled: true, points: [[0, 0], ...pick('parked'), ...drop] }
+    { name: 'parked', color: 'calm', filled: true, points: [[0, 0], ...pick('parked'), ...drop] },
+    ...(throwing ? [] : asked)
   ];
   add('parked', 'Clients parked', timeChart('count', parked, more), dips.join(' '));
   return sections.join('\n');

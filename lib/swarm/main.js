@@ -41,12 +41,14 @@ function tellOnStderr(line) {
 async function swarm(options) {
   const run = new Run(options, await createProgress(options.quiet));
   const report = options.report ? new ReportFile(options.report) : null;
+  let metrics = null;
   const listenNoMore = onSignals(() => {
     const isSeenTo = run.interrupt();
     if (!isSeenTo) report?.close();
     return isSeenTo;
   });
   try {
+    if (options.prometheus) metrics = await metricsAt(options.prometheus, run);
     const result = await run.go();
     tell(result, options);
     if (report) {
@@ -56,8 +58,15 @@ async function swarm(options) {
     return exitCode(result);
   } finally {
     listenNoMore();
+    metrics?.close();
     report?.close();
   }
+}
+
+/** The library for it is loaded where it is asked for alone. */
+async function metricsAt(port, run) {
+  const { serveMetrics } = await import('./metrics.js');
+  return serveMetrics(port, () => run.tally);
 }
 
 function exitCode({ faults, bounds }) {

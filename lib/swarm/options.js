@@ -2,6 +2,7 @@ import { ArgumentError, readArguments } from '../base/arguments.js';
 import { bounds, checkBounds } from './bounds.js';
 import { UsageError } from './errors.js';
 import { PROCESSES } from './needs.js';
+import { LONGEST, secondsIn, stage, Stages } from './stages.js';
 
 /**
  * The commands and the options: one table each, from which the command line, the checks and the
@@ -18,6 +19,15 @@ const number = (low, high, whole = true) => ({
 });
 
 const seconds = (low, high) => ({ ...number(low, high, false), unit: 'SECONDS' });
+
+const duration = (low, high) => ({
+  unit: 'TIME',
+  read(text) {
+    const value = secondsIn(text);
+    return value >= low && value <= high ? value : undefined;
+  },
+  expects: `a time from ${low} to ${high} seconds, as 30, 30s, 1m30s or 2h`
+});
 
 const text = (unit) => ({
   unit,
@@ -44,14 +54,24 @@ const url = {
 
 const PORT = { ...number(1, 65535), unit: 'PORT' };
 
-/** What each command does, and the options that are its own defaults. */
+const CLIENTS = number(1, 16e6);
+const RATE = number(0.01, 1e7, false);
+
+/**
+ * What each command does, the options that are its own defaults, and what a stage of it may reach.
+ */
 const commands = {
-  park: { help: 'opens N clients and holds them, each with one poll parked', time: 30 },
+  park: {
+    help: 'opens N clients and holds them, each with one poll parked',
+    time: 30,
+    stage: number(0, 16e6)
+  },
   throw: {
     help:
       'N clients, and sprites among them: --rate R in all by the clock (open loop), or ' +
       '--throwers T of them each as soon as its last throw was answered (closed loop)',
-    time: 10
+    time: 10,
+    stage: number(0, 1e7, false)
   },
   latency: {
     help:
@@ -157,16 +177,25 @@ export const table = [
   {
     group: 'The load',
     name: 'time',
-    type: seconds(0.1, 604800),
+    type: duration(0.1, LONGEST),
     shown: Object.entries(commands)
       .map(([name, { time }]) => `${name} ${time}`)
       .join(', '),
-    help: 'how long to hold, to throw, or to wait for all to come back'
+    help: 'how long to hold, to throw, or to wait for all to come back; also --duration, -d'
+  },
+  {
+    group: 'The load',
+    name: 'stage',
+    many: true,
+    type: stage,
+    help:
+      'park, throw; instead of --time, and as often as there are stages: within TIME the clients (park), ' +
+      'from N on, or the sprites a second (throw), from --rate or 0 on, change evenly to TARGET; also -s'
   },
   {
     group: 'The load',
     name: 'rate',
-    type: number(0.01, 1e7, false),
+    type: RATE,
     shown: 'latency 1000',
     help: 'open loop: sprites a second in all, thrown by all clients in turn'
   },
@@ -315,6 +344,12 @@ export const table = [
   },
   {
     group: 'What it says',
+    name: 'prometheus',
+    type: PORT,
+    help: 'while it runs its figures are at http://127.0.0.1:PORT/metrics, as Prometheus reads them'
+  },
+  {
+    group: 'What it says',
     name: 'server-status',
     type: flag,
     help: "every figure of the server's /status, before and after"
@@ -322,6 +357,26 @@ export const table = [
   { group: 'What it says', name: 'quiet', type: flag, help: 'no progress, no summary' },
   { group: 'What it says', name: 'help', type: flag, help: 'this' }
 ];
+
+/** Names that other load testers have for the same. */
+const ALIASES = { duration: 'time', d: 'time', z: 'time', s: 'stage' };
+
+const COUNTED = 'the clients are the number after the command, as in throw 100';
+const BY_RATE = '--rate is in sprites a second, in all';
+const BY_TIME = 'a run ends by --time, not by a count';
+const ENGINES = '--processes is for engines, --throwers for connections that throw';
+
+/** Names of theirs that mean something else here, or nothing. */
+const ELSEWHERE = {
+  ...{ u: COUNTED, vus: COUNTED, users: COUNTED, c: COUNTED, connections: COUNTED },
+  ...{ concurrency: COUNTED },
+  ...{ q: BY_RATE, R: BY_RATE, r: BY_RATE, rps: BY_RATE, qps: BY_RATE, 'arrival-rate': BY_RATE },
+  ...{ n: BY_TIME, i: BY_TIME, iterations: BY_TIME, requests: BY_TIME, amount: BY_TIME },
+  ...{ t: `${ENGINES}, --time for seconds`, threads: ENGINES, workers: ENGINES },
+  'ramp-up': '--ramp is how many clients a second are opened, --stage how they become more',
+  o: '--report FILE for a page, --json for figures',
+  out: '--report FILE for a page, --json for figures, --prometheus PORT while it runs'
+};
 
 const camel = (name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
 
@@ -353,9 +408,8 @@ export function parse(args) {
   if (!Object.hasOwn(commands, command)) {
     throw new UsageError(`no command "${command}": ${names()}`);
   }
-  const clients = number(1, 16e6);
-  const wanted = count === undefined && command === 'latency' ? 1 : clients.read(count ?? '');
-  if (wanted === undefined) throw new UsageError(`${command} N: N must be ${clients.expects}`);
+  const wanted = count === undefined && command === 'latency' ? 1 : CLIENTS.read(count ?? '');
+  if (wanted === undefined) throw new UsageError(`${command} N: N must be ${CLIENTS.expects}`);
   if (more.length > 0) throw new UsageError(`too much: ${more.join(' ')}`);
   return complete({ ...options, args, command, clients: wanted });
 }
@@ -397,7 +451,9 @@ function split(args) {
     return readArguments(args, {
       options: table.filter((option) => !isSwitch(option)),
       switches: table.filter(isSwitch).map(({ name }) => name),
-      words: true
+      words: true,
+      aliases: ALIASES,
+      elsewhere: ELSEWHERE
     });
   } catch (error) {
     throw error instanceof ArgumentError ? new UsageError(error.message) : error;
@@ -407,6 +463,7 @@ function split(args) {
 function value(option, given) {
   if (given === undefined) given = option.default;
   if (given === undefined) return undefined;
+  if (option.many) return given.map((one) => value({ ...option, many: false }, one));
   const read = given === true ? true : option.type.read(given);
   if (read === undefined) {
     throw new UsageError(`--${option.name} ${given}: must be ${option.type.expects}`);
@@ -415,8 +472,9 @@ function value(option, given) {
 }
 
 function complete(options) {
-  const { command, rate, throwers } = options;
-  const all = { ...options, time: options.time ?? commands[command].time };
+  const { command, throwers } = options;
+  const all = { ...options, ...timesOf(options) };
+  const { rate } = all;
   all.seed ??= Math.floor(Math.random() * 2 ** 31);
   if (command === 'latency') all.rate ??= 1000;
   if (command === 'park' && (rate || throwers)) {
@@ -434,6 +492,21 @@ function complete(options) {
   all.transientPort ??= all.port;
   checkBounds(all);
   return all;
+}
+
+/**
+ * How long it is, and where there are stages what they make of clients and rate: the most there are of each.
+ */
+function timesOf({ command, clients, rate, stage, time }) {
+  const { time: usual, stage: target } = commands[command];
+  if (!stage) return { time: time ?? usual };
+  if (!target) throw new UsageError('--stage is of park and throw');
+  if (time !== undefined) throw new UsageError('--time: with --stage its times say how long');
+  const isPark = command === 'park';
+  const stages = new Stages(isPark ? clients : (rate ?? 0), stage, target);
+  const most = isPark ? { clients: stages.most } : { rate: stages.most };
+  if (stages.most === 0) throw new UsageError('--stage: all that they reach is 0');
+  return { stages, time: stages.seconds, ...most };
 }
 
 /** @returns {string} the help text */

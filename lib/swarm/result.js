@@ -16,6 +16,7 @@ import { commandLine, n } from '../report/words.js';
  * @property {{clients: number, wanted: number, seconds: number, perSecond: number}} opened
  * @property {object} [throwing] mode, rate, throwers, seconds, perSecond, behind
  * @property {object} [storm] countedBy, seconds until 50, 90, 99 and 100 % were parked again
+ * @property {Array<import('./stages.js').StageSeen>} [stages] those that are over
  * @property {{arrival: object, answer: object, probe: object}} latency count and percentiles in ms
  * @property {object} account of the sprites
  * @property {Array<object>} interruptions at, lowest, seconds until 99 % were parked again
@@ -61,6 +62,7 @@ export function resultOf(run) {
     parkedByServer: facts.serverParked ?? null,
     ...throwingOf(run),
     ...(facts.storm && { storm: facts.storm }),
+    ...(facts.stages && { stages: facts.stages }),
     latency: {
       arrival: tally.arrival.summary(),
       answer: tally.answer.summary(),
@@ -233,6 +235,12 @@ function faultsOf(
         'parked'
     );
   }
+  const last = options.stages?.last;
+  const { parked } = facts.stages?.at(-1) ?? {};
+  fault(
+    options.command === 'park' && facts.stages?.length > 0 && parked < last && !interrupted,
+    `${parked} of ${last} clients were parked at the end of the stages`
+  );
   fault(!account.complete, 'the account is incomplete: not every engine gave its own');
   fault(
     account.complete && account.missing > (options.missing ?? 0),

@@ -8,6 +8,7 @@ import { lookAtHost, plan } from './needs.js';
 import { useOf } from './processes.js';
 import { resultOf } from './result.js';
 import { coresBetween, ServerWatch } from './server-watch.js';
+import { StageLog, stageWords } from './stages.js';
 import { StatusReader } from './status.js';
 import { storm } from './storm.js';
 import { Interruptions, Tally } from './tally.js';
@@ -45,6 +46,7 @@ export class Run {
   #accounts = 0;
   #interrupts = 0;
   #deaths = [];
+  #aimed = null;
   #facts = { phases: {} };
   #watch;
 
@@ -75,7 +77,7 @@ export class Run {
   async go() {
     const { options, target } = await this.#look();
     this.tally = new Tally(options.time + options.clients / options.ramp + 2);
-    this.interruptions = new Interruptions(options.clients);
+    this.interruptions = new Interruptions(this.#first);
     try {
       await this.#watch.start(() => this.tally.seconds);
       this.#start(options, target);
@@ -151,6 +153,7 @@ export class Run {
 
   #start(options, target) {
     const { engines, sources } = this.#facts.plan;
+    const { throwing, stages } = options;
     const swarm = Math.random().toString(36).slice(2, 8).padEnd(6, '0');
     const probeProcess = options.command === 'latency' ? engines.length : 4294967295;
     // Far behind any end of a phase: an engine whose parent hangs ends too.
@@ -181,9 +184,10 @@ export class Run {
         lanes: engine.lanes,
         ramp: options.ramp / engines.length,
         'in-flight': Math.max(1, Math.floor(options.connecting / engines.length)),
-        throwing: options.throwing,
+        throwing,
         'every-client': options.everyClient ? 1 : 0,
-        rate: (options.rate ?? 0) / engines.length,
+        rate: ((throwing === 'rate' && stages ? stages.first : options.rate) ?? 0) / engines.length,
+        ...(throwing === 'rate' && stages && { stages: stageWords(stages, engines.length) }),
         phase: i / engines.length
       })
     );
@@ -232,8 +236,25 @@ export class Run {
     }
   }
 
+  /** How many clients are opened before the command's own phase. */
+  get #first() {
+    const { command, clients, stages } = this.#options;
+    return command === 'park' && stages ? stages.first : clients;
+  }
+
+  /** Has that many clients of all engines: see Clients::aim() of native/swarm/clients.h. */
+  #aim(count) {
+    if (count === this.#aimed) return;
+    this.#aimed = count;
+    const { length } = this.#engines;
+    this.#engines.forEach((engine, i) => {
+      engine.tell(`clients ${Math.floor(count / length) + (i < count % length ? 1 : 0)}`);
+    });
+  }
+
   async #open() {
-    const { clients, ramp } = this.#options;
+    const { ramp, stages } = this.#options;
+    const clients = this.#first;
     const all = clients + this.#facts.probes;
     const started = performance.now();
     const limit = openLimit(this.#options);
@@ -241,7 +262,8 @@ export class Run {
     let parked = 0;
     this.#progress.begin('opening', all);
     const load = this.#engines.slice(0, this.#facts.load);
-    this.#tell('open', load);
+    if (stages && this.#options.command === 'park') this.#aim(clients);
+    else this.#tell('open', load);
     const grown = (wanted) => () => {
       const now = this.tally.counts.parked;
       if (now > parked) [parked, lastGrowth] = [now, performance.now()];
@@ -284,22 +306,50 @@ export class Run {
   }
 
   async _park() {
-    const { time, clients } = this.#options;
-    const note = () => `${this.tally.counts.parked} of ${clients} parked`;
-    await this.#measured(() => this.#hold('holding', time, note));
+    const { time, stages } = this.#options;
+    const note = () => `${this.tally.counts.parked} of ${this.#aimed ?? this.#first} parked`;
+    const aim = (count) => this.#aim(Math.round(count));
+    await this.#measured(async () => {
+      await this.#hold('holding', time, note, aim);
+      if (stages && this.#interrupts === 0) await this.#settle(stages.last);
+    });
   }
 
-  async #hold(phase, seconds, note) {
+  /** At the end of stages the last clients are still on their way. */
+  async #settle(clients) {
+    const settled = () => {
+      const { parked, members } = this.tally.counts;
+      return parked >= clients && members <= clients;
+    };
+    await this.#until(settled, HOPELESS_SECONDS);
+    this.#facts.stages.at(-1).parked = this.tally.counts.parked;
+  }
+
+  /** @param {(asked: number) => void} [steer] is told what there shall be, where there are stages */
+  async #hold(phase, seconds, note, steer = () => {}) {
+    const { stages, command } = this.#options;
     const started = this.tally.seconds;
+    const log = stages && new StageLog(stages, this.tally);
     this.#progress.begin(phase, Math.ceil(seconds));
+    const see = (passed) => {
+      if (log) steer((this.tally.asked = log.see(passed)));
+      const wanted = log && command === 'park' ? Math.round(this.tally.asked) : undefined;
+      this.interruptions.see(this.tally.seconds, this.tally.counts.parked, wanted);
+    };
     await this.#until(
       () => false,
       seconds,
       () => {
-        this.interruptions.see(this.tally.seconds, this.tally.counts.parked);
-        this.#progress.update(Math.floor(this.tally.seconds - started), note());
+        const passed = this.tally.seconds - started;
+        see(passed);
+        this.#progress.update(Math.floor(passed), note());
       }
     );
+    if (log) {
+      if (this.#interrupts === 0) see(seconds);
+      this.tally.asked = null;
+      this.#facts.stages = log.rows;
+    }
     this.#facts.phases[phase] = { from: round(started), to: round(this.tally.seconds) };
     this.#progress.end();
   }

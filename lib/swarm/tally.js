@@ -39,6 +39,8 @@ const COUNTERS = [
   'pending',
   'behind'
 ];
+const round = (value) => Math.round(value * 100) / 100;
+
 const NAMED = ['refusals', 'problems', 'connectErrors'];
 
 /**
@@ -48,6 +50,7 @@ const NAMED = ['refusals', 'problems', 'connectErrors'];
 export class Tally {
   #last = [];
   #interval = new Histogram();
+  #stage = new Histogram();
   #started = performance.now();
   #point = null;
   #step;
@@ -59,6 +62,9 @@ export class Tally {
 
   /** @type {Array<object>} points: see sample() */
   series = [];
+
+  /** What there should be now, of clients or sprites a second, where that changes in stages. @type {?number} */
+  asked = null;
 
   /** @param {number} seconds the run will take about */
   constructor(seconds) {
@@ -72,6 +78,7 @@ export class Tally {
     this.answer.add(tick.answer);
     this.probe.add(tick.probe);
     this.#interval.add(tick.arrival).add(tick.probe);
+    this.#stage.add(tick.arrival);
   }
 
   /** @returns {Record<string, number>} the counters, over all engines */
@@ -101,6 +108,13 @@ export class Tally {
     return sums;
   }
 
+  /** @returns {object} the times from throw to arrival since this was last asked: see Histogram.summary() */
+  takeStage() {
+    const summary = this.#stage.summary();
+    this.#stage = new Histogram();
+    return summary;
+  }
+
   /** Seconds since the run began. */
   get seconds() {
     return (performance.now() - this.#started) / 1000;
@@ -114,7 +128,7 @@ export class Tally {
     const at = this.seconds;
     const counts = this.counts;
     // Rates go by the engines' clock: the ticks do not come at the parent's convenience.
-    const counted = this.#countedAt;
+    const counted = this.countedAt;
     const before = this.#point ?? { at: 0, counted, accepted: 0, received: 0 };
     if (at - before.at < this.#step) return;
     const passed = counted - before.counted;
@@ -123,6 +137,7 @@ export class Tally {
     this.series.push({
       at: Math.round(at * 1000) / 1000,
       parked: counts.parked,
+      ...(this.asked !== null && { asked: round(this.asked) }),
       accepted: Math.round(rate('accepted')),
       received: Math.round(rate('received')),
       p50,
@@ -135,7 +150,7 @@ export class Tally {
   }
 
   /** @returns {number} seconds of the engines' clock, to which they have counted on average */
-  get #countedAt() {
+  get countedAt() {
     const ticks = this.#last.filter(Boolean);
     return ticks.reduce((sum, { at }) => sum + at / 1e9, 0) / (ticks.length || 1);
   }
@@ -147,12 +162,17 @@ export class Tally {
   }
 }
 
+/** Seconds in which a client that is one too many has gone. */
+const ON_THEIR_WAY = 2;
+
 /**
  * Times at which fewer clients were parked than should be, and how long until all but one in a
  * hundred were back.
  */
 export class Interruptions {
   #all;
+  #peak; // of those parked that were still wanted since
+  #wanted = [];
   #now = null;
 
   /** @type {Array<{at: number, lowest: number, seconds: ?number}>} null: not back by the end */
@@ -161,14 +181,21 @@ export class Interruptions {
   /** @param {number} clients that should be parked */
   constructor(clients) {
     this.#all = clients;
+    this.#peak = clients;
   }
 
   /**
    * @param {number} at seconds
    * @param {number} parked
+   * @param {number} [wanted] where their number changes. Those that are still on their way, in or out, are no
+   *     interruption
    */
-  see(at, parked) {
-    const back = parked >= this.#all * 0.99;
+  see(at, parked, wanted = this.#all) {
+    this.#wanted = this.#wanted.filter((look) => look.at > at - ON_THEIR_WAY);
+    this.#wanted.push({ at, wanted });
+    const least = Math.min(...this.#wanted.map((look) => look.wanted));
+    this.#peak = Math.min(Math.max(this.#peak, parked), least);
+    const back = parked >= this.#peak * 0.99;
     if (!this.#now && !back) {
       this.#now = { at: Math.round(at * 100) / 100, lowest: parked, seconds: null };
       this.list.push(this.#now);

@@ -1,4 +1,4 @@
-import { n, size, time } from '../report/words.js';
+import { digits, n, size, time } from '../report/words.js';
 
 /** The result as lines for a terminal. */
 
@@ -33,7 +33,7 @@ export function textOf(result, { serverStatus = false } = {}) {
   ].join('\n');
 }
 
-function loadLines({ opened, parkedByServer, throwing, storm, interruptions }) {
+function loadLines({ opened, parkedByServer, throwing, storm, stages = [], interruptions }) {
   const lines = [];
   if (opened) {
     const confirmed = parkedByServer === null ? '' : `, the server counts ${n(parkedByServer)}`;
@@ -46,12 +46,19 @@ function loadLines({ opened, parkedByServer, throwing, storm, interruptions }) {
     const asked =
       throwing.rate === null
         ? `${throwing.throwers} throwers`
-        : `${n(throwing.rate)} a second asked`;
+        : `${stages.length > 0 ? 'up to ' : ''}${n(throwing.rate)} a second asked`;
     lines.push(
       `sprites            ${n(throwing.perSecond)} a second for ${throwing.seconds} s ` +
         `(${throwing.mode}, ${asked}, ${throwing.size} bytes)`
     );
   }
+  stages.forEach((stage, i) => {
+    const reached = throwing
+      ? `${stage.perSecond === null ? '-' : n(stage.perSecond)} a second, p99 ${ms(stage.p99)}`
+      : `${n(stage.parked)} parked`;
+    const what = `${n(stage.from)} to ${n(stage.target)} in ${digits(stage.seconds)} s`;
+    lines.push(`stage ${i + 1}`.padEnd(19) + `${what}: ${reached}`);
+  });
   if (storm) {
     const parts = Object.entries(storm.seconds).map(
       ([part, seconds]) => `${part}% ${seconds === null ? 'never' : `${seconds} s`}`

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "drawing.h"
 #include "images.h"
@@ -20,6 +21,8 @@ constexpr std::chrono::milliseconds kTrail{100};
 constexpr std::chrono::milliseconds kStandstill{60};  // then what is let go has no speed
 constexpr double kQuickest = 0.04;                    // seconds
 constexpr double kNear = 6;
+constexpr std::chrono::seconds kNews{8};          // for which one that came in says from whom it is
+constexpr size_t kPhotosMost = size_t{64} << 20;  // bytes of all photos on a desktop
 constexpr std::chrono::seconds kCloseTime{6};
 constexpr std::chrono::milliseconds kLook{2000};          // between two looks at the counts
 constexpr std::chrono::milliseconds kLookLongest{30000};  // the more people, the more seldom
@@ -31,28 +34,11 @@ const char* sideOf(Edge edge) {
   return toString(edge);
 }
 
-/** The file's name without folders and ending, as far as it may name a sprite. */
-std::string nameOf(const std::string& path) {
-  std::string name = path.substr(path.find_last_of("/\\") + 1);
-  name = name.substr(0, name.find_last_of('.'));
-  Sprite probe;
-  probe.id = "x";
-  probe.picture = "ball";
-  for (probe.name = name; !probe.name.empty(); probe.name.pop_back()) {
-    try {
-      writeSprite(probe);
-      return probe.name;
-    } catch (const std::invalid_argument&) {
-      continue;  // too long, or cut within a character: one byte less
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 App::App(const Settings& settings)
     : name_(settings.name),
+      folder_(settings.folder),
       window_(settings),
       wakeEvent_(SDL_RegisterEvents(1)),
       desktop_(window_.width(), window_.height(),
@@ -81,6 +67,9 @@ Options App::clientOptions(const Settings& settings) {
   Options options;
   options.server = settings.server;
   options.onSprite = [this](Edge edge, const std::string& json) { onSprite(edge, json); };
+  options.onResume = [this](const std::optional<Resume>& place) {
+    if (place && place->maxSprite > 0) maxSprite_ = place->maxSprite;
+  };
   options.onState = [this](const StateChange& change) {
     tell([&change](News* news) { news->states.push_back(change); });
   };
@@ -139,15 +128,21 @@ void App::run() {
       changed_ = true;
       window_.setToast("");
     }
+    while (!news_.empty() && news_.front().second <= now) {
+      news_.erase(news_.begin());
+      changed_ = true;
+    }
     const bool moved = desktop_.isMoving();
     desktop_.step(std::chrono::duration<double>(now - last).count());
     last = now;
+    const Body* seen = desktop_.find(opened_);
+    if (opened_ != 0 && (seen == nullptr || seen->flight)) close();
     if (moved || changed_) {
       changed_ = false;
       retitle();
       view_.words = words();
       window_.setView(view_);
-      window_.paint(desktop_);
+      window_.paint(desktop_, telling());
       const auto spent = Clock::now() - now;
       if (spent < kFrame) {
         SDL_Delay(static_cast<Uint32>(
@@ -183,14 +178,20 @@ void App::onArrival(const Arrival& arrival) {
   changed_ = true;
   const size_t count = desktop_.bodies().size();
   if (count < kMostBodies || (arrival.passed && count < 2 * kMostBodies)) {
-    desktop_.enter(arrival.sprite, arrival.edge, kHalf);
+    size_t photos = arrival.sprite.photo.size();
+    for (const Body& body : desktop_.bodies()) photos += body.sprite.photo.size();
+    Sprite sprite = arrival.sprite;
+    if (photos > kPhotosMost) sprite.photo.clear();
+    const BodyId id = desktop_.enter(sprite, arrival.edge, halfOf(sprite.picture));
+    if (!arrival.passed) caught_++;
+    news_.emplace_back(id, Clock::now() + kNews);
     return;
   }
   // Full: it flies on, the way it was going. What nobody takes stays after all, up to twice as
   // many; a stranger who throws still more loses them.
   const bool thrown =
       !arrival.passed &&
-      client_.throwSprite(opposite(arrival.edge), writeSprite(arrival.sprite),
+      client_.throwSprite(opposite(arrival.edge), writeSprite(arrival.sprite, maxSprite()),
                           [this, arrival](const ThrowResult& result) {
                             if (!result.yours()) return;
                             Arrival back = arrival;
@@ -200,7 +201,20 @@ void App::onArrival(const Arrival& arrival) {
   if (!thrown) dropped_++;
 }
 
+/** Those that say from whom they are: what has just come in, and what is pointed at. */
+std::vector<BodyId> App::telling() const {
+  std::vector<BodyId> ids{over_, held_, desktop_.selected()};
+  for (const auto& [id, end] : news_) ids.push_back(id);
+  const auto isOwn = [this](BodyId id) {
+    const Body* body = desktop_.find(id);
+    return body == nullptr || body->sprite.by == name_;
+  };
+  ids.erase(std::remove_if(ids.begin(), ids.end(), isOwn), ids.end());
+  return ids;
+}
+
 void App::onState(const StateChange& change) {
+  if (change.state == State::kOnline) sizePhotos();
   view_.state = change.state;
   reason_ = change.reason;
   desktop_.setOpen(change.state == State::kOnline);
@@ -216,6 +230,7 @@ void App::onResult(const Thrown& thrown) {
     case Outcome::kDelivered:
     case Outcome::kQueued:
     case Outcome::kDuplicate:
+      thrown_++;
       desktop_.remove(id);
       return;
     case Outcome::kBusy:
@@ -265,17 +280,22 @@ void App::say(const std::string& words, std::chrono::seconds time) {
 }
 
 std::string App::words() const {
+  if (dropping_) return "Let go here to put it away.";
   switch (view_.state) {
     case State::kOnline:
-      return view_.people == uint64_t{1}
-                 ? "Only you, right now: what you throw over one edge comes back by the other."
-                 : "Throw something over an edge.";
+      if (view_.people == uint64_t{1}) {
+        return "Only you, right now: what you throw over one edge comes back by the other.";
+      }
+      // What there is to do, as long as it was not done; then what was.
+      return thrown_ + caught_ == 0
+                 ? "Throw something over an edge."
+                 : "You threw " + written(thrown_) + ", and " + written(caught_) + " came in.";
     case State::kSuperseded:
       return "Another program has taken over this place. Joining anew...";
     case State::kJoining:
       return "Joining...";
     case State::kOffline:
-      return "No contact (" + reason_ + "). Trying again. Until then the edges are walls.";
+      return "No contact: trying again. Until then the edges are walls. (" + reason_ + ")";
     case State::kLeft:
       break;
   }
@@ -290,8 +310,8 @@ void App::leaveBy(const Body& body, Edge edge) {
   const BodyId id = body.id;
   Sprite sprite = desktop_.crossing(body, edge);
   sprite.by = name_;  // whoever threw it here has not thrown it there
-  const bool taken =
-      client_.throwSprite(edge, writeSprite(sprite), [this, id, edge](const ThrowResult& result) {
+  const bool taken = client_.throwSprite(
+      edge, writeSprite(sprite, maxSprite()), [this, id, edge](const ThrowResult& result) {
         tell([&](News* news) { news->results.push_back({id, edge, result}); });
       });
   if (!taken) desktop_.back(id);
@@ -308,6 +328,8 @@ void App::onEvent(const SDL_Event& event) {
         desktop_.resize(window_.width(), window_.height());
       } else if (event.window.event == SDL_WINDOWEVENT_FOCUS_LOST) {
         desktop_.walk(0, 0);
+      } else if (event.window.event == SDL_WINDOWEVENT_LEAVE) {
+        over_ = 0;
       }
       changed_ = true;
       break;
@@ -343,6 +365,13 @@ void App::onKey(const SDL_KeyboardEvent& key) {
   // What this key says, and not what is down by now: a slow frame sees both press and release.
   const int x = (code == SDLK_RIGHT ? 1 : 0) - (code == SDLK_LEFT ? 1 : 0);
   const int y = (code == SDLK_DOWN ? 1 : 0) - (code == SDLK_UP ? 1 : 0);
+  if (opened_ != 0) {
+    if (key.type != SDL_KEYDOWN || key.repeat != 0) return;
+    if (code == SDLK_ESCAPE || code == SDLK_RETURN || code == SDLK_KP_ENTER) act(Action::kClose);
+    if (code == SDLK_s) act(Action::kSave);
+    if (code == SDLK_DELETE || code == SDLK_BACKSPACE) act(Action::kPutAway);
+    return;
+  }
   if (key.type == SDL_KEYDOWN && key.repeat == 0) {
     if (x != 0 || y != 0 || code == SDLK_SPACE) desktop_.choose(0);
     if (shift) desktop_.hurl(x, y);
@@ -350,6 +379,10 @@ void App::onKey(const SDL_KeyboardEvent& key) {
     if (code == SDLK_n) desktop_.choose(1);
     if (code == SDLK_p) desktop_.choose(-1);
     if (code == SDLK_DELETE || code == SDLK_BACKSPACE) putAway(desktop_.selected());
+    if (code == SDLK_RETURN || code == SDLK_KP_ENTER) {
+      desktop_.choose(0);
+      open(desktop_.selected());
+    }
     if (code == SDLK_z && (key.keysym.mod & KMOD_CTRL) != 0) undo();
     if (code >= SDLK_1 && code <= SDLK_6) {
       addDrawn(std::string(kDrawnPictures[static_cast<size_t>(code - SDLK_1)]));
@@ -365,14 +398,17 @@ void App::onKey(const SDL_KeyboardEvent& key) {
 void App::onPress(const SDL_MouseButtonEvent& button) {
   changed_ = true;
   if (window_.isTransparent()) window_.takeFocus();
-  const BodyId id = desktop_.hit(button.x, button.y, kNear);
+  if (opened_ != 0) return act(window_.actionAt(button.x, button.y));
+  const BodyId id =
+      window_.isFooter(button.x, button.y) ? 0 : desktop_.hit(button.x, button.y, kNear);
   desktop_.select(id);
   if (id == 0) return;
-  if (button.clicks == 2) return putAway(id);
+  if (button.clicks == 2) return open(id);
   const Body* body = desktop_.find(id);
   held_ = id;
   gripX_ = button.x - body->x;
   gripY_ = button.y - body->y;
+  home_ = {body->x, body->y};
   desktop_.hold(id);
   trail_.clear();
   trail_.push_back({Clock::now(), body->x, body->y});
@@ -380,11 +416,17 @@ void App::onPress(const SDL_MouseButtonEvent& button) {
 }
 
 void App::onMove(double x, double y) {
-  if (held_ == 0) return;
+  if (held_ == 0) {
+    const BodyId over = opened_ == 0 ? desktop_.hit(x, y, 0) : 0;
+    changed_ = changed_ || over != over_;
+    over_ = over;
+    return;
+  }
   const Clock::time_point now = Clock::now();
   trail_.push_back({now, x - gripX_, y - gripY_});
   while (trail_.size() > 2 && now - trail_.front().at > kTrail) trail_.pop_front();
   desktop_.drag(held_, x - gripX_, y - gripY_);
+  dropping_ = window_.isFooter(x, y);
   changed_ = true;
 }
 
@@ -397,10 +439,63 @@ void App::onRelease() {
   const double seconds =
       std::max(kQuickest, std::chrono::duration<double>(last.at - first.at).count());
   const bool stood = Clock::now() - last.at > kStandstill;
-  desktop_.release(held_, stood ? 0 : (last.x - first.x) / seconds,
-                   stood ? 0 : (last.y - first.y) / seconds);
+  const double vx = stood ? 0 : (last.x - first.x) / seconds;
+  const double vy = stood ? 0 : (last.y - first.y) / seconds;
+  if (dropping_ && desktop_.isDrop(vy)) {
+    desktop_.drag(held_, home_.first, home_.second);  // there it is had back
+    putAway(held_);
+  } else {
+    desktop_.release(held_, vx, vy);
+  }
   held_ = 0;
+  dropping_ = false;
   changed_ = true;
+}
+
+/** Shows one large, where it does not fly: then it may be the neighbor's already. */
+void App::open(BodyId id) {
+  const Body* body = desktop_.find(id);
+  if (body == nullptr || body->flight) return;
+  const Sprite& sprite = body->sprite;
+  const std::string kind = isDrawnPicture(sprite.picture) ? sprite.picture : "picture";
+  const bool known = !sprite.by.empty() && sprite.by != name_;
+  Opened opened{imageOfSprite(sprite), sprite.name.empty() ? "A " + kind : sprite.name,
+                known ? "From " + sprite.by : ""};
+  if (kind == "picture") {
+    if (known) opened.words += " \u00B7 ";
+    opened.words +=
+        std::to_string(opened.image.width) + " \u00D7 " + std::to_string(opened.image.height);
+  }
+  window_.setOpened(std::move(opened));
+  opened_ = id;
+  desktop_.walk(0, 0);
+  changed_ = true;
+}
+
+void App::close() {
+  window_.setOpened(std::nullopt);
+  opened_ = 0;
+  changed_ = true;
+}
+
+void App::act(Action action) {
+  const BodyId id = opened_;
+  if (action == Action::kSave) save();
+  if (action == Action::kPutAway || action == Action::kClose) close();
+  if (action == Action::kPutAway) putAway(id);
+}
+
+/** Writes what is open as a file of its own name; no file is written over. */
+void App::save() {
+  const Body* body = desktop_.find(opened_);
+  if (body == nullptr) return;
+  const std::optional<SpriteFile> file = fileOfSprite(body->sprite);
+  if (!file) return say("It is damaged: there is nothing to be saved.");
+  std::string path;
+  const std::string why = writeNew(folder_, fileNameOf(body->sprite), *file, &path);
+  if (why.empty()) return say("Saved as " + path);
+  std::cerr << "sprites-desktop: " << path << ": " << why << std::endl;
+  say(path + ": " + why + ".");
 }
 
 void App::putAway(BodyId id) {
@@ -430,19 +525,40 @@ void App::addDrawn(const std::string& picture) {
   desktop_.select(addAtFreePlace(sprite));
 }
 
+size_t App::maxSprite() const {
+  const size_t known = maxSprite_;
+  return known > 0 ? known : kUsualSprite;
+}
+
+/** What was made small before the server has said how much it takes. */
+void App::sizePhotos() {
+  const auto files = std::exchange(unsized_, {});
+  if (maxSprite_ == kUsualSprite) return;
+  for (const auto& [id, path] : files) {
+    const Body* body = desktop_.find(id);
+    if (body == nullptr || body->flight) continue;
+    std::string why;
+    const std::optional<Pictures> pictures = picturesOfFile(path, maxSprite(), &why);
+    if (pictures) desktop_.setPictures(id, pictures->picture, pictures->photo);
+  }
+}
+
 void App::addFile(const std::string& path) {
   std::string why;
-  const std::optional<std::string> picture = pictureOfFile(path, &why);
-  if (!picture) {
+  const std::optional<Pictures> pictures = picturesOfFile(path, maxSprite(), &why);
+  if (!pictures) {
     std::cerr << "sprites-desktop: " << path << ": " << why << std::endl;
     say(path.substr(path.find_last_of("/\\") + 1) + ": " + why + ".");
     return;
   }
   Sprite sprite;
   sprite.id = newSpriteId();
-  sprite.picture = *picture;
+  sprite.picture = pictures->picture;
+  sprite.photo = pictures->photo;
   sprite.name = nameOf(path);
-  desktop_.select(addAtFreePlace(sprite));
+  const BodyId id = addAtFreePlace(sprite);
+  if (maxSprite_ == 0) unsized_.emplace_back(id, path);
+  desktop_.select(id);
 }
 
 /** Side by side around the middle, ten in a row. */
@@ -452,11 +568,12 @@ BodyId App::addAtFreePlace(const Sprite& sprite) {
   const unsigned column = added_ % 10;
   added_++;
   const unsigned pair = (column + 1) / 2;
-  const double off = (column % 2 == 0 ? 1.0 : -1.0) * pair * 2.2 * kHalf;
-  return desktop_.add(
-      sprite, std::clamp(desktop_.width() / 2 + off, 0.0 + kHalf, desktop_.width() - kHalf),
-      std::clamp(desktop_.height() / 2 + row * 2.2 * kHalf, 0.0 + kHalf, desktop_.height() - kHalf),
-      kHalf);
+  const double half = halfOf(sprite.picture);
+  const double off = (column % 2 == 0 ? 1.0 : -1.0) * pair * 2.2 * half;
+  return desktop_.add(sprite, std::clamp(desktop_.width() / 2 + off, half, desktop_.width() - half),
+                      std::clamp(desktop_.height() / 2 + row * 2.2 * half, half,
+                                 std::max(half, desktop_.height() - half)),
+                      half);
 }
 
 void App::retitle() {

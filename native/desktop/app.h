@@ -16,6 +16,7 @@
 #include <sprites/client.h>
 #include <sprites/sprite.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -94,16 +95,25 @@ class App {
   void onEvent(const SDL_Event& event);
   void onKey(const SDL_KeyboardEvent& key);
   void onPress(const SDL_MouseButtonEvent& button);
+  void open(BodyId id);
+  void close();
+  void act(Action action);
+  void save();
+  std::vector<BodyId> telling() const;
   void onMove(double x, double y);
   void onRelease();
   void putAway(BodyId id);
   void undo();
   void addDrawn(const std::string& picture);
   void addFile(const std::string& path);
+  void sizePhotos();
+  size_t maxSprite() const;
   BodyId addAtFreePlace(const Sprite& sprite);
   void retitle();
 
-  const std::string name_;  // this desktop's
+  const std::string name_;            // this desktop's
+  const std::string folder_;          // where what is saved goes
+  std::atomic<size_t> maxSprite_{0};  // bytes that the server takes; 0: not known yet
   std::mutex mutex_;
   std::condition_variable taken_;
   News inbox_;            // under mutex_
@@ -121,8 +131,16 @@ class App {
   bool running_ = true;
   bool changed_ = true;  // there is something to paint
   BodyId held_ = 0;
+  BodyId over_ = 0;    // the pointer is
+  BodyId opened_ = 0;  // seen large
+  uint64_t thrown_ = 0;
+  uint64_t caught_ = 0;
+  std::vector<std::pair<BodyId, Clock::time_point>> news_;  // came in; until when it says from whom
+  std::vector<std::pair<BodyId, std::string>> unsized_;     // files, made small for any server
   double gripX_ = 0;  // from the held one's middle to the pointer
   double gripY_ = 0;
+  std::pair<double, double> home_;  // of the held one, before it was taken
+  bool dropping_ = false;           // it is held over the words below the desktop
   std::deque<Trail> trail_;
   unsigned unreadable_ = 0;
   unsigned dropped_ = 0;

@@ -12,7 +12,6 @@ namespace {
 constexpr int kPieces = 16;  // of a curve
 constexpr int kLines = 4;    // of a pixel, down
 constexpr double kUnits = 100;
-constexpr double kTurn = 6.283185307179586;
 
 /** Reads the numbers of a notation that comes from this program's own source. */
 class Notation {

@@ -18,6 +18,8 @@
 
 namespace sprites::desktop {
 
+constexpr double kTurn = 6.283185307179586;  // a whole one
+
 struct Point {
   double x = 0;
   double y = 0;

@@ -17,6 +17,7 @@ constexpr double kWalk = 0.42;      // of the shorter side, a second
 constexpr double kWalkGrip = 14;    // how quickly a walker takes up its speed, a second
 constexpr double kHurl = 1.6;       // edge lengths a second, for a throw by key
 constexpr double kLetGo = 0.6;      // edge lengths a second, the least of one let go at an edge
+constexpr double kFlick = 0.8;      // edge lengths a second, down: quicker is a throw
 constexpr double kAtEdge = 0.5;     // of its half: so near to an edge its middle is at it
 constexpr double kBounce = 0.62;    // of the speed is left after a wall
 constexpr double kOffWall = 120;    // the least speed off a wall
@@ -86,6 +87,13 @@ const Body* Desktop::find(BodyId id) const {
 }
 
 Body* Desktop::body(BodyId id) { return const_cast<Body*>(find(id)); }
+
+void Desktop::setPictures(BodyId id, const std::string& picture, const std::string& photo) {
+  Body* body = this->body(id);
+  if (body == nullptr) return;
+  body->sprite.picture = picture;
+  body->sprite.photo = photo;
+}
 
 void Desktop::remove(BodyId id) {
   bodies_.erase(std::remove_if(bodies_.begin(), bodies_.end(),
@@ -197,6 +205,8 @@ void Desktop::release(BodyId id, double vx, double vy) {
   body->vx = let(body->x, vx, width_);
   body->vy = let(body->y, vy, height_);
 }
+
+bool Desktop::isDrop(double vy) const { return vy < kFlick * height_; }
 
 void Desktop::step(double seconds) {
   const double time = std::clamp(seconds, 0.0, kLongestStep);

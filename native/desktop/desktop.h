@@ -74,6 +74,9 @@ class Desktop {
   /** The body's sprite as it is to be thrown over an edge: place and speed are the body's. */
   Sprite crossing(const Body& body, Edge edge) const;
 
+  /** Gives a body other pictures of the same. */
+  void setPictures(BodyId id, const std::string& picture, const std::string& photo);
+
   /** Takes a body off: it was thrown, or put away. An id that is no more is ignored. */
   void remove(BodyId id);
 
@@ -109,6 +112,9 @@ class Desktop {
   void hold(BodyId id);
   void drag(BodyId id, double x, double y);
   void release(BodyId id, double vx, double vy);
+
+  /** Whether one that is let go below the desktop is put down there; a quicker one is thrown. */
+  bool isDrop(double vy) const;
 
   /** Lets time pass; long times are cut, so that a desktop that slept does not jump. */
   void step(double seconds);

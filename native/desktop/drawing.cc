@@ -36,7 +36,10 @@ void Drawing::color(uint32_t hex, double alpha) {
 }
 
 void Drawing::pill(double x, double y, double width, double height) {
-  const double radius = std::min(width, height) / 2;
+  card(x, y, width, height, std::min(width, height) / 2);
+}
+
+void Drawing::card(double x, double y, double width, double height, double radius) {
   cairo_new_path(cairo());
   cairo_arc(cairo(), x + width - radius, y + radius, radius, -kHalfTurn / 2, 0);
   cairo_arc(cairo(), x + width - radius, y + height - radius, radius, 0, kHalfTurn / 2);
@@ -44,6 +47,33 @@ void Drawing::pill(double x, double y, double width, double height) {
   cairo_arc(cairo(), x + radius, y + radius, radius, kHalfTurn, kHalfTurn * 1.5);
   cairo_close_path(cairo());
   cairo_fill(cairo());
+}
+
+void Drawing::picture(const Image& image, double x, double y, double scale) {
+  Drawing given(image.width, image.height);
+  cairo_surface_t* surface = given.surface_.get();
+  cairo_surface_flush(surface);
+  unsigned char* data = cairo_image_surface_get_data(surface);
+  const int stride = cairo_image_surface_get_stride(surface);
+  const uint8_t* pixel = image.pixels.data();
+  for (int down = 0; down < image.height; down++) {
+    auto* row = reinterpret_cast<uint32_t*>(data + static_cast<ptrdiff_t>(down) * stride);
+    for (int across = 0; across < image.width; across++, pixel += 4) {
+      const uint32_t alpha = pixel[3];
+      const auto part = [&](int i) { return (pixel[i] * alpha + 127) / 255; };
+      row[across] = alpha << 24 | part(0) << 16 | part(1) << 8 | part(2);
+    }
+  }
+  cairo_surface_mark_dirty(surface);
+  cairo_save(cairo());
+  cairo_translate(cairo(), x, y);
+  cairo_scale(cairo(), scale, scale);
+  cairo_set_source_surface(cairo(), surface, 0, 0);
+  cairo_pattern_set_filter(cairo_get_source(cairo()), CAIRO_FILTER_BEST);
+  cairo_pattern_set_extend(cairo_get_source(cairo()), CAIRO_EXTEND_PAD);
+  cairo_rectangle(cairo(), 0, 0, image.width, image.height);
+  cairo_fill(cairo());
+  cairo_restore(cairo());
 }
 
 Drawing::Layout Drawing::layout(const std::string& text, const TextStyle& style) const {
@@ -55,13 +85,17 @@ Drawing::Layout Drawing::layout(const std::string& text, const TextStyle& style)
   pango_font_description_free(font);
   const std::string safe = printable(text);
   pango_layout_set_text(layout.get(), safe.data(), static_cast<int>(safe.size()));
-  pango_layout_set_alignment(layout.get(), PANGO_ALIGN_CENTER);
+  pango_layout_set_alignment(layout.get(), style.left ? PANGO_ALIGN_LEFT : PANGO_ALIGN_CENTER);
   if (style.most > 0) {
     int width = 0;
     pango_layout_get_pixel_size(layout.get(), &width, nullptr);
     if (width > style.most) pango_layout_set_width(layout.get(), style.most * PANGO_SCALE);
     if (style.wrap) {
       pango_layout_set_wrap(layout.get(), PANGO_WRAP_WORD_CHAR);
+      if (style.lines > 0) {
+        pango_layout_set_height(layout.get(), -style.lines);
+        pango_layout_set_ellipsize(layout.get(), PANGO_ELLIPSIZE_END);
+      }
     } else {
       pango_layout_set_single_paragraph_mode(layout.get(), TRUE);
       pango_layout_set_ellipsize(layout.get(), PANGO_ELLIPSIZE_END);
@@ -81,7 +115,7 @@ void Drawing::text(const std::string& text, const TextStyle& style, double x, do
   PangoRectangle logical{};
   pango_layout_get_pixel_extents(layout.get(), nullptr, &logical);
   color(style.color);
-  cairo_move_to(cairo(), x - logical.x - logical.width / 2.0, y);
+  cairo_move_to(cairo(), x - logical.x - (style.left ? 0 : logical.width / 2.0), y);
   pango_cairo_show_layout(cairo(), layout.get());
 }
 
@@ -108,14 +142,15 @@ Image Drawing::image() const {
   return image;
 }
 
-Image drawLabel(const std::string& name) {
+Image drawLabel(const std::string& name, uint32_t paper, uint32_t ink) {
   TextStyle style;
   style.size = 12;
   style.bold = true;
+  style.color = ink;
   style.most = kLabelMost - 2 * kLabelRim;
   const Drawing::Extent extent = Drawing(1, 1).measure(name, style);
   Drawing drawing(std::clamp(extent.width, 1, style.most) + 2 * kLabelRim, kLabelHeight);
-  drawing.color(0xFFFFFF);
+  drawing.color(paper);
   drawing.pill(0, 0, drawing.width(), drawing.height());
   drawing.text(name, style, drawing.width() / 2.0, (kLabelHeight - extent.height) / 2.0);
   return drawing.image();

@@ -35,6 +35,8 @@ struct TextStyle {
   uint32_t color = colors::kInk;
   int most = 0;       // pixels across at most; 0: as many as it needs
   bool wrap = false;  // at `most` it goes on in the next line, else it is cut with an ellipsis
+  int lines = 0;      // so many at most, the last one cut; 0: as many as it needs
+  bool left = false;  // its lines begin at x; else x is their middle
 };
 
 /** An image that is drawn on. */
@@ -50,8 +52,12 @@ class Drawing {
   /** The color for what is drawn next, from 0xRRGGBB. */
   void color(uint32_t hex, double alpha = 1);
 
-  /** A rectangle with half round ends. */
+  /** A rectangle with half round ends, and one with round corners. */
   void pill(double x, double y, double width, double height);
+  void card(double x, double y, double width, double height, double radius);
+
+  /** An image, `scale` times as large as it is. */
+  void picture(const Image& image, double x, double y, double scale);
 
   /** How large a text would be, in pixels. */
   struct Extent {
@@ -60,7 +66,7 @@ class Drawing {
   };
   Extent measure(const std::string& text, const TextStyle& style) const;
 
-  /** A text in UTF-8, the middle of its upper side at x, y. What moves a cursor is a space. */
+  /** A text in UTF-8, its upper side at x, y. What moves a cursor is a space. */
   void text(const std::string& text, const TextStyle& style, double x, double y);
 
   /** What was drawn, opacity not multiplied in. */
@@ -88,7 +94,7 @@ class Drawing {
 std::string printable(std::string text);
 
 /** A name as a label: one line, at most 160 pixels across, whatever it says. */
-Image drawLabel(const std::string& name);
+Image drawLabel(const std::string& name, uint32_t paper = 0xFFFFFF, uint32_t ink = colors::kInk);
 
 /** Words for a while: light on dark, at most `most` pixels across. */
 Image drawToast(const std::string& words, int most);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "canvas.h"
 #include "drawing.h"
 #include "map.h"
 
@@ -12,13 +13,15 @@ namespace {
 constexpr int kDots = 32;  // pixels between the dots
 constexpr double kSeam = 4;
 constexpr double kWall = 5;
-constexpr double kTurn = 6.283185307179586;
 constexpr int kMapWidth = 150;
 constexpr int kMapHeight = 130;
 constexpr int kSmall = 360;  // pixels: a window with less is too small for a map
+constexpr int kFooter = 70;  // pixels down, for the words
+constexpr int kSmallFooter = 28;
+constexpr double kWordsShare = 0.46;  // of its width; the rest is for the keys
 constexpr char kKeys[] =
-    "Drag and let go to throw. Arrows walk, space hops, Shift with an arrow throws, n next one, "
-    "1 to 6 take one, Delete puts one away.";
+    "Drag over an edge to throw. Arrows walk, space hops, Shift with an arrow throws, n next one, "
+    "1 to 6 take one, Enter or a double click opens one, Delete or a drag to here puts it away.";
 
 bool samePlace(const std::optional<Place>& a, const std::optional<Place>& b) {
   if (!a || !b) return !a && !b;
@@ -27,10 +30,9 @@ bool samePlace(const std::optional<Place>& a, const std::optional<Place>& b) {
 }
 
 /** Left and right are one color, up and down the other: on a torus they are the same seam. */
-void drawSeams(Drawing* drawing, bool open) {
+void drawSeams(Drawing* drawing, double height, bool open) {
   cairo_t* cairo = drawing->cairo();
   const double width = drawing->width();
-  const double height = drawing->height();
   const double off = (open ? kSeam : kWall) / 2;
   const double dash[] = {14, 10};
   cairo_set_dash(cairo, dash, open ? 2 : 0, 0);  // stitches; where there is no way out, a wall
@@ -52,10 +54,9 @@ void drawSeams(Drawing* drawing, bool open) {
   cairo_set_dash(cairo, nullptr, 0, 0);
 }
 
-/** How many people there are, large, and how it stands. */
-void drawWords(Drawing* drawing, const View& view) {
+/** How many people there are, large. */
+void drawPeople(Drawing* drawing, const View& view, double height) {
   const double width = drawing->width();
-  const double height = drawing->height();
   const double middle = width / 2;
   double y = height * 0.03;
   if (view.people) {
@@ -74,21 +75,39 @@ void drawWords(Drawing* drawing, const View& view) {
     drawing->text(std::string(*view.people == 1 ? "person" : "people") + " connected " +
                       (now ? "right now" : "when last seen"),
                   soft, middle, y);
-    y += 30;
   }
-  TextStyle words;
-  words.size = 14;
-  words.bold = true;
-  words.most = static_cast<int>(width) - 100;
-  words.wrap = true;
-  const Drawing::Extent extent = drawing->measure(view.words, words);
-  const double card = std::min(extent.width, words.most) + 50;
+}
+
+/** Below the desktop: how it stands, and what the keys do. */
+void drawFooter(Drawing* drawing, const View& view, double top) {
+  const double width = drawing->width();
+  const double height = drawing->height() - top;
   drawing->color(colors::kCard);
-  drawing->pill(middle - card / 2, y, card, extent.height + 14);
-  drawing->color(colorOf(view.state));
-  cairo_arc(drawing->cairo(), middle - card / 2 + 19, y + extent.height / 2.0 + 7, 5, 0, kTurn);
+  cairo_rectangle(drawing->cairo(), 0, top, width, height);
   cairo_fill(drawing->cairo());
-  drawing->text(view.words, words, middle + 8, y + 7);
+  const bool keys = height >= kFooter && width >= kSmall;
+  TextStyle words;
+  words.size = height >= kFooter ? 13 : 12;
+  words.bold = true;
+  words.left = true;
+  words.wrap = true;
+  words.lines = height >= kFooter ? 4 : 1;
+  words.most = std::max(40, static_cast<int>(width * (keys ? kWordsShare : 1)) - 50);
+  const double middle = top + height / 2;
+  drawing->color(colorOf(view.state));
+  cairo_arc(drawing->cairo(), 22, middle, 5, 0, kTurn);
+  cairo_fill(drawing->cairo());
+  drawing->text(view.words, words, 36, middle - drawing->measure(view.words, words).height / 2.0);
+  if (!keys) return;
+  TextStyle note;
+  note.size = 12;
+  note.color = colors::kSoft;
+  note.left = true;
+  note.wrap = true;
+  note.lines = 4;
+  note.most = static_cast<int>(width * (1 - kWordsShare)) - 16;
+  drawing->text(kKeys, note, width * kWordsShare,
+                middle - drawing->measure(kKeys, note).height / 2.0);
 }
 
 }  // namespace
@@ -118,8 +137,11 @@ uint32_t colorOf(State state) {
   return 0x9A93A8;
 }
 
-Image drawGround(const View& view, int width, int height) {
-  Drawing drawing(width, height);
+int footerOf(int height) { return height >= kSmall ? kFooter : std::min(kSmallFooter, height / 4); }
+
+Image drawGround(const View& view, int width, int whole) {
+  Drawing drawing(width, whole);
+  const int height = whole - footerOf(whole);
   cairo_t* cairo = drawing.cairo();
   drawing.color(colors::kPaper);
   cairo_paint(cairo);
@@ -128,13 +150,12 @@ Image drawGround(const View& view, int width, int height) {
     for (int x = kDots / 2; x < width; x += kDots) cairo_rectangle(cairo, x, y, 2, 2);
   }
   cairo_fill(cairo);
-  drawWords(&drawing, view);
+  drawPeople(&drawing, view, height);
 
-  TextStyle note;
-  note.size = 12;
-  note.color = colors::kSoft;
-  const bool map = width >= kSmall && height >= kSmall;
-  if (map) {
+  if (width >= kSmall && whole >= kSmall) {
+    TextStyle note;
+    note.size = 12;
+    note.color = colors::kSoft;
     const double left = width - kMapWidth - 14;
     const double top = height - kMapHeight - 32;
     drawMap(&drawing, view.place, left, top, kMapWidth, kMapHeight);
@@ -145,13 +166,9 @@ Image drawGround(const View& view, int width, int height) {
                                          : "somewhere on the torus";
     const double half = drawing.measure(where, note).width / 2.0;
     drawing.text(where, note, std::min(left + kMapWidth / 2.0, width - half - 14), height - 30);
-    note.most = width - kMapWidth - 60;
-    note.wrap = true;
-    const Drawing::Extent keys = drawing.measure(kKeys, note);
-    drawing.text(kKeys, note, 18 + std::min(keys.width, note.most) / 2.0,
-                 height - keys.height - 14);
   }
-  drawSeams(&drawing, view.state == State::kOnline);
+  drawSeams(&drawing, height, view.state == State::kOnline);
+  drawFooter(&drawing, view, height);
   return drawing.image();
 }
 

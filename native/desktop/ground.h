@@ -1,5 +1,6 @@
-// What lies under the sprites: paper with dots, the seams, how many people there are, how it stands
-// with the server, and the map. Drawn anew only when one of them changes.
+// What lies under the sprites: paper with dots, the seams, how many people there are, and the map;
+// and below the desktop, where no sprite lies on them, how it stands with the server, and the keys.
+// Drawn anew only when one of them changes.
 #ifndef SPRITES_DESKTOP_GROUND_H_
 #define SPRITES_DESKTOP_GROUND_H_
 
@@ -24,7 +25,10 @@ struct View {
   bool operator!=(const View& other) const { return !(*this == other); }
 };
 
-/** The whole ground, opaque. */
+/** How many pixels of a window's height are for the words below the desktop. */
+int footerOf(int height);
+
+/** The whole ground, opaque, with the words below it. */
 Image drawGround(const View& view, int width, int height);
 
 /** A number with its thousands apart: 1,234,567. */

@@ -3,22 +3,39 @@
 #include <SDL.h>
 #include <SDL_image.h>
 #include <sprites/sprite.h>
+#ifdef SPRITES_WEBP
+#include <webp/encode.h>
+#endif
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
+#include <vector>
+
+#include "canvas.h"
+#include "stickers.h"
 
 namespace sprites::desktop {
 
 namespace {
 
-constexpr int kFirstSide = 192;  // pixels; larger than a sprite is shown anywhere
+constexpr size_t kRest = 1024;  // bytes of a sprite beside its picture and its photo, at the most
 constexpr int kLeastSide = 8;
-constexpr int kJpegQuality = 80;
+constexpr int kTries = 1000;   // of names that are there already
+constexpr int kGood = 85;      // quality, for what fits as it is
+constexpr int kFair = 60;      // and for what is made smaller: more pixels are worth more
+constexpr double kStep = 0.4;  // power of what it is too long by
+constexpr double kNearEnough =
+    1.08;  // times the longer side: nearer to the largest that fits none is sought
+constexpr int kDrawn = 512;                     // pixels a side of a drawn one, large
 constexpr std::streamoff kFileMost = 32 << 20;  // bytes; as on the web page
 
 struct SurfaceEnd {
@@ -91,11 +108,19 @@ Stream appendTo(std::string* file) {
   return stream;
 }
 
-/**
- * The image as a data URL of that type, or "" where that is longer than a sprite may carry, or is
- * not the image: what was encoded is decoded again before it is let out.
- */
-std::string encode(Image image, PictureType type) {
+/** A file of that type, or "" where there is none to be had. */
+std::string fileOf(Image image, PictureType type, int quality) {
+#ifdef SPRITES_WEBP
+  if (type == PictureType::kWebp) {
+    uint8_t* bytes = nullptr;
+    const size_t size = WebPEncodeRGBA(image.pixels.data(), image.width, image.height,
+                                       image.width * 4, static_cast<float>(quality), &bytes);
+    std::string file;
+    if (bytes != nullptr) file.assign(reinterpret_cast<const char*>(bytes), size);
+    WebPFree(bytes);
+    return file;
+  }
+#endif
   const Surface surface(SDL_CreateRGBSurfaceWithFormatFrom(
       image.pixels.data(), image.width, image.height, 32, image.width * 4, SDL_PIXELFORMAT_RGBA32));
   std::string file;
@@ -103,14 +128,81 @@ std::string encode(Image image, PictureType type) {
   if (!surface || !stream) return "";
   const bool saved = type == PictureType::kPng
                          ? IMG_SavePNG_RW(surface.get(), stream.get(), 0) == 0
-                         : IMG_SaveJPG_RW(surface.get(), stream.get(), 0, kJpegQuality) == 0;
-  if (!saved || file.size() > kSpritePictureBytes) return "";
-  std::string url = encodePicture(type, file);
-  if (url.size() > kSpritePictureBytes) return "";
-  const std::optional<Image> again = imageOfUrl(url);
-  const bool same = again && again->width == image.width && again->height == image.height &&
-                    (type != PictureType::kPng || again->pixels == image.pixels);
-  return same ? url : "";
+                         : IMG_SaveJPG_RW(surface.get(), stream.get(), 0, quality) == 0;
+  return saved ? file : "";
+}
+
+/** An image that is to be thrown, and how. */
+struct Given {
+  Image image;
+  PictureType type;
+};
+
+/** Whether a data URL can be decoded, and where it has every pixel, is the image. */
+bool isDecoded(const std::string& url, const Given& given) {
+  const std::optional<Picture> picture = decodePhoto(url);
+  const std::optional<Image> again = picture ? imageOfPicture(*picture) : std::nullopt;
+  if (!again) return false;
+  return given.type != PictureType::kPng || again->width != given.image.width ||
+         again->pixels == given.image.pixels;
+}
+
+/** The image at that many pixels of its longer side, as a data URL. */
+std::string encode(const Given& given, int side, int quality) {
+  return encodePicture(given.type, fileOf(fitted(given.image, side), given.type, quality));
+}
+
+/** The largest that fits into `most` bytes of a data URL; "" where none does. As on the web page.
+ */
+std::string fit(const Given& given, size_t most) {
+  const int first = std::max(given.image.width, given.image.height);
+  std::string url = encode(given, first, kGood);
+  if (url.size() <= most) return url;
+  std::string found;
+  double fits = 0;      // the longer side of what was found
+  double over = first;  // does not fit, or is no more to be had
+  for (int side = first; side >= kLeastSide;) {
+    url = encode(given, side, kFair);
+    const double less =
+        side *
+        std::min(1 / kNearEnough,
+                 std::pow(static_cast<double>(most) / static_cast<double>(url.size()), kStep));
+    if (url.size() <= most) {
+      found = std::move(url);
+      fits = side;
+    } else {
+      over = side;
+    }
+    side = static_cast<int>(found.empty() ? less : std::sqrt(fits * over));
+    if (!found.empty() && side < fits * std::sqrt(kNearEnough)) break;
+  }
+  return found;
+}
+
+/** The types to try, the best first; see-through parts are no JPEG's. */
+std::vector<PictureType> typesFor(bool opaque) {
+  std::vector<PictureType> types;
+#ifdef SPRITES_WEBP
+  types.push_back(PictureType::kWebp);
+#endif
+  types.push_back(opaque ? PictureType::kJpeg : PictureType::kPng);
+  return types;
+}
+
+/** As a data URL of at most that many bytes and pixels a side, which was decoded again. */
+std::string pictureOf(const Image& image, int side, size_t most) {
+  Given given{fitted(image, side), PictureType::kPng};
+  // What is small and has few colors keeps every pixel.
+  if (std::max(image.width, image.height) <= static_cast<int>(kPictureSide)) {
+    std::string url = encode(given, side, kGood);
+    if (url.size() <= most && isDecoded(url, given)) return url;
+  }
+  for (const PictureType type : typesFor(isOpaque(given.image))) {
+    given.type = type;
+    std::string url = fit(given, most);
+    if (isDecoded(url, given)) return url;
+  }
+  return "";
 }
 
 /** What SDL_image calls the decoder of a type. */
@@ -145,7 +237,8 @@ std::string unopened(const std::string& path) {
 
 }  // namespace
 
-std::optional<std::string> pictureOfFile(const std::string& path, std::string* why) {
+std::optional<Pictures> picturesOfFile(const std::string& path, size_t maxSprite,
+                                       std::string* why) {
   *why = unopened(path);
   if (!why->empty()) return std::nullopt;
   const std::optional<Image> image = imageOf(Surface(IMG_Load(path.c_str())).get());
@@ -154,15 +247,19 @@ std::optional<std::string> pictureOfFile(const std::string& path, std::string* w
     *why = "it is no image that can be read here (PNG, JPEG, WebP, GIF), or it is damaged";
     return std::nullopt;
   }
-  const bool opaque = isOpaque(*image);
-  for (int side = kFirstSide; side >= kLeastSide; side = side * 7 / 8) {
-    const Image small = fitted(*image, side);
-    std::string url = encode(small, PictureType::kPng);
-    if (url.empty() && opaque) url = encode(small, PictureType::kJpeg);
-    if (!url.empty()) return url;
+  const Image large = fitted(*image, kPhotoSide);
+  const size_t most = std::max(maxSprite, kRest) - kRest;
+  Pictures pictures;
+  pictures.picture = pictureOf(large, kPictureSide, std::min(most, kSpritePictureBytes));
+  if (pictures.picture.empty()) {
+    *why = "it can't be made small enough to be thrown";
+    return std::nullopt;
   }
-  *why = "it can't be made small enough to be thrown";
-  return std::nullopt;
+  const size_t room = std::min(most - pictures.picture.size(), kSpritePhotoBytes);
+  const std::optional<Picture> shown = decodePicture(pictures.picture);
+  const bool whole = shown && static_cast<int>(shown->width) == image->width;
+  if (!whole && room > kSpritePictureBytes) pictures.photo = pictureOf(large, kPhotoSide, room);
+  return pictures;
 }
 
 std::optional<Image> imageOfPicture(const Picture& picture) {
@@ -180,6 +277,92 @@ std::optional<Image> imageOfPicture(const Picture& picture) {
 std::optional<Image> imageOfUrl(const std::string& dataUrl) {
   const std::optional<Picture> picture = decodePicture(dataUrl);
   return picture ? imageOfPicture(*picture) : std::nullopt;
+}
+
+namespace {
+
+Image drawn(const std::string& name) {
+  const Canvas canvas = drawSticker(name, kDrawn);
+  return {canvas.side(), canvas.side(), canvas.pixels()};
+}
+
+std::optional<Picture> pictureOfSprite(const Sprite& sprite) {
+  return sprite.photo.empty() ? decodePicture(sprite.picture) : decodePhoto(sprite.photo);
+}
+
+}  // namespace
+
+Image imageOfSprite(const Sprite& sprite) {
+  if (isDrawnPicture(sprite.picture)) return drawn(sprite.picture);
+  const std::optional<Picture> picture = pictureOfSprite(sprite);
+  std::optional<Image> image = picture ? imageOfPicture(*picture) : std::nullopt;
+  return image ? std::move(*image) : drawn("torn");
+}
+
+std::optional<SpriteFile> fileOfSprite(const Sprite& sprite) {
+  if (isDrawnPicture(sprite.picture)) {
+    return SpriteFile{fileOf(drawn(sprite.picture), PictureType::kPng, kGood), "png"};
+  }
+  std::optional<Picture> picture = pictureOfSprite(sprite);
+  if (!picture || !imageOfPicture(*picture)) return std::nullopt;
+  static constexpr const char* kEndings[] = {"png", "jpg", "webp", "gif"};
+  return SpriteFile{std::move(picture->bytes), kEndings[static_cast<size_t>(picture->type)]};
+}
+
+/** The file's name without folders and ending, as far as it may name a sprite. */
+std::string nameOf(const std::string& path) {
+  std::string name = path.substr(path.find_last_of("/\\") + 1);
+  name = name.substr(0, name.find_last_of('.'));
+  Sprite probe;
+  probe.id = "x";
+  probe.picture = "ball";
+  for (probe.name = name; !probe.name.empty(); probe.name.pop_back()) {
+    try {
+      writeSprite(probe);
+      return probe.name;
+    } catch (const std::invalid_argument&) {
+      continue;  // too long, or cut within a character: one byte less
+    }
+  }
+  return "";
+}
+
+std::string fileNameOf(const Sprite& sprite) {
+  std::string name;
+  for (const char c : sprite.name) {
+    const bool odd = static_cast<unsigned char>(c) < 0x20 || c == 0x7F;
+    const bool bad = odd || std::string("\"*/:<>?\\|").find(c) != std::string::npos;
+    name.push_back(bad ? ' ' : c);
+  }
+  // No hidden file, and no folder above.
+  name.erase(0, name.find_first_not_of(" ."));
+  name.erase(name.find_last_not_of(" .") + 1);
+  if (!name.empty()) return name;
+  return isDrawnPicture(sprite.picture) ? sprite.picture : "picture";
+}
+
+std::string writeNew(const std::string& folder, const std::string& name, const SpriteFile& file,
+                     std::string* path) {
+  struct Close {
+    void operator()(std::FILE* open) const { std::fclose(open); }
+  };
+  std::unique_ptr<std::FILE, Close> out;
+  for (int i = 1; i <= kTries && !out; i++) {
+    *path = folder;
+    path->append("/").append(name);
+    if (i > 1) *path += " " + std::to_string(i);
+    *path += "." + file.ending;
+    out.reset(std::fopen(path->c_str(), "wbx"));
+    if (!out && errno != EEXIST) break;
+  }
+  const bool written =
+      out && std::fwrite(file.bytes.data(), 1, file.bytes.size(), out.get()) == file.bytes.size();
+  const bool opened = out != nullptr;
+  const bool closed = opened && std::fclose(out.release()) == 0;
+  if (written && closed) return "";
+  const std::string why = std::generic_category().message(errno);
+  if (opened) std::remove(path->c_str());  // the half of it
+  return "it can't be written (" + why + ")";
 }
 
 }  // namespace sprites::desktop

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "canvas.h"
+
 namespace sprites::desktop {
 
 namespace {
@@ -13,7 +15,6 @@ constexpr int kTube = 20;    // and around the tube
 constexpr double kThick = 0.46;
 constexpr double kTilt = 0.92;       // radians from the equator up: how far from above it is seen
 constexpr uint64_t kMostDots = 900;  // more nodes than these are no dots any more
-constexpr double kTurn = 6.283185307179586;
 
 /** A point of the ring's surface as it is seen: y down. */
 struct Seen {

@@ -92,6 +92,8 @@ Settings readSettings(const std::vector<std::string>& arguments) {
       if (!isSpriteName(settings.name)) {
         throw std::invalid_argument("--name takes at most 40 characters in UTF-8");
       }
+    } else if (name == "--folder") {
+      settings.folder = take();
     } else if (name == "--transparent") {
       settings.transparent = isThere();
     } else if (name == "--help") {
@@ -117,13 +119,16 @@ std::string helpText() {
          "                        system can do that; Escape ends it\n"
          "  --name NAME           this desktop's name: neighbors read it with what it throws\n"
          "  --sprite NAME         begin with a ball, star, ghost, rocket, fish or flower\n"
+         "  --folder FOLDER       where saved pictures go (the current one)\n"
          "  --help, --version\n"
          "\n"
          "Image files, named here or dropped on the window, become sprites.\n"
          "\n"
          "Keys: 1 to 6 make a drawn one; arrows walk the selected one, with Shift they throw it;\n"
-         "space lets it hop; n selects the next one, p the one before; Delete or a double click\n"
-         "puts one away, and Ctrl+Z has it back for eight seconds.\n";
+         "space lets it hop; n selects the next one, p the one before; Enter or a double click\n"
+         "opens one large, and then s saves it; Delete, or a drag to the words below, puts one "
+         "away,\n"
+         "and Ctrl+Z has it back for eight seconds.\n";
 }
 
 }  // namespace sprites::desktop

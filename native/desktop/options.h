@@ -23,6 +23,7 @@ struct Settings {
   std::vector<std::string> sprites;  // names of drawn pictures to begin with
   std::vector<std::string> files;    // images to begin with
   std::string name;                  // of this desktop, which goes with what it throws; empty: none
+  std::string folder = ".";          // where what is saved goes
   bool help = false;
   bool version = false;
 };

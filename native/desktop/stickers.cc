@@ -11,7 +11,6 @@ constexpr uint32_t kWhite = 0xFFFFFF;
 constexpr uint32_t kSun = 0xFFC53D;
 constexpr uint32_t kCoral = 0xFF6B4A;
 constexpr uint32_t kTeal = 0x16A79E;
-constexpr double kTurn = 6.283185307179586;
 
 Path circle(double x, double y, double radius) { return Path().circle({x, y}, radius); }
 

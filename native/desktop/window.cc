@@ -20,8 +20,10 @@ namespace {
 
 constexpr int kShadows = 5;
 constexpr double kHeldLift = 14;
+constexpr int kRing = 8;        // pixels that the selected one's ring is around it
 constexpr int kBadgeSide = 24;  // of the mark that shows the state
 constexpr Uint8 kCutoff = 100;  // of 255: less opaque than this is no part of the window's shape
+constexpr Uint8 kVeil = 140;    // of 255, over what lies behind a sprite that is open
 constexpr char kTitle[] = "Sprites";
 
 [[noreturn]] void fail(const std::string& what) {
@@ -36,21 +38,30 @@ bool isBlind() {
   return (asked == nullptr || *asked == '\0') && !hasScreen;
 }
 
+Image imageOf(const Canvas& canvas) { return {canvas.side(), canvas.side(), canvas.pixels()}; }
+
 /** A soft ellipse, wide where the sprite stands on the ground, small where it is high above it. */
-Image drawShadow(int step) {
-  Canvas shadow(2 * kHalf);
+Image drawShadow(int half, int step) {
+  Canvas shadow(2 * half);
   const double spread = 0.86 - 0.1 * step;
   for (int i = 0; i < 10; i++) {
     const double share = (10 - i) / 10.0;
     shadow.fill(Path().ellipse({50, 50}, 48 * spread * share, 15 * spread * share),
                 rgb(0x140C32, 0.045));
   }
-  return {shadow.side(), shadow.side(), shadow.pixels()};
+  return imageOf(shadow);
 }
 
-Image imageOf(const Canvas& canvas) { return {canvas.side(), canvas.side(), canvas.pixels()}; }
+/** Around the selected one. */
+Image drawRing(int half) {
+  Canvas ring(2 * half + 2 * kRing);
+  ring.stroke(Path().circle({50, 50}, 46), rgb(0x7A5CFF, 0.8), 288.0 / ring.side());
+  return imageOf(ring);
+}
 
 }  // namespace
+
+int halfOf(const std::string& picture) { return isDrawnPicture(picture) ? kHalf : kImageHalf; }
 
 Window::Window(const Settings& settings) {
   // Without this a click that gives the window the keyboard would do nothing else.
@@ -73,18 +84,12 @@ Window::Window(const Settings& settings) {
     throw std::runtime_error("no window: " + why);
   }
   takeSize();
-
-  Canvas ring(2 * kHalf + 16);
-  ring.stroke(Path().circle({50, 50}, 46), rgb(0x7A5CFF, 0.8), 4);
-  ring_ = surfaceOf(imageOf(ring));
-  for (int step = 0; step < kShadows; step++) shadows_.push_back(surfaceOf(drawShadow(step)));
 }
 
 Window::~Window() {
   // Surfaces and the window go before what made them.
   looks_.clear();
-  shadows_.clear();
-  for (Surface* surface : {&frame_, &ground_, &badge_, &ring_, &toast_}) surface->reset();
+  for (Surface* surface : {&frame_, &ground_, &badge_, &toast_, &card_}) surface->reset();
   window_.reset();
   SDL_Quit();
 }
@@ -116,12 +121,19 @@ bool Window::openTransparent(const Settings& settings) {
   return true;
 }
 
+int Window::height() const { return transparent_ ? height_ : height_ - footerOf(height_); }
+
+bool Window::isFooter(double x, double y) const {
+  return x >= 0 && x < width_ && y >= height() && y < height_;
+}
+
 void Window::takeSize() {
   SDL_GetWindowSize(window_.get(), &width_, &height_);
   frame_.reset(SDL_CreateRGBSurfaceWithFormat(0, width_, height_, 32, SDL_PIXELFORMAT_ARGB8888));
   if (!frame_) fail("no memory for the picture");
   ground_.reset();
   toast_.reset();
+  card_.reset();
 }
 
 void Window::setView(const View& view) {
@@ -135,6 +147,16 @@ void Window::setToast(const std::string& words) {
   if (words == words_) return;
   words_ = words;
   toast_.reset();
+}
+
+void Window::setOpened(std::optional<Opened> opened) {
+  opened_ = std::move(opened);
+  viewer_.reset();
+  card_.reset();
+}
+
+Action Window::actionAt(int x, int y) const {
+  return viewer_ ? viewer_->actionAt(x, y) : Action::kNone;
 }
 
 void Window::setTitle(const std::string& title) {
@@ -164,28 +186,22 @@ Window::Surface Window::surfaceOf(const Image& image) const {
   return same;
 }
 
-Window::Look* Window::look(const std::string& key) {
-  Look* look = &looks_[key];
-  look->used = true;
-  return look;
+template <typename Make>
+SDL_Surface* Window::look(const std::string& key, Make make) {
+  Look& look = looks_[key];
+  look.used = true;
+  if (!look.surface) look.surface = surfaceOf(make());
+  return look.surface.get();
 }
 
 SDL_Surface* Window::sticker(const std::string& picture) {
-  Look* look = this->look(picture);
-  if (!look->surface) {
-    std::optional<Image> image;
-    if (!isDrawnPicture(picture)) image = imageOfUrl(picture);
+  return look(picture, [&picture] {
+    const int side = 2 * halfOf(picture);
+    if (isDrawnPicture(picture)) return imageOf(drawSticker(picture, side));
+    const std::optional<Image> image = imageOfUrl(picture);
     // An image that is damaged further in than a reader looks is shown as a torn one.
-    look->surface = surfaceOf(image ? imageSticker(*image, 2 * kHalf)
-                                    : imageOf(drawSticker(picture, 2 * kHalf)));
-  }
-  return look->surface.get();
-}
-
-SDL_Surface* Window::label(const std::string& name) {
-  Look* look = this->look("name:" + name);
-  if (!look->surface) look->surface = surfaceOf(drawLabel(name));
-  return look->surface.get();
+    return image ? imageSticker(*image, side) : imageOf(drawSticker("torn", side));
+  });
 }
 
 void Window::paintGround() {
@@ -210,40 +226,88 @@ void Window::paintGround() {
   SDL_BlitSurface(badge_.get(), nullptr, frame, &place);
 }
 
-void Window::paintBody(const Body& body, bool selected) {
+void Window::paintBody(const Body& body, bool selected, bool telling) {
   const double lift = body.held ? kHeldLift : body.z;
+  const auto half = static_cast<int>(body.half);
+  const std::string size = ":" + std::to_string(half);
   const int x = static_cast<int>(body.x - body.half);
   const int y = static_cast<int>(body.y - body.half);
   SDL_Rect ground{x, y + static_cast<int>(body.half * 0.72), 0, 0};
-  SDL_Rect place{x, y - static_cast<int>(lift), 0, 0};
+  const SDL_Rect place{x, y - static_cast<int>(lift), 2 * half, 2 * half};
   if (!transparent_) {  // where there is no ground there is nothing for a shadow to fall on
-    const auto step = static_cast<size_t>(std::clamp(lift / 30, 0.0, kShadows - 1.0));
-    SDL_BlitSurface(shadows_[step].get(), nullptr, frame_.get(), &ground);
+    const auto step = static_cast<int>(std::clamp(lift / 30, 0.0, kShadows - 1.0));
+    SDL_Surface* shadow = look("shadow" + size + ":" + std::to_string(step),
+                               [half, step] { return drawShadow(half, step); });
+    SDL_BlitSurface(shadow, nullptr, frame_.get(), &ground);
   }
   if (selected) {
-    SDL_Rect around{place.x - 8, place.y - 8, 0, 0};
-    SDL_BlitSurface(ring_.get(), nullptr, frame_.get(), &around);
+    SDL_Rect around{place.x - kRing, place.y - kRing, 0, 0};
+    SDL_Surface* ring = look("ring" + size, [half] { return drawRing(half); });
+    SDL_BlitSurface(ring, nullptr, frame_.get(), &around);
   }
   SDL_Rect at = place;
   SDL_BlitSurface(sticker(body.sprite.picture), nullptr, frame_.get(), &at);
-  if (!body.sprite.name.empty()) {
-    SDL_Surface* name = label(body.sprite.name);
-    SDL_Rect under{static_cast<int>(body.x) - name->w / 2, place.y + 2 * kHalf, 0, 0};
-    SDL_BlitSurface(name, nullptr, frame_.get(), &under);
+  paintLabels(body, place, telling);
+}
+
+/** Its name and from whom it is, below it; above it where there is no room, and within the desktop.
+ */
+void Window::paintLabels(const Body& body, const SDL_Rect& place, bool telling) {
+  const std::string& name = body.sprite.name;
+  const std::string& by = body.sprite.by;
+  std::vector<SDL_Surface*> labels;
+  if (!name.empty()) labels.push_back(look("name:" + name, [&name] { return drawLabel(name); }));
+  if (telling && !by.empty()) {
+    labels.push_back(
+        look("by:" + by, [&by] { return drawLabel("from " + by, colors::kInk, colors::kCard); }));
   }
+  int high = 0;
+  for (const SDL_Surface* label : labels) high += label->h;
+  int y = place.y + place.h;
+  if (y + high > height()) y = place.y - high;
+  for (SDL_Surface* label : labels) {
+    const int x = static_cast<int>(body.x) - label->w / 2;
+    SDL_Rect at{std::max(0, std::min(x, width_ - label->w)), y, 0, 0};
+    SDL_BlitSurface(label, nullptr, frame_.get(), &at);
+    y += label->h;
+  }
+}
+
+void Window::paintViewer() {
+  if (!opened_) return;
+  if (!card_) {
+    viewer_.emplace(*opened_, width_, height_);
+    card_ = surfaceOf(viewer_->card());
+  }
+  if (!transparent_) {  // what lies behind it steps back
+    Surface veil(SDL_CreateRGBSurfaceWithFormat(0, width_, height_, 32, SDL_PIXELFORMAT_ARGB8888));
+    if (!veil) fail("no memory for a picture");
+    SDL_FillRect(veil.get(), nullptr, SDL_MapRGBA(veil->format, 0x17, 0x13, 0x2B, kVeil));
+    SDL_SetSurfaceBlendMode(veil.get(), SDL_BLENDMODE_BLEND);
+    SDL_BlitSurface(veil.get(), nullptr, frame_.get(), nullptr);
+  }
+  SDL_Rect at{viewer_->left(), viewer_->top(), 0, 0};
+  SDL_BlitSurface(card_.get(), nullptr, frame_.get(), &at);
 }
 
 void Window::paintToast() {
   if (words_.empty()) return;
   if (!toast_) toast_ = surfaceOf(drawToast(words_, width_ - 40));
-  SDL_Rect place{(width_ - toast_->w) / 2, height_ * 5 / 8 - toast_->h / 2, 0, 0};
+  SDL_Rect place{(width_ - toast_->w) / 2, height() * 5 / 8 - toast_->h / 2, 0, 0};
   SDL_BlitSurface(toast_.get(), nullptr, frame_.get(), &place);
 }
 
-void Window::paint(const Desktop& desktop) {
+void Window::paint(const Desktop& desktop, const std::vector<BodyId>& telling) {
   for (auto& [picture, look] : looks_) look.used = false;
   paintGround();
-  for (const Body& body : desktop.bodies()) paintBody(body, body.id == desktop.selected());
+  const SDL_Rect plane{0, 0, width_, height()};
+  SDL_SetClipRect(frame_.get(), &plane);
+  for (const Body& body : desktop.bodies()) {
+    const bool tells = std::find(telling.begin(), telling.end(), body.id) != telling.end();
+    paintBody(body, body.id == desktop.selected(), tells);
+  }
+  SDL_SetClipRect(frame_.get(), nullptr);
+  paintViewer();
   paintToast();
   for (auto each = looks_.begin(); each != looks_.end();) {
     each = each->second.used ? std::next(each) : looks_.erase(each);

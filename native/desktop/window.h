@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,11 +23,16 @@
 #include "ground.h"
 #include "image.h"
 #include "options.h"
+#include "viewer.h"
 
 namespace sprites::desktop {
 
-/** Half the side of a sprite, in pixels; as on the web page. */
+/** Half the side of a drawn sprite and of an image, in pixels; as on the web page. */
 constexpr int kHalf = 36;
+constexpr int kImageHalf = 58;
+
+/** Half the side of a sprite with that picture. */
+int halfOf(const std::string& picture);
 
 class Window {
  public:
@@ -36,8 +42,12 @@ class Window {
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
 
+  /** The desktop's size: that of the window without the words below it. */
   int width() const { return width_; }
-  int height() const { return height_; }
+  int height() const;
+
+  /** Whether a point is on the words below the desktop: what is let go there is put away. */
+  bool isFooter(double x, double y) const;
 
   /** Whether it has no frame and no ground; false where the system could not do that. */
   bool isTransparent() const { return transparent_; }
@@ -56,8 +66,14 @@ class Window {
   /** Shows words over everything else; none: what was shown goes. */
   void setToast(const std::string& words);
 
-  /** Paints everything anew and shows it. */
-  void paint(const Desktop& desktop);
+  /** Shows a sprite large, over everything else; nothing: what was shown goes. */
+  void setOpened(std::optional<Opened> opened);
+
+  /** What a click asks of the sprite that is open. */
+  Action actionAt(int x, int y) const;
+
+  /** Paints everything anew and shows it. Those in `telling` say from whom they are. */
+  void paint(const Desktop& desktop, const std::vector<BodyId>& telling);
 
  private:
   struct SurfaceEnd {
@@ -77,11 +93,15 @@ class Window {
   void open(const Settings& settings);
   bool openTransparent(const Settings& settings);
   void paintGround();
-  void paintBody(const Body& body, bool selected);
+  void paintBody(const Body& body, bool selected, bool telling);
+  void paintLabels(const Body& body, const SDL_Rect& place, bool telling);
+  void paintViewer();
   void paintToast();
-  Look* look(const std::string& key);
+
+  /** What is painted under that key; made where the last frame had none. */
+  template <typename Make>
+  SDL_Surface* look(const std::string& key, Make make);
   SDL_Surface* sticker(const std::string& picture);
-  SDL_Surface* label(const std::string& name);
   Surface surfaceOf(const Image& image) const;
   void show();
 
@@ -90,11 +110,12 @@ class Window {
   int width_ = 0;
   int height_ = 0;
   Surface frame_;
-  Surface ground_;                // all that lies under the sprites; none: to be drawn anew
-  Surface badge_;                 // the state, where there is no ground to say it
-  Surface ring_;                  // around the selected one
-  std::vector<Surface> shadows_;  // under a sprite, the higher it hops the smaller
+  Surface ground_;  // all that lies under the sprites; none: to be drawn anew
+  Surface badge_;   // the state, where there is no ground to say it
   Surface toast_;
+  Surface card_;  // of the sprite that is open
+  std::optional<Opened> opened_;
+  std::optional<Viewer> viewer_;
   View view_;
   std::string words_;                  // of the toast
   std::map<std::string, Look> looks_;  // by picture or label; those no longer seen are dropped

@@ -59,7 +59,8 @@ void Clients::left(uint32_t index) {
   core_->wheel.disarm(index);
   if (clients_[index].idLength > 0) core_->count.left++;
   dropId(&clients_[index]);
-  enter(index, clients_[index].leaving ? kUnopened : kLeft);
+  // At the end none comes again.
+  enter(index, clients_[index].leaving && !leaving_ ? kUnopened : kLeft);
   clients_[index].leaving = false;
 }
 

@@ -23,7 +23,7 @@ constexpr uint32_t kTries = 64;    // clients looked at for one that may throw
 }  // namespace
 
 Lanes::Lanes(Core* core, Clients* clients)
-    : core_(core), clients_(clients), lanes_(core->options.lanes), rate_(core->options.rate) {
+    : core_(core), clients_(clients), lanes_(core->options.lanes) {
   const Options& options = core->options;
   if (!target_.set(options.address, options.transientPort)) {
     throw std::invalid_argument("no numeric address: " + options.address);
@@ -44,10 +44,8 @@ Lanes::~Lanes() {
 void Lanes::start(uint64_t duration) {
   if (core_->options.throwing == Throwing::kNone) return;
   throwing_ = true;
-  startedAt_ = core_->now;
-  if (core_->options.throwing == Throwing::kOpenLoop) {
-    startedAt_ += static_cast<uint64_t>(core_->options.phase / rate_ * kSecond);
-  }
+  const Options& options = core_->options;
+  schedule_ = Schedule(core_->now, options.rate, options.phase, options.stages);
   endsAt_ = core_->now + duration;
   issued_ = 0;
 }
@@ -55,10 +53,9 @@ void Lanes::start(uint64_t duration) {
 void Lanes::setRate(double rate) {
   if (core_->options.throwing != Throwing::kOpenLoop) return;
   stop();
-  rate_ = rate;
   if (rate <= 0) return;
   throwing_ = true;
-  startedAt_ = core_->now;
+  schedule_ = Schedule(core_->now, rate, 0, {});
   endsAt_ = UINT64_MAX;
   issued_ = 0;
 }
@@ -72,9 +69,7 @@ void Lanes::stop() {
 void Lanes::countBehind() {
   // What came due in the last moment is not behind, only next.
   const uint64_t until = std::min(core_->now, endsAt_) - kMomentNs;
-  if (until < startedAt_) return;
-  const double seconds = static_cast<double>(until - startedAt_) / kSecond;
-  const auto due = static_cast<uint64_t>(seconds * rate_);
+  const uint64_t due = schedule_.dueBy(until);
   if (due > issued_) behind_ += due - issued_;
 }
 
@@ -82,14 +77,10 @@ uint64_t Lanes::untilDue() const {
   if (!throwing_ || core_->options.throwing != Throwing::kOpenLoop || idle_.empty()) {
     return UINT64_MAX;
   }
-  const uint64_t due = dueAt(issued_);
+  const uint64_t due = schedule_.dueAt(issued_);
   const uint64_t now = clockNow();
   // Due already and still here: nobody may throw just now.
   return due > now ? due - now : kSecond / 1000;
-}
-
-uint64_t Lanes::dueAt(uint64_t sprite) const {
-  return startedAt_ + static_cast<uint64_t>(static_cast<double>(sprite) / rate_ * kSecond);
 }
 
 void Lanes::pump() {
@@ -133,7 +124,7 @@ bool Lanes::assignThrow(uint32_t index) {
   uint64_t due = clockNow();
   if (options.throwing == Throwing::kOpenLoop) {
     const uint64_t now = due;
-    due = dueAt(issued_);
+    due = schedule_.dueAt(issued_);
     if (due > now) return false;
   }
   uint32_t client;

@@ -1,9 +1,9 @@
 // The lanes: keep-alive connections for the short requests. A throw, a leave and, with a transient
 // port, a join is an errand; an idle lane takes the next one that is due. Closed loop: a lane is
 // one thrower's own connection and throws again as soon as it was answered. Open loop: sprite k is
-// due at start + k / rate, whether or not those before it were answered, and its time counts from
-// then: a server that stalls is charged for every sprite that should have been thrown meanwhile (no
-// coordinated omission).
+// due by the clock (schedule.h), whether or not those before it were answered, and its time counts
+// from then: a server that stalls is charged for every sprite that should have been thrown
+// meanwhile (no coordinated omission).
 //
 //   idle ─▶ (connecting) ─▶ busy ─▶ idle              at most one errand on a lane
 //               ▲             │
@@ -22,6 +22,7 @@
 #include "clients.h"
 #include "core.h"
 #include "response.h"
+#include "schedule.h"
 #include "socket.h"
 
 namespace swarm {
@@ -82,7 +83,6 @@ class Lanes {
     std::string answer;  // the pieces of one that is not whole yet
   };
 
-  uint64_t dueAt(uint64_t sprite) const;
   void countBehind();
   bool assign(uint32_t index);
   bool assignThrow(uint32_t index);
@@ -110,9 +110,8 @@ class Lanes {
   std::deque<uint32_t> idle_;
   std::string headTail_;   // of a throw, from the version to the length
   std::string emptyTail_;  // of a request without a body
-  double rate_;            // open loop: sprites a second
+  Schedule schedule_;      // of an open loop
   bool throwing_ = false;
-  uint64_t startedAt_ = 0;
   uint64_t endsAt_ = 0;
   uint64_t issued_ = 0;  // open loop: sprites thrown or given up
   uint64_t behind_ = 0;

@@ -1,5 +1,6 @@
 #include "options.h"
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <string_view>
@@ -43,6 +44,24 @@ Setter flag(bool* target) {
   };
 }
 
+/** @return the setter of `seconds:rate,seconds:rate` */
+Setter stages(std::vector<Stage>* target) {
+  return [target](std::string_view text) {
+    while (!text.empty()) {
+      const std::string_view one = text.substr(0, text.find(','));
+      text.remove_prefix(std::min(text.size(), one.size() + 1));
+      const size_t colon = one.find(':');
+      Stage stage{};
+      if (colon == std::string_view::npos || !number(&stage.seconds)(one.substr(0, colon)) ||
+          !number(&stage.rate)(one.substr(colon + 1))) {
+        return false;
+      }
+      target->push_back(stage);
+    }
+    return true;
+  };
+}
+
 }  // namespace
 
 bool readOptions(int argc, char** argv, Options* options, std::string* error) {
@@ -63,6 +82,7 @@ bool readOptions(int argc, char** argv, Options* options, std::string* error) {
       {"throwing", loop(&options->throwing)},
       {"every-client", flag(&options->everyClient)},
       {"rate", number(&options->rate)},
+      {"stages", stages(&options->stages)},
       {"phase", number(&options->phase)},
       {"batched", flag(&options->batched)},
       {"size", number(&options->size)},

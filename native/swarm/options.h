@@ -7,6 +7,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "schedule.h"
 
 namespace swarm {
 
@@ -28,14 +31,15 @@ struct Options {
   uint32_t sources = 0;      ///< loopback source addresses to spread over; 0 binds to none
   uint32_t lanes = 1;        ///< connections for throws, leaves and, with a transient port, joins
   Throwing throwing = Throwing::kNone;
-  bool everyClient = false;  ///< closed loop: the lanes throw for all clients in turn
-  double rate = 0;           ///< open loop: sprites a second from this engine
-  double phase = 0;          ///< open loop: offset of the first throw, in intervals, 0 to 1
-  bool batched = false;      ///< sprites are counted by batches, with other swarms: batches.h
-  uint32_t size = 0;         ///< bytes of a sprite; shorter ones are padded
-  double ramp = 5000;        ///< clients opened a second
-  uint32_t inFlight = 128;   ///< clients that may be connecting or joining at once while opening
-  uint32_t hold = 0;         ///< seconds asked for in each poll; 0 leaves it to the server
+  bool everyClient = false;   ///< closed loop: the lanes throw for all clients in turn
+  double rate = 0;            ///< open loop: sprites a second from this engine, at the start
+  std::vector<Stage> stages;  ///< open loop: where the rate goes: seconds:rate,seconds:rate
+  double phase = 0;           ///< open loop: offset of the first throw, in intervals, 0 to 1
+  bool batched = false;       ///< sprites are counted by batches, with other swarms: batches.h
+  uint32_t size = 0;          ///< bytes of a sprite; shorter ones are padded
+  double ramp = 5000;         ///< clients opened a second
+  uint32_t inFlight = 128;    ///< clients that may be connecting or joining at once while opening
+  uint32_t hold = 0;          ///< seconds asked for in each poll; 0 leaves it to the server
   /// Bytes of answers that are not whole yet, of all connections together, and as many of the
   /// account: a server may send what it will.
   uint64_t held = 512u << 20;

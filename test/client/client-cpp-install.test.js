@@ -12,7 +12,8 @@ import {
   plainEnvironment,
   ROOT,
   sharedBuild,
-  tool
+  tool,
+  UNITY
 } from '../support/cpp-build.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import { shown } from '../support/readme.js';
@@ -83,7 +84,7 @@ t.test(
             CMAKE_BUILD_TYPE: 'Debug',
             BUILD_SHARED_LIBS: 'ON',
             SPRITES_EXAMPLES: 'OFF',
-            SPRITES_PCH: 'ON'
+            ...UNITY
           }
         })
     };

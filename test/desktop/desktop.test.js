@@ -1,11 +1,15 @@
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 
+import { imageSize } from '../../lib/client/image-size.js';
+import { decodeDataUrl, readSprite } from '../../lib/client/sprite.js';
 import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { buildDesktop, DesktopProgram, noDesktop, Screen } from '../support/cpp-screen.js';
 import { ServerProcess } from '../support/cpp-server.js';
 import { temporary } from '../support/processes.js';
+import { Catcher } from '../support/sprite-gate.js';
+import { until } from '../support/until.js';
 
 /**
  * The desktop program as people use it: windows on a screen, a real pointer, real keys. With
@@ -34,7 +38,9 @@ const at = ({ x, y, width, height }) => `${width}x${height}+${x}+${y}`;
 /** Takes what lies in the middle of the left window to its right edge, and throws it over. */
 const throwRight = (screen, from = middle(LEFT)) =>
   screen.fling(from, { x: LEFT.x + LEFT.width - 40, y: from.y }, { dx: 24 });
-const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + height / 2 });
+/** Pixels of a window below the desktop, for the words. */
+const FOOTER = 70;
+const middle = ({ x, y, width, height }) => ({ x: x + width / 2, y: y + (height - FOOTER) / 2 });
 
 t.test('the desktop', { skip: noDesktop }, async (t) => {
   const build = await buildDesktop();
@@ -72,7 +78,13 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
   t.test(
     'photographs become pictures that can be decoded, and what is none says why',
     async (t) => {
-      t.match(await tool(join(build, 'desktop_images'), [t.testdir()]), /^[0-9]+ checks, 0 failed/);
+      for (const images of ['desktop_images', 'desktop_images_plain']) {
+        t.match(
+          await tool(join(build, images), [temporary(t)]),
+          /^[0-9]+ checks, 0 failed/,
+          images
+        );
+      }
     }
   );
 
@@ -103,7 +115,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
 
   t.test('a sprite thrown from one window is seen in the other', async (t) => {
     const { server, screen, open } = await scene(t);
-    const one = await open(LEFT, '--sprite', 'rocket');
+    const one = await open(LEFT, '--name', 'Ada', '--sprite', 'rocket');
     const two = await open(RIGHT, '--sprite', 'fish');
     await screen.until(GLASS, LEFT, 20);
     await screen.until(GILL, RIGHT, 20);
@@ -129,10 +141,13 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const back = await screen.until(GLASS, LEFT, 20);
     t.ok(back.x > LEFT.x + LEFT.width / 2, 'by the right edge');
 
-    t.comment('a double click puts one away');
+    t.comment('a double click opens one large, and a click beside it closes it');
     const fish = await screen.until(GILL, RIGHT, 20);
     await screen.hand('mousemove', fish.x, fish.y, 'click', '--repeat', 2, '--delay', 60, 1);
-    await screen.until(GILL, RIGHT, 0);
+    await screen.until(GILL, RIGHT, 10 * fish.count);
+    await screen.hand('mousemove', RIGHT.x + 5, RIGHT.y + 60, 'click', 1);
+    const again = await screen.until(GILL, RIGHT, 20);
+    t.equal(again.count, fish.count);
 
     await one.close();
     await two.close();
@@ -148,8 +163,19 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await one.focus();
     await screen.hand('key', 'shift+Right');
     await server.until(({ acked }) => acked === 1);
-    await screen.until(GLASS, RIGHT, 20);
+    const rocket = await screen.until(GLASS, RIGHT, 20);
     await screen.until(GLASS, LEFT, 0);
+
+    t.comment('it says from whom it is as it comes, and later when it is pointed at');
+    const sender = () =>
+      screen.find(INK, { x: rocket.x - 40, y: rocket.y + 20, width: 80, height: 60 });
+    const says = (most) => until(async () => (await sender()).count > 300 === most, 'a label');
+    await says(true);
+    await says(false);
+    await screen.hand('mousemove', rocket.x, rocket.y);
+    await says(true);
+    await screen.hand('mousemove', RIGHT.x + 30, RIGHT.y + 30);
+    await says(false);
 
     t.comment('the flower came last and is selected; next are the rocket, then the fish');
     await two.focus();
@@ -166,7 +192,20 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     await screen.until(GILL, RIGHT, 20);
     t.equal((await screen.find(GLASS, RIGHT)).count, 0);
     await screen.hand('key', 'BackSpace', 'key', 'ctrl+z');
-    await screen.until(GILL, RIGHT, 20);
+    const fish = await screen.until(GILL, RIGHT, 20);
+    t.comment('or dragged to the words below; it is had back to where it was');
+    const footer = { x: fish.x, y: RIGHT.y + RIGHT.height - FOOTER / 2 };
+    const words = { ...RIGHT, y: footer.y - 20, width: 270, height: 40 };
+    const told = await screen.until(INK, words, 100);
+    await screen.hand('mousemove', fish.x, fish.y, 'mousedown', 1);
+    await screen.hand('mousemove', footer.x, footer.y - 20, 'mousemove', footer.x, footer.y);
+    const isAsked = async () => (await screen.find(INK, words)).count !== told.count;
+    await until(isAsked, 'words that say so');
+    // A hand that has not stood still has thrown it.
+    await screen.hand('sleep', '0.2', 'mouseup', 1);
+    await screen.until(GILL, RIGHT, 0);
+    await screen.hand('key', 'ctrl+z');
+    t.match(await screen.until(GILL, RIGHT, 20), { x: fish.x, y: fish.y });
     await one.close();
     await two.close();
     t.match(await server.status(), { thrown: 1, acked: 1 });
@@ -177,7 +216,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const one = await open(LEFT, '--sprite', 'rocket');
     const top = { ...LEFT, height: 4 };
     await screen.until(ALONG, top, LEFT.width * 2);
-    const map = { ...LEFT, x: LEFT.x + LEFT.width - 170, y: LEFT.y + LEFT.height - 170 };
+    const map = { ...LEFT, x: LEFT.x + LEFT.width - 170, y: LEFT.y + LEFT.height - FOOTER - 170 };
     await screen.until(SELF, { ...map, width: 170, height: 170 }, 20);
     const words = { ...LEFT, height: 110 };
     const { count: alone } = await screen.until(INK, words, 100);
@@ -209,9 +248,9 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     ]);
     const one = await open(LEFT, image, join(dir, 'no-image.png'), join(dir, 'nowhere.png'));
     t.comment('why the others are none is said, until something is pressed');
-    const toast = { x: LEFT.x + 20, y: LEFT.y + 260, width: LEFT.width - 40, height: 40 };
+    const toast = { x: LEFT.x + 20, y: LEFT.y + 212, width: LEFT.width - 40, height: 40 };
     await screen.until(INK, toast, 2000);
-    const two = await open(RIGHT, '--sprite', 'flower');
+    const two = await open(RIGHT, '--sprite', 'flower', '--folder', dir);
     await one.titled('Sprites - online - Gro.+e Sache');
     t.equal(
       (await screen.hand('getwindowname', one.window)).trim(),
@@ -220,7 +259,7 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const seen = await screen.until(MAGENTA, LEFT, 300);
     await screen.hand('mousemove', LEFT.x + 60, LEFT.y + 60, 'click', 1);
     t.comment('its name stands under it, where the words were');
-    const label = ({ x, y }) => ({ x: x - 30, y: y + 40, width: 60, height: 14 });
+    const label = ({ x, y }) => ({ x: x - 30, y: y + 61, width: 60, height: 14 });
     await screen.until(WHITE, label(seen), 200);
     await throwRight(screen);
     await server.until(({ acked }) => acked === 1);
@@ -228,12 +267,48 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
     const came = await screen.until(MAGENTA, RIGHT, 300);
     await screen.until(WHITE, label(came), 200);
     await screen.until(MAGENTA, LEFT, 0);
+    t.comment('it opens large, from whom and how large it is, and is saved by its name');
+    await screen.hand('mousemove', came.x, came.y, 'click', '--repeat', 2, '--delay', 60, 1);
+    await screen.until(MAGENTA, RIGHT, 10 * came.count);
+    await two.focus();
+    await screen.hand('key', 's');
+    const saved = join(dir, 'Große Sache.webp');
+    await until(() => existsSync(saved), 'a file of it');
+    const [width] = (await tool('identify', ['-format', '%w %h', saved])).split(' ').map(Number);
+    t.ok(width >= 250, `${width} pixels wide`);
+    t.comment('Delete puts it away from there, too');
+    await screen.hand('key', 'Delete');
+    await screen.until(MAGENTA, RIGHT, 0);
     t.match(one.errors, /no-image\.png: it is no image that can be read here/);
     t.match(one.errors, /nowhere\.png: it can't be opened \(No such file or directory\)/);
     t.equal(one.errors.trim().split('\n').length, 2);
     await one.close();
     await two.close();
     t.equal(two.errors, '');
+  });
+
+  t.test('a photo is as large as the server takes it', async (t) => {
+    const { server, screen, open } = await scene(t, { 'max-sprite': 65536 });
+    const photo = join(temporary(t), 'Grandma.jpg');
+    const draw = ['-fill', '#FF00FF', '-draw', 'rectangle 400,300 1200,900'];
+    await tool('convert', ['-size', '1600x1200', 'gradient:red-blue', ...draw, photo]);
+    const one = await open(LEFT, photo);
+    const neighbor = await Catcher.join(server.url);
+    await screen.until(MAGENTA, LEFT, 300);
+    await server.until(({ clients }) => clients === 2);
+    await throwRight(screen);
+    const [sprite] = await neighbor.until(({ length }) => length === 1);
+    t.match(sprite, {
+      name: 'Grandma',
+      picture: /^data:image\/webp;/,
+      photo: /^data:image\/webp;/
+    });
+    readSprite(sprite);
+    const size = (url) => imageSize(decodeDataUrl(url).bytes);
+    t.match(size(sprite.picture), { width: 512 }, 'for those who know no photo');
+    t.match(size(sprite.photo), { width: 1600, height: 1200 });
+    await neighbor.leave();
+    await one.close();
   });
 
   t.test('without a server the edges are walls, and the title says so', async (t) => {
@@ -314,7 +389,9 @@ t.test('the desktop', { skip: noDesktop }, async (t) => {
 
     t.comment('the pointer goes through where there is nothing');
     await screen.hand('mousemove', flower.x, flower.y, 'click', '--repeat', 2, '--delay', 60, 1);
-    await screen.until(PETAL, LEFT, 0);
+    await screen.until(PETAL, LEFT, 10 * flower.count);
+    await screen.hand('mousemove', LEFT.x + 5, LEFT.y + 60, 'click', 1);
+    await screen.until(PETAL, LEFT, 20);
     t.comment('and takes what is there');
     await screen.fling(glass, { x: glass.x, y: LEFT.y + 40 }, { dy: -24 });
     await server.until(({ thrown }) => thrown >= 1);

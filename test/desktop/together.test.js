@@ -39,6 +39,8 @@ const GILL = [0x7f, 0xe3, 0xd2]; // of the fish
 
 const SIZE = { width: 640, height: 480 };
 const WINDOW = { x: 0, y: 0, ...SIZE };
+/** Pixels of the window below the desktop: what is put down there is put away. */
+const FOOTER = 70;
 
 t.test('pages and a desktop', { skip }, async (t) => {
   const build = await buildDesktop();
@@ -74,9 +76,10 @@ t.test('pages and a desktop', { skip }, async (t) => {
     const fling = (from, edge) =>
       screen.fling(
         from,
-        { right: { x: SIZE.width - 40, y: from.y }, down: { x: from.x, y: SIZE.height - 40 } }[
-          edge
-        ],
+        {
+          right: { x: SIZE.width - 40, y: from.y },
+          down: { x: from.x, y: SIZE.height - FOOTER - 40 }
+        }[edge],
         { right: { dx: 24 }, down: { dy: 24 } }[edge]
       );
     return { server, screen, desktop, visit, fling };

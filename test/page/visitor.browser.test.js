@@ -632,6 +632,10 @@ alone(
   { args: ['--throw-rate', '0'] },
   async (t, { server, page }) => {
     await fill(page, 200);
+    await page.keyboard.press('Delete');
+    await fill(page, 200);
+    await page.keyboard.press('Control+z');
+    t.match(await page.textContent('#toast'), /full, with 200 sprites/, 'nor is one had back');
     const ids = async () => (await memory(page, 'desktop')).sprites.map(({ sprite }) => sprite.id);
     await remembers(page, 200);
     const own = (await ids()).sort();

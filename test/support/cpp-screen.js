@@ -10,7 +10,8 @@ import {
   plainEnvironment,
   SANITIZING,
   sharedBuild,
-  tool
+  tool,
+  UNITY
 } from './cpp-build.js';
 import { temporary } from './processes.js';
 import { until } from './until.js';
@@ -33,18 +34,19 @@ export const noDesktop = missing({
  * @returns {Promise<string>} the folder they are in
  */
 export function buildDesktop() {
-  const strict = { SPRITES_TESTS: 'ON', SPRITES_WERROR: 'ON', SPRITES_PCH: 'ON' };
+  const strict = { SPRITES_TESTS: 'ON', SPRITES_WERROR: 'ON' };
   return cmakeBuild({
     source: 'native/desktop',
     into: sharedBuild(SANITIZING ? 'desktop-asan' : 'desktop'),
     define: SANITIZING
       ? {
           ...strict,
+          SPRITES_PCH: 'ON',
           CMAKE_BUILD_TYPE: 'RelWithDebInfo',
           CMAKE_CXX_COMPILER: 'clang++',
           SPRITES_SANITIZE: 'address,undefined'
         }
-      : { ...strict, CMAKE_BUILD_TYPE: 'Debug', CMAKE_CXX_COMPILER: 'g++' }
+      : { ...strict, ...UNITY, CMAKE_BUILD_TYPE: 'Debug', CMAKE_CXX_COMPILER: 'g++' }
   });
 }
 

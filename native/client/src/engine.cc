@@ -11,7 +11,6 @@ namespace sprites {
 namespace {
 
 constexpr Millis kLeavePatience{5000};
-constexpr Millis kLeaveReserve{1500};  // see leaving.cc
 
 Options checked(Options options) {
   const auto demand = [](bool holds, const char* what) {

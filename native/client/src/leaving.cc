@@ -3,12 +3,12 @@
 #include <utility>
 
 #include "engine.h"
+#include "waits.h"
 
 namespace sprites {
 
 namespace {
 
-constexpr Millis kLeaveReserve{1500};  // of the time to leave this is kept for telling the server
 constexpr Millis kLeaveRetry{200};
 
 }  // namespace

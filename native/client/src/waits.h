@@ -21,6 +21,14 @@ constexpr Millis kWaitMost{15000};       // of any: below a lease, to be back in
 constexpr Millis kWaitServer{600000};    // of what a server may ask for
 constexpr Millis kWaitSmallTorus{1000};  // the least bound where it is known how many clients are
 
+constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
+constexpr unsigned kUsualHold = 120;   // seconds, where the server did not tell
+constexpr Millis kPollSlack{15000};
+constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
+constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
+constexpr unsigned kCutsMost = 2;
+constexpr Millis kLeaveReserve{1500};  // of the time to leave this is kept for telling the server
+
 /**
  * The longest wait after so many failures in a row, from 1. Where it is known how many clients
  * there are it is bounded by a millisecond for each: a small torus finds its server within a

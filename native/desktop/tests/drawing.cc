@@ -6,6 +6,7 @@
 #include <string>
 
 #include "../ground.h"
+#include "../viewer.h"
 #include "checks.h"
 
 namespace {
@@ -48,23 +49,26 @@ View online(uint64_t people) {
 void checkGround(Checks& check) {
   constexpr int kWidth = 600;
   constexpr int kHeight = 440;
+  const int desk = kHeight - footerOf(kHeight);
   const Image open = drawGround(online(1), kWidth, kHeight);
   check(std::all_of(open.pixels.begin(), open.pixels.end(),
                     [i = 0](uint8_t part) mutable { return i++ % 4 != 3 || part == 255; }),
         "the ground is opaque");
-  check(count(open, colors::kAcross, 0, 0, 4, kHeight) > 4 * kHeight / 2, "a seam on the left");
-  check(count(open, colors::kAcross, kWidth - 4, 0, kWidth, kHeight) > 4 * kHeight / 2, "right");
+  check(count(open, colors::kAcross, 0, 0, 4, kHeight) > 4 * desk / 2, "a seam on the left");
+  check(count(open, colors::kAcross, kWidth - 4, 0, kWidth, kHeight) > 4 * desk / 2, "right");
   check(count(open, colors::kAlong, 0, 0, kWidth, 4) > 4 * kWidth / 2, "above");
-  check(count(open, colors::kAlong, 0, kHeight - 4, kWidth, kHeight) > 4 * kWidth / 2, "below");
-  check(count(open, colors::kSelf, kWidth - 170, kHeight - 170, kWidth, kHeight) > 20,
+  check(count(open, colors::kAlong, 0, desk - 4, kWidth, desk) > 4 * kWidth / 2, "below");
+  check(count(open, colors::kSelf, kWidth - 170, desk - 170, kWidth, desk) > 20,
         "this desktop on the map");
+  check(count(open, colors::kInk, 0, desk, kWidth, kHeight) > 100, "the words are below it");
+  check(count(open, colors::kInk, 0, 120, kWidth, desk) == 0, "and not where sprites are");
 
   View away = online(1);
   away.state = State::kOffline;
   away.place.reset();
   const Image closed = drawGround(away, kWidth, kHeight);
   check(count(closed, colors::kAcross, 0, 0, 5, kHeight) == 0, "no seams without a way out");
-  check(count(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (kHeight - 10), "but walls");
+  check(count(closed, colors::kSoft, 0, 0, 5, kHeight) >= 4 * (desk - 10), "but walls");
   check(count(closed, colors::kSelf) == 0, "and nobody on the map");
 
   const int one = count(open, colors::kInk, 0, 0, kWidth, 120);
@@ -75,7 +79,7 @@ void checkGround(Checks& check) {
   check(count(drawGround(unknown, kWidth, kHeight), colors::kInk, 0, 50, kWidth, 120) == 0,
         "or nothing where it is not known");
   const Image large = drawGround(online(1000000), 300, 300);
-  check(count(large, colors::kInk, 0, 0, 20, 300) == 0, "a long number stays in the window");
+  check(count(large, colors::kInk, 0, 0, 20, 250) == 0, "a long number stays in the window");
   for (const int side : {1, 20, 100}) {
     const size_t pixels = static_cast<size_t>(side) * static_cast<size_t>(side);
     check(drawGround(online(7), side, side).pixels.size() == 4 * pixels, "a small one");
@@ -92,6 +96,30 @@ void checkGround(Checks& check) {
   check(other == online(1), "views are equal");
   other.place->row = 4;
   check(other != online(1), "or not");
+}
+
+void checkViewer(Checks& check) {
+  constexpr uint32_t kRed = 0xFF0000;
+  Image photo{400, 300, {}};
+  for (int i = 0; i < 400 * 300; i++) photo.pixels.insert(photo.pixels.end(), {255, 0, 0, 255});
+  const Viewer viewer({photo, "Grandma", "From Ada"}, 1000, 800);
+  check(count(viewer.card(), kRed) > 700 * 500, "as large as the window lets it be");
+  check(viewer.actionAt(1, 1) == Action::kClose, "beside it it is closed");
+  check(viewer.actionAt(500, 300) == Action::kNone, "and on it nothing is done");
+  std::string done;
+  for (int x = 0, last = 0; x < viewer.card().width; x++) {
+    const int y = viewer.top() + viewer.card().height - 30;
+    const auto action = static_cast<int>(viewer.actionAt(viewer.left() + x, y));
+    if (action != last && action != 0) done += std::to_string(action);
+    last = action;
+  }
+  check(done == "123", "its buttons, each once: " + done);
+  const Image dot{1, 1, {255, 0, 0, 255}};
+  for (const int side : {1, 50, 300}) {
+    const Viewer small({photo, std::string(200, 'W'), ""}, side, side);
+    check(small.card().width > 0, "in a window of any size");
+    check(Viewer({dot, "", ""}, side, side).card().height > 0, "an image of any size");
+  }
 }
 
 void checkLabels(Checks& check) {
@@ -121,6 +149,7 @@ void checkLabels(Checks& check) {
 int main() {
   Checks check;
   checkGround(check);
+  checkViewer(check);
   checkLabels(check);
   return check.end();
 }

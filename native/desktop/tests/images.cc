@@ -73,19 +73,16 @@ double distance(const Image& one, const Image& two) {
   return sum / (static_cast<double>(one.pixels.size()) / 4 * 3);
 }
 
-/** A file becomes a picture of at least that side, which looks like the file. */
-void checkFile(Checks& check, const std::string& path, int leastSide, const std::string& type) {
-  std::string why;
-  const auto url = pictureOfFile(path, &why);
-  check(url.has_value(), "a picture of " + path + ": " + why);
-  if (!url) return;
-  check(url->size() <= sprites::kSpritePictureBytes, "it fits a throw: " + path);
-  check(url->find("data:image/" + type) == 0, "it is a " + type + ": " + path);
-  const auto image = imageOfUrl(*url);
-  check(image.has_value(), "what would be thrown can be decoded: " + path);
-  if (!image) return;
-  check(std::max(image->width, image->height) >= leastSide,
-        "no smaller than it must be: " + path + ", " + std::to_string(image->width));
+#ifdef SPRITES_WEBP
+constexpr char kOpaque[] = "webp";
+constexpr char kClear[] = "webp";
+#else
+constexpr char kOpaque[] = "jpeg";
+constexpr char kClear[] = "png";
+#endif
+
+/** What a file looks like, as SDL reads it. */
+Image imageOfFile(const std::string& path) {
   SDL_Surface* loaded = IMG_Load(path.c_str());
   SDL_Surface* rgba = SDL_ConvertSurfaceFormat(loaded, SDL_PIXELFORMAT_RGBA32, 0);
   Image file{rgba->w, rgba->h, {}};
@@ -95,31 +92,122 @@ void checkFile(Checks& check, const std::string& path, int leastSide, const std:
   }
   SDL_FreeSurface(rgba);
   SDL_FreeSurface(loaded);
-  const double off = distance(resized(file, image->width, image->height), *image);
-  check(off < (type == "png" ? 0.6 : 25),
-        "it looks like the file: " + path + ", off by " + std::to_string(off));
+  return file;
+}
+
+/** A data URL is of that type and at least that large, and looks like the file. */
+void checkImage(Checks& check, const Image& file, const Image& image, int leastSide,
+                const std::string& what) {
+  check(std::max(image.width, image.height) >= leastSide,
+        "no smaller than it must be: " + what + ", " + std::to_string(image.width));
+  const double off = distance(resized(file, image.width, image.height), image);
+  check(off < 25, "it looks like the file: " + what + ", off by " + std::to_string(off));
+}
+
+/** A file becomes a picture of at least that side. */
+void checkFile(Checks& check, const std::string& path, int leastSide, const std::string& type) {
+  std::string why;
+  const auto pictures = picturesOfFile(path, kUsualSprite, &why);
+  check(pictures.has_value(), "a picture of " + path + ": " + why);
+  if (!pictures) return;
+  const std::string& url = pictures->picture;
+  check(pictures->photo.empty(), "a usual server has no room for more: " + path);
+  check(url.size() <= sprites::kSpritePictureBytes, "it fits a throw: " + path);
+  check(url.find("data:image/" + type) == 0, "it is a " + type + ": " + path + url.substr(0, 20));
+  const auto image = imageOfUrl(url);
+  check(image.has_value(), "what would be thrown can be decoded: " + path);
+  if (image) checkImage(check, imageOfFile(path), *image, leastSide, path);
 }
 
 void checkPhotographs(Checks& check, const std::string& folder) {
-  for (unsigned seed = 1; seed <= 13; seed++) {
+  for (unsigned seed = 1; seed <= 13; seed += 3) {
     const std::string name = folder + "/photo" + std::to_string(seed);
     const int width = 240 + static_cast<int>(seed * 37 % 400);
     const int height = 240 + static_cast<int>(seed * 53 % 300);
     const Image opaque = photograph(seed, width, height, false);
     check(save(opaque, name + ".png") && save(opaque, name + ".jpg"), "written: " + name);
-    checkFile(check, name + ".png", 60, "jpeg");
-    checkFile(check, name + ".jpg", 60, "jpeg");
+    checkFile(check, name + ".png", 60, kOpaque);
+    checkFile(check, name + ".jpg", 60, kOpaque);
     check(save(photograph(seed, width, height, true), name + "-clear.png"), "written: " + name);
-    checkFile(check, name + "-clear.png", 30, "png");
+    checkFile(check, name + "-clear.png", 30, kClear);
   }
+}
+
+/** As large as a server takes it, and a file of it. */
+void checkPhotos(Checks& check, const std::string& folder) {
+  const std::string path = folder + "/Grandma.jpg";
+  check(save(photograph(1, 1600, 1200, false), path), "written: " + path);
+  std::string why;
+  size_t last = 0;
+  for (const size_t most : {size_t{4096}, size_t{16384}, size_t{65536}, size_t{1048576}}) {
+    const auto pictures = picturesOfFile(path, most, &why);
+    check(pictures.has_value(), "for " + std::to_string(most) + ": " + why);
+    if (!pictures) continue;
+    sprites::Sprite sprite;
+    sprite.id = std::string(sprites::kSpriteIdChars, 'i');
+    sprite.name = sprite.by = std::string(sprites::kSpriteNameChars, '\1');
+    sprite.picture = pictures->picture;
+    sprite.photo = pictures->photo;
+    check(sprites::writeSprite(sprite).size() <= most, "it fits " + std::to_string(most));
+    check(sprite.photo.empty() == (most <= 16384), "a photo where there is room");
+    const Image image = imageOfSprite(sprite);
+    const auto side = static_cast<size_t>(std::max(image.width, image.height));
+    check(side >= last, "the more room the larger: " + std::to_string(side));
+    last = side;
+    checkImage(check, imageOfFile(path), image, 40, path + std::to_string(most));
+    const auto file = fileOfSprite(sprite);
+    const std::string& url = sprite.photo.empty() ? sprite.picture : sprite.photo;
+    check(file && file->bytes == sprites::decodePhoto(url)->bytes, "it is saved as it came");
+  }
+  check(last == 1600, "with much room every pixel");
+
+  Image dots{40, 30, {}};
+  for (int i = 0; i < 40 * 30; i++) {
+    for (int part = 0; part < 4; part++)
+      dots.pixels.push_back(i % 7 == 0 || part == 3 ? uint8_t{255} : uint8_t{0});
+  }
+  check(save(dots, folder + "/dots.png"), "written");
+  const auto exact = picturesOfFile(folder + "/dots.png", 65536, &why);
+  check(exact && imageOfUrl(exact->picture)->pixels == dots.pixels && exact->photo.empty(),
+        "what is small keeps every pixel");
+
+  sprites::Sprite drawn;
+  drawn.picture = "rocket";
+  check(imageOfSprite(drawn).width > 256 && fileOfSprite(drawn)->ending == "png", "a drawn one");
+  drawn.picture = "data:image/png;base64,AAAA";
+  check(imageOfSprite(drawn).width > 256 && !fileOfSprite(drawn), "a torn one has no file");
+}
+
+void checkNames(Checks& check, const std::string& folder) {
+  check(nameOf("/a/b.c/Gro\xC3\x9F.tar.gz") == "Gro\xC3\x9F.tar", "a file's name");
+  check(nameOf(std::string(50, 'x')).size() == 40, "as far as it may be one");
+  sprites::Sprite sprite;
+  sprite.picture = "ghost";
+  for (const auto& [name, file] : {std::pair<std::string, std::string>{"Boo", "Boo"},
+                                   {"", "ghost"},
+                                   {"../../etc/passwd", "etc passwd"},
+                                   {".hidden", "hidden"},
+                                   {" . ", "ghost"},
+                                   {"a:b\nc", "a b c"}}) {
+    sprite.name = name;
+    check(fileNameOf(sprite) == file, "a file of " + name + ": " + fileNameOf(sprite));
+  }
+  std::string path;
+  for (const char* wanted : {"/x.png", "/x 2.png", "/x 3.png"}) {
+    const std::string why = writeNew(folder, "x", {"bytes", "png"}, &path);
+    check(why.empty() && path == folder + wanted, "nothing is written over: " + path);
+  }
+  check(writeNew(folder + "/nowhere", "x", {"bytes", "png"}, &path).find("No such file") !=
+            std::string::npos,
+        "where there is no such folder it says so");
 }
 
 /** A file that is none is refused in words that say what is wrong with it. */
 void checkWords(Checks& check, const std::string& folder) {
   const auto says = [&](const std::string& name, const std::string& word) {
     std::string why;
-    const auto url = pictureOfFile(folder + "/" + name, &why);
-    check(!url && why.find(word) != std::string::npos, name + ": " + why);
+    const auto pictures = picturesOfFile(folder + "/" + name, kUsualSprite, &why);
+    check(!pictures && why.find(word) != std::string::npos, name + ": " + why);
   };
   std::ofstream(folder + "/empty.png").close();
   std::ofstream(folder + "/text.png") << "no image";
@@ -175,6 +263,8 @@ int main(int argc, char** argv) {
   }
   Checks check;
   checkPhotographs(check, argv[1]);
+  checkPhotos(check, argv[1]);
+  checkNames(check, argv[1]);
   checkWords(check, argv[1]);
   checkSizes(check, argv[1]);
   return check.end();

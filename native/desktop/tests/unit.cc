@@ -292,6 +292,9 @@ void checkLettingGo(Checks& check) {
   scene.desktop.release(id, 800, 0);
   scene.run(0.3);
   check(scene.left.empty() && scene.at(id).x > 100, "thrown inwards it goes inwards");
+  check(scene.desktop.isDrop(0) && scene.desktop.isDrop(-9000) && scene.desktop.isDrop(390),
+        "below the desktop a slow hand puts down");
+  check(!scene.desktop.isDrop(410), "and a quick one throws");
 }
 
 void checkResize(Checks& check) {

@@ -1,0 +1,129 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+
+import { createNativeHistogram } from '../base/native-histogram.js';
+import { Counter, Gauge, Registry } from '../base/prometheus.js';
+import { UsageError } from './errors.js';
+import { highestOf } from './histogram.js';
+
+/**
+ * What Prometheus sees of a run that goes on, on this host alone. Nothing is counted here: a scrape copies one look at the
+ * tally of which the result is made.
+ */
+
+/** Of the tally's counts, those that only grow … */
+const COUNTERS = {
+  sent: 'Sprites thrown: sent = accepted + refused + those whose throw is not answered',
+  accepted: 'Sprites the server has accepted: accepted = delivered + queued + duplicates',
+  delivered: 'Throws answered 202 delivered',
+  queued: 'Throws answered 202 queued',
+  duplicates: 'Throws answered 202 duplicate',
+  refused: 'Throws refused',
+  received: 'Sprites that came to clients of the swarm',
+  mangled: 'Sprites that came in changed or by the wrong side',
+  connections: 'Connections made',
+  closed: 'Connections that broke',
+  joined: 'Clients that joined',
+  left: 'Clients that left',
+  answers: 'Polls answered',
+  behind: 'Open loop: sprites that were due and not thrown, told at the end of the throwing'
+};
+
+/** … and those that go up and down. */
+const GAUGES = {
+  parked: 'Clients with a poll parked',
+  members: 'Clients with a place in the torus',
+  pending: 'Throws that are not answered yet'
+};
+
+const MOST_CONNECTIONS = 16;
+
+/** Of the buckets, in seconds. */
+const BOUNDS = [
+  ...[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05],
+  ...[0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+];
+
+/** @param {import('./histogram.js').Histogram} histogram @returns what createNativeHistogram() reads */
+function bucketsOf(histogram) {
+  const counts = new Array(BOUNDS.length + 1).fill(0);
+  let sum = 0;
+  for (const [bucket, count] of histogram.buckets()) {
+    const seconds = highestOf(bucket) / 1e9;
+    const at = BOUNDS.findIndex((bound) => seconds <= bound);
+    counts[at < 0 ? BOUNDS.length : at] += count;
+    sum += seconds * count;
+  }
+  return { bounds: BOUNDS, counts, sum };
+}
+
+/**
+ * @param {import('./tally.js').Tally} tally
+ * @returns {Promise<string>} in Prometheus' text format
+ */
+export function metricsOf(tally) {
+  const registry = new Registry();
+  const registers = [registry];
+  const { counts } = tally;
+  for (const [name, help] of Object.entries(COUNTERS)) {
+    new Counter({ name: `sprites_swarm_${name}_total`, help, registers }).inc(counts[name]);
+  }
+  for (const [name, help] of Object.entries(GAUGES)) {
+    new Gauge({ name: `sprites_swarm_${name}`, help, registers }).set(counts[name]);
+  }
+  if (tally.asked !== null) {
+    const help = 'What the stage asks for now: clients (park) or sprites a second (throw)';
+    new Gauge({ name: 'sprites_swarm_asked', help, registers }).set(tally.asked);
+  }
+  const refusals = new Counter({
+    name: 'sprites_swarm_refusals_total',
+    help: 'Throws refused, by problem',
+    labelNames: ['problem'],
+    registers
+  });
+  for (const [problem, count] of Object.entries(tally.named.refusals)) {
+    refusals.inc({ problem }, count);
+  }
+  for (const name of ['arrival', 'answer', 'probe']) {
+    const help = `Seconds from throw to ${name === 'answer' ? 'answer' : 'arrival'}${name === 'probe' ? ", of the probe's sprites" : ''}`;
+    registry.registerMetric(
+      createNativeHistogram(`sprites_swarm_${name}_seconds`, help, () => bucketsOf(tally[name]))
+    );
+  }
+  return registry.metrics();
+}
+
+/**
+ * Serves /metrics on 127.0.0.1.
+ *
+ * @param {number} port 0 is any
+ * @param {() => ?import('./tally.js').Tally} tally none: the run has not begun
+ * @returns {Promise<{port: number, close: () => void}>}
+ * @throws {UsageError} when the port can't be had
+ */
+export async function serveMetrics(port, tally) {
+  const server = createServer(async (request, response) => {
+    if (request.method !== 'GET' || request.url !== '/metrics') {
+      response.writeHead(404).end('here is GET /metrics\n');
+      return;
+    }
+    const now = tally();
+    const text = now ? await metricsOf(now) : '';
+    response.writeHead(200, { 'Content-Type': Registry.PROMETHEUS_CONTENT_TYPE }).end(text);
+  });
+  server.maxConnections = MOST_CONNECTIONS;
+  server.listen(port, '127.0.0.1');
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const why = error.code === 'EADDRINUSE' ? 'it is taken' : error.code;
+    throw new UsageError(`--prometheus ${port}: 127.0.0.1:${port} can't be listened at, ${why}`);
+  }
+  return {
+    port: server.address().port,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    }
+  };
+}

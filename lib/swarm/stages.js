@@ -1,0 +1,146 @@
+import { UsageError } from './errors.js';
+
+/**
+ * The stages of a run: in each one the number of clients (park) or the rate (throw) goes in a straight line to its target.
+ *
+ * @typedef {{seconds: number, target: number}} Stage
+ */
+
+const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600 };
+
+/** The longest run, in seconds: a week. */
+export const LONGEST = 604_800;
+
+const MOST_STAGES = 100;
+
+/** @returns {number | undefined} seconds of `30`, `30s`, `1m30s`, `500ms`; undefined of anything else */
+export function secondsIn(text) {
+  if (/^[0-9]+(\.[0-9]+)?$/.test(text)) return Number(text);
+  if (!/^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$/.test(text)) return undefined;
+  const parts = [...text.matchAll(/([0-9.]+)(ms|s|m|h)/g)];
+  return parts.reduce((sum, [, value, unit]) => sum + Number(value) * UNITS[unit], 0);
+}
+
+/** Of an option, as options.js has them. */
+export const stage = {
+  unit: 'TIME:TARGET',
+  read(text) {
+    const [, time, target] = /^([^:]+):([0-9]+(?:\.[0-9]+)?)$/.exec(text) ?? [];
+    const seconds = time === undefined ? undefined : secondsIn(time);
+    return seconds === undefined ? undefined : { seconds, target: Number(target) };
+  },
+  expects: 'a time and the number to reach by then, as 30s:5000'
+};
+
+export class Stages {
+  /** @type {Array<Stage & {from: number, end: number}>} `from` the number at its start, `end` in seconds */
+  list;
+
+  /**
+   * @param {number} first what there is before them
+   * @param {Stage[]} stages
+   * @param {{expects: string, read: (text: string) => ?number}} target what a target may be
+   * @throws {UsageError} where they can't be so
+   */
+  constructor(first, stages, target) {
+    if (stages.length > MOST_STAGES) {
+      throw new UsageError(`--stage ${stages.length} times: there may be ${MOST_STAGES} stages`);
+    }
+    const wrong = stages.find((one) => target.read(String(one.target)) === undefined);
+    if (wrong)
+      throw new UsageError(`--stage …:${wrong.target}: the number must be ${target.expects}`);
+    let [from, end] = [first, 0];
+    this.list = stages.map((one) => {
+      end += one.seconds;
+      const all = { ...one, from, end };
+      from = one.target;
+      return all;
+    });
+    if (this.seconds < 0.1 || this.seconds > LONGEST) {
+      throw new UsageError(
+        `--stage: all together take from 0.1 s to ${LONGEST} s, not ${this.seconds}`
+      );
+    }
+  }
+
+  /** @returns {number} how long they take together */
+  get seconds() {
+    return this.list.at(-1).end;
+  }
+
+  get first() {
+    return this.list[0].from;
+  }
+
+  get last() {
+    return this.list.at(-1).target;
+  }
+
+  get most() {
+    return Math.max(this.first, ...this.list.map(({ target }) => target));
+  }
+
+  /** @param {number} seconds since they began @returns {number} what there shall be then */
+  at(seconds) {
+    const now = this.list.find(({ end }) => seconds < end);
+    if (!now) return this.last;
+    return now.target + ((now.from - now.target) * (now.end - seconds)) / now.seconds;
+  }
+}
+
+/** @returns {string} of a rate that so many engines share, as native/swarm/options.h reads it */
+export const stageWords = ({ list }, engines) =>
+  list.map(({ seconds, target }) => `${seconds}:${target / engines}`).join();
+
+/**
+ * What was reached in the stages of a run that goes on.
+ *
+ * @typedef {object} StageSeen
+ * @property {number} seconds
+ * @property {number} from
+ * @property {number} target
+ * @property {number} parked clients at its end
+ * @property {?number} perSecond sprites accepted; null of a stage that takes no time
+ * @property {?number} p50 from throw to arrival, in ms
+ * @property {?number} p99
+ * @property {?number} max
+ */
+export class StageLog {
+  #stages;
+  #tally;
+  #before;
+
+  /** @type {StageSeen[]} of the stages that are over */
+  rows = [];
+
+  /**
+   * @param {Stages} stages
+   * @param {import('./tally.js').Tally} tally
+   */
+  constructor(stages, tally) {
+    this.#stages = stages;
+    this.#tally = tally;
+    this.#before = { at: tally.countedAt, accepted: tally.counts.accepted };
+    tally.takeStage();
+  }
+
+  /** @param {number} passed seconds since they began @returns {number} what there shall be then */
+  see(passed) {
+    const { list } = this.#stages;
+    while (this.rows.length < list.length && passed >= list[this.rows.length].end) {
+      this.#end(list[this.rows.length]);
+    }
+    return this.#stages.at(passed);
+  }
+
+  #end({ seconds, from, target }) {
+    const { parked, accepted } = this.#tally.counts;
+    const { p50, p99, max } = this.#tally.takeStage();
+    const now = { at: this.#tally.countedAt, accepted };
+    const passed = now.at - this.#before.at;
+    const perSecond =
+      seconds > 0 && passed > 0 ? Math.round((accepted - this.#before.accepted) / passed) : null;
+    this.rows.push({ seconds, from, target, parked, perSecond, p50, p99, max });
+    this.#before = now;
+  }
+}

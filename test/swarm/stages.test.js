@@ -1,0 +1,265 @@
+import { createServer } from 'node:net';
+import { once } from 'node:events';
+
+import t from 'tap';
+
+import { bucketOf } from '../../lib/swarm/histogram.js';
+import { metricsOf, serveMetrics } from '../../lib/swarm/metrics.js';
+import { help, parse } from '../../lib/swarm/options.js';
+import { createProgress } from '../../lib/swarm/progress.js';
+import { contentOf } from '../../lib/report/report-body.js';
+import { resultOf } from '../../lib/swarm/result.js';
+import { Run } from '../../lib/swarm/run.js';
+import { secondsIn, StageLog, Stages } from '../../lib/swarm/stages.js';
+import { Interruptions, Tally } from '../../lib/swarm/tally.js';
+import { textOf } from '../../lib/swarm/text.js';
+import { startServer } from '../support/server.js';
+import { start, swarm } from '../support/swarm.js';
+
+/** Runs whose load changes, what they tell Prometheus, and the names that other load testers' users type. */
+
+// Most of the time they wait.
+t.jobs = 4;
+
+const parsed = (line) => parse(line.split(' '));
+
+t.test("times as other load testers write them, and their options' names", async (t) => {
+  const times = { 30: 30, 1.5: 1.5, '30s': 30, '1m30s': 90, '2h': 7200, '250ms': 0.25 };
+  for (const [text, seconds] of Object.entries(times)) t.equal(secondsIn(text), seconds, text);
+  for (const text of ['', 's', '3x', '-1s', '1s30', '1e3', '1 s']) t.notOk(secondsIn(text), text);
+  for (const given of ['--time 1m', '--time=60', '--duration 1m', '-d 60s', '-d1m', '-z 60']) {
+    t.equal(parsed(`park 5 ${given}`).time, 60, given);
+  }
+  t.match(help(), /--time TIME .*\n.*--duration, -d/);
+  const advice = {
+    '-d 3x': '--time 3x: must be a time from 0.1 to 604800 seconds, as 30, 30s, 1m30s or 2h',
+    '--vus 9': 'there is no option --vus: the clients are the number after the command',
+    '-c 9': 'there is no option -c: the clients are',
+    '--rps 9': 'there is no option --rps: --rate is in sprites a second',
+    '-n 9': 'there is no option -n: a run ends by --time',
+    '-t 9': 'there is no option -t: --processes is for engines',
+    '--duratoin 9': 'there is no option --duratoin; did you mean --duration?',
+    '--out x': 'there is no option --out: --report FILE'
+  };
+  for (const [given, words] of Object.entries(advice)) {
+    t.throws(() => parsed(`throw 5 ${given}`), { message: new RegExp(`^${words}`) }, given);
+  }
+});
+
+t.test('stages say how long it is, and how much there is at the most', async (t) => {
+  const thrown = parsed('throw 5 --rate 10 --stage 30s:5000 -s 1m:20');
+  t.match(thrown, { throwing: 'rate', rate: 5000, clients: 5, time: 90 });
+  t.match(parsed('throw 5 --stage 1s:3'), { throwing: 'rate', rate: 3 });
+  t.match(parsed('park 5 -s 1s:300 -s 1s:0'), { throwing: 'none', clients: 300, time: 2 });
+  const bad = {
+    'storm 5 --stage 1s:3': '--stage is of park and throw',
+    'latency 5 --stage 1s:3': '--stage is of park and throw',
+    'throw 5 --stage 1s:3 --time 3': '--time: with --stage its times say how long',
+    'throw 5 --stage 1s': '--stage 1s: must be a time and the number to reach by then, as 30s:5000',
+    'throw 5 --stage 1s:1e9': '--stage 1s:1e9: must be a time',
+    'throw 5 --stage 1s:10000001':
+      '--stage …:10000001: the number must be a number from 0 to 10000000',
+    'park 5 --stage 1s:1.5': '--stage …:1.5: the number must be a whole number',
+    'park 5 --stage 0s:9': '--stage: all together take from 0.1 s to 604800 s, not 0',
+    'park 5 --stage 99h:9 --stage 99h:9': '--stage: all together take from 0.1 s',
+    'throw 5 --stage 9s:0': '--stage: all that they reach is 0'
+  };
+  for (const [line, words] of Object.entries(bad)) {
+    t.throws(() => parsed(line), { message: new RegExp(`^${words}`) }, line);
+  }
+  const many = Array.from({ length: 101 }, () => '--stage 1s:1').join(' ');
+  t.throws(() => parsed(`park 5 ${many}`), {
+    message: '--stage 101 times: there may be 100 stages'
+  });
+});
+
+t.test('between two targets it goes in a straight line', async (t) => {
+  const { stages } = parsed('park 100 -s 10s:200 -s 5s:200 -s 0s:50 -s 5s:0');
+  const seen = [0, 5, 10, 12, 14.9, 15, 17.5, 20, 99].map((at) => stages.at(at));
+  t.same(seen, [100, 150, 200, 200, 200, 50, 25, 0, 0]);
+});
+
+t.test('what each stage has reached is told by the clock of the engines', async (t) => {
+  const stages = new Stages(
+    0,
+    [1, 0, 2].map((seconds, i) => ({ seconds, target: 10 * i })),
+    { read: Number }
+  );
+  const tally = new Tally(3);
+  const tick = (seconds, accepted, flights) =>
+    tally.add({
+      ...{ process: 0, at: seconds * 1e9, accepted, parked: 7 },
+      ...{ arrival: flights.map((ms) => [bucketOf(ms * 1e6), 1]), answer: [], probe: [] }
+    });
+  tick(100, 50, [9]);
+  const log = new StageLog(stages, tally);
+  t.equal(log.see(0.5), 0);
+  tick(101.25, 60, [1, 2]);
+  t.equal(log.see(1), 10);
+  tick(103.25, 160, [3]);
+  t.equal(log.see(3), 20);
+  t.match(log.rows, [
+    { seconds: 1, from: 0, target: 0, parked: 7, perSecond: 8, p50: 1, max: 2 },
+    { seconds: 0, from: 0, target: 10, perSecond: null, p50: null },
+    { seconds: 2, from: 10, target: 20, perSecond: 50, p50: 3, max: 3 }
+  ]);
+});
+
+t.test('clients that come or go by a stage interrupt nothing, those that break do', async (t) => {
+  const seen = new Interruptions(100);
+  const looks = [
+    ...[
+      [0, 100, 100],
+      [1, 120, 200],
+      [2, 180, 300],
+      [3, 290, 300],
+      [4, 250, 100],
+      [4.5, 130, 20]
+    ],
+    ...[
+      [5, 100, 60],
+      [5.5, 20, 60],
+      [7.6, 60, 60]
+    ]
+  ];
+  for (const look of looks) seen.see(...look);
+  t.same(seen.list, []);
+  seen.see(8, 30, 80);
+  seen.see(9, 70, 80);
+  t.same(seen.list, [{ at: 8, lowest: 30, seconds: 1 }]);
+});
+
+t.test('a rate goes through its stages, and what it owes is known to the sprite', async (t) => {
+  const server = await startServer(t, { options: { 'throw-rate': 0 } });
+  const line =
+    'throw 20 --processes 2 --stage 800ms:400 --stage 400ms:400 --stage 0s:100 -s 400ms:0';
+  const { code, result } = await swarm(t, server.port, line);
+  t.equal(code, 0, result.faults.join());
+  // 160, 160 and 20, whatever the machine does; what came due in the last moment is not thrown.
+  const due = result.account.sent + result.throwing.behind;
+  t.ok(due >= 337 && due <= 340, `${due} of 340`);
+  t.equal(result.account.missing, 0);
+  t.match(result.throwing, { mode: 'open loop', rate: 400 });
+  t.same(
+    result.stages.map(({ from, target }) => [from, target]),
+    [
+      [0, 400],
+      [400, 400],
+      [400, 100],
+      [100, 0]
+    ]
+  );
+  t.ok(result.series.some(({ asked }) => asked > 0));
+  t.match(
+    textOf(result),
+    /up to 400 a second asked.*\nstage 1 +0 to 400 in 0.8 s: [0-9]+ a second/
+  );
+  const { title, body, charts } = contentOf(result);
+  t.equal(title, '20 clients, up to 400 sprites a second');
+  t.match(body, /Stage by stage/);
+  t.ok(charts.rates.series.some(({ name, dashed }) => name === 'asked' && dashed));
+});
+
+t.test('the number of clients goes through its stages, and all are told in the end', async (t) => {
+  const server = await startServer(t);
+  const line = 'park 3 --processes 2 -s 400ms:91 -s 200ms:20 -s 0s:45';
+  const { code, result } = await swarm(t, server.port, line);
+  t.equal(code, 0, result.faults.join());
+  t.match(result, { clients: 91, opened: { wanted: 3, clients: 3 }, interruptions: [] });
+  t.equal(result.stages.at(-1).parked, 45);
+  const { joined, left } = result.connections;
+  t.ok(joined >= 45 + 20 && left === joined, `${left} of ${joined} have left`);
+  t.match(await server.status(), { clients: 0, joined, left });
+  t.match(textOf(result), /stage 3 +20 to 45 in 0 s: 45 parked/);
+  t.equal(contentOf(result).title, 'Up to 91 clients parked');
+});
+
+t.test('fewer clients than the last stage asks for are a fault', async (t) => {
+  const options = parsed('park 4 -s 1s:30');
+  const resultWith = (parked, interrupted = false) =>
+    resultOf({
+      options,
+      facts: {
+        ...{ phases: {}, plan: { engines: [1], sources: 0 }, throwing: {} },
+        ...{
+          opened: { clients: 4, wanted: 4 },
+          stages: [{ seconds: 1, from: 4, target: 30, parked }]
+        }
+      },
+      tally: new Tally(1),
+      account: { missing: 0, unconfirmed: 0, examples: [] },
+      ...{ engineDoubles: 0, interruptions: [], deaths: [], interrupted, accounted: true }
+    });
+  t.same(resultWith(10).faults, ['10 of 30 clients were parked at the end of the stages']);
+  t.same(resultWith(30).faults, []);
+  t.same(resultWith(10, true).faults, []);
+});
+
+/** A scrape's samples by name, with their labels. */
+const samples = (text) =>
+  Object.fromEntries(
+    text
+      .split('\n')
+      .filter((line) => line && !line.startsWith('#'))
+      .map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))])
+  );
+
+t.test('a scrape has what the result has, at every moment', async (t) => {
+  const server = await startServer(t, { options: { 'throw-rate': 1, 'throw-burst': 4 } });
+  const options = parsed(`throw 20 --rate 300 --time 1 --port ${server.port}`);
+  const run = new Run(options, await createProgress(true));
+  const metrics = await serveMetrics(0, () => run.tally);
+  t.teardown(() => metrics.close());
+  const at = `http://127.0.0.1:${metrics.port}`;
+  const scrape = async () => samples(await (await fetch(`${at}/metrics`)).text());
+  t.same(await scrape(), {}, 'nothing before it has begun');
+  t.equal((await fetch(`${at}/else`)).status, 404);
+  const going = run.go();
+  const seen = [];
+  let isOver = false;
+  const over = going.finally(() => (isOver = true));
+  while (!isOver) seen.push(await scrape());
+  const result = await over;
+  const named = (name) => `sprites_swarm_${name}`;
+  let before = {};
+  for (const now of seen.filter((one) => named('sent_total') in one)) {
+    const get = (name) => now[named(`${name}_total`)];
+    if (get('accepted') !== get('delivered') + get('queued') + get('duplicates'))
+      t.fail('accepted');
+    if (get('sent') < get('accepted') + get('refused')) t.fail('sent');
+    if (now[named('answer_seconds_count')] !== get('accepted')) t.fail('each was timed');
+    for (const [name, value] of Object.entries(before)) {
+      if (/_total$|_count$|_bucket/.test(name) && now[name] < value) t.fail(`${name} fell`);
+    }
+    before = now;
+  }
+  // The tally stays as it was: what is scraped now is what the result was made of.
+  const last = await scrape();
+  const { account, connections, latency } = result;
+  for (const name of ['sent', 'accepted', 'delivered', 'queued', 'refused', 'received']) {
+    t.equal(last[named(`${name}_total`)], account[name], name);
+  }
+  t.equal(last[`${named('refusals_total')}{problem="too-many-throws"}`], account.refused);
+  t.ok(account.refused > 0);
+  t.equal(last[named('left_total')], connections.left);
+  t.equal(last[named('arrival_seconds_count')], latency.arrival.count);
+  t.equal(last[`${named('arrival_seconds_bucket')}{le="+Inf"}`], latency.arrival.count);
+  t.ok(seen.some((one) => one[named('parked')] === 20));
+});
+
+t.test('what a stage asks for is among the figures', async (t) => {
+  const tally = new Tally(1);
+  t.notMatch(await metricsOf(tally), /sprites_swarm_asked/);
+  tally.asked = 12.5;
+  t.match(await metricsOf(tally), /\nsprites_swarm_asked 12.5\n/);
+});
+
+t.test('a port that is taken is told before anything is opened', async (t) => {
+  const other = createServer().listen(0, '127.0.0.1');
+  await once(other, 'listening');
+  t.teardown(() => other.close());
+  const { port } = other.address();
+  const { code, err } = await start(t, `park 1 --port 1 --wait 0 --prometheus ${port}`).result();
+  t.equal(code, 2);
+  t.match(err, `--prometheus ${port}: 127.0.0.1:${port} can't be listened at, it is taken`);
+});
