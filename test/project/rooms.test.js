@@ -72,3 +72,32 @@ t.test('a test that waits for ever fails by name, and those behind it run', asyn
   t.match(stdout, /^ok 2 - next/m);
   t.notMatch(stdout, 'unfinished');
 });
+
+/** What tests need that `npm test` does without, by what they import, and the names of those files. */
+const NEEDS = {
+  Chromium: [
+    /support\/(page-browser|arena-pages)\.js'/,
+    /\.browser\.test\.js$|^(arena\/(.*pages|trouble)|bench\/.*|desktop\/together)\.test\.js$/
+  ],
+  'C++ programs': [
+    /\b(cmakeBuild|sharedBuild|buildGate)\b|support\/cpp-(probe|script|screen)\.js'/,
+    /^client\/.*cpp.*\.test\.js$|^desktop\//
+  ],
+  'a broker': [
+    /support\/(nats|world-servers)\.js'/,
+    /^(world|deploy)\/|^page\/world\.browser\.test\.js$/
+  ]
+};
+
+for (const [what, [uses, named]] of Object.entries(NEEDS)) {
+  t.test(`a test that needs ${what} is named so that npm test leaves it out`, async (t) => {
+    const home = join(ROOT, 'test');
+    const files = readdirSync(home, { recursive: true }).filter((one) => /\.test\.js$/.test(one));
+    const needing = files.filter((one) => uses.test(readFileSync(join(home, one), 'utf8')));
+    t.ok(needing.length > 1);
+    t.strictSame(
+      needing.filter((one) => !named.test(one) && one !== 'project/rooms.test.js'),
+      []
+    );
+  });
+}
