@@ -4,7 +4,9 @@ import t from 'tap';
 
 import { Feeds } from '../../lib/client/client.js';
 import { canonical } from '../../lib/feeds/canonical.js';
-import { TOKEN, patch, put, remove, tokenFile } from '../support/feeds.js';
+import { playUntilHeard } from '../support/feeds-history.js';
+import { patch, put, remove, TOKEN, tokenFile } from '../support/feeds.js';
+import { lengthOf } from '../support/long.js';
 import { DOORS, startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
@@ -82,4 +84,17 @@ for (const door of DOORS) {
     feeds.close();
     await second.stop();
   });
+}
+
+/**
+ * The JavaScript client through a random history; test/client/feeds-cpp.test.js has the C++ client as
+ * well, and test/fuzz/feeds.js plays on for as long as one likes.
+ */
+
+t.setTimeout(300_000);
+
+for (const door of DOORS) {
+  t.test(`who watches has the newest value in the end, "${door}"`, (t) =>
+    playUntilHeard(t, { door, steps: lengthOf({ short: 30, long: 60 }) })
+  );
 }

@@ -10,6 +10,8 @@ import { NO_STATE } from '../support/feeds.js';
  * Patches are made for those who take them, and for nobody else: the threads are spared.
  */
 
+t.jobs = 4; // they wait
+
 const OPTIONS = {
   hold: 30,
   feeds: 4,

@@ -1,8 +1,12 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { dirname, join, relative } from 'node:path';
 
 import t from 'tap';
 
+import { plainEnvironment } from '../support/cpp-build.js';
 import { ROOT } from '../support/server.js';
 
 /** The rooms of the product, the lowest first: a room uses those before it, and none after it. */
@@ -60,3 +64,59 @@ t.test('no program in C++ uses a room of the server above base', async (t) => {
     }
   }
 });
+
+const STUCK = new URL('../support/stuck.js', import.meta.url);
+
+t.test('a test that waits for ever fails by name, and those behind it run', async (t) => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'stuck-'));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const file = path.join(folder, 'some.mjs');
+  writeFileSync(
+    file,
+    `import t from ${JSON.stringify(import.meta.resolve('tap'))};
+     import { failWhenStuck } from ${JSON.stringify(STUCK.href)};
+     failWhenStuck(t);
+     t.test('outer', async (t) => {
+       await t.test('waits', () => new Promise(() => {}));
+       t.pass('goes on');
+     });
+     t.test('next', async (t) => t.pass());`
+  );
+  const options = { env: plainEnvironment(), encoding: 'utf8' };
+  const { stdout, status } = spawnSync(process.execPath, [file], options);
+  t.not(status, 0);
+  t.match(stdout, '"waits" waits for what never comes');
+  t.match(stdout, /^ {4}not ok 1 - waits/m);
+  t.match(stdout, /^ {4}ok 2 - goes on/m);
+  t.match(stdout, /^ok 2 - next/m);
+  t.notMatch(stdout, 'unfinished');
+});
+
+/** What tests need that `npm test` does without, by what they import, and the names of those files. */
+const NEEDS = {
+  Chromium: [
+    /support\/(page-browser|arena-pages)\.js'/,
+    /\.browser\.test\.js$|^(arena\/(.*pages|trouble)|bench\/.*|desktop\/together)\.test\.js$/
+  ],
+  'C++ programs': [
+    /\b(cmakeBuild|sharedBuild|buildGate)\b|support\/cpp-(probe|script|screen)\.js'/,
+    /^client\/.*cpp.*\.test\.js$|^desktop\//
+  ],
+  'a broker': [
+    /support\/(nats|world-servers)\.js'/,
+    /^(world|deploy)\/|^page\/world\.browser\.test\.js$/
+  ]
+};
+
+for (const [what, [uses, named]] of Object.entries(NEEDS)) {
+  t.test(`a test that needs ${what} is named so that npm test leaves it out`, async (t) => {
+    const home = join(ROOT, 'test');
+    const files = readdirSync(home, { recursive: true }).filter((one) => /\.test\.js$/.test(one));
+    const needing = files.filter((one) => uses.test(readFileSync(join(home, one), 'utf8')));
+    t.ok(needing.length > 1);
+    t.strictSame(
+      needing.filter((one) => !named.test(one) && one !== 'project/rooms.test.js'),
+      []
+    );
+  });
+}

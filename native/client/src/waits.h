@@ -10,12 +10,6 @@
 
 namespace sprites {
 
-constexpr unsigned kShortestHold = 5;  // seconds; the server's lower bound
-constexpr unsigned kUsualHold = 120;   // seconds, where the server does not tell
-constexpr Millis kQuick{1000};         // an empty answer sooner than this counts as a failure
-constexpr Millis kLong{10000};     // a poll parked so long tells whether the network lets it park
-constexpr unsigned kCutsMost = 2;  // polls in a row that were cut off: then the hold is shortened
-
 constexpr Millis kWaitFirst{500};        // the longest wait after the first failure
 constexpr Millis kWaitMost{15000};       // of any: below a lease, to be back in time for the place
 constexpr Millis kWaitServer{600000};    // of what a server may ask for
@@ -26,7 +20,7 @@ constexpr unsigned kUsualHold = 120;   // seconds, where the server did not tell
 constexpr Millis kPollSlack{15000};
 constexpr Millis kQuick{1000};  // an empty answer sooner than this counts as a failure for the wait
 constexpr Millis kLong{10000};  // a poll parked so long tells whether the network lets it park
-constexpr unsigned kCutsMost = 2;
+constexpr unsigned kCutsMost = 2;  // polls in a row that were cut off: then the hold is shortened
 constexpr Millis kLeaveReserve{1500};  // of the time to leave this is kept for telling the server
 
 /**

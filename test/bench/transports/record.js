@@ -6,17 +6,19 @@
  * It takes three quarters of a minute, so that there are pings and heartbeats in it.
  */
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
-import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
+import { gunzipSync, gzipSync } from 'node:zlib';
 
 import { startLoad } from '../contenders.js';
 import { buildWatchers, TOKEN } from '../feed-contenders.js';
 import { CHANGING } from './cells.js';
 import { contenders } from './contenders.js';
 
-const FOLDER = fileURLToPath(new URL('recordings/', import.meta.url));
+/** All of them, as JSON: the bytes by the contender's name, a character each. */
+const FILE = new URL('recordings.json.gz', import.meta.url);
+
+const recordings = existsSync(FILE) ? JSON.parse(gunzipSync(readFileSync(FILE))) : {};
 
 /** Frames and chunks with each kind of length, and pings in between. */
 const WORK = { connections: 1, bytes: 70000, every: 5, seconds: 35, warmup: 1, changing: CHANGING };
@@ -56,7 +58,7 @@ async function record(name, program) {
   try {
     await load.go();
     const { documents } = await load.next('result');
-    writeFileSync(`${FOLDER}${name}.gz`, gzipSync(Buffer.concat(tap.bytes), { level: 9 }));
+    recordings[name] = Buffer.concat(tap.bytes).toString('latin1');
     console.log(`${name}: ${documents} documents`);
   } finally {
     await load.stop();
@@ -64,8 +66,8 @@ async function record(name, program) {
   }
 }
 
-mkdirSync(FOLDER, { recursive: true });
 const program = buildWatchers();
 const names = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(contenders);
 await Promise.all(names.map((name) => record(name, program)));
+writeFileSync(FILE, gzipSync(JSON.stringify(recordings), { level: 9 }));
 process.exit();

@@ -1,0 +1,491 @@
+import { EventEmitter } from 'node:events';
+import { mock } from 'node:test';
+import { pathToFileURL } from 'node:url';
+
+import pino from 'pino';
+import t from 'tap';
+
+import { Feeds } from '../../lib/feeds/feeds.js';
+import { FetchTurns } from '../../lib/feeds/fetch-turns.js';
+import { isKey } from '../../lib/feeds/names.js';
+import { pour, SLICE } from '../../lib/feeds/pour.js';
+import { SlowReaders } from '../../lib/feeds/slow-readers.js';
+import { FeedTable } from '../../lib/feeds/table.js';
+import { JobTimeError, ThreadError, Threads } from '../../lib/feeds/threads.js';
+import { openUpstream } from '../../lib/feeds/upstream.js';
+import { readOptions } from '../../lib/operator/options.js';
+import { NO_STATE } from '../support/feeds.js';
+import { until } from '../support/until.js';
+
+/**
+ * When a feed is fetched, and when it is forgotten, by a clock of the test's own.
+ */
+
+const EVERY = 5;
+const IDLE = 60;
+
+/** A table with one feed, and the fetches of it: `watching` and `lastAsked` are the test's to set. */
+function open(t) {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  t.teardown(() => mock.timers.reset());
+  const scene = { now: 0, fetches: 0, forgotten: false, watching: 1, lastAsked: 0, failed: false };
+  let ask;
+  const feeds = {
+    onFetch: (fetch) => (ask = fetch),
+    find: () =>
+      scene.forgotten
+        ? null
+        : {
+            watching: scene.watching,
+            idle: scene.now - scene.lastAsked,
+            upstream: true,
+            length: 7
+          },
+    forget: () => (scene.forgotten = true),
+    fail: () => {},
+    fetch: async () => {
+      scene.fetches += 1;
+      return scene.failed ? { failed: 'it is down' } : { unchanged: true };
+    }
+  };
+  const options = {
+    upstream: 'https://a.example/{key}',
+    upstreamEvery: EVERY,
+    upstreamAtOnce: 1,
+    upstreamTime: 10,
+    feedIdle: IDLE
+  };
+  const upstream = openUpstream({ feeds, options, log: pino({ level: 'silent' }) });
+  t.teardown(() => upstream.close());
+  /** Lets so many seconds go by, and what is due then be done. */
+  scene.pass = async (seconds) => {
+    for (let i = 0; i < seconds * 10; i += 1) {
+      scene.now += 100;
+      mock.timers.tick(100);
+      // A fetch's outcome is taken some promises later.
+      for (let turns = 0; turns < 5; turns += 1) await null;
+    }
+  };
+  scene.start = async () => {
+    ask('a');
+    await scene.pass(0.1);
+  };
+  return scene;
+}
+
+t.test('--feed-idle: forgotten so long after somebody last watched, and not before', async (t) => {
+  const scene = open(t);
+  await scene.start();
+  t.equal(scene.fetches, 1);
+  await scene.pass(4 * EVERY);
+  t.equal(scene.fetches, 5, 'again and again while it is watched');
+  scene.watching = 0;
+  scene.lastAsked = scene.now;
+  await scene.pass(EVERY - 0.1);
+  const { fetches } = scene;
+  await scene.pass(IDLE - EVERY - 1);
+  t.ok(scene.fetches <= fetches + 1, 'not when nobody does');
+  t.notOk(scene.forgotten, 'and it stays for who comes back');
+  await scene.pass(2);
+  t.ok(scene.forgotten, 'until its time is over');
+});
+
+t.test('who comes back in time begins the time anew', async (t) => {
+  const scene = open(t);
+  await scene.start();
+  scene.watching = 0;
+  scene.lastAsked = scene.now;
+  await scene.pass(IDLE - 2);
+  scene.lastAsked = scene.now;
+  await scene.pass(IDLE - 2);
+  t.notOk(scene.forgotten);
+  await scene.pass(4);
+  t.ok(scene.forgotten);
+});
+
+t.test('a source that fails is asked later and later, five minutes at the most', async (t) => {
+  const scene = open(t);
+  scene.failed = true;
+  await scene.start();
+  await scene.pass(60);
+  // Between half and all of 5, 10, 20, 40 s.
+  t.ok(scene.fetches >= 4 && scene.fetches <= 6, `${scene.fetches} in a minute`);
+  await scene.pass(1800);
+  const { fetches } = scene;
+  await scene.pass(3000);
+  t.ok(scene.fetches - fetches >= 9 && scene.fetches - fetches <= 21, 'in fifty minutes');
+  scene.failed = false;
+  await scene.pass(301);
+  const back = scene.fetches;
+  await scene.pass(60);
+  t.ok(scene.fetches >= back + 11, 'and as before when it answers again');
+});
+
+const source = (name, asker, first) => ({ name, asker, first });
+
+t.test('one address has at most half of what may be fetched at once', (t) => {
+  for (const [atOnce, share] of [
+    [8, 4],
+    [5, 2],
+    [1, 1]
+  ]) {
+    const turns = new FetchTurns(atOnce);
+    // Half of them are of feeds that have a value: these count as well.
+    for (let n = 0; n < 20; n += 1) turns.add(source(n, 1, n % 2 === 0));
+    let begun = 0;
+    while (turns.take() !== undefined) begun += 1;
+    t.equal(begun, share, `${atOnce} at once, nobody else asks`);
+    if (atOnce > 1) {
+      turns.add(source('other', 2, true));
+      t.equal(turns.take().name, 'other', 'the next address need not wait for an end');
+      turns.end(2);
+    }
+    t.equal(turns.take(), undefined);
+    turns.end(1);
+    t.equal(turns.take().asker, 1, 'one that has ended makes room for the next');
+    t.equal(turns.take(), undefined);
+    t.equal(turns.underWay, share);
+  }
+  const turns = new FetchTurns(4);
+  for (let n = 0; n < 12; n += 1) turns.add(source(n, n % 3, true));
+  while (turns.take() !== undefined);
+  t.equal(turns.underWay, 4, 'and all together have no more than there may be');
+  t.end();
+});
+
+t.test("no key leads out of the template's path, or to another host", (t) => {
+  const tries = ['..', '.', 'a/../..', 'a/./b', '/a', 'a//b', 'a/', '//evil.example', 'a\\..\\b'];
+  for (const key of [...tries, '%2e%2e/a', 'a?b', 'a#b', '@evil.example', ' a', 'ä', '']) {
+    t.notOk(isKey(key), key);
+  }
+  for (const key of [
+    '...',
+    '.../..a/b..',
+    '~',
+    '-/_',
+    '.well-known/x',
+    'evil.example',
+    '8/score'
+  ]) {
+    t.ok(isKey(key));
+    const { host, pathname } = new URL('https://api.example/of/{key}'.replaceAll('{key}', key));
+    t.strictSame([host, pathname], ['api.example', `/of/${key}`]);
+  }
+  t.end();
+});
+
+t.test('addresses take turns, and what is watched goes before what is new', (t) => {
+  const turns = new FetchTurns(4);
+  const drawn = (count) =>
+    Array.from({ length: count }, () => {
+      const { name, asker } = turns.take();
+      turns.end(asker);
+      return name;
+    });
+  const many = Array.from({ length: 5 }, (_, n) => source(`new${n}`, 1, true));
+  for (const one of many) turns.add(one);
+  turns.add(many[0]);
+  turns.add(source('other', 2, true));
+  t.equal(turns.size, 6, 'one that waits already waits once');
+  t.strictSame(drawn(3), ['new0', 'other', 'new1'], 'one of each address in turn');
+
+  for (let n = 0; n < 6; n += 1) turns.add(source(`seen${n}`, 3, false));
+  turns.add(source('honest', 4, false));
+  turns.delete(many[2]);
+  t.strictSame(
+    drawn(9),
+    ['seen0', 'honest', 'seen1', 'new3', 'seen2', 'seen3', 'seen4', 'new4', 'seen5'],
+    'three that are watched to one that is new'
+  );
+  t.equal(turns.take(), undefined);
+  turns.delete(many[0]);
+  t.equal(turns.size, 0);
+  t.end();
+});
+
+/**
+ * What slow readers at Node's server hold: bounded, and what many hold counts once. And that whoever watches there for
+ * long gets what is its own.
+ */
+
+/** What of a ServerResponse is used; it takes `room` slices before it has to be drained. */
+class Response extends EventEmitter {
+  writableHighWaterMark = SLICE;
+  taken = [];
+  destroyed = false;
+
+  constructor(room) {
+    super();
+    this.room = room;
+  }
+
+  write(slice) {
+    this.taken.push(slice);
+    this.room -= 1;
+    return this.room > 0;
+  }
+
+  destroy() {
+    this.destroyed = true;
+  }
+
+  drain(room) {
+    this.room = room;
+    this.emit('drain');
+  }
+}
+
+/** A Buffer of bytes that others have as well. */
+const shared = (origin, length) => Object.assign(Buffer.alloc(length), { origin });
+
+const who = (responses) => responses.map(({ destroyed }) => destroyed);
+
+t.test('the oldest are closed above the bound', (t) => {
+  const slow = new SlowReaders(100);
+  const readers = [1, 2, 3, 4].map(() => new Response());
+  readers.forEach((reader, index) => slow.slow(reader, [shared(index + 1, 40)]));
+  t.strictSame(who(readers), [true, true, false, false]);
+  slow.done(readers[2]);
+  const one = new Response();
+  slow.slow(one, [Buffer.alloc(60)]);
+  t.notOk(readers[3].destroyed, 'there is room for a hundred');
+  slow.slow(new Response(), [Buffer.alloc(1)]);
+  t.strictSame(who([readers[3], one]), [true, false]);
+  t.end();
+});
+
+t.test('what many hold counts once, until none of them does', (t) => {
+  const slow = new SlowReaders(100);
+  const readers = [1, 2, 3, 4].map(() => new Response());
+  for (const reader of readers) slow.slow(reader, [shared(7, 90), Buffer.alloc(2)]);
+  t.strictSame(who(readers), [false, false, false, false]);
+  for (const reader of readers.slice(1)) slow.done(reader);
+  const other = new Response();
+  slow.slow(other, [shared(8, 90)]);
+  t.strictSame(who([readers[0], other]), [true, false]);
+  t.end();
+});
+
+t.test('what a reader has taken is his no more, and he keeps his place', (t) => {
+  const slow = new SlowReaders(100);
+  const [first, second, third] = [1, 2, 3].map(() => new Response());
+  slow.slow(first, [shared(1, 50), shared(2, 20)]);
+  slow.slow(second, [shared(3, 30)]);
+  slow.slow(first, [shared(2, 20)]);
+  slow.slow(third, [shared(4, 50)]);
+  t.strictSame(who([first, second, third]), [false, false, false]);
+  slow.slow(new Response(), [shared(5, 20)]);
+  t.strictSame(who([first, second, third]), [true, false, false]);
+  slow.done(first);
+  slow.done(first);
+  t.end();
+});
+
+t.test('an answer is written slice by slice, and lets go what has been taken', (t) => {
+  const pieces = [Buffer.from('a'), Buffer.alloc(5 * SLICE, 'b'), Buffer.alloc(10, 'c')];
+  const response = new Response(3);
+  const left = [];
+  let isDone = false;
+  pour(response, pieces, {
+    slow: (some) => left.push(some.length),
+    done() {
+      isDone = true;
+    }
+  });
+  response.drain(3);
+  t.notOk(isDone);
+  response.drain(9);
+  t.ok(isDone);
+  t.strictSame(left, [2, 2]);
+  t.ok(Buffer.concat(response.taken).equals(Buffer.concat(pieces)));
+  const whole = response.taken.filter(({ buffer }) => buffer === pieces[1].buffer);
+  t.equal(whole.length, 3, 'of the end there are copies, which hold nothing');
+  t.end();
+});
+
+t.test('an event stream outlives the tokens of all polls', async (t) => {
+  const table = new FeedTable(readOptions([]), { replica: false, tokens: 3 }, () => {});
+  t.teardown(() => table.close());
+  const publish = (version) => {
+    const none = Buffer.alloc(0);
+    const value = Buffer.from(`${version}`);
+    const what = { key: 'x', epoch: 1, version, value, patch: none, gzip: none, upstream: false };
+    table.native.publish(what);
+  };
+  publish(1);
+  const heard = { stream: [], poll: [] };
+  const watch = (who, wish) =>
+    table.watch({ keys: ['x'], afters: [''], ...wish }, ({ pieces }) => {
+      heard[who].push(Buffer.concat(pieces).toString());
+      return true;
+    });
+  watch('stream', { stream: true });
+  for (let n = 0; n < 7; n++) watch('poll', {});
+  publish(2);
+  await new Promise((then) => setImmediate(() => setImmediate(then)));
+  const events = [1, 2].map((n) => `{"feed":"x","cursor":"e1-${n}","value":${n}}`);
+  t.strictSame(heard.stream, events);
+  t.strictSame(
+    heard.poll,
+    Array.from({ length: 7 }, () => events[0])
+  );
+});
+
+/**
+ * Worker threads of the feeds that die, and what becomes of their jobs.
+ */
+
+const WORKER = new URL('../../lib/feeds/worker.js', import.meta.url);
+
+/** A worker that does what the real one does, but ends where a job's body or URL says so. */
+const MORTAL = `
+  import { parentPort } from 'node:worker_threads';
+  import ${JSON.stringify(WORKER)};
+  parentPort.on('message', ({ job: { body, url } }) => {
+    const text = body === undefined ? String(url) : Buffer.from(body).toString();
+    if (text.includes('exit')) process.exit(1);
+    if (text.includes('throw')) throw new Error('a defect');
+  });
+`;
+
+const OPTIONS = {
+  hold: 60,
+  feeds: 4,
+  feedBytes: 1000,
+  feedMemory: 100000,
+  feedWatchers: 4,
+  upstream: 'https://a.example/{key}',
+  upstreamEvery: 60,
+  upstreamAtOnce: 2,
+  upstreamTime: 60,
+  feedIdle: 60
+};
+
+/** Threads that can be made to die, and the feeds they work for. */
+function mortalFeeds(t) {
+  const file = `${t.testdir({ 'mortal.mjs': MORTAL })}/mortal.mjs`;
+  const threads = new Threads(2, pathToFileURL(file));
+  const feeds = new Feeds({
+    options: OPTIONS,
+    threads,
+    pool: NO_STATE,
+    log: pino({ level: 'silent' })
+  });
+  t.teardown(async () => {
+    feeds.close();
+    await threads.close();
+  });
+  return { threads, feeds };
+}
+
+t.test('the jobs of a thread that dies fail, and the next starts another', async (t) => {
+  const { threads } = mortalFeeds(t);
+  await threads.start();
+  for (const words of ['exit', 'throw']) {
+    const jobs = ['a', words, 'b', 'c'].map((text) =>
+      threads.run('change', { key: 'k', cursor: 'e1-1', kind: 'value', body: text, most: 9 })
+    );
+    const outcomes = await Promise.allSettled(jobs);
+    t.equal(outcomes[1].status, 'rejected', `${words}: it fails`);
+    t.ok(outcomes[1].reason instanceof ThreadError);
+    t.equal(outcomes[0].status, 'fulfilled', 'what another thread does goes on');
+    await until(() => threads.count === 1, 'it is gone');
+    t.equal(threads.busy, 0, 'nothing is under way');
+    await Promise.all([threads.run('nothing', {}), threads.run('nothing', {})]);
+    t.equal(threads.count, 2, 'there are two again');
+  }
+});
+
+/** A value that is compressed when it is published: from a kibibyte on. */
+const COMPRESSED = JSON.stringify('endless'.repeat(150));
+
+/** A worker in which some jobs, that the real one does not end, never end. */
+const ENDLESS = `
+  import { syncBuiltinESMExports } from 'node:module';
+  import zlib from 'node:zlib';
+  const { gzipSync } = zlib;
+  zlib.gzipSync = (bytes) => {
+    while (bytes.includes('endless'));
+    return gzipSync(bytes);
+  };
+  syncBuiltinESMExports();
+  await import(${JSON.stringify(WORKER)});
+`;
+
+t.test('a job that takes too long is ended, and what waits behind it is done', async (t) => {
+  const file = `${t.testdir({ 'endless.mjs': ENDLESS })}/endless.mjs`;
+  const threads = new Threads(1, pathToFileURL(file), 0.4);
+  t.teardown(() => threads.close());
+  await threads.start();
+  const job = (text, gzip) => ({
+    ...{
+      key: 'k',
+      cursor: 'e1-1',
+      kind: 'value',
+      body: Buffer.from(text),
+      most: 5000,
+      patched: false
+    },
+    gzip
+  });
+  const before = threads.run('change', job('1', false));
+  const endless = threads.run('change', job(COMPRESSED, true)).catch((error) => error);
+  const behind = threads.run('change', job('[ 3 ]', false));
+  t.equal(Buffer.from((await before).value).toString(), '1');
+  t.ok((await endless) instanceof JobTimeError);
+  t.equal(Buffer.from((await behind).value).toString(), '[3]', 'by another thread');
+  t.equal(threads.busy, 0);
+  t.equal(threads.count, 1, 'there is one again');
+});
+
+t.test('a publication that takes too long changes nothing, and the next is taken', async (t) => {
+  const file = `${t.testdir({ 'endless.mjs': ENDLESS })}/endless.mjs`;
+  const threads = new Threads(1, pathToFileURL(file), 0.4);
+  const feeds = new Feeds({
+    options: { ...OPTIONS, feedBytes: 5000 },
+    threads,
+    pool: NO_STATE,
+    log: pino({ level: 'silent' })
+  });
+  const awake = setInterval(() => {}, 1000);
+  t.teardown(async () => {
+    clearInterval(awake);
+    feeds.close();
+    await threads.close();
+  });
+  const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
+  const { cursor } = await publish(JSON.stringify('x'.repeat(2000)));
+  // Somebody takes it compressed: so is the next, and that never ends.
+  feeds.watch({ keys: ['a'], afters: [cursor], gzip: true }, () => true);
+  const [slow, next] = await Promise.all([publish(COMPRESSED), publish('3')]);
+  t.equal(slow.problem, 'publishing-slow');
+  t.equal(next.problem, undefined);
+  t.not(next.cursor, cursor);
+});
+
+t.test('a publication whose thread dies changes nothing, and those behind it go on', async (t) => {
+  const { feeds } = mortalFeeds(t);
+  const publish = (text) => feeds.publish('a', 'value', Buffer.from(text));
+  const first = await publish('1');
+  const [lost, next] = await Promise.all([publish('"exit"'), publish('2')]);
+  t.same(lost, { problem: 'internal-error' });
+  t.equal(next.cursor, first.cursor.replace(/-1$/, '-2'), 'versions have no gap');
+  t.equal(feeds.status().published, 2);
+  t.equal(feeds.status().publishing, 0);
+});
+
+t.test('a fetch whose thread dies has failed, and is tried again later', async (t) => {
+  const { feeds } = mortalFeeds(t);
+  const options = { ...OPTIONS, upstream: 'https://a.example/{key}/exit' };
+  const upstream = openUpstream({ feeds, options, log: pino({ level: 'silent' }) });
+  t.teardown(() => upstream.close());
+  let answered;
+  const { outcome } = feeds.watch({ keys: ['a'], afters: [''] }, (answer) => {
+    answered = answer.outcome;
+    return true;
+  });
+  t.equal(outcome, 'ok');
+  await until(() => answered !== undefined, 'it is answered');
+  t.equal(answered, 'upstream-failed');
+  t.match(upstream.status(), { fetches: 1, fetchesFailed: 1, fetching: 0, fetchesWaiting: 0 });
+});
