@@ -10,59 +10,28 @@ const WIDTH = 100;
 const NAMES = 28;
 
 /** The options by what they are about; each stands in one of these. */
-export const GROUPS = {
-  'Where it listens': ['port', 'host', 'workers', 'transient-port', 'cors', 'door'],
-  'Clients and sprites': [
-    'capacity',
-    'hold',
-    'lease',
-    'max-sprite',
-    'throw-rate',
-    'throw-burst',
-    'poll-rate',
-    'poll-burst'
-  ],
-  Feeds: [
-    ...[
-      'publish-token-file',
-      'feeds',
-      'feed-bytes',
-      'feed-memory',
-      'feed-watchers',
-      'feed-threads'
-    ],
-    ...['feed-idle', 'upstream', 'upstream-every', 'upstream-at-once', 'upstream-time']
-  ],
-  'The arena': ['arena', 'arena-players', 'arena-rate', 'games'],
-  Mailboxes: ['mailbox', 'mailbox-bytes', 'mailbox-memory', 'answer-bytes'],
-  Limits: [
-    ...[
-      'connections',
-      'address-connections',
-      'address-handed-over',
-      'address-held',
-      'address-joins',
-      'address-clients'
-    ],
-    ...['address-memory', 'address-feeds', 'handed-over', 'trust-proxy']
-  ],
-  Timeouts: ['head-bytes', 'head-time', 'body-time', 'idle-time', 'write-time'],
-  'Restarts and state': [
-    'drain',
-    'state',
-    'state-bytes',
-    'sync',
-    'journal-bytes',
-    'snapshot-every',
-    'state-wait'
-  ],
-  'A world of many servers': [
-    ...['world', 'name', 'world-lease', 'world-grace', 'world-url'],
-    ...['world-credentials', 'world-ca', 'world-certificate', 'world-key']
-  ],
-  TLS: ['tls-cert', 'tls-key', 'tls-port'],
-  'For the operator': ['admin-port', 'admin-host', 'log-level', 'check']
-};
+export const GROUPS = Object.fromEntries(
+  Object.entries({
+    'Where it listens': 'port host workers transient-port cors door',
+    'Clients and sprites':
+      'capacity hold lease max-sprite throw-rate throw-burst poll-rate poll-burst',
+    Feeds:
+      'publish-token-file feeds feed-bytes feed-memory feed-watchers feed-threads feed-idle ' +
+      'upstream upstream-every upstream-at-once upstream-time',
+    'The arena': 'arena arena-players arena-rate games',
+    Mailboxes: 'mailbox mailbox-bytes mailbox-memory answer-bytes',
+    Limits:
+      'connections address-connections address-handed-over address-held address-joins ' +
+      'address-clients address-memory address-feeds handed-over trust-proxy',
+    Timeouts: 'head-bytes head-time body-time idle-time write-time',
+    'Restarts and state': 'drain state state-bytes sync journal-bytes snapshot-every state-wait',
+    'A world of many servers':
+      'world name world-lease world-grace world-url world-credentials world-ca ' +
+      'world-certificate world-key',
+    TLS: 'tls-cert tls-key tls-port',
+    'For the operator': 'admin-port admin-host log-level check'
+  }).map(([title, names]) => [title, names.split(' ')])
+);
 
 /** Breaks words into lines of at most `width` columns. */
 function wrap(words, width) {

@@ -145,7 +145,7 @@ export class Client {
    *     does not end it. Null where the client does not wait
    */
   get nextTry() {
-    return this.#loop.nextTry;
+    return this.#waits.nextTry;
   }
 
   /** @returns {Resume|null} what a later client needs to take up this place */

@@ -1,5 +1,6 @@
 import { positive, problemOf } from './answers.js';
 import { readItems } from './feed-items.js';
+import { shorterHold } from './limits.js';
 import { ignoreFailure } from './requests.js';
 
 /**
@@ -23,7 +24,6 @@ export class FeedLoop {
   #holdRefused = Infinity; // seconds the server does not grant
   #openAt = -Infinity; // not before: the server has asked for a pause
   #poll = null; // {since, controller, again} of the request under way
-  #nap = null; // the wait
 
   /** @type {FeedsState} */
   state = 'idle';
@@ -48,18 +48,11 @@ export class FeedLoop {
     this.#holdMost = limits.feedHold;
   }
 
-  /** @returns {{ms: number, asked: boolean}|null} the wait until the next request */
-  get nextTry() {
-    if (!this.#nap) return null;
-    const { until, asked } = this.#nap;
-    return { ms: Math.max(0, until - this.#waits.now()), asked };
-  }
-
   /** More is watched than before, or less. */
   changed() {
     if (this.#table.size === 0) return this.#stop();
     if (this.state === 'idle') return this.#start();
-    if (this.state !== 'offline') this.#endNap(); // A wait after a failure is for all feeds.
+    if (this.state !== 'offline') this.#waits.endNap(); // A wait after a failure is for all feeds.
     return this.#askAgain();
   }
 
@@ -67,7 +60,7 @@ export class FeedLoop {
   wake() {
     this.#table.hurry();
     this.#doubt = true;
-    this.#endNap();
+    this.#waits.endNap();
     const isYoung = this.#poll && this.#waits.now() - this.#poll.since < this.#limits.quick;
     if (!isYoung) this.#askAgain();
   }
@@ -79,25 +72,16 @@ export class FeedLoop {
     this.#become('asking');
     await undefined; // What is watched in the same breath is asked for in one poll.
     while (run === this.#run) {
-      const { ms = 0, asked = false } = (await this.#step(run)) ?? {};
-      if (run !== this.#run || ms <= 0) continue;
-      const nap = { ...this.#waits.nap(ms), asked };
-      this.#nap = nap;
-      await nap.over;
-      if (this.#nap === nap) this.#nap = null;
+      const wait = await this.#step(run);
+      if (run === this.#run && wait?.ms > 0) await this.#waits.doze(wait);
     }
   }
 
   #stop() {
     this.#run += 1;
-    this.#nap?.end();
+    this.#waits.nap?.end();
     this.#poll?.controller.abort();
     this.#become('idle');
-  }
-
-  /** Ends the wait under way, but none that the server has asked for. */
-  #endNap() {
-    if (this.#nap && !this.#nap.asked) this.#nap.end();
   }
 
   #askAgain() {
@@ -113,7 +97,7 @@ export class FeedLoop {
     this.#onState(state, { why });
   }
 
-  /** @returns {Promise<{ms: number, asked?: boolean}|undefined>} how long to wait before going on */
+  /** @returns {Promise<import('./waits.js').Wait|undefined>} how long to wait before going on */
   async #step(run) {
     const now = this.#waits.now();
     if (this.#openAt > now) return { ms: this.#openAt - now, asked: true };
@@ -175,29 +159,26 @@ export class FeedLoop {
     return hold < this.#holdRefused ? hold : undefined;
   }
 
-  /** No answer, or none that can be used. @returns {{ms: number, asked?: boolean}} the wait */
+  /** No answer, or none that can be used. @returns {import('./waits.js').Wait} */
   #failed({ failure, status, json, retryAfter }, hold, isLong) {
     const why = failure ?? problemOf({ status, json }) ?? 'garbage';
     this.#failures += 1;
-    const ms = this.#waits.backoff(this.#failures);
+    const wait = this.#waits.after(this.#failures, retryAfter);
     if (why === 'bad-hold' && hold !== undefined) {
       this.#holdRefused = hold; // It has answered at once: there is contact.
-      return { ms };
+      return wait;
     }
     if (why === 'bad-cursor') this.#table.forgetCursors();
     // What cuts off a poll that was parked for long need not have lost contact.
     if (!failure || !isLong || this.state !== 'online' || this.#doubt) this.#become('offline', why);
     this.#doubt = true;
-    if (retryAfter === undefined) return { ms };
-    this.#openAt = this.#waits.now() + Math.max(ms, this.#waits.spread(retryAfter));
-    return { ms: this.#openAt - this.#waits.now(), asked: true };
+    if (wait.asked) this.#openAt = this.#waits.now() + wait.ms;
+    return wait;
   }
 
   /** Something between cuts off what is idle: after two in a row, ask for a shorter hold. */
   #cut(took) {
     this.#cuts += 1;
-    if (this.#cuts < 2) return;
-    const shorter = Math.floor((took / 1000) * 0.75);
-    this.#holdMost = Math.max(this.#limits.holdLeast, Math.min(this.#holdMost, shorter));
+    if (this.#cuts >= 2) this.#holdMost = shorterHold(took, this.#holdMost, this.#limits);
   }
 }

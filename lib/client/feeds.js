@@ -42,6 +42,7 @@ import { Waits } from './waits.js';
 /** All feeds of one server that a program watches, by one poll at a time. */
 export class Feeds {
   #limits;
+  #waits;
   #table;
   #loop;
 
@@ -69,6 +70,7 @@ export class Feeds {
     const { requestTimeout, feedAnswerMost: answerMost } = this.#limits;
     const requests = new Requests(fetch, timers, { requestTimeout, answerMost });
     const waits = new Waits(timers, random, this.#limits);
+    this.#waits = waits;
     this.#table = new FeedTable(waits);
     this.#loop = new FeedLoop(url, this.#table, requests, waits, this.#limits, onState);
   }
@@ -90,7 +92,7 @@ export class Feeds {
    *     does not end it. Null where the client does not wait
    */
   get nextTry() {
-    return this.#loop.nextTry;
+    return this.#waits.nextTry;
   }
 
   /**

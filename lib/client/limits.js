@@ -33,6 +33,18 @@ const LIMITS = {
 export const DEFAULTS = Object.freeze(LIMITS);
 
 /**
+ * Something between cuts off polls that were parked for `took` ms: the hold to ask for.
+ *
+ * @param {number} took ms
+ * @param {number} hold seconds, up to now
+ * @param {Limits} limits
+ * @returns {number} seconds
+ */
+export function shorterHold(took, hold, { holdLeast }) {
+  return Math.max(holdLeast, Math.min(hold, Math.floor((took / 1000) * 0.75)));
+}
+
+/**
  * The longest wait after so many failures.
  *
  * @param {number} failures in a row, from 1

@@ -1,13 +1,11 @@
 import { positive, problemOf, readEntries, readPlace } from './answers.js';
+import { shorterHold } from './limits.js';
 import { ignoreFailure } from './requests.js';
 
 /**
  * @typedef {'left'|'joining'|'online'|'offline'|'superseded'} State
  *
- * @typedef {object} Wait
- * @property {number} ms
- * @property {boolean} [asked] the server has asked for it
- * @property {boolean} [full] the program has no room: there is no doubt about contact
+ * @typedef {import('./waits.js').Wait} Wait
  *
  * @typedef {(sprite: any, entry: {from: string, seq: number}) => unknown} OnSprite
  */
@@ -32,7 +30,6 @@ export class Loop {
   #pollAt = 0; // not before: the server has asked for a pause
   #asks = null; // AbortController of the request under way
   #poll = null; // {since, again} of the parked poll
-  #nap = null; // the wait
 
   /** Counts starts and stops: what an older run still hears is not for it. */
   run = 0;
@@ -58,12 +55,6 @@ export class Loop {
     this.#onState = onState;
   }
 
-  /** @returns {{ms: number, asked: boolean}|null} the wait until the next request */
-  get nextTry() {
-    if (!this.#nap) return null;
-    return { ms: Math.max(0, this.#nap.until - this.#waits.now()), asked: this.#nap.asked };
-  }
-
   /** @returns {boolean} whether a poll is parked */
   get polls() {
     return this.#poll !== null;
@@ -80,21 +71,21 @@ export class Loop {
     this.become('joining');
     while (run === this.run) {
       const wait = await this.#step(run);
-      if (run === this.run && wait && wait.ms > 0) await this.#doze(wait);
+      if (run === this.run && wait && wait.ms > 0) await this.#waits.doze(wait);
     }
   }
 
   /** Ends it, and what it waits for. @param {{keepPoll?: boolean}} [options] a poll may go on */
   halt({ keepPoll = false } = {}) {
     this.run += 1;
-    this.#nap?.end();
+    this.#waits.nap?.end();
     if (!keepPoll || !this.#poll) this.#asks?.abort();
   }
 
   /** Tries now, and doubts what it can't be sure of. See `Client.wake`. */
   wake() {
-    if (!this.#nap?.full) this.#doubt = this.#place.id !== null;
-    if (this.#nap && !this.#nap.asked) this.#nap.end();
+    if (!this.#waits.nap?.full) this.#doubt = this.#place.id !== null;
+    this.#waits.endNap();
     if (this.#poll && this.#waits.now() - this.#poll.since >= this.#limits.quick) this.#pollAgain();
   }
 
@@ -108,7 +99,7 @@ export class Loop {
     if (this.#place.id !== id) return;
     this.lose();
     if (this.state !== 'left') this.become('joining', why);
-    if (this.#nap && !this.#nap.asked) this.#nap.end();
+    this.#waits.endNap();
     if (this.#poll) this.#pollAgain();
   }
 
@@ -328,29 +319,18 @@ export class Loop {
   /** Something between cuts off what is idle: after two in a row, ask for a shorter hold. */
   #cut(took) {
     this.#cuts += 1;
-    if (this.#cuts < 2) return;
-    const shorter = Math.floor((took / 1000) * 0.75);
-    const { holdMost } = this.#place;
-    this.#place.holdMost = Math.max(this.#limits.holdLeast, Math.min(holdMost, shorter));
+    const place = this.#place;
+    if (this.#cuts >= 2) place.holdMost = shorterHold(took, place.holdMost, this.#limits);
   }
 
   /** @returns {Wait} after a failure */
   #wait(retryAfter) {
-    const ms = this.#waits.backoff(this.#failures);
-    if (retryAfter === undefined) return { ms };
-    return { ms: Math.max(ms, this.#waits.spread(retryAfter)), asked: true };
+    return this.#waits.after(this.#failures, retryAfter);
   }
 
   /** `"retry"`: the next poll waits; proofs of contact go on. */
   #pause(retry) {
     const ms = Math.min(positive(retry) ?? 0, this.#limits.pauseMost);
     if (ms > 0) this.#pollAt = this.#waits.now() + ms;
-  }
-
-  /** A wait which `wake` (unless the server asked for it) and `halt` end early. */
-  async #doze({ ms, asked = false, full = false }) {
-    this.#nap = { ...this.#waits.nap(ms), asked, full };
-    await this.#nap.over;
-    this.#nap = null;
   }
 }

@@ -51,7 +51,6 @@ export class Player {
   #interval = 250; // ms
   #last = -Infinity; // when the last input was sent
   #failures = 0;
-  #nap = null;
   #run = 0;
   #asking = null; // AbortController of the request under way
   #game = 0; // counts `forget`: an answer for an earlier game says nothing of this one
@@ -122,7 +121,7 @@ export class Player {
   /** Sends nothing more, and waits for nothing. */
   stop() {
     this.#run += 1;
-    this.#nap?.end();
+    this.#waits.nap?.end();
     this.#asking?.abort();
     this.#asking = null;
   }
@@ -150,22 +149,18 @@ export class Player {
   /** Trying now is worthwhile: the page is looked at again, the network is back. */
   wake() {
     this.#last = -Infinity;
-    if (!this.#nap?.asked) this.#nap?.end();
+    this.#waits.endNap();
   }
 
   /** A wait for the next input ends with news; one after a failure does not. */
   #endNap() {
-    if (this.#nap?.idle) this.#nap.end();
+    if (this.#waits.nap?.idle) this.#waits.endNap();
   }
 
   async #go(run) {
     while (run === this.#run) {
       const wait = this.#self ? await this.#next() : await this.#join();
-      if (run !== this.#run || !(wait?.ms > 0)) continue;
-      const nap = { ...this.#waits.nap(wait.ms), ...wait };
-      this.#nap = nap;
-      await nap.over;
-      if (this.#nap === nap) this.#nap = null;
+      if (run === this.#run && wait?.ms > 0) await this.#waits.doze(wait);
     }
   }
 
@@ -242,11 +237,10 @@ export class Player {
   #failed(why, { retryAfter }) {
     if (why === STOPPED) return undefined;
     this.#failures += 1;
-    const ms = Math.max(this.#waits.backoff(this.#failures), this.#interval);
+    const wait = this.#waits.after(this.#failures, retryAfter);
     // Too many inputs is no loss of contact: the newest goes out a little later.
     if (why !== 'too-many-inputs') this.#become('offline', { why });
-    if (retryAfter === undefined) return { ms };
-    return { ms: Math.max(ms, this.#waits.spread(retryAfter)), asked: true };
+    return { ...wait, ms: Math.max(wait.ms, this.#interval) };
   }
 
   async #ask(path, body) {

@@ -1,11 +1,22 @@
 import { longestWait } from './limits.js';
 
+/**
+ * @typedef {object} Wait
+ * @property {number} ms
+ * @property {boolean} [asked] the server has asked for it
+ * @property {boolean} [full] the program has no room: there is no doubt about contact
+ * @property {boolean} [idle] there is nothing to send yet
+ */
+
 /** How long a client waits, and what ends a wait. */
 export class Waits {
   #timers;
   #random;
   #limits;
   #waiters = new Set();
+
+  /** The wait under way. @type {(Wait & {until: number, end: () => void})|null} */
+  nap = null;
 
   /** How many clients the server has, where that is known. @type {number|null} */
   clients = null;
@@ -47,21 +58,42 @@ export class Waits {
   }
 
   /**
-   * A wait that can be ended early.
-   *
-   * @param {number} ms
-   * @returns {{until: number, over: Promise<void>, end: () => void}}
+   * @param {number} failures in a row, from 1
+   * @param {number} [retryAfter] ms, where the server says so
+   * @returns {Wait} after a failure
    */
-  nap(ms) {
+  after(failures, retryAfter) {
+    const ms = this.backoff(failures);
+    if (retryAfter === undefined) return { ms };
+    return { ms: Math.max(ms, this.spread(retryAfter)), asked: true };
+  }
+
+  /** Waits, until it is over or ended. @param {Wait} wait */
+  async doze(wait) {
     let end = () => {};
     const over = new Promise((resolve) => {
-      const timer = this.#timers.setTimeout(() => resolve(undefined), ms);
+      const timer = this.#timers.setTimeout(() => resolve(undefined), wait.ms);
       end = () => {
         this.#timers.clearTimeout(timer);
         resolve(undefined);
       };
     });
-    return { until: this.now() + ms, over, end };
+    const nap = { ...wait, until: this.now() + wait.ms, end };
+    this.nap = nap;
+    await over;
+    if (this.nap === nap) this.nap = null;
+  }
+
+  /** Ends the wait under way, but none that the server has asked for. */
+  endNap() {
+    if (!this.nap?.asked) this.nap?.end();
+  }
+
+  /** @returns {{ms: number, asked: boolean}|null} the wait under way */
+  get nextTry() {
+    if (!this.nap) return null;
+    const { until, asked = false } = this.nap;
+    return { ms: Math.max(0, until - this.now()), asked };
   }
 
   /** Something has changed: whoever waits for it looks again. */

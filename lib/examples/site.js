@@ -27,9 +27,9 @@ function clientModules() {
  *     says against it
  */
 export async function openSite(page, { routes = {}, options = () => ({}) } = {}) {
-  const files = new Map(
-    [['/', 'text/html', page], ...clientModules()].map(([path, ...file]) => [path, file])
-  );
+  const style = ['/style.css', 'text/css', new URL('style.css', import.meta.url)];
+  const all = [['/', 'text/html', page], style, ...clientModules()];
+  const files = new Map(all.map(([path, ...file]) => [path, file]));
   let sprites;
   const site = http.createServer((request, response) => {
     const route = routes[`${request.method} ${request.url}`];

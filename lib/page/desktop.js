@@ -1,6 +1,6 @@
 import { EDGES, opposite } from '../client/client.js';
 import { bump } from './bump.js';
-import { live, makeLife, settle } from './life.js';
+import { inward, live, makeLife, settle } from './life.js';
 
 /**
  * The desktop as a plane on which sprites slide, walk, hop and leave: numbers only, no DOM.
@@ -410,11 +410,13 @@ export class Desktop {
 
   /** What nobody throws stays: it turns around at an edge. */
   #keep(body) {
-    const { half } = body;
-    if (body.x < half) body.vx = Math.abs(body.vx);
-    else if (body.x > this.width - half) body.vx = -Math.abs(body.vx);
-    if (body.y < half) body.vy = Math.abs(body.vy);
-    else if (body.y > this.height - half) body.vy = -Math.abs(body.vy);
+    const { half, x, y } = body;
+    body.vx = inward(body.vx, x, half, this.width);
+    body.vy = inward(body.vy, y, half, this.height);
+    this.#within(body);
+  }
+
+  #within(body) {
     body.x = Math.min(this.width, Math.max(0, body.x));
     body.y = Math.min(this.height, Math.max(0, body.y));
   }
@@ -426,8 +428,7 @@ export class Desktop {
     else if (body.x > this.width - half && body.vx >= 0) body.vx = -bounced(body.vx);
     if (body.y < half && body.vy <= 0) body.vy = bounced(body.vy);
     else if (body.y > this.height - half && body.vy >= 0) body.vy = -bounced(body.vy);
-    body.x = Math.min(this.width, Math.max(0, body.x));
-    body.y = Math.min(this.height, Math.max(0, body.y));
+    this.#within(body);
   }
 
   /** Out of sight behind its edge; where the answer is late, it looks back over it. */

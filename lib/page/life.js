@@ -71,15 +71,19 @@ function setOut(body, random) {
 
 function stroll({ width, height }, body, time, random) {
   const margin = body.half * MARGIN;
-  if (body.x < margin) body.strollX = Math.abs(body.strollX);
-  else if (body.x > width - margin) body.strollX = -Math.abs(body.strollX);
-  if (body.y < margin) body.strollY = Math.abs(body.strollY);
-  else if (body.y > height - margin) body.strollY = -Math.abs(body.strollY);
+  body.strollX = inward(body.strollX, body.x, margin, width);
+  body.strollY = inward(body.strollY, body.y, margin, height);
   const grip = 1 - Math.exp(-GRIP * time);
   body.vx += (body.strollX - body.vx) * grip;
   body.vy += (body.strollY - body.vy) * grip;
   body.stroll -= time;
   if (body.stroll <= 0) body.rest = between(PACE.rest, random());
+}
+
+/** A speed along one axis, turned away from an edge that is nearer than `margin`. */
+export function inward(speed, at, margin, length) {
+  if (at < margin) return Math.abs(speed);
+  return at > length - margin ? -Math.abs(speed) : speed;
 }
 
 function between([least, most], share) {

@@ -23,13 +23,8 @@ const $ = (id) => document.getElementById(id);
 
 export class Session {
   #client;
-  #announcer;
-  #tally;
+  #told; // the options
   #world;
-  #alone;
-  #onPlace;
-  #onState;
-  #onLeave;
   #people = 0;
   #looking = 0;
   #lookDue = Infinity;
@@ -52,25 +47,10 @@ export class Session {
    * @param {(online: boolean) => void} options.onState
    * @param {(closed: boolean) => void} options.onLeave the page is hidden, or, `closed`, goes away
    */
-  constructor({
-    resume,
-    onResume,
-    onSprite,
-    fetch,
-    announcer,
-    tally,
-    alone,
-    onPlace,
-    onState,
-    onLeave
-  }) {
-    this.#announcer = announcer;
-    this.#world = new WorldView($('world'), announcer);
-    this.#tally = tally;
-    this.#alone = alone;
-    this.#onPlace = onPlace;
-    this.#onState = onState;
-    this.#onLeave = onLeave;
+  constructor(options) {
+    this.#told = options;
+    this.#world = new WorldView($('world'), options.announcer);
+    const { resume, onResume, onSprite, fetch } = options;
     this.#client = new Client({
       base: location.href.replace(/[?#].*/, ''),
       resume,
@@ -110,12 +90,12 @@ export class Session {
     const { state } = this.#client;
     document.body.dataset.state = state;
     if (state !== 'online') {
-      this.#onPlace(null);
+      this.#told.onPlace(null);
       $('place').textContent = 'somewhere on the torus';
     }
-    this.#onState(state === 'online');
+    this.#told.onState(state === 'online');
     // It may have joined anew before anybody has read so.
-    if (state === 'superseded') this.#announcer.say('Another tab has taken over this place.');
+    if (state === 'superseded') this.#told.announcer.say('Another tab has taken over this place.');
     this.words();
     this.#look();
   }
@@ -130,7 +110,7 @@ export class Session {
         why === 'unknown-client'
           ? 'The server has forgotten this place. Joining anew…'
           : 'Joining…',
-      online: this.#people === 1 ? this.#alone() : this.#thrownAndCaught(),
+      online: this.#people === 1 ? this.#told.alone() : this.#thrownAndCaught(),
       offline: `${reason(why)}. Meanwhile the edges are walls, and nothing gets lost.`,
       superseded: 'Joining anew…',
       left: 'You have left the torus.'
@@ -142,13 +122,13 @@ export class Session {
     this.#count();
     if (this.#words.textContent === text) return;
     this.#words.textContent = text;
-    const { thrown, caught } = this.#tally;
-    if (state !== 'online' || thrown + caught === 0) this.#announcer.hear(text, 'state');
+    const { thrown, caught } = this.#told.tally;
+    if (state !== 'online' || thrown + caught === 0) this.#told.announcer.hear(text, 'state');
   }
 
   /** What there is to do, as long as it was not done; then what was. */
   #thrownAndCaught() {
-    const { thrown, caught } = this.#tally;
+    const { thrown, caught } = this.#told.tally;
     return thrown + caught === 0
       ? 'Throw something over an edge.'
       : `You threw ${thrown}, and ${caught} came in.`;
@@ -209,7 +189,7 @@ export class Session {
   }
 
   #showPlace({ row, column, rows, columns }) {
-    this.#onPlace({ row, column, rows, columns });
+    this.#told.onPlace({ row, column, rows, columns });
     document.body.dataset.place = [row, column, rows, columns].join(' ');
     $('place').textContent = `row ${row + 1} of ${rows}, column ${column + 1} of ${columns}`;
   }
@@ -219,7 +199,7 @@ export class Session {
   #listen() {
     const client = this.#client;
     document.addEventListener('visibilitychange', () => {
-      this.#onLeave(false);
+      this.#told.onLeave(false);
       if (document.hidden) return;
       client.wake(); // After a sleep the parked poll may hang on a connection that is dead.
       this.#look();
@@ -241,7 +221,7 @@ export class Session {
       const closed = !event.persisted && !this.#reloading;
       const { leaveUrl } = client;
       client.stop();
-      this.#onLeave(closed);
+      this.#told.onLeave(closed);
       if (closed && leaveUrl) navigator.sendBeacon(leaveUrl);
     });
     addEventListener('pageshow', (event) => {

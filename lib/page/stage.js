@@ -58,9 +58,8 @@ export class Stage {
    */
   constructor(elements, desktop, options) {
     const { canvas } = elements;
-    const { still, onChange, onAway, onOpen, onPick, onSelect, onWalked, onGrab } = options;
-    const { onCover, letters } = options;
-    this.#isCovered = options.isCovered;
+    const { still, isCovered, onChange, onSelect, onGrab } = options;
+    this.#isCovered = isCovered;
     this.#canvas = canvas;
     this.#ctx = canvas.getContext('2d');
     this.#desktop = desktop;
@@ -70,6 +69,7 @@ export class Stage {
       this.#ripples.push({ x: 0, y: 0, age: RIPPLE_TIME, color: '', size: 1 });
     }
     this.#hands = new Hands(elements, desktop, {
+      ...options,
       onGrab: (body) => {
         this.#keyboard.active = false;
         onGrab(body);
@@ -79,22 +79,15 @@ export class Stage {
         onChange();
         this.wake();
       },
-      onOver: () => this.wake(),
-      onAway,
-      onOpen
+      onOver: () => this.wake()
     });
     this.#keyboard = new Keyboard(canvas, desktop, {
+      ...options,
       onKey: () => this.wake(),
       onSelect: (body) => {
         onSelect(body);
         onChange();
-      },
-      onWalked,
-      onAway,
-      onOpen,
-      letters,
-      onPick,
-      onCover
+      }
     });
   }
 

@@ -18,11 +18,6 @@ export class FeedLoop {
     state: FeedsState;
     /** @type {string|undefined} why it is in this state, where there is something to say */
     why: string | undefined;
-    /** @returns {{ms: number, asked: boolean}|null} the wait until the next request */
-    get nextTry(): {
-        ms: number;
-        asked: boolean;
-    } | null;
     /** More is watched than before, or less. */
     changed(): void | Promise<void>;
     /** Tries now, and doubts what it can't be sure of. See `Feeds.wake`. */

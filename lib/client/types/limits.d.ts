@@ -1,4 +1,13 @@
 /**
+ * Something between cuts off polls that were parked for `took` ms: the hold to ask for.
+ *
+ * @param {number} took ms
+ * @param {number} hold seconds, up to now
+ * @param {Limits} limits
+ * @returns {number} seconds
+ */
+export function shorterHold(took: number, hold: number, { holdLeast }: Limits): number;
+/**
  * The longest wait after so many failures.
  *
  * @param {number} failures in a row, from 1

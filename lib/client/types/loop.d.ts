@@ -1,10 +1,7 @@
 /**
  * @typedef {'left'|'joining'|'online'|'offline'|'superseded'} State
  *
- * @typedef {object} Wait
- * @property {number} ms
- * @property {boolean} [asked] the server has asked for it
- * @property {boolean} [full] the program has no room: there is no doubt about contact
+ * @typedef {import('./waits.js').Wait} Wait
  *
  * @typedef {(sprite: any, entry: {from: string, seq: number}) => unknown} OnSprite
  */
@@ -30,11 +27,6 @@ export class Loop {
     state: State;
     /** @type {string|undefined} why it is in this state, where there is something to say */
     why: string | undefined;
-    /** @returns {{ms: number, asked: boolean}|null} the wait until the next request */
-    get nextTry(): {
-        ms: number;
-        asked: boolean;
-    } | null;
     /** @returns {boolean} whether a poll is parked */
     get polls(): boolean;
     /** Goes on until `halt`. */
@@ -62,17 +54,7 @@ export class Loop {
     #private;
 }
 export type State = "left" | "joining" | "online" | "offline" | "superseded";
-export type Wait = {
-    ms: number;
-    /**
-     * the server has asked for it
-     */
-    asked?: boolean;
-    /**
-     * the program has no room: there is no doubt about contact
-     */
-    full?: boolean;
-};
+export type Wait = import("./waits.js").Wait;
 export type OnSprite = (sprite: any, entry: {
     from: string;
     seq: number;
