@@ -5,8 +5,7 @@
  *   node test/fuzz/json.js --seconds 600 --seed 7
  */
 import { loadTestAddon } from '../support/addon.js';
-import { jsonCases } from '../support/json-cases.js';
-import { isSprite } from '../support/json-oracle.js';
+import { isSprite, jsonCases } from '../support/json-cases.js';
 import { mutateBytes, Random } from './random.js';
 import { main, tryInputs } from './run.js';
 import { seedsOf } from './seeds.js';
