@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -7,6 +7,7 @@ import t from 'tap';
 
 import { parse } from '../../lib/swarm/options.js';
 import { arenaOptions, tell, valueOf } from '../support/arena.js';
+import { childrenOf } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 import { start } from '../support/swarm.js';
 import { until } from '../support/until.js';
@@ -103,10 +104,6 @@ t.test('no server, or no such arena there', async (t) => {
     t.match(await ends[i], { code: 2, out: '', err }, url);
   }
 });
-
-/** The processes below one. */
-const childrenOf = (pid) =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
 
 t.test('a second signal ends it at once, and its engines, whatever the server does', async (t) => {
   const server = await startServer(t, { options: arenaOptions(t, {}) });

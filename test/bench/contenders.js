@@ -25,7 +25,7 @@ import { fileURLToPath } from 'node:url';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { loadTestAddon } from '../support/addon.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/addresses.js';
 import { PROBED, portOf, spritesArgs } from './sprites.js';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));

@@ -13,7 +13,7 @@ import {
   tokenFile
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { resident } from '../support/resident.js';
+import { resident } from '../support/processes.js';
 import { DOORS } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
 

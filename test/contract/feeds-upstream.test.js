@@ -3,7 +3,8 @@ import { createServer } from 'node:http';
 
 import t from 'tap';
 
-import { checkAnswer, problemOf } from '../support/contract.js';
+import { askFrom } from '../support/addresses.js';
+import { problemOf } from '../support/contract.js';
 import { EventStream, get, parkGet, parkMany, put, tokenFile } from '../support/feeds.js';
 import { request, Wire } from '../support/http.js';
 import { DOORS, refused, startServer } from '../support/server.js';
@@ -34,15 +35,6 @@ async function startUpstream(t, answer) {
   });
   upstream.url = `http://127.0.0.1:${server.address().port}/api/{key}.json`;
   return upstream;
-}
-
-/** Asks from another address. */
-async function askFrom(server, address, ...asking) {
-  const wire = await Wire.open(server.port, server.host, address);
-  wire.send(request(...asking));
-  const answer = checkAnswer(await wire.read());
-  await wire.destroy();
-  return answer;
 }
 
 const json = (value) => (request, response) => response.end(JSON.stringify(value));
@@ -101,7 +93,7 @@ for (const door of DOORS) {
     await server.until(({ fetching, fetchesWaiting }) => fetching === 2 && fetchesWaiting === 2);
     await until(() => upstream.fetches === 2);
     t.pass('one address has half of them');
-    const away = (address, key) => askFrom(server, address, 'GET', `/feed/${key}`);
+    const away = (address, key) => askFrom(server, { address }, 'GET', `/feed/${key}`);
     const two = [away('127.0.1.1', 'e'), away('127.0.1.2', 'f'), away('127.0.1.3', 'g')];
     await until(() => upstream.fetches === 4);
     await server.until(({ fetching, fetchesWaiting }) => fetching === 4 && fetchesWaiting === 3);
@@ -257,8 +249,8 @@ for (const door of DOORS) {
     const server = await start(t, upstream, {
       ...{ 'address-feeds': 2, 'publish-token-file': tokenFile(t), hold: 120 }
     });
-    const at = (...asking) => askFrom(server, ...asking);
-    const hostile = (key) => at('127.0.6.6', 'GET', `/feed/${key}`);
+    const at = (address, key) => askFrom(server, { address }, 'GET', `/feed/${key}`);
+    const hostile = (key) => at('127.0.6.6', key);
     /** Has a feed watched, so that it is not forgotten meanwhile. */
     const watch = async (key) => {
       const { cursor } = (await hostile(key)).body;
@@ -269,7 +261,7 @@ for (const door of DOORS) {
       return wire;
     };
     const wires = [await watch('a')];
-    t.equal((await at('127.0.1.1', 'GET', '/feed/b')).body.value, 1);
+    t.equal((await at('127.0.1.1', 'b')).body.value, 1);
     t.equal((await hostile('b')).body.value, 1, 'what others have asked for is not its');
     wires.push(await watch('c'));
     const refusal = await hostile('d');
@@ -277,13 +269,18 @@ for (const door of DOORS) {
     t.equal(refusal.status, 429);
     t.match(refusal.headers['retry-after'], /^[1-9]\d*$/);
     const { items } = (
-      await at('127.0.6.6', 'POST', '/feeds', { body: '{"feeds":{"a":"","d":"","e":""}}' })
+      await askFrom(
+        server,
+        { address: '127.0.6.6', body: '{"feeds":{"a":"","d":"","e":""}}' },
+        'POST',
+        '/feeds'
+      )
     ).body;
     t.strictSame(
       items.map(({ value, problem }) => value ?? problem),
       [1, 'too-many-fetches', 'too-many-fetches']
     );
-    t.equal((await at('127.0.1.1', 'GET', '/feed/d')).body.value, 1, 'others are served');
+    t.equal((await at('127.0.1.1', 'd')).body.value, 1, 'others are served');
     await put(server, 'a', 2);
     wires.push(await watch('e'));
     t.pass('what is published is not its any more');

@@ -9,7 +9,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { certificate } from '../support/certificate.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/addresses.js';
 import { temporary } from '../support/processes.js';
 
 /**

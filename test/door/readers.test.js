@@ -2,8 +2,7 @@ import t from 'tap';
 
 import { loadTestAddon } from '../support/addon.js';
 import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
-import { jsonCases } from '../support/json-cases.js';
-import { isSprite } from '../support/json-oracle.js';
+import { isSprite, jsonCases } from '../support/json-cases.js';
 
 const { readHead } = loadTestAddon();
 const bytesOf = (text) => Buffer.from(text, 'latin1');

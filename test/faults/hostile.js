@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { certificate } from '../support/certificate.js';
 import { request, Wire } from '../support/http.js';
-import { resident } from '../support/resident.js';
+import { resident } from '../support/processes.js';
 import { portIn } from '../support/ways.js';
 
 /**

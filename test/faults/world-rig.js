@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { startWay } from '../support/broker-way.js';
+import { startNats, startWay } from '../support/nats.js';
 import { limitFiles } from '../support/file-limit.js';
 import { launch } from '../support/launch.js';
-import { startNats } from '../support/nats.js';
 import { childrenOf } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { sum } from '../support/world-servers.js';

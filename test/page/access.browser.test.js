@@ -1,7 +1,6 @@
 /* global document, getComputedStyle */
 import t from 'tap';
-import { amissTo } from '../support/axe.js';
-import { contrast } from '../support/contrast.js';
+import { amissTo, contrast } from '../support/axe.js';
 import {
   among,
   browserRig,

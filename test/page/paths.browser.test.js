@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import t from 'tap';
 
 import { TOKEN } from '../support/feeds.js';
-import { freePort } from '../support/free-port.js';
+import { freePort } from '../support/addresses.js';
 import { browserRig, hurl, look, online, resting, until } from '../support/page-browser.js';
 import { temporary } from '../support/processes.js';
 import { until as soon } from '../support/until.js';

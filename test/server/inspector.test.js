@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 
 import t from 'tap';
 
+import { childrenOf } from '../support/processes.js';
 import { DOORS, ROOT, startServer } from '../support/server.js';
 
 /** SIGUSR1, at which Node opens its inspector to whoever may connect. */
@@ -15,8 +15,7 @@ for (const door of DOORS) {
   t.test(`SIGUSR1 opens no inspector, in no process, "${door}"`, async (t) => {
     const workers = door === 'native' ? { workers: 2, 'transient-port': 0 } : {};
     const server = await startServer(t, { door, options: { drain: 0, ...workers } });
-    const file = `/proc/${server.pid}/task/${server.pid}/children`;
-    const children = readFileSync(file, 'utf8').split(' ').filter(Boolean).map(Number);
+    const children = childrenOf(server.pid);
     t.equal(children.length, door === 'native' ? 2 : 0);
     for (const pid of [server.pid, ...children]) process.kill(pid, 'SIGUSR1');
     const said = () => Buffer.concat(server.errors).toString();

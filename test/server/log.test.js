@@ -1,6 +1,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
@@ -114,8 +114,7 @@ t.test(
       command: redirected('2>/dev/full'),
       options: { workers: 1, 'transient-port': 0 }
     });
-    const children = `/proc/${server.pid}/task/${server.pid}/children`;
-    process.kill(Number(readFileSync(children, 'utf8')), 'SIGKILL');
+    process.kill(childrenOf(server.pid)[0], 'SIGKILL');
     await server.until(({ workers, workerDeaths }) => workers === 1 && workerDeaths === 1);
     await writesInVain(server);
   }

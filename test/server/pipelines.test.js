@@ -7,7 +7,7 @@ import { Pipeline } from '../../lib/http/pipelines.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { resident } from '../support/resident.js';
+import { resident } from '../support/processes.js';
 import { DOORS } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
 

@@ -28,6 +28,7 @@ import { help, parse, table } from '../../lib/swarm/options.js';
 import { resultOf } from '../../lib/swarm/result.js';
 import { StatusReader } from '../../lib/swarm/status.js';
 import { Interruptions, Tally } from '../../lib/swarm/tally.js';
+import { childrenOf } from '../support/processes.js';
 import { ROOT, startServer } from '../support/server.js';
 import { start, swarm } from '../support/swarm.js';
 import { startProxy } from '../support/tampering-proxy.js';
@@ -489,8 +490,7 @@ t.test('an engine that dies ends the run, by name', async (t) => {
   const server = await startServer(t);
   const child = start(t, `park 20 --time 600 --processes 2 --port ${server.port} --json`);
   await server.until(({ parked }) => parked === 20);
-  const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
-  process.kill(Number(children.split(' ')[1]), 'SIGKILL');
+  process.kill(childrenOf(child.pid)[1], 'SIGKILL');
   const { code, out } = await child.result();
   t.equal(code, 1);
   t.match(JSON.parse(out).faults[0], /engine 1 was killed by SIGKILL/);

@@ -8,7 +8,7 @@ import { fetchBy } from '../../lib/swarm/fetch.js';
 import { plan } from '../../lib/swarm/needs.js';
 import { parse } from '../../lib/swarm/options.js';
 import { certificate } from '../support/certificate.js';
-import { startHole } from '../support/hole.js';
+import { startHole } from '../support/addresses.js';
 import { openSockets, temporary } from '../support/processes.js';
 import { resetSocket } from '../support/reset-socket.js';
 import { startServer } from '../support/server.js';

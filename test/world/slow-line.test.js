@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto';
 
 import t from 'tap';
 
-import { startWay } from '../support/broker-way.js';
+import { skip, startNats, startWay } from '../support/nats.js';
 import { get, put, tokenFile } from '../support/feeds.js';
-import { skip, startNats } from '../support/nats.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 import { logged, sewn } from '../support/world-servers.js';
