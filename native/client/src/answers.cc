@@ -22,6 +22,12 @@ bool isMadeOf(std::string_view text, const char* characters, size_t most) {
 constexpr char kNameCharacters[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
 
+/** Visits the members of an answer; false where it is no object in UTF-8, or `visit` says so. */
+bool readObject(std::string_view body, const json::MemberVisitor& visit) {
+  const std::optional<std::string_view> value = json::value(body);
+  return value && json::isUtf8(body) && json::members(*value, visit);
+}
+
 bool readFeedItem(std::string_view slice, FeedItem* item) {
   bool hasProblem = false;
   const bool read = json::members(slice, [&](const std::string& name, std::string_view value) {
@@ -133,25 +139,19 @@ std::optional<Edge> readEdge(std::string_view name) {
 
 std::optional<JoinAnswer> readJoin(std::string_view body) {
   JoinAnswer answer;
-  const std::optional<std::string_view> value = json::value(body);
-  if (!value || !json::isUtf8(body)) return std::nullopt;
-  bool hasRetry = true;
-  const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
-    if (name == "retry") hasRetry = readRetry(slice, &answer.retry);
+  const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
     readPlaceMember(name, slice, &answer.place);
-    return true;
+    return name != "retry" || readRetry(slice, &answer.retry);
   });
-  if (!read || !hasRetry || !isId(answer.place.id)) return std::nullopt;
+  if (!read || !isId(answer.place.id)) return std::nullopt;
   answer.place.ack = answer.place.n = 0;
   return answer;
 }
 
 std::optional<Resume> readResume(std::string_view text) {
   Resume resume;
-  const std::optional<std::string_view> value = json::value(text);
-  if (!value || !json::isUtf8(text)) return std::nullopt;
   unsigned found = 0;
-  const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
+  const bool read = readObject(text, [&](const std::string& name, std::string_view slice) {
     const bool needed = name == "id" || name == "ack" || name == "n";
     if (readPlaceMember(name, slice, &resume)) found += needed ? 1 : 0;
     return true;
@@ -175,11 +175,9 @@ std::string writeResume(const Resume& resume) {
 }
 
 std::optional<PollAnswer> readPoll(std::string_view body) {
-  const std::optional<std::string_view> value = json::value(body);
-  if (!value || !json::isUtf8(body)) return std::nullopt;
   PollAnswer answer;
   bool hasSprites = false;
-  const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
+  const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
     if (name == "sprites") {
       hasSprites = true;
       return json::elements(slice, [&](std::string_view element) {
@@ -211,11 +209,9 @@ bool isFeedKey(std::string_view key) {
 bool isFeedCursor(std::string_view cursor) { return isMadeOf(cursor, kNameCharacters, 40); }
 
 std::optional<FeedsAnswer> readFeeds(std::string_view body) {
-  const std::optional<std::string_view> value = json::value(body);
-  if (!value || !json::isUtf8(body)) return std::nullopt;
   FeedsAnswer answer;
   bool hasItems = false;
-  const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
+  const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
     if (name == "items") {
       hasItems = true;
       return json::elements(slice, [&](std::string_view element) {
@@ -231,10 +227,8 @@ std::optional<FeedsAnswer> readFeeds(std::string_view body) {
 
 std::optional<ThrowAnswer> readThrow(std::string_view body) {
   ThrowAnswer answer;
-  const std::optional<std::string_view> value = json::value(body);
-  if (!value) return std::nullopt;
   bool known = false;
-  const bool read = json::members(*value, [&](const std::string& name, std::string_view slice) {
+  const bool read = readObject(body, [&](const std::string& name, std::string_view slice) {
     if (name == "state") {
       const std::string state = json::string(slice).value_or("");
       for (const Outcome outcome : {Outcome::kDelivered, Outcome::kQueued, Outcome::kDuplicate}) {
@@ -250,15 +244,13 @@ std::optional<ThrowAnswer> readThrow(std::string_view body) {
 }
 
 std::optional<Place> readPlace(std::string_view body) {
-  const std::optional<std::string_view> value = json::value(body);
-  if (!value) return std::nullopt;
   Place place;
   const std::pair<const char*, uint32_t*> members[] = {{"row", &place.row},
                                                        {"column", &place.column},
                                                        {"rows", &place.rows},
                                                        {"columns", &place.columns}};
   unsigned found = 0;
-  json::members(*value, [&](const std::string& name, std::string_view slice) {
+  readObject(body, [&](const std::string& name, std::string_view slice) {
     for (const auto& [known, member] : members) {
       const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
       if (!number || *number > UINT32_MAX) continue;
@@ -282,10 +274,7 @@ static std::optional<uint64_t> clientsIn(std::string_view world) {
 }
 
 std::optional<Status> readStatus(std::string_view body) {
-  const std::optional<std::string_view> value = json::value(body);
-  if (!value || !json::isUtf8(body)) return std::nullopt;
   Status status;
-  status.json = std::string(*value);
   const std::pair<const char*, uint64_t*> members[] = {{"clients", &status.clients},
                                                        {"thrown", &status.thrown},
                                                        {"acked", &status.acked},
@@ -293,7 +282,7 @@ std::optional<Status> readStatus(std::string_view body) {
                                                        {"lost", &status.lost}};
   unsigned found = 0;
   std::optional<uint64_t> worldClients;
-  json::members(*value, [&](const std::string& name, std::string_view slice) {
+  readObject(body, [&](const std::string& name, std::string_view slice) {
     if (name == "world") worldClients = clientsIn(slice);
     for (const auto& [known, member] : members) {
       const std::optional<uint64_t> number = name == known ? json::count(slice) : std::nullopt;
@@ -305,15 +294,14 @@ std::optional<Status> readStatus(std::string_view body) {
   });
   if (found != 5) return std::nullopt;
   status.clients = worldClients.value_or(status.clients);
+  status.json = std::string(*json::value(body));
   return status;
 }
 
 Problem readProblem(std::string_view body) {
   Problem problem;
-  const std::optional<std::string_view> value = json::value(body);
-  if (!value || !json::isUtf8(body)) return problem;
   std::string title;
-  json::members(*value, [&](const std::string& name, std::string_view slice) {
+  readObject(body, [&](const std::string& name, std::string_view slice) {
     if (name == "type") problem.type = json::string(slice).value_or("");
     if (name == "detail") problem.detail = json::string(slice).value_or("");
     if (name == "title") title = json::string(slice).value_or("");

@@ -34,19 +34,12 @@ void Engine::startContact(Time now) {
 }
 
 void Engine::startJoin() {
-  Request request;
-  request.method = Method::kPost;
-  request.path = "/join";
-  request.timeout = options_.answerTimeout;
-  join_ = transport_.start(request);
+  join_ = transport_.start({Method::kPost, "/join", "", options_.answerTimeout, false});
 }
 
 void Engine::startProof() {
-  Request request;
-  request.path = "/place/" + place_.id;
-  request.ofPlace = true;
-  request.timeout = std::min(kProofTimeout, options_.answerTimeout);
-  proof_ = transport_.start(request);
+  proof_ =
+      ask(Method::kGet, "/place/" + place_.id, std::min(kProofTimeout, options_.answerTimeout));
 }
 
 /** Seconds; 0: the server chooses. */
@@ -59,12 +52,9 @@ unsigned Engine::pollHold() const {
 }
 
 RequestId Engine::startPoll(unsigned hold) {
-  Request request;
-  request.path = "/poll/" + place_.id + "?ack=" + std::to_string(place_.ack);
-  request.ofPlace = true;
-  if (hold > 0) request.path += "&hold=" + std::to_string(hold);
-  request.timeout = pollTimeout(hold > 0 ? hold : std::max(place_.hold, kUsualHold));
-  return transport_.start(request);
+  std::string path = "/poll/" + place_.id + "?ack=" + std::to_string(place_.ack);
+  if (hold > 0) path += "&hold=" + std::to_string(hold);
+  return ask(Method::kGet, path, pollTimeout(hold > 0 ? hold : std::max(place_.hold, kUsualHold)));
 }
 
 void Engine::onJoin(const Reply& reply, Time now) {
@@ -168,12 +158,7 @@ void Engine::onPollFailed(const Reply& reply, Time now) {
   if (reply.answered && isProblem(problem, "ack-ahead")) {
     // The server has come back with an older memory than ours: sequence numbers would meet twice.
     // What it has for this place flies on when the place is given up.
-    Request request;
-    request.method = Method::kPost;
-    request.path = "/leave/" + place_.id;
-    request.ofPlace = true;
-    request.timeout = options_.answerTimeout;
-    transport_.start(request);
+    ask(Method::kPost, "/leave/" + place_.id, options_.answerTimeout);
     losePlace(State::kJoining, whyOf(reply, problem), now);
     return;
   }

@@ -206,6 +206,11 @@ void Engine::readReplies(Time now) {
   }
 }
 
+/** Asks the server that has the place, by a path with its id. */
+RequestId Engine::ask(Method method, const std::string& path, Millis timeout) {
+  return transport_.start({method, path, "", timeout, true});
+}
+
 void Engine::setState(State state, const Why& why, Millis retry, bool newPlace) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -107,6 +107,8 @@ class Engine : public EngineBase {
   }
   Millis untilNext(Time now) const;
 
+  RequestId ask(Method method, const std::string& path, Millis timeout);
+
   // contact.cc
   void startContact(Time now);
   void startJoin();

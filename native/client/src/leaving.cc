@@ -46,12 +46,7 @@ void Engine::tellLeaving(Time now) {
   if (now >= leaveDeadline_) {
     finish();
   } else if (leave_ == 0 && now >= leaveDue_) {
-    Request request;
-    request.method = Method::kPost;
-    request.path = "/leave/" + place_.id;
-    request.ofPlace = true;
-    request.timeout = options_.answerTimeout;
-    leave_ = transport_.start(request);
+    leave_ = ask(Method::kPost, "/leave/" + place_.id, options_.answerTimeout);
   }
 }
 
