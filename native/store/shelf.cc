@@ -28,8 +28,14 @@ struct NoteEntry {
 constexpr char kNoFeed[] = "a feed in it makes no sense";
 constexpr char kNoNote[] = "a note in it makes no sense";
 
+/** Where the patches that are remembered begin: those before are forgotten, but still in the log.
+ */
+uint32_t firstOf(const FeedValue& feed) { return feed.patches.empty() ? 0 : feed.patches.front(); }
+
+/** The patches that are remembered. */
 std::string_view logOf(const FeedValue& feed) {
-  return feed.log ? feed.log->text() : std::string_view();
+  if (feed.patches.empty()) return {};
+  return feed.log->text().substr(firstOf(feed));
 }
 
 bool isNote(std::string_view name, std::string_view bytes) {
@@ -77,7 +83,7 @@ class Writer : public Keepers::Taker {
     to_->put(key.data(), key.size());
     to_->put(feed.value->data(), feed.value->length());
     to_->put(log.data(), log.size());
-    for (const uint32_t begin : feed.patches) to_->put(begin);
+    for (const uint32_t begin : feed.patches) to_->put(begin - firstOf(feed));
   }
   void note(std::string_view name, std::string_view bytes) override {
     to_->put(NoteEntry{static_cast<uint32_t>(name.size()), static_cast<uint32_t>(bytes.size())});
@@ -177,7 +183,7 @@ std::string Shelf::read(SnapshotReader* reader) {
     }
     if (!isFeedKey(key) || value.empty() || entry.version == 0 || entry.version > kMostCursor ||
         entry.epoch > kMostCursor || entry.upstream > 1 || entry.patches >= entry.version ||
-        log.size() > value.size() || !areBegins(begins, log)) {
+        !areBegins(begins, log)) {
       return kNoFeed;
     }
     const auto [place, isNew] = feeds_.try_emplace(std::string(key));

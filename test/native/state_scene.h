@@ -270,8 +270,10 @@ class Life : private PollResponder {
       FeedValue& feed = told_[key];
       const Cursor cursor = {feed.value ? feed.cursor.epoch : below(1000) + 1,
                              feed.cursor.version + 1};
-      const std::string value =
-          "\"" + std::string(below(60), 'v') + std::to_string(cursor.version) + "\"";
+      // Long and short: what is remembered beside a long one may be longer than the next.
+      const std::string value = "\"" +
+                                std::string(below(2) == 0 ? 8 + below(8) : 40 + below(20), 'v') +
+                                std::to_string(cursor.version) + "\"";
       const std::string patch = below(3) == 0 ? "" : "{" + std::to_string(cursor.version) + "}";
       uint32_t watching;
       if (feeds_.publish({key, cursor, value, patch, {}, false}, &watching) == Outcome::kOk) {
