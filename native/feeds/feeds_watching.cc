@@ -1,15 +1,13 @@
 // The watchers: from a request to its answer, the lists of watchers, and their timers.
 #include <algorithm>
 
+#include "base/hold.h"
 #include "base/sweeping.h"
 #include "feeds.h"
 
 namespace server {
 
 namespace {
-
-/** The shortest hold one may ask for, in seconds: as of a poll. */
-constexpr uint32_t kShortestFeedHold = 5;
 
 /** Milliseconds between two comments in an event stream. */
 constexpr uint32_t kCommentEvery = 25000;
@@ -60,7 +58,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
                      uint32_t token, uint32_t* watcher) {
   *watcher = kNoWatcher;
   const uint32_t hold = how.hold == kNoFeedHold ? options_.hold : how.hold;
-  if (hold > options_.hold || hold < std::min(kShortestFeedHold, options_.hold)) {
+  if (!isHold(hold, options_.hold)) {
     return Outcome::kBadHold;
   }
   if (counts_.watching + count > options_.watchers) return Outcome::kTooManyWatchers;

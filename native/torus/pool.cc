@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/digits.h"
+#include "base/hold.h"
 #include "base/journal.h"
 #include "base/sweeping.h"
 #include "seams.h"
@@ -124,7 +125,7 @@ PollResult Pool::poll(const Id& id, uint64_t ack, uint32_t hold, PollHolder hold
   if (client == nullptr) return {count(Outcome::kUnknownClient), kNoRecord, {}};
   const uint32_t record = numberOf(client);
   if (hold == kNoHold) hold = options_.hold;
-  if (hold > options_.hold || hold < std::min(kShortestHold, options_.hold)) {
+  if (!isHold(hold, options_.hold)) {
     return {count(Outcome::kBadHold), record, {}};
   }
   if (ack > client->mailbox.sent()) return {count(Outcome::kAckAhead), record, {}};

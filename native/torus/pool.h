@@ -70,9 +70,6 @@ constexpr uint64_t kNumberWindow = 64;
 constexpr uint32_t kNoHold = 0;
 constexpr uint64_t kNoNumber = UINT64_MAX;
 
-/** The shortest hold a client may ask for, in seconds. */
-constexpr uint32_t kShortestHold = 5;
-
 /** Milliseconds of one tick of the wheel: a hold or a lease ends up to three of them late. */
 constexpr uint32_t kTickMilliseconds = 100;
 
