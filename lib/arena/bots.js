@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { Player } from '../client/player.js';
 
 /**
- * Bots: players that are none, for a game that is tried. What they send is found at random within the ranges of
+ * Bots: players without a person, for a game that is tried. What they send is found at random within the ranges of
  * inputs.json; or a game says so itself, in its bot.js:
  *
  *     export function play({ value, number, inputs, random }) { return { y: 0.42 }; }

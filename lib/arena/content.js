@@ -1,23 +1,18 @@
+import { checkDepth, DEPTH } from '../client/patch.js';
+import { readJson } from './body.js';
+
 /**
  * What a game is about, where that is no number: the questions of a quiz. A game has it in `content.json`, which is
  * not served; the host may have other content, which is kept for each arena and game.
  *
- *   content/hall/quiz  ─▶  [{"question":"…"}]      a note each (native/pool/shelf.h)
+ *   content/hall/quiz  ─▶  [{"question":"…"}]      a note each (native/store/shelf.h)
  */
 
 /** The largest content, in bytes: of the request, and of its JSON without spaces. */
 export const CONTENT_BYTES = 32768;
 
-/** How deep it may be nested. */
-const DEPTH = 64;
-
 /** Content that is none; its message is the `detail` of the problem. */
 export class ContentError extends Error {}
-
-const isDeeper = (value, depth) =>
-  typeof value === 'object' &&
-  value !== null &&
-  (depth === 0 || Object.values(value).some((one) => isDeeper(one, depth - 1)));
 
 /**
  * @param {Uint8Array} body
@@ -27,11 +22,15 @@ const isDeeper = (value, depth) =>
 export function readContent(body) {
   let value;
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    value = readJson(body);
   } catch {
     throw new ContentError('Send one JSON value in UTF-8, or null for the game’s own.');
   }
-  if (isDeeper(value, DEPTH)) throw new ContentError(`Send JSON nested at most ${DEPTH} deep.`);
+  try {
+    checkDepth(value, DEPTH);
+  } catch {
+    throw new ContentError(`Send JSON nested at most ${DEPTH} deep.`);
+  }
   const text = JSON.stringify(value);
   if (Buffer.byteLength(text) > CONTENT_BYTES) {
     throw new ContentError(`Send at most ${CONTENT_BYTES} bytes.`);

@@ -1,3 +1,5 @@
+import { readJson } from './body.js';
+
 /**
  * The control of an arena: what is played, and how. A pure step from one to the next, by a command of
  * the panel's. README.md has the members.
@@ -84,7 +86,7 @@ function readSettings(given, now, format) {
 export function readCommand(body) {
   let command;
   try {
-    command = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    command = readJson(body);
   } catch {
     throw new ControlError('Send one JSON object in UTF-8.');
   }

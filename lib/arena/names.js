@@ -1,7 +1,9 @@
+import { readJson } from './body.js';
+
 /**
  * What the players of one arena call themselves, by their numbers; and which names the host has put away.
  *
- *   name/hall/7  ─▶  {"player":"<id>","name":"Ada","away":false}      a note each (native/pool/shelf.h)
+ *   name/hall/7  ─▶  {"player":"<id>","name":"Ada","away":false}      a note each (native/store/shelf.h)
  *
  * A name outlives its player, so that a podium still has it. There are at most twice as many as there may be players:
  * when there is no room the names of all who have left go.
@@ -33,7 +35,7 @@ function check(holds, says) {
 function readOne(body, member, says) {
   let value;
   try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    value = readJson(body);
   } catch {
     throw new NameError(says);
   }

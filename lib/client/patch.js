@@ -33,7 +33,7 @@ const isContainer = (value) => typeof value === 'object' && value !== null;
  * @param {number} depth how many levels it may have
  * @throws {ValueError} when it nests deeper
  */
-function checkDepth(value, depth) {
+export function checkDepth(value, depth) {
   if (!isContainer(value)) return;
   if (depth <= 0) throw new ValueError(`objects and arrays nest at most ${DEPTH} deep`);
   for (const name of Object.keys(value)) checkDepth(value[name], depth - 1);

@@ -6,13 +6,13 @@ import { OptionError, readOptions, whole } from '../operator/options.js';
 import { urlsOf } from '../base/port-errors.js';
 
 /**
- * `sprites play FOLDER`: a game is tried alone, by who writes it. A server with an arena of its own and that one game,
+ * `sprites play FOLDER`: the author of a game tries it alone. A server with an arena of its own and that one game,
  * which runs at once, a window with field, phone and panel (pages/try.html), and bots that play.
  */
 
 const ARENA = 'try';
 
-const BOTS = { name: 'bots', default: '5', type: whole(0, 100), help: 'players that are none' };
+const BOTS = { name: 'bots', default: '5', type: whole(0, 100), help: 'bots that play' };
 
 /**
  * @param {string[]} args the folder, and options

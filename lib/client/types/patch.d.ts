@@ -1,4 +1,10 @@
 /**
+ * @param {unknown} value as JSON.parse gives it
+ * @param {number} depth how many levels it may have
+ * @throws {ValueError} when it nests deeper
+ */
+export function checkDepth(value: unknown, depth: number): void;
+/**
  * Freezes what isn't frozen yet, down to the last member.
  *
  * @template T
