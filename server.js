@@ -5,9 +5,7 @@ import { createLog } from './lib/base/log.js';
 import { openPages } from './lib/base/page-files.js';
 import { urlsOf } from './lib/base/port-errors.js';
 import { openFeeds } from './lib/feeds/open.js';
-import { ConnectionBudget } from './lib/http/connection-budget.js';
 import { createDoor } from './lib/http/door.js';
-import { createNodeServer, openDoor } from './lib/http/node-server.js';
 import { createRefusals } from './lib/http/refusals.js';
 import { createRoutes } from './lib/http/routes.js';
 import { openTls } from './lib/http/tls.js';
@@ -93,30 +91,24 @@ export async function start(given, log = createLog('silent'), signal = undefined
       ...{ pool, feeds: feeds.feeds, tokens: feeds.tokens, options, log, refusals },
       ...{ status: live.forAnybody, pages, games, arena, whole: live.whole, directory }
     });
-    const budget = new ConnectionBudget(options);
-    const server = createNodeServer({ routes, limits, options, budget, refusals, log });
-    life.accepts({
-      stopListening() {},
-      closeIdle: () => server.closeIdleConnections(),
-      close: () => server.closeEveryConnection()
-    });
     const door = life.accepts(
-      options.door === 'native'
-        ? createDoor({
-            ...{ pool, feeds: feeds.feeds, arena, limits, options, routes, server, budget },
-            ...{ status: live.forAnybody, files: pages.ready(options), log, refusals }
-          })
-        : openDoor(server)
-    );
-    const tls = life.accepts(
-      await openTls({ routes, limits, budget, refusals, options, shared: ports.tls, log })
+      createDoor({
+        ...{ pool, feeds: feeds.feeds, arena, limits, options, routes },
+        ...{ status: live.forAnybody, files: pages.ready(options), log, refusals }
+      })
     );
     const workers = startWorkers({
       ...{ door, options, ports, log },
       asked: askedBy({ feeds, arena, live })
     });
     life.closes({ close: () => workers.stop() });
-    live.connect({ door, server, budget, workers, tls });
+    const tls = life.closes(
+      await openTls({
+        ...{ door, options, shared: ports.tls, pool, log },
+        changed: (identity) => workers.reload(identity)
+      })
+    );
+    live.connect({ door, workers, tls });
     directory.onChange(() => {
       door.locate(directory);
       workers.locate(directory);

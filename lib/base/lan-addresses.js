@@ -64,19 +64,20 @@ export function lanAddresses(host, interfaces = interfacesHere()) {
  * opened the page by the machine's own name, learns its addresses: no stranger behind a proxy, and no
  * other site in the same browser.
  *
- * @param {{headers: Record<string, string>, address: string, secure: boolean, port: number}} request `address`: the
- *     client's; `port`: the one it has come to
+ * @param {{headers: Record<string, string>, address: string, secure: boolean}} request `address`: the
+ *     client's; the port is that of its Host
  * @param {string} host what the server listens on
  * @param {ReturnType<typeof interfacesHere>} [interfaces]
  * @returns {string[]} URLs of the page
  */
 export function invitations(request, host, interfaces) {
-  const { headers, address, secure, port } = request;
+  const { headers, address, secure } = request;
   const site = headers['sec-fetch-site'] ?? 'same-origin';
   const own = isLoopback(hostOf(request)) && isLoopback(address);
   if (!own || site !== 'same-origin') return [];
+  const [port = ''] = /:\d+$/.exec(headers.host) ?? [];
   return lanAddresses(host, interfaces).map((one) => {
     const authority = one.includes(':') ? `[${one}]` : one;
-    return `${secure ? 'https' : 'http'}://${authority}:${port}/`;
+    return `${secure ? 'https' : 'http'}://${authority}${port}/`;
   });
 }

@@ -12,7 +12,7 @@ const NAMES = 28;
 /** The options by what they are about; each stands in one of these. */
 export const GROUPS = Object.fromEntries(
   Object.entries({
-    'Where it listens': 'port host workers transient-port cors door',
+    'Where it listens': 'port host workers transient-port cors',
     'Clients and sprites':
       'capacity hold lease max-sprite throw-rate throw-burst poll-rate poll-burst',
     Feeds:
@@ -21,8 +21,8 @@ export const GROUPS = Object.fromEntries(
     'The arena': 'arena arena-players arena-rate games',
     Mailboxes: 'mailbox mailbox-bytes mailbox-memory answer-bytes',
     Limits:
-      'connections address-connections address-handed-over address-held address-joins ' +
-      'address-clients address-memory address-feeds handed-over trust-proxy',
+      'connections address-connections address-held address-joins ' +
+      'address-clients address-memory address-feeds trust-proxy',
     Timeouts: 'head-bytes head-time body-time idle-time write-time',
     'Restarts and state': 'drain state state-bytes sync journal-bytes snapshot-every state-wait',
     'A world of many servers':

@@ -1,5 +1,4 @@
 import { loadAddon } from '../base/addon.js';
-import { SlowReaders } from './slow-readers.js';
 
 /**
  * The table of feeds as Node's server watches it: the table itself is native (native/feeds/feeds.h).
@@ -11,8 +10,6 @@ export class FeedTable {
   outcomes;
   /** Whether other servers publish the same feeds. */
   inWorld;
-  /** Those of Node's servers. @type {SlowReaders} */
-  slowReaders;
   #lastToken = 0;
   #tokens;
   /** Watchers of Node's server: token → the function that takes the answer. */
@@ -33,7 +30,6 @@ export class FeedTable {
     this.#tokens = tokens;
     this.outcomes = addon.outcomes;
     this.inWorld = (options.world ?? 'none') !== 'none';
-    this.slowReaders = new SlowReaders(options.feedMemory);
     this.native = new addon.Feeds(
       {
         hold: options.hold,

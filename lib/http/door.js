@@ -1,25 +1,37 @@
 import { lookup } from 'node:dns/promises';
-import { Socket } from 'node:net';
 
 import { loadAddon } from '../base/addon.js';
+import { fileLimit, OWN_FILES } from '../base/file-limit.js';
 import { explained } from '../base/port-errors.js';
-import { answerText, problemAnswer } from './problem-answers.js';
+import { answerText, Exchanges } from './exchange.js';
+import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { NOTHING_TOLD } from './refusals.js';
-import { keepIdle } from './node-server.js';
 import { welcomeOf } from './routes.js';
 import { TRUST } from '../torus/address-limits.js';
 
 /**
- * The native front door: it owns the listening socket and every connection, answers the hot
- * requests without entering JavaScript, and hands every other connection over to Node's server.
+ * The front door: it owns the listening sockets and every connection, answers the hot requests without entering
+ * JavaScript, and has the routes handle every other.
  */
 
 /** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
 export const BACKLOG = 65535;
 
 /**
- * The ready-made answers, in the same words as lib/http/routes.js. The front door fills in the Date.
+ * How long a connection is silent before it is probed: the longest hold, its jitter and a minute
+ * more. So a parked poll is never probed (native/http/listener.cc says what that would cost).
+ *
+ * @param {{hold: number}} options seconds
+ * @returns {number} seconds
+ */
+export function keepIdle({ hold }) {
+  return Math.ceil((hold * 17) / 16) + 60;
+}
+
+/**
+ * The ready-made answers, in the same words as lib/http/routes.js. The front door fills in the Date, and whether the
+ * connection stays.
  *
  * @param {string[]} outcomes the native names, in their order
  * @param {object} options hold, lease, maxSprite, idleTime
@@ -27,23 +39,19 @@ export const BACKLOG = 65535;
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['ready']>} files of the page
  */
 function replies(outcomes, options, common, files) {
-  const { idleTime } = options;
-  const staying = { Connection: 'keep-alive', 'Keep-Alive': `timeout=${idleTime}` };
-  const closing = { Connection: 'close' };
   const text = (status, headers, body = '') =>
-    answerText({ status, headers: { ...common, ...headers, ...staying }, body });
+    answerText({ status, headers: { ...common, ...headers }, body });
   const json = (status, body) =>
     text(
       status,
       { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) },
       body
     );
-  const problem = (name, connection) =>
-    answerText(problemAnswer(name, { headers: { ...common, ...connection } }));
+  const problem = (name) => answerText(problemAnswer(name, { headers: common }));
 
   function outcome(name) {
     if (name === 'ok') return text(204);
-    if (name in problems) return problem(name, staying);
+    if (name in problems) return problem(name);
     return json(202, JSON.stringify({ state: name }));
   }
 
@@ -57,16 +65,22 @@ function replies(outcomes, options, common, files) {
   // An id has 36 characters: the length is known before the id is.
   const nobody = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(nobody, options));
+  const stream = { 'Content-Type': 'text/event-stream' };
   return {
     outcomes: outcomes.map(outcome),
     joined: json(201, welcome).split(nobody),
     json: open(),
     feed: open(),
     feedGzip: open({ 'Content-Encoding': 'gzip' }),
-    feedStream: text(200, { 'Content-Type': 'text/event-stream', 'Transfer-Encoding': 'chunked' }),
-    timedOut: problem('request-timeout', closing),
-    refused: problem('too-many-connections', closing),
-    tooMuchHeld: problem('too-much-held', closing),
+    feedStream: text(200, { ...stream, 'Transfer-Encoding': 'chunked' }),
+    feedStreamPlain: text(200, stream),
+    timedOut: problem('request-timeout'),
+    refused: problem('too-many-connections'),
+    tooMuchHeld: problem('too-much-held'),
+    badRequest: problem('bad-request'),
+    headTooLarge: problem('head-too-large'),
+    expectationFailed: problem('expectation-failed'),
+    stays: `Connection: keep-alive\r\nKeep-Alive: timeout=${options.idleTime}\r\n`,
     ready: files.map(({ path, headers, body }) => [path, text(200, headers, body)])
   };
 }
@@ -81,8 +95,6 @@ function replies(outcomes, options, common, files) {
  * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
  * @param {object} parts.options see lib/operator/options.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
- * @param {import('node:http').Server} parts.server Node's server, which need not listen
- * @param {import('./connection-budget.js').ConnectionBudget} parts.budget counts its connections with those of others
  * @param {() => object} [parts.status] what GET /status answers; not in a worker
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['ready']>} [parts.files] the page's files that are
  *     the same for everybody; not in a worker
@@ -94,7 +106,7 @@ function replies(outcomes, options, common, files) {
  *     close: Function, addWorker: Function, flush: Function, locate: Function}} `listen(host, port, {shared, option})`
  *     resolves to the port: one that processes may share if `shared`, one that the option of that name
  *     has set; `adopt(fd)` accepts from a socket that listens already; `addWorker(connections)` gives the descriptor of a new relay for a worker, `flush` sends what
- *     JavaScript has put into the relay; `locate(directory)` hands what the clients of other servers ask over to Node's
+ *     JavaScript has put into the relay; `locate(directory)` has the routes answer what the clients of other servers ask
  */
 export function createDoor({
   pool,
@@ -103,8 +115,6 @@ export function createDoor({
   limits,
   options,
   routes,
-  server,
-  budget,
   status,
   files = [],
   log,
@@ -113,11 +123,14 @@ export function createDoor({
   refusals = NOTHING_TOLD
 }) {
   const addon = loadAddon();
-  const { maxSprite, headTime, bodyTime, idleTime, writeTime } = options;
+  const { maxSprite, headBytes, headTime, bodyTime, idleTime, writeTime } = options;
+  const exchanges = new Exchanges({ ...routes, outcomes: addon.outcomes });
   const door = new addon.Door(
     {
-      connections: budget.most,
+      // Every connection takes a file descriptor.
+      connections: Math.min(options.connections, Math.max(1, fileLimit() - OWN_FILES)),
       maxSprite,
+      headBytes,
       headTime: headTime * 1000,
       bodyTime: bodyTime * 1000,
       idleTime: idleTime * 1000,
@@ -134,42 +147,33 @@ export function createDoor({
       relayFd,
       inputs: !transient && options.arena.length > 0,
       transient,
-      onHandOver: (fd, bytes, client) => {
-        const socket = new Socket({ fd, readable: true, writable: true, allowHalfOpen: true });
-        limits.introduce(socket, client);
-        socket.unshift(bytes);
-        server.closeSoon(socket);
-        server.emit('connection', socket);
-      },
+      mostBody: routes.mostBody,
+      onRequest: exchanges.begin,
+      onGone: exchanges.gone,
       onCounts: () => {
         try {
           return status && JSON.stringify(status());
         } catch (error) {
-          // The front door hands the request over, and Node's server answers it with a problem.
+          // The routes are asked instead, and answer with a problem.
           log.error({ err: error }, 'the live counts can not be said');
           return undefined;
         }
       }
     }
   );
+  exchanges.door = door;
   refusals.listenTo(door, addon.outcomes);
-  budget.countWith({
-    connections: () => door.status().connections,
-    elsewhere: (held) => door.elsewhere(held)
-  });
-  // Node ends slow requests only while its server listens. This one never does: it is told that it does.
-  server.emit('listening');
 
   return {
-    listen(host, port, { shared = false, option = 'port' } = {}) {
+    listen(host, port, { shared = false, option = 'port', tls } = {}) {
       const open = async () => {
         const { address } = await lookup(host);
-        return door.listen(address, port, BACKLOG, shared);
+        return door.listen(address, port, BACKLOG, shared, tls?.native);
       };
       return explained({ host: 'host', port: option }, { host, port }, open());
     },
     status: () => door.status(),
-    adopt: (fd) => door.adopt(fd),
+    adopt: (fd, tls) => door.adopt(fd, tls?.native),
     addWorker: (connections) => door.addWorker(connections),
     feedStatus: () => door.feedStatus(),
     flush: () => door.flush(),

@@ -1,9 +1,10 @@
-import { sendProblem } from './problem-answers.js';
-import { park } from './pipelines.js';
-import { lingerAtClose } from './sockets.js';
+import { STATUS_CODES } from 'node:http';
+
+import { Awaited, AWAITS } from './routes.js';
 
 /**
- * One exchange at a server of Node's: what has come becomes a request of the routes, and what they say the answer.
+ * One exchange at the front door that is not hot: what the door has read becomes a request of the routes, and what they
+ * say its answer.
  */
 
 /**
@@ -22,102 +23,157 @@ function readTarget(target) {
   return { path: segments, query };
 }
 
-/**
- * Whether a head is one of HTTP/1.1 or 1.0: one Host, or none in 1.0; chunked and no other coding (RFC 9112, sections 3.2
- * and 6.1). Node's parser also takes HTTP/0.9 with a head, and 2.0.
- */
-function isWellFormed({ httpVersion, headers, headersDistinct }) {
-  const hosts = headersDistinct.host?.length ?? 0;
-  const codings = headers['transfer-encoding'] ?? 'chunked';
-  return (
-    ['1.0', '1.1'].includes(httpVersion) &&
-    codings.toLowerCase() === 'chunked' &&
-    hosts <= 1 &&
-    (hosts === 1 || httpVersion === '1.0')
-  );
+/** Fields by their names in lower case; those of one name as one list (RFC 9110, section 5.3). */
+function readFields(fields) {
+  const headers = Object.create(null);
+  for (let i = 0; i < fields.length; i += 2) {
+    const name = fields[i].toLowerCase();
+    headers[name] = name in headers ? `${headers[name]}, ${fields[i + 1]}` : fields[i + 1];
+  }
+  return headers;
 }
 
-/** Reads a body of at most `most` bytes; null: it has more, and the rest of it goes unread. */
-function readBody(request, most) {
-  if (Number(request.headers['content-length']) > most) return null;
-  const chunks = [];
-  let length = 0;
-  return new Promise((resolve) => {
-    request.on('data', (chunk) => {
-      length += chunk.length;
-      if (length <= most) {
-        chunks.push(chunk);
-      } else {
-        request.removeAllListeners('data').removeAllListeners('end').resume();
-        resolve(null);
-      }
-    });
-    request.on('end', () => resolve(Buffer.concat(chunks)));
-  });
+const statusLines = new Map(
+  Object.entries(STATUS_CODES).map(([status, words]) => [
+    Number(status),
+    `HTTP/1.1 ${status} ${words}\r\n`
+  ])
+);
+
+/** What no field may have: it could end there, and another begin. */
+const UNFIT = /[^\t\x20-\x7e]/;
+
+/**
+ * The fields of an answer, and the empty line behind them.
+ *
+ * @param {Record<string, string | number>} headers
+ * @returns {string}
+ * @throws {TypeError} when a value is none
+ */
+function fieldsText(headers) {
+  let text = '';
+  for (const [name, value] of Object.entries(headers)) {
+    if (UNFIT.test(value)) throw new TypeError(`no value of a field ${name}`);
+    text += `${name}: ${value}\r\n`;
+  }
+  return `${text}\r\n`;
 }
 
 /**
- * What a server of Node's has read, as the routes want it: see Request in routes.js. A class: with an object of closures
- * for each request, requests sent ahead by 40 connections took 114 MB instead of 55.
+ * A whole answer as text, without its Date and what becomes of its connection: these the door knows.
+ *
+ * @param {{status: number, headers: Record<string, string | number>, body?: string}} answer
+ * @returns {string}
  */
-class NodeRequest {
-  #request;
+export function answerText({ status, headers, body = '' }) {
+  return statusLines.get(status) + fieldsText(headers) + body;
+}
 
-  constructor(request, response, address) {
-    this.#request = request;
-    const { path, query } = readTarget(request.url);
-    this.method = request.method;
+/** A request as the routes want it: see Request in routes.js. */
+class Exchange {
+  #exchanges;
+  #connection;
+  #generation;
+  #body;
+
+  constructor(exchanges, connection, generation, [method, target, fields, body, address, secure]) {
+    this.#exchanges = exchanges;
+    this.#connection = connection;
+    this.#generation = generation;
+    this.#body = body;
+    const { path, query } = readTarget(target);
+    this.method = method;
     this.path = path;
     this.query = query;
-    this.headers = request.headers;
+    this.headers = readFields(fields);
     this.address = address;
-    this.response = response;
-  }
-
-  get secure() {
-    return this.#request.socket.encrypted === true;
-  }
-
-  get port() {
-    return this.#request.socket.localPort;
+    this.secure = secure;
   }
 
   body(most) {
-    return readBody(this.#request, most);
+    if (this.#body === undefined) throw new Awaited();
+    return this.#body === null || this.#body.length > most ? null : this.#body;
+  }
+
+  watch(wish) {
+    return this.#exchanges.watch(this.#connection, this.#generation, wish);
   }
 
   park = (cancel) => {
-    park(this.response);
-    this.response.on('close', cancel);
+    this.cancel = cancel;
+    this.#exchanges.park(this.#connection, this.#generation, this);
   };
+
+  answer(answer) {
+    const { door } = this.#exchanges;
+    if (answer === AWAITS) {
+      door.proceed(this.#connection, this.#generation);
+      return;
+    }
+    if (answer === null) {
+      door.abandon(this.#connection, this.#generation);
+      return;
+    }
+    const { status, headers, body } = answer;
+    const sent = this.method === 'HEAD' ? undefined : body;
+    const statusLine = statusLines.get(status);
+    door.respond(this.#connection, this.#generation, statusLine, fieldsText(headers), sent);
+  }
 }
 
-/**
- * Answers a request. Never rejects.
- *
- * @param {import('node:http').IncomingMessage} request
- * @param {import('node:http').ServerResponse} response
- * @param {object} parts
- * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
- * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
- * @param {import('./refusals.js').Refusals} parts.refusals
- * @param {import('pino').Logger} parts.log
- */
-export async function exchange(request, response, { routes, limits, refusals, log }) {
-  // What is written behind an end is a defect, too: without a listener it would end the process.
-  response.on('error', (error) => log.error({ err: error }, 'an answer failed'));
-  const address = limits.addressOf(request);
-  if (!isWellFormed(request)) {
-    refusals.refused({ from: address, request: request.method, why: 'bad-request' });
-    if (!request.complete) lingerAtClose(request.socket);
-    const headers = { ...routes.headers, Connection: 'close' };
-    return sendProblem(response, 'bad-request', { headers });
+/** The exchanges of one door. */
+export class Exchanges {
+  #handle;
+  #failed;
+  #outcomes;
+  /** Parked requests, by their connections. @type {Map<number, Exchange>} */
+  #parked = new Map();
+
+  /** The native door. */
+  door;
+
+  /**
+   * @param {object} parts
+   * @param {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | null | undefined>}
+   *     parts.handle as that of the routes
+   * @param {(error: Error) => import('./routes.js').Answer} parts.failed says what to answer when an answer can't be sent
+   * @param {string[]} parts.outcomes the native names, in their order
+   */
+  constructor({ handle, failed, outcomes }) {
+    this.#handle = handle;
+    this.#failed = failed;
+    this.#outcomes = outcomes;
   }
-  const answer = await routes.handle(new NodeRequest(request, response, address));
-  if (answer === undefined) return undefined;
-  if (answer === null) return request.socket.destroy();
-  // A problem before the request is whole: the client may still send.
-  if (!request.complete && answer.status >= 400) lingerAtClose(request.socket);
-  response.writeHead(answer.status, answer.headers);
-  return response.end(answer.body);
+
+  /** Handles a request: called by the native door. */
+  begin = async (connection, generation, ...rest) => {
+    const exchange = new Exchange(this, connection, generation, rest);
+    const answer = await this.#handle(exchange);
+    if (this.#parked.get(connection) === exchange) this.#parked.delete(connection);
+    if (answer === undefined) return;
+    try {
+      exchange.answer(answer);
+    } catch (error) {
+      exchange.answer(this.#failed(error));
+    }
+  };
+
+  /** The connection of a parked request is gone: called by the native door. */
+  gone = (connection) => {
+    const exchange = this.#parked.get(connection);
+    this.#parked.delete(connection);
+    exchange?.cancel();
+  };
+
+  park(connection, generation, exchange) {
+    this.#parked.set(connection, exchange);
+    this.door.park(connection, generation);
+  }
+
+  watch(connection, generation, wish) {
+    const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wish;
+    const { keys, afters, from } = wish;
+    const given = { keys, afters, from, hold, delta, gzip, stream, many };
+    return this.#outcomes[this.door.watch(connection, generation, given)];
+  }
 }

@@ -15,7 +15,10 @@ const WHY = [
   'no PROXY header',
   'too-many-connections',
   'request-timeout',
-  'the answer is not read'
+  'the answer is not read',
+  'bad-request',
+  'head-too-large',
+  'expectation-failed'
 ];
 
 /** The routes of native/http/http_reader.h, by their number. */

@@ -3,8 +3,10 @@ import { problems } from './problems.js';
 import { invitations } from '../base/lan-addresses.js';
 import { EDGES, Unanswerable } from '../torus/pool.js';
 import { NOTHING_TOLD } from './refusals.js';
+import { CONTENT_BYTES } from '../arena/content.js';
 import { arenaRoutes } from '../arena/routes.js';
 import { feedRoutes } from '../feeds/routes.js';
+import { WATCH_BYTES } from '../feeds/wish.js';
 import { Directory } from '../world/directory.js';
 
 /**
@@ -12,7 +14,7 @@ import { Directory } from '../world/directory.js';
  *
  *   request ─▶ route ─▶ pool, feeds, arena ─▶ answer, or a problem
  *
- * The native front door answers the hot requests itself and alike; everything unusual comes here, which therefore speaks
+ * The native front door answers the hot requests itself and alike; everything else comes here, which therefore speaks
  * the whole contract. lib/http/exchange.js brings the requests.
  */
 
@@ -22,13 +24,14 @@ import { Directory } from '../world/directory.js';
  * @property {string[]} path its segments, undecoded: ids and edges have no escapes
  * @property {URLSearchParams} query
  * @property {Record<string, string>} headers by their names in lower case
- * @property {(most: number) => Promise<Buffer | null>} body reads it; null where it has more than `most` bytes
+ * @property {(most: number) => Buffer | null} body its bytes; null where it has more than `most`; throws Awaited
+ *     where the client waits to be asked for it
  * @property {string} address the client's
  * @property {boolean} secure it has come by TLS
  * @property {(cancel: () => void) => void} park says that the answer waits for something that may never come; `cancel`
  *     is called when the connection is gone before
- * @property {number} port that it has come to
- * @property {import('node:http').ServerResponse} response of Node's server, which watchers of feeds are answered by
+ * @property {(wish: object) => string} watch has it answered with what these feeds have, when there is news: see
+ *     FeedTable#watch; `ok` or the name of a problem
  */
 
 /**
@@ -51,6 +54,12 @@ const PREFLIGHT = {
   'Access-Control-Allow-Headers': 'Authorization, Content-Type, Last-Event-ID',
   'Access-Control-Max-Age': '86400'
 };
+
+/** Thrown where the body has not come: nothing has happened yet, and the request is handled again when it has. */
+export class Awaited extends Error {}
+
+/** In place of an answer: the body is wanted. */
+export const AWAITS = Symbol('the body is awaited');
 
 /** Thrown where a request is refused: the problem's name, and what else its answer says. */
 class Refusal extends Error {
@@ -107,9 +116,10 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {Directory} [parts.directory] where the clients of the other servers of a world belong
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
- * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, headers: Record<string, string>}} `handle`
- *     never rejects; null: the request may not be answered, and its connection is to be closed; undefined: it is
- *     answered by `response`. `headers` are the fields that every answer carries
+ * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, failed: (error: Error) => Answer,
+ *     mostBody: [string, number][], headers: Record<string, string>}} `handle`
+ *     never rejects; null: the request may not be answered, and its connection is to be closed; undefined: it
+ *     watches; AWAITS: it is handled again with its body. `headers` are the fields that every answer carries
  */
 export function createRoutes({
   pool,
@@ -145,14 +155,10 @@ export function createRoutes({
   const nothing = (headers) => ({ status: 204, headers: { ...common, ...headers } });
 
   /** Reads a body of at most `most` bytes; one with more is refused with `problem`. */
-  async function readBody(request, most, problem) {
-    const bytes = await request.body(most);
+  function readBody(request, most, problem) {
+    const bytes = request.body(most);
     if (bytes !== null) return bytes;
-    throw new Refusal(problem, {
-      detail: `Send at most ${most} bytes.`,
-      // The rest of the body is not read.
-      headers: { Connection: 'close' }
-    });
+    throw new Refusal(problem, { detail: `Send at most ${most} bytes.` });
   }
 
   async function join({ address }) {
@@ -184,7 +190,7 @@ export function createRoutes({
     const [, id, edge] = request.path;
     if (!EDGES.includes(edge)) throw new Refusal('bad-edge');
     const number = readNumber(request.query, 'n', 'bad-number') ?? -1;
-    const body = await readBody(request, options.maxSprite, 'sprite-too-large');
+    const body = readBody(request, options.maxSprite, 'sprite-too-large');
     const outcome = await pool.throw(id, edge, number, body);
     if (outcome in problems) throw new Refusal(outcome);
     return json(202, { state: outcome });
@@ -262,6 +268,10 @@ export function createRoutes({
   async function route(request) {
     const { method, path } = request;
     if (method === 'OPTIONS') return nothing(PREFLIGHT);
+    // Its target is no path.
+    if (method === 'CONNECT') {
+      throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, POST, OPTIONS' } });
+    }
     if (here !== undefined && !here.includes(path[0])) throw new Refusal('misdirected');
     const found =
       routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
@@ -285,6 +295,7 @@ export function createRoutes({
     try {
       return await route(request);
     } catch (error) {
+      if (error instanceof Awaited) return AWAITS;
       if (error instanceof Unanswerable) return null;
       if (error instanceof Refusal) {
         const { problem: why, detail, headers } = error;
@@ -292,11 +303,23 @@ export function createRoutes({
         refusals.refused({ from: request.address, request: what, why });
         return problem(why, { detail, headers });
       }
-      // A defect in a route must not end the process, and with it a million parked polls.
-      log.error({ err: error }, 'a request failed');
-      return problem('internal-error');
+      return failed(error);
     }
   }
 
-  return { handle, headers: common };
+  /** A defect in a route must not end the process, and with it a million parked polls. */
+  function failed(error) {
+    log.error({ err: error }, 'a request failed');
+    return problem('internal-error');
+  }
+
+  /** The bytes that a body may have, by the first segment of its path. */
+  const mostBody = [
+    ['throw', options.maxSprite],
+    ['feed', options.feedBytes],
+    ['feeds', WATCH_BYTES],
+    ['arena', CONTENT_BYTES]
+  ];
+
+  return { handle, failed, mostBody, headers: common };
 }

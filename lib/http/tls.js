@@ -1,19 +1,19 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { X509Certificate } from 'node:crypto';
-import { createServer } from 'node:https';
-import { createSecureContext } from 'node:tls';
 
-import { createNodeServer } from './node-server.js';
-import { explained } from '../base/port-errors.js';
+import { loadAddon } from '../base/addon.js';
 
 /**
- * The same routes over TLS, by Node's own https. A parked poll costs much more here than behind the
- * front door (test/README.md says how much): for many clients, a proxy that ends TLS is the better way.
+ * TLS at the front door (native/http/tls.h): certificate and key, and the keys of session tickets, which outlive a
+ * restart where there is a state.
  */
 
-/** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
-const BACKLOG = 65535;
+/** Where the ticket keys are noted. */
+const NOTE = 'tls/tickets';
+
+/** How often it is looked whether the ticket keys are to be rolled, in milliseconds. */
+const LOOK = 60_000;
+
+const now = () => Math.floor(Date.now() / 1000);
 
 /** Reads the file that an option names. */
 function readOption(name, path) {
@@ -25,126 +25,114 @@ function readOption(name, path) {
 }
 
 /**
- * Reads certificate and key, and holds them against each other.
+ * What a process serves TLS with.
  *
- * @param {{tlsCert: string, tlsKey: string}} options
- * @returns {{cert: Buffer, key: Buffer}}
- * @throws {Error} in one line that names the option
+ * @typedef {object} Identity
+ * @property {Buffer} cert with its chain, PEM
+ * @property {Buffer} key PEM
+ * @property {Buffer} tickets keys of session tickets
  */
-function readIdentity({ tlsCert, tlsKey }) {
-  const cert = readOption('tls-cert', tlsCert);
-  const key = readOption('tls-key', tlsKey);
-  try {
-    createSecureContext({ cert, key });
-  } catch (error) {
-    throw new Error(
-      `--tls-cert ${tlsCert} and --tls-key ${tlsKey} are no certificate with its key, both in PEM` +
-        ` (${error.message})`,
-      { cause: error }
-    );
-  }
-  return { cert, key };
-}
 
-/** What there is where no TLS is served in this process. */
-function nowhere() {
-  const nothing = () => {};
-  return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
+/** Certificate, key and ticket keys of the ports by TLS of one process. */
+export class Tls {
+  #native = new (loadAddon().Tls)();
+
+  /** For the native door. */
+  get native() {
+    return this.#native;
+  }
+
+  /**
+   * Serves with these from now on; sessions that exist keep theirs.
+   *
+   * @param {Identity} identity
+   * @returns {string} what is wrong with them, when nothing has changed; else empty
+   */
+  take({ cert, key, tickets }) {
+    if (tickets !== undefined) this.#native.takeTicketKeys(tickets, now());
+    return this.#native.take(cert, key);
+  }
+
+  /** @returns {boolean} whether there are other ticket keys from now on */
+  roll() {
+    return this.#native.rollTicketKeys(now());
+  }
+
+  /** @returns {Buffer} the ticket keys */
+  tickets() {
+    return this.#native.ticketKeys();
+  }
+
+  /** @returns {number} when the certificate ends, seconds since 1970 */
+  end() {
+    return this.#native.validUntil();
+  }
 }
 
 /**
- * Opens the TLS port, if there is to be one. Where workers share it (`shared`), they serve it, with the
- * certificate and key that were read here (openTlsIn).
+ * Opens the TLS port, if there is to be one. Where workers share it (`shared`), they serve it, with what was read here.
  *
  * @param {object} parts
- * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
- * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
- * @param {import('./connection-budget.js').ConnectionBudget} parts.budget
- * @param {import('./refusals.js').Refusals} [parts.refusals]
- * @param {object} parts.options see lib/operator/options.js: tlsCert, tlsKey, tlsPort, host …
+ * @param {ReturnType<import('./door.js').createDoor>} parts.door
+ * @param {object} parts.options see lib/operator/options.js: tlsCert, tlsKey, tlsPort, host
  * @param {{port: number}} parts.shared the port that workers share; 0: none
+ * @param {import('../torus/pool.js').Pool} parts.pool keeps the ticket keys
+ * @param {(identity: Identity) => void} parts.changed told when the ticket keys are others
  * @param {import('pino').Logger} parts.log
- * @returns {Promise<{port: number, identity: () => object | undefined, reload: () => void,
- *     stopListening: () => void, closeIdle: () => void, close: () => void,
+ * @returns {Promise<{port: number, identity: () => Identity | undefined, reload: () => void, close: () => void,
  *     certificateEnd: () => number | undefined}>} port 0 without TLS; `reload` reads certificate and key
  *     anew, for the handshakes from then on; `certificateEnd` in seconds since 1970
  * @throws {Error} when certificate or key can't be read or don't fit, or the port can't be had
  */
-export async function openTls({ options, shared, log, ...parts }) {
-  const nothing = () => {};
-  if (options.tlsCert === 'none') {
+export async function openTls({ door, options, shared, pool, changed, log }) {
+  const { tlsCert, tlsKey, host, tlsPort } = options;
+  if (tlsCert === 'none') {
+    const nothing = () => {};
     const reload = () => log.info('there is no TLS, and nothing to read anew');
-    return { ...nowhere(), reload, identity: nothing, certificateEnd: nothing };
+    return { port: 0, reload, identity: nothing, certificateEnd: nothing, close: nothing };
   }
-  /** @type {number} seconds since 1970 */
-  let certificateEnd;
-  let identity;
+  const tls = new Tls();
+  let files;
+
+  /** Reads certificate and key; throws in one line that names the option. */
   function read() {
-    identity = readIdentity(options);
-    certificateEnd = Date.parse(new X509Certificate(identity.cert).validTo) / 1000;
-    return identity;
+    const read = { cert: readOption('tls-cert', tlsCert), key: readOption('tls-key', tlsKey) };
+    const wrong = tls.take(read);
+    if (wrong !== '') {
+      throw new Error(
+        `--tls-cert ${tlsCert} and --tls-key ${tlsKey} are no certificate with its key, both in PEM (${wrong})`
+      );
+    }
+    files = read;
   }
+  const identity = () => ({ ...files, tickets: tls.tickets() });
+
   read();
-  const served =
-    shared.port > 0
-      ? { ...nowhere(), port: shared.port, take: nothing }
-      : await openTlsIn({ options, log, ...parts, identity });
+  const [[, kept] = []] = pool.notes(NOTE);
+  if (kept !== undefined) tls.take({ ...files, tickets: kept });
+  function roll() {
+    const rolled = tls.roll();
+    if (rolled) pool.note(NOTE, tls.tickets());
+    return rolled;
+  }
+  roll();
+  const port =
+    shared.port > 0 ? shared.port : await door.listen(host, tlsPort, { option: 'tls-port', tls });
+  const rolling = setInterval(() => {
+    if (roll()) changed(identity());
+  }, LOOK).unref();
   return {
-    ...served,
-    identity: () => identity,
-    certificateEnd: () => certificateEnd,
+    port,
+    identity,
+    certificateEnd: () => tls.end(),
+    close: () => clearInterval(rolling),
     reload() {
       try {
-        served.take(read());
+        read();
         log.info('TLS certificate and key read anew');
       } catch (error) {
         log.error({ err: error }, 'TLS certificate and key not changed');
       }
-    }
-  };
-}
-
-/**
- * Serves TLS in this process.
- *
- * @param {object} parts as openTls's
- * @param {{cert: Buffer, key: Buffer}} parts.identity
- * @param {number} [parts.socket] a descriptor that listens already, instead of the port of the options
- * @returns {Promise<{port: number, take: (identity: object) => void, stopListening: () => void,
- *     closeIdle: () => void, close: () => void}>} `take` serves with another certificate and key
- * @throws {Error} when the port can't be had
- */
-export async function openTlsIn({ options, identity, socket, ...parts }) {
-  const { budget } = parts;
-  const server = createNodeServer({
-    ...parts,
-    options,
-    fits: () => budget.fits() && budget.fitsInAll(),
-    create: (settings, handle) =>
-      createServer(
-        {
-          ...settings,
-          // Who has sent all it will may still read its answer, as without TLS.
-          allowHalfOpen: true,
-          handshakeTimeout: options.headTime * 1000,
-          ...identity
-        },
-        handle
-      ),
-    arrival: 'secureConnection'
-  });
-  const { host, tlsPort: port } = options;
-  if (socket === undefined) server.listen({ port, host, backlog: BACKLOG });
-  else server.listen({ fd: socket }, BACKLOG);
-  await explained({ host: 'host', port: 'tls-port' }, { host, port }, once(server, 'listening'));
-  return {
-    port: server.address().port,
-    take: (other) => server.setSecureContext(other),
-    stopListening: () => server.close(),
-    closeIdle: () => server.closeIdleConnections(),
-    close() {
-      server.close();
-      server.closeEveryConnection();
     }
   };
 }

@@ -4,10 +4,9 @@ import { createServer } from 'node:http';
 import { History } from './history.js';
 import { isByOwnName, isLoopback } from '../base/lan-addresses.js';
 import { contentSecurityPolicy, fileAt } from '../base/page-files.js';
-import { Pipeline } from '../http/pipelines.js';
 import { explained } from '../base/port-errors.js';
-import { parserProblem, sendProblem } from '../http/problem-answers.js';
-import { lookAfterSockets } from '../http/sockets.js';
+import { answerText } from '../http/exchange.js';
+import { problemAnswer, sendProblem } from '../http/problem-answers.js';
 
 /**
  * The admin listener: what operators and their machines ask, on a port of its own that strangers
@@ -83,6 +82,18 @@ function sendPage(response, path) {
   response.end(body);
 }
 
+/** The problem each error of Node's parser is answered with; any other is a bad-request. */
+const PARSER_PROBLEMS = {
+  HPE_HEADER_OVERFLOW: 'head-too-large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request-timeout'
+};
+
+/** The last answer of a connection whose request Node's parser has refused. */
+function refusalOf(error) {
+  const problem = PARSER_PROBLEMS[error.code] ?? 'bad-request';
+  return answerText(problemAnswer(problem, { headers: { ...COMMON, Connection: 'close' } }));
+}
+
 /** Closes the connections of an address that has enough. */
 function boundEachAddress(server) {
   const counts = new Map();
@@ -115,7 +126,7 @@ function boundEachAddress(server) {
  * @param {(request: object, response: object) => boolean} [options.clients] answers what is about one
  *     client, and says whether it did
  * @param {(error: Error) => void} [options.onError] told when metrics could not be made
- * @returns {import('node:http').Server & {closeEveryConnection: () => void}}
+ * @returns {import('node:http').Server}
  */
 export function createAdmin({
   host = '127.0.0.1',
@@ -179,21 +190,14 @@ export function createAdmin({
     }
   }
 
-  const pipelines = new WeakMap();
-  const server = createServer(LIMITS, (request, response) => {
-    pipelines.get(request.socket).add(request, response, () => answer(request, response));
-  });
+  const server = createServer(LIMITS, answer);
   server.timeout = SILENCE;
   server.maxConnections = MAX_CONNECTIONS;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
-  server.closeEveryConnection = lookAfterSockets(server, ['connection']).destroyAll;
   boundEachAddress(server);
-  server.on('connection', (socket) => {
-    pipelines.set(socket, new Pipeline(socket, socket.remoteAddress ?? ''));
-  });
   server.on('clientError', (error, socket) => {
     if (!socket.writable) socket.destroy();
-    else pipelines.get(socket).refuse(parserProblem(error), COMMON);
+    else socket.end(refusalOf(error));
   });
   server.on('listening', () => {
     isLocal = isLoopback(server.address().address);
@@ -262,7 +266,7 @@ export async function openAdmin({
     close() {
       history.close();
       server.close();
-      server.closeEveryConnection();
+      server.closeAllConnections();
     }
   };
 }

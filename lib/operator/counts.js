@@ -8,7 +8,6 @@
  * MARKS  kept       with --state it goes on over a restart, so that the law of sprites does
  *        operators  the admin port's alone: it says how the server fares, and how far an attack has come
  *        front      counts connections: its metric begins with sprites_front_
- *        native     only the native front door has it
  */
 const TABLE = `
 clients gauge: Clients in the torus
@@ -97,18 +96,17 @@ snapshots counter operators: Snapshots made while the server runs (--state)
 snapshotsFailed counter operators: Snapshots that failed
 refused member operators: Refused requests by problem, without malformed ones
 connections gauge front: Connections of the main process
-nodeConnections gauge front: Connections at the Node servers, some 18 kB each (--handed-over)
-tlsConnections gauge front: Connections by TLS, some 43 kB each, with the workers'
+tlsConnections gauge front: Connections by TLS, with the workers'
 connectionsRefused counter operators front: Connections over a bound or the file limit: 503 or closed
-accepted counter front native: Connections accepted by the native doors
-handedOver counter front native: Connections handed over to the Node server because of unusual requests
-requests counter front native: Requests served by the native doors
-timedOut counter operators front native: Requests that arrived too slowly: 408 (--head-time, --body-time)
-slowReaders counter operators front native: Connections closed because the client did not read the answer
+accepted counter front: Connections accepted
+requests counter front: Requests served
+handled counter front: Requests that JavaScript has handled, since they are not hot
+timedOut counter operators front: Requests that arrived too slowly: 408 (--head-time, --body-time)
+slowReaders counter operators front: Connections closed because the client did not read the answer
     (--write-time)
-outOfFiles counter operators front native: Times without a free file descriptor to accept a connection (ulimit
+outOfFiles counter operators front: Times without a free file descriptor to accept a connection (ulimit
     -n)
-heldBytes gauge operators front: Buffered input and output of the native door, bytes
+heldBytes gauge operators front: Buffered input and output of the front door, bytes
 workers gauge operators front: Workers that listen (--workers)
 workerDeaths counter operators front: Workers that died, or were ended because they hung; each was replaced
 workerConnections gauge front: Connections of all workers, a second ago

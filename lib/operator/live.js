@@ -32,7 +32,7 @@ export function addUp(all) {
  * @param {{figures: () => object}} parts.world
  * @returns {{metrics: import('./metrics.js').Metrics, whole: () => object, forAnybody: () => object,
  *     connect: (front: object) => void, close: () => void}} `whole` is the admin port's /status, `forAnybody` the other;
- *     `connect` adds what has connections as soon as it is there: `door`, `server`, `budget`, `workers`, `tls`
+ *     `connect` adds what has connections as soon as it is there: `door`, `workers`, `tls`
  */
 export function openLive({ options, pool, feeds, arena, state, world }) {
   /** What has connections; metrics may be asked for before. */
@@ -50,14 +50,13 @@ export function openLive({ options, pool, feeds, arena, state, world }) {
 
   function counts() {
     if (front === null) return {};
-    const { door, server, budget, workers } = front;
-    const { connections = 0, heldBytes = 0, ...counters } = door.status();
+    const { door, workers } = front;
+    const { connections, tlsConnections, heldBytes, ...counters } = door.status();
     return {
-      connections: connections + budget.held,
-      nodeConnections: server.held(),
-      tlsConnections: budget.held - server.held() + workers.tlsConnections(),
+      connections,
+      tlsConnections: tlsConnections + workers.tlsConnections(),
       heldBytes,
-      ...addUp([counters, { connectionsRefused: budget.refused }, workers.counts().doors]),
+      ...addUp([counters, workers.counts().doors]),
       ...workers.status()
     };
   }

@@ -203,9 +203,7 @@ export const table = [
     name: 'feed-memory',
     default: '256M',
     type: bytes(64, 2 ** 36),
-    help:
-      'memory of all feeds; as much again, at the native door and at the Node server' +
-      ' each, for old versions that unsent answers still use'
+    help: 'memory of all feeds; as much again for old versions that unsent answers still use'
   },
   {
     name: 'feed-watchers',
@@ -313,12 +311,6 @@ export const table = [
       ' that flew on counts for the client that left; 0 is no limit'
   },
   {
-    name: 'address-handed-over',
-    default: '2000',
-    type: whole(0, 16000000),
-    help: 'connections from one source address at the Node servers; 0 is no limit'
-  },
-  {
     name: 'address-held',
     default: '32M',
     type: bytes(0, 2 ** 36),
@@ -330,12 +322,6 @@ export const table = [
     type: whole(0, 1000000),
     help:
       'feeds fetched from --upstream that one source address requested first; 0 is no' + ' limit'
-  },
-  {
-    name: 'handed-over',
-    default: '10000',
-    type: whole(1, 16000000),
-    help: 'connections at the Node servers, with those by TLS'
   },
   {
     name: 'trust-proxy',
@@ -525,12 +511,6 @@ export const table = [
     default: 'info',
     type: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
     help: 'what is logged on stderr, as JSON lines'
-  },
-  {
-    name: 'door',
-    default: 'native',
-    type: oneOf('native', 'node'),
-    help: 'HTTP server for the main port: the native front door, or only node:http'
   }
 ];
 
@@ -569,16 +549,8 @@ const together = [
     says: '--feed-memory must have room for three values of --feed-bytes'
   },
   {
-    holds: ({ trustProxy, door }) => trustProxy !== 'proxy' || door === 'native',
-    says: '--trust-proxy proxy needs --door native: node:http does not read the PROXY protocol'
-  },
-  {
     holds: ({ state, drain, lease }) => state === 'none' || 2 * drain < lease,
     says: '--lease must be more than twice --drain, so that clients that reconnect still have their places'
-  },
-  {
-    holds: ({ workers, door }) => workers === 0 || door === 'native',
-    says: '--workers needs --door native: node:http does not speak with workers'
   },
   {
     holds: ({ tlsCert, tlsKey }) => (tlsCert === 'none') === (tlsKey === 'none'),
@@ -604,10 +576,6 @@ const together = [
   {
     holds: ({ world, maxSprite }) => world === 'none' || maxSprite <= WORLD_SPRITE,
     says: '--max-sprite can be 512K at most with --world: NATS takes messages of 1 MiB'
-  },
-  {
-    holds: ({ headTime, bodyTime }) => headTime <= bodyTime,
-    says: "--body-time must be at least --head-time: Node's server counts both from the first byte"
   }
 ];
 
@@ -658,7 +626,19 @@ export function readEach(find, more = []) {
   return options;
 }
 
+/** Options of earlier versions, and what to do instead. */
+const GONE = {
+  door: 'there is one door, the native one: leave it out',
+  'handed-over': 'every connection is one of --connections',
+  'address-handed-over': 'every connection is one of --address-connections'
+};
+
 function parse(args, more) {
+  for (const [name, instead] of Object.entries(GONE)) {
+    if (args.some((arg) => arg.split('=')[0] === `--${name}`)) {
+      throw new OptionError(`--${name} is gone: ${instead}`);
+    }
+  }
   const switches = SWITCHES.map(({ name }) => name);
   try {
     return readArguments(args, { options: [...table, ...more], switches }).values;

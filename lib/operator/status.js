@@ -62,11 +62,7 @@ export function createStatus({ status, metrics, counts, deliveryTimes }) {
 
   function forAnybody() {
     const all = { ...status(), ...counts() };
-    // Without the native door some are not there.
-    const shown = PUBLIC.filter((name) => name !== 'world' && name in all).map((name) => [
-      name,
-      all[name]
-    ]);
+    const shown = PUBLIC.filter((name) => name !== 'world').map((name) => [name, all[name]]);
     return { ...Object.fromEntries(shown), world: worldForAnybody(all.world ?? null) };
   }
 

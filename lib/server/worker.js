@@ -3,14 +3,12 @@ import process from 'node:process';
 import '../base/no-inspector.js';
 import { createDoor } from '../http/door.js';
 import { createLog, tellOfNoInspector } from '../base/log.js';
-import { createNodeServer } from '../http/node-server.js';
 import { openPages } from '../base/page-files.js';
 import { RemotePool } from '../torus/remote-pool.js';
 import { createRefusals } from '../http/refusals.js';
 import { createRoutes } from '../http/routes.js';
-import { openTlsIn } from '../http/tls.js';
+import { Tls } from '../http/tls.js';
 import { AddressLimits } from '../torus/address-limits.js';
-import { ConnectionBudget } from '../http/connection-budget.js';
 import { addUp } from '../operator/live.js';
 import { arenaFiles } from '../arena/files.js';
 import { findGames } from '../arena/games.js';
@@ -72,7 +70,7 @@ const tokens = openTokens(options);
 const directory = new Directory(options.name);
 
 /**
- * Opens one port: a front door, and Node's server behind it.
+ * Opens one port: a front door.
  *
  * @param {{relay: number, socket: number}} descriptors
  * @param {string[]} [here] the routes of the transient port, where it is that
@@ -81,10 +79,7 @@ function openPort({ relay, socket }, here) {
   const transient = here !== undefined;
   // Without a main process there is nothing to serve, and nothing to save.
   const limits = new AddressLimits(options);
-  const pool = new RemotePool(options, {
-    lost: () => process.exit(),
-    tooMany: (number) => limits.tooMany(number)
-  });
+  const pool = new RemotePool(options, { lost: () => process.exit() });
   const routes = createRoutes({
     pool,
     feeds,
@@ -100,63 +95,34 @@ function openPort({ relay, socket }, here) {
     whole: () => ask('whole'),
     directory
   });
-  const budget = new ConnectionBudget(options);
-  const server = createNodeServer({ routes, limits, options, budget, refusals, log });
   const door = createDoor({
     pool,
     feeds: transient ? undefined : feeds,
     limits,
     options,
     routes,
-    server,
-    budget,
     refusals,
     files: transient ? [] : pages.ready(options),
     relayFd: relay,
     transient
   });
   pool.flushBy(door.flush);
-  limits.flushBy(door.flush);
   if (!transient) feeds.flushBy(door.flush);
-  /** The TLS port's, where it is served beside this one. */
+  /** What the TLS port has, where it is served beside this one. */
   let tls;
   return {
     accept: () => door.adopt(socket),
     locate: () => door.locate(directory),
-    async acceptTls(identity) {
-      const fd = options.transientPort > 0 ? TLS.behindTransient : TLS.alone;
-      tls = await openTlsIn({
-        routes,
-        limits,
-        budget,
-        refusals,
-        options,
-        log,
-        identity,
-        socket: fd
-      });
+    acceptTls(identity) {
+      tls = new Tls();
+      tls.take(identity);
+      door.adopt(options.transientPort > 0 ? TLS.behindTransient : TLS.alone, tls);
     },
-    takeTls: (identity) => tls.take(identity),
-    stopListening() {
-      door.stopListening();
-      tls?.stopListening();
-    },
+    takeTls: (identity) => tls?.take(identity),
+    stopListening: () => door.stopListening(),
     /** Closes what nothing is owed to; gives how much is left. */
-    closeIdle() {
-      server.closeIdleConnections();
-      tls?.closeIdle();
-      return door.closeIdle() + pool.open;
-    },
-    counts() {
-      const { connections, connectionsRefused, ...rest } = door.status();
-      return {
-        ...rest,
-        connections: connections + budget.held,
-        tlsConnections: budget.held - server.held(),
-        connectionsRefused: connectionsRefused + budget.refused,
-        refused: pool.refused
-      };
-    }
+    closeIdle: () => door.closeIdle() + pool.open,
+    counts: () => ({ ...door.status(), refused: pool.refused })
   };
 }
 

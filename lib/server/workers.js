@@ -7,8 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { loadAddon } from '../base/addon.js';
 import { addUp } from '../operator/live.js';
 import { Heartbeats } from './heartbeats.js';
-import { BACKLOG } from '../http/door.js';
-import { keepIdle } from '../http/node-server.js';
+import { BACKLOG, keepIdle } from '../http/door.js';
 import { explained } from '../base/port-errors.js';
 
 /**
@@ -168,8 +167,6 @@ export function startWorkers({ door, asked, options, ports, log }) {
     SPRITES_WORKER: JSON.stringify({
       ...options,
       connections: share(options.connections),
-      handedOver: share(options.handedOver),
-      addressHandedOver: share(options.addressHandedOver),
       addressHeld: share(options.addressHeld),
       feedWatchers: share(options.feedWatchers),
       // Those of all workers are counted here, together.

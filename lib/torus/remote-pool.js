@@ -22,10 +22,9 @@ export class RemotePool {
 
   /**
    * @param {{maxSprite: number}} options
-   * @param {{lost: () => void, tooMany: (number: number) => void}} told `lost` is called when the main
-   *     process is gone, `tooMany` when a connection of AddressLimits' may not stay
+   * @param {{lost: () => void}} told `lost` is called when the main process is gone
    */
-  constructor({ maxSprite }, { lost, tooMany }) {
+  constructor({ maxSprite }, { lost }) {
     const addon = loadAddon();
     this.#outcomes = addon.outcomes;
     const said = (number, outcome, bytes) => {
@@ -35,7 +34,7 @@ export class RemotePool {
       if (outcome === undefined) asked?.reject(new Unanswerable());
       else asked?.resolve({ outcome: this.#outcomes[outcome], bytes });
     };
-    this.#relay = new addon.Relay(maxSprite, said, lost, tooMany);
+    this.#relay = new addon.Relay(maxSprite, said, lost);
   }
 
   /** The native relay, for the front door. */

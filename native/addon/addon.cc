@@ -10,6 +10,7 @@ NAN_MODULE_INIT(initialize) {
   server::initDoor(target);
   server::initLoopDelays(target);
   server::initSystem(target);
+  server::initTls(target);
   server::initWorld(target);
 }
 

@@ -1,10 +1,8 @@
-// AddressLimits as a JavaScript object, for the connections that Node serves. Conversion only.
+// AddressLimits as a JavaScript object, for what JavaScript asks of it. Conversion only.
 #include <uv.h>
 
 #include "base/address_limits.h"
 #include "convert.h"
-#include "http/forwarded.h"
-#include "relay/frames.h"
 #include "wraps.h"
 
 namespace server {
@@ -14,17 +12,11 @@ class AddressLimitsObject : public Nan::ObjectWrap {
   static void init(Local<Object> target) {
     defineClass(target, "AddressLimits", create,
                 {
-                    {"open", open},
-                    {"close", close},
-                    {"handOver", handOver},
-                    {"handBack", handBack},
                     {"size", size},
                     {"ban", ban},
                     {"bans", bans},
                     {"resting", resting},
                 });
-    Nan::SetMethod(target, "readForwarded", forwarded<readForwarded>);
-    Nan::SetMethod(target, "readForwardedFor", forwarded<readForwardedFor>);
   }
 
  private:
@@ -38,7 +30,6 @@ class AddressLimitsObject : public Nan::ObjectWrap {
       return static_cast<uint64_t>(numberOf(get(info[0], name)));
     };
     auto* object = new AddressLimitsObject({.connections = uint32In(info[0], "connections"),
-                                            .handedOver = uint32In(info[0], "handedOver"),
                                             .clients = uint32In(info[0], "clients"),
                                             .joinRate = uint32In(info[0], "joinRate"),
                                             .joinBurst = uint32In(info[0], "joinBurst"),
@@ -47,30 +38,6 @@ class AddressLimitsObject : public Nan::ObjectWrap {
                                             .feeds = uint32In(info[0], "feeds")});
     object->Wrap(info.This());
     info.GetReturnValue().Set(info.This());
-  }
-
-  // open(address, number) → whether it may have one more connection, which is then counted; where
-  //     others count as well it is known to them by that number
-  static void open(const Nan::FunctionCallbackInfo<Value>& info) {
-    const Ticket ticket = {kScriptConnection, uint32Of(info[1])};
-    info.GetReturnValue().Set(
-        unwrap<AddressLimitsObject>(info)->limits_.open(addressOf(info[0]), ticket.key()));
-  }
-
-  // close(address)
-  static void close(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<AddressLimitsObject>(info)->limits_.close(addressOf(info[0]));
-  }
-
-  // handOver(address) → whether Node may hold one more of its connections
-  static void handOver(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(
-        unwrap<AddressLimitsObject>(info)->limits_.handOver(addressOf(info[0])));
-  }
-
-  // handBack(address)
-  static void handBack(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<AddressLimitsObject>(info)->limits_.handBack(addressOf(info[0]));
   }
 
   // ban(address, milliseconds or 0) → false when there are too many; null when that is no address
@@ -106,17 +73,6 @@ class AddressLimitsObject : public Nan::ObjectWrap {
   static void resting(const Nan::FunctionCallbackInfo<Value>& info) {
     info.GetReturnValue().Set(
         static_cast<double>(unwrap<AddressLimitsObject>(info)->limits_.resting()));
-  }
-
-  // readForwarded(line), readForwardedFor(line) → the client's address, or null
-  template <bool (*read)(std::string_view, Address*)>
-  static void forwarded(const Nan::FunctionCallbackInfo<Value>& info) {
-    Address address;
-    if (read(textOf(info[0]), &address)) {
-      info.GetReturnValue().Set(Nan::New(address.text()).ToLocalChecked());
-    } else {
-      info.GetReturnValue().SetNull();
-    }
   }
 
   AddressLimits limits_;

@@ -11,6 +11,7 @@
 #include "convert.h"
 #include "loop_scope.h"
 #include "server/front.h"
+#include "watch_words.h"
 #include "wraps.h"
 
 namespace server {
@@ -18,8 +19,9 @@ namespace server {
 namespace {
 
 /**
- * {outcomes: [text, …], feed, feedGzip, feedStream, json, joined: [text, text], timedOut, refused,
- * tooMuchHeld, ready: [[path, text], …]}
+ * {outcomes: [text, …], feed, feedGzip, feedStream, feedStreamPlain, json, joined: [text, text],
+ * timedOut, refused, tooMuchHeld, badRequest, headTooLarge, expectationFailed, stays,
+ * ready: [[path, text], …]}
  */
 Replies repliesOf(Local<Value> given) {
   Replies replies;
@@ -30,6 +32,7 @@ Replies repliesOf(Local<Value> given) {
   replies.feed = Reply(textIn(given, "feed"));
   replies.feedGzip = Reply(textIn(given, "feedGzip"));
   replies.feedStream = Reply(textIn(given, "feedStream"));
+  replies.feedStreamPlain = Reply(textIn(given, "feedStreamPlain"));
   Local<Array> joined = get(given, "joined").As<Array>();
   replies.joined = Reply(textOf(Nan::Get(joined, 0).ToLocalChecked()));
   replies.joinedEnd = textOf(Nan::Get(joined, 1).ToLocalChecked());
@@ -37,6 +40,10 @@ Replies repliesOf(Local<Value> given) {
   replies.timedOut = Reply(textIn(given, "timedOut"));
   replies.refused = Reply(textIn(given, "refused"));
   replies.tooMuchHeld = Reply(textIn(given, "tooMuchHeld"));
+  replies.badRequest = Reply(textIn(given, "badRequest"));
+  replies.headTooLarge = Reply(textIn(given, "headTooLarge"));
+  replies.expectationFailed = Reply(textIn(given, "expectationFailed"));
+  replies.stays = textIn(given, "stays");
   Local<Array> ready = get(given, "ready").As<Array>();
   for (uint32_t i = 0; i < ready->Length(); ++i) {
     Local<Array> entry = Nan::Get(ready, i).ToLocalChecked().As<Array>();
@@ -44,6 +51,29 @@ Replies repliesOf(Local<Value> given) {
                           textOf(Nan::Get(entry, 1).ToLocalChecked()));
   }
   return replies;
+}
+
+/** [[first segment of a path, bytes], …] */
+std::vector<std::pair<std::string, uint32_t>> mostBodyOf(Local<Value> given) {
+  Local<Array> list = given.As<Array>();
+  std::vector<std::pair<std::string, uint32_t>> bounds;
+  for (uint32_t i = 0; i < list->Length(); ++i) {
+    Local<Array> entry = Nan::Get(list, i).ToLocalChecked().As<Array>();
+    bounds.emplace_back(textOf(Nan::Get(entry, 0).ToLocalChecked()),
+                        uint32Of(Nan::Get(entry, 1).ToLocalChecked()));
+  }
+  return bounds;
+}
+
+Ticket ticketOf(Local<Value> connection, Local<Value> generation) {
+  return {uint32Of(connection), uint32Of(generation)};
+}
+
+/** Bytes of a head as JavaScript has them: one character a byte (RFC 9110, section 5.5). */
+Local<Value> latin1(std::string_view bytes) {
+  return Nan::NewOneByteString(reinterpret_cast<const uint8_t*>(bytes.data()),
+                               static_cast<int>(bytes.size()))
+      .ToLocalChecked();
 }
 
 }  // namespace
@@ -59,7 +89,11 @@ class DoorObject : public Nan::ObjectWrap {
                     {"addWorker", addWorker},
                     {"flush", flush},
                     {"feedStatus", feedStatus},
-                    {"elsewhere", elsewhere},
+                    {"respond", respond},
+                    {"watch", watch},
+                    {"park", park},
+                    {"proceed", proceed},
+                    {"abandon", abandon},
                     {"setOtherServers", setOtherServers},
                     {"closeIdle", closeIdle},
                     {"wantNotes", wantNotes},
@@ -73,16 +107,16 @@ class DoorObject : public Nan::ObjectWrap {
   /** `parts`: see create. */
   DoorObject(const DoorOptions& options, Local<Object> parts)
       : parts_(parts),
-        onHandOver_(get(parts, "onHandOver").As<Function>()),
+        onRequest_(get(parts, "onRequest").As<Function>()),
+        onGone_(get(parts, "onGone").As<Function>()),
         onCounts_(get(parts, "onCounts").As<Function>()),
-        resource_("sprites:hand-over"),
+        resource_("sprites:request"),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
-        front_(
-            options, frontParts(parts), repliesOf(get(parts, "replies")),
-            [this](int fd, std::string_view bytes, const Address& client) {
-              handOver(fd, bytes, client);
-            },
-            uv_now(Nan::GetCurrentEventLoop())) {
+        front_(options, frontParts(parts), repliesOf(get(parts, "replies")),
+               {.ask = [this](const Question& question) { ask(question); },
+                .gone = [this](Ticket ticket) { gone(ticket); },
+                .mostBody = mostBodyOf(get(parts, "mostBody"))},
+               uv_now(Nan::GetCurrentEventLoop())) {
     if (!get(parts, "relay")->IsUndefined()) {
       answerTo(get(parts, "relay"), &front_.door());
       if (Nan::To<bool>(get(parts, "inputs")).FromJust())
@@ -133,12 +167,37 @@ class DoorObject : public Nan::ObjectWrap {
     });
   }
 
-  void handOver(int fd, std::string_view bytes, const Address& client) {
+  void ask(const Question& question) {
     Nan::HandleScope scope;
-    Local<Value> arguments[] = {Nan::New(fd),
-                                Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked(),
-                                Nan::New(client.text()).ToLocalChecked()};
-    onHandOver_.Call(3, arguments, resource_.get());
+    v8::Isolate* const isolate = v8::Isolate::GetCurrent();
+    const RequestHead& head = question.head;
+    std::vector<Local<Value>> fields;
+    fields.reserve(head.fields.size() * 2);
+    for (const Field& field : head.fields) {
+      fields.push_back(latin1(field.name));
+      fields.push_back(latin1(field.value));
+    }
+    Local<Value> body = Nan::Undefined();
+    if (question.body.state == Body::State::kTooLong) body = Nan::Null();
+    if (question.body.state == Body::State::kWhole) {
+      const std::string_view bytes = question.body.bytes;
+      body = Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked();
+    }
+    Local<Value> arguments[] = {Nan::New(question.ticket.connection),
+                                Nan::New(question.ticket.generation),
+                                latin1(head.method),
+                                latin1(head.target),
+                                Array::New(isolate, fields.data(), fields.size()),
+                                body,
+                                Nan::New(question.client.text()).ToLocalChecked(),
+                                Nan::New(question.secure)};
+    onRequest_.Call(8, arguments, resource_.get());
+  }
+
+  void gone(Ticket ticket) {
+    Nan::HandleScope scope;
+    Local<Value> arguments[] = {Nan::New(ticket.connection), Nan::New(ticket.generation)};
+    onGone_.Call(2, arguments, resource_.get());
   }
 
   /** The live counts as JavaScript says them; empty where it does not. */
@@ -149,13 +208,17 @@ class DoorObject : public Nan::ObjectWrap {
     return said->IsString() ? textOf(said) : std::string();
   }
 
-  // new Door({connections, …}, {limits, replies, onHandOver(fd, bytes, client), onCounts(): text,
-  //     pool, feeds and perhaps arena, or relay, relayFd, whether inputs cross by that and whether
-  //     it is for the transient port alone})
+  // new Door({connections, …}, {limits, replies, mostBody, onRequest(connection, generation,
+  // method,
+  //     target, [name, value, …], body, client, secure), where a body is null that is too long, and
+  //     undefined that is awaited; onGone(connection, generation),
+  //     onCounts(): text, pool, feeds and perhaps arena, or relay, relayFd, whether inputs cross by
+  //     that and whether it is for the transient port alone})
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
         .maxSprite = uint32In(info[0], "maxSprite"),
+        .headBytes = uint32In(info[0], "headBytes"),
         .headTime = uint32In(info[0], "headTime"),
         .bodyTime = uint32In(info[0], "bodyTime"),
         .idleTime = uint32In(info[0], "idleTime"),
@@ -166,7 +229,7 @@ class DoorObject : public Nan::ObjectWrap {
     try {
       auto* door = new DoorObject(options, info[1].As<Object>());
       door->Wrap(info.This());
-      // As for a pool: the collector may run while a connection is being handed over.
+      // As for a pool: the collector may run while JavaScript handles a request.
       door->Ref();
       info.GetReturnValue().Set(info.This());
     } catch (const std::bad_alloc&) {
@@ -176,20 +239,31 @@ class DoorObject : public Nan::ObjectWrap {
     }
   }
 
-  // listen(address, port, backlog, shared) → the port; throws with code and syscall
-  static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
-    Door& door = unwrap<DoorObject>(info)->front_.door();
-    const int error = door.listen(
-        textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
-        static_cast<int>(uint32Of(info[2])),
-        Nan::To<bool>(info[3]).FromJust() ? Listener::Sharing::kShared : Listener::Sharing::kAlone);
-    if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
-    info.GetReturnValue().Set(door.port());
+  /** The Tls object of a call, kept for as long as the door is, or nullptr where there is none. */
+  TlsContext* keptTls(Local<Value> given) {
+    if (!given->IsObject()) return nullptr;
+    tls_.Reset(given.As<Object>());
+    return tlsOf(given);
   }
 
-  // adopt(fd): accepts from a socket that listens already
+  // listen(address, port, backlog, shared, tls or undefined) → the port; throws with code and
+  // syscall
+  static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
+    auto* self = unwrap<DoorObject>(info);
+    uint16_t port = 0;
+    const int error = self->front_.door().listen(
+        textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
+        static_cast<int>(uint32Of(info[2])),
+        Nan::To<bool>(info[3]).FromJust() ? Listener::Sharing::kShared : Listener::Sharing::kAlone,
+        self->keptTls(info[4]), &port);
+    if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
+    info.GetReturnValue().Set(port);
+  }
+
+  // adopt(fd, tls or undefined): accepts from a socket that listens already
   static void adopt(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.door().adopt(static_cast<int>(uint32Of(info[0])));
+    auto* self = unwrap<DoorObject>(info);
+    self->front_.door().adopt(static_cast<int>(uint32Of(info[0])), self->keptTls(info[1]));
   }
 
   static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
@@ -225,13 +299,48 @@ class DoorObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // elsewhere(connections): how many others of this process hold
-  static void elsewhere(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.door().elsewhere(uint32Of(info[0]));
+  // respond(connection, generation, status line, other fields, body: text, bytes or undefined)
+  static void respond(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::string statusLine = textOf(info[2]);
+    const std::string fields = textOf(info[3]);
+    std::string text;
+    std::string_view body;
+    if (node::Buffer::HasInstance(info[4])) {
+      body = {node::Buffer::Data(info[4]), node::Buffer::Length(info[4])};
+    } else if (info[4]->IsString()) {
+      text = textOf(info[4]);
+      body = text;
+    }
+    unwrap<DoorObject>(info)->front_.door().respond(ticketOf(info[0], info[1]), statusLine, fields,
+                                                    body);
   }
 
-  // setOtherServers(own tag, tags: Uint32Array, ascending): whose clients' requests go to Node's
-  // server
+  // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, from}) → outcome;
+  //     see Feeds.watch
+  static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
+    const WatchWords words(info[2]);
+    const Outcome outcome = unwrap<DoorObject>(info)->front_.door().watch(
+        ticketOf(info[0], info[1]), words.wanted(), words.count(), words.how);
+    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+  }
+
+  // proceed(connection, generation): see Door::proceed
+  static void proceed(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->front_.door().proceed(ticketOf(info[0], info[1]));
+  }
+
+  // park(connection, generation): see Door::park
+  static void park(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->front_.door().park(ticketOf(info[0], info[1]));
+  }
+
+  // abandon(connection, generation): the connection closes without an answer
+  static void abandon(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->front_.door().abandon(ticketOf(info[0], info[1]));
+  }
+
+  // setOtherServers(own tag, tags: Uint32Array, ascending): whose clients' requests are
+  // JavaScript's
   static void setOtherServers(const Nan::FunctionCallbackInfo<Value>& info) {
     Nan::TypedArrayContents<uint32_t> tags(info[1]);
     unwrap<DoorObject>(info)->front_.door().setOtherServers(uint32Of(info[0]),
@@ -271,10 +380,14 @@ class DoorObject : public Nan::ObjectWrap {
     const DoorCounts counts = unwrap<DoorObject>(info)->front_.door().counts();
     Local<Object> result = Nan::New<Object>();
     set(result, "connections", counts.open);
+    set(result, "tlsConnections", counts.secure);
+    set(result, "handshakes", counts.handshakes);
+    set(result, "handshakesResumed", counts.resumed);
+    set(result, "handshakesFailed", counts.failedHandshakes);
     set(result, "accepted", counts.accepted);
     set(result, "connectionsRefused", counts.refused);
-    set(result, "handedOver", counts.handedOver);
     set(result, "requests", counts.requests);
+    set(result, "handled", counts.handled);
     set(result, "timedOut", counts.timedOut);
     set(result, "slowReaders", counts.slowReaders);
     set(result, "outOfFiles", counts.outOfFiles);
@@ -306,7 +419,9 @@ class DoorObject : public Nan::ObjectWrap {
   }
 
   Nan::Persistent<Object> parts_;  // outlive the front
-  Nan::Callback onHandOver_;
+  Nan::Persistent<Object> tls_;    // the same
+  Nan::Callback onRequest_;
+  Nan::Callback onGone_;
   Nan::Callback onCounts_;
   CallbackResource resource_;
   base::DeadlineClock clock_;

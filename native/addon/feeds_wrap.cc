@@ -15,6 +15,7 @@
 #include "feeds/feeds.h"
 #include "loop_scope.h"
 #include "torus/pool.h"
+#include "watch_words.h"
 #include "wraps.h"
 
 namespace server {
@@ -223,29 +224,10 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
   // watch({keys, afters, hold or -1, delta, gzip, stream, many, from}, token) → [outcome, watcher]
   static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
-    Local<Array> keys = get(info[0], "keys").As<Array>();
-    Local<Array> afters = get(info[0], "afters").As<Array>();
-    std::vector<std::string> texts;
-    texts.reserve(2 * size_t{keys->Length()});
-    std::vector<Wanted> wanted;
-    for (uint32_t i = 0; i < keys->Length(); ++i) {
-      texts.push_back(textOf(Nan::Get(keys, i).ToLocalChecked()));
-      texts.push_back(textOf(Nan::Get(afters, i).ToLocalChecked()));
-      wanted.push_back({texts[2 * i], texts[2 * i + 1]});
-    }
-    const double hold = numberOf(get(info[0], "hold"));
-    const WatchHow how = {
-        .hold = hold < 0 ? kNoFeedHold : static_cast<uint32_t>(hold),
-        .delta = flagIn(info[0], "delta"),
-        .gzip = flagIn(info[0], "gzip"),
-        .stream = flagIn(info[0], "stream"),
-        .many = flagIn(info[0], "many"),
-        .from = addressOf(get(info[0], "from")),
-    };
+    const WatchWords words(info[0]);
     uint32_t watcher;
     const Outcome outcome = unwrap<FeedsObject>(info)->feeds_.watch(
-        wanted.data(), static_cast<uint32_t>(wanted.size()), how, WatchHolder::kNode,
-        uint32Of(info[1]), &watcher);
+        words.wanted(), words.count(), words.how, WatchHolder::kNode, uint32Of(info[1]), &watcher);
     pair(info, static_cast<uint32_t>(outcome), watcher);
   }
 

@@ -35,13 +35,8 @@ class RelayObject : public Nan::ObjectWrap, private LateAnswers {
   friend RelayHandler* relayOf(Local<Value> relay);
   friend void answerTo(Local<Value> relay, Door* door);
 
-  RelayObject(uint32_t maxSprite, Local<Function> onReply, Local<Function> onLost,
-              Local<Function> onTooMany)
-      : onReply_(onReply),
-        onLost_(onLost),
-        onTooMany_(onTooMany),
-        resource_("sprites:relay"),
-        handler_(maxSprite) {
+  RelayObject(uint32_t maxSprite, Local<Function> onReply, Local<Function> onLost)
+      : onReply_(onReply), onLost_(onLost), resource_("sprites:relay"), handler_(maxSprite) {
     handler_.onLost([this] {
       Nan::HandleScope scope;
       onLost_.Call(0, nullptr, resource_.get());
@@ -67,20 +62,16 @@ class RelayObject : public Nan::ObjectWrap, private LateAnswers {
   // Nobody asks for it.
   void over(Ticket) override {}
 
-  void tooMany(Ticket ticket) override {
-    Nan::HandleScope scope;
-    Local<Value> number = Nan::New(ticket.generation);
-    onTooMany_.Call(1, &number, resource_.get());
-  }
+  // JavaScript has no connections.
+  void tooMany(Ticket) override {}
 
   static Ticket ticketOf(Local<Value> number) { return {kScriptConnection, uint32Of(number)}; }
 
-  // new Relay(maxSprite, onReply(number, outcome, id or answer), onLost(), onTooMany(number)); the
-  //     front door is given it; an outcome that is undefined may not be answered; the last number
-  //     is a connection's, of AddressLimits
+  // new Relay(maxSprite, onReply(number, outcome, id or answer), onLost()); the front door is given
+  //     it; an outcome that is undefined may not be answered
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* object = new RelayObject(uint32Of(info[0]), info[1].As<Function>(),
-                                   info[2].As<Function>(), info[3].As<Function>());
+    auto* object =
+        new RelayObject(uint32Of(info[0]), info[1].As<Function>(), info[2].As<Function>());
     object->Wrap(info.This());
     info.GetReturnValue().Set(info.This());
   }
@@ -143,7 +134,6 @@ class RelayObject : public Nan::ObjectWrap, private LateAnswers {
 
   Nan::Callback onReply_;
   Nan::Callback onLost_;
-  Nan::Callback onTooMany_;
   CallbackResource resource_;
   RelayHandler handler_;
 };

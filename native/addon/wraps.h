@@ -14,6 +14,7 @@ class AddressLimits;
 class RelayHandler;
 class Door;
 class Feeds;
+class TlsContext;
 class Turn;
 
 void initArena(v8::Local<v8::Object> target);
@@ -23,6 +24,7 @@ void initAddressLimits(v8::Local<v8::Object> target);
 void initRelay(v8::Local<v8::Object> target);
 void initLoopDelays(v8::Local<v8::Object> target);
 void initSystem(v8::Local<v8::Object> target);
+void initTls(v8::Local<v8::Object> target);
 void initFeeds(v8::Local<v8::Object> target);
 void initWorld(v8::Local<v8::Object> target);
 
@@ -44,6 +46,9 @@ void onStepped(v8::Local<v8::Value> feeds, std::function<void()> stepped);
 
 /** The native limits inside a JavaScript AddressLimits. */
 AddressLimits* addressLimitsOf(v8::Local<v8::Value> limits);
+
+/** What is inside a Tls. */
+TlsContext* tlsOf(v8::Local<v8::Value> tls);
 
 /** The worker's end of the relay inside a Relay. */
 RelayHandler* relayOf(v8::Local<v8::Value> relay);

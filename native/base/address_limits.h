@@ -39,7 +39,6 @@ constexpr uint32_t kMostSources = (1 << 24) - 1;
 /** Shares of one source address; 0: any number. */
 struct AddressLimitsOptions {
   uint32_t connections;  // at once
-  uint32_t handedOver;   // connections that Node holds, at once
   uint32_t clients;      // places in the torus, at once
   uint32_t joinRate;     // joins a second
   uint32_t joinBurst;    // joins at once, after a rest
@@ -114,14 +113,6 @@ class AddressLimits {
 
   /** The source of an address of which something is counted; else kNoSource. */
   Source sourceOf(const Address& address) { return find(address); }
-
-  /** Counts one more connection that Node holds; false, and not counted, when it has enough. */
-  bool handOver(const Address& address) {
-    return add(address, &Entry::handedOver, 1, options_.handedOver);
-  }
-
-  /** Counts one fewer. */
-  void handBack(const Address& address) { take(address, &Entry::handedOver, 1); }
 
   /** Counts `bytes` held for a connection from `address`; false, and not counted: it has enough. */
   bool hold(const Address& address, uint64_t bytes) {
@@ -260,7 +251,6 @@ class AddressLimits {
     uint64_t spriteBytes = 0;
     uint64_t heldBytes = 0;
     uint32_t connections = 0;
-    uint32_t handedOver = 0;
     uint32_t clients = 0;
     uint32_t feeds = 0;
     Source next = kNoSource;  // in the bucket, or of the free entries
@@ -336,7 +326,7 @@ class AddressLimits {
   /** Forgets a source that nothing is counted of. */
   void eraseIfUnused(Source source) {
     Entry& entry = entries_[source];
-    if (entry.connections != 0 || entry.handedOver != 0 || entry.clients != 0 || entry.feeds != 0 ||
+    if (entry.connections != 0 || entry.clients != 0 || entry.feeds != 0 ||
         entry.spriteBytes != 0 || entry.heldBytes != 0 || entry.resting) {
       return;
     }

@@ -1,7 +1,6 @@
 #include "answers.h"
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -20,34 +19,10 @@ constexpr uint32_t kLingerers = 256;
 /** Bytes of a refused request that are thrown away before its connection is closed. */
 constexpr size_t kUnreadBytes = 65536;
 
-/** Gives bytes to the kernel. Returns how many it took, or -1 when the connection is lost. */
-ssize_t give(int fd, const char* bytes, size_t length) {
-  const ssize_t sent = ::send(fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return sent < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : sent;
-}
-
-/** Pieces of a message that go to the kernel at once; a longer one goes on with the next. */
-constexpr size_t kPieces = 128;
-
-/** The same with what is left of a message. */
-ssize_t give(int fd, const base::Message& message, uint64_t sent) {
-  iovec pieces[kPieces];
-  size_t count = 0;
-  message.rest(sent, [&](const char* data, size_t length) {
-    pieces[count++] = {const_cast<char*>(data), length};
-    return count < kPieces;
-  });
-  msghdr header = {};
-  header.msg_iov = pieces;
-  header.msg_iovlen = count;
-  const ssize_t taken = sendmsg(fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-  return taken < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : taken;
-}
-
 }  // namespace
 
 bool Answers::send(Connection& connection, std::string_view bytes) {
-  const ssize_t taken = give(connection.fd, bytes.data(), bytes.size());
+  const ssize_t taken = connections_->give(connection, bytes.data(), bytes.size());
   if (taken < 0) {
     connections_->close(connection);
     return false;
@@ -59,8 +34,15 @@ bool Answers::send(Connection& connection, std::string_view bytes) {
   return false;
 }
 
+bool Answers::announce(Connection& connection, std::string_view bytes) {
+  const ssize_t taken = connections_->give(connection, bytes.data(), bytes.size());
+  if (taken == static_cast<ssize_t>(bytes.size())) return true;
+  connections_->close(connection);
+  return false;
+}
+
 bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
-  const ssize_t taken = give(connection.fd, *message, 0);
+  const ssize_t taken = connections_->give(connection, *message, 0);
   if (taken < 0) {
     connections_->close(connection);
     return false;
@@ -70,9 +52,15 @@ bool Answers::send(Connection& connection, base::Ref<base::Message> message) {
   return false;
 }
 
-/** All of an answer is with the kernel: true. */
+/** All of an answer is with the kernel: true, unless it was the connection's last one. */
 bool Answers::sent(Connection& connection) {
+  const bool ends = connection.last && connection.state == ConnectionState::kReading;
+  if (ends) connections_->beginClosing(connection);
   connections_->watch(connection);
+  if (connection.state == ConnectionState::kClosing) {
+    endOurHalf(connection);
+    return false;
+  }
   if (connection.state == ConnectionState::kStreaming) {
     connections_->disarm(connection);
   } else {
@@ -99,7 +87,7 @@ void Answers::keepOutput(Connection& connection, base::Ref<base::Message> messag
 bool Answers::flush(Connection& connection) {
   Output* const output = connection.output;
   if (output == nullptr) return false;
-  const ssize_t taken = give(connection.fd, *output->message, output->sent);
+  const ssize_t taken = connections_->give(connection, *output->message, output->sent);
   if (taken < 0) {
     connections_->close(connection);
     return false;
@@ -110,11 +98,6 @@ bool Answers::flush(Connection& connection) {
     return false;
   }
   connections_->dropOutput(connection);
-  if (connection.state == ConnectionState::kClosing) {
-    connections_->watch(connection);
-    endOurHalf(connection);
-    return false;
-  }
   return sent(connection);
 }
 
@@ -128,15 +111,17 @@ bool Answers::closeSlowest() {
 void Answers::sendLast(Connection& connection, std::string_view bytes) {
   const Ticket ticket = connections_->ticketOf(connection);
   connections_->beginClosing(connection);
-  const bool whole = send(connection, bytes);
-  if (connections_->find(ticket) == nullptr) return;
-  if (connections_->closing() > kLingerers) return connections_->close(connection);
-  if (whole) endOurHalf(connection);
+  send(connection, bytes);
+  if (connections_->find(ticket) != nullptr && connections_->closing() > kLingerers) {
+    connections_->close(connection);
+  }
 }
 
-/** Tells the peer that nothing more will come. */
+/** Tells the peer that nothing more will come; what it has sent meanwhile is not read. */
 void Answers::endOurHalf(Connection& connection) {
-  shutdown(connection.fd, SHUT_WR);
+  if (connections_->closing() > kLingerers) return connections_->close(connection);
+  connections_->takeInput(connection);
+  connections_->endOurHalf(connection);
   connections_->arm(connection, Deadline::kIdle, kLinger);
 }
 
@@ -144,7 +129,7 @@ void Answers::sendAndClose(int fd, std::string_view bytes) {
   // With nothing unread the close is no reset. TCP throws away what is read with MSG_TRUNC
   // (tcp(7)).
   (void)!recv(fd, nullptr, kUnreadBytes, MSG_DONTWAIT | MSG_TRUNC);
-  (void)!give(fd, bytes.data(), bytes.size());
+  (void)!::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   shutdown(fd, SHUT_WR);
   ::close(fd);
 }

@@ -81,6 +81,12 @@ class Answers {
   bool send(Connection& connection, base::Ref<base::Message> message);
 
   /**
+   * Sends what comes before an answer (100 Continue). Returns false when the kernel has no room for
+   * it: the connection is closed then.
+   */
+  bool announce(Connection& connection, std::string_view bytes);
+
+  /**
    * Sends what is left, where the peer has read. Returns whether that was all of an answer: the
    * next request may be served.
    */

@@ -1,8 +1,11 @@
 #include "connections.h"
 
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -10,18 +13,36 @@
 
 namespace server {
 
+namespace {
+
+/** Pieces of a message that go to the kernel at once; a longer one goes on with the next. */
+constexpr size_t kPieces = 128;
+
+/** Bytes that are encrypted at once: a record. */
+constexpr size_t kRecordBytes = 16384;
+
+/** What OpenSSL holds for a record until all of it has come. */
+constexpr uint64_t kHalfRecordBytes = 17408;
+
+ssize_t orNothing(ssize_t taken) {
+  return taken < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : taken;
+}
+
+}  // namespace
+
 Connections::Connections(uint32_t capacity, EventSet* events, AddressLimits* limits,
                          Closing closing, uint64_t now)
     : events_(events),
       limits_(limits),
       onClosing_(std::move(closing)),
       connections_(capacity),
+      sessions_(capacity),
       wheel_(capacity, now),
       now_(now) {}
 
 // ---- Lifecycle ----------------------------------------------------------------------------------
 
-Connection* Connections::open(int fd) {
+Connection* Connections::open(int fd, TlsContext* tls) {
   uint32_t index;
   if (freeConnection_ != 0) {
     index = freeConnection_ - 1;
@@ -34,8 +55,14 @@ Connection* Connections::open(int fd) {
   connection.state = ConnectionState::kReading;
   connection.interest = Interest::kRead;
   ++count_;
+  if (tls != nullptr) {
+    sessions_[index] = tls->open(fd);
+    connection.secure = sessions_[index] != nullptr;
+    connection.state = ConnectionState::kShaking;
+    if (connection.secure) ++secure_;
+  }
   const uint64_t key = EventSet::connectionKey(index, connection.generation);
-  if (!events_->add(fd, key, EPOLLIN | EPOLLRDHUP)) {
+  if ((tls != nullptr && !connection.secure) || !events_->add(fd, key, EPOLLIN | EPOLLRDHUP)) {
     close(connection);
     return nullptr;
   }
@@ -49,16 +76,17 @@ void Connections::beginClosing(Connection& connection) {
 
 void Connections::close(Connection& connection) {
   onClosing_(connection);
+  if (connection.halfRecord) release(connection, kHalfRecordBytes);
   if (connection.counted) limits_->close(connection.client);
+  if (connection.secure) {
+    const uint32_t index = indexOf(connection);
+    // A client that finds its idle connection closed is not to take that for an attack.
+    sessions_[index]->endOurHalf();
+    delete std::exchange(sessions_[index], nullptr);
+    --secure_;
+  }
   ::close(connection.fd);
   forget(connection);
-}
-
-int Connections::release(Connection& connection) {
-  const int fd = connection.fd;
-  events_->remove(fd);
-  forget(connection);
-  return fd;
 }
 
 /** Gives a connection's place and memory back. */
@@ -76,7 +104,6 @@ void Connections::forget(Connection& connection) {
   --count_;
 }
 
-/** Counts memory that is held for a connection; false, and not counted: its address has enough. */
 bool Connections::hold(const Connection& connection, uint64_t bytes) {
   if (connection.counted && !limits_->hold(connection.client, bytes)) return false;
   heldBytes_ += bytes;
@@ -103,6 +130,76 @@ void Connections::dropOutput(Connection& connection) {
 
 void Connections::closeAll() {
   forEach([this](Connection& connection) { close(connection); });
+}
+
+// ---- Bytes, by TLS or not -----------------------------------------------------------------------
+
+ssize_t Connections::receive(const Connection& connection, char* to, size_t room) {
+  return connection.secure ? session(connection).receive(to, room)
+                           : recv(connection.fd, to, room, 0);
+}
+
+ssize_t Connections::give(const Connection& connection, const char* bytes, size_t length) {
+  if (!connection.secure) {
+    return orNothing(::send(connection.fd, bytes, length, MSG_NOSIGNAL | MSG_DONTWAIT));
+  }
+  size_t taken = 0;
+  while (taken < length) {
+    const size_t most = std::min(length - taken, kRecordBytes);
+    const ssize_t sent = session(connection).send(bytes + taken, most);
+    if (sent < 0) return sent;
+    if (sent == 0) break;
+    taken += sent;
+  }
+  return static_cast<ssize_t>(taken);
+}
+
+ssize_t Connections::give(const Connection& connection, const base::Message& message,
+                          uint64_t sent) {
+  if (!connection.secure) {
+    iovec pieces[kPieces];
+    size_t count = 0;
+    message.rest(sent, [&](const char* data, size_t length) {
+      pieces[count++] = {const_cast<char*>(data), length};
+      return count < kPieces;
+    });
+    msghdr header = {};
+    header.msg_iov = pieces;
+    header.msg_iovlen = count;
+    return orNothing(sendmsg(connection.fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT));
+  }
+  // Put together, so that small pieces are no records of their own; from the same place on always
+  // the same bytes, as OpenSSL wants it.
+  char record[kRecordBytes];
+  ssize_t taken = 0;
+  for (;;) {
+    size_t length = 0;
+    message.rest(sent + taken, [&](const char* data, size_t size) {
+      const size_t fits = std::min(size, kRecordBytes - length);
+      memcpy(record + length, data, fits);
+      length += fits;
+      return length < kRecordBytes;
+    });
+    const ssize_t more = length == 0 ? 0 : session(connection).send(record, length);
+    if (more < 0) return more;
+    taken += more;
+    if (more == 0 || static_cast<size_t>(more) < length) return taken;
+  }
+}
+
+bool Connections::countRecord(Connection& connection) {
+  if (!connection.secure) return true;
+  const bool half = session(connection).midRecord();
+  if (half == connection.halfRecord) return true;
+  if (half && !hold(connection, kHalfRecordBytes)) return false;
+  if (!half) release(connection, kHalfRecordBytes);
+  connection.halfRecord = half;
+  return true;
+}
+
+void Connections::endOurHalf(const Connection& connection) {
+  if (connection.secure) session(connection).endOurHalf();
+  shutdown(connection.fd, SHUT_WR);
 }
 
 // ---- Input --------------------------------------------------------------------------------------
@@ -132,7 +229,11 @@ Input Connections::takeInput(Connection& connection) {
 // ---- What epoll watches for ---------------------------------------------------------------------
 
 void Connections::watch(Connection& connection) {
-  const bool enough = connection.needed == 0 && connection.inputLength >= kPipelinedBytes;
+  // A head that is coming has a bound of its own, in time and in bytes.
+  const bool head = connection.state == ConnectionState::kReading &&
+                    connection.deadline == Deadline::kHead && !connection.decided &&
+                    !connection.resumes;
+  const bool enough = connection.needed == 0 && !head && connection.inputLength >= kPipelinedBytes;
   if (connection.output != nullptr) return watchFor(connection, Interest::kWrite);
   // A connection that is reading goes on with its input in the next turn, even if its peer has
   // ended its half meanwhile.

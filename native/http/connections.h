@@ -4,15 +4,16 @@
 //                    │ input ─▶ [ bytes of a request that is not whole, or sent ahead ]
 //                    │ output ▶ [ bytes of an answer the peer has not read (answers.h) ]
 //   wheel         [ 12 bytes ][ 12 bytes ] …       the one deadline of each
+//   sessions      [ 8 bytes ] …                    of those by TLS alone (tls.h)
 //
 // Lifecycle of a connection:
 //
-//   open ─▶ reading ──poll──▶ parked ──answer──▶ reading …
+//   open ─▶ (shaking: its handshake) ─▶ reading
+//           reading ──poll──▶ parked ──answer──▶ reading …
 //             │ ├──feed──▶ watching ──answer──▶ reading …
 //             │ │             └──event──▶ streaming, until one of the two closes
-//             │ └──the main process decides──▶ pending ──its answer──▶ reading …
+//             │ └──JavaScript or the main process decides──▶ pending ──its answer──▶ reading …
 //             ├──last answer──▶ closing, a second at most ──▶ closed
-//             ├──release: its descriptor is somebody else's from now on
 //             └──close: the peer is gone, or its time is up
 //
 // Reading has a deadline for the next request, its head, its body and its answer; streaming, while
@@ -37,11 +38,13 @@
 
 #include "base/address.h"
 #include "base/address_limits.h"
+#include "base/message.h"
 #include "base/reserve.h"
 #include "base/wheel.h"
 #include "events.h"
 #include "http_reader.h"
 #include "request_handler.h"
+#include "tls.h"
 
 namespace server {
 
@@ -50,6 +53,7 @@ constexpr size_t kPipelinedBytes = 16384;
 
 enum class ConnectionState : uint8_t {
   kFree,
+  kShaking,  // the handshake of TLS is under way
   kReading,
   kParked,
   kWatching,   // feeds, by a poll or a stream whose head has not gone out
@@ -89,12 +93,18 @@ struct Connection {
   ConnectionState state;
   Deadline deadline;
   Interest interest;
-  Route route;       // of a pending request
+  Route route;       // of a pending request; kCold: JavaScript decides it
   bool greeted;      // the client's address is known; false until a proxy has told it
   bool counted;      // by AddressLimits
   bool decided : 1;  // an answer of it goes out at the end of the turn
   bool resumes : 1;  // it goes on with what it has sent ahead in the next turn
   bool full : 1;     // what it sent behind `decided` could not be kept: that one is its last answer
+  bool last : 1;     // the answer that is due is its last one
+  bool plain : 1;    // of HTTP/1.0: it takes no chunks
+  bool secure : 1;   // by TLS
+  bool halfRecord : 1;  // memory is held for a record that has not come whole
+  bool arriving : 1;    // a request that is not hot is coming: see cold_requests.h
+  bool waits : 1;       // JavaScript has parked its request, which nothing may ever answer
   Address client;
 };
 static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");
@@ -108,7 +118,7 @@ using Input = std::unique_ptr<char, FreeInput>;
 class Connections {
  public:
   /** Told of a connection that is about to close. */
-  using Closing = std::function<void(const Connection& connection)>;
+  using Closing = std::function<void(Connection& connection)>;
 
   /**
    * Room for `capacity` connections. `events` and `limits` outlive them; `now` in milliseconds.
@@ -140,6 +150,9 @@ class Connections {
   /** How many are open. */
   uint32_t count() const { return count_; }
 
+  /** How many are by TLS. */
+  uint32_t secure() const { return secure_; }
+
   /** How many are closing: a last answer is on its way to them. */
   uint32_t closing() const { return closing_; }
 
@@ -157,19 +170,17 @@ class Connections {
 
   // ---- Lifecycle
 
-  /** Takes the socket `fd`: reading from now on. nullptr when it can't be watched, and is closed.
+  /**
+   * Takes the socket `fd`: reading from now on, or shaking where it is by TLS. nullptr when it
+   * can't be watched, and is closed.
    */
-  Connection* open(int fd);
+  Connection* open(int fd, TlsContext* tls);
 
   /** The last answer is being written: nothing more is served. */
   void beginClosing(Connection& connection);
 
   /** Closes it; its index is free for another one. */
   void close(Connection& connection);
-
-  /** Forgets it without closing: the descriptor, and its count in AddressLimits, are the caller's.
-   */
-  int release(Connection& connection);
 
   void closeAll();
 
@@ -181,7 +192,39 @@ class Connections {
     }
   }
 
+  // ---- Bytes, by TLS or not
+
+  /** As recv(2). */
+  ssize_t receive(const Connection& connection, char* to, size_t room);
+
+  /** As send(2), but 0 when the kernel has no room. What it did not take is to be given next. */
+  ssize_t give(const Connection& connection, const char* bytes, size_t length);
+
+  /** The same with what is left of a message behind `sent` bytes of it. */
+  ssize_t give(const Connection& connection, const base::Message& message, uint64_t sent);
+
+  /** Whether there is more to receive that no event tells of. */
+  bool hasMore(const Connection& connection) {
+    return connection.secure && sessions_[indexOf(connection)]->pending();
+  }
+
+  /** The session of a connection by TLS. */
+  TlsSession& session(const Connection& connection) { return *sessions_[indexOf(connection)]; }
+
+  /** Counts what a record holds that has not come whole; false: its address has enough. */
+  bool countRecord(Connection& connection);
+
+  /** Nothing more comes from here. */
+  void endOurHalf(const Connection& connection);
+
   // ---- Input
+
+  /** Counts memory that is held for a connection; false, and not counted: its address has enough.
+   */
+  bool hold(const Connection& connection, uint64_t bytes);
+
+  /** Counts it no more. */
+  void release(const Connection& connection, uint64_t bytes);
 
   /**
    * Keeps `data` as the input of a connection that has none, in memory for the `needed` bytes of
@@ -200,6 +243,7 @@ class Connections {
    * input sent ahead: then it watches for the peer's end only.
    */
   void watch(Connection& connection);
+  void watchFor(Connection& connection, Interest interest);
 
   /** The peer has ended its half and may still read its answer: watches for its close only. */
   void watchEnded(Connection& connection) { watchFor(connection, Interest::kReset); }
@@ -224,19 +268,18 @@ class Connections {
   /** Deadlines one tick looks at before it lets Node's loop go on. */
   static constexpr uint32_t kTickBudget = 8192;
 
-  void watchFor(Connection& connection, Interest interest);
   void forget(Connection& connection);
-  bool hold(const Connection& connection, uint64_t bytes);
-  void release(const Connection& connection, uint64_t bytes);
 
   EventSet* const events_;
   AddressLimits* const limits_;
   const Closing onClosing_;
   base::Reserved<Connection> connections_;
+  base::Reserved<TlsSession*> sessions_;
   base::Wheel<kTickMilliseconds> wheel_;
   uint64_t now_;  // milliseconds, of the last tick
   uint64_t heldBytes_ = 0;
   uint32_t count_ = 0;
+  uint32_t secure_ = 0;
   uint32_t closing_ = 0;
   uint32_t used_ = 0;            // connections ever open at once
   uint32_t freeConnection_ = 0;  // the first free one among them + 1

@@ -14,8 +14,9 @@ namespace server {
 
 namespace {
 
+/** Bytes of one read, beyond a head that has not come whole. */
 constexpr size_t kReadBytes = 65536;
-static_assert(kPipelinedBytes + kHotHeadBytes < kReadBytes, "a read always has room");
+static_assert(kPipelinedBytes < kReadBytes, "a read always has room");
 
 /**
  * Requests of one connection that are served in one turn, and connections that go on in one turn
@@ -23,6 +24,9 @@ static_assert(kPipelinedBytes + kHotHeadBytes < kReadBytes, "a read always has r
  */
 constexpr int kRequestsATurn = 4;
 constexpr size_t kResumedATurn = 64;
+
+/** Microseconds of a turn for handshakes, and one step of one in any case. */
+constexpr uint64_t kShakeShare = 1000;
 
 /** Connections accepted in one turn. */
 constexpr int kAccepts = 64;
@@ -33,70 +37,83 @@ constexpr uint32_t kRefusedPerTick = 50;
 
 }  // namespace
 
-Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies, HandOver handOver,
+Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies, Asker asker,
            uint64_t now)
     : options_(options),
       parts_(parts),
-      handOver_(std::move(handOver)),
+      asker_(std::move(asker)),
       replies_(std::move(replies)),
       connections_(
           options.connections + kBeyond, parts.events, parts.limits,
-          [this](const Connection& connection) { beforeClose(connection); }, now),
+          [this](Connection& connection) { beforeClose(connection); }, now),
       answers_(&connections_, options.idleTime, options.writeTime),
       feeds_(parts.feeds, &connections_, &answers_, &replies_,
              [this](Connection& connection) { resumeLater(connection); }),
       liveCounts_(parts.counts),
-      buffer_(new char[kReadBytes]) {}
+      readBytes_(options.headBytes + kReadBytes),
+      buffer_(new char[readBytes_]) {}
 
 Door::~Door() { closeAll(); }
 
 // ---- Accepting ----------------------------------------------------------------------------------
 
-int Door::listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing) {
+int Door::listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing,
+                 TlsContext* tls, uint16_t* taken) {
+  auto one = std::make_unique<Port>(this, tls);
   const int error =
-      listener_.listen(address, port, backlog, static_cast<int>(options_.keepIdle), sharing);
-  if (error == 0) resumeListening();
-  return error;
+      one->listener.listen(address, port, backlog, static_cast<int>(options_.keepIdle), sharing);
+  if (error != 0) return error;
+  *taken = one->listener.port();
+  ports_.push_back(std::move(one));
+  resumeListening();
+  return 0;
 }
 
-void Door::adopt(int fd) {
-  listener_.adopt(fd);
+void Door::adopt(int fd, TlsContext* tls) {
+  ports_.push_back(std::make_unique<Port>(this, tls));
+  ports_.back()->listener.adopt(fd);
   resumeListening();
 }
 
 void Door::stopListening() {
   // Taken out first: others may have a copy of the socket.
   pauseListening();
-  listener_.close();
+  for (const auto& port : ports_) port->listener.close();
+}
+
+void Door::pause(Port& port) {
+  if (!port.listening) return;
+  port.listening = false;
+  parts_.events->remove(port.listener.fd());
 }
 
 void Door::pauseListening() {
-  if (!listening_) return;
-  listening_ = false;
-  parts_.events->remove(listener_.fd());
+  for (const auto& port : ports_) pause(*port);
 }
 
 void Door::resumeListening() {
-  if (listening_ || listener_.fd() < 0) return;
-  listening_ = parts_.events->add(listener_.fd(), this, EPOLLIN);
+  for (const auto& port : ports_) {
+    if (port->listening || port->listener.fd() < 0) continue;
+    port->listening = parts_.events->add(port->listener.fd(), port.get(), EPOLLIN);
+  }
 }
 
 bool Door::mayRefuse() const { return refusedThisTick_ < kRefusedPerTick; }
 
 /** Accepts some of those who have connected. */
-void Door::ready(uint32_t) {
-  for (int i = 0; i < kAccepts && listening_; ++i) {
-    if (connections_.count() + elsewhere_ >= options_.connections + kBeyond || !mayRefuse()) {
+void Door::accept(Port& port) {
+  for (int i = 0; i < kAccepts && port.listening; ++i) {
+    if (connections_.count() >= options_.connections + kBeyond || !mayRefuse()) {
       return pauseListening();
     }
     int fd;
     sockaddr_storage peer;
-    switch (listener_.accept(&fd, &peer)) {
+    switch (port.listener.accept(&fd, &peer)) {
       case Listener::Accepted::kConnection:
-        if (Connection* connection = connections_.open(fd)) admit(*connection, peer);
+        if (Connection* connection = connections_.open(fd, port.tls)) admit(*connection, peer);
         break;
       case Listener::Accepted::kOutOfFiles:
-        if (!refuseOnSpare()) return pauseListening();
+        if (!refuseOnSpare(port)) return pauseListening();
         break;
       case Listener::Accepted::kNone:
         return;
@@ -105,35 +122,88 @@ void Door::ready(uint32_t) {
 }
 
 /** No file is left: tells one of the waiting. Returns false when not even that can be done. */
-bool Door::refuseOnSpare() {
+bool Door::refuseOnSpare(Port& port) {
   ++counts_.outOfFiles;
-  const int fd = listener_.acceptOnSpare();
+  const int fd = port.listener.acceptOnSpare();
   if (fd >= 0) {
     ++counts_.refused;
     ++refusedThisTick_;
-    Answers::sendAndClose(fd, replies_.write(replies_.replies().refused));
+    // Before its handshake a client of TLS can be told nothing.
+    const std::string_view words =
+        port.tls == nullptr ? replies_.writeLast(replies_.replies().refused) : std::string_view();
+    Answers::sendAndClose(fd, words);
   }
-  listener_.restoreSpare();
+  port.listener.restoreSpare();
   return fd >= 0;
 }
 
 /** A connection is new: counted, or refused. */
 void Door::admit(Connection& connection, const sockaddr_storage& peer) {
-  if (connections_.count() + elsewhere_ > options_.connections) {
+  if (connections_.count() > options_.connections) {
     ++refusedThisTick_;
     return refuse(connection);
   }
   ++counts_.accepted;
   connections_.arm(connection, Deadline::kIdle, options_.headTime);
   connection.client = Address::of(peer);
-  connection.greeted = options_.trust != Trust::kProxy;
-  if (options_.trust == Trust::kNobody) count(connection, connection.client);
+  // A proxy that speaks the PROXY protocol does so on the port without TLS.
+  const bool greets = options_.trust == Trust::kProxy && !connection.secure;
+  connection.greeted = !greets;
+  const bool known = options_.trust == Trust::kNobody || options_.trust == Trust::kProxy;
+  if (known && !greets) count(connection, connection.client);
+}
+
+// ---- Handshakes ---------------------------------------------------------------------------------
+
+/** The handshake of a connection may go on: in its turn, which each address has. */
+void Door::shake(Connection& connection, uint32_t events) {
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) return connections_.close(connection);
+  if (connection.resumes) return;
+  if (shaking_.empty() && shookFor_ < kShakeShare) return shakeNow(connection);
+  connection.resumes = true;
+  connections_.watchFor(connection, Interest::kReset);
+  shaking_.add(connection.client, connections_.ticketOf(connection));
+}
+
+void Door::shakeNow(Connection& connection) {
+  const uint64_t began = EventSet::now();
+  const TlsSession::Handshake step = connections_.session(connection).handshake();
+  shookFor_ += EventSet::now() - began;
+  switch (step) {
+    case TlsSession::Handshake::kReads:
+      return connections_.watchFor(connection, Interest::kRead);
+    case TlsSession::Handshake::kWrites:
+      return connections_.watchFor(connection, Interest::kWrite);
+    case TlsSession::Handshake::kFailed:
+      ++counts_.failedHandshakes;
+      return connections_.close(connection);
+    case TlsSession::Handshake::kDone:
+      break;
+  }
+  ++counts_.handshakes;
+  if (connections_.session(connection).resumed()) ++counts_.resumed;
+  connection.state = ConnectionState::kReading;
+  connections_.arm(connection, Deadline::kIdle, options_.headTime);
+  connections_.watchFor(connection, Interest::kRead);
+  // The request may have come with the end of the handshake.
+  read(connection);
+}
+
+/** Goes on with the handshakes that wait, as far as the turn's share goes. */
+void Door::shakeWaiting() {
+  while (!shaking_.empty() && shookFor_ < kShakeShare) {
+    Connection* const connection = connections_.find(shaking_.take());
+    if (connection == nullptr || connection->state != ConnectionState::kShaking) continue;
+    connection->resumes = false;
+    shakeNow(*connection);
+  }
 }
 
 void Door::refuse(Connection& connection) {
   ++counts_.refused;
   note(connection, NoteKind::kTooMany);
-  answers_.sendLast(connection, replies_.write(replies_.replies().refused));
+  if (connection.state == ConnectionState::kShaking) return connections_.close(connection);
+  answers_.sendLast(connection, replies_.writeLast(replies_.replies().refused));
 }
 
 /** Counts the connection at its client's address; when that has enough, refuses it: false. */
@@ -167,6 +237,7 @@ bool Door::greet(Connection& connection, const char** data, size_t* length) {
 // ---- The turn -----------------------------------------------------------------------------------
 
 void Door::turn() {
+  askedFor_ = shookFor_ = 0;
   parts_.events->dispatch([this](uint32_t index, uint32_t generation, uint32_t events) {
     // An event for a connection that an earlier event of this turn has closed is stale.
     if (Connection* connection = connections_.find({index, generation})) {
@@ -184,13 +255,17 @@ void Door::turn() {
     // Whose answers before are not all with the kernel goes on when they are (event): what is
     // written now would come in the middle of one.
     if (connection->state == ConnectionState::kReading && connection->output == nullptr) {
-      resume(*connection);
+      connection->inputLength > 0 ? resume(*connection) : read(*connection);
+      if (connections_.find(ticket) != nullptr) resumeMore(*connection);
     }
   }
-  if (!ready_.empty()) parts_.events->wake();
+  shakeWaiting();
+  handleWaiting();
+  if (!ready_.empty() || !cold_.waiting().empty() || !shaking_.empty()) parts_.events->wake();
 }
 
 void Door::event(Connection& connection, uint32_t events) {
+  if (connection.state == ConnectionState::kShaking) return shake(connection, events);
   const Ticket ticket = connections_.ticketOf(connection);
   if ((events & EPOLLOUT) != 0) {
     if (answers_.flush(connection)) {
@@ -203,7 +278,10 @@ void Door::event(Connection& connection, uint32_t events) {
     if (connections_.find(ticket) == nullptr) return;
   }
   if (connection.interest == Interest::kRead) {
-    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) read(connection);
+    if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+      read(connection);
+      if (connections_.find(ticket) != nullptr) resumeMore(connection);
+    }
   } else if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
     // The peer is gone: what it has sent before needs no answer.
     connections_.close(connection);
@@ -215,7 +293,7 @@ void Door::event(Connection& connection, uint32_t events) {
 void Door::read(Connection& connection) {
   if (!parts_.requests->hasRoom()) return;
   char* to = buffer_.get();
-  size_t room = kReadBytes;
+  size_t room = readBytes_;
   const bool awaitsRest = connection.needed > connection.inputLength;
   if (awaitsRest) {
     // The length of the request is known and its memory taken: straight to its place.
@@ -225,11 +303,13 @@ void Door::read(Connection& connection) {
     to += connection.inputLength;
     room -= connection.inputLength;
   }
-  const ssize_t got = recv(connection.fd, to, room, 0);
+  const ssize_t got = connections_.receive(connection, to, room);
+  if (!connections_.countRecord(connection)) return connections_.close(connection);
   if (got == 0 && awaitsAnswer(connection)) return connections_.watchEnded(connection);
   if (got == 0 && connection.state == ConnectionState::kReading && connection.greeted &&
-      connection.inputLength > 0) {
-    return handOverInput(connection);
+      (connection.inputLength > 0 || connection.arriving)) {
+    // A request that has ended before it was whole.
+    return broken(connection, NoteKind::kBadRequest);
   }
   if (got <= 0) {
     if (got == 0 || (errno != EAGAIN && errno != EINTR)) connections_.close(connection);
@@ -246,6 +326,9 @@ void Door::read(Connection& connection) {
     memcpy(buffer_.get(), connection.input, connection.inputLength);
     connections_.takeInput(connection);
   }
+  if (connection.arriving && connection.state == ConnectionState::kReading) {
+    return arrive(connection, {buffer_.get(), length});
+  }
   if (connection.state == ConnectionState::kReading) {
     return process(connection, buffer_.get(), length);
   }
@@ -255,7 +338,7 @@ void Door::read(Connection& connection) {
 
 /** Whether a peer that has ended its half may still get an answer. */
 bool Door::awaitsAnswer(const Connection& connection) {
-  return connection.state == ConnectionState::kPending ||
+  return (connection.state == ConnectionState::kPending && !connection.waits) ||
          (connection.state == ConnectionState::kParked &&
           !parts_.polls->ended(connections_.ticketOf(connection)));
 }
@@ -274,10 +357,18 @@ void Door::resume(Connection& connection) {
 /** After an answer outside the connection's own event: on to what it has sent meanwhile. */
 void Door::resumeLater(Connection& connection) {
   // Once: a connection has one share of a turn.
-  if (connection.inputLength == 0 || connection.resumes) return;
+  if (connection.resumes || (connection.inputLength == 0 && !connections_.hasMore(connection))) {
+    return;
+  }
   connection.resumes = true;
   if (ready_.empty()) parts_.events->wake();
   ready_.push_back(connections_.ticketOf(connection));
+}
+
+/** A session may have more of what was read, which no event tells of. */
+void Door::resumeMore(Connection& connection) {
+  const bool reads = connection.state == ConnectionState::kReading && connection.output == nullptr;
+  if (reads && connections_.hasMore(connection)) resumeLater(connection);
 }
 
 /**
@@ -296,26 +387,21 @@ void Door::process(Connection& connection, const char* data, size_t length) {
     switch (readHead(data, length, &request)) {
       case Verdict::kIncomplete:
         return awaitRest(connection, data, length, 0);
-      case Verdict::kHandOver:
-        if (connection.decided) return awaitSending(connection, data, length);
-        return handOver(connection, data, length);
+      case Verdict::kNotHot:
+        return cold(connection, {data, length});
       case Verdict::kHot:
         break;
     }
     // Answers go out in the order of their requests, and only these are given at the turn's end.
     const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
                          request.route == Route::kLeave || request.route == Route::kInput;
-    if (connection.decided && (!decided || !servesHere(request, data))) {
-      return awaitSending(connection, data, length);
-    }
-    if (!servesHere(request, data)) {
-      return handOver(connection, data, length);
-    }
+    if (connection.decided && !decided) return awaitSending(connection, data, length);
+    if (!servesHere(request, data)) return cold(connection, {data, length});
     const size_t whole = size_t{request.headLength} + request.bodyLength;
     if (length < whole) return awaitRest(connection, data, length, whole);
     const bool watches = request.route == Route::kFeed || request.route == Route::kFeeds;
     if (watches && !feeds_.takes(request, {data + request.headLength, request.bodyLength})) {
-      return handOver(connection, data, length);
+      return cold(connection, {data, length});
     }
     ++counts_.requests;
     const bool goOn = serve(connection, request, data);
@@ -348,11 +434,11 @@ bool Door::keep(Connection& connection, const char* data, size_t length, size_t 
   // What is parked here is answered by this.
   beforeClose(connection);
   connection.state = ConnectionState::kReading;
-  answers_.sendLast(connection, replies_.write(replies_.replies().tooMuchHeld));
+  answers_.sendLast(connection, replies_.writeLast(replies_.replies().tooMuchHeld));
   return false;
 }
 
-/** The most bytes that a request's body may have here; what has more is Node's to refuse. */
+/** The most bytes that a hot request's body may have; what has more is JavaScript's to refuse. */
 uint32_t Door::mostBody(const HotRequest& request) const {
   if (request.route == Route::kInput) return kInputBytes;
   return request.route == Route::kFeeds ? kWatchBytes : options_.maxSprite;
@@ -364,10 +450,11 @@ uint32_t Door::mostBody(const HotRequest& request) const {
  * drip in do not lengthen it.
  */
 void Door::awaitRest(Connection& connection, const char* data, size_t length, size_t needed) {
-  if (!keep(connection, data, length, needed)) return;
   const Deadline deadline = needed == 0 ? Deadline::kHead : Deadline::kBody;
-  if (connection.deadline == deadline) return;
-  connections_.arm(connection, deadline, needed == 0 ? options_.headTime : options_.bodyTime);
+  if (connection.deadline != deadline) {
+    connections_.arm(connection, deadline, needed == 0 ? options_.headTime : options_.bodyTime);
+  }
+  keep(connection, data, length, needed);
 }
 
 /** Keeps requests that are to be served when the answers before them have been sent. */
@@ -375,28 +462,12 @@ void Door::awaitSending(Connection& connection, const char* data, size_t length)
   keep(connection, data, length, 0);
 }
 
-/** Hands the connection over to Node, with the bytes it is to read first. */
-void Door::handOver(Connection& connection, const char* data, size_t length) {
-  ++counts_.handedOver;
-  const Address client = connection.client;
-  const int fd = connections_.release(connection);
-  if (mayRefuse()) resumeListening();
-  handOver_(fd, {data, length}, client);
-}
-
-/** The same with what it has kept: a request that has ended before it was whole. */
-void Door::handOverInput(Connection& connection) {
-  const size_t length = connection.inputLength;
-  const Input input = connections_.takeInput(connection);
-  handOver(connection, input.get(), length);
-}
-
 // ---- Deadlines and closing ----------------------------------------------------------------------
 
 void Door::tick(uint64_t now) {
   replies_.setDate(time(nullptr));
   refusedThisTick_ = 0;
-  listener_.restoreSpare();
+  for (const auto& port : ports_) port->listener.restoreSpare();
   resumeListening();
   counts_.slowReaders += feeds_.tick();
   liveCounts_.tick();
@@ -412,7 +483,7 @@ void Door::expire(Connection& connection) {
   if (connection.state == ConnectionState::kReading && halfway) {
     ++counts_.timedOut;
     note(connection, NoteKind::kTimedOut);
-    return answers_.sendLast(connection, replies_.write(replies_.replies().timedOut));
+    return answers_.sendLast(connection, replies_.writeLast(replies_.replies().timedOut));
   }
   if (connection.deadline == Deadline::kWrite) {
     ++counts_.slowReaders;
@@ -421,13 +492,17 @@ void Door::expire(Connection& connection) {
   connections_.close(connection);
 }
 
-void Door::beforeClose(const Connection& connection) {
+void Door::beforeClose(Connection& connection) {
   if (connection.state == ConnectionState::kParked) {
     parts_.polls->drop(connection.record, connections_.ticketOf(connection));
   }
   if (connection.state == ConnectionState::kWatching ||
       connection.state == ConnectionState::kStreaming) {
     feeds_.drop(connection);
+  }
+  if (connection.arriving) endArrival(connection);
+  if (connection.state == ConnectionState::kPending && connection.waits) {
+    asker_.gone(connections_.ticketOf(connection));
   }
   // Its place is free for one who waits: the door need not wait for the tick.
   if (mayRefuse()) resumeListening();
@@ -436,7 +511,7 @@ void Door::beforeClose(const Connection& connection) {
 uint32_t Door::closeIdle() {
   connections_.forEach([this](Connection& connection) {
     if (connection.state == ConnectionState::kReading && connection.output == nullptr &&
-        !connection.decided && connection.inputLength == 0) {
+        !connection.decided && !connection.arriving && connection.inputLength == 0) {
       connections_.close(connection);
     }
   });
@@ -452,6 +527,7 @@ DoorCounts Door::counts() const {
   DoorCounts counts = counts_;
   counts.heldBytes = connections_.heldBytes();
   counts.open = connections_.count();
+  counts.secure = connections_.secure();
   return counts;
 }
 

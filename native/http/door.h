@@ -2,8 +2,8 @@
 //
 //   events ─▶ connections ─▶ reading ──hot request──▶ handler ──outcome──▶ answers ─▶ reading
 //                              │  ▲                      └─poll─▶ parked ──answer──▲
-//                              │  └─ input: only while a request is in pieces
-//                              └──anything unusual──▶ handed over, descriptor and bytes, to Node
+//                              │  └─ input: only while a request is in pieces      │
+//                              └──any other──▶ one call of JavaScript: handle ─────┘
 //
 // Its parts, each in a file of its own:
 //   events.h           what epoll says, in turns
@@ -11,6 +11,9 @@
 //   connections.h      the table of those that are open: state, input, deadline
 //   http_reader.h      the grammar of a hot request
 //   door_serving.cc    what is done with one, and when its answer goes out
+//   request_reader.h   the grammar of every other
+//   door_asking.cc     how JavaScript is asked, and answers
+//   cold_requests.h    what has come of those requests, and whose turn it is
 //   request_handler.h  who decides: the pool, or a relay to it
 //   replies.h          what is answered, in words
 //   live_counts.h      what /status says
@@ -43,6 +46,7 @@
 #include "answers.h"
 #include "base/address.h"
 #include "base/address_limits.h"
+#include "cold_requests.h"
 #include "connections.h"
 #include "events.h"
 #include "feed_handler.h"
@@ -51,6 +55,7 @@
 #include "notes.h"
 #include "replies.h"
 #include "request_handler.h"
+#include "request_reader.h"
 
 namespace server {
 
@@ -63,8 +68,9 @@ enum class Trust : uint8_t {
 };
 
 struct DoorOptions {
-  uint32_t connections;  // at most, those elsewhere counted; one more is answered 503
-  uint32_t maxSprite;    // bytes; a throw with more is Node's to refuse
+  uint32_t connections;  // at most; one more is answered 503
+  uint32_t maxSprite;    // bytes; a throw with more is JavaScript's to refuse
+  uint32_t headBytes;    // of a head, at most
   // Milliseconds a head may take, from its first byte or the accept; one that has not sent a byte
   // is closed without a word: browsers connect ahead, and would take a 408 for an answer.
   uint32_t headTime;
@@ -76,12 +82,17 @@ struct DoorOptions {
 };
 
 struct DoorCounts {
-  uint64_t accepted, refused, handedOver, requests;
+  uint64_t accepted, refused, requests;
+  uint64_t handled;      // requests of them that JavaScript has decided
   uint64_t timedOut;     // heads and bodies that came too slowly
   uint64_t slowReaders;  // closed because they did not read their answer
   uint64_t outOfFiles;   // times accept found no file left
   uint64_t heldBytes;    // input and output held for connections, now
   uint32_t open;         // connections, now
+  uint32_t secure;       // of them by TLS
+  uint64_t handshakes;   // that were done
+  uint64_t resumed;      // of them by a ticket
+  uint64_t failedHandshakes;
 };
 
 /** What a front door works with; all of them outlive it. */
@@ -89,37 +100,55 @@ struct DoorParts {
   EventSet* events;
   AddressLimits* limits;
   RequestHandler* requests;
-  PollHandler* polls;  // nullptr: polls are handed over to Node
+  PollHandler* polls;  // nullptr: polls are JavaScript's to refuse
   Feeds* feeds;        // nullptr: so are requests to watch
   LiveCounts::Ask counts;
   bool countsLater = false;  // `polls` has the live counts, and answers later
 };
 
-class Door : public PollResponder, public LateAnswers, private Watcher {
+/** What JavaScript is asked for. The views live for the call only. */
+struct Question {
+  Ticket ticket;
+  const RequestHead& head;
+  Body body;
+  const Address& client;
+  bool secure;  // it has come by TLS
+};
+
+/** What decides the requests that are not hot. */
+struct Asker {
+  /** Handles a request: `respond`, `watch`, `abandon` or `proceed` is to follow, now or later. */
+  std::function<void(const Question&)> ask;
+  /** The connection of a parked request is gone. */
+  std::function<void(Ticket)> gone;
+  /** The bytes that a body may have, by the first segment of its path; kOtherBody of any other. */
+  std::vector<std::pair<std::string, uint32_t>> mostBody = {};
+};
+
+class Door : public PollResponder, public LateAnswers {
  public:
   /** Connections above the limit that are told so at the same time, each for a second at most. */
   static constexpr uint32_t kBeyond = 32;
 
-  /**
-   * Takes a connection the front door does not serve: the descriptor is the callee's, and so is the
-   * connection's count in AddressLimits, which the callee closes unless every
-   * request tells its own.
-   */
-  using HandOver = std::function<void(int fd, std::string_view bytes, const Address& client)>;
+  /** Bytes of a body that no route asks for. */
+  static constexpr uint32_t kOtherBody = 16384;
 
   /** `now` in milliseconds. Throws std::bad_alloc. */
-  Door(const DoorOptions& options, const DoorParts& parts, Replies replies, HandOver handOver,
+  Door(const DoorOptions& options, const DoorParts& parts, Replies replies, Asker asker,
        uint64_t now);
   ~Door() override;
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
 
-  /** Listens: see Listener::listen. */
-  int listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing);
+  /**
+   * Listens on one more port: see Listener::listen. `tls`, which outlives the door: its connections
+   * are by TLS; nullptr: they are not. `taken` is the port.
+   */
+  int listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing,
+             TlsContext* tls, uint16_t* taken);
 
   /** Accepts from a socket that listens already, which is the front door's from now on. */
-  void adopt(int fd);
-  uint16_t port() const { return listener_.port(); }
+  void adopt(int fd, TlsContext* tls);
 
   /** Does what there is to do, a bounded share of it; to be called when the events are due. */
   void turn();
@@ -140,12 +169,9 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   /** Accepts no more connections. */
   void stopListening();
 
-  /** Connections that others of this process hold: they take places of the front door's. */
-  void elsewhere(uint32_t connections) { elsewhere_ = connections; }
-
   /**
    * The other servers of the world, by the tags of their ids, ascending, and this one's: what the
-   * others' clients ask here is Node's to answer, which says where to go.
+   * others' clients ask here is JavaScript's to answer, which says where to go.
    */
   void setOtherServers(ServerTag own, std::vector<ServerTag> tags) {
     ownTag_ = own;
@@ -167,6 +193,29 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   void over(Ticket ticket) override;
   void tooMany(Ticket ticket) override;
 
+  // ---- What JavaScript says of a request that it was asked to handle. Where its connection is
+  // gone meanwhile, nothing happens.
+
+  /** The answer: a status line with its CRLF, the other fields with the empty line, and the body.
+   */
+  void respond(Ticket ticket, std::string_view statusLine, std::string_view fields,
+               std::string_view body);
+
+  /** The answer is what these feeds have: now, when there is news, or when the hold is over. */
+  Outcome watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how);
+
+  /** The body that is awaited is wanted: the request is handled again when it has come. */
+  void proceed(Ticket ticket);
+
+  /** Nothing may be answered: the connection closes. */
+  void abandon(Ticket ticket);
+
+  /**
+   * The answer waits for what may never come: a peer that has ended its half is then taken for
+   * gone, and Asker::gone tells of it. Any other answer it may still read.
+   */
+  void park(Ticket ticket);
+
   DoorCounts counts() const;
 
   /** The live counts as JavaScript says them; valid until the next call. */
@@ -184,13 +233,28 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
     Id id;  // of a join that was kOk
   };
 
+  /** A socket that listens. */
+  struct Port : Watcher {
+    Port(Door* itsDoor, TlsContext* itsTls) : door(itsDoor), tls(itsTls) {}
+    void ready(uint32_t) override { door->accept(*this); }
+
+    Door* const door;
+    TlsContext* const tls;  // nullptr: without TLS
+    Listener listener;
+    bool listening = false;
+  };
+
   // Accepting.
-  void ready(uint32_t events) override;
+  void accept(Port& port);
+  void pause(Port& port);
   void pauseListening();
   void resumeListening();
   bool mayRefuse() const;
-  bool refuseOnSpare();
+  bool refuseOnSpare(Port& port);
   void admit(Connection& connection, const sockaddr_storage& peer);
+  void shake(Connection& connection, uint32_t events);
+  void shakeNow(Connection& connection);
+  void shakeWaiting();
   void refuse(Connection& connection);
   bool count(Connection& connection, const Address& client);
   bool greet(Connection& connection, const char** data, size_t* length);
@@ -205,14 +269,28 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   void awaitRest(Connection& connection, const char* data, size_t length, size_t needed);
   void resume(Connection& connection);
   void resumeLater(Connection& connection);
+  void resumeMore(Connection& connection);
   void awaitSending(Connection& connection, const char* data, size_t length);
   void decide(Connection& connection, const Decided& answer);
   std::string_view wordsOf(const Decided& answer);
-  void handOver(Connection& connection, const char* data, size_t length);
-  void handOverInput(Connection& connection);
+
+  // Asking JavaScript.
+  void cold(Connection& connection, std::string_view data);
+  void begin(Connection& connection, std::string_view data);
+  void arrive(Connection& connection, std::string_view data);
+  Arrival endArrival(Connection& connection);
+  void settle(Connection& connection, std::string_view head, Body body, std::string_view behind);
+  void handleWaiting();
+  void ask(Connection& connection, std::string_view head, Body body);
+  Connection* asked(Ticket ticket);
+  uint32_t mostBodyOf(const RequestHead& head) const;
+  void broken(Connection& connection, NoteKind why);
+  void refuseHeld(Connection& connection);
 
   // Serving.
   Address clientOf(const Connection& connection, const HotRequest& request, const char* head) const;
+  Address clientOf(const Connection& connection, std::string_view forwarded,
+                   std::string_view forwardedFor) const;
   bool serve(Connection& connection, const HotRequest& request, const char* head);
   bool isOfOther(const Id& id) const;
   bool servesHere(const HotRequest& request, const char* head);
@@ -231,17 +309,23 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
 
   // Closing.
   void expire(Connection& connection);
-  void beforeClose(const Connection& connection);
+  void beforeClose(Connection& connection);
 
   const DoorOptions options_;
   const DoorParts parts_;
-  const HandOver handOver_;
+  const Asker asker_;
   ReplyWriter replies_;
-  Listener listener_;
+  std::vector<std::unique_ptr<Port>> ports_;
   Connections connections_;
   Answers answers_;
   FeedHandler feeds_;
   LiveCounts liveCounts_;
+  ColdRequests cold_;
+  RequestHead head_;       // of the request that is not hot and was read last; its capacity stays
+  uint64_t askedFor_ = 0;  // microseconds of this turn that JavaScript has had
+  FairTickets shaking_;    // of connections whose handshake goes on in a later turn
+  uint64_t shookFor_ = 0;  // microseconds of this turn that handshakes have had
+  const size_t readBytes_;
   std::unique_ptr<char[]> buffer_;  // of one read
   std::vector<Decided> decided_;
   std::string answersOfOne_;   // of one connection, being put together; its capacity stays
@@ -251,8 +335,6 @@ class Door : public PollResponder, public LateAnswers, private Watcher {
   uint32_t refusedThisTick_ = 0;
   ServerTag ownTag_ = kNoServerTag;      // of the ids that this server makes
   std::vector<ServerTag> otherServers_;  // empty: there is no world
-  uint32_t elsewhere_ = 0;               // connections that others hold
-  bool listening_ = false;
 };
 
 }  // namespace server

@@ -17,15 +17,20 @@ constexpr std::string_view kCountsPath = "/status";
 
 // ---- Requests -----------------------------------------------------------------------------------
 
+Address Door::clientOf(const Connection& connection, std::string_view forwarded,
+                       std::string_view forwardedFor) const {
+  Address client = connection.client;
+  if (options_.trust == Trust::kForwarded) readForwarded(forwarded, &client);
+  if (options_.trust == Trust::kForwardedFor) readForwardedFor(forwardedFor, &client);
+  return client;
+}
+
 Address Door::clientOf(const Connection& connection, const HotRequest& request,
                        const char* head) const {
-  Address client = connection.client;
   const auto of = [head](HeadSpan span) {
     return std::string_view(head + span.offset, span.length);
   };
-  if (options_.trust == Trust::kForwarded) readForwarded(of(request.forwarded), &client);
-  if (options_.trust == Trust::kForwardedFor) readForwardedFor(of(request.forwardedFor), &client);
-  return client;
+  return clientOf(connection, of(request.forwarded), of(request.forwardedFor));
 }
 
 /** Whether an id may be that of another server's client. */
@@ -39,7 +44,7 @@ bool Door::isOfOther(const Id& id) const {
  */
 bool Door::hasCounts() { return asksForCounts() || !liveCounts_.text().empty(); }
 
-/** Whether a hot request is served here, or by Node after all. */
+/** Whether a hot request is served here, or by JavaScript after all. */
 bool Door::servesHere(const HotRequest& request, const char* head) {
   switch (request.route) {
     case Route::kPoll:
@@ -97,6 +102,8 @@ bool Door::serve(Connection& connection, const HotRequest& request, const char* 
       return serveCountsOf(connection, request.id);
     case Route::kReady:
       return serveReady(connection, {head + request.path.offset, request.path.length});
+    case Route::kCold:
+      break;
   }
   if (!outcome) return await(connection, request.route);
   decide(connection, {ticket, request.route, *outcome, id});
@@ -209,7 +216,7 @@ void Door::sendAnswers() {
       // Sent ahead: several answers with one system call.
       answersOfOne_ = bytes;
       while (sameNext()) answersOfOne_ += wordsOf(decided_[i++]);
-      if (full) answersOfOne_ += replies_.write(replies_.replies().tooMuchHeld);
+      if (full) answersOfOne_ += replies_.writeLast(replies_.replies().tooMuchHeld);
       bytes = answersOfOne_;
     }
     if (connection == nullptr) continue;
@@ -268,7 +275,8 @@ void Door::tooMany(Ticket ticket) {
   if (connection == nullptr || connection->state == ConnectionState::kClosing) return;
   // In the middle of an answer, or before one that is decided, there is no place for another.
   if (connection->output != nullptr || connection->decided ||
-      connection->state == ConnectionState::kStreaming) {
+      connection->state == ConnectionState::kStreaming ||
+      connection->state == ConnectionState::kShaking) {
     ++counts_.refused;
     return connections_.close(*connection);
   }

@@ -3,13 +3,11 @@
 #include <algorithm>
 
 #include "base/feed_names.h"
-#include "blanks.h"
+#include "characters.h"
 
 namespace server {
 
 namespace {
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 
 bool isWord(std::string_view text, std::string_view word) {
   return text.size() == word.size() && std::equal(text.begin(), text.end(), word.begin(),
@@ -35,7 +33,7 @@ struct Target {
   Verdict literal(std::string_view word) {
     const std::string_view left(at, end - at);
     const size_t length = std::min(left.size(), word.size());
-    if (left.substr(0, length) != word.substr(0, length)) return Verdict::kHandOver;
+    if (left.substr(0, length) != word.substr(0, length)) return Verdict::kNotHot;
     if (length < word.size()) return Verdict::kIncomplete;
     at += length;
     return kGoOn;
@@ -50,19 +48,19 @@ struct Target {
       return !text.empty() && text != "." && text != "..";
     };
     for (; at != end && *at != '?' && *at != ' '; ++at) {
-      if (static_cast<size_t>(at - first) == kKeyLength) return Verdict::kHandOver;
+      if (static_cast<size_t>(at - first) == kKeyLength) return Verdict::kNotHot;
       if (*at == '/') {
-        if (!isSegment()) return Verdict::kHandOver;
+        if (!isSegment()) return Verdict::kNotHot;
         segment = at + 1;
       } else if (!isKeyCharacter(*at)) {
-        return Verdict::kHandOver;
+        return Verdict::kNotHot;
       }
     }
     if (at == end) {
       const bool full = static_cast<size_t>(at - first) == kKeyLength;
-      return full && !isSegment() ? Verdict::kHandOver : Verdict::kIncomplete;
+      return full && !isSegment() ? Verdict::kNotHot : Verdict::kIncomplete;
     }
-    if (!isSegment()) return Verdict::kHandOver;
+    if (!isSegment()) return Verdict::kNotHot;
     out->key = spanFrom(first);
     return kGoOn;
   }
@@ -70,7 +68,7 @@ struct Target {
   Verdict cursor() {
     const char* const first = at;
     while (at != end && isCursorCharacter(*at)) {
-      if (static_cast<size_t>(++at - first) > kCursorLength) return Verdict::kHandOver;
+      if (static_cast<size_t>(++at - first) > kCursorLength) return Verdict::kNotHot;
     }
     if (at == end) return Verdict::kIncomplete;
     out->after = spanFrom(first);
@@ -82,18 +80,18 @@ struct Target {
     const char* const first = at;
     uint64_t value = 0;
     for (; at != end && *at >= '0' && *at <= '9'; ++at) {
-      if (at != first && value == 0) return Verdict::kHandOver;
+      if (at != first && value == 0) return Verdict::kNotHot;
       value = value * 10 + static_cast<uint64_t>(*at - '0');
-      if (value > UINT32_MAX) return Verdict::kHandOver;
+      if (value > UINT32_MAX) return Verdict::kNotHot;
     }
     if (at == end) return Verdict::kIncomplete;
     out->hold = static_cast<uint32_t>(value);
-    return at == first ? Verdict::kHandOver : kGoOn;
+    return at == first ? Verdict::kNotHot : kGoOn;
   }
 
   Verdict delta() {
     if (at == end) return Verdict::kIncomplete;
-    if (*at != '0' && *at != '1') return Verdict::kHandOver;
+    if (*at != '0' && *at != '1') return Verdict::kNotHot;
     out->delta = *at++ == '1';
     return at == end ? Verdict::kIncomplete : kGoOn;
   }
@@ -120,11 +118,11 @@ struct Target {
         verdict = literal("delta=");
         if (verdict == kGoOn) verdict = delta();
       } else {
-        verdict = Verdict::kHandOver;
+        verdict = Verdict::kNotHot;
       }
       if (verdict != kGoOn) return verdict;
     } while (*at == '&' && !(hasAfter && hasDelta && out->hasHold));
-    return *at == ' ' ? kGoOn : Verdict::kHandOver;
+    return *at == ' ' ? kGoOn : Verdict::kNotHot;
   }
 };
 

@@ -41,25 +41,35 @@ bool FeedHandler::serve(Connection& connection, const HotRequest& request, const
     how = {.hold = wish_.hold, .delta = wish_.delta, .gzip = false, .stream = false, .many = true};
   }
   how.from = client;
+  connection.plain = false;
+  const Ticket ticket = connections_->ticketOf(connection);
+  const Outcome outcome = watch(connection, wish_.wanted, wish_.count, how);
+  if (outcome != Outcome::kOk) {
+    const auto& reply = replies_->replies().outcomes[static_cast<size_t>(outcome)];
+    return answers_->send(connection, replies_->write(reply));
+  }
+  return connections_->find(ticket) != nullptr && connection.state == ConnectionState::kReading &&
+         connection.output == nullptr;
+}
+
+Outcome FeedHandler::watch(Connection& connection, const Wanted* wanted, uint32_t count,
+                           const WatchHow& how) {
   // Watching before it is asked for: the table may answer while it is being asked.
   const Ticket ticket = connections_->ticketOf(connection);
   connection.state = ConnectionState::kWatching;
   connection.record = Feeds::kNoWatcher;
   connections_->disarm(connection);
   uint32_t watcher;
-  const Outcome outcome = feeds_->watch(wish_.wanted, wish_.count, how, WatchHolder::kDoor,
-                                        ticket.connection, &watcher);
+  const Outcome outcome =
+      feeds_->watch(wanted, count, how, WatchHolder::kDoor, ticket.connection, &watcher);
   if (outcome != Outcome::kOk) {
     connection.state = ConnectionState::kReading;
-    const auto& reply = replies_->replies().outcomes[static_cast<size_t>(outcome)];
-    return answers_->send(connection, replies_->write(reply));
-  }
-  if (connections_->find(ticket) == nullptr) return false;
-  if (connection.state != ConnectionState::kReading) {
+  } else if (connections_->find(ticket) != nullptr &&
+             (connection.state == ConnectionState::kWatching ||
+              connection.state == ConnectionState::kStreaming)) {
     connection.record = watcher;
-    return false;
   }
-  return connection.output == nullptr;
+  return outcome;
 }
 
 void FeedHandler::flushed(Connection& connection) { feeds_->ready(connection.record); }
@@ -93,9 +103,10 @@ FeedResponder::Taken FeedHandler::answer(uint32_t token, const FeedAnswer& answe
   bool whole;
   if (problem) {
     const auto& reply = replies_->replies().outcomes[static_cast<size_t>(answer.outcome)];
-    whole = answers_->send(connection, replies_->write(reply));
+    whole = answers_->send(connection,
+                           connection.last ? replies_->writeLast(reply) : replies_->write(reply));
   } else {
-    whole = answers_->send(connection, messageOf(answer, opens));
+    whole = answers_->send(connection, messageOf(answer, opens, connection));
   }
   if (connections_->find(ticket) == nullptr) return Taken::kLost;
   if (goesOn) connection.record = watcher;
@@ -111,29 +122,36 @@ bool FeedHandler::Last::isOf(const FeedAnswer& answer) const {
 }
 
 /** The message of an answer: the one before, when it is of the same. */
-base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opens) {
-  const bool shared = answer.count == 1 && answer.items[0].bytes != nullptr && !answer.ends &&
-                      !(answer.stream && opens);
-  if (!shared) return compose(answer, opens);
+base::Ref<base::Message> FeedHandler::messageOf(const FeedAnswer& answer, bool opens,
+                                                const Connection& to) {
+  const bool own = answer.stream ? opens || to.plain : to.last;
+  const bool shared = answer.count == 1 && answer.items[0].bytes != nullptr && !answer.ends && !own;
+  if (!shared) return compose(answer, opens, to);
   if (!last_.isOf(answer)) {
     const FeedItem& item = answer.items[0];
-    last_ = {compose(answer, opens),   item.bytes,  item.begin,   item.end,
-             std::string(item.before), answer.gzip, answer.stream};
+    last_ = {compose(answer, opens, to), item.bytes,  item.begin,   item.end,
+             std::string(item.before),   answer.gzip, answer.stream};
   }
   return last_.message;
 }  // NOLINT(clang-analyzer-unix.Malloc): a reference is counted, not leaked
 
-base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool opens) {
+base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool opens,
+                                              const Connection& to) {
   text_.clear();
   insertions_.clear();
   const Replies& replies = replies_->replies();
   if (!answer.stream) {
-    text_ += replies_->write(answer.gzip ? replies.feedGzip : replies.feed);
+    const Reply& head = answer.gzip ? replies.feedGzip : replies.feed;
+    text_ += to.last ? replies_->writeLast(head) : replies_->write(head);
     base::appendDigits(&text_, answer.length());
     text_ += "\r\n\r\n";
     addBody(answer);
   } else {
-    if (opens) text_ += replies_->write(replies.feedStream);
+    if (opens && to.plain) text_ += replies_->writeLast(replies.feedStreamPlain);
+    if (opens && !to.plain) {
+      text_ +=
+          to.last ? replies_->writeLast(replies.feedStream) : replies_->write(replies.feedStream);
+    }
     // The fields of the event, then its data; an event without fields is a comment.
     std::string fields;
     if (!answer.cursor.empty()) fields.append("id: ").append(answer.cursor).append("\n");
@@ -144,13 +162,14 @@ base::Ref<base::Message> FeedHandler::compose(const FeedAnswer& answer, bool ope
     }
     if (answer.count > 0) fields += "data: ";
     const std::string_view end = answer.count > 0 ? "\n\n" : answer.retry > 0 ? "\n" : ":\n\n";
-    base::appendDigits(&text_, fields.size() + answer.length() + end.size(), 16);
-    text_ += "\r\n";
+    if (!to.plain) {
+      base::appendDigits(&text_, fields.size() + answer.length() + end.size(), 16);
+      text_ += "\r\n";
+    }
     text_ += fields;
     addBody(answer);
     text_ += end;
-    text_ += "\r\n";
-    if (answer.ends) text_ += "0\r\n\r\n";
+    if (!to.plain) text_ += answer.ends ? "\r\n0\r\n\r\n" : "\r\n";
   }
   const base::Ref<base::Bytes> own = base::Bytes::copyOf(text_, nullptr);
   pieces_.clear();

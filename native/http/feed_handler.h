@@ -46,6 +46,13 @@ class FeedHandler : public FeedResponder {
   bool takes(const HotRequest& request, std::string_view body);
 
   /**
+   * Has the connection watch these feeds: its answer, or the events of a stream, come by
+   * themselves, perhaps before this returns. Any outcome but kOk: it watches nothing, and is to be
+   * answered so.
+   */
+  Outcome watch(Connection& connection, const Wanted* wanted, uint32_t count, const WatchHow& how);
+
+  /**
    * Serves a request for which `takes` has just returned true; its head begins at `head`.
    *
    * @return true when the request is answered and the connection's next one may be served; false
@@ -62,7 +69,7 @@ class FeedHandler : public FeedResponder {
 
   /**
    * Frees the kept message. Then closes connections, the slowest readers first, as long as the
-   * bytes that only slow readers here hold exceed FeedsOptions::memory. What Node's server was lent
+   * bytes that only slow readers here hold exceed FeedsOptions::memory. What JavaScript was lent
    * is not theirs: closing them would not free it.
    *
    * @return how many connections were closed
@@ -85,8 +92,8 @@ class FeedHandler : public FeedResponder {
     bool isOf(const FeedAnswer& answer) const;
   };
 
-  base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens);
-  base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens);
+  base::Ref<base::Message> messageOf(const FeedAnswer& answer, bool opens, const Connection& to);
+  base::Ref<base::Message> compose(const FeedAnswer& answer, bool opens, const Connection& to);
   void addBody(const FeedAnswer& answer);
 
   Feeds* const feeds_;

@@ -6,18 +6,11 @@
 #include <cstdint>
 #include <string>
 
-#include "blanks.h"
+#include "characters.h"
 
 namespace server {
 
 namespace {
-
-/** RFC 9110, section 5.6.2. */
-bool isTokenChar(char c) {
-  constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-         kOthers.find(c) != kOthers.npos;
-}
 
 /** An address with or without a port, which stands behind the bracket or behind the only colon. */
 bool readNode(std::string_view node, Address* out) {
@@ -82,7 +75,7 @@ class ForwardedReader {
   }
 
   std::string_view token() {
-    const auto end = std::find_if_not(left_.begin(), left_.end(), isTokenChar);
+    const auto end = std::find_if_not(left_.begin(), left_.end(), isToken);
     const std::string_view found = left_.substr(0, end - left_.begin());
     left_.remove_prefix(found.size());
     return found;

@@ -6,7 +6,7 @@
 //   (empty line)                          finish(): exactly one Host
 //
 // Every step answers with a Verdict. Here kHot means "as expected so far, go on"; kIncomplete that
-// the bytes ran out at a place where a hot request may still go on; kHandOver that they can't be
+// the bytes ran out at a place where a hot request may still go on; kNotHot that they can't be
 // one, whatever follows. A verdict is reached at the first byte that decides it, so more bytes
 // never change it, and Node gets a bad head without waiting for its end.
 //
@@ -31,11 +31,10 @@
 // 40 bytes for each of a million connections).
 #include "http_reader.h"
 
-#include <array>
 #include <bit>
 #include <cstring>
 
-#include "blanks.h"
+#include "characters.h"
 #include "feed_grammar.h"
 
 namespace server {
@@ -46,32 +45,6 @@ constexpr uint64_t kHighs = 0x8080808080808080;
 constexpr uint64_t kNumberMax = (uint64_t{1} << 53) - 1;
 constexpr size_t kLengthDigits = 9;
 constexpr size_t kUuidChars = 36;
-constexpr uint8_t kNoHex = 0xff;
-
-/** RFC 9110, section 5.6.2: the characters of a token, of which header names are made. */
-constexpr std::array<bool, 256> makeTokenTable() {
-  std::array<bool, 256> table{};
-  for (int c = '0'; c <= '9'; ++c) table[c] = true;
-  for (int c = 'a'; c <= 'z'; ++c) table[c] = table[c - 'a' + 'A'] = true;
-  for (char c : {'!', '#', '$', '%', '&', '\'', '*', '+', '-', '.', '^', '_', '`', '|', '~'}) {
-    table[static_cast<uint8_t>(c)] = true;
-  }
-  return table;
-}
-constexpr std::array<bool, 256> kToken = makeTokenTable();
-
-/** The value of a hexadecimal digit, kNoHex for any other byte. */
-constexpr std::array<uint8_t, 256> makeHexTable() {
-  std::array<uint8_t, 256> table{};
-  for (auto& value : table) value = kNoHex;
-  for (int i = 0; i < 10; ++i) table['0' + i] = static_cast<uint8_t>(i);
-  for (int i = 0; i < 6; ++i) table['a' + i] = table['A' + i] = static_cast<uint8_t>(10 + i);
-  return table;
-}
-constexpr std::array<uint8_t, 256> kHex = makeHexTable();
-
-inline uint8_t hexOf(char c) { return kHex[static_cast<uint8_t>(c)]; }
-inline bool isDigit(char c) { return c >= '0' && c <= '9'; }
 inline bool isPathChar(char c) {
   return isDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '.' ||
          c == '/' || c == '_';
@@ -122,7 +95,7 @@ enum class Name : uint8_t {
   kAccept,
   kAcceptEncoding,
   kLastEventId,
-  kNotHot,  // its presence alone makes the request Node's
+  kNotHot,  // its presence alone makes the request another than a hot one
 };
 
 /** Recognises the names that matter: by length first, which nearly all others fail. */
@@ -169,7 +142,7 @@ class HeadReader {
     for (unsigned count = 0;; ++count) {
       if (at_ == end_) return Verdict::kIncomplete;
       if (*at_ == '\r') return finish();
-      if (count == kHotHeaders) return Verdict::kHandOver;
+      if (count == kHotHeaders) return Verdict::kNotHot;
       if (Verdict v = header(); v != kGoOn) return v;
     }
   }
@@ -180,11 +153,11 @@ class HeadReader {
     constexpr size_t length = Size - 1;
     const auto left = static_cast<size_t>(end_ - at_);
     if (left >= length) {
-      if (memcmp(at_, word, length) != 0) return Verdict::kHandOver;
+      if (memcmp(at_, word, length) != 0) return Verdict::kNotHot;
       at_ += length;
       return kGoOn;
     }
-    return memcmp(at_, word, left) == 0 ? Verdict::kIncomplete : Verdict::kHandOver;
+    return memcmp(at_, word, left) == 0 ? Verdict::kIncomplete : Verdict::kNotHot;
   }
 
   Verdict requestLine() {
@@ -229,21 +202,21 @@ class HeadReader {
 
   /** What is behind the first slash of a GET. */
   Verdict getTarget() {
-    if (const Verdict v = literal("poll/"); v != Verdict::kHandOver) {
+    if (const Verdict v = literal("poll/"); v != Verdict::kNotHot) {
       out_->route = Route::kPoll;
       if (v != kGoOn) return v;
       if (Verdict w = uuid(); w != kGoOn) return w;
       return pollQuery();
     }
-    if (const Verdict v = literal("place/"); v != Verdict::kHandOver) {
+    if (const Verdict v = literal("place/"); v != Verdict::kNotHot) {
       out_->route = Route::kPlace;
       return v == kGoOn ? uuid() : v;
     }
-    if (const Verdict v = literal("status/"); v != Verdict::kHandOver) {
+    if (const Verdict v = literal("status/"); v != Verdict::kNotHot) {
       out_->route = Route::kStatus;
       return v == kGoOn ? uuid() : v;
     }
-    if (const Verdict v = literal("feed/"); v != Verdict::kHandOver) {
+    if (const Verdict v = literal("feed/"); v != Verdict::kNotHot) {
       out_->route = Route::kFeed;
       return v == kGoOn ? readFeedTarget(begin_, &at_, end_, out_) : v;
     }
@@ -256,7 +229,7 @@ class HeadReader {
     const char* const slash = at_ - 1;
     while (at_ != end_ && isPathChar(*at_)) ++at_;
     const auto length = static_cast<size_t>(at_ - slash);
-    if (length > kPathBytes) return Verdict::kHandOver;
+    if (length > kPathBytes) return Verdict::kNotHot;
     if (at_ == end_) return Verdict::kIncomplete;
     out_->path = {static_cast<uint16_t>(slash - begin_), static_cast<uint16_t>(length)};
     return kGoOn;
@@ -267,10 +240,10 @@ class HeadReader {
     const char* const first = at_;
     while (at_ != end_ && (isDigit(*at_) || (*at_ >= 'a' && *at_ <= 'z') || *at_ == '-')) ++at_;
     const auto length = static_cast<size_t>(at_ - first);
-    if (length > kArenaNameBytes) return Verdict::kHandOver;
-    if (length > 0 && (*first < 'a' || *first > 'z')) return Verdict::kHandOver;
+    if (length > kArenaNameBytes) return Verdict::kNotHot;
+    if (length > 0 && (*first < 'a' || *first > 'z')) return Verdict::kNotHot;
     if (at_ == end_) return Verdict::kIncomplete;
-    if (length == 0) return Verdict::kHandOver;
+    if (length == 0) return Verdict::kNotHot;
     out_->key = {static_cast<uint16_t>(first - begin_), static_cast<uint16_t>(length)};
     return literal("/");
   }
@@ -281,7 +254,7 @@ class HeadReader {
     if (left < kUuidChars) {
       for (size_t i = 0; i < left; ++i) {
         const bool good = isHyphenPlace(i) ? at_[i] == '-' : hexOf(at_[i]) != kNoHex;
-        if (!good) return Verdict::kHandOver;
+        if (!good) return Verdict::kNotHot;
       }
       return Verdict::kIncomplete;
     }
@@ -289,7 +262,7 @@ class HeadReader {
     size_t from = 0;
     for (size_t byte = 0; byte < sizeof out_->id.bytes; ++byte) {
       if (isHyphenPlace(from)) {
-        if (at_[from] != '-') return Verdict::kHandOver;
+        if (at_[from] != '-') return Verdict::kNotHot;
         ++from;
       }
       const uint8_t high = hexOf(at_[from]);
@@ -298,7 +271,7 @@ class HeadReader {
       out_->id.bytes[byte] = static_cast<uint8_t>(high << 4 | (low & 0xf));
       from += 2;
     }
-    if ((bad & 0xf0) != 0) return Verdict::kHandOver;
+    if ((bad & 0xf0) != 0) return Verdict::kNotHot;
     at_ += kUuidChars;
     return kGoOn;
   }
@@ -341,7 +314,7 @@ class HeadReader {
         if (Verdict v = number(&hold, UINT32_MAX); v != kGoOn) return v;
         out_->hold = static_cast<uint32_t>(hold);
       } else {
-        return Verdict::kHandOver;
+        return Verdict::kNotHot;
       }
     } while (*at_ == '&' && !(hasAck && out_->hasHold));
     return kGoOn;
@@ -364,33 +337,33 @@ class HeadReader {
     const char* const first = at_;
     uint64_t value = 0;
     while (at_ != end_ && isDigit(*at_)) {
-      if (at_ != first && value == 0) return Verdict::kHandOver;
+      if (at_ != first && value == 0) return Verdict::kNotHot;
       value = value * 10 + static_cast<uint64_t>(*at_ - '0');
-      if (value > max) return Verdict::kHandOver;
+      if (value > max) return Verdict::kNotHot;
       ++at_;
     }
     if (at_ == end_) return Verdict::kIncomplete;
     *out = value;
-    return at_ == first ? Verdict::kHandOver : kGoOn;
+    return at_ == first ? Verdict::kNotHot : kGoOn;
   }
 
   /** One header line, its CRLF included. */
   Verdict header() {
     const char* const name = at_;
-    while (at_ != end_ && kToken[static_cast<uint8_t>(*at_)]) ++at_;
+    while (at_ != end_ && isToken(*at_)) ++at_;
     if (at_ == end_) return Verdict::kIncomplete;
-    if (*at_ != ':' || at_ == name) return Verdict::kHandOver;
+    if (*at_ != ':' || at_ == name) return Verdict::kNotHot;
     const Name known = recognise(name, static_cast<size_t>(at_ - name));
     ++at_;
-    if (known != Name::kPlain && !admit(known)) return Verdict::kHandOver;
+    if (known != Name::kPlain && !admit(known)) return Verdict::kNotHot;
 
     while (at_ != end_ && isBlank(*at_)) ++at_;
     const char* const value = at_;
     at_ = skipText(at_, end_);
     while (at_ != end_ && *at_ == '\t') at_ = skipText(at_ + 1, end_);
     const bool whole = at_ != end_;
-    if (whole && *at_ != '\r') return Verdict::kHandOver;
-    if (known != Name::kPlain && !judge(known, value, whole)) return Verdict::kHandOver;
+    if (whole && *at_ != '\r') return Verdict::kNotHot;
+    if (known != Name::kPlain && !judge(known, value, whole)) return Verdict::kNotHot;
     return literal("\r\n");
   }
 
@@ -471,7 +444,7 @@ class HeadReader {
 
   /** The empty line; Node refuses a request without Host (RFC 9112, section 3.2). */
   Verdict finish() {
-    if ((seen_ & 1u << static_cast<unsigned>(Name::kHost)) == 0) return Verdict::kHandOver;
+    if ((seen_ & 1u << static_cast<unsigned>(Name::kHost)) == 0) return Verdict::kNotHot;
     if (Verdict v = literal("\r\n"); v != kGoOn) return v;
     out_->headLength = static_cast<uint32_t>(at_ - begin_);
     if (out_->stream && (seen_ & 1u << static_cast<unsigned>(Name::kLastEventId)) != 0) {
@@ -495,7 +468,7 @@ Verdict readHead(const char* data, size_t length, HotRequest* out) {
   const size_t readable = length < kHotHeadBytes ? length : kHotHeadBytes;
   const Verdict verdict = HeadReader(data, readable, out).read();
   const bool tooLong = verdict == Verdict::kIncomplete && readable == kHotHeadBytes;
-  return tooLong ? Verdict::kHandOver : verdict;
+  return tooLong ? Verdict::kNotHot : verdict;
 }
 
 }  // namespace server

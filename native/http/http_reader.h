@@ -1,7 +1,7 @@
 // The strict reader of the hot requests: join, poll, throw, leave, place, the counts by an id, the
 // two that watch feeds, a player's input, and what is ready to be read, the page's files and the
-// live counts. It either reads a request head exactly as Node's own parser would, or says that Node
-// is to judge it.
+// live counts. It either reads a request head exactly as the reader of every request would
+// (request_reader.h), or leaves it to that one.
 #ifndef SPRITES_HTTP_H_
 #define SPRITES_HTTP_H_
 
@@ -13,13 +13,13 @@
 
 namespace server {
 
-/** A head longer than this is Node's to judge (which answers 431 at its own bound). */
+/** A head longer than this is not hot. */
 constexpr size_t kHotHeadBytes = 4096;
 
 /** A path longer than this is none of a ready answer. */
 constexpr size_t kPathBytes = 48;
 
-/** A head of more header lines than this is Node's to judge. */
+/** A head of more header lines than this is not hot. */
 constexpr unsigned kHotHeaders = 64;
 
 /** The longest name of an arena. */
@@ -36,13 +36,14 @@ enum class Route : uint8_t {
   kStatus,
   kReady,
   kInput,
+  kCold,  // any other: see request_reader.h
 };
 
 /** What the reader says of the bytes it was given. */
 enum class Verdict : uint8_t {
   kIncomplete,  // so far a hot request; more bytes are needed to end its head
   kHot,         // a whole head, all of it understood: HotRequest is filled
-  kHandOver,    // unusual, malformed or not hot: hand the connection and these bytes to Node
+  kNotHot,      // unusual, malformed or another: for the reader of every request
 };
 
 /** What each step of the reading says while nothing speaks against the request. */
@@ -81,7 +82,7 @@ struct HotRequest {
  * Reads one request head at the start of `data`.
  * Costs one pass over the head; called again from the start as more bytes come, which a caller
  * bounds by kHotHeadBytes: from there on the verdict is never kIncomplete. More bytes never change
- * a verdict of kHot or kHandOver. `out` holds a request only when the verdict is kHot.
+ * a verdict of kHot or kNotHot. `out` holds a request only when the verdict is kHot.
  */
 Verdict readHead(const char* data, size_t length, HotRequest* out);
 

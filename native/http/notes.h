@@ -20,8 +20,10 @@ enum class NoteKind : uint8_t {
   kTooMany,        // a connection was one too many; 503, or closed
   kTimedOut,       // a request came too slowly; 408
   kSlowReader,     // nobody read the answer; closed
+  kBadRequest,     // a request was not well formed; 400
+  kHeadTooLarge,   // a head was too long; 431
+  kExpectation,    // a request expected what nobody here does; 417
 };
-constexpr size_t kNoteKinds = 5;
 
 struct Note {
   NoteKind kind;

@@ -1,5 +1,6 @@
-// The texts of the front door's answers. JavaScript gives them, so that Node's server and the front
-// door answer in the same words. Only the Date, an id, a length and a body are filled in here.
+// The texts of the front door's answers. JavaScript gives them, so that they are in the words of
+// lib/http/problems.js. Only the Date, whether the connection stays, an id, a length and a body are
+// filled in here.
 #ifndef SPRITES_REPLIES_H_
 #define SPRITES_REPLIES_H_
 
@@ -16,7 +17,7 @@
 
 namespace server {
 
-/** One answer, cut behind its status line, where the Date goes. */
+/** One answer, cut behind its status line, where the Date and what becomes of the connection go. */
 struct Reply {
   std::string statusLine;  // "HTTP/1.1 202 Accepted\r\n"
   std::string rest;        // the other header fields, the empty line, the body
@@ -44,13 +45,18 @@ struct Replies {
   Reply outcomes[kOutcomes];  // of a throw; kOk: of a leave
   Reply feed;                 // ends with "Content-Length: "
   Reply feedGzip;             // the same, compressed
-  Reply feedStream;           // the head of an event stream
+  Reply feedStream;           // the head of an event stream, chunked
+  Reply feedStreamPlain;      // the same of HTTP/1.0: the stream ends with the connection
   Reply json;                 // of a poll, a place, the counts: ends with "Content-Length: "
   Reply joined;               // ends where the id begins
   std::string joinedEnd;      // begins where the id ends
   Reply timedOut;             // 408
   Reply refused;              // 503: no room for another connection
   Reply tooMuchHeld;          // 503: too much memory is held for the client's address
+  Reply badRequest;           // 400
+  Reply headTooLarge;         // 431
+  Reply expectationFailed;    // 417
+  std::string stays;          // the fields by which a connection stays open
   ReadyReplies ready;
 };
 
@@ -78,12 +84,24 @@ class ReplyWriter {
     return found == replies_.ready.end() ? nullptr : &found->second;
   }
 
-  /** The answer, valid until the next call. */
-  std::string_view write(const Reply& reply, std::string_view end = {}) {
-    text_ = reply.statusLine;
+  /** The answer, valid until the next call; its connection stays open. */
+  std::string_view write(const Reply& reply) {
+    return compose(reply.statusLine, false, reply.rest, {});
+  }
+
+  /** The same, and the connection closes behind it. */
+  std::string_view writeLast(const Reply& reply) {
+    return compose(reply.statusLine, true, reply.rest, {});
+  }
+
+  /** An answer of these parts; `last`: its connection closes behind it. */
+  std::string_view compose(std::string_view statusLine, bool last, std::string_view rest,
+                           std::string_view body) {
+    text_ = statusLine;
     text_ += dateLine_;
-    text_ += reply.rest;
-    text_ += end;
+    text_ += last ? "Connection: close\r\n" : replies_.stays;
+    text_ += rest;
+    text_ += body;
     return text_;
   }
 

@@ -23,12 +23,12 @@ std::unique_ptr<PoolHandler> handlerOf(const FrontParts& parts) {
 
 }  // namespace
 
-Front::Front(const DoorOptions& options, const FrontParts& parts, Replies replies,
-             Door::HandOver handOver, uint64_t now)
+Front::Front(const DoorOptions& options, const FrontParts& parts, Replies replies, Asker asker,
+             uint64_t now)
     : parts_(parts),
       pool_(handlerOf(parts)),
       links_(&events_),
-      door_(options, doorParts(), std::move(replies), std::move(handOver), now) {
+      door_(options, doorParts(), std::move(replies), std::move(asker), now) {
   if (parts_.turn == nullptr) {
     parts_.limits->watch(parts_.relay);
     if (parts_.feeds != nullptr) parts_.relay->replicate(parts_.feeds);

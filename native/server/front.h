@@ -29,7 +29,7 @@ namespace server {
 /** What a front works with; all of them outlive it. */
 struct FrontParts {
   AddressLimits* limits;
-  Feeds* feeds;         // nullptr: requests to watch are handed over
+  Feeds* feeds;         // nullptr: requests to watch are JavaScript's to refuse
   uint64_t (*clock)();  // microseconds, never goes back
   LiveCounts::Ask counts;
 
@@ -46,8 +46,8 @@ struct FrontParts {
 class Front : private FeedsWatcher {
  public:
   /** `now` in milliseconds. Throws std::bad_alloc, std::system_error. */
-  Front(const DoorOptions& options, const FrontParts& parts, Replies replies,
-        Door::HandOver handOver, uint64_t now);
+  Front(const DoorOptions& options, const FrontParts& parts, Replies replies, Asker asker,
+        uint64_t now);
   ~Front() { close(); }
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;

@@ -33,8 +33,8 @@ function routesOver(t, calls = {}, more = {}) {
     const bytes = Buffer.from(body);
     return handle({
       ...{ method, path: url.pathname.split('/').slice(1), query: url.searchParams },
-      ...{ headers: {}, address: '192.0.2.1', secure: false, port: 80, park() {} },
-      body: async (most) => (bytes.length <= most ? bytes : null),
+      ...{ headers: {}, address: '192.0.2.1', secure: false, park() {} },
+      body: (most) => (bytes.length <= most ? bytes : null),
       ...rest
     });
   };

@@ -20,13 +20,10 @@ export { ROOT };
  * The ways in: the wire contract is the same by each, and by those that SPRITES_TEST_DOORS may name: "worker" and
  * "workers", one and two of them behind the native door. By two a bound is reached where one has its share of it.
  */
-export const DOORS = (process.env.SPRITES_TEST_DOORS ?? 'native,node').split(',');
+export const DOORS = (process.env.SPRITES_TEST_DOORS ?? 'native').split(',');
 
 /** What a way in is by options. */
-const OPTIONS_OF = {
-  worker: { door: 'native', workers: 1 },
-  workers: { door: 'native', workers: 2 }
-};
+const OPTIONS_OF = { native: {}, worker: { workers: 1 }, workers: { workers: 2 } };
 
 /**
  * Starts a server; the test's end kills it if it still runs.
@@ -42,7 +39,7 @@ const OPTIONS_OF = {
  */
 export async function startServer(t, how = {}) {
   const { door = DOORS[0], greeting = '', options = {}, command, env } = how;
-  const by = OPTIONS_OF[door] ?? { door };
+  const by = OPTIONS_OF[door];
   const all = { 'admin-port': 0, host: '127.0.0.1', ...by, ...options };
   const launched = launch(all, { command, env });
   t.teardown(async () => {
@@ -218,7 +215,6 @@ class Server {
     this.#wires.clear();
     await this.noConnectionBut(0);
     for (const id of this.#ids.splice(0)) assert.equal((await this.leave(id)).status, 204);
-    // Node's server hears of a closed connection a little later than the descriptor is gone.
     const { clients, parked, waiting, mailboxBytes, watching } = await this.until(
       (status) => status.watching === 0
     );

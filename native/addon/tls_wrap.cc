@@ -1,0 +1,70 @@
+// Tls: what the ports by TLS share, as a JavaScript object. Conversion only.
+#include "convert.h"
+#include "http/tls.h"
+#include "wraps.h"
+
+namespace server {
+
+class TlsObject : public Nan::ObjectWrap {
+ public:
+  static void init(Local<Object> target) {
+    defineClass(target, "Tls", create,
+                {
+                    {"take", take},
+                    {"validUntil", validUntil},
+                    {"rollTicketKeys", rollTicketKeys},
+                    {"ticketKeys", ticketKeys},
+                    {"takeTicketKeys", takeTicketKeys},
+                });
+  }
+
+ private:
+  friend TlsContext* tlsOf(Local<Value> tls);
+
+  // new Tls()
+  static void create(const Nan::FunctionCallbackInfo<Value>& info) {
+    (new TlsObject)->Wrap(info.This());
+    info.GetReturnValue().Set(info.This());
+  }
+
+  // take(certificate, key: bytes) → what is wrong with them, or an empty text
+  static void take(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::string wrong =
+        unwrap<TlsObject>(info)->context_.take(bytesOf(info[0]), bytesOf(info[1]));
+    info.GetReturnValue().Set(Nan::New(wrong).ToLocalChecked());
+  }
+
+  // validUntil() → when the certificate ends, seconds since 1970
+  static void validUntil(const Nan::FunctionCallbackInfo<Value>& info) {
+    info.GetReturnValue().Set(static_cast<double>(unwrap<TlsObject>(info)->context_.validUntil()));
+  }
+
+  // rollTicketKeys(now in seconds) → whether ticketKeys has changed
+  static void rollTicketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto now = static_cast<uint64_t>(numberOf(info[0]));
+    info.GetReturnValue().Set(unwrap<TlsObject>(info)->context_.rollTicketKeys(now));
+  }
+
+  // ticketKeys() → bytes, to be kept secret
+  static void ticketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::string keys = unwrap<TlsObject>(info)->context_.ticketKeys();
+    info.GetReturnValue().Set(Nan::CopyBuffer(keys.data(), keys.size()).ToLocalChecked());
+  }
+
+  // takeTicketKeys(bytes, now in seconds) → whether they are such
+  static void takeTicketKeys(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto now = static_cast<uint64_t>(numberOf(info[1]));
+    info.GetReturnValue().Set(
+        unwrap<TlsObject>(info)->context_.takeTicketKeys(bytesOf(info[0]), now));
+  }
+
+  TlsContext context_;
+};
+
+TlsContext* tlsOf(Local<Value> tls) {
+  return &Nan::ObjectWrap::Unwrap<TlsObject>(tls.As<Object>())->context_;
+}
+
+void initTls(Local<Object> target) { TlsObject::init(target); }
+
+}  // namespace server

@@ -1,0 +1,48 @@
+// What JavaScript asks to watch, in the words of the table of feeds.
+#ifndef SPRITES_WATCH_WORDS_H_
+#define SPRITES_WATCH_WORDS_H_
+
+#include <string>
+#include <vector>
+
+#include "convert.h"
+#include "feeds/feeds.h"
+
+namespace server {
+
+/** {keys, afters, hold or -1, delta, gzip, stream, many, from: address}; see lib/feeds/table.js. */
+class WatchWords {
+ public:
+  explicit WatchWords(Local<Value> given) {
+    Local<Array> keys = get(given, "keys").As<Array>();
+    Local<Array> afters = get(given, "afters").As<Array>();
+    // Reserved: the views point into these texts.
+    texts_.reserve(2 * size_t{keys->Length()});
+    for (uint32_t i = 0; i < keys->Length(); ++i) {
+      texts_.push_back(textOf(Nan::Get(keys, i).ToLocalChecked()));
+      texts_.push_back(textOf(Nan::Get(afters, i).ToLocalChecked()));
+      wanted_.push_back({texts_[2 * i], texts_[2 * i + 1]});
+    }
+    const auto flag = [&](const char* name) { return Nan::To<bool>(get(given, name)).FromJust(); };
+    const double hold = numberOf(get(given, "hold"));
+    how = {.hold = hold < 0 ? kNoFeedHold : static_cast<uint32_t>(hold),
+           .delta = flag("delta"),
+           .gzip = flag("gzip"),
+           .stream = flag("stream"),
+           .many = flag("many"),
+           .from = addressOf(get(given, "from"))};
+  }
+
+  const Wanted* wanted() const { return wanted_.data(); }
+  uint32_t count() const { return static_cast<uint32_t>(wanted_.size()); }
+
+  WatchHow how;
+
+ private:
+  std::vector<std::string> texts_;
+  std::vector<Wanted> wanted_;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_WATCH_WORDS_H_

@@ -1,0 +1,52 @@
+// The characters of HTTP: which may stand where (RFC 9110, sections 5.5 and 5.6).
+#ifndef SPRITES_CHARACTERS_H_
+#define SPRITES_CHARACTERS_H_
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace server {
+
+constexpr bool isBlank(char c) { return c == ' ' || c == '\t'; }
+
+constexpr char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
+
+constexpr bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+/** The text without the blanks around it. */
+constexpr std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && isBlank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && isBlank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+/** The characters of a token, of which methods and header names are made. */
+constexpr std::array<bool, 256> makeTokenTable() {
+  std::array<bool, 256> table{};
+  for (int c = '0'; c <= '9'; ++c) table[c] = true;
+  for (int c = 'a'; c <= 'z'; ++c) table[c] = table[c - 'a' + 'A'] = true;
+  for (const char c : std::string_view("!#$%&'*+-.^_`|~")) table[static_cast<uint8_t>(c)] = true;
+  return table;
+}
+constexpr std::array<bool, 256> kTokens = makeTokenTable();
+
+constexpr bool isToken(char c) { return kTokens[static_cast<uint8_t>(c)]; }
+
+constexpr uint8_t kNoHex = 0xff;
+
+constexpr std::array<uint8_t, 256> makeHexTable() {
+  std::array<uint8_t, 256> table{};
+  for (auto& value : table) value = kNoHex;
+  for (int i = 0; i < 10; ++i) table['0' + i] = static_cast<uint8_t>(i);
+  for (int i = 0; i < 6; ++i) table['a' + i] = table['A' + i] = static_cast<uint8_t>(10 + i);
+  return table;
+}
+constexpr std::array<uint8_t, 256> kHex = makeHexTable();
+
+/** The value of a hexadecimal digit, kNoHex for any other byte. */
+constexpr uint8_t hexOf(char c) { return kHex[static_cast<uint8_t>(c)]; }
+
+}  // namespace server
+
+#endif  // SPRITES_CHARACTERS_H_

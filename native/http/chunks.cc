@@ -1,0 +1,98 @@
+#include "chunks.h"
+
+#include <algorithm>
+
+#include "characters.h"
+#include "request_reader.h"
+
+namespace server {
+
+namespace {
+
+/** More digits than any body here may have. */
+constexpr size_t kSizeDigits = 12;
+
+/** Whether what stands behind a size are extensions; their text is not looked into. */
+bool areExtensions(std::string_view text) {
+  while (!text.empty() && isBlank(text.front())) text.remove_prefix(1);
+  return (text.empty() || text.front() == ';') && std::all_of(text.begin(), text.end(), [](char c) {
+           return (static_cast<uint8_t>(c) >= 0x20 && c != 0x7f) || c == '\t';
+         });
+}
+
+}  // namespace
+
+Chunks::State Chunks::take(std::string_view* data, size_t most, std::string* body) {
+  while (!data->empty()) {
+    if (part_ == Part::kData) {
+      const size_t length = std::min<uint64_t>(left_, data->size());
+      if (length > most - body->size()) return State::kTooMuch;
+      body->append(data->data(), length);
+      data->remove_prefix(length);
+      left_ -= length;
+      if (left_ == 0) part_ = Part::kDataEnd;
+      continue;
+    }
+    if (const State line = takeLine(data); line != State::kWhole) return line;
+    switch (part_) {
+      case Part::kSize:
+        if (takeSize() == State::kBad) return State::kBad;
+        // Said before it comes: so much will not be taken.
+        if (left_ > most - body->size()) return State::kTooMuch;
+        break;
+      case Part::kDataEnd:
+        if (!line_.empty()) return State::kBad;
+        part_ = Part::kSize;
+        break;
+      default:
+        if (takeTrailer() == State::kBad) return State::kBad;
+        if (part_ == Part::kEnd) return State::kWhole;
+    }
+    line_.clear();
+  }
+  return State::kMore;
+}
+
+/** Reads on in a line; kWhole: it is in `line_`. */
+Chunks::State Chunks::takeLine(std::string_view* data) {
+  while (!data->empty()) {
+    const char c = data->front();
+    data->remove_prefix(1);
+    const bool ends = !line_.empty() && line_.back() == '\r';
+    if (ends != (c == '\n')) return State::kBad;  // no CR alone, no LF alone
+    if (ends) {
+      line_.pop_back();
+      return State::kWhole;
+    }
+    if (line_.size() == kLineBytes) return State::kBad;
+    line_ += c;
+  }
+  return State::kMore;
+}
+
+Chunks::State Chunks::takeSize() {
+  size_t digits = 0;
+  left_ = 0;
+  for (; digits < line_.size() && hexOf(line_[digits]) != kNoHex; ++digits) {
+    if (digits == kSizeDigits) return State::kBad;
+    left_ = left_ << 4 | hexOf(line_[digits]);
+  }
+  if (digits == 0 || !areExtensions(std::string_view(line_).substr(digits))) return State::kBad;
+  part_ = left_ > 0 ? Part::kData : Part::kTrailer;
+  return State::kMore;
+}
+
+Chunks::State Chunks::takeTrailer() {
+  if (line_.empty()) {
+    part_ = Part::kEnd;
+    return State::kWhole;
+  }
+  trailerBytes_ += line_.size();
+  line_ += "\r\n";
+  size_t at = 0;
+  Field field;
+  const bool good = trailerBytes_ <= kLineBytes && readField(line_, &at, &field) == Reading::kRead;
+  return good ? State::kMore : State::kBad;
+}
+
+}  // namespace server
