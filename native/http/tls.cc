@@ -1,0 +1,506 @@
+#include "http/tls.h"
+
+// Some builds of Node come without OpenSSL's headers: there no port can have a certificate.
+#if __has_include(<openssl/ssl.h>)
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <new>
+#include <utility>
+
+namespace server {
+
+namespace {
+
+/** The length of a record's header and the most that its body may have (RFC 8446, 5.2; RFC
+ * 5246, 6.2.3). */
+constexpr size_t kRecord = 5 + 16384 + 2048;
+
+/** Messages of the handshake that a peer may send after it: KeyUpdate, once in 2^24 records. */
+constexpr uint8_t kLateMessages = 32;
+
+template <auto free>
+struct Freed {
+  template <class T>
+  void operator()(T* object) const {
+    free(object);
+  }
+};
+using Bio = std::unique_ptr<BIO, Freed<BIO_free>>;
+using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
+using PrivateKey = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
+using Context = std::unique_ptr<SSL_CTX, Freed<SSL_CTX_free>>;
+
+Bio reading(std::string_view pem) {
+  if (pem.size() > INT_MAX) return nullptr;
+  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+}
+
+/** Refuses to be asked for a password, and remembers that it was. */
+int askForPassword(char* /*to*/, int /*room*/, int /*writing*/, void* asked) {
+  *static_cast<bool*>(asked) = true;
+  return -1;
+}
+
+/** What OpenSSL says of the failure before, behind `what`; the queue of errors is empty then. */
+std::string because(const char* what) {
+  const char* reason = ERR_reason_error_string(ERR_peek_last_error());
+  std::string words = what;
+  if (reason != nullptr) words.append(": ").append(reason);
+  ERR_clear_error();
+  return words;
+}
+
+std::string takeCertificate(SSL_CTX* context, std::string_view pem, int64_t* validUntil) {
+  const Bio bio = reading(pem);
+  const Certificate leaf(
+      bio == nullptr ? nullptr : PEM_read_bio_X509_AUX(bio.get(), nullptr, nullptr, nullptr));
+  if (leaf == nullptr) return because("the certificate is not readable PEM");
+  if (SSL_CTX_use_certificate(context, leaf.get()) != 1) {
+    return because("the certificate cannot be used");
+  }
+  while (X509* next = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) {
+    if (SSL_CTX_add0_chain_cert(context, next) != 1) {
+      X509_free(next);
+      return because("a certificate of the chain cannot be used");
+    }
+  }
+  // The end of the text is an error, too, and the only one that is none.
+  if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
+    return because("a certificate of the chain is not readable PEM");
+  }
+  ERR_clear_error();
+  tm end = {};
+  *validUntil = ASN1_TIME_to_tm(X509_get0_notAfter(leaf.get()), &end) == 1 ? timegm(&end) : 0;
+  return {};
+}
+
+std::string takeKey(SSL_CTX* context, std::string_view pem) {
+  const Bio bio = reading(pem);
+  bool asked = false;
+  const PrivateKey key(bio == nullptr
+                           ? nullptr
+                           : PEM_read_bio_PrivateKey(bio.get(), nullptr, askForPassword, &asked));
+  if (asked) {
+    ERR_clear_error();
+    return "the key is encrypted: give it without a password";
+  }
+  if (key == nullptr) return because("the key is not readable PEM");
+  const X509* certificate = SSL_CTX_get0_certificate(context);
+  if (X509_check_private_key(certificate, key.get()) != 1) {
+    ERR_clear_error();
+    return "the key is not the certificate's";
+  }
+  if (SSL_CTX_use_PrivateKey(context, key.get()) != 1) return because("the key cannot be used");
+  return {};
+}
+
+}  // namespace
+
+/** What OpenSSL calls. Nothing of it throws. */
+struct TlsCallbacks {
+  static TlsContext& contextOf(BIO* bio) { return *static_cast<TlsContext*>(BIO_get_data(bio)); }
+
+  static int read(BIO* bio, char* to, int room) {
+    BIO_clear_retry_flags(bio);
+    TlsContext& context = contextOf(bio);
+    TlsSession* session = context.current_;
+    if (session == nullptr || session->failed_) return -1;
+    const size_t most = std::min(static_cast<size_t>(room), context.budget_);
+    ssize_t got = -1;
+    errno = EAGAIN;
+    if (!context.drained_ && most > 0) {
+      do {
+        got = recv(session->fd_, to, most, MSG_DONTWAIT);
+      } while (got < 0 && errno == EINTR);
+    }
+    if (got > 0) {
+      context.budget_ -= static_cast<size_t>(got);
+      context.drained_ = static_cast<size_t>(got) < most;
+      return static_cast<int>(got);
+    }
+    if (got == 0) {
+      context.ended_ = true;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      BIO_set_retry_read(bio);
+    } else {
+      context.error_ = errno;
+    }
+    return static_cast<int>(got);
+  }
+
+  static int write(BIO* bio, const char* bytes, int length) {
+    BIO_clear_retry_flags(bio);
+    TlsContext& context = contextOf(bio);
+    TlsSession* session = context.current_;
+    if (session == nullptr) return -1;
+    ssize_t sent;
+    do {
+      sent = ::send(session->fd_, bytes, static_cast<size_t>(length), MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    if (sent >= 0) return static_cast<int>(sent);
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      BIO_set_retry_write(bio);
+    } else {
+      context.error_ = errno;
+    }
+    return -1;
+  }
+
+  static long control(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
+    if (command == BIO_CTRL_FLUSH) return 1;
+    if (command == BIO_CTRL_EOF) return contextOf(bio).ended_ ? 1 : 0;
+    return 0;
+  }
+
+  /** HTTP/1.1 or nothing; without a common protocol the handshake ends (RFC 7301, section 3.2). */
+  static int protocol(SSL* /*ssl*/, const unsigned char** chosen, unsigned char* length,
+                      const unsigned char* offered, unsigned int offers, void* /*none*/) {
+    constexpr std::string_view kHttp = "http/1.1";
+    for (unsigned int at = 0; at < offers; at += 1 + offered[at]) {
+      const std::string_view one(reinterpret_cast<const char*>(offered + at + 1), offered[at]);
+      if (one != kHttp) continue;
+      *chosen = offered + at + 1;
+      *length = offered[at];
+      return SSL_TLSEXT_ERR_OK;
+    }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+  }
+
+  /** Ends a session whose peer goes on with handshakes: renegotiation, or one KeyUpdate after
+   * another. */
+  static void message(int isOurs, int /*version*/, int type, const void* /*bytes*/,
+                      size_t /*length*/, SSL* ssl, void* context) {
+    TlsSession* session = static_cast<TlsContext*>(context)->current_;
+    if (isOurs != 0 || type != SSL3_RT_HANDSHAKE || session == nullptr || !session->done_) return;
+    ++session->lateMessages_;
+    if (SSL_version(ssl) < TLS1_3_VERSION || session->lateMessages_ > kLateMessages) {
+      session->failed_ = true;
+    }
+  }
+
+  /** @returns as SSL_CTX_set_tlsext_ticket_key_evp_cb(3) has it: 0 unknown, 1 known, 2 known and
+   * old */
+  static int ticketKey(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher,
+                       EVP_MAC_CTX* mac, int encrypts) {
+    const auto* context = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+    const auto& keys = context->ticketKeys_;
+    const auto key = encrypts != 0
+                         ? keys.begin()
+                         : std::find_if(keys.begin(), keys.end(), [name](const auto& one) {
+                             return memcmp(one.name.data(), name, one.name.size()) == 0;
+                           });
+    if (key == keys.end()) return 0;
+    if (encrypts != 0) {
+      memcpy(name, key->name.data(), key->name.size());
+      if (RAND_bytes(iv, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) != 1) return -1;
+    }
+    char digest[] = "SHA256";
+    auto* macKey = const_cast<unsigned char*>(key->mac.data());
+    const OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, macKey, key->mac.size()),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_end()};
+    if (EVP_CipherInit_ex(cipher, EVP_aes_256_cbc(), nullptr, key->cipher.data(), iv, encrypts) !=
+            1 ||
+        EVP_MAC_CTX_set_params(mac, params) != 1) {
+      return -1;
+    }
+    return encrypts != 0 || key == keys.begin() ? 1 : 2;
+  }
+};
+
+TlsContext::TlsContext() : method_(BIO_meth_new(BIO_TYPE_SOURCE_SINK, "connection")) {
+  if (method_ == nullptr) throw std::bad_alloc();
+  BIO_meth_set_read(method_, TlsCallbacks::read);
+  BIO_meth_set_write(method_, TlsCallbacks::write);
+  BIO_meth_set_ctrl(method_, TlsCallbacks::control);
+  bio_ = BIO_new(method_);
+  if (bio_ == nullptr) {
+    BIO_meth_free(method_);
+    throw std::bad_alloc();
+  }
+  BIO_set_data(bio_, this);
+  BIO_set_init(bio_, 1);
+}
+
+TlsContext::~TlsContext() {
+  SSL_CTX_free(identity_);
+  BIO_free(bio_);
+  BIO_meth_free(method_);
+  for (TicketKey& key : ticketKeys_) OPENSSL_cleanse(&key, sizeof key);
+}
+
+std::string TlsContext::take(std::string_view certificate, std::string_view key) {
+  ERR_clear_error();
+  const Context fresh(SSL_CTX_new(TLS_server_method()));
+  SSL_CTX* context = fresh.get();
+  if (context == nullptr) return because("OpenSSL gives no context");
+  SSL_CTX_set_app_data(context, this);
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // A record's header and body come by one read.
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                   SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
+                                   SSL_OP_IGNORE_UNEXPECTED_EOF);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_num_tickets(context, 1);
+  SSL_CTX_set_timeout(context, kTicketKeyEnds - kNewTicketKeyAfter);
+  SSL_CTX_set_max_early_data(context, 0);
+  SSL_CTX_set_alpn_select_cb(context, TlsCallbacks::protocol, nullptr);
+  SSL_CTX_set_msg_callback(context, TlsCallbacks::message);
+  SSL_CTX_set_msg_callback_arg(context, this);
+  constexpr unsigned char kName[] = "sprites";
+  if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
+      SSL_CTX_set_session_id_context(context, kName, sizeof kName) != 1 ||
+      SSL_CTX_set_tlsext_ticket_key_evp_cb(context, TlsCallbacks::ticketKey) != 1 ||
+      SSL_CTX_set1_groups_list(context, "X25519:P-256:P-384") != 1 ||
+      SSL_CTX_set_ciphersuites(context,
+                               "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:"
+                               "TLS_CHACHA20_POLY1305_SHA256") != 1 ||
+      SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {
+    return because("OpenSSL does not take the settings");
+  }
+  int64_t validUntil = 0;
+  std::string wrong = takeCertificate(context, certificate, &validUntil);
+  if (wrong.empty()) wrong = takeKey(context, key);
+  if (!wrong.empty()) return wrong;
+  SSL_CTX_free(identity_);
+  SSL_CTX_up_ref(context);
+  identity_ = context;
+  validUntil_ = validUntil;
+  return {};
+}
+
+bool TlsContext::rollTicketKeys(uint64_t nowSeconds) {
+  bool changed = false;
+  // A clock that was set back makes no key live longer than from now on.
+  for (TicketKey& key : ticketKeys_) key.madeAt = std::min(key.madeAt, nowSeconds);
+  while (!ticketKeys_.empty() && nowSeconds - ticketKeys_.back().madeAt >= kTicketKeyEnds) {
+    OPENSSL_cleanse(&ticketKeys_.back(), sizeof(TicketKey));
+    ticketKeys_.pop_back();
+    changed = true;
+  }
+  if (!ticketKeys_.empty() && nowSeconds - ticketKeys_.front().madeAt < kNewTicketKeyAfter) {
+    return changed;
+  }
+  TicketKey key;
+  key.madeAt = nowSeconds;
+  if (RAND_bytes(key.name.data(), static_cast<int>(key.name.size())) == 1 &&
+      RAND_priv_bytes(key.cipher.data(), static_cast<int>(key.cipher.size())) == 1 &&
+      RAND_priv_bytes(key.mac.data(), static_cast<int>(key.mac.size())) == 1) {
+    ticketKeys_.insert(ticketKeys_.begin(), key);
+    changed = true;
+  }
+  OPENSSL_cleanse(&key, sizeof key);
+  ERR_clear_error();
+  return changed;
+}
+
+namespace {
+
+constexpr std::string_view kTicketFormat = "ticket keys 1\n";
+
+}  // namespace
+
+std::string TlsContext::ticketKeys() const {
+  std::string bytes(kTicketFormat);
+  for (const TicketKey& key : ticketKeys_) {
+    bytes.append(reinterpret_cast<const char*>(&key), sizeof key);
+  }
+  return bytes;
+}
+
+bool TlsContext::takeTicketKeys(std::string_view bytes, uint64_t nowSeconds) {
+  if (!bytes.starts_with(kTicketFormat)) return false;
+  bytes.remove_prefix(kTicketFormat.size());
+  if (bytes.size() % sizeof(TicketKey) != 0 || bytes.size() / sizeof(TicketKey) > kTicketKeys) {
+    return false;
+  }
+  std::vector<TicketKey> keys(bytes.size() / sizeof(TicketKey));
+  memcpy(keys.data(), bytes.data(), bytes.size());
+  for (size_t i = 1; i < keys.size(); ++i) {
+    if (keys[i].madeAt > keys[i - 1].madeAt) return false;
+  }
+  std::swap(keys, ticketKeys_);
+  for (TicketKey& key : keys) OPENSSL_cleanse(&key, sizeof key);
+  rollTicketKeys(nowSeconds);
+  return true;
+}
+
+TlsSession* TlsContext::open(int fd) {
+  if (identity_ == nullptr) return nullptr;
+  ERR_clear_error();
+  SSL* ssl = SSL_new(identity_);
+  auto* session = ssl == nullptr ? nullptr : new (std::nothrow) TlsSession(this, ssl, fd);
+  if (session == nullptr) {
+    SSL_free(ssl);
+    ERR_clear_error();
+    return nullptr;
+  }
+  // One reference for reading and one for writing; the session is known to the BIO by `current_`.
+  BIO_up_ref(bio_);
+  BIO_up_ref(bio_);
+  SSL_set0_rbio(ssl, bio_);
+  SSL_set0_wbio(ssl, bio_);
+  SSL_set_accept_state(ssl);
+  if (ticketKeys_.empty()) {
+    // Without a key OpenSSL would keep the sessions itself.
+    SSL_set_options(ssl, SSL_OP_NO_TICKET);
+    SSL_set_num_tickets(ssl, 0);
+  }
+  return session;
+}
+
+/** Makes a session the one under way for as long as one call lasts, and leaves no error behind. */
+class TlsSession::Call {
+ public:
+  Call(TlsSession* session, size_t budget) : context_(session->context_) {
+    ERR_clear_error();
+    context_->current_ = session;
+    context_->budget_ = budget;
+    context_->error_ = 0;
+    context_->drained_ = false;
+    context_->ended_ = false;
+  }
+  ~Call() { context_->current_ = nullptr; }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  TlsContext* context_;
+};
+
+TlsSession::~TlsSession() { SSL_free(ssl_); }
+
+TlsSession::Handshake TlsSession::handshake() {
+  if (done_) return Handshake::kDone;
+  if (failed_) return Handshake::kFailed;
+  const Call call(this, kHandshakeBytes - handshakeBytes_);
+  const int result = SSL_do_handshake(ssl_);
+  const bool isFull = context_->budget_ == 0;
+  handshakeBytes_ = static_cast<uint16_t>(kHandshakeBytes - context_->budget_);
+  if (result == 1) {
+    done_ = true;
+    resumed_ = SSL_session_reused(ssl_) == 1;
+    // What came behind the handshake may have been read ahead: OpenSSL 3.5 does not tell.
+    pending_ = true;
+    return Handshake::kDone;
+  }
+  const int error = SSL_get_error(ssl_, result);
+  if (error == SSL_ERROR_WANT_WRITE) return Handshake::kWrites;
+  if (error == SSL_ERROR_WANT_READ && !isFull) return Handshake::kReads;
+  lost();
+  return Handshake::kFailed;
+}
+
+/** Remembers that the connection is lost. @returns -1, with errno */
+ssize_t TlsSession::lost() {
+  failed_ = true;
+  ERR_clear_error();
+  errno = context_->error_ != 0 ? context_->error_ : ECONNRESET;
+  return -1;
+}
+
+ssize_t TlsSession::receive(char* to, size_t room) {
+  errno = ECONNRESET;
+  if (failed_ || !done_) return -1;
+  // Records without content cost the reader no room: what is read at most bounds them.
+  const Call call(this, room + kRecord);
+  size_t all = 0;
+  while (all < room) {
+    size_t got = 0;
+    if (SSL_read_ex(ssl_, to + all, room - all, &got) == 1) {
+      all += got;
+      continue;
+    }
+    const int error = SSL_get_error(ssl_, 0);
+    if ((error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) && !failed_) {
+      pending_ = false;
+      errno = EAGAIN;
+      return all > 0 ? static_cast<ssize_t>(all) : -1;
+    }
+    // What has come before the end is given first: no event announces the end again.
+    pending_ = all > 0;
+    if (error != SSL_ERROR_ZERO_RETURN) lost();
+    if (all > 0) return static_cast<ssize_t>(all);
+    return error == SSL_ERROR_ZERO_RETURN ? 0 : -1;
+  }
+  pending_ = true;
+  return static_cast<ssize_t>(all);
+}
+
+bool TlsSession::midRecord() const {
+  // A part of a header is pending; once the header is whole, the body is being read.
+  return !pending_ && (SSL_has_pending(ssl_) == 1 || strcmp(SSL_rstate_string(ssl_), "RB") == 0);
+}
+
+ssize_t TlsSession::send(const char* bytes, size_t length) {
+  errno = EPIPE;
+  if (failed_ || !done_) return -1;
+  const Call call(this, 0);
+  size_t all = 0;
+  while (all < length) {
+    size_t sent = 0;
+    if (SSL_write_ex(ssl_, bytes + all, length - all, &sent) == 1) {
+      all += sent;
+      continue;
+    }
+    const int error = SSL_get_error(ssl_, 0);
+    if (error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ) break;
+    return lost();
+  }
+  return static_cast<ssize_t>(all);
+}
+
+void TlsSession::endOurHalf() {
+  if (failed_ || !done_) return;
+  const Call call(this, 0);
+  SSL_shutdown(ssl_);
+  ERR_clear_error();
+}
+
+}  // namespace server
+
+#else
+
+namespace server {
+
+TlsSession::~TlsSession() = default;
+TlsSession::Handshake TlsSession::handshake() { return Handshake::kFailed; }
+ssize_t TlsSession::receive(char* /*to*/, size_t /*room*/) { return -1; }
+bool TlsSession::midRecord() const { return false; }
+ssize_t TlsSession::send(const char* /*bytes*/, size_t /*length*/) { return -1; }
+void TlsSession::endOurHalf() {}
+
+TlsContext::TlsContext() = default;
+TlsContext::~TlsContext() = default;
+std::string TlsContext::take(std::string_view /*certificate*/, std::string_view /*key*/) {
+  return "built without OpenSSL's headers, which this Node came without: no TLS";
+}
+bool TlsContext::rollTicketKeys(uint64_t /*nowSeconds*/) { return false; }
+std::string TlsContext::ticketKeys() const { return {}; }
+bool TlsContext::takeTicketKeys(std::string_view /*bytes*/, uint64_t /*nowSeconds*/) {
+  return false;
+}
+TlsSession* TlsContext::open(int /*fd*/) { return nullptr; }
+
+}  // namespace server
+
+#endif  // OpenSSL's headers
