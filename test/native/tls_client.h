@@ -62,7 +62,7 @@ inline Identity makeIdentity(KeyKind kind, long seconds = 86400) {
   X509_set_pubkey(certificate, key);
   EXPECT(X509_sign(certificate, key, EVP_sha256()) > 0);
   Identity identity = {pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); }),
-                             keyPem(key)};
+                       keyPem(key)};
   X509_free(certificate);
   EVP_PKEY_free(key);
   return identity;

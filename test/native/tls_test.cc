@@ -314,6 +314,8 @@ bool resumes(TlsContext* context, int version, SSL_SESSION* ticket) {
   EXPECT(talk.shake() == Handshake::kDone);
   EXPECT(talk.session->resumed() == (SSL_session_reused(talk.ssl) == 1));
   talk.exchange();
+  // A client of TLS 1.3 uses a ticket once: it always gets another.
+  EXPECT(version != TLS1_3_VERSION || talk.tickets.size() == 1);
   return talk.session->resumed();
 }
 
