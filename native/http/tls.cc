@@ -362,11 +362,6 @@ TlsSession* TlsContext::open(int fd) {
   SSL_set0_rbio(ssl, bio_);
   SSL_set0_wbio(ssl, bio_);
   SSL_set_accept_state(ssl);
-  if (ticketKeys_.empty()) {
-    // Without a key OpenSSL would keep the sessions itself.
-    SSL_set_options(ssl, SSL_OP_NO_TICKET);
-    SSL_set_num_tickets(ssl, 0);
-  }
   return session;
 }
 

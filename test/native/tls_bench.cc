@@ -1,7 +1,6 @@
 // What TLS costs the server (native/http/tls.h): the memory of an idle session, and the CPU of an
 // exchange and of a handshake. The clients are another process.
 //
-//   tls_bench [sessions]
 //   node -e "process.dlopen({exports: {}}, 'tls_bench.node')"     by Node's own OpenSSL
 //
 // An exchange is a request of 300 bytes and an answer of 200 over TCP on loopback. Times are those
@@ -19,8 +18,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -195,6 +192,7 @@ void serveOnce(TlsContext* context, const std::vector<Pair>& pairs,
 
 void memory(TlsContext* context, const char* name, SSL_CTX* client, int count) {
   std::vector<Pair> pairs;
+  pairs.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) pairs.push_back(unixPair());
   const pid_t child = fork(&pairs, [&] {
     exchangeOnce(pairs, client);
@@ -363,7 +361,7 @@ void handshakes(TlsContext* context, const char* name, SSL_CTX* client, Kind kin
   closeAll(pairs, child);
 }
 
-void run(int count) {
+void run() {
   rlimit files;
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
@@ -381,7 +379,7 @@ void run(int count) {
   } const clients[] = {{"TLS 1.3, X25519", TLS1_3_VERSION, "X25519"},
                        {"TLS 1.3, P-256", TLS1_3_VERSION, "P-256"},
                        {"TLS 1.2, X25519", TLS1_2_VERSION, "X25519:P-256"}};
-  for (const int sessions : {1000, count}) {
+  for (const int sessions : {1000, 5000}) {
     for (const auto& one : clients) {
       inFork([&] { memory(&context, one.name, clientContext(one.version, one.groups), sessions); });
     }
@@ -404,15 +402,7 @@ void run(int count) {
 
 }  // namespace
 
-#ifdef SPRITES_IN_NODE
 extern "C" void* napi_register_module_v1(void* /*env*/, void* exports) {
-  run(5000);
+  run();
   return exports;
 }
-#else
-int main(int argc, char** argv) {
-  int count = 5000;
-  if (argc > 1) std::from_chars(argv[1], argv[1] + strlen(argv[1]), count);
-  run(count);
-}
-#endif
