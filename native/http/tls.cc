@@ -221,7 +221,9 @@ struct TlsCallbacks {
         EVP_MAC_CTX_set_params(mac, params) != 1) {
       return -1;
     }
-    return encrypts != 0 || key == keys.begin() ? 1 : 2;
+    if (encrypts != 0) return 1;
+    // A client of TLS 1.3 uses a ticket once: it gets another.
+    return SSL_version(ssl) >= TLS1_3_VERSION || key != keys.begin() ? 2 : 1;
   }
 };
 
@@ -360,11 +362,6 @@ TlsSession* TlsContext::open(int fd) {
   SSL_set0_rbio(ssl, bio_);
   SSL_set0_wbio(ssl, bio_);
   SSL_set_accept_state(ssl);
-  if (ticketKeys_.empty()) {
-    // Without a key OpenSSL would keep the sessions itself.
-    SSL_set_options(ssl, SSL_OP_NO_TICKET);
-    SSL_set_num_tickets(ssl, 0);
-  }
   return session;
 }
 

@@ -1,9 +1,9 @@
 // TLS 1.2 and 1.3 for the connections of a port, by the OpenSSL of the Node that runs the server.
 //
-// What an idle session keeps is kept small: there are no buffers while nothing is under way, one
-// BIO serves all sessions of a context, and what only the handshake needed goes with it. Nothing
-// here knows of events or of HTTP: a session reads and writes a non-blocking socket as recv(2) and
-// send(2) do, and says what it waits for.
+// An idle session has no buffers, and one BIO serves all sessions of a context. What is left is
+// OpenSSL's own: 13.6 kB a session by OpenSSL 3.0, 21.3 by 3.5 (make -C test/native tls-bench).
+// Nothing here knows of events or of HTTP: a session reads and writes a non-blocking socket as
+// recv(2) and send(2) do, and says what it waits for.
 //
 // A context and its sessions belong to one thread; several threads that serve one port have a
 // context each and share the ticket keys. A context outlives its sessions.
@@ -102,8 +102,7 @@ class TlsSession {
 /** What the sessions of a port share: certificate and key, and the keys of their tickets. */
 class TlsContext {
  public:
-  /** Hours that a ticket key encrypts, and that it decrypts: a ticket is good for the difference.
-   */
+  /** Seconds that a ticket key encrypts, and that it decrypts; a ticket is good for the rest. */
   static constexpr uint64_t kNewTicketKeyAfter = 8 * 3600;
   static constexpr uint64_t kTicketKeyEnds = 24 * 3600;
 
