@@ -39,9 +39,9 @@ function cpu(pid) {
 }
 
 function swarm(url, ...args) {
-  return spawn(process.execPath, [`${ROOT}bin/sprites-swarm`, ...args, '--url', url, '--insecure'], {
-    stdio: 'ignore'
-  });
+  const trust = url.startsWith('https') ? ['--insecure'] : [];
+  const all = [`${ROOT}bin/sprites-swarm`, ...args, '--url', url, ...trust];
+  return spawn(process.execPath, all, { stdio: ['ignore', 'ignore', 'inherit'] });
 }
 
 /** Runs until so many are parked at a server. */
