@@ -166,8 +166,8 @@ export class Exchanges {
   };
 
   park(connection, generation, exchange) {
-    this.#parked.set(connection, exchange);
-    this.door.park(connection, generation);
+    if (this.door.park(connection, generation)) this.#parked.set(connection, exchange);
+    else exchange.cancel();
   }
 
   watch(connection, generation, wish) {

@@ -329,9 +329,10 @@ class DoorObject : public Nan::ObjectWrap {
     unwrap<DoorObject>(info)->front_.door().proceed(ticketOf(info[0], info[1]));
   }
 
-  // park(connection, generation): see Door::park
+  // park(connection, generation) → whether it may wait: see Door::park
   static void park(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.door().park(ticketOf(info[0], info[1]));
+    info.GetReturnValue().Set(
+        unwrap<DoorObject>(info)->front_.door().park(ticketOf(info[0], info[1])));
   }
 
   // abandon(connection, generation): the connection closes without an answer

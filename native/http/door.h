@@ -212,9 +212,10 @@ class Door : public PollResponder, public LateAnswers {
 
   /**
    * The answer waits for what may never come: a peer that has ended its half is then taken for
-   * gone, and Asker::gone tells of it. Any other answer it may still read.
+   * gone, and Asker::gone tells of it. Any other answer it may still read. False: it is gone
+   * already.
    */
-  void park(Ticket ticket);
+  bool park(Ticket ticket);
 
   DoorCounts counts() const;
 

@@ -245,12 +245,13 @@ void Door::abandon(Ticket ticket) {
   if (Connection* const connection = asked(ticket)) connections_.close(*connection);
 }
 
-void Door::park(Ticket ticket) {
+bool Door::park(Ticket ticket) {
   Connection* const connection = asked(ticket);
-  if (connection == nullptr) return asker_.gone(ticket);
-  connection->waits = true;
+  if (connection == nullptr) return false;
   // Its peer may have ended its half meanwhile.
-  if (connection->interest == Interest::kReset) connections_.close(*connection);
+  connection->waits = connection->interest != Interest::kReset;
+  if (!connection->waits) connections_.close(*connection);
+  return connection->waits;
 }
 
 }  // namespace server

@@ -91,7 +91,7 @@ NAN_METHOD(readHeadMethod) {
     case Verdict::kIncomplete:
       info.GetReturnValue().SetNull();
       return;
-    case Verdict::kHandOver:
+    case Verdict::kNotHot:
       info.GetReturnValue().Set(false);
       return;
     case Verdict::kHot:
