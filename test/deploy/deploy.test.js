@@ -1,5 +1,15 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from 'node:fs';
 import https from 'node:https';
 import os from 'node:os';
 import path from 'node:path';
@@ -735,7 +745,11 @@ t.test('the compose file runs the container file, as its service unit would', as
   t.equal(one(/dockerfile: (.*)/), 'deploy/Containerfile');
   t.equal(one(/^ +- '8080:(\d+)'$/m), /^EXPOSE (\d+)$/m.exec(container)[1]);
   const [, admin] = /SPRITES_ADMIN_PORT=(\d+)/.exec(container);
-  t.equal(one(/^ +- '127\.0\.0\.1:(\d+:\d+)'$/m), `${admin}:${admin}`, 'metrics, to the host alone');
+  t.equal(
+    one(/^ +- '127\.0\.0\.1:(\d+:\d+)'$/m),
+    `${admin}:${admin}`,
+    'metrics, to the host alone'
+  );
   t.equal(one(/state:(\/\S+)$/m), /^VOLUME (\S+)$/m.exec(container)[1]);
   const [, grace] = /^TimeoutStopSec=(\d+)$/m.exec(deployed('sprites.service'));
   t.equal(one(/stop_grace_period: (\d+)s/), grace);
@@ -860,7 +874,9 @@ const series = (job, counts) =>
  * @param {Record<string, object>} loud
  */
 function speaks(t, alertname, silent, loud) {
-  const rule = deployed('prometheus-rules.yml').split('- alert: ').find((one) => one.startsWith(alertname));
+  const rule = deployed('prometheus-rules.yml')
+    .split('- alert: ')
+    .find((one) => one.startsWith(alertname));
   const said = (name) => new RegExp(` ${name}: (.*)`).exec(rule)[1];
   const alerts = Object.keys(loud).map((job) => ({
     exp_labels: { severity: said('severity'), job },
