@@ -14,7 +14,7 @@ const require = createRequire(import.meta.url);
 const BUILT = '../../native/build/Release/sprites.node';
 
 /**
- * A file that was built for this platform and came as a package of its own (deploy/pack.js makes these packages).
+ * A file that was built for this platform and came as a package of its own (.github/pack.js makes these packages).
  *
  * @param {string} product as node-gyp names it; of an addon there is one for each ABI of Node
  * @returns {string} its path

@@ -16,7 +16,7 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
-import { fetchNode, NODES } from '../../deploy/pack.js';
+import { fetchNode, NODES } from '../../.github/pack.js';
 import { plainEnvironment } from '../support/cpp-build.js';
 import { launch, ROOT } from '../support/launch.js';
 import { shown } from '../support/readme.js';
@@ -63,7 +63,7 @@ t.test('what users need is in the package, and nothing else', async (t) => {
   const paths = files.map(({ path }) => path);
   const ours =
     /^(bin|deploy|lib|native)\/|^(server\.js|package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
-  const others = /^native\/(client|desktop|swarm|build)\/|\.(png|jpg|tgz)$|^deploy\/\w+\.js$/;
+  const others = /^native\/(client|desktop|swarm|build)\/|\.(png|jpg|tgz)$/;
   t.strictSame(
     paths.filter((path) => !ours.test(path) || others.test(path)),
     []

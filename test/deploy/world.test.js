@@ -44,12 +44,10 @@ function optionsOf(name, folder, file = name) {
     set(deployed(`world/${file}.env`), '')
   ];
   return Object.fromEntries(
-    texts
-      .flat()
-      .map(([option, value]) => [
-        option,
-        value.replace('%S/%N', join(folder, name)).replaceAll('%i', name).replaceAll('%d', folder)
-      ])
+    texts.flat().map(([option, value]) => [
+      option,
+      value.replace('%S/%N', join(folder, name)).replaceAll('%i', name).replaceAll('%d', folder)
+    ])
   );
 }
 
@@ -155,20 +153,8 @@ async function startWorld(t, url, upstream) {
     mkdirSync(join(folder, name), { recursive: true });
     const options = {
       ...optionsOf(name, folder, NAMES.includes(name) ? name : 'a'),
-      ...{
-        name,
-        world: nats.url.replace('127.0.0.1', 'localhost'),
-        'world-url': url,
-        'world-lease': 6
-      },
-      ...{
-        state: join(folder, name, 'state'),
-        port: 0,
-        'admin-port': 0,
-        upstream,
-        'upstream-every': 1,
-        ...more
-      }
+      ...{ name, world: nats.url.replace('127.0.0.1', 'localhost'), 'world-url': url, 'world-lease': 6 },
+      ...{ state: join(folder, name, 'state'), port: 0, 'admin-port': 0, upstream, 'upstream-every': 1, ...more }
     };
     return Object.assign(await startServer(t, { options }), { name });
   };
@@ -266,7 +252,9 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
   t.test('the address of a client is its own', async (t) => {
     const { client } = clients[0];
     const { adminPort } = of[serverOf(client.id)];
-    const seen = await (await fetch(`http://127.0.0.1:${adminPort}/clients/${client.id}`)).json();
+    const seen = await (
+      await fetch(`http://127.0.0.1:${adminPort}/clients/${client.id}`)
+    ).json();
     t.equal(seen.address, '127.0.0.1');
   });
 
@@ -356,10 +344,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
     const outcome = await client.throw('right', { again: true }, { patience: 30_000 });
     t.equal(outcome.thrown, true);
     const seen = answers.slice(began);
-    t.notOk(
-      seen.some(({ status }) => status === 421),
-      'nobody has seen 421'
-    );
+    t.notOk(seen.some(({ status }) => status === 421), 'nobody has seen 421');
     t.ok(seen.filter(({ route }) => route === 'join').every(({ status }) => status === 201));
   });
 
@@ -386,10 +371,7 @@ t.test('three servers of one world behind HAProxy', { skip, timeout: 240_000 }, 
       clients.map(({ client }) => client.id),
       ids
     );
-    t.notOk(
-      answers.slice(began).some(({ route }) => route === 'join'),
-      'nobody has joined anew'
-    );
+    t.notOk(answers.slice(began).some(({ route }) => route === 'join'), 'nobody has joined anew');
     t.notOk(answers.slice(began).some(({ status: any }) => any === 404 || any === 421));
   });
 

@@ -33,7 +33,8 @@ const ZIG = '0.17.1';
 /** The Nodes that are built for and tested. */
 export const NODES = ['20', '22', '24', '26'];
 
-const PLATFORMS = {
+/** The platforms, each with what its package says to npm, and what zig calls it. */
+export const PLATFORMS = {
   'linux-x64': { cpu: 'x64', libc: 'glibc', target: 'x86_64-linux-gnu.2.28' },
   'linux-arm64': { cpu: 'arm64', libc: 'glibc', target: 'aarch64-linux-gnu.2.28' },
   'linux-x64-musl': { cpu: 'x64', libc: 'musl', target: 'x86_64-linux-musl' },
