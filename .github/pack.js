@@ -41,6 +41,10 @@ export const PLATFORMS = {
   'linux-arm64-musl': { cpu: 'arm64', libc: 'musl', target: 'aarch64-linux-musl' }
 };
 
+/** Provenance wants it; only where a release is made is it known. */
+const { GITHUB_SERVER_URL, GITHUB_REPOSITORY } = process.env;
+const REPOSITORY = GITHUB_REPOSITORY && `git+${GITHUB_SERVER_URL}/${GITHUB_REPOSITORY}.git`;
+
 /** What is built, by the folder of its binding.gyp. lib/base/addon.js finds it. */
 const PRODUCTS = { native: ['sprites.node'], 'native/swarm': ['swarm', 'swarm_tls.node'] };
 
@@ -152,6 +156,7 @@ function buildPlatform(name, { tree, folder, version }) {
     os: ['linux'],
     cpu: [cpu],
     libc: [libc],
+    repository: REPOSITORY,
     preferUnplugged: true
   };
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
@@ -167,6 +172,7 @@ function published(manifest) {
   return {
     ...manifest,
     private: undefined,
+    repository: REPOSITORY,
     scripts: { start: scripts.start, build: scripts.build },
     dependencies: { ...manifest.dependencies, 'node-gyp': undefined },
     devDependencies: undefined,
