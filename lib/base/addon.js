@@ -1,33 +1,58 @@
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * The native addon. There is no stand-in in JavaScript: a program that can't have it stops with
- * one line that says what to do.
+ * What is built of native/. There is no stand-in in JavaScript: a program that can't have the addon stops with one line
+ * that says what to do.
  */
 
-const FILE = '../../native/build/Release/sprites.node';
+const require = createRequire(import.meta.url);
+
+/** The addon as node-gyp has built it here. */
+const BUILT = '../../native/build/Release/sprites.node';
 
 /**
- * Loads the addon.
+ * A file that was built for this platform and came as a package of its own (.github/pack.js makes these packages).
+ *
+ * @param {string} product as node-gyp names it; of an addon there is one for each ABI of Node
+ * @returns {string} its path
+ * @throws {Error} with code `MODULE_NOT_FOUND`
+ */
+export function prebuilt(product) {
+  const name = product.replace(/(?=\.node$)/, `-${process.versions.modules}`);
+  // Quicker than process.report, which also looks up the names of connected hosts.
+  const isMusl = readFileSync('/proc/self/maps', 'latin1').includes('/ld-musl-');
+  return require.resolve(`sprites-server-linux-${process.arch}${isMusl ? '-musl' : ''}/${name}`);
+}
+
+/**
+ * Loads the addon: the one that was built here, otherwise the one of the platform's package for this Node's ABI.
  *
  * @returns {object} its exports: the classes Pool, AddressLimits, Relay, Reservation, Door and
  *     LoopDelays; the functions readForwarded, readForwardedFor, writeNow, takeFileLock, releaseFileLock and
  *     endNow; the list outcomes
- * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when it is missing or
- *     was built for another Node, or in another thread than the main one
+ * @throws {Error} with code `ERR_SPRITES_ADDON` and a message of one line, when there is none for this Node and
+ *     platform, or in another thread than the main one
  */
 export function loadAddon() {
   if (!isMainThread) throw addonError('the native addon works in the main thread alone');
-  try {
-    return createRequire(import.meta.url)(FILE);
-  } catch (cause) {
-    const why =
-      cause.code === 'MODULE_NOT_FOUND'
-        ? 'the native addon is not built'
-        : `the native addon does not load (${cause.message.split('\n')[0]})`;
-    throw addonError(`${why}: run "npm install" with this Node (${process.version})`, cause);
+  let broken;
+  for (const path of [() => BUILT, () => prebuilt('sprites.node')]) {
+    try {
+      return require(path());
+    } catch (error) {
+      if (error.code !== 'MODULE_NOT_FOUND') broken ??= error;
+    }
   }
+  const platform = `Node ${process.version} on ${process.platform} ${process.arch}`;
+  const why = broken
+    ? `the native addon does not load (${broken.message.split('\n')[0]})`
+    : `the native addon is not built for ${platform}`;
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const how = `run "npm run build" in ${root} with this Node, a C++20 compiler, make and Python 3`;
+  throw addonError(`${why}: ${how}`, broken);
 }
 
 function addonError(message, cause) {

@@ -10,9 +10,9 @@ import { Waits } from './waits.js';
 
 /**
  * The client of a Sprites server: join, poll, ack, throw, leave. No DOM and no dependency: the page
- * imports it as a plain module, Node programs as `sprites/client`.
+ * imports it as a plain module, Node programs as `sprites-server/client`.
  *
- *     import { Client } from 'sprites/client';
+ *     import { Client } from 'sprites-server/client';
  *
  *     const client = new Client({
  *       base: 'http://127.0.0.1:8080',

@@ -8,7 +8,7 @@ import { Waits } from './waits.js';
 /**
  * Watching feeds: the documents of an application, each under its key. No DOM and no dependency.
  *
- *     import { Feeds } from 'sprites/client';
+ *     import { Feeds } from 'sprites-server/client';
  *
  *     const feeds = new Feeds({ base: 'http://127.0.0.1:8080' });
  *     const scores = feeds.watch('scores', (value, { problem }) => console.log(value ?? problem));

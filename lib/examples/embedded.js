@@ -1,7 +1,7 @@
 import { EventEmitter, once } from 'node:events';
 
-import { createServer } from 'sprites';
-import { Client } from 'sprites/client';
+import { createServer } from 'sprites-server';
+import { Client } from 'sprites-server/client';
 
 /**
  * A server within another program, and two clients that throw one sprite around the torus ten times.

@@ -5,13 +5,13 @@ import http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { createServer } from 'sprites';
+import { createServer } from 'sprites-server';
 
 /** What the examples share: a web site of one page, and a server of Sprites beside it in the same program. */
 
 /** The modules of the client, which a page imports from `/client/`. */
 function clientModules() {
-  const folder = new URL('./', import.meta.resolve('sprites/client'));
+  const folder = new URL('./', import.meta.resolve('sprites-server/client'));
   const names = readdirSync(folder).filter((name) => name.endsWith('.js'));
   return names.map((name) => [`/client/${name}`, 'text/javascript', new URL(name, folder)]);
 }

@@ -13,6 +13,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { prebuilt } from '../base/addon.js';
 import { UsageError } from './errors.js';
 
 /**
@@ -49,12 +50,16 @@ export const ENGINE = {
   command: 'npm run build:swarm'
 };
 
+/** Sources of programs are in a checkout alone: what was installed from the registry has them built. */
+const hasSources = (wanted) => existsSync(join(ROOT, wanted.home));
+
 /**
  * @param {Wanted} wanted
  * @param {string} product
  * @returns {string} the path of a file that the build makes
  */
-export const builtFile = (wanted, product) => join(ROOT, wanted.home, 'build/Release', product);
+export const builtFile = (wanted, product) =>
+  hasSources(wanted) ? join(ROOT, wanted.home, 'build/Release', product) : prebuilt(product);
 
 /** Says for which Node it was built; as old as the beginning of the build. */
 const stampOf = (wanted) => join(ROOT, wanted.home, 'build/node-version');
@@ -100,6 +105,7 @@ function build(wanted) {
  * @throws {UsageError} when it can't be built; a compiler's words are on stderr
  */
 export function buildWhenWanted(wanted, say = () => {}) {
+  if (!hasSources(wanted)) return needPrebuilt(wanted);
   if (isFresh(wanted)) return;
   const home = join(ROOT, wanted.home);
   try {
@@ -117,6 +123,15 @@ export function buildWhenWanted(wanted, say = () => {}) {
   } catch (cause) {
     const why = cause.code === 'ENOENT' ? 'install flock (util-linux)' : 'see above';
     throw new UsageError(`${wanted.name} is not built: ${why}`, { cause });
+  }
+}
+
+function needPrebuilt({ name }) {
+  try {
+    prebuilt('swarm');
+  } catch (cause) {
+    const platform = `${process.platform} ${process.arch}`;
+    throw new UsageError(`${name} is not built for ${platform}: run it in a checkout`, { cause });
   }
 }
 

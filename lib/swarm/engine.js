@@ -5,7 +5,7 @@ import { builtFile, buildWhenWanted, ENGINE } from './build.js';
 import { FrameReader } from './frames.js';
 
 /** SPRITES_SWARM_ENGINE names another build, as one under a sanitizer. */
-export const PROGRAM = process.env.SPRITES_SWARM_ENGINE ?? builtFile(ENGINE, 'swarm');
+export const engineProgram = () => process.env.SPRITES_SWARM_ENGINE ?? builtFile(ENGINE, 'swarm');
 
 /** The same inside a Node, for a server that speaks TLS. */
 const TLS_PROGRAM = fileURLToPath(new URL('tls-engine.js', import.meta.url));
@@ -37,7 +37,7 @@ export class Engine {
     needEngine();
     const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
     const [program, ...before] =
-      believed === null ? [PROGRAM] : [process.execPath, TLS_PROGRAM, believed];
+      believed === null ? [engineProgram()] : [process.execPath, TLS_PROGRAM, believed];
     this.#child = spawn(program, [...before, ...given], { stdio: ['pipe', 'pipe', 'pipe'] });
     const frames = new FrameReader((header, bytes) => events[header.type]?.(header, bytes));
     this.#child.stdout.on('data', (chunk) => frames.push(chunk));

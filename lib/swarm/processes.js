@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 
 import { interfacesHere } from '../base/interfaces.js';
 
@@ -119,15 +119,13 @@ export function versionOf(pid) {
   if (!program || !folder) return null;
   for (const up of ['..', '../..']) {
     const text = look(() =>
-      readFileSync(join(resolved(folder, program), up, 'package.json'), 'utf8')
+      readFileSync(join(realpathSync(resolve(folder, program)), up, 'package.json'), 'utf8')
     );
     const named = text && parsed(text);
-    if (named?.name === 'sprites') return named.version;
+    if (named?.name === 'sprites-server') return named.version;
   }
   return null;
 }
-
-const resolved = (folder, program) => (program.startsWith('/') ? program : join(folder, program));
 
 function parsed(text) {
   try {

@@ -1,7 +1,9 @@
 // Registration: what the addon exports, and nothing else.
 #include "wraps.h"
 
-NAN_MODULE_INIT(initialize) {
+// The arguments are those that Node calls it with: NAN_MODULE_INIT's are fewer, of which clang
+// warns.
+void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
   server::initPool(target);
   server::initAddressLimits(target);
   server::initRelay(target);

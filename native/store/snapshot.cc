@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -42,7 +43,11 @@ class File {
 
 /** Moves a file to a name that nobody has; EEXIST where somebody does. Returns errno, or 0. */
 int renameAside(const std::string& from, const std::string& to) {
-  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  // As the system call, because musl has neither the function nor the name of the flag.
+  constexpr unsigned kNoReplace = 1;
+  if (syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), kNoReplace) == 0) {
+    return 0;
+  }
   if (errno != EINVAL && errno != ENOSYS) return errno;
   // A file system that can't (NFS is one): then the lock on the state must do.
   struct stat info;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { Client, EDGES, opposite } from 'sprites/protocol';
-import { PICTURES, writeSprite } from 'sprites/sprite';
+import { Client, EDGES, opposite } from 'sprites-server/protocol';
+import { PICTURES, writeSprite } from 'sprites-server/sprite';
 
 import { plainEnvironment, ROOT, tool } from '../support/cpp-build.js';
 import { ServerProcess } from '../support/cpp-server.js';
@@ -20,19 +20,19 @@ t.test(
   'the package exports the protocol and the sprite, as Node programs import them',
   async (t) => {
     const resolved = (name) => import.meta.resolve(name).replace(/^.*(?=\/lib\/)/, '');
-    t.equal(resolved('sprites/protocol'), '/lib/client/client.js');
-    t.equal(resolved('sprites/sprite'), '/lib/client/sprite.js');
+    t.equal(resolved('sprites-server/protocol'), '/lib/client/client.js');
+    t.equal(resolved('sprites-server/sprite'), '/lib/client/sprite.js');
     t.same(EDGES, ['left', 'right', 'up', 'down']);
     t.equal(opposite('up'), 'down');
     t.equal(typeof Client, 'function');
     t.throws(
-      () => import.meta.resolve('sprites/lib/client/client.js'),
+      () => import.meta.resolve('sprites-server/lib/client/client.js'),
       /PATH_NOT_EXPORTED|not defined by "exports"/,
       'and nothing else'
     );
 
     t.comment('in a program without a test runner');
-    const code = `import { Client } from 'sprites/protocol';
+    const code = `import { Client } from 'sprites-server/protocol';
     const client = new Client({ base: process.argv[1], onSprite(sprite, { from }) {
       console.log(sprite.picture, from);
       client.leave();

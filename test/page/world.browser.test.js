@@ -1,6 +1,6 @@
 import t from 'tap';
 
-import { createServer } from 'sprites';
+import { createServer } from 'sprites-server';
 
 import { skip as noNats, startNats } from '../support/nats.js';
 import { browserRig } from '../support/page-browser.js';

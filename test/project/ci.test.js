@@ -14,6 +14,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
+import { released } from '../../.github/release.js';
 import { ROOT } from '../support/server.js';
 
 /**
@@ -64,6 +65,9 @@ function ci(t, { logs = {}, failing = [], args = [] } = {}) {
 }
 
 const all = 3 * suites.length;
+
+/** Files in which the text of the version is the version. */
+const ABOUT_VERSIONS = ['*.json', '*.yaml', '*CMakeLists.txt', 'native/**/version.h', ':!test'];
 
 t.test('it runs every command of tests that there is', async (t) => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
@@ -118,6 +122,35 @@ t.test('a skipped test is shown, and fails', async (t) => {
   t.strictSame({ code, last }, { code: 1, last: `${all - 1} passed, 1 failed` });
   t.match(out, /== nothing_skipped\n +ok 2 - in the browser # SKIP no chromium\nFAILED/);
 });
+
+t.test(
+  'a release changes the version in every file that has it, and names the changes',
+  async (t) => {
+    const read = (file) => readFileSync(join(ROOT, file), 'utf8');
+    const { version } = JSON.parse(read('package.json'));
+    const files = new Map(released('12.3.4', '2026-01-31', read));
+    const naming = execFileSync('git', ['grep', '-lF', version, '--', ...ABOUT_VERSIONS], {
+      cwd: ROOT
+    });
+    for (const file of naming.toString().trim().split('\n')) t.ok(files.has(file), file);
+    for (const [file, text] of files) t.match(text, '12.3.4', file);
+    t.match(
+      files.get('CHANGELOG.md'),
+      /^# Changes\n[^#]*\n## Unreleased\n\n## 12\.3\.4 \(2026-01-31\)\n\n\S/
+    );
+    const wrong = {
+      12.3: 'is no version',
+      'v12.3.4': 'is no version',
+      [version]: 'does not come after',
+      '0.0.9': 'does not come after'
+    };
+    for (const [one, why] of Object.entries(wrong)) {
+      t.throws(() => released(one, '2026-01-31', read), new RegExp(why), one);
+    }
+    const again = (file) => files.get(file) ?? read(file);
+    t.throws(() => released('12.3.5', '2026-01-31', again), /nothing is unreleased/);
+  }
+);
 
 t.test('the linter of C++ names what is not installed', async (t) => {
   const tree = mkdtempSync(join(tmpdir(), 'sprites-lint-'));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import t from 'tap';
 
-import { createServer } from 'sprites';
+import { createServer } from 'sprites-server';
 
 import { tokenFile } from '../support/feeds.js';
 import { browserRig } from '../support/page-browser.js';

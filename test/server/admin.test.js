@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import t from 'tap';
 
-import { createServer } from 'sprites';
+import { createServer } from 'sprites-server';
 
 import { alarms, bytes, headline, lawOf, span } from '../../lib/operator/admin-page/admin-words.js';
 import { createAdmin } from '../../lib/operator/admin.js';

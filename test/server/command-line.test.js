@@ -305,12 +305,12 @@ t.test('a missing or broken addon is one line that says what to do', async (t) =
   symlinkSync(join(ROOT, 'node_modules'), join(tree, 'node_modules'));
   const command = [process.execPath, join(tree, 'bin/sprites'), '--port', '0'];
   t.test('missing', async (t) => {
-    refusedWith(t, await run(t, command, { cwd: tree }), 1, /not built.*npm install/);
+    refusedWith(t, await run(t, command, { cwd: tree }), 1, /not built.*npm run build/);
   });
   t.test('broken', async (t) => {
     mkdirSync(join(tree, 'native/build/Release'), { recursive: true });
     writeFileSync(join(tree, 'native/build/Release/sprites.node'), 'no addon at all\n'.repeat(999));
-    refusedWith(t, await run(t, command, { cwd: tree }), 1, /does not load.*npm install/);
+    refusedWith(t, await run(t, command, { cwd: tree }), 1, /does not load.*npm run build/);
   });
   t.test('--help and --version need none', async (t) => {
     t.equal((await run(t, [...command, '--help'], { cwd: tree })).code, 0);

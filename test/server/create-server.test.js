@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 
 import t from 'tap';
 
-import { createServer } from 'sprites';
+import { createServer } from 'sprites-server';
 
 import { camel } from '../../lib/operator/options.js';
 import { tableForPrograms } from '../../lib/operator/program-options.js';
@@ -75,7 +75,7 @@ t.test('nothing of the process is touched', async (t) => {
       Object.keys(globalThis)
     ]);
     const before = looks();
-    const { createServer } = await import('sprites');
+    const { createServer } = await import('sprites-server');
     const server = await createServer({ port: 0, drain: 0, adminPort: 0 });
     await fetch(server.addresses[0] + 'join', { method: 'POST', headers: { Connection: 'close' } });
     await server.close();
@@ -156,7 +156,7 @@ t.test('in a thread that is not the main one it says so', async (t) => {
       const worker = new Worker(fileURLToPath(import.meta.url));
       worker.on('error', (error) => console.log('error', error));
     } else {
-      const { createServer } = await import('sprites');
+      const { createServer } = await import('sprites-server');
       await createServer({ port: 0 }).catch(({ code, message }) => console.log(code, message));
     }`
   );
@@ -177,7 +177,7 @@ t.test(
     t.equal(members(declared), members(made), 'npm run types');
     for (const { name } of tableForPrograms) t.match(made, ` ${camel(name)}?: `);
 
-    const right = `import { createServer, type Options, type Server } from 'sprites';
+    const right = `import { createServer, type Options, type Server } from 'sprites-server';
     import pino from 'pino';
     const options: Options = { port: 0, mailboxMemory: '1G', adminPort: 'none', sync: 'turn' };
     const off = new AbortController();

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 
 import Ajv2020 from 'ajv/dist/2020.js';
 
-import { readSprite } from 'sprites/sprite';
+import { readSprite } from 'sprites-server/sprite';
 
 import { buildClient, noClient, plainEnvironment, ROOT } from './cpp-build.js';
 

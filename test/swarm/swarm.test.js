@@ -20,7 +20,7 @@ import t from 'tap';
 
 import { Account } from '../../lib/swarm/account.js';
 import { ENGINE } from '../../lib/swarm/build.js';
-import { PROGRAM } from '../../lib/swarm/engine.js';
+import { engineProgram } from '../../lib/swarm/engine.js';
 import { FrameReader } from '../../lib/swarm/frames.js';
 import { bucketOf, highestOf, Histogram } from '../../lib/swarm/histogram.js';
 import { plan } from '../../lib/swarm/needs.js';
@@ -523,7 +523,7 @@ t.test('too few files for one process: it takes more processes', async (t) => {
  */
 function startEngine(t, options) {
   const given = Object.entries(options).map(([name, value]) => `--${name}=${value}`);
-  const child = spawn(PROGRAM, given, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(engineProgram(), given, { stdio: ['pipe', 'pipe', 'inherit'] });
   t.teardown(() => child.kill('SIGKILL'));
   child.stdin.on('error', () => {}); // its end is told by 'close'
   let look = () => {};

@@ -48,6 +48,10 @@ void runCall(const Nan::FunctionCallbackInfo<Value>& info) {
 
 }  // namespace
 
-NAN_MODULE_INIT(initialize) { Nan::SetMethod(target, "run", runCall); }
+// The arguments are those that Node calls it with: NAN_MODULE_INIT's are fewer, of which clang
+// warns.
+void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
+  Nan::SetMethod(target, "run", runCall);
+}
 
 NODE_MODULE(swarm_tls, initialize)

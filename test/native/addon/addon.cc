@@ -2,7 +2,7 @@
 // test/support/addon.js builds it when it is first asked for.
 #include "addon.h"
 
-NAN_MODULE_INIT(initialize) {
+void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
   server::initTorus(target);
   server::initReaders(target);
   server::initTurns(target);

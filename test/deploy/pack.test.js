@@ -1,0 +1,270 @@
+import { execFile } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  copyFileSync,
+  createReadStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync
+} from 'node:fs';
+import http from 'node:http';
+import { delimiter, join } from 'node:path';
+import { promisify } from 'node:util';
+
+import t from 'tap';
+
+import { fetchNode, NODES } from '../../.github/pack.js';
+import { plainEnvironment } from '../support/cpp-build.js';
+import { launch, ROOT } from '../support/launch.js';
+import { shown } from '../support/readme.js';
+import { temporary } from '../support/processes.js';
+
+/**
+ * The packages of a release, tried in an empty project as their users have them. SPRITES_PACKAGES names a folder in
+ * which `npm run pack:all` has put them; with `--all` the package for the other CPU is tried under QEMU.
+ */
+
+t.setTimeout(1_800_000);
+
+const MB = 1024 * 1024;
+const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const run = async (command, args, options = {}) => {
+  const how = { env: plainEnvironment(), maxBuffer: 16 * MB, ...options };
+  return (await promisify(execFile)(command, args, how)).stdout;
+};
+
+const folder = process.env.SPRITES_PACKAGES ?? temporary(t);
+if (!process.env.SPRITES_PACKAGES) {
+  await run('npm', ['run', '--silent', 'pack:all', '--', folder], { cwd: ROOT });
+}
+
+/** What is in a package. @returns {Promise<{size: number, path: string}[]>} */
+async function filesOf(file) {
+  const lines = (await run('tar', ['-tvzf', join(folder, file)])).trim().split('\n');
+  return lines.map((line) => {
+    const [, , size, , , path] = line.split(/ +/);
+    return { size: Number(size), path: path.replace('package/', '') };
+  });
+}
+
+const packages = readdirSync(folder).filter((name) => name.endsWith('.tgz'));
+const platforms = packages
+  .map((file) => /^sprites-server-(linux-.*)-[\d.]+\.tgz$/.exec(file)?.[1])
+  .filter(Boolean);
+const fileOf = (name) => `${name}-${version}.tgz`;
+const sizeOf = (files) => files.reduce((sum, { size }) => sum + size, 0);
+
+t.test('what users need is in the package, and nothing else', async (t) => {
+  const files = await filesOf(fileOf('sprites-server'));
+  t.ok(sizeOf(files) <= 3 * MB, `${sizeOf(files)} bytes`);
+  const paths = files.map(({ path }) => path);
+  const ours =
+    /^(bin|deploy|lib|native)\/|^(server\.js|package\.json|README\.md|CHANGELOG\.md|LICENSE)$/;
+  const others = /^native\/(client|desktop|swarm|build)\/|\.(png|jpg|tgz)$/;
+  t.strictSame(
+    paths.filter((path) => !ours.test(path) || others.test(path)),
+    []
+  );
+  const manifest = JSON.parse(
+    await run('tar', ['-xzOf', join(folder, fileOf('sprites-server')), 'package/package.json'])
+  );
+  t.strictSame(Object.keys(manifest.scripts), ['start', 'build'], 'no script of an installation');
+  t.notOk('private' in manifest);
+  for (const name of Object.keys(manifest.optionalDependencies)) {
+    t.match(name, /^sprites-server-linux-(x64|arm64)(-musl)?$/);
+    t.equal(manifest.optionalDependencies[name], version);
+  }
+  t.equal(Object.keys(manifest.optionalDependencies).length, 4);
+});
+
+for (const platform of platforms) {
+  t.test(`the package for ${platform}`, async (t) => {
+    const file = fileOf(`sprites-server-${platform}`);
+    const files = await filesOf(file);
+    t.ok(sizeOf(files) <= 6 * MB, `${sizeOf(files)} bytes`);
+    const home = temporary(t);
+    await run('tar', ['-xzf', join(folder, file), '-C', home]);
+    const built = files.filter(({ path }) => /^swarm$|\.node$/.test(path));
+    t.equal(built.length, 2 * NODES.length + 1);
+    for (const { path } of built) {
+      const symbols = await run('objdump', ['-Tp', join(home, 'package', path)]);
+      const wanted = [...symbols.matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor));
+      t.ok(Math.max(0, ...wanted) <= 28, `${path} loads where Node does`);
+      t.notMatch(symbols, /NEEDED +libstdc\+\+/, `${path} needs no C++ library`);
+      if (platform.endsWith('musl')) t.notMatch(symbols, /GLIBC_|ld-linux/, path);
+    }
+  });
+}
+
+t.test('publint and attw have nothing to say', async (t) => {
+  for (const name of ['sprites-server', 'sprites-client']) {
+    const file = join(folder, fileOf(name));
+    t.match(await run('npx', ['--yes', 'publint@0.3', '--strict', file]), 'All good!');
+    await run('npx', ['--yes', '@arethetypeswrong/cli@0.18', '--profile', 'esm-only', file]);
+    t.pass(name);
+  }
+});
+
+/** A registry that has these packages, and for all others names the one that npm has. */
+async function startRegistry(t) {
+  const upstream = new URL((await run('npm', ['config', 'get', 'registry'])).trim());
+  const found = new Map();
+  for (const file of packages) {
+    const text = await run('tar', ['-xzOf', join(folder, file), 'package/package.json']);
+    const manifest = JSON.parse(text);
+    found.set(`/${manifest.name}`, { file, manifest });
+  }
+  const server = http.createServer((request, response) => {
+    const base = `http://${request.headers.host}`;
+    const { manifest, file } = found.get(request.url) ?? {};
+    if (manifest) {
+      const one = { ...manifest, dist: { tarball: `${base}/-/${file}` } };
+      const { name } = manifest;
+      const all = { name, 'dist-tags': { latest: version }, versions: { [version]: one } };
+      return response.end(JSON.stringify(all));
+    }
+    if (request.url.startsWith('/-/sprites-')) {
+      return createReadStream(join(folder, request.url.slice(3))).pipe(response);
+    }
+    // Those for other platforms, where only this one is tried.
+    if (/^\/sprites-server/.test(request.url)) return response.writeHead(404).end('{}');
+    return response.writeHead(307, { location: new URL(request.url.slice(1), upstream) }).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.teardown(() => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  });
+  return `http://127.0.0.1:${server.address().port}/`;
+}
+
+/** An empty project in which npm, which runs no scripts, installs what is named. */
+async function install(t, how, ...names) {
+  const project = temporary(t);
+  writeFileSync(join(project, 'package.json'), '{"private":true,"type":"module"}');
+  const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
+  const began = performance.now();
+  await run('npm', ['install', ...quiet, ...how, ...names], { cwd: project });
+  t.comment(`npm install ${names}: ${Math.round(performance.now() - began)} ms`);
+  return project;
+}
+
+/** A Node first in the path. */
+const pathWith = (node) => `${join(node, 'bin')}${delimiter}${process.env.PATH}`;
+
+/** Starts a program of a project, by a Node. @returns {Promise<object>} as `launch`; the end of the test ends it */
+async function start(t, project, node, ...command) {
+  const how = { command: ['-C', project, ...command], env: { PATH: pathWith(node) } };
+  const server = launch({}, { ...how, detached: true });
+  t.teardown(async () => {
+    try {
+      process.kill(-server.child.pid, 'SIGKILL');
+    } catch {
+      // it has ended
+    }
+    await server.ended;
+  });
+  const ports = await server.listening;
+  return { ...server, port: ports.port, base: `http://127.0.0.1:${ports.port}` };
+}
+
+async function serves(t, { base }) {
+  const ask = async (method, path, body) => {
+    const answer = await fetch(`${base}${path}`, { method, body });
+    return { status: answer.status, ...(answer.status < 204 && (await answer.json())) };
+  };
+  const { id } = await ask('POST', '/join');
+  t.match(await ask('POST', `/throw/${id}/left?n=1`, '{"hello":"neighbor"}'), { status: 202 });
+  const { sprites } = await ask('GET', `/poll/${id}?ack=0&hold=5`);
+  t.match(sprites, [{ from: 'right', sprite: { hello: 'neighbor' } }]);
+  await ask('POST', `/leave/${id}`);
+}
+
+const here = `linux-${process.arch}`;
+
+t.test('in an empty project', { skip: !platforms.includes(here) && `no ${here}` }, async (t) => {
+  const registry = await startRegistry(t);
+  const cache = ['--registry', registry, '--cache', temporary(t)];
+  const project = await install(t, cache, 'sprites-server');
+  const again = await install(t, cache, 'sprites-server');
+  t.ok(existsSync(join(again, 'node_modules', `sprites-server-${here}`)), 'from the cache too');
+
+  for (const version of NODES) {
+    t.test(`npx sprites-server serves, by Node ${version}`, async (t) => {
+      const server = await start(t, project, fetchNode(version), 'npx', 'sprites-server');
+      await serves(t, server);
+      const host = ['--port', String(server.port), '--time', '1', '--rate', '50', '--json'];
+      const swarm = ['sprites-swarm', 'throw', '20', ...host];
+      const env = plainEnvironment({ PATH: pathWith(fetchNode(version)) });
+      const said = await run('npx', swarm, { cwd: project, env });
+      t.match(said, /"missing":\s*0/);
+      process.kill(-server.child.pid, 'SIGTERM');
+      await server.ended;
+    });
+  }
+
+  t.test('where no binary fits, the message says what builds it', async (t) => {
+    rmSync(join(again, 'node_modules', `sprites-server-${here}`), { recursive: true });
+    const home = join(again, 'node_modules/sprites-server');
+    const node = fetchNode(NODES[1]);
+    const env = plainEnvironment({
+      PATH: pathWith(node),
+      npm_package_config_node_gyp_nodedir: node
+    });
+    const refused = await run('npx', ['sprites-server', '--port', '0'], { cwd: again, env }).catch(
+      ({ stderr }) => stderr
+    );
+    const [, command, where] = /not built for .*: run "(.*)" in (\S+) with/.exec(refused);
+    t.equal(join(where, '.'), home);
+    const swarm = await run('npx', ['sprites-swarm', 'park', '1'], { cwd: again, env }).catch(
+      ({ stderr }) => stderr
+    );
+    t.match(swarm, 'is not built for');
+    await run('sh', ['-c', command], { cwd: where, env });
+    await serves(t, await start(t, again, node, 'npx', 'sprites-server'));
+  });
+
+  t.test('TypeScript knows all of it', async (t) => {
+    const program = `import { createServer, type Options } from 'sprites-server';
+      import { Client } from 'sprites-server/client';
+      import { readSprite, type Sprite } from 'sprites-server/sprite';
+      const options: Options = { port: 0 };
+      const server = await createServer(options);
+      const client = new Client({ base: server.addresses[0]! });
+      const sprite: Sprite = readSprite({});
+      await client.throw('left', sprite);`;
+    writeFileSync(join(project, 'program.mts'), program);
+    const strict = ['--strict', '--noEmit', '--target', 'es2022', '--module', 'nodenext'];
+    const wide = ['--lib', 'es2022,dom', '--typeRoots', 'none'];
+    const tsc = join(ROOT, 'node_modules/.bin/tsc');
+    const said = await run(tsc, [...strict, ...wide, 'program.mts'], { cwd: project }).catch(
+      ({ stdout }) => stdout
+    );
+    t.equal(said, '');
+  });
+
+  t.test('the program of the manual, and the examples beside other servers', async (t) => {
+    const beside = shown('lib/server/README.md', 'as `beside.mjs`');
+    writeFileSync(join(project, 'beside.mjs'), beside);
+    t.equal(await run(process.execPath, ['beside.mjs'], { cwd: project }), 'star\n1\n');
+    const web = await install(t, cache, 'sprites-server', 'express', 'fastify');
+    mkdirSync(join(web, 'examples'));
+    for (const name of ['http', 'express', 'fastify']) {
+      const file = `examples/${name}.js`;
+      copyFileSync(join(ROOT, 'lib', file), join(web, file));
+      const child = execFile(process.execPath, [file, '0'], { cwd: web, env: plainEnvironment() });
+      t.teardown(() => child.kill('SIGKILL'));
+      const [line] = await once(child.stdout, 'data');
+      const [address] = /http:\S+\//.exec(line);
+      const { sprites, clients } = await (await fetch(address)).json();
+      t.equal(clients, 0, name);
+      await serves(t, { base: sprites.replace(/\/$/, '') });
+      child.kill('SIGTERM');
+      t.strictSame(await once(child, 'close'), [0, null], name);
+    }
+  });
+});
