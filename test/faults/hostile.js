@@ -92,21 +92,18 @@ const megabytes = (bytes) => `${Math.round(bytes / 1e5) / 10} MB`;
 
 /** Each way in: what the server is started with, and by which ports people come. */
 const WAYS = {
-  native: { door: 'native' },
-  'node:http': { door: 'node' },
+  native: {},
   TLS: {
-    door: 'native',
     options: (folder) => ({ 'tls-port': 0, ...certificate(folder) }),
     ports: (server) => ({ port: portIn(server, 'TLS'), tls: true })
   },
   workers: {
-    door: 'native',
     options: () => ({ workers: 2, 'transient-port': 0 }),
     ports: (server) => ({ port: server.port, transient: portIn(server, 'Workers') })
   }
 };
 
-export const hostile = Object.entries(WAYS).map(([way, { door, options = () => ({}), ports }]) => ({
+export const hostile = Object.entries(WAYS).map(([way, { options = () => ({}), ports }]) => ({
   name: `one hostile address, by ${way}`,
   promise:
     'one throw of others in ten fails at the most while it goes on, none some seconds after; ' +
@@ -117,10 +114,12 @@ export const hostile = Object.entries(WAYS).map(([way, { door, options = () => (
     writeFileSync(tokens, `${TOKEN}\n`, { mode: 0o600 });
     const seconds = scene.short ? 12 : 60;
     const lease = scene.short ? 8 : 30;
-    const server = await scene.server(
-      { 'publish-token-file': tokens, lease, hold: 20, ...options(folder) },
-      { door }
-    );
+    const server = await scene.server({
+      'publish-token-file': tokens,
+      lease,
+      hold: 20,
+      ...options(folder)
+    });
     const people = ports ? ports(server) : { port: server.port };
     const stopOperating = operate(server);
     const memory = watchMemory(scene, server.pid);

@@ -17,10 +17,10 @@ import { sewn, untilAll } from '../support/world-servers.js';
 /** Seconds after the drain; longer than any restart here takes, and over when the test wants it to be. */
 const GRACE = { long: 300, short: 2 };
 
-const enter = async ({ t, nats }, name, { door, ...more } = {}) => {
+const enter = async ({ t, nats }, name, { ...more } = {}) => {
   const world = { world: nats.url, name, 'world-lease': 3, arena: 'hall' };
   const bounds = { 'throw-rate': 0, 'poll-rate': 0, lease: 600, drain: 1 };
-  const server = await startServer(t, { door, options: { ...world, ...bounds, ...more } });
+  const server = await startServer(t, { options: { ...world, ...bounds, ...more } });
   return Object.assign(server, { name });
 };
 
@@ -42,8 +42,8 @@ t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) 
   const kept = { state: join(temporary(t), 'b'), 'world-grace': GRACE.long };
   const [a, c, d] = await Promise.all([
     enter(where, 'a'),
-    enter(where, 'c', { door: 'node' }),
-    enter(where, 'd', { door: 'workers' })
+    enter(where, 'c'),
+    enter(where, 'd', { workers: 2 })
   ]);
   let b = await enter(where, 'b', kept);
   const others = [a, c, d];
