@@ -11,7 +11,7 @@ import { certificate } from '../support/certificate.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { launch } from '../support/launch.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
@@ -34,27 +34,25 @@ function logged(server, message) {
 const READ_ANEW = 'TLS certificate and key read anew';
 const NOTHING = 'there is no TLS, and nothing to read anew';
 
-for (const door of DOORS) {
-  t.test(`SIGUSR2 without TLS costs nobody anything, "${door}"`, async (t) => {
-    const options = { state: path.join(temporary(t), 'state'), drain: 0 };
-    const first = await startServer(t, { door, options });
-    const id = await first.join();
-    await first.throw(id, 'left', '{"kept":true}');
-    for (let times = 1; times <= 2; times += 1) {
-      first.child.kill('SIGUSR2');
-      await until(() => logged(first, NOTHING).length === times, 'it says so');
-    }
-    await first.stop();
-    const second = await startServer(t, { door, options });
-    t.strictSame(
-      (await second.poll(id)).body.sprites.map(({ sprite }) => sprite),
-      [{ kept: true }],
-      'the state is there'
-    );
-    await second.leave(id);
-    await second.stop();
-  });
-}
+t.test('SIGUSR2 without TLS costs nobody anything', async (t) => {
+  const options = { state: path.join(temporary(t), 'state'), drain: 0 };
+  const first = await startServer(t, { options });
+  const id = await first.join();
+  await first.throw(id, 'left', '{"kept":true}');
+  for (let times = 1; times <= 2; times += 1) {
+    first.child.kill('SIGUSR2');
+    await until(() => logged(first, NOTHING).length === times, 'it says so');
+  }
+  await first.stop();
+  const second = await startServer(t, { options });
+  t.strictSame(
+    (await second.poll(id)).body.sprites.map(({ sprite }) => sprite),
+    [{ kept: true }],
+    'the state is there'
+  );
+  await second.leave(id);
+  await second.stop();
+});
 
 /** Whether a process has a listener for a signal. */
 function listensFor(pid, number) {
@@ -83,14 +81,13 @@ t.test('SIGUSR2 while it starts is no end either', async (t) => {
 // ---- The port -----------------------------------------------------------------------------------
 
 /** Starts a server with the certificate "old"; `server.tls` is its TLS port. */
-async function startTls(t, { door, options = {} } = {}) {
+async function startTls(t, { options = {} } = {}) {
   const dir = temporary(t);
   certificate(dir, 'old');
   const [cert, key] = ['now.cert', 'now.key'].map((name) => path.join(dir, name));
   copyFileSync(path.join(dir, 'old.cert'), cert);
   copyFileSync(path.join(dir, 'old.key'), key);
   const server = await startServer(t, {
-    door,
     options: { 'tls-cert': cert, 'tls-key': key, 'tls-port': 0, drain: 0, ...options }
   });
   const tells = () => server.lines.find((line) => line.startsWith('TLS is served on'));
@@ -125,46 +122,44 @@ async function ask(wire, method, target, more) {
   return checkAnswer(await wire.read({ head: method === 'HEAD' }));
 }
 
-for (const door of DOORS) {
-  t.test(`the same routes answer over TLS, "${door}"`, async (t) => {
-    const server = await startTls(t, { door });
-    const wire = await secure(server.tls);
-    const { id } = (await ask(wire, 'POST', '/join')).body;
-    t.match(id, /^[0-9a-f-]{36}$/);
-    const plain = await server.wire();
-    for (const [method, target, body, status] of [
-      ['GET', `/place/${id}`, undefined, 200],
-      ['GET', '/', undefined, 200],
-      ['GET', '/nothing', undefined, 404],
-      ['POST', `/throw/${id}/left?n=1`, '[]', 400],
-      ['POST', `/throw/${id}/north`, '{}', 400],
-      ['GET', `/poll/${id}?ack=9`, undefined, 400],
-      ['OPTIONS', '/join', undefined, 204],
-      ['DELETE', '/join', undefined, 405]
-    ]) {
-      const there = await ask(plain, method, target, { body });
-      const here = await ask(wire, method, target, { body });
-      t.equal(here.status, status, `${method} ${target}`);
-      t.strictSame([here.status, here.bytes], [there.status, there.bytes]);
-    }
-    const { answer } = await server.park(id);
-    t.equal(
-      (await ask(wire, 'POST', `/throw/${id}/up`, { body: '{"x":1}' })).body.state,
-      'delivered',
-      'a throw by TLS reaches a poll without'
-    );
-    t.equal((await answer).body.sprites[0].from, 'down');
-    const parked = await server.park(id, 'ack=1', wire);
-    t.equal((await server.throw(id, 'left')).body.state, 'delivered', 'and the other way around');
-    t.equal((await parked.answer).body.seq, 2);
-    t.equal((await ask(wire, 'GET', '/status')).body.tlsConnections, 1, 'it is counted');
-    t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204);
-    await Promise.all([wire.destroy(), plain.destroy()]);
-    await server.until(({ tlsConnections }) => tlsConnections === 0);
-    await server.leaveNothing();
-    await server.stop();
-  });
-}
+t.test('the same routes answer over TLS', async (t) => {
+  const server = await startTls(t);
+  const wire = await secure(server.tls);
+  const { id } = (await ask(wire, 'POST', '/join')).body;
+  t.match(id, /^[0-9a-f-]{36}$/);
+  const plain = await server.wire();
+  for (const [method, target, body, status] of [
+    ['GET', `/place/${id}`, undefined, 200],
+    ['GET', '/', undefined, 200],
+    ['GET', '/nothing', undefined, 404],
+    ['POST', `/throw/${id}/left?n=1`, '[]', 400],
+    ['POST', `/throw/${id}/north`, '{}', 400],
+    ['GET', `/poll/${id}?ack=9`, undefined, 400],
+    ['OPTIONS', '/join', undefined, 204],
+    ['DELETE', '/join', undefined, 405]
+  ]) {
+    const there = await ask(plain, method, target, { body });
+    const here = await ask(wire, method, target, { body });
+    t.equal(here.status, status, `${method} ${target}`);
+    t.strictSame([here.status, here.bytes], [there.status, there.bytes]);
+  }
+  const { answer } = await server.park(id);
+  t.equal(
+    (await ask(wire, 'POST', `/throw/${id}/up`, { body: '{"x":1}' })).body.state,
+    'delivered',
+    'a throw by TLS reaches a poll without'
+  );
+  t.equal((await answer).body.sprites[0].from, 'down');
+  const parked = await server.park(id, 'ack=1', wire);
+  t.equal((await server.throw(id, 'left')).body.state, 'delivered', 'and the other way around');
+  t.equal((await parked.answer).body.seq, 2);
+  t.equal((await ask(wire, 'GET', '/status')).body.tlsConnections, 1, 'it is counted');
+  t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204);
+  await Promise.all([wire.destroy(), plain.destroy()]);
+  await server.until(({ tlsConnections }) => tlsConnections === 0);
+  await server.leaveNothing();
+  await server.stop();
+});
 
 // ---- Certificates -------------------------------------------------------------------------------
 
@@ -259,17 +254,15 @@ t.test('who connects and begins no handshake is bounded, and does not stay', asy
   await counted.destroy();
 });
 
-for (const door of DOORS) {
-  t.test(`an end does not wait for a handshake that never comes, "${door}"`, async (t) => {
-    // Who waited for it would wait longer than this test.
-    const options = { 'head-time': 3600, 'body-time': 3600 };
-    const server = await startTls(t, { door, options });
-    const wire = await silent(server.tls);
-    t.teardown(() => wire.destroy());
-    await server.until(({ tlsConnections }) => tlsConnections === 1);
-    await server.stop();
-  });
-}
+t.test('an end does not wait for a handshake that never comes', async (t) => {
+  // Who waited for it would wait longer than this test.
+  const options = { 'head-time': 3600, 'body-time': 3600 };
+  const server = await startTls(t, { options });
+  const wire = await silent(server.tls);
+  t.teardown(() => wire.destroy());
+  await server.until(({ tlsConnections }) => tlsConnections === 1);
+  await server.stop();
+});
 
 t.test('what is no handshake is closed', async (t) => {
   const server = await startTls(t);
@@ -280,32 +273,19 @@ t.test('what is no handshake is closed', async (t) => {
   await server.stop();
 });
 
-for (const door of DOORS) {
-  t.test(`connections by TLS are connections as all others, "${door}"`, async (t) => {
-    const server = await startTls(t, { door, options: { connections: 4 } });
-    const wires = [];
-    for (let i = 0; i < 4; i += 1) wires.push(await secure(server.tls));
-    await t.rejects(secure(server.tls), 'one more is closed');
-    const late = await server.wire();
-    late.send(request('POST', '/join'));
-    t.equal(problemOf(await server.read(late)), 'too-many-connections');
-    for (const wire of wires) {
-      t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404, 'those that are there stay');
-    }
-    await Promise.all([...wires, late].map((wire) => wire.destroy()));
-    await server.noConnectionBut(0);
-    t.equal((await server.status()).joined, 0);
-    await server.stop();
-  });
-}
-
-t.test('--handed-over is for TLS and what the front door hands over together', async (t) => {
-  const server = await startTls(t, { door: 'native', options: { 'handed-over': 2 } });
-  const wires = [await secure(server.tls), await server.wire()];
-  for (const wire of wires) t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404);
-  await t.rejects(secure(server.tls), 'one more by TLS is closed');
+t.test('connections by TLS are connections as all others', async (t) => {
+  const server = await startTls(t, { options: { connections: 4 } });
+  const wires = [];
+  for (let i = 0; i < 4; i += 1) wires.push(await secure(server.tls));
+  await t.rejects(secure(server.tls), 'one more is closed');
   const late = await server.wire();
-  t.equal(problemOf(await ask(late, 'GET', '/place/nobody')), 'too-many-connections');
+  late.send(request('POST', '/join'));
+  t.equal(problemOf(await server.read(late)), 'too-many-connections');
+  for (const wire of wires) {
+    t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404, 'those that are there stay');
+  }
   await Promise.all([...wires, late].map((wire) => wire.destroy()));
+  await server.noConnectionBut(0);
+  t.equal((await server.status()).joined, 0);
   await server.stop();
 });
