@@ -97,6 +97,9 @@ snapshotsFailed counter operators: Snapshots that failed
 refused member operators: Refused requests by problem, without malformed ones
 connections gauge front: Connections of the main process
 tlsConnections gauge front: Connections by TLS, with the workers'
+handshakes counter operators front: TLS handshakes that were done
+handshakesResumed counter operators front: TLS handshakes that a session ticket made short
+handshakesFailed counter operators front: TLS handshakes that failed
 connectionsRefused counter operators front: Connections over a bound or the file limit: 503 or closed
 accepted counter front: Connections accepted
 requests counter front: Requests served
