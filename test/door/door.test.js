@@ -358,7 +358,6 @@ async function untilAccepted(server) {
   const wire = await server.wire();
   await wire.send(LEAVE).read();
   await wire.destroy();
-  await server.noConnectionBut(0);
 }
 
 /** Lets a thousand knock at a server whose table is full, then gives places free. */
