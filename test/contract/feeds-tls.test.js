@@ -10,6 +10,7 @@ import {
   patch,
   put,
   remove,
+  TOKEN,
   tokenFile
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
@@ -45,6 +46,20 @@ t.test('feeds by TLS', async (t) => {
   await wire.destroy();
   t.equal(compressed.headers['content-encoding'], 'gzip');
   t.equal(JSON.parse(gunzipSync(compressed.bytes)).cursor, cursor);
+
+  const uploading = await server.wire();
+  const text = JSON.stringify('y'.repeat(MEGABYTE));
+  const bearer = `Authorization: Bearer ${TOKEN}\r\n`;
+  uploading.send(
+    `PUT /feed/upload HTTP/1.1\r\nHost: x\r\n${bearer}Transfer-Encoding: chunked\r\n\r\n`
+  );
+  for (let at = 0; at < text.length; at += 10_000) {
+    const piece = text.slice(at, at + 10_000);
+    uploading.send(`${piece.length.toString(16)}\r\n${piece}\r\n`);
+  }
+  t.equal((await server.read(uploading.send('0\r\n\r\n'))).status, 201, 'a megabyte in chunks');
+  t.equal((await get(server, 'upload')).body.value.length, MEGABYTE);
+  await uploading.destroy();
 
   const whole = await parkGet(server, 'a/b', `after=${cursor}`);
   const delta = await parkGet(server, 'a/b', `after=${cursor}&delta=1`);

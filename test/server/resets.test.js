@@ -6,7 +6,7 @@ import t from 'tap';
 
 import { each } from '../support/each.js';
 import { put, tokenFile } from '../support/feeds.js';
-import { request } from '../support/http.js';
+import { clientHello, request } from '../support/http.js';
 import { lengthOf } from '../support/long.js';
 import { resetSocket } from '../support/reset-socket.js';
 import { startServer } from '../support/server.js';
@@ -177,22 +177,6 @@ async function resetTls(port, bytes, moment, server) {
   socket.destroy();
 }
 
-/** The first flight of a TLS client, as OpenSSL sends it. */
-async function clientHello(port) {
-  const below = await open(port);
-  const bytes = [];
-  const { write } = below;
-  below.write = (chunk, ...rest) => {
-    bytes.push(Buffer.from(chunk));
-    return write.call(below, chunk, ...rest);
-  };
-  const socket = connectTls({ socket: below, rejectUnauthorized: false });
-  socket.on('error', () => {});
-  await eventOrEnd(socket, 'secureConnect');
-  socket.destroy();
-  return Buffer.concat(bytes);
-}
-
 /** The server has lost nobody, and has said nothing of an error. */
 async function isWell(t, server) {
   const { workerDeaths } = await server.status();
@@ -240,7 +224,7 @@ t.test('resets cost nobody but who resets', async (t) => {
 
   t.test('in the middle of a TLS handshake', async (t) => {
     const { port } = ways.tls;
-    const hello = await clientHello(port);
+    const hello = await clientHello();
     for (let cut = 0; cut < hello.length; cut += 23) {
       for (const when of ['at once', 'with the answer unread']) {
         await resetPlain(port, hello.subarray(0, cut), MOMENTS[when], server);

@@ -3,13 +3,15 @@ import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { connect as connectPlainly } from 'node:net';
 import { constants } from 'node:os';
 import path from 'node:path';
+import { Duplex } from 'node:stream';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { connect } from 'node:tls';
 
 import t from 'tap';
 
 import { certificate } from '../support/certificate.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
-import { request, Wire } from '../support/http.js';
+import { clientHello, request, Wire } from '../support/http.js';
 import { launch } from '../support/launch.js';
 import { startServer } from '../support/server.js';
 import { temporary } from '../support/processes.js';
@@ -78,6 +80,8 @@ t.test('SIGUSR2 while it starts is no end either', async (t) => {
   t.match(Buffer.concat(errors).toString(), NOTHING);
 });
 
+const NOBODY = '11111111-2222-8333-8444-000000000000';
+
 // ---- The port -----------------------------------------------------------------------------------
 
 /** Starts a server with the certificate "old"; `server.tls` is its TLS port. */
@@ -95,25 +99,13 @@ async function startTls(t, { options = {} } = {}) {
   return Object.assign(server, { dir, cert, key, tls: Number(/:(\d+)\/$/.exec(tells())[1]) });
 }
 
-/** A connection by TLS: a wire, and whose certificate it was shown. */
-async function secure(port, localAddress = '127.0.0.1') {
-  const socket = connect({
-    port,
-    host: '127.0.0.1',
-    localAddress,
-    rejectUnauthorized: false,
-    allowHalfOpen: true
-  });
+/** A connection by TLS: a wire, its socket, and whose certificate it was shown. */
+async function secure(port, how = {}) {
+  const to = how.socket ? {} : { port, host: '127.0.0.1' };
+  const socket = connect({ ...to, rejectUnauthorized: false, allowHalfOpen: true, ...how });
   await once(socket, 'secureConnect');
-  return Object.assign(new Wire(socket), { shown: socket.getPeerCertificate().subject.CN });
-}
-
-/** A connection that does not even begin with a handshake. */
-function silent(port, localAddress) {
-  const socket = connectPlainly({ port, host: '127.0.0.1', localAddress });
-  return new Promise((resolve) => {
-    socket.once('connect', () => resolve(new Wire(socket)));
-  });
+  const shown = socket.getPeerCertificate().subject?.CN;
+  return Object.assign(new Wire(socket), { socket, shown });
 }
 
 /** One request over a wire. */
@@ -235,12 +227,106 @@ t.test('SIGTERM answers a poll parked over TLS', async (t) => {
   await wire.destroy();
 });
 
+// ---- Handshakes ---------------------------------------------------------------------------------
+
+t.test('TLS 1.2 and 1.3 are spoken, nothing older, and no HTTP/2', async (t) => {
+  const server = await startTls(t);
+  for (const version of ['TLSv1.2', 'TLSv1.3']) {
+    const wire = await secure(server.tls, { minVersion: version, maxVersion: version });
+    t.equal(wire.socket.getProtocol(), version);
+    t.equal((await ask(wire, 'GET', '/status')).status, 200, version);
+    await wire.destroy();
+  }
+  const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' };
+  await t.rejects(secure(server.tls, old), { code: /ALERT_PROTOCOL_VERSION/ });
+  await t.rejects(secure(server.tls, { ALPNProtocols: ['h2'] }), {
+    code: /ALERT_NO_APPLICATION_PROTOCOL/
+  });
+  const wire = await secure(server.tls, { ALPNProtocols: ['h2', 'http/1.1'] });
+  t.equal(wire.socket.alpnProtocol, 'http/1.1');
+  t.equal((await ask(wire, 'GET', '/status')).status, 200);
+  await wire.destroy();
+  const { handshakes, handshakesFailed, handshakesResumed } = await server.status();
+  t.strictSame([handshakes, handshakesFailed, handshakesResumed], [3, 2, 0]);
+  await server.stop();
+});
+
+t.test('a handshake and a request that come byte by byte', async (t) => {
+  const server = await startTls(t);
+  const below = connectPlainly({ port: server.tls, host: '127.0.0.1', noDelay: true });
+  const socket = new Duplex({
+    read() {},
+    async write(bytes, encoding, done) {
+      for (const byte of bytes) {
+        below.write(Uint8Array.of(byte));
+        await immediate();
+      }
+      done();
+    }
+  });
+  below.on('data', (bytes) => socket.push(bytes));
+  const wire = await secure(server.tls, { socket });
+  t.equal((await ask(wire, 'POST', `/leave/${NOBODY}`)).status, 204);
+  below.destroy();
+  await server.until(({ tlsConnections }) => tlsConnections === 0);
+  await server.stop();
+});
+
+t.test('a session goes on by its ticket, after a restart with --state too', async (t) => {
+  const versions = ['TLSv1.2', 'TLSv1.3'];
+  const sessionOf = async (server, maxVersion) => {
+    const socket = connect({ port: server.tls, rejectUnauthorized: false, maxVersion });
+    const [session] = await once(socket, 'session');
+    socket.destroy();
+    return session;
+  };
+  const resumed = async (server, sessions) => {
+    for (const [i, session] of sessions.entries()) {
+      const wire = await secure(server.tls, { session, maxVersion: versions[i] });
+      t.equal((await ask(wire, 'GET', '/status')).status, 200);
+      await wire.destroy();
+    }
+    return (await server.status()).handshakesResumed;
+  };
+  for (const [options, times] of [
+    [{ state: path.join(temporary(t), 'state') }, 2],
+    [{}, 0]
+  ]) {
+    const first = await startTls(t, { options });
+    const sessions = [];
+    for (const version of versions) sessions.push(await sessionOf(first, version));
+    t.equal(await resumed(first, sessions), 2);
+    await first.stop();
+    const second = await startTls(t, { options });
+    t.equal(await resumed(second, sessions), times, options.state ? 'the same keys' : 'new keys');
+    await second.stop();
+  }
+});
+
+t.test('handshakes that stop cost others nothing, and are closed', async (t) => {
+  const server = await startTls(t, { options: { 'head-time': 2 } });
+  const hello = await clientHello();
+  const wires = await Promise.all(Array.from({ length: 200 }, () => Wire.open(server.tls)));
+  // Every other one is told the certificate, and never answers.
+  for (const [i, wire] of wires.entries()) wire.send(hello.subarray(0, hello.length - (i % 2)));
+  const id = await server.join();
+  const wire = await secure(server.tls);
+  const { answer } = await server.park(id, '', wire);
+  t.equal((await server.throw(id, 'left')).body.state, 'delivered');
+  t.equal((await answer).status, 200);
+  await Promise.all(wires.map((one) => one.closed()));
+  t.equal((await server.status()).handshakes, 1);
+  await wire.destroy();
+  await server.leaveNothing();
+  await server.stop();
+});
+
 // ---- Bounds -------------------------------------------------------------------------------------
 
 t.test('who connects and begins no handshake is bounded, and does not stay', async (t) => {
   const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 2 } });
   const wires = await Promise.all(
-    Array.from({ length: 200 }, () => silent(server.tls, '127.0.0.9'))
+    Array.from({ length: 200 }, () => Wire.open(server.tls, '127.0.0.1', '127.0.0.9'))
   );
   // Were the machine so slow that the first have left before the last come, some more are taken.
   await server.until(
@@ -248,7 +334,7 @@ t.test('who connects and begins no handshake is bounded, and does not stay', asy
   );
   t.equal((await secure(server.tls)).shown, 'old', 'another address is still welcome');
   await Promise.all(wires.map((wire) => wire.closed()));
-  const counted = await secure(server.tls, '127.0.0.9');
+  const counted = await secure(server.tls, { localAddress: '127.0.0.9' });
   t.equal((await ask(counted, 'GET', '/place/nobody')).status, 404, 'and so is this one again');
   await server.stop();
   await counted.destroy();
@@ -258,7 +344,7 @@ t.test('an end does not wait for a handshake that never comes', async (t) => {
   // Who waited for it would wait longer than this test.
   const options = { 'head-time': 3600, 'body-time': 3600 };
   const server = await startTls(t, { options });
-  const wire = await silent(server.tls);
+  const wire = await Wire.open(server.tls);
   t.teardown(() => wire.destroy());
   await server.until(({ tlsConnections }) => tlsConnections === 1);
   await server.stop();
@@ -266,7 +352,7 @@ t.test('an end does not wait for a handshake that never comes', async (t) => {
 
 t.test('what is no handshake is closed', async (t) => {
   const server = await startTls(t);
-  const wire = await silent(server.tls, '127.0.0.1');
+  const wire = await Wire.open(server.tls);
   wire.send(request('POST', '/join'));
   await wire.closed();
   await server.until(({ tlsConnections }) => tlsConnections === 0);
