@@ -38,7 +38,7 @@ const listOf = async (server, query = '') => {
   return status === 200 ? body : problemOf({ status, body });
 };
 
-/** Names, by every way in. */
+/** Names of players. */
 function names(t, server) {
   t.test('a name is told with the value that names its player', async (t) => {
     await tell(server, { game: 'named', running: true });

@@ -10,7 +10,7 @@ import { lengthOf } from '../support/long.js';
 import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
-/** The JavaScript client of feeds against the server, by both ways in. */
+/** The JavaScript client of feeds against the server. */
 
 const baseOf = (server) => `http://127.0.0.1:${server.port}`;
 

@@ -19,7 +19,7 @@ import { request } from '../support/http.js';
 import { contract, refused, startServer } from '../support/server.js';
 
 /**
- * Feeds, as those who publish them see them: every sentence of the contract, by each way in.
+ * Feeds, as those who publish them see them: every sentence of the contract.
  */
 
 const options = {

@@ -18,7 +18,7 @@ import { contract, refused, WORKERS } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
- * Feeds, as those who watch them see them: every sentence of the contract, by each way in.
+ * Feeds, as those who watch them see them: every sentence of the contract.
  */
 
 const CURSOR = /^e[0-9a-z]+-[0-9]+$/;

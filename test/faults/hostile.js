@@ -10,7 +10,7 @@ import { portIn } from '../support/ways.js';
 
 /**
  * One hostile address that does everything at once (hostile-process.js), while honest people at
- * other addresses throw and catch. By each way in one case.
+ * other addresses throw and catch. One case for each kind of port.
  *
  *   before ──▶ attack: a throw may be refused, one in ten at the most ──▶ end ──▶ some seconds ──▶ none is
  */
@@ -90,7 +90,7 @@ function throwsBetween(ledger, from, to) {
 const percent = (share) => `${Math.round(share * 1000) / 10}%`;
 const megabytes = (bytes) => `${Math.round(bytes / 1e5) / 10} MB`;
 
-/** Each way in: what the server is started with, and by which ports people come. */
+/** What the server is started with, and by which ports people come. */
 const WAYS = {
   native: {},
   TLS: {

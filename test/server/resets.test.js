@@ -13,7 +13,7 @@ import { startServer } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
 
 /**
- * Peers that reset their connection, at every moment of every kind of answer, by every way in. A
+ * Peers that reset their connection, at every moment of every kind of answer, by every port. A
  * socket without an error listener would end the process, and the torus with it.
  */
 

@@ -10,7 +10,7 @@ export function portIn(server, words) {
 }
 
 /**
- * Starts a server with every way in that there is: the main port, TLS, the admin port and workers.
+ * Starts a server with every port that there is: the main port, TLS, the admin port and workers.
  *
  * @param {import('tap').Test} t
  * @param {Record<string, string | number>} [options] as startServer's

@@ -10,7 +10,7 @@ import { until } from '../support/until.js';
 import { sewn, untilAll } from '../support/world-servers.js';
 
 /**
- * A server of a world that restarts in order, with its state: whose clients ask the others meanwhile, by each way in, are
+ * A server of a world that restarts in order, with its state: whose clients ask the others meanwhile, are
  * told to wait, and have their places and what waits for them when it is back.
  */
 
@@ -52,7 +52,7 @@ t.test('a server that restarts in order', { skip, timeout: 240_000 }, async (t) 
   for (const n of [1, 2, 3]) t.equal((await b.throw(one, 'up', `{"n":${n}}`)).status, 202);
   const before = (await b.ask('GET', `/place/${one}`)).body;
 
-  t.test('while it is away its clients are told to wait, by every way in', async (t) => {
+  t.test('while it is away its clients are told to wait', async (t) => {
     b.child.kill('SIGTERM');
     await untilAll(others, (all) => all.every(({ world }) => world.restarting.includes('b')));
     t.strictSame(await b.ended(), { code: 0, signal: null });
