@@ -1,7 +1,7 @@
 import { loadAddon } from '../base/addon.js';
 
 /**
- * The table of feeds as Node's server watches it: the table itself is native (native/feeds/feeds.h).
+ * The table of feeds as JavaScript sees it: the table itself is native (native/feeds/feeds.h).
  */
 export class FeedTable {
   /** The native table, for the native front door. */
@@ -12,7 +12,7 @@ export class FeedTable {
   inWorld;
   #lastToken = 0;
   #tokens;
-  /** Watchers of Node's server: token → the function that takes the answer. */
+  /** Watchers in JavaScript, which need no connection: token → the function that takes the answer. */
   #watchers = new Map();
 
   /**

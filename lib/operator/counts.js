@@ -97,9 +97,12 @@ snapshotsFailed counter operators: Snapshots that failed
 refused member operators: Refused requests by problem, without malformed ones
 connections gauge front: Connections of the main process
 tlsConnections gauge front: Connections by TLS, with the workers'
+handshakes counter operators front: TLS handshakes that were done
+handshakesResumed counter operators front: TLS handshakes that a session ticket made short
+handshakesFailed counter operators front: TLS handshakes that failed
 connectionsRefused counter operators front: Connections over a bound or the file limit: 503 or closed
-accepted counter front: Connections accepted
-requests counter front: Requests served
+accepted counter front: Connections that were accepted
+requests counter front: Requests that were served
 handled counter front: Requests that JavaScript has handled, since they are not hot
 timedOut counter operators front: Requests that arrived too slowly: 408 (--head-time, --body-time)
 slowReaders counter operators front: Connections closed because the client did not read the answer

@@ -22,7 +22,7 @@ const RECENT_PARTS = 12;
 /** How often somebody would ask the event loop who is told its delay, in seconds. */
 const ASKED_EVERY = 0.01;
 
-/** handedOver → handed_over */
+/** timedOut → timed_out */
 const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 /** @param {{bounds: number[], counts: number[], sum: number}} times in milliseconds */

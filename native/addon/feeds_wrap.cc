@@ -25,7 +25,7 @@ namespace {
 /** Microseconds of one turn of the loop that go to watchers who are due. */
 constexpr uint64_t kTurnShare = 2500;
 
-/** Bytes of an answer from which on Node's server is given them where they are, not copied. */
+/** Bytes of an answer from which on JavaScript is given them where they are, not copied. */
 constexpr uint64_t kShared = 4096;
 
 Cursor cursorIn(Local<Value> object) {
@@ -54,7 +54,7 @@ std::string_view bytesIn(Local<Value> object, const char* name) {
 
 }  // namespace
 
-/** The table, its clock, and the watchers that Node's server carries. */
+/** The table, its clock, and the watchers that JavaScript carries. */
 class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
  public:
   static void init(Local<Object> target) {

@@ -16,7 +16,7 @@
 
 namespace server {
 
-/** A pool, and the responder of the polls that Node's server has parked. */
+/** A pool, and the responder of the polls that JavaScript has parked. */
 class PoolObject : public Nan::ObjectWrap, private PollResponder {
  public:
   static void init(Local<Object> target) {

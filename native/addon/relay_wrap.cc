@@ -13,7 +13,7 @@
 
 namespace server {
 
-/** The worker's end of the relay, for the requests that Node's server has read. */
+/** The worker's end of the relay, for the requests that JavaScript handles. */
 class RelayObject : public Nan::ObjectWrap, private LateAnswers {
  public:
   static void init(Local<Object> target) {

@@ -67,7 +67,7 @@ constexpr uint32_t kFeedTick = 100;
 /** The most feeds one poll may ask for. */
 constexpr uint32_t kFeedsAtOnce = 32;
 
-/** Where the connection of a watcher is: at the front door, or at Node's server. */
+/** Where a watcher is: at the front door, or in JavaScript. */
 enum class WatchHolder : uint8_t { kDoor, kNode };
 constexpr size_t kWatchHolders = 2;
 

@@ -338,7 +338,8 @@ void Door::read(Connection& connection) {
 
 /** Whether a peer that has ended its half may still get an answer. */
 bool Door::awaitsAnswer(const Connection& connection) {
-  return (connection.state == ConnectionState::kPending && !connection.waits) ||
+  return connection.resumes ||
+         (connection.state == ConnectionState::kPending && !connection.waits) ||
          (connection.state == ConnectionState::kParked &&
           !parts_.polls->ended(connections_.ticketOf(connection)));
 }

@@ -22,7 +22,7 @@ Verdict readFeedTarget(const char* begin, const char** at, const char* end, HotR
  * Each reads the value of one header. `whole` says that `value` is complete; otherwise more of it
  * may come.
  *
- * @return false when Node's server has to read the request
+ * @return false when the request is not hot
  */
 bool readAccept(std::string_view value, bool whole, HotRequest* out);
 bool readAcceptEncoding(std::string_view value, bool whole, HotRequest* out);

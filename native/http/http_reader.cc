@@ -8,7 +8,7 @@
 // Every step answers with a Verdict. Here kHot means "as expected so far, go on"; kIncomplete that
 // the bytes ran out at a place where a hot request may still go on; kNotHot that they can't be
 // one, whatever follows. A verdict is reached at the first byte that decides it, so more bytes
-// never change it, and Node gets a bad head without waiting for its end.
+// never change it, and a bad head is refused without waiting for its end.
 //
 // The reader is a subset of Node's parser (llhttp with no lenient flag), held to it by
 // test/fuzz/http.js. What it leaves out is left out for one of three reasons:
@@ -17,7 +17,7 @@
 //    5.1, 5.2, 6 and 11.2);
 //  - the connection does not simply go on behind the request (Connection: close, Upgrade, Expect,
 //    HTTP/1.0), or the answer would be another one (a body where none belongs);
-//  - it is rare, and Node answers it under the same contract.
+//  - it is rare, and JavaScript answers it under the same contract.
 //
 // Header names are not looked up: only those that could change the meaning are recognised, by
 // their length and then by their letters. Names are checked by one table of 256 bytes, values
@@ -442,7 +442,7 @@ class HeadReader {
     return {static_cast<uint16_t>(value - begin_), static_cast<uint16_t>(last - value)};
   }
 
-  /** The empty line; Node refuses a request without Host (RFC 9112, section 3.2). */
+  /** The empty line; a request without Host is refused (RFC 9112, section 3.2). */
   Verdict finish() {
     if ((seen_ & 1u << static_cast<unsigned>(Name::kHost)) == 0) return Verdict::kNotHot;
     if (Verdict v = literal("\r\n"); v != kGoOn) return v;

@@ -65,7 +65,7 @@ class RequestHandler {
   /** A leave: kOk, or kStateUnwritable. */
   virtual std::optional<Outcome> leave(Ticket ticket, const Id& id) = 0;
 
-  /** Whether inputs of players are decided here; else they are handed over to Node's server. */
+  /** Whether inputs of players are decided here; else JavaScript handles them. */
   virtual bool takesInputs() const { return false; }
 
   /** An input to the arena of that name; `text` lives for the call only. */
@@ -79,8 +79,8 @@ class RequestHandler {
 enum class Found : uint8_t { kHere, kNowhere, kLater };
 
 /**
- * Parks polls, and knows the clients' places and the live counts. Where there is none, the front
- * door hands polls and questions for a place over to Node's server.
+ * Parks polls, and knows the clients' places and the live counts. Where there is none, JavaScript
+ * handles polls and questions for a place.
  */
 class PollHandler {
  public:
@@ -152,7 +152,7 @@ class PoolHandler : public RequestHandler, public PollHandler {
  private:
   Pool* pool_;
   uint64_t (*clock_)();
-  Arena* arena_;  // nullptr: inputs are Node's
+  Arena* arena_;  // nullptr: inputs are JavaScript's
 };
 
 }  // namespace server

@@ -1,5 +1,5 @@
 // The body of POST /feeds, read as every client writes it: {"hold":60,"delta":true,"feeds":{…}},
-// its members in any order, no escapes in its strings. Node's server reads any other body.
+// its members in any order, no escapes in its strings. JavaScript reads any other body.
 #ifndef SPRITES_WATCH_READER_H_
 #define SPRITES_WATCH_READER_H_
 
@@ -10,7 +10,7 @@
 
 namespace server {
 
-/** The longest body that is read here, in bytes; Node's server refuses longer ones. */
+/** The longest body that is read here, in bytes; JavaScript refuses longer ones. */
 constexpr uint32_t kWatchBytes = 16384;
 
 /** What a body asks for. The string views point into the body. */
@@ -21,7 +21,7 @@ struct WatchWish {
   bool delta;
 };
 
-/** Reads a body. @return false when it has another form or an error: Node's server decides */
+/** Reads a body. @return false when it has another form or an error: JavaScript decides */
 bool readWatch(std::string_view body, WatchWish* wish);
 
 }  // namespace server

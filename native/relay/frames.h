@@ -130,7 +130,7 @@ static_assert(sizeof(SayHead) == 16, "what crosses has no room for surprises");
 /** The longest text that may be said: a feed of the largest --feed-bytes, its patches and all. */
 constexpr uint32_t kLongestSaid = uint32_t{1} << 28;
 
-/** The connection of a ticket that JavaScript holds, for a request that Node's server read. */
+/** The connection of a ticket that JavaScript holds, for a request that is not hot. */
 constexpr uint32_t kScriptConnection = UINT32_MAX;
 
 /** Numbers of such tickets are below this. */

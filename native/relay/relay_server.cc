@@ -10,7 +10,7 @@ namespace server {
 
 namespace {
 
-/** The bit that marks a token as that of a request which Node's server of the worker has read. */
+/** The bit that marks a token as that of a request which the worker's JavaScript handles. */
 constexpr uint32_t kOfScript = kScriptNumbers;
 
 /** Polls of a worker that is gone which are dropped in one step: some 5 ms of it. */

@@ -3,7 +3,7 @@
 //
 //   ask ─▶ pool ─▶ say
 //   parked   [ 7: record, generation ][ 8: … ]     by the worker's connections
-//            [ 2^31 + 5: record ]                  by the numbers of its Node's requests
+//            [ 2^31 + 5: record ]                  by the numbers of its JavaScript's requests
 //
 // Lifecycle: made for one worker; `lost` when that is gone, or has sent what can't be. Its polls
 // are dropped then, some thousands a step, because a worker may have held half a million; until the
@@ -136,7 +136,7 @@ class RelayServer : public RelayEnd, public PollResponder {
   const PollHolder holder_;
   RelayReader<AskHead> asks_;
   base::Reserved<Parked> parked_;
-  std::unordered_map<uint32_t, Parked> script_;  // of requests that its Node has read
+  std::unordered_map<uint32_t, Parked> script_;  // of requests that its JavaScript handles
   uint32_t used_ = 0;                            // of parked_
   uint32_t cleared_ = 0;
   // How many connections of each source the worker has, by the source's number.

@@ -19,7 +19,7 @@
 //
 // So a client has one timer at any moment: its hold while parked, its lease while away. A parked
 // poll is known by its responder and a token of the responder's; what that is (the front door's
-// connections or Node's HTTP server) is no business of this file.
+// connections or JavaScript) is no business of this file.
 //
 // The pool is one class in four files: joins, polls and time in pool.cc, throws in
 // pool_throwing.cc, who leaves, with sprites that fly on, in pool_leaving.cc, and what crosses to

@@ -6,7 +6,7 @@ import { CONTENT_BYTES } from '../../lib/arena/content.js';
 import { arenaOptions, authorized, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { temporary } from '../support/processes.js';
-import { contract, DOORS, startServer } from '../support/server.js';
+import { contract, startServer } from '../support/server.js';
 
 /** What players call themselves, and what a game is about: from the requests to the reduced feed. */
 
@@ -38,7 +38,7 @@ const listOf = async (server, query = '') => {
   return status === 200 ? body : problemOf({ status, body });
 };
 
-/** Names, by every way in. */
+/** Names of players. */
 function names(t, server) {
   t.test('a name is told with the value that names its player', async (t) => {
     await tell(server, { game: 'named', running: true });
@@ -172,8 +172,8 @@ function names(t, server) {
 
 contract(t, { options: options(t) }, names);
 
-t.test('through workers', { skip: !DOORS.includes('native') }, async (t) => {
-  const server = await startServer(t, { door: 'workers', options: options(t, { drain: 0 }) });
+t.test('through workers', async (t) => {
+  const server = await startServer(t, { options: options(t, { drain: 0, workers: 2 }) });
   names(t, server);
   t.teardown(() => server.stop());
 });

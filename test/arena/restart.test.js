@@ -5,7 +5,7 @@ import t from 'tap';
 import { arenaOptions, controlOf, enter, MIRROR, tell, valueOf } from '../support/arena.js';
 import { problemOf } from '../support/contract.js';
 import { temporary } from '../support/processes.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 
 /** A game that counts its reductions. */
 const COUNTER = {
@@ -38,8 +38,7 @@ for (const [how, end] of [
       state: join(temporary(t), 'state'),
       drain: 0
     };
-    const door = DOORS[0];
-    const first = await startServer(t, { door, options });
+    const first = await startServer(t, { options });
     const players = [await enter(first), await enter(first)];
     await tell(first, { running: true, rate: 9 });
     await players[0].send({ taps: 7 }, '?n=3');
@@ -47,7 +46,7 @@ for (const [how, end] of [
     const control = await controlOf(first);
     await end(first);
 
-    const second = await startServer(t, { door, options });
+    const second = await startServer(t, { options });
     t.strictSame(await controlOf(second), control);
     const after = await valueOf(second, ({ value }) => value?.numbers.length === 2);
     t.strictSame(after.value.numbers, before.value.numbers, 'the players are there');

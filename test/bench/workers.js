@@ -223,11 +223,7 @@ async function residentOf(pid) {
 }
 
 async function parking({ workers: [workers], clients, rate, seconds, json }) {
-  const server = await startServer(workers, {
-    pinned: false,
-    collects: COLLECTS,
-    options: { 'handed-over': 100 }
-  });
+  const server = await startServer(workers, { pinned: false, collects: COLLECTS });
   try {
     const begun = startSwarm(server, { clients: BEFORE, rate: BEFORE, seconds: 1 });
     await begun.result;

@@ -2,7 +2,7 @@ import t from 'tap';
 
 import { EventStream, get, keptFeeds, put, tokenFile } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -21,9 +21,6 @@ const options = {
   'feed-memory': '40M',
   'write-time': 60
 };
-
-/** What the native door hands over. */
-const ODD = { TE: 'x' };
 
 /** Who are slow together. */
 const READERS = 16;
@@ -107,72 +104,39 @@ t.test('what slow readers hold is bounded: the slowest is closed', async (t) => 
   await server.stop();
 });
 
-for (const door of ['native', 'node']) {
-  t.test(`so is what they hold at Node's server, by "${door}"`, async (t) => {
-    const server = await startServer(t, { door, options });
-    const stalled = async (version, headers) => {
-      await put(server, 'a', value(version));
-      const { documents } = await server.status();
-      const wire = await stall(server, '/feed/a', headers);
-      await server.until((status) => status.documents > documents);
-      return wire;
-    };
-    // By the native door, who asks for nothing unusual stays there.
-    const beside = door === 'native' ? await stalled(0) : undefined;
-    const wires = [];
-    for (let version = 1; version <= 9; version += 1) wires.push(await stalled(version, ODD));
-    for (const wire of wires) wire.resume();
-    const ended = await Promise.allSettled(wires.map((wire) => wire.read()));
-    const broken = ended.filter((outcome) => outcome.status === 'rejected').length;
-    t.ok(broken >= 3, `${broken} of them were closed`);
-    const oldest = ended.slice(0, broken).every((outcome) => outcome.status === 'rejected');
-    t.ok(oldest, 'the oldest');
-    t.ok(ended.at(-1).value?.body.value.startsWith('9 '), 'not the newest one');
-    if (beside !== undefined) {
-      beside.resume();
-      t.ok((await beside.read()).body.value.startsWith('0 '), 'nor who is slow at the native door');
-    }
-    await server.stop();
-  });
-}
+t.test('an event stream that nobody reads is ended', async (t) => {
+  const server = await startServer(t, { options: { ...options, 'write-time': 2 } });
+  await put(server, 'a', value(1));
+  const headers = { Accept: 'text/event-stream' };
+  const stalled = await stall(server, '/feed/a', headers);
+  const reader = await EventStream.open(server, 'a');
+  t.equal((await reader.news()).data.value[0], '1');
+  await server.until(({ documents }) => documents === 2);
+  await server.until(({ watching }) => watching === 1);
+  stalled.resume();
+  await t.rejects(stalled.read(), 'in the middle of an event');
+  await put(server, 'a', '"2"');
+  t.equal((await reader.news()).data.value, '2', 'and who reads goes on');
+  await reader.wire.destroy();
+  await server.stop();
+});
 
-for (const door of DOORS) {
-  t.test(`an event stream that nobody reads is ended, by "${door}"`, async (t) => {
-    const server = await startServer(t, { door, options: { ...options, 'write-time': 2 } });
-    await put(server, 'a', value(1));
-    const headers = { Accept: 'text/event-stream' };
-    const stalled = await stall(server, '/feed/a', headers);
-    const reader = await EventStream.open(server, 'a');
-    t.equal((await reader.news()).data.value[0], '1');
-    await server.until(({ documents }) => documents === 2);
-    await server.until(({ watching }) => watching === 1);
-    stalled.resume();
-    await t.rejects(stalled.read(), 'in the middle of an event');
-    await put(server, 'a', '"2"');
-    t.equal((await reader.news()).data.value, '2', 'and who reads goes on');
-    await reader.wire.destroy();
-    await server.stop();
-  });
-}
-
-for (const door of DOORS) {
-  t.test(`who reads slowly hears the end when he has read on, by "${door}"`, async (t) => {
-    const server = await startServer(t, { door, options: { ...options, drain: 0 } });
-    await put(server, 'a', value(1));
-    const slow = await EventStream.open(server, 'a');
-    slow.wire.pause();
-    const reader = await EventStream.open(server, 'a');
-    await reader.news();
-    server.child.kill('SIGTERM');
-    // Without a drain window both have the same moment: when the one was told, the other's is over.
-    while ((await reader.next()) !== null);
-    slow.wire.resume();
-    t.equal((await slow.news()).data.value[0], '1');
-    while ((await slow.next()) !== null);
-    t.ok(slow.ended && reader.ended, 'by a last chunk, behind a whole event');
-    t.same(await server.ended(), { code: 0, signal: null });
-  });
-}
+t.test('a client that reads slowly hears the end when it has read on', async (t) => {
+  const server = await startServer(t, { options: { ...options, drain: 0 } });
+  await put(server, 'a', value(1));
+  const slow = await EventStream.open(server, 'a');
+  slow.wire.pause();
+  const reader = await EventStream.open(server, 'a');
+  await reader.news();
+  server.child.kill('SIGTERM');
+  // Without a drain window both have the same moment: when the one was told, the other's is over.
+  while ((await reader.next()) !== null);
+  slow.wire.resume();
+  t.equal((await slow.news()).data.value[0], '1');
+  while ((await slow.next()) !== null);
+  t.ok(slow.ended && reader.ended, 'by a last chunk, behind a whole event');
+  t.same(await server.ended(), { code: 0, signal: null });
+});
 
 t.test('who never reads on keeps no server from its end, nor from writing its state', async (t) => {
   const kept = { ...options, ...keptFeeds(t), drain: 0 };

@@ -14,10 +14,11 @@ import {
   tokenFile
 } from '../support/feeds.js';
 import { request } from '../support/http.js';
-import { contract, refused } from '../support/server.js';
+import { contract, refused, WORKERS } from '../support/server.js';
+import { until } from '../support/until.js';
 
 /**
- * Feeds, as those who watch them see them: every sentence of the contract, by each way in.
+ * Feeds, as those who watch them see them: every sentence of the contract.
  */
 
 const CURSOR = /^e[0-9a-z]+-[0-9]+$/;
@@ -27,7 +28,7 @@ const long = (score) => ({ score, padding: Array.from({ length: 200 }, (_, i) =>
 
 const options = { 'publish-token-file': tokenFile(t), 'feed-threads': 1, hold: 5 };
 
-contract(t, { options }, async (t, server, door) => {
+contract(t, { options }, async (t, server) => {
   await put(server, 'first', 1);
   let last = 0;
   /** A key of its own for each test. */
@@ -131,7 +132,7 @@ contract(t, { options }, async (t, server, door) => {
       '-',
       'A-1',
       // A worker waits for a version that may be on its way to it: who has it got it from another.
-      ...(door.startsWith('worker') ? [] : [`${epoch}-9`]),
+      ...(WORKERS > 0 ? [] : [`${epoch}-9`]),
       `${epoch}-0`,
       'e-1'
     ]) {
@@ -348,7 +349,7 @@ contract(t, { options }, async (t, server, door) => {
     t.equal((await (await ask('')).answer).headers['content-encoding'], undefined, 'too short');
   });
 
-  t.test('a connection that is handed over watches as well', async (t) => {
+  t.test('a watcher that asks to close is answered, and then closed', async (t) => {
     const key = freshKey();
     const { body: first } = await put(server, key, 1);
     const headers = { Connection: 'close' };
@@ -357,8 +358,36 @@ contract(t, { options }, async (t, server, door) => {
     t.ok((await stream.next()).comment);
     await server.until(({ watching }) => watching === 2);
     t.equal((await put(server, key, 2)).body.watching, 2);
-    t.equal((await one.answer).body.value, 2);
+    const { headers: said, body } = await one.answer;
+    t.strictSame([said.connection, body.value], ['close', 2]);
+    await one.wire.closed();
+    t.match(stream.head, /\r\nconnection: close\r\n/i);
     t.equal((await stream.news()).data.value, 2);
+    await remove(server, key);
+    t.equal((await stream.news()).data.problem, 'unknown-feed');
+    t.equal(await stream.next(), null);
+    await stream.wire.closed();
+  });
+
+  t.test('an event stream by HTTP/1.0 has no chunks, and ends with its connection', async (t) => {
+    const key = freshKey();
+    await put(server, key, 1);
+    const wire = await server.wire();
+    const fields = 'Accept: text/event-stream\r\nConnection: keep-alive\r\n';
+    wire.send(`GET /feed/${key} HTTP/1.0\r\n${fields}\r\n`);
+    const head = await wire.readHead();
+    t.match(head, /^HTTP\/1\.1 200 /);
+    t.match(head, /\r\nconnection: close\r\n/i);
+    t.notMatch(head, /transfer-encoding|content-length/i);
+    const heard = (words) => until(() => wire.leftOver.includes(words), words);
+    await heard('"value":1}\n\n');
+    await put(server, key, 2);
+    await heard('"value":2}\n\n');
+    await remove(server, key);
+    await wire.closed();
+    const text = wire.leftOver.toString();
+    t.match(text, /"unknown-feed"[^]*\n\n$/);
+    t.notMatch(text, /^[0-9a-f]+\r$/m, 'no line is the length of a chunk');
   });
 
   t.test('a watcher that goes is none any more', async (t) => {

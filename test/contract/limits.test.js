@@ -8,7 +8,7 @@ import { Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request } from '../support/http.js';
 import { launchToEnd } from '../support/launch.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer, WORKERS } from '../support/server.js';
 import { askFrom, from } from '../support/addresses.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
@@ -31,25 +31,23 @@ function refusal(t, answer, problem, status) {
   if (status === 429 || status === 503) t.match(answer.headers['retry-after'], /^[1-9]\d*$/);
 }
 
-/** Runs one test by each way in, each against a server of its own that must come to nothing. */
-function bound(name, options, test, doors = DOORS) {
-  for (const door of doors) {
-    t.test(`${name}, by the way in "${door}"`, async (t) => {
-      const server = await startServer(t, { door, options });
-      await test(t, server, door);
-      await server.leaveNothing();
-      const { connections, heldBytes = 0 } = await server.until(
-        (status) => status.connections <= 1 && !(status.heldBytes > 0)
-      );
-      t.strictSame(
-        // What a worker says is of a second ago, when nobody may have asked.
-        { connections: Math.max(1, connections), heldBytes },
-        { connections: 1, heldBytes: 0 },
-        'only the connection that asks is left'
-      );
-      await server.stop();
-    });
-  }
+/** Runs one test against a server of its own that must come to nothing. */
+function bound(name, options, test) {
+  t.test(name, async (t) => {
+    const server = await startServer(t, { options });
+    await test(t, server);
+    await server.leaveNothing();
+    const { connections, heldBytes = 0 } = await server.until(
+      (status) => status.connections <= 1 && !(status.heldBytes > 0)
+    );
+    t.strictSame(
+      // What a worker says is of a second ago, when nobody may have asked.
+      { connections: Math.max(1, connections), heldBytes },
+      { connections: 1, heldBytes: 0 },
+      'only the connection that asks is left'
+    );
+    await server.stop();
+  });
 }
 
 bound('throws of one client', { 'throw-rate': 1, 'throw-burst': 3 }, async (t, server) => {
@@ -78,52 +76,42 @@ bound('joins from one source address', { 'address-joins': 1 }, async (t, server)
 });
 
 t.test('IPv6 counts by its /64, IPv4 by the address, and a mapped one as IPv4', async (t) => {
-  const limits = new AddressLimits({ ...readOptions([]), addressConnections: 1, addressJoins: 1 });
+  const limits = new AddressLimits({ ...readOptions([]), addressJoins: 1 });
   const pool = new Pool({ ...readOptions([]), capacity: 100 }, limits);
   t.teardown(() => pool.close());
-  const sources = limits.native;
-  const open = (address) => sources.open(address);
   // An address may join ten times its rate at once.
-  const join = (address) =>
+  const may = (address) =>
     Array.from({ length: 10 }, () => pool.join(address).outcome).every((it) => it === 'ok');
-  for (const may of [open, join]) {
-    t.equal(may('2001:db8:0:1::1'), true);
-    t.equal(may('2001:db8:0:1:ffff::2'), false, 'the same /64');
-    t.equal(may('2001:db8:0:2::1'), true, 'another one');
-    t.equal(may('192.0.2.1'), true);
-    t.equal(may('::ffff:192.0.2.1'), false, 'the same, mapped');
-    t.equal(may('192.0.2.2'), true);
-    t.equal(may('::1'), true);
-    t.equal(may('0.0.0.0'), true, "the loopback network is not IPv4's");
-  }
-  sources.close('2001:db8:0:1::3');
-  t.equal(sources.open('2001:db8:0:1::4'), true, 'a place that was given back');
+  t.equal(may('2001:db8:0:1::1'), true);
+  t.equal(may('2001:db8:0:1:ffff::2'), false, 'the same /64');
+  t.equal(may('2001:db8:0:2::1'), true, 'another one');
+  t.equal(may('192.0.2.1'), true);
+  t.equal(may('::ffff:192.0.2.1'), false, 'the same, mapped');
+  t.equal(may('192.0.2.2'), true);
+  t.equal(may('::1'), true);
+  t.equal(may('0.0.0.0'), true, "the loopback network is not IPv4's");
 });
 
-bound(
-  'connections from one source address',
-  { 'address-connections': 3 },
-  async (t, server, door) => {
-    const elsewhere = await from('127.0.0.2', server.port);
-    await server.noConnectionBut(1);
-    // The connections of /status are this address's too: they have gone before the next comes.
-    const wires = await Promise.all(Array.from({ length: 3 }, () => server.wire()));
-    const late = await server.wire();
-    refusal(t, await server.read(late), 'too-many-connections', 503);
-    await late.closed();
-    const status = request('GET', '/place/nobody');
-    t.equal(
-      ((await wires[0].send(status)) && (await server.read(wires[0]))).status,
-      404,
-      'those that are there are served'
-    );
-    elsewhere.send(request('POST', LEAVE));
-    t.equal((await server.read(elsewhere)).status, 204, 'another address is still welcome');
-    await Promise.all([...wires, late, elsewhere].map((wire) => wire.destroy()));
-    await server.noConnectionBut(0);
-    if (door === 'native') t.equal((await server.status()).connectionsRefused, 1);
-  }
-);
+bound('connections from one source address', { 'address-connections': 3 }, async (t, server) => {
+  const elsewhere = await from('127.0.0.2', server.port);
+  await server.noConnectionBut(1);
+  // The connections of /status are this address's too: they have gone before the next comes.
+  const wires = await Promise.all(Array.from({ length: 3 }, () => server.wire()));
+  const late = await server.wire();
+  refusal(t, await server.read(late), 'too-many-connections', 503);
+  await late.closed();
+  const status = request('GET', '/place/nobody');
+  t.equal(
+    ((await wires[0].send(status)) && (await server.read(wires[0]))).status,
+    404,
+    'those that are there are served'
+  );
+  elsewhere.send(request('POST', LEAVE));
+  t.equal((await server.read(elsewhere)).status, 204, 'another address is still welcome');
+  await Promise.all([...wires, late, elsewhere].map((wire) => wire.destroy()));
+  await server.noConnectionBut(0);
+  if (WORKERS === 0) t.equal((await server.status()).connectionsRefused, 1);
+});
 
 bound('connections in all', { connections: 4 }, async (t, server) => {
   const wires = await Promise.all(Array.from({ length: 4 }, () => server.wire()));
@@ -143,29 +131,7 @@ bound('connections in all', { connections: 4 }, async (t, server) => {
 });
 
 bound(
-  'connections that Node holds',
-  { 'handed-over': 2 },
-  async (t, server) => {
-    const wires = await Promise.all(Array.from({ length: 2 }, () => server.wire()));
-    for (const wire of wires) {
-      wire.send(request('GET', '/status?by=node'));
-      t.equal((await server.read(wire)).status, 200);
-    }
-    const late = await server.wire();
-    late.send(request('POST', '/join', { headers: { Expect: '100-continue' } }));
-    refusal(t, await server.read(late), 'too-many-connections', 503);
-    const hot = await server.wire();
-    hot.send(request('POST', LEAVE));
-    t.equal((await server.read(hot)).status, 204, 'hot requests are still welcome');
-    await Promise.all([...wires, late, hot].map((wire) => wire.destroy()));
-    await server.noConnectionBut(0);
-    t.equal((await server.status()).joined, 0, 'the one refused has not joined');
-  },
-  ['native'].filter((door) => DOORS.includes(door))
-);
-
-bound(
-  'connections in all, those that Node holds among them',
+  'connections in all, whose requests JavaScript handles',
   { connections: 8 },
   async (t, server) => {
     const wires = await Promise.all(Array.from({ length: 8 }, () => server.wire()));

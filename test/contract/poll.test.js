@@ -198,10 +198,10 @@ contract(t, { options: { lease: 30, 'max-sprite': 4096 } }, (t, server) => {
     t.strictSame({ parked: status.parked, polls: status.polls - polls }, { parked: 0, polls: 3 });
   });
 
-  t.test('a connection handed over to Node is read on, whoever had the door', async (t) => {
+  t.test('a poll behind a request that JavaScript has handled is parked', async (t) => {
     const id = await server.join();
     const wire = await server.wire();
-    wire.send(request('GET', '/status?by=node'));
+    wire.send(request('GET', '/status?by=handling'));
     t.equal((await server.read(wire)).status, 200);
     const { polls } = await server.status();
     wire.send(Buffer.concat([1, 2].map(() => request('GET', `/poll/${id}`))));

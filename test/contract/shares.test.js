@@ -7,7 +7,7 @@ import { readOptions } from '../../lib/operator/options.js';
 import { Pool } from '../../lib/torus/pool.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 
 /**
  * What one source address may have of what all share: an attack from one address costs those at
@@ -66,278 +66,269 @@ function refusal(t, answer, problem, status, what = problem) {
   t.match(answer.headers['retry-after'], /^[1-9]\d*$/);
 }
 
-for (const door of DOORS) {
-  const share = (name, options, test) =>
-    t.test(`${name}, by the way in "${door}"`, async (t) => {
-      const server = await startServer(t, { door, options });
-      await test(t, server);
-      await server.stop();
-    });
+const share = (name, options, test) =>
+  t.test(name, async (t) => {
+    const server = await startServer(t, { options });
+    await test(t, server);
+    await server.stop();
+  });
 
-  share('places of one address', { 'address-clients': 2 }, async (t, server) => {
+share('places of one address', { 'address-clients': 2 }, async (t, server) => {
+  const hostile = await Visitor.at(server, HOSTILE);
+  const honest = await Visitor.at(server, '127.0.1.1');
+  const [first] = await hostile.join(2);
+  refusal(t, await hostile.ask('POST', '/join'), 'too-many-clients', 429);
+  t.equal((await honest.ask('POST', '/join')).status, 201, 'others are still welcome');
+  t.equal((await hostile.ask('POST', `/leave/${first}`)).status, 204);
+  t.equal((await hostile.ask('POST', '/join')).status, 201, 'a place that was given back');
+  t.equal((await server.status()).refused['too-many-clients'], 1);
+  await Promise.all([hostile.close(), honest.close()]);
+});
+
+share('connections of one address', { 'address-connections': 2 }, async (t, server) => {
+  const wires = await Promise.all(
+    Array.from({ length: 3 }, () => Wire.open(server.port, server.host, HOSTILE))
+  );
+  // Whether a request is hot or JavaScript handles it.
+  const statuses = [];
+  for (const wire of wires) {
+    wire.send(request('OPTIONS', '/join'));
+    const answer = await wire.read();
+    statuses.push(answer.status);
+    if (answer.status === 503) refusal(t, answer, 'too-many-connections', 503);
+  }
+  t.strictSame(statuses, [204, 204, 503]);
+  const other = await Visitor.at(server, '127.0.1.1');
+  t.equal((await other.ask('OPTIONS', '/join')).status, 204, 'others are served');
+  await Promise.all([...wires.map((wire) => wire.destroy()), other.close()]);
+  await server.noConnectionBut(0);
+  const again = await Visitor.at(server, HOSTILE);
+  t.equal((await again.ask('OPTIONS', '/join')).status, 204, 'places that were given back');
+  await again.close();
+});
+
+share('what is held for one address', { 'address-held': '64K' }, async (t, server) => {
+  // Each parks a poll, and sends 15 kB ahead behind it.
+  const wires = [];
+  const refused = [];
+  for (let i = 0; i < 6; i += 1) {
+    const wire = await Wire.open(server.port, server.host, HOSTILE);
+    wires.push(wire);
+    wire.send(request('POST', '/join'));
+    const { id } = (await wire.read()).body;
+    const { polls } = await server.status();
+    wire.send(request('GET', `/poll/${id}`));
+    await server.until((status) => status.polls > polls);
+    const { heldBytes } = await server.status();
+    wire.send('x'.repeat(15000));
+    wire.read().then(
+      (answer) => refused.push(answer),
+      () => {}
+    );
+    await server.until((status) => status.heldBytes > heldBytes || refused.length > 0);
+  }
+  t.ok(refused.length > 0, 'the last are refused');
+  for (const answer of refused) refusal(t, answer, 'too-much-held', 503);
+  const { heldBytes, parked } = await server.status();
+  t.ok(heldBytes <= 65536, `${heldBytes} bytes are held`);
+  t.equal(parked, 6 - refused.length, 'what was parked there is no more');
+  const other = await Visitor.at(server, '127.0.1.1');
+  const [id] = await other.join();
+  t.equal((await other.throw(id, 'left')).status, 202, 'others are served');
+  await Promise.all([...wires.map((wire) => wire.destroy()), other.close()]);
+  await server.until((status) => status.heldBytes === 0);
+});
+
+share(
+  'memory for the sprites of one address',
+  { 'address-memory': '4K', 'throw-rate': 0 },
+  async (t, server) => {
     const hostile = await Visitor.at(server, HOSTILE);
     const honest = await Visitor.at(server, '127.0.1.1');
-    const [first] = await hostile.join(2);
-    refusal(t, await hostile.ask('POST', '/join'), 'too-many-clients', 429);
-    t.equal((await honest.ask('POST', '/join')).status, 201, 'others are still welcome');
-    t.equal((await hostile.ask('POST', `/leave/${first}`)).status, 204);
-    t.equal((await hostile.ask('POST', '/join')).status, 201, 'a place that was given back');
-    t.equal((await server.status()).refused['too-many-clients'], 1);
-    await Promise.all([hostile.close(), honest.close()]);
-  });
-
-  if (door === 'native') {
-    share(
-      'connections of one address that Node holds',
-      { 'address-handed-over': 2 },
-      async (t, server) => {
-        const wires = await Promise.all(
-          Array.from({ length: 3 }, () => Wire.open(server.port, server.host, HOSTILE))
-        );
-        // A preflight is Node's to answer.
-        const preflight = request('OPTIONS', '/join');
-        const statuses = [];
-        for (const wire of wires) {
-          wire.send(preflight);
-          const answer = await wire.read();
-          statuses.push(answer.status);
-          if (answer.status === 503) refusal(t, answer, 'too-many-connections', 503);
-        }
-        t.strictSame(statuses, [204, 204, 503]);
-        const other = await Visitor.at(server, '127.0.1.1');
-        t.equal((await other.ask('OPTIONS', '/join')).status, 204, 'others are served');
-        await Promise.all([...wires.map((wire) => wire.destroy()), other.close()]);
-        await server.noConnectionBut(0);
-        const again = await Visitor.at(server, HOSTILE);
-        t.equal((await again.ask('OPTIONS', '/join')).status, 204, 'places that were given back');
-        await again.close();
-      }
-    );
-
-    share('what is held for one address', { 'address-held': '64K' }, async (t, server) => {
-      // Each parks a poll, and sends 15 kB ahead behind it.
-      const wires = [];
-      const refused = [];
-      for (let i = 0; i < 6; i += 1) {
-        const wire = await Wire.open(server.port, server.host, HOSTILE);
-        wires.push(wire);
-        wire.send(request('POST', '/join'));
-        const { id } = (await wire.read()).body;
-        const { polls } = await server.status();
-        wire.send(request('GET', `/poll/${id}`));
-        await server.until((status) => status.polls > polls);
-        const { heldBytes } = await server.status();
-        wire.send('x'.repeat(15000));
-        wire.read().then(
-          (answer) => refused.push(answer),
-          () => {}
-        );
-        await server.until((status) => status.heldBytes > heldBytes || refused.length > 0);
-      }
-      t.ok(refused.length > 0, 'the last are refused');
-      for (const answer of refused) refusal(t, answer, 'too-much-held', 503);
-      const { heldBytes, parked } = await server.status();
-      t.ok(heldBytes <= 65536, `${heldBytes} bytes are held`);
-      t.equal(parked, 6 - refused.length, 'what was parked there is no more');
-      const other = await Visitor.at(server, '127.0.1.1');
-      const [id] = await other.join();
-      t.equal((await other.throw(id, 'left')).status, 202, 'others are served');
-      await Promise.all([...wires.map((wire) => wire.destroy()), other.close()]);
-      await server.until((status) => status.heldBytes === 0);
-    });
+    const [thrower, other] = await hostile.join(2);
+    const [victim] = await honest.join();
+    let taken = 0;
+    let refused;
+    for (let i = 0; refused === undefined && i < 9; i += 1) {
+      const answer = await hostile.throw(i % 2 ? thrower : other, EDGES[i % 4]);
+      if (answer.status === 202) taken += 1;
+      else refused = answer;
+    }
+    t.equal(taken, 4, 'each counts as 1 KiB');
+    refusal(t, refused, 'too-many-sprites', 429);
+    t.equal((await honest.throw(victim, 'left')).status, 202, 'others throw');
+    // They go where they like: it is their thrower's address that has thrown them.
+    for (const id of [thrower, other]) await hostile.ask('POST', `/leave/${id}`);
+    const [again] = await hostile.join();
+    refusal(t, await hostile.throw(again, 'left'), 'too-many-sprites', 429, 'and still has');
+    t.equal((await server.status()).waiting, 5);
+    await hostile.ask('POST', `/leave/${again}`);
+    const { body } = await honest.ask('GET', `/poll/${victim}`);
+    t.equal(body.sprites.length, 5);
+    // The ack is taken, and the next sprite answers this poll.
+    const acking = honest.ask('GET', `/poll/${victim}?ack=${body.seq}`);
+    await server.until(({ waiting }) => waiting === 0);
+    const [back] = await hostile.join();
+    t.equal((await hostile.throw(back, 'left')).status, 202, 'what was acked is no longer its');
+    for (const edge of EDGES.slice(1)) await hostile.throw(back, edge);
+    await acking;
+    await hostile.close();
+    await honest.close();
   }
+);
 
-  share(
-    'memory for the sprites of one address',
-    { 'address-memory': '4K', 'throw-rate': 0 },
-    async (t, server) => {
-      const hostile = await Visitor.at(server, HOSTILE);
-      const honest = await Visitor.at(server, '127.0.1.1');
-      const [thrower, other] = await hostile.join(2);
-      const [victim] = await honest.join();
-      let taken = 0;
-      let refused;
-      for (let i = 0; refused === undefined && i < 9; i += 1) {
-        const answer = await hostile.throw(i % 2 ? thrower : other, EDGES[i % 4]);
-        if (answer.status === 202) taken += 1;
-        else refused = answer;
-      }
-      t.equal(taken, 4, 'each counts as 1 KiB');
-      refusal(t, refused, 'too-many-sprites', 429);
-      t.equal((await honest.throw(victim, 'left')).status, 202, 'others throw');
-      // They go where they like: it is their thrower's address that has thrown them.
-      for (const id of [thrower, other]) await hostile.ask('POST', `/leave/${id}`);
-      const [again] = await hostile.join();
-      refusal(t, await hostile.throw(again, 'left'), 'too-many-sprites', 429, 'and still has');
-      t.equal((await server.status()).waiting, 5);
-      await hostile.ask('POST', `/leave/${again}`);
-      const { body } = await honest.ask('GET', `/poll/${victim}`);
-      t.equal(body.sprites.length, 5);
-      // The ack is taken, and the next sprite answers this poll.
-      const acking = honest.ask('GET', `/poll/${victim}?ack=${body.seq}`);
-      await server.until(({ waiting }) => waiting === 0);
-      const [back] = await hostile.join();
-      t.equal((await hostile.throw(back, 'left')).status, 202, 'what was acked is no longer its');
-      for (const edge of EDGES.slice(1)) await hostile.throw(back, edge);
-      await acking;
-      await hostile.close();
-      await honest.close();
-    }
-  );
-
-  share(
-    'sprites that hostile clients take and pass on are charged to these',
-    { 'address-memory': '4K', 'throw-rate': 0 },
-    async (t, server) => {
-      const hostile = await Visitor.at(server, HOSTILE);
-      const honest = await Visitor.at(server, '127.0.1.1');
-      const [id] = await honest.join();
-      const [one] = await hostile.join();
-      const throwAll = async (n) => {
-        const all = Array.from({ length: n }, () => ['POST', `/throw/${id}/left`, { body: '{}' }]);
-        return (await honest.askAll(all)).map(({ status }) => status);
-      };
-      t.strictSame(await throwAll(5), [202, 202, 202, 202, 429], 'its share waits at the other');
-      const [two] = await hostile.join();
-      await hostile.ask('POST', `/leave/${one}`);
-      t.strictSame(await throwAll(5), [202, 202, 202, 202, 429], 'it has its share again');
-      refusal(t, await hostile.throw(two, 'up'), 'too-many-sprites', 429, 'who left them has none');
-      await hostile.ask('POST', `/leave/${two}`);
-      t.strictSame(await throwAll(4), [202, 202, 202, 202], 'nor does it end there');
-      t.equal((await server.status()).waiting, 12, 'and none is lost');
-      const { body } = await honest.ask('GET', `/poll/${id}`);
-      t.equal(body.sprites.length, 12);
-      const acking = honest.ask('GET', `/poll/${id}?ack=${body.seq}`);
-      await server.until(({ waiting }) => waiting === 0);
-      const [back] = await hostile.join();
-      for (const edge of EDGES) t.equal((await hostile.throw(back, edge)).status, 202, 'acked');
-      await acking;
-      await Promise.all([hostile.close(), honest.close()]);
-    }
-  );
-
-  share(
-    'polls of one client that ack nothing',
-    { 'poll-rate': 1, 'poll-burst': 3, 'throw-rate': 0 },
-    async (t, server) => {
-      const visitor = await Visitor.at(server, HOSTILE);
-      const [id] = await visitor.join();
-      // Alone, it catches what it throws.
-      const throws = async () => {
-        for (const edge of EDGES) t.equal((await visitor.throw(id, edge)).status, 202);
-      };
-      await throws();
-      const target = `/poll/${id}?ack=0`;
-      const first = await visitor.ask('GET', target);
-      let refused;
-      for (let i = 0; refused === undefined && i < 20; i += 1) {
-        const answer = await visitor.ask('GET', target);
-        if (answer.status === 200) t.same(answer.body, first.body, 'the same again');
-        else refused = answer;
-      }
-      refusal(t, refused, 'too-many-polls', 429);
-      t.equal((await server.status()).waiting, 4, 'and nothing is acked');
-      // Who acks may always poll: so often as sprites come.
-      let { seq } = first.body;
-      for (let i = 0; i < 10; i += 1) {
-        await throws();
-        const { status, body } = await visitor.ask('GET', `/poll/${id}?ack=${seq}`);
-        t.equal(status, 200, 'an ack is always taken');
-        seq = body.seq;
-      }
-      await visitor.close();
-    }
-  );
-
-  share(
-    'a mailbox that is full of one address takes the throws of others',
-    { mailbox: 4, 'throw-rate': 0 },
-    async (t, server) => {
-      const hostile = await Visitor.at(server, HOSTILE);
-      const honest = await Visitor.at(server, '127.0.1.1');
-      // Two of them: by two edges each throws at the other, by two at itself.
-      const [full] = await hostile.join();
-      const [id] = await honest.join();
-      const answers = [];
-      for (let n = 0; n < 20; n += 1) answers.push(await hostile.throw(full, EDGES[n % 4]));
-      t.equal(answers.filter(({ status }) => status === 202).length, 8, 'both mailboxes are full');
-      refusal(t, answers.at(-1), 'neighbor-busy', 503);
-      refusal(t, await hostile.throw(full, EDGES[0]), 'neighbor-busy', 503, 'for that address');
-      const taken = [];
-      for (let n = 0; n < 20; n += 1) {
-        const answer = await honest.throw(id, EDGES[n % 4]);
-        if (answer.status === 202) taken.push(n);
-        else refusal(t, answer, 'neighbor-busy', 503);
-      }
-      t.equal(taken.length, 8, 'as many again, and no more');
-      await Promise.all([hostile.close(), honest.close()]);
-    }
-  );
-
-  share('the junk of those who have left keeps nobody from throwing', {}, async (t, server) => {
-    const honest = await Promise.all([1, 2, 3].map((n) => Visitor.at(server, `127.0.1.${n}`)));
-    const ids = [];
-    for (const one of honest) ids.push(...(await one.join()));
-
-    // 400 clients of one address throw 40 each, all at once, and leave.
+share(
+  'sprites that hostile clients take and pass on are charged to these',
+  { 'address-memory': '4K', 'throw-rate': 0 },
+  async (t, server) => {
     const hostile = await Visitor.at(server, HOSTILE);
-    const crowd = await hostile.join(400);
-    const throws = crowd.flatMap((id) =>
-      Array.from({ length: 40 }, (_, i) => ['POST', `/throw/${id}/${EDGES[i % 4]}`, { body: '{}' }])
-    );
-    const taken = (await hostile.askAll(throws)).filter(({ status }) => status === 202).length;
-    await hostile.askAll(crowd.map((id) => ['POST', `/leave/${id}`]));
-    const { waiting } = await server.until(({ clients }) => clients === 3);
-    t.ok(taken > 1000 && waiting === taken, `${waiting} wait for the three`);
+    const honest = await Visitor.at(server, '127.0.1.1');
+    const [id] = await honest.join();
+    const [one] = await hostile.join();
+    const throwAll = async (n) => {
+      const all = Array.from({ length: n }, () => ['POST', `/throw/${id}/left`, { body: '{}' }]);
+      return (await honest.askAll(all)).map(({ status }) => status);
+    };
+    t.strictSame(await throwAll(5), [202, 202, 202, 202, 429], 'its share waits at the other');
+    const [two] = await hostile.join();
+    await hostile.ask('POST', `/leave/${one}`);
+    t.strictSame(await throwAll(5), [202, 202, 202, 202, 429], 'it has its share again');
+    refusal(t, await hostile.throw(two, 'up'), 'too-many-sprites', 429, 'who left them has none');
+    await hostile.ask('POST', `/leave/${two}`);
+    t.strictSame(await throwAll(4), [202, 202, 202, 202], 'nor does it end there');
+    t.equal((await server.status()).waiting, 12, 'and none is lost');
+    const { body } = await honest.ask('GET', `/poll/${id}`);
+    t.equal(body.sprites.length, 12);
+    const acking = honest.ask('GET', `/poll/${id}?ack=${body.seq}`);
+    await server.until(({ waiting }) => waiting === 0);
+    const [back] = await hostile.join();
+    for (const edge of EDGES) t.equal((await hostile.throw(back, edge)).status, 202, 'acked');
+    await acking;
+    await Promise.all([hostile.close(), honest.close()]);
+  }
+);
 
-    // The three go on as anybody does: they throw in turn, and catch what comes.
-    const acks = ids.map(() => 0);
-    const caught = { honest: 0, junk: 0 };
-    async function read(i) {
-      const { body } = await honest[i].ask('GET', `/poll/${ids[i]}?ack=${acks[i]}&hold=5`);
-      for (const { sprite } of body.sprites) caught['honest' in sprite ? 'honest' : 'junk'] += 1;
-      acks[i] = body.seq;
+share(
+  'polls of one client that ack nothing',
+  { 'poll-rate': 1, 'poll-burst': 3, 'throw-rate': 0 },
+  async (t, server) => {
+    const visitor = await Visitor.at(server, HOSTILE);
+    const [id] = await visitor.join();
+    // Alone, it catches what it throws.
+    const throws = async () => {
+      for (const edge of EDGES) t.equal((await visitor.throw(id, edge)).status, 202);
+    };
+    await throws();
+    const target = `/poll/${id}?ack=0`;
+    const first = await visitor.ask('GET', target);
+    let refused;
+    for (let i = 0; refused === undefined && i < 20; i += 1) {
+      const answer = await visitor.ask('GET', target);
+      if (answer.status === 200) t.same(answer.body, first.body, 'the same again');
+      else refused = answer;
     }
-    // The mailboxes are full of what was thrown at them while nobody read.
+    refusal(t, refused, 'too-many-polls', 429);
+    t.equal((await server.status()).waiting, 4, 'and nothing is acked');
+    // Who acks may always poll: so often as sprites come.
+    let { seq } = first.body;
+    for (let i = 0; i < 10; i += 1) {
+      await throws();
+      const { status, body } = await visitor.ask('GET', `/poll/${id}?ack=${seq}`);
+      t.equal(status, 200, 'an ack is always taken');
+      seq = body.seq;
+    }
+    await visitor.close();
+  }
+);
+
+share(
+  'a mailbox that is full of one address takes the throws of others',
+  { mailbox: 4, 'throw-rate': 0 },
+  async (t, server) => {
+    const hostile = await Visitor.at(server, HOSTILE);
+    const honest = await Visitor.at(server, '127.0.1.1');
+    // Two of them: by two edges each throws at the other, by two at itself.
+    const [full] = await hostile.join();
+    const [id] = await honest.join();
+    const answers = [];
+    for (let n = 0; n < 20; n += 1) answers.push(await hostile.throw(full, EDGES[n % 4]));
+    t.equal(answers.filter(({ status }) => status === 202).length, 8, 'both mailboxes are full');
+    refusal(t, answers.at(-1), 'neighbor-busy', 503);
+    refusal(t, await hostile.throw(full, EDGES[0]), 'neighbor-busy', 503, 'for that address');
+    const taken = [];
+    for (let n = 0; n < 20; n += 1) {
+      const answer = await honest.throw(id, EDGES[n % 4]);
+      if (answer.status === 202) taken.push(n);
+      else refusal(t, answer, 'neighbor-busy', 503);
+    }
+    t.equal(taken.length, 8, 'as many again, and no more');
+    await Promise.all([hostile.close(), honest.close()]);
+  }
+);
+
+share('the junk of those who have left keeps nobody from throwing', {}, async (t, server) => {
+  const honest = await Promise.all([1, 2, 3].map((n) => Visitor.at(server, `127.0.1.${n}`)));
+  const ids = [];
+  for (const one of honest) ids.push(...(await one.join()));
+
+  // 400 clients of one address throw 40 each, all at once, and leave.
+  const hostile = await Visitor.at(server, HOSTILE);
+  const crowd = await hostile.join(400);
+  const throws = crowd.flatMap((id) =>
+    Array.from({ length: 40 }, (_, i) => ['POST', `/throw/${id}/${EDGES[i % 4]}`, { body: '{}' }])
+  );
+  const taken = (await hostile.askAll(throws)).filter(({ status }) => status === 202).length;
+  await hostile.askAll(crowd.map((id) => ['POST', `/leave/${id}`]));
+  const { waiting } = await server.until(({ clients }) => clients === 3);
+  t.ok(taken > 1000 && waiting === taken, `${waiting} wait for the three`);
+
+  // The three go on as anybody does: they throw in turn, and catch what comes.
+  const acks = ids.map(() => 0);
+  const caught = { honest: 0, junk: 0 };
+  async function read(i) {
+    const { body } = await honest[i].ask('GET', `/poll/${ids[i]}?ack=${acks[i]}&hold=5`);
+    for (const { sprite } of body.sprites) caught['honest' in sprite ? 'honest' : 'junk'] += 1;
+    acks[i] = body.seq;
+  }
+  // The mailboxes are full of what was thrown at them while nobody read.
+  for (const i of ids.keys()) await read(i);
+  for (let round = 1; round <= 20; round += 1) {
+    for (const [i, id] of ids.entries()) {
+      const answer = await honest[i].throw(id, EDGES[round % 4], `{"honest":${round}}`);
+      t.equal(answer.status, 202, `a throw gets in: ${problemOf(answer)}`);
+    }
     for (const i of ids.keys()) await read(i);
-    for (let round = 1; round <= 20; round += 1) {
-      for (const [i, id] of ids.entries()) {
-        const answer = await honest[i].throw(id, EDGES[round % 4], `{"honest":${round}}`);
-        t.equal(answer.status, 202, `a throw gets in: ${problemOf(answer)}`);
-      }
-      for (const i of ids.keys()) await read(i);
-      t.equal(caught.honest, round * 3, 'and arrives with the next poll');
-    }
-    t.ok((await server.status()).waiting > 5000, 'while the junk still waits');
-    t.equal((await server.status()).lost, 0);
-    await Promise.all([hostile, ...honest].map((one) => one.close()));
-  });
+    t.equal(caught.honest, round * 3, 'and arrives with the next poll');
+  }
+  t.ok((await server.status()).waiting > 5000, 'while the junk still waits');
+  t.equal((await server.status()).lost, 0);
+  await Promise.all([hostile, ...honest].map((one) => one.close()));
+});
 
-  share('a crowd of a thousand that goes home together loses nothing', {}, async (t, server) => {
-    const crowd = await Visitor.at(server, '127.0.3.1');
-    const ids = await crowd.join(1000);
-    const throws = ids.flatMap((id, n) =>
-      EDGES.map((edge) => ['POST', `/throw/${id}/${edge}`, { body: `{"n":${n}}` }])
-    );
-    const taken = (await crowd.askAll(throws)).filter(({ status }) => status === 202).length;
-    t.equal(taken, 4000);
-    const last = await Visitor.at(server, '127.0.3.2');
-    const [id] = await last.join();
-    await crowd.askAll(ids.map((one) => ['POST', `/leave/${one}`]));
-    const { waiting, lost } = await server.until(
-      (status) => status.clients === 1 && status.waiting === 4000
-    );
-    t.strictSame({ waiting, lost }, { waiting: 4000, lost: 0 });
-    const sprites = [];
-    for (let ack = 0; sprites.length < 4000;) {
-      const { body } = await last.ask('GET', `/poll/${id}?ack=${ack}`);
-      sprites.push(...body.sprites);
-      ack = body.seq;
-    }
-    t.equal(sprites.length, 4000, 'the one who is left has them all');
-    await Promise.all([crowd.close(), last.close()]);
-  });
-}
+share('a crowd of a thousand that goes home together loses nothing', {}, async (t, server) => {
+  const crowd = await Visitor.at(server, '127.0.3.1');
+  const ids = await crowd.join(1000);
+  const throws = ids.flatMap((id, n) =>
+    EDGES.map((edge) => ['POST', `/throw/${id}/${edge}`, { body: `{"n":${n}}` }])
+  );
+  const taken = (await crowd.askAll(throws)).filter(({ status }) => status === 202).length;
+  t.equal(taken, 4000);
+  const last = await Visitor.at(server, '127.0.3.2');
+  const [id] = await last.join();
+  await crowd.askAll(ids.map((one) => ['POST', `/leave/${one}`]));
+  const { waiting, lost } = await server.until(
+    (status) => status.clients === 1 && status.waiting === 4000
+  );
+  t.strictSame({ waiting, lost }, { waiting: 4000, lost: 0 });
+  const sprites = [];
+  for (let ack = 0; sprites.length < 4000;) {
+    const { body } = await last.ask('GET', `/poll/${id}?ack=${ack}`);
+    sprites.push(...body.sprites);
+    ack = body.seq;
+  }
+  t.equal(sprites.length, 4000, 'the one who is left has them all');
+  await Promise.all([crowd.close(), last.close()]);
+});
 
 t.test('an address is known once while its allowance of joins is not whole', async (t) => {
   const options = readOptions([]);

@@ -154,7 +154,6 @@ t.test('the unit allows every system call of the main process and its workers', 
   for (const round of ['first', 'second']) {
     const server = await startServer(t, {
       options,
-      door: 'native',
       command: [...traced, process.execPath, path.join(ROOT, 'bin/sprites')]
     });
     // Every line of where it listens comes with the first one, or soon after.
@@ -772,7 +771,7 @@ t.test('the dashboard and the alerts ask only for metrics there are', async (t) 
     connections: 1,
     accepted: 1,
     connectionsRefused: 0,
-    handedOver: 1,
+    handled: 1,
     requests: 1,
     timedOut: 0,
     slowReaders: 0,

@@ -27,7 +27,7 @@ t.test('the reader of hot requests', async (t) => {
   }
 
   for (const [name, text] of Object.entries(coldHeads)) {
-    t.test(`hands over ${name}`, async (t) => {
+    t.test(`leaves ${name} to the other reader`, async (t) => {
       t.equal(read(text), false);
     });
   }
@@ -46,7 +46,7 @@ t.test('the reader of hot requests', async (t) => {
     }
   });
 
-  t.test('hands over at the first byte that can be part of no hot head', async (t) => {
+  t.test('leaves a head at the first byte that can be part of no hot one', async (t) => {
     const last = {
       X: 'another method',
       'PO ': 'a method cut short',

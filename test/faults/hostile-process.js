@@ -317,7 +317,7 @@ const attacks = {
       }
     }),
 
-  /** Requests sent ahead for Node's server, and no answer read. */
+  /** Requests that JavaScript handles, sent ahead, and no answer read. */
   ahead: () =>
     wave(
       Math.min(40, share),
@@ -347,8 +347,8 @@ const attacks = {
       send(socket, request('POST', '/join'));
     }),
 
-  /** Requests that Node's server has to answer, over and over. */
-  handedOver: () =>
+  /** Requests that JavaScript has to handle, over and over. */
+  cold: () =>
     forever(250, async () => {
       const sockets = many(10 * share, () => open()).filter(Boolean);
       for (let times = 0; times < 8; times += 1) {

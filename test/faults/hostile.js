@@ -10,7 +10,7 @@ import { portIn } from '../support/ways.js';
 
 /**
  * One hostile address that does everything at once (hostile-process.js), while honest people at
- * other addresses throw and catch. By each way in one case.
+ * other addresses throw and catch. One case for each kind of port.
  *
  *   before ──▶ attack: a throw may be refused, one in ten at the most ──▶ end ──▶ some seconds ──▶ none is
  */
@@ -90,23 +90,20 @@ function throwsBetween(ledger, from, to) {
 const percent = (share) => `${Math.round(share * 1000) / 10}%`;
 const megabytes = (bytes) => `${Math.round(bytes / 1e5) / 10} MB`;
 
-/** Each way in: what the server is started with, and by which ports people come. */
+/** What the server is started with, and by which ports people come. */
 const WAYS = {
-  native: { door: 'native' },
-  'node:http': { door: 'node' },
+  native: {},
   TLS: {
-    door: 'native',
     options: (folder) => ({ 'tls-port': 0, ...certificate(folder) }),
     ports: (server) => ({ port: portIn(server, 'TLS'), tls: true })
   },
   workers: {
-    door: 'native',
     options: () => ({ workers: 2, 'transient-port': 0 }),
     ports: (server) => ({ port: server.port, transient: portIn(server, 'Workers') })
   }
 };
 
-export const hostile = Object.entries(WAYS).map(([way, { door, options = () => ({}), ports }]) => ({
+export const hostile = Object.entries(WAYS).map(([way, { options = () => ({}), ports }]) => ({
   name: `one hostile address, by ${way}`,
   promise:
     'one throw of others in ten fails at the most while it goes on, none some seconds after; ' +
@@ -117,10 +114,12 @@ export const hostile = Object.entries(WAYS).map(([way, { door, options = () => (
     writeFileSync(tokens, `${TOKEN}\n`, { mode: 0o600 });
     const seconds = scene.short ? 12 : 60;
     const lease = scene.short ? 8 : 30;
-    const server = await scene.server(
-      { 'publish-token-file': tokens, lease, hold: 20, ...options(folder) },
-      { door }
-    );
+    const server = await scene.server({
+      'publish-token-file': tokens,
+      lease,
+      hold: 20,
+      ...options(folder)
+    });
     const people = ports ? ports(server) : { port: server.port };
     const stopOperating = operate(server);
     const memory = watchMemory(scene, server.pid);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import t from 'tap';
 
 import { get, parkGet, put, remove, TOKEN, tryPut } from '../support/feeds.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 
 /** What a state keeps of the feeds, and that a publication is a promise: native/store/shelf.h. */
 
@@ -25,7 +25,7 @@ function kept(t, more = {}) {
     ...{ drain: 0, 'log-level': 'warn', 'publish-token-file': join(folder, 'tokens') },
     ...{ state: join(folder, 'state'), ...more }
   };
-  const begin = (door) => startServer(t, { door, options });
+  const begin = () => startServer(t, { options });
   return { options, folder, begin };
 }
 
@@ -34,36 +34,34 @@ async function crash(server) {
   await server.ended();
 }
 
-for (const door of DOORS) {
-  t.test(`killed, by "${door}": values are there, and cursors go on with patches`, async (t) => {
-    const { begin } = kept(t);
-    const one = await begin(door);
-    const { body: first } = await put(one, 'a', value(1));
-    const { body: second } = await put(one, 'a', value(2));
-    await put(one, 'ended', 1);
-    await remove(one, 'ended');
-    await crash(one);
+t.test('killed: values are there, and cursors go on with patches', async (t) => {
+  const { begin } = kept(t);
+  const one = await begin();
+  const { body: first } = await put(one, 'a', value(1));
+  const { body: second } = await put(one, 'a', value(2));
+  await put(one, 'ended', 1);
+  await remove(one, 'ended');
+  await crash(one);
 
-    const two = await begin(door);
-    t.strictSame((await get(two, 'a')).body, { feed: 'a', cursor: second.cursor, value: value(2) });
-    t.equal((await get(two, 'a', `after=${first.cursor}&delta=1`)).body.from, first.cursor);
-    t.equal((await get(two, 'ended')).status, 404);
-    // A client that was parked before the crash is told of the next version by a patch.
-    const watcher = await parkGet(two, 'a', `after=${second.cursor}&delta=1`);
-    await put(two, 'a', value(3));
-    const { body: third } = await watcher.answer;
-    t.equal(third.from, second.cursor);
-    t.strictSame(
-      [epochOf(third.cursor), numberOf(third.cursor)],
-      [epochOf(first.cursor), 3],
-      'versions go on'
-    );
-    await two.stop();
-    const three = await begin(door);
-    t.equal((await get(three, 'a', `after=${first.cursor}&delta=1`)).body.patch.length, 2);
-    await crash(three);
-  });
-}
+  const two = await begin();
+  t.strictSame((await get(two, 'a')).body, { feed: 'a', cursor: second.cursor, value: value(2) });
+  t.equal((await get(two, 'a', `after=${first.cursor}&delta=1`)).body.from, first.cursor);
+  t.equal((await get(two, 'ended')).status, 404);
+  // A client that was parked before the crash is told of the next version by a patch.
+  const watcher = await parkGet(two, 'a', `after=${second.cursor}&delta=1`);
+  await put(two, 'a', value(3));
+  const { body: third } = await watcher.answer;
+  t.equal(third.from, second.cursor);
+  t.strictSame(
+    [epochOf(third.cursor), numberOf(third.cursor)],
+    [epochOf(first.cursor), 3],
+    'versions go on'
+  );
+  await two.stop();
+  const three = await begin();
+  t.equal((await get(three, 'a', `after=${first.cursor}&delta=1`)).body.patch.length, 2);
+  await crash(three);
+});
 
 for (const sync of ['second', 'turn']) {
   t.test(`crashes under publications lose none, with --sync ${sync}`, async (t) => {

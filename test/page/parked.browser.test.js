@@ -1,18 +1,16 @@
 import t from 'tap';
 import { browserRig, soon } from '../support/page-browser.js';
 
-/** What pages cost the server: their polls are parked natively, and nothing of theirs is Node's. */
+/** What pages cost the server: their polls are parked natively, and nothing of theirs is JavaScript's. */
 
 const { browser, end, nothingElse, serve, skip } = browserRig(t);
 
 t.setTimeout(300_000); // of all together, on a machine that does other things too
 
 const PAGES = 12;
-// Bytes of user space: README's own figures, held by test/server/memory.test.js and by
-// `node test/bench/tls.js`.
+// Bytes of user space: README's own figures.
 const CLIENT = 125;
 const CONNECTION = 76;
-const NODES = 18_000;
 
 t.test('twelve pages are parked natively, for 2 kB each', { skip }, async (t) => {
   const server = await serve('--idle-time', '5', '--admin-port', '0');
@@ -22,16 +20,15 @@ t.test('twelve pages are parked natively, for 2 kB each', { skip }, async (t) =>
   await pages[0].waitForTimeout(15_000);
   const seen = async () => {
     const status = await server.status();
-    return status.parked === PAGES && status.nodeConnections <= 2;
+    return status.parked === PAGES;
   };
   t.ok(await soon(seen), JSON.stringify(await server.status()));
   const status = await server.wholeStatus();
   t.equal(status.parked, PAGES);
-  t.equal(status.handedOver, 0, 'nothing of theirs was ever handed over');
+  t.equal(status.handled, 0, 'JavaScript was never asked');
   const bytes =
     status.clients * CLIENT +
-    (status.connections - status.nodeConnections) * CONNECTION +
-    status.nodeConnections * NODES +
+    status.connections * CONNECTION +
     status.heldBytes +
     status.mailboxBytes;
   t.ok(bytes / PAGES <= 2000, `${bytes / PAGES} bytes a page`);

@@ -53,11 +53,7 @@ t.test('the live counts are those of the table, every one, and nothing else is',
   const all = namesOf(counts);
   const servers = {
     'without workers': [{}, all],
-    'with workers': [{ options: { workers: 1, 'transient-port': 0 } }, all],
-    'by --door node': [
-      { door: 'node' },
-      namesOf(counts.filter(({ marks }) => !marks.has('native')))
-    ]
+    'with workers': [{ options: { workers: 1, 'transient-port': 0 } }, all]
   };
   for (const [name, [how, expected]] of Object.entries(servers)) {
     const server = await startServer(t, how);

@@ -7,7 +7,7 @@ import t from 'tap';
 import { openBans } from '../../lib/operator/bans.js';
 import { problemOf } from '../support/contract.js';
 import { request as bytesOf, Wire } from '../support/http.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 
 /** What an operator may do about one client by the admin port, and the page for people there. */
 
@@ -17,9 +17,8 @@ const HOSTILE = '127.0.6.6';
 const NOBODY = '11111111-2222-8333-8444-000000000000';
 
 /** A server with an admin port, and a way to ask there. */
-async function startAdministered(t, { door, options = {} } = {}) {
+async function startAdministered(t, { options = {} } = {}) {
   const server = await startServer(t, {
-    door,
     options: { 'admin-port': 0, drain: 0, 'log-level': 'warn', ...options }
   });
   await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
@@ -44,70 +43,68 @@ async function startAdministered(t, { door, options = {} } = {}) {
   return { server, ask, port };
 }
 
-for (const door of DOORS) {
-  t.test(`one client is looked at and sent away (${door})`, async (t) => {
-    const { server, ask } = await startAdministered(t, { door });
-    const [id, other] = [await server.join(), await server.join()];
-    const parked = await server.park(id);
-    t.same((await ask('GET', `/clients/${id}`)).body, {
-      ...{ row: 0, column: 0, parked: true, waiting: 0, unsent: 0, bytes: 0, sequence: 0 },
-      address: '127.0.0.1'
-    });
-    await server.throw(id, 'left', '{"a":1}');
-    t.match((await ask('GET', `/clients/${other}`)).body, {
-      ...{ parked: false, waiting: 1, unsent: 1, sequence: 1 }
-    });
-    t.equal((await ask('GET', `/clients/${NOBODY}`)).status, 404);
-
-    t.equal((await ask('POST', `/clients/${id}/leave`)).status, 204);
-    t.equal((await parked.answer).status, 200, 'its poll is answered');
-    t.equal(problemOf(await server.poll(id)), 'unknown-client');
-    t.equal((await ask('POST', `/clients/${id}/leave`)).status, 204, 'also when repeated');
-    t.equal((await server.status()).clients, 1, 'and nobody else is');
-    const said = Buffer.concat(server.errors).toString();
-    t.match(said, 'a client is sent away');
-    t.notMatch(said, id, 'no whole id in the log');
-    await server.stop();
+t.test('one client is looked at and sent away', async (t) => {
+  const { server, ask } = await startAdministered(t);
+  const [id, other] = [await server.join(), await server.join()];
+  const parked = await server.park(id);
+  t.same((await ask('GET', `/clients/${id}`)).body, {
+    ...{ row: 0, column: 0, parked: true, waiting: 0, unsent: 0, bytes: 0, sequence: 0 },
+    address: '127.0.0.1'
   });
-
-  t.test(`an address is banned, and no more (${door})`, async (t) => {
-    const { server, ask } = await startAdministered(t, { door });
-    const id = await server.join();
-    const wire = await server.wire();
-    t.equal((await ask('POST', `/clients/${id}/ban?seconds=600`)).status, 204);
-    const { body } = await ask('GET', '/bans');
-    t.match(body, [{ address: '127.0.0.1' }]);
-    t.ok(body[0].seconds > 500 && body[0].seconds <= 600);
-    wire.send(bytesOf('POST', '/join'));
-    const join = await server.read(wire);
-    t.equal(problemOf(join), 'too-many-joins', 'no join by what is open');
-    t.match(join.body.title, /^No join from this address/, 'which is true of a ban');
-    const next = await server.wire();
-    next.send(bytesOf('GET', '/status'));
-    const opened = await server.read(next);
-    t.equal(problemOf(opened), 'too-many-connections', 'and nothing new opens');
-    t.match(opened.body.detail, /takes no further connection from this address/);
-    t.equal((await ask('DELETE', '/bans/127.0.0.1')).status, 204);
-    t.same((await ask('GET', '/bans')).body, []);
-    await server.join();
-    t.equal((await server.status()).clients, 1, 'the one that was banned has been sent away');
-
-    t.equal((await ask('PUT', '/bans/192.0.2.1?seconds=60')).status, 204);
-    t.equal((await ask('PUT', '/bans/2001%3Adb8%3A%3A1')).status, 204);
-    t.same(
-      (await ask('GET', '/bans')).body.map(({ address }) => address),
-      ['192.0.2.1', '2001:db8::'],
-      'IPv6 by its /64'
-    );
-    for (const wrong of ['PUT /bans/nobody', 'PUT /bans/1.2.3.4?seconds=0', 'DELETE /bans/x']) {
-      t.equal(problemOf(await ask(...wrong.split(' '))), 'bad-ban', wrong);
-    }
-    for (const far of ['31536001', '1e3', '-1', '']) {
-      t.equal(problemOf(await ask('PUT', `/bans/1.2.3.4?seconds=${far}`)), 'bad-ban', far);
-    }
-    await server.stop();
+  await server.throw(id, 'left', '{"a":1}');
+  t.match((await ask('GET', `/clients/${other}`)).body, {
+    ...{ parked: false, waiting: 1, unsent: 1, sequence: 1 }
   });
-}
+  t.equal((await ask('GET', `/clients/${NOBODY}`)).status, 404);
+
+  t.equal((await ask('POST', `/clients/${id}/leave`)).status, 204);
+  t.equal((await parked.answer).status, 200, 'its poll is answered');
+  t.equal(problemOf(await server.poll(id)), 'unknown-client');
+  t.equal((await ask('POST', `/clients/${id}/leave`)).status, 204, 'also when repeated');
+  t.equal((await server.status()).clients, 1, 'and nobody else is');
+  const said = Buffer.concat(server.errors).toString();
+  t.match(said, 'a client is sent away');
+  t.notMatch(said, id, 'no whole id in the log');
+  await server.stop();
+});
+
+t.test('an address is banned, and no more', async (t) => {
+  const { server, ask } = await startAdministered(t);
+  const id = await server.join();
+  const wire = await server.wire();
+  t.equal((await ask('POST', `/clients/${id}/ban?seconds=600`)).status, 204);
+  const { body } = await ask('GET', '/bans');
+  t.match(body, [{ address: '127.0.0.1' }]);
+  t.ok(body[0].seconds > 500 && body[0].seconds <= 600);
+  wire.send(bytesOf('POST', '/join'));
+  const join = await server.read(wire);
+  t.equal(problemOf(join), 'too-many-joins', 'no join by what is open');
+  t.match(join.body.title, /^No join from this address/, 'which is true of a ban');
+  const next = await server.wire();
+  next.send(bytesOf('GET', '/status'));
+  const opened = await server.read(next);
+  t.equal(problemOf(opened), 'too-many-connections', 'and nothing new opens');
+  t.match(opened.body.detail, /takes no further connection from this address/);
+  t.equal((await ask('DELETE', '/bans/127.0.0.1')).status, 204);
+  t.same((await ask('GET', '/bans')).body, []);
+  await server.join();
+  t.equal((await server.status()).clients, 1, 'the one that was banned has been sent away');
+
+  t.equal((await ask('PUT', '/bans/192.0.2.1?seconds=60')).status, 204);
+  t.equal((await ask('PUT', '/bans/2001%3Adb8%3A%3A1')).status, 204);
+  t.same(
+    (await ask('GET', '/bans')).body.map(({ address }) => address),
+    ['192.0.2.1', '2001:db8::'],
+    'IPv6 by its /64'
+  );
+  for (const wrong of ['PUT /bans/nobody', 'PUT /bans/1.2.3.4?seconds=0', 'DELETE /bans/x']) {
+    t.equal(problemOf(await ask(...wrong.split(' '))), 'bad-ban', wrong);
+  }
+  for (const far of ['31536001', '1e3', '-1', '']) {
+    t.equal(problemOf(await ask('PUT', `/bans/1.2.3.4?seconds=${far}`)), 'bad-ban', far);
+  }
+  await server.stop();
+});
 
 t.test('with --state bans outlive a crash, and end when they are to', async (t) => {
   const directory = t.testdir();

@@ -18,7 +18,7 @@ import t from 'tap';
 import { certificate } from '../support/certificate.js';
 import { Wire } from '../support/http.js';
 import { temporary } from '../support/processes.js';
-import { DOORS, ROOT, startServer } from '../support/server.js';
+import { ROOT, startServer } from '../support/server.js';
 
 const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const SPRITES = join(ROOT, 'bin/sprites');
@@ -199,51 +199,44 @@ async function take(t, host) {
   return other.address().port;
 }
 
-for (const door of DOORS) {
-  t.test(`a taken port is one line and exit code 1 (${door})`, async (t) => {
-    for (const [host, where] of [
-      ['127.0.0.1', '127\\.0\\.0\\.1'],
-      ['::', '\\[::\\]']
-    ]) {
-      const port = await take(t, host);
-      refusedWith(
-        t,
-        await run(t, [SPRITES, '--door', door, '--host', host, '--port', `${port}`]),
-        1,
-        new RegExp(`^sprites: ${where}:${port} is taken .*choose another port by --port\\n`)
-      );
-    }
-  });
-
-  t.test(`a host that is not there is one line and exit code 1 (${door})`, async (t) => {
-    const hosts = {
-      '203.0.113.7': /^sprites: 203\.0\.113\.7:0 is no address of this host: .* --host/,
-      '2001:db8::7': /^sprites: \[2001:db8::7\]:0 is .*--host/,
-      'nowhere.invalid': /^sprites: nowhere\.invalid:0 is an unknown name: .*--host/
-    };
-    for (const [host, pattern] of Object.entries(hosts)) {
-      refusedWith(
-        t,
-        await run(t, [SPRITES, '--door', door, '--host', host, '--port', '0']),
-        1,
-        pattern
-      );
-    }
-  });
-
-  t.test(`a port for the privileged only is one line and exit code 1 (${door})`, async (t) => {
-    // Where every port is everybody's, there is nothing to refuse.
-    const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
-    if (Number(readFileSync(file, 'utf8')) < 2) return;
-    const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
+t.test('a taken port is one line and exit code 1', async (t) => {
+  for (const [host, where] of [
+    ['127.0.0.1', '127\\.0\\.0\\.1'],
+    ['::', '\\[::\\]']
+  ]) {
+    const port = await take(t, host);
     refusedWith(
       t,
-      await run(t, [...ordinary, SPRITES, '--door', door, '--host', '127.0.0.1', '--port', '1']),
+      await run(t, [SPRITES, '--host', host, '--port', `${port}`]),
       1,
-      /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/
+      new RegExp(`^sprites: ${where}:${port} is taken .*choose another port by --port\\n`)
     );
-  });
-}
+  }
+});
+
+t.test('a host that is not there is one line and exit code 1', async (t) => {
+  const hosts = {
+    '203.0.113.7': /^sprites: 203\.0\.113\.7:0 is no address of this host: .* --host/,
+    '2001:db8::7': /^sprites: \[2001:db8::7\]:0 is .*--host/,
+    'nowhere.invalid': /^sprites: nowhere\.invalid:0 is an unknown name: .*--host/
+  };
+  for (const [host, pattern] of Object.entries(hosts)) {
+    refusedWith(t, await run(t, [SPRITES, '--host', host, '--port', '0']), 1, pattern);
+  }
+});
+
+t.test('a port for the privileged only is one line and exit code 1', async (t) => {
+  // Where every port is everybody's, there is nothing to refuse.
+  const file = '/proc/sys/net/ipv4/ip_unprivileged_port_start';
+  if (Number(readFileSync(file, 'utf8')) < 2) return;
+  const ordinary = process.getuid() === 0 ? ['setpriv', '--bounding-set=-net_bind_service'] : [];
+  refusedWith(
+    t,
+    await run(t, [...ordinary, SPRITES, '--host', '127.0.0.1', '--port', '1']),
+    1,
+    /^sprites: 127\.0\.0\.1:1 takes a privilege: .*--port.*CAP_NET_BIND/
+  );
+});
 
 t.test("a certificate that can't be used is told by its option", async (t) => {
   const dir = temporary(t);
@@ -318,28 +311,25 @@ t.test('a missing or broken addon is one line that says what to do', async (t) =
   });
 });
 
-for (const door of DOORS) {
-  // What a signal means knows no way in; how it ends does.
-  for (const signal of door === DOORS[0] ? ['SIGTERM', 'SIGINT', 'SIGHUP'] : ['SIGTERM']) {
-    t.test(`${signal} answers every parked poll and exits 0 (${door})`, async (t) => {
-      const server = await startServer(t, { door, options: { drain: 1, 'log-level': 'warn' } });
-      const parked = [];
-      for (let i = 0; i < 20; i += 1) parked.push(await server.park(await server.join()));
-      const idle = await server.wire();
-      t.equal((await server.status()).parked, 20);
-      server.child.kill(signal);
-      for (const { answer } of parked) {
-        const { status, body } = await answer;
-        t.equal(status, 200);
-        t.strictSame(body.sprites, []);
-        t.ok(Number.isSafeInteger(body.retry) && body.retry >= 0, 'tells when to come back');
-      }
-      t.strictSame(await server.ended(), { code: 0, signal: null });
-      await idle.closed();
-      await t.rejects(Wire.open(server.port), { code: 'ECONNREFUSED' });
-      t.equal(Buffer.concat(server.errors).toString(), '', 'nothing on stderr');
-    });
-  }
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) {
+  t.test(`${signal} answers every parked poll and exits 0`, async (t) => {
+    const server = await startServer(t, { options: { drain: 1, 'log-level': 'warn' } });
+    const parked = [];
+    for (let i = 0; i < 20; i += 1) parked.push(await server.park(await server.join()));
+    const idle = await server.wire();
+    t.equal((await server.status()).parked, 20);
+    server.child.kill(signal);
+    for (const { answer } of parked) {
+      const { status, body } = await answer;
+      t.equal(status, 200);
+      t.strictSame(body.sprites, []);
+      t.ok(Number.isSafeInteger(body.retry) && body.retry >= 0, 'tells when to come back');
+    }
+    t.strictSame(await server.ended(), { code: 0, signal: null });
+    await idle.closed();
+    await t.rejects(Wire.open(server.port), { code: 'ECONNREFUSED' });
+    t.equal(Buffer.concat(server.errors).toString(), '', 'nothing on stderr');
+  });
 }
 
 t.test('a signal ends it, whatever Node still waits for in a thread of its own', async (t) => {
@@ -362,17 +352,15 @@ t.test('it outlives its reader: a closed stdout is no reason to fall', async (t)
   await server.stop();
 });
 
-for (const door of DOORS) {
-  t.test(`IPv6 and names are listened on (${door})`, async (t) => {
-    for (const host of ['::1', 'localhost']) {
-      const server = await startServer(t, { door, options: { host } }).catch((error) => error);
-      if (/EADDRNOTAVAIL|EAFNOSUPPORT/.test(server.message)) continue;
-      if (server instanceof Error) throw server;
-      t.match(server.lines[0], host === '::1' ? 'http://[::1]:' : 'http://localhost:');
-      await server.stop();
-    }
-  });
-}
+t.test('IPv6 and names are listened on', async (t) => {
+  for (const host of ['::1', 'localhost']) {
+    const server = await startServer(t, { options: { host } }).catch((error) => error);
+    if (/EADDRNOTAVAIL|EAFNOSUPPORT/.test(server.message)) continue;
+    if (server instanceof Error) throw server;
+    t.match(server.lines[0], host === '::1' ? 'http://[::1]:' : 'http://localhost:');
+    await server.stop();
+  }
+});
 
 t.test('every environment variable in the help is read', async (t) => {
   const server = await startServer(t, {

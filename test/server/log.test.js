@@ -9,7 +9,7 @@ import t from 'tap';
 
 import { createLog } from '../../lib/base/log.js';
 import { request, Wire } from '../support/http.js';
-import { DOORS, ROOT, startServer } from '../support/server.js';
+import { ROOT, startServer } from '../support/server.js';
 import { childrenOf, temporary } from '../support/processes.js';
 
 /** The log, and what becomes of the server where it can't be written. */
@@ -88,29 +88,26 @@ async function writesInVain(server) {
   await server.stop();
 }
 
-for (const door of DOORS) {
-  for (const [name, how] of Object.entries({
-    'a full disk under its log': '2>/dev/full',
-    'being started without a stderr': '2>&-'
-  })) {
-    t.test(`the server outlives ${name} (${door})`, async (t) => {
-      await writesInVain(await startServer(t, { door, command: redirected(how) }));
-    });
-  }
-
-  t.test(`the server outlives those who read what it says (${door})`, async (t) => {
-    const server = await startServer(t, { door });
-    server.child.stderr.destroy();
-    server.child.stdout.destroy();
-    await writesInVain(server);
+for (const [name, how] of Object.entries({
+  'a full disk under its log': '2>/dev/full',
+  'being started without a stderr': '2>&-'
+})) {
+  t.test(`the server outlives ${name}`, async (t) => {
+    await writesInVain(await startServer(t, { command: redirected(how) }));
   });
 }
+
+t.test('the server outlives those who read what it says', async (t) => {
+  const server = await startServer(t);
+  server.child.stderr.destroy();
+  server.child.stdout.destroy();
+  await writesInVain(server);
+});
 
 t.test(
   'a worker outlives a full disk under its log, and so does who starts it again',
   async (t) => {
     const server = await startServer(t, {
-      door: 'native',
       command: redirected('2>/dev/full'),
       options: { workers: 1, 'transient-port': 0 }
     });
@@ -247,14 +244,12 @@ t.test('what goes wrong once the ports are open ends the server', async (t) => {
   t.match(said, /^sprites: no addresses$/m);
 });
 
-for (const [name, { door, workers }] of Object.entries({
-  native: { door: 'native', workers: 0 },
-  node: { door: 'node', workers: 0 },
-  'a worker': { door: 'native', workers: 1 }
+for (const [name, { workers }] of Object.entries({
+  'the main process': { workers: 0 },
+  'a worker': { workers: 1 }
 })) {
   t.test(`at debug it says who joins, and who is refused and why: ${name}`, async (t) => {
     const server = await startServer(t, {
-      door,
       options: { workers, 'transient-port': 0, 'log-level': 'debug', drain: 0 }
     });
     const from = '127.0.0.1';
@@ -296,7 +291,6 @@ for (const [name, { door, workers }] of Object.entries({
 
 t.test('at debug it says who came without a PROXY header', async (t) => {
   const server = await startServer(t, {
-    door: 'native',
     options: { 'trust-proxy': 'proxy', 'log-level': 'debug', drain: 0 },
     greeting: 'PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n'
   });
@@ -319,43 +313,40 @@ t.test('above debug a refusal is not worth a line', async (t) => {
 
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/;
 
-for (const door of DOORS) {
-  t.test(`no id is logged in full, however much is logged, "${door}"`, async (t) => {
-    const options = {
-      'log-level': 'trace',
-      capacity: 3,
-      state: join(temporary(t), 'state'),
-      ...(door === 'native' ? { workers: 1, 'transient-port': 0 } : {})
-    };
-    const server = await startServer(t, { door, options });
-    const ids = [await server.join(), await server.join(), await server.join()];
-    await server.ask('POST', '/join');
-    const { wire, answer } = await server.park(ids[0]);
-    for (const id of ids) {
-      await server.throw(id, 'left');
-      await server.throw(id, 'nowhere');
-      await server.throw(id, 'left', 'nonsense');
-      await server.poll(id, 'ack=99');
-      await server.ask('GET', `/place/${id}`);
-      await server.ask('GET', `/page/${id}`);
-    }
-    await answer;
-    await wire.reset();
-    const garbage = await server.wire();
-    garbage.send(`POST /throw/${ids[1]}/left HTTP/1.1\r\nbad header\r\n\r\n`);
-    await server.read(garbage);
-    if (door === 'native') {
-      const [worker] = childrenOf(server.pid);
-      process.kill(worker, 'SIGKILL');
-      await server.until(({ workerDeaths, workers }) => workerDeaths === 1 && workers === 1);
-    }
-    const { answer: last } = await server.park(ids[2], 'ack=0').catch(() => ({}));
-    await server.stop();
-    await last?.catch(() => {});
-    const log = Buffer.concat(server.errors).toString();
-    t.match(log, /"msg":"state kept"/, 'there is a log');
-    if (door === 'native') t.match(log, /SIGKILL/, 'and of the worker too');
-    t.notMatch(log, ID);
-    for (const id of ids) t.notOk(log.includes(id) || log.includes(id.replaceAll('-', '')));
-  });
-}
+t.test('no id is logged in full, however much is logged', async (t) => {
+  const options = {
+    'log-level': 'trace',
+    capacity: 3,
+    state: join(temporary(t), 'state'),
+    workers: 1,
+    'transient-port': 0
+  };
+  const server = await startServer(t, { options });
+  const ids = [await server.join(), await server.join(), await server.join()];
+  await server.ask('POST', '/join');
+  const { wire, answer } = await server.park(ids[0]);
+  for (const id of ids) {
+    await server.throw(id, 'left');
+    await server.throw(id, 'nowhere');
+    await server.throw(id, 'left', 'nonsense');
+    await server.poll(id, 'ack=99');
+    await server.ask('GET', `/place/${id}`);
+    await server.ask('GET', `/page/${id}`);
+  }
+  await answer;
+  await wire.reset();
+  const garbage = await server.wire();
+  garbage.send(`POST /throw/${ids[1]}/left HTTP/1.1\r\nbad header\r\n\r\n`);
+  await server.read(garbage);
+  const [worker] = childrenOf(server.pid);
+  process.kill(worker, 'SIGKILL');
+  await server.until(({ workerDeaths, workers }) => workerDeaths === 1 && workers === 1);
+  const { answer: last } = await server.park(ids[2], 'ack=0').catch(() => ({}));
+  await server.stop();
+  await last?.catch(() => {});
+  const log = Buffer.concat(server.errors).toString();
+  t.match(log, /"msg":"state kept"/, 'there is a log');
+  t.match(log, /SIGKILL/, 'and of the worker too');
+  t.notMatch(log, ID);
+  for (const id of ids) t.notOk(log.includes(id) || log.includes(id.replaceAll('-', '')));
+});

@@ -116,16 +116,16 @@ t.test("the front door's counters appear under their own names", async (t) => {
   const metrics = metricsOf(
     t,
     () => COUNTS,
-    () => ({ connections: 8, accepted: 11, handedOver: 2, note: 'no number' })
+    () => ({ connections: 8, accepted: 11, handled: 2, note: 'no number' })
   );
   const text = await metrics.text();
   const samples = parse(text);
   t.equal(samples.get('sprites_front_connections'), 8);
   t.equal(samples.get('sprites_front_accepted_total'), 11);
-  t.equal(samples.get('sprites_front_handed_over_total'), 2);
+  t.equal(samples.get('sprites_front_handled_total'), 2);
   t.notMatch(text, 'note');
   t.match(text, '# TYPE sprites_front_connections gauge');
-  t.match(text, '# TYPE sprites_front_handed_over_total counter');
+  t.match(text, '# TYPE sprites_front_handled_total counter');
 });
 
 t.test('tells of the process, without listing its descriptors', async (t) => {

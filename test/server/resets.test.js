@@ -6,14 +6,14 @@ import t from 'tap';
 
 import { each } from '../support/each.js';
 import { put, tokenFile } from '../support/feeds.js';
-import { request } from '../support/http.js';
+import { clientHello, request } from '../support/http.js';
 import { lengthOf } from '../support/long.js';
 import { resetSocket } from '../support/reset-socket.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 import { startWithEveryWay } from '../support/ways.js';
 
 /**
- * Peers that reset their connection, at every moment of every kind of answer, by every way in. A
+ * Peers that reset their connection, at every moment of every kind of answer, by every port. A
  * socket without an error listener would end the process, and the torus with it.
  */
 
@@ -177,22 +177,6 @@ async function resetTls(port, bytes, moment, server) {
   socket.destroy();
 }
 
-/** The first flight of a TLS client, as OpenSSL sends it. */
-async function clientHello(port) {
-  const below = await open(port);
-  const bytes = [];
-  const { write } = below;
-  below.write = (chunk, ...rest) => {
-    bytes.push(Buffer.from(chunk));
-    return write.call(below, chunk, ...rest);
-  };
-  const socket = connectTls({ socket: below, rejectUnauthorized: false });
-  socket.on('error', () => {});
-  await eventOrEnd(socket, 'secureConnect');
-  socket.destroy();
-  return Buffer.concat(bytes);
-}
-
 /** The server has lost nobody, and has said nothing of an error. */
 async function isWell(t, server) {
   const { workerDeaths } = await server.status();
@@ -203,103 +187,95 @@ async function isWell(t, server) {
   t.strictSame(warnings, [], 'without a word');
 }
 
-for (const door of DOORS) {
-  t.test(`resets cost nobody but who resets, "${door}"`, async (t) => {
-    const { server, ways } = await startWithEveryWay(t, door, {
-      'publish-token-file': tokenFile(t),
-      // Where a client resets at once, Node's TLS may leave the write of the answer pending: then this
-      // bound closes the connection.
-      'write-time': 2
+t.test('resets cost nobody but who resets', async (t) => {
+  const { server, ways } = await startWithEveryWay(t, { 'publish-token-file': tokenFile(t) });
+  // The threads that make feeds are there from the first one on.
+  await put(server, 'a', { n: 0 });
+  server.baseline = undefined;
+  await server.noConnectionBut(0);
+  server.baseline = server.descriptors();
+  t.afterEach(() => server.leaveNothing());
+
+  for (const [way, { port }] of Object.entries(ways)) {
+    const reset = way === 'tls' ? resetTls : resetPlain;
+    t.test(`by ${way}`, async (t) => {
+      const atOnce = way === 'admin' ? AT_ONCE_ADMIN : AT_ONCE;
+      await each(Object.entries(KINDS), atOnce, async ([kind, bytes]) => {
+        await Promise.all(
+          Object.values(MOMENTS).flatMap((moment) =>
+            Array.from({ length: TIMES }, () => reset(port, bytes, moment, server))
+          )
+        );
+        await server.status();
+        t.equal(server.child.exitCode, null, kind);
+      });
+      await isWell(t, server);
     });
-    // The threads that make feeds are there from the first one on.
-    await put(server, 'a', { n: 0 });
-    server.baseline = undefined;
-    await server.noConnectionBut(0);
-    server.baseline = server.descriptors();
-    t.afterEach(() => server.leaveNothing());
 
-    for (const [way, { port }] of Object.entries(ways)) {
-      const reset = way === 'tls' ? resetTls : resetPlain;
-      t.test(`by ${way}`, async (t) => {
-        const atOnce = way === 'admin' ? AT_ONCE_ADMIN : AT_ONCE;
-        await each(Object.entries(KINDS), atOnce, async ([kind, bytes]) => {
-          await Promise.all(
-            Object.values(MOMENTS).flatMap((moment) =>
-              Array.from({ length: TIMES }, () => reset(port, bytes, moment, server))
-            )
-          );
-          await server.status();
-          t.equal(server.child.exitCode, null, kind);
-        });
-        await isWell(t, server);
-      });
-
-      t.test(`by ${way}, in the middle of what is sent`, async (t) => {
-        for (const bytes of [KINDS.connect, KINDS.chunked, KINDS.expected, KINDS.page]) {
-          for (let cut = 1; cut < bytes.length; cut += STEP) {
-            await reset(port, bytes.slice(0, cut), () => server.status(), server);
-          }
+    t.test(`by ${way}, in the middle of what is sent`, async (t) => {
+      for (const bytes of [KINDS.connect, KINDS.chunked, KINDS.expected, KINDS.page]) {
+        for (let cut = 1; cut < bytes.length; cut += STEP) {
+          await reset(port, bytes.slice(0, cut), () => server.status(), server);
         }
-        await isWell(t, server);
-      });
+      }
+      await isWell(t, server);
+    });
+  }
+
+  t.test('in the middle of a TLS handshake', async (t) => {
+    const { port } = ways.tls;
+    const hello = await clientHello();
+    for (let cut = 0; cut < hello.length; cut += 23) {
+      for (const when of ['at once', 'with the answer unread']) {
+        await resetPlain(port, hello.subarray(0, cut), MOMENTS[when], server);
+      }
     }
-
-    t.test('in the middle of a TLS handshake', async (t) => {
-      const { port } = ways.tls;
-      const hello = await clientHello(port);
-      for (let cut = 0; cut < hello.length; cut += 23) {
-        for (const when of ['at once', 'with the answer unread']) {
-          await resetPlain(port, hello.subarray(0, cut), MOMENTS[when], server);
-        }
-      }
-      await resetPlain(port, hello, MOMENTS['at the first byte of the answer'], server);
-      await isWell(t, server);
-    });
-
-    t.test('with a poll parked', async (t) => {
-      const id = await server.join();
-      const poll = request('GET', `/poll/${id}`);
-      // A field that is none of the front door's business: Node's server takes it.
-      const odd = request('GET', `/poll/${id}`, { headers: { Expect: '100-continue' } });
-      for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
-        const { port } = ways[way];
-        for (const bytes of [poll, odd]) {
-          const { polls } = await server.status();
-          await reset(port, bytes, () => server.until((now) => now.polls > polls), server);
-          await server.until(({ parked }) => parked === 0);
-        }
-      }
-      await isWell(t, server);
-    });
-
-    t.test('with a feed watched, and published meanwhile', async (t) => {
-      const watches = [
-        (cursor) => request('GET', `/feed/a?after=${cursor}`),
-        () => request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } }),
-        (cursor) => request('POST', '/feeds', { body: JSON.stringify({ feeds: { a: cursor } }) })
-      ];
-      for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
-        for (const watch of watches) {
-          const { cursor } = (await put(server, 'a', { n: 1 })).body;
-          const { feedPolls } = await server.status();
-          const moment = async () => {
-            await server.until((status) => status.feedPolls > feedPolls);
-            await put(server, 'a', { n: 2 });
-          };
-          await reset(ways[way].port, watch(cursor), moment, server);
-          await server.until(({ watching }) => watching === 0);
-        }
-      }
-      await isWell(t, server);
-    });
-
-    t.test('the server stops well', () => server.stop());
+    await resetPlain(port, hello, MOMENTS['at the first byte of the answer'], server);
+    await isWell(t, server);
   });
-}
+
+  t.test('with a poll parked', async (t) => {
+    const id = await server.join();
+    const poll = request('GET', `/poll/${id}`);
+    // A field that no hot request has: JavaScript parks it.
+    const odd = request('GET', `/poll/${id}`, { headers: { Expect: '100-continue' } });
+    for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
+      const { port } = ways[way];
+      for (const bytes of [poll, odd]) {
+        const { polls } = await server.status();
+        await reset(port, bytes, () => server.until((now) => now.polls > polls), server);
+        await server.until(({ parked }) => parked === 0);
+      }
+    }
+    await isWell(t, server);
+  });
+
+  t.test('with a feed watched, and published meanwhile', async (t) => {
+    const watches = [
+      (cursor) => request('GET', `/feed/a?after=${cursor}`),
+      () => request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } }),
+      (cursor) => request('POST', '/feeds', { body: JSON.stringify({ feeds: { a: cursor } }) })
+    ];
+    for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
+      for (const watch of watches) {
+        const { cursor } = (await put(server, 'a', { n: 1 })).body;
+        const { feedPolls } = await server.status();
+        const moment = async () => {
+          await server.until((status) => status.feedPolls > feedPolls);
+          await put(server, 'a', { n: 2 });
+        };
+        await reset(ways[way].port, watch(cursor), moment, server);
+        await server.until(({ watching }) => watching === 0);
+      }
+    }
+    await isWell(t, server);
+  });
+
+  t.test('the server stops well', () => server.stop());
+});
 
 t.test('resets behind a proxy of TCP', async (t) => {
   const server = await startServer(t, {
-    door: 'native',
     options: { 'trust-proxy': 'proxy', drain: 0 },
     greeting: PROXY
   });
@@ -319,18 +295,16 @@ t.test('resets behind a proxy of TCP', async (t) => {
 });
 
 t.test('connections that are one too many are reset while they are told so', async (t) => {
-  for (const door of DOORS) {
-    const server = await startServer(t, { door, options: { 'address-connections': 4, drain: 0 } });
-    for (let held = 0; held < 4; held += 1) {
-      await (await server.wire()).send(request('POST', `/leave/${NOBODY}`)).read();
-    }
-    for (const when of ['at once', 'at the first byte of the answer']) {
-      for (let times = 0; times < 40; times += 1) {
-        await resetPlain(server.port, KINDS.connect, MOMENTS[when], server);
-      }
-    }
-    await server.leaveNothing();
-    t.equal((await server.status()).thrown, 0, `"${door}" lives`);
-    await server.stop();
+  const server = await startServer(t, { options: { 'address-connections': 4, drain: 0 } });
+  for (let held = 0; held < 4; held += 1) {
+    await (await server.wire()).send(request('POST', `/leave/${NOBODY}`)).read();
   }
+  for (const when of ['at once', 'at the first byte of the answer']) {
+    for (let times = 0; times < 40; times += 1) {
+      await resetPlain(server.port, KINDS.connect, MOMENTS[when], server);
+    }
+  }
+  await server.leaveNothing();
+  t.equal((await server.status()).thrown, 0, 'the server lives');
+  await server.stop();
 });

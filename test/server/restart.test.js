@@ -27,7 +27,7 @@ import { request } from '../support/http.js';
 import { launch } from '../support/launch.js';
 import { lengthOf } from '../support/long.js';
 import { pick } from '../support/pick.js';
-import { DOORS, ROOT, startServer } from '../support/server.js';
+import { ROOT, startServer } from '../support/server.js';
 
 // Some forty starts of a server, on a machine that may have other things to do.
 t.setTimeout(600_000);
@@ -353,139 +353,123 @@ t.test('a state larger than allowed is not written, and what was there stays', a
 
 const QUICK = { drain: 0, lease: 600, 'throw-rate': 0, 'log-level': 'warn' };
 
-for (const door of DOORS) {
-  t.test(`a restart changes nothing for anybody, by the way in "${door}"`, async (t) => {
-    const directory = t.testdir();
-    const state = join(directory, 'state');
-    const begin = () => startServer(t, { door, options: { ...QUICK, state } });
-    const one = await begin();
-    t.equal((await one.status()).clients, 0, 'without a file it begins anew');
-    t.strictSame(readdirSync(directory), ['state.journal-0', 'state.lock'], 'and a journal');
-    const ids = [];
-    for (let i = 0; i < 6; i += 1) ids.push(await one.join());
-    for (const [i, id] of ids.entries()) {
-      for (const edge of EDGES) {
-        t.equal(
-          (
-            await one.throw(
-              id,
-              edge,
-              `{"by":${i},"over":"${edge}"}`,
-              `n=${10 + EDGES.indexOf(edge)}`
-            )
-          ).status,
-          202
-        );
-      }
-    }
-    // The first has read and acked two, the second has read without an ack, the others nothing.
-    const {
-      body: { sprites }
-    } = await one.poll(ids[0]);
-    const acked = sprites[1].seq;
-    const first = (await one.poll(ids[0], `ack=${acked}`)).body;
-    const second = (await one.poll(ids[1])).body;
-    const last = await one.status();
-    await one.stop();
-    t.strictSame(readdirSync(directory), ['state']);
-
-    const two = await begin();
-    t.strictSame(readdirSync(directory), ['state', 'state.journal-1', 'state.lock']);
-    t.strictSame(lasting(await two.status()), lasting(last));
-    t.equal(problemOf(await two.poll(ids[2], 'ack=1')), 'ack-ahead', 'none of its was ever sent');
-    t.strictSame(
-      (await two.poll(ids[0], `ack=${acked}`)).body,
-      first,
-      'the same with the same seq'
-    );
-    t.strictSame((await two.poll(ids[1])).body, second, 'unacked, they come again');
-    for (const id of ids) {
-      const answer = await two.throw(id, 'up', '{"by":"again"}', 'n=12');
-      t.strictSame([answer.status, answer.body.state], [202, 'duplicate']);
-    }
-    for (const id of ids.slice(2)) {
-      const { body } = await two.poll(id);
-      t.strictSame(
-        body.sprites.map(({ seq }) => seq),
-        body.sprites.map((_, i) => i + 1)
+t.test('a restart changes nothing for anybody', async (t) => {
+  const directory = t.testdir();
+  const state = join(directory, 'state');
+  const begin = () => startServer(t, { options: { ...QUICK, state } });
+  const one = await begin();
+  t.equal((await one.status()).clients, 0, 'without a file it begins anew');
+  t.strictSame(readdirSync(directory), ['state.journal-0', 'state.lock'], 'and a journal');
+  const ids = [];
+  for (let i = 0; i < 6; i += 1) ids.push(await one.join());
+  for (const [i, id] of ids.entries()) {
+    for (const edge of EDGES) {
+      t.equal(
+        (await one.throw(id, edge, `{"by":${i},"over":"${edge}"}`, `n=${10 + EDGES.indexOf(edge)}`))
+          .status,
+        202
       );
-      for (const {
-        from,
-        sprite: { over }
-      } of body.sprites) {
-        t.equal(EDGES.indexOf(from), EDGES.indexOf(over) ^ 1);
-      }
     }
-    // Killed, it has lost nothing either.
-    const killed = await two.status();
-    two.child.kill('SIGKILL');
-    await two.ended();
-    const three = await begin();
-    t.strictSame(lasting(await three.status()), lasting(killed));
-    const { body: again } = await three.poll(ids[1]);
-    t.strictSame(again.sprites, second.sprites, 'unacked, they come again');
-    await three.stop();
-    t.strictSame(readdirSync(directory), ['state'], 'an end in order leaves no journal');
-  });
+  }
+  // The first has read and acked two, the second has read without an ack, the others nothing.
+  const {
+    body: { sprites }
+  } = await one.poll(ids[0]);
+  const acked = sprites[1].seq;
+  const first = (await one.poll(ids[0], `ack=${acked}`)).body;
+  const second = (await one.poll(ids[1])).body;
+  const last = await one.status();
+  await one.stop();
+  t.strictSame(readdirSync(directory), ['state']);
 
-  t.test(`whoever is parked at SIGTERM is told when to come back, by "${door}"`, async (t) => {
-    const drain = 3;
-    const state = join(t.testdir(), 'state');
-    const options = { ...QUICK, drain, state };
-    const one = await startServer(t, { door, options });
-    const ids = [];
-    const parked = [];
-    for (let i = 0; i < 30; i += 1) {
-      ids.push(await one.join());
-      parked.push(await one.park(ids[i]));
-    }
-    const side = await one.wire();
-    side.send(request('GET', '/status'));
-    await one.read(side);
-    one.child.kill('SIGTERM');
-    await Promise.any(parked.map(({ answer }) => answer));
-    // Over connections that are there, throws are still taken, and joins no more; but Node's own
-    // server has closed those that were idle.
-    const late = door === 'native' ? 1 : 0;
-    if (late > 0) {
-      side.send(request('POST', '/join'));
-      t.equal(problemOf(await one.read(side)), 'draining');
-      side.send(request('POST', `/throw/${ids[0]}/left`, { body: '{"last":1}' }));
-      t.equal((await one.read(side)).status, 202);
-    }
-    const answers = await Promise.all(parked.map(({ answer }) => answer));
-    const retries = answers.map(({ body }) => body.retry);
-    t.ok(
-      retries.every((retry) => Number.isInteger(retry) && retry >= 0 && retry <= 2000 * drain + 1),
-      `milliseconds: ${retries}`
+  const two = await begin();
+  t.strictSame(readdirSync(directory), ['state', 'state.journal-1', 'state.lock']);
+  t.strictSame(lasting(await two.status()), lasting(last));
+  t.equal(problemOf(await two.poll(ids[2], 'ack=1')), 'ack-ahead', 'none of its was ever sent');
+  t.strictSame((await two.poll(ids[0], `ack=${acked}`)).body, first, 'the same with the same seq');
+  t.strictSame((await two.poll(ids[1])).body, second, 'unacked, they come again');
+  for (const id of ids) {
+    const answer = await two.throw(id, 'up', '{"by":"again"}', 'n=12');
+    t.strictSame([answer.status, answer.body.state], [202, 'duplicate']);
+  }
+  for (const id of ids.slice(2)) {
+    const { body } = await two.poll(id);
+    t.strictSame(
+      body.sprites.map(({ seq }) => seq),
+      body.sprites.map((_, i) => i + 1)
     );
-    t.ok(new Set(retries).size > 20, 'at moments of their own');
-    t.ok(Math.max(...retries) - Math.min(...retries) > 500 * drain, 'spread');
-    t.strictSame(await one.ended(), { code: 0, signal: null });
-
-    const two = await startServer(t, { door, options: { ...options, drain: 0 } });
-    t.equal((await two.status()).clients, ids.length);
-    const again = [];
-    for (const [i, id] of ids.entries()) {
-      const wire = await two.wire();
-      wire.send(request('GET', `/poll/${id}?ack=${answers[i].body.seq}`));
-      again.push(wire);
+    for (const {
+      from,
+      sprite: { over }
+    } of body.sprites) {
+      t.equal(EDGES.indexOf(from), EDGES.indexOf(over) ^ 1);
     }
-    const { acked, waiting } = await two.until(({ polls }) => polls >= ids.length);
-    t.equal(acked + waiting, late, 'what was thrown at the last moment is acked, or waits');
-    await two.stop();
-    for (const wire of again) await wire.destroy();
-  });
-}
+  }
+  // Killed, it has lost nothing either.
+  const killed = await two.status();
+  two.child.kill('SIGKILL');
+  await two.ended();
+  const three = await begin();
+  t.strictSame(lasting(await three.status()), lasting(killed));
+  const { body: again } = await three.poll(ids[1]);
+  t.strictSame(again.sprites, second.sprites, 'unacked, they come again');
+  await three.stop();
+  t.strictSame(readdirSync(directory), ['state'], 'an end in order leaves no journal');
+});
+
+t.test('whoever is parked at SIGTERM is told when to come back', async (t) => {
+  const drain = 3;
+  const state = join(t.testdir(), 'state');
+  const options = { ...QUICK, drain, state };
+  const one = await startServer(t, { options });
+  const ids = [];
+  const parked = [];
+  for (let i = 0; i < 30; i += 1) {
+    ids.push(await one.join());
+    parked.push(await one.park(ids[i]));
+  }
+  const side = await one.wire();
+  side.send(request('GET', '/status'));
+  await one.read(side);
+  one.child.kill('SIGTERM');
+  await Promise.any(parked.map(({ answer }) => answer));
+  // Over connections that are there, throws are still taken, and joins no more.
+  side.send(request('POST', '/join'));
+  t.equal(problemOf(await one.read(side)), 'draining');
+  side.send(request('POST', `/throw/${ids[0]}/left`, { body: '{"last":1}' }));
+  t.equal((await one.read(side)).status, 202);
+  const answers = await Promise.all(parked.map(({ answer }) => answer));
+  const retries = answers.map(({ body }) => body.retry);
+  t.ok(
+    retries.every((retry) => Number.isInteger(retry) && retry >= 0 && retry <= 2000 * drain + 1),
+    `milliseconds: ${retries}`
+  );
+  t.ok(new Set(retries).size > 20, 'at moments of their own');
+  t.ok(Math.max(...retries) - Math.min(...retries) > 500 * drain, 'spread');
+  t.strictSame(await one.ended(), { code: 0, signal: null });
+
+  const two = await startServer(t, { options: { ...options, drain: 0 } });
+  t.equal((await two.status()).clients, ids.length);
+  const again = [];
+  for (const [i, id] of ids.entries()) {
+    const wire = await two.wire();
+    wire.send(request('GET', `/poll/${id}?ack=${answers[i].body.seq}`));
+    again.push(wire);
+  }
+  const { acked, waiting } = await two.until(({ polls }) => polls >= ids.length);
+  t.equal(acked + waiting, 1, 'what was thrown at the last moment is acked, or waits');
+  await two.stop();
+  for (const wire of again) await wire.destroy();
+});
 
 t.test('workers are no hindrance: what came in by them is kept', async (t) => {
   const state = join(t.testdir(), 'state');
   const options = { ...QUICK, state, workers: 1, 'transient-port': 0 };
-  const one = await startServer(t, { door: 'native', options });
+  const one = await startServer(t, { options });
   const id = await one.join();
   t.equal((await one.throw(id, 'left', '{"a":1}', 'n=5')).status, 202);
   await one.stop();
-  const two = await startServer(t, { door: 'native', options });
+  const two = await startServer(t, { options });
   t.strictSame(
     (await two.poll(id)).body.sprites.map((it) => it.sprite),
     [{ a: 1 }]
@@ -496,38 +480,33 @@ t.test('workers are no hindrance: what came in by them is kept', async (t) => {
 
 // ---- Two servers, one state ---------------------------------------------------------------------
 
-for (const door of DOORS) {
-  t.test(
-    `a server started while the one before is ending goes on with its state (${door})`,
-    async (t) => {
-      const directory = t.testdir();
-      // Longer than the next takes to start, on a busy machine too.
-      const options = { ...QUICK, drain: 8, state: join(directory, 'state') };
-      const one = await startServer(t, { door, options });
-      const ids = [];
-      for (let i = 0; i < 5; i += 1) ids.push(await one.join());
-      t.equal((await one.throw(ids[0], 'left', '{"a":1}')).status, 202);
-      const parked = [];
-      for (const id of ids) parked.push(await one.park(id));
-      const last = await one.status();
-      one.child.kill('SIGTERM');
-      const two = await startServer(t, { door, options });
-      t.strictSame(await one.ended(), { code: 0, signal: null }, 'the one before has ended first');
-      t.match(
-        JSON.parse(Buffer.concat(two.errors)),
-        { msg: 'waits for the state of another server', holder: one.pid, seconds: 60 },
-        'which is said'
-      );
-      t.strictSame(lasting(await two.status()), lasting(last));
-      for (const { answer } of parked) await answer.catch(() => {});
-      await two.stop();
-      t.strictSame(readdirSync(directory), ['state']);
-      const three = await startServer(t, { door, options });
-      t.strictSame(lasting(await three.status()), lasting(last), 'and so does the next');
-      await three.stop();
-    }
+t.test('a server started while the one before is ending goes on with its state', async (t) => {
+  const directory = t.testdir();
+  // Longer than the next takes to start, on a busy machine too.
+  const options = { ...QUICK, drain: 8, state: join(directory, 'state') };
+  const one = await startServer(t, { options });
+  const ids = [];
+  for (let i = 0; i < 5; i += 1) ids.push(await one.join());
+  t.equal((await one.throw(ids[0], 'left', '{"a":1}')).status, 202);
+  const parked = [];
+  for (const id of ids) parked.push(await one.park(id));
+  const last = await one.status();
+  one.child.kill('SIGTERM');
+  const two = await startServer(t, { options });
+  t.strictSame(await one.ended(), { code: 0, signal: null }, 'the one before has ended first');
+  t.match(
+    JSON.parse(Buffer.concat(two.errors)),
+    { msg: 'waits for the state of another server', holder: one.pid, seconds: 60 },
+    'which is said'
   );
-}
+  t.strictSame(lasting(await two.status()), lasting(last));
+  for (const { answer } of parked) await answer.catch(() => {});
+  await two.stop();
+  t.strictSame(readdirSync(directory), ['state']);
+  const three = await startServer(t, { options });
+  t.strictSame(lasting(await three.status()), lasting(last), 'and so does the next');
+  await three.stop();
+});
 
 t.test('a second server with the same state is refused, in time, and harms nothing', async (t) => {
   const directory = t.testdir();

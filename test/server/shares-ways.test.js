@@ -4,7 +4,7 @@ import { certificate } from '../support/certificate.js';
 import { problemOf } from '../support/contract.js';
 import { request, Wire } from '../support/http.js';
 import { temporary } from '../support/processes.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 import { portIn } from '../support/ways.js';
 
 /** The shares of one source address at the TLS port and at the workers' port. */
@@ -27,116 +27,107 @@ async function taken(port, address) {
   }
 }
 
-for (const door of DOORS) {
-  t.test(`connections of one address at the TLS port, "${door}"`, async (t) => {
-    const options = { drain: 0, 'tls-port': 0, ...certificate(temporary(t)) };
-    // With --door node it is --address-connections that bounds all that Node has.
-    const bound = door === 'native' ? 'address-handed-over' : 'address-connections';
-    const server = await startServer(t, { door, options: { ...options, [bound]: 3 } });
-    const port = portIn(server, 'TLS');
-    const wires = [];
-    for (let n = 0; n < 3; n += 1) wires.push(await taken(port, HOSTILE));
-    t.ok(wires.every(Boolean), 'three are taken');
-    t.equal(await taken(port, HOSTILE), null, 'a fourth is closed');
-    const other = await taken(port, HONEST);
-    t.ok(other, 'another address is welcome');
-    if (door === 'native') {
-      const plain = await Wire.open(server.port, server.host, HOSTILE);
-      t.equal(problemOf(await ask(plain, PREFLIGHT)), 'too-many-connections', 'one share for both');
-      await plain.closed();
-      await plain.destroy();
-    }
-    await wires.pop().destroy();
-    await server.until(({ tlsConnections }) => tlsConnections === 3);
-    const again = await taken(port, HOSTILE);
-    t.ok(again, 'a place that was given back');
-    await Promise.all([...wires, other, again].map((wire) => wire.destroy()));
-    await server.leaveNothing();
-    await server.stop();
-  });
-}
+t.test('connections of one address at the TLS port', async (t) => {
+  const options = { drain: 0, 'tls-port': 0, ...certificate(temporary(t)) };
+  const server = await startServer(t, { options: { ...options, 'address-connections': 3 } });
+  const port = portIn(server, 'TLS');
+  const wires = [];
+  for (let n = 0; n < 3; n += 1) wires.push(await taken(port, HOSTILE));
+  t.ok(wires.every(Boolean), 'three are taken');
+  t.equal(await taken(port, HOSTILE), null, 'a fourth is closed');
+  const other = await taken(port, HONEST);
+  t.ok(other, 'another address is welcome');
+  const plain = await Wire.open(server.port, server.host, HOSTILE);
+  t.equal(problemOf(await ask(plain, PREFLIGHT)), 'too-many-connections', 'one share for both');
+  await plain.closed();
+  await plain.destroy();
+  await wires.pop().destroy();
+  await server.until(({ tlsConnections }) => tlsConnections === 3);
+  const again = await taken(port, HOSTILE);
+  t.ok(again, 'a place that was given back');
+  await Promise.all([...wires, other, again].map((wire) => wire.destroy()));
+  await server.leaveNothing();
+  await server.stop();
+});
 
-if (DOORS.includes('native')) {
-  t.test("shares of one address at the workers' port", async (t) => {
-    const share = (name, options, test) =>
-      t.test(name, async (t) => {
-        const server = await startServer(t, {
-          door: 'native',
-          options: { drain: 0, workers: 1, 'transient-port': 0, 'throw-rate': 0, ...options }
-        });
-        const port = portIn(server, 'Workers');
-        const at = (address) => Wire.open(port, server.host, address);
-        await test(t, server, { hostile: () => at(HOSTILE), honest: () => at(HONEST) });
-        await server.stop();
+t.test("shares of one address at the workers' port", async (t) => {
+  const share = (name, options, test) =>
+    t.test(name, async (t) => {
+      const server = await startServer(t, {
+        options: { drain: 0, workers: 1, 'transient-port': 0, 'throw-rate': 0, ...options }
       });
-
-    share('places, by both ports together', { 'address-clients': 2 }, async (t, server, at) => {
-      const [hostile, honest] = [await at.hostile(), await at.honest()];
-      const { id } = (await ask(hostile, JOIN)).body;
-      const main = await Wire.open(server.port, server.host, HOSTILE);
-      t.equal((await ask(main, JOIN)).status, 201);
-      for (const wire of [hostile, main]) {
-        t.equal(problemOf(await ask(wire, JOIN)), 'too-many-clients');
-      }
-      t.equal((await ask(honest, JOIN)).status, 201, 'others are welcome');
-      t.equal((await ask(hostile, request('POST', `/leave/${id}`))).status, 204);
-      t.equal((await ask(hostile, JOIN)).status, 201, 'a place that was given back');
-      await Promise.all([hostile, honest, main].map((wire) => wire.destroy()));
+      const port = portIn(server, 'Workers');
+      const at = (address) => Wire.open(port, server.host, address);
+      await test(t, server, { hostile: () => at(HOSTILE), honest: () => at(HONEST) });
+      await server.stop();
     });
 
-    share('memory of sprites', { 'address-memory': '4K' }, async (t, server, at) => {
-      const [hostile, honest] = [await at.hostile(), await at.honest()];
-      const ids = [];
-      for (const wire of [hostile, hostile, honest]) ids.push((await ask(wire, JOIN)).body.id);
-      const outcomes = [];
-      for (let n = 0; n < 5; n += 1) {
-        const edge = ['left', 'right', 'up', 'down'][n % 4];
-        const answer = await ask(
-          hostile,
-          request('POST', `/throw/${ids[n % 2]}/${edge}`, { body: '{}' })
-        );
-        outcomes.push(answer.status === 202 ? 202 : problemOf(answer));
-      }
-      t.strictSame(outcomes, [202, 202, 202, 202, 'too-many-sprites']);
-      const own = request('POST', `/throw/${ids[2]}/left`, { body: '{}' });
-      t.equal((await ask(honest, own)).status, 202, 'others throw');
-      await Promise.all([hostile, honest].map((wire) => wire.destroy()));
-    });
-
-    share('connections that Node holds', { 'address-handed-over': 2 }, async (t, server, at) => {
-      const wires = [await at.hostile(), await at.hostile(), await at.hostile()];
-      const statuses = [];
-      for (const wire of wires) statuses.push((await ask(wire, PREFLIGHT)).status);
-      t.strictSame(statuses, [204, 204, 503]);
-      const honest = await at.honest();
-      t.equal((await ask(honest, PREFLIGHT)).status, 204, 'others are served');
-      await Promise.all([...wires, honest].map((wire) => wire.destroy()));
-    });
-
-    share('what is held', { 'address-held': '64K' }, async (t, server, at) => {
-      // Bodies of which the last byte does not come.
-      const half = request('POST', `/throw/${NOBODY}/up`, { body: 'x'.repeat(15000) });
-      const refused = [];
-      const wires = [];
-      for (let n = 0; n < 6; n += 1) {
-        const { workerHeldBytes } = await server.status();
-        const wire = await at.hostile();
-        wires.push(wire);
-        wire.send(half.subarray(0, half.length - 1));
-        wire.read().then(
-          (answer) => refused.push(problemOf(answer)),
-          () => {}
-        );
-        await server.until((now) => refused.length > 0 || now.workerHeldBytes > workerHeldBytes);
-      }
-      t.ok(refused.length > 0, 'the last are refused');
-      t.ok(
-        refused.every((problem) => problem === 'too-much-held'),
-        refused.join()
-      );
-      const honest = await at.honest();
-      t.equal((await ask(honest, JOIN)).status, 201, 'others are served');
-      await Promise.all([...wires, honest].map((wire) => wire.destroy()));
-    });
+  share('places, by both ports together', { 'address-clients': 2 }, async (t, server, at) => {
+    const [hostile, honest] = [await at.hostile(), await at.honest()];
+    const { id } = (await ask(hostile, JOIN)).body;
+    const main = await Wire.open(server.port, server.host, HOSTILE);
+    t.equal((await ask(main, JOIN)).status, 201);
+    for (const wire of [hostile, main]) {
+      t.equal(problemOf(await ask(wire, JOIN)), 'too-many-clients');
+    }
+    t.equal((await ask(honest, JOIN)).status, 201, 'others are welcome');
+    t.equal((await ask(hostile, request('POST', `/leave/${id}`))).status, 204);
+    t.equal((await ask(hostile, JOIN)).status, 201, 'a place that was given back');
+    await Promise.all([hostile, honest, main].map((wire) => wire.destroy()));
   });
-}
+
+  share('memory of sprites', { 'address-memory': '4K' }, async (t, server, at) => {
+    const [hostile, honest] = [await at.hostile(), await at.honest()];
+    const ids = [];
+    for (const wire of [hostile, hostile, honest]) ids.push((await ask(wire, JOIN)).body.id);
+    const outcomes = [];
+    for (let n = 0; n < 5; n += 1) {
+      const edge = ['left', 'right', 'up', 'down'][n % 4];
+      const answer = await ask(
+        hostile,
+        request('POST', `/throw/${ids[n % 2]}/${edge}`, { body: '{}' })
+      );
+      outcomes.push(answer.status === 202 ? 202 : problemOf(answer));
+    }
+    t.strictSame(outcomes, [202, 202, 202, 202, 'too-many-sprites']);
+    const own = request('POST', `/throw/${ids[2]}/left`, { body: '{}' });
+    t.equal((await ask(honest, own)).status, 202, 'others throw');
+    await Promise.all([hostile, honest].map((wire) => wire.destroy()));
+  });
+
+  share('connections', { 'address-connections': 2 }, async (t, server, at) => {
+    const wires = [await at.hostile(), await at.hostile(), await at.hostile()];
+    const statuses = [];
+    for (const wire of wires) statuses.push((await ask(wire, PREFLIGHT)).status);
+    t.strictSame(statuses, [204, 204, 503]);
+    const honest = await at.honest();
+    t.equal((await ask(honest, PREFLIGHT)).status, 204, 'others are served');
+    await Promise.all([...wires, honest].map((wire) => wire.destroy()));
+  });
+
+  share('what is held', { 'address-held': '64K' }, async (t, server, at) => {
+    // Bodies of which the last byte does not come.
+    const half = request('POST', `/throw/${NOBODY}/up`, { body: 'x'.repeat(15000) });
+    const refused = [];
+    const wires = [];
+    for (let n = 0; n < 6; n += 1) {
+      const { workerHeldBytes } = await server.status();
+      const wire = await at.hostile();
+      wires.push(wire);
+      wire.send(half.subarray(0, half.length - 1));
+      wire.read().then(
+        (answer) => refused.push(problemOf(answer)),
+        () => {}
+      );
+      await server.until((now) => refused.length > 0 || now.workerHeldBytes > workerHeldBytes);
+    }
+    t.ok(refused.length > 0, 'the last are refused');
+    t.ok(
+      refused.every((problem) => problem === 'too-much-held'),
+      refused.join()
+    );
+    const honest = await at.honest();
+    t.equal((await ask(honest, JOIN)).status, 201, 'others are served');
+    await Promise.all([...wires, honest].map((wire) => wire.destroy()));
+  });
+});

@@ -8,7 +8,7 @@ import { loadAddon } from '../../lib/base/addon.js';
 import { problemOf } from '../support/contract.js';
 import { limitFiles, noLimit as skip } from '../support/file-limit.js';
 import { request, Wire } from '../support/http.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 import { until } from '../support/until.js';
 
 /**
@@ -30,61 +30,59 @@ async function closedWithoutAnswer(wire) {
 }
 
 for (const sync of ['second', 'turn']) {
-  for (const door of DOORS) {
-    t.test(`--sync ${sync}, by "${door}": nothing unwritten is answered`, { skip }, async (t) => {
-      const state = join(t.testdir(), 'state');
-      const options = { ...QUICK, state, sync };
-      const begin = () => startServer(t, { door, options });
-      const one = await begin();
-      const [thrower, receiver] = [await one.join(), await one.join()];
-      const { answer } = await one.park(receiver, 'ack=0');
-      const aside = await one.wire();
-      t.ok(limitFiles(one.pid, 1));
+  t.test(`--sync ${sync}: nothing unwritten is answered`, { skip }, async (t) => {
+    const state = join(t.testdir(), 'state');
+    const options = { ...QUICK, state, sync };
+    const begin = () => startServer(t, { options });
+    const one = await begin();
+    const [thrower, receiver] = [await one.join(), await one.join()];
+    const { answer } = await one.park(receiver, 'ack=0');
+    const aside = await one.wire();
+    t.ok(limitFiles(one.pid, 1));
 
-      // It is decided before anybody knows, and neither answered nor delivered.
-      const wire = await one.wire();
-      wire.send(request('POST', `/throw/${thrower}/left?n=1`, { body: '{"key":1}' }));
-      t.ok(await closedWithoutAnswer(wire), 'the connection is closed');
-      t.equal(problemOf(await one.throw(thrower, 'left', '{"key":1}', 'n=1')), 'state-unwritable');
-      t.equal(problemOf(await one.ask('POST', '/join')), 'state-unwritable');
-      aside.send(request('POST', `/throw/${thrower}/left?n=2`, { body: '{"key":2}' }));
-      t.equal(problemOf(await one.read(aside)), 'state-unwritable', 'over a connection that stays');
-      const early = await Promise.race([answer, pause(300)]);
-      t.equal(early, undefined, 'the sprite is held back');
-      t.ok((await one.inside()).parked === 1, 'and its poll parked');
-      const ready = await fetch(`http://${one.host}:${one.adminPort}/readyz`);
-      t.match(await ready.json(), { type: 'urn:sprites:state-unwritable', status: 503 });
+    // It is decided before anybody knows, and neither answered nor delivered.
+    const wire = await one.wire();
+    wire.send(request('POST', `/throw/${thrower}/left?n=1`, { body: '{"key":1}' }));
+    t.ok(await closedWithoutAnswer(wire), 'the connection is closed');
+    t.equal(problemOf(await one.throw(thrower, 'left', '{"key":1}', 'n=1')), 'state-unwritable');
+    t.equal(problemOf(await one.ask('POST', '/join')), 'state-unwritable');
+    aside.send(request('POST', `/throw/${thrower}/left?n=2`, { body: '{"key":2}' }));
+    t.equal(problemOf(await one.read(aside)), 'state-unwritable', 'over a connection that stays');
+    const early = await Promise.race([answer, pause(300)]);
+    t.equal(early, undefined, 'the sprite is held back');
+    t.ok((await one.inside()).parked === 1, 'and its poll parked');
+    const ready = await fetch(`http://${one.host}:${one.adminPort}/readyz`);
+    t.match(await ready.json(), { type: 'urn:sprites:state-unwritable', status: 503 });
 
-      // It heals by itself.
-      t.ok(limitFiles(one.pid, 'unlimited'));
-      const { body } = await answer;
-      t.strictSame(
-        body.sprites.map(({ sprite }) => sprite.key),
-        [1]
-      );
-      const again = await one.throw(thrower, 'left', '{"key":1}', 'n=1');
-      t.strictSame([again.status, again.body.state], [202, 'duplicate']);
+    // It heals by itself.
+    t.ok(limitFiles(one.pid, 'unlimited'));
+    const { body } = await answer;
+    t.strictSame(
+      body.sprites.map(({ sprite }) => sprite.key),
+      [1]
+    );
+    const again = await one.throw(thrower, 'left', '{"key":1}', 'n=1');
+    t.strictSame([again.status, again.body.state], [202, 'duplicate']);
 
-      // And ended in the middle of it, it has promised nothing.
-      const next = await one.park(receiver, 'ack=1');
-      t.ok(limitFiles(one.pid, 1));
-      const last = await one.wire();
-      last.send(request('POST', `/throw/${thrower}/left?n=3`, { body: '{"key":3}' }));
-      t.ok(await closedWithoutAnswer(last));
-      next.answer.catch(() => {});
-      one.child.kill('SIGKILL');
-      await one.ended();
-      const two = await begin();
-      t.strictSame((await two.throw(thrower, 'left', '{"key":3}', 'n=3')).status, 202);
-      const { body: once } = await two.poll(receiver, 'ack=1');
-      t.strictSame(
-        once.sprites.map(({ seq, sprite }) => [seq, sprite.key]),
-        [[2, 3]],
-        'once'
-      );
-      await two.stop();
-    });
-  }
+    // And ended in the middle of it, it has promised nothing.
+    const next = await one.park(receiver, 'ack=1');
+    t.ok(limitFiles(one.pid, 1));
+    const last = await one.wire();
+    last.send(request('POST', `/throw/${thrower}/left?n=3`, { body: '{"key":3}' }));
+    t.ok(await closedWithoutAnswer(last));
+    next.answer.catch(() => {});
+    one.child.kill('SIGKILL');
+    await one.ended();
+    const two = await begin();
+    t.strictSame((await two.throw(thrower, 'left', '{"key":3}', 'n=3')).status, 202);
+    const { body: once } = await two.poll(receiver, 'ack=1');
+    t.strictSame(
+      once.sprites.map(({ seq, sprite }) => [seq, sprite.key]),
+      [[2, 3]],
+      'once'
+    );
+    await two.stop();
+  });
 }
 
 t.test('nor what a worker has asked for', { skip }, async (t) => {
@@ -134,29 +132,27 @@ async function throwUntil(server, id, status) {
   return answer;
 }
 
-for (const door of DOORS) {
-  t.test(`a folder that goes, and comes back empty, by "${door}"`, async (t) => {
-    const folder = join(t.testdir({ kept: {} }), 'kept');
-    const options = { ...QUICK, state: join(folder, 'state') };
-    const one = await startServer(t, { door, options });
-    const [id, receiver] = [await one.join(), await one.join()];
-    t.equal((await one.throw(id, 'left', '{"key":0}')).status, 202);
-    rmSync(folder, { recursive: true });
-    t.equal(problemOf(await throwUntil(one, id, 503)), 'state-unwritable');
-    const { body } = await one.poll(receiver);
-    t.equal(body.sprites[0].sprite.key, 0, 'who polls is answered');
-    mkdirSync(folder);
-    await throwUntil(one, id, 202);
-    t.strictSame(readdirSync(folder).toSorted(), ['state', 'state.journal-1', 'state.lock']);
-    const { thrown, waiting } = await one.status();
-    one.child.kill('SIGKILL');
-    await one.ended();
-    const two = await startServer(t, { door, options });
-    t.match(await two.status(), { thrown, waiting, clients: 2 });
-    await two.stop();
-    t.strictSame(readdirSync(folder), ['state']);
-  });
-}
+t.test('a folder that goes, and comes back empty,', async (t) => {
+  const folder = join(t.testdir({ kept: {} }), 'kept');
+  const options = { ...QUICK, state: join(folder, 'state') };
+  const one = await startServer(t, { options });
+  const [id, receiver] = [await one.join(), await one.join()];
+  t.equal((await one.throw(id, 'left', '{"key":0}')).status, 202);
+  rmSync(folder, { recursive: true });
+  t.equal(problemOf(await throwUntil(one, id, 503)), 'state-unwritable');
+  const { body } = await one.poll(receiver);
+  t.equal(body.sprites[0].sprite.key, 0, 'who polls is answered');
+  mkdirSync(folder);
+  await throwUntil(one, id, 202);
+  t.strictSame(readdirSync(folder).toSorted(), ['state', 'state.journal-1', 'state.lock']);
+  const { thrown, waiting } = await one.status();
+  one.child.kill('SIGKILL');
+  await one.ended();
+  const two = await startServer(t, { options });
+  t.match(await two.status(), { thrown, waiting, clients: 2 });
+  await two.stop();
+  t.strictSame(readdirSync(folder), ['state']);
+});
 
 t.test('a state that another server has in the place of a lost one is not touched', async (t) => {
   const { takeFileLock, releaseFileLock } = loadAddon();

@@ -3,15 +3,17 @@ import { copyFileSync, readFileSync, rmSync } from 'node:fs';
 import { connect as connectPlainly } from 'node:net';
 import { constants } from 'node:os';
 import path from 'node:path';
+import { Duplex } from 'node:stream';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { connect } from 'node:tls';
 
 import t from 'tap';
 
 import { certificate } from '../support/certificate.js';
 import { checkAnswer, problemOf } from '../support/contract.js';
-import { request, Wire } from '../support/http.js';
+import { clientHello, request, Wire } from '../support/http.js';
 import { launch } from '../support/launch.js';
-import { DOORS, startServer } from '../support/server.js';
+import { startServer } from '../support/server.js';
 import { temporary } from '../support/processes.js';
 import { until } from '../support/until.js';
 
@@ -34,27 +36,25 @@ function logged(server, message) {
 const READ_ANEW = 'TLS certificate and key read anew';
 const NOTHING = 'there is no TLS, and nothing to read anew';
 
-for (const door of DOORS) {
-  t.test(`SIGUSR2 without TLS costs nobody anything, "${door}"`, async (t) => {
-    const options = { state: path.join(temporary(t), 'state'), drain: 0 };
-    const first = await startServer(t, { door, options });
-    const id = await first.join();
-    await first.throw(id, 'left', '{"kept":true}');
-    for (let times = 1; times <= 2; times += 1) {
-      first.child.kill('SIGUSR2');
-      await until(() => logged(first, NOTHING).length === times, 'it says so');
-    }
-    await first.stop();
-    const second = await startServer(t, { door, options });
-    t.strictSame(
-      (await second.poll(id)).body.sprites.map(({ sprite }) => sprite),
-      [{ kept: true }],
-      'the state is there'
-    );
-    await second.leave(id);
-    await second.stop();
-  });
-}
+t.test('SIGUSR2 without TLS costs nobody anything', async (t) => {
+  const options = { state: path.join(temporary(t), 'state'), drain: 0 };
+  const first = await startServer(t, { options });
+  const id = await first.join();
+  await first.throw(id, 'left', '{"kept":true}');
+  for (let times = 1; times <= 2; times += 1) {
+    first.child.kill('SIGUSR2');
+    await until(() => logged(first, NOTHING).length === times, 'it says so');
+  }
+  await first.stop();
+  const second = await startServer(t, { options });
+  t.strictSame(
+    (await second.poll(id)).body.sprites.map(({ sprite }) => sprite),
+    [{ kept: true }],
+    'the state is there'
+  );
+  await second.leave(id);
+  await second.stop();
+});
 
 /** Whether a process has a listener for a signal. */
 function listensFor(pid, number) {
@@ -80,17 +80,18 @@ t.test('SIGUSR2 while it starts is no end either', async (t) => {
   t.match(Buffer.concat(errors).toString(), NOTHING);
 });
 
+const NOBODY = '11111111-2222-8333-8444-000000000000';
+
 // ---- The port -----------------------------------------------------------------------------------
 
 /** Starts a server with the certificate "old"; `server.tls` is its TLS port. */
-async function startTls(t, { door, options = {} } = {}) {
+async function startTls(t, { options = {} } = {}) {
   const dir = temporary(t);
   certificate(dir, 'old');
   const [cert, key] = ['now.cert', 'now.key'].map((name) => path.join(dir, name));
   copyFileSync(path.join(dir, 'old.cert'), cert);
   copyFileSync(path.join(dir, 'old.key'), key);
   const server = await startServer(t, {
-    door,
     options: { 'tls-cert': cert, 'tls-key': key, 'tls-port': 0, drain: 0, ...options }
   });
   const tells = () => server.lines.find((line) => line.startsWith('TLS is served on'));
@@ -98,25 +99,13 @@ async function startTls(t, { door, options = {} } = {}) {
   return Object.assign(server, { dir, cert, key, tls: Number(/:(\d+)\/$/.exec(tells())[1]) });
 }
 
-/** A connection by TLS: a wire, and whose certificate it was shown. */
-async function secure(port, localAddress = '127.0.0.1') {
-  const socket = connect({
-    port,
-    host: '127.0.0.1',
-    localAddress,
-    rejectUnauthorized: false,
-    allowHalfOpen: true
-  });
+/** A connection by TLS: a wire, its socket, and whose certificate it was shown. */
+async function secure(port, how = {}) {
+  const to = how.socket ? {} : { port, host: '127.0.0.1' };
+  const socket = connect({ ...to, rejectUnauthorized: false, allowHalfOpen: true, ...how });
   await once(socket, 'secureConnect');
-  return Object.assign(new Wire(socket), { shown: socket.getPeerCertificate().subject.CN });
-}
-
-/** A connection that does not even begin with a handshake. */
-function silent(port, localAddress) {
-  const socket = connectPlainly({ port, host: '127.0.0.1', localAddress });
-  return new Promise((resolve) => {
-    socket.once('connect', () => resolve(new Wire(socket)));
-  });
+  const shown = socket.getPeerCertificate().subject?.CN;
+  return Object.assign(new Wire(socket), { socket, shown });
 }
 
 /** One request over a wire. */
@@ -125,46 +114,44 @@ async function ask(wire, method, target, more) {
   return checkAnswer(await wire.read({ head: method === 'HEAD' }));
 }
 
-for (const door of DOORS) {
-  t.test(`the same routes answer over TLS, "${door}"`, async (t) => {
-    const server = await startTls(t, { door });
-    const wire = await secure(server.tls);
-    const { id } = (await ask(wire, 'POST', '/join')).body;
-    t.match(id, /^[0-9a-f-]{36}$/);
-    const plain = await server.wire();
-    for (const [method, target, body, status] of [
-      ['GET', `/place/${id}`, undefined, 200],
-      ['GET', '/', undefined, 200],
-      ['GET', '/nothing', undefined, 404],
-      ['POST', `/throw/${id}/left?n=1`, '[]', 400],
-      ['POST', `/throw/${id}/north`, '{}', 400],
-      ['GET', `/poll/${id}?ack=9`, undefined, 400],
-      ['OPTIONS', '/join', undefined, 204],
-      ['DELETE', '/join', undefined, 405]
-    ]) {
-      const there = await ask(plain, method, target, { body });
-      const here = await ask(wire, method, target, { body });
-      t.equal(here.status, status, `${method} ${target}`);
-      t.strictSame([here.status, here.bytes], [there.status, there.bytes]);
-    }
-    const { answer } = await server.park(id);
-    t.equal(
-      (await ask(wire, 'POST', `/throw/${id}/up`, { body: '{"x":1}' })).body.state,
-      'delivered',
-      'a throw by TLS reaches a poll without'
-    );
-    t.equal((await answer).body.sprites[0].from, 'down');
-    const parked = await server.park(id, 'ack=1', wire);
-    t.equal((await server.throw(id, 'left')).body.state, 'delivered', 'and the other way around');
-    t.equal((await parked.answer).body.seq, 2);
-    t.equal((await ask(wire, 'GET', '/status')).body.tlsConnections, 1, 'it is counted');
-    t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204);
-    await Promise.all([wire.destroy(), plain.destroy()]);
-    await server.until(({ tlsConnections }) => tlsConnections === 0);
-    await server.leaveNothing();
-    await server.stop();
-  });
-}
+t.test('the same routes answer over TLS', async (t) => {
+  const server = await startTls(t);
+  const wire = await secure(server.tls);
+  const { id } = (await ask(wire, 'POST', '/join')).body;
+  t.match(id, /^[0-9a-f-]{36}$/);
+  const plain = await server.wire();
+  for (const [method, target, body, status] of [
+    ['GET', `/place/${id}`, undefined, 200],
+    ['GET', '/', undefined, 200],
+    ['GET', '/nothing', undefined, 404],
+    ['POST', `/throw/${id}/left?n=1`, '[]', 400],
+    ['POST', `/throw/${id}/north`, '{}', 400],
+    ['GET', `/poll/${id}?ack=9`, undefined, 400],
+    ['OPTIONS', '/join', undefined, 204],
+    ['DELETE', '/join', undefined, 405]
+  ]) {
+    const there = await ask(plain, method, target, { body });
+    const here = await ask(wire, method, target, { body });
+    t.equal(here.status, status, `${method} ${target}`);
+    t.strictSame([here.status, here.bytes], [there.status, there.bytes]);
+  }
+  const { answer } = await server.park(id);
+  t.equal(
+    (await ask(wire, 'POST', `/throw/${id}/up`, { body: '{"x":1}' })).body.state,
+    'delivered',
+    'a throw by TLS reaches a poll without'
+  );
+  t.equal((await answer).body.sprites[0].from, 'down');
+  const parked = await server.park(id, 'ack=1', wire);
+  t.equal((await server.throw(id, 'left')).body.state, 'delivered', 'and the other way around');
+  t.equal((await parked.answer).body.seq, 2);
+  t.equal((await ask(wire, 'GET', '/status')).body.tlsConnections, 1, 'it is counted');
+  t.equal((await ask(wire, 'POST', `/leave/${id}`)).status, 204);
+  await Promise.all([wire.destroy(), plain.destroy()]);
+  await server.until(({ tlsConnections }) => tlsConnections === 0);
+  await server.leaveNothing();
+  await server.stop();
+});
 
 // ---- Certificates -------------------------------------------------------------------------------
 
@@ -240,12 +227,106 @@ t.test('SIGTERM answers a poll parked over TLS', async (t) => {
   await wire.destroy();
 });
 
+// ---- Handshakes ---------------------------------------------------------------------------------
+
+t.test('TLS 1.2 and 1.3 are spoken, nothing older, and no HTTP/2', async (t) => {
+  const server = await startTls(t);
+  for (const version of ['TLSv1.2', 'TLSv1.3']) {
+    const wire = await secure(server.tls, { minVersion: version, maxVersion: version });
+    t.equal(wire.socket.getProtocol(), version);
+    t.equal((await ask(wire, 'GET', '/status')).status, 200, version);
+    await wire.destroy();
+  }
+  const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' };
+  await t.rejects(secure(server.tls, old), { code: /ALERT_PROTOCOL_VERSION/ });
+  await t.rejects(secure(server.tls, { ALPNProtocols: ['h2'] }), {
+    code: /ALERT_NO_APPLICATION_PROTOCOL/
+  });
+  const wire = await secure(server.tls, { ALPNProtocols: ['h2', 'http/1.1'] });
+  t.equal(wire.socket.alpnProtocol, 'http/1.1');
+  t.equal((await ask(wire, 'GET', '/status')).status, 200);
+  await wire.destroy();
+  const { handshakes, handshakesFailed, handshakesResumed } = await server.status();
+  t.strictSame([handshakes, handshakesFailed, handshakesResumed], [3, 2, 0]);
+  await server.stop();
+});
+
+t.test('a handshake and a request that come byte by byte', async (t) => {
+  const server = await startTls(t);
+  const below = connectPlainly({ port: server.tls, host: '127.0.0.1', noDelay: true });
+  const socket = new Duplex({
+    read() {},
+    async write(bytes, encoding, done) {
+      for (const byte of bytes) {
+        below.write(Uint8Array.of(byte));
+        await immediate();
+      }
+      done();
+    }
+  });
+  below.on('data', (bytes) => socket.push(bytes));
+  const wire = await secure(server.tls, { socket });
+  t.equal((await ask(wire, 'POST', `/leave/${NOBODY}`)).status, 204);
+  below.destroy();
+  await server.until(({ tlsConnections }) => tlsConnections === 0);
+  await server.stop();
+});
+
+t.test('a session goes on by its ticket, after a restart with --state too', async (t) => {
+  const versions = ['TLSv1.2', 'TLSv1.3'];
+  const sessionOf = async (server, maxVersion) => {
+    const socket = connect({ port: server.tls, rejectUnauthorized: false, maxVersion });
+    const [session] = await once(socket, 'session');
+    socket.destroy();
+    return session;
+  };
+  const resumed = async (server, sessions) => {
+    for (const [i, session] of sessions.entries()) {
+      const wire = await secure(server.tls, { session, maxVersion: versions[i] });
+      t.equal((await ask(wire, 'GET', '/status')).status, 200);
+      await wire.destroy();
+    }
+    return (await server.status()).handshakesResumed;
+  };
+  for (const [options, times] of [
+    [{ state: path.join(temporary(t), 'state') }, 2],
+    [{}, 0]
+  ]) {
+    const first = await startTls(t, { options });
+    const sessions = [];
+    for (const version of versions) sessions.push(await sessionOf(first, version));
+    t.equal(await resumed(first, sessions), 2);
+    await first.stop();
+    const second = await startTls(t, { options });
+    t.equal(await resumed(second, sessions), times, options.state ? 'the same keys' : 'new keys');
+    await second.stop();
+  }
+});
+
+t.test('handshakes that stop cost others nothing, and are closed', async (t) => {
+  const server = await startTls(t, { options: { 'head-time': 2 } });
+  const hello = await clientHello();
+  const wires = await Promise.all(Array.from({ length: 200 }, () => Wire.open(server.tls)));
+  // Every other one is told the certificate, and never answers.
+  for (const [i, wire] of wires.entries()) wire.send(hello.subarray(0, hello.length - (i % 2)));
+  const id = await server.join();
+  const wire = await secure(server.tls);
+  const { answer } = await server.park(id, '', wire);
+  t.equal((await server.throw(id, 'left')).body.state, 'delivered');
+  t.equal((await answer).status, 200);
+  await Promise.all(wires.map((one) => one.closed()));
+  t.equal((await server.status()).handshakes, 1);
+  await wire.destroy();
+  await server.leaveNothing();
+  await server.stop();
+});
+
 // ---- Bounds -------------------------------------------------------------------------------------
 
 t.test('who connects and begins no handshake is bounded, and does not stay', async (t) => {
   const server = await startTls(t, { options: { 'address-connections': 5, 'head-time': 2 } });
   const wires = await Promise.all(
-    Array.from({ length: 200 }, () => silent(server.tls, '127.0.0.9'))
+    Array.from({ length: 200 }, () => Wire.open(server.tls, '127.0.0.1', '127.0.0.9'))
   );
   // Were the machine so slow that the first have left before the last come, some more are taken.
   await server.until(
@@ -253,59 +334,44 @@ t.test('who connects and begins no handshake is bounded, and does not stay', asy
   );
   t.equal((await secure(server.tls)).shown, 'old', 'another address is still welcome');
   await Promise.all(wires.map((wire) => wire.closed()));
-  const counted = await secure(server.tls, '127.0.0.9');
+  const counted = await secure(server.tls, { localAddress: '127.0.0.9' });
   t.equal((await ask(counted, 'GET', '/place/nobody')).status, 404, 'and so is this one again');
   await server.stop();
   await counted.destroy();
 });
 
-for (const door of DOORS) {
-  t.test(`an end does not wait for a handshake that never comes, "${door}"`, async (t) => {
-    // Who waited for it would wait longer than this test.
-    const options = { 'head-time': 3600, 'body-time': 3600 };
-    const server = await startTls(t, { door, options });
-    const wire = await silent(server.tls);
-    t.teardown(() => wire.destroy());
-    await server.until(({ tlsConnections }) => tlsConnections === 1);
-    await server.stop();
-  });
-}
+t.test('an end does not wait for a handshake that never comes', async (t) => {
+  // Who waited for it would wait longer than this test.
+  const options = { 'head-time': 3600, 'body-time': 3600 };
+  const server = await startTls(t, { options });
+  const wire = await Wire.open(server.tls);
+  t.teardown(() => wire.destroy());
+  await server.until(({ tlsConnections }) => tlsConnections === 1);
+  await server.stop();
+});
 
 t.test('what is no handshake is closed', async (t) => {
   const server = await startTls(t);
-  const wire = await silent(server.tls, '127.0.0.1');
+  const wire = await Wire.open(server.tls);
   wire.send(request('POST', '/join'));
   await wire.closed();
   await server.until(({ tlsConnections }) => tlsConnections === 0);
   await server.stop();
 });
 
-for (const door of DOORS) {
-  t.test(`connections by TLS are connections as all others, "${door}"`, async (t) => {
-    const server = await startTls(t, { door, options: { connections: 4 } });
-    const wires = [];
-    for (let i = 0; i < 4; i += 1) wires.push(await secure(server.tls));
-    await t.rejects(secure(server.tls), 'one more is closed');
-    const late = await server.wire();
-    late.send(request('POST', '/join'));
-    t.equal(problemOf(await server.read(late)), 'too-many-connections');
-    for (const wire of wires) {
-      t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404, 'those that are there stay');
-    }
-    await Promise.all([...wires, late].map((wire) => wire.destroy()));
-    await server.noConnectionBut(0);
-    t.equal((await server.status()).joined, 0);
-    await server.stop();
-  });
-}
-
-t.test('--handed-over is for TLS and what the front door hands over together', async (t) => {
-  const server = await startTls(t, { door: 'native', options: { 'handed-over': 2 } });
-  const wires = [await secure(server.tls), await server.wire()];
-  for (const wire of wires) t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404);
-  await t.rejects(secure(server.tls), 'one more by TLS is closed');
+t.test('connections by TLS are connections as all others', async (t) => {
+  const server = await startTls(t, { options: { connections: 4 } });
+  const wires = [];
+  for (let i = 0; i < 4; i += 1) wires.push(await secure(server.tls));
+  await t.rejects(secure(server.tls), 'one more is closed');
   const late = await server.wire();
-  t.equal(problemOf(await ask(late, 'GET', '/place/nobody')), 'too-many-connections');
+  late.send(request('POST', '/join'));
+  t.equal(problemOf(await server.read(late)), 'too-many-connections');
+  for (const wire of wires) {
+    t.equal((await ask(wire, 'GET', '/place/nobody')).status, 404, 'those that are there stay');
+  }
   await Promise.all([...wires, late].map((wire) => wire.destroy()));
+  await server.noConnectionBut(0);
+  t.equal((await server.status()).joined, 0);
   await server.stop();
 });

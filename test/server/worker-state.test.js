@@ -60,7 +60,7 @@ t.test('what was promised while the server ends comes after its restart', async 
     state: join(t.testdir(), 'state'),
     'publish-token-file': tokenFile(t)
   };
-  const one = await startServer(t, { door: 'native', options });
+  const one = await startServer(t, { options });
   const ids = [];
   for (let i = 0; i < CLIENTS; i += 1) ids.push(await one.join());
   await put(one, 'scores', { home: 1 });
@@ -78,7 +78,7 @@ t.test('what was promised while the server ends comes after its restart', async 
   for (const { answer } of parked) t.equal((await answer).status, 200, 'answered');
   t.strictSame(await one.ended(), { code: 0, signal: null });
 
-  const two = await startServer(t, { door: 'native', options });
+  const two = await startServer(t, { options });
   const { clients, thrown, acked, waiting, lost } = await two.status();
   t.equal(clients, CLIENTS, 'everybody has the place');
   t.equal(acked + lost, 0);
@@ -106,7 +106,7 @@ t.test('what was promised while the server ends comes after its restart', async 
 
 t.test('who is the first to ask a worker for a feed compressed gets it so', async (t) => {
   const options = { workers: 2, drain: 0, 'publish-token-file': tokenFile(t) };
-  const server = await startServer(t, { door: 'native', options });
+  const server = await startServer(t, { options });
   const value = Array.from({ length: 200 }, (_, i) => `line ${i}`);
   await put(server, 'a', value);
   // Enough that each worker has a first one.
@@ -128,7 +128,7 @@ t.test(
   'what is put through any worker has one order, and all of them end with the last',
   async (t) => {
     const options = { workers: 2, drain: 0, 'publish-token-file': tokenFile(t) };
-    const server = await startServer(t, { door: 'native', options });
+    const server = await startServer(t, { options });
     const wires = await Promise.all(Array.from({ length: WIRES }, () => server.wire()));
     const send = (wire, value) =>
       wire.send(

@@ -25,7 +25,6 @@ t.test(
   'a stopping worker waits a little for what is arriving, and one that hangs is killed',
   async (t) => {
     const server = await startServer(t, {
-      door: 'native',
       options: { workers: 2, 'transient-port': 0, drain: 0, 'log-level': 'error' }
     });
     const { id, transient } = (await server.ask('POST', '/join')).body;
@@ -56,7 +55,6 @@ t.test(
 
 t.test('a worker that hangs is noticed, told of and replaced', async (t) => {
   const server = await startServer(t, {
-    door: 'native',
     options: {
       ...{ workers: 2, 'transient-port': 0, drain: 0 },
       ...{ 'admin-port': 0, 'admin-host': '127.0.0.1', 'log-level': 'warn' }
@@ -96,7 +94,7 @@ function sleepsOf(pid) {
 }
 
 t.test('a server with workers and nothing to do sleeps', async (t) => {
-  const server = await startServer(t, { door: 'native', options: { workers: 2, drain: 0 } });
+  const server = await startServer(t, { options: { workers: 2, drain: 0 } });
   const pids = [server.pid, ...childrenOf(server.pid)];
   // One that was looking for work to do each millisecond woke a thousand times a second.
   for (const pid of pids) {
@@ -111,7 +109,7 @@ t.test('a server with workers and nothing to do sleeps', async (t) => {
 });
 
 t.test('the polls of workers that are killed are parked no more, and then again', async (t) => {
-  const server = await startServer(t, { door: 'native', options: { workers: 2, drain: 0 } });
+  const server = await startServer(t, { options: { workers: 2, drain: 0 } });
   const ids = [];
   for (let i = 0; i < 12; i += 1) ids.push(await server.join());
   const parked = [];

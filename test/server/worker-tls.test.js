@@ -27,7 +27,6 @@ async function startTls(t, options = {}) {
   };
   put('old');
   const server = await startServer(t, {
-    door: 'native',
     options: { workers: 2, drain: 0, 'tls-port': 0, ...files, ...options }
   });
   return Object.assign(server, { put, files, tls: portIn(server, 'TLS') });
@@ -101,13 +100,13 @@ t.test(
   }
 );
 
-/** Where Node's servers hold connections, each counted once over all workers. */
-const HELD_BY_NODE = {
+/** Ways to the workers: a connection is counted once, whichever of them has it. */
+const OPEN = {
   'by TLS': (server) => Wire.openTls(server.tls, '127.0.0.1', '127.0.0.9'),
-  'handed over by the front door': (server) => Wire.open(server.port, '127.0.0.1', '127.0.0.9')
+  plain: (server) => Wire.open(server.port, '127.0.0.1', '127.0.0.9')
 };
 
-for (const [name, openAt] of Object.entries(HELD_BY_NODE)) {
+for (const [name, openAt] of Object.entries(OPEN)) {
   t.test(`connections ${name} are those of their address`, (t) => oneTooMany(t, openAt));
 }
 
@@ -126,7 +125,7 @@ async function oneTooMany(t, openAt) {
   };
   /** Those that stay; the main process tells a worker of one too many a moment later. */
   const living = async () => {
-    // Until then all of them are asked over, and handed over where that is how they come to Node's.
+    // Until then the workers ask the main process in vain.
     server.child.kill('SIGSTOP');
     let left = (await Promise.all(Array.from({ length: WIRES }, open))).filter(Boolean);
     left = (await Promise.all(left.map(answered))).filter(Boolean);
@@ -138,7 +137,7 @@ async function oneTooMany(t, openAt) {
     return left;
   };
   const wires = await living();
-  // Of a burst that is handed over before the main process has counted it, all may be closed.
+  // Of a burst that the main process has not counted yet, all may be closed.
   t.ok(wires.length <= 4, `${wires.length} stay`);
   await Promise.all(wires.map((wire) => wire.destroy()));
   await until(async () => {

@@ -161,7 +161,7 @@ function watchByProbe(t, base, witness, random, program) {
  * @returns {Promise<{faults: object, told: number, patched: number, restarts: number}>}
  * @throws {Error} when a watcher saw what it should not, or does not hold the newest
  */
-export async function playHistory(t, { random, door, steps, program }) {
+export async function playHistory(t, { random, steps, program }) {
   const folder = mkdtempSync(join(tmpdir(), 'sprites-history-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, 'tokens'), `${TOKEN}\n`);
@@ -170,7 +170,7 @@ export async function playHistory(t, { random, door, steps, program }) {
     state: join(folder, 'state'),
     drain: 1
   };
-  let server = await startServer(t, { door, options });
+  let server = await startServer(t, { options });
   const proxy = await startFaultyProxy(t, { random, port: () => server.port });
   const publisher = new Publisher(random);
   const base = `http://127.0.0.1:${proxy.port}`;
@@ -190,7 +190,7 @@ export async function playHistory(t, { random, door, steps, program }) {
 
   const again = async () => {
     proxy.cut();
-    server = await startServer(t, { door, options });
+    server = await startServer(t, { options });
   };
   let restarts = 0;
   const happen = {

@@ -158,7 +158,7 @@ export const hotHeads = {
   'another request behind it': [`${poll('')}${poll('?ack=1')}`, { ack: 0 }]
 };
 
-/** Heads that are Node's to judge. Many are known tricks of request smuggling. */
+/** Heads that are not hot. Many are known tricks of request smuggling. */
 export const coldHeads = {
   'a join of an arena': head('POST /arena/hall'),
   'a leave of an arena': head(`POST /arena/hall/${ID}/leave`),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
+import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 
 import { Received } from './received.js';
@@ -245,6 +246,13 @@ export class Wire {
     }
     return answer;
   }
+}
+
+/** @returns {Promise<Buffer>} what a client of TLS begins with, as OpenSSL sends it */
+export function clientHello() {
+  return new Promise((resolve) => {
+    connectTls({ socket: new Duplex({ read() {}, write: resolve }) });
+  });
 }
 
 /**

@@ -17,20 +17,16 @@ const OPERATOR = '127.0.0.77';
 export { ROOT };
 
 /**
- * The ways in: the wire contract is the same by each, and by those that SPRITES_TEST_DOORS may name: "worker" and
- * "workers", one and two of them behind the native door. By two a bound is reached where one has its share of it.
+ * How many workers the servers of the tests have where a test says nothing else: SPRITES_TEST_DOORS may be "worker" or
+ * "workers", one and two of them. By two a bound is reached where one has its share of it.
  */
-export const DOORS = (process.env.SPRITES_TEST_DOORS ?? 'native').split(',');
-
-/** What a way in is by options. */
-const OPTIONS_OF = { native: {}, worker: { workers: 1 }, workers: { workers: 2 } };
+export const WORKERS = { worker: 1, workers: 2 }[process.env.SPRITES_TEST_DOORS] ?? 0;
 
 /**
  * Starts a server; the test's end kills it if it still runs.
  *
  * @param {import('tap').Test} t
  * @param {object} [how]
- * @param {string} [how.door] one of DOORS
  * @param {Record<string, string | number>} [how.options] without the dashes
  * @param {Record<string, string>} [how.env] added to the environment
  * @param {string} [how.greeting] what every connection begins with, as a proxy's would
@@ -38,9 +34,8 @@ const OPTIONS_OF = { native: {}, worker: { workers: 1 }, workers: { workers: 2 }
  * @returns {Promise<Server>} once it listens
  */
 export async function startServer(t, how = {}) {
-  const { door = DOORS[0], greeting = '', options = {}, command, env } = how;
-  const by = OPTIONS_OF[door];
-  const all = { 'admin-port': 0, host: '127.0.0.1', ...by, ...options };
+  const { greeting = '', options = {}, command, env } = how;
+  const all = { 'admin-port': 0, host: '127.0.0.1', workers: WORKERS, ...options };
   const launched = launch(all, { command, env });
   t.teardown(async () => {
     launched.child.kill('SIGKILL');
@@ -238,23 +233,20 @@ class Server {
 }
 
 /**
- * Runs tests of the wire contract once for each way in, against one server each. After each of
- * them nothing may be left in the server, and at the end it must stop well.
+ * Runs tests of the wire contract against one server. After each of them nothing may be left in the server, and at the
+ * end it must stop well.
  *
  * @param {import('tap').Test} t
  * @param {{options?: object, env?: object}} how see startServer
- * @param {(t: import('tap').Test, server: Server, door: string) => void} tests adds the tests to
- *     `t`
+ * @param {(t: import('tap').Test, server: Server) => void} tests adds the tests to `t`
  */
 export function contract(t, how, tests) {
-  for (const door of DOORS) {
-    t.test(`by the way in "${door}"`, async (t) => {
-      const server = await startServer(t, { ...how, door });
-      t.afterEach(() => server.leaveNothing());
-      await tests(t, server, door);
-      t.test('the server stops well', () => server.stop());
-    });
-  }
+  t.test(`with ${JSON.stringify(how.options ?? {})}`, async (t) => {
+    const server = await startServer(t, how);
+    t.afterEach(() => server.leaveNothing());
+    await tests(t, server);
+    t.test('the server stops well', () => server.stop());
+  });
 }
 
 /**

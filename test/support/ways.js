@@ -10,22 +10,25 @@ export function portIn(server, words) {
 }
 
 /**
- * Starts a server with every way in that there is: the main port, TLS, the admin port and, behind
- * the front door, workers.
+ * Starts a server with every port that there is: the main port, TLS, the admin port and workers.
  *
  * @param {import('tap').Test} t
- * @param {string} door one of DOORS
  * @param {Record<string, string | number>} [options] as startServer's
  * @returns {Promise<{server: object, ways: Record<string, {port: number, open: () => Promise<Wire>}>}>}
  *     `ways` by name: main, tls, admin and workers
  */
-export async function startWithEveryWay(t, door, options = {}) {
+export async function startWithEveryWay(t, options = {}) {
   const dir = temporary(t);
-  const workers = door === 'native' ? { workers: 2, 'transient-port': 0 } : {};
   const ports = { 'admin-port': 0, 'tls-port': 0 };
   const server = await startServer(t, {
-    door,
-    options: { drain: 0, ...ports, ...certificate(dir), ...workers, ...options }
+    options: {
+      drain: 0,
+      ...ports,
+      ...certificate(dir),
+      workers: 2,
+      'transient-port': 0,
+      ...options
+    }
   });
   await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
   const way = (port, open = () => Wire.open(port)) => ({ port, open });
@@ -33,8 +36,8 @@ export async function startWithEveryWay(t, door, options = {}) {
   const ways = {
     main: way(server.port),
     tls: way(tls, () => Wire.openTls(tls)),
-    admin: way(portIn(server, 'Metrics'))
+    admin: way(portIn(server, 'Metrics')),
+    workers: way(portIn(server, 'Workers'))
   };
-  if (door === 'native') ways.workers = way(portIn(server, 'Workers'));
   return { server, ways };
 }

@@ -7,13 +7,13 @@ import { until } from '../support/until.js';
 import { sewn } from '../support/world-servers.js';
 import { tagOf, tagText } from '../../lib/base/tag.js';
 
-/** A client that asks another server of its world than its own, by each way in. */
+/** A client that asks another server of its world than its own. */
 
 const POSTS = new Set(['throw', 'leave', 'arena']);
 
-async function enter(t, nats, name, { door = 'native', more = {} } = {}) {
+async function enter(t, nats, name, more = {}) {
   const world = { world: nats.url, name, 'world-lease': 3, arena: 'hall' };
-  const server = await startServer(t, { door, options: { ...world, ...more } });
+  const server = await startServer(t, { options: { ...world, ...more } });
   return Object.assign(server, { name });
 }
 
@@ -39,9 +39,9 @@ t.test('who asks the wrong server is told the right one', { skip, timeout: 120_0
   const nats = await startNats(t);
   const [a, b, c, d] = await Promise.all([
     enter(t, nats, 'a'),
-    enter(t, nats, 'b', { door: 'node' }),
-    enter(t, nats, 'c', { more: { 'world-url': 'https://c.example' } }),
-    enter(t, nats, 'd', { door: 'workers' })
+    enter(t, nats, 'b'),
+    enter(t, nats, 'c', { 'world-url': 'https://c.example' }),
+    enter(t, nats, 'd', { workers: 2 })
   ]);
   await sewn([a, b, c, d]);
   const { world } = await a.inside();
@@ -86,11 +86,11 @@ t.test('who asks the wrong server is told the right one', { skip, timeout: 120_0
   t.test('its own clients are served as ever', async (t) => {
     for (const server of [a, b, d]) {
       const id = ids[server.name];
-      const handedOver = (await server.inside()).handedOver;
+      const handled = (await server.inside()).handled;
       t.equal((await server.throw(id, 'up')).status, 202);
       t.equal((await server.poll(id)).body.sprites.length, 1);
       t.equal((await server.ask('GET', `/place/${id}`)).status, 200);
-      if (server === a) t.equal((await server.inside()).handedOver, handedOver, 'natively');
+      if (server === a) t.equal((await server.inside()).handled, handled, 'natively');
     }
   });
 

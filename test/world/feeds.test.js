@@ -64,7 +64,7 @@ t.test('published at one server, at all', { skip, timeout: 120_000 }, async (t) 
   const url = `http://127.0.0.1:${upstream.address().port}/{key}`;
   const [a, b, c] = await Promise.all([
     enter(t, nats, 'a', { arena: 'hall' }),
-    enter(t, nats, 'b', { door: 'node' }),
+    enter(t, nats, 'b'),
     enter(t, nats, 'c', { upstream: url, 'upstream-every': 1, 'feed-bytes': 90_000 })
   ]);
   await ready([a, b, c]);

@@ -459,14 +459,14 @@ t.test('leaving without the broker ends all the same', async (t) => {
   const world = new World();
   await world.begin(['a', 'b']);
   world.broker.stop();
-  let handedOver = false;
+  let flown = false;
   let done = false;
   world
     .get('a')
-    .membership.leave(async () => (handedOver = true))
+    .membership.leave(async () => (flown = true))
     .then(() => (done = true));
   await world.until(() => done, LEASE);
-  t.notOk(handedOver);
+  t.notOk(flown);
 });
 
 t.test('leaving has a time, after which it is gone whatever still waits', async (t) => {

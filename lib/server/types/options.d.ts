@@ -34,7 +34,7 @@ export interface Options {
   feedBytes?: number | string;
   /** Most feeds. By default 10000. */
   feeds?: number;
-  /** Memory of all feeds; as much again, at the native door and at the Node server each, for old versions that unsent answers still use; bytes. By default 256M. */
+  /** Memory of all feeds; as much again for old versions that unsent answers still use; bytes. By default 256M. */
   feedMemory?: number | string;
   /** Most watchers; a client counts once for each feed that it watches. By default 4000000. */
   feedWatchers?: number;
@@ -70,14 +70,10 @@ export interface Options {
   addressClients?: number;
   /** Memory of the waiting sprites from one source address, each at least 1K; a sprite that flew on counts for the client that left; 0 is no limit; bytes. By default 32M. */
   addressMemory?: number | string;
-  /** Connections from one source address at the Node servers; 0 is no limit. By default 2000. */
-  addressHandedOver?: number;
   /** Memory of buffered input and output for one source address; 0 is no limit; bytes. By default 32M. */
   addressHeld?: number | string;
   /** Feeds fetched from --upstream that one source address requested first; 0 is no limit. By default 1000. */
   addressFeeds?: number;
-  /** Connections at the Node servers, with those by TLS. By default 10000. */
-  handedOver?: number;
   /** Source of the client's address: the connection (none), the PROXY protocol, or one header. By default none. */
   trustProxy?: 'none' | 'proxy' | 'forwarded' | 'x-forwarded-for';
   /** Largest request head; bytes. By default 16K. */
@@ -132,6 +128,4 @@ export interface Options {
   adminPort?: number | 'none';
   /** Address of the admin port; a name that resolves to loopback is also accepted as Host. By default 127.0.0.1. */
   adminHost?: string;
-  /** HTTP server for the main port: the native front door, or only node:http. By default native. */
-  door?: 'native' | 'node';
 }
