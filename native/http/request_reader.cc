@@ -44,7 +44,6 @@ class Reader {
       Field field;
       if (const Reading line = readField(data_, &at_, &field); line != Reading::kRead) return line;
       if (!judge(field)) return Reading::kBad;
-      if (out_->fields.size() == kMostFields) return Reading::kTooLarge;
       out_->fields.push_back(field);
     }
   }

@@ -24,9 +24,6 @@ struct Field {
   std::string_view value;
 };
 
-/** Field lines of a head, at most: each is two texts of JavaScript's. */
-constexpr size_t kMostFields = 256;
-
 /** How a body is delimited (RFC 9112, section 6). */
 enum class Framing : uint8_t { kNone, kLength, kChunked };
 
@@ -51,7 +48,7 @@ enum class Reading : uint8_t {
   kIncomplete,  // well formed so far; more bytes are needed
   kRead,
   kBad,          // 400
-  kTooLarge,     // 431: the head is longer than `most`, or has more than kMostFields
+  kTooLarge,     // 431: the head is longer than `most`
   kExpectation,  // 417: an expectation other than 100-continue
 };
 

@@ -403,11 +403,13 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
         `a target of ${size} bytes`
       );
     }
-    const fields = (count) =>
-      `PUT /nowhere HTTP/1.1\r\n${HOST}` + `${'Xyz: a\r\n'.repeat(count)}\r\n`;
-    await refused(t, server, 'head-too-large', () => last(fields(8000)), 'fields without number');
-    await refused(t, server, 'head-too-large', () => last(fields(256)), 'one field too many');
-    await refused(t, server, 'not-found', () => first(fields(255)), 'as many as there may be');
+    await refused(
+      t,
+      server,
+      'head-too-large',
+      () => last(`POST /join HTTP/1.1\r\n${HOST}` + `${'Xyz: a\r\n'.repeat(8000)}\r\n`),
+      'fields without number'
+    );
     await refused(
       t,
       server,
