@@ -598,159 +598,165 @@ const chunkedThrow = (id) =>
 
 const read = async (wire) => checkAnswer(await wire.read());
 
-t.test('what is sent ahead', async (t) => {
-  const options = { 'publish-token-file': tokenFile(t) };
-  const { server, ways } = await startWithEveryWay(t, options);
-  // The threads that make feeds are there from the first one on.
-  await put(server, 'a', { n: 0 });
-  server.baseline = undefined;
-  await server.noConnectionBut(0);
-  server.baseline = server.descriptors();
+for (const workers of [0, 2]) {
+  t.test(`what is sent ahead, with ${workers} workers`, async (t) => {
+    const options = { workers, 'publish-token-file': tokenFile(t) };
+    const { server, ways } = await startWithEveryWay(t, options);
+    // The threads that make feeds are there from the first one on.
+    await put(server, 'a', { n: 0 });
+    server.baseline = undefined;
+    await server.noConnectionBut(0);
+    server.baseline = server.descriptors();
 
-  for (const way of ['main', 'tls', 'workers']) {
-    const { open } = ways[way];
+    for (const way of Object.keys(ways).filter((name) => name !== 'admin')) {
+      const { open } = ways[way];
 
-    t.test(`hot requests and others are served in order, by ${way}`, async (t) => {
-      const id = await server.join();
-      const { thrown } = await server.status();
-      const wire = await open();
-      wire.send(
-        Buffer.concat([
+      t.test(`hot requests and others are served in order, by ${way}`, async (t) => {
+        const id = await server.join();
+        const { thrown } = await server.status();
+        const wire = await open();
+        wire.send(
+          Buffer.concat([
+            chunkedThrow(id),
+            request('POST', `/throw/${id}/up`, { body: '{}' }),
+            chunkedThrow(id),
+            Buffer.from(`CONNECT x:1 HTTP/1.1\r\n${HOST}\r\n`),
+            request('POST', `/leave/${id}`),
+            chunkedThrow(id)
+          ])
+        );
+        const answers = [];
+        for (let i = 0; i < 4; i += 1) answers.push((await read(wire)).status);
+        t.strictSame(answers, [202, 202, 202, 405]);
+        await wire.closed();
+        t.equal((await server.status()).thrown - thrown, 3);
+        t.equal((await server.leave(id)).status, 204);
+        await wire.destroy();
+      });
+
+      t.test(`what is garbage leaves the answers before it, by ${way}`, async (t) => {
+        const id = await server.join();
+        const upgrade = 'Connection: keep-alive, x\r\nContent-Length: 2\r\nUpgrade: x\r\n';
+        const good = [
           chunkedThrow(id),
           request('POST', `/throw/${id}/up`, { body: '{}' }),
-          chunkedThrow(id),
-          Buffer.from(`CONNECT x:1 HTTP/1.1\r\n${HOST}\r\n`),
-          request('POST', `/leave/${id}`),
-          chunkedThrow(id)
-        ])
-      );
-      const answers = [];
-      for (let i = 0; i < 4; i += 1) answers.push((await read(wire)).status);
-      t.strictSame(answers, [202, 202, 202, 405]);
-      await wire.closed();
-      t.equal((await server.status()).thrown - thrown, 3);
-      t.equal((await server.leave(id)).status, 204);
-      await wire.destroy();
-    });
-
-    t.test(`what is garbage leaves the answers before it, by ${way}`, async (t) => {
-      const id = await server.join();
-      const upgrade = 'Connection: keep-alive, x\r\nContent-Length: 2\r\nUpgrade: x\r\n';
-      const good = [
-        chunkedThrow(id),
-        request('POST', `/throw/${id}/up`, { body: '{}' }),
-        Buffer.from(`POST /throw/${id}/up HTTP/1.1\r\n${HOST}${upgrade}\r\n{}`)
-      ];
-      const [begun] = chunkedThrow(id).toString().split('2\r\n');
-      for (const one of good) {
-        for (const garbage of ['nonsense\r\n\r\n', `${begun}nonsense\r\n`]) {
-          const wire = await open();
-          wire.send(Buffer.concat([one, one, Buffer.from(garbage)]));
-          for (let i = 0; i < 2; i += 1) t.equal((await read(wire)).status, 202);
-          t.equal(problemOf(await read(wire)), 'bad-request');
-          await wire.closed();
-          await wire.destroy();
+          Buffer.from(`POST /throw/${id}/up HTTP/1.1\r\n${HOST}${upgrade}\r\n{}`)
+        ];
+        const [begun] = chunkedThrow(id).toString().split('2\r\n');
+        for (const one of good) {
+          for (const garbage of ['nonsense\r\n\r\n', `${begun}nonsense\r\n`]) {
+            const wire = await open();
+            wire.send(Buffer.concat([one, one, Buffer.from(garbage)]));
+            for (let i = 0; i < 2; i += 1) t.equal((await read(wire)).status, 202);
+            t.equal(problemOf(await read(wire)), 'bad-request');
+            await wire.closed();
+            await wire.destroy();
+          }
         }
-      }
-      await server.leave(id);
-    });
+        await server.leave(id);
+      });
 
-    t.test(`no field is lost among thousands, by ${way}`, async (t) => {
-      const wire = await open();
-      const many = 'a:\r\n'.repeat(2500);
-      wire.send(`POST /leave/${NOBODY} HTTP/1.1\r\n${many}${HOST}Content-Length: 0\r\n\r\n`);
-      t.equal((await read(wire)).status, 204, 'one Host, at the end');
-      wire.send(`POST /leave/${NOBODY} HTTP/1.1\r\n${HOST}${many}${HOST}\r\n`);
-      t.equal(problemOf(await read(wire)), 'bad-request', 'a second Host, at the end');
-      await wire.destroy();
-    });
+      t.test(`no field is lost among thousands, by ${way}`, async (t) => {
+        const wire = await open();
+        const many = 'a:\r\n'.repeat(2500);
+        wire.send(`POST /leave/${NOBODY} HTTP/1.1\r\n${many}${HOST}Content-Length: 0\r\n\r\n`);
+        t.equal((await read(wire)).status, 204, 'one Host, at the end');
+        wire.send(`POST /leave/${NOBODY} HTTP/1.1\r\n${HOST}${many}${HOST}\r\n`);
+        t.equal(problemOf(await read(wire)), 'bad-request', 'a second Host, at the end');
+        await wire.destroy();
+      });
 
-    t.test(`a client that has sent all it will reads its answers, by ${way}`, async (t) => {
-      const wire = await open();
-      wire.send(Buffer.concat(Array(50).fill(COLD))).half();
-      for (let i = 0; i < 50; i += 1) await read(wire);
-      await wire.closed();
-      t.equal(wire.leftOver.length, 0);
-      await wire.destroy();
-    });
-  }
-
-  for (const way of ['main', 'tls']) {
-    const { open } = ways[way];
-
-    t.test(`requests behind a parked poll wait for its answer, by ${way}`, async (t) => {
-      const id = await server.join();
-      const { polls } = await server.status();
-      const wire = await open();
-      wire.send(Buffer.concat([COLD, request('GET', `/poll/${id}`), chunkedThrow(id), COLD]));
-      t.equal((await read(wire)).status, 404);
-      await server.until((now) => now.polls > polls);
-      await server.throw(id, 'left', '{"n":1}');
-      t.strictSame((await read(wire)).body.sprites[0].sprite, { n: 1 });
-      t.equal((await read(wire)).body.state, 'queued');
-      t.equal((await read(wire)).status, 404);
-      await wire.destroy();
-      await server.leave(id);
-    });
-
-    t.test(`what is parked goes with its client, whatever was sent, by ${way}`, async () => {
-      const id = await server.join();
-      const { cursor } = (await put(server, 'a', { n: 0 })).body;
-      const body = JSON.stringify({ feeds: { a: cursor } });
-      const expects = { headers: { Expect: '100-continue' } };
-      for (const [count, parks] of [
-        ['polls', request('GET', `/poll/${id}`)],
-        ['polls', request('GET', `/poll/${id}`, expects)],
-        ['feedPolls', request('GET', `/feed/a?after=${cursor}`)],
-        ['feedPolls', request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } })],
-        ['feedPolls', request('POST', '/feeds', { body })]
-      ]) {
-        for (const behind of [Buffer.alloc(0), Buffer.concat([COLD, COLD])]) {
-          const before = await server.status();
-          const wire = await open();
-          wire.send(Buffer.concat([COLD, parks]));
-          await read(wire);
-          await server.until((now) => now[count] > before[count]);
-          wire.send(behind).half();
-          await server.until(({ parked, watching }) => parked === 0 && watching === 0);
-          await wire.destroy();
-        }
-      }
-      await server.leave(id);
-    });
-
-    t.test(`many requests of one connection let others have their turn, by ${way}`, async (t) => {
-      const [many, one] = [await open(), await open()];
-      many.send(Buffer.concat(Array(2000).fill(COLD)));
-      let answered = 0;
-      const all = (async () => {
-        for (; answered < 2000; answered += 1) await read(many);
-      })();
-      await read(one.send(COLD));
-      t.ok(answered < 2000, `after ${answered} of the others`);
-      await all;
-      await Promise.all([many.destroy(), one.destroy()]);
-    });
-  }
-
-  t.test('connections that send and never read cost little', async (t) => {
-    for (const way of ['main', 'tls', 'workers']) {
-      const before = await server.status();
-      const wires = [];
-      for (let i = 0; i < 15; i += 1) {
-        const wire = await ways[way].open();
-        wire.pause();
-        wires.push(wire.send(Buffer.concat(Array(2300).fill(COLD))));
-      }
-      // The answers fill what the kernel takes for a client: then its requests are left where they are.
-      let last = -1;
-      const { rss } = await server.until(
-        ({ handled }) => handled === last || void (last = handled)
-      );
-      t.ok(rss - before.rss < 50e6, `by ${way}: ${rss - before.rss} bytes more`);
-      await Promise.all(wires.map((wire) => wire.destroy()));
+      t.test(`a client that has sent all it will reads its answers, by ${way}`, async (t) => {
+        const wire = await open();
+        wire.send(Buffer.concat(Array(50).fill(COLD))).half();
+        for (let i = 0; i < 50; i += 1) await read(wire);
+        await wire.closed();
+        t.equal(wire.leftOver.length, 0);
+        await wire.destroy();
+      });
     }
-  });
 
-  t.test('nothing is left', () => server.leaveNothing());
-});
+    for (const way of ['main', 'tls']) {
+      const { open } = ways[way];
+
+      t.test(`requests behind a parked poll wait for its answer, by ${way}`, async (t) => {
+        const id = await server.join();
+        const { polls } = await server.status();
+        const wire = await open();
+        wire.send(Buffer.concat([COLD, request('GET', `/poll/${id}`), chunkedThrow(id), COLD]));
+        t.equal((await read(wire)).status, 404);
+        await server.until((now) => now.polls > polls);
+        await server.throw(id, 'left', '{"n":1}');
+        t.strictSame((await read(wire)).body.sprites[0].sprite, { n: 1 });
+        t.equal((await read(wire)).body.state, 'queued');
+        t.equal((await read(wire)).status, 404);
+        await wire.destroy();
+        await server.leave(id);
+      });
+
+      t.test(`what is parked goes with its client, whatever was sent, by ${way}`, async () => {
+        const id = await server.join();
+        const { cursor } = (await put(server, 'a', { n: 0 })).body;
+        const body = JSON.stringify({ feeds: { a: cursor } });
+        const expects = { headers: { Expect: '100-continue' } };
+        for (const [count, parks] of [
+          ['polls', request('GET', `/poll/${id}`)],
+          ['polls', request('GET', `/poll/${id}`, expects)],
+          ['feedPolls', request('GET', `/feed/a?after=${cursor}`)],
+          ['feedPolls', request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } })],
+          ['feedPolls', request('POST', '/feeds', { body })]
+        ]) {
+          for (const behind of [Buffer.alloc(0), Buffer.concat([COLD, COLD])]) {
+            const before = await server.status();
+            const wire = await open();
+            wire.send(Buffer.concat([COLD, parks]));
+            await read(wire);
+            await server.until((now) => now[count] > before[count]);
+            wire.send(behind).half();
+            await server.until(({ parked, watching }) => parked === 0 && watching === 0);
+            await wire.destroy();
+          }
+        }
+        await server.leave(id);
+      });
+
+      t.test(`many requests of one connection let others have their turn, by ${way}`, async (t) => {
+        const [many, one] = [await open(), await open()];
+        many.send(Buffer.concat(Array(2000).fill(COLD)));
+        let answered = 0;
+        const all = (async () => {
+          for (; answered < 2000; answered += 1) await read(many);
+        })();
+        await read(one.send(COLD));
+        t.ok(answered < 2000, `after ${answered} of the others`);
+        await all;
+        await Promise.all([many.destroy(), one.destroy()]);
+      });
+    }
+
+    // What workers hold is none of the main process's memory.
+    for (const way of workers > 0 ? [] : ['main', 'tls']) {
+      t.test(`connections that send and never read cost little, by ${way}`, async (t) => {
+        const before = await server.status();
+        const wires = [];
+        for (let i = 0; i < 15; i += 1) {
+          const wire = await ways[way].open();
+          wire.pause();
+          wires.push(wire.send(Buffer.concat(Array(2300).fill(COLD))));
+        }
+        // The answers fill what the kernel takes for a client: then its requests are left where they are.
+        let last = before.handled;
+        const { handled, rss } = await server.until((status) => {
+          const stands = status.handled === last && last > before.handled;
+          last = status.handled;
+          return stands;
+        });
+        t.comment(`${handled - before.handled} of ${15 * 2300} requests were handled`);
+        t.ok(rss - before.rss < 50e6, `${rss - before.rss} bytes more`);
+        await Promise.all(wires.map((wire) => wire.destroy()));
+      });
+    }
+
+    t.test('nothing is left', () => server.leaveNothing());
+  });
+}

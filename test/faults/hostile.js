@@ -92,7 +92,7 @@ const megabytes = (bytes) => `${Math.round(bytes / 1e5) / 10} MB`;
 
 /** What the server is started with, and by which ports people come. */
 const WAYS = {
-  native: {},
+  'the main port': {},
   TLS: {
     options: (folder) => ({ 'tls-port': 0, ...certificate(folder) }),
     ports: (server) => ({ port: portIn(server, 'TLS'), tls: true })

@@ -187,92 +187,97 @@ async function isWell(t, server) {
   t.strictSame(warnings, [], 'without a word');
 }
 
-t.test('resets cost nobody but who resets', async (t) => {
-  const { server, ways } = await startWithEveryWay(t, { 'publish-token-file': tokenFile(t) });
-  // The threads that make feeds are there from the first one on.
-  await put(server, 'a', { n: 0 });
-  server.baseline = undefined;
-  await server.noConnectionBut(0);
-  server.baseline = server.descriptors();
-  t.afterEach(() => server.leaveNothing());
+for (const workers of [0, 2]) {
+  t.test(`resets cost nobody but who resets, with ${workers} workers`, async (t) => {
+    const { server, ways } = await startWithEveryWay(t, {
+      workers,
+      'publish-token-file': tokenFile(t)
+    });
+    // The threads that make feeds are there from the first one on.
+    await put(server, 'a', { n: 0 });
+    server.baseline = undefined;
+    await server.noConnectionBut(0);
+    server.baseline = server.descriptors();
+    t.afterEach(() => server.leaveNothing());
 
-  for (const [way, { port }] of Object.entries(ways)) {
-    const reset = way === 'tls' ? resetTls : resetPlain;
-    t.test(`by ${way}`, async (t) => {
-      const atOnce = way === 'admin' ? AT_ONCE_ADMIN : AT_ONCE;
-      await each(Object.entries(KINDS), atOnce, async ([kind, bytes]) => {
-        await Promise.all(
-          Object.values(MOMENTS).flatMap((moment) =>
-            Array.from({ length: TIMES }, () => reset(port, bytes, moment, server))
-          )
-        );
-        await server.status();
-        t.equal(server.child.exitCode, null, kind);
+    for (const [way, { port }] of Object.entries(ways)) {
+      const reset = way === 'tls' ? resetTls : resetPlain;
+      t.test(`by ${way}`, async (t) => {
+        const atOnce = way === 'admin' ? AT_ONCE_ADMIN : AT_ONCE;
+        await each(Object.entries(KINDS), atOnce, async ([kind, bytes]) => {
+          await Promise.all(
+            Object.values(MOMENTS).flatMap((moment) =>
+              Array.from({ length: TIMES }, () => reset(port, bytes, moment, server))
+            )
+          );
+          await server.status();
+          t.equal(server.child.exitCode, null, kind);
+        });
+        await isWell(t, server);
       });
+
+      t.test(`by ${way}, in the middle of what is sent`, async (t) => {
+        for (const bytes of [KINDS.connect, KINDS.chunked, KINDS.expected, KINDS.page]) {
+          for (let cut = 1; cut < bytes.length; cut += STEP) {
+            await reset(port, bytes.slice(0, cut), () => server.status(), server);
+          }
+        }
+        await isWell(t, server);
+      });
+    }
+
+    t.test('in the middle of a TLS handshake', async (t) => {
+      const { port } = ways.tls;
+      const hello = await clientHello();
+      for (let cut = 0; cut < hello.length; cut += 23) {
+        for (const when of ['at once', 'with the answer unread']) {
+          await resetPlain(port, hello.subarray(0, cut), MOMENTS[when], server);
+        }
+      }
+      await resetPlain(port, hello, MOMENTS['at the first byte of the answer'], server);
       await isWell(t, server);
     });
 
-    t.test(`by ${way}, in the middle of what is sent`, async (t) => {
-      for (const bytes of [KINDS.connect, KINDS.chunked, KINDS.expected, KINDS.page]) {
-        for (let cut = 1; cut < bytes.length; cut += STEP) {
-          await reset(port, bytes.slice(0, cut), () => server.status(), server);
+    t.test('with a poll parked', async (t) => {
+      const id = await server.join();
+      const poll = request('GET', `/poll/${id}`);
+      // A field that no hot request has: JavaScript parks it.
+      const odd = request('GET', `/poll/${id}`, { headers: { Expect: '100-continue' } });
+      for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
+        const { port } = ways[way];
+        for (const bytes of [poll, odd]) {
+          const { polls } = await server.status();
+          await reset(port, bytes, () => server.until((now) => now.polls > polls), server);
+          await server.until(({ parked }) => parked === 0);
         }
       }
       await isWell(t, server);
     });
-  }
 
-  t.test('in the middle of a TLS handshake', async (t) => {
-    const { port } = ways.tls;
-    const hello = await clientHello();
-    for (let cut = 0; cut < hello.length; cut += 23) {
-      for (const when of ['at once', 'with the answer unread']) {
-        await resetPlain(port, hello.subarray(0, cut), MOMENTS[when], server);
+    t.test('with a feed watched, and published meanwhile', async (t) => {
+      const watches = [
+        (cursor) => request('GET', `/feed/a?after=${cursor}`),
+        () => request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } }),
+        (cursor) => request('POST', '/feeds', { body: JSON.stringify({ feeds: { a: cursor } }) })
+      ];
+      for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
+        for (const watch of watches) {
+          const { cursor } = (await put(server, 'a', { n: 1 })).body;
+          const { feedPolls } = await server.status();
+          const moment = async () => {
+            await server.until((status) => status.feedPolls > feedPolls);
+            await put(server, 'a', { n: 2 });
+          };
+          await reset(ways[way].port, watch(cursor), moment, server);
+          await server.until(({ watching }) => watching === 0);
+        }
       }
-    }
-    await resetPlain(port, hello, MOMENTS['at the first byte of the answer'], server);
-    await isWell(t, server);
-  });
+      await isWell(t, server);
+    });
 
-  t.test('with a poll parked', async (t) => {
-    const id = await server.join();
-    const poll = request('GET', `/poll/${id}`);
-    // A field that no hot request has: JavaScript parks it.
-    const odd = request('GET', `/poll/${id}`, { headers: { Expect: '100-continue' } });
-    for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
-      const { port } = ways[way];
-      for (const bytes of [poll, odd]) {
-        const { polls } = await server.status();
-        await reset(port, bytes, () => server.until((now) => now.polls > polls), server);
-        await server.until(({ parked }) => parked === 0);
-      }
-    }
-    await isWell(t, server);
+    t.test('the server stops well', () => server.stop());
   });
-
-  t.test('with a feed watched, and published meanwhile', async (t) => {
-    const watches = [
-      (cursor) => request('GET', `/feed/a?after=${cursor}`),
-      () => request('GET', '/feed/a', { headers: { Accept: 'text/event-stream' } }),
-      (cursor) => request('POST', '/feeds', { body: JSON.stringify({ feeds: { a: cursor } }) })
-    ];
-    for (const [way, reset] of Object.entries({ main: resetPlain, tls: resetTls })) {
-      for (const watch of watches) {
-        const { cursor } = (await put(server, 'a', { n: 1 })).body;
-        const { feedPolls } = await server.status();
-        const moment = async () => {
-          await server.until((status) => status.feedPolls > feedPolls);
-          await put(server, 'a', { n: 2 });
-        };
-        await reset(ways[way].port, watch(cursor), moment, server);
-        await server.until(({ watching }) => watching === 0);
-      }
-    }
-    await isWell(t, server);
-  });
-
-  t.test('the server stops well', () => server.stop());
-});
+}
 
 t.test('resets behind a proxy of TCP', async (t) => {
   const server = await startServer(t, {

@@ -10,25 +10,17 @@ export function portIn(server, words) {
 }
 
 /**
- * Starts a server with every port that there is: the main port, TLS, the admin port and workers.
+ * Starts a server with every port that there is: the main port, TLS, the admin port and that of workers.
  *
  * @param {import('tap').Test} t
- * @param {Record<string, string | number>} [options] as startServer's
+ * @param {Record<string, string | number>} [options] as startServer's; `workers` 0: the first three alone
  * @returns {Promise<{server: object, ways: Record<string, {port: number, open: () => Promise<Wire>}>}>}
  *     `ways` by name: main, tls, admin and workers
  */
-export async function startWithEveryWay(t, options = {}) {
-  const dir = temporary(t);
-  const ports = { 'admin-port': 0, 'tls-port': 0 };
+export async function startWithEveryWay(t, { workers = 2, ...options } = {}) {
+  const ports = { 'admin-port': 0, 'tls-port': 0, ...(workers > 0 && { 'transient-port': 0 }) };
   const server = await startServer(t, {
-    options: {
-      drain: 0,
-      ...ports,
-      ...certificate(dir),
-      workers: 2,
-      'transient-port': 0,
-      ...options
-    }
+    options: { drain: 0, workers, ...ports, ...certificate(temporary(t)), ...options }
   });
   await server.until(() => server.lines.some((line) => line.startsWith('Metrics')));
   const way = (port, open = () => Wire.open(port)) => ({ port, open });
@@ -36,8 +28,8 @@ export async function startWithEveryWay(t, options = {}) {
   const ways = {
     main: way(server.port),
     tls: way(tls, () => Wire.openTls(tls)),
-    admin: way(portIn(server, 'Metrics')),
-    workers: way(portIn(server, 'Workers'))
+    admin: way(portIn(server, 'Metrics'))
   };
+  if (workers > 0) ways.workers = way(portIn(server, 'Workers'));
   return { server, ways };
 }
