@@ -1,8 +1,8 @@
 import { isCursor, isKey } from './names.js';
 
 /**
- * Reads what a request to watch asks for, from Node's request. The native readers accept only some of
- * these requests, and read those alike (native/http/feed_grammar.h, native/http/watch_reader.h).
+ * Reads what a request to watch asks for. The native readers accept only some of these requests,
+ * and read those alike (native/http/feed_grammar.h, native/http/watch_reader.h).
  */
 
 /** What POST /feeds may have: 32 keys and cursors of full length, and room for white space. */

@@ -713,8 +713,8 @@ t.test('where no server is, it says so', async (t) => {
 t.test('the engine is built when it is first wanted', async (t) => {
   const tree = mkdtempSync(join(tmpdir(), 'sprites-build-'));
   t.teardown(() => rmSync(tree, { recursive: true }));
-  for (const file of ['package.json', 'lib/swarm/build.js', 'lib/swarm/errors.js']) {
-    cpSync(join(ROOT, file), join(tree, file));
+  for (const file of ['package.json', 'lib/swarm', 'lib/base']) {
+    cpSync(join(ROOT, file), join(tree, file), { recursive: true });
   }
   for (const source of ENGINE.sources) {
     mkdirSync(join(tree, source), { recursive: true });
