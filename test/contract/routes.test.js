@@ -1,6 +1,7 @@
 import t from 'tap';
 
-import { createRoutes } from '../../lib/http/routes.js';
+import { Exchanges } from '../../lib/http/exchange.js';
+import { Awaited, AWAITS, createRoutes } from '../../lib/http/routes.js';
 import { table } from '../../lib/operator/options.js';
 import { Unanswerable } from '../../lib/torus/pool.js';
 
@@ -129,4 +130,119 @@ t.test('a poll parks, and is answered later, refused later, or not at all', asyn
   await null;
   failed(new Unanswerable('gone'));
   t.equal(await third, null, 'its connection is closed');
+});
+
+// ---- From the door to the routes, and back ------------------------------------------------------
+
+/** The exchanges of a door that notes what it is told. */
+function exchangesOver(handle, { isThere = true } = {}) {
+  const told = [];
+  const failed = () => ({ status: 500, headers: {}, body: 'failed' });
+  const exchanges = new Exchanges({ handle, failed, outcomes: [] });
+  exchanges.door = {
+    respond: (connection, generation, ...answer) => told.push(answer),
+    proceed: () => told.push('proceed'),
+    abandon: () => told.push('abandon'),
+    park: () => isThere
+  };
+  const begin = (method, target, how) => {
+    const { fields, body, connection } = {
+      ...{ fields: [], body: Buffer.alloc(0), connection: 1 },
+      ...how
+    };
+    return exchanges.begin(connection, 1, method, target, fields, body, '192.0.2.1', true);
+  };
+  return { exchanges, begin, told };
+}
+
+t.test('what the door has read is the request that a route gets', async (t) => {
+  const seen = [];
+  const { begin } = exchangesOver(async (request) => void seen.push(request));
+  const targets = {
+    '/poll/a?ack=1&hold=5': [['poll', 'a'], 'ack=1&hold=5'],
+    'http://a.example:8080/feed/x/y?after': [['feed', 'x', 'y'], 'after='],
+    'HTTPS://a.example?n=1': [[''], 'n=1'],
+    '//join': [['', 'join'], ''],
+    '/a%2Fb': [['a%2Fb'], ''],
+    '*': [['*'], '']
+  };
+  for (const [target, [path, query]] of Object.entries(targets)) {
+    await begin('GET', target);
+    const request = seen.pop();
+    t.strictSame([request.path, String(request.query)], [path, query], target);
+  }
+  const fields = ['Host', 'x', 'Accept', 'a/b', 'ACCEPT', 'c/d', '__proto__', 'e'];
+  await begin('PUT', '/feed/a', { fields, body: Buffer.from('12345') });
+  const { method, headers, address, secure, ...request } = seen.pop();
+  t.strictSame([method, address, secure], ['PUT', '192.0.2.1', true]);
+  t.strictSame({ ...headers }, JSON.parse('{"host":"x","accept":"a/b, c/d","__proto__":"e"}'));
+  t.equal(typeof request.park, 'function');
+});
+
+t.test('a body is there, too long, or awaited', async (t) => {
+  let most;
+  const { begin, told } = exchangesOver(async (request) => {
+    try {
+      const body = request.body(most);
+      return { status: 200, headers: {}, body: String(body) };
+    } catch (error) {
+      if (error instanceof Awaited) return AWAITS;
+      throw error;
+    }
+  });
+  for (const [bytes, body, said] of [
+    [5, Buffer.from('12345'), '12345'],
+    [4, Buffer.from('12345'), 'null'],
+    [5, null, 'null']
+  ]) {
+    most = bytes;
+    await begin('PUT', '/', { body });
+    t.strictSame(told.pop(), ['HTTP/1.1 200 OK\r\n', '\r\n', said]);
+  }
+  await begin('PUT', '/', { body: undefined });
+  t.strictSame(told, ['proceed']);
+});
+
+t.test('what a route returns goes to the door, if a field can carry it', async (t) => {
+  let answer;
+  const { begin, told } = exchangesOver(async () => answer);
+  answer = { status: 404, headers: { 'X-A': 1, 'X-B': 'b' }, body: 'no' };
+  await begin('GET', '/');
+  t.strictSame(told.pop(), ['HTTP/1.1 404 Not Found\r\n', 'X-A: 1\r\nX-B: b\r\n\r\n', 'no']);
+  await begin('HEAD', '/');
+  t.strictSame(told.pop().at(-1), undefined, 'HEAD has no body');
+  for (const value of ['a\r\nb', 'é', '\0', '\x7f']) {
+    answer = { status: 200, headers: { Location: value }, body: 'yes' };
+    await begin('GET', '/');
+    t.strictSame(told.pop().at(-1), 'failed', JSON.stringify(value));
+  }
+  answer = null;
+  await begin('GET', '/');
+  t.equal(told.pop(), 'abandon');
+  answer = undefined;
+  await begin('GET', '/');
+  t.equal(told.length, 0, 'it watches');
+});
+
+t.test('what is parked is cancelled with its connection, once', async (t) => {
+  const cancelled = [];
+  const answers = [];
+  const handle = ({ path: [name], park }) =>
+    new Promise((resolve) => {
+      answers.push(() => resolve({ status: 200, headers: {}, body: name }));
+      park(() => cancelled.push(name));
+    });
+  const { exchanges, begin, told } = exchangesOver(handle);
+  const parked = [begin('GET', '/a', { connection: 1 }), begin('GET', '/b', { connection: 2 })];
+  answers[1]();
+  await parked[1];
+  t.equal(told.pop().at(-1), 'b');
+  exchanges.gone(1);
+  exchanges.gone(2);
+  t.strictSame(cancelled, ['a'], 'what is answered is parked no more');
+  const late = exchangesOver(handle, { isThere: false });
+  late.begin('GET', '/c');
+  t.strictSame(cancelled, ['a', 'c'], 'the connection was gone before');
+  late.exchanges.gone(1);
+  t.equal(cancelled.length, 2);
 });
