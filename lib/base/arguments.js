@@ -23,7 +23,7 @@ function missing({ name, type }, next) {
  * @param {string[]} known.switches that take none
  * @param {boolean} [known.words] whether there may be words besides
  * @param {Record<string, string>} [known.aliases] other names of options, of one letter too (-d), and whose they are
- * @param {Record<string, string>} [known.elsewhere] names of other programs' options, and what to do here instead
+ * @param {Record<string, string>} [known.elsewhere] names of other programs' options, or of earlier versions', and what to do instead
  * @returns {{values: Record<string, string | string[] | true>, words: string[]}}
  * @throws {ArgumentError} on an option that is unknown, lacks its value or has one too many, and on a word too many
  */

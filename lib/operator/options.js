@@ -627,21 +627,16 @@ export function readEach(find, more = []) {
 }
 
 /** Options of earlier versions, and what to do instead. */
-const GONE = {
-  door: 'there is one door, the native one: leave it out',
+export const GONE = {
+  door: 'there is one door; leave it out',
   'handed-over': 'every connection is one of --connections',
   'address-handed-over': 'every connection is one of --address-connections'
 };
 
 function parse(args, more) {
-  for (const [name, instead] of Object.entries(GONE)) {
-    if (args.some((arg) => arg.split('=')[0] === `--${name}`)) {
-      throw new OptionError(`--${name} is gone: ${instead}`);
-    }
-  }
   const switches = SWITCHES.map(({ name }) => name);
   try {
-    return readArguments(args, { options: [...table, ...more], switches }).values;
+    return readArguments(args, { options: [...table, ...more], switches, elsewhere: GONE }).values;
   } catch (error) {
     throw error instanceof ArgumentError ? new OptionError(error.message) : error;
   }
@@ -663,7 +658,7 @@ const OWN_VARIABLES = ['SPRITES_WORKER'];
  * where programs run may set some of its own.
  *
  * @param {Record<string, string | undefined>} environment
- * @returns {{variable: string, meant?: string}[]} and what was probably meant
+ * @returns {{variable: string, instead?: string, meant?: string}[]} and what to do instead, or what was probably meant
  */
 export function unknownVariables(environment) {
   const known = table.map(({ name }) => variable(name));
@@ -671,6 +666,8 @@ export function unknownVariables(environment) {
     .filter((name) => name.startsWith('SPRITES_') && !known.includes(name))
     .filter((name) => !KUBERNETES.test(name) && !OWN_VARIABLES.includes(name))
     .map((name) => {
+      const gone = Object.keys(GONE).find((one) => variable(one) === name);
+      if (gone !== undefined) return { variable: name, instead: GONE[gone] };
       const meant = suggest(name, known);
       return { variable: name, ...(meant && { meant }) };
     });

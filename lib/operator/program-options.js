@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 
-import { OptionError, camel, readEach, table } from './options.js';
+import { camel, GONE, OptionError, readEach, table } from './options.js';
 import { suggest } from '../base/option-help.js';
 
 /** The options as another program gives them to a server within it: names in camel case, no environment. */
@@ -28,7 +28,7 @@ export function takeOptions(given) {
   const names = tableForPrograms.map(({ name }) => camel(name));
   for (const [name, value] of Object.entries(given)) {
     const [, instead] =
-      Object.entries(OF_THE_PROGRAM).find(([other]) => camel(other) === name) ?? [];
+      Object.entries({ ...OF_THE_PROGRAM, ...GONE }).find(([other]) => camel(other) === name) ?? [];
     if (instead !== undefined) throw new OptionError(`${name} is no option here: ${instead}`);
     if (!names.includes(name)) {
       const meant = suggest(name, names);

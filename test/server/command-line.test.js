@@ -376,7 +376,7 @@ t.test('every environment variable in the help is read', async (t) => {
 t.test('a variable that is no option is named, and what was meant', async (t) => {
   const server = await startServer(t, {
     env: {
-      ...{ SPRITES_PROT: '1', SPRITES_ZZZZZZZ: '2' },
+      ...{ SPRITES_PROT: '1', SPRITES_ZZZZZZZ: '2', SPRITES_HANDED_OVER: '3' },
       // As Kubernetes sets them.
       ...{ SPRITES_SERVICE_HOST: '10.0.0.1', SPRITES_SERVICE_PORT_HTTP: '80' },
       ...{ SPRITES_PORT: 'tcp://10.0.0.1:80', SPRITES_PORT_80_TCP_ADDR: '10.0.0.1' }
@@ -388,7 +388,8 @@ t.test('a variable that is no option is named, and what was meant', async (t) =>
     said.map((line) => JSON.parse(line)),
     [
       { level: 40, variable: 'SPRITES_PROT', meant: 'SPRITES_PORT' },
-      { level: 40, variable: 'SPRITES_ZZZZZZZ', meant: undefined }
+      { level: 40, variable: 'SPRITES_ZZZZZZZ', meant: undefined },
+      { level: 40, variable: 'SPRITES_HANDED_OVER', instead: /--connections/ }
     ]
   );
 });

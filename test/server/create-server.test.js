@@ -90,6 +90,7 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
   const { port } = await serve(t);
   const wrong = [
     [{ prot: 1 }, 'ERR_SPRITES_OPTION', 'there is no option prot; did you mean port?'],
+    [{ door: 'node' }, 'ERR_SPRITES_OPTION', 'door is no option here: there is one door'],
     [{ 'throw-rate': 1 }, 'ERR_SPRITES_OPTION', /no option throw-rate; did you mean throwRate\?/],
     [{ port: 65536 }, 'ERR_SPRITES_OPTION', 'port takes a whole number from 0 to 65535'],
     [{ port: 1.5 }, 'ERR_SPRITES_OPTION', 'not "1.5"'],
