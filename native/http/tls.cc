@@ -180,16 +180,12 @@ struct TlsCallbacks {
   }
 
   /** Counts the records sealed, and ends a session of TLS 1.2 whose peer renegotiates. */
-  static void message(int isOurs, int /*version*/, int type, const void* bytes, size_t /*length*/,
-                      SSL* /*ssl*/, void* context) {
+  static void message(int isOurs, int /*version*/, int type, const void* /*bytes*/,
+                      size_t /*length*/, SSL* /*ssl*/, void* context) {
     TlsSession* session = static_cast<TlsContext*>(context)->current_;
     if (session == nullptr) return;
-    if (isOurs == 0) {
-      if (type == SSL3_RT_HANDSHAKE && session->done_) session->failed_ = true;
-    } else if (type == SSL3_RT_HEADER &&
-               *static_cast<const unsigned char*>(bytes) == SSL3_RT_APPLICATION_DATA) {
-      session->records_.countSealed();
-    }
+    if (isOurs != 0 && type == SSL3_RT_HEADER) session->records_.countSealed();
+    if (isOurs == 0 && type == SSL3_RT_HANDSHAKE && session->done_) session->failed_ = true;
   }
 
   /** Keeps what the records behind the handshake are sealed with; it is logged nowhere. */
