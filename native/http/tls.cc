@@ -31,9 +31,6 @@ namespace {
  * 5246, 6.2.3). */
 constexpr size_t kRecord = 5 + 16384 + 2048;
 
-/** Messages of the handshake that a peer may send after it: KeyUpdate, once in 2^24 records. */
-constexpr uint8_t kLateMessages = 32;
-
 template <auto free>
 struct Freed {
   template <class T>
@@ -182,16 +179,19 @@ struct TlsCallbacks {
     return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
 
-  /** Ends a session whose peer goes on with handshakes: renegotiation, or one KeyUpdate after
-   * another. */
+  /** Counts the records sealed, and ends a session of TLS 1.2 whose peer renegotiates. */
   static void message(int isOurs, int /*version*/, int type, const void* /*bytes*/,
-                      size_t /*length*/, SSL* ssl, void* context) {
+                      size_t /*length*/, SSL* /*ssl*/, void* context) {
     TlsSession* session = static_cast<TlsContext*>(context)->current_;
-    if (isOurs != 0 || type != SSL3_RT_HANDSHAKE || session == nullptr || !session->done_) return;
-    ++session->lateMessages_;
-    if (SSL_version(ssl) < TLS1_3_VERSION || session->lateMessages_ > kLateMessages) {
-      session->failed_ = true;
-    }
+    if (session == nullptr) return;
+    if (isOurs != 0 && type == SSL3_RT_HEADER) session->records_.countSealed();
+    if (isOurs == 0 && type == SSL3_RT_HANDSHAKE && session->done_) session->failed_ = true;
+  }
+
+  /** Keeps what the records behind the handshake are sealed with; it is logged nowhere. */
+  static void secret(const SSL* ssl, const char* line) {
+    auto* context = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
+    if (context->current_ != nullptr) context->current_->records_.takeSecret(line);
   }
 
   /** @returns as SSL_CTX_set_tlsext_ticket_key_evp_cb(3) has it: 0 unknown, 1 known, 2 known and
@@ -227,7 +227,9 @@ struct TlsCallbacks {
   }
 };
 
-TlsContext::TlsContext() : method_(BIO_meth_new(BIO_TYPE_SOURCE_SINK, "connection")) {
+TlsContext::TlsContext(uint64_t recordsAKey)
+    : tools_(std::make_unique<RecordTools>(recordsAKey)),
+      method_(BIO_meth_new(BIO_TYPE_SOURCE_SINK, "connection")) {
   if (method_ == nullptr) throw std::bad_alloc();
   BIO_meth_set_read(method_, TlsCallbacks::read);
   BIO_meth_set_write(method_, TlsCallbacks::write);
@@ -256,8 +258,8 @@ std::string TlsContext::take(std::string_view certificate, std::string_view key)
   SSL_CTX_set_app_data(context, this);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // A record's header and body come by one read.
-  SSL_CTX_set_read_ahead(context, 1);
+  // What comes behind the handshake of TLS 1.3 is not OpenSSL's to read.
+  SSL_CTX_set_read_ahead(context, 0);
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                    SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA |
                                    SSL_OP_IGNORE_UNEXPECTED_EOF);
@@ -268,6 +270,7 @@ std::string TlsContext::take(std::string_view certificate, std::string_view key)
   SSL_CTX_set_alpn_select_cb(context, TlsCallbacks::protocol, nullptr);
   SSL_CTX_set_msg_callback(context, TlsCallbacks::message);
   SSL_CTX_set_msg_callback_arg(context, this);
+  SSL_CTX_set_keylog_callback(context, TlsCallbacks::secret);
   constexpr unsigned char kName[] = "sprites";
   if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
       SSL_CTX_set_session_id_context(context, kName, sizeof kName) != 1 ||
@@ -396,15 +399,30 @@ TlsSession::Handshake TlsSession::handshake() {
   if (result == 1) {
     done_ = true;
     resumed_ = SSL_session_reused(ssl_) == 1;
-    // What came behind the handshake may have been read ahead: OpenSSL 3.5 does not tell.
     pending_ = true;
-    return Handshake::kDone;
+    if (handOver()) return Handshake::kDone;
+    lost();
+    return Handshake::kFailed;
   }
   const int error = SSL_get_error(ssl_, result);
   if (error == SSL_ERROR_WANT_WRITE) return Handshake::kWrites;
   if (error == SSL_ERROR_WANT_READ && !isFull) return Handshake::kReads;
   lost();
   return Handshake::kFailed;
+}
+
+/** Frees OpenSSL's session, where it is of TLS 1.3. Returns false where that cannot be. */
+bool TlsSession::handOver() {
+  if (SSL_version(ssl_) < TLS1_3_VERSION) {
+    // A record's header and body come by one read from now on.
+    SSL_set_read_ahead(ssl_, 1);
+    return true;
+  }
+  // The tickets are with the kernel, and nothing behind the client's last message has been read.
+  const uint16_t suite = SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl_));
+  if (SSL_has_pending(ssl_) == 1 || !records_.begin(*context_->tools_, suite)) return false;
+  SSL_free(std::exchange(ssl_, nullptr));
+  return true;
 }
 
 /** Remembers that the connection is lost. @returns -1, with errno */
@@ -418,6 +436,11 @@ ssize_t TlsSession::lost() {
 ssize_t TlsSession::receive(char* to, size_t room) {
   errno = ECONNRESET;
   if (failed_ || !done_) return -1;
+  if (ssl_ == nullptr) {
+    const ssize_t got = records_.receive(*context_->tools_, fd_, to, room);
+    pending_ = records_.pending();
+    return got;
+  }
   // Records without content cost the reader no room: what is read at most bounds them.
   const Call call(this, room + kRecord);
   size_t all = 0;
@@ -444,6 +467,7 @@ ssize_t TlsSession::receive(char* to, size_t room) {
 }
 
 bool TlsSession::midRecord() const {
+  if (ssl_ == nullptr) return records_.midRecord();
   // A part of a header is pending; once the header is whole, the body is being read.
   return !pending_ && (SSL_has_pending(ssl_) == 1 || strcmp(SSL_rstate_string(ssl_), "RB") == 0);
 }
@@ -451,6 +475,7 @@ bool TlsSession::midRecord() const {
 ssize_t TlsSession::send(const char* bytes, size_t length) {
   errno = EPIPE;
   if (failed_ || !done_) return -1;
+  if (ssl_ == nullptr) return records_.send(*context_->tools_, fd_, bytes, length);
   const Call call(this, 0);
   size_t all = 0;
   while (all < length) {
@@ -468,6 +493,7 @@ ssize_t TlsSession::send(const char* bytes, size_t length) {
 
 void TlsSession::endOurHalf() {
   if (failed_ || !done_) return;
+  if (ssl_ == nullptr) return records_.endOurHalf(*context_->tools_, fd_);
   const Call call(this, 0);
   SSL_shutdown(ssl_);
   ERR_clear_error();
@@ -486,7 +512,7 @@ bool TlsSession::midRecord() const { return false; }
 ssize_t TlsSession::send(const char* /*bytes*/, size_t /*length*/) { return -1; }
 void TlsSession::endOurHalf() {}
 
-TlsContext::TlsContext() = default;
+TlsContext::TlsContext(uint64_t /*recordsAKey*/) {}
 TlsContext::~TlsContext() = default;
 std::string TlsContext::take(std::string_view /*certificate*/, std::string_view /*key*/) {
   return "built without OpenSSL's headers, which this Node came without: no TLS";

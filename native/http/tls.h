@@ -1,7 +1,8 @@
 // TLS 1.2 and 1.3 for the connections of a port, by the OpenSSL of the Node that runs the server.
 //
-// An idle session has no buffers, and one BIO serves all sessions of a context. What is left is
-// OpenSSL's own: 13.6 kB a session by OpenSSL 3.0, 21.3 by 3.5 (make -C test/native tls-bench).
+// An idle session of TLS 1.3 costs 288 bytes: OpenSSL's SSL object does the handshake and goes, the
+// records behind are tls_records.h's. One of TLS 1.2 keeps it, without buffers: 13.3 kB by OpenSSL
+// 3.0, 21.1 by 3.5 (make -C test/native tls-bench). One BIO serves all sessions of a context.
 // Nothing here knows of events or of HTTP: a session reads and writes a non-blocking socket as
 // recv(2) and send(2) do, and says what it waits for.
 //
@@ -15,9 +16,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tls_records.h"
 
 struct bio_method_st;
 struct bio_st;
@@ -64,13 +68,17 @@ class TlsSession {
    */
   bool pending() const { return pending_; }
 
-  /** Whether a part of a record has come, the rest not yet: some 17 kB are held until it has. */
+  /**
+   * Whether some 17 kB may be held: a part of a record has come and the rest not yet, or the room
+   * of `receive` was too small for it.
+   */
   bool midRecord() const;
 
   /**
    * As send(2): the bytes taken, possibly fewer than given; 0 when the kernel has no room; -1 with
    * errno when the connection is lost. After 0, or fewer than given, the next call has the same
-   * bytes at the front that were not taken, at least as many, at the same place or another.
+   * bytes at the front that were not taken, at least as many, at the same place or another: the
+   * kernel may have a part of their record.
    */
   ssize_t send(const char* bytes, size_t length);
 
@@ -87,12 +95,13 @@ class TlsSession {
 
   TlsSession(TlsContext* context, ssl_st* ssl, int fd) : context_(context), ssl_(ssl), fd_(fd) {}
   ssize_t lost();
+  bool handOver();
 
   TlsContext* context_;
-  ssl_st* ssl_;
+  ssl_st* ssl_;         // nullptr once the handshake of TLS 1.3 is done
+  TlsRecords records_;  // from then on
   int fd_;
   uint16_t handshakeBytes_ = 0;
-  uint8_t lateMessages_ = 0;  // of the handshake, after it
   bool done_ : 1 = false;
   bool failed_ : 1 = false;
   bool pending_ : 1 = false;
@@ -106,8 +115,11 @@ class TlsContext {
   static constexpr uint64_t kNewTicketKeyAfter = 8 * 3600;
   static constexpr uint64_t kTicketKeyEnds = 24 * 3600;
 
-  /** @throws std::bad_alloc */
-  TlsContext();
+  /**
+   * @param recordsAKey records that a session of TLS 1.3 sends before it changes its key
+   * @throws std::bad_alloc
+   */
+  explicit TlsContext(uint64_t recordsAKey = RecordTools::kRecordsAKey);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
@@ -162,6 +174,7 @@ class TlsContext {
   /** As many as can be of use at once. */
   static constexpr size_t kTicketKeys = kTicketKeyEnds / kNewTicketKeyAfter + 1;
 
+  std::unique_ptr<RecordTools> tools_;
   bio_method_st* method_ = nullptr;
   bio_st* bio_ = nullptr;
   ssl_ctx_st* identity_ = nullptr;

@@ -1,5 +1,5 @@
 // The server's TLS against OpenSSL's client, whose bytes go over a socket as the test wants them
-// to: whole, one by one, cut off.
+// to: whole, one by one, cut off, and records of the test's own making.
 //
 //   tls_test
 //   node -e "process.dlopen({exports: {}}, 'tls_test.node')"      by Node's own OpenSSL
@@ -10,10 +10,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <functional>
 #include <memory>
+#include <new>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,9 +28,33 @@
 
 namespace {
 
+/** How much the kernel takes of what is sent by a socket; -1 is none. */
+struct Kernel {
+  int fd = -1;
+  size_t room = 0;
+};
+Kernel kernel;
+
+}  // namespace
+
+extern "C" ssize_t __real_send(int fd, const void* bytes, size_t length, int flags);
+extern "C" ssize_t __wrap_send(int fd, const void* bytes, size_t length, int flags) {
+  if (fd != kernel.fd) return __real_send(fd, bytes, length, flags);
+  if (kernel.room == 0) {
+    errno = EAGAIN;
+    return -1;
+  }
+  const ssize_t sent = __real_send(fd, bytes, std::min(length, kernel.room), flags);
+  if (sent > 0) kernel.room -= static_cast<size_t>(sent);
+  return sent;
+}
+
+namespace {
+
 using namespace server;
 using namespace server::test;
 using Handshake = TlsSession::Handshake;
+using namespace std::string_literals;
 
 constexpr uint64_t kNow = 1'800'000'000;
 constexpr uint64_t kHour = 3600;
@@ -36,7 +65,34 @@ struct Wish {
   std::string protocols = "\x08http/1.1";
   SSL_SESSION* ticket = nullptr;
   const char* ciphers = nullptr;
+  const char* suite = nullptr;  // of TLS 1.3
 };
+
+std::string unhex(std::string_view digits) {
+  std::string bytes;
+  for (size_t i = 0; i + 1 < digits.size(); i += digits[i] == ' ' ? 1 : 2) {
+    if (digits[i] == ' ') continue;
+    bytes += static_cast<char>(std::stoi(std::string(digits.substr(i, 2)), nullptr, 16));
+  }
+  return bytes;
+}
+
+RecordKeys keysOf(RecordTools* tools, uint16_t suite, std::string_view secret) {
+  RecordKeys keys;
+  memcpy(keys.secret.data(), secret.data(), secret.size());
+  keys.secretLength = static_cast<uint8_t>(secret.size());
+  EXPECT(tools->derive(suite, &keys));
+  return keys;
+}
+
+/** Seals a record and counts it. */
+std::string sealed(RecordTools* tools, RecordKeys* keys, int type, std::string_view content) {
+  std::string record(content.size() + RecordTools::kLeastRecord, '\0');
+  auto* to = reinterpret_cast<unsigned char*>(record.data());
+  EXPECT(tools->seal(*keys, static_cast<RecordType>(type), content, to) == record.size());
+  ++keys->sequence;
+  return record;
+}
 
 /** A client and the server's session, over a pair of sockets. */
 class Talk {
@@ -61,6 +117,20 @@ class Talk {
     SSL_CTX_set_min_proto_version(client_, wish.version);
     SSL_CTX_set_max_proto_version(client_, wish.version);
     if (wish.ciphers != nullptr) EXPECT(SSL_CTX_set_cipher_list(client_, wish.ciphers) == 1);
+    if (wish.suite != nullptr) EXPECT(SSL_CTX_set_ciphersuites(client_, wish.suite) == 1);
+    SSL_CTX_set_keylog_callback(client_, [](const SSL* one, const char* line) {
+      const std::string_view text(line);
+      auto* talk = static_cast<Talk*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
+      if (text.starts_with("CLIENT_TRAFFIC_SECRET_0 ")) {
+        talk->secret_ = unhex(text.substr(text.rfind(' ') + 1));
+      }
+    });
+    SSL_CTX_set_msg_callback(
+        client_, [](int isOurs, int, int type, const void* bytes, size_t, SSL* one, void*) {
+          auto* talk = static_cast<Talk*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(one)));
+          const bool updates = type == SSL3_RT_HANDSHAKE && *static_cast<const char*>(bytes) == 24;
+          if (isOurs == 0 && updates) ++talk->updates;
+        });
     ssl = SSL_new(client_);
     SSL_set_options(ssl, SSL_OP_IGNORE_UNEXPECTED_EOF);
     if (!wish.protocols.empty()) {
@@ -166,11 +236,24 @@ class Talk {
   }
   void endHalf() const { shutdown(clientFd_, SHUT_WR); }
   int serverFd() const { return fd_; }
+  /** What the client seals its first record behind the handshake with. */
+  RecordKeys clientKeys(RecordTools* tools) const {
+    return keysOf(tools, SSL_CIPHER_get_protocol_id(SSL_get_current_cipher(ssl)), secret_);
+  }
+  /** What the server's last alert says, as the client has understood it; 0 without one. */
+  int alertHeard() {
+    hear();
+    const unsigned long last = ERR_peek_last_error();
+    const int reason = ERR_GET_REASON(last);
+    ERR_clear_error();
+    return reason > SSL_AD_REASON_OFFSET ? reason - SSL_AD_REASON_OFFSET : 0;
+  }
 
   std::unique_ptr<TlsSession> session;
   SSL* ssl;
   std::vector<SSL_SESSION*> tickets;
   int clientResult = 0;
+  int updates = 0;  // the server's
   ssize_t result = 0;
   int error = 0;
 
@@ -178,6 +261,7 @@ class Talk {
   int fd_;
   int clientFd_;
   SSL_CTX* client_;
+  std::string secret_;
   BIO* in_;
   BIO* out_;
 };
@@ -611,9 +695,452 @@ void lateHandshakes() {
     EXPECT(SSL_key_update(talk.ssl, asks) == 1);
     SSL_write(talk.ssl, "text", 4);
     talk.flush();
-    talk.receive();
-    EXPECT(talk.receive().empty() && talk.result == -1);
+    EXPECT(talk.receive().empty() && talk.result == -1 && talk.error == ECONNRESET);
+    EXPECT(talk.alertHeard() == 10);
   }
+}
+
+constexpr const char* kSuites[] = {"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384",
+                                   "TLS_CHACHA20_POLY1305_SHA256"};
+
+std::string randomText(std::mt19937* random, size_t size) {
+  std::string text(size, '\0');
+  for (char& one : text) one = static_cast<char>((*random)());
+  return text;
+}
+
+/** RFC 8448, section 3. */
+void vectors() {
+  RecordTools tools;
+  RecordKeys client = keysOf(
+      &tools, 0x1301, unhex("9e40646ce79a7f9dc05af8889bce6552875afa0b06df0087f792ebb7c17504a5"));
+  RecordKeys server = keysOf(
+      &tools, 0x1301, unhex("a11af9f05531f856ad47116b45a950328204b4f44bfb6b3a4b4f1f3fcb631643"));
+  const auto is = [&](const auto& bytes, std::string_view digits) {
+    return unhex(digits) == std::string(bytes.begin(), bytes.begin() + digits.size() / 2);
+  };
+  EXPECT(is(client.key, "17422dda596ed5d9acd890e3c63f5051"));
+  EXPECT(is(client.iv, "5b78923dee08579033e523d9"));
+  EXPECT(is(server.key, "9f02283b6c9c07efc26bb9f2ac92e356"));
+  EXPECT(is(server.iv, "cf782b88dd83549aadf1e984"));
+  std::string text(50, '\0');
+  for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i);
+  EXPECT(sealed(&tools, &client, 23, text) ==
+         unhex("1703030043a23f7054b62c94d0affafe8228ba55cbefacea42f914aa66bcab3f2b9819a8a5b46b395b"
+               "d54a9a20441e2b62974e1f5a6292a2977014bd1e3deae63aeebb21694915e4"));
+  EXPECT(sealed(&tools, &client, 21, "\1\0"s) ==
+         unhex("1703030013c9872760655666b74d7ff1153efd6db6d0b0e3"));
+  server.sequence = 1;  // behind the ticket
+  EXPECT(sealed(&tools, &server, 23, text) ==
+         unhex("17030300432e937e11ef4ac740e538ad36005fc4a46932fc3225d05f82aa1b36e30efaf97d90e6dffc"
+               "602dcb501a59a8fcc49c4bf2e5f0a21c0047c2abf332540dd032e167c2955d"));
+  RecordKeys none;
+  for (const uint16_t suite : {0x1300, 0x1301, 0x1304, 0xc02f}) {
+    EXPECT(!tools.derive(suite, &none));
+  }
+}
+
+/** What a client of TLS 1.3 may send behind its handshake, and what the server says to the rest. */
+void records() {
+  TlsContext context;
+  use(&context);
+  context.rollTicketKeys(kNow);
+  RecordTools tools;
+  using Make = std::function<std::string(RecordKeys*)>;
+  const auto one = [&](int type, std::string content) {
+    return
+        [&tools, type, content](RecordKeys* keys) { return sealed(&tools, keys, type, content); };
+  };
+  const auto all = [](std::vector<Make> makes) {
+    return [makes](RecordKeys* keys) {
+      std::string bytes;
+      for (const Make& make : makes) bytes += make(keys);
+      return bytes;
+    };
+  };
+  const auto plain = [](std::string bytes) { return [bytes](RecordKeys*) { return bytes; }; };
+  const auto changed = [&](size_t at, int by) {
+    return [&tools, at, by](RecordKeys* keys) {
+      std::string record = sealed(&tools, keys, 23, "text");
+      record[at] = static_cast<char>(record[at] ^ by);
+      return record;
+    };
+  };
+  const auto skips = [&](RecordKeys* keys) {
+    ++keys->sequence;
+    return sealed(&tools, keys, 23, "text");
+  };
+  const auto again = [&](RecordKeys* keys) {
+    const std::string record = sealed(&tools, keys, 23, "text");
+    return record + record;
+  };
+  const auto next = [&](RecordKeys* keys) {
+    EXPECT(tools.next(keys));
+    return std::string();
+  };
+  const std::string update = "\x18\0\0\1\0"s;
+  const auto text = one(23, "text");
+  const auto zeros = [](size_t count) { return std::string(count, '\0'); };
+  const std::vector<Make> empty(32, one(23, ""));
+
+  const struct {
+    Make make;
+    std::string text;
+    int result;  // of the read behind the text: 0 the end, -1 lost or nothing more
+    int alert;   // 0 when nothing is wrong
+  } cases[] = {
+      // Padding, and none.
+      {one(0, "text\x17"s + zeros(1)), "text", -1, 0},
+      {one(0, "text\x17"s + zeros(16379)), "text", -1, 0},
+      {one(0, "\x17"s + zeros(100)), "", -1, 0},
+      {one(23, zeros(16384)), zeros(16384), -1, 0},
+      {one(23, zeros(16385)), "", -1, 22},
+      {one(0, "text\x17"s + zeros(16380)), "", -1, 22},
+      {one(0, ""), "", -1, 10},
+      {one(0, zeros(16384)), "", -1, 10},
+      {all({text, one(0, zeros(40))}), "text", -1, 10},
+      // Headers.
+      {plain("GET / HTTP/1.1\r\n\r\n"), "", -1, 10},
+      {plain("\x14\3\3\0\1\1"s), "", -1, 10},
+      {plain("\x15\3\3\0\2\2\x28"s), "", -1, 10},
+      {all({text, plain("\x16\3\3\0\1\1"s)}), "text", -1, 10},
+      {plain("\x17\3\3\x41\1"s), "", -1, 22},
+      {plain("\x17\3\3\0\0"s), "", -1, 20},
+      {plain("\x17\3\3\0\x0f"s + zeros(15)), "", -1, 20},
+      {plain("\x17\3\3\0\x10"s + zeros(16)), "", -1, 20},
+      {plain("\x17\3\3\x41\0"s + zeros(16640)), "", -1, 20},
+      // What somebody has changed, dropped, repeated.
+      {changed(1, 1), "", -1, 20},
+      {changed(5, 1), "", -1, 20},
+      {changed(9, 128), "", -1, 20},
+      {changed(25, 1), "", -1, 20},
+      {skips, "", -1, 20},
+      {again, "text", -1, 20},
+      {all({text, next, text}), "text", -1, 20},
+      // Types.
+      {one(20, "\1"), "", -1, 10},
+      {one(24, "text"), "", -1, 10},
+      {one(255, "text"), "", -1, 10},
+      // Empty records, some and too many.
+      {all({all(empty), text, all(empty), text}), "texttext", -1, 0},
+      {all({all(empty), one(23, ""), text}), "", -1, 10},
+      {all({all(empty), one(0, "\x17"s + zeros(9))}), "", -1, 10},
+      // Alerts.
+      {one(21, "\1\0"s), "", 0, 0},
+      {one(21, "\2\0"s), "", 0, 0},
+      {all({text, one(21, "\1\0"s), plain("GET /")}), "text", 0, 0},
+      {all({one(21, "\1\x5a"), text, one(21, "\1\0"s)}), "text", 0, 0},
+      {all(std::vector<Make>(33, one(21, "\1\x5a"))), "", -1, 10},
+      {all({text, one(21, "\2\x28"), text}), "text", -1, -1},
+      {one(21, "\1\x28"), "", -1, -1},
+      {one(21, ""), "", -1, 50},
+      {one(21, "\1"), "", -1, 50},
+      {one(21, "\1\0\0"s), "", -1, 50},
+      // KeyUpdate, whole, padded and in parts.
+      {all({text, one(22, update), next, text}), "texttext", -1, 0},
+      {all({one(22, update), text}), "", -1, 20},
+      {all({one(0, update + "\x16" + zeros(77)), next, text}), "text", -1, 0},
+      {all({one(22, "\x18"), one(22, zeros(2)), one(22, "\1"), one(22, "\1"), next, text}), "text",
+       -1, 0},
+      {all({one(22, "\x18\0"s), one(22, "\0\1\0"s), next, text}), "text", -1, 0},
+      {all({one(22, "\x18\0"s), text}), "", -1, 10},
+      {all({one(22, "\x18\0"s), one(21, "\1\0"s)}), "", -1, 10},
+      {one(22, ""), "", -1, 10},
+      {all({one(22, "\x18\0"s), one(22, "")}), "", -1, 10},
+      {one(22, update + "\x18"), "", -1, 10},
+      {one(22, "\x18\0\0\1\2"s), "", -1, 47},
+      {one(22, "\x18\0\0\2\0"s), "", -1, 50},
+      {one(22, "\x18\1"s), "", -1, 50},
+      // Other messages of the handshake: a hello, a certificate, an end.
+      {one(22, "\1\0\0\0"s), "", -1, 10},
+      {one(22, "\x0b\0\0\0"s), "", -1, 10},
+      {one(22, "\x14\0\0\x20"s + zeros(32)), "", -1, 10},
+  };
+  for (const char* suite : kSuites) {
+    for (const auto& each : cases) {
+      // At once, cut in two, and one by one.
+      for (const size_t piece : {size_t{100'000}, size_t{0}, size_t{1}}) {
+        Talk talk(&context, {.suite = suite});
+        EXPECT(talk.shake() == Handshake::kDone);
+        RecordKeys keys = talk.clientKeys(&tools);
+        const std::string bytes = each.make(&keys);
+        if (piece == 1 && bytes.size() > 300) continue;
+        const size_t length = piece == 0 ? bytes.size() / 2 + 1 : piece;
+        std::string heard;
+        for (size_t at = 0; at < bytes.size(); at += length) {
+          talk.put(std::string_view(bytes).substr(at, length));
+          heard += talk.receive();
+        }
+        while (talk.session->pending()) heard += talk.receive();
+        EXPECT(heard == each.text);
+        EXPECT(talk.receive().empty() && talk.result == each.result);
+        EXPECT(talk.result == 0 || talk.error == (each.alert == 0 ? EAGAIN : ECONNRESET));
+        EXPECT(!talk.session->midRecord() && !talk.session->pending());
+        if (each.alert == 0) {
+          EXPECT(talk.send("answer") == 6 && talk.hear() == "answer");
+        } else {
+          EXPECT(talk.send("answer") == -1);
+          talk.session->endOurHalf();
+          EXPECT(talk.alertHeard() == std::max(each.alert, 0));
+        }
+      }
+    }
+  }
+}
+
+/** Three records, cut at every byte, for readers with room and without. */
+void cuts() {
+  TlsContext context;
+  use(&context);
+  Talk talk(&context);
+  EXPECT(talk.shake() == Handshake::kDone);
+  const std::string text = "a request, then the next one, and the beginning of a third";
+  for (const size_t room : {1, 2, 7, 22, 43, 44, 1000}) {
+    size_t length = 1;
+    for (size_t cut = 0; cut <= length; ++cut) {
+      for (const size_t from : {0, 10, 30}) {
+        SSL_write(talk.ssl, text.data() + from,
+                  from < 30 ? 20 : static_cast<int>(text.size()) - 30);
+      }
+      const std::string bytes = talk.outgoing();
+      length = bytes.size();
+      std::string heard;
+      for (const std::string& part : {bytes.substr(0, cut), bytes.substr(cut)}) {
+        talk.put(part);
+        do {
+          heard += talk.receive(room);
+          EXPECT(talk.result > 0 || (talk.result == -1 && talk.error == EAGAIN));
+          // What the room did not hold is counted as held.
+          EXPECT(!talk.session->pending() || talk.session->midRecord());
+        } while (talk.result > 0);
+        EXPECT(!talk.session->pending());
+      }
+      EXPECT(heard == text.substr(0, 20) + text.substr(10, 20) + text.substr(30));
+      EXPECT(!talk.session->midRecord());
+    }
+  }
+}
+
+/** The end of the handshake, with what may come in one segment behind it, cut at every byte. */
+void handOver() {
+  TlsContext context;
+  use(&context);
+  context.rollTicketKeys(kNow);
+  size_t length = 1;
+  for (size_t cut = 0; cut <= length; ++cut) {
+    Talk talk(&context);
+    SSL_do_handshake(talk.ssl);
+    talk.flush();
+    EXPECT(talk.session->handshake() == Handshake::kReads);
+    talk.fill();
+    EXPECT(SSL_do_handshake(talk.ssl) == 1);
+    SSL_write(talk.ssl, "early", 5);
+    SSL_key_update(talk.ssl, SSL_KEY_UPDATE_REQUESTED);
+    SSL_write(talk.ssl, " bird", 5);
+    const std::string bytes = talk.outgoing();
+    length = bytes.size();
+    std::string heard;
+    for (const std::string& part : {bytes.substr(0, cut), bytes.substr(cut)}) {
+      talk.put(part);
+      if (talk.session->handshake() == Handshake::kDone) heard += talk.receive();
+    }
+    EXPECT(heard == "early bird" && talk.session->handshake() == Handshake::kDone);
+    EXPECT(talk.send("answer") == 6 && talk.hear() == "answer");
+    EXPECT(talk.tickets.size() == 1 && talk.updates == 1);
+    talk.exchange();
+  }
+}
+
+/** The kernel takes so many bytes of what the server sends, then none until it has room. */
+void stalls() {
+  TlsContext context;
+  use(&context);
+  context.rollTicketKeys(kNow);
+  for (size_t room = 0; room < 300; ++room) {
+    Talk talk(&context, {.suite = kSuites[room % 3]});
+    // In the middle of the ticket.
+    SSL_do_handshake(talk.ssl);
+    talk.flush();
+    EXPECT(talk.session->handshake() == Handshake::kReads);
+    talk.fill();
+    EXPECT(SSL_do_handshake(talk.ssl) == 1);
+    talk.flush();
+    kernel = {talk.serverFd(), room};
+    const Handshake state = talk.session->handshake();
+    EXPECT(state == Handshake::kDone || state == Handshake::kWrites);
+    EXPECT(room < 200 ? state == Handshake::kWrites : room < 280 || state == Handshake::kDone);
+    kernel = {};
+    EXPECT(talk.session->handshake() == Handshake::kDone);
+    EXPECT(talk.send("answer") == 6 && talk.hear() == "answer" && talk.tickets.size() == 1);
+    // In the middle of a KeyUpdate, of 27 bytes, and of the record behind it, of 122.
+    SSL_key_update(talk.ssl, SSL_KEY_UPDATE_REQUESTED);
+    talk.say("request");
+    EXPECT(talk.receive() == "request");
+    const std::string text(100, 'x');
+    kernel = {talk.serverFd(), room};
+    const ssize_t sent = talk.send(text);
+    EXPECT(sent == (room < 149 ? 0 : 100));
+    EXPECT(talk.hear() == text.substr(0, static_cast<size_t>(sent)));
+    if (room < 149 && room % 2 == 0) {
+      // The end comes only between two records.
+      kernel = {};
+      talk.session->endOurHalf();
+      const bool between = room == 0;
+      EXPECT(talk.hear().empty() && talk.send(text) == -1);
+      EXPECT(SSL_get_shutdown(talk.ssl) == (between ? SSL_RECEIVED_SHUTDOWN : 0));
+      continue;
+    }
+    // Reading goes on meanwhile, and asks for one KeyUpdate more.
+    SSL_key_update(talk.ssl, SSL_KEY_UPDATE_REQUESTED);
+    talk.say("more");
+    EXPECT(talk.receive() == "more");
+    const std::string rest = text.substr(static_cast<size_t>(sent)) + "yz";
+    kernel = {talk.serverFd(), 1};
+    EXPECT(room == 148 || talk.send(rest) == 0);
+    kernel = {};
+    const ssize_t second = talk.send(rest);
+    EXPECT(room == 148 || second == static_cast<ssize_t>(rest.size()));
+    EXPECT(talk.hear() == rest.substr(0, static_cast<size_t>(second)));
+    talk.exchange();
+    EXPECT(talk.updates == (room < 27 ? 1 : 2));
+    // Fewer bytes than those of the record that the kernel has in part.
+    kernel = {talk.serverFd(), 50};
+    EXPECT(talk.send(text) == 0);
+    kernel = {};
+    EXPECT(talk.send("x") == -1 && talk.error == EINVAL && talk.send(text) == -1);
+  }
+}
+
+/** What both sides say, in random pieces, while keys change: by OpenSSL's session and by ours. */
+void exchanges() {
+  constexpr size_t kSize = 1 << 20;
+  for (unsigned seed = 0; seed < 8; ++seed) {
+    TlsContext context(10 + seed);
+    use(&context);
+    context.rollTicketKeys(kNow);
+    std::mt19937 random(seed);
+    const auto below = [&](size_t most) { return random() % most; };
+    const auto length = [&](size_t left) {
+      const size_t most = below(3) == 0 ? 60'000 : below(2) == 0 ? 3000 : 30;
+      return std::min(left, 1 + below(most));
+    };
+    const int version = seed % 4 == 3 ? TLS1_2_VERSION : TLS1_3_VERSION;
+    Talk talk(&context, {.version = version, .suite = kSuites[seed % 4 % 3]});
+    EXPECT(talk.shake() == Handshake::kDone);
+    const std::string up = randomText(&random, kSize);
+    const std::string down = randomText(&random, kSize);
+    std::string way;  // the client's bytes that are not with the kernel yet
+    std::string atServer;
+    std::string atClient;
+    size_t said = 0;
+    size_t sent = 0;
+    size_t atLeast = 0;
+    int updates = 0;
+    while (atServer.size() < kSize || atClient.size() < kSize) {
+      switch (below(8)) {
+        case 0:
+        case 1: {
+          if (said == kSize || said - atServer.size() > 80'000) break;
+          const size_t size = length(kSize - said);
+          EXPECT(SSL_write(talk.ssl, up.data() + said, static_cast<int>(size)) ==
+                 static_cast<int>(size));
+          said += size;
+          break;
+        }
+        case 2:
+          way += talk.outgoing();
+          if (!way.empty()) {
+            const size_t size = length(way.size());
+            talk.put(std::string_view(way).substr(0, size));
+            way.erase(0, size);
+          }
+          break;
+        case 3:
+        case 4:
+          atServer += talk.receive(length(70'000));
+          EXPECT(talk.result > 0 || talk.error == EAGAIN);
+          break;
+        case 5: {
+          if (sent == kSize) break;
+          kernel = {talk.serverFd(), below(4) == 0 ? SIZE_MAX : below(40'000)};
+          const size_t size = std::max(atLeast, length(kSize - sent));
+          const ssize_t now = talk.send(std::string(down, sent, size));
+          kernel = {};
+          EXPECT(now >= 0);
+          sent += static_cast<size_t>(now);
+          atLeast = size - static_cast<size_t>(now);
+          break;
+        }
+        case 6:
+          atClient += talk.hear();
+          break;
+        case 7:
+          if (version == TLS1_2_VERSION || updates == 30 || below(8) > 0) break;
+          EXPECT(SSL_key_update(talk.ssl, static_cast<int>(below(2))) == 1);
+          EXPECT(SSL_do_handshake(talk.ssl) == 1);
+          ++updates;
+          break;
+      }
+    }
+    EXPECT(atServer == up && atClient == down && !talk.session->midRecord());
+    EXPECT(version == TLS1_2_VERSION ? talk.updates == 0 : talk.updates > 0 && updates > 0);
+    talk.exchange();
+  }
+}
+
+void keyUpdates() {
+  {
+    // All that a client has asked for has one answer.
+    TlsContext context;
+    use(&context);
+    for (const int asks : {SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED}) {
+      Talk talk(&context);
+      EXPECT(talk.shake() == Handshake::kDone);
+      for (int i = 0; i < 32; ++i) {
+        EXPECT(SSL_key_update(talk.ssl, asks) == 1);
+        talk.say("x");
+      }
+      EXPECT(talk.receive() == std::string(32, 'x') && talk.hear().empty() && talk.updates == 0);
+      EXPECT(talk.send("answer") == 6 && talk.hear() == "answer");
+      EXPECT(talk.updates == (asks == SSL_KEY_UPDATE_REQUESTED ? 1 : 0));
+      talk.exchange();
+    }
+  }
+  // A key of the server's is good for four records, the first one for the ticket and three; the
+  // KeyUpdate itself is one more.
+  for (const char* suite : kSuites) {
+    TlsContext context(4);
+    use(&context);
+    context.rollTicketKeys(kNow);
+    Talk talk(&context, {.suite = suite});
+    EXPECT(talk.shake() == Handshake::kDone);
+    for (int i = 1; i <= 40; ++i) {
+      talk.exchange();
+      EXPECT(talk.updates == i / 4);
+    }
+  }
+}
+
+/** Of the keys of a session nothing is left in its memory. */
+void wipes() {
+  alignas(TlsRecords) unsigned char memory[sizeof(TlsRecords)];
+  RecordTools tools;
+  auto* records = new (memory) TlsRecords;
+  const std::string secret(64, 'a');
+  for (const char* label : {"CLIENT_TRAFFIC_SECRET_0 ", "SERVER_TRAFFIC_SECRET_0 "}) {
+    EXPECT(!records->begin(tools, 0x1301));
+    records->takeSecret(label + std::string(64, '0') + " " + secret);
+  }
+  records->takeSecret("EXPORTER_SECRET " + std::string(64, '0') + " " + std::string(64, 'b'));
+  EXPECT(!records->begin(tools, 0x1302) && records->begin(tools, 0x1301));
+  RecordKeys keys = keysOf(&tools, 0x1301, std::string(32, '\xaa'));
+  const auto find = [&](const unsigned char* bytes, size_t length) {
+    return memmem(static_cast<unsigned char*>(memory), sizeof memory, bytes, length) != nullptr;
+  };
+  EXPECT(find(keys.secret.data(), 32) && find(keys.key.data(), 16) && find(keys.iv.data(), 12));
+  records->~TlsRecords();
+  asm volatile("" ::"r"(memory) : "memory");
+  EXPECT(!find(keys.secret.data(), 4) && !find(keys.key.data(), 4) && !find(keys.iv.data(), 4));
 }
 
 void strangers() {
@@ -663,6 +1190,14 @@ int run() {
   ends();
   reset();
   lateHandshakes();
+  vectors();
+  records();
+  cuts();
+  handOver();
+  stalls();
+  exchanges();
+  keyUpdates();
+  wipes();
   strangers();
   printf("tls: versions, protocols, identities, tickets, records, ends and strangers\n");
   return 0;
