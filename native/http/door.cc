@@ -26,7 +26,7 @@ constexpr int kRequestsATurn = 4;
 constexpr size_t kResumedATurn = 64;
 
 /** Microseconds of a turn for handshakes, and one step of one in any case. */
-constexpr uint64_t kShakeShare = 1000;
+constexpr uint64_t kShakeShare = 250;
 
 /** Connections accepted in one turn. */
 constexpr int kAccepts = 64;

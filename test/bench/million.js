@@ -9,14 +9,15 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
-import { availableParallelism, release, version } from 'node:os';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, release, tmpdir, version } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
+import { certificate } from '../support/certificate.js';
 import { valuesOf } from '../support/opening-comment.js';
 import { verdictOf } from './million-verdict.js';
 import { portOf, spritesArgs } from './sprites.js';
@@ -51,6 +52,7 @@ function readOptions() {
       ramp: string('20000'),
       processes: { type: 'string' },
       'most-resident': { type: 'string' },
+      tls: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false }
     });
   } catch (error) {
@@ -70,6 +72,7 @@ function readOptions() {
     processes: values.processes,
     mostResident:
       values['most-resident'] === undefined ? undefined : number('most-resident', 1) * 1e6,
+    tls: values.tls,
     json: values.json
   };
 }
@@ -128,28 +131,33 @@ function say(line) {
   process.stderr.write(`million: ${line}\n`);
 }
 
-async function startServer({ clients, hold }) {
-  const args = spritesArgs({ capacity: clients, hold });
+async function startServer({ clients, hold, tls }) {
+  const folder = mkdtempSync(join(tmpdir(), 'million-'));
+  const by = tls ? { 'tls-port': 0, ...certificate(folder) } : {};
+  const args = spritesArgs({ capacity: clients, hold, ...by });
   const server = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit', 'ipc'] });
-  const port = await new Promise((resolve, reject) => {
+  const ports = await new Promise((resolve, reject) => {
+    const found = {};
     server.once('exit', (code) => reject(new Error(`the server stopped at once, with ${code}`)));
     createInterface({ input: server.stdout }).on('line', (line) => {
-      const found = portOf(line);
-      if (found) resolve(found);
+      found.plain ??= portOf(line);
+      found.tls ??= /https:\/\/127\.0\.0\.1:(\d+)/.exec(line)?.[1];
+      if (found.plain && (found.tls || !tls)) resolve(found);
     });
   });
-  return { server, url: `http://127.0.0.1:${port}`, port };
+  rmSync(folder, { recursive: true });
+  const url = `http://127.0.0.1:${ports.plain}`;
+  return { server, url, clientsUrl: tls ? `https://127.0.0.1:${ports.tls}` : url };
 }
 
-function startSwarm(port, { clients, rate, time, ramp, processes }) {
+function startSwarm(url, { clients, rate, time, ramp, processes }) {
   const args = [
     SWARM,
     'throw',
     String(clients),
-    '--host',
-    '127.0.0.1',
-    '--port',
-    String(port),
+    '--url',
+    url,
+    ...(url.startsWith('https:') ? ['--insecure'] : []),
     '--rate',
     String(rate),
     '--time',
@@ -322,7 +330,7 @@ async function main() {
   const options = readOptions();
   checkMemory(options);
   const running = await startServer(options);
-  const { server, port } = running;
+  const { server, clientsUrl } = running;
   let swarm;
   process.once('exit', () => {
     server.kill('SIGKILL');
@@ -331,7 +339,7 @@ async function main() {
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(130));
   const { heapUsed } = await ask(server);
   const before = { ...look(server.pid), heap: heapUsed };
-  swarm = startSwarm(port, options);
+  swarm = startSwarm(clientsUrl, options);
   const seen = await watch(running, options, swarm.ended);
   const { out, code } = await swarm.ended;
   if (!out.trim()) throw new Error(`the swarm ended with ${code} and no result`);
