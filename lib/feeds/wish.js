@@ -69,7 +69,7 @@ export function readKey(key) {
  *
  * @param {string} key
  * @param {URLSearchParams} query
- * @param {import('node:http').IncomingHttpHeaders} headers
+ * @param {Record<string, string>} headers by their names in lower case
  * @returns {{keys: string[], afters: string[], hold?: number, delta: boolean, gzip: boolean,
  *     stream: boolean}} seconds in `hold` are not yet compared with the server's `--hold`
  * @throws {WishError}

@@ -32,7 +32,7 @@ const PROMISES = new Set(['delivered', 'queued', 'duplicate']);
 export class Pool {
   #native;
   #outcomes;
-  /** Polls that node:http has parked: token → the function that takes the answer. */
+  /** Polls that JavaScript has parked: token → the function that takes the answer. */
   #parked = new Map();
   #lastToken = 0;
   /** With --sync turn: what waits for the disk. @type {((end: number) => void)[]} */
