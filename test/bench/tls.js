@@ -98,11 +98,15 @@ try {
       '-out', cert, '-days', '2', '-subj', '/CN=localhost'],
     { stdio: 'ignore' }
   );
-  console.log(`| way in | bytes a parked client (${CLIENTS}) | µs of CPU to join and park | µs of CPU a sprite |`);
+  console.log(
+    `| way in | bytes a parked client (${CLIENTS}) | µs of CPU to join and park | µs of CPU a sprite |`
+  );
   console.log('| --- | --- | --- | --- |');
   for (const scheme of ['http', 'https']) {
     const { bytes, opened, sprite } = await measure(scheme);
-    console.log(`| ${scheme} | ${Math.round(bytes)} | ${Math.round(opened)} | ${sprite.toFixed(1)} |`);
+    console.log(
+      `| ${scheme} | ${Math.round(bytes)} | ${Math.round(opened)} | ${sprite.toFixed(1)} |`
+    );
   }
 } finally {
   rmSync(directory, { recursive: true });
