@@ -12,10 +12,14 @@ namespace {
 /** More digits than any body here may have. */
 constexpr size_t kSizeDigits = 12;
 
-/** Whether what stands behind a size are extensions; their text is not looked into. */
+/**
+ * Whether what stands behind a size are extensions, or nothing; their text is not looked into.
+ * Blanks may stand before one, and nowhere else.
+ */
 bool areExtensions(std::string_view text) {
+  if (text.empty()) return true;
   while (!text.empty() && isBlank(text.front())) text.remove_prefix(1);
-  return (text.empty() || text.front() == ';') && std::all_of(text.begin(), text.end(), [](char c) {
+  return text.starts_with(';') && std::all_of(text.begin(), text.end(), [](char c) {
            return (static_cast<uint8_t>(c) >= 0x20 && c != 0x7f) || c == '\t';
          });
 }
@@ -64,7 +68,7 @@ Chunks::State Chunks::takeLine(std::string_view* data) {
       line_.pop_back();
       return State::kWhole;
     }
-    if (line_.size() == kLineBytes) return State::kBad;
+    if (line_.size() == kExtraBytes) return State::kBad;
     line_ += c;
   }
   return State::kMore;
@@ -77,7 +81,9 @@ Chunks::State Chunks::takeSize() {
     if (digits == kSizeDigits) return State::kBad;
     left_ = left_ << 4 | hexOf(line_[digits]);
   }
-  if (digits == 0 || !areExtensions(std::string_view(line_).substr(digits))) return State::kBad;
+  const std::string_view extensions = std::string_view(line_).substr(digits);
+  extraBytes_ += extensions.size();
+  if (digits == 0 || extraBytes_ > kExtraBytes || !areExtensions(extensions)) return State::kBad;
   part_ = left_ > 0 ? Part::kData : Part::kTrailer;
   return State::kMore;
 }
@@ -87,11 +93,11 @@ Chunks::State Chunks::takeTrailer() {
     part_ = Part::kEnd;
     return State::kWhole;
   }
-  trailerBytes_ += line_.size();
+  extraBytes_ += line_.size();
   line_ += "\r\n";
   size_t at = 0;
   Field field;
-  const bool good = trailerBytes_ <= kLineBytes && readField(line_, &at, &field) == Reading::kRead;
+  const bool good = extraBytes_ <= kExtraBytes && readField(line_, &at, &field) == Reading::kRead;
   return good ? State::kMore : State::kBad;
 }
 

@@ -3,7 +3,7 @@
 //   5;name="a;b"\r\n  h e l l o \r\n  0\r\n  Field: of the trailer\r\n  \r\n
 //   └ size line       └ data          └ last  └ read and thrown away
 //
-// Bounds: a size line and the trailer, each of kLineBytes.
+// Bounds: a line, and all extensions and trailer fields together, each kExtraBytes.
 #ifndef SPRITES_CHUNKS_H_
 #define SPRITES_CHUNKS_H_
 
@@ -16,7 +16,7 @@ namespace server {
 
 class Chunks {
  public:
-  static constexpr size_t kLineBytes = 4096;
+  static constexpr size_t kExtraBytes = 4096;
 
   enum class State : uint8_t { kMore, kWhole, kTooMuch, kBad };
 
@@ -31,9 +31,9 @@ class Chunks {
   State takeTrailer();
 
   Part part_ = Part::kSize;
-  uint64_t left_ = 0;        // bytes of the chunk that have not come
-  size_t trailerBytes_ = 0;  // of all its fields
-  std::string line_;         // that is coming, without its CRLF
+  uint64_t left_ = 0;      // bytes of the chunk that have not come
+  size_t extraBytes_ = 0;  // of extensions and trailer, so far
+  std::string line_;       // that is coming, without its CRLF
 };
 
 }  // namespace server
