@@ -73,6 +73,21 @@ class FairTickets {
     line.push_back(ticket);
   }
 
+  /**
+   * Forgets those that `isGone` says of, at a look at each: now and then, so that connections that
+   * come and go do not leave more of them than there is time for.
+   */
+  template <typename IsGone>
+  void forget(IsGone&& isGone) {
+    std::erase_if(order_, [&](const std::string& address) {
+      const auto line = lines_.find(address);
+      std::erase_if(line->second, isGone);
+      if (!line->second.empty()) return false;
+      lines_.erase(line);
+      return true;
+    });
+  }
+
   /** The next one; there is one. Those of connections that are gone come, too. */
   Ticket take() {
     const std::string address = std::move(order_.front());
@@ -116,6 +131,9 @@ class ColdRequests {
     arrivals_.erase(found);
     return arrival;
   }
+
+  /** How many there are. */
+  uint32_t count() const { return static_cast<uint32_t>(arrivals_.size()); }
 
   /** Those that are whole and wait. */
   FairTickets& waiting() { return waiting_; }

@@ -254,10 +254,11 @@ void Door::turn() {
     connection->resumes = false;
     // Whose answers before are not all with the kernel goes on when they are (event): what is
     // written now would come in the middle of one.
-    if (connection->state == ConnectionState::kReading && connection->output == nullptr) {
-      connection->inputLength > 0 ? resume(*connection) : read(*connection);
-      if (connections_.find(ticket) != nullptr) resumeMore(*connection);
-    }
+    if (connection->state != ConnectionState::kReading || connection->output != nullptr) continue;
+    resume(*connection);
+    // The rest of what is only begun may be here already.
+    if (connections_.find(ticket) != nullptr && mayReadMore(*connection)) read(*connection);
+    if (connections_.find(ticket) != nullptr) resumeMore(*connection);
   }
   shakeWaiting();
   handleWaiting();
@@ -273,6 +274,7 @@ void Door::event(Connection& connection, uint32_t events) {
         feeds_.flushed(connection);
       } else {
         resume(connection);
+        if (connections_.find(ticket) != nullptr) resumeMore(connection);
       }
     }
     if (connections_.find(ticket) == nullptr) return;
@@ -338,7 +340,7 @@ void Door::read(Connection& connection) {
 
 /** Whether a peer that has ended its half may still get an answer. */
 bool Door::awaitsAnswer(const Connection& connection) {
-  return connection.resumes ||
+  return connection.resumes || connection.decided ||
          (connection.state == ConnectionState::kPending && !connection.waits) ||
          (connection.state == ConnectionState::kParked &&
           !parts_.polls->ended(connections_.ticketOf(connection)));
@@ -366,10 +368,15 @@ void Door::resumeLater(Connection& connection) {
   ready_.push_back(connections_.ticketOf(connection));
 }
 
-/** A session may have more of what was read, which no event tells of. */
+/** Whether a connection that has had its share may be read from, and no event tells of that. */
+bool Door::mayReadMore(const Connection& connection) {
+  return connection.state == ConnectionState::kReading && connection.output == nullptr &&
+         !connection.resumes && connections_.hasMore(connection);
+}
+
+/** A session may have more of what was read. */
 void Door::resumeMore(Connection& connection) {
-  const bool reads = connection.state == ConnectionState::kReading && connection.output == nullptr;
-  if (reads && connections_.hasMore(connection)) resumeLater(connection);
+  if (mayReadMore(connection)) resumeLater(connection);
 }
 
 /**
@@ -472,6 +479,9 @@ void Door::tick(uint64_t now) {
   resumeListening();
   counts_.slowReaders += feeds_.tick();
   liveCounts_.tick();
+  const auto gone = [this](const Ticket& ticket) { return connections_.find(ticket) == nullptr; };
+  cold_.waiting().forget(gone);
+  shaking_.forget(gone);
   connections_.tick(now, [this](Connection& connection) { expire(connection); });
 }
 
@@ -503,6 +513,8 @@ void Door::beforeClose(Connection& connection) {
   }
   if (connection.arriving) endArrival(connection);
   if (connection.state == ConnectionState::kPending && connection.waits) {
+    // Not pending any more: an answer that comes of this goes nowhere.
+    connection.state = ConnectionState::kReading;
     asker_.gone(connections_.ticketOf(connection));
   }
   // Its place is free for one who waits: the door need not wait for the tick.
@@ -511,10 +523,10 @@ void Door::beforeClose(Connection& connection) {
 
 uint32_t Door::closeIdle() {
   connections_.forEach([this](Connection& connection) {
-    if (connection.state == ConnectionState::kReading && connection.output == nullptr &&
-        !connection.decided && !connection.arriving && connection.inputLength == 0) {
-      connections_.close(connection);
-    }
+    const bool idle = connection.state == ConnectionState::kReading &&
+                      connection.output == nullptr && !connection.decided && !connection.arriving &&
+                      connection.inputLength == 0;
+    if (idle || connection.state == ConnectionState::kShaking) connections_.close(connection);
   });
   return connections_.count();
 }
@@ -528,6 +540,7 @@ DoorCounts Door::counts() const {
   DoorCounts counts = counts_;
   counts.heldBytes = connections_.heldBytes();
   counts.open = connections_.count();
+  counts.arriving = cold_.count();
   counts.secure = connections_.secure();
   return counts;
 }

@@ -89,6 +89,7 @@ struct DoorCounts {
   uint64_t outOfFiles;   // times accept found no file left
   uint64_t heldBytes;    // input and output held for connections, now
   uint32_t open;         // connections, now
+  uint32_t arriving;     // requests for JavaScript that are not whole, or wait for their turn, now
   uint32_t secure;       // of them by TLS
   uint64_t handshakes;   // that were done
   uint64_t resumed;      // of them by a ticket
@@ -270,6 +271,7 @@ class Door : public PollResponder, public LateAnswers {
   void awaitRest(Connection& connection, const char* data, size_t length, size_t needed);
   void resume(Connection& connection);
   void resumeLater(Connection& connection);
+  bool mayReadMore(const Connection& connection);
   void resumeMore(Connection& connection);
   void awaitSending(Connection& connection, const char* data, size_t length);
   void decide(Connection& connection, const Decided& answer);
@@ -284,6 +286,7 @@ class Door : public PollResponder, public LateAnswers {
   void handleWaiting();
   void ask(Connection& connection, std::string_view head, Body body);
   Connection* asked(Ticket ticket);
+  void endAsking(Connection& connection);
   uint32_t mostBodyOf(const RequestHead& head) const;
   void broken(Connection& connection, NoteKind why);
   void refuseHeld(Connection& connection);

@@ -167,17 +167,20 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
   }
   connections_.watch(connection);
   if (cold_.waiting().empty() && askedFor_ < kShare) return ask(connection, head, body);
-  cold_.waiting().add(connection.client, connections_.ticketOf(connection));
-  Arrival& waiting = cold_.begin(connections_.indexOf(connection));
-  waiting.state = body.state;
   // What is awaited has its place already.
-  if (connection.arriving) return;
-  const uint64_t cost = head.size() + body.bytes.size();
-  if (!connections_.hold(connection, cost)) return refuseHeld(connection);
-  connection.arriving = true;
-  waiting.head = head;
-  waiting.body = body.bytes;
-  waiting.held = cost;
+  if (!connection.arriving) {
+    const uint64_t cost = head.size() + body.bytes.size();
+    if (!connections_.hold(connection, cost)) return refuseHeld(connection);
+    connection.arriving = true;
+    Arrival& arrival = cold_.begin(connections_.indexOf(connection));
+    arrival.head = head;
+    arrival.body = body.bytes;
+    arrival.held = cost;
+  }
+  cold_.find(connections_.indexOf(connection))->state = body.state;
+  // JavaScript may have said so outside a turn.
+  if (cold_.waiting().empty()) parts_.events->wake();
+  cold_.waiting().add(connection.client, connections_.ticketOf(connection));
 }
 
 /** Asks for the answers of those that wait, as far as the turn's share goes. */
@@ -198,7 +201,7 @@ void Door::handleWaiting() {
 
 void Door::ask(Connection& connection, std::string_view head, Body body) {
   const uint64_t began = EventSet::now();
-  ++counts_.handled;
+  if (body.state != Body::State::kAwaited) ++counts_.handled;
   // Its views are of these bytes, wherever it was read first.
   readRequest(head, options_.headBytes, &head_);
   const Address client =
@@ -217,16 +220,22 @@ Connection* Door::asked(Ticket ticket) {
   return waits ? connection : nullptr;
 }
 
+/** A request that JavaScript was asked to handle is answered now, whatever it was asked before. */
+void Door::endAsking(Connection& connection) {
+  connection.waits = false;
+  if (!connection.arriving) return;
+  // Its body was not asked for, and may come or not.
+  ++counts_.handled;
+  endArrival(connection);
+  connection.last = true;
+}
+
 void Door::respond(Ticket ticket, std::string_view statusLine, std::string_view fields,
                    std::string_view body) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return;
   connection->state = ConnectionState::kReading;
-  if (connection->arriving) {
-    // Its body was not asked for, and may come or not.
-    endArrival(*connection);
-    connection->last = true;
-  }
+  endAsking(*connection);
   const std::string_view text = replies_.compose(statusLine, connection->last, fields, body);
   if (answers_.send(*connection, text)) resumeLater(*connection);
 }
@@ -234,6 +243,7 @@ void Door::respond(Ticket ticket, std::string_view statusLine, std::string_view 
 Outcome Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how) {
   Connection* const connection = asked(ticket);
   if (connection == nullptr) return Outcome::kOk;
+  endAsking(*connection);
   // Without chunks the end of a stream is that of its connection.
   connection->last = connection->last || (how.stream && connection->plain);
   const Outcome outcome = feeds_.watch(*connection, wanted, count, how);
