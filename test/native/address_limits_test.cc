@@ -24,7 +24,6 @@ Address addressOf(int last) {
 
 int main() {
   AddressLimits limits(AddressLimitsOptions{.connections = 10,
-                                            .handedOver = 10,
                                             .clients = 10,
                                             .joinRate = 1,
                                             .joinBurst = 10,
@@ -38,7 +37,6 @@ int main() {
 
   const Address third = addressOf(3);
   EXPECT(!limits.open(third));
-  EXPECT(!limits.handOver(third));
   EXPECT(!limits.hold(third, 1));
   EXPECT(!limits.mayJoin(third, 1000));
   EXPECT(limits.enter(third) == kNoSource);

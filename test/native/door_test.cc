@@ -26,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "door_asking.h"
 #include "door_feeds.h"
 #include "expect.h"
 #include "peer.h"
@@ -83,6 +84,9 @@ Replies makeReplies() {
   replies.timedOut = Reply("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
   replies.tooMuchHeld = Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
   replies.refused = Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+  replies.badRequest = Reply("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+  replies.headTooLarge = Reply("HTTP/1.1 431 Too Large\r\nContent-Length: 0\r\n\r\n");
+  replies.expectationFailed = Reply("HTTP/1.1 417 Failed\r\nContent-Length: 0\r\n\r\n");
   test::addFeedReplies(&replies);
   return replies;
 }
@@ -106,17 +110,15 @@ PoolOptions poolOptions() {
 }
 
 DoorOptions options() {
-  return {kConnections, kMaxSprite, kHeadTime, kBodyTime,
-          kIdleTime,    kWriteTime, kKeepIdle, Trust::kNobody};
+  return {kConnections, kMaxSprite, test::kOddHead, kHeadTime,     kBodyTime,
+          kIdleTime,    kWriteTime, kKeepIdle,      Trust::kNobody};
 }
 
-/** Others would serve it: here its end is all there is to see. */
-Door::HandOver handOver(AddressLimits* limits) {
-  return [limits](int fd, std::string_view bytes, const Address& client) {
-    EXPECT(!bytes.empty());
-    ::close(fd);
-    limits->close(client);
-  };
+/** Listens on a free port of the loopback, which is returned. */
+uint16_t listenTo(Door* door) {
+  uint16_t port = 0;
+  EXPECT(door->listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone, nullptr, &port) == 0);
+  return port;
 }
 
 class Test {
@@ -133,11 +135,11 @@ class Test {
                now, test::countingClock),
         door_(options(),
               {&events_, &limits_, &handler_, &handler_, &feeds_, [] { return std::string("{}"); }},
-              makeReplies(), handOver(&limits_), now),
+              makeReplies(), doorRoutes_.asker(), now),
         relayHandler_(kMaxSprite),
         worker_(options(),
                 {&workerEvents_, &workerLimits_, &relayHandler_, &relayHandler_, nullptr, nullptr},
-                makeReplies(), handOver(&workerLimits_), now),
+                makeReplies(), workerRoutes_.asker(), now),
         relayServer_({&pool_, &limits_, nullptr, microseconds, {}}, PollHolder::kFirstWorker,
                      kConnections + Door::kBeyond) {
     pool_.setResponder(PollHolder::kDoor, &door_);
@@ -148,14 +150,18 @@ class Test {
     EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     links_.attach(ends[0], &relayServer_, {.pace = 0, .mostKept = kMostSaid});
     workerLinks_.attach(ends[1], &relayHandler_, {.pace = 0, .mostKept = 0});
-    EXPECT(door_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
-    EXPECT(worker_.listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone) == 0);
+    doorRoutes_.setDoor(&door_);
+    workerRoutes_.setDoor(&worker_);
+    port_ = listenTo(&door_);
+    workerPort_ = listenTo(&worker_);
   }
 
   void wave(uint32_t count) {
     come(count);
     throwAmongAll();
     misbehave();
+    askAndAnswer();
+    sendAheadOfAnswer();
     sendAhead();
     sendAheadUnread();
     sufferSlowReaders();
@@ -167,7 +173,7 @@ class Test {
 
   void lend() {
     test::DoorFeeds scene(
-        &feeds_, door_.port(), &random_, [this] { turn(); },
+        &feeds_, port_, &random_, [this] { turn(); },
         [this](uint64_t milliseconds) { pass(milliseconds); });
     const uint64_t slow = door_.counts().slowReaders;
     scene.lend();
@@ -182,9 +188,9 @@ class Test {
     const Counts& counts = pool_.counts();
     printf("door_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
            " flew on, %zu promised and received; %" PRIu64 " requests, %" PRIu64
-           " handed over, %" PRIu64 " timed out, %" PRIu64 " slow readers\n",
+           " handled, %" PRIu64 " timed out, %" PRIu64 " slow readers\n",
            counts.joined, counts.thrown, counts.flown, promised_,
-           door_.counts().requests + worker_.counts().requests, door_.counts().handedOver,
+           door_.counts().requests + worker_.counts().requests, door_.counts().handled,
            door_.counts().timedOut, door_.counts().slowReaders);
   }
 
@@ -199,6 +205,8 @@ class Test {
   uint32_t below(uint32_t bound) { return random_() % bound; }
 
   void turn() {
+    doorRoutes_.sayLater();
+    workerRoutes_.sayLater();
     if (events_.due()) door_.turn();
     test::stepFeeds(&feeds_);
     pool_.answerReady();
@@ -256,7 +264,7 @@ class Test {
     for (size_t i = 0; i < ahead; ++i) requests += one;
     std::vector<std::unique_ptr<Wire>> peers;
     for (size_t i = 0; i < count; ++i) {
-      peers.push_back(std::make_unique<Wire>(door_.port()));
+      peers.push_back(std::make_unique<Wire>(port_));
       EXPECT(ask(peers.back().get(), one) == 204);
     }
     for (const auto& peer : peers) peer->send(requests);
@@ -286,7 +294,7 @@ class Test {
     for (size_t i = 0; i < kTimes; ++i) requests += two;
     const uint64_t served = door_.counts().requests;
     // A window as small as it gets: most of the answers stay with the server.
-    Wire peer(door_.port(), 1);
+    Wire peer(port_, 1);
     peer.send(requests);
     // As many turns as would serve all of them: they wait for their reader.
     for (size_t i = 0; i < 2 * kTimes; ++i) turn();
@@ -301,7 +309,7 @@ class Test {
     EXPECT(peer.read().empty());
   }
 
-  uint16_t anyPort() { return below(2) == 0 ? door_.port() : worker_.port(); }
+  uint16_t anyPort() { return below(2) == 0 ? port_ : workerPort_; }
 
   void come(uint32_t count) {
     members_.clear();
@@ -311,7 +319,7 @@ class Test {
       if (below(2) == 0) {
         EXPECT(ask(member.polls.get(), request("POST", "/join"), &member.id) == 201);
       } else {
-        Wire transient(worker_.port());
+        Wire transient(workerPort_);
         EXPECT(ask(&transient, request("POST", "/join"), &member.id) == 201);
       }
       EXPECT(member.id.size() == 36);
@@ -423,9 +431,7 @@ class Test {
 
   void misbehave() {
     std::vector<std::unique_ptr<Wire>> peers;
-    const uint64_t handedOver = door_.counts().handedOver + worker_.counts().handedOver;
     const uint64_t timedOut = door_.counts().timedOut + worker_.counts().timedOut;
-    uint32_t odd = 0;
     uint32_t slow = 0;
     for (int i = 0; i < 120; ++i) {
       Member& member = members_[below(members_.size())];
@@ -443,9 +449,8 @@ class Test {
           peer.send(text.substr(0, text.size() - 1 - below(150)));
           ++slow;
           break;
-        case 3:  // for somebody else to serve
+        case 3:  // for JavaScript to answer
           peer.send(somebodyElses(member.id));
-          ++odd;
           break;
         case 4:  // gone in the middle of something
           peer.send(text.substr(0, below(text.size())));
@@ -472,18 +477,89 @@ class Test {
       }
       turn();
     }
-    UNTIL(door_.counts().handedOver + worker_.counts().handedOver == handedOver + odd);
+    std::string head;
+    std::string body;
+    for (int i = 3; i < 120; i += 8) {
+      UNTIL(peers[i]->take(&head, &body));
+      const std::string status = head.substr(9, 3);
+      EXPECT(status == "404" || status == "400");
+    }
     UNTIL((listenAll(), true));
     pass(kBodyTime + 1000);
     EXPECT(door_.counts().timedOut + worker_.counts().timedOut >= timedOut + slow);
     // Whoever was silent or slow has been shown the door.
-    std::string head;
-    std::string body;
     for (int i = 0; i < 120; ++i) {
       if (i % 8 > 2) continue;
       Wire& peer = *peers[i];
       UNTIL((peer.take(&head, &body), peer.over()));
     }
+  }
+
+  /** Requests that are not hot, and all that JavaScript may do with them. */
+  void askAndAnswer() {
+    publishOdd();
+    const uint64_t asked = doorRoutes_.asked() + workerRoutes_.asked();
+    test::DoorAsking scene(&odds_, &random_, [this] { turn(); });
+    scene.come(port_, 60, true);
+    scene.come(workerPort_, 30, false);
+    scene.run([this] { publishOdd(); });
+    UNTIL(doorRoutes_.done() && workerRoutes_.done());
+    const auto arriving = [this] { return door_.counts().arriving + worker_.counts().arriving; };
+    UNTIL(arriving() == 0);
+    EXPECT(doorRoutes_.asked() + workerRoutes_.asked() > asked + 90);
+    for (const Door* door : {&door_, &worker_}) {
+      EXPECT(door->counts().handled <= door->counts().requests);
+    }
+    EXPECT(feeds_.remove(test::OddRoutes::kFeed) == Outcome::kOk);
+    odds_.clear();
+  }
+
+  void publishOdd() {
+    ++oddVersion_;
+    const std::string value = "{\"v\":" + std::to_string(oddVersion_) + "}";
+    uint32_t watching;
+    EXPECT(feeds_.publish({.key = test::OddRoutes::kFeed,
+                           .cursor = {1, oddVersion_},
+                           .value = value,
+                           .patch = {},
+                           .gzip = {},
+                           .upstream = false},
+                          &watching) == Outcome::kOk);
+  }
+
+  std::string oddCursor() const {
+    std::string text;
+    Cursor{1, oddVersion_}.appendTo(&text);
+    return text;
+  }
+
+  /** More than is kept may be sent behind a head that came in pieces, whose answer takes its time.
+   */
+  void sendAheadOfAnswer() {
+    constexpr uint64_t kNumber = 1u << 30;
+    constexpr size_t kBehind = 4000;
+    test::Odd& odd = odds_[kNumber];
+    odd.method = "GET";
+    odd.how = test::How::kLater;
+    std::string text = request("GET", "/odd/" + std::to_string(kNumber));
+    const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
+    for (size_t i = 0; i < kBehind; ++i) text += one;
+    Wire peer(port_);
+    std::string head;
+    std::string body;
+    // In pieces that the kernel takes; the first ends within the head.
+    peer.send(text.substr(0, 10));
+    for (int turns = 0; turns < 20; ++turns) turn();
+    size_t answers = 0;
+    for (size_t at = 10; at < text.size(); at += 100000) {
+      peer.send(std::string_view(text).substr(at, 100000));
+      for (int turns = 0; turns < 20; ++turns) turn();
+      while (peer.take(&head, &body)) ++answers;
+    }
+    peer.end();
+    UNTIL(peer.take(&head, &body) ? ++answers > kBehind : peer.over());
+    EXPECT(answers == kBehind + 1 && head.substr(9, 3) == "204");
+    odds_.clear();
   }
 
   /** Polls whose answers are not read: bounded, closed, and the sprites wait for the next poll. */
@@ -500,7 +576,7 @@ class Test {
     for (const Member& other : members_) {
       if (idOfText(other.id).record() == beyond) neighbor = other.id;
     }
-    Wire thrower(door_.port());
+    Wire thrower(port_);
     for (int i = 0; i < 8; ++i) {
       EXPECT(ask(&thrower, makeThrow(neighbor, 12000, "right")) == 202);
       promise(keys_);
@@ -508,7 +584,7 @@ class Test {
     // A window as small as it gets: most of an answer stays with the server.
     std::vector<std::unique_ptr<Wire>> peers;
     for (int i = 0; i < 40; ++i) {
-      peers.push_back(std::make_unique<Wire>(door_.port(), 1));
+      peers.push_back(std::make_unique<Wire>(port_, 1));
       // Pipelined, with the same ack: each asks for the same sprites again.
       std::string text;
       for (int n = 0; n < 80; ++n) {
@@ -566,7 +642,7 @@ class Test {
 
   void leave() {
     // Some throw once more, to nobody who still listens; their sprites fly until all are gone.
-    Wire other(worker_.port());
+    Wire other(workerPort_);
     for (Member& member : members_) {
       switch (below(4)) {
         case 0:
@@ -605,13 +681,11 @@ class Test {
 
   void watchFeeds() {
     test::DoorFeeds scene(
-        &feeds_, door_.port(), &random_, [this] { turn(); },
+        &feeds_, port_, &random_, [this] { turn(); },
         [this](uint64_t milliseconds) { pass(milliseconds); });
     const uint64_t slow = door_.counts().slowReaders;
-    const uint64_t handedOver = door_.counts().handedOver + worker_.counts().handedOver;
     scene.parkAndPublish();
-    scene.askOddly(worker_.port());
-    UNTIL(door_.counts().handedOver + worker_.counts().handedOver >= handedOver + scene.odd());
+    scene.askOddly(workerPort_);
     scene.comment();
     scene.readSlowly(kWriteTime);
     EXPECT(door_.counts().slowReaders >= slow + 2);
@@ -630,6 +704,9 @@ class Test {
   Pool pool_;
   PoolHandler handler_;
   Feeds feeds_;
+  test::OddRoutes::Odds odds_;
+  test::OddRoutes doorRoutes_{&random_, &odds_, [this] { return oddCursor(); }};
+  test::OddRoutes workerRoutes_{&random_, &odds_, [this] { return oddCursor(); }};
   EventSet events_;
   EventSet workerEvents_;
   RelayLinks links_{&events_};
@@ -644,6 +721,9 @@ class Test {
   uint64_t keys_ = 0;
   size_t promised_ = 0;
   uint64_t lostBefore_ = 0;
+  uint64_t oddVersion_ = 0;
+  uint16_t port_ = 0;
+  uint16_t workerPort_ = 0;
 };
 
 /** Remembers who has thrown last. */
@@ -674,10 +754,11 @@ class Decided {
         pool_(poolOptions(), &limits_, now),
         handler_(&pool_, microseconds),
         door_(options(), {&events_, &limits_, &handler_, &handler_, nullptr, nullptr},
-              makeReplies(), handOver(&limits_), now) {
+              makeReplies(), routes_.asker(), now),
+        port_(listenTo(&door_)) {
     pool_.setResponder(PollHolder::kDoor, &door_);
-    EXPECT(door_.listen("127.0.0.1", 0, 16, Listener::Sharing::kAlone) == 0);
-    Wire peer(door_.port());
+    routes_.setDoor(&door_);
+    Wire peer(port_);
     peer.send(request("POST", "/join"));
     std::string head;
     until([&] { return peer.take(&head, &id_); });
@@ -698,7 +779,10 @@ class Decided {
     tooLate(poll);
     tooMany();
     until([&] { return door_.counts().open == 0; });
-    EXPECT(door_.counts().handedOver == 0 && door_.counts().heldBytes == 0);
+    EXPECT(door_.counts().handled == 0);
+    askedTooMuch();
+    until([&] { return door_.counts().open == 0; });
+    EXPECT(door_.counts().heldBytes == 0 && door_.counts().arriving == 0);
   }
 
  private:
@@ -738,7 +822,7 @@ class Decided {
 
   /** The answers' statuses, up to the end; `later` is sent when there is one. */
   std::string answersTo(const std::string& text, const std::string& later = {}) {
-    Wire peer(door_.port());
+    Wire peer(port_);
     peer.send(text);
     std::string statuses;
     std::string head;
@@ -753,11 +837,33 @@ class Decided {
     return statuses;
   }
 
+  /** What is not hot is held, too: while its body comes, and while it waits for its turn. */
+  void askedTooMuch() {
+    const std::string get = request("GET", "/other?what=is-longer-than-what-may-be-held");
+    EXPECT(get.size() > kHeld);
+    const std::string post = "POST /other HTTP/1.1\r\nHost: a\r\n";
+    EXPECT(answersTo(post + "Content-Length: 9\r\n\r\n1") == "503 ");
+    EXPECT(answersTo(post + "Transfer-Encoding: chunked\r\n\r\n1\r\n1") == "503 ");
+    EXPECT(answersTo(post + "Content-Length: 9\r\nExpect: 100-continue\r\n\r\n") == "503 ");
+    // Of many at once some have to wait, for which there is no room.
+    std::vector<std::unique_ptr<Wire>> peers;
+    for (int i = 0; i < 64; ++i) peers.push_back(std::make_unique<Wire>(port_));
+    uint32_t refused = 0;
+    for (const auto& peer : peers) peer->send(get);
+    for (const auto& peer : peers) {
+      std::string head;
+      std::string body;
+      until([&] { return peer->take(&head, &body); });
+      if (head.substr(9, 3) == "503") ++refused;
+    }
+    EXPECT(refused > 0 && refused < peers.size());
+  }
+
   /** The time of the next request's head is over before the answer goes out. */
   void tooLate(const std::string& poll) {
     constexpr size_t kBegun = 10;
     const uint64_t thrown = pool_.counts().thrown;
-    Wire peer(door_.port());
+    Wire peer(port_);
     peer.send(makeThrow() + poll.substr(0, kBegun));
     untilThrown(thrown + 1);
     for (const uint64_t end = now + kHeadTime + 1000; now < end;) {
@@ -776,7 +882,7 @@ class Decided {
   /** It is one too many of its address: there is no place for an answer that says so. */
   void tooMany() {
     const uint64_t thrown = pool_.counts().thrown;
-    Wire peer(door_.port());
+    Wire peer(port_);
     peer.send(makeThrow());
     untilThrown(thrown + 1);
     door_.tooMany(handler_.ticket());
@@ -787,8 +893,12 @@ class Decided {
   AddressLimits limits_;
   Pool pool_;
   LastThrow handler_;
+  std::mt19937 random_;
+  test::OddRoutes::Odds odds_;
+  test::OddRoutes routes_{&random_, &odds_, [] { return std::string(); }};
   EventSet events_;
   Door door_;
+  const uint16_t port_;
   std::string id_;
 };
 

@@ -72,11 +72,12 @@ class Stage {
     EXPECT(turn_.open(storeOptions(folder, sync)).ok());
     EXPECT(turn_.start([this] { synced_ = true; }) == 0);
     front_.onWaits([this](bool whether) { waits_ = whether; });
-    EXPECT(front_.door().listen("127.0.0.1", 0, 16, Listener::Sharing::kAlone) == 0);
+    EXPECT(front_.door().listen("127.0.0.1", 0, 16, Listener::Sharing::kAlone, nullptr, &port_) ==
+           0);
   }
   ~Stage() { turn_.store()->stopSyncing(); }
 
-  uint16_t port() { return front_.door().port(); }
+  uint16_t port() const { return port_; }
   const Counts& counts() { return pool_.counts(); }
   bool waits() const { return waits_; }
 
@@ -105,6 +106,7 @@ class Stage {
   static DoorOptions options() {
     return {.connections = 16,
             .maxSprite = 1000,
+            .headBytes = 16384,
             .headTime = 10000,
             .bodyTime = 10000,
             .idleTime = 10000,
@@ -129,6 +131,7 @@ class Stage {
   Front front_;
   std::atomic<bool> synced_ = false;
   bool waits_ = false;
+  uint16_t port_ = 0;
 };
 
 /** The status of the next answer, and its body. */

@@ -160,7 +160,7 @@ int main(int argc, char** argv) {
   const auto options = server::test::optionsOf(argc, argv, kCount);
   const auto seeds = server::test::readTexts(options.seeds, "http");
   for (const auto& seed : seeds) {
-    if (check(seed) != Verdict::kHot) server::test::fail("a real request handed over", seed);
+    if (check(seed) != Verdict::kHot) server::test::fail("a real request that is not hot", seed);
   }
   server::test::Random random(options.seed);
   uint64_t hot = 0;

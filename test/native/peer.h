@@ -74,6 +74,9 @@ class Wire {
     fd_ = -1;
   }
 
+  /** Ends its half: it may still read. */
+  void end() { EXPECT(shutdown(fd_, SHUT_WR) == 0 || errno == ENOTCONN); }
+
   void reset() {
     const linger at = {1, 0};
     setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at, sizeof at);

@@ -82,7 +82,7 @@ Local<Object> requestObject(std::string_view bytes, const HotRequest& request) {
   return object;
 }
 
-/** readHead(buffer): null when incomplete, false when handed over, or the request read. */
+/** readHead(buffer): null when incomplete, false when it is not hot, or the request read. */
 NAN_METHOD(readHeadMethod) {
   if (!hasBytes(info)) return;
   const std::string_view bytes = bytesOf(info[0]);
