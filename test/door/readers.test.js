@@ -1,10 +1,13 @@
 import t from 'tap';
 
+import { Random } from '../fuzz/random.js';
+import { differenceOf } from '../fuzz/requests.js';
 import { loadTestAddon } from '../support/addon.js';
-import { coldHeads, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
+import { coldHeads, differences, head, hotHeads, ID, realRequests } from '../support/http-cases.js';
 import { isSprite, jsonCases } from '../support/json-cases.js';
+import { NodeReader } from '../support/node-reader.js';
 
-const { readHead } = loadTestAddon();
+const { readHead, readRequest } = loadTestAddon();
 const bytesOf = (text) => Buffer.from(text, 'latin1');
 const read = (text) => readHead(bytesOf(text));
 
@@ -139,6 +142,56 @@ t.test('the reader of hot requests', async (t) => {
     t.throws(() => readHead('POST /join'), TypeError);
     t.throws(() => readHead(), TypeError);
   });
+});
+
+t.test('the reader of every request', async (t) => {
+  const node = new NodeReader();
+  t.teardown(() => node.close());
+
+  for (const [kind, rules] of Object.entries(differences)) {
+    for (const [name, { is, text }] of Object.entries(rules)) {
+      t.test(`is ${kind} than Node's where it is meant to be: ${name}`, async (t) => {
+        const found = await differenceOf(node, readRequest, bytesOf(text), new Random(1));
+        t.equal(found?.kind, kind);
+        t.ok(is(found.text, found.before), 'and the rule knows it');
+      });
+    }
+  }
+
+  t.test('reads what the reader of hot requests takes', async (t) => {
+    for (const [name, [text]] of Object.entries(hotHeads)) {
+      const hot = read(text);
+      // A body longer than a test's is not there.
+      if (hot.bodyLength > 1000) continue;
+      const { method, end } = readRequest(bytesOf(text.padEnd(text.length + 1000, 'x')), 0);
+      t.same([method, end], [hot.method, hot.headLength + hot.bodyLength], name);
+    }
+  });
+
+  t.test('says 417, 431 and 413 where they belong', async (t) => {
+    const status = (text) => readRequest(bytesOf(text), 9);
+    t.equal(status(head('GET /', 'Expect: more')), 417);
+    t.equal(status(`GET / HTTP/1.1\r\nX: ${'x'.repeat(16384)}`), 431);
+    t.equal(status(`${head('GET /', 'Transfer-Encoding: chunked')}fffffffff\r\n`), 413);
+  });
+
+  t.test(
+    'bounds a line of a chunked body, and all extensions and trailer fields together',
+    async (t) => {
+      const whole = (body) => {
+        const said = readRequest(bytesOf(head('PUT /', 'Transfer-Encoding: chunked') + body), 99);
+        return typeof said === 'object' && said !== null ? said.body : said;
+      };
+      const chunks = (count, length) => `1;${'x'.repeat(length - 1)}\r\na\r\n`.repeat(count);
+      t.equal(whole(`${chunks(4, 1000)}0\r\n\r\n`), 'aaaa');
+      t.equal(whole(`${chunks(5, 1000)}0\r\n\r\n`), 400);
+      t.equal(whole(`${chunks(4, 1000)}0\r\nA: ${'x'.repeat(93)}\r\n\r\n`), 'aaaa');
+      t.equal(whole(`${chunks(4, 1000)}0\r\nA: ${'x'.repeat(94)}\r\n\r\n`), 400);
+      t.equal(whole(`1;${'x'.repeat(4095)}`), 400, 'before its end');
+      t.equal(whole('1 \r\na\r\n'), 400, 'a blank behind a size');
+      t.equal(whole('1 ;a\r\na\r\n0\r\n\r\n'), 'a', 'and before an extension');
+    }
+  );
 });
 
 const { isJsonObject } = loadTestAddon();

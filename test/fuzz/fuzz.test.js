@@ -8,6 +8,7 @@ import * as http from './http.js';
 import { lengthOf } from '../support/long.js';
 import * as json from './json.js';
 import { freshSeed } from './random.js';
+import * as requests from './requests.js';
 import * as watch from './watch.js';
 
 /** The fuzzers, how many inputs are tried here, and the least share that must be taken. */
@@ -16,6 +17,12 @@ const fuzzers = {
     ...http,
     count: lengthOf({ short: 8000, long: 30000 }),
     taken: ({ hot }) => hot,
+    share: 0.15
+  },
+  requests: {
+    ...requests,
+    count: lengthOf({ short: 8000, long: 30000 }),
+    taken: ({ good }) => good,
     share: 0.15
   },
   json: {

@@ -64,7 +64,7 @@ const queries = [
   ...['?delta=0&after=e7-42', '?delta=2', '?delta=1&delta=1', '?after=a_b'],
   ...[`?after=${'x'.repeat(41)}`]
 ];
-const words = [
+export const words = [
   ...['\r\n', '\n', '\r', '\r\n\r\n', '\n\n', '\r\n ', '\r\n\t', ' ', '\t', ':', ': ', ' :'],
   ...[',', ';', '\0', '\x7f', '\x80', '\xff', '?', '&', '=', '#', '%20', '%0d%0a', '/'],
   ...['//', '..', '*', 'GET ', 'POST ', ' HTTP/1.1', ' HTTP/1.0', 'HTTP/1.1\r\n'],
@@ -121,7 +121,7 @@ const headMutations = {
   }
 };
 
-function mutateHead(random, bytes) {
+export function mutateHead(random, bytes) {
   const [first, ...headers] = linesOf(bytes);
   if (headers.length === 0) return bytes;
   const parts = { first, headers, newline: '\r\n' };

@@ -2,6 +2,8 @@
  * Request heads and what the strict reader must say of each: a table for the unit tests, and seeds
  * for the fuzzers. The real ones were captured from the clients they are named after.
  */
+import { METHODS } from 'node:http';
+
 import { seedsOf } from '../fuzz/seeds.js';
 
 export const ID = '5f0c1a2b-3c4d-4e5f-8a9b-0c1d2e3f4a5b';
@@ -364,4 +366,109 @@ export const coldHeads = {
   // What a proxy says.
   'two X-Forwarded-For': join('X-Forwarded-For: 10.0.0.1', 'X-Forwarded-For: 10.0.0.2'),
   'two Forwarded': join('Forwarded: for=10.0.0.1', 'Forwarded: for=10.0.0.2')
+};
+
+/** A pattern of the first line, or of one line of the head that begins a text. */
+const firstLine = (pattern) => (text) =>
+  pattern.test(text.replace(/^[\r\n]+/, '').split('\r\n')[0]);
+const linesOf = (text) =>
+  text
+    .replace(/^[\r\n]+/, '')
+    .split('\r\n\r\n')[0]
+    .split('\r\n')
+    .slice(1);
+const anyLine = (pattern) => (text) => linesOf(text).some((line) => pattern.test(line));
+
+/**
+ * Where the reader of every request and Node's are meant to differ: whether a text may be one of those, and a case of
+ * each. `stricter`: refused here, and read by Node; `looser` the other way round.
+ */
+export const differences = {
+  stricter: {
+    simple: { is: firstLine(/^\S+ \S+$/), text: 'GET /a\r\n\r\n' },
+    connect: { is: firstLine(/^CONNECT /), text: 'CONNECT a.example:80 HTTP/1.1\r\n\r\n' },
+    before: {
+      is: (text) => /^(\r\n)*(\n|\r(?!\n))/.test(text),
+      text: '\nGET / HTTP/1.1\r\nHost: a.example\r\n\r\n'
+    },
+    close: {
+      is: (text, before) =>
+        firstLine(/ HTTP\/1.0$/)(before) && anyLine(/^connection:.*close/i)(before),
+      text: 'GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n'
+    },
+    expectation: {
+      is: anyLine(/^expect:(?!\s*100-continue\s*$)/i),
+      text: 'GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nExpect: more\r\n\r\n'
+    },
+    size: {
+      is: (text) =>
+        anyLine(/^transfer-encoding:/i)(text) && /\r\n[0-9a-f]{6,}[^\r\n]*\r\n/i.test(text),
+      text: 'PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffff\r\nabcde\r\n'
+    },
+    coding: {
+      is: (text) => {
+        const codings = linesOf(text).filter((line) => /^transfer-encoding:/i.test(line));
+        return codings.length > 1 || anyLine(/^transfer-encoding:(?!\s*chunked\s*$)/i)(text);
+      },
+      text: 'PUT / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n'
+    },
+    'coding-of-1.0': {
+      is: (text) => firstLine(/ HTTP\/1.0$/)(text) && anyLine(/^transfer-encoding:/i)(text),
+      text: 'PUT / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'
+    },
+    upgrade: {
+      is: (text, before) => anyLine(/^upgrade:/i)(before),
+      text: 'GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: a\r\n\r\nGET HTTP/1.1\r\nHost: a\r\n\r\n'
+    },
+    version: {
+      is: firstLine(/ HTTP\/(0\.9|2\.0)$/),
+      text: 'GET / HTTP/2.0\r\nHost: a.example\r\n\r\n'
+    },
+    spaces: { is: firstLine(/ {2}/), text: 'GET  / HTTP/1.1\r\nHost: a.example\r\n\r\n' },
+    host: {
+      is: anyLine(/^host:[ \t]*(\S*[^A-Za-z0-9._~!$&'()*+;=:%[\]\s-]|\S+[ \t]+\S)/i),
+      text: 'GET / HTTP/1.1\r\nHost: a@b\r\n\r\n'
+    },
+    hosts: {
+      is: (text) => linesOf(text).filter((line) => /^host:/i.test(line)).length > 1,
+      text: 'GET / HTTP/1.1\r\nHost: a.example\r\nHost: a.example\r\n\r\n'
+    }
+  },
+  looser: {
+    method: {
+      is: firstLine(new RegExp(`^(?!(${METHODS.join('|')}) )[!#$%&'*+.^_\`|~0-9A-Za-z-]+ `)),
+      text: 'BREW / HTTP/1.1\r\nHost: a.example\r\n\r\n'
+    },
+    target: {
+      is: firstLine(/^\S+ (?![/*]|[A-Za-z]+:\/\/)[\x21-\x7e]+ /),
+      text: 'GET join HTTP/1.1\r\nHost: a.example\r\n\r\n'
+    },
+    tab: {
+      is: (text, before) =>
+        anyLine(/^(content-length|transfer-encoding):.*\t[ \t]*$/i)(text) ||
+        anyLine(/^connection:.*\t[ \t]*$/i)(before),
+      text: 'PUT / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\t\r\n\r\n'
+    },
+    trailer: {
+      is: (text) =>
+        /\r\n0+[^\r\n]*\r\n([^\r\n]+\r\n)*(content-length|transfer-encoding):/i.test(text),
+      text: 'PUT / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 9\r\n\r\n'
+    },
+    length: {
+      is: anyLine(/^content-length:[ \t]*\d{16,}/i),
+      text: 'PUT / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 99999999999999999999\r\n\r\n'
+    },
+    extension: {
+      is: (text) => /^transfer-encoding:/im.test(text) && /\r\n[0-9a-f]+[ \t]*;/i.test(text),
+      text: 'PUT / HTTP/1.1\r\nHost: a.example\r\nTransfer-Encoding: chunked\r\n\r\n0 ;\r\n\r\n'
+    },
+    proxy: {
+      is: (text, before) => anyLine(/^proxy-connection:.*close/i)(before),
+      text: 'GET / HTTP/1.1\r\nHost: a.example\r\nProxy-Connection: close\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n'
+    },
+    connect: {
+      is: firstLine(/^CONNECT /),
+      text: 'CONNECT a.example:80 HTTP/1.1\r\nHost: a.example\r\n\r\n'
+    }
+  }
 };

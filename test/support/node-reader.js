@@ -15,6 +15,8 @@ const PATIENCE = 5000;
  * @property {string} method
  * @property {string} url
  * @property {http.IncomingHttpHeaders} headers
+ * @property {string[]} rawHeaders
+ * @property {string} body one character a byte
  * @property {number} bodyLength bytes of body that came
  * @property {boolean} complete whether the body ended
  */
@@ -56,13 +58,14 @@ export class NodeReader {
 
   /**
    * Reads the bytes until the request for `lastUrl` is answered, the connection ended, or
-   * `bodyBytes` of body came.
+   * `bodyBytes` of body came; by `ends` each chunk comes when the one before has been dealt with, and the client
+   * ends its half behind them.
    *
    * @param {Buffer[]} chunks as they arrive
-   * @param {{lastUrl: string, bodyBytes?: number}} until
+   * @param {{lastUrl?: string, bodyBytes?: number, ends?: boolean}} until
    * @returns {Promise<Reading>}
    */
-  read(chunks, { lastUrl, bodyBytes = Infinity }) {
+  read(chunks, { lastUrl, bodyBytes = Infinity, ends = false }) {
     const wire = new Wire();
     const requests = [];
     let bodySeen = 0;
@@ -83,18 +86,22 @@ export class NodeReader {
             method: req.method,
             url: req.url,
             headers: req.headers,
+            rawHeaders: req.rawHeaders,
+            body: '',
             bodyLength: 0,
             complete: false
           };
           requests.push(request);
           req.on('data', (chunk) => {
             request.bodyLength += chunk.length;
+            request.body += chunk.toString('latin1');
             bodySeen += chunk.length;
             if (bodySeen >= bodyBytes) done();
           });
           req.on('end', () => {
             request.complete = true;
-            res.end();
+            // A length keeps a connection of 1.0 open.
+            res.setHeader('Content-Length', 0).end();
           });
           res.on('finish', () => {
             if (req.url === lastUrl) done();
@@ -104,7 +111,17 @@ export class NodeReader {
       wire.on('finish', done);
       wire.on('close', done);
       this.#server.emit('connection', wire);
-      for (const chunk of chunks) wire.push(chunk);
+      if (!ends) {
+        for (const chunk of chunks) wire.push(chunk);
+        return;
+      }
+      // An error, or the end, cuts off what has been read and not answered.
+      const left = [...chunks, null];
+      const pushNext = () => {
+        wire.push(left.shift());
+        if (left.length > 0 && !wire.destroyed) setImmediate(() => setImmediate(pushNext));
+      };
+      pushNext();
     });
   }
 

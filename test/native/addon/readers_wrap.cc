@@ -1,12 +1,16 @@
 // The strict readers, for the tests and fuzzers that hold them to Node's: conversion alone. The
 // server itself calls them from C++.
+#include <algorithm>
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "addon.h"
 #include "addon/convert.h"
 #include "base/json_reader.h"
+#include "http/chunks.h"
 #include "http/http_reader.h"
+#include "http/request_reader.h"
 #include "http/watch_reader.h"
 
 namespace server {
@@ -100,6 +104,77 @@ NAN_METHOD(readHeadMethod) {
   }
 }
 
+/** A body in two pieces; how far it goes in `bytes`, behind the head. */
+Chunks::State readBody(const RequestHead& head, std::string_view bytes, size_t cut,
+                       std::string* body, size_t* length) {
+  constexpr size_t kMost = 1 << 20;
+  if (head.framing != Framing::kChunked) {
+    if (head.bodyLength > bytes.size()) return Chunks::State::kMore;
+    *length = head.bodyLength;
+    *body = bytes.substr(0, *length);
+    return Chunks::State::kWhole;
+  }
+  Chunks chunks;
+  std::string_view left = bytes.substr(0, cut);
+  Chunks::State state = chunks.take(&left, kMost, body);
+  if (state == Chunks::State::kMore) {
+    left = bytes.substr(std::min(cut, bytes.size()));
+    state = chunks.take(&left, kMost, body);
+    *length = bytes.size() - left.size();
+  } else {
+    *length = std::min(cut, bytes.size()) - left.size();
+  }
+  return state;
+}
+
+/**
+ * readRequest(buffer, cut): null when it is not whole, the status it is refused with, or the
+ * request read: {method, target, fields: [name, value, …], body, stays, end}; `cut`: where its
+ * chunks come in two pieces.
+ */
+NAN_METHOD(readRequestMethod) {
+  constexpr size_t kHeadBytes = 16384;
+  if (!hasBytes(info)) return;
+  const std::string_view bytes = bytesOf(info[0]);
+  RequestHead head;
+  const Reading reading = readRequest(bytes, kHeadBytes, &head);
+  if (reading == Reading::kIncomplete) return info.GetReturnValue().SetNull();
+  if (reading != Reading::kRead) {
+    return info.GetReturnValue().Set(reading == Reading::kBad        ? 400
+                                     : reading == Reading::kTooLarge ? 431
+                                                                     : 417);
+  }
+  std::string body;
+  size_t length = 0;
+  const auto cut = Nan::To<uint32_t>(info[1]).FromMaybe(0);
+  switch (readBody(head, bytes.substr(head.headLength), cut, &body, &length)) {
+    case Chunks::State::kMore:
+      return info.GetReturnValue().SetNull();
+    case Chunks::State::kWhole:
+      break;
+    case Chunks::State::kBad:
+      return info.GetReturnValue().Set(400);
+    case Chunks::State::kTooMuch:
+      return info.GetReturnValue().Set(413);
+  }
+  const auto latin1 = [](std::string_view text) {
+    return Nan::Encode(text.data(), text.size(), Nan::BINARY);
+  };
+  Local<v8::Array> fields = Nan::New<v8::Array>();
+  for (const Field& field : head.fields) {
+    Nan::Set(fields, fields->Length(), latin1(field.name)).Check();
+    Nan::Set(fields, fields->Length(), latin1(field.value)).Check();
+  }
+  Local<Object> object = Nan::New<Object>();
+  set(object, "method", latin1(head.method));
+  set(object, "target", latin1(head.target));
+  set(object, "fields", fields);
+  set(object, "body", latin1(body));
+  set(object, "stays", Nan::New(head.stays));
+  set(object, "end", Nan::New(static_cast<double>(head.headLength + length)));
+  info.GetReturnValue().Set(object);
+}
+
 /** isJsonObject(buffer[, depth]): whether the bytes are one JSON object nested no deeper. */
 NAN_METHOD(isJsonObjectMethod) {
   if (!hasBytes(info)) return;
@@ -136,6 +211,7 @@ NAN_METHOD(readWatchMethod) {
 
 void initReaders(Local<Object> target) {
   Nan::SetMethod(target, "readHead", readHeadMethod);
+  Nan::SetMethod(target, "readRequest", readRequestMethod);
   Nan::SetMethod(target, "isJsonObject", isJsonObjectMethod);
   Nan::SetMethod(target, "readWatch", readWatchMethod);
 }

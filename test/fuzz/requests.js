@@ -1,0 +1,325 @@
+/**
+ * The differential fuzzer of the reader of every request that is not hot: what it and Node's own
+ * server read of the same bytes is the same, request by request, up to where one of them stops.
+ *
+ *   node test/fuzz/requests.js --seconds 600 --seed 7
+ *
+ * Each input is some requests of one connection, of every framing, mutated a little, and one more
+ * behind them. Of each request both read method, target, fields, body, and where the next begins;
+ * or both wait for more; or both refuse it. Where the two are meant to differ, a rule says so
+ * (`differences`), and a case of each is recorded in test/support/http-cases.js. No rule allows two
+ * readings of one request.
+ */
+import { setImmediate as turn } from 'node:timers/promises';
+
+import { loadTestAddon } from '../support/addon.js';
+import { coldHeads, differences } from '../support/http-cases.js';
+import { NodeReader } from '../support/node-reader.js';
+import { mutateHead, words } from './http.js';
+import { mutateBytes, Random } from './random.js';
+import { BATCH, bounded, main } from './run.js';
+
+const LONGEST = 12000;
+const SENTINEL = Buffer.from('GET /sentinel HTTP/1.1\r\nHost: sentinel\r\n\r\n');
+
+const bytesOf = (text) => Buffer.from(text, 'latin1');
+
+const cold = Object.values(coldHeads)
+  .map(bytesOf)
+  .filter(({ length }) => length < LONGEST / 4);
+
+const METHODS = [
+  ...['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT', 'PRI'],
+  ...['LOCK', 'M-SEARCH', 'SOURCE', 'QUERY', 'get', 'BREW', 'GET!']
+];
+const TARGETS = [
+  ...['/', '/join', '/feed/a?x=1&y', '/a%20b', '*', 'http://a.example/join', '/a#b', '//a/b'],
+  ...['HTTPS://a.example', 'a.example:80', 'join', '/a"b', '/\\', '/{|}^`<>', '/\x80', '?', '#']
+];
+const VERSIONS = ['1.1', '1.1', '1.1', '1.1', '1.1', '1.0', '1.0', '0.9', '1.2', '2.0', '11'];
+const FIELDS = [
+  ...['Accept: */*', 'Connection: close', 'Connection: keep-alive', 'Connection: x, Close ,y'],
+  ...['Connection: Keep-Alive, close', 'Connection: upgrade', 'Upgrade: websocket', 'TE: trailers'],
+  ...[
+    'Expect: 100-continue',
+    'Expect: 100-Continue',
+    'Expect: more',
+    'Trailer: Sum',
+    'A:',
+    'A: \t'
+  ],
+  ...['X: \xff\x80', 'X: a\tb', 'A : b', ': b', 'A: b\r\n c', 'A: b\rC: d', 'A: b\nC: d', 'A: \0'],
+  ...['Host: b', 'Host:', 'Host: a b', 'Host: a@b', 'Proxy-Connection: close', '(A): b', 'A\t: b']
+];
+const FRAMINGS = [
+  ...['Transfer-Encoding: chunked', 'transfer-encoding:CHUNKED', 'Transfer-Encoding: chunked '],
+  ...['Transfer-Encoding:\tchunked', 'Transfer-Encoding: gzip, chunked', 'Transfer-Encoding:'],
+  ...['Transfer-Encoding: chunked, chunked', 'Transfer-Encoding: identity'],
+  ...['Transfer-Encoding: chunked, identity', 'Transfer-Encoding: xchunked'],
+  ...['Transfer-Encoding: "chunked"', 'Transfer-Encoding : chunked', 'Transfer-Encoding\t:chunked'],
+  ...['Transfer-Encoding: \vchunked', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked'],
+  ...[
+    'Transfer_Encoding: chunked',
+    'X: y\nTransfer-Encoding: chunked',
+    'Transfer-Encoding: chunke'
+  ],
+  ...[' Transfer-Encoding: chunked', 'Transfer-Encoding:\r\n chunked', 'Content-Length: 0'],
+  ...['Content-Length: 5', 'Content-Length: +5', 'Content-Length: 05', 'Content-Length: 5, 5'],
+  ...['Content-Length: 5\r\nContent-Length: 5', 'Content-Length: 5\r\nContent-Length: 6'],
+  ...['Content-Length: 5 ', 'Content-Length: 0x5', 'Content-Length:', 'Content-Length: 5 5'],
+  ...['Content-Length: 99999999999999999999', 'Content-Length: 18446744073709551621'],
+  ...['Content-Length : 5', 'Content-Length: -1', 'Content-Length: 5\t', 'content-length:5']
+];
+const EXTENSIONS = [
+  ';',
+  ';a',
+  ';a=b',
+  ';a="b;c"',
+  ' ;a=b',
+  '; a=b',
+  ' ',
+  '\t',
+  ';\x80',
+  ';a=\n',
+  '; '
+];
+const TRAILERS = ['Sum: 7', 'Content-Length: 9', 'Host: b', 'A : b', 'A: b\r\n c', 'A', 'X: \x7f'];
+const SIZES = ['00000000005', '0x5', '+5', ' 5', '5 ', '', 'g', '0000000000005', 'fffffffffffff'];
+
+function chunks(random) {
+  let text = '';
+  for (let n = random.below(4); n > 0; n -= 1) {
+    const data = random.oneIn(4) ? 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n' : 'abcde';
+    const size = data.length.toString(16);
+    text += random.oneIn(12) ? random.pick(SIZES) : random.oneIn(2) ? size : size.toUpperCase();
+    if (random.oneIn(6)) text += random.pick(EXTENSIONS);
+    const end = random.oneIn(20) ? random.pick(['\n', '\r', '', '\r\n\r\n', 'x\r\n']) : '\r\n';
+    text += `\r\n${data}${end}`;
+  }
+  if (random.oneIn(15)) return text;
+  text += random.oneIn(8) ? `000${random.pick(EXTENSIONS)}\r\n` : '0\r\n';
+  if (random.oneIn(4)) text += `${random.pick(TRAILERS)}\r\n`;
+  return `${text}${random.oneIn(20) ? '\n' : '\r\n'}`;
+}
+
+/** One request, mostly in good order. */
+function request(random) {
+  const method = random.oneIn(3) ? random.pick(METHODS) : random.pick(['GET', 'POST', 'PUT']);
+  const target = random.oneIn(3) ? random.pick(TARGETS) : '/join';
+  const lines = [`${method} ${target} HTTP/${random.pick(VERSIONS)}`];
+  if (!random.oneIn(15)) lines.push('Host: a.example');
+  for (let n = random.below(3); n > 0; n -= 1) {
+    if (random.oneIn(2)) lines.push(random.pick(FIELDS));
+  }
+  let body = '';
+  const kind = random.below(4);
+  if (kind === 1) {
+    body = random.pick([
+      '',
+      'x',
+      'abcde',
+      '0\r\n\r\n',
+      'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n'
+    ]);
+    lines.push(`Content-Length: ${body.length}`);
+  } else if (kind === 2) {
+    body = chunks(random);
+    lines.push('Transfer-Encoding: chunked');
+  } else if (kind === 3 && random.oneIn(2)) {
+    lines.push(random.pick(FRAMINGS));
+    body = random.pick(['', '12345', '5\r\nabcde\r\n0\r\n\r\n', '0\r\n\r\n']);
+  }
+  if (random.oneIn(6)) lines.push(random.pick(FRAMINGS));
+  const before = random.oneIn(10) ? random.pick(['\r\n', '\r\n\r\n', '\n', '\r']) : '';
+  return bytesOf(`${before}${lines.join('\r\n')}\r\n\r\n${body}`);
+}
+
+function invent(random) {
+  const parts = [];
+  for (let n = 1 + random.below(3); n > 0; n -= 1) {
+    let bytes = random.oneIn(5) ? random.pick(cold) : request(random);
+    if (random.oneIn(4)) bytes = mutateHead(random, bytes);
+    if (random.oneIn(3)) bytes = mutateBytes(random, bytes, request(random), words);
+    parts.push(bytes);
+  }
+  return Buffer.concat([Buffer.concat(parts).subarray(0, LONGEST), SENTINEL]);
+}
+
+/** What our reader makes of a connection's bytes: its requests, and how it stops. */
+function readAll(read, bytes, random) {
+  const requests = [];
+  let at = 0;
+  for (;;) {
+    // Its connection goes on, and nothing more has come.
+    if (at === bytes.length) return { requests, stop: 'whole', at };
+    const said = read(bytes.subarray(at), random.below(bytes.length));
+    if (said === null) return { requests, stop: 'waits', at };
+    if (typeof said === 'number') return { requests, stop: 'refuses', at };
+    requests.push({ ...said, at });
+    at += said.end;
+    if (!said.stays) return { requests, stop: 'closes', at };
+  }
+}
+
+/** The same of Node's server, which is given the bytes in these pieces. */
+async function readByNode(node, pieces) {
+  const { requests, error, answer } = await node.read(pieces, { ends: true });
+  const answers = answer
+    .split(/^(?=HTTP\/1\.1 [2-5])/m)
+    .filter((text) => /^HTTP.* [2-5]/.test(text));
+  // Some are refused by an answer, without a request.
+  const refused = answers.findIndex((text) => /^HTTP\/1\.1 4/.test(text));
+  if (refused !== -1) return { requests: requests.slice(0, refused), stop: 'refuses' };
+  const half = requests.findIndex(({ complete }) => !complete);
+  const whole = half === -1 ? requests : requests.slice(0, half);
+  if (error !== null) {
+    return { requests: whole, stop: error === 'HPE_INVALID_EOF_STATE' ? 'waits' : 'refuses' };
+  }
+  const closes = /^connection: close/im.test(answers.at(-1) ?? '');
+  return { requests: whole, stop: closes ? 'closes' : 'whole' };
+}
+
+const values = (fields) =>
+  fields.map((text, i) => (i % 2 === 0 ? text : text.replace(/^[ \t]+|[ \t]+$/g, '')));
+
+/** Why two readings of one request are not the same, or null. */
+function unlike(ours, theirs) {
+  if (ours.method !== theirs.method) return `method ${ours.method}, ${theirs.method} to Node`;
+  if (ours.target !== theirs.url) return `target ${ours.target}, ${theirs.url} to Node`;
+  if (ours.body !== theirs.body) return `body ${ours.body}, ${theirs.body} to Node`;
+  const [own, other] = [values(ours.fields), values(theirs.rawHeaders)].map(JSON.stringify);
+  return own === other ? null : `fields ${own}, ${other} to Node`;
+}
+
+/**
+ * Where our reading of a connection's bytes and Node's differ, or null.
+ *
+ * @param {NodeReader} node
+ * @param {(bytes: Buffer, cut: number) => object | number | null} read as readRequest of the tests' addon
+ * @param {Buffer} bytes
+ * @param {Random} random where chunks come in two pieces
+ * @returns {Promise<null | {what: string, kind?: 'looser' | 'stricter', text?: string, before?: string}>} `kind`: how
+ *     ours is where one of the two stops, at `text`, behind the request `before`; none where they read one in two ways
+ */
+export async function differenceOf(node, read, bytes, random) {
+  const ours = readAll(read, bytes, random);
+  const begins = [...ours.requests.map(({ at }) => at), ours.at];
+  const pieces = begins.map((at, i) => bytes.subarray(at, begins[i + 1]));
+  // Behind the last request of a connection neither reads on.
+  if (ours.stop === 'closes') pieces.pop();
+  const theirs = await readByNode(
+    node,
+    pieces.filter(({ length }) => length > 0)
+  );
+  const both = Math.min(ours.requests.length, theirs.requests.length);
+  for (let i = 0; i < both; i += 1) {
+    const what = unlike(ours.requests[i], theirs.requests[i]);
+    if (what !== null) return { what };
+  }
+  const same = ours.requests.length === theirs.requests.length;
+  if (same && ours.stop === theirs.stop) return null;
+  // One of the two stops at the request behind those that both have read.
+  const looser = ours.requests.length > both || (same && /refuses|closes/.test(theirs.stop));
+  const at = begins[both];
+  const how = `${ours.stop} after ${ours.requests.length} requests`;
+  return {
+    what: `${how}, ${theirs.stop} after ${theirs.requests.length} to Node, at byte ${at}`,
+    kind: looser ? 'looser' : 'stricter',
+    text: bytes.subarray(at).toString('latin1'),
+    before: bytes.subarray(begins[both - 1] ?? at, at).toString('latin1')
+  };
+}
+
+/** Why the readings of the input differ and must not, or null; `seen` has the rules that were met. */
+async function complaint({ random, node, read, bytes, seen }) {
+  const found = await differenceOf(node, read, bytes, random);
+  if (found === null) return null;
+  const { what, kind, text, before } = found;
+  const rule = Object.entries(differences[kind] ?? {}).find(([, { is }]) => is(text, before));
+  if (rule === undefined) return what;
+  seen.add(rule[0]);
+  return null;
+}
+
+/** A reader that mends one thing before it reads. */
+const planted = (mend) => (read) => (bytes, cut) => {
+  const said = read(bytes, cut);
+  if (said !== 400) return said;
+  const text = bytes.toString('latin1');
+  const mended = mend(text);
+  if (mended === text) return said;
+  const now = read(bytesOf(mended), cut);
+  return now !== null && typeof now === 'object'
+    ? { ...now, end: now.end + text.length - mended.length }
+    : now;
+};
+
+/** Bugs for the fuzzer to find: each makes a wrong reader of a right one. */
+export const plants = {
+  'length-and-chunks': planted((text) => text.replace(/\r\ncontent-length:.*?(?=\r\n)/i, '')),
+  'chunks-and-length': planted((text) => text.replace(/\r\ntransfer-encoding:.*?(?=\r\n)/i, '')),
+  'space-before-colon': planted((text) => text.replace(/(\r\n[\w-]+)[ \t]+:/, '$1:')),
+  'bare-line-feed': planted((text) => text.replace(/([^\r])\n/, '$1\r\n')),
+  'folded-value': planted((text) => text.replace(/\r\n[ \t]+/, ' ')),
+  'quoted-coding': planted((text) => text.replace('"chunked"', 'chunked')),
+  'signed-length': planted((text) => text.replace(/(content-length: )\+/i, '$1')),
+  'no-host': planted((text) => text.replace(/( HTTP\/1.1\r\n)(?!host)/i, '$1Host: a\r\n')),
+  'body-one-short': (read) => (bytes, cut) => {
+    const said = read(bytes, cut);
+    return said?.body?.length > 1 ? { ...said, end: said.end - 1 } : said;
+  },
+  'trailer-is-next': (read) => (bytes, cut) => {
+    const said = read(bytes, cut);
+    const last = bytes.indexOf('\r\n0\r\nSum');
+    return last > 0 && said?.end > last ? { ...said, end: last + 5 } : said;
+  },
+  'close-forgotten': (read) => (bytes, cut) => {
+    const said = read(bytes, cut);
+    return said?.stays === false ? { ...said, stays: true } : said;
+  },
+  'waits-for-ever': (read) => (bytes, cut) => {
+    const said = read(bytes, cut);
+    return said === 400 ? null : said;
+  }
+};
+
+/**
+ * @param {{seed: number, count?: number, seconds?: number, plant?: string}} options
+ * @returns {Promise<{runs: number, good: number, rules: number,
+ *     failure: null|{what: string, input: string}}>} `good`: inputs whose first request was read; `rules`: the
+ *     differences that were met
+ */
+export async function fuzz({ seed, count, seconds, plant }) {
+  const { readRequest } = loadTestAddon();
+  const read = plant === undefined ? readRequest : plants[plant](readRequest);
+  const node = new NodeReader();
+  const random = new Random(seed);
+  const seen = new Set();
+  const more = bounded({ count, seconds });
+  const counts = { runs: 0, good: 0, rules: 0 };
+  try {
+    while (more(counts.runs)) {
+      const inputs = Array.from({ length: BATCH }, () => invent(random));
+      const complaints = await Promise.all(
+        inputs.map((bytes) => {
+          counts.runs += 1;
+          const said = readRequest(bytes, 0);
+          if (said !== null && typeof said === 'object') counts.good += 1;
+          return complaint({ random, node, read, bytes, seen });
+        })
+      );
+      counts.rules = seen.size;
+      const first = complaints.findIndex((what) => what !== null);
+      if (first !== -1) {
+        const input = JSON.stringify(inputs[first].toString('latin1'));
+        return { ...counts, failure: { what: complaints[first], input } };
+      }
+      await turn();
+    }
+    return { ...counts, failure: null };
+  } finally {
+    node.close();
+  }
+}
+
+await main(import.meta.url, fuzz, Object.keys(plants));
