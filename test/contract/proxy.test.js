@@ -6,10 +6,12 @@ import http2 from 'node:http2';
 import https from 'node:https';
 import net from 'node:net';
 import path from 'node:path';
+import tls from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
 import { certificate } from '../support/certificate.js';
 import { freePort } from '../support/addresses.js';
+import { coldHeads, differences, head } from '../support/http-cases.js';
 import { temporary } from '../support/processes.js';
 
 /**
@@ -367,6 +369,78 @@ for (const name of Object.keys(PROXIES)) {
         t.notOk((logged + errors).includes(id), 'without the id');
       });
     }
+  });
+}
+
+const TOKEN = 'a-token-that-nobody-has-guessed';
+
+/** Publishes a feed of its own: whether it was read can be asked. */
+const hidden = (i) =>
+  `PUT /feed/hidden/${i} HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer ${TOKEN}\r\nContent-Length: 1\r\n\r\n7`;
+const LAST = 'GET /feed/last HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n';
+
+/** Requests that are bodies, and every trick, as if its body had ended, and as if a chunk ended it. */
+const TRICKS = [
+  (text) => `${head('POST /join', `Content-Length: ${text.length}`)}${text}`,
+  (text) =>
+    `${head('POST /join', 'Transfer-Encoding: chunked')}${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`,
+  ...[
+    ...Object.values(coldHeads),
+    ...Object.values(differences).flatMap((rules) => Object.values(rules).map(({ text }) => text))
+  ]
+    .filter((text) => text.length < 10_000)
+    .flatMap((trick) => ['', '0\r\n\r\n', '{}'].map((end) => (text) => trick + end + text))
+];
+
+for (const name of Object.keys(PROXIES)) {
+  const skip = installed(name) ? false : `${name} is not installed`;
+
+  t.test(`nothing is smuggled through ${name}`, { skip }, async (t) => {
+    const tokens = path.join(temporary(t), 'tokens');
+    writeFileSync(tokens, `${TOKEN}\n`);
+    const { ask, ca, port } = await behind(t, name, ['--publish-token-file', tokens]);
+
+    /** What a connection with these bytes is answered, until it is closed or silent. */
+    async function answersTo(bytes) {
+      const socket = tls.connect({ host: '127.0.0.1', port, ca, servername: 'localhost' });
+      let said = '';
+      socket.setEncoding('latin1').on('data', (piece) => {
+        said += piece;
+      });
+      const closed = new Promise((resolve) => {
+        socket.on('error', () => {}).on('close', resolve);
+      });
+      // The server waits for a body that never comes.
+      socket.setTimeout(1000, () => socket.destroy());
+      socket.write(bytes, 'latin1');
+      await closed;
+      return said;
+    }
+
+    t.match(
+      await answersTo(hidden('shown') + LAST),
+      /"watching":0[^]*unknown-feed/,
+      'both are told'
+    );
+    let read = 0;
+    for (let at = 0; at < TRICKS.length; at += 32) {
+      const some = TRICKS.slice(at, at + 32);
+      const answers = await Promise.all(
+        some.map((trick, i) => answersTo(trick(hidden(at + i)) + LAST))
+      );
+      for (const [i, said] of answers.entries()) {
+        const { status, body } = await ask('GET', `/feed/hidden/${at + i}`);
+        // The connections that the tricks have used to the server are others' now.
+        if (body.feed !== `hidden/${at + i}` && body.type !== 'urn:sprites:unknown-feed') {
+          t.fail(`another's answer: ${JSON.stringify(body)}`);
+        }
+        // What the server has read as a request was one to the proxy, too.
+        const one = said.includes('"watching":0') && at + i > 1;
+        if (status === 200 && !one) t.fail(`read, and not asked: ${JSON.stringify(some[i]('…'))}`);
+        if (status === 200) read += 1;
+      }
+    }
+    t.ok(read > 50, `of ${TRICKS.length} the proxy let ${read} through`);
   });
 }
 
