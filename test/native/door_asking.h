@@ -93,6 +93,11 @@ class OddRoutes {
         door_->abandon(ticket);
         continue;
       }
+      // A feed may answer without the body.
+      if (!odd.asked && odd.how >= How::kWatch) {
+        act(ticket, n, odd.how);
+        continue;
+      }
       parked_.erase(ticket.key());
       answer(ticket, n);
     }
@@ -425,7 +430,7 @@ class DoorAsking {
   static void check(uint64_t n, const Odd& odd, const std::string& head, const std::string& body) {
     EXPECT(atoi(head.c_str() + 9) == odd.status);
     if (odd.hot) return;
-    const bool fed = odd.asked && (odd.how == How::kWatch || odd.how == How::kWait);
+    const bool fed = odd.how >= How::kWatch;
     EXPECT(odd.asked || odd.refused);
     if (fed) {
       EXPECT(body.find("\"feed\":\"odd\"") != body.npos);

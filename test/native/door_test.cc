@@ -52,6 +52,8 @@ constexpr ServerTag kTag = 0x112233;
 constexpr ServerTag kOtherTag = 0x445566;
 constexpr uint32_t kHold = 30;
 constexpr uint32_t kLease = 5;
+/** Of a request that is not one of a random history. */
+constexpr uint64_t kOddNumber = 1u << 30;
 
 /** The time, milliseconds: it goes by when the test says so. */
 uint64_t now = 1000;
@@ -161,6 +163,7 @@ class Test {
     throwAmongAll();
     misbehave();
     askAndAnswer();
+    goneWhilePending();
     sendAheadOfAnswer();
     sendAhead();
     sendAheadUnread();
@@ -514,6 +517,29 @@ class Test {
     odds_.clear();
   }
 
+  /** Only the connection of a request that is parked is told of when it is gone. */
+  void goneWhilePending() {
+    test::Odd& odd = odds_[kOddNumber];
+    odd.method = "GET";
+    odd.how = test::How::kPark;
+    Wire peer(workerPort_);
+    std::string head;
+    std::string body;
+    peer.send(request("GET", "/odd/" + std::to_string(kOddNumber)));
+    UNTIL(peer.take(&head, &body));
+    // The worker reads it, and the main process does not answer yet.
+    const uint64_t requests = worker_.counts().requests;
+    const uint32_t open = worker_.counts().open;
+    peer.send(request("POST", "/leave/00000000-0000-4000-8000-000000000000"));
+    for (int turns = 0; worker_.counts().requests == requests; ++turns) {
+      EXPECT(turns < 20000);
+      if (workerEvents_.due()) worker_.turn();
+    }
+    peer.reset();
+    UNTIL(worker_.counts().open < open);
+    odds_.clear();
+  }
+
   void publishOdd() {
     ++oddVersion_;
     const std::string value = "{\"v\":" + std::to_string(oddVersion_) + "}";
@@ -536,12 +562,11 @@ class Test {
   /** More than is kept may be sent behind a head that came in pieces, whose answer takes its time.
    */
   void sendAheadOfAnswer() {
-    constexpr uint64_t kNumber = 1u << 30;
     constexpr size_t kBehind = 4000;
-    test::Odd& odd = odds_[kNumber];
+    test::Odd& odd = odds_[kOddNumber];
     odd.method = "GET";
     odd.how = test::How::kLater;
-    std::string text = request("GET", "/odd/" + std::to_string(kNumber));
+    std::string text = request("GET", "/odd/" + std::to_string(kOddNumber));
     const std::string one = request("POST", "/leave/00000000-0000-4000-8000-000000000000");
     for (size_t i = 0; i < kBehind; ++i) text += one;
     Wire peer(port_);

@@ -1,14 +1,18 @@
-// Fuzzes the reader of hot requests under the sanitizers, without Node. Every input is read whole
-// and as each of its beginnings, from copies of exactly their length. What must hold:
+// Fuzzes the readers of requests under the sanitizers, without Node. Every input is read whole and
+// as each of its beginnings, from copies of exactly their length. What must hold:
 //  - the verdicts on the beginnings are waits, until one verdict, which then stands;
 //  - a hot request's numbers fit its bytes: the head ends with the first empty line, its spans lie
 //    within it, there is a body only where one belongs.
 #include <algorithm>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/feed_names.h"
 #include "fuzz.h"
+#include "http/chunks.h"
 #include "http/http_reader.h"
+#include "http/request_reader.h"
 
 using server::HotRequest;
 using server::Route;
@@ -107,6 +111,43 @@ Verdict check(const std::string& input) {
   return verdict;
 }
 
+/** A chunked body in these pieces: the verdict, and what came of it. */
+std::pair<server::Chunks::State, std::string> chunksOf(const std::string& text, size_t piece) {
+  server::Chunks chunks;
+  std::pair<server::Chunks::State, std::string> read = {server::Chunks::State::kMore, {}};
+  for (size_t at = 0; at < text.size() && read.first == server::Chunks::State::kMore; at += piece) {
+    const ExactCopy copy(text.data() + at, std::min(piece, text.size() - at));
+    std::string_view data(copy.data(), copy.length());
+    read.first = chunks.take(&data, 5000, &read.second);
+  }
+  return read;
+}
+
+/** The reader of every request: it takes what is hot, whatever comes first, and cuts change
+ * nothing. */
+void checkAny(const std::string& input, bool hot) {
+  using server::Reading;
+  server::RequestHead head;
+  const Reading whole = server::readRequest(input, server::kHotHeadBytes, &head);
+  const std::string body = whole == Reading::kRead ? input.substr(head.headLength) : input;
+  // The reader of hot requests does not look into a Host.
+  const bool agree = whole == Reading::kBad || (whole == Reading::kRead && head.stays);
+  if (hot && !agree) server::test::fail("hot, and read otherwise", input);
+  for (size_t length = 0; length < input.size(); length += 1 + length / 8) {
+    const ExactCopy copy(input.data(), length);
+    server::RequestHead early;
+    const Reading verdict =
+        server::readRequest({copy.data(), copy.length()}, server::kHotHeadBytes, &early);
+    if (verdict != Reading::kIncomplete && verdict != whole) {
+      server::test::fail("another verdict on a beginning", input);
+    }
+  }
+  const auto once = chunksOf(body, body.size());
+  for (const size_t piece : {1, 2, 3, 7, 64}) {
+    if (chunksOf(body, piece) != once) server::test::fail("chunks that change by a cut", input);
+  }
+}
+
 const std::vector<std::string> kWords = {
     "\r\n",
     "\n",
@@ -150,6 +191,8 @@ const std::vector<std::string> kWords = {
     "X-Forwarded-For: \t10.0.0.1 \r\n",
     "Forwarded: for=a\t\r\n",
     "Transfer-Encoding: chunked\r\n",
+    "\r\n\r\n5;a=b\r\nabcde\r\n0\r\nA: b\r\n\r\n",
+    "5\r\nabcde\r\n",
     std::string(300, 'x'),
     std::string(4000, 'y'),
 };
@@ -166,7 +209,9 @@ int main(int argc, char** argv) {
   uint64_t hot = 0;
   for (uint64_t i = 0; i < options.count; ++i) {
     const auto input = server::test::mutate(random, random.pick(seeds), seeds, kWords);
-    if (check(input) == Verdict::kHot) ++hot;
+    const Verdict verdict = check(input);
+    if (verdict == Verdict::kHot) ++hot;
+    checkAny(input, verdict == Verdict::kHot);
   }
   printf("http: %llu inputs with all their beginnings, %llu of them hot\n",
          static_cast<unsigned long long>(options.count), static_cast<unsigned long long>(hot));

@@ -385,7 +385,7 @@ const anyLine = (pattern) => (text) => linesOf(text).some((line) => pattern.test
  */
 export const differences = {
   stricter: {
-    simple: { is: firstLine(/^\S+ \S+$/), text: 'GET /a\r\n\r\n' },
+    simple: { is: firstLine(/^\S+ \S+(\n|$)/), text: 'GET /a\r\n\r\n' },
     connect: { is: firstLine(/^CONNECT /), text: 'CONNECT a.example:80 HTTP/1.1\r\n\r\n' },
     before: {
       is: (text) => /^(\r\n)*(\n|\r(?!\n))/.test(text),
