@@ -153,7 +153,11 @@ function readAll(read, bytes, random) {
     // Its connection goes on, and nothing more has come.
     if (at === bytes.length) return { requests, stop: 'whole', at };
     const said = read(bytes.subarray(at), random.below(bytes.length));
-    if (said === null) return { requests, stop: 'waits', at };
+    if (said === null) {
+      // Empty lines are the beginning of nothing.
+      const empty = /^(\r\n)*\r?$/.test(bytes.toString('latin1', at));
+      return { requests, stop: empty ? 'whole' : 'waits', at };
+    }
     if (typeof said === 'number') return { requests, stop: 'refuses', at };
     requests.push({ ...said, at });
     at += said.end;
