@@ -37,6 +37,7 @@ Kernel kernel;
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
 extern "C" ssize_t __real_send(int fd, const void* bytes, size_t length, int flags);
 extern "C" ssize_t __wrap_send(int fd, const void* bytes, size_t length, int flags) {
   if (fd != kernel.fd) return __real_send(fd, bytes, length, flags);
@@ -48,6 +49,7 @@ extern "C" ssize_t __wrap_send(int fd, const void* bytes, size_t length, int fla
   if (sent > 0) kernel.room -= static_cast<size_t>(sent);
   return sent;
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace {
 
@@ -747,18 +749,20 @@ void records() {
   context.rollTicketKeys(kNow);
   RecordTools tools;
   using Make = std::function<std::string(RecordKeys*)>;
-  const auto one = [&](int type, std::string content) {
+  const auto one = [&](int type, const std::string& content) {
     return
         [&tools, type, content](RecordKeys* keys) { return sealed(&tools, keys, type, content); };
   };
-  const auto all = [](std::vector<Make> makes) {
+  const auto all = [](const std::vector<Make>& makes) {
     return [makes](RecordKeys* keys) {
       std::string bytes;
       for (const Make& make : makes) bytes += make(keys);
       return bytes;
     };
   };
-  const auto plain = [](std::string bytes) { return [bytes](RecordKeys*) { return bytes; }; };
+  const auto plain = [](const std::string& bytes) {
+    return [bytes](RecordKeys*) { return bytes; };
+  };
   const auto changed = [&](size_t at, int by) {
     return [&tools, at, by](RecordKeys* keys) {
       std::string record = sealed(&tools, keys, 23, "text");
