@@ -169,7 +169,7 @@ ssize_t Connections::give(const Connection& connection, const base::Message& mes
     return orNothing(sendmsg(connection.fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT));
   }
   // Put together, so that small pieces are no records of their own; from the same place on always
-  // the same bytes, as OpenSSL wants it.
+  // the same bytes, as TlsSession::send wants it.
   char record[kRecordBytes];
   ssize_t taken = 0;
   for (;;) {

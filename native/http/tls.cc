@@ -188,7 +188,11 @@ struct TlsCallbacks {
     if (isOurs == 0 && type == SSL3_RT_HANDSHAKE && session->done_) session->failed_ = true;
   }
 
-  /** Keeps what the records behind the handshake are sealed with; it is logged nowhere. */
+  /**
+   * Keeps what the records behind the handshake are sealed with; it is logged nowhere. OpenSSL has
+   * no other way to tell. Its hexadecimal costs 12 us of a handshake's 165 by 3.0, and too little
+   * to measure by 3.5.
+   */
   static void secret(const SSL* ssl, const char* line) {
     auto* context = static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
     if (context->current_ != nullptr) context->current_->records_.takeSecret(line);

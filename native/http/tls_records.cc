@@ -15,7 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
-#include <string>
+#include <string_view>
+#include <utility>
 
 namespace server {
 
@@ -45,21 +46,22 @@ RecordTools::RecordTools(uint64_t recordsAKey)
     : recordsAKey_(recordsAKey),
       input_(std::make_unique<unsigned char[]>(kInput)),
       output_(std::make_unique<unsigned char[]>(kMostRecord)) {
-  bool whole = true;
   for (size_t i = 0; i < ciphers_.size(); ++i) {
+    // One that this OpenSSL does not give (FIPS) is none that a handshake agrees on.
     EVP_CIPHER* cipher = EVP_CIPHER_fetch(nullptr, kSuites[i].cipher, nullptr);
-    ciphers_[i] = EVP_CIPHER_CTX_new();
-    whole = whole && cipher != nullptr && ciphers_[i] != nullptr &&
-            EVP_CipherInit_ex(ciphers_[i], cipher, nullptr, nullptr, nullptr, 1) == 1;
+    ciphers_[i] = cipher == nullptr ? nullptr : EVP_CIPHER_CTX_new();
+    if (ciphers_[i] != nullptr &&
+        EVP_CipherInit_ex(ciphers_[i], cipher, nullptr, nullptr, nullptr, 1) != 1) {
+      EVP_CIPHER_CTX_free(std::exchange(ciphers_[i], nullptr));
+    }
     EVP_CIPHER_free(cipher);
   }
   EVP_KDF* kdf = EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_TLS1_3_KDF, nullptr);
   kdf_ = kdf == nullptr ? nullptr : EVP_KDF_CTX_new(kdf);
   EVP_KDF_free(kdf);
   ERR_clear_error();
-  if (whole && kdf_ != nullptr) return;
+  if (kdf_ != nullptr) return;
   for (EVP_CIPHER_CTX* cipher : ciphers_) EVP_CIPHER_CTX_free(cipher);
-  EVP_KDF_CTX_free(kdf_);
   throw std::bad_alloc();
 }
 
@@ -96,7 +98,7 @@ bool RecordTools::derive(uint16_t suite, RecordKeys* keys) {
   }
   keys->suite = static_cast<uint8_t>(suite - kFirstSuite);
   const Suite& one = kSuites[keys->suite];
-  return keys->secretLength == one.secret &&
+  return ciphers_[keys->suite] != nullptr && keys->secretLength == one.secret &&
          expand(*keys, "key", std::span(keys->key).first(one.key)) && expand(*keys, "iv", keys->iv);
 }
 
@@ -249,7 +251,8 @@ ssize_t TlsRecords::receive(RecordTools& tools, int fd, char* to, size_t room) {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
     if (got <= 0) {
       if (got < 0) error = errno;
-      (got == 0 ? ended_ : failed_) = true;
+      ended_ = got == 0;
+      failed_ = got < 0;
       break;
     }
     if (held > 0) memcpy(input, held_.get(), held);

@@ -1,7 +1,7 @@
 // The records of TLS 1.3 behind the handshake (RFC 8446, section 5), without OpenSSL's SSL object.
 //
 // OpenSSL does the handshake and keeps 13 to 25 kB a connection for it. What a connection needs
-// from then on is two keys with their counts and secrets: 200 bytes. The cryptography is OpenSSL's
+// from then on is two keys with their counts and secrets: 240 bytes. The cryptography is OpenSSL's
 // EVP; what all connections of a thread share, ciphers and buffers, is in RecordTools.
 //
 // A record that the kernel took in part is not kept: it is sealed again from the same bytes when

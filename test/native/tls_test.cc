@@ -37,6 +37,7 @@ Kernel kernel;
 
 }  // namespace
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
 extern "C" ssize_t __real_send(int fd, const void* bytes, size_t length, int flags);
 extern "C" ssize_t __wrap_send(int fd, const void* bytes, size_t length, int flags) {
   if (fd != kernel.fd) return __real_send(fd, bytes, length, flags);
@@ -48,6 +49,7 @@ extern "C" ssize_t __wrap_send(int fd, const void* bytes, size_t length, int fla
   if (sent > 0) kernel.room -= static_cast<size_t>(sent);
   return sent;
 }
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace {
 
@@ -747,18 +749,20 @@ void records() {
   context.rollTicketKeys(kNow);
   RecordTools tools;
   using Make = std::function<std::string(RecordKeys*)>;
-  const auto one = [&](int type, std::string content) {
+  const auto one = [&](int type, const std::string& content) {
     return
         [&tools, type, content](RecordKeys* keys) { return sealed(&tools, keys, type, content); };
   };
-  const auto all = [](std::vector<Make> makes) {
+  const auto all = [](const std::vector<Make>& makes) {
     return [makes](RecordKeys* keys) {
       std::string bytes;
       for (const Make& make : makes) bytes += make(keys);
       return bytes;
     };
   };
-  const auto plain = [](std::string bytes) { return [bytes](RecordKeys*) { return bytes; }; };
+  const auto plain = [](const std::string& bytes) {
+    return [bytes](RecordKeys*) { return bytes; };
+  };
   const auto changed = [&](size_t at, int by) {
     return [&tools, at, by](RecordKeys* keys) {
       std::string record = sealed(&tools, keys, 23, "text");
@@ -886,6 +890,66 @@ void records() {
       }
     }
   }
+}
+
+/** Of records of which one byte is another, missing or too many, those before are read, none else.
+ */
+void brokenRecords() {
+  RecordTools tools;
+  int ends[2];
+  EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0);
+  std::mt19937 random(1);
+  const auto below = [&](size_t most) { return random() % most; };
+  for (int round = 0; round < 3000; ++round) {
+    TlsRecords records;
+    const std::string log = "_TRAFFIC_SECRET_0 " + std::string(64, '0') + " ";
+    records.takeSecret("CLIENT" + log + std::string(64, 'a'));
+    records.takeSecret("SERVER" + log + std::string(64, 'b'));
+    EXPECT(records.begin(tools, 0x1301));
+    RecordKeys keys = keysOf(&tools, 0x1301, std::string(32, '\xaa'));
+    std::string bytes;
+    std::string text;
+    std::string whole;
+    const size_t at = below(4);
+    for (size_t i = 0; i < 5; ++i) {
+      if (i == at) whole = text;
+      const std::string part = randomText(&random, below(below(9) == 0 ? 16'000 : 50));
+      std::string record = sealed(&tools, &keys, 0, part + "\x17" + std::string(below(20), '\0'));
+      text += part;
+      if (i == at) {
+        const size_t where = below(record.size());
+        // The version is under the tag, too.
+        switch (below(3)) {
+          case 0:
+            record[where] = static_cast<char>(record[where] ^ 1 << below(8));
+            break;
+          case 1:
+            record.erase(where, 1);
+            break;
+          case 2:
+            record.insert(where, 1, static_cast<char>(below(256)));
+            break;
+        }
+      }
+      bytes += record;
+    }
+    std::string heard;
+    for (size_t from = 0; from < bytes.size();) {
+      const size_t size = std::min(bytes.size() - from, 1 + below(30'000));
+      EXPECT(send(ends[1], bytes.data() + from, size, 0) == static_cast<ssize_t>(size));
+      from += size;
+      char to[2000];
+      for (ssize_t got; (got = records.receive(tools, ends[0], to, 1 + below(sizeof to))) > 0;) {
+        heard.append(to, static_cast<size_t>(got));
+      }
+    }
+    EXPECT(heard == whole);
+    char rest[1000];
+    while (recv(ends[0], rest, sizeof rest, 0) > 0 || recv(ends[1], rest, sizeof rest, 0) > 0) {
+    }
+  }
+  close(ends[0]);
+  close(ends[1]);
 }
 
 /** Three records, cut at every byte, for readers with room and without. */
@@ -1192,6 +1256,7 @@ int run() {
   lateHandshakes();
   vectors();
   records();
+  brokenRecords();
   cuts();
   handOver();
   stalls();
