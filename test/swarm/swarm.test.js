@@ -713,7 +713,8 @@ t.test('where no server is, it says so', async (t) => {
 t.test('the engine is built when it is first wanted', async (t) => {
   const tree = mkdtempSync(join(tmpdir(), 'sprites-build-'));
   t.teardown(() => rmSync(tree, { recursive: true }));
-  for (const file of ['package.json', 'lib/swarm/build.js', 'lib/swarm/errors.js']) {
+  const modules = ['base/addon.js', 'swarm/build.js', 'swarm/errors.js'];
+  for (const file of ['package.json', ...modules.map((name) => `lib/${name}`)]) {
     cpSync(join(ROOT, file), join(tree, file));
   }
   for (const source of ENGINE.sources) {
