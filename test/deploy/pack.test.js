@@ -90,7 +90,7 @@ for (const platform of platforms) {
     const built = files.filter(({ path }) => /^swarm$|\.node$/.test(path));
     t.equal(built.length, 2 * NODES.length + 1);
     for (const { path } of built) {
-      const symbols = await run('objdump', ['-Tp', join(home, 'package', path)]);
+      const symbols = await run('objdump', ['-p', join(home, 'package', path)]);
       const wanted = [...symbols.matchAll(/GLIBC_2\.(\d+)/g)].map(([, minor]) => Number(minor));
       t.ok(Math.max(0, ...wanted) <= 28, `${path} loads where Node does`);
       t.notMatch(symbols, /NEEDED +libstdc\+\+/, `${path} needs no C++ library`);
@@ -234,7 +234,7 @@ t.test('in an empty project', { skip: !platforms.includes(here) && `no ${here}` 
       import { readSprite, type Sprite } from 'sprites-server/sprite';
       const options: Options = { port: 0 };
       const server = await createServer(options);
-      const client = new Client({ base: server.addresses[0]! });
+      const client = new Client({ base: server.addresses[0]!, onSprite: console.log });
       const sprite: Sprite = readSprite({});
       await client.throw('left', sprite);`;
     writeFileSync(join(project, 'program.mts'), program);
