@@ -202,6 +202,29 @@ contract(t, { options: { 'throw-rate': 0 } }, (t, server) => {
     await refused(t, server, 'not-found', () => first(head('/nowhere', 2)));
   });
 
+  t.test('a body that is not read is no request, whatever it says', async (t) => {
+    const id = await server.join();
+    const joins = request('POST', '/join').toString().repeat(1000);
+    const chunk = `${joins.length.toString(16)}\r\n`;
+    for (const [problem, target, fields, first] of [
+      ['sprite-too-large', `/throw/${id}/left`, `Content-Length: ${2 * joins.length}`, ''],
+      ['sprite-too-large', `/throw/${id}/left`, 'Transfer-Encoding: chunked', `${chunk}${joins}`],
+      ['bad-edge', `/throw/${id}/top`, 'Content-Length: 99\r\nExpect: 100-continue', ''],
+      ['not-found', '/nowhere', `Content-Length: ${2 * joins.length}`, '']
+    ]) {
+      await refused(t, server, problem, async () => {
+        const wire = await server.wire();
+        wire.send(`POST ${target} HTTP/1.1\r\n${HOST}${fields}\r\n\r\n${first}`);
+        const answer = await server.read(wire);
+        t.equal(answer.headers.connection, 'close', fields);
+        wire.send(joins);
+        await wire.closed();
+        t.equal(wire.leftOver.length, 0, 'nothing more is answered');
+        return answer;
+      });
+    }
+  });
+
   t.test('an expectation of anything else is refused', async (t) => {
     const id = await server.join();
     await refused(t, server, 'expectation-failed', () =>

@@ -237,8 +237,7 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
   answers[1]();
   await parked[1];
   t.equal(told.pop().at(-1), 'b');
-  exchanges.gone(1);
-  exchanges.gone(2);
+  for (const connection of [1, 1, 2]) exchanges.gone(connection);
   t.strictSame(cancelled, ['a'], 'what is answered is parked no more');
   const late = exchangesOver(handle, { isThere: false });
   late.begin('GET', '/c');
