@@ -56,8 +56,8 @@ Connection* Connections::open(int fd, TlsContext* tls) {
   connection.interest = Interest::kRead;
   ++count_;
   if (tls != nullptr) {
-    sessions_[index] = tls->open(fd);
-    connection.secure = sessions_[index] != nullptr;
+    sessions_[index].session = tls->open(fd);
+    connection.secure = sessions_[index].session != nullptr;
     connection.state = ConnectionState::kShaking;
     if (connection.secure) ++secure_;
   }
@@ -81,8 +81,8 @@ void Connections::close(Connection& connection) {
   if (connection.secure) {
     const uint32_t index = indexOf(connection);
     // A client that finds its idle connection closed is not to take that for an attack.
-    sessions_[index]->endOurHalf();
-    delete std::exchange(sessions_[index], nullptr);
+    sessions_[index].session->endOurHalf();
+    delete std::exchange(sessions_[index].session, nullptr);
     --secure_;
   }
   ::close(connection.fd);

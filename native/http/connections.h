@@ -205,11 +205,13 @@ class Connections {
 
   /** Whether there is more to receive that no event tells of. */
   bool hasMore(const Connection& connection) {
-    return connection.secure && sessions_[indexOf(connection)]->pending();
+    return connection.secure && sessions_[indexOf(connection)].session->pending();
   }
 
   /** The session of a connection by TLS. */
-  TlsSession& session(const Connection& connection) { return *sessions_[indexOf(connection)]; }
+  TlsSession& session(const Connection& connection) {
+    return *sessions_[indexOf(connection)].session;
+  }
 
   /** Counts what a record holds that has not come whole; false: its address has enough. */
   bool countRecord(Connection& connection);
@@ -277,7 +279,11 @@ class Connections {
   AddressLimits* const limits_;
   const Closing onClosing_;
   base::Reserved<Connection> connections_;
-  base::Reserved<TlsSession*> sessions_;
+  /** A place for a session. */
+  struct Place {
+    TlsSession* session;
+  };
+  base::Reserved<Place> sessions_;
   base::Wheel<kTickMilliseconds> wheel_;
   uint64_t now_;  // milliseconds, of the last tick
   uint64_t heldBytes_ = 0;
