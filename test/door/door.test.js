@@ -447,11 +447,11 @@ if (DOORS.includes('native')) {
     t.equal((await server.read(held[39])).body.capacity, 1000000, "Node's are served");
     await knockAt(t, server, { status, parked, spare: held.slice(0, 30) });
     await Promise.all([status, status.inside, ...spare].map((wire) => wire.destroy()));
-    // Of the thousand the dead may still stand in the accept queue: behind one that is answered, whatever it is told,
-    // there is none of them.
+    // Of the thousand the dead may still stand in the accept queue: behind one that is answered or refused there is
+    // none of them. A refusal may be a reset: the server closes before it has read the request.
     const probe = await server.wire();
     probe.send(request('GET', '/status'));
-    await probe.read();
+    await probe.read().catch(() => {});
     await server.leaveNothing();
     await server.stop();
   });
