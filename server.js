@@ -5,7 +5,7 @@ import { createLog } from './lib/base/log.js';
 import { openPages } from './lib/base/page-files.js';
 import { urlsOf } from './lib/base/port-errors.js';
 import { openFeeds } from './lib/feeds/open.js';
-import { createDoor } from './lib/http/door.js';
+import { createDoor, reservePort } from './lib/http/door.js';
 import { createRefusals } from './lib/http/refusals.js';
 import { createRoutes } from './lib/http/routes.js';
 import { openTls } from './lib/http/tls.js';
@@ -17,7 +17,6 @@ import { createOverview } from './lib/operator/overview.js';
 import { asInPrograms, takeOptions } from './lib/operator/program-options.js';
 import { Life } from './lib/server/life.js';
 import { takeState } from './lib/server/state.js';
-import { reservePorts, startWorkers } from './lib/server/workers.js';
 import { AddressLimits } from './lib/torus/address-limits.js';
 import { Pool } from './lib/torus/pool.js';
 import { Directory } from './lib/world/directory.js';
@@ -26,29 +25,13 @@ import { openWorld } from './lib/world/open.js';
 /**
  * The whole program on one page, its parts in the order in which they are made:
  *
- *   options ─▶ pool ─▶ state ─▶ feeds, arena, world ─▶ live counts ─▶ routes ─▶ doors ─▶ workers ─▶ admin port ─▶ ports
+ *   options ─▶ pool ─▶ state ─▶ feeds, arena, world ─▶ live counts ─▶ routes ─▶ door ─▶ admin port ─▶ ports
  *
  * native/README.md has the way of a sprite through the code, file by file. A route is added in lib/http/routes.js.
  *
  * bin/sprites starts it, with the options and the signals of lib/server/command-line.js; another Node program that
  * wants a server beside its own calls `createServer`.
  */
-
-/** What workers may ask of the main process. */
-function askedBy({ feeds, arena, live }) {
-  const calls = {
-    publish: (...rest) => feeds.feeds.publish(...rest),
-    remove: (key) => feeds.feeds.remove(key),
-    whole: live.whole
-  };
-  for (const what of [
-    ...['join', 'input', 'leave', 'name', 'command', 'list'],
-    ...['names', 'putName', 'content', 'putContent']
-  ]) {
-    calls[`arena.${what}`] = (...rest) => arena[what](...rest);
-  }
-  return calls;
-}
 
 /**
  * Starts a server.
@@ -81,8 +64,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const world = life.closes(
       await openWorld({ options: given, pool, feeds: feeds.feeds, directory, log })
     );
-    const ports = life.accepts(await reservePorts(given));
-    const options = { ...given, transientPort: ports.transient.port };
+    const transient = await reservePort(given, 'transient-port', given.transientPort);
+    const options = { ...given, transientPort: transient.port };
 
     const live = life.closes(openLive({ options, pool, feeds, arena, state, world }));
     const refusals = createRefusals(log);
@@ -97,30 +80,16 @@ export async function start(given, log = createLog('silent'), signal = undefined
         ...{ status: live.forAnybody, files: pages.ready(options), log, refusals }
       })
     );
-    const workers = startWorkers({
-      ...{ door, options, ports, log },
-      asked: askedBy({ feeds, arena, live })
-    });
-    life.closes({ close: () => workers.stop() });
-    const tls = life.closes(
-      await openTls({
-        ...{ door, options, shared: ports.tls, pool, log },
-        changed: (identity) => workers.reload(identity)
-      })
-    );
-    live.connect({ door, workers, tls });
-    directory.onChange(() => {
-      door.locate(directory);
-      workers.locate(directory);
-    });
+    const tls = life.closes(await openTls({ door, options, pool, log }));
+    live.connect({ door, tls });
+    directory.onChange(() => door.locate(directory));
     life.closes(
       watchGames({
         ...{ options, games, log },
         // A game that is tried begins anew with each change.
         isPlayed: (name) => options.play === undefined && arena.isPlayed(name),
-        changed(names) {
+        changed() {
           pages.replace(arenaFiles(options, games));
-          workers.renewGames(names);
           arena.renew();
         }
       })
@@ -134,21 +103,19 @@ export async function start(given, log = createLog('silent'), signal = undefined
     const shown = { options, status: live.whole, unready };
     const admin = life.accepts(
       await openAdmin({
-        ...{ ...shown, metrics: live.metrics, silentWorkers: workers.silent, log },
-        overview: createOverview({ ...shown, workers, feeds: feeds.feeds, arena }),
+        ...{ ...shown, metrics: live.metrics, log },
+        overview: createOverview({ ...shown, door, feeds: feeds.feeds, arena }),
         clients: createClientRoutes({ pool, bans, log })
       })
     );
 
-    await workers.ready;
     await feeds.ready;
     await arena.start();
-    if (options.workers > 0) {
-      await ports.listen();
-      workers.accept(tls.identity());
+    const { host } = options;
+    if (transient.port > 0) {
+      await door.listen({ host, ...transient, option: 'transient-port', transient: true });
     }
-    const port =
-      options.workers > 0 ? ports.main.port : await door.listen(options.host, options.port);
+    const port = await door.listen({ host, port: options.port });
     // The start has kept the loop busy, but nobody was waiting yet.
     live.metrics.forgetStalls();
     world.start(port);
@@ -158,9 +125,8 @@ export async function start(given, log = createLog('silent'), signal = undefined
       reload() {
         tls.reload();
         feeds.reload();
-        workers.reload(tls.identity());
       },
-      stop: () => life.stop({ feeds, arena, world, workers })
+      stop: () => life.stop({ feeds, arena, world, door })
     };
   } catch (error) {
     await life.fail();

@@ -117,8 +117,8 @@ const files = pageFiles();
  * Whether the answer with a file depends on who asks: the page itself says where it may throw, and
  * a transient port is named by the host that was asked for.
  */
-function dependsOnHost(path, { transientPort = 0, workers = 1 }) {
-  return path === '/' && transientPort > 0 && workers > 0;
+function dependsOnHost(path, { transientPort = 0 }) {
+  return path === '/' && transientPort > 0;
 }
 
 /**
@@ -139,7 +139,6 @@ export function openPages(more = new Map(), framed = false) {
    * @param {string} path
    * @param {object} [options]
    * @param {number} [options.transientPort] where the page may throw to besides; 0 for none
-   * @param {number} [options.workers] how many there are on that port; with none it is not named
    * @returns {{status: number, headers: object, body: Buffer | undefined} | undefined} undefined when the path is none of
    *     the page's or the method is neither GET nor HEAD
    */

@@ -41,8 +41,7 @@ export function feedRoutes({ feeds, arena, options, tools }) {
   function watch(request, wish) {
     // 2^32 and more is no hold of anybody's, and no number of the table's.
     if (wish.hold > options.hold) throw new Refusal('bad-hold');
-    const outcome = request.watch({ ...wish, from: request.address });
-    if (outcome !== 'ok') throw new Refusal(outcome);
+    request.watch({ ...wish, from: request.address });
   }
 
   const get = (request) =>

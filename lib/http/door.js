@@ -3,6 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { loadAddon } from '../base/addon.js';
 import { fileLimit, OWN_FILES } from '../base/file-limit.js';
 import { explained } from '../base/port-errors.js';
+import { addUp } from '../base/add-up.js';
 import { answerText, Exchanges } from './exchange.js';
 import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
@@ -15,8 +16,20 @@ import { TRUST } from '../torus/address-limits.js';
  * JavaScript, and has the routes handle every other.
  */
 
+/**
+ * A port to listen on.
+ *
+ * @typedef {object} Port
+ * @property {string} host
+ * @property {number} port 0 takes a free one
+ * @property {string} [option] that has set it
+ * @property {boolean} [tls]
+ * @property {boolean} [transient] it is for joins, throws and leaves alone
+ * @property {number} [reserved] the descriptor of a socket that has the port already
+ */
+
 /** Connections that may wait to be accepted; the kernel allows at most net.core.somaxconn. */
-export const BACKLOG = 65535;
+const BACKLOG = 65535;
 
 /**
  * How long a connection is silent before it is probed: the longest hold, its jitter and a minute
@@ -25,7 +38,7 @@ export const BACKLOG = 65535;
  * @param {{hold: number}} options seconds
  * @returns {number} seconds
  */
-export function keepIdle({ hold }) {
+function keepIdle({ hold }) {
   return Math.ceil((hold * 17) / 16) + 60;
 }
 
@@ -90,23 +103,22 @@ function replies(outcomes, options, common, files) {
  *
  * @param {object} parts
  * @param {import('../torus/pool.js').Pool} parts.pool
- * @param {import('../feeds/feeds.js').Feeds} [parts.feeds] not in a worker
- * @param {import('../arena/arena.js').Arena} [parts.arena] not in a worker
+ * @param {import('../feeds/feeds.js').Feeds} parts.feeds
+ * @param {import('../arena/arena.js').Arena} [parts.arena]
  * @param {import('../torus/address-limits.js').AddressLimits} parts.limits
  * @param {object} parts.options see lib/operator/options.js
  * @param {ReturnType<import('./routes.js').createRoutes>} parts.routes
- * @param {() => object} [parts.status] what GET /status answers; not in a worker
+ * @param {() => object} parts.status what GET /status answers
  * @param {ReturnType<ReturnType<import('../base/page-files.js').openPages>['ready']>} [parts.files] the page's files that are
- *     the same for everybody; not in a worker
- * @param {import('pino').Logger} [parts.log]
- * @param {number} [parts.relayFd] in a worker, whose pool is a RemotePool: the relay's descriptor
- * @param {boolean} [parts.transient] in a worker: it is for the transient port, and has no polls
+ *     the same for everybody
+ * @param {import('pino').Logger} parts.log
  * @param {import('./refusals.js').Refusals} [parts.refusals]
- * @returns {{listen: Function, adopt: Function, status: Function, stopListening: Function, closeIdle: Function,
- *     close: Function, addWorker: Function, flush: Function, locate: Function}} `listen(host, port, {shared, option})`
- *     resolves to the port: one that processes may share if `shared`, one that the option of that name
- *     has set; `adopt(fd)` accepts from a socket that listens already; `addWorker(connections)` gives the descriptor of a new relay for a worker, `flush` sends what
- *     JavaScript has put into the relay; `locate(directory)` has the routes answer what the clients of other servers ask
+ * @returns {{listen: (port: Port) => Promise<number>, setTls: (identity: import('./tls.js').Identity) => void,
+ *     counts: () => object, each: () => object[], stopListening: () => void, drain: (window: number) => void,
+ *     closeIdle: () => void, close: () => void, locate: (directory: object) => void}} `listen` resolves to the port;
+ *     `setTls` goes before it listens by TLS, and again when the identity changes; `counts` adds up what its threads
+ *     have counted, `each` has the workers' one by one; `drain` has their watchers answered within so many
+ *     milliseconds; `locate(directory)` has the routes answer what the clients of other servers ask
  */
 export function createDoor({
   pool,
@@ -118,13 +130,11 @@ export function createDoor({
   status,
   files = [],
   log,
-  relayFd,
-  transient = false,
   refusals = NOTHING_TOLD
 }) {
   const addon = loadAddon();
-  const { maxSprite, headBytes, headTime, bodyTime, idleTime, writeTime } = options;
-  const exchanges = new Exchanges({ ...routes, outcomes: addon.outcomes });
+  const { maxSprite, headBytes, headTime, bodyTime, idleTime, writeTime, workers } = options;
+  const exchanges = new Exchanges(routes);
   const door = new addon.Door(
     {
       // Every connection takes a file descriptor.
@@ -141,18 +151,16 @@ export function createDoor({
     {
       replies: replies(addon.outcomes, options, routes.headers, files),
       limits: limits.native,
-      [relayFd === undefined ? 'pool' : 'relay']: pool.native,
+      pool: pool.native,
       feeds: feeds?.native,
       arena: arena?.native,
-      relayFd,
-      inputs: !transient && options.arena.length > 0,
-      transient,
+      workers,
       mostBody: routes.mostBody,
       onRequest: exchanges.begin,
       onGone: exchanges.gone,
       onCounts: () => {
         try {
-          return status && JSON.stringify(status());
+          return JSON.stringify(status());
         } catch (error) {
           // The routes are asked instead, and answer with a problem.
           log.error({ err: error }, 'the live counts can not be said');
@@ -163,27 +171,55 @@ export function createDoor({
   );
   exchanges.door = door;
   refusals.listenTo(door, addon.outcomes);
+  const named = (refused) =>
+    Object.fromEntries(
+      refused.map((count, i) => [addon.outcomes[i], count]).filter(([, count]) => count > 0)
+    );
 
   return {
-    listen(host, port, { shared = false, option = 'port', tls } = {}) {
+    listen({ host, port, option = 'port', tls = false, transient = false, reserved = -1 }) {
       const open = async () => {
         const { address } = await lookup(host);
-        return door.listen(address, port, BACKLOG, shared, tls?.native);
+        return door.listen(address, port, { backlog: BACKLOG, tls, transient, reserved });
       };
       return explained({ host: 'host', port: option }, { host, port }, open());
     },
-    status: () => door.status(),
-    adopt: (fd, tls) => door.adopt(fd, tls?.native),
-    addWorker: (connections) => door.addWorker(connections),
-    feedStatus: () => door.feedStatus(),
-    flush: () => door.flush(),
+    setTls: ({ cert, key, tickets }) => door.setTls(cert, key, tickets),
+    counts: () =>
+      addUp(
+        door.counts().map(({ refused, ...counts }) => ({ ...counts, refused: named(refused) }))
+      ),
+    each: () =>
+      door
+        .counts()
+        .slice(1)
+        .map((one) => one.door),
     locate: ({ own, entries }) =>
       door.setOtherServers(
         own,
         Uint32Array.from(entries, ([tag]) => tag)
       ),
     stopListening: () => door.stopListening(),
+    drain: (window) => door.drain(window),
     closeIdle: () => door.closeIdle(),
     close: () => door.close()
   };
+}
+
+/**
+ * Takes a port before there is a door, so that it can be named in what the door says.
+ *
+ * @param {{host: string}} options
+ * @param {number | 'none'} port 0 takes a free one
+ * @returns {Promise<{port: number, reserved: number}>} port 0 where none is wanted; `reserved` is for Port
+ * @throws {Error} when it can't be had (EADDRINUSE …)
+ */
+export async function reservePort({ host }, option, port) {
+  if (port === 'none') return { port: 0, reserved: -1 };
+  const take = async () => {
+    const { address } = await lookup(host);
+    return loadAddon().reservePort(address, port);
+  };
+  const [taken, reserved] = await explained({ host: 'host', port: option }, { host, port }, take());
+  return { port: taken, reserved };
 }

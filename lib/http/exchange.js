@@ -76,7 +76,8 @@ class Exchange {
   #generation;
   #body;
 
-  constructor(exchanges, connection, generation, [method, target, fields, body, address, secure]) {
+  constructor(exchanges, connection, generation, given) {
+    const [method, target, fields, body, address, secure, transient] = given;
     this.#exchanges = exchanges;
     this.#connection = connection;
     this.#generation = generation;
@@ -88,6 +89,12 @@ class Exchange {
     this.headers = readFields(fields);
     this.address = address;
     this.secure = secure;
+    this.transient = transient;
+  }
+
+  /** Whether this is the request of that generation of its connection. */
+  isOf(generation) {
+    return this.#generation === generation;
   }
 
   body(most) {
@@ -96,7 +103,7 @@ class Exchange {
   }
 
   watch(wish) {
-    return this.#exchanges.watch(this.#connection, this.#generation, wish);
+    this.#exchanges.watch(this.#connection, this.#generation, wish);
   }
 
   park = (cancel) => {
@@ -125,7 +132,6 @@ class Exchange {
 export class Exchanges {
   #handle;
   #failed;
-  #outcomes;
   /** Parked requests, by their connections. @type {Map<number, Exchange>} */
   #parked = new Map();
 
@@ -137,12 +143,10 @@ export class Exchanges {
    * @param {(request: import('./routes.js').Request) => Promise<import('./routes.js').Answer | null | undefined>}
    *     parts.handle as that of the routes
    * @param {(error: Error) => import('./routes.js').Answer} parts.failed says what to answer when an answer can't be sent
-   * @param {string[]} parts.outcomes the native names, in their order
    */
-  constructor({ handle, failed, outcomes }) {
+  constructor({ handle, failed }) {
     this.#handle = handle;
     this.#failed = failed;
-    this.#outcomes = outcomes;
   }
 
   /** Handles a request: called by the native door. */
@@ -159,10 +163,11 @@ export class Exchanges {
   };
 
   /** The connection of a parked request is gone: called by the native door. */
-  gone = (connection) => {
+  gone = (connection, generation) => {
     const exchange = this.#parked.get(connection);
+    if (!exchange?.isOf(generation)) return;
     this.#parked.delete(connection);
-    exchange?.cancel();
+    exchange.cancel();
   };
 
   park(connection, generation, exchange) {
@@ -174,6 +179,6 @@ export class Exchanges {
     const { hold = -1, delta = false, gzip = false, stream = false, many = false } = wish;
     const { keys, afters, from } = wish;
     const given = { keys, afters, from, hold, delta, gzip, stream, many };
-    return this.#outcomes[this.door.watch(connection, generation, given)];
+    this.door.watch(connection, generation, given);
   }
 }

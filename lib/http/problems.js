@@ -362,13 +362,6 @@ export const problems = {
     at: 'admin port',
     detail: 'Give an IP address and ?seconds= from 1 to 31536000; there may be 1000 bans.'
   },
-  'not-ready': {
-    status: 503,
-    title: 'A part of the server does not answer',
-    at: '`/readyz`',
-    detail: 'Some workers hang: the server replaces them within seconds.',
-    retryAfter: 5
-  },
   joining: {
     status: 503,
     title: 'The server is joining its world',

@@ -30,8 +30,9 @@ import { Directory } from '../world/directory.js';
  * @property {boolean} secure it has come by TLS
  * @property {(cancel: () => void) => void} park says that the answer waits for something that may never come; `cancel`
  *     is called when the connection is gone before
- * @property {(wish: object) => string} watch has it answered with what these feeds have, when there is news: see
- *     FeedTable#watch; `ok` or the name of a problem
+ * @property {boolean} transient it has come by the port that is for joins, throws and leaves alone
+ * @property {(wish: object) => void} watch has it answered with what these feeds have, when there is news, or with the
+ *     problem that there is with them: see FeedTable#watch
  */
 
 /**
@@ -47,6 +48,9 @@ const DECIMAL = /^[0-9]{1,16}$/;
 
 /** Which segment of a path is the id of a client, or of a player. */
 const ID_AT = { poll: 1, throw: 1, leave: 1, place: 1, status: 1, arena: 2 };
+
+/** The first segments of what the transient port serves. */
+const TRANSIENT = ['join', 'throw', 'leave'];
 
 /** How a preflight is answered, and for how long a browser may remember it (seconds). */
 const PREFLIGHT = {
@@ -103,8 +107,8 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * Makes what answers requests.
  *
  * @param {object} parts
- * @param {import('../torus/pool.js').Pool | import('../torus/remote-pool.js').RemotePool} parts.pool
- * @param {import('../feeds/feeds.js').Feeds} [parts.feeds] not in a worker
+ * @param {import('../torus/pool.js').Pool} parts.pool
+ * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {ReturnType<import('../feeds/tokens.js').openTokens>} [parts.tokens] who may publish
  * @param {object} parts.options see lib/operator/options.js: hold, lease, maxSprite, cors
  * @param {import('pino').Logger} parts.log
@@ -115,7 +119,6 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {() => object | Promise<object>} [parts.whole] all live counts, for the arena's panel
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {Directory} [parts.directory] where the clients of the other servers of a world belong
- * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, failed: (error: Error) => Answer,
  *     mostBody: [string, number][], headers: Record<string, string>}} `handle`
  *     never rejects; null: the request may not be answered, and its connection is to be closed; undefined: it
@@ -133,7 +136,6 @@ export function createRoutes({
   arena,
   whole,
   directory = new Directory(),
-  here,
   refusals = NOTHING_TOLD
 }) {
   const common = { 'Cache-Control': 'no-store' };
@@ -272,7 +274,7 @@ export function createRoutes({
     if (method === 'CONNECT') {
       throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, POST, OPTIONS' } });
     }
-    if (here !== undefined && !here.includes(path[0])) throw new Refusal('misdirected');
+    if (request.transient && !TRANSIENT.includes(path[0])) throw new Refusal('misdirected');
     const found =
       routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
     if (!found) {

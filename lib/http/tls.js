@@ -25,7 +25,7 @@ function readOption(name, path) {
 }
 
 /**
- * What a process serves TLS with.
+ * What a server serves TLS with.
  *
  * @typedef {object} Identity
  * @property {Buffer} cert with its chain, PEM
@@ -33,71 +33,34 @@ function readOption(name, path) {
  * @property {Buffer} tickets keys of session tickets
  */
 
-/** Certificate, key and ticket keys of the ports by TLS of one process. */
-export class Tls {
-  #native = new (loadAddon().Tls)();
-
-  /** For the native door. */
-  get native() {
-    return this.#native;
-  }
-
-  /**
-   * Serves with these from now on; sessions that exist keep theirs.
-   *
-   * @param {Identity} identity
-   * @returns {string} what is wrong with them, when nothing has changed; else empty
-   */
-  take({ cert, key, tickets }) {
-    if (tickets !== undefined) this.#native.takeTicketKeys(tickets, now());
-    return this.#native.take(cert, key);
-  }
-
-  /** @returns {boolean} whether there are other ticket keys from now on */
-  roll() {
-    return this.#native.rollTicketKeys(now());
-  }
-
-  /** @returns {Buffer} the ticket keys */
-  tickets() {
-    return this.#native.ticketKeys();
-  }
-
-  /** @returns {number} when the certificate ends, seconds since 1970 */
-  end() {
-    return this.#native.validUntil();
-  }
-}
-
 /**
- * Opens the TLS port, if there is to be one. Where workers share it (`shared`), they serve it, with what was read here.
+ * Opens the TLS port, if there is to be one.
  *
  * @param {object} parts
  * @param {ReturnType<import('./door.js').createDoor>} parts.door
  * @param {object} parts.options see lib/operator/options.js: tlsCert, tlsKey, tlsPort, host
- * @param {{port: number}} parts.shared the port that workers share; 0: none
  * @param {import('../torus/pool.js').Pool} parts.pool keeps the ticket keys
- * @param {(identity: Identity) => void} parts.changed told when the ticket keys are others
  * @param {import('pino').Logger} parts.log
- * @returns {Promise<{port: number, identity: () => Identity | undefined, reload: () => void, close: () => void,
- *     certificateEnd: () => number | undefined}>} port 0 without TLS; `reload` reads certificate and key
- *     anew, for the handshakes from then on; `certificateEnd` in seconds since 1970
+ * @returns {Promise<{port: number, reload: () => void, close: () => void, certificateEnd: () => number | undefined}>}
+ *     port 0 without TLS; `reload` reads certificate and key anew, for the handshakes from then on; `certificateEnd`
+ *     in seconds since 1970
  * @throws {Error} when certificate or key can't be read or don't fit, or the port can't be had
  */
-export async function openTls({ door, options, shared, pool, changed, log }) {
+export async function openTls({ door, options, pool, log }) {
   const { tlsCert, tlsKey, host, tlsPort } = options;
   if (tlsCert === 'none') {
     const nothing = () => {};
     const reload = () => log.info('there is no TLS, and nothing to read anew');
-    return { port: 0, reload, identity: nothing, certificateEnd: nothing, close: nothing };
+    return { port: 0, reload, certificateEnd: nothing, close: nothing };
   }
-  const tls = new Tls();
+  // It serves nobody: what is wrong with a certificate is found out by it, and ticket keys are made.
+  const tls = new (loadAddon().Tls)();
   let files;
 
   /** Reads certificate and key; throws in one line that names the option. */
   function read() {
     const read = { cert: readOption('tls-cert', tlsCert), key: readOption('tls-key', tlsKey) };
-    const wrong = tls.take(read);
+    const wrong = tls.take(read.cert, read.key);
     if (wrong !== '') {
       throw new Error(
         `--tls-cert ${tlsCert} and --tls-key ${tlsKey} are no certificate with its key, both in PEM (${wrong})`
@@ -105,30 +68,31 @@ export async function openTls({ door, options, shared, pool, changed, log }) {
     }
     files = read;
   }
-  const identity = () => ({ ...files, tickets: tls.tickets() });
+  /** @type {() => void} */
+  const serve = () => door.setTls({ ...files, tickets: tls.ticketKeys() });
+
+  /** Makes new ticket keys where it is time to. */
+  function roll() {
+    if (!tls.rollTicketKeys(now())) return;
+    pool.note(NOTE, tls.ticketKeys());
+    serve();
+  }
 
   read();
   const [[, kept] = []] = pool.notes(NOTE);
-  if (kept !== undefined) tls.take({ ...files, tickets: kept });
-  function roll() {
-    const rolled = tls.roll();
-    if (rolled) pool.note(NOTE, tls.tickets());
-    return rolled;
-  }
+  if (kept !== undefined) tls.takeTicketKeys(kept, now());
   roll();
-  const port =
-    shared.port > 0 ? shared.port : await door.listen(host, tlsPort, { option: 'tls-port', tls });
-  const rolling = setInterval(() => {
-    if (roll()) changed(identity());
-  }, LOOK).unref();
+  serve();
+  const port = await door.listen({ host, port: tlsPort, option: 'tls-port', tls: true });
+  const rolling = setInterval(roll, LOOK).unref();
   return {
     port,
-    identity,
-    certificateEnd: () => tls.end(),
+    certificateEnd: () => tls.validUntil(),
     close: () => clearInterval(rolling),
     reload() {
       try {
         read();
+        serve();
         log.info('TLS certificate and key read anew');
       } catch (error) {
         log.error({ err: error }, 'TLS certificate and key not changed');

@@ -18,7 +18,7 @@ import { problemAnswer, sendProblem } from '../http/problem-answers.js';
  *     GET /status    the live counts, all of them, as JSON
  *     GET /healthz   200 "ok" while the process lives and its event loop turns
  *     GET /readyz    200 "ready", or 503 while draining, while the state can't be
- *                    written, while it joins a world or while a worker hangs: take
+ *                    written, or while it joins a world: take
  *                    it out of the balancer
  *
  * and what is about one client (lib/operator/admin-clients.js), from this host alone. On loopback a browser of
@@ -120,7 +120,6 @@ function boundEachAddress(server) {
  * @param {import('./metrics.js').Metrics} options.metrics
  * @param {() => object} [options.status] what /status answers: all of the live counts
  * @param {() => string | undefined} [options.unready] the problem that keeps it from being ready
- * @param {() => number} [options.silentWorkers] how many hang
  * @param {() => Promise<object>} [options.overview] what the page shows
  * @param {History} [options.history] what it plots
  * @param {(request: object, response: object) => boolean} [options.clients] answers what is about one
@@ -134,7 +133,6 @@ export function createAdmin({
   metrics,
   status = () => ({}),
   unready = () => undefined,
-  silentWorkers = () => 0,
   overview = async () => ({}),
   history = { samples: [] },
   clients = () => false,
@@ -146,7 +144,7 @@ export function createAdmin({
     [
       '/readyz',
       (response) => {
-        const problem = unready() ?? (silentWorkers() > 0 ? 'not-ready' : undefined);
+        const problem = unready();
         if (problem === undefined) sendText(response, 'ready\n');
         else sendProblem(response, problem, { headers: COMMON });
       }
@@ -214,7 +212,6 @@ export function createAdmin({
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
  * @param {() => object} parts.status what /status answers here
  * @param {() => string | undefined} parts.unready as above
- * @param {() => number} parts.silentWorkers how many hang
  * @param {ReturnType<import('./overview.js').createOverview>} parts.overview
  * @param {ReturnType<import('./admin-clients.js').createClientRoutes>} parts.clients
  * @param {import('pino').Logger} parts.log
@@ -222,16 +219,7 @@ export function createAdmin({
  *     close: () => void}>} port 0 without one; it listens on while the server drains
  * @throws {Error} when the port can't be had
  */
-export async function openAdmin({
-  options,
-  metrics,
-  status,
-  unready,
-  silentWorkers,
-  overview,
-  clients,
-  log
-}) {
+export async function openAdmin({ options, metrics, status, unready, overview, clients, log }) {
   const nothing = () => {};
   if (options.adminPort === 'none') {
     return { port: 0, stopListening: nothing, closeIdle: nothing, close: nothing };
@@ -243,7 +231,6 @@ export async function openAdmin({
     metrics,
     status,
     unready,
-    silentWorkers,
     overview,
     history,
     clients,

@@ -95,8 +95,8 @@ journalLongestWriteSeconds gauge operators: Longest write of one turn
 snapshots counter operators: Snapshots made while the server runs (--state)
 snapshotsFailed counter operators: Snapshots that failed
 refused member operators: Refused requests by problem, without malformed ones
-connections gauge front: Connections of the main process
-tlsConnections gauge front: Connections by TLS, with the workers'
+connections gauge front: Connections
+tlsConnections gauge front: Connections by TLS
 handshakes counter operators front: TLS handshakes that were done
 handshakesResumed counter operators front: TLS handshakes that a session ticket made short
 handshakesFailed counter operators front: TLS handshakes that failed
@@ -110,16 +110,13 @@ slowReaders counter operators front: Connections closed because the client did n
 outOfFiles counter operators front: Times without a free file descriptor to accept a connection (ulimit
     -n)
 heldBytes gauge operators front: Buffered input and output of the front door, bytes
-workers gauge operators front: Workers that listen (--workers)
-workerDeaths counter operators front: Workers that died, or were ended because they hung; each was replaced
-workerConnections gauge front: Connections of all workers, a second ago
-workerHeldBytes gauge operators front: Buffered input and output of all workers, a second ago, bytes
-uptime member operators: Seconds since the main process started
-cpuSeconds member operators: CPU seconds of the main process
+workers gauge operators front: Threads that serve connections beside the main one (--workers)
+uptime member operators: Seconds since the process started
+cpuSeconds member operators: CPU seconds of the process
 longestStallMs member operators: Longest turn of the event loop, milliseconds
 recentStallMs member operators: Longest turn of the last minute, milliseconds
 heapUsed member operators: Bytes of the V8 heap in use
-rss member operators: Resident bytes of the main process
+rss member operators: Resident bytes of the process
 `;
 
 /**

@@ -1,3 +1,4 @@
+import { addUp } from '../base/add-up.js';
 import { version } from '../base/version.js';
 import { createMetrics } from './metrics.js';
 import { createStatus } from './status.js';
@@ -6,21 +7,6 @@ import { createStatus } from './status.js';
  * The live counts of a server, of which /status and Prometheus' metrics are made: each part counts for itself, here
  * they come together.
  */
-
-/**
- * Adds counts up.
- *
- * @param {object[]} all numbers by name, and such objects by name
- * @returns {object} the sums, of every name that one of them has
- */
-export function addUp(all) {
-  const sums = {};
-  for (const [name, value] of all.flatMap(Object.entries)) {
-    sums[name] =
-      typeof value === 'object' ? addUp([sums[name] ?? {}, value]) : (sums[name] ?? 0) + value;
-  }
-  return sums;
-}
 
 /**
  * @param {object} parts each with its counts
@@ -32,34 +18,25 @@ export function addUp(all) {
  * @param {{figures: () => object}} parts.world
  * @returns {{metrics: import('./metrics.js').Metrics, whole: () => object, forAnybody: () => object,
  *     connect: (front: object) => void, close: () => void}} `whole` is the admin port's /status, `forAnybody` the other;
- *     `connect` adds what has connections as soon as it is there: `door`, `workers`, `tls`
+ *     `connect` adds what has connections as soon as it is there: `door`, `tls`
  */
 export function openLive({ options, pool, feeds, arena, state, world }) {
   /** What has connections; metrics may be asked for before. */
   let front = null;
 
+  /** What connections, and those who hold them, have counted. */
+  const ofDoor = () => front?.door.counts() ?? { door: {}, feeds: {}, refused: {} };
+
   function status() {
     const own = pool.status();
     const { refused: ofArena, ...played } = arena.status();
-    const refused = addUp([own.refused, ofArena, front?.workers.counts().refused ?? {}]);
-    // Those of the workers' feeds, where the native door has workers.
-    const theirs = front?.door.feedStatus?.() ?? {};
+    const { feeds: watched, refused: before } = ofDoor();
+    const refused = addUp([own.refused, ofArena, before]);
     const kept = { ...played, ...state.figures(), ...world.figures() };
-    return { ...own, ...addUp([feeds.status(), theirs]), ...kept, refused };
+    return { ...own, ...addUp([feeds.status(), watched]), ...kept, refused };
   }
 
-  function counts() {
-    if (front === null) return {};
-    const { door, workers } = front;
-    const { connections, tlsConnections, heldBytes, ...counters } = door.status();
-    return {
-      connections,
-      tlsConnections: tlsConnections + workers.tlsConnections(),
-      heldBytes,
-      ...addUp([counters, workers.counts().doors]),
-      ...workers.status()
-    };
-  }
+  const counts = () => (front === null ? {} : { ...ofDoor().door, workers: options.workers });
 
   const deliveryTimes = () => pool.deliveryTimes();
   const metrics = createMetrics({

@@ -280,15 +280,13 @@ export const table = [
     name: 'connections',
     default: '16000000',
     type: whole(1, 16000000),
-    help:
-      'most connections of the main process, and of all workers together; the file limit' +
-      ' may allow fewer'
+    help: 'most connections; the file limit may allow fewer'
   },
   {
     name: 'address-connections',
     default: '10000',
     type: whole(0, 16000000),
-    help: 'connections from one source address (IPv6: /64), workers included; 0 is no limit'
+    help: 'connections from one source address (IPv6: /64); 0 is no limit'
   },
   {
     name: 'address-joins',
@@ -366,13 +364,13 @@ export const table = [
     name: 'workers',
     default: '0',
     type: whole(0, 100),
-    help: 'processes that hold the connections of the main port; the main process decides'
+    help: 'threads that hold the connections, each on a core of its own; 0: the main thread does'
   },
   {
     name: 'transient-port',
     default: 'none',
     type: orNone(whole(0, 65535)),
-    help: 'one more port of the workers, for joins, throws and leaves only; 0 takes a free' + ' one'
+    help: 'one more port, for joins, throws and leaves only; 0 takes a free one'
   },
   {
     name: 'state',
@@ -650,9 +648,6 @@ export const helpText = () => formatHelp(table, SWITCHES);
 /** What Kubernetes sets in every container beside a service that is called "sprites". */
 const KUBERNETES = /^SPRITES_(SERVICE_(HOST|PORT\b.*)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?)$/;
 
-/** Variables of the program's own, which are no options. */
-const OWN_VARIABLES = ['SPRITES_WORKER'];
-
 /**
  * Finds variables that look like options and are none. They are no reason not to start: a place
  * where programs run may set some of its own.
@@ -664,7 +659,7 @@ export function unknownVariables(environment) {
   const known = table.map(({ name }) => variable(name));
   return Object.keys(environment)
     .filter((name) => name.startsWith('SPRITES_') && !known.includes(name))
-    .filter((name) => !KUBERNETES.test(name) && !OWN_VARIABLES.includes(name))
+    .filter((name) => !KUBERNETES.test(name))
     .map((name) => {
       const gone = Object.keys(GONE).find((one) => variable(one) === name);
       if (gone !== undefined) return { variable: name, instead: GONE[gone] };

@@ -43,19 +43,19 @@ class Disk {
  * @param {object} parts.options see lib/operator/options.js
  * @param {() => object} parts.status all of the live counts
  * @param {() => string | undefined} parts.unready the problem that keeps the server from being ready
- * @param {ReturnType<import('../server/workers.js').startWorkers>} parts.workers
+ * @param {ReturnType<import('../http/door.js').createDoor>} parts.door
  * @param {import('../feeds/feeds.js').Feeds} parts.feeds
  * @param {import('../arena/arena.js').Arena} parts.arena
  * @returns {() => Promise<object>} GET /overview: `unready` is a problem's title, or null; `bounds` what has one; `disk`
  *     null where no state is kept
  */
-export function createOverview({ options, status, unready, workers, feeds, arena }) {
+export function createOverview({ options, status, unready, door, feeds, arena }) {
   const disk = new Disk(options.state);
   const program = { version: version(), node: process.version, pid: process.pid };
   const { feedMemory, mailboxMemory, sync, state } = options;
   return async () => {
     await Promise.race([disk.look(), new Promise((go) => setTimeout(go, 100).unref())]);
-    const problem = unready() ?? (workers.silent() > 0 ? 'not-ready' : undefined);
+    const problem = unready();
     return {
       ...program,
       at: Date.now(),
@@ -65,7 +65,7 @@ export function createOverview({ options, status, unready, workers, feeds, arena
       status: status(),
       feeds: feeds.most(FEEDS),
       arenas: arena.overview(),
-      workers: workers.each(),
+      workers: door.each(),
       disk: disk.room
     };
   };

@@ -42,7 +42,7 @@ const rounded = (value) => value && Math.round(value * 100) / 100;
  * @param {object} parts
  * @param {() => object} parts.status the pool's
  * @param {ReturnType<import('./metrics.js').createMetrics>} parts.metrics
- * @param {() => object} parts.counts the counts of connections and workers
+ * @param {() => object} parts.counts the counts of connections
  * @param {() => {bounds: number[], counts: number[]}} parts.deliveryTimes the pool's
  * @returns {{whole: () => object, forAnybody: () => object}} the document, made anew at each call:
  *     the admin port's, and the front door's

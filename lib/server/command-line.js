@@ -135,7 +135,11 @@ function sayWhere({ port, transientPort, tlsPort, adminPort }, options, say) {
   for (const url of lan) say(`From elsewhere: ${url}`, { url }, 'listens for others');
   if (transientPort) {
     const [url] = urlsOf('http', host, transientPort);
-    say(`Workers take joins, throws and leaves on ${url}`, { url }, 'workers listen');
+    say(
+      `Joins, throws and leaves alone are taken on ${url}`,
+      { url },
+      'the transient port listens'
+    );
   }
   if (tlsPort) {
     const [url] = urlsOf('https', host, tlsPort);

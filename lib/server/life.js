@@ -1,9 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
+import { addUp } from '../base/add-up.js';
+
 /**
  * How a server ends: in order, answering everybody within the drain window, or at once where a start fails.
  *
- *   draining ─▶ every parked poll answered ─▶ connections closed ─▶ workers ended ─▶ closed, the last opened first
+ *   draining ─▶ every parked poll answered ─▶ connections closed ─▶ closed, the last opened first
  *            ─▶ the state kept, and its lock given back
  */
 
@@ -66,22 +68,20 @@ export class Life {
   /**
    * Ends a server.
    *
-   * @param {object} parts what takes part in it: feeds, arena, world and workers
+   * @param {object} parts what takes part in it: feeds, arena, world and the front door
    */
-  async stop({ feeds, arena, world, workers }) {
+  async stop({ feeds, arena, world, door }) {
     const window = this.#options.drain * 1000;
     this.draining = true;
     for (const door of this.#doors) door.stopListening();
-    const drained = workers.drain(window);
     const left = world.leave(window);
     this.#pool.drain(window);
     arena.drain();
     feeds.feeds.drain(window);
-    await this.#everyoneAnswered(feeds, window);
-    await drained;
+    door.drain(window);
+    await this.#everyoneAnswered(feeds, door, window);
     await left;
     for (const door of this.#doors) door.closeIdle();
-    await workers.stop();
     await arena.rest();
     await pause(LOOK);
     await this.#close();
@@ -93,10 +93,10 @@ export class Life {
   }
 
   /** Polls are answered by themselves; an event stream waits for its reader, which may never read on. */
-  async #everyoneAnswered(feeds, window) {
+  async #everyoneAnswered(feeds, door, window) {
     const end = performance.now() + window + PATIENCE;
     const left = () => {
-      const { watching, streams } = feeds.status();
+      const { watching, streams } = addUp([feeds.status(), door.counts().feeds]);
       return this.#pool.status().parked + (performance.now() < end ? watching : watching - streams);
     };
     while (left() > 0) await pause(LOOK);

@@ -2,7 +2,7 @@ import { tagOf, tagOfId } from '../base/tag.js';
 
 /**
  * Where the clients of the other servers of a world belong, by the tags in their ids. What is here comes from what the
- * servers say of themselves in the store, and from nothing that a request says. A worker has a copy.
+ * servers say of themselves in the store, and from nothing that a request says.
  */
 export class Directory {
   #own;

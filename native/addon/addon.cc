@@ -6,7 +6,6 @@
 void initialize(v8::Local<v8::Object> target, v8::Local<v8::Value>, void*) {
   server::initPool(target);
   server::initAddressLimits(target);
-  server::initRelay(target);
   server::initFeeds(target);
   server::initArena(target);
   server::initDoor(target);

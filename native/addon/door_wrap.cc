@@ -1,7 +1,9 @@
-// Door: the front door as a JavaScript object, on Node's own loop. Conversion only.
+// Door: the front, with its door and its workers, as a JavaScript object on Node's own loop.
+// Conversion only.
 #include <uv.h>
 
 #include <cerrno>
+#include <cmath>
 #include <memory>
 #include <system_error>
 #include <vector>
@@ -65,8 +67,18 @@ std::vector<std::pair<std::string, uint32_t>> mostBodyOf(Local<Value> given) {
   return bounds;
 }
 
-Ticket ticketOf(Local<Value> connection, Local<Value> generation) {
-  return {uint32Of(connection), uint32Of(generation)};
+/** What a worker's number is multiplied by in the number that JavaScript knows a connection by. */
+constexpr double kOfWorker = 4294967296;
+
+Caller callerOf(Local<Value> connection, Local<Value> generation) {
+  const double number = numberOf(connection);
+  const double worker = std::floor(number / kOfWorker);
+  return {static_cast<uint32_t>(worker),
+          {static_cast<uint32_t>(number - worker * kOfWorker), uint32Of(generation)}};
+}
+
+Local<Value> numberOfConnection(const Caller& caller) {
+  return Nan::New(caller.worker * kOfWorker + caller.ticket.connection);
 }
 
 /** Bytes of a head as JavaScript has them: one character a byte (RFC 9110, section 5.5). */
@@ -84,11 +96,9 @@ class DoorObject : public Nan::ObjectWrap {
     defineClass(target, "Door", create,
                 {
                     {"listen", listen},
-                    {"adopt", adopt},
+                    {"setTls", setTls},
                     {"stopListening", stopListening},
-                    {"addWorker", addWorker},
-                    {"flush", flush},
-                    {"feedStatus", feedStatus},
+                    {"drain", drain},
                     {"respond", respond},
                     {"watch", watch},
                     {"park", park},
@@ -98,7 +108,7 @@ class DoorObject : public Nan::ObjectWrap {
                     {"closeIdle", closeIdle},
                     {"wantNotes", wantNotes},
                     {"takeNotes", takeNotes},
-                    {"status", status},
+                    {"counts", counts},
                     {"close", close},
                 });
   }
@@ -113,18 +123,10 @@ class DoorObject : public Nan::ObjectWrap {
         resource_("sprites:request"),
         clock_(uv_now(Nan::GetCurrentEventLoop()), kTickMilliseconds),
         front_(options, frontParts(parts), repliesOf(get(parts, "replies")),
-               {.ask = [this](const Question& question) { ask(question); },
-                .gone = [this](Ticket ticket) { gone(ticket); },
+               {.ask = [this](uint32_t worker, const Question& question) { ask(worker, question); },
+                .gone = [this](Caller caller) { gone(caller); },
                 .mostBody = mostBodyOf(get(parts, "mostBody"))},
                uv_now(Nan::GetCurrentEventLoop())) {
-    if (!get(parts, "relay")->IsUndefined()) {
-      answerTo(get(parts, "relay"), &front_.door());
-      if (Nan::To<bool>(get(parts, "inputs")).FromJust())
-        relayOf(get(parts, "relay"))->takeInputs();
-      if (!get(parts, "feeds")->IsUndefined())
-        onStepped(get(parts, "feeds"), [this] { front_.flush(); });
-      front_.link(static_cast<int>(uint32In(parts, "relayFd")));
-    }
     front_.onWaits([this](bool whether) { whether ? (void)uv_poll_stop(poll_) : startPolling(); });
     uv_loop_t* loop = Nan::GetCurrentEventLoop();
     // The handles outlive the object: the loop gives them back when it has closed them.
@@ -140,8 +142,7 @@ class DoorObject : public Nan::ObjectWrap {
         [](uv_timer_t* timer) {
           LoopScope scope;
           auto* self = static_cast<DoorObject*>(timer->data);
-          const uint64_t now = uv_now(timer->loop);
-          self->front_.tick(self->clock_.advance(now), now);
+          self->front_.tick(self->clock_.advance(uv_now(timer->loop)));
         },
         kTickMilliseconds, kTickMilliseconds);
     uv_unref(reinterpret_cast<uv_handle_t*>(timer_));
@@ -167,7 +168,7 @@ class DoorObject : public Nan::ObjectWrap {
     });
   }
 
-  void ask(const Question& question) {
+  void ask(uint32_t worker, const Question& question) {
     Nan::HandleScope scope;
     v8::Isolate* const isolate = v8::Isolate::GetCurrent();
     const RequestHead& head = question.head;
@@ -183,20 +184,21 @@ class DoorObject : public Nan::ObjectWrap {
       const std::string_view bytes = question.body.bytes;
       body = Nan::CopyBuffer(bytes.data(), bytes.size()).ToLocalChecked();
     }
-    Local<Value> arguments[] = {Nan::New(question.ticket.connection),
+    Local<Value> arguments[] = {numberOfConnection({worker, question.ticket}),
                                 Nan::New(question.ticket.generation),
                                 latin1(head.method),
                                 latin1(head.target),
                                 Array::New(isolate, fields.data(), fields.size()),
                                 body,
                                 Nan::New(question.client.text()).ToLocalChecked(),
-                                Nan::New(question.secure)};
-    onRequest_.Call(8, arguments, resource_.get());
+                                Nan::New(question.secure),
+                                Nan::New(question.transient)};
+    onRequest_.Call(9, arguments, resource_.get());
   }
 
-  void gone(Ticket ticket) {
+  void gone(Caller caller) {
     Nan::HandleScope scope;
-    Local<Value> arguments[] = {Nan::New(ticket.connection), Nan::New(ticket.generation)};
+    Local<Value> arguments[] = {numberOfConnection(caller), Nan::New(caller.ticket.generation)};
     onGone_.Call(2, arguments, resource_.get());
   }
 
@@ -208,12 +210,10 @@ class DoorObject : public Nan::ObjectWrap {
     return said->IsString() ? textOf(said) : std::string();
   }
 
-  // new Door({connections, …}, {limits, replies, mostBody, onRequest(connection, generation,
-  // method,
-  //     target, [name, value, …], body, client, secure), where a body is null that is too long, and
-  //     undefined that is awaited; onGone(connection, generation),
-  //     onCounts(): text, pool, feeds and perhaps arena, or relay, relayFd, whether inputs cross by
-  //     that and whether it is for the transient port alone})
+  // new Door({connections, …}, {limits, pool, perhaps feeds and arena, workers, replies, mostBody,
+  //     onRequest(connection, generation, method, target, [name, value, …], body, client, secure,
+  //     transient), where a body is null that is too long, and undefined that is awaited;
+  //     onGone(connection, generation), onCounts(): text}). A connection is known by a number.
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const DoorOptions options = {
         .connections = uint32In(info[0], "connections"),
@@ -239,64 +239,38 @@ class DoorObject : public Nan::ObjectWrap {
     }
   }
 
-  /** The Tls object of a call, kept for as long as the door is, or nullptr where there is none. */
-  TlsContext* keptTls(Local<Value> given) {
-    if (!given->IsObject()) return nullptr;
-    tls_.Reset(given.As<Object>());
-    return tlsOf(given);
-  }
-
-  // listen(address, port, backlog, shared, tls or undefined) → the port; throws with code and
-  // syscall
+  // listen(address, port, {backlog, tls, transient, reserved: descriptor or -1}) → the port; throws
+  // with code and syscall
   static void listen(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* self = unwrap<DoorObject>(info);
     uint16_t port = 0;
-    const int error = self->front_.door().listen(
-        textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])),
-        static_cast<int>(uint32Of(info[2])),
-        Nan::To<bool>(info[3]).FromJust() ? Listener::Sharing::kShared : Listener::Sharing::kAlone,
-        self->keptTls(info[4]), &port);
+    const auto flag = [&](const char* name) {
+      return Nan::To<bool>(get(info[2], name)).FromJust();
+    };
+    const int error = unwrap<DoorObject>(info)->front_.listen(
+        {.address = textOf(info[0]),
+         .port = static_cast<uint16_t>(uint32Of(info[1])),
+         .backlog = static_cast<int>(uint32In(info[2], "backlog")),
+         .tls = flag("tls"),
+         .transient = flag("transient"),
+         .reserved = static_cast<int>(numberOf(get(info[2], "reserved")))},
+        &port);
     if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "listen"));
     info.GetReturnValue().Set(port);
   }
 
-  // adopt(fd, tls or undefined): accepts from a socket that listens already
-  static void adopt(const Nan::FunctionCallbackInfo<Value>& info) {
-    auto* self = unwrap<DoorObject>(info);
-    self->front_.door().adopt(static_cast<int>(uint32Of(info[0])), self->keptTls(info[1]));
+  // setTls(certificate, key, ticket keys: bytes): for the handshakes from now on
+  static void setTls(const Nan::FunctionCallbackInfo<Value>& info) {
+    const auto bytes = [&](int at) { return std::string(bytesOf(info[at])); };
+    unwrap<DoorObject>(info)->front_.setTls(bytes(0), bytes(1), bytes(2));
   }
 
   static void stopListening(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.door().stopListening();
+    unwrap<DoorObject>(info)->front_.stopListening();
   }
 
-  // addWorker(connections) → the descriptor of the worker's end of a new relay, which the caller
-  //     closes; `connections`: the most that the worker has
-  static void addWorker(const Nan::FunctionCallbackInfo<Value>& info) {
-    const int fd = unwrap<DoorObject>(info)->front_.addWorker(uint32Of(info[0]));
-    if (fd >= 0) return info.GetReturnValue().Set(fd);
-    if (errno == EUSERS) return Nan::ThrowError("too many workers at once");
-    Nan::ThrowError(Nan::ErrnoException(errno, "socketpair"));
-  }
-
-  // flush(): sends what JavaScript has put into the relay
-  static void flush(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.flush();
-  }
-
-  // feedStatus() → what the feeds of the workers have counted
-  static void feedStatus(const Nan::FunctionCallbackInfo<Value>& info) {
-    const FeedTally sum = unwrap<DoorObject>(info)->front_.workersFeeds();
-    Local<Object> result = Nan::New<Object>();
-    set(result, "feedPolls", sum.polls);
-    set(result, "feedPings", sum.pings);
-    set(result, "documents", sum.documents);
-    set(result, "patches", sum.patches);
-    set(result, "skipped", sum.skipped);
-    set(result, "feedHeld", sum.held);
-    set(result, "watching", sum.watching);
-    set(result, "streams", sum.streams);
-    info.GetReturnValue().Set(result);
+  // drain(window): has the watchers of the workers answered within so many milliseconds
+  static void drain(const Nan::FunctionCallbackInfo<Value>& info) {
+    unwrap<DoorObject>(info)->front_.drain(uint32Of(info[0]));
   }
 
   // respond(connection, generation, status line, other fields, body: text, bytes or undefined)
@@ -311,51 +285,47 @@ class DoorObject : public Nan::ObjectWrap {
       text = textOf(info[4]);
       body = text;
     }
-    unwrap<DoorObject>(info)->front_.door().respond(ticketOf(info[0], info[1]), statusLine, fields,
-                                                    body);
+    unwrap<DoorObject>(info)->front_.respond(callerOf(info[0], info[1]), statusLine, fields, body);
   }
 
-  // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, from}) → outcome;
-  //     see Feeds.watch
+  // watch(connection, generation, {keys, afters, hold, delta, gzip, stream, many, from})
   static void watch(const Nan::FunctionCallbackInfo<Value>& info) {
     const WatchWords words(info[2]);
-    const Outcome outcome = unwrap<DoorObject>(info)->front_.door().watch(
-        ticketOf(info[0], info[1]), words.wanted(), words.count(), words.how);
-    info.GetReturnValue().Set(static_cast<uint32_t>(outcome));
+    unwrap<DoorObject>(info)->front_.watch(callerOf(info[0], info[1]), words.wanted(),
+                                           words.count(), words.how);
   }
 
   // proceed(connection, generation): see Door::proceed
   static void proceed(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.door().proceed(ticketOf(info[0], info[1]));
+    unwrap<DoorObject>(info)->front_.proceed(callerOf(info[0], info[1]));
   }
 
   // park(connection, generation) → whether it may wait: see Door::park
   static void park(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(
-        unwrap<DoorObject>(info)->front_.door().park(ticketOf(info[0], info[1])));
+    info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.park(callerOf(info[0], info[1])));
   }
 
   // abandon(connection, generation): the connection closes without an answer
   static void abandon(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.door().abandon(ticketOf(info[0], info[1]));
+    unwrap<DoorObject>(info)->front_.abandon(callerOf(info[0], info[1]));
   }
 
   // setOtherServers(own tag, tags: Uint32Array, ascending): whose clients' requests are
   // JavaScript's
   static void setOtherServers(const Nan::FunctionCallbackInfo<Value>& info) {
     Nan::TypedArrayContents<uint32_t> tags(info[1]);
-    unwrap<DoorObject>(info)->front_.door().setOtherServers(uint32Of(info[0]),
-                                                            {*tags, *tags + tags.length()});
+    unwrap<DoorObject>(info)->front_.setOtherServers(uint32Of(info[0]),
+                                                     {*tags, *tags + tags.length()});
   }
 
   // wantNotes(): there will be notes from now on
   static void wantNotes(const Nan::FunctionCallbackInfo<Value>& info) {
-    unwrap<DoorObject>(info)->front_.door().notes().want();
+    unwrap<DoorObject>(info)->front_.wantNotes();
   }
 
   // takeNotes() → {notes: [{kind, route, outcome, from}], omitted}
   static void takeNotes(const Nan::FunctionCallbackInfo<Value>& info) {
-    const auto [notes, omitted] = unwrap<DoorObject>(info)->front_.door().notes().take();
+    const auto [notes, omitted] = unwrap<DoorObject>(info)->front_.takeNotes();
     Local<Array> list = Nan::New<Array>(static_cast<int>(notes.size()));
     for (uint32_t i = 0; i < notes.size(); ++i) {
       Local<Object> note = Nan::New<Object>();
@@ -371,29 +341,54 @@ class DoorObject : public Nan::ObjectWrap {
     info.GetReturnValue().Set(result);
   }
 
-  // closeIdle() → connections left
+  // closeIdle() → connections that there were
   static void closeIdle(const Nan::FunctionCallbackInfo<Value>& info) {
-    info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.door().closeIdle());
+    info.GetReturnValue().Set(unwrap<DoorObject>(info)->front_.closeIdle());
   }
 
-  // status() → the counts
-  static void status(const Nan::FunctionCallbackInfo<Value>& info) {
-    const DoorCounts counts = unwrap<DoorObject>(info)->front_.door().counts();
+  /** What one thread that serves has counted. */
+  static Local<Object> countsOf(const WorkerCounts& all) {
+    const DoorCounts& counts = all.door;
+    Local<Object> door = Nan::New<Object>();
+    set(door, "connections", counts.open);
+    set(door, "tlsConnections", counts.secure);
+    set(door, "handshakes", counts.handshakes);
+    set(door, "handshakesResumed", counts.resumed);
+    set(door, "handshakesFailed", counts.failedHandshakes);
+    set(door, "accepted", counts.accepted);
+    set(door, "connectionsRefused", counts.refused);
+    set(door, "requests", counts.requests);
+    set(door, "handled", counts.handled);
+    set(door, "timedOut", counts.timedOut);
+    set(door, "slowReaders", counts.slowReaders);
+    set(door, "outOfFiles", counts.outOfFiles);
+    set(door, "heldBytes", counts.heldBytes);
+    Local<Object> feeds = Nan::New<Object>();
+    set(feeds, "feedPolls", all.feeds.polls);
+    set(feeds, "feedPings", all.feeds.pings);
+    set(feeds, "documents", all.feeds.documents);
+    set(feeds, "patches", all.feeds.patches);
+    set(feeds, "skipped", all.feeds.skipped);
+    set(feeds, "watching", all.feeds.watching);
+    set(feeds, "streams", all.feeds.streams);
+    Local<Array> refused = Nan::New<Array>(kOutcomes);
+    for (uint32_t i = 0; i < kOutcomes; ++i) {
+      Nan::Set(refused, i, Nan::New(static_cast<double>(all.refused[i]))).Check();
+    }
     Local<Object> result = Nan::New<Object>();
-    set(result, "connections", counts.open);
-    set(result, "tlsConnections", counts.secure);
-    set(result, "handshakes", counts.handshakes);
-    set(result, "handshakesResumed", counts.resumed);
-    set(result, "handshakesFailed", counts.failedHandshakes);
-    set(result, "accepted", counts.accepted);
-    set(result, "connectionsRefused", counts.refused);
-    set(result, "requests", counts.requests);
-    set(result, "handled", counts.handled);
-    set(result, "timedOut", counts.timedOut);
-    set(result, "slowReaders", counts.slowReaders);
-    set(result, "outOfFiles", counts.outOfFiles);
-    set(result, "heldBytes", counts.heldBytes);
-    info.GetReturnValue().Set(result);
+    set(result, "door", door);
+    set(result, "feeds", feeds);
+    set(result, "refused", refused);
+    return result;
+  }
+
+  // counts() → [{door, feeds, refused}]: of the main thread, then of each worker. Feeds: without
+  //     those of the main thread's own table; refused: requests, in the order of the outcomes
+  static void counts(const Nan::FunctionCallbackInfo<Value>& info) {
+    const std::vector<WorkerCounts> all = unwrap<DoorObject>(info)->front_.counts();
+    Local<Array> list = Nan::New<Array>(static_cast<int>(all.size()));
+    for (uint32_t i = 0; i < all.size(); ++i) Nan::Set(list, i, countsOf(all[i])).Check();
+    info.GetReturnValue().Set(list);
   }
 
   // close(): closes every connection, and stops watching on Node's loop
@@ -401,26 +396,19 @@ class DoorObject : public Nan::ObjectWrap {
     unwrap<DoorObject>(info)->stop();
   }
 
-  /** Those of a worker where there is a relay. */
   FrontParts frontParts(Local<Object> given) {
     const auto is = [&](const char* name) { return !get(given, name)->IsUndefined(); };
-    FrontParts parts = {.limits = addressLimitsOf(get(given, "limits")),
-                        .feeds = is("feeds") ? feedsOf(get(given, "feeds")) : nullptr,
-                        .clock = microseconds,
-                        .counts = [this] { return askCounts(); }};
-    if (is("relay")) {
-      parts.relay = relayOf(get(given, "relay"));
-      parts.transient = Nan::To<bool>(get(given, "transient")).FromJust();
-    } else {
-      parts.turn = turnOf(get(given, "pool"));
-      parts.pool = poolOf(get(given, "pool"));
-      parts.arena = is("arena") ? arenaOf(get(given, "arena")) : nullptr;
-    }
-    return parts;
+    return {.limits = addressLimitsOf(get(given, "limits")),
+            .feeds = is("feeds") ? feedsOf(get(given, "feeds")) : nullptr,
+            .clock = microseconds,
+            .counts = [this] { return askCounts(); },
+            .turn = turnOf(get(given, "pool")),
+            .pool = poolOf(get(given, "pool")),
+            .arena = is("arena") ? arenaOf(get(given, "arena")) : nullptr,
+            .workers = uint32In(given, "workers")};
   }
 
   Nan::Persistent<Object> parts_;  // outlive the front
-  Nan::Persistent<Object> tls_;    // the same
   Nan::Callback onRequest_;
   Nan::Callback onGone_;
   Nan::Callback onCounts_;

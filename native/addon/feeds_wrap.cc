@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -75,7 +74,6 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
  private:
   friend Feeds* feedsOf(Local<Value> feeds);
-  friend void onStepped(Local<Value> feeds, std::function<void()> stepped);
 
   FeedsObject(const FeedsOptions& options, Local<Function> onAnswer, Local<Function> onWants,
               Local<Value> limits)
@@ -124,7 +122,6 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     self->feeds_.step(kTurnShare);
     self->lastBytes_ = nullptr;
     self->lastBuffer_.Reset();
-    if (self->stepped_) self->stepped_();
     if (self->idle_ != nullptr && !self->feeds_.busy()) uv_idle_stop(idle);
   }
 
@@ -137,18 +134,12 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
   }
 
   /**
-   * Shared bytes as a Buffer, the same one as long as they are asked for in a row. They are lent:
-   * the collector gives them back. Buffers of the same bytes have the same `origin`.
+   * Shared bytes as a Buffer, the same one as long as they are asked for in a row. Buffers of the
+   * same bytes have the same `origin`.
    */
   Local<Value> shared(const base::Bytes* bytes) {
     if (lastBytes_ != bytes) {
-      bytes->lend();
-      Local<Object> buffer =
-          Nan::NewBuffer(
-              const_cast<char*>(bytes->data()), bytes->length(),
-              [](char*, void* hint) { static_cast<base::Bytes*>(hint)->takeBack(); },
-              const_cast<base::Bytes*>(bytes))
-              .ToLocalChecked();
+      Local<Object> buffer = Nan::CopyBuffer(bytes->data(), bytes->length()).ToLocalChecked();
       // An address is a number of JavaScript: it has 47 bits.
       set(buffer, "origin", static_cast<double>(reinterpret_cast<uintptr_t>(bytes)));
       lastBytes_ = bytes;
@@ -198,7 +189,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     return whole ? Taken::kWhole : Taken::kInPart;
   }
 
-  // new Feeds({hold, feeds, memory, watchers, upstream, replica, shared}, onAnswer, onWants(),
+  // new Feeds({hold, feeds, memory, watchers, upstream, shared}, onAnswer, onWants(),
   // limits)
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     const FeedsOptions options = {
@@ -207,7 +198,6 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
         .memory = static_cast<uint64_t>(numberOf(get(info[0], "memory"))),
         .watchers = uint32In(info[0], "watchers"),
         .upstream = flagIn(info[0], "upstream"),
-        .replica = flagIn(info[0], "replica"),
         .shared = flagIn(info[0], "shared"),
     };
     try {
@@ -382,7 +372,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     set(result, "patches", counts.patches);
     set(result, "skipped", counts.skipped);
     set(result, "feedMemory", counts.memory);
-    set(result, "feedHeld", feeds.ledger().bytes - counts.memory);
+    set(result, "feedHeld", feeds.held());
     info.GetReturnValue().Set(result);
   }
 
@@ -422,7 +412,6 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
   Nan::Persistent<Value> kept_;  // the limits, which outlive the table
   Feeds feeds_;
-  std::function<void()> stepped_;
   Nan::Callback onAnswer_;
   Nan::Callback onWants_;
   CallbackResource resource_;
@@ -434,10 +423,6 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
 
 Feeds* feedsOf(Local<Value> feeds) {
   return &Nan::ObjectWrap::Unwrap<FeedsObject>(feeds.As<Object>())->feeds_;
-}
-
-void onStepped(Local<Value> feeds, std::function<void()> stepped) {
-  Nan::ObjectWrap::Unwrap<FeedsObject>(feeds.As<Object>())->stepped_ = std::move(stepped);
 }
 
 void initFeeds(Local<Object> target) { FeedsObject::init(target); }

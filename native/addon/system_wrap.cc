@@ -6,6 +6,7 @@
 #include "base/file_lock.h"
 #include "base/write_now.h"
 #include "convert.h"
+#include "http/listener.h"
 #include "wraps.h"
 
 namespace server {
@@ -40,6 +41,17 @@ void releaseFileLockCall(const Nan::FunctionCallbackInfo<Value>& info) {
   base::releaseFileLock(static_cast<int>(uint32Of(info[0])), textOf(info[1]));
 }
 
+// reservePort(address, port) → [port, descriptor]: taken, and not listened on; throws with code
+void reservePortCall(const Nan::FunctionCallbackInfo<Value>& info) {
+  Listener listener;
+  const int error = listener.reserve(textOf(info[0]).c_str(), static_cast<uint16_t>(uint32Of(info[1])));
+  if (error != 0) return Nan::ThrowError(Nan::ErrnoException(error, "bind"));
+  Local<Array> taken = Nan::New<Array>(2);
+  Nan::Set(taken, 0, Nan::New(listener.port())).Check();
+  Nan::Set(taken, 1, Nan::New(listener.release())).Check();
+  info.GetReturnValue().Set(taken);
+}
+
 // endNow(code): ends the process, and waits for nothing. Node's own ways to end wait for every
 // thread of its pool.
 void endNowCall(const Nan::FunctionCallbackInfo<Value>& info) {
@@ -50,6 +62,7 @@ void endNowCall(const Nan::FunctionCallbackInfo<Value>& info) {
 
 void initSystem(Local<Object> target) {
   Nan::SetMethod(target, "endNow", endNowCall);
+  Nan::SetMethod(target, "reservePort", reservePortCall);
   Nan::SetMethod(target, "writeNow", writeNowCall);
   Nan::SetMethod(target, "takeFileLock", takeFileLockCall);
   Nan::SetMethod(target, "holdsFileLock", holdsFileLockCall);

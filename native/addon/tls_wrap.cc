@@ -1,4 +1,5 @@
-// Tls: what the ports by TLS share, as a JavaScript object. Conversion only.
+// Tls: certificate, key and ticket keys as a JavaScript object, which tries them before they are
+// given to what serves. Conversion only.
 #include "convert.h"
 #include "http/tls.h"
 #include "wraps.h"
@@ -19,8 +20,6 @@ class TlsObject : public Nan::ObjectWrap {
   }
 
  private:
-  friend TlsContext* tlsOf(Local<Value> tls);
-
   // new Tls()
   static void create(const Nan::FunctionCallbackInfo<Value>& info) {
     (new TlsObject)->Wrap(info.This());
@@ -60,10 +59,6 @@ class TlsObject : public Nan::ObjectWrap {
 
   TlsContext context_;
 };
-
-TlsContext* tlsOf(Local<Value> tls) {
-  return &Nan::ObjectWrap::Unwrap<TlsObject>(tls.As<Object>())->context_;
-}
 
 void initTls(Local<Object> target) { TlsObject::init(target); }
 

@@ -4,24 +4,18 @@
 
 #include <nan.h>
 
-#include <functional>
-
 namespace server {
 
 class Arena;
 class Pool;
 class AddressLimits;
-class RelayHandler;
-class Door;
 class Feeds;
-class TlsContext;
 class Turn;
 
 void initArena(v8::Local<v8::Object> target);
 void initPool(v8::Local<v8::Object> target);
 void initDoor(v8::Local<v8::Object> target);
 void initAddressLimits(v8::Local<v8::Object> target);
-void initRelay(v8::Local<v8::Object> target);
 void initLoopDelays(v8::Local<v8::Object> target);
 void initSystem(v8::Local<v8::Object> target);
 void initTls(v8::Local<v8::Object> target);
@@ -40,24 +34,8 @@ Arena* arenaOf(v8::Local<v8::Value> arena);
 /** The table inside a Feeds. */
 Feeds* feedsOf(v8::Local<v8::Value> feeds);
 
-/** Has `stepped` called after each share of a turn that the watchers of a Feeds were answered in.
- */
-void onStepped(v8::Local<v8::Value> feeds, std::function<void()> stepped);
-
 /** The native limits inside a JavaScript AddressLimits. */
 AddressLimits* addressLimitsOf(v8::Local<v8::Value> limits);
-
-/** What is inside a Tls. */
-TlsContext* tlsOf(v8::Local<v8::Value> tls);
-
-/** The worker's end of the relay inside a Relay. */
-RelayHandler* relayOf(v8::Local<v8::Value> relay);
-
-/**
- * Has the answers that a Relay gets told to `door`, and `lost` called when the main process is
- * gone.
- */
-void answerTo(v8::Local<v8::Value> relay, Door* door);
 
 }  // namespace server
 

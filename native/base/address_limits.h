@@ -10,6 +10,9 @@
 // The shares bound what one hostile address can take. They are no bound of a person: behind one
 // address there may be an office or a university, so that the defaults are generous (options.js).
 //
+// Where workers have connections (server/worker.h) several threads count here, under one lock that
+// is held for some tens of nanoseconds; else it is not taken.
+//
 // Cost: 64 bytes a source and 4 a bucket; the buckets are touched only as they fill. The hash is
 // keyed with random bits, since strangers choose the addresses. Rejected: std::unordered_map (a
 // second allocation each, and a pause of 100 ms where a million entries are hashed anew).
@@ -19,6 +22,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <random>
 #include <vector>
 
@@ -47,18 +51,6 @@ struct AddressLimitsOptions {
   uint32_t feeds;        // that are fetched because its clients have asked first, at once
 };
 
-/** Of a connection that nobody can be told of. */
-constexpr uint64_t kNoTag = UINT64_MAX;
-
-/** Told of connections as they are counted, where somebody else counts those of all. */
-class ConnectionWatcher {
- public:
-  virtual ~ConnectionWatcher() = default;
-  /** One more; `tag` is whose it is, kNoTag where nobody can tell. */
-  virtual void opened(const Address& address, uint64_t tag) = 0;
-  virtual void closed(const Address& address) = 0;
-};
-
 class AddressLimits {
  public:
   /** `most` source addresses are known at once; who is one more is refused everything. */
@@ -69,61 +61,36 @@ class AddressLimits {
         buckets_(kBuckets),
         entries_(1) {}
 
-  /** Has `watcher`, which outlives them, told of every connection that is counted here. */
-  void watch(ConnectionWatcher* watcher) { watcher_ = watcher; }
+  /** From now on several threads count here: each call takes a lock. */
+  void share() { shared_ = true; }
 
-  /**
-   * Counts one more connection from `address`; false, and not counted, when it has enough. `tag`:
-   * see ConnectionWatcher.
-   */
-  bool open(const Address& address, uint64_t tag = kNoTag) {
-    if (isBanned(address) || !add(address, &Entry::connections, 1, options_.connections)) {
-      return false;
-    }
-    if (watcher_ != nullptr) watcher_->opened(address, tag);
-    return true;
+  /** Counts one more connection from `address`; false, and not counted, when it has enough. */
+  bool open(const Address& address) {
+    const Lock lock = own();
+    return !isBanned(address) && add(address, &Entry::connections, 1, options_.connections);
   }
 
   /** Counts one fewer. */
   void close(const Address& address) {
+    const Lock lock = own();
     take(address, &Entry::connections, 1);
-    if (watcher_ != nullptr) watcher_->closed(address);
   }
-
-  /**
-   * Counts one more that another process has let in already, at a source that stays while one is
-   * counted; `fits` says whether it may stay. kNoSource, and not counted, when there are as many
-   * sources as there may be.
-   */
-  Source openElsewhere(const Address& address, bool* fits) {
-    const Source source = make(address);
-    *fits = source != kNoSource;
-    if (!*fits) return kNoSource;
-    ++entries_[source].connections;
-    *fits = this->fits(entries_[source].connections, options_.connections) && !isBanned(address);
-    return source;
-  }
-
-  /** Counts `fewer` of them no more. */
-  void closeElsewhere(Source source, uint32_t fewer) {
-    if (source == kNoSource) return;
-    entries_[source].connections -= fewer;
-    eraseIfUnused(source);
-  }
-
-  /** The source of an address of which something is counted; else kNoSource. */
-  Source sourceOf(const Address& address) { return find(address); }
 
   /** Counts `bytes` held for a connection from `address`; false, and not counted: it has enough. */
   bool hold(const Address& address, uint64_t bytes) {
+    const Lock lock = own();
     return add(address, &Entry::heldBytes, bytes, options_.heldBytes);
   }
 
   /** Counts as many fewer. */
-  void release(const Address& address, uint64_t bytes) { take(address, &Entry::heldBytes, bytes); }
+  void release(const Address& address, uint64_t bytes) {
+    const Lock lock = own();
+    take(address, &Entry::heldBytes, bytes);
+  }
 
   /** Whether a client may join from `address` now, in milliseconds; spends its allowance if so. */
   bool mayJoin(const Address& address, uint64_t now) {
+    const Lock lock = own();
     now_ = std::max(now_, now);
     if (isBanned(address)) return false;
     if (options_.joinRate == 0) return true;
@@ -142,19 +109,25 @@ class AddressLimits {
 
   /** Counts one more client from `address`; kNoSource, and not counted, when it has enough. */
   Source enter(const Address& address) {
+    const Lock lock = own();
     return add(address, &Entry::clients, 1, options_.clients) ? find(address) : kNoSource;
   }
 
   /** The source of `address`; one with nothing counted may be forgotten at the next call. */
-  Source know(const Address& address) { return make(address); }
+  Source know(const Address& address) {
+    const Lock lock = own();
+    return make(address);
+  }
 
   /** Counts one more client of `source`, whatever its share: a state has brought it. */
   void settle(Source source) {
+    const Lock lock = own();
     if (source != kNoSource) ++entries_[source].clients;
   }
 
   /** Counts one fewer. */
   void leave(Source source) {
+    const Lock lock = own();
     if (source == kNoSource) return;
     --entries_[source].clients;
     eraseIfUnused(source);
@@ -163,11 +136,13 @@ class AddressLimits {
   /** Counts one more feed that is fetched for `address`; kNoSource, and not counted: it has enough.
    */
   Source fetch(const Address& address) {
+    const Lock lock = own();
     return add(address, &Entry::feeds, 1, options_.feeds) ? find(address) : kNoSource;
   }
 
   /** Counts one fewer. */
   void forget(Source source) {
+    const Lock lock = own();
     if (source == kNoSource) return;
     --entries_[source].feeds;
     eraseIfUnused(source);
@@ -175,8 +150,9 @@ class AddressLimits {
 
   /** Charges `source` for a sprite that is to wait; false, and not charged, when it has enough. */
   bool charge(Source source, uint32_t bytes) {
-    Entry& entry = entries_[source];
+    const Lock lock = own();
     if (source == kNoSource) return true;
+    Entry& entry = entries_[source];
     if (!fits(entry.spriteBytes + bytes, options_.spriteBytes)) return false;
     entry.spriteBytes += bytes;
     return true;
@@ -184,11 +160,13 @@ class AddressLimits {
 
   /** Charges `source`, whatever its share, for a sprite that it has left or a state has brought. */
   void chargeAnyway(Source source, uint32_t bytes) {
+    const Lock lock = own();
     if (source != kNoSource) entries_[source].spriteBytes += bytes;
   }
 
   /** Takes the charge back: the sprite waits no more. */
   void discharge(Source source, uint32_t bytes) {
+    const Lock lock = own();
     if (source == kNoSource) return;
     Entry& entry = entries_[source];
     entry.spriteBytes -= bytes;
@@ -197,6 +175,7 @@ class AddressLimits {
 
   /** Lets go of sources that have nothing to count any more. */
   void tick(uint64_t now) {
+    const Lock lock = own();
     now_ = std::max(now_, now);
     for (size_t i = 0; i < resting_.size();) {
       const Source source = resting_[i];
@@ -216,6 +195,7 @@ class AddressLimits {
    * Returns false when there are as many bans as there may be.
    */
   bool ban(const Address& address, uint64_t milliseconds, uint64_t now) {
+    const Lock lock = own();
     now_ = std::max(now_, now);
     std::erase_if(bans_, [&](const Ban& ban) { return ban.address == address || ban.end <= now_; });
     if (milliseconds == 0) return true;
@@ -230,19 +210,29 @@ class AddressLimits {
     uint64_t end;
   };
 
+  /** For the thread that bans. */
   const std::vector<Ban>& bans() const { return bans_; }
 
   /** The address of a source. */
-  const Address& addressOf(Source source) const { return entries_[source].address; }
+  Address addressOf(Source source) const {
+    const Lock lock = own();
+    return entries_[source].address;
+  }
 
   /** Bans there may be: each newcomer is held against all of them. */
   static constexpr size_t kBans = 1000;
 
   /** Sources that something is counted of. */
-  size_t size() const { return size_; }
+  size_t size() const {
+    const Lock lock = own();
+    return size_;
+  }
 
   /** Those of them whose allowance of joins is not whole. */
-  size_t resting() const { return resting_.size(); }
+  size_t resting() const {
+    const Lock lock = own();
+    return resting_.size();
+  }
 
  private:
   struct Entry {
@@ -259,6 +249,11 @@ class AddressLimits {
   static_assert(sizeof(Entry) == 64, "the cost that is named above");
 
   static constexpr size_t kBuckets = 1 << 20;
+
+  using Lock = std::unique_lock<std::mutex>;
+
+  /** Keeps other threads out, where there are any. */
+  Lock own() const { return shared_ ? Lock(mutex_) : Lock(); }
 
   bool isBanned(const Address& address) const {
     return std::any_of(bans_.begin(), bans_.end(),
@@ -347,8 +342,9 @@ class AddressLimits {
   Source free_ = kNoSource;  // the first entry that is free
   size_t size_ = 0;
   std::vector<Ban> bans_;
-  uint64_t now_ = 0;  // milliseconds
-  ConnectionWatcher* watcher_ = nullptr;
+  uint64_t now_ = 0;          // milliseconds
+  bool shared_ = false;       // written before there are other threads
+  mutable std::mutex mutex_;  // of all the rest
 };
 
 }  // namespace server

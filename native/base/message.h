@@ -8,17 +8,20 @@
 // reference and how much he has taken: no reader has a copy. Bytes only grow at their end
 // (Bytes::append, for the patches of a feed), beyond what any message names.
 //
-// All of it is for one thread. A Ledger adds up what is alive, so that its owner can bound it.
-// Bytes may be lent to somebody who gives them back when he likes (a garbage collector): what
-// nobody else holds any more is added up apart.
+// A Ledger adds up what is alive, so that its owner can bound it.
 //
-// Cost: 24 bytes for Bytes, 16 for a message and 16 a piece; a reader who is slow has 16 bytes
-// more. Rejected: std::shared_ptr (atomic counts, two pointers a reference), a buffer with the HTTP
+// Who may touch what: references to Bytes are counted atomically, and any thread may hold and read
+// what it was given a piece of; the thread that made them alone appends, and asks for their length.
+// A Message is one thread's.
+//
+// Cost: 24 bytes for Bytes, 16 for a message and 16 a piece; a reader that is slow has 16 bytes
+// more. Rejected: std::shared_ptr (two pointers a reference), a buffer with the HTTP
 // head in front of the value (an event stream and a poll for many feeds have other heads, and would
 // need copies of the value).
 #ifndef SPRITES_MESSAGE_H_
 #define SPRITES_MESSAGE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -31,8 +34,7 @@ namespace base {
 
 /** Bytes that are alive; its owner outlives them. */
 struct Ledger {
-  uint64_t bytes = 0;
-  uint64_t lent = 0;  // of them, those that nobody holds but whom they are lent to
+  std::atomic<uint64_t> bytes{0};
 };
 
 /** A reference that is given back; T has hold() and release(). */
@@ -84,26 +86,10 @@ class Bytes {
   }
 
   // References are counted in what is otherwise not changed.
-  void hold() const {
-    if (references_ == lent_ && ledger_ != nullptr) ledger_->lent -= cost();
-    ++references_;
-  }
+  void hold() const { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
-    if (--references_ > lent_) return;
-    if (references_ == 0) return end();
-    if (ledger_ != nullptr) ledger_->lent += cost();
-  }
-
-  /** One more reference, which `takeBack` gives back. Somebody must hold them. */
-  void lend() const {
-    ++references_;
-    ++lent_;
-  }
-  void takeBack() const {
-    --lent_;
-    if (--references_ > 0) return;
-    if (ledger_ != nullptr) ledger_->lent -= cost();
-    end();
+    // What others have read of it has been read before it is freed.
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) end();
   }
 
   const char* data() const { return reinterpret_cast<const char*>(this + 1); }
@@ -124,11 +110,11 @@ class Bytes {
 
   void end() const {
     if (ledger_ != nullptr) ledger_->bytes -= cost();
+    this->~Bytes();
     free(const_cast<Bytes*>(this));
   }
 
-  mutable uint32_t references_ = 1;
-  mutable uint32_t lent_ = 0;  // of the references
+  mutable std::atomic<uint32_t> references_{1};
   uint32_t length_ = 0;
   uint32_t room_;
   Ledger* ledger_;

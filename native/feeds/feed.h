@@ -23,6 +23,7 @@ struct FeedValue {
   Cursor cursor;                 // of the newest version; version 0: there is no value yet
   base::Ref<base::Bytes> value;  // canonical JSON
   base::Ref<base::Bytes> log;    // patches, a comma before each
+  uint32_t logEnd = 0;           // of what of the log leads to this version
   std::deque<uint32_t> patches;  // where in the log each begins; the last leads to the newest
   bool upstream = false;         // fetched, not published
 
@@ -37,7 +38,7 @@ struct FeedValue {
   /** The operations from `version` on are shorter than the value. */
   bool remembers(uint64_t version) const {
     const int64_t begin = patchesFrom(version);
-    return begin >= 0 && log->length() - begin < value->length();
+    return begin >= 0 && logEnd - begin < value->length();
   }
 
   /**
@@ -61,12 +62,14 @@ struct FeedValue {
     forget();
     if (places.empty()) return;
     log = base::Bytes::copyOf(remembered, ledger);
+    logEnd = log->length();
     patches.assign(places.begin(), places.end());
   }
 
   void forget() {
     patches.clear();
     log.reset();
+    logEnd = 0;
   }
 
  private:
@@ -94,6 +97,7 @@ struct FeedValue {
     patches.push_back(log->length());
     log->append(",");
     log->append(patch);
+    logEnd = log->length();
   }
 };
 
@@ -104,7 +108,7 @@ struct Feed : FeedValue {
   base::Ref<base::Bytes> gzip;  // the whole answer with it, compressed; may be missing
   uint32_t watching = 0;        // watchers
   uint32_t patching = 0;        // of them, who take patches
-  uint32_t elsewhere = 0;       // watchers of other processes, which get the feed from here
+  uint32_t elsewhere = 0;       // watchers of workers, which get the feed from here
   uint64_t askedAt = 0;         // milliseconds: when somebody last asked for it
   uint64_t patchesAt = 0;       // milliseconds: when it was new, or a watcher left who took patches
   uint64_t failedUntil = 0;     // milliseconds: its first fetch failed; no other before that

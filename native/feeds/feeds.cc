@@ -36,6 +36,7 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
     : options_(options),
       clock_(clock),
       limits_(limits),
+      shared_(options.shows == nullptr ? &own_ : options.shows->shared_),
       random_(std::random_device{}()),
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
       watchers_(options.watchers + size_t{options.feeds} * kLists),
@@ -135,7 +136,11 @@ void Feeds::giveBack(Feed* feed) {
 }
 
 /** Counts the memory of `feed`, which was `before`, anew. */
-void Feeds::account(Feed* feed, uint64_t before) { counts_.memory += feed->cost() - before; }
+void Feeds::account(Feed* feed, uint64_t before) {
+  if (shows()) return;
+  counts_.memory += feed->cost() - before;
+  shared_->kept = counts_.memory;
+}
 
 // ---- Publishing ---------------------------------------------------------------------------------
 
@@ -171,12 +176,12 @@ Outcome Feeds::publish(const Publication& publication, uint32_t* watching) {
   *watching = feed == nullptr ? 0 : feed->watching + feed->elsewhere;
   Staged staged = {.key = std::string(key),
                    .cursor = cursor,
-                   .value = base::Bytes::copyOf(value, &ledger_),
+                   .value = base::Bytes::copyOf(value, &shared_->ledger),
                    .gzip = {},
                    .patch = std::string(patch),
                    .upstream = upstream,
                    .isNew = feed == nullptr};
-  if (!gzip.empty()) staged.gzip = base::Bytes::copyOf(gzip, &ledger_);
+  if (!gzip.empty()) staged.gzip = base::Bytes::copyOf(gzip, &shared_->ledger);
   if (journal_ == nullptr) {
     apply(staged);
     return Outcome::kOk;
@@ -205,7 +210,7 @@ void Feeds::apply(const Staged& staged) {
   if (feed == nullptr) feed = create(staged.key);
   const uint64_t before = feed->cost();
   if (feed->value && staged.cursor.epoch != feed->cursor.epoch) forgetSeen(*feed);
-  feed->take(staged.cursor, staged.value, staged.patch, &ledger_);
+  feed->take(staged.cursor, staged.value, staged.patch, &shared_->ledger);
   feed->gzip = staged.gzip;
   feed->upstream = staged.upstream;
   if (!feed->upstream) giveBack(feed);
@@ -216,13 +221,18 @@ void Feeds::apply(const Staged& staged) {
   feed->gzipAsked = false;
   account(feed, before);
   ++counts_.published;
+  spreadNews(feed);
+  if (watcher_ != nullptr) watcher_->published(*feed);
+}
+
+/** A feed has a new version. */
+void Feeds::spreadNews(Feed* feed) {
   makeDue(feed, List::kParked);
   if (afters_.empty()) {
     makeDue(feed, List::kUnready);
   } else {
     arrive(feed);
   }
-  if (watcher_ != nullptr) watcher_->published(*feed);
 }
 
 /** The watchers' versions are of an epoch that is over. Seldom: it looks at all watchers.
@@ -245,10 +255,21 @@ void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzi
       feed->cursor.version != cursor.version) {
     return;
   }
-  const uint64_t before = feed->cost();
+  base::Ref<base::Bytes> bytes;
   if (!gzip.empty() && counts_.memory + gzip.size() + sizeof(base::Bytes) <= options_.memory) {
-    feed->gzip = base::Bytes::copyOf(gzip, &ledger_);
+    bytes = base::Bytes::copyOf(gzip, &shared_->ledger);
   }
+  compressed(key, cursor, std::move(bytes));
+}
+
+void Feeds::compressed(std::string_view key, Cursor cursor, base::Ref<base::Bytes> gzip) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr || feed->cursor.epoch != cursor.epoch ||
+      feed->cursor.version != cursor.version) {
+    return;
+  }
+  const uint64_t before = feed->cost();
+  feed->gzip = std::move(gzip);
   feed->gzipFailed = !feed->gzip;
   account(feed, before);
   makeDue(feed, List::kUnready);
@@ -309,24 +330,27 @@ Outcome Feeds::restore(std::string_view key, const FeedValue& kept) {
   }
   Feed* const feed = create(key);
   if (feed == nullptr) return Outcome::kTooManyFeeds;
-  feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &ledger_);
+  feed->restore(kept.cursor, kept.value->text(), log, kept.patches, &shared_->ledger);
   feed->upstream = kept.upstream;
   account(feed, 0);
   return Outcome::kOk;
 }
 
-// ---- A replica ----------------------------------------------------------------------------------
+// ---- A table that shows another -----------------------------------------------------------------
 
-Outcome Feeds::take(const Publication& newest, std::string_view log,
-                    const std::vector<uint32_t>& patches) {
-  uint32_t watching;
-  const Outcome outcome = publish(newest, &watching);
-  if (outcome != Outcome::kOk || patches.empty()) return outcome;
-  Feed* const feed = lookUp(newest.key);
-  const uint64_t before = feed->cost();
-  feed->restore(newest.cursor, newest.value, log, patches, &ledger_);
-  account(feed, before);
-  return outcome;
+bool Feeds::show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip) {
+  Feed* const feed = lookUp(key);
+  if (feed == nullptr) return false;
+  if (feed->value && value.cursor.epoch != feed->cursor.epoch) forgetSeen(*feed);
+  static_cast<FeedValue&>(*feed) = std::move(value);
+  feed->upstream = true;  // it is had from elsewhere
+  feed->gzip = std::move(gzip);
+  needNotMakeRoom(feed);
+  feed->failedUntil = 0;
+  feed->wanted = false;
+  feed->gzipWanted = feed->gzipFailed = feed->gzipAsked = false;
+  spreadNews(feed);
+  return true;
 }
 
 /**
@@ -384,7 +408,7 @@ void Feeds::wantCompressed(std::string_view key) {
 
 /** Has `takeTouched` tell of it. */
 void Feeds::touch(Feed* feed) {
-  if (!options_.replica || feed->touched) return;
+  if (!shows() || feed->touched) return;
   feed->touched = true;
   touched_.push_back(feed->number);
 }

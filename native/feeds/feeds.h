@@ -41,6 +41,7 @@
 #ifndef SPRITES_FEEDS_H_
 #define SPRITES_FEEDS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -133,14 +134,18 @@ class FeedResponder {
   virtual Taken answer(uint32_t token, const FeedAnswer& answer) = 0;
 };
 
+class Feeds;
+
 struct FeedsOptions {
-  uint32_t hold;         // seconds
-  uint32_t feeds;        // at most
-  uint64_t memory;       // bytes of all values, their compressed forms and patches
-  uint32_t watchers;     // at most
-  bool upstream;         // feeds that nobody publishes are fetched
-  bool replica = false;  // every feed comes from the process that has them
-  bool shared = false;   // other servers publish the same feeds: a watcher may know a version first
+  uint32_t hold;      // seconds
+  uint32_t feeds;     // at most
+  uint64_t memory;    // bytes of all values, their compressed forms and patches
+  uint32_t watchers;  // at most
+  bool upstream;      // feeds that nobody publishes are fetched
+  // The table of the main thread whose feeds this one shows, to a worker's watchers; nullptr: it is
+  // that itself. It outlives this one.
+  const Feeds* shows = nullptr;
+  bool shared = false;  // other servers publish the same feeds: a watcher may know a version first
 };
 
 struct FeedCounts {
@@ -164,7 +169,14 @@ struct Publication {
   bool upstream;           // fetched, not published
 };
 
-/** Is told of every change of a feed, where other processes have replicas of it. */
+/** What all tables of a server count together; any thread may. */
+struct FeedsShared {
+  base::Ledger ledger;            // bytes in use
+  std::atomic<uint64_t> kept{0};  // of them, bytes of the feeds themselves
+  std::atomic<uint32_t> watching{0};
+};
+
+/** Is told of every change of a feed, where workers show it. */
 class FeedsWatcher {
  public:
   virtual ~FeedsWatcher() = default;
@@ -235,6 +247,9 @@ class Feeds {
   /** The whole answer of `cursor`'s version, compressed, has come; empty: there will be none. */
   void compressed(std::string_view key, Cursor cursor, std::string_view gzip);
 
+  /** The same where the bytes are another table's; without any there will be none. */
+  void compressed(std::string_view key, Cursor cursor, base::Ref<base::Bytes> gzip);
+
   /** Ends a feed: its watchers are told. kOk, kUnknownFeed or kStateUnwritable. */
   Outcome remove(std::string_view key);
 
@@ -247,11 +262,10 @@ class Feeds {
    */
   void fail(std::string_view key, uint64_t until, Outcome why = Outcome::kUpstreamFailed);
 
-  // For a replica, and for the process that it has its feeds from.
+  // For a table that shows the feeds of another, and for that one.
 
-  /** Replaces a feed, with all patches that are remembered. Returns as publish does. */
-  Outcome take(const Publication& newest, std::string_view log,
-               const std::vector<uint32_t>& patches);
+  /** Shows a version, whose bytes are the other's; false: nobody here has asked for the feed. */
+  bool show(std::string_view key, FeedValue value, base::Ref<base::Bytes> gzip);
 
   /** There is no such feed any more, or none to be had, for `why`: those who watch it or wait for
    * it are told. */
@@ -269,14 +283,14 @@ class Feeds {
     return ask(key, from, &feed);
   }
 
-  /** Other processes have so many watchers more, or fewer. */
+  /** Workers have so many watchers more, or fewer. */
   void watchedElsewhere(std::string_view key, int64_t change);
 
-  /** A watcher of another process takes this version compressed: so the next one is compressed,
+  /** A watcher of a worker takes this version compressed: so the next one is compressed,
    * too. */
   void askCompressed(std::string_view key);
 
-  /** A watcher of another process waits for this version to be compressed: FeedsWatcher will be
+  /** A watcher of a worker waits for this version to be compressed: FeedsWatcher will be
    * told, at once where that has failed. */
   void wantCompressed(std::string_view key);
 
@@ -355,8 +369,11 @@ class Feeds {
   /** Feeds that could not be fetched and may make room for others. */
   size_t failed() const { return failed_.size(); }
 
-  /** All bytes that are in use, with those that only slow readers still hold. */
-  const base::Ledger& ledger() const { return ledger_; }
+  /** Bytes that only answers under way hold, of all tables. */
+  uint64_t held() const { return shared_->ledger.bytes - shared_->kept; }
+
+  /** Watchers of all tables. */
+  uint32_t watchingInAll() const { return shared_->watching; }
 
  private:
   /** The lists of a feed; each is a circle that begins at a watcher of its own, behind all others.
@@ -403,6 +420,7 @@ class Feeds {
   Feed* lookUp(std::string_view key) const;
   bool mayStage(std::string_view key) const;
   void apply(const Staged& staged);
+  void spreadNews(Feed* feed);
   void end(Feed* feed);
   bool isFull() const { return counts_.feeds + stagedFeeds_ >= options_.feeds; }
   Feed* create(std::string_view key);
@@ -416,7 +434,8 @@ class Feeds {
   void touch(Feed* feed);
   void arrive(Feed* feed);
   bool awaitsValue(uint32_t first) const;
-  bool mayBeBehind() const { return options_.replica || options_.shared; }
+  bool shows() const { return options_.shows != nullptr; }
+  bool mayBeBehind() const { return shows() || options_.shared; }
   uint32_t listOf(const Feed& feed, List list) const;
   bool empty(uint32_t list) const;
   void hang(uint32_t watcher, List which);
@@ -456,13 +475,14 @@ class Feeds {
   const FeedsOptions options_;
   uint64_t (*const clock_)();
   AddressLimits* const limits_;
-  base::Ledger ledger_;
+  FeedsShared own_;  // of the table that others show
+  FeedsShared* const shared_;
   std::minstd_rand random_;
   ByKey byKey_;
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number
   std::vector<uint32_t> freeFeeds_;
-  std::unordered_map<uint32_t, Cursor> afters_;  // of watchers that wait for a replica's value
-  std::vector<uint32_t> touched_;                // of a replica: numbers of feeds; some may be gone
+  std::unordered_map<uint32_t, Cursor> afters_;  // of watchers that wait for a value to show
+  std::vector<uint32_t> touched_;  // where this shows another: numbers of feeds; some may be gone
   base::Reserved<Watcher> watchers_;
   base::Wheel<kFeedTick> wheel_;
   FeedResponder* responders_[kWatchHolders] = {};

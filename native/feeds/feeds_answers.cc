@@ -62,7 +62,7 @@ void Feeds::addNews(const Watcher& watcher) {
       appendCursor(text, "cursor", feed.cursor);
       *text += ",\"patch\":[";
     });
-    items_.push_back({before, feed.log.get(), begin, feed.log->length(), "]}"});
+    items_.push_back({before, feed.log.get(), begin, feed.logEnd, "]}"});
     return;
   }
   ++counts_.documents;

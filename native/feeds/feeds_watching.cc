@@ -29,7 +29,7 @@ constexpr uint32_t kLargeAnswer = 16384;
 Outcome Feeds::ask(std::string_view key, const Address& from, Feed** found) {
   Feed* feed = lookUp(key);
   if (feed == nullptr) {
-    if (!options_.upstream && !options_.replica) return Outcome::kUnknownFeed;
+    if (!options_.upstream && !shows()) return Outcome::kUnknownFeed;
     if (draining()) return Outcome::kDraining;
     Source source = kNoSource;
     if (limits_ != nullptr && (source = limits_->fetch(from)) == kNoSource) {
@@ -61,7 +61,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
   if (!isHold(hold, options_.hold)) {
     return Outcome::kBadHold;
   }
-  if (counts_.watching + count > options_.watchers) return Outcome::kTooManyWatchers;
+  if (watchingInAll() + count > options_.watchers) return Outcome::kTooManyWatchers;
   Feed* feeds[kFeedsAtOnce];
   Outcome problems[kFeedsAtOnce];
   bool unknown = false;
@@ -91,7 +91,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     one.stream = how.stream;
     one.many = how.many;
     one.seen = seenOf(*feeds[i], after);
-    if (options_.replica && !feeds[i]->value) afters_[number] = after;
+    if (shows() && !feeds[i]->value) afters_[number] = after;
     one.sibling = number;
     if (first == kNoWatcher) {
       first = number;
@@ -104,6 +104,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
     ++feeds[i]->watching;
     if (how.delta) ++feeds[i]->patching;
     ++counts_.watching;
+    ++shared_->watching;
     if (how.stream) ++counts_.streams;
     if (hasNews(one)) {
       news = true;
@@ -132,7 +133,7 @@ Outcome Feeds::watch(const Wanted* wanted, uint32_t count, const WatchHow& how, 
       how.stream ? kCommentEvery : hold * uint64_t{1000} + random(hold * 1000 / kJitterShare));
   const bool opens = how.stream && feeds[0]->value;  // its head goes out at once
   const bool compression = awaitsCompression(watchers_[first]);
-  // A replica gets the values of feeds that exist within milliseconds: they are answered together.
+  // Values that another table has come within microseconds: they are answered together.
   const bool together = how.many && awaitsValue(first);
   const bool waits = compression || together || (!news && !opens);
   parkAll(first);
@@ -171,8 +172,8 @@ void Feeds::ready(uint32_t watcher) {
 
 /**
  * The version that a watcher with the cursor `after` has; 0 when it is none of this epoch, or one
- * still to come. A watcher may be ahead of a replica, or of a server whose feeds are published at
- * others, too: he had his version from there.
+ * still to come. A watcher may be ahead of a table that shows another, or of a server whose feeds
+ * are published at others, too: he had his version from there.
  */
 uint64_t Feeds::seenOf(const Feed& feed, Cursor after) const {
   const bool ours = feed.value && after.epoch == feed.cursor.epoch;
@@ -206,7 +207,7 @@ void Feeds::want(Want want) {
 
 /** Whether a feed of a poll is on its way here from the process that has it. */
 bool Feeds::awaitsValue(uint32_t first) const {
-  if (!options_.replica) return false;
+  if (!shows()) return false;
   for (uint32_t at = first;;) {
     const Feed& feed = *feeds_[watchers_[at].feed];
     if (feed.wanted && !feed.value && !feed.gone) return true;
@@ -273,6 +274,7 @@ void Feeds::release(uint32_t watcher) {
     }
     touch(feed);
     --counts_.watching;
+    --shared_->watching;
     if (one.stream) --counts_.streams;
     feed->askedAt = now_;
     one.live = false;

@@ -31,9 +31,10 @@ ssize_t orNothing(ssize_t taken) {
 }  // namespace
 
 Connections::Connections(uint32_t capacity, EventSet* events, AddressLimits* limits,
-                         Closing closing, uint64_t now)
+                         std::atomic<uint32_t>* openInAll, Closing closing, uint64_t now)
     : events_(events),
       limits_(limits),
+      openInAll_(openInAll),
       onClosing_(std::move(closing)),
       connections_(capacity),
       sessions_(capacity),
@@ -55,6 +56,7 @@ Connection* Connections::open(int fd, TlsContext* tls) {
   connection.state = ConnectionState::kReading;
   connection.interest = Interest::kRead;
   ++count_;
+  ++*openInAll_;
   if (tls != nullptr) {
     sessions_[index].session = tls->open(fd);
     connection.secure = sessions_[index].session != nullptr;
@@ -102,6 +104,7 @@ void Connections::forget(Connection& connection) {
   connection.record = freeConnection_;
   freeConnection_ = index + 1;
   --count_;
+  --*openInAll_;
 }
 
 bool Connections::hold(const Connection& connection, uint64_t bytes) {

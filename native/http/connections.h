@@ -12,7 +12,7 @@
 //           reading ──poll──▶ parked ──answer──▶ reading …
 //             │ ├──feed──▶ watching ──answer──▶ reading …
 //             │ │             └──event──▶ streaming, until one of the two closes
-//             │ └──JavaScript or the main process decides──▶ pending ──its answer──▶ reading …
+//             │ └──JavaScript or the main thread decides──▶ pending ──its answer──▶ reading …
 //             ├──last answer──▶ closing, a second at most ──▶ closed
 //             └──close: the peer is gone, or its time is up
 //
@@ -31,6 +31,7 @@
 #ifndef SPRITES_CONNECTIONS_H_
 #define SPRITES_CONNECTIONS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -105,6 +106,7 @@ struct Connection {
   bool halfRecord : 1;  // memory is held for a record that has not come whole
   bool arriving : 1;    // a request that is not hot is coming: see cold_requests.h
   bool waits : 1;       // JavaScript has parked its request, which nothing may ever answer
+  bool transient : 1;   // its port is for joins, throws and leaves alone
   Address client;
 };
 static_assert(sizeof(Connection) == 64, "the memory figures in README count on it");
@@ -121,11 +123,11 @@ class Connections {
   using Closing = std::function<void(Connection& connection)>;
 
   /**
-   * Room for `capacity` connections. `events` and `limits` outlive them; `now` in milliseconds.
-   * Throws std::bad_alloc.
+   * Room for `capacity` connections. `events`, `limits` and `openInAll`, the count of connections
+   * of all threads, outlive them; `now` in milliseconds. Throws std::bad_alloc.
    */
-  Connections(uint32_t capacity, EventSet* events, AddressLimits* limits, Closing closing,
-              uint64_t now);
+  Connections(uint32_t capacity, EventSet* events, AddressLimits* limits,
+              std::atomic<uint32_t>* openInAll, Closing closing, uint64_t now);
 
   /** Closes all of them. */
   ~Connections() { closeAll(); }
@@ -277,6 +279,7 @@ class Connections {
 
   EventSet* const events_;
   AddressLimits* const limits_;
+  std::atomic<uint32_t>* const openInAll_;
   const Closing onClosing_;
   base::Reserved<Connection> connections_;
   /** A place for a session. */

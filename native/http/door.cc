@@ -44,7 +44,7 @@ Door::Door(const DoorOptions& options, const DoorParts& parts, Replies replies, 
       asker_(std::move(asker)),
       replies_(std::move(replies)),
       connections_(
-          options.connections + kBeyond, parts.events, parts.limits,
+          options.connections + kBeyond, parts.events, parts.limits, parts.open,
           [this](Connection& connection) { beforeClose(connection); }, now),
       answers_(&connections_, options.idleTime, options.writeTime),
       feeds_(parts.feeds, &connections_, &answers_, &replies_,
@@ -57,11 +57,10 @@ Door::~Door() { closeAll(); }
 
 // ---- Accepting ----------------------------------------------------------------------------------
 
-int Door::listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing,
-                 TlsContext* tls, uint16_t* taken) {
-  auto one = std::make_unique<Port>(this, tls);
+int Door::listen(const char* address, uint16_t port, int backlog, PortKind kind, uint16_t* taken) {
+  auto one = std::make_unique<Port>(this, kind);
   const int error =
-      one->listener.listen(address, port, backlog, static_cast<int>(options_.keepIdle), sharing);
+      one->listener.listen(address, port, backlog, static_cast<int>(options_.keepIdle));
   if (error != 0) return error;
   *taken = one->listener.port();
   ports_.push_back(std::move(one));
@@ -69,8 +68,8 @@ int Door::listen(const char* address, uint16_t port, int backlog, Listener::Shar
   return 0;
 }
 
-void Door::adopt(int fd, TlsContext* tls) {
-  ports_.push_back(std::make_unique<Port>(this, tls));
+void Door::adopt(int fd, PortKind kind) {
+  ports_.push_back(std::make_unique<Port>(this, kind));
   ports_.back()->listener.adopt(fd);
   resumeListening();
 }
@@ -103,14 +102,17 @@ bool Door::mayRefuse() const { return refusedThisTick_ < kRefusedPerTick; }
 /** Accepts some of those who have connected. */
 void Door::accept(Port& port) {
   for (int i = 0; i < kAccepts && port.listening; ++i) {
-    if (connections_.count() >= options_.connections + kBeyond || !mayRefuse()) {
+    if (*parts_.open >= options_.connections + kBeyond || !mayRefuse()) {
       return pauseListening();
     }
     int fd;
     sockaddr_storage peer;
     switch (port.listener.accept(&fd, &peer)) {
       case Listener::Accepted::kConnection:
-        if (Connection* connection = connections_.open(fd, port.tls)) admit(*connection, peer);
+        if (Connection* connection = connections_.open(fd, port.kind.tls)) {
+          connection->transient = port.kind.transient;
+          admit(*connection, peer);
+        }
         break;
       case Listener::Accepted::kOutOfFiles:
         if (!refuseOnSpare(port)) return pauseListening();
@@ -129,8 +131,9 @@ bool Door::refuseOnSpare(Port& port) {
     ++counts_.refused;
     ++refusedThisTick_;
     // Before its handshake a client of TLS can be told nothing.
-    const std::string_view words =
-        port.tls == nullptr ? replies_.writeLast(replies_.replies().refused) : std::string_view();
+    const std::string_view words = port.kind.tls == nullptr
+                                       ? replies_.writeLast(replies_.replies().refused)
+                                       : std::string_view();
     Answers::sendAndClose(fd, words);
   }
   port.listener.restoreSpare();
@@ -139,7 +142,7 @@ bool Door::refuseOnSpare(Port& port) {
 
 /** A connection is new: counted, or refused. */
 void Door::admit(Connection& connection, const sockaddr_storage& peer) {
-  if (connections_.count() > options_.connections) {
+  if (*parts_.open > options_.connections) {
     ++refusedThisTick_;
     return refuse(connection);
   }
@@ -209,7 +212,7 @@ void Door::refuse(Connection& connection) {
 /** Counts the connection at its client's address; when that has enough, refuses it: false. */
 bool Door::count(Connection& connection, const Address& client) {
   connection.client = client;
-  connection.counted = parts_.limits->open(client, connections_.ticketOf(connection).key());
+  connection.counted = parts_.limits->open(client);
   if (!connection.counted) refuse(connection);
   return connection.counted;
 }
@@ -262,7 +265,9 @@ void Door::turn() {
   }
   shakeWaiting();
   handleWaiting();
-  if (!ready_.empty() || !cold_.waiting().empty() || !shaking_.empty()) parts_.events->wake();
+  // Where nobody may be asked, what makes that possible comes with an event of its own.
+  const bool asks = !cold_.waiting().empty() && (!asker_.mayAsk || asker_.mayAsk());
+  if (!ready_.empty() || asks || !shaking_.empty()) parts_.events->wake();
 }
 
 void Door::event(Connection& connection, uint32_t events) {
@@ -404,7 +409,7 @@ void Door::process(Connection& connection, const char* data, size_t length) {
     const bool decided = request.route == Route::kJoin || request.route == Route::kThrow ||
                          request.route == Route::kLeave || request.route == Route::kInput;
     if (connection.decided && !decided) return awaitSending(connection, data, length);
-    if (!servesHere(request, data)) return cold(connection, {data, length});
+    if (!servesHere(connection, request, data)) return cold(connection, {data, length});
     const size_t whole = size_t{request.headLength} + request.bodyLength;
     if (length < whole) return awaitRest(connection, data, length, whole);
     const bool watches = request.route == Route::kFeed || request.route == Route::kFeeds;

@@ -14,7 +14,7 @@
 //   request_reader.h   the grammar of every other
 //   door_asking.cc     how JavaScript is asked, and answers
 //   cold_requests.h    what has come of those requests, and whose turn it is
-//   request_handler.h  who decides: the pool, or a relay to it
+//   request_handler.h  who decides: the pool, or the main thread that a worker asks
 //   replies.h          what is answered, in words
 //   live_counts.h      what /status says
 //   answers.h          how it is sent
@@ -35,6 +35,7 @@
 #ifndef SPRITES_DOOR_H_
 #define SPRITES_DOOR_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -100,6 +101,7 @@ struct DoorCounts {
 struct DoorParts {
   EventSet* events;
   AddressLimits* limits;
+  std::atomic<uint32_t>* open;  // connections of all doors together
   RequestHandler* requests;
   PollHandler* polls;  // nullptr: polls are JavaScript's to refuse
   Feeds* feeds;        // nullptr: so are requests to watch
@@ -111,19 +113,29 @@ struct DoorParts {
 struct Question {
   Ticket ticket;
   const RequestHead& head;
+  std::string_view text;  // of the head
   Body body;
   const Address& client;
-  bool secure;  // it has come by TLS
+  bool secure;     // it has come by TLS
+  bool transient;  // its port is for joins, throws and leaves alone
 };
 
 /** What decides the requests that are not hot. */
 struct Asker {
   /** Handles a request: `respond`, `watch`, `abandon` or `proceed` is to follow, now or later. */
   std::function<void(const Question&)> ask;
+  /** Whether it may be asked now; a request that has to wait is asked for in a later turn. */
+  std::function<bool()> mayAsk = {};
   /** The connection of a parked request is gone. */
   std::function<void(Ticket)> gone;
   /** The bytes that a body may have, by the first segment of its path; kOtherBody of any other. */
   std::vector<std::pair<std::string, uint32_t>> mostBody = {};
+};
+
+/** What the connections of a port are. */
+struct PortKind {
+  TlsContext* tls = nullptr;  // outlives the door; nullptr: without TLS
+  bool transient = false;     // for joins, throws and leaves alone
 };
 
 class Door : public PollResponder, public LateAnswers {
@@ -142,14 +154,12 @@ class Door : public PollResponder, public LateAnswers {
   Door& operator=(const Door&) = delete;
 
   /**
-   * Listens on one more port: see Listener::listen. `tls`, which outlives the door: its connections
-   * are by TLS; nullptr: they are not. `taken` is the port.
+   * Listens on one more port: see Listener::listen. `taken` is the port.
    */
-  int listen(const char* address, uint16_t port, int backlog, Listener::Sharing sharing,
-             TlsContext* tls, uint16_t* taken);
+  int listen(const char* address, uint16_t port, int backlog, PortKind kind, uint16_t* taken);
 
   /** Accepts from a socket that listens already, which is the front door's from now on. */
-  void adopt(int fd, TlsContext* tls);
+  void adopt(int fd, PortKind kind);
 
   /** Does what there is to do, a bounded share of it; to be called when the events are due. */
   void turn();
@@ -192,7 +202,6 @@ class Door : public PollResponder, public LateAnswers {
   void complete(Ticket ticket, std::optional<Outcome> outcome, const Id* id) override;
   void answer(Ticket ticket, std::string_view body) override;
   void over(Ticket ticket) override;
-  void tooMany(Ticket ticket) override;
 
   // ---- What JavaScript says of a request that it was asked to handle. Where its connection is
   // gone meanwhile, nothing happens.
@@ -202,8 +211,11 @@ class Door : public PollResponder, public LateAnswers {
   void respond(Ticket ticket, std::string_view statusLine, std::string_view fields,
                std::string_view body);
 
-  /** The answer is what these feeds have: now, when there is news, or when the hold is over. */
-  Outcome watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how);
+  /**
+   * The answer is what these feeds have: now, when there is news, or when the hold is over; or the
+   * problem that there is with them.
+   */
+  void watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how);
 
   /** The body that is awaited is wanted: the request is handled again when it has come. */
   void proceed(Ticket ticket);
@@ -237,11 +249,11 @@ class Door : public PollResponder, public LateAnswers {
 
   /** A socket that listens. */
   struct Port : Watcher {
-    Port(Door* itsDoor, TlsContext* itsTls) : door(itsDoor), tls(itsTls) {}
+    Port(Door* itsDoor, PortKind itsKind) : door(itsDoor), kind(itsKind) {}
     void ready(uint32_t) override { door->accept(*this); }
 
     Door* const door;
-    TlsContext* const tls;  // nullptr: without TLS
+    const PortKind kind;
     Listener listener;
     bool listening = false;
   };
@@ -252,6 +264,7 @@ class Door : public PollResponder, public LateAnswers {
   void pauseListening();
   void resumeListening();
   bool mayRefuse() const;
+  bool mayAsk() const;
   bool refuseOnSpare(Port& port);
   void admit(Connection& connection, const sockaddr_storage& peer);
   void shake(Connection& connection, uint32_t events);
@@ -297,7 +310,7 @@ class Door : public PollResponder, public LateAnswers {
                    std::string_view forwardedFor) const;
   bool serve(Connection& connection, const HotRequest& request, const char* head);
   bool isOfOther(const Id& id) const;
-  bool servesHere(const HotRequest& request, const char* head);
+  bool servesHere(const Connection& connection, const HotRequest& request, const char* head);
   bool servePoll(Connection& connection, const HotRequest& request);
   bool servePlace(Connection& connection, const HotRequest& request);
   bool serveReady(Connection& connection, std::string_view path);

@@ -166,7 +166,7 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
     if (!keep(connection, behind.data(), behind.size(), 0)) return;
   }
   connections_.watch(connection);
-  if (cold_.waiting().empty() && askedFor_ < kShare) return ask(connection, head, body);
+  if (cold_.waiting().empty() && mayAsk()) return ask(connection, head, body);
   // What is awaited has its place already.
   if (!connection.arriving) {
     const uint64_t cost = head.size() + body.bytes.size();
@@ -183,9 +183,11 @@ void Door::settle(Connection& connection, std::string_view head, Body body,
   cold_.waiting().add(connection.client, connections_.ticketOf(connection));
 }
 
+bool Door::mayAsk() const { return askedFor_ < kShare && (!asker_.mayAsk || asker_.mayAsk()); }
+
 /** Asks for the answers of those that wait, as far as the turn's share goes. */
 void Door::handleWaiting() {
-  while (!cold_.waiting().empty() && askedFor_ < kShare) {
+  while (!cold_.waiting().empty() && mayAsk()) {
     Connection* const connection = asked(cold_.waiting().take());
     if (connection == nullptr) continue;
     Arrival* const waiting = cold_.find(connections_.indexOf(*connection));
@@ -206,7 +208,13 @@ void Door::ask(Connection& connection, std::string_view head, Body body) {
   readRequest(head, options_.headBytes, &head_);
   const Address client =
       clientOf(connection, head_.last("forwarded"), head_.last("x-forwarded-for"));
-  asker_.ask({connections_.ticketOf(connection), head_, body, client, connection.secure != 0});
+  asker_.ask({.ticket = connections_.ticketOf(connection),
+              .head = head_,
+              .text = head,
+              .body = body,
+              .client = client,
+              .secure = connection.secure,
+              .transient = connection.transient});
   askedFor_ += EventSet::now() - began;
 }
 
@@ -240,15 +248,20 @@ void Door::respond(Ticket ticket, std::string_view statusLine, std::string_view 
   if (answers_.send(*connection, text)) resumeLater(*connection);
 }
 
-Outcome Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how) {
+void Door::watch(Ticket ticket, const Wanted* wanted, uint32_t count, WatchHow how) {
   Connection* const connection = asked(ticket);
-  if (connection == nullptr) return Outcome::kOk;
+  if (connection == nullptr) return;
   endAsking(*connection);
   // Without chunks the end of a stream is that of its connection.
   connection->last = connection->last || (how.stream && connection->plain);
   const Outcome outcome = feeds_.watch(*connection, wanted, count, how);
-  if (outcome != Outcome::kOk) connection->state = ConnectionState::kPending;
-  return outcome;
+  if (outcome == Outcome::kOk) return;
+  noteOutcome(*connection, how.many ? Route::kFeeds : Route::kFeed, outcome);
+  const Reply& reply = replies_.replies().outcomes[static_cast<size_t>(outcome)];
+  const bool last = connection->last;
+  if (answers_.send(*connection, last ? replies_.writeLast(reply) : replies_.write(reply))) {
+    resumeLater(*connection);
+  }
 }
 
 void Door::abandon(Ticket ticket) {

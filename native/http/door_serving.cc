@@ -45,7 +45,11 @@ bool Door::isOfOther(const Id& id) const {
 bool Door::hasCounts() { return asksForCounts() || !liveCounts_.text().empty(); }
 
 /** Whether a hot request is served here, or by JavaScript after all. */
-bool Door::servesHere(const HotRequest& request, const char* head) {
+bool Door::servesHere(const Connection& connection, const HotRequest& request, const char* head) {
+  if (connection.transient && request.route != Route::kJoin && request.route != Route::kThrow &&
+      request.route != Route::kLeave) {
+    return false;
+  }
   switch (request.route) {
     case Route::kPoll:
     case Route::kPlace:
@@ -268,22 +272,6 @@ void Door::over(Ticket ticket) {
   if (connection != nullptr && connection->state == ConnectionState::kParked) {
     connections_.close(*connection);
   }
-}
-
-void Door::tooMany(Ticket ticket) {
-  Connection* const connection = connections_.find(ticket);
-  if (connection == nullptr || connection->state == ConnectionState::kClosing) return;
-  // In the middle of an answer, or before one that is decided, there is no place for another.
-  if (connection->output != nullptr || connection->decided ||
-      connection->state == ConnectionState::kStreaming ||
-      connection->state == ConnectionState::kShaking) {
-    ++counts_.refused;
-    return connections_.close(*connection);
-  }
-  beforeClose(*connection);
-  connection->state = ConnectionState::kReading;
-  connections_.takeInput(*connection);
-  refuse(*connection);
 }
 
 void Door::answer(uint32_t token, std::string_view body) {

@@ -80,9 +80,8 @@ uint32_t FeedHandler::tick() {
   last_ = {};
   if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
-  const base::Ledger& ledger = feeds_->ledger();
   const uint64_t most = feeds_->options().memory;
-  while (ledger.bytes - ledger.lent - feeds_->counts().memory > most && answers_->closeSlowest()) {
+  while (feeds_->held() > most && answers_->closeSlowest()) {
     ++closed;
   }
   return closed;

@@ -82,9 +82,8 @@ int Listener::bind(const char* address, uint16_t port, Sharing sharing) {
   return 0;
 }
 
-int Listener::listen(const char* address, uint16_t port, int backlog, int keepIdle,
-                     Sharing sharing) {
-  if (const int error = bind(address, port, sharing); error != 0) return error;
+int Listener::listen(const char* address, uint16_t port, int backlog, int keepIdle) {
+  if (const int error = bind(address, port, Sharing::kAlone); error != 0) return error;
   if (const int error = listenOn(backlog, keepIdle); error != 0) {
     close();
     return error;
@@ -108,19 +107,18 @@ void Listener::adopt(int fd) {
 
 int Listener::release() { return std::exchange(fd_, -1); }
 
-int Listener::reserveFirst(const char* address, uint16_t port) {
-  if (const int error = bind(address, port, Sharing::kAlone); error != 0) return error;
-  // Only now: a port is had alone first, or somebody else's server of this kind would share it.
-  const int shared = 1;
-  if (setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &shared, sizeof shared) != 0) {
-    const int error = errno;
-    close();
-    return error;
-  }
-  return 0;
+int Listener::reserve(const char* address, uint16_t port) {
+  return bind(address, port, Sharing::kAlone);
 }
 
-int Listener::reserve(const char* address, uint16_t port) {
+int Listener::letShare() {
+  // Only now: a port is had alone first, or another server of this kind would share it.
+  const int shared = 1;
+  const int set = setsockopt(fd_, SOL_SOCKET, SO_REUSEPORT, &shared, sizeof shared);
+  return set == 0 ? 0 : errno;
+}
+
+int Listener::share(const char* address, uint16_t port) {
   return bind(address, port, Sharing::kShared);
 }
 

@@ -20,15 +20,12 @@ class Listener {
 
   ~Listener() { close(); }
 
-  /** Whether other processes of ours may listen on the same port (SO_REUSEPORT, socket(7)). */
-  enum class Sharing { kAlone, kShared };
-
   /**
    * Listens on `address` (numeric, IPv4 or IPv6) and `port`, 0 for a free one; a connection that
    * has been silent for `keepIdle` seconds is probed (TCP_KEEPIDLE). Returns 0, or errno of what
    * failed.
    */
-  int listen(const char* address, uint16_t port, int backlog, int keepIdle, Sharing sharing);
+  int listen(const char* address, uint16_t port, int backlog, int keepIdle);
 
   /** Accepts from `fd`, a socket that listens already: it is the listener's from now on. */
   void adopt(int fd);
@@ -36,11 +33,14 @@ class Listener {
   /** Gives the socket away, with the port it has: the caller closes it. */
   int release();
 
-  /** Takes the port, to be shared, without listening on it. Returns 0, or errno. */
+  /** Takes a port that nobody else has, not even to share, without listening on it. 0, or errno. */
   int reserve(const char* address, uint16_t port);
 
-  /** Takes a port that nobody else has, not even to share; others of ours may from now on. */
-  int reserveFirst(const char* address, uint16_t port);
+  /** Lets others of this process share the port that was reserved (SO_REUSEPORT, socket(7)). */
+  int letShare();
+
+  /** Takes a port that another listener lets it share. */
+  int share(const char* address, uint16_t port);
 
   /** Listens on the port that was taken: as `listen`. */
   int listenOn(int backlog, int keepIdle);
@@ -67,6 +67,9 @@ class Listener {
   void close();
 
  private:
+  /** Whether others may listen on the same port. */
+  enum class Sharing { kAlone, kShared };
+
   int bind(const char* address, uint16_t port, Sharing sharing);
 
   int fd_ = -1;

@@ -48,6 +48,15 @@ class Notes {
     }
   }
 
+  /** Adds what another has taken. */
+  void add(const std::pair<std::vector<Note>, uint64_t>& taken) {
+    for (const Note& note : taken.first) add(note);
+    omitted_ += taken.second;
+  }
+
+  /** Whether there is something to take. */
+  bool any() const { return !notes_.empty(); }
+
   /** Gives what there is, and how many were left out, and begins anew. */
   std::pair<std::vector<Note>, uint64_t> take() {
     return {std::exchange(notes_, {}), std::exchange(omitted_, 0)};

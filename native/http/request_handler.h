@@ -18,9 +18,6 @@ struct Ticket {
   uint32_t generation;  // of the connection: a later one in the same place is another
 
   bool operator==(const Ticket&) const = default;
-
-  /** Both in one number. */
-  uint64_t key() const { return uint64_t{generation} << 32 | connection; }
 };
 
 /** Who is told of what is decided later, by the ticket of the request. */
@@ -39,13 +36,10 @@ class LateAnswers {
 
   /** Nothing comes for a poll any more, as PollHandler::ended asked. */
   virtual void over(Ticket ticket) = 0;
-
-  /** The connection is one too many of its address. */
-  virtual void tooMany(Ticket ticket) = 0;
 };
 
 /**
- * Decides on joins, throws and leaves: the pool itself in the main process, a relay to it in a
+ * Decides on joins, throws and leaves: the pool itself in the main thread, asks to it in a
  * worker. An outcome may come later: then nothing is returned, and LateAnswers are told.
  */
 class RequestHandler {
@@ -108,7 +102,7 @@ class PollHandler {
   virtual void countsOf(Ticket, const Id&) {}
 };
 
-/** The pool, in its own process. */
+/** The pool, in its own thread. */
 class PoolHandler : public RequestHandler, public PollHandler {
  public:
   /** `pool` and `arena` outlive the handler; `clock` gives microseconds and never goes back. */

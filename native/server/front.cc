@@ -1,7 +1,5 @@
 #include "front.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <utility>
@@ -10,60 +8,95 @@ namespace server {
 
 namespace {
 
-/** How often a worker sends a batch at the most: 500 times a second, if it has more than one. */
-constexpr uint32_t kBatchMicroseconds = 2000;
+/** How often the main thread, where it has workers, takes a turn at the most, under load. */
+constexpr uint32_t kTurnMicroseconds = 250;
 
-/** How often the main process, once it has workers, takes a turn at the most. */
-constexpr uint32_t kTurnMicroseconds = 1000;
-
-std::unique_ptr<PoolHandler> handlerOf(const FrontParts& parts) {
-  if (parts.pool == nullptr) return nullptr;
-  return std::make_unique<PoolHandler>(parts.pool, parts.clock, parts.arena);
-}
+/** Microseconds of a turn for the workers' requests that JavaScript handles, and one in any case.
+ */
+constexpr uint64_t kRequestShare = 250;
 
 }  // namespace
 
-Front::Front(const DoorOptions& options, const FrontParts& parts, Replies replies, Asker asker,
-             uint64_t now)
+Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies& replies,
+             FrontAsker asker, uint64_t now)
     : parts_(parts),
-      pool_(handlerOf(parts)),
-      links_(&events_),
-      door_(options, doorParts(), std::move(replies), std::move(asker), now) {
-  if (parts_.turn == nullptr) {
-    parts_.limits->watch(parts_.relay);
-    if (parts_.feeds != nullptr) parts_.relay->replicate(parts_.feeds);
-    return;
-  }
+      asker_(std::move(asker)),
+      headBytes_(options.headBytes),
+      keepIdle_(static_cast<int>(options.keepIdle)),
+      pool_(parts.pool, parts.clock, parts.arena),
+      waker_(&events_),
+      door_(options, doorParts(), replies,
+            {.ask = [this](const Question& question) { asker_.ask(0, question); },
+             .mayAsk = {},
+             .gone =
+                 [this](Ticket ticket) {
+                   asker_.gone({0, ticket});
+                 },
+             .mostBody = asker_.mostBody},
+            now) {
   parts_.pool->setResponder(PollHolder::kDoor, &door_);
   parts_.turn->onReleased([this](TurnEnd end) {
     if (closed_) return;
     finishTurn(end);
     tellWaits_(false);
   });
-  parts_.turn->onEnded([this] { links_.send(); });
+  parts_.turn->onEnded([this] { sendToWorkers(); });
   if (parts_.feeds != nullptr) parts_.feeds->watchFor(this);
+  startWorkers(options, replies);
 }
 
 DoorParts Front::doorParts() {
-  RequestHandler* requests = parts_.relay;
-  PollHandler* polls = parts_.transient ? nullptr : parts_.relay;
-  if (pool_) {
-    requests = pool_.get();
-    polls = pool_.get();
-  }
   return {.events = &events_,
           .limits = parts_.limits,
-          .requests = requests,
-          .polls = polls,
+          .open = &open_,
+          .requests = &pool_,
+          .polls = &pool_,
           .feeds = parts_.feeds,
-          .counts = parts_.counts,
-          .countsLater = parts_.relay != nullptr};
+          .counts = parts_.counts};
+}
+
+void Front::startWorkers(const DoorOptions& options, const Replies& replies) {
+  if (parts_.workers == 0) return;
+  parts_.limits->share();
+  events_.pace(kTurnMicroseconds);
+  WorkerParts shared = {.door = options,
+                        .shared = doorParts(),
+                        .replies = replies,
+                        .mostBody = asker_.mostBody,
+                        .feeds = {},
+                        .inputs = parts_.arena != nullptr,
+                        .main = &waker_};
+  if (parts_.feeds != nullptr) {
+    shared.feeds = parts_.feeds->options();
+    shared.feeds->shows = parts_.feeds;
+  }
+  for (uint32_t number = 1; number <= parts_.workers; ++number) {
+    const ServiceParts service = {
+        .pool = parts_.pool,
+        .feeds = parts_.feeds,
+        .arena = parts_.arena,
+        .clock = parts_.clock,
+        .counts = [this] { return door_.liveCounts(); },
+        .request = [this, number](const AskHead& head,
+                                  std::string_view text) { request(number, head, text); },
+        .gone =
+            [this, number](Ticket ticket) {
+              asker_.gone({number, ticket});
+            }};
+    const auto holder =
+        static_cast<uint8_t>(static_cast<uint32_t>(PollHolder::kFirstWorker) + number - 1);
+    workers_.push_back({std::make_unique<Worker>(number, shared),
+                        std::make_unique<WorkerService>(service, PollHolder{holder},
+                                                        options.connections + Door::kBeyond)});
+  }
+  for (const Served& one : workers_) one.worker->start();
 }
 
 void Front::close() {
   if (std::exchange(closed_, true)) return;
-  if (pool_ && parts_.feeds != nullptr) parts_.feeds->watchFor(nullptr);
-  links_.closeAll();
+  if (parts_.feeds != nullptr) parts_.feeds->watchFor(nullptr);
+  for (const Served& one : workers_) one.worker->stop();
+  workers_.clear();
   door_.closeAll();
 }
 
@@ -72,113 +105,238 @@ void Front::close() {
 void Front::turn() {
   if (!events_.due()) return;
   door_.turn();
-  // A worker promises nothing: its main process does.
-  finishTurn(parts_.turn != nullptr ? parts_.turn->end() : TurnEnd::kSend);
+  serveWorkers();
+  finishTurn(parts_.turn->end());
+}
+
+void Front::serveWorkers() {
+  if (workers_.empty()) return;
+  waker_.looks();
+  for (const Served& one : workers_) {
+    // What comes while it is served makes the next turn.
+    for (uint32_t left = BatchRing::kPlaces; left > 0 && one.worker->asks().take(&batch_); --left) {
+      one.service->serve(batch_);
+    }
+  }
+  askForRequests();
+}
+
+/** Has JavaScript asked for requests of the workers, in turn, as far as the share goes. */
+void Front::askForRequests() {
+  const uint64_t end = EventSet::now() + kRequestShare;
+  const auto has = [](const Served& one) { return one.service->hasRequests(); };
+  while (std::any_of(workers_.begin(), workers_.end(), has)) {
+    WorkerService& service = *workers_[first_++ % workers_.size()].service;
+    if (!service.hasRequests()) continue;
+    service.askForOne();
+    if (EventSet::now() >= end) break;
+  }
+  if (std::any_of(workers_.begin(), workers_.end(), has)) events_.wake();
+}
+
+/** A worker's request that is not hot: JavaScript is asked. */
+void Front::request(uint32_t worker, const AskHead& head, std::string_view text) {
+  RequestMarks marks;
+  memcpy(&marks, &head.number, sizeof marks);
+  readRequest(text, headBytes_, &head_);
+  const auto client = whoOf<Address>(head);
+  asker_.ask(worker, {.ticket = head.ticket,
+                      .head = head_,
+                      .text = text.substr(0, head_.headLength),
+                      .body = {marks.body, text.substr(head_.headLength)},
+                      .client = client,
+                      .secure = marks.secure,
+                      .transient = marks.transient});
 }
 
 /** Answers what the turn has decided, or has it unanswered, or waits. */
 void Front::finishTurn(TurnEnd end) {
   if (end == TurnEnd::kWait) return tellWaits_(true);
   const Settled settled = end == TurnEnd::kSend ? Settled::kHolds : Settled::kUnknown;
-  for (const auto& worker : workers_) worker->settle(settled);
+  for (const Served& one : workers_) one.service->settle(settled);
   if (end == TurnEnd::kSend) {
     door_.sendAnswers();
   } else {
     door_.dropAnswers();
   }
-  if (parts_.relay != nullptr && parts_.relay->feeds() != nullptr) parts_.relay->feeds()->turn();
-  links_.send();
-  links_.giveUpTheDeaf();
-  clearLost();
+  sendToWorkers();
 }
 
-void Front::tick(uint64_t deadlines, uint64_t now) {
+void Front::sendToWorkers() {
+  for (const Served& one : workers_) one.service->send(&one.worker->says());
+}
+
+void Front::tick(uint64_t deadlines) {
   door_.tick(deadlines);
-  clearLost();
-  if (parts_.relay == nullptr || parts_.relay->feeds() == nullptr) return;
-  parts_.relay->feeds()->tick(now);
-  flush();
+  // What found no room in a worker's ring.
+  sendToWorkers();
 }
 
-// ---- Workers ------------------------------------------------------------------------------------
+// ---- What JavaScript says -----------------------------------------------------------------------
 
-/** Drops the polls of workers that are gone, a share of them a turn. */
-void Front::clearLost() {
-  bool all = true;
-  for (const auto& worker : workers_) all = worker->clear() && all;
-  if (!all) events_.wake();
+void Front::say(Caller caller, SayHead head, std::string_view text) {
+  const Served& one = workers_[caller.worker - 1];
+  head.ticket = caller.ticket;
+  one.service->say(head, text);
+  one.service->send(&one.worker->says());
 }
 
-/** A place among the holders of polls that no worker has; kNobody: there is none. */
-PollHolder Front::freeHolder() const {
-  for (auto i = static_cast<size_t>(PollHolder::kFirstWorker); i < kPollHolders; ++i) {
-    const PollHolder holder{static_cast<uint8_t>(i)};
-    const bool taken = std::any_of(workers_.begin(), workers_.end(), [holder](const auto& worker) {
-      return worker->holder() == holder;
+void Front::respond(Caller caller, std::string_view statusLine, std::string_view fields,
+                    std::string_view body) {
+  if (caller.worker == 0) return door_.respond(caller.ticket, statusLine, fields, body);
+  const RespondLengths lengths = {static_cast<uint32_t>(statusLine.size()),
+                                  static_cast<uint32_t>(fields.size())};
+  std::string text(bytesOfValue(lengths));
+  text.append(statusLine).append(fields).append(body);
+  say(caller, {.say = Say::kRespond}, text);
+}
+
+void Front::watch(Caller caller, const Wanted* wanted, uint32_t count, const WatchHow& how) {
+  if (caller.worker == 0) return door_.watch(caller.ticket, wanted, count, how);
+  auto* const order = new WatchOrder{{}, how};
+  for (uint32_t i = 0; i < count; ++i) order->wanted.emplace_back(wanted[i].key, wanted[i].after);
+  say(caller, {.say = Say::kWatch}, textOfPointer(order));
+}
+
+void Front::proceed(Caller caller) {
+  if (caller.worker == 0) return door_.proceed(caller.ticket);
+  say(caller, {.say = Say::kProceed});
+}
+
+void Front::abandon(Caller caller) {
+  if (caller.worker == 0) return door_.abandon(caller.ticket);
+  say(caller, {.say = Say::kAbandon});
+}
+
+bool Front::park(Caller caller) {
+  if (caller.worker == 0) return door_.park(caller.ticket);
+  // Where its connection is gone, the worker says so.
+  say(caller, {.say = Say::kPark});
+  return true;
+}
+
+// ---- All that serve -----------------------------------------------------------------------------
+
+/** Has a command done by the worker, in its thread. */
+void Front::Served::tell(const Command& command) const {
+  service->say({.say = Say::kRun}, textOfPointer(new Command(command)));
+  service->send(&worker->says());
+}
+
+/** The same by every worker. */
+void Front::run(const Command& command) {
+  for (const Served& one : workers_) one.tell(command);
+}
+
+int Front::listen(const PortOptions& options, uint16_t* taken) {
+  // All of them or none: each thread that serves has a socket of its own.
+  std::vector<Listener> sockets(std::max<size_t>(1, workers_.size()));
+  Listener& first = sockets.front();
+  const char* const address = options.address.c_str();
+  int error = 0;
+  if (options.reserved < 0) {
+    error = first.reserve(address, options.port);
+  } else {
+    first.adopt(options.reserved);
+  }
+  if (error == 0 && sockets.size() > 1) error = first.letShare();
+  for (Listener& one : sockets) {
+    if (error == 0 && &one != &first) error = one.share(address, first.port());
+  }
+  for (Listener& one : sockets) {
+    if (error == 0) error = one.listenOn(options.backlog, keepIdle_);
+  }
+  if (error != 0) return error;
+  *taken = first.port();
+  const bool tls = options.tls;
+  const bool transient = options.transient;
+  if (workers_.empty()) door_.adopt(first.release(), {tls ? &tls_ : nullptr, transient});
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    const int fd = sockets[i].release();
+    workers_[i].tell([=](Worker& worker) {
+      worker.door().adopt(fd, {tls ? &worker.tls() : nullptr, transient});
     });
-    if (!taken) return holder;
   }
-  return PollHolder::kNobody;
+  return 0;
 }
 
-int Front::addWorker(uint32_t connections) {
-  // Frees the ends of relays whose workers have died, and have no poll any more.
-  std::erase_if(workers_, [this](const auto& worker) {
-    if (worker->over()) tallied_.add(worker->tally());
-    return worker->over();
+void Front::setTls(const std::string& certificate, const std::string& key,
+                   const std::string& tickets) {
+  const auto now = static_cast<uint64_t>(time(nullptr));
+  const auto set = [=](TlsContext* context) {
+    context->takeTicketKeys(tickets, now);
+    context->take(certificate, key);
+  };
+  set(&tls_);
+  run([set](Worker& worker) { set(&worker.tls()); });
+}
+
+void Front::stopListening() {
+  door_.stopListening();
+  run([](Worker& worker) { worker.door().stopListening(); });
+}
+
+uint32_t Front::closeIdle() {
+  const uint32_t open = open_;
+  door_.closeIdle();
+  run([](Worker& worker) { worker.door().closeIdle(); });
+  return open;
+}
+
+void Front::drain(uint32_t window) {
+  run([window](Worker& worker) {
+    if (worker.feeds() != nullptr) worker.feeds()->table().drain(window);
   });
-  const PollHolder holder = freeHolder();
-  if (holder == PollHolder::kNobody) {
-    errno = EUSERS;
-    return -1;
+}
+
+void Front::setOtherServers(ServerTag own, const std::vector<ServerTag>& tags) {
+  door_.setOtherServers(own, tags);
+  run([own, tags](Worker& worker) { worker.door().setOtherServers(own, tags); });
+}
+
+std::vector<WorkerCounts> Front::counts() const {
+  std::vector<WorkerCounts> all;
+  all.emplace_back();
+  all.back().door = door_.counts();
+  for (const Served& one : workers_) all.push_back(one.worker->counts());
+  return all;
+}
+
+void Front::wantNotes() {
+  door_.notes().want();
+  run([](Worker& worker) { worker.door().notes().want(); });
+}
+
+std::pair<std::vector<Note>, uint64_t> Front::takeNotes() {
+  auto [notes, omitted] = door_.notes().take();
+  for (const Served& one : workers_) {
+    const auto [more, left] = one.worker->takeNotes();
+    notes.insert(notes.end(), more.begin(), more.end());
+    omitted += left;
   }
-  int ends[2];
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return -1;
-  const RelayParts relayed = {.pool = parts_.pool,
-                              .limits = parts_.limits,
-                              .feeds = parts_.feeds,
-                              .clock = parts_.clock,
-                              .counts = [this] { return door_.liveCounts(); },
-                              .arena = parts_.arena};
-  workers_.push_back(std::make_unique<RelayServer>(relayed, holder, connections + Door::kBeyond));
-  links_.attach(ends[0], workers_.back().get(),
-                {.pace = 0, .mostKept = kMostSaid, .mostEver = kMostEver, .patience = kPatience});
-  events_.pace(kTurnMicroseconds);
-  return ends[1];
+  return {std::move(notes), omitted};
 }
 
-FeedTally Front::workersFeeds() const {
-  FeedTally sum = tallied_;
-  for (const auto& worker : workers_) sum.add(worker->tally());
-  return sum;
-}
-
-void Front::link(int fd) {
-  links_.attach(fd, parts_.relay, {.pace = kBatchMicroseconds, .mostKept = 0});
-}
-
-void Front::flush() {
-  if (parts_.relay->feeds() != nullptr) parts_.relay->feeds()->turn();
-  links_.send();
-}
+// ---- Feeds --------------------------------------------------------------------------------------
 
 template <typename Tell>
 void Front::tellAll(Tell&& tell) {
-  if (workers_.empty()) return;
-  for (const auto& worker : workers_) tell(*worker);
-  links_.send();
+  for (const Served& one : workers_) {
+    tell(*one.service);
+    one.service->send(&one.worker->says());
+  }
 }
 
 void Front::published(const Feed& feed) {
-  tellAll([&](RelayServer& worker) { worker.published(feed); });
+  tellAll([&](WorkerService& service) { service.published(feed); });
 }
 
 void Front::compressed(const Feed& feed) {
-  tellAll([&](RelayServer& worker) { worker.compressed(feed); });
+  tellAll([&](WorkerService& service) { service.compressed(feed); });
 }
 
 void Front::ended(std::string_view key, Outcome why) {
-  tellAll([&](RelayServer& worker) { worker.ended(key, why); });
+  tellAll([&](WorkerService& service) { service.ended(key, why); });
 }
 
 }  // namespace server

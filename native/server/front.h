@@ -1,14 +1,13 @@
-// The front of a process: its door, what decides for it, and its part of every turn.
+// The front: what listens and serves, and its part of every turn.
 //
-//   main process   door ──▶ pool, arena, feeds ──▶ Turn: the store ──▶ answers, and those of the
-//   workers worker         door ──▶ relay ══════▶ RelayServer of the main process's front
+//   without workers   door ──▶ pool, arena, feeds ──▶ Turn: the store ──▶ answers
+//   with workers      worker ═ ring ═▶ WorkerService ──▶ the same ──▶ says ═ ring ═▶ worker
 //
-//   turn():  read ─▶ decide ─▶ Turn::end ─┬─ kSend: the door's answers, then what crosses to
-//   workers
+//   turn():  read ─▶ decide ─▶ Turn::end ─┬─ kSend: answers, and what is said to workers
 //                                         ├─ kWait: not called again until the disk has it
 //                                         └─ kDrop: the connections of what was decided close
 //
-// It owns the epoll descriptor, the door and the links to other processes. No V8.
+// It owns the event set of the main thread, the door and the workers. No V8.
 #ifndef SPRITES_FRONT_H_
 #define SPRITES_FRONT_H_
 
@@ -19,10 +18,9 @@
 #include <vector>
 
 #include "http/door.h"
-#include "relay/links.h"
-#include "relay/relay.h"
-#include "relay/relay_server.h"
 #include "turn.h"
+#include "worker.h"
+#include "worker_service.h"
 
 namespace server {
 
@@ -32,27 +30,43 @@ struct FrontParts {
   Feeds* feeds;         // nullptr: requests to watch are JavaScript's to refuse
   uint64_t (*clock)();  // microseconds, never goes back
   LiveCounts::Ask counts;
+  Turn* turn;
+  Pool* pool;
+  Arena* arena;      // there may be none
+  uint32_t workers;  // threads; 0: the main thread serves
+};
 
-  // In the main process.
-  Turn* turn = nullptr;
-  Pool* pool = nullptr;
-  Arena* arena = nullptr;  // there may be none
+/** Names a request that JavaScript was asked for: of which thread, and its ticket there. */
+struct Caller {
+  uint32_t worker;  // its number; 0: the main thread
+  Ticket ticket;
+};
 
-  // In a worker.
-  RelayHandler* relay = nullptr;
-  bool transient = false;  // it is for the transient port, and has no polls
+/** What JavaScript is asked for, and by whom. */
+struct FrontAsker {
+  std::function<void(uint32_t worker, const Question&)> ask;
+  std::function<void(Caller)> gone;
+  std::vector<std::pair<std::string, uint32_t>> mostBody;  // see Asker
 };
 
 class Front : private FeedsWatcher {
  public:
+  /** What a port is: where, and what its connections may do. */
+  struct PortOptions {
+    std::string address;
+    uint16_t port;
+    int backlog;
+    bool tls;
+    bool transient;    // joins, throws and leaves alone
+    int reserved = -1;  // a socket that has the port already, and is the front's from now on
+  };
+
   /** `now` in milliseconds. Throws std::bad_alloc, std::system_error. */
-  Front(const DoorOptions& options, const FrontParts& parts, Replies replies, Asker asker,
-        uint64_t now);
+  Front(const DoorOptions& options, const FrontParts& parts, const Replies& replies,
+        FrontAsker asker, uint64_t now);
   ~Front() { close(); }
   Front(const Front&) = delete;
   Front& operator=(const Front&) = delete;
-
-  Door& door() { return door_; }
 
   /** Readable when a turn is due. */
   int fd() const { return events_.fd(); }
@@ -64,33 +78,60 @@ class Front : private FeedsWatcher {
   /** Serves what has come, if the pace allows it now. */
   void turn();
 
-  /** To be called every kTickMilliseconds. `deadlines`, `now`: milliseconds, by the door's clock
-   * and by the loop's. */
-  void tick(uint64_t deadlines, uint64_t now);
+  /** To be called every kTickMilliseconds; `deadlines` milliseconds, by the door's clock. */
+  void tick(uint64_t deadlines);
 
-  /**
-   * Makes the relay for one more worker, of at most `connections`. Returns the descriptor of the
-   * worker's end, which the caller closes; -1 with errno, EUSERS where there are as many workers as
-   * there may be.
-   */
-  int addWorker(uint32_t connections);
+  /** Listens on one more port. Returns 0 or errno; `taken` is the port. */
+  int listen(const PortOptions& options, uint16_t* taken);
 
-  /** What the feeds of the workers have counted. */
-  FeedTally workersFeeds() const;
+  /** Gives certificate, key and ticket keys to all that serve TLS; they were tried before. */
+  void setTls(const std::string& certificate, const std::string& key, const std::string& tickets);
 
-  /** In a worker: `fd` leads to the main process. */
-  void link(int fd);
+  void stopListening();
 
-  /** Sends what JavaScript has put into the relay. */
-  void flush();
+  /** Closes the connections that nothing is owed to; returns how many there were before. */
+  uint32_t closeIdle();
 
-  /** Closes every connection and every link. */
+  /** See Feeds::drain: the watchers of the workers. */
+  void drain(uint32_t window);
+
+  /** See Door::setOtherServers. */
+  void setOtherServers(ServerTag own, const std::vector<ServerTag>& tags);
+
+  // What JavaScript says of a request: see Door.
+  void respond(Caller caller, std::string_view statusLine, std::string_view fields,
+               std::string_view body);
+  void watch(Caller caller, const Wanted* wanted, uint32_t count, const WatchHow& how);
+  void proceed(Caller caller);
+  void abandon(Caller caller);
+  bool park(Caller caller);
+
+  /** What each thread that serves has counted, that of the main thread first. */
+  std::vector<WorkerCounts> counts() const;
+
+  void wantNotes();
+  std::pair<std::vector<Note>, uint64_t> takeNotes();
+
+  /** Ends the workers, and closes every connection. */
   void close();
 
  private:
+  /** A worker, and the main thread's end of it. */
+  struct Served {
+    std::unique_ptr<Worker> worker;
+    std::unique_ptr<WorkerService> service;
+
+    void tell(const Command& command) const;
+  };
+
+  void startWorkers(const DoorOptions& options, const Replies& replies);
+  void serveWorkers();
+  void askForRequests();
+  void request(uint32_t worker, const AskHead& head, std::string_view text);
+  void sendToWorkers();
+  void say(Caller caller, SayHead head, std::string_view text = {});
+  void run(const Command& command);
   void finishTurn(TurnEnd end);
-  void clearLost();
-  PollHolder freeHolder() const;
   DoorParts doorParts();
 
   // What becomes of feeds is sent before the publisher is answered.
@@ -101,12 +142,19 @@ class Front : private FeedsWatcher {
   void tellAll(Tell&& tell);
 
   const FrontParts parts_;
-  const std::unique_ptr<PoolHandler> pool_;            // in the main process
-  std::vector<std::unique_ptr<RelayServer>> workers_;  // the relays' ends here
-  FeedTally tallied_;                                  // of workers that are gone
+  const FrontAsker asker_;
+  const uint32_t headBytes_;
+  const int keepIdle_;
+  PoolHandler pool_;
   EventSet events_;
-  RelayLinks links_;
+  Waker waker_;
+  std::atomic<uint32_t> open_{0};  // connections, of all threads
+  TlsContext tls_;
   Door door_;
+  std::vector<Served> workers_;
+  size_t first_ = 0;   // of them: the one whose requests are asked for first
+  std::string batch_;  // that is being read
+  RequestHead head_;   // of a worker's request; its capacity stays
   std::function<void(bool)> tellWaits_;
   bool closed_ = false;
 };

@@ -210,19 +210,14 @@ function showArenas({ arenas }) {
   fill('arenas', rows);
 }
 
-function showThreads({ pid, workers, status }) {
-  const own = [pid, status.connections, status.requests, status.heldBytes];
-  const worker = (one) => [one.pid, one.connections, one.requests, one.heldBytes];
-  const row = (words, [which, connections = 0, requests = 0, held = 0]) => [
-    `${words} ${which}`,
+function showThreads({ workers, status }) {
+  const row = (words, { connections = 0, requests = 0, heldBytes = 0 }) => [
+    words,
     number(connections),
     number(requests),
-    bytes(held)
+    bytes(heldBytes)
   ];
-  // Requests of all doors are counted in one sum.
-  const theirs = workers.reduce((sum, { requests }) => sum + requests, 0);
-  if (own[2] !== undefined) own[2] = Math.max(0, own[2] - theirs);
-  fill('threads', [row('main', own), ...workers.map((one) => row('worker', worker(one)))]);
+  fill('threads', [row('all', status), ...workers.map((one, i) => row(`worker ${i + 1}`, one))]);
 }
 
 function showDisk({ state, disk, status }) {

@@ -1,0 +1,14 @@
+/**
+ * Adds counts up.
+ *
+ * @param {object[]} all numbers by name, and such objects by name
+ * @returns {object} the sums, of every name that one of them has
+ */
+export function addUp(all) {
+  const sums = {};
+  for (const [name, value] of all.flatMap(Object.entries)) {
+    sums[name] =
+      typeof value === 'object' ? addUp([sums[name] ?? {}, value]) : (sums[name] ?? 0) + value;
+  }
+  return sums;
+}

@@ -1,0 +1,197 @@
+#include "worker.h"
+
+#include <poll.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace server {
+
+namespace {
+
+uint64_t milliseconds() { return EventSet::now() / 1000; }
+
+}  // namespace
+
+Worker::Worker(uint32_t number, const WorkerParts& parts)
+    : number_(number),
+      waker_(&events_),
+      asksRing_(&waker_, parts.main),
+      saysRing_(parts.main, &waker_),
+      asks_({.maxSprite = parts.door.maxSprite, .inputs = parts.inputs}),
+      feeds_(parts.feeds ? std::make_unique<WorkerFeeds>(*parts.feeds, milliseconds(),
+                                                         EventSet::now, &asks_)
+                         : nullptr),
+      door_(parts.door, doorParts(parts.shared), parts.replies,
+            {.ask = [this](const Question& question) { asks_.ask(question); },
+             .mayAsk = [this] { return asks_.mayAsk(); },
+             .gone = [this](Ticket ticket) { asks_.gone(ticket); },
+             .mostBody = parts.mostBody},
+            milliseconds()),
+      clock_(milliseconds(), kTickMilliseconds) {
+  notes_.want();
+}
+
+DoorParts Worker::doorParts(const DoorParts& shared) {
+  DoorParts parts = shared;
+  parts.events = &events_;
+  parts.requests = &asks_;
+  parts.polls = &asks_;
+  parts.feeds = feeds_ ? &feeds_->table() : nullptr;
+  parts.counts = {};
+  parts.countsLater = true;
+  return parts;
+}
+
+// ---- By the main thread -------------------------------------------------------------------------
+
+void Worker::start() {
+  // Signals are Node's, which has them come to the main thread.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  thread_ = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_setname_np(thread_.native_handle(), ("worker " + std::to_string(number_)).c_str());
+}
+
+void Worker::stop() {
+  if (!thread_.joinable()) return;
+  stops_ = true;
+  waker_.wake();
+  thread_.join();
+  // What it was told last and has not read.
+  while (saysRing_.take(&batch_)) discard(batch_);
+}
+
+WorkerCounts Worker::counts() {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+
+std::pair<std::vector<Note>, uint64_t> Worker::takeNotes() {
+  const std::lock_guard lock(mutex_);
+  return notes_.take();
+}
+
+// ---- The thread ---------------------------------------------------------------------------------
+
+void Worker::run() {
+  uint64_t tickAt = milliseconds();
+  bool more = false;
+  while (!stops_.load()) {
+    const uint64_t before = milliseconds();
+    const uint64_t sleep = more || tickAt <= before ? 0 : tickAt - before;
+    pollfd due = {.fd = events_.fd(), .events = POLLIN, .revents = 0};
+    if (poll(&due, 1, static_cast<int>(sleep)) > 0 && events_.due()) turn();
+    more = feeds_ != nullptr && feeds_->table().busy() && feeds_->step();
+    const uint64_t now = milliseconds();
+    if (now >= tickAt) {
+      tickAt = now + kTickMilliseconds;
+      tick(now);
+    }
+    if (feeds_ != nullptr) feeds_->turn();
+    asks_.send(&asksRing_);
+    tell();
+  }
+}
+
+void Worker::turn() {
+  door_.turn();
+  // Before what is said is looked at: the main thread can begin.
+  asks_.send(&asksRing_);
+  waker_.looks();
+  takeSays();
+  door_.sendAnswers();
+}
+
+void Worker::tick(uint64_t now) {
+  door_.tick(clock_.advance(now));
+  if (feeds_ != nullptr && !feeds_->tick(now)) events_.wake();
+}
+
+/** Publishes what was counted. */
+void Worker::tell() {
+  WorkerCounts counts;
+  counts.door = door_.counts();
+  counts.refused = asks_.refused();
+  if (feeds_ != nullptr) {
+    const FeedCounts& feeds = feeds_->table().counts();
+    counts.feeds = {.polls = feeds.polls,
+                    .pings = feeds.pings,
+                    .documents = feeds.documents,
+                    .patches = feeds.patches,
+                    .skipped = feeds.skipped,
+                    .watching = feeds.watching,
+                    .streams = feeds.streams};
+  }
+  const std::lock_guard lock(mutex_);
+  counts_ = counts;
+  if (door_.notes().any()) notes_.add(door_.notes().take());
+}
+
+// ---- What the main thread says ------------------------------------------------------------------
+
+void Worker::takeSays() {
+  while (saysRing_.take(&batch_)) {
+    eachMessage<SayHead>(batch_,
+                         [this](const SayHead& head, std::string_view text) { take(head, text); });
+  }
+}
+
+void Worker::take(const SayHead& head, std::string_view text) {
+  switch (head.say) {
+    case Say::kOutcome: {
+      const Id id = text.size() == sizeof(Id) ? valueOfBytes<Id>(text) : Id{};
+      return door_.complete(head.ticket, head.outcome, &id);
+    }
+    case Say::kUnknown:
+      return door_.complete(head.ticket, std::nullopt, nullptr);
+    case Say::kAnswer:
+      return door_.answer(head.ticket, text);
+    case Say::kOver:
+      return door_.over(head.ticket);
+    case Say::kTaken:
+      asks_.taken();
+      // Another may be asked for in a turn of its own.
+      return events_.wake();
+    case Say::kRespond:
+      return respond(head.ticket, text);
+    case Say::kWatch: {
+      const auto order = takePointer<WatchOrder>(text);
+      std::vector<Wanted> wanted;
+      for (const auto& [key, after] : order->wanted) wanted.push_back({key, after});
+      return door_.watch(head.ticket, wanted.data(), static_cast<uint32_t>(wanted.size()),
+                         order->how);
+    }
+    case Say::kProceed:
+      return door_.proceed(head.ticket);
+    case Say::kPark:
+      return park(head.ticket);
+    case Say::kAbandon:
+      return door_.abandon(head.ticket);
+    case Say::kFeed:
+    case Say::kFeedGzip:
+    case Say::kFeedEnd:
+      return feeds_->take(head, text);
+    case Say::kRun:
+      return (*takePointer<Command>(text))(*this);
+  }
+}
+
+void Worker::respond(Ticket ticket, std::string_view text) {
+  const auto lengths = valueOfBytes<RespondLengths>(text);
+  text.remove_prefix(sizeof lengths);
+  door_.respond(ticket, text.substr(0, lengths.statusLine),
+                text.substr(lengths.statusLine, lengths.fields),
+                text.substr(lengths.statusLine + lengths.fields));
+}
+
+void Worker::park(Ticket ticket) {
+  // It is gone, or goes with this: then the main thread is to know.
+  if (!door_.park(ticket)) asks_.gone(ticket);
+}
+
+}  // namespace server

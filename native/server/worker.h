@@ -1,0 +1,128 @@
+// A worker: a thread with an epoll set, connections and a door of its own, on the ports that all
+// workers share.
+//
+//   port ─┬─ socket 1 ─▶ worker 1: door ─▶ asks ─ring─▶ ┐ main thread: pool, arena, feeds, store,
+//         └─ socket N ─▶ worker N: door ─▶ asks ─ring─▶ ┘ JavaScript
+//                                  door ◀────── ring ── says
+//
+// It accepts, reads, checks, answers and parks; it decides nothing. Each worker has a listening
+// socket of its own, over which the kernel spreads newcomers evenly (SO_REUSEPORT, socket(7)).
+//
+// Who may touch what: everything here belongs to the worker's own thread from `start` to `stop`,
+// but the rings (batch_ring.h), the waker, `stops_`, and what `counts_` has under its lock. What all
+// threads share is AddressLimits, under its lock, FeedsShared and references to bytes, which are
+// atomic, and TallyOfAll. The main thread has a command done by saying kRun.
+//
+// Rejected: processes (frames, replicas of feeds, heartbeats, shares of every limit), one listening
+// socket for all (the thread that is quickest to wake takes nearly all).
+#ifndef SPRITES_WORKER_H_
+#define SPRITES_WORKER_H_
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "asks.h"
+#include "base/address_limits.h"
+#include "base/deadline_clock.h"
+#include "http/door.h"
+#include "http/tls.h"
+#include "batch_ring.h"
+#include "worker_asks.h"
+#include "worker_feeds.h"
+
+namespace server {
+
+/** What the feeds of a worker have counted. */
+struct FeedTally {
+  uint64_t polls = 0, pings = 0;
+  uint64_t documents = 0, patches = 0, skipped = 0;
+  uint64_t watching = 0;  // now
+  uint64_t streams = 0;   // now
+};
+
+/** What a worker has counted, as of the end of its last turn. */
+struct WorkerCounts {
+  DoorCounts door = {};
+  FeedTally feeds;
+  std::array<uint64_t, kOutcomes> refused = {};
+};
+
+/** What a worker works with; all of them outlive it. */
+struct WorkerParts {
+  DoorOptions door;
+  DoorParts shared;  // limits and the count of all connections
+  Replies replies;
+  std::vector<std::pair<std::string, uint32_t>> mostBody;  // see Asker
+  std::optional<FeedsOptions> feeds;
+  bool inputs;  // there are arenas
+  Waker* main;  // wakes the main thread
+};
+
+class Worker {
+ public:
+  /** `number` from 1 on. Throws std::bad_alloc, std::system_error. */
+  Worker(uint32_t number, const WorkerParts& parts);
+  ~Worker() { stop(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // By the main thread.
+
+  void start();
+
+  /** Ends the thread; its connections close with the worker. */
+  void stop();
+
+  uint32_t number() const { return number_; }
+
+  /** What it asks, and what it is told. */
+  BatchRing& asks() { return asksRing_; }
+  BatchRing& says() { return saysRing_; }
+
+  WorkerCounts counts();
+
+  /** What it has to say of those it refused since the last call, and how many were left out. */
+  std::pair<std::vector<Note>, uint64_t> takeNotes();
+
+  // By its own thread, in a Command.
+
+  Door& door() { return door_; }
+  TlsContext& tls() { return tls_; }
+  WorkerFeeds* feeds() { return feeds_.get(); }
+
+ private:
+  void run();
+  void turn();
+  void tick(uint64_t now);
+  void takeSays();
+  void take(const SayHead& head, std::string_view text);
+  void respond(Ticket ticket, std::string_view text);
+  void park(Ticket ticket);
+  void tell();
+  DoorParts doorParts(const DoorParts& shared);
+
+  const uint32_t number_;
+  EventSet events_;
+  Waker waker_;
+  BatchRing asksRing_;
+  BatchRing saysRing_;
+  WorkerAsks asks_;
+  std::unique_ptr<WorkerFeeds> feeds_;  // there may be none
+  TlsContext tls_;
+  Door door_;
+  base::DeadlineClock clock_;
+  std::string batch_;  // that is being read
+  std::atomic<bool> stops_{false};
+  std::mutex mutex_;
+  WorkerCounts counts_;  // under the lock
+  Notes notes_;          // under the lock
+  std::thread thread_;
+};
+
+}  // namespace server
+
+#endif  // SPRITES_WORKER_H_

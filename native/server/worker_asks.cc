@@ -1,0 +1,92 @@
+#include "worker_asks.h"
+
+#include <algorithm>
+
+namespace server {
+
+namespace {
+
+/** Of an ask that is about nobody. */
+constexpr Id kNobody = {};
+
+}  // namespace
+
+std::optional<Outcome> WorkerAsks::join(Ticket ticket, const Address& address, Id*) {
+  add(askBy(Ask::kJoin, ticket, address), {});
+  return std::nullopt;
+}
+
+std::optional<Outcome> WorkerAsks::leave(Ticket ticket, const Id& id) {
+  add(askBy(Ask::kLeave, ticket, id), {});
+  return std::nullopt;
+}
+
+std::optional<Outcome> WorkerAsks::throwSprite(Ticket ticket, const HotRequest& request,
+                                               std::string_view text) {
+  // Checked here, by this thread's core: the main thread does not check it again.
+  const Outcome check = checkSprite(text, options_.maxSprite);
+  if (check != Outcome::kOk) {
+    ++refused_[static_cast<size_t>(check)];
+    return check;
+  }
+  AskHead head = askBy(Ask::kThrow, ticket, request.id);
+  head.edge = request.edge;
+  head.number = request.hasNumber ? request.number : kNoNumber;
+  add(head, text);
+  return std::nullopt;
+}
+
+std::optional<Outcome> WorkerAsks::input(Ticket ticket, const HotRequest& request,
+                                         std::string_view arena, std::string_view text) {
+  // What is in it the main thread checks: the game and its fields may change at any moment.
+  AskHead head = askBy(Ask::kInput, ticket, request.id);
+  head.number = request.hasNumber ? request.number : kNoNumber;
+  head.length = static_cast<uint32_t>(arena.size() + 1 + text.size());
+  addMessage(&gathered_, head, arena);
+  gathered_ += kEndOfName;
+  gathered_ += text;
+  return std::nullopt;
+}
+
+PollResult WorkerAsks::poll(Ticket ticket, const HotRequest& request) {
+  const uint32_t hold = request.hold == kNoHold ? kNotAHold : request.hold;
+  AskHead head = askBy(Ask::kPoll, ticket, request.id);
+  head.hold =
+      request.hasHold ? static_cast<uint16_t>(std::min<uint32_t>(hold, kNotAHold)) : kNoHold;
+  head.number = request.ack;
+  add(head, {});
+  // Parked, for all that is known here.
+  return {Outcome::kOk, 0, {}};
+}
+
+void WorkerAsks::drop(uint32_t, Ticket ticket) { add(askBy(Ask::kDrop, ticket, kNobody), {}); }
+
+bool WorkerAsks::ended(Ticket ticket) {
+  add(askBy(Ask::kEnded, ticket, kNobody), {});
+  return false;
+}
+
+Found WorkerAsks::place(Ticket ticket, const Id& id, Place*) {
+  add(askBy(Ask::kPlace, ticket, id), {});
+  return Found::kLater;
+}
+
+void WorkerAsks::counts(Ticket ticket) { add(askBy(Ask::kCounts, ticket, kNobody), {}); }
+
+void WorkerAsks::countsOf(Ticket ticket, const Id& id) {
+  add(askBy(Ask::kCountsOf, ticket, id), {});
+}
+
+void WorkerAsks::ask(const Question& question) {
+  ++requests_;
+  AskHead head = askBy(Ask::kRequest, question.ticket, question.client);
+  const RequestMarks marks = {question.body.state, question.secure, question.transient, {}};
+  memcpy(&head.number, &marks, sizeof marks);
+  head.length = static_cast<uint32_t>(question.text.size() + question.body.bytes.size());
+  addMessage(&gathered_, head, question.text);
+  gathered_ += question.body.bytes;
+}
+
+void WorkerAsks::gone(Ticket ticket) { add(askBy(Ask::kGone, ticket, kNobody), {}); }
+
+}  // namespace server

@@ -1,0 +1,94 @@
+// A worker's asks: what its door wants to know or to have done, as messages to the main thread.
+//
+//   worker's thread                              main thread
+//   door ─▶ WorkerAsks ─▶ [ask│ask│…] ─ring─▶ WorkerService ─▶ pool, arena, feeds, JavaScript
+//   door ◀──── Worker ◀── [say│say│…] ◀─ring─ WorkerService ◀── the same
+//
+// A parked poll, at a worker's connection 7 of generation 3:
+//
+//   GET /poll ─▶ kPoll {7, 3} ─▶ Pool::poll(…, holder: the worker, token: 7)
+//                                 WorkerService [ 7: record, generation 3 ]
+//   answered: kAnswer {7, 3} ◀── WorkerService::answer(7) ◀── sprite, hold over, superseded, left
+//   its connection closes: kDrop {7, 3} ─▶ Pool::drop
+//
+// Both may happen at once: an answer that finds another generation at connection 7 is nobody's,
+// and its sprites wait, unacked, for the client's next poll. A drop that finds no poll is late.
+#ifndef SPRITES_WORKER_ASKS_H_
+#define SPRITES_WORKER_ASKS_H_
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "asks.h"
+#include "http/door.h"
+
+namespace server {
+
+/** Bytes that may wait for the main thread before requests wait in the kernel. */
+constexpr size_t kMostAsked = 16 << 20;
+
+/** Requests of one worker that JavaScript has not been asked for yet. */
+constexpr uint32_t kMostRequests = 16;
+
+class WorkerAsks : public RequestHandler, public PollHandler {
+ public:
+  struct Options {
+    uint32_t maxSprite;  // bytes
+    bool inputs;         // there are arenas
+  };
+
+  explicit WorkerAsks(const Options& options) : options_(options) {}
+
+  // Of RequestHandler.
+  bool hasRoom() const override { return gathered_.size() < kMostAsked; }
+  std::optional<Outcome> join(Ticket ticket, const Address& address, Id* id) override;
+  std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
+                                     std::string_view text) override;
+  std::optional<Outcome> leave(Ticket ticket, const Id& id) override;
+  bool takesInputs() const override { return options_.inputs; }
+  std::optional<Outcome> input(Ticket ticket, const HotRequest& request, std::string_view arena,
+                               std::string_view text) override;
+
+  // Of PollHandler.
+  PollResult poll(Ticket ticket, const HotRequest& request) override;
+  void drop(uint32_t record, Ticket ticket) override;
+  bool ended(Ticket ticket) override;
+  Found place(Ticket ticket, const Id& id, Place* place) override;
+  void counts(Ticket ticket) override;
+  void countsOf(Ticket ticket, const Id& id) override;
+
+  // Of Asker.
+  bool mayAsk() const { return requests_ < kMostRequests; }
+  void ask(const Question& question);
+  void gone(Ticket ticket);
+
+  /** JavaScript has been asked for one of the requests. */
+  void taken() { --requests_; }
+
+  void add(AskHead head, std::string_view text) {
+    head.length = static_cast<uint32_t>(text.size());
+    addMessage(&gathered_, head, text);
+  }
+
+  /** Puts what was gathered into the ring, where it has a place. */
+  void send(BatchRing* ring) {
+    if (!gathered_.empty()) ring->put(&gathered_);
+  }
+
+  /** Whether something is left that found no place. */
+  bool waits() const { return !gathered_.empty(); }
+
+  /** Requests refused here, which the main thread does not know of, by their outcome. */
+  const std::array<uint64_t, kOutcomes>& refused() const { return refused_; }
+
+ private:
+  const Options options_;
+  std::string gathered_;
+  uint32_t requests_ = 0;
+  std::array<uint64_t, kOutcomes> refused_ = {};
+};
+
+}  // namespace server
+
+#endif  // SPRITES_WORKER_ASKS_H_

@@ -1,0 +1,48 @@
+#include "worker_feeds.h"
+
+namespace server {
+
+namespace {
+
+/** Microseconds of a turn that go to watchers who are due: the thread has nothing else to do. */
+constexpr uint64_t kFeedShare = 2500;
+
+}  // namespace
+
+void WorkerFeeds::turn() {
+  for (const Feeds::Want& want : table_.takeWants()) {
+    asks_->add(askBy(want.fetch ? Ask::kFeedWant : Ask::kFeedGzip, {}, want.from), want.key);
+  }
+  table_.takeTouched([this](const Feed& feed) {
+    // Of one that has ended the main thread counts nobody; there may be a new one of its key.
+    if (feed.gone) return;
+    asks_->add({.ask = Ask::kFeedWatched, .number = feed.watching}, feed.key);
+  });
+}
+
+bool WorkerFeeds::step() { return table_.step(kFeedShare); }
+
+bool WorkerFeeds::tick(uint64_t now) {
+  const bool done = table_.tick(now);
+  if (now >= lookAt_) {
+    lookAt_ = now + kLookEvery;
+    table_.forgetIdle(kIdle, [this](std::string_view key) { leave(key); });
+  }
+  return done;
+}
+
+void WorkerFeeds::take(const SayHead& head, std::string_view text) {
+  if (head.say == Say::kFeedEnd) {
+    // Whoever asks next asks the main thread anew.
+    return table_.end(text, head.outcome);
+  }
+  const auto news = takePointer<FeedNews>(text);
+  if (head.say == Say::kFeedGzip) {
+    return table_.compressed(news->key, news->value.cursor, std::move(news->gzip));
+  }
+  // It may have been forgotten here while this was on its way. As nobody has asked since, none is
+  // wanted: one that the main thread does not know of would stay as it is.
+  if (!table_.show(news->key, std::move(news->value), std::move(news->gzip))) leave(news->key);
+}
+
+}  // namespace server

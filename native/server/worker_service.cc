@@ -1,0 +1,230 @@
+#include "worker_service.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "torus/place_text.h"
+
+namespace server {
+
+WorkerService::WorkerService(const ServiceParts& parts, PollHolder holder, uint32_t connections)
+    : parts_(parts), holder_(holder), parked_(connections) {
+  parts_.pool->setResponder(holder_, this);
+}
+
+WorkerService::~WorkerService() {
+  parts_.pool->setResponder(holder_, nullptr);
+  discard(gathered_);
+}
+
+// ---- What is asked ------------------------------------------------------------------------------
+
+void WorkerService::serve(std::string_view batch) {
+  eachMessage<AskHead>(batch,
+                       [this](const AskHead& head, std::string_view text) { serve(head, text); });
+}
+
+void WorkerService::serve(const AskHead& head, std::string_view text) {
+  Pool& pool = *parts_.pool;
+  switch (head.ask) {
+    case Ask::kJoin:
+      return join(head);
+    case Ask::kThrow:
+      return decide(head.ticket, pool.throwChecked(whoOf<Id>(head), head.edge, head.number, text,
+                                                   parts_.clock()));
+    case Ask::kLeave:
+      return decide(head.ticket, pool.leave(whoOf<Id>(head)));
+    case Ask::kPoll:
+      return poll(head);
+    case Ask::kPlace:
+      return place(head);
+    case Ask::kCountsOf:
+      if (Place any; !pool.place(whoOf<Id>(head), &any)) {
+        return decide(head.ticket, Outcome::kUnknownClient);
+      }
+      [[fallthrough]];
+    case Ask::kCounts:
+      return say({.say = Say::kAnswer, .ticket = head.ticket}, parts_.counts());
+    case Ask::kDrop:
+      drop(head.ticket);
+      return;
+    case Ask::kEnded:
+      drop(head.ticket);
+      return say({.say = Say::kOver, .ticket = head.ticket}, {});
+    case Ask::kInput:
+      return input(head, text);
+    case Ask::kRequest:
+      requests_.emplace_back(head, text);
+      return;
+    case Ask::kGone:
+      return parts_.gone(head.ticket);
+    case Ask::kFeedWant:
+    case Ask::kFeedGzip:
+    case Ask::kFeedWatched:
+    case Ask::kFeedLeft:
+      return serveFeed(head, text);
+  }
+}
+
+void WorkerService::askForOne() {
+  const auto [head, text] = std::move(requests_.front());
+  requests_.pop_front();
+  say({.say = Say::kTaken}, {});
+  parts_.request(head, text);
+}
+
+void WorkerService::join(const AskHead& head) {
+  Id id;
+  const Outcome outcome = parts_.pool->join(whoOf<Address>(head), parts_.clock(), &id);
+  decide(head.ticket, outcome, outcome == Outcome::kOk ? bytesOfValue(id) : std::string_view());
+}
+
+void WorkerService::poll(const AskHead& head) {
+  Pool& pool = *parts_.pool;
+  const uint32_t token = head.ticket.connection;
+  const PollResult result =
+      head.hold == kNotAHold ? PollResult{pool.count(Outcome::kBadHold), 0, {}}
+                             : pool.poll(whoOf<Id>(head), head.number, head.hold, holder_, token);
+  if (result.outcome != Outcome::kOk) return decide(head.ticket, result.outcome);
+  if (!result.answer.empty()) {
+    return say({.say = Say::kAnswer, .ticket = head.ticket}, result.answer);
+  }
+  parked_[token] = {result.record + 1, head.ticket.generation};
+}
+
+void WorkerService::input(const AskHead& head, std::string_view text) {
+  const size_t end = text.find(kEndOfName);
+  decide(head.ticket, parts_.arena->input(text.substr(0, end), whoOf<Id>(head), head.number,
+                                          text.substr(end + 1), parts_.clock()));
+}
+
+void WorkerService::place(const AskHead& head) {
+  Place place;
+  if (!parts_.pool->place(whoOf<Id>(head), &place)) {
+    return decide(head.ticket, Outcome::kUnknownClient);
+  }
+  say({.say = Say::kAnswer, .ticket = head.ticket}, PlaceText(place).view());
+}
+
+// ---- Parked polls -------------------------------------------------------------------------------
+
+/** A poll's connection is gone; false when none is parked there. */
+bool WorkerService::drop(Ticket ticket) {
+  Parked& parked = parked_[ticket.connection];
+  if (parked.record == 0 || parked.generation != ticket.generation) return false;
+  parts_.pool->drop(std::exchange(parked.record, 0) - 1, holder_, ticket.connection);
+  return true;
+}
+
+void WorkerService::answer(uint32_t token, std::string_view body) {
+  Parked& parked = parked_[token];
+  parked.record = 0;
+  say({.say = Say::kAnswer, .ticket = {token, parked.generation}}, body);
+}
+
+/** Says an outcome when the turn that has decided it is in the journal. */
+void WorkerService::decide(Ticket ticket, Outcome outcome, std::string_view text) {
+  const SayHead head = {.length = static_cast<uint32_t>(text.size()),
+                        .say = Say::kOutcome,
+                        .outcome = outcome,
+                        .ticket = ticket};
+  addMessage(&decided_, head, text);
+}
+
+void WorkerService::settle(Settled settled) {
+  if (settled == Settled::kHolds) {
+    gathered_ += decided_;
+  } else {
+    eachMessage<SayHead>(decided_, [this](SayHead head, std::string_view text) {
+      head.say = Say::kUnknown;
+      say(head, text);
+    });
+  }
+  decided_.clear();
+}
+
+void WorkerService::send(BatchRing* ring) {
+  if (!owed_.empty() && ring->hasRoom(kMostAhead)) sayOwed();
+  if (!gathered_.empty()) ring->put(&gathered_);
+}
+
+// ---- Feeds --------------------------------------------------------------------------------------
+
+void WorkerService::serveFeed(const AskHead& head, std::string_view key) {
+  if (head.ask == Ask::kFeedWant) return want(key, whoOf<Address>(head));
+  // The feed may have ended before this came: only one that is wanted makes an entry.
+  const auto found = feeds_.find(std::string(key));
+  if (found == feeds_.end()) return;
+  Watched& watched = found->second;
+  if (head.ask == Ask::kFeedGzip) {
+    watched.gzip = true;
+    const Feed* const feed = parts_.feeds->find(key);
+    if (feed != nullptr && feed->gzip) return owe(&watched, key, Say::kFeedGzip);
+    parts_.feeds->wantCompressed(key);
+  } else if (head.ask == Ask::kFeedWatched) {
+    setWatching(&watched, key, static_cast<uint32_t>(head.number));
+  } else {
+    setWatching(&watched, key, 0);
+    feeds_.erase(found);
+  }
+}
+
+/** The worker is told of the feed's versions from now on, or that there is none. */
+void WorkerService::want(std::string_view key, const Address& from) {
+  Watched& watched = feeds_[std::string(key)];
+  const Feed* const feed = parts_.feeds->find(key);
+  if (feed != nullptr && feed->value) return owe(&watched, key, Say::kFeed);
+  const Outcome outcome = parts_.feeds->askElsewhere(key, from);
+  if (outcome != Outcome::kOk) ended(key, outcome);
+}
+
+/** The number of the worker's watchers of a feed, now. */
+void WorkerService::setWatching(Watched* watched, std::string_view key, uint32_t watching) {
+  parts_.feeds->watchedElsewhere(key, int64_t{watching} - int64_t{watched->watching});
+  watched->watching = watching;
+}
+
+void WorkerService::published(const Feed& feed) {
+  const auto found = feeds_.find(feed.key);
+  if (found == feeds_.end()) return;
+  if (found->second.gzip) parts_.feeds->askCompressed(feed.key);
+  owe(&found->second, feed.key, Say::kFeed);
+}
+
+void WorkerService::compressed(const Feed& feed) {
+  const auto found = feeds_.find(feed.key);
+  if (found == feeds_.end() || !found->second.gzip) return;
+  owe(&found->second, feed.key, Say::kFeedGzip);
+}
+
+/** A worker that is behind gets the newest version when it has taken those before. */
+void WorkerService::owe(Watched* watched, std::string_view key, Say what) {
+  bool& owes = what == Say::kFeed ? watched->owesVersion : watched->owesCompressed;
+  if (std::exchange(owes, true)) return;
+  owed_.push_back({std::string(key), what});
+}
+
+void WorkerService::sayOwed() {
+  for (; !owed_.empty(); owed_.pop_front()) {
+    const auto& [key, what] = owed_.front();
+    const auto found = feeds_.find(key);
+    if (found == feeds_.end()) continue;
+    // Of an entry that has gone and come back, what it owes now is further behind.
+    Watched& watched = found->second;
+    bool& owes = what == Say::kFeed ? watched.owesVersion : watched.owesCompressed;
+    const Feed* const feed = parts_.feeds->find(key);
+    if (!std::exchange(owes, false) || feed == nullptr || !feed->value) continue;
+    auto* const news = new FeedNews{key, *feed, feed->gzip};
+    say({.say = what}, textOfPointer(news));
+  }
+}
+
+void WorkerService::ended(std::string_view key, Outcome why) {
+  const auto found = feeds_.find(std::string(key));
+  if (found == feeds_.end()) return;
+  say({.say = Say::kFeedEnd, .outcome = why}, key);
+  setWatching(&found->second, key, 0);
+  feeds_.erase(found);
+}
+
+}  // namespace server
