@@ -1,5 +1,6 @@
 #include "events.h"
 
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -51,6 +52,13 @@ void EventSet::remove(int fd) { epoll_ctl(set_, EPOLL_CTL_DEL, fd, nullptr); }
 void EventSet::wake() {
   const uint64_t once = 1;
   (void)!::write(wake_, &once, sizeof once);
+}
+
+void EventSet::sleepShortly(uint64_t microseconds) const {
+  const timespec time = {static_cast<time_t>(microseconds / 1000000),
+                         static_cast<long>(microseconds % 1000000 * 1000)};
+  pollfd set = {.fd = set_, .events = POLLIN, .revents = 0};
+  ppoll(&set, 1, &time, nullptr);
 }
 
 void EventSet::wakeIn(uint64_t microseconds) {

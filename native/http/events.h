@@ -23,6 +23,7 @@
 #include <sys/epoll.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "pacer.h"
 
@@ -80,6 +81,13 @@ class EventSet {
   /** Asks for a turn in `microseconds`, above 0, if none is asked for sooner. */
   void wakeIn(uint64_t microseconds);
 
+  /** The next dispatch may wait so many milliseconds for an event: where a thread has no other
+   * loop. */
+  void sleep(int milliseconds) { sleep_ = milliseconds; }
+
+  /** Waits so many microseconds for an event. */
+  void sleepShortly(uint64_t microseconds) const;
+
   /** Whether the pace allows a turn now; if not, the descriptor is readable again when it does. */
   bool due() { return pacer_.pass(now()); }
 
@@ -91,7 +99,7 @@ class EventSet {
   template <typename OnConnection>
   void dispatch(OnConnection&& onConnection) {
     epoll_event events[kEvents];
-    const int count = epoll_wait(set_, events, kEvents, 0);
+    const int count = epoll_wait(set_, events, kEvents, std::exchange(sleep_, 0));
     if (count == kEvents) pacer_.hurry();
     for (int i = 0; i < count; ++i) {
       const uint64_t key = events[i].data.u64;
@@ -125,6 +133,7 @@ class EventSet {
   const int wake_;
   const int timer_;
   uint64_t wakeAt_ = 0;  // microseconds, when the timer fires; 0: it is not armed
+  int sleep_ = 0;        // milliseconds
 };
 
 }  // namespace server

@@ -38,10 +38,10 @@
 #include <string>
 #include <string_view>
 
+#include "batch_ring.h"
 #include "feeds/feeds.h"
 #include "http/cold_requests.h"
 #include "http/request_handler.h"
-#include "batch_ring.h"
 
 namespace server {
 

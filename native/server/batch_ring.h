@@ -20,6 +20,7 @@
 #ifndef SPRITES_BATCH_RING_H_
 #define SPRITES_BATCH_RING_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -32,15 +33,33 @@
 
 namespace server {
 
-/** Wakes the thread of an event set, with one system call until that thread has looked. */
+/**
+ * Wakes the thread of an event set, with one system call until that thread has looked. With a pace
+ * it is woken no more often than that, under load, for all that wake it together: pace.h has why.
+ */
 class Waker {
  public:
-  /** `events` outlives it. */
-  explicit Waker(EventSet* events) : events_(events) {}
+  /** `events` outlives it; `pace` in microseconds, 0 for none. */
+  explicit Waker(EventSet* events, uint32_t pace = 0) : events_(events), pace_(pace) {}
 
   /** From any thread: what was put before is seen by a look that comes. */
   void wake() {
     if (!asked_.exchange(true)) events_->wake();
+  }
+
+  /**
+   * The same where the pace allows it at `now`, microseconds: 0; else the microseconds after which
+   * to try again.
+   */
+  uint64_t wakeInTime(uint64_t now) {
+    if (asked_.load()) return 0;
+    const uint64_t most = now + uint64_t{Pace::kAtOnce - 1} * pace_;
+    const uint64_t paid = paidAt_.load(std::memory_order_relaxed);
+    if (paid > most) return paid - most;
+    // Two threads may pay at once: then it is woken once too often, or once too seldom.
+    paidAt_.store(std::min(std::max(paid, now), most) + pace_, std::memory_order_relaxed);
+    wake();
+    return 0;
   }
 
   /** By the thread itself, behind its events and before it looks into its rings. */
@@ -48,7 +67,9 @@ class Waker {
 
  private:
   EventSet* const events_;
+  const uint32_t pace_;
   std::atomic<bool> asked_{false};
+  std::atomic<uint64_t> paidAt_{0};  // microseconds: when all wakings are paid for
 };
 
 class BatchRing {
@@ -56,14 +77,14 @@ class BatchRing {
   /** Batches that may wait. */
   static constexpr uint32_t kPlaces = 64;
 
-  /** `writer` and `reader` wake the threads of the two, and outlive the ring. */
-  BatchRing(Waker* writer, Waker* reader) : writer_(writer), reader_(reader) {}
+  /** `writer` wakes the writer's thread, and outlives the ring. */
+  explicit BatchRing(Waker* writer) : writer_(writer) {}
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
 
   /**
    * By the writer: gives a batch, and gets an empty one; false: as many wait as may, and the writer
-   * is woken when one is taken.
+   * is woken when one is taken. The reader is to be woken.
    */
   bool put(std::string* batch) {
     const uint32_t at = put_.load(std::memory_order_relaxed);
@@ -71,7 +92,6 @@ class BatchRing {
     places_[at % kPlaces].swap(*batch);
     batch->clear();
     put_.store(at + 1);
-    reader_->wake();
     return true;
   }
 
@@ -104,7 +124,6 @@ class BatchRing {
   uint32_t waiting() const { return put_.load(std::memory_order_relaxed) - taken_.load(); }
 
   Waker* const writer_;
-  Waker* const reader_;
   std::array<std::string, kPlaces> places_;
   alignas(64) std::atomic<uint32_t> put_{0};
   alignas(64) std::atomic<uint32_t> taken_{0};

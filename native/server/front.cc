@@ -8,8 +8,8 @@ namespace server {
 
 namespace {
 
-/** How often the main thread, where it has workers, takes a turn at the most, under load. */
-constexpr uint32_t kTurnMicroseconds = 250;
+/** How often workers wake the main thread at the most, under load. */
+constexpr uint32_t kWakeMicroseconds = 450;
 
 /** Microseconds of a turn for the workers' requests that JavaScript handles, and one in any case.
  */
@@ -24,7 +24,7 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
       headBytes_(options.headBytes),
       keepIdle_(static_cast<int>(options.keepIdle)),
       pool_(parts.pool, parts.clock, parts.arena),
-      waker_(&events_),
+      waker_(&events_, kWakeMicroseconds),
       door_(options, doorParts(), replies,
             {.ask = [this](const Question& question) { asker_.ask(0, question); },
              .mayAsk = {},
@@ -58,7 +58,6 @@ DoorParts Front::doorParts() {
 void Front::startWorkers(const DoorOptions& options, const Replies& replies) {
   if (parts_.workers == 0) return;
   parts_.limits->share();
-  events_.pace(kTurnMicroseconds);
   WorkerParts shared = {.door = options,
                         .shared = doorParts(),
                         .replies = replies,
@@ -163,7 +162,7 @@ void Front::finishTurn(TurnEnd end) {
 }
 
 void Front::sendToWorkers() {
-  for (const Served& one : workers_) one.service->send(&one.worker->says());
+  for (const Served& one : workers_) one.service->send(one.worker.get());
 }
 
 void Front::tick(uint64_t deadlines) {
@@ -178,7 +177,7 @@ void Front::say(Caller caller, SayHead head, std::string_view text) {
   const Served& one = workers_[caller.worker - 1];
   head.ticket = caller.ticket;
   one.service->say(head, text);
-  one.service->send(&one.worker->says());
+  one.service->send(one.worker.get());
 }
 
 void Front::respond(Caller caller, std::string_view statusLine, std::string_view fields,
@@ -220,7 +219,7 @@ bool Front::park(Caller caller) {
 /** Has a command done by the worker, in its thread. */
 void Front::Served::tell(const Command& command) const {
   service->say({.say = Say::kRun}, textOfPointer(new Command(command)));
-  service->send(&worker->says());
+  service->send(worker.get());
 }
 
 /** The same by every worker. */
@@ -323,7 +322,7 @@ template <typename Tell>
 void Front::tellAll(Tell&& tell) {
   for (const Served& one : workers_) {
     tell(*one.service);
-    one.service->send(&one.worker->says());
+    one.service->send(one.worker.get());
   }
 }
 

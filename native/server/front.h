@@ -57,7 +57,7 @@ class Front : private FeedsWatcher {
     uint16_t port;
     int backlog;
     bool tls;
-    bool transient;    // joins, throws and leaves alone
+    bool transient;     // joins, throws and leaves alone
     int reserved = -1;  // a socket that has the port already, and is the front's from now on
   };
 

@@ -1,6 +1,5 @@
 #include "worker.h"
 
-#include <poll.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -18,8 +17,9 @@ uint64_t milliseconds() { return EventSet::now() / 1000; }
 Worker::Worker(uint32_t number, const WorkerParts& parts)
     : number_(number),
       waker_(&events_),
-      asksRing_(&waker_, parts.main),
-      saysRing_(parts.main, &waker_),
+      main_(parts.main),
+      asksRing_(&waker_),
+      saysRing_(parts.main),
       asks_({.maxSprite = parts.door.maxSprite, .inputs = parts.inputs}),
       feeds_(parts.feeds ? std::make_unique<WorkerFeeds>(*parts.feeds, milliseconds(),
                                                          EventSet::now, &asks_)
@@ -83,9 +83,15 @@ void Worker::run() {
   bool more = false;
   while (!stops_.load()) {
     const uint64_t before = milliseconds();
-    const uint64_t sleep = more || tickAt <= before ? 0 : tickAt - before;
-    pollfd due = {.fd = events_.fd(), .events = POLLIN, .revents = 0};
-    if (poll(&due, 1, static_cast<int>(sleep)) > 0 && events_.due()) turn();
+    // Until it wakes the main thread, or for the next tick.
+    const uint64_t pause = asked_ ? main_->wakeInTime(EventSet::now()) : 0;
+    asked_ = pause > 0;
+    if (asked_) {
+      events_.sleepShortly(pause);
+    } else if (!more && tickAt > before) {
+      events_.sleep(static_cast<int>(tickAt - before));
+    }
+    turn();
     more = feeds_ != nullptr && feeds_->table().busy() && feeds_->step();
     const uint64_t now = milliseconds();
     if (now >= tickAt) {
@@ -93,7 +99,7 @@ void Worker::run() {
       tick(now);
     }
     if (feeds_ != nullptr) feeds_->turn();
-    asks_.send(&asksRing_);
+    send();
     tell();
   }
 }
@@ -101,10 +107,16 @@ void Worker::run() {
 void Worker::turn() {
   door_.turn();
   // Before what is said is looked at: the main thread can begin.
-  asks_.send(&asksRing_);
+  send();
   waker_.looks();
   takeSays();
   door_.sendAnswers();
+}
+
+/** Puts what was asked into the ring, for the main thread to see. */
+void Worker::send() {
+  if (!asks_.send(&asksRing_)) return;
+  asked_ = main_->wakeInTime(EventSet::now()) > 0;
 }
 
 void Worker::tick(uint64_t now) {

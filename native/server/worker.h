@@ -9,9 +9,9 @@
 // socket of its own, over which the kernel spreads newcomers evenly (SO_REUSEPORT, socket(7)).
 //
 // Who may touch what: everything here belongs to the worker's own thread from `start` to `stop`,
-// but the rings (batch_ring.h), the waker, `stops_`, and what `counts_` has under its lock. What all
-// threads share is AddressLimits, under its lock, FeedsShared and references to bytes, which are
-// atomic, and TallyOfAll. The main thread has a command done by saying kRun.
+// but the rings (batch_ring.h), the waker, `stops_`, and what `counts_` has under its lock. What
+// all threads share is AddressLimits, under its lock, FeedsShared and references to bytes, which
+// are atomic, and TallyOfAll. The main thread has a command done by saying kRun.
 //
 // Rejected: processes (frames, replicas of feeds, heartbeats, shares of every limit), one listening
 // socket for all (the thread that is quickest to wake takes nearly all).
@@ -28,9 +28,9 @@
 #include "asks.h"
 #include "base/address_limits.h"
 #include "base/deadline_clock.h"
+#include "batch_ring.h"
 #include "http/door.h"
 #include "http/tls.h"
-#include "batch_ring.h"
 #include "worker_asks.h"
 #include "worker_feeds.h"
 
@@ -83,6 +83,9 @@ class Worker {
   BatchRing& asks() { return asksRing_; }
   BatchRing& says() { return saysRing_; }
 
+  /** Has it look at what it is told. */
+  void wake() { waker_.wake(); }
+
   WorkerCounts counts();
 
   /** What it has to say of those it refused since the last call, and how many were left out. */
@@ -102,12 +105,14 @@ class Worker {
   void take(const SayHead& head, std::string_view text);
   void respond(Ticket ticket, std::string_view text);
   void park(Ticket ticket);
+  void send();
   void tell();
   DoorParts doorParts(const DoorParts& shared);
 
   const uint32_t number_;
   EventSet events_;
   Waker waker_;
+  Waker* const main_;
   BatchRing asksRing_;
   BatchRing saysRing_;
   WorkerAsks asks_;
@@ -115,7 +120,8 @@ class Worker {
   TlsContext tls_;
   Door door_;
   base::DeadlineClock clock_;
-  std::string batch_;  // that is being read
+  std::string batch_;   // that is being read
+  bool asked_ = false;  // something is in the ring for which the main thread was not woken yet
   std::atomic<bool> stops_{false};
   std::mutex mutex_;
   WorkerCounts counts_;  // under the lock

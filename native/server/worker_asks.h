@@ -71,13 +71,8 @@ class WorkerAsks : public RequestHandler, public PollHandler {
     addMessage(&gathered_, head, text);
   }
 
-  /** Puts what was gathered into the ring, where it has a place. */
-  void send(BatchRing* ring) {
-    if (!gathered_.empty()) ring->put(&gathered_);
-  }
-
-  /** Whether something is left that found no place. */
-  bool waits() const { return !gathered_.empty(); }
+  /** Puts what was gathered into the ring, where there is something and a place for it. */
+  bool send(BatchRing* ring) { return !gathered_.empty() && ring->put(&gathered_); }
 
   /** Requests refused here, which the main thread does not know of, by their outcome. */
   const std::array<uint64_t, kOutcomes>& refused() const { return refused_; }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "torus/place_text.h"
+#include "worker.h"
 
 namespace server {
 
@@ -143,9 +144,9 @@ void WorkerService::settle(Settled settled) {
   decided_.clear();
 }
 
-void WorkerService::send(BatchRing* ring) {
-  if (!owed_.empty() && ring->hasRoom(kMostAhead)) sayOwed();
-  if (!gathered_.empty()) ring->put(&gathered_);
+void WorkerService::send(Worker* worker) {
+  if (!owed_.empty() && worker->says().hasRoom(kMostAhead)) sayOwed();
+  if (!gathered_.empty() && worker->says().put(&gathered_)) worker->wake();
 }
 
 // ---- Feeds --------------------------------------------------------------------------------------

@@ -68,11 +68,8 @@ class WorkerService : public PollResponder {
     addMessage(&gathered_, head, text);
   }
 
-  /** Puts what was gathered into the ring, as far as there is room. */
-  void send(BatchRing* ring);
-
-  /** Whether something waits for room in the ring. */
-  bool waits() const { return !gathered_.empty() || !owed_.empty(); }
+  /** Puts what was gathered into the ring of `worker`, as far as there is room. */
+  void send(Worker* worker);
 
   // Of FeedsWatcher.
   void published(const Feed& feed);

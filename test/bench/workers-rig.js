@@ -1,26 +1,23 @@
 /**
- * A server with workers and a load on it, as they are measured: who runs where, what each process takes.
+ * A server with workers and a load on it, as they are measured: who runs where, what each thread takes.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 import { canPin } from './contenders.js';
 import { spritesArgs } from './sprites.js';
-import { childrenOf } from '../support/processes.js';
 
 const SWARM = fileURLToPath(new URL('../../bin/sprites-swarm', import.meta.url));
 
-/** The core of the main process, and that of everything else, where each has its own. */
+/** The core of the main thread, and that of everything else, where each has its own. */
 const CORES = { main: 0, rest: 1 };
 
 /** Seconds the swarm may take for what is not throwing: opening, draining, leaving. */
 const AROUND = 60;
-
-const tick = 1 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }));
 
 /** Whether processes can be kept on a core. */
 export const pins = canPin();
@@ -60,15 +57,21 @@ function run(core, args) {
   };
 }
 
-/** @returns {number} seconds of a processor that a process has had, by the kernel's account */
-export function cpuOf(pid) {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ');
-  return (Number(fields[11]) + Number(fields[12])) * tick;
-}
+/** @returns {number[]} the threads of a process, the main one first */
+const threadsOf = (pid) => readdirSync(`/proc/${pid}/task`).map(Number);
 
-/** Keeps a process, all threads of it, on the core of everything but the main process. */
+/** @returns {number} seconds of a processor that a thread has had, by the kernel's account */
+const cpuOf = (pid, thread) =>
+  Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')[0]) / 1e9;
+
+/** Keeps the workers on the core of everything but the main thread. */
 function pin(pid) {
-  if (pins) execFileSync('taskset', ['-ap', '-c', String(CORES.rest), String(pid)]);
+  if (!pins) return;
+  for (const thread of threadsOf(pid)) {
+    const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, 'utf8');
+    if (name.startsWith('worker'))
+      execFileSync('taskset', ['-p', '-c', String(CORES.rest), String(thread)]);
+  }
 }
 
 /**
@@ -76,8 +79,8 @@ function pin(pid) {
  *
  * @param {number} workers
  * @param {{pinned?: boolean, collects?: string, options?: Record<string, string | number>}} [how]
- *     `pinned`: the main process has a core, and workers and load the other; `collects`: a module
- *     to import first, there and in the workers
+ *     `pinned`: the main thread has a core, and workers and load the other; `collects`: a module
+ *     to import first
  */
 export async function startServer(workers, { pinned = true, collects, options = {} } = {}) {
   const server = run(pinned ? CORES.main : undefined, [
@@ -89,21 +92,19 @@ export async function startServer(workers, { pinned = true, collects, options = 
     Number(/:(\d+)\//.exec(server.lines.find((line) => line.startsWith(begin)) ?? '')?.[1])
   );
   const { pid } = server.child;
-  if (pinned) for (const worker of childrenOf(pid)) pin(worker);
+  if (pinned) pin(pid);
   return {
     pid,
     port,
     pinned,
-    /** @returns {number[]} the processes of the workers there are now */
-    workers: () => childrenOf(pid),
     async status() {
       return (await fetch(`http://127.0.0.1:${adminPort}/status`)).json();
     },
-    /** Seconds of a processor: the main process's, and those of all of them together. */
-    cpu() {
-      const main = cpuOf(pid);
-      return { main, all: childrenOf(pid).reduce((sum, worker) => sum + cpuOf(worker), main) };
-    },
+    /** Seconds of a processor: the main thread's, and those of all threads together. */
+    cpu: () => ({
+      main: cpuOf(pid, pid),
+      all: threadsOf(pid).reduce((sum, thread) => sum + cpuOf(pid, thread), 0)
+    }),
     async stop() {
       server.child.kill('SIGTERM');
       const code = await server.ended;

@@ -1,33 +1,28 @@
 /**
- * What workers take off the main process, what they cost, and that they may die.
+ * What workers take off the main thread, and what they cost.
  *
  *     node test/bench/workers.js [--workers 1,2] [--rounds 5] [--seconds 4] [--clients 3000]
  *                                [--throwers 128] [--rate 8000] [--only full|rate|lone] [--json] [--strict]
- *     node test/bench/workers.js --parked [--workers 2] [--clients 30000] [--rate 500] [--seconds 40]
- *     node test/bench/workers.js --kill [--workers 2] [--seconds 20] [--clients 1000]
+ *     node test/bench/workers.js --parked [--workers 2] [--clients 15000] [--rate 500] [--seconds 40]
  *
  * The first measures without workers and with them, in turn and in several rounds; differences and
  * ratios are of neighbors in time. The load is bin/sprites-swarm on the main port, three times: at full
  * speed (`full`: --throwers closed loops that throw in the names of all --clients; where there are two
- * cores the main process has one, and workers and load the other), with --rate sprites a second, and
+ * cores the main thread has one, and workers and load the other), with --rate sprites a second, and
  * with a lone sprite now and then (`lone`: 20 a second among 100 clients). CPU is the kernel's account, user and
  * system; late is how long a sprite was on its way from throw to arrival.
  *
- * The second parks --clients at the workers (they may be more than one process may have files for) and
- * throws among them. It prints what a parked client takes in user space in each process: by how much its
- * resident size has grown, each time after a collection of garbage.
+ * The second parks --clients and throws among them, without workers and with them. It prints what a parked client
+ * takes in user space: by how much the resident size has grown, each time after a collection of garbage.
  *
- * The third kills a worker every second under load, and prints the swarm's account of the sprites.
- *
- * Exit status: 0, or 1 where a sprite was missing or came twice, a worker was not started again or,
- * with --strict, a figure is above what it is held to; 2 on a wrong option.
+ * Exit status: 0, or 1 where a sprite was missing or came twice or, with --strict, a figure is above what it is
+ * held to; 2 on a wrong option.
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { fileLimit } from '../../lib/base/file-limit.js';
 import { spread } from './figures.js';
-import { childrenOf } from '../support/processes.js';
 import { answerHelp, refuseUsage, takeOptions } from '../support/opening-comment.js';
 import { pins, startServer, startSwarm, untilThrown } from './workers-rig.js';
 
@@ -35,14 +30,14 @@ answerHelp(import.meta.url);
 
 /** What workers are held to, in medians. */
 const HELD = {
-  /** The main process's CPU a sprite with workers, as a multiple of that without. */
-  main: 0.2,
-  /** That of the main process and all workers together. */
-  all: 1.3,
+  /** The main thread's CPU a sprite with workers, as a multiple of that without. */
+  main: 0.15,
+  /** That of all threads together. */
+  all: 1.15,
   /** By how many milliseconds a sprite may be later than without: 99 in 100 of --rate a second. */
-  p99: 3,
+  p99: 0.5,
   /** A lone one, at the median. */
-  lone: 1
+  lone: 0.1
 };
 
 /** Milliseconds of load before the window opens: the rate has settled. */
@@ -69,13 +64,13 @@ function readOptions() {
   const values = takeOptions(import.meta.url, {
     ...{ workers: text, rounds: text, seconds: text, clients: text, throwers: text },
     ...{ rate: text, only: { ...text, default: '' } },
-    ...{ parked: flag, kill: flag, json: flag, strict: flag }
+    ...{ parked: flag, json: flag, strict: flag }
   });
   const common = { workers: '2', rounds: '1', seconds: '20', throwers: '128', rate: '8000' };
   const usual = { ...common, workers: '1,2', rounds: '5', seconds: '4', clients: '3000' };
-  if (values.kill) Object.assign(usual, common, { clients: '1000' });
-  if (values.parked) Object.assign(usual, common, { clients: '30000', rate: '500', seconds: '40' });
-  const all = { ...usual, ...values };
+  if (values.parked) Object.assign(usual, common, { clients: '15000', rate: '500', seconds: '40' });
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  const all = { ...usual, ...Object.fromEntries(given) };
   const whole = (name) =>
     /^[1-9]\d{0,5}$/.test(all[name]) ? Number(all[name]) : usage(`--${name} takes a number`);
   if (!/^[1-9](,[1-9])*$/.test(all.workers)) usage('--workers takes numbers from 1 to 9');
@@ -96,7 +91,7 @@ const loadsOf = ({ clients, throwers, rate }) => ({
 
 /**
  * @returns {Promise<{cpu: number, all: number, rate: number, p50: number, p99: number, faults: string[]}>}
- *     CPU in µs a sprite, of the main process and of all; sprites a second; milliseconds on their way
+ *     CPU in µs a sprite, of the main thread and of all; sprites a second; milliseconds on their way
  */
 async function measure(workers, { pinned, ...load }, seconds) {
   const server = await startServer(workers, { pinned });
@@ -188,7 +183,7 @@ async function compare(options) {
     console.log(JSON.stringify({ held: HELD, pinned: pins, summary }));
   } else {
     console.log(
-      '| load | workers | main process, µs a sprite | of that without | all, of it | sprites/s | p50, ms | p99, ms | p50 later | p99 later |'
+      '| load | workers | main thread, µs a sprite | of that without | all, of it | sprites/s | p50, ms | p99, ms | p50 later | p99 later |'
     );
     console.log(`|${' --- |'.repeat(10)}`);
     for (const { load, workers, cpu, main, all, rate, p50, p99, later50, later99 } of summary) {
@@ -222,111 +217,41 @@ async function residentOf(pid) {
   return least;
 }
 
-async function parking({ workers: [workers], clients, rate, seconds, json }) {
+/** @returns {Promise<object>} what a parked client takes with so many workers, and the swarm's account */
+async function parkAt(workers, { clients, rate, seconds }) {
   const server = await startServer(workers, { pinned: false, collects: COLLECTS });
   try {
-    const begun = startSwarm(server, { clients: BEFORE, rate: BEFORE, seconds: 1 });
-    await begun.result;
-    const sizes = () => Promise.all([server.pid, ...server.workers()].map(residentOf));
-    const before = await sizes();
+    await startSwarm(server, { clients: BEFORE, rate: BEFORE, seconds: 1 }).result;
+    const before = await residentOf(server.pid);
     const swarm = startSwarm(server, { clients, rate, seconds, processes: 'auto' });
-    const parked = [0];
     let over = false;
     const result = swarm.result.finally(() => {
       over = true;
     });
     result.catch(() => {});
-    let inside;
-    let after;
-    while (!over) {
-      const seen = await server.status();
-      parked.push(seen.parked);
+    let bytesAClient;
+    while (!over && bytesAClient === undefined) {
+      const { parked, thrown } = await server.status();
       // Some are just being answered.
-      if (after === undefined && seen.parked > 0.99 * clients && seen.thrown > BEFORE) {
-        inside = seen;
-        after = await sizes();
-      }
+      if (parked > 0.99 * clients && thrown > BEFORE)
+        bytesAClient = Math.round(((await residentOf(server.pid)) - before) / clients);
       await pause(200);
     }
     const { account, faults } = await result;
-    const each = (from, to, many) => Math.round((to - from) / many);
-    const told = {
-      workers,
-      fileLimit: fileLimit(),
-      clients,
-      parkedAtMost: Math.max(...parked),
-      workerConnections: inside?.workerConnections,
-      bytesAClientInTheMainProcess: after && each(before[0], after[0], clients),
-      bytesAClientInItsWorker:
-        after &&
-        each(
-          before.slice(1).reduce((sum, one) => sum + one),
-          after.slice(1).reduce((sum, one) => sum + one),
-          clients
-        ),
-      account,
-      faults
-    };
-    console.log(JSON.stringify(told, null, json ? 0 : 2));
-    if (faults.length > 0 || account.missing !== 0 || !account.complete || after === undefined)
-      process.exitCode = 1;
+    return { workers, clients, bytesAClient, account, faults };
   } finally {
     await server.stop();
   }
 }
 
-// ---- Killed -------------------------------------------------------------------------------------
-
-async function killing(options) {
-  const [workers] = options.workers;
-  const server = await startServer(workers);
-  try {
-    const swarm = startSwarm(server, options);
-    await untilThrown(server);
-    let over = false;
-    const result = swarm.result.finally(() => {
-      over = true;
-    });
-    result.catch(() => {});
-    const killed = new Set();
-    const end = performance.now() + (options.seconds - 1) * 1000;
-    while (!over && performance.now() < end) {
-      await pause(1000);
-      // The one that has lived longest; the others serve meanwhile.
-      const [oldest] = childrenOf(server.pid).filter((pid) => !killed.has(pid));
-      if (oldest === undefined) continue;
-      process.kill(oldest, 'SIGKILL');
-      killed.add(oldest);
-    }
-    const { account, connections, faults } = await result;
-    const seen = await server.status();
-    console.log(
-      JSON.stringify(
-        {
-          workers,
-          killed: killed.size,
-          workerDeaths: seen.workerDeaths,
-          startedAgain: seen.workers,
-          account,
-          resends: connections.resends,
-          faults
-        },
-        null,
-        options.json ? 0 : 2
-      )
-    );
-    if (
-      faults.length > 0 ||
-      account.missing !== 0 ||
-      account.repeated > account.excusedRepeats ||
-      !account.complete ||
-      seen.workerDeaths !== killed.size
-    )
-      process.exitCode = 1;
-  } finally {
-    await server.stop();
-  }
+async function parking({ workers, json, ...load }) {
+  const all = [];
+  for (const some of [0, ...workers]) all.push(await parkAt(some, load));
+  console.log(JSON.stringify({ fileLimit: fileLimit(), all }, null, json ? 0 : 2));
+  const whole = ({ account, faults, bytesAClient }) =>
+    faults.length === 0 && account.missing === 0 && account.complete && bytesAClient !== undefined;
+  if (!all.every(whole)) process.exitCode = 1;
 }
 
 const options = readOptions();
-await (options.kill ? killing : options.parked ? parking : compare)(options);
+await (options.parked ? parking : compare)(options);
