@@ -259,10 +259,10 @@ void Feeds::compressed(std::string_view key, Cursor cursor, std::string_view gzi
   if (!gzip.empty() && counts_.memory + gzip.size() + sizeof(base::Bytes) <= options_.memory) {
     bytes = base::Bytes::copyOf(gzip, &shared_->ledger);
   }
-  compressed(key, cursor, std::move(bytes));
+  showCompressed(key, cursor, std::move(bytes));
 }
 
-void Feeds::compressed(std::string_view key, Cursor cursor, base::Ref<base::Bytes> gzip) {
+void Feeds::showCompressed(std::string_view key, Cursor cursor, base::Ref<base::Bytes> gzip) {
   Feed* const feed = lookUp(key);
   if (feed == nullptr || feed->cursor.epoch != cursor.epoch ||
       feed->cursor.version != cursor.version) {

@@ -248,7 +248,7 @@ class Feeds {
   void compressed(std::string_view key, Cursor cursor, std::string_view gzip);
 
   /** The same where the bytes are another table's; without any there will be none. */
-  void compressed(std::string_view key, Cursor cursor, base::Ref<base::Bytes> gzip);
+  void showCompressed(std::string_view key, Cursor cursor, base::Ref<base::Bytes> gzip);
 
   /** Ends a feed: its watchers are told. kOk, kUnknownFeed or kStateUnwritable. */
   Outcome remove(std::string_view key);

@@ -42,7 +42,7 @@ Front::Front(const DoorOptions& options, const FrontParts& parts, const Replies&
   });
   parts_.turn->onEnded([this] { sendToWorkers(); });
   if (parts_.feeds != nullptr) parts_.feeds->watchFor(this);
-  startWorkers(options, replies);
+  startWorkers(options, replies, now);
 }
 
 DoorParts Front::doorParts() {
@@ -55,11 +55,12 @@ DoorParts Front::doorParts() {
           .counts = parts_.counts};
 }
 
-void Front::startWorkers(const DoorOptions& options, const Replies& replies) {
+void Front::startWorkers(const DoorOptions& options, const Replies& replies, uint64_t now) {
   if (parts_.workers == 0) return;
   parts_.limits->share();
   WorkerParts shared = {.door = options,
-                        .shared = doorParts(),
+                        .limits = parts_.limits,
+                        .open = &open_,
                         .replies = replies,
                         .mostBody = asker_.mostBody,
                         .feeds = {},
@@ -84,7 +85,7 @@ void Front::startWorkers(const DoorOptions& options, const Replies& replies) {
             }};
     const auto holder =
         static_cast<uint8_t>(static_cast<uint32_t>(PollHolder::kFirstWorker) + number - 1);
-    workers_.push_back({std::make_unique<Worker>(number, shared),
+    workers_.push_back({std::make_unique<Worker>(number, shared, now),
                         std::make_unique<WorkerService>(service, PollHolder{holder},
                                                         options.connections + Door::kBeyond)});
   }
@@ -162,7 +163,7 @@ void Front::finishTurn(TurnEnd end) {
 }
 
 void Front::sendToWorkers() {
-  for (const Served& one : workers_) one.service->send(one.worker.get());
+  for (const Served& one : workers_) one.send();
 }
 
 void Front::tick(uint64_t deadlines) {
@@ -177,7 +178,7 @@ void Front::say(Caller caller, SayHead head, std::string_view text) {
   const Served& one = workers_[caller.worker - 1];
   head.ticket = caller.ticket;
   one.service->say(head, text);
-  one.service->send(one.worker.get());
+  one.send();
 }
 
 void Front::respond(Caller caller, std::string_view statusLine, std::string_view fields,
@@ -219,7 +220,12 @@ bool Front::park(Caller caller) {
 /** Has a command done by the worker, in its thread. */
 void Front::Served::tell(const Command& command) const {
   service->say({.say = Say::kRun}, textOfPointer(new Command(command)));
-  service->send(worker.get());
+  send();
+}
+
+/** Sends what was said to the worker. */
+void Front::Served::send() const {
+  if (service->send(&worker->says())) worker->wake();
 }
 
 /** The same by every worker. */
@@ -322,7 +328,7 @@ template <typename Tell>
 void Front::tellAll(Tell&& tell) {
   for (const Served& one : workers_) {
     tell(*one.service);
-    one.service->send(one.worker.get());
+    one.send();
   }
 }
 

@@ -122,9 +122,10 @@ class Front : private FeedsWatcher {
     std::unique_ptr<WorkerService> service;
 
     void tell(const Command& command) const;
+    void send() const;
   };
 
-  void startWorkers(const DoorOptions& options, const Replies& replies);
+  void startWorkers(const DoorOptions& options, const Replies& replies, uint64_t now);
   void serveWorkers();
   void askForRequests();
   void request(uint32_t worker, const AskHead& head, std::string_view text);

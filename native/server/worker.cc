@@ -14,35 +14,34 @@ uint64_t milliseconds() { return EventSet::now() / 1000; }
 
 }  // namespace
 
-Worker::Worker(uint32_t number, const WorkerParts& parts)
+Worker::Worker(uint32_t number, const WorkerParts& parts, uint64_t now)
     : number_(number),
       waker_(&events_),
       main_(parts.main),
       asksRing_(&waker_),
       saysRing_(parts.main),
       asks_({.maxSprite = parts.door.maxSprite, .inputs = parts.inputs}),
-      feeds_(parts.feeds ? std::make_unique<WorkerFeeds>(*parts.feeds, milliseconds(),
-                                                         EventSet::now, &asks_)
+      feeds_(parts.feeds ? std::make_unique<WorkerFeeds>(*parts.feeds, now, EventSet::now, &asks_)
                          : nullptr),
-      door_(parts.door, doorParts(parts.shared), parts.replies,
+      door_(parts.door, doorParts(parts), parts.replies,
             {.ask = [this](const Question& question) { asks_.ask(question); },
              .mayAsk = [this] { return asks_.mayAsk(); },
              .gone = [this](Ticket ticket) { asks_.gone(ticket); },
              .mostBody = parts.mostBody},
-            milliseconds()),
-      clock_(milliseconds(), kTickMilliseconds) {
+            now),
+      clock_(now, kTickMilliseconds) {
   notes_.want();
 }
 
-DoorParts Worker::doorParts(const DoorParts& shared) {
-  DoorParts parts = shared;
-  parts.events = &events_;
-  parts.requests = &asks_;
-  parts.polls = &asks_;
-  parts.feeds = feeds_ ? &feeds_->table() : nullptr;
-  parts.counts = {};
-  parts.countsLater = true;
-  return parts;
+DoorParts Worker::doorParts(const WorkerParts& parts) {
+  return {.events = &events_,
+          .limits = parts.limits,
+          .open = parts.open,
+          .requests = &asks_,
+          .polls = &asks_,
+          .feeds = feeds_ ? &feeds_->table() : nullptr,
+          .counts = {},
+          .countsLater = true};
 }
 
 // ---- By the main thread -------------------------------------------------------------------------
@@ -80,7 +79,6 @@ std::pair<std::vector<Note>, uint64_t> Worker::takeNotes() {
 
 void Worker::run() {
   uint64_t tickAt = milliseconds();
-  bool more = false;
   while (!stops_.load()) {
     const uint64_t before = milliseconds();
     // Until it wakes the main thread, or for the next tick.
@@ -88,19 +86,14 @@ void Worker::run() {
     asked_ = pause > 0;
     if (asked_) {
       events_.sleepShortly(pause);
-    } else if (!more && tickAt > before) {
+    } else if (!busy_ && tickAt > before) {
       events_.sleep(static_cast<int>(tickAt - before));
     }
     turn();
-    more = feeds_ != nullptr && feeds_->table().busy() && feeds_->step();
     const uint64_t now = milliseconds();
-    if (now >= tickAt) {
-      tickAt = now + kTickMilliseconds;
-      tick(now);
-    }
-    if (feeds_ != nullptr) feeds_->turn();
-    send();
-    tell();
+    if (now < tickAt) continue;
+    tickAt = now + kTickMilliseconds;
+    tick(now);
   }
 }
 
@@ -111,6 +104,10 @@ void Worker::turn() {
   waker_.looks();
   takeSays();
   door_.sendAnswers();
+  busy_ = feeds_ != nullptr && feeds_->table().busy() && feeds_->step();
+  if (feeds_ != nullptr) feeds_->turn();
+  send();
+  tell();
 }
 
 /** Puts what was asked into the ring, for the main thread to see. */

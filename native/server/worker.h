@@ -54,7 +54,8 @@ struct WorkerCounts {
 /** What a worker works with; all of them outlive it. */
 struct WorkerParts {
   DoorOptions door;
-  DoorParts shared;  // limits and the count of all connections
+  AddressLimits* limits;
+  std::atomic<uint32_t>* open;  // connections, of all threads
   Replies replies;
   std::vector<std::pair<std::string, uint32_t>> mostBody;  // see Asker
   std::optional<FeedsOptions> feeds;
@@ -64,8 +65,8 @@ struct WorkerParts {
 
 class Worker {
  public:
-  /** `number` from 1 on. Throws std::bad_alloc, std::system_error. */
-  Worker(uint32_t number, const WorkerParts& parts);
+  /** `number` from 1 on; `now` in milliseconds. Throws std::bad_alloc, std::system_error. */
+  Worker(uint32_t number, const WorkerParts& parts, uint64_t now);
   ~Worker() { stop(); }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -91,7 +92,12 @@ class Worker {
   /** What it has to say of those it refused since the last call, and how many were left out. */
   std::pair<std::vector<Note>, uint64_t> takeNotes();
 
-  // By its own thread, in a Command.
+  // By its own thread: each turn, and what a Command does.
+
+  void turn();
+
+  /** To be called every kTickMilliseconds. */
+  void tick(uint64_t now);
 
   Door& door() { return door_; }
   TlsContext& tls() { return tls_; }
@@ -99,15 +105,13 @@ class Worker {
 
  private:
   void run();
-  void turn();
-  void tick(uint64_t now);
   void takeSays();
   void take(const SayHead& head, std::string_view text);
   void respond(Ticket ticket, std::string_view text);
   void park(Ticket ticket);
   void send();
   void tell();
-  DoorParts doorParts(const DoorParts& shared);
+  DoorParts doorParts(const WorkerParts& parts);
 
   const uint32_t number_;
   EventSet events_;
@@ -121,6 +125,7 @@ class Worker {
   Door door_;
   base::DeadlineClock clock_;
   std::string batch_;   // that is being read
+  bool busy_ = false;   // watchers are left that are due
   bool asked_ = false;  // something is in the ring for which the main thread was not woken yet
   std::atomic<bool> stops_{false};
   std::mutex mutex_;

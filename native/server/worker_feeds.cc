@@ -38,7 +38,7 @@ void WorkerFeeds::take(const SayHead& head, std::string_view text) {
   }
   const auto news = takePointer<FeedNews>(text);
   if (head.say == Say::kFeedGzip) {
-    return table_.compressed(news->key, news->value.cursor, std::move(news->gzip));
+    return table_.showCompressed(news->key, news->value.cursor, std::move(news->gzip));
   }
   // It may have been forgotten here while this was on its way. As nobody has asked since, none is
   // wanted: one that the main thread does not know of would stay as it is.

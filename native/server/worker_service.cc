@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "torus/place_text.h"
-#include "worker.h"
 
 namespace server {
 
@@ -144,9 +143,9 @@ void WorkerService::settle(Settled settled) {
   decided_.clear();
 }
 
-void WorkerService::send(Worker* worker) {
-  if (!owed_.empty() && worker->says().hasRoom(kMostAhead)) sayOwed();
-  if (!gathered_.empty() && worker->says().put(&gathered_)) worker->wake();
+bool WorkerService::send(BatchRing* ring) {
+  if (!owed_.empty() && ring->hasRoom(kMostAhead)) sayOwed();
+  return !gathered_.empty() && ring->put(&gathered_);
 }
 
 // ---- Feeds --------------------------------------------------------------------------------------

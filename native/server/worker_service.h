@@ -68,8 +68,9 @@ class WorkerService : public PollResponder {
     addMessage(&gathered_, head, text);
   }
 
-  /** Puts what was gathered into the ring of `worker`, as far as there is room. */
-  void send(Worker* worker);
+  /** Puts what was gathered into the ring, as far as there is room: then its reader is to be woken.
+   */
+  bool send(BatchRing* ring);
 
   // Of FeedsWatcher.
   void published(const Feed& feed);

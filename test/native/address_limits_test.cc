@@ -42,10 +42,6 @@ int main() {
   EXPECT(limits.enter(third) == kNoSource);
   EXPECT(limits.fetch(third) == kNoSource);
   EXPECT(limits.size() == 2);
-  bool fits = true;
-  EXPECT(limits.openElsewhere(third, &fits) == kNoSource && !fits);
-  limits.closeElsewhere(kNoSource, 1);
-  EXPECT(limits.size() == 2);
   // Those who are known go on.
   EXPECT(limits.open(addressOf(2)));
   EXPECT(limits.mayJoin(addressOf(1), 1000));

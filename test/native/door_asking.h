@@ -69,6 +69,7 @@ class OddRoutes {
 
   Asker asker() {
     return {.ask = [this](const Question& question) { ask(question); },
+            .mayAsk = {},
             .gone = [this](Ticket ticket) { gone(ticket); },
             .mostBody = {{"odd", kOddBody}}};
   }
@@ -98,7 +99,7 @@ class OddRoutes {
         act(ticket, n, odd.how);
         continue;
       }
-      parked_.erase(ticket.key());
+      parked_.erase(keyOf(ticket));
       answer(ticket, n);
     }
   }
@@ -107,7 +108,6 @@ class OddRoutes {
   uint64_t asked() const { return asked_; }
   uint64_t lost() const { return lost_; }
 
- private:
   void ask(const Question& question) {
     ++asked_;
     if (random_() % 8 == 0) useUpTheTurn();
@@ -131,6 +131,21 @@ class OddRoutes {
     act(question.ticket, n, odd.how);
   }
 
+  void gone(Ticket ticket) {
+    const auto parked = parked_.find(keyOf(ticket));
+    EXPECT(parked != parked_.end());  // once, and no other
+    const uint64_t n = parked->second;
+    parked_.erase(parked);
+    ++lost_;
+    // It is too late for an answer.
+    answer(ticket, n);
+  }
+
+ private:
+  static uint64_t keyOf(Ticket ticket) {
+    return uint64_t{ticket.generation} << 32 | ticket.connection;
+  }
+
   void act(Ticket ticket, uint64_t n, How how) {
     switch (how) {
       case How::kNow:
@@ -144,8 +159,8 @@ class OddRoutes {
         later_.push_back({ticket, n});
         [[fallthrough]];
       case How::kForever:
-        EXPECT(parked_.emplace(ticket.key(), n).second);
-        if (!door_->park(ticket)) parked_.erase(ticket.key());
+        EXPECT(parked_.emplace(keyOf(ticket), n).second);
+        if (!door_->park(ticket)) parked_.erase(keyOf(ticket));
         return;
       case How::kWatch:
       case How::kWait: {
@@ -153,7 +168,7 @@ class OddRoutes {
         const Wanted wanted = {kFeed, after};
         WatchHow kind = {};
         kind.hold = kNoFeedHold;
-        EXPECT(door_->watch(ticket, &wanted, 1, kind) == Outcome::kOk);
+        door_->watch(ticket, &wanted, 1, kind);
       }
     }
   }
@@ -165,16 +180,6 @@ class OddRoutes {
                    "N: " + std::to_string(n) +
                        "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n",
                    body);
-  }
-
-  void gone(Ticket ticket) {
-    const auto parked = parked_.find(ticket.key());
-    EXPECT(parked != parked_.end());  // once, and no other
-    const uint64_t n = parked->second;
-    parked_.erase(parked);
-    ++lost_;
-    // It is too late for an answer.
-    answer(ticket, n);
   }
 
   /** The others wait for their turn. */

@@ -1,12 +1,12 @@
-// The front door, the relay and the pool under real sockets, with no V8 around them.
+// The front door, a worker and the pool under real sockets, with no V8 around them.
 //
 //   door_test [clients] [seed]
 //
 // Clients come in waves over loopback: they join, park, throw and leave, by the front door itself
-// and by a worker's that relays to it, each at one or the other by chance; and some of them do what
-// sockets can do: heads and bodies in pieces, pipelines, resets at any moment, silence, readers
-// that do not read, requests for others to serve. What every 202 promised must be received, or be
-// waiting when its receivers are gone; and after each wave nothing may be left: no client,
+// and by a worker's, which asks by its ring, each at one or the other by chance; and some of them
+// do what sockets can do: heads and bodies in pieces, pipelines, resets at any moment, silence,
+// readers that do not read, requests for others to serve. What every 202 promised must be received,
+// or be waiting when its receivers are gone; and after each wave nothing may be left: no client,
 // connection, byte or source. Then others come and watch feeds (door_feeds.h). It is there for the
 // sanitizers and for valgrind, which look on.
 #include "http/door.h"
@@ -30,9 +30,8 @@
 #include "door_feeds.h"
 #include "expect.h"
 #include "peer.h"
-#include "relay/links.h"
-#include "relay/relay.h"
-#include "relay/relay_server.h"
+#include "server/worker.h"
+#include "server/worker_service.h"
 
 namespace {
 
@@ -119,7 +118,7 @@ DoorOptions options() {
 /** Listens on a free port of the loopback, which is returned. */
 uint16_t listenTo(Door* door) {
   uint16_t port = 0;
-  EXPECT(door->listen("127.0.0.1", 0, 4096, Listener::Sharing::kAlone, nullptr, &port) == 0);
+  EXPECT(door->listen("127.0.0.1", 0, 4096, {}, &port) == 0);
   return port;
 }
 
@@ -136,26 +135,36 @@ class Test {
                 .upstream = false},
                now, test::countingClock),
         door_(options(),
-              {&events_, &limits_, &handler_, &handler_, &feeds_, [] { return std::string("{}"); }},
+              {&events_, &limits_, &open_, &handler_, &handler_, &feeds_,
+               [] { return std::string("{}"); }},
               makeReplies(), doorRoutes_.asker(), now),
-        relayHandler_(kMaxSprite),
-        worker_(options(),
-                {&workerEvents_, &workerLimits_, &relayHandler_, &relayHandler_, nullptr, nullptr},
-                makeReplies(), workerRoutes_.asker(), now),
-        relayServer_({&pool_, &limits_, nullptr, microseconds, {}}, PollHolder::kFirstWorker,
-                     kConnections + Door::kBeyond) {
+        worker_(1,
+                {.door = options(),
+                 .limits = &limits_,
+                 .open = &open_,
+                 .replies = makeReplies(),
+                 .mostBody = workerRoutes_.asker().mostBody,
+                 .feeds = {},
+                 .inputs = false,
+                 .main = &waker_},
+                now),
+        service_({.pool = &pool_,
+                  .feeds = nullptr,
+                  .arena = nullptr,
+                  .clock = microseconds,
+                  .counts = [] { return std::string_view("{}"); },
+                  .request = [this](const AskHead& head,
+                                    std::string_view text) { askForWorker(head, text); },
+                  .gone = [this](Ticket ticket) { workerRoutes_.gone(ticket); }},
+                 PollHolder::kFirstWorker, kConnections + Door::kBeyond) {
     pool_.setResponder(PollHolder::kDoor, &door_);
-    for (Door* door : {&door_, &worker_}) door->setOtherServers(kTag, {1, kOtherTag, 0x778899});
-    relayHandler_.tell(nullptr, &worker_);
-    workerLimits_.watch(&relayHandler_);
-    int ends[2];
-    EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    links_.attach(ends[0], &relayServer_, {.pace = 0, .mostKept = kMostSaid});
-    workerLinks_.attach(ends[1], &relayHandler_, {.pace = 0, .mostKept = 0});
+    for (Door* door : {&door_, &worker_.door()}) {
+      door->setOtherServers(kTag, {1, kOtherTag, 0x778899});
+    }
     doorRoutes_.setDoor(&door_);
-    workerRoutes_.setDoor(&worker_);
+    workerRoutes_.setDoor(&worker_.door());
     port_ = listenTo(&door_);
-    workerPort_ = listenTo(&worker_);
+    workerPort_ = listenTo(&worker_.door());
   }
 
   void wave(uint32_t count) {
@@ -174,26 +183,13 @@ class Test {
     watchFeeds();
   }
 
-  void lend() {
-    test::DoorFeeds scene(
-        &feeds_, port_, &random_, [this] { turn(); },
-        [this](uint64_t milliseconds) { pass(milliseconds); });
-    const uint64_t slow = door_.counts().slowReaders;
-    scene.lend();
-    EXPECT(door_.counts().slowReaders == slow);
-    scene.end();
-    until([this] { return door_.counts().open == 0; }, __LINE__);
-    pass(kTickMilliseconds);
-    EXPECT(feeds_.ledger().bytes == 0);
-  }
-
-  void summary() const {
+  void summary() {
     const Counts& counts = pool_.counts();
     printf("door_test: %" PRIu64 " clients came and went, %" PRIu64 " sprites thrown, %" PRIu64
            " flew on, %zu promised and received; %" PRIu64 " requests, %" PRIu64
            " handled, %" PRIu64 " timed out, %" PRIu64 " slow readers\n",
            counts.joined, counts.thrown, counts.flown, promised_,
-           door_.counts().requests + worker_.counts().requests, door_.counts().handled,
+           door_.counts().requests + worker_.door().counts().requests, door_.counts().handled,
            door_.counts().timedOut, door_.counts().slowReaders);
   }
 
@@ -214,11 +210,28 @@ class Test {
     test::stepFeeds(&feeds_);
     pool_.answerReady();
     door_.sendAnswers();
-    relayServer_.settle(Settled::kHolds);
-    links_.send();
-    if (workerEvents_.due()) worker_.turn();
-    worker_.sendAnswers();
-    workerLinks_.send();
+    waker_.looks();
+    while (worker_.asks().take(&batch_)) service_.serve(batch_);
+    while (service_.hasRequests()) service_.askForOne();
+    service_.settle(Settled::kHolds);
+    service_.send(&worker_.says());
+    worker_.turn();
+  }
+
+  /** JavaScript is asked for what has come to the worker. */
+  void askForWorker(const AskHead& head, std::string_view text) {
+    RequestHead request;
+    EXPECT(readRequest(text, test::kOddHead, &request) == Reading::kRead);
+    RequestMarks marks;
+    memcpy(&marks, &head.number, sizeof marks);
+    const auto client = whoOf<Address>(head);
+    workerRoutes_.ask({.ticket = head.ticket,
+                       .head = request,
+                       .text = text.substr(0, request.headLength),
+                       .body = {marks.body, text.substr(request.headLength)},
+                       .client = client,
+                       .secure = marks.secure,
+                       .transient = marks.transient});
   }
 
   /** Lets time go by, as the loop's timer would. */
@@ -434,7 +447,7 @@ class Test {
 
   void misbehave() {
     std::vector<std::unique_ptr<Wire>> peers;
-    const uint64_t timedOut = door_.counts().timedOut + worker_.counts().timedOut;
+    const uint64_t timedOut = door_.counts().timedOut + worker_.door().counts().timedOut;
     uint32_t slow = 0;
     for (int i = 0; i < 120; ++i) {
       Member& member = members_[below(members_.size())];
@@ -489,7 +502,7 @@ class Test {
     }
     UNTIL((listenAll(), true));
     pass(kBodyTime + 1000);
-    EXPECT(door_.counts().timedOut + worker_.counts().timedOut >= timedOut + slow);
+    EXPECT(door_.counts().timedOut + worker_.door().counts().timedOut >= timedOut + slow);
     // Whoever was silent or slow has been shown the door.
     for (int i = 0; i < 120; ++i) {
       if (i % 8 > 2) continue;
@@ -507,10 +520,12 @@ class Test {
     scene.come(workerPort_, 30, false);
     scene.run([this] { publishOdd(); });
     UNTIL(doorRoutes_.done() && workerRoutes_.done());
-    const auto arriving = [this] { return door_.counts().arriving + worker_.counts().arriving; };
+    const auto arriving = [this] {
+      return door_.counts().arriving + worker_.door().counts().arriving;
+    };
     UNTIL(arriving() == 0);
     EXPECT(doorRoutes_.asked() + workerRoutes_.asked() > asked + 90);
-    for (const Door* door : {&door_, &worker_}) {
+    for (const Door* door : {&door_, &worker_.door()}) {
       EXPECT(door->counts().handled <= door->counts().requests);
     }
     EXPECT(feeds_.remove(test::OddRoutes::kFeed) == Outcome::kOk);
@@ -527,16 +542,16 @@ class Test {
     std::string body;
     peer.send(request("GET", "/odd/" + std::to_string(kOddNumber)));
     UNTIL(peer.take(&head, &body));
-    // The worker reads it, and the main process does not answer yet.
-    const uint64_t requests = worker_.counts().requests;
-    const uint32_t open = worker_.counts().open;
+    // The worker reads it, and the main thread does not answer yet.
+    const uint64_t requests = worker_.door().counts().requests;
+    const uint32_t open = worker_.door().counts().open;
     peer.send(request("POST", "/leave/00000000-0000-4000-8000-000000000000"));
-    for (int turns = 0; worker_.counts().requests == requests; ++turns) {
+    for (int turns = 0; worker_.door().counts().requests == requests; ++turns) {
       EXPECT(turns < 20000);
-      if (workerEvents_.due()) worker_.turn();
+      worker_.turn();
     }
     peer.reset();
-    UNTIL(worker_.counts().open < open);
+    UNTIL(worker_.door().counts().open < open);
     odds_.clear();
   }
 
@@ -692,15 +707,14 @@ class Test {
       return counts.thrown == counts.acked + counts.waiting + counts.lost;
     };
     EXPECT(conserved());
-    UNTIL(door_.counts().open == 0 && worker_.counts().open == 0);
+    UNTIL(door_.counts().open == 0 && worker_.door().counts().open == 0);
     pass(kLease * 1000 + 1000);
     const Counts& counts = pool_.counts();
     EXPECT(counts.clients == 0 && counts.parked == 0);
     EXPECT(counts.waiting == 0 && counts.mailboxBytes == 0);
     EXPECT(conserved());
-    EXPECT(door_.counts().heldBytes == 0 && worker_.counts().heldBytes == 0);
-    EXPECT(limits_.size() == 0 && workerLimits_.size() == 0);
-    EXPECT(links_.attached(&relayServer_) && workerLinks_.attached(&relayHandler_));
+    EXPECT(door_.counts().heldBytes == 0 && worker_.door().counts().heldBytes == 0);
+    EXPECT(limits_.size() == 0 && open_ == 0);
     lostBefore_ = counts.lost;
   }
 
@@ -720,12 +734,11 @@ class Test {
     EXPECT(door_.counts().heldBytes == 0 && limits_.size() == 0);
     // The door forgets its last message with the tick.
     pass(kTickMilliseconds);
-    EXPECT(feeds_.ledger().bytes == 0);
+    EXPECT(feeds_.held() == 0 && feeds_.counts().memory == 0);
   }
 
   std::mt19937 random_;
   AddressLimits limits_{AddressLimitsOptions{}};
-  AddressLimits workerLimits_{AddressLimitsOptions{}};
   Pool pool_;
   PoolHandler handler_;
   Feeds feeds_;
@@ -733,13 +746,12 @@ class Test {
   test::OddRoutes doorRoutes_{&random_, &odds_, [this] { return oddCursor(); }};
   test::OddRoutes workerRoutes_{&random_, &odds_, [this] { return oddCursor(); }};
   EventSet events_;
-  EventSet workerEvents_;
-  RelayLinks links_{&events_};
-  RelayLinks workerLinks_{&workerEvents_};
+  Waker waker_{&events_};
+  std::atomic<uint32_t> open_{0};
   Door door_;
-  RelayHandler relayHandler_;
-  Door worker_;
-  RelayServer relayServer_;
+  Worker worker_;
+  WorkerService service_;
+  std::string batch_;
   std::vector<Member> members_;
   std::set<uint64_t> owed_;      // keys that a 202 was given for
   std::set<uint64_t> received_;  // keys that came
@@ -749,23 +761,6 @@ class Test {
   uint64_t oddVersion_ = 0;
   uint16_t port_ = 0;
   uint16_t workerPort_ = 0;
-};
-
-/** Remembers who has thrown last. */
-class LastThrow : public PoolHandler {
- public:
-  using PoolHandler::PoolHandler;
-
-  std::optional<Outcome> throwSprite(Ticket ticket, const HotRequest& request,
-                                     std::string_view text) override {
-    ticket_ = ticket;
-    return PoolHandler::throwSprite(ticket, request, text);
-  }
-
-  Ticket ticket() const { return ticket_; }
-
- private:
-  Ticket ticket_ = {};
 };
 
 /**
@@ -778,7 +773,7 @@ class Decided {
       : limits_(shares()),
         pool_(poolOptions(), &limits_, now),
         handler_(&pool_, microseconds),
-        door_(options(), {&events_, &limits_, &handler_, &handler_, nullptr, nullptr},
+        door_(options(), {&events_, &limits_, &open_, &handler_, &handler_, nullptr, nullptr},
               makeReplies(), routes_.asker(), now),
         port_(listenTo(&door_)) {
     pool_.setResponder(PollHolder::kDoor, &door_);
@@ -802,7 +797,6 @@ class Decided {
     EXPECT(answersTo(one + poll + half(one), one.substr(one.size() / 2)) == "202 503 ");
     EXPECT(pool_.counts().thrown == 8);
     tooLate(poll);
-    tooMany();
     until([&] { return door_.counts().open == 0; });
     EXPECT(door_.counts().handled == 0);
     askedTooMuch();
@@ -904,24 +898,14 @@ class Decided {
     EXPECT(head.substr(9, 3) == "200");
   }
 
-  /** It is one too many of its address: there is no place for an answer that says so. */
-  void tooMany() {
-    const uint64_t thrown = pool_.counts().thrown;
-    Wire peer(port_);
-    peer.send(makeThrow());
-    untilThrown(thrown + 1);
-    door_.tooMany(handler_.ticket());
-    until([&] { return (peer.read(), peer.over()); });
-    EXPECT(peer.read().empty());
-  }
-
   AddressLimits limits_;
   Pool pool_;
-  LastThrow handler_;
+  PoolHandler handler_;
   std::mt19937 random_;
   test::OddRoutes::Odds odds_;
   test::OddRoutes routes_{&random_, &odds_, [] { return std::string(); }};
   EventSet events_;
+  std::atomic<uint32_t> open_{0};
   Door door_;
   const uint16_t port_;
   std::string id_;
@@ -939,6 +923,5 @@ int main(int argc, char** argv) {
   for (uint32_t come = 0; come < clients; come += kWave) {
     test.wave(std::min(kWave, std::max(clients - come, 20u)));
   }
-  test.lend();
   test.summary();
 }

@@ -296,7 +296,7 @@ class Test : FeedResponder {
     EXPECT(feeds_.counts().watching == 0 && feeds_.counts().streams == 0);
     while (!models_.empty()) end(std::string(models_.begin()->first));
     EXPECT(feeds_.counts().feeds == 0);
-    EXPECT(feeds_.counts().memory == 0 && feeds_.ledger().bytes == 0);
+    EXPECT(feeds_.counts().memory == 0 && feeds_.held() == 0);
   }
 
   std::mt19937_64 random_;
@@ -308,11 +308,11 @@ class Test : FeedResponder {
   uint64_t refused_ = 0;
 };
 
-enum class Whose : uint8_t { kReplica, kWorld };
+enum class Whose : uint8_t { kShown, kWorld };
 
 /**
- * A replica, or a server of a world, that is behind what another one has told a watcher: he is not
- * sent back to an older version, and hears of the next one.
+ * A table that shows another, or one of a server of a world, that is behind what a watcher was told
+ * elsewhere: the watcher is not sent back to an older version, and hears of the next one.
  */
 class Behind : FeedResponder {
  public:
@@ -322,7 +322,7 @@ class Behind : FeedResponder {
                 .memory = 100000,
                 .watchers = 40,
                 .upstream = false,
-                .replica = whose == Whose::kReplica,
+                .shows = whose == Whose::kShown ? &shown_ : nullptr,
                 .shared = whose == Whose::kWorld},
                0, [] { return clockNow; }),
         many_(many) {
@@ -388,6 +388,10 @@ class Behind : FeedResponder {
     return Taken::kWhole;
   }
 
+  // Of another thread.
+  Feeds shown_{{.hold = 20, .feeds = 6, .memory = 100000, .watchers = 40, .upstream = false},
+               0,
+               [] { return clockNow; }};
   Feeds feeds_;
   const bool many_;
   std::string said_;
@@ -741,7 +745,7 @@ int main(int count, char** arguments) {
   const uint64_t steps = count > 1 ? strtoull(arguments[1], nullptr, 10) : 300000;
   const uint64_t seed = count > 2 ? strtoull(arguments[2], nullptr, 10) : std::random_device{}();
   printf("seed %" PRIu64 "\n", seed);
-  for (const Whose whose : {Whose::kReplica, Whose::kWorld}) {
+  for (const Whose whose : {Whose::kShown, Whose::kWorld}) {
     Behind(false, whose).run();
     Behind(true, whose).run();
   }

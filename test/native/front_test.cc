@@ -68,12 +68,13 @@ class Stage {
       : folder_(folder),
         pool_(poolOptions(100), &limits_, 0),
         turn_(&pool_),
-        front_(options(), parts(), makeReplies(), {}, 0) {
+        front_(options(), parts(), makeReplies(), {.ask = {}, .gone = {}, .mostBody = {}}, 0) {
     EXPECT(turn_.open(storeOptions(folder, sync)).ok());
     EXPECT(turn_.start([this] { synced_ = true; }) == 0);
     front_.onWaits([this](bool whether) { waits_ = whether; });
-    EXPECT(front_.door().listen("127.0.0.1", 0, 16, Listener::Sharing::kAlone, nullptr, &port_) ==
-           0);
+    EXPECT(front_.listen(
+               {.address = "127.0.0.1", .port = 0, .backlog = 16, .tls = false, .transient = false},
+               &port_) == 0);
   }
   ~Stage() { turn_.store()->stopSyncing(); }
 
@@ -121,7 +122,9 @@ class Stage {
             .clock = microseconds,
             .counts = [] { return std::string("{}"); },
             .turn = &turn_,
-            .pool = &pool_};
+            .pool = &pool_,
+            .arena = nullptr,
+            .workers = 0};
   }
 
   const Folder& folder_;

@@ -86,7 +86,7 @@ class Wire {
  private:
   void receive() {
     // Not on the stack: what looks on would mark all of it at each call.
-    static char buffer[65536];
+    static thread_local char buffer[65536];
     for (ssize_t got; (got = recv(fd_, buffer, sizeof buffer, 0)) != -1 || errno == EINTR;) {
       if (got == 0) {
         over_ = true;

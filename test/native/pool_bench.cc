@@ -1,12 +1,12 @@
-// What one sprite costs the main process without sockets: a throw, the answer of the receiver's
-// parked poll, and the next poll with its ack. Twice: the pool alone, and behind a relay, whose
-// frames are read and written.
+// What one sprite costs the main thread without sockets: a throw, the answer of the receiver's
+// parked poll, and the next poll with its ack. Twice: the pool alone, and for a worker, whose asks
+// are read and to which is said what became of them.
 //
 //   pool_bench [clients] [milliseconds a round]
 //
 // Every client is parked. Each turn has kTurn throws of clients at random, then the answers, then
-// the polls of those who were answered. Only the main process's part is timed, by the CPU clock of
-// the thread; what a worker does with the frames is its own core's. What is printed is the median
+// the polls of those who were answered. Only the main thread's part is timed, by the CPU clock of
+// the thread; what a worker does is its own core's. What is printed is the median
 // of kRounds rounds, with the fastest and the slowest.
 #include <algorithm>
 #include <charconv>
@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "expect.h"
-#include "relay/relay.h"
-#include "relay/relay_server.h"
+#include "server/worker_asks.h"
+#include "server/worker_service.h"
 #include "sprite_text.h"
 #include "torus/pool.h"
 
@@ -88,7 +88,7 @@ class Crowd {
 
 Edge edgeOf(uint32_t client) { return Edge{static_cast<uint8_t>(client % 4)}; }
 
-/** The pool alone, as the front door of a single process calls it. */
+/** The pool alone, as the front door of the main thread calls it. */
 class Alone : PollResponder {
  public:
   explicit Alone(uint32_t clients) : pool_(options(clients), nullptr, 0), crowd_(&pool_, clients) {
@@ -129,19 +129,20 @@ class Alone : PollResponder {
   Answered answered_;
 };
 
-/** The pool behind one worker's relay: all polls are parked there. */
-class Relayed : LateAnswers {
+/** The pool with one worker: all polls are parked there. */
+class Asked {
  public:
-  explicit Relayed(uint32_t clients)
+  explicit Asked(uint32_t clients)
       : pool_(options(clients), nullptr, 0),
         crowd_(&pool_, clients),
-        feeds_({.hold = 30, .feeds = 1, .memory = 1, .watchers = 1, .upstream = false}, 0,
-               microseconds),
-        server_({&pool_, &limits_, &feeds_, microseconds, [] { return std::string_view("{}"); }},
-                PollHolder::kFirstWorker, clients + kTurn),
-        worker_(65536) {
-    worker_.tell(this, this);
-    pool_.setResponder(PollHolder::kFirstWorker, &server_);
+        service_({.pool = &pool_,
+                  .feeds = nullptr,
+                  .arena = nullptr,
+                  .clock = microseconds,
+                  .counts = {},
+                  .request = {},
+                  .gone = {}},
+                 PollHolder::kFirstWorker, clients + kTurn) {
     for (uint32_t at = 0; at < clients; ++at) {
       park(at, 0);
       if (at % 1000 == 999 || at + 1 == clients) exchange();
@@ -153,8 +154,12 @@ class Relayed : LateAnswers {
   uint64_t turn() {
     for (uint32_t at = 0; at < kTurn; ++at) {
       const uint32_t one = crowd_.any();
-      worker_.throwSprite({crowd_.size() + at, 1}, crowd_.id(one), edgeOf(one), crowd_.next(one),
-                          kSprite);
+      HotRequest request = {};
+      request.id = crowd_.id(one);
+      request.edge = edgeOf(one);
+      request.hasNumber = true;
+      request.number = crowd_.next(one);
+      asks_.throwSprite({crowd_.size() + at, 1}, request, kSprite);
     }
     const uint64_t throwing = exchange();
     for (const auto& [client, sequence] : std::exchange(answered_, {})) park(client, sequence);
@@ -163,37 +168,42 @@ class Relayed : LateAnswers {
 
  private:
   void park(uint32_t client, uint64_t ack) {
-    worker_.poll({client, 1}, crowd_.id(client), ack, kNoHold);
+    HotRequest request = {};
+    request.id = crowd_.id(client);
+    request.ack = ack;
+    asks_.poll({client, 1}, request);
   }
 
-  /** What the worker asks crosses, and what is said to it; returns the main process's part. */
+  /** What the worker asks crosses, and what is said to it; returns the main thread's part. */
   uint64_t exchange() {
-    const std::string asked = std::exchange(worker_.outgoing(), {});
+    asks_.send(&asksRing_);
     const uint64_t before = cpu();
-    EXPECT(server_.receive(asked));
+    while (asksRing_.take(&batch_)) service_.serve(batch_);
     pool_.answerReady();
-    server_.settle(Settled::kHolds);
+    service_.settle(Settled::kHolds);
+    service_.send(&saysRing_);
     const uint64_t took = cpu() - before;
-    EXPECT(worker_.receive(server_.outgoing()));
-    server_.outgoing().clear();
+    while (saysRing_.take(&batch_)) {
+      eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
+        if (head.say == Say::kAnswer) {
+          answered_.emplace_back(head.ticket.connection, sequenceOf(text));
+        } else {
+          EXPECT(head.outcome == Outcome::kDelivered || head.outcome == Outcome::kQueued);
+        }
+      });
+    }
     return took;
   }
 
-  void complete(Ticket, std::optional<Outcome> outcome, const Id*) override {
-    EXPECT(outcome == Outcome::kDelivered || outcome == Outcome::kQueued);
-  }
-  void answer(Ticket ticket, std::string_view body) override {
-    answered_.emplace_back(ticket.connection, sequenceOf(body));
-  }
-  void over(Ticket) override {}
-  void tooMany(Ticket) override {}
-
-  AddressLimits limits_{AddressLimitsOptions{}};
   Pool pool_;
   Crowd crowd_;
-  Feeds feeds_;
-  RelayServer server_;
-  RelayHandler worker_;
+  WorkerService service_;
+  WorkerAsks asks_{{.maxSprite = 65536, .inputs = false}};
+  EventSet events_;
+  Waker waker_{&events_};
+  BatchRing asksRing_{&waker_};
+  BatchRing saysRing_{&waker_};
+  std::string batch_;
   Answered answered_;
 };
 
@@ -227,7 +237,7 @@ int main(int argc, char** argv) {
     Alone alone(clients);
     measure("the pool alone", &alone, round);
   }
-  Relayed relayed(clients);
-  measure("with frames read and written", &relayed, round);
+  Asked asked(clients);
+  measure("with a worker that asks", &asked, round);
   return 0;
 }

@@ -1,9 +1,9 @@
-// Feeds between the main process and a worker: what crosses on its way, what there is no room for,
-// and what a worker asks for all at once.
+// Feeds between the main thread and a worker: what crosses on its way, and what a worker that is
+// behind skips.
 //
-//   relay_feeds_test
-#include <sys/socket.h>
-#include <unistd.h>
+//   worker_feeds_test
+
+#include "server/worker_feeds.h"
 
 #include <cstdint>
 #include <string>
@@ -12,9 +12,7 @@
 #include <vector>
 
 #include "expect.h"
-#include "relay/links.h"
-#include "relay/relay.h"
-#include "relay/relay_server.h"
+#include "server/worker_service.h"
 
 namespace {
 
@@ -24,7 +22,7 @@ constexpr uint64_t kMemory = 256 << 20;
 
 uint64_t microseconds() { return EventSet::now(); }
 
-/** The main process, which has the feeds. */
+/** The main thread, which has the feeds. */
 class Main : public FeedsWatcher {
  public:
   Main()
@@ -43,14 +41,20 @@ class Main : public FeedsWatcher {
               &limits_, 0),
         feeds_({.hold = 30, .feeds = 200, .memory = kMemory, .watchers = 8, .upstream = false}, 0,
                microseconds),
-        server({&pool_, &limits_, &feeds_, microseconds, [] { return std::string_view("{}"); }},
-               PollHolder::kFirstWorker, 16) {
+        service({.pool = &pool_,
+                 .feeds = &feeds_,
+                 .arena = nullptr,
+                 .clock = microseconds,
+                 .counts = {},
+                 .request = {},
+                 .gone = {}},
+                PollHolder::kFirstWorker, 16) {
     feeds_.watchFor(this);
   }
 
-  void published(const Feed& feed) override { server.published(feed); }
-  void compressed(const Feed& feed) override { server.compressed(feed); }
-  void ended(std::string_view key, Outcome why) override { server.ended(key, why); }
+  void published(const Feed& feed) override { service.published(feed); }
+  void compressed(const Feed& feed) override { service.compressed(feed); }
+  void ended(std::string_view key, Outcome why) override { service.ended(key, why); }
 
   /** Publishes a value of about `length` bytes, as e1-`version`; how many watch it. */
   uint32_t publish(std::string_view key, uint64_t version, size_t length = 10) {
@@ -65,6 +69,8 @@ class Main : public FeedsWatcher {
     return watching;
   }
 
+  const Feeds& feeds() const { return feeds_; }
+
   void remove(std::string_view key) { EXPECT(feeds_.remove(key) == Outcome::kOk); }
 
  private:
@@ -73,46 +79,44 @@ class Main : public FeedsWatcher {
   Feeds feeds_;
 
  public:
-  RelayServer server;
+  WorkerService service;
 };
 
 /** A worker, and what its watchers are told. */
-class Worker : public FeedResponder {
+class Watchers : public FeedResponder {
  public:
-  explicit Worker(uint64_t memory = kMemory)
-      : handler(256),
-        feeds_({.hold = 30,
-                .feeds = 200,
-                .memory = memory,
-                .watchers = 200,
-                .upstream = false,
-                .replica = true},
-               0, microseconds) {
-    handler.replicate(&feeds_);
-    feeds_.setResponder(WatchHolder::kDoor, this);
+  explicit Watchers(const Feeds& shown)
+      : asks({.maxSprite = 256, .inputs = false}),
+        feeds({.hold = 30,
+               .feeds = 200,
+               .memory = kMemory,
+               .watchers = 200,
+               .upstream = false,
+               .shows = &shown},
+              0, microseconds, &asks) {
+    feeds.table().setResponder(WatchHolder::kDoor, this);
   }
 
   /** Somebody watches a feed by a poll: what to drop it by. */
   uint32_t watch(std::string_view key, std::string_view after) {
     const Wanted wanted = {key, after};
     uint32_t watcher;
-    EXPECT(feeds_.watch(
+    EXPECT(feeds.table().watch(
                &wanted, 1,
                {.hold = kNoFeedHold, .delta = false, .gzip = false, .stream = false, .many = false},
                WatchHolder::kDoor, 0, &watcher) == Outcome::kOk);
     return watcher;
   }
 
-  void drop(uint32_t watcher) { feeds_.drop(watcher); }
+  void drop(uint32_t watcher) { feeds.table().drop(watcher); }
 
   void step() {
-    while (feeds_.step(1000)) continue;
+    while (feeds.step()) continue;
   }
 
   /** So many milliseconds after the beginning. */
   void passTo(uint64_t now) {
-    while (!feeds_.tick(now)) continue;
-    handler.feeds()->tick(now);
+    while (!feeds.tick(now)) continue;
   }
 
   Taken answer(uint32_t, const FeedAnswer& answer) override {
@@ -132,32 +136,43 @@ class Worker : public FeedResponder {
     return all.size() == 1 && all[0].find(text) != std::string::npos;
   }
 
-  RelayHandler handler;
+  WorkerAsks asks;
+  WorkerFeeds feeds;
   std::vector<std::string> said;
-
- private:
-  Feeds feeds_;
 };
 
 /** Both, and what is on its way between them. */
 class Both {
  public:
-  explicit Both(uint64_t memory = kMemory) : worker(memory) {}
+  ~Both() {
+    while (says_.take(&batch_)) discard(batch_);
+  }
 
   /** What the worker has asked so far arrives. */
   void ask() {
-    worker.handler.feeds()->turn();
-    EXPECT(main.server.receive(std::exchange(worker.handler.outgoing(), {})));
+    worker.feeds.turn();
+    worker.asks.send(&asks_);
+    while (asks_.take(&batch_)) main.service.serve(batch_);
   }
 
-  /** What the main process has said so far arrives. */
+  /** What the main thread has said so far arrives. */
   void tell() {
     hand();
     worker.step();
   }
 
   /** The same, and nobody is answered yet. */
-  void hand() { EXPECT(worker.handler.receive(std::exchange(main.server.outgoing(), {}))); }
+  void hand() {
+    say();
+    while (says_.take(&batch_)) {
+      eachMessage<SayHead>(batch_, [this](const SayHead& head, std::string_view text) {
+        worker.feeds.take(head, text);
+      });
+    }
+  }
+
+  /** The main thread says what it has to say, and the worker does not look. */
+  void say() { main.service.send(&says_); }
 
   /** All that is on its way arrives. */
   void settle() {
@@ -167,8 +182,21 @@ class Both {
     }
   }
 
+  /** Whether something is on its way to the main thread. */
+  bool asks() {
+    worker.feeds.turn();
+    return worker.asks.send(&asks_);
+  }
+
   Main main;
-  Worker worker;
+  Watchers worker{main.feeds()};
+
+ private:
+  EventSet events_;
+  Waker waker_{&events_};
+  BatchRing asks_{&waker_};
+  BatchRing says_{&waker_};
+  std::string batch_;
 };
 
 /** What a worker says of a feed that there was not leaves nothing behind. */
@@ -218,9 +246,9 @@ void forgetAndPublish(Both* both) {
   both->settle();
   EXPECT(both->worker.heard("e1-1"));
   both->worker.passTo(10000);
-  EXPECT(!both->worker.handler.outgoing().empty());
+  EXPECT(both->asks());
   both->main.publish("a", 2);
-  EXPECT(!both->main.server.outgoing().empty());
+  both->say();
 }
 
 /** Version 2 was heard of, and so is the next one. */
@@ -254,114 +282,57 @@ void crossesAsking() {
   hearsOn(&both);
 }
 
-/** A version that a worker has no room for is not replaced by an older one. */
-void hasNoRoom() {
-  Both both(10000);
-  both.main.publish("a", 1);
-  both.worker.watch("a", "e1-1");
+/** All threads have the same bytes, which are given back when none needs them. */
+void sharesBytes() {
+  Both both;
+  both.main.publish("a", 1, 100000);
+  both.worker.watch("a", "");
   both.settle();
-  EXPECT(both.worker.said.empty());
-  both.main.publish("a", 2, 8000);
+  const Feed* const shown = both.worker.feeds.table().find("a");
+  EXPECT(shown->value.get() == both.main.feeds().find("a")->value.get());
+  EXPECT(both.main.feeds().held() == 0);
+  both.main.publish("a", 2, 100000);
+  // The worker has not heard of the newer one, and keeps the older.
+  EXPECT(both.main.feeds().held() > 100000);
   both.settle();
-  EXPECT(both.worker.heard("feed-memory-full"));
-  both.worker.watch("a", "e1-1");
-  both.settle();
-  EXPECT(both.worker.heard("feed-memory-full"));
-  both.main.publish("a", 3);
-  both.worker.watch("a", "e1-1");
-  both.settle();
-  EXPECT(both.worker.heard("e1-3"));
-}
-
-/** Both, with the sockets between them. */
-class Linked {
- public:
-  Linked() : mainLinks_(&mainEvents_), workerLinks_(&workerEvents_) {
-    int ends[2];
-    EXPECT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    mainLinks_.attach(
-        ends[0], &main.server,
-        {.pace = 0, .mostKept = kMostSaid, .mostEver = kMostEver, .patience = kPatience});
-    workerLinks_.attach(ends[1], &worker.handler, {.pace = 0, .mostKept = 0});
-  }
-
-  void turnMain() {
-    mainEvents_.dispatch([](uint32_t, uint32_t, uint32_t) {});
-    main.server.settle(Settled::kHolds);
-    mainLinks_.send();
-    mainLinks_.giveUpTheDeaf();
-    EXPECT(mainLinks_.attached(&main.server));
-    // What has been sent is taken away by the mebibyte.
-    EXPECT(main.server.outgoing().size() < kMostAhead + 2 * kLength);
-  }
-
-  void turnWorker() {
-    workerEvents_.dispatch([](uint32_t, uint32_t, uint32_t) {});
-    worker.step();
-    worker.handler.feeds()->turn();
-    workerLinks_.send();
-  }
-
-  /** Until so many have been answered. */
-  void turnUntil(size_t answers) {
-    for (int turns = 0; worker.said.size() < answers; ++turns) {
-      EXPECT(turns < 200000);
-      turnMain();
-      turnWorker();
-    }
-  }
-
-  static constexpr size_t kLength = 1 << 20;  // bytes of a value
-
-  Main main;
-  Worker worker;
-
- private:
-  EventSet mainEvents_, workerEvents_;
-  RelayLinks mainLinks_, workerLinks_;
-};
-
-/** A worker may ask for more at once than may wait for it: it gets all. */
-void asksForAllAtOnce() {
-  constexpr size_t kFeeds = 80;
-  static_assert(kFeeds * Linked::kLength > kMostSaid);
-  Linked linked;
-  for (size_t i = 0; i < kFeeds; ++i) {
-    const std::string key = "feed/" + std::to_string(i);
-    linked.main.publish(key, 1, Linked::kLength);
-    linked.worker.watch(key, "");
-  }
-  linked.turnWorker();
-  linked.turnUntil(kFeeds);
-  for (const std::string& text : linked.worker.said) EXPECT(text.find("e1-1") != text.npos);
+  EXPECT(both.main.feeds().held() == 0);
+  EXPECT(both.main.feeds().counts().memory < 300000);
 }
 
 /** Versions that a worker has not read wait in the table: it gets the newest. */
 void skipsWhatItIsTooSlowFor() {
   constexpr uint64_t kVersions = 80;
-  Linked linked;
-  linked.main.publish("a", 1, Linked::kLength);
-  linked.worker.watch("a", "");
-  linked.turnWorker();
-  linked.turnUntil(1);
-  linked.worker.said.clear();
+  Both both;
+  both.main.publish("a", 1);
+  both.worker.watch("a", "");
+  both.settle();
+  both.worker.said.clear();
+  both.worker.watch("a", "e1-1");
+  both.ask();
   for (uint64_t version = 2; version <= kVersions; ++version) {
-    linked.main.publish("a", version, Linked::kLength);
-    linked.turnMain();
+    both.main.publish("a", version);
+    both.say();
   }
-  const std::string newest = "e1-" + std::to_string(kVersions);
-  std::string after = "e1-1";
-  size_t answers = 0;
-  while (after != newest) {
-    linked.worker.watch("a", after);
-    linked.turnUntil(1);
-    const std::string text = std::exchange(linked.worker.said, {})[0];
-    const size_t at = text.find("e1-");
-    EXPECT(at != text.npos);
-    after = text.substr(at, text.find('"', at) - at);
-    ++answers;
+  // What was said before it was behind is not taken back.
+  both.hand();
+  both.settle();
+  EXPECT(both.worker.heard("e1-80"));
+  // Bytes of few versions only were kept for it meanwhile.
+  EXPECT(both.worker.feeds.table().find("a")->cursor.version == kVersions);
+}
+
+/** A worker that is behind keeps at most kMostAhead versions of a feed alive. */
+void keepsFewVersions() {
+  constexpr size_t kLength = 1 << 20;
+  Both both;
+  both.main.publish("a", 1, kLength);
+  both.worker.watch("a", "");
+  both.settle();
+  for (uint64_t version = 2; version <= 80; ++version) {
+    both.main.publish("a", version, kLength);
+    both.say();
+    EXPECT(both.main.feeds().held() < (kMostAhead + 2) * kLength);
   }
-  EXPECT(answers < kVersions / 4);
 }
 
 }  // namespace
@@ -371,7 +342,7 @@ int main() {
   countsNobodyOfWhatHasEnded();
   crossesForgetting();
   crossesAsking();
-  hasNoRoom();
-  asksForAllAtOnce();
+  sharesBytes();
   skipsWhatItIsTooSlowFor();
+  keepsFewVersions();
 }

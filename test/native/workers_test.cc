@@ -1,0 +1,398 @@
+// A whole server with two workers, without V8, under load from several threads: what
+// ThreadSanitizer is to see (make threads).
+//
+//   workers_test [requests a client] [seed]
+//
+// Clients in two threads of their own join, park, throw, ask, watch and leave by the shared port,
+// by fits and starts, and some vanish. The main thread turns, ticks and publishes, answers what is
+// not hot as JavaScript would, and has the workers do what it has done in every life: bans, other
+// servers of a world, notes, certificates, the end. Sprites are conserved, each answer is that of
+// its request, and at the end nothing is left.
+#include <poll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "expect.h"
+#include "http/door.h"
+#include "peer.h"
+#include "server/front.h"
+
+namespace {
+
+using namespace server;
+using test::request;
+using test::Wire;
+
+constexpr int kClients = 16;  // of each thread
+constexpr uint32_t kWorkers = 2;
+
+uint64_t milliseconds() { return EventSet::now() / 1000; }
+
+Replies makeReplies() {
+  Replies replies;
+  for (size_t i = 0; i < kOutcomes; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    const char* status = outcome == Outcome::kOk          ? "204"
+                         : outcome <= Outcome::kDuplicate ? "202"
+                                                          : "400";
+    replies.outcomes[i] = Reply(std::string("HTTP/1.1 ") + status + " " + kOutcomeNames[i] +
+                                "\r\nContent-Length: 0\r\n\r\n");
+  }
+  const char* const open = "HTTP/1.1 200 OK\r\nContent-Length: ";
+  replies.json = replies.feed = replies.feedGzip = Reply(open);
+  replies.joined = Reply("HTTP/1.1 201 Created\r\nContent-Length: 36\r\n\r\n");
+  replies.refused = replies.tooMuchHeld = replies.badRequest = replies.timedOut =
+      Reply("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n");
+  return replies;
+}
+
+/** The server, in the main thread. */
+class Server {
+ public:
+  Server()
+      : pool_(poolOptions(), &limits_, milliseconds()),
+        turn_(&pool_),
+        feeds_({.hold = 30, .feeds = 8, .memory = 1 << 26, .watchers = 1000, .upstream = false},
+               milliseconds(), EventSet::now, &limits_),
+        front_(
+            doorOptions(), parts(), makeReplies(),
+            {.ask = [this](uint32_t worker, const Question& question) { handle(worker, question); },
+             .gone = [this](Caller) { ++gone_; },
+             .mostBody = {}},
+            milliseconds()) {
+    front_.onWaits([](bool) {});
+    for (const bool transient : {false, true}) {
+      EXPECT(front_.listen({.address = "127.0.0.1",
+                            .port = 0,
+                            .backlog = 256,
+                            .tls = false,
+                            .transient = transient},
+                           transient ? &transientPort_ : &port_) == 0);
+    }
+  }
+
+  uint16_t port() const { return port_; }
+  uint16_t transientPort() const { return transientPort_; }
+
+  /** Serves until `over`, with all that a main thread does meanwhile. */
+  void run(const std::atomic<bool>& over) {
+    uint64_t tickAt = 0;
+    uint64_t version = 0;
+    for (uint64_t turns = 0; !over; ++turns) {
+      pollfd due = {.fd = front_.fd(), .events = POLLIN, .revents = 0};
+      poll(&due, 1, 5);
+      front_.turn();
+      feeds_.step(1000);
+      answerLater();
+      if (turns % 4 == 0) publish(++version);
+      if (turns % 64 == 0) manage(turns);
+      if (milliseconds() < tickAt) continue;
+      tickAt = milliseconds() + kTickMilliseconds;
+      pool_.tick(milliseconds());
+      feeds_.tick(milliseconds());
+      front_.tick(milliseconds());
+      EXPECT(conserved());
+    }
+  }
+
+  /** Everybody has left, and nothing is left of them. */
+  void end() {
+    front_.drain(0);
+    front_.stopListening();
+    const std::atomic<bool> never{false};
+    for (int turns = 0; open() > 0; ++turns) {
+      EXPECT(turns < 2000);
+      front_.closeIdle();
+      usleep(1000);
+      front_.turn();
+    }
+    uint64_t requests = 0;
+    uint64_t watching = 0;
+    std::vector<uint64_t> each;
+    for (const WorkerCounts& counts : front_.counts()) {
+      requests += counts.door.requests;
+      watching += counts.feeds.watching;
+      each.push_back(counts.door.accepted);
+    }
+    EXPECT(watching == 0 && feeds_.watchingInAll() == 0);
+    // Connections came to each of the workers, and to none other.
+    EXPECT(each.size() == 1 + kWorkers && each[0] == 0 && each[1] > 0 && each[2] > 0);
+    front_.close();
+    EXPECT(feeds_.held() == 0);
+    EXPECT(conserved());
+    printf("workers_test: %" PRIu64 " requests, %" PRIu64 " handled, %" PRIu64
+           " parked ones gone; %" PRIu64 " thrown, %" PRIu64 " acked, %" PRIu64 " lost\n",
+           requests, handled_, gone_, pool_.counts().thrown, pool_.counts().acked,
+           pool_.counts().lost);
+  }
+
+ private:
+  static PoolOptions poolOptions() {
+    return {.capacity = 1000,
+            .hold = 30,
+            .lease = 30,
+            .maxSprite = 1000,
+            .mailboxSprites = 64,
+            .mailboxBytes = 1 << 20,
+            .mailboxMemory = 1 << 24,
+            .answerBytes = 65536,
+            .throwRate = 0,
+            .throwBurst = 1,
+            .pollRate = 0,
+            .pollBurst = 1};
+  }
+
+  static DoorOptions doorOptions() {
+    return {.connections = 1000,
+            .maxSprite = 1000,
+            .headBytes = 16384,
+            .headTime = 10000,
+            .bodyTime = 10000,
+            .idleTime = 10000,
+            .writeTime = 10000,
+            .keepIdle = 60,
+            .trust = Trust::kNobody};
+  }
+
+  FrontParts parts() {
+    return {.limits = &limits_,
+            .feeds = &feeds_,
+            .clock = EventSet::now,
+            .counts = [] { return std::string("{}"); },
+            .turn = &turn_,
+            .pool = &pool_,
+            .arena = nullptr,
+            .workers = kWorkers};
+  }
+
+  bool conserved() const {
+    const Counts& counts = pool_.counts();
+    return counts.thrown == counts.acked + counts.waiting + counts.lost;
+  }
+
+  uint32_t open() const {
+    uint32_t open = 0;
+    for (const WorkerCounts& counts : front_.counts()) open += counts.door.open;
+    return open;
+  }
+
+  /** As JavaScript: at once, later, parked, or by a feed; the answer is the target. */
+  void handle(uint32_t worker, const Question& question) {
+    ++handled_;
+    const Caller caller = {worker, question.ticket};
+    const std::string target(question.head.target);
+    EXPECT(question.transient == target.starts_with("/transient"));
+    if (question.body.state == Body::State::kAwaited) return front_.proceed(caller);
+    if (target.starts_with("/later")) return later_.push_back({caller, target});
+    if (target.starts_with("/parked")) {
+      EXPECT(front_.park(caller));
+      return;
+    }
+    if (target.starts_with("/watch")) {
+      const Wanted wanted = {"news", ""};
+      WatchHow how = {};
+      how.hold = kNoFeedHold;
+      return front_.watch(caller, &wanted, 1, how);
+    }
+    if (target.starts_with("/abandon")) return front_.abandon(caller);
+    answer(caller, target + " " + std::string(question.body.bytes));
+  }
+
+  void answer(Caller caller, const std::string& body) {
+    front_.respond(caller, "HTTP/1.1 200 OK\r\n",
+                   "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n", body);
+  }
+
+  void answerLater() {
+    for (const auto& [caller, target] : std::exchange(later_, {})) answer(caller, target + " ");
+  }
+
+  void publish(uint64_t version) {
+    uint32_t watching;
+    const std::string value =
+        "[" + std::to_string(version) + ",\"" + std::string(2000, 'x') + "\"]";
+    const std::string patch =
+        R"({"op":"replace","path":"/0","value":)" + std::to_string(version) + "}";
+    EXPECT(feeds_.publish({.key = "news",
+                           .cursor = {1, version},
+                           .value = value,
+                           .patch = version == 1 ? std::string_view() : patch,
+                           .gzip = {},
+                           .upstream = false},
+                          &watching) == Outcome::kOk);
+  }
+
+  /** What a main thread has its workers do now and then. */
+  void manage(uint64_t turns) {
+    Address address;
+    EXPECT(Address::read("192.0.2.1", &address));
+    limits_.ban(address, turns % 128, milliseconds());
+    limits_.tick(milliseconds());
+    front_.setOtherServers(1, {2, static_cast<ServerTag>(turns % 100 + 3)});
+    front_.wantNotes();
+    front_.takeNotes();
+    front_.counts();
+    front_.setTls("no certificate", "no key", "no tickets");
+  }
+
+  AddressLimits limits_{AddressLimitsOptions{}};
+  Pool pool_;
+  Turn turn_;
+  Feeds feeds_;
+  Front front_;
+  std::vector<std::pair<Caller, std::string>> later_;
+  uint64_t handled_ = 0;
+  uint64_t gone_ = 0;
+  uint16_t port_ = 0;
+  uint16_t transientPort_ = 0;
+};
+
+/** Clients of one thread. */
+class Crowd {
+ public:
+  Crowd(const Server& server, uint64_t seed)
+      : port_(server.port()), transientPort_(server.transientPort()), random_(seed) {}
+
+  void run(uint64_t requests) {
+    for (int i = 0; i < kClients; ++i) clients_.push_back(come());
+    for (uint64_t i = 0; i < requests; ++i) act(&clients_[below(kClients)]);
+    for (Client& client : clients_) {
+      client.polls->close();
+      EXPECT(status(ask(&client, request("POST", "/leave/" + client.id))) == 204);
+    }
+  }
+
+ private:
+  struct Client {
+    std::unique_ptr<Wire> asks, polls;
+    std::string id, body;
+    bool parked = false;
+  };
+
+  uint32_t below(uint32_t bound) { return random_() % bound; }
+
+  static int status(const std::string& head) { return atoi(head.c_str() + 9); }
+
+  /** The head of the answer; its body is the client's. */
+  static std::string ask(Client* client, const std::string& text) {
+    client->asks->send(text);
+    return hear(client->asks.get(), &client->body);
+  }
+
+  static std::string hear(Wire* wire, std::string* body) {
+    std::string head;
+    for (int looks = 0; !wire->take(&head, body); ++looks) {
+      EXPECT(looks < 200000 && !wire->over());
+      usleep(50);
+    }
+    return head;
+  }
+
+  Client come() {
+    Client client = {std::make_unique<Wire>(port_), std::make_unique<Wire>(port_), {}, {}};
+    EXPECT(status(ask(&client, request("POST", "/join"))) == 201);
+    client.id = client.body;
+    return client;
+  }
+
+  void act(Client* client) {
+    const std::string n = std::to_string(++asked_);
+    switch (below(14)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3: {
+        const int said = status(
+            ask(client, request("POST", "/throw/" + client->id + "/left?n=" + n, "{\"n\":1}")));
+        EXPECT(said == 202 || said == 400);  // the neighbor's mailbox may be full
+        return;
+      }
+      case 4:
+      case 5:
+        return poll(client);
+      case 6:
+        EXPECT(status(ask(client, request("GET", "/place/" + client->id))) == 200);
+        return;
+      case 7:
+        ask(client, request("GET", "/status"));
+        EXPECT(client->body == "{}");
+        return;
+      case 8:
+        ask(client, request("POST", "/now/" + n, "the body"));
+        EXPECT(client->body == "/now/" + n + " the body");
+        return;
+      case 9:
+        ask(client, request("GET", "/later/" + n));
+        EXPECT(client->body == "/later/" + n + " ");
+        return;
+      case 10:
+        ask(client, request("GET", below(2) == 0 ? "/watch/" + n : "/feed/news"));
+        EXPECT(client->body.starts_with(R"({"feed":"news","cursor":"e1-)"));
+        return;
+      case 11: {
+        Wire wire(port_);
+        wire.send(request("GET", below(2) == 0 ? "/parked/" + n : "/abandon/" + n));
+        return;
+      }
+      case 12: {
+        Wire wire(transientPort_);
+        wire.send(request("GET", "/transient/place/" + n));
+        std::string body;
+        EXPECT(status(hear(&wire, &body)) == 200);
+        return;
+      }
+      default:
+        client->polls->reset();
+        client->polls = std::make_unique<Wire>(port_);
+        client->parked = false;
+    }
+  }
+
+  /** Parks a poll, or takes the answer of the one that is parked where there is one. */
+  static void poll(Client* client) {
+    std::string head;
+    std::string body;
+    if (client->parked && !client->polls->take(&head, &body)) return;
+    client->parked = true;
+    // All that came is acked with the next poll.
+    const size_t at = body.find("\"seq\":");
+    const std::string seq = at == body.npos ? "0" : body.substr(at + 6, body.find(',') - at - 6);
+    client->polls->send(request("GET", "/poll/" + client->id + "?ack=" + seq));
+  }
+
+  const uint16_t port_, transientPort_;
+  std::mt19937_64 random_;
+  std::vector<Client> clients_;
+  uint64_t asked_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const uint64_t requests = argc > 1 ? strtoull(argv[1], nullptr, 10) : 3000;
+  const uint64_t seed = argc > 2 ? strtoull(argv[2], nullptr, 10) : time(nullptr);
+  printf("workers_test: seed %" PRIu64 "\n", seed);
+  fflush(stdout);
+  Server server;
+  std::atomic<int> running{2};
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (uint64_t i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      Crowd(server, seed + i).run(requests);
+      if (--running == 0) over = true;
+    });
+  }
+  server.run(over);
+  for (std::thread& thread : threads) thread.join();
+  server.end();
+}
