@@ -138,7 +138,7 @@ t.test('a poll parks, and is answered later, refused later, or not at all', asyn
 function exchangesOver(handle, { isThere = true } = {}) {
   const told = [];
   const failed = () => ({ status: 500, headers: {}, body: 'failed' });
-  const exchanges = new Exchanges({ handle, failed, outcomes: [] });
+  const exchanges = new Exchanges({ handle, failed });
   exchanges.door = {
     respond: (connection, generation, ...answer) => told.push(answer),
     proceed: () => told.push('proceed'),
@@ -237,11 +237,13 @@ t.test('what is parked is cancelled with its connection, once', async (t) => {
   answers[1]();
   await parked[1];
   t.equal(told.pop().at(-1), 'b');
-  for (const connection of [1, 1, 2]) exchanges.gone(connection);
+  exchanges.gone(1, 2);
+  t.strictSame(cancelled, [], 'another request had that connection before');
+  for (const connection of [1, 1, 2]) exchanges.gone(connection, 1);
   t.strictSame(cancelled, ['a'], 'what is answered is parked no more');
   const late = exchangesOver(handle, { isThere: false });
   late.begin('GET', '/c');
   t.strictSame(cancelled, ['a', 'c'], 'the connection was gone before');
-  late.exchanges.gone(1);
+  late.exchanges.gone(1, 1);
   t.equal(cancelled.length, 2);
 });

@@ -102,7 +102,7 @@ t.test('what was promised while the server ends comes after its restart', async 
   await two.stop();
 });
 
-/** Feeds that are watched in workers, which have replicas of those of the main process. */
+/** Feeds that are watched in workers, which show those of the main thread. */
 
 t.test('who is the first to ask a worker for a feed compressed gets it so', async (t) => {
   const options = { workers: 2, drain: 0, 'publish-token-file': tokenFile(t) };
@@ -139,7 +139,7 @@ t.test(
       );
     const versionOf = (cursor) => Number(/-(\d+)$/.exec(cursor)[1]);
     let last = 0;
-    /** Each wire has watched before: its worker has a replica. */
+    /** Each wire has watched before: its worker shows it. */
     async function endsWith(value, version) {
       for (const wire of wires) {
         let body;

@@ -157,7 +157,7 @@ class Server {
     assert.equal(inputs, inputsReduced + inputsSuperseded + inputsWaiting, 'and so are inputs');
     const inside = await this.inside();
     // Of the world anybody is told less.
-    return withWorkers({ ...inside, ...body, world: inside.world ?? body.world });
+    return { ...inside, ...body, world: inside.world ?? body.world };
   }
 
   /**
@@ -264,17 +264,6 @@ export async function refused(t, server, problem, ask, why = problem) {
   t.equal(problemOf(answer), problem, why);
   t.strictSame(steady(await server.status()), before, `${why} changes nothing`);
   return answer;
-}
-
-/** Counts in which what workers hold is held as well, as of a second ago. */
-function withWorkers(status) {
-  const { workers = 0, connections, heldBytes = 0, workerConnections, workerHeldBytes } = status;
-  if (workers === 0) return status;
-  return {
-    ...status,
-    connections: connections + workerConnections,
-    heldBytes: heldBytes + workerHeldBytes
-  };
 }
 
 /** The counts that only what is accepted may change. */

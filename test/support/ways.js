@@ -10,7 +10,7 @@ export function portIn(server, words) {
 }
 
 /**
- * Starts a server with every port that there is: the main port, TLS, the admin port and that of workers.
+ * Starts a server with every port that there is: the main port, TLS, the admin port and the transient one.
  *
  * @param {import('tap').Test} t
  * @param {Record<string, string | number>} [options] as startServer's; `workers` 0: the first three alone
@@ -30,6 +30,6 @@ export async function startWithEveryWay(t, { workers = 2, ...options } = {}) {
     tls: way(tls, () => Wire.openTls(tls)),
     admin: way(portIn(server, 'Metrics'))
   };
-  if (workers > 0) ways.workers = way(portIn(server, 'Workers'));
+  if (workers > 0) ways.workers = way(portIn(server, 'Joins,'));
   return { server, ways };
 }
