@@ -60,7 +60,7 @@ export class Feeds extends FeedTable {
    *     may have
    */
   constructor({ options, threads, pool, log, limits }) {
-    super(options, { replica: false, limits }, () => this.#seeToWants());
+    super(options, { limits }, () => this.#seeToWants());
     this.#threads = threads;
     this.#pool = pool;
     this.#log = log;

@@ -19,13 +19,12 @@ export class FeedTable {
    * @param {object} options hold, feeds, feedMemory, feedWatchers, upstream, world: see
    *     lib/operator/options.js
    * @param {object} how
-   * @param {boolean} how.replica the feeds are the main process's
    * @param {import('../torus/address-limits.js').AddressLimits} [how.limits] what each source address
-   *     may have; not of a replica
+   *     may have
    * @param {number} [how.tokens] of watchers, which begin again behind so many
    * @param {() => void} onWants called when the table wants something
    */
-  constructor(options, { replica, limits, tokens = 2 ** 32 }, onWants) {
+  constructor(options, { limits, tokens = 2 ** 32 }, onWants) {
     const addon = loadAddon();
     this.#tokens = tokens;
     this.outcomes = addon.outcomes;
@@ -37,8 +36,7 @@ export class FeedTable {
         memory: options.feedMemory,
         watchers: options.feedWatchers,
         upstream: options.upstream !== 'none',
-        shared: this.inWorld,
-        replica
+        shared: this.inWorld
       },
       (token, answer) => this.#answer(token, answer),
       onWants,

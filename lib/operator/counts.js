@@ -95,7 +95,7 @@ journalLongestWriteSeconds gauge operators: Longest write of one turn
 snapshots counter operators: Snapshots made while the server runs (--state)
 snapshotsFailed counter operators: Snapshots that failed
 refused member operators: Refused requests by problem, without malformed ones
-connections gauge front: Connections
+connections gauge front: Open connections, of all threads
 tlsConnections gauge front: Connections by TLS
 handshakes counter operators front: TLS handshakes that were done
 handshakesResumed counter operators front: TLS handshakes that a session ticket made short

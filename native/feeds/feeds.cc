@@ -37,6 +37,7 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
       clock_(clock),
       limits_(limits),
       shared_(options.shows == nullptr ? &own_ : options.shows->shared_),
+      number_(shared_->slowSince.size()),
       random_(std::random_device{}()),
       byKey_(16, Hash{uint64_t{std::random_device{}()} << 32 | std::random_device{}()}),
       watchers_(options.watchers + size_t{options.feeds} * kLists),
@@ -44,9 +45,18 @@ Feeds::Feeds(const FeedsOptions& options, uint64_t now, uint64_t (*clock)(), Add
       now_(now) {
   envelope_.reserve(kEnvelope);
   items_.reserve(kFeedsAtOnce);
+  // Before there are other threads.
+  shared_->slowSince.push_back(UINT64_MAX);
 }
 
 Feeds::~Feeds() = default;
+
+bool Feeds::areSlowest(uint64_t since) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->slowSince[number_] = since;
+  const std::vector<uint64_t>& all = shared_->slowSince;
+  return since != UINT64_MAX && since <= *std::min_element(all.begin(), all.end());
+}
 
 void Feeds::setResponder(WatchHolder holder, FeedResponder* responder) {
   responders_[static_cast<size_t>(holder)] = responder;

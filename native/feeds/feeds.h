@@ -47,6 +47,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <string_view>
@@ -174,6 +175,8 @@ struct FeedsShared {
   base::Ledger ledger;            // bytes in use
   std::atomic<uint64_t> kept{0};  // of them, bytes of the feeds themselves
   std::atomic<uint32_t> watching{0};
+  std::mutex mutex;
+  std::vector<uint64_t> slowSince;  // of each table: see Feeds::areSlowest; under the lock
 };
 
 /** Is told of every change of a feed, where workers show it. */
@@ -372,6 +375,12 @@ class Feeds {
   /** Bytes that only answers under way hold, of all tables. */
   uint64_t held() const { return shared_->ledger.bytes - shared_->kept; }
 
+  /**
+   * Where too much is held: whether the slowest reader of this table's watchers, slow since that
+   * millisecond, is the slowest of those of all tables, as far as they have said.
+   */
+  bool areSlowest(uint64_t since);
+
   /** Watchers of all tables. */
   uint32_t watchingInAll() const { return shared_->watching; }
 
@@ -477,6 +486,7 @@ class Feeds {
   AddressLimits* const limits_;
   FeedsShared own_;  // of the table that others show
   FeedsShared* const shared_;
+  const size_t number_;  // of this table among them
   std::minstd_rand random_;
   ByKey byKey_;
   std::vector<std::unique_ptr<Feed>> feeds_;  // by number

@@ -76,6 +76,7 @@ void Answers::keepOutput(Connection& connection, base::Ref<base::Message> messag
   output->message = std::move(message);
   output->sent = sent;
   output->shared = shared;
+  output->since = static_cast<uint32_t>(EventSet::now() / 1000) & 0x7fffffff;
   output->connection = connections_->indexOf(connection);
   if (shared) output->join(&slow_);
   connection.output = output;
@@ -99,6 +100,13 @@ bool Answers::flush(Connection& connection) {
   }
   connections_->dropOutput(connection);
   return sent(connection);
+}
+
+uint64_t Answers::slowestSince() const {
+  if (slow_.newer == &slow_) return UINT64_MAX;
+  constexpr uint64_t kBits = (uint64_t{1} << 31) - 1;
+  const uint64_t now = EventSet::now() / 1000;
+  return now - ((now - static_cast<Output*>(slow_.newer)->since) & kBits);
 }
 
 bool Answers::closeSlowest() {

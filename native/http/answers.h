@@ -56,7 +56,8 @@ struct SlowReader {
 struct Output : SlowReader {
   base::Ref<base::Message> message;
   uint64_t sent;
-  bool shared;          // with others: none of its bytes are held for this connection alone
+  uint32_t shared : 1;  // with others: none of its bytes are held for this connection alone
+  uint32_t since : 31;  // the lowest bits of the millisecond at which the peer became slow
   uint32_t connection;  // whose it is
 
   uint64_t cost() const { return sizeof(Output) + (shared ? 0 : message->length()); }
@@ -97,6 +98,9 @@ class Answers {
    * there is none.
    */
   bool closeSlowest();
+
+  /** The millisecond at which that one became slow; UINT64_MAX: there is none. */
+  uint64_t slowestSince() const;
 
   /**
    * Sends a last answer, then closes once the peer has, or a second later. Where many are closing

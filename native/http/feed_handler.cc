@@ -81,7 +81,8 @@ uint32_t FeedHandler::tick() {
   if (feeds_ == nullptr) return 0;
   uint32_t closed = 0;
   const uint64_t most = feeds_->options().memory;
-  while (feeds_->held() > most && answers_->closeSlowest()) {
+  while (feeds_->held() > most && feeds_->areSlowest(answers_->slowestSince()) &&
+         answers_->closeSlowest()) {
     ++closed;
   }
   return closed;

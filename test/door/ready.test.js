@@ -78,7 +78,6 @@ t.test('with a transient port the page says where it may throw, by the host', as
     (await server.ask('GET', path, { headers: { Host: host } })).headers['content-security-policy'];
   t.match(await policyOf('/', 'a.example'), /connect-src 'self' http:\/\/a\.example:\d+;/);
   t.match(await policyOf('/', 'b.example:8080'), /connect-src 'self' http:\/\/b\.example:\d+;/);
-  // The worker's counts are told once a second.
   await server.until(({ handled }) => handled === 2);
   const { requests } = await server.status();
   t.match(await policyOf('/page/page.js', 'a.example'), /connect-src 'self';/);

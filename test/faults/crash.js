@@ -79,7 +79,7 @@ export async function start(scene, options, { signal, after } = {}) {
     listens,
     port: portIn(lines[0]),
     adminPort: portIn(lines.find((line) => line.startsWith('Metrics are on')) ?? ''),
-    transientPort: portIn(lines.find((line) => line.startsWith('Workers take')) ?? '')
+    transientPort: portIn(lines.find((line) => line.startsWith('Joins,')) ?? '')
   };
 }
 

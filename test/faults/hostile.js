@@ -99,7 +99,7 @@ const WAYS = {
   },
   workers: {
     options: () => ({ workers: 2, 'transient-port': 0 }),
-    ports: (server) => ({ port: server.port, transient: portIn(server, 'Workers') })
+    ports: (server) => ({ port: server.port, transient: portIn(server, 'Joins,') })
   }
 };
 

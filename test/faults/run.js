@@ -10,7 +10,6 @@ import { Scene, Skip, stopwatch } from './scene.js';
 import { signals } from './signals.js';
 import { silent, slow } from './slow.js';
 import { storm } from './storm.js';
-import { workers } from './workers.js';
 import { world } from './world.js';
 import { answerHelp, takeOptions } from '../support/opening-comment.js';
 
@@ -28,7 +27,7 @@ answerHelp(import.meta.url);
 
 /** The long waits come first: cases run a few at a time. */
 const cases = [
-  ...[workers, ...world, cut, stopped, storm, ...crashes, ...hostile],
+  ...[...world, cut, stopped, storm, ...crashes, ...hostile],
   ...[signals, killed, clock, slow, silent, full, damaged, mailboxes],
   ...[upstream, publisher]
 ];

@@ -5,7 +5,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { startNats, startWay } from '../support/nats.js';
 import { limitFiles } from '../support/file-limit.js';
 import { launch } from '../support/launch.js';
-import { childrenOf } from '../support/processes.js';
 import { until } from '../support/until.js';
 import { sum } from '../support/world-servers.js';
 
@@ -115,16 +114,6 @@ class Member {
     await this.kill();
     this.way.cut();
     this.way.mend();
-  }
-
-  /** Kills one of its workers, and waits until another one has its place. */
-  async killWorker() {
-    const { workerDeaths, workers } = await this.look();
-    process.kill(childrenOf(this.process.child.pid)[0], 'SIGKILL');
-    await this.rig.every(
-      (now) => now.workerDeaths > workerDeaths && now.workers === workers,
-      [this]
-    );
   }
 
   /** What it has is written, or no more of it. @param {number | 'unlimited'} bytes of each file */

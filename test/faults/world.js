@@ -112,14 +112,6 @@ const statesFaults = {
     stuck(rig, victim, 'its disk takes nothing, and it is killed', async (member) => {
       await member.kill();
       await member.startAgain();
-    }),
-
-  worker: (rig, victim) =>
-    fault(rig, `a worker of ${victim} killed`, {
-      victim,
-      sewnOut: false,
-      break: () => rig.members.get(victim).killWorker(),
-      mend: async () => {}
     })
 };
 
@@ -293,7 +285,7 @@ const broker = {
     run(scene, scene.short ? ['killed', 'slow'].map((one) => brokers[one]) : Object.values(brokers))
 };
 
-const { unheard, deaf, full, fullAndKilled, worker } = statesFaults;
+const { unheard, deaf, full, fullAndKilled } = statesFaults;
 
 const kept =
   'every 202 arrives, and once, whenever a server is killed; everybody keeps his place; one whose disk takes nothing ' +
@@ -313,14 +305,14 @@ const states = {
 };
 
 const statesAndWorkers = {
-  name: 'world: servers with states and workers killed',
+  name: 'world: servers with states and workers',
   promise: kept,
   run: (scene) =>
     run(
       scene,
       scene.short
         ? [(rig) => unheard(rig, 'c'), (rig) => fullAndKilled(rig, 'b')]
-        : [...each(killed, killedAndBack, unheard, deaf, worker, full, fullAndKilled), allKilled],
+        : [...each(killed, killedAndBack, unheard, deaf, full, fullAndKilled), allKilled],
       { states: true, workers: 2 }
     )
 };

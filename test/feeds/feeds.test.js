@@ -201,7 +201,7 @@ t.test('addresses take turns, and what is watched goes before what is new', (t) 
 });
 
 t.test('an event stream outlives the tokens of all polls', async (t) => {
-  const table = new FeedTable(readOptions([]), { replica: false, tokens: 3 }, () => {});
+  const table = new FeedTable(readOptions([]), { tokens: 3 }, () => {});
   t.teardown(() => table.close());
   const publish = (version) => {
     const none = Buffer.alloc(0);

@@ -626,7 +626,7 @@ t.test('nor a front door while a request is handled', async (t) => {
       },
       refusals: { listenTo: (native) => (known = new WeakRef(native)) }
     });
-    return door.listen('127.0.0.1', 0);
+    return door.listen({ host: '127.0.0.1', port: 0 });
   })();
   for (let n = 1; n <= 3; n += 1) {
     collect();

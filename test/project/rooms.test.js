@@ -12,7 +12,7 @@ import { ROOT } from '../support/server.js';
 /** The rooms of the product, the lowest first: a room uses those before it, and none after it. */
 const ROOMS = {
   native: {
-    rooms: 'base torus feeds arena world store http relay server addon',
+    rooms: 'base torus feeds arena world store http server addon',
     files: /\.(h|cc)$/,
     uses: /#include "([^"]+)"/g,
     roomOf: (file, name) => (name.includes('/') ? name.split('/')[0] : null)

@@ -101,7 +101,6 @@ t.test('a wrong option says which it is, and opens nothing', async (t) => {
     [{ capacity: 10n }, 'ERR_SPRITES_OPTION', 'not 10n'],
     [{ mailboxMemory: '9X' }, 'ERR_SPRITES_OPTION', 'mailboxMemory takes a size'],
     [{ mailboxBytes: 4096 }, 'ERR_SPRITES_OPTION', /^mailboxBytes must have .* of maxSprite bytes/],
-    [{ workers: 2 }, 'ERR_SPRITES_OPTION', 'workers is no option here'],
     [{ logLevel: 'info' }, 'ERR_SPRITES_OPTION', 'logLevel is no option here: give a log'],
     [{ check: 5 }, 'ERR_SPRITES_OPTION', 'check is no option here'],
     [{ tlsCert: '/nope', tlsKey: '/nope', port: 0 }, undefined, "tlsCert /nope can't be read"],
@@ -194,7 +193,7 @@ t.test(
       'a-port-that-is-a-word': right.replace('port: 0', "port: 'eighty'"),
       'a-sync-that-is-none': right.replace("'turn'", "'soon'"),
       'a-log-that-is-none': right.replace('log: console', 'log: 1'),
-      workers: right.replace('maxSprite: 4096', 'workers: 2'),
+      'a-check': right.replace('maxSprite: 4096', 'check: 2'),
       'a-count-that-is-a-word': right.replace('clients: number', 'clients: string')
     };
     // In the checkout: a package finds itself by its name.

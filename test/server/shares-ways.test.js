@@ -7,7 +7,7 @@ import { temporary } from '../support/processes.js';
 import { startServer } from '../support/server.js';
 import { portIn } from '../support/ways.js';
 
-/** The shares of one source address at the TLS port and at the workers' port. */
+/** The shares of one source address at the TLS port and at the transient port of workers. */
 
 const HOSTILE = '127.0.6.6';
 const HONEST = '127.0.1.1';
@@ -50,13 +50,13 @@ t.test('connections of one address at the TLS port', async (t) => {
   await server.stop();
 });
 
-t.test("shares of one address at the workers' port", async (t) => {
+t.test('shares of one address at the transient port', async (t) => {
   const share = (name, options, test) =>
     t.test(name, async (t) => {
       const server = await startServer(t, {
         options: { drain: 0, workers: 1, 'transient-port': 0, 'throw-rate': 0, ...options }
       });
-      const port = portIn(server, 'Workers');
+      const port = portIn(server, 'Joins,');
       const at = (address) => Wire.open(port, server.host, address);
       await test(t, server, { hostile: () => at(HOSTILE), honest: () => at(HONEST) });
       await server.stop();
@@ -111,7 +111,7 @@ t.test("shares of one address at the workers' port", async (t) => {
     const refused = [];
     const wires = [];
     for (let n = 0; n < 6; n += 1) {
-      const { workerHeldBytes } = await server.status();
+      const { heldBytes } = await server.status();
       const wire = await at.hostile();
       wires.push(wire);
       wire.send(half.subarray(0, half.length - 1));
@@ -119,7 +119,7 @@ t.test("shares of one address at the workers' port", async (t) => {
         (answer) => refused.push(problemOf(answer)),
         () => {}
       );
-      await server.until((now) => refused.length > 0 || now.workerHeldBytes > workerHeldBytes);
+      await server.until((now) => refused.length > 0 || now.heldBytes > heldBytes);
     }
     t.ok(refused.length > 0, 'the last are refused');
     t.ok(

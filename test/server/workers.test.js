@@ -456,7 +456,7 @@ t.test('what the workers count is in /status, each at once', async (t) => {
   await scrape.closed();
   const text = scrape.leftOver.toString();
   t.match(text, /^sprites_refused_total\{problem="bad-sprite"\} 2$/m);
-  t.match(text, /^sprites_workers 2$/m);
+  t.match(text, /^sprites_front_workers 2$/m);
   t.match(text, '# TYPE sprites_front_tls_connections gauge');
   await scrape.destroy();
   await server.leaveNothing();

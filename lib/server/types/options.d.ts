@@ -60,9 +60,9 @@ export interface Options {
   games?: string;
   /** Access-Control-Allow-Origin of every answer. By default *. */
   cors?: string;
-  /** Most connections of the main process, and of all workers together; the file limit may allow fewer. By default 16000000. */
+  /** Most connections; the file limit may allow fewer. By default 16000000. */
   connections?: number;
-  /** Connections from one source address (IPv6: /64), workers included; 0 is no limit. By default 10000. */
+  /** Connections from one source address (IPv6: /64); 0 is no limit. By default 10000. */
   addressConnections?: number;
   /** Joins per second from one source address, ten times as many at once; 0 is no limit. By default 1000. */
   addressJoins?: number;
@@ -88,6 +88,10 @@ export interface Options {
   writeTime?: number;
   /** On SIGTERM, the time in which all parked polls are answered; seconds. By default 2. */
   drain?: number;
+  /** Threads that hold the connections, each on a core of its own; 0: the main thread does. By default 0. */
+  workers?: number;
+  /** One more port, for joins, throws and leaves only; 0 takes a free one. By default none. */
+  transientPort?: number | 'none';
   /** File that keeps the whole state over a restart. By default none. */
   state?: string;
   /** Largest state that is written or read; bytes. By default 4G. */
