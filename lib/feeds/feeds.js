@@ -274,7 +274,7 @@ export class Feeds extends FeedTable {
       before: patched || kind !== 'value' ? this.native.find(key, true)?.value : undefined,
       patched,
       most: this.#most,
-      gzip: now?.gzipAsked ?? false
+      gzip: this.find(key)?.gzipAsked ?? false
     };
   }
 

@@ -281,8 +281,8 @@ export const problems = {
   },
   'too-many-fetches': {
     status: 429,
-    title: 'Too many feeds are fetched for one address',
-    detail: 'Watch fewer feeds, or ask again when unwatched feeds are forgotten.',
+    title: 'Too many feeds are fetched or awaited for one address',
+    detail: 'Watch fewer feeds, or ask again when they are published, or unwatched and forgotten.',
     retryAfter: 30
   },
   'too-many-watchers': {

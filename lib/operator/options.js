@@ -321,7 +321,8 @@ export const table = [
     default: '1000',
     type: whole(0, 1000000),
     help:
-      'feeds fetched from --upstream that one source address requested first; 0 is no' + ' limit'
+      'feeds fetched from --upstream, or not yet published, that one source address requested' +
+      ' first; 0 is no limit'
   },
   {
     name: 'trust-proxy',

@@ -371,6 +371,7 @@ class FeedsObject : public Nan::ObjectWrap, private FeedResponder {
     const FeedCounts& counts = feeds.counts();
     Local<Object> result = Nan::New<Object>();
     set(result, "feeds", counts.feeds);
+    set(result, "feedsAwaited", counts.awaited);
     set(result, "watching", counts.watching);
     set(result, "streams", counts.streams);
     set(result, "published", counts.published);

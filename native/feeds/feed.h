@@ -112,6 +112,7 @@ struct Feed : FeedValue {
   bool spreading = false;       // among those with watchers that are due
   bool gone = false;            // deleted: here until its watchers know
   bool wanted = false;          // its first value has been asked for
+  bool awaited = false;         // nobody has published it: here for the watchers who wait for that
   bool gzipWanted = false;      // the compressed form of this version has been asked for
   bool gzipFailed = false;      // it has been, and there is none of this version
   bool gzipAsked = false;       // somebody took this version, or waits for it, compressed

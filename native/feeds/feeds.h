@@ -23,6 +23,9 @@
 //
 // Lifecycle of a feed: its first value, or a request for it where there is an upstream; then
 // versions, counted up within an epoch; then its end, which its watchers are told before it goes.
+// One that is not published is `awaited`: it is here for the watchers who wait for its first value,
+// goes with the last of them, and takes no place of a published one. There may be as many awaited
+// feeds as others, and each counts for the address that asked first.
 //
 // Patches are kept one behind the other in one run of bytes, so that what leads from any remembered
 // version to the newest is the rest of that run: an answer names it, and copies nothing. They are
@@ -77,16 +80,17 @@ struct Wanted {
   std::string_view after;  // isCursor, or empty
 };
 
+constexpr uint32_t kNoFeedHold = UINT32_MAX;  // not given
+
 /** What a watcher asks for, and can read. */
 struct WatchHow {
-  uint32_t hold;      // seconds; kNoFeedHold: not given
-  bool delta;         // patches
-  bool gzip;          // compressed, but not in a stream, nor with many feeds
-  bool stream;        // events, without an end; of one feed
-  bool many;          // the answer is {"items":[…]}
-  Address from = {};  // a feed that is fetched for this request counts for this address
+  uint32_t hold = kNoFeedHold;  // seconds
+  bool delta = false;           // patches
+  bool gzip = false;            // compressed, but not in a stream, nor with many feeds
+  bool stream = false;          // events, without an end; of one feed
+  bool many = false;            // the answer is {"items":[…]}
+  Address from = {};            // a feed without a value counts for the address that asked first
 };
-constexpr uint32_t kNoFeedHold = UINT32_MAX;
 
 /** A piece of an answer's body: some text, some shared bytes, some text. */
 struct FeedItem {
@@ -149,9 +153,10 @@ struct FeedCounts {
   uint64_t documents, patches;  // values, and patches, that answers and events have taken
   uint64_t skipped;             // versions that a watcher has not seen, because he was slow
   uint64_t memory;              // bytes of all feeds
-  uint32_t feeds;
-  uint32_t watching;  // watchers now; one of many feeds counts for each
-  uint32_t streams;   // of them, event streams
+  uint32_t feeds;               // those that are awaited are not among them
+  uint32_t awaited;             // feeds that are watched and not yet published
+  uint32_t watching;            // watchers now; one of many feeds counts for each
+  uint32_t streams;             // of them, event streams
 };
 
 /** A new version. */
@@ -266,7 +271,7 @@ class Feeds {
    */
   Outcome askElsewhere(std::string_view key, const Address& from) {
     Feed* feed;
-    return ask(key, from, &feed);
+    return ask({key, {}}, {.from = from}, &feed);
   }
 
   /** Other processes have so many watchers more, or fewer. */
@@ -405,13 +410,15 @@ class Feeds {
   void apply(const Staged& staged);
   void end(Feed* feed);
   bool isFull() const { return counts_.feeds + stagedFeeds_ >= options_.feeds; }
-  Feed* create(std::string_view key);
+  static bool hasPlace(const Feed* feed) { return feed != nullptr && !feed->awaited; }
+  bool mayCreate(bool awaited);
+  Feed* create(std::string_view key, bool awaited = false);
   bool fits(uint64_t before, uint64_t value, uint64_t gzip) const;
   bool makeRoom();
   void needNotMakeRoom(Feed* feed);
   void erase(Feed* feed, Outcome why = Outcome::kUnknownFeed);
   void eraseIfOver(Feed* feed);
-  Outcome ask(std::string_view key, const Address& from, Feed** found);
+  Outcome ask(const Wanted& wanted, const WatchHow& how, Feed** found);
   void giveBack(Feed* feed);
   void touch(Feed* feed);
   void arrive(Feed* feed);

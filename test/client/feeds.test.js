@@ -187,7 +187,7 @@ t.test('where two long polls in a row are cut off the hold gets shorter', async 
     new Promise((resolve, reject) => {
       const { hold, feeds } = JSON.parse(body);
       holds.push(hold);
-      const isFirst = feeds.a === '';
+      const isFirst = feeds.a === 'none';
       const end = () => {
         const item = isFirst ? value(1) : { feed: 'a', cursor: 'e1-1' };
         resolve(new Response(JSON.stringify({ items: [item] })));

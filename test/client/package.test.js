@@ -39,7 +39,8 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
     JSON.parse(read('lib/client/package.json')).version,
     JSON.parse(read('package.json')).version
   );
-  const server = await startServer(t);
+  // Nobody listens there: a feed has a problem.
+  const server = await startServer(t, { options: { upstream: 'http://127.0.0.1:1/{key}' } });
   const folder = t.testdir({ 'package.json': '{"type":"module","private":true}' });
   const { stdout } = await run('npm', ['pack', join(ROOT, 'lib/client'), '--silent'], folder);
   await run('npm', ['install', '--offline', '--no-audit', `./${stdout.trim()}`], folder);
@@ -97,7 +98,7 @@ t.test('packed and installed elsewhere it throws, and TypeScript knows it', asyn
       'online',
       'star RIGHT 1',
       'true 1 true',
-      'feed undefined NOBODYS undefined unknown-feed',
+      'feed undefined NOBODYS undefined upstream-failed',
       'true undefined'
     ].sort()
   );

@@ -72,7 +72,7 @@ export interface Options {
   addressMemory?: number | string;
   /** Memory of buffered input and output for one source address; 0 is no limit; bytes. By default 32M. */
   addressHeld?: number | string;
-  /** Feeds fetched from --upstream that one source address requested first; 0 is no limit. By default 1000. */
+  /** Feeds fetched from --upstream, or not yet published, that one source address requested first; 0 is no limit. By default 1000. */
   addressFeeds?: number;
   /** Source of the client's address: the connection (none), the PROXY protocol, or one header. By default none. */
   trustProxy?: 'none' | 'proxy' | 'forwarded' | 'x-forwarded-for';
