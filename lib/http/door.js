@@ -66,12 +66,13 @@ function replies(outcomes, options, common, files) {
   const nobody = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(nobody, options));
   const stream = { 'Content-Type': 'text/event-stream' };
+  const vary = { Vary: [common.Vary, 'Accept-Encoding'].filter(Boolean).join(', ') };
   return {
     outcomes: outcomes.map(outcome),
     joined: json(201, welcome).split(nobody),
     json: open(),
-    feed: open(),
-    feedGzip: open({ 'Content-Encoding': 'gzip' }),
+    feed: open(vary),
+    feedGzip: open({ ...vary, 'Content-Encoding': 'gzip' }),
     feedStream: text(200, { ...stream, 'Transfer-Encoding': 'chunked' }),
     feedStreamPlain: text(200, stream),
     timedOut: problem('request-timeout'),

@@ -440,6 +440,8 @@ contract(t, { options }, async (t, server) => {
     t.equal(JSON.parse(gunzipSync(two.bytes)).value.score, 1);
     const plain = await get(server, key, '', { headers: { 'Accept-Encoding': 'gzip;q=0, br' } });
     t.equal(plain.body.value.score, 1, 'not who forbids it');
+    t.equal(plain.headers.vary, 'Accept-Encoding', 'a cache is told that it depends');
+    t.equal(one.headers.vary, 'Accept-Encoding');
     await put(server, key, 2);
     t.equal((await (await ask('')).answer).headers['content-encoding'], undefined, 'too short');
   });

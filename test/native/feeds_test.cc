@@ -65,7 +65,10 @@ class Test : FeedResponder {
   }
 
   void run(uint64_t steps) {
-    for (uint64_t i = 0; i < steps; ++i) step();
+    for (uint64_t i = 0; i < steps; ++i) {
+      step();
+      if (i % 64 == 0) hear();
+    }
     settle();
     printf("published %" PRIu64 ", documents %" PRIu64 ", patches %" PRIu64 ", skipped %" PRIu64
            ", pings %" PRIu64 ", refused %" PRIu64 "\n",
@@ -285,6 +288,17 @@ class Test : FeedResponder {
     one->values[key] = model.values.at(now.version);
   }
 
+  /** Everybody who watches and is not slow has heard of what is newest. */
+  void hear() {
+    while (feeds_.step(1000)) clockNow += 10;
+    for (Person& one : people_) {
+      if (!one.busy || one.slow) continue;
+      for (const std::string& key : one.keys) {
+        if (models_.count(key) > 0) EXPECT(one.cursors[key] == text(models_[key].cursor));
+      }
+    }
+  }
+
   /** Everybody keeps asking until all have what is newest; then all goes, and nothing is left. */
   void settle() {
     for (int round = 0; round < 3; ++round) {
@@ -293,13 +307,7 @@ class Test : FeedResponder {
         if (one.busy && one.slow) takeRest(&one);
       }
     }
-    while (feeds_.step(1000)) clockNow += 10;
-    for (Person& one : people_) {
-      if (!one.busy || one.slow) continue;
-      for (const std::string& key : one.keys) {
-        if (models_.count(key) > 0) EXPECT(one.cursors[key] == text(models_[key].cursor));
-      }
-    }
+    hear();
     for (uint32_t number = 0; number < people_.size(); ++number) {
       Person& one = people_[number];
       if (one.busy) feeds_.drop(one.watcher);
