@@ -29,7 +29,11 @@ const CURSOR = /^[A-Za-z0-9-]{1,40}$/;
  * @returns {boolean} whether it is one: no segment empty, none that is "." or ".."
  */
 export function isKey(key) {
-  return KEY.test(key) && !key.split('/').some((segment) => ['', '.', '..'].includes(segment));
+  return (
+    typeof key === 'string' &&
+    KEY.test(key) &&
+    !key.split('/').some((segment) => ['', '.', '..'].includes(segment))
+  );
 }
 
 /**

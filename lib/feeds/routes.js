@@ -10,16 +10,20 @@ const KINDS = {
   'application/merge-patch+json': 'merge-patch'
 };
 
+/** What the answer with a problem says besides. */
+const REFUSED = {
+  'bad-media-type': { headers: { 'Accept-Patch': Object.keys(KINDS).join(', ') } }
+};
+
 /**
  * @param {object} parts
- * @param {import('./feeds.js').Feeds} parts.feeds
- * @param {import('../arena/arena.js').Arena} [parts.arena] where there is one
- * @param {object} parts.options feedBytes, hold
+ * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
+ * @param {{hold: number}} parts.options
  * @param {object} parts.tools of lib/http/routes.js
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */
-export function feedRoutes({ feeds, arena, options, tools }) {
+export function feedRoutes({ publisher, options, tools }) {
   const { Refusal, authorize, readBody, json, nothing } = tools;
 
   /** Does what reads a wish; what is wrong with it is refused. */
@@ -61,32 +65,19 @@ export function feedRoutes({ feeds, arena, options, tools }) {
 
   // ---- Publishing
 
-  /** What the arena publishes nobody else may; its control takes commands. */
-  function roleOf(key) {
-    const role = arena?.owns(key);
-    if (role === 'reduced') throw new Refusal('reserved-feed');
-    return role;
-  }
-
-  async function command(request, key) {
-    const body = readBody(request, arena.commandBytes, 'feed-too-large');
-    const { problem, detail, cursor, watching } = await arena.command(key, body);
-    if (problem !== undefined) throw new Refusal(problem, { detail });
-    return json(200, { cursor, watching });
-  }
-
+  /** Publishes what a request of a publisher has brought. */
   async function publish(request, key, kind) {
-    const body = readBody(request, options.feedBytes, 'feed-too-large');
-    const { problem, detail, created, cursor, watching } = await feeds.publish(key, kind, body);
+    const refusal = publisher.refuses(key, kind);
+    if (refusal !== undefined) throw new Refusal(refusal, REFUSED[refusal]);
+    const body = readBody(request, publisher.most(key), 'feed-too-large');
+    const { problem, detail, created, cursor, watching } = await publisher.publish(key, kind, body);
     if (problem !== undefined) throw new Refusal(problem, { detail });
     return json(created ? 201 : 200, { cursor, watching });
   }
 
   function put(request) {
     authorize(request);
-    const key = publishedKey(request.path);
-    if (roleOf(key) === 'control') return command(request, key);
-    return publish(request, key, 'value');
+    return publish(request, publishedKey(request.path), 'value');
   }
 
   function patch(request) {
@@ -94,20 +85,13 @@ export function feedRoutes({ feeds, arena, options, tools }) {
     const key = publishedKey(request.path);
     const [type] = (request.headers['content-type'] ?? '').split(';');
     const kind = KINDS[type.trim().toLowerCase()];
-    const controls = roleOf(key) === 'control';
-    if (kind === undefined || (controls && kind !== 'merge-patch')) {
-      const types = Object.keys(KINDS).join(', ');
-      throw new Refusal('bad-media-type', { headers: { 'Accept-Patch': types } });
-    }
-    if (controls) return command(request, key);
+    if (kind === undefined) throw new Refusal('bad-media-type', REFUSED['bad-media-type']);
     return publish(request, key, kind);
   }
 
   async function remove(request) {
     authorize(request);
-    const key = publishedKey(request.path);
-    if (roleOf(key) !== undefined) throw new Refusal('reserved-feed');
-    const { problem } = await feeds.remove(key);
+    const { problem } = await publisher.remove(publishedKey(request.path));
     if (problem !== undefined) throw new Refusal(problem);
     return nothing();
   }

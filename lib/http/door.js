@@ -149,6 +149,7 @@ export function createDoor({
       inputs: !transient && options.arena.length > 0,
       transient,
       mostBody: routes.mostBody,
+      otherBody: routes.otherBody,
       onRequest: exchanges.begin,
       onGone: exchanges.gone,
       onCounts: () => {

@@ -1,3 +1,4 @@
+import { REQUEST_BYTES, openApplication } from './application.js';
 import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { invitations } from '../base/lan-addresses.js';
@@ -5,6 +6,7 @@ import { EDGES, Unanswerable } from '../torus/pool.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { CONTENT_BYTES } from '../arena/content.js';
 import { arenaRoutes } from '../arena/routes.js';
+import { openPublisher } from '../feeds/publisher.js';
 import { feedRoutes } from '../feeds/routes.js';
 import { WATCH_BYTES } from '../feeds/wish.js';
 import { Directory } from '../world/directory.js';
@@ -21,6 +23,7 @@ import { Directory } from '../world/directory.js';
 /**
  * @typedef {object} Request
  * @property {string} method
+ * @property {string} target path and query, as they were sent
  * @property {string[]} path its segments, undecoded: ids and edges have no escapes
  * @property {URLSearchParams} query
  * @property {Record<string, string>} headers by their names in lower case
@@ -37,11 +40,14 @@ import { Directory } from '../world/directory.js';
 /**
  * @typedef {object} Answer
  * @property {number} status
- * @property {Record<string, string | number>} headers
+ * @property {Record<string, string | number | string[]>} headers
  * @property {string | Buffer} [body]
  */
 
 const JSON_TYPE = 'application/json';
+
+/** Bytes of a body that no route asks for. */
+const OTHER_BYTES = 16384;
 
 const DECIMAL = /^[0-9]{1,16}$/;
 
@@ -115,9 +121,10 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {() => object | Promise<object>} [parts.whole] all live counts, for the arena's panel
  * @param {import('./refusals.js').Refusals} [parts.refusals]
  * @param {Directory} [parts.directory] where the clients of the other servers of a world belong
+ * @param {Function} [parts.application] has what is not Sprites' own: see openApplication
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, failed: (error: Error) => Answer,
- *     mostBody: [string, number][], headers: Record<string, string>}} `handle`
+ *     mostBody: [string, number][], otherBody: number, headers: Record<string, string>}} `handle`
  *     never rejects; null: the request may not be answered, and its connection is to be closed; undefined: it
  *     watches; AWAITS: it is handled again with its body. `headers` are the fields that every answer carries
  */
@@ -133,6 +140,7 @@ export function createRoutes({
   arena,
   whole,
   directory = new Directory(),
+  application,
   here,
   refusals = NOTHING_TOLD
 }) {
@@ -220,7 +228,8 @@ export function createRoutes({
     problemAnswer(name, { ...how, headers: { ...common, ...how?.headers } });
 
   const tools = { common, Refusal, authorize, readBody, readNumber, json, nothing, problem };
-  const { feed, feeds: manyFeeds } = feedRoutes({ feeds, arena, options, tools });
+  const publisher = openPublisher({ feeds, arena, options });
+  const { feed, feeds: manyFeeds } = feedRoutes({ publisher, options, tools });
 
   const addresses = (request) => json(200, { addresses: invitations(request, options.host) });
   const counts = async () => json(200, await status());
@@ -265,18 +274,36 @@ export function createRoutes({
     });
   }
 
+  const asked = application && openApplication(application);
+
+  /** Has the application answer. */
+  async function askApplication(request) {
+    const answer = await asked(request);
+    if (answer.problem === undefined) return answer;
+    const { problem: why } = answer;
+    throw new Refusal(
+      why,
+      {
+        'content-too-large': { detail: `Send at most ${REQUEST_BYTES} bytes.` },
+        'method-not-allowed': { headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } }
+      }[why]
+    );
+  }
+
   async function route(request) {
     const { method, path } = request;
+    const found =
+      routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
+    const name = `/${path.join('/')}`;
+    const isOther = asked && !found && !pages.has(name) && request.target.startsWith('/');
+    if (isOther && method !== 'CONNECT') return askApplication(request);
     if (method === 'OPTIONS') return nothing(PREFLIGHT);
     // Its target is no path.
     if (method === 'CONNECT') {
       throw new Refusal('method-not-allowed', { headers: { Allow: 'GET, POST, OPTIONS' } });
     }
     if (here !== undefined && !here.includes(path[0])) throw new Refusal('misdirected');
-    const found =
-      routes.get(`${path[0]}/${path.length}`) ?? (path.length > 1 && routes.get(path[0]));
     if (!found) {
-      const name = `/${path.join('/')}`;
       const file = pages.answer(request, name, options);
       if (file !== undefined) return { ...file, headers: { ...common, ...file.headers } };
       if (!pages.has(name)) throw new Refusal('not-found');
@@ -320,6 +347,7 @@ export function createRoutes({
     ['feeds', WATCH_BYTES],
     ['arena', CONTENT_BYTES]
   ];
+  const otherBody = asked ? REQUEST_BYTES : OTHER_BYTES;
 
-  return { handle, failed, mostBody, headers: common };
+  return { handle, failed, mostBody, otherBody, headers: common };
 }

@@ -115,7 +115,8 @@ class DoorObject : public Nan::ObjectWrap {
         front_(options, frontParts(parts), repliesOf(get(parts, "replies")),
                {.ask = [this](const Question& question) { ask(question); },
                 .gone = [this](Ticket ticket) { gone(ticket); },
-                .mostBody = mostBodyOf(get(parts, "mostBody"))},
+                .mostBody = mostBodyOf(get(parts, "mostBody")),
+                .otherBody = uint32In(parts, "otherBody")},
                uv_now(Nan::GetCurrentEventLoop())) {
     if (!get(parts, "relay")->IsUndefined()) {
       answerTo(get(parts, "relay"), &front_.door());
@@ -208,8 +209,8 @@ class DoorObject : public Nan::ObjectWrap {
     return said->IsString() ? textOf(said) : std::string();
   }
 
-  // new Door({connections, …}, {limits, replies, mostBody, onRequest(connection, generation,
-  // method,
+  // new Door({connections, …}, {limits, replies, mostBody, otherBody,
+  //     onRequest(connection, generation, method,
   //     target, [name, value, …], body, client, secure), where a body is null that is too long, and
   //     undefined that is awaited; onGone(connection, generation),
   //     onCounts(): text, pool, feeds and perhaps arena, or relay, relayFd, whether inputs cross by

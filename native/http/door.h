@@ -122,17 +122,16 @@ struct Asker {
   std::function<void(const Question&)> ask;
   /** The connection of a parked request is gone. */
   std::function<void(Ticket)> gone;
-  /** The bytes that a body may have, by the first segment of its path; kOtherBody of any other. */
+  /** The bytes that a body may have, by the first segment of its path. */
   std::vector<std::pair<std::string, uint32_t>> mostBody = {};
+  /** The same of any other path. */
+  uint32_t otherBody = 16384;
 };
 
 class Door : public PollResponder, public LateAnswers {
  public:
   /** Connections above the limit that are told so at the same time, each for a second at most. */
   static constexpr uint32_t kBeyond = 32;
-
-  /** Bytes of a body that no route asks for. */
-  static constexpr uint32_t kOtherBody = 16384;
 
   /** `now` in milliseconds. Throws std::bad_alloc. */
   Door(const DoorOptions& options, const DoorParts& parts, Replies replies, Asker asker,

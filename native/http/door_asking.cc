@@ -70,7 +70,7 @@ uint32_t Door::mostBodyOf(const RequestHead& head) const {
   for (const auto& [name, most] : asker_.mostBody) {
     if (name == segment) return most;
   }
-  return kOtherBody;
+  return asker_.otherBody;
 }
 
 /** The head at the start of `data` is read: settles its request, or waits for the rest of it. */
