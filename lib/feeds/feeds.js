@@ -450,6 +450,28 @@ export class Feeds extends FeedTable {
     return this.native.most(count);
   }
 
+  /**
+   * @param {object} page
+   * @param {string} page.prefix what its keys begin with
+   * @param {string} page.from they come behind this one
+   * @param {number} page.count how many at most
+   * @returns {{feed: string, cursor: string, bytes: number, watching: number}[]} the feeds that have a value, in the order
+   *     of their keys
+   */
+  list({ prefix, from, count }) {
+    return this.native.list(prefix, from, count).map(({ key, bytes, watching, ...cursor }) => {
+      return { feed: key, cursor: cursorText(cursor), bytes, watching };
+    });
+  }
+
+  /** @returns {number | undefined} bytes of an answer with the feed's value; undefined where there is none */
+  answerLength(key) {
+    const found = this.find(key);
+    if (found === null || found.length === 0) return undefined;
+    const head = JSON.stringify({ feed: key, cursor: cursorText(found), value: 0 });
+    return head.length - 1 + found.length;
+  }
+
   /** @returns {object} the live counts: see /status in README */
   status() {
     return { ...super.status(), publishing: this.#underWay };

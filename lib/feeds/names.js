@@ -38,6 +38,12 @@ export function isKey(key) {
 
 /**
  * @param {string} text
+ * @returns {boolean} whether a key may begin with it
+ */
+export const isPrefix = (text) => text === '' || KEY.test(text);
+
+/**
+ * @param {string} text
  * @returns {boolean} whether it may be a cursor, of whatever server
  */
 export const isCursor = (text) => CURSOR.test(text);

@@ -1,3 +1,4 @@
+import { isKey, isPrefix } from './names.js';
 import { readKey, readManyWishes, readWish, WATCH_BYTES, WishError } from './wish.js';
 
 /**
@@ -10,6 +11,14 @@ const KINDS = {
   'application/merge-patch+json': 'merge-patch'
 };
 
+/** Feeds in an answer with keys, at most. */
+const PAGE = 1000;
+
+/** What every answer that may be compressed says. */
+export const varied = ({ Vary }) => ({
+  Vary: Vary ? `${Vary}, Accept-Encoding` : 'Accept-Encoding'
+});
+
 /** What the answer with a problem says besides. */
 const REFUSED = {
   'bad-media-type': { headers: { 'Accept-Patch': Object.keys(KINDS).join(', ') } }
@@ -18,13 +27,14 @@ const REFUSED = {
 /**
  * @param {object} parts
  * @param {ReturnType<import('./publisher.js').openPublisher>} parts.publisher
+ * @param {import('./feeds.js').Feeds | import('./remote-feeds.js').RemoteFeeds} parts.feeds
  * @param {{hold: number}} parts.options
  * @param {object} parts.tools of lib/http/routes.js
  * @returns {{feed: object, feeds: object}} for GET /feed/{key} and its like, and for /feeds: by method,
  *     the function that answers
  */
-export function feedRoutes({ publisher, options, tools }) {
-  const { Refusal, authorize, readBody, json, nothing } = tools;
+export function feedRoutes({ publisher, feeds, options, tools }) {
+  const { common, Refusal, authorize, readBody, json, nothing } = tools;
 
   /** Does what reads a wish; what is wrong with it is refused. */
   function reading(read) {
@@ -63,7 +73,28 @@ export function feedRoutes({ publisher, options, tools }) {
     );
   }
 
+  /** What GET without a cursor would answer, without it; nothing is fetched. */
+  function head(request) {
+    const { keys } = reading(() => readWish(keyOf(request.path), request.query, request.headers));
+    const length = feeds.answerLength(keys[0]);
+    if (length === undefined) throw new Refusal('unknown-feed');
+    const headers = { 'Content-Type': 'application/json', 'Content-Length': length };
+    return { status: 200, headers: { ...common, ...varied(common), ...headers } };
+  }
+
   // ---- Publishing
+
+  /** Answers with the keys there are, a page at a time. */
+  function keys(request) {
+    authorize(request);
+    const [prefix = '', ...others] = request.query.getAll('prefix');
+    const [from = '', ...more] = request.query.getAll('from');
+    const isOne = others.length + more.length === 0 && (from === '' || isKey(from));
+    if (!isOne || !isPrefix(prefix)) throw new Refusal('bad-key');
+    const page = feeds.list({ prefix, from, count: PAGE + 1 });
+    const next = page.length > PAGE ? page[PAGE - 1].feed : undefined;
+    return json(200, { feeds: page.slice(0, PAGE), next });
+  }
 
   /** Publishes what a request of a publisher has brought. */
   async function publish(request, key, kind) {
@@ -96,5 +127,9 @@ export function feedRoutes({ publisher, options, tools }) {
     return nothing();
   }
 
-  return { feed: { GET: get, PUT: put, PATCH: patch, DELETE: remove }, feeds: { POST: post } };
+  const ours = feeds.list !== undefined;
+  return {
+    feed: { GET: get, ...(ours && { HEAD: head }), PUT: put, PATCH: patch, DELETE: remove },
+    feeds: { ...(ours && { GET: keys }), POST: post }
+  };
 }

@@ -8,6 +8,7 @@ import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { NOTHING_TOLD } from './refusals.js';
 import { welcomeOf } from './routes.js';
+import { varied } from '../feeds/routes.js';
 import { TRUST } from '../torus/address-limits.js';
 
 /**
@@ -66,7 +67,7 @@ function replies(outcomes, options, common, files) {
   const nobody = '-'.repeat(36);
   const welcome = JSON.stringify(welcomeOf(nobody, options));
   const stream = { 'Content-Type': 'text/event-stream' };
-  const vary = { Vary: [common.Vary, 'Accept-Encoding'].filter(Boolean).join(', ') };
+  const vary = varied(common);
   return {
     outcomes: outcomes.map(outcome),
     joined: json(201, welcome).split(nobody),

@@ -148,7 +148,7 @@ export const problems = {
     title: 'No such resource',
     detail:
       'There are /join, /poll/{id}, /throw/{id}/{edge}, /leave/{id}, /place/{id}, /feed/{key}, ' +
-      '/feeds and /status; and with an arena /games, /arena and /arena/{name}.'
+      '/feeds and /status; and with an arena /games, /arena and /arena/{name}. GET /openapi.json has all.'
   },
   'method-not-allowed': {
     status: 405,

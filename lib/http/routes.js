@@ -1,4 +1,5 @@
 import { REQUEST_BYTES, openApplication } from './application.js';
+import { openApi } from './openapi.js';
 import { problemAnswer } from './problem-answers.js';
 import { problems } from './problems.js';
 import { invitations } from '../base/lan-addresses.js';
@@ -124,7 +125,7 @@ export function welcomeOf(id, { hold, lease, maxSprite, transientPort }) {
  * @param {Function} [parts.application] has what is not Sprites' own: see openApplication
  * @param {string[]} [parts.here] the first segments of what is served here; by default everything
  * @returns {{handle: (request: Request) => Promise<Answer | null | undefined>, failed: (error: Error) => Answer,
- *     mostBody: [string, number][], otherBody: number, headers: Record<string, string>}} `handle`
+ *     routes: Map<string, Record<string, Function>>, mostBody: [string, number][], otherBody: number, headers: Record<string, string>}} `handle`
  *     never rejects; null: the request may not be answered, and its connection is to be closed; undefined: it
  *     watches; AWAITS: it is handled again with its body. `headers` are the fields that every answer carries
  */
@@ -229,7 +230,7 @@ export function createRoutes({
 
   const tools = { common, Refusal, authorize, readBody, readNumber, json, nothing, problem };
   const publisher = openPublisher({ feeds, arena, options });
-  const { feed, feeds: manyFeeds } = feedRoutes({ publisher, options, tools });
+  const { feed, feeds: manyFeeds } = feedRoutes({ publisher, feeds, options, tools });
 
   const addresses = (request) => json(200, { addresses: invitations(request, options.host) });
   const counts = async () => json(200, await status());
@@ -238,6 +239,9 @@ export function createRoutes({
     if ((await pool.place(id)) === null) throw new Refusal('unknown-client');
     return counts();
   }
+
+  /** The contract as a document, once somebody has asked for it. */
+  let described;
 
   /**
    * What there is: the first segment and how many there are, or the first alone; and who answers,
@@ -252,6 +256,7 @@ export function createRoutes({
     ['status/1', { GET: counts, HEAD: counts }],
     ['status/2', { GET: countsOf }],
     ['addresses/1', { GET: addresses }],
+    ['openapi.json/1', { GET: () => json(200, (described ??= openApi(options, routes))) }],
     ['feed', feed],
     ['feeds/1', manyFeeds],
     ...(options.arena.length > 0 && arena !== undefined
@@ -349,5 +354,5 @@ export function createRoutes({
   ];
   const otherBody = asked ? REQUEST_BYTES : OTHER_BYTES;
 
-  return { handle, failed, mostBody, otherBody, headers: common };
+  return { handle, failed, routes, mostBody, otherBody, headers: common };
 }

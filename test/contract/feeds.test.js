@@ -11,6 +11,7 @@ import {
   parkMany,
   put,
   remove,
+  TOKEN,
   tokenFile,
   tryPut
 } from '../support/feeds.js';
@@ -501,13 +502,59 @@ contract(t, { options }, async (t, server) => {
     t.equal((await put(server, key, 2)).body.watching, 0);
   });
 
-  t.test('methods that a feed does not have', async (t) => {
-    for (const method of ['POST', 'HEAD']) {
-      const { status, headers } = await server.ask(method, '/feed/first');
-      t.equal(status, 405);
-      t.equal(headers.allow, 'GET, PUT, PATCH, DELETE, OPTIONS');
+  t.test('HEAD says what GET would, and neither waits nor fetches', waits, async (t) => {
+    const key = freshKey();
+    const ask = (target) => server.ask('HEAD', `/feed/${target}`);
+    t.equal((await ask(key)).status, 404);
+    const { body } = await put(server, key, { ä: [1] });
+    const whole = await get(server, key);
+    for (const query of ['', `?after=${body.cursor}&hold=5`]) {
+      const { status, headers, bytes } = await ask(`${key}${query}`);
+      t.strictSame([status, bytes.length], [200, 0]);
+      for (const name of ['content-length', 'content-type', 'vary', 'cache-control']) {
+        t.equal(headers[name], whole.headers[name], name);
+      }
     }
-    t.equal((await server.ask('GET', '/feeds')).headers.allow, 'POST, OPTIONS');
+    t.equal((await ask('a//b')).status, 400);
+    t.equal((await ask(`${key}?after=_`)).status, 400);
+  });
+
+  t.test('a publisher is told the keys there are, a page at a time', waits, async (t) => {
+    const own = await startServer(t, { options });
+    t.teardown(() => own.stop());
+    const list = (query, headers = { Authorization: `Bearer ${TOKEN}` }) =>
+      own.ask('GET', `/feeds?${query}`, { headers });
+    await refused(t, own, 'bad-token', () => list('', {}));
+    t.strictSame((await list('')).body, { feeds: [] });
+    const { body: first } = await put(own, 'b/1', [1, 2]);
+    for (let n = 0; n < 1001; n += 1) await put(own, `a/${n}`, n);
+    const keys = Array.from({ length: 1001 }, (_, n) => `a/${n}`).sort();
+    const { body: page } = await list('');
+    t.strictSame(
+      page.feeds.map(({ feed }) => feed),
+      keys.slice(0, 1000)
+    );
+    t.equal(page.next, keys[999]);
+    const { body: rest } = await list(`from=${page.next}`);
+    const last = { feed: 'b/1', cursor: first.cursor, bytes: 5, watching: 0 };
+    t.strictSame(rest, { feeds: [{ ...rest.feeds[0], feed: keys[1000] }, last] });
+    t.strictSame((await list('prefix=b')).body.feeds, [last]);
+    t.strictSame((await list('prefix=b&from=b/1')).body.feeds, []);
+    for (const query of ['from=a//b', 'prefix=%20', 'prefix=a&prefix=b', 'from=a&from=b']) {
+      await refused(t, own, 'bad-key', () => list(query), query);
+    }
+    const closed = await startServer(t);
+    t.teardown(() => closed.stop());
+    await refused(t, closed, 'publishing-closed', () => closed.ask('GET', '/feeds'));
+  });
+
+  t.test('methods that a feed does not have', async (t) => {
+    const { status, headers: said } = await server.ask('POST', '/feed/first');
+    t.equal(status, 405);
+    // A worker does not have the values.
+    const [head, keys] = WORKERS > 0 ? ['', ''] : ['HEAD, ', 'GET, '];
+    t.equal(said.allow, `GET, ${head}PUT, PATCH, DELETE, OPTIONS`);
+    t.equal((await server.ask('PUT', '/feeds')).headers.allow, `${keys}POST, OPTIONS`);
     const { headers } = await server.ask('OPTIONS', '/feed/first');
     t.match(headers['access-control-allow-methods'], /PUT, PATCH, DELETE/);
     t.match(headers['access-control-allow-headers'], /Authorization.*Last-Event-ID/);

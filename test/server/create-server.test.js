@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
+import Ajv from 'ajv/dist/2020.js';
 import t from 'tap';
 
 import { createServer } from 'sprites-server';
@@ -203,6 +204,49 @@ t.test('feeds as functions', async (t) => {
   await server.close();
   await t.rejects(left, { message: 'the server has ended' });
   await t.rejects(server.watch('c'), { message: 'the server has ended' });
+});
+
+t.test('answers are as the OpenAPI document says', async (t) => {
+  const server = await serve(t, { publishTokens: ['x'], arena: 'hall' });
+  const base = server.addresses[0];
+  const document = await (await fetch(`${base}openapi.json`)).json();
+  const ajv = new Ajv({ strict: false, validateFormats: false }).addSchema(document, 'api');
+  const pointer = (...names) =>
+    names.map((one) => `/${one.replace(/~/g, '~0').replace(/\//g, '~1')}`).join('');
+  const asks = [
+    ['POST', '/join'],
+    ['GET', '/place/{id}'],
+    ['POST', '/throw/{id}/{edge}', { body: '{}' }],
+    ['GET', '/poll/{id}', { query: '?ack=0' }],
+    ['GET', '/place/{id}', { id: 'none' }],
+    ['GET', '/status'],
+    ['PUT', '/feed/{key}', { body: '{"a":1}' }],
+    ['PATCH', '/feed/{key}', { body: '{"a":2}', type: 'application/merge-patch+json' }],
+    ['PATCH', '/feed/{key}', { body: '[]', type: 'text/plain' }],
+    ['GET', '/feed/{key}'],
+    ['GET', '/feed/{key}', { query: '?after=none&hold=4' }],
+    ['POST', '/feeds', { body: '{"feeds":{"a/b":"","c":""}}' }],
+    ['GET', '/feeds'],
+    ['GET', '/arena'],
+    ['POST', '/arena/{name}'],
+    ['GET', '/nothing']
+  ];
+  let id = 'none';
+  for (const [method, path, { body, query = '', type, id: other } = {}] of asks) {
+    const given = { id: other ?? id, edge: 'left', key: 'a/b', name: 'hall' };
+    const target = path.replace(/\{(\w+)\}/g, (_, name) => given[name]).slice(1) + query;
+    const headers = { Authorization: 'Bearer x', ...(type && { 'Content-Type': type }) };
+    const answer = await fetch(base + target, { method, body, headers });
+    const said = await answer.json();
+    id = path === '/join' ? said.id : id;
+    const { responses } = document.paths[path]?.[method.toLowerCase()] ?? {};
+    const [kind] = answer.headers.get('content-type').split(';');
+    const schema = responses?.[answer.status]
+      ? ['paths', path, method.toLowerCase(), 'responses', String(answer.status)]
+      : ['components', 'responses', 'Refused'];
+    const check = ajv.getSchema(`api#${encodeURI(pointer(...schema, 'content', kind, 'schema'))}`);
+    t.ok(check(said), `${method} ${target}: ${answer.status} ${JSON.stringify(check.errors)}`);
+  }
 });
 
 t.test('tokens as an option', async (t) => {
