@@ -29,9 +29,9 @@ constexpr uint32_t kLargeAnswer = 16384;
 Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
   Feed* feed = lookUp(wanted.key);
   const bool fetched = options_.upstream || options_.replica;
-  const bool waits = how.stream || wanted.after == kNoCursor;
+  const auto waits = [&] { return how.stream || wanted.after == kNoCursor; };
   if (feed == nullptr) {
-    if (!fetched && !waits) return Outcome::kUnknownFeed;
+    if (!fetched && !waits()) return Outcome::kUnknownFeed;
     if (fetched && draining()) return Outcome::kDraining;
     Source source = kNoSource;
     if (limits_ != nullptr && (source = limits_->fetch(how.from)) == kNoSource) {
@@ -46,7 +46,7 @@ Outcome Feeds::ask(const Wanted& wanted, const WatchHow& how, Feed** found) {
     feed->source = source;
   }
   *found = feed;
-  if (feed->awaited) return waits ? Outcome::kOk : Outcome::kUnknownFeed;
+  if (feed->awaited) return waits() ? Outcome::kOk : Outcome::kUnknownFeed;
   feed->askedAt = now_;
   touch(feed);
   if (feed->value || feed->wanted) return Outcome::kOk;

@@ -32,7 +32,7 @@ export interface Options {
   publishTokenFile?: string;
   /** Largest value of a feed; bytes. By default 1M. */
   feedBytes?: number | string;
-  /** Most feeds. By default 10000. */
+  /** Most feeds; as many more may be awaited. By default 10000. */
   feeds?: number;
   /** Memory of all feeds; as much again for old versions that unsent answers still use; bytes. By default 256M. */
   feedMemory?: number | string;
